@@ -64,7 +64,7 @@ from ckcv_ray.storage.files import write_atomically
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.log import Log
 from ckcv_ray.study import Budget, Execution, Paper, Problem, Race, Study, format_toml
-from ckcv_ray.tables.survey import count_repeats
+from ckcv_ray.tables.survey import find_repeats
 from ckcv_ray.validation import as_path, parse_seconds
 
 HOUR, LONG = 3600.0, 600.0
@@ -303,7 +303,7 @@ def _describe_unfinished(folder: RunFolder, queue: RaceQueue | FullQueue) -> tup
         "k": best.k if best else None,
         "l_ms": l_ms,
         "rows": problem.all_rows.n,
-        "repeats": count_repeats(problem.task),
+        "repeats": find_repeats(problem.task).rows,
         "groups": problem.all_rows.n_units if problem.all_rows.grouped else None,
         "question": problem.all_rows.question or None,
         "evaluations": counts,

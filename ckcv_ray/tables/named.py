@@ -68,9 +68,7 @@ def load_source(source: str) -> Columns:
     if family in GENERATORS and len(parts) == 2:
         return _generate(family, _number(parts[0], source), _number(parts[1], source))
     if family not in ("sklearn", *GENERATORS) and (plug_in := _find_plug_in(family)):
-        with convert_errors(
-            InputError, f"{plug_in.value} cannot read {source!r}"
-        ):  # which may raise anything
+        with convert_errors(InputError, f"{plug_in.value} cannot read {source!r}"):  # by raising anything
             reader: Reader = plug_in.load()
             return reader(source)
     if family == PAPER:

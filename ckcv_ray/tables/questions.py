@@ -12,15 +12,14 @@ as often as names do and not by chance:
   about as many pairs of rows are equal as differ by 1, by 2, or by any other small amount. Where it is
   rounded, more are equal, but then most of those end in 0 or 5.
 
-Labels that may be one class written in several ways: asked about, joined or kept apart.
-
-They are one number, or differ in what is easily written otherwise: Yes and YES, type 1 and type-1, >50K and
->50K., 01 and 1.0.
+Labels that may be one class written in several ways are asked about, joined or kept apart: they are one
+number, or differ in what is easily written otherwise: Yes and YES, type 1 and type-1, >50K and >50K., 01 and
+1.0.
 """
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Container
+from collections.abc import Callable, Container
 from typing import Any
 
 import numpy as np
@@ -44,22 +43,8 @@ from ckcv_ray.validation import check_choice
 
 ENTITIES = frozenset(
     (
-        "patient",
-        "subject",
-        "customer",
-        "client",
-        "person",
-        "participant",
-        "user",
-        "account",
-        "household",
-        "family",
-        "animal",
-        "donor",
-        "device",
-        "machine",
-        "document",
-        "group",
+        *("patient", "subject", "customer", "client", "person", "participant", "user", "account"),
+        *("household", "family", "animal", "donor", "device", "machine", "document", "group"),
     )
 )
 NUMBER_WORDS = ("id", "ids", "no", "nr", "num", "number", "key", "code")
@@ -137,12 +122,11 @@ def _count_names(columns: pa.Table, name: str) -> int:
     """Return the number of values of a column that looks as if it named groups; 0 if it does not."""
     if is_name_of_groups(name):
         counts = _count_rows(_read_names(columns, name))
-        if _are_few_enough(counts) and _share_repeated(counts) >= MIN_SHARED:
+        enough = len(counts) >= MANY_NAMES or counts.sum() <= MAX_ROWS_OF_NAME * len(counts)
+        if len(counts) >= MIN_GROUPS and enough and _share_repeated(counts) >= MIN_SHARED:
             return len(counts)
     seen = columns.select([name]).slice(0, MAX_ROWS_SEEN)
-    if not _look_like_names(seen, name):
-        return 0
-    return len(_count_rows(_read_names(columns, name)))
+    return len(_count_rows(_read_names(columns, name))) if _look_like_names(seen, name) else 0
 
 
 def _read_names(columns: pa.Table, name: str) -> pa.ChunkedArray | None:
@@ -154,10 +138,8 @@ def _read_names(columns: pa.Table, name: str) -> pa.ChunkedArray | None:
     kind = column.type
     if not (is_text(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind)) or column.null_count:
         return None
-    if pa.types.is_floating(kind):
-        values = column.to_numpy()
-        if not np.array_equal(values, np.floor(values)):
-            return None
+    if pa.types.is_floating(kind) and np.any((values := column.to_numpy()) != np.floor(values)):
+        return None
     return column
 
 
@@ -172,12 +154,6 @@ def _share_repeated(counts: NDArray[np.intp]) -> float:
     return float(counts[counts > 1].sum() / counts.sum())
 
 
-def _are_few_enough(counts: NDArray[np.intp]) -> bool:
-    """Return whether there are enough groups, and few enough rows of each for few groups."""
-    n_groups, n = len(counts), int(counts.sum())
-    return n_groups >= MIN_GROUPS and (n_groups >= MANY_NAMES or n <= MAX_ROWS_OF_NAME * n_groups)
-
-
 def _look_like_names(columns: pa.Table, name: str) -> bool:
     """Return whether the values of a column look like names that repeat; see the head of the module.
 
@@ -189,13 +165,8 @@ def _look_like_names(columns: pa.Table, name: str) -> bool:
         return False
     if _share_repeated(counts) - counts.max() / len(column) < MIN_REPEATED:
         return False
-    if is_text(column.type):
-        return _holds_words(columns, name)
-    return _are_names(np.asarray(column.to_numpy(), np.float64))
-
-
-def _holds_words(columns: pa.Table, name: str) -> bool:
-    """Return whether a column of text holds neither numbers, amounts nor dates, most of it."""
+    if not is_text(column.type):
+        return _are_names(np.asarray(column.to_numpy(), np.float64))
     cells = Cells.of(columns, name)
     if cells.written and cells.numbers is not None:  # of more digits than numbers have
         return True
@@ -280,12 +251,11 @@ def read_labels(columns: pa.Table, target: str, answer: str = "") -> pa.ChunkedA
 def _type_as_written(columns: pa.Table, target: str) -> pa.ChunkedArray:
     """Return labels as what they are together, such as whole numbers; as text unless each is written so."""
     cells = Cells.of(columns, target)
-    if not cells.written or is_text(cells.typed.type):
-        return columns.column(target)
-    values, _ = distinct(cells.encoded)
-    pairs = zip(values, cells.typed.to_pylist(), strict=False)  # an empty cell is the last value
-    if all(value is None or str(value) == bare(text) for text, value in pairs):
-        return infer_column(columns, target)
+    if cells.written and not is_text(cells.typed.type):
+        values, _ = distinct(cells.encoded)
+        pairs = zip(values, cells.typed.to_pylist(), strict=False)  # an empty cell is the last value
+        if all(value is None or str(value) == bare(text) for text, value in pairs):
+            return infer_column(columns, target)
     return columns.column(target)
 
 
@@ -328,12 +298,11 @@ def _describe_ways(several: list[RowCounts], noun: str) -> str:
 
 
 def _compare(texts: list[str]) -> str:
-    if len({text.casefold() for text in texts}) == 1:
-        return "differ in case alone"
-    if len({"".join(text.split()) for text in texts}) == 1:
-        return "differ in spaces alone"
-    if len({"".join(text.split()).casefold() for text in texts}) == 1:
-        return "differ in case and spaces alone"
-    if len({fold_marks(text).casefold() for text in texts}) == 1:
-        return "differ in hyphens, a point at the end, or signs that are not seen"
-    return "are one value"
+    folds: dict[str, Callable[[str], str]] = {
+        "case alone": str.casefold,
+        "spaces alone": lambda text: "".join(text.split()),
+        "case and spaces alone": lambda text: "".join(text.split()).casefold(),
+        "hyphens, a point at the end, or signs that are not seen": lambda text: fold_marks(text).casefold(),
+    }
+    found = (f"differ in {what}" for what, fold in folds.items() if len(set(map(fold, texts))) == 1)
+    return next(found, "are one value")

@@ -90,7 +90,7 @@ def divide_rows(subgroups: Subgroups, task: Task, X: Rows) -> list[Subgroup]:
     """
     position = task.features.index(subgroups.column)
     column, learned, values = list(task.schema)[position], task.X[:, position], X[:, position]
-    name, gaps = column.name[:LONGEST_OF_SUBGROUP], np.isnan(values)
+    name = column.name[:LONGEST_OF_SUBGROUP]
     if column.kind is ColumnKind.CATEGORY:
         if subgroups.bins:
             raise InputError(f"subgroups={subgroups}: {name!r} has categories: leave :{subgroups.bins} out")
@@ -99,14 +99,13 @@ def divide_rows(subgroups: Subgroups, task: Task, X: Rows) -> list[Subgroup]:
                 f"subgroups={subgroups}: {name!r} has {len(column.levels):,} categories, more than rows can "
                 f"carry: at most {MAX_SUBGROUPS}"
             )
-        parts = [
-            Subgroup(f"{name} = {level}", values == i) for i, level in enumerate(_cut_apart(column.levels))
-        ]
+        levels = enumerate(_cut_apart(column.levels))
+        parts = [Subgroup(f"{name} = {level}", values == i) for i, level in levels]
         parts.append(Subgroup(f"{name}: none of these", values == len(column.levels)))
     else:
         form = _format_dates if column.kind is ColumnKind.DATE else _format_apart
         parts = list(_list_bins(subgroups, name, learned[~np.isnan(learned)], values, form))
-    parts.append(Subgroup(f"{name} missing", gaps))
+    parts.append(Subgroup(f"{name} missing", np.isnan(values)))
     return [part for part in parts if part.rows.any()]
 
 
@@ -116,10 +115,8 @@ def _list_bins(
     """Yield bins with edges at quantiles of the learning rows; of few different numbers, one for each."""
     distinct = np.unique(learned)
     if not subgroups.bins and len(distinct) <= USUAL_BINS:
-        shown = form(distinct)
-        yield from (
-            Subgroup(f"{name} = {text}", values == value) for text, value in zip(shown, distinct, strict=True)
-        )
+        for text, value in zip(form(distinct), distinct, strict=True):
+            yield Subgroup(f"{name} = {text}", values == value)
         yield Subgroup(f"{name}: none of these", ~np.isnan(values) & ~np.isin(values, distinct))
         return
     bins = subgroups.bins or USUAL_BINS

@@ -1,6 +1,4 @@
-"""What is said about the columns of a table before a run: what they hold, and what looks like a mistake.
-
-Rows that occur more than once, columns that number the rows aside.
+"""What is said about a table before a run: what its columns hold, what looks like a mistake, and equal rows.
 
 Equal rows are harmless where independent examples happen to be alike, and not where they are one example that
 was entered several times. Both look the same, so they are counted: how many there are, and how many would
@@ -67,11 +65,6 @@ def _count_copies(number: NDArray[np.intp], judged: NDArray[np.bool_]) -> int:
     return int(np.sum(judged)) - int(np.sum(alone[np.unique(number)]))
 
 
-def count_repeats(task: Task) -> int:
-    """Count the rows that equal another row; see ``Repeats``."""
-    return find_repeats(task).rows
-
-
 def describe_sorted(task: Task, seed: int) -> list[str]:
     """Return a list of one sentence if a known seed draws too little from a table that is sorted, else none.
 
@@ -125,8 +118,8 @@ def numbers_rows(x: NDArray[np.float64], column: Column) -> bool:
 
 
 def _select_compared(task: Task) -> NDArray[np.bool_]:
-    numbering = (numbers_rows(task.X[:, i], column) for i, column in enumerate(task.schema))
-    return np.array([not numbers for numbers in numbering], dtype=bool)
+    numbering = [numbers_rows(task.X[:, i], column) for i, column in enumerate(task.schema)]
+    return ~np.array(numbering, dtype=bool)
 
 
 def find_known(X: Rows, task: Task) -> NDArray[np.bool_]:
@@ -140,9 +133,7 @@ def find_known(X: Rows, task: Task) -> NDArray[np.bool_]:
 def _connect_groups(pairs: NDArray[np.intp], n: int) -> NDArray[np.intp]:
     """Return a number for each of n groups, which those that are connected by equal rows share, (n,).
 
-    Args:
-        pairs: item and group, for each item that several groups have, (pairs, 2).
-        n: number of groups.
+    ``pairs`` has item and group, for each item that several groups have, (pairs, 2).
     """
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
@@ -215,12 +206,13 @@ def list_row_numbers(task: Task) -> list[str]:
 
 def survey(task: Task) -> list[Surveyed]:
     """Return what is known of each column that is learned from; of plain numbers, of those with a note."""
-    noted = zip(task.schema, _notes(task), strict=True)
-    return [
-        _one(task.X[:, i], column, note)
-        for i, (column, note) in enumerate(noted)
-        if note or not task.schema.plain
-    ]
+    said: list[Surveyed] = []
+    for x, column, note in zip(task.X.T, task.schema, _notes(task), strict=True):
+        if note or not task.schema.plain:
+            known = np.sort(x[~np.isnan(x)])
+            distinct = int(np.count_nonzero(known[1:] != known[:-1])) + min(1, len(known))
+            said.append(Surveyed(column.name, str(column.kind), len(x) - len(known), distinct, note))
+    return said
 
 
 def find_giveaways(task: Task) -> tuple[str, ...]:
@@ -228,16 +220,6 @@ def find_giveaways(task: Task) -> tuple[str, ...]:
     if task.X.size > MAX_SURVEYED:
         return ()
     return tuple(column.name for column, note in zip(task.schema, _notes(task), strict=True) if note == AWAY)
-
-
-def _one(x: Values, column: Column, note: str) -> Surveyed:
-    known = x[~np.isnan(x)]
-    return Surveyed(column.name, str(column.kind), len(x) - len(known), _count_distinct(known), note)
-
-
-def _count_distinct(x: Values) -> int:
-    ordered = np.sort(x)
-    return int(np.count_nonzero(ordered[1:] != ordered[:-1])) + min(1, len(x))
 
 
 def _notes(task: Task) -> Iterator[str]:
@@ -288,12 +270,13 @@ def _gives_away(x: Values, y: NDArray[np.int32], folds: Callable[[], list[Split]
     if counts[0] < FOLDS or counts[:-LEAVES].sum() > allowed:  # each leaf stands for one class
         return False
     known, place = np.unique(x, return_inverse=True)  # gaps are one value, the last
-    least, changes = _count_least_errors(place, y), _count_changes(place, y)
+    in_order = y[np.lexsort((y, place))]
+    changes = int(np.sum(in_order[1:] != in_order[:-1]))
+    pairs = np.bincount(place * len(counts) + y, minlength=len(known) * len(counts))
+    least = len(y) - int(pairs.reshape(-1, len(counts)).max(axis=1).sum())  # of the best function
     if len(counts) == 2 and counts[0] >= MIN_SEPARATED and not least and changes == 1:
         return True
-    if least > allowed:  # then nothing that is made of this column can do that
-        return False
-    if changes > FOLDS * LEAVES + 2 * FOLDS * allowed:  # then no such tree can
+    if least > allowed or changes > FOLDS * LEAVES + 2 * FOLDS * allowed:  # then no such tree can do that
         return False
     if np.isnan(known[-1]):
         known[-1] = 2 * known[-2] - known[0] + 1
@@ -344,16 +327,3 @@ def predict_by_small_tree(x: Values, y: NDArray[np.int32], x_new: Values) -> NDA
     starts = np.sort([start for _, _, start, _ in pieces])
     classes: NDArray[np.intp] = np.argmax(np.diff(total[[*starts, len(x)]], axis=0), axis=1)
     return classes[np.searchsorted((x[starts[1:]] + x[starts[1:] - 1]) / 2, x_new)]
-
-
-def _count_least_errors(x: Index, y: NDArray[np.int32]) -> int:
-    """Return how many of these rows the best function of x errs on; x are places from 0 on."""
-    n_classes = int(y.max()) + 1
-    counts = np.bincount(x * n_classes + y, minlength=(int(x.max()) + 1) * n_classes)
-    return len(y) - int(counts.reshape(-1, n_classes).max(axis=1).sum())
-
-
-def _count_changes(x: Index, y: NDArray[np.int32]) -> int:
-    """Return how often the label changes from row to row, in the order of x."""
-    in_order = y[np.lexsort((y, x))]
-    return int(np.sum(in_order[1:] != in_order[:-1]))

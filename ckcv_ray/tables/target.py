@@ -158,7 +158,8 @@ def rows_with_label(
     """
     values, codes = _encode(column, target)
     gaps = (GAPS if numbers else NO_NAMES).difference(kept)
-    return np.array([not _is_gap(value, gaps) for value in values])[codes]
+    missing = (value is None or value != value or str(value).lower() in gaps for value in values)
+    return ~np.array(list(missing))[codes]
 
 
 def check_single(names: Iterable[str], used: Collection[str], droppable: bool = False) -> None:
@@ -205,10 +206,6 @@ def _encode(column: pa.ChunkedArray, target: str) -> tuple[list[Any], Index]:
     return [value.strip(SPACES) if isinstance(value, str) else value for value in values], codes
 
 
-def _is_gap(value: Any, gaps: frozenset[str]) -> bool:
-    return value is None or value != value or (isinstance(value, str) and value.lower() in gaps)
-
-
 def distinct(column: pa.ChunkedArray) -> tuple[list[Any], Index]:
     """Return the distinct values of a column, None for an empty cell as the last, and each row's position."""
     if pa.types.is_null(column.type):  # Arrow cannot join dictionaries of nothing
@@ -245,21 +242,16 @@ def encode_classes(column: pa.ChunkedArray, target: str) -> tuple[tuple[Label, .
             f"({some(found, of=len(totals))}): expected {MIN_CLASSES} to {MAX_CLASSES:,}"
             f"{_perhaps_numbers(found)}"
         )
-    classes = sort_labels(totals)
+    ordered = sorted(totals)
+    numbers = {label: _find_number(label) for label in ordered}
+    if None not in numbers.values():  # texts that are all numbers are sorted by what they are worth
+        ordered.sort(key=lambda label: (numbers[label], label))
+    classes = tuple(ordered)
     if len(codes) * max(len(str(label)) for label in classes) > MAX_TABLE_BYTES:
         raise InputError(
             f"the labels of {target!r} take more than {MAX_TABLE_BYTES >> 20:,} MiB: shorten them"
         )
     return classes, _number_labels(values, codes, classes, target)
-
-
-def sort_labels(labels: Iterable[Label]) -> tuple[Label, ...]:
-    """Return labels in ascending order; texts that are all numbers by what they are worth: 2.0, 10.0."""
-    ordered = sorted(labels)
-    numbers = {label: _find_number(label) for label in ordered}
-    if any(number is None for number in numbers.values()):
-        return tuple(ordered)
-    return tuple(sorted(ordered, key=lambda label: (numbers[label], label)))
 
 
 def _find_number(label: Label) -> float | None:
@@ -279,9 +271,7 @@ def parse_numbers(
     """Return a target of numbers, (n,) float64.
 
     ``thousands`` is the mark between thousands, if it was said, and ``decimal`` that of decimals in the
-    table, if it is known.
-
-    Words that are ``kept`` are no gaps, and no numbers.
+    table, if it is known. Words that are ``kept`` are no gaps, and no numbers.
 
     Raises:
         InputError: it has text, empty cells, numbers that are too large, or one value alone.

@@ -3,13 +3,12 @@
 Whatever the source, data arrive as Arrow columns; ``Task.from_table`` turns them into a checked ``Task``,
 which no other code has to check again.
 
-The salt of a table: the digest of its rows, in any order, with which every draw is made.
-
-A known seed alone draws known positions, and a table may be sorted so that these are the easy rows. With the
-salt H the positions depend on which rows there are, but not on their order. If the rows come in random order,
-all claims hold exactly, whatever H is, since the order is random given the rows. If they are sorted, and the
-table was made without evaluating H, they hold in the random-oracle model. It is no protection against an
-owner who looks for a table, or a seed, with lucky draws.
+Every draw is made with the salt H of the table: the digest of its rows, in any order. A known seed alone
+draws known positions, and a table may be sorted so that these are the easy rows. With H the positions depend
+on which rows there are, but not on their order. If the rows come in random order, all claims hold exactly,
+whatever H is, since the order is random given the rows. If they are sorted, and the table was made without
+evaluating H, they hold in the random-oracle model. It is no protection against an owner who looks for a
+table, or a seed, with lucky draws.
 
 A row's digest is the sum of the hashes of its cells modulo 2**64, mixed once more: the order of the columns
 does not enter, but their names do. The hash of a cell depends on its value and on the column's name alone,
@@ -68,7 +67,6 @@ from ckcv_ray.tables.readers.files import (
     check_place,
     find_suffix,
     find_withheld,
-    from_matrix,
     index_names,
     read_file,
     with_plain_values,
@@ -93,6 +91,7 @@ from ckcv_ray.tables.target import (
     unify_zeros,
 )
 from ckcv_ray.tables.units import (
+    GROUP_NAMES,
     TARGETS,
     UNWEIGHTED,
     USUAL_ROLES,
@@ -105,9 +104,7 @@ from ckcv_ray.tables.units import (
     check_column,
     check_kept,
     find_groups,
-    groups_column,
-    make_weights_column,
-    name_of_groups,
+    make_unit_column,
 )
 from ckcv_ray.validation import as_array, expect
 
@@ -240,8 +237,7 @@ def read_distinct(column: pa.ChunkedArray) -> tuple[Words, Words]:
         values, codes = distinct(column)
     except pa.ArrowNotImplementedError:  # of lists, in a column that is not learned from
         values, codes = column.to_pylist(), np.arange(len(column))
-    read = [read_value(value) for value in values]
-    forms, bits = (np.array([cell[i] for cell in read], np.uint64) for i in range(2))
+    forms, bits = np.array([read_value(value) for value in values], np.uint64).reshape(-1, 2).T
     return forms[codes], bits[codes]
 
 
@@ -251,10 +247,8 @@ def read_value(value: Any) -> tuple[int, int]:
         return CellForm.GAP, 0
     if isinstance(value, str):
         return parse_text(bare(value).replace(MINUS, "-"))
-    if isinstance(value, bool):
-        return CellForm.TRUTH, view_bits(value)
     if isinstance(value, int | float | Decimal):
-        return CellForm.NUMBER, view_bits(value)
+        return CellForm.TRUTH if isinstance(value, bool) else CellForm.NUMBER, view_bits(value)
     if isinstance(value, date | time):
         return parse_text(value.isoformat())
     return CellForm.TEXT, int(digest_text(repr(value)))
@@ -366,8 +360,7 @@ class Task:
         Raises:
             InputError: as for ``from_table``, or the shapes do not match.
         """
-        task = cls.make_unchecked(X, y, groups, asked, numbers, sample_weight)
-        return task.check(allow_singletons)
+        return cls.make_unchecked(X, y, groups, asked, numbers, sample_weight).check(allow_singletons)
 
     @classmethod
     def make_unchecked(
@@ -391,13 +384,19 @@ class Task:
         named = getattr(y, "name", None)  # of a column of a data frame
         names = (named, "y", *TARGETS) if isinstance(named, str) and named else ("y", *TARGETS)
         target = next(name for name in (*names, "") if name not in columns.column_names)
-        columns = columns.append_column(target, _labels(labels))
+        try:
+            columns = columns.append_column(target, pa.array(labels, from_pandas=labels.dtype == object))
+        except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
+            raise InputError(
+                f"y cannot be read as labels ({error}): they are all text, or all numbers"
+            ) from None
         if groups is not None:
-            group = name_of_groups(columns.column_names)
-            columns = columns.append_column(group, groups_column(groups, len(labels)))
+            group = choose_name(GROUP_NAMES, columns.column_names)
+            columns = columns.append_column(group, make_unit_column("groups", groups, len(labels)))
         if sample_weight is not None:
             weight = choose_name(WEIGHT_NAMES, columns.column_names)
-            columns = columns.append_column(weight, make_weights_column(sample_weight, len(labels)))
+            weights = make_unit_column("sample_weight", sample_weight, len(labels))
+            columns = columns.append_column(weight, weights)
         features = [name for name in columns.column_names if name not in (target, group, weight)]
         task = _from_table(columns, Roles(target, features, None, group, numbers, weight), asked)
         return replace(task, source="arrays")
@@ -488,7 +487,23 @@ class Task:
     @cached_property
     def digest(self) -> str:
         """SHA-256 of everything except the source."""
-        return _digest(self)
+        header: list[Any] = [self.features, self.target, self.classes, self.X.shape, self.salt]
+        if self.grouped:
+            header.append(self.group)
+        if not self.schema.plain:
+            header.append([[column.name, column.kind, column.levels] for column in self.schema])
+        if self.weighting.named is not None:
+            header.append({"weight": self.weight})
+        if self.provenance.keep_values:
+            header.append({"keep_values": self.provenance.keep_values})
+        content = hashlib.sha256(json.dumps(header).encode())
+        content.update(np.ascontiguousarray(unify_zeros(self.X), dtype="<f8").data)
+        content.update(np.ascontiguousarray(self.y, dtype="<f8" if self.has_numbers else "<i4").data)
+        if self.grouped:
+            content.update(np.ascontiguousarray(self.groups, dtype="<i4").data)
+        if self.weighting.named is not None:
+            content.update(np.ascontiguousarray(self.weighting.named, dtype="<f8").data)
+        return content.hexdigest()
 
     @property
     def n(self) -> int:
@@ -566,16 +581,12 @@ class Task:
                 f"{n - kept.n_units} of {n} {self.unit}s held out leave {kept.n_units}: leave at least "
                 f"{MIN_ROWS} to learn from, so hold out {n - MIN_ROWS} at most (holdout_share)"
             )
-        return kept._by_itself()
-
-    def _by_itself(self) -> "Task":
-        """Return the task with its columns understood from its own rows; which are numbers stays."""
-        if self.schema.plain:
-            return self
-        schema = self.schema.narrow(self.X)
+        if kept.schema.plain:
+            return kept
+        schema = kept.schema.narrow(kept.X)
         if schema.plain:
-            check_spread(self.X, list(self.features), plain=True)
-        return replace(self, schema=schema, X=self.schema.translate(self.X, schema))
+            check_spread(kept.X, list(kept.features), plain=True)
+        return replace(kept, schema=schema, X=kept.schema.translate(kept.X, schema))
 
     def recode(self, rows: Rows, table: "Task") -> Rows:
         """Return rows [rows, d] of the table of which this task has some as these are understood.
@@ -657,9 +668,7 @@ class Task:
 
     def coded_columns(self) -> pa.Table:
         """Return the same as ``columns``, with categories and labels as dictionaries: each is held once."""
-        columns = from_matrix(self.X, None, list(self.features))
-        if not self.schema.plain:
-            columns = pa.table({c.name: format_column(self.X[:, i], c) for i, c in enumerate(self.schema)})
+        columns = pa.table({c.name: format_column(self.X[:, i], c) for i, c in enumerate(self.schema)})
         labels = pa.array(self.y)
         if not self.has_numbers:
             labels = pa.DictionaryArray.from_arrays(labels, pa.array(self.classes))
@@ -695,9 +704,8 @@ class TestRows:
     @property
     def digest(self) -> str:
         """SHA-256 of the rows."""
-        return hashlib.sha256(
-            np.column_stack([unify_zeros(self.X), self.y]).astype("<f8").tobytes()
-        ).hexdigest()
+        rows = np.column_stack([unify_zeros(self.X), self.y]).astype("<f8")
+        return hashlib.sha256(rows.tobytes()).hexdigest()
 
 
 def read(
@@ -787,25 +795,13 @@ def _from_table(
         )
     for name in (*groups, *(name for name in asked.categorical if name in chosen)):
         check_alike(columns, name)
-    if roles.numbers and asked.labels:
-        raise InputError(f"labels={asked.labels} is for classes, and numbers are predicted: leave it out")
-    classes: tuple[Label, ...] = ()
-    y: Target
-    if roles.numbers:
-        y = parse_numbers(infer_column(columns, target), target, asked.thousands, kept, decimal_mark(columns))
-    else:
-        labels = read_labels(columns, target, asked.labels)
-        if not asked.drop_unlabelled:
-            _check_labelled(written[target], target, kept)
-        classes, y = encode_classes(labels, target)
+    classes, y = _read_target(columns, written[target], target, roles.numbers, asked)
     weighting = Weighting.read(columns, roles.weight, asked.thousands)
-    provenance = Provenance(
-        id=roles.id, drop_unlabelled=asked.drop_unlabelled, keep_values=tuple(sorted(kept))
-    )
+    provenance = Provenance(AS_IT_IS, roles.id, asked.drop_unlabelled, tuple(sorted(kept)))
     if salt is None:
         salt = compute_salt(columns, {*groups, roles.id, *index_names(columns)})
     numbering: tuple[str, ...] = ()
-    words: tuple[GapWords, ...] = ()
+    words: list[GapWords] = []
     question = "" if groups else ask_about_groups(columns, {target, roles.weight})
     grouping = Grouping.read(columns, groups, question)
     if known is None:
@@ -814,46 +810,52 @@ def _from_table(
         if roles.features is None:
             schema, X, numbering = _leave_out_row_numbers(schema, X, asked)
         check_spread(X, list(schema.names), schema.plain)
-        words = _count_gap_words(written, schema, X)
+        for column, x in zip(schema, X.T, strict=True):
+            if column.kind is ColumnKind.CATEGORY:
+                words.append(GapWords.of(written[column.name], column.name, np.isnan(x)))
     else:
-        X = _read(columns, chosen, known)
+        if list(known.names) != chosen:
+            raise InputError(f"the columns are {some(chosen)}, and not those that were understood")
+        rows = known.as_stored.apply(columns, gaps=True)
+        rows.check()
+        X = rows.X
+        if any(np.any(X[:, i] >= len(column.levels)) for i, column in enumerate(known) if column.levels):
+            raise InputError("a category is not among those that were understood")
         schema = known.settle(X)
     return Task(
         X, y, classes, schema, target, grouping,
-        weighting=weighting, row_numbers=numbering, gap_words=words, salt=salt, provenance=provenance,
+        weighting=weighting, row_numbers=numbering, gap_words=tuple(said for said in words if said.words),
+        salt=salt, provenance=provenance,
     )  # fmt: skip
 
 
-def _check_labelled(column: pa.ChunkedArray, target: str, kept: Collection[str]) -> None:
-    labelled = rows_with_label(column, target, kept=kept)
-    if not labelled.all():
-        said, keeping = GapWords.of(column, target, ~labelled).describe_labels()
-        raise InputError(
-            f"the target {target!r} has empty cells in {said}, the first in row {np.argmin(labelled) + 1}: "
-            f"fix them, or leave these rows out with --drop-unlabelled{keeping}"
-        )
-
-
-def _count_gap_words(columns: pa.Table, schema: Schema, X: Rows) -> tuple[GapWords, ...]:
-    """Return the words in columns of categories, as they were written, that became gaps of X."""
-    counted = (
-        GapWords.of(columns[column.name], column.name, np.isnan(x))
-        for column, x in zip(schema, X.T, strict=True)
-        if column.kind is ColumnKind.CATEGORY
-    )
-    return tuple(found for found in counted if found.words)
+def _read_target(
+    columns: pa.Table, written: pa.ChunkedArray, target: str, numbers: bool, asked: DeclaredTypes
+) -> tuple[tuple[Label, ...], Target]:
+    """Return the classes, none of numbers to predict, and the target; its gaps are named as ``written``."""
+    kept = check_kept(asked.keep_values)
+    if numbers:
+        if asked.labels:
+            raise InputError(f"labels={asked.labels} is for classes, and numbers are predicted: leave it out")
+        column, mark = infer_column(columns, target), decimal_mark(columns)
+        return (), parse_numbers(column, target, asked.thousands, kept, mark)
+    labels = read_labels(columns, target, asked.labels)
+    if not asked.drop_unlabelled:
+        labelled = rows_with_label(written, target, kept=kept)
+        if not labelled.all():
+            said, keeping = GapWords.of(written, target, ~labelled).describe_labels()
+            raise InputError(
+                f"the target {target!r} has empty cells in {said}, the first in row "
+                f"{np.argmin(labelled) + 1}: fix them, or leave these rows out with --drop-unlabelled"
+                f"{keeping}"
+            )
+    return encode_classes(labels, target)
 
 
 def _leave_out_row_numbers(
     schema: Schema, X: Rows, asked: DeclaredTypes
 ) -> tuple[Schema, Rows, tuple[str, ...]]:
-    """Return columns without those that number the rows, and the names of these.
-
-    A column whose kind is said is meant to be learned from.
-
-    Raises:
-        InputError: no other column is left.
-    """
+    """Return columns without those that number the rows (unless their kind is said), and these' names."""
     said = {name for names in asked.names.values() for name in names}
     names = tuple(
         column.name
@@ -925,7 +927,13 @@ def check_test_rows(test: TestRows | None, task: Task) -> TestRows | None:
     if test is None:
         return None
     _check_classes(task)
-    X, y = _numbers(test.X, task), as_array("y", test.y)
+    if task.schema.plain:
+        X = make_rows(test.X, task)
+    else:  # rows are numbers already, as the schema has them
+        X = np.ascontiguousarray(as_array("X", test.X), dtype=np.float64)
+        if X.ndim != 2 or X.shape[1] != len(task.features):
+            raise InputError(f"X has shape {X.shape}: expected (rows, {len(task.features)})")
+    y = as_array("y", test.y)
     if not len(X):
         raise InputError("there are no test rows")
     if y.shape != (len(X),) or not np.isin(y, range(task.n_classes)).all():
@@ -942,51 +950,3 @@ def _check_classes(task: Task) -> None:
             f"test rows are for classes, and the target {task.target!r} has numbers: leave them out, and see "
             "how far off ckcv predict is on them"
         )
-
-
-def _digest(task: Task) -> str:
-    header: list[Any] = [task.features, task.target, task.classes, task.X.shape, task.salt]
-    if task.grouped:
-        header.append(task.group)
-    if not task.schema.plain:
-        header.append([[column.name, column.kind, column.levels] for column in task.schema])
-    if task.weighting.named is not None:
-        header.append({"weight": task.weight})
-    if task.provenance.keep_values:
-        header.append({"keep_values": task.provenance.keep_values})
-    content = hashlib.sha256(json.dumps(header).encode())
-    content.update(np.ascontiguousarray(unify_zeros(task.X), dtype="<f8").data)
-    content.update(np.ascontiguousarray(task.y, dtype="<f8" if task.has_numbers else "<i4").data)
-    if task.grouped:
-        content.update(np.ascontiguousarray(task.groups, dtype="<i4").data)
-    if task.weighting.named is not None:
-        content.update(np.ascontiguousarray(task.weighting.named, dtype="<f8").data)
-    return content.hexdigest()
-
-
-def _read(columns: pa.Table, features: list[str], schema: Schema) -> Rows:
-    """Return rows as numbers, by a schema that is theirs."""
-    if list(schema.names) != features:
-        raise InputError(f"the columns are {some(features)}, and not those that were understood")
-    rows = schema.as_stored.apply(columns, gaps=True)
-    rows.check()
-    if any(np.any(rows.X[:, i] >= len(column.levels)) for i, column in enumerate(schema) if column.levels):
-        raise InputError("a category is not among those that were understood")
-    return rows.X
-
-
-def _labels(y: NDArray[Any]) -> pa.Array:
-    try:
-        return pa.array(y, from_pandas=y.dtype == object)
-    except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
-        raise InputError(f"y cannot be read as labels ({error}): they are all text, or all numbers") from None
-
-
-def _numbers(X: Any, task: Task) -> Rows:
-    """Check rows of numbers as ``TestRows`` has them: of a task with a schema they are its own already."""
-    if task.schema.plain:
-        return make_rows(X, task)
-    rows = np.ascontiguousarray(as_array("X", X), dtype=np.float64)
-    if rows.ndim != 2 or rows.shape[1] != len(task.features):
-        raise InputError(f"X has shape {rows.shape}: expected (rows, {len(task.features)})")
-    return rows

@@ -1,17 +1,12 @@
 """Which columns are the target, the features, the groups and the weights: what is asked for must be there.
 
-Groups of rows that belong together, such as the visits of one patient: read from a column, or suspected.
-
-A group is known by its number, counted from 0 in the order of first appearance. How the column spells its
-values has no effect on a study, and is not stored.
-
-Weights of rows, read from a column: what a row counts for in a fit.
-
-They are used in fits alone, unless the error by weight is claimed. All else that is measured and claimed is
-of rows, which count once each.
+A group of rows that belong together, such as the visits of one patient, is known by its number, counted from
+0 in the order of first appearance. How the column spells its values has no effect on a study, and is not
+stored. Weights of rows are used in fits alone, unless the error by weight is claimed: all else that is
+measured and claimed is of rows, which count once each.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from csv import Error, reader
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -33,7 +28,6 @@ from ckcv_ray.tables.target import (
     MIN_GROUPS,
     NUMBER_TYPES,
     check_single,
-    choose_name,
     is_number,
     is_text,
     parse_text_numbers,
@@ -78,9 +72,8 @@ class Roles(NamedTuple):
         target = target_name(names, self.target)
         groups = find_groups(self.group, names)
         check_chosen(names, target, groups, self)
-        left_out = {target, *groups, self.weight, self.id, *(self.drop or [])} | (
-            index if self.features is None else set()
-        )
+        unasked = index if self.features is None else ()
+        left_out = {target, *groups, self.weight, self.id, *(self.drop or ()), *unasked}
         wanted = dict.fromkeys(names if self.features is None else self.features)
         chosen = [name for name in wanted if name not in left_out]
         if not chosen:
@@ -95,11 +88,7 @@ USUAL_ROLES = Roles()
 
 
 def target_name(names: list[str], target: str | None) -> str:
-    """Return the name of the target, by default the one column that is called like one.
-
-    Raises:
-        InputError: there is no such column, or none or several are called like one.
-    """
+    """Return the name of the target, by default the one column that is called like one."""
     if target is not None:
         check_column(target, names, " for the target")
         return target
@@ -108,9 +97,12 @@ def target_name(names: list[str], target: str | None) -> str:
         which = (
             f"columns {', '.join(matches)} could all be" if matches else f"none of {', '.join(TARGETS)} is"
         )
-        raise InputError(
-            f"{which} the target: name it with --target; the columns are {some(names)}{hint(names)}"
-        )
+        hint = ""
+        if len(names) == 1 and any(mark in names[0] for mark in ";\t"):
+            hint = " (say by --separator what separates the columns)"
+        elif sum(map(is_number, names)) > len(names) / 2:
+            hint = " (the first line must name the columns)"
+        raise InputError(f"{which} the target: name it with --target; the columns are {some(names)}{hint}")
     check_single(names, matches)
     return matches[0]
 
@@ -225,15 +217,6 @@ def check_kept(words: Collection[str]) -> frozenset[str]:
     return frozenset(word.lower() for word in words)
 
 
-def hint(names: list[str]) -> str:
-    """Return a guess at what is wrong in a text file with these columns."""
-    if len(names) == 1 and any(mark in names[0] for mark in ";\t"):
-        return " (say by --separator what separates the columns)"
-    if sum(map(is_number, names)) > len(names) / 2:
-        return " (the first line must name the columns)"
-    return ""
-
-
 Groups = NDArray[np.intp]
 GROUP_NAMES = ("group", "groups", "group_of_row")
 
@@ -318,8 +301,22 @@ class Grouping:
 
     def check(self) -> None:
         """Raise InputError if groups are too few, or do not group anything."""
-        if self.named is not None:
-            check_groups(self.named, str(self.column))
+        if self.named is None:
+            return
+        count, name = self.n_units, str(self.column)
+        if count < MIN_GROUPS:
+            raise InputError(
+                f"column {name!r} has {count} different value{'s' * (count > 1)}: at least {MIN_GROUPS} "
+                "groups are needed; name the column that says which rows belong together, such as the "
+                "patient's number"
+            )
+        if count == self.n:
+            drop = "the columns with --drop" if "," in name else write_option("drop", name)
+            raise InputError(
+                f"column {name!r} has a different value in each of the {count:,} rows, so it groups nothing: "
+                f"leave --group out (and {drop}), as bounds for independent rows are closer; or name the "
+                "column that says which rows belong together"
+            )
 
 
 def renumber(groups: NDArray[np.integer]) -> Groups:
@@ -340,7 +337,14 @@ def group_numbers(column: pa.ChunkedArray, name: str, gaps: Collection[str] = NO
     if not is_plain(kind) or pa.types.is_null(kind):
         what = "is empty" if pa.types.is_null(kind) else f"holds {kind}"
         raise InputError(f"column {name!r} {what}: groups are named by text or whole numbers")
-    column = _number_names(column, gaps) if is_text(kind) else decode(column)
+    if is_text(kind):  # whose cells are of one group if they differ in the spaces around them alone
+        encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+        encoded = encoded.unify_dictionaries().combine_chunks()
+        names = without_gaps(pa.chunked_array([encoded.dictionary]), gaps)
+        numbers = names.dictionary_encode().combine_chunks().indices
+        column = pa.chunked_array([numbers.take(encoded.indices)])
+    else:
+        column = decode(column)
     missing = pc.is_null(column, nan_is_null=True)
     if len(rows := np.flatnonzero(missing.to_numpy())):
         raise InputError(
@@ -353,55 +357,6 @@ def group_numbers(column: pa.ChunkedArray, name: str, gaps: Collection[str] = NO
         return renumber(number_values(column))
     except pa.ArrowException as error:
         raise InputError(f"column {name!r} cannot be read as groups: {error}") from None
-
-
-def _number_names(column: pa.ChunkedArray, gaps: Collection[str]) -> pa.ChunkedArray:
-    """Return a number for each text of a column, null for those that name nothing.
-
-    Cells that differ in the spaces around them are of one group. Each distinct text is looked at once.
-    """
-    encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-    encoded = encoded.unify_dictionaries().combine_chunks()
-    names = without_gaps(pa.chunked_array([encoded.dictionary]), gaps)
-    numbers = names.dictionary_encode().combine_chunks().indices
-    return pa.chunked_array([numbers.take(encoded.indices)])
-
-
-def check_groups(groups: Groups, name: str) -> None:
-    """Raise InputError if the groups of a table are too few, or do not group anything."""
-    count = int(groups.max(initial=-1)) + 1
-    if count < MIN_GROUPS:
-        raise InputError(
-            f"column {name!r} has {count} different value{'s' * (count > 1)}: at least {MIN_GROUPS} groups "
-            "are needed; name the column that says which rows belong together, such as the patient's number"
-        )
-    if count == len(groups):
-        drop = "the columns with --drop" if "," in name else write_option("drop", name)
-        raise InputError(
-            f"column {name!r} has a different value in each of the {count:,} rows, so it groups nothing: "
-            f"leave --group out (and {drop}), as bounds for independent rows are closer; or name the column "
-            "that says which rows belong together"
-        )
-
-
-def groups_column(groups: ArrayLike, n: int) -> pa.Array:
-    """Return the groups of n rows, given as an array, as an Arrow column.
-
-    Raises:
-        InputError: it is not one value for each row.
-    """
-    values = as_array("groups", groups)
-    if values.shape != (n,):
-        raise InputError(f"groups has shape {values.shape}: expected ({n},), the group of each row")
-    try:
-        return pa.array(values, from_pandas=True)
-    except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
-        raise InputError(f"groups cannot be read as a column: {error}") from None
-
-
-def name_of_groups(taken: Iterable[str]) -> str:
-    """Return a name for a column of groups that has none, other than those taken."""
-    return choose_name(GROUP_NAMES, taken)
 
 
 WEIGHT_NAMES = ("weight", "sample_weight", "weight_of_row")
@@ -421,11 +376,28 @@ class Weighting:
         ``thousands`` is the mark between thousands, if it was said.
 
         Raises:
-            InputError: a cell is empty, or no positive number.
+            InputError: a cell is empty, or no positive number of a magnitude that can be computed with.
         """
         if name is None:
             return UNWEIGHTED
-        return cls(parse_weights(infer_column(columns, name), name, thousands, decimal_mark(columns)), name)
+        role, column = "the column of weights", infer_column(columns, name)
+        called = f"{role} {name!r}"
+        if is_text(column.type):
+            column = parse_text_numbers(column, name, role, thousands, decimal=decimal_mark(columns))
+        if not any(is_one(column.type) for is_one in NUMBER_TYPES):
+            raise InputError(f"{called} has type {column.type}: name a column of numbers with --weight")
+        weights = np.asarray(column.cast(pa.float64(), safe=False).to_numpy(), np.float64)
+        if len(empty := np.flatnonzero(np.isnan(weights))):
+            raise InputError(
+                f"{called} has {len(empty)} empty cells, the first in row {empty[0] + 1}: fill them, or "
+                "leave these rows out"
+            )
+        if len(bad := np.flatnonzero(~((weights >= 1 / LARGEST) & (weights <= LARGEST)))):
+            raise InputError(
+                f"{called} has {weights[bad[0]]:g} in row {bad[0] + 1}: weights are positive, from "
+                f"{1 / LARGEST:g} to {LARGEST:g}; leave out a row of weight zero"
+            )
+        return cls(weights, name)
 
     @property
     def given(self) -> bool:
@@ -452,43 +424,21 @@ class Weighting:
 UNWEIGHTED = Weighting()
 
 
-def parse_weights(
-    column: pa.ChunkedArray, name: str, thousands: str = "", decimal: str | None = None
-) -> Values:
-    """Return the weights in a column, (n,) float64; see ``parse_text_numbers``.
+def make_unit_column(name: str, values: ArrayLike, n: int) -> pa.Array:
+    """Return the "groups" or the "sample_weight" of n rows, given as an array, as a column.
 
     Raises:
-        InputError: a cell is empty, or no positive number of a magnitude that can be computed with.
+        InputError: it is not one value for each row, or weights are no numbers.
     """
-    role = "the column of weights"
-    called = f"{role} {name!r}"
-    if is_text(column.type):
-        column = parse_text_numbers(column, name, role, thousands, decimal=decimal)
-    if not any(is_one(column.type) for is_one in NUMBER_TYPES):
-        raise InputError(f"{called} has type {column.type}: name a column of numbers with --weight")
-    weights = np.asarray(column.cast(pa.float64(), safe=False).to_numpy(), np.float64)
-    if len(empty := np.flatnonzero(np.isnan(weights))):
-        raise InputError(
-            f"{called} has {len(empty)} empty cells, the first in row {empty[0] + 1}: fill them, or leave "
-            "these rows out"
-        )
-    if len(bad := np.flatnonzero(~((weights >= 1 / LARGEST) & (weights <= LARGEST)))):
-        raise InputError(
-            f"{called} has {weights[bad[0]]:g} in row {bad[0] + 1}: weights are positive, from "
-            f"{1 / LARGEST:g} to {LARGEST:g}; leave out a row of weight zero"
-        )
-    return weights
-
-
-def make_weights_column(weights: ArrayLike, n: int) -> pa.Array:
-    """Return the weights of n rows as a column of numbers.
-
-    Raises:
-        InputError: they have another shape, or are no numbers.
-    """
-    values: NDArray[np.generic] = as_array("sample_weight", weights)
-    if values.shape != (n,):
-        raise InputError(f"sample_weight has shape {values.shape}: expected ({n},), the weight of each row")
-    if values.dtype.kind not in "iuf":
-        raise InputError(f"sample_weight has type {values.dtype}: expected numbers")
-    return pa.array(np.asarray(values, np.float64), from_pandas=True)
+    column: NDArray[np.generic] = as_array(name, values)
+    if column.shape != (n,):
+        what = "group" if name == "groups" else "weight"
+        raise InputError(f"{name} has shape {column.shape}: expected ({n},), the {what} of each row")
+    if name == "sample_weight":
+        if column.dtype.kind not in "iuf":
+            raise InputError(f"{name} has type {column.dtype}: expected numbers")
+        column = np.asarray(column, np.float64)
+    try:
+        return pa.array(column, from_pandas=True)
+    except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
+        raise InputError(f"{name} cannot be read as a column: {error}") from None

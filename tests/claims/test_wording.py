@@ -17,7 +17,7 @@ from ckcv_ray.core.bounds.binomial import clopper_pearson, safe_table
 from ckcv_ray.runs.report import report
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.tables.columns.formats import DeclaredTypes
-from ckcv_ray.tables.survey import Repeats, count_known, count_repeated, count_repeats, find_repeats
+from ckcv_ray.tables.survey import Repeats, count_known, count_repeated, find_repeats
 from ckcv_ray.tables.task import Task
 from jobs.independent_bounds import count_copies
 
@@ -51,7 +51,7 @@ def test_rows_that_repeat_are_counted_wherever_a_claim_is_printed(tmp_path, cert
 def test_rows_that_differ_in_the_label_alone_are_no_repeats():
     X, y = repeated()
     y[30:] = 1 - y[30:]
-    assert count_repeats(Task.of(X, y)) == 0
+    assert find_repeats(Task.of(X, y)).rows == 0
     assert "equal another row" not in run(SMALL, Task.of(X, y)).summary()
 
 

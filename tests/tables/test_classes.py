@@ -10,7 +10,7 @@ from plain import plain_columns, plain_task, refusal
 
 from ckcv_ray.core.measures import Kind
 from ckcv_ray.errors import InputError
-from ckcv_ray.tables.survey import count_known, count_repeats
+from ckcv_ray.tables.survey import count_known, find_repeats
 from ckcv_ray.tables.target import MAX_CLASSES, encode_classes
 from ckcv_ray.tables.task import Task, TestRows, check_test_rows, make_test_rows
 
@@ -145,5 +145,5 @@ def test_the_digest_of_rows_to_test_on_tells_classes_apart():
 def test_known_and_repeated_rows_are_counted():
     X = np.array([[0.0, 1], [0, 1], [0, 1], [2, 3], [2, 3], [4, 5], [6, 7]])
     task = Task.of(X, ["a", "a", "b", "b", "c", "c", "a"])
-    assert count_repeats(task) == 2  # two rows are alike in every column and the label
+    assert find_repeats(task).rows == 2  # two rows are alike in every column and the label
     assert count_known(np.array([[-0.0, 1], [1, 0], [6, 7]]), task) == 2

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from ckcv_ray import InputError, Task
 from ckcv_ray.tables.columns.schema import Schema
 from ckcv_ray.tables.questions import is_name_of_groups
-from ckcv_ray.tables.survey import count_repeats
-from ckcv_ray.tables.units import Grouping, Roles, group_numbers, name_of_groups, renumber
+from ckcv_ray.tables.survey import find_repeats
+from ckcv_ray.tables.target import choose_name
+from ckcv_ray.tables.units import GROUP_NAMES, Grouping, Roles, group_numbers, renumber
 
 RNG = np.random.default_rng(0)
 GROUPS = np.repeat(np.arange(8), 3)
@@ -91,8 +92,8 @@ def test_repeats_are_those_of_another_group() -> None:
     y = np.array([0, 0, 1, 1, 0, 1, 1, 1])
     groups = np.array([0, 0, 1, 2, 3, 4, 4, 5])
     schema = Schema.of_numbers("ab")
-    assert count_repeats(Task(rows, y, (0, 1), schema, "y", Grouping(len(y)))) == 7
-    assert count_repeats(Task(rows, y, (0, 1), schema, "y", Grouping(len(y), groups, "g"))) == 5
+    assert find_repeats(Task(rows, y, (0, 1), schema, "y", Grouping(len(y)))).rows == 7
+    assert find_repeats(Task(rows, y, (0, 1), schema, "y", Grouping(len(y), groups, "g"))).rows == 5
 
 
 def test_units_are_rows_or_groups() -> None:
@@ -101,9 +102,9 @@ def test_units_are_rows_or_groups() -> None:
 
 
 def test_a_column_without_a_name_gets_one_that_is_free() -> None:
-    assert name_of_groups(["a", "y"]) == "group"
+    assert choose_name(GROUP_NAMES, ["a", "y"]) == "group"
     taken = ["group", "groups", "group_of_row", "group_0", "group_1"]
-    assert name_of_groups(taken) not in taken
+    assert choose_name(GROUP_NAMES, taken) not in taken
 
 
 @pytest.mark.parametrize(

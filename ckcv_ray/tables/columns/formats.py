@@ -79,15 +79,11 @@ class DeclaredTypes(NamedTuple):
     def kind(self, name: str) -> ColumnKind | None:
         """Return the kind that was asked for; None if the values decide."""
         kinds = (ColumnKind.CATEGORY, ColumnKind.NUMBER, ColumnKind.DATE)
-        for kind, names in zip(kinds, self.names.values(), strict=True):
-            if name in names:
-                return kind
-        return None
+        asked = zip(kinds, self.names.values(), strict=True)
+        return next((kind for kind, names in asked if name in names), None)
 
 
 NOTHING_ASKED = DeclaredTypes()
-
-
 NO_NAMES = frozenset(  # what names no label, and no group
     (
         *("", "?", "na", "n/a", "#n/a", "nan", "null", "n.a.", "#na", "#n/a n/a", "<na>", "-nan"),
@@ -151,8 +147,6 @@ PLAIN = re.compile(r"\d+(?:[.,]\d*)?$|\d{1,3}(?:([.,])\d{3})+(?:[.,]\d*)?$")
 LAST_EXACT = 2.0**53  # from here on floats hold only some whole numbers
 AMOUNTS = "|"  # between the unit of amounts and the form of their numbers
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
 Parser = Callable[[str], float | None]
 
 
@@ -312,11 +306,7 @@ def _list_amounts(texts: Iterable[str]) -> list[Amount]:
 def _form_of_amounts(
     texts: Sequence[str], amounts: Sequence[Amount], name: str, decimal: str | None, thousands: str
 ) -> str:
-    """Return the form of texts that are amounts: their unit, and the form of their numbers.
-
-    Raises:
-        ColumnError: they have several units, or a mark may be that of decimals or of thousands.
-    """
+    """Return the form of texts that are amounts: their unit, and the form of their numbers."""
     if len(units := {amount.unit: text for text, amount in zip(texts, amounts, strict=True)}) > 1:
         (_, first), (_, second), *_ = sorted(units.items())
         raise ColumnError(
@@ -371,8 +361,7 @@ def _has_points(text: str) -> bool:
 
 
 def _ambiguous(mark: str, text: str, name: str) -> ColumnError:
-    clear = "a point" if mark == "comma" else "a comma, or with two decimals"
-    said = "," if mark == "comma" else "."
+    said, clear = (",", "a point") if mark == "comma" else (".", "a comma, or with two decimals")
     return ColumnError(
         f"has numbers such as {text!r}, whose {mark} may be that of decimals or of thousands: say "
         f"--thousands {said} if it is that of thousands, or write them with {clear}, or without, or "
@@ -408,7 +397,9 @@ def number_parser(form: str) -> Parser:
             return TRUTH[text.lower()]
         if form in ("", "comma") and HEX.match(text):
             return _hexadecimal(text)
-        if not _may_be(text, form):
+        if form == "comma" and POINTS.match(text):
+            return None
+        if form == "points" and "." in text and not POINTS.match(text):
             return None
         if form == "thousands" and THOUSANDS.match(text):
             text = text.replace(",", "")
@@ -430,13 +421,6 @@ def _to_float(text: str) -> float:
 def _hexadecimal(text: str) -> int | None:
     """Return a whole number of up to 63 bits to the base 16, such as 0x1F; None if text is none."""
     return whole if HEX.match(text) and (whole := int(text, 16)) < 2**63 else None
-
-
-def _may_be(text: str, form: str) -> bool:
-    """Return whether the points of a number fit a form with decimal commas."""
-    if form == "points":
-        return "." not in text or bool(POINTS.match(text))
-    return form != "comma" or not POINTS.match(text)
 
 
 def form_of_dates(texts: Sequence[str], name: str) -> tuple[str, list[str]]:

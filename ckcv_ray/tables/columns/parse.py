@@ -150,27 +150,51 @@ class Cells:
 
     @cached_property
     def typed(self) -> pa.Array:
-        """The distinct values of cells as they were written, as what they are together."""
-        return type_texts(self.encoded, self.comma, self.gaps)
+        """The distinct values of cells as they were written, as what they are together.
 
-    @property
-    def are_codes(self) -> bool:
-        """Whether cells as they were written are all digits, of which some have an E among them: 12E03."""
-        if not self.written or not any(map(are_codes, self.values.chunks)):
-            return False
-        return are_codes(pa.array(self.known))
+        That is as Arrow reads a column of a table; but codes such as 12E03, and numbers of more digits than
+        floats tell apart, are text.
+        """
+        texts = self.encoded.chunk(0).dictionary if self.encoded.num_chunks else pa.array([], pa.string())
+        if not len(texts):
+            return pa.nulls(0)
+        sink = pa.BufferOutputStream()
+        csv.write_csv(pa.table({"": texts}), sink, csv.WriteOptions(quoting_style="all_valid"))
+        written = sink.getvalue()
+        read = csv.read_csv(
+            pa.BufferReader(written),
+            csv.ReadOptions(block_size=written.size + 1, use_threads=False),
+            csv.ParseOptions(newlines_in_values=True),
+            csv.ConvertOptions(
+                strings_can_be_null=True,
+                null_values=[word for word in EMPTY_WORDS if word.lower() in self.gaps],
+                decimal_point="," if self.comma else ".",
+            ),
+        )
+        typed = read.column(0).combine_chunks()
+        floating = pa.types.is_floating(typed.type)
+        large = floating and pc.any(pc.greater_equal(pc.abs(typed), LAST_EXACT)).as_py()
+        return texts if are_codes(texts) or (large and _all_match(texts, ALL_DIGITS)) else typed
 
     @property
     def have_few_texts(self) -> bool:
         """Whether most texts are in many rows, so that they are read as fast one by one."""
         return self.encoded.num_chunks == 0 or FEW * len(self.encoded.chunk(0).dictionary) < len(self.values)
 
+    @property
+    def are_codes(self) -> bool:
+        """Whether cells as they were written are all digits, of which some have an E among them: 12E03."""
+        return self.written and any(map(are_codes, self.values.chunks)) and are_codes(pa.array(self.known))
+
     @cached_property
     def texts(self) -> tuple[list[str | None], NDArray[np.intp]]:
         """The distinct texts, without spaces around them, None for a gap, and the position of each row's."""
         values = self.values
-        if pa.types.is_floating(self.stored) and _whole(values):  # a gap has made whole numbers floating
-            values = values.cast(pa.int64())
+        if pa.types.is_floating(self.stored):
+            numbers = values.drop_null().to_numpy()
+            whole = np.isfinite(numbers) & (np.floor(numbers) == numbers) & (np.abs(numbers) < LAST_EXACT)
+            if np.all(whole):  # a gap has made them floating
+                values = values.cast(pa.int64())
         raw, codes = distinct(self.encoded if is_text(values.type) else values.cast(pa.string()))
         stripped = [None if text is None else bare(text) for text in raw]
         stripped = [None if text is None or text.lower() in self.gaps else text for text in stripped]
@@ -221,7 +245,13 @@ def read_cells(cells: Cells, column: Column) -> Read:
     if column.kind is ColumnKind.CATEGORY:
         return _of_distinct(cells, _make_numbering(column.levels))
     if column.kind is ColumnKind.DATE:
-        return _dates(cells, column)
+        if is_text(cells.stored) and column.form in ("", ISO) and cells.moments is not None:
+            return _all_known(cells.moments)
+        if is_text(cells.stored) or (cells.are_numbers and column.form):
+            return _of_distinct(cells, date_parser(column.form))
+        if not cells.are_dates:
+            raise ColumnError(f"holds {cells.stored}, not dates")
+        return _all_known(read_moments(cells.values))
     if is_text(cells.stored):
         return _numbers_in_text(cells, column)
     if not cells.are_numbers:
@@ -232,11 +262,10 @@ def read_cells(cells: Cells, column: Column) -> Read:
             f"holds {cells.stored}, which may be of 1 or of 100, and the cells learned from have a {unit}: "
             f"write it as text, such as '12.5{unit}'"
         )
-    if pa.types.is_boolean(cells.stored):
-        return _all_known(cells.values.cast(pa.int8()).to_numpy())
+    values = cells.values.cast(pa.int8()) if pa.types.is_boolean(cells.stored) else cells.values
     if pa.types.is_decimal(cells.stored):
-        return _all_known(cells.values.cast(pa.string()).cast(pa.float64()).to_numpy())
-    return _all_known(cells.values.to_numpy())
+        values = values.cast(pa.string()).cast(pa.float64())
+    return _all_known(values.to_numpy())
 
 
 def infer_column(columns: pa.Table, name: str) -> pa.ChunkedArray:
@@ -287,39 +316,13 @@ def kept_words(columns: pa.Table) -> frozenset[str]:
     return frozenset((columns.schema.metadata or {}).get(KEPT_WORDS, b"").decode().split(",")) - {""}
 
 
-def type_texts(encoded: pa.ChunkedArray, comma: bool, gaps: Collection[str]) -> pa.Array:
-    """Return the distinct texts of a column as what they are together, as Arrow reads a column of a table.
-
-    Codes such as 12E03, and numbers of more digits than floats tell apart, are text.
-    """
-    texts = encoded.chunk(0).dictionary if encoded.num_chunks else pa.array([], pa.string())
-    if not len(texts):
-        return pa.nulls(0)
-    sink = pa.BufferOutputStream()
-    csv.write_csv(pa.table({"": texts}), sink, csv.WriteOptions(quoting_style="all_valid"))
-    written = sink.getvalue()
-    reading = {
-        "read_options": csv.ReadOptions(block_size=written.size + 1, use_threads=False),
-        "parse_options": csv.ParseOptions(newlines_in_values=True),
-        "convert_options": csv.ConvertOptions(
-            strings_can_be_null=True,
-            null_values=[word for word in EMPTY_WORDS if word.lower() in gaps],
-            decimal_point="," if comma else ".",
-        ),
-    }
-    typed = csv.read_csv(pa.BufferReader(written), **reading).column(0).combine_chunks()
-    large = pa.types.is_floating(typed.type) and pc.any(pc.greater_equal(pc.abs(typed), LAST_EXACT)).as_py()
-    return texts if are_codes(texts) or (large and _all_match(texts, ALL_DIGITS)) else typed
-
-
 def are_codes(texts: pa.Array) -> bool:
     """Return whether texts may be codes such as 12E03: all are digits, of which some have an E among them."""
     content = b"" if (held := texts.buffers()[2]) is None else held.to_pybytes()
     if b"e" not in content and b"E" not in content:
         return False  # found in no time
-    if not _all_match(texts[:FIRST_ROWS], ALL_DIGITS) or not _all_match(texts, ALL_DIGITS):
-        return False
-    return bool(pc.any(pc.match_substring_regex(texts, E_CODE)).as_py())
+    digits = _all_match(texts[:FIRST_ROWS], ALL_DIGITS) and _all_match(texts, ALL_DIGITS)
+    return digits and bool(pc.any(pc.match_substring_regex(texts, E_CODE)).as_py())
 
 
 def _all_match(texts: pa.Array, pattern: str) -> bool:
@@ -370,8 +373,7 @@ def number_values(column: pa.ChunkedArray) -> NDArray[np.intp]:
         values: Values = column.to_numpy() + 0.0  # -0.0 and 0.0 are one number
         return np.unique(values, return_inverse=True)[1]
     encoded = column.dictionary_encode().unify_dictionaries().combine_chunks()
-    codes: NDArray[np.intp] = encoded.indices.to_numpy(zero_copy_only=False).astype(np.intp)
-    return codes
+    return np.asarray(encoded.indices.to_numpy(zero_copy_only=False), np.intp)
 
 
 def decode(values: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -449,19 +451,18 @@ def _all_known(values: NDArray[Any]) -> Read:
 
 def _make_numbering(levels: tuple[str, ...]) -> Callable[[str], float]:
     """Return what gives the number of a level, which may be written in another way; one more for no level."""
-    exact = {level: i for i, level in enumerate(levels)}
-    alike = positions_by_value(levels)
-
-    def number(text: str) -> float:
-        return float(exact.get(text, alike.get(canonical_text(text), len(levels))))
-
-    return number
+    exact, alike = {level: i for i, level in enumerate(levels)}, positions_by_value(levels)
+    return lambda text: float(exact.get(text, alike.get(canonical_text(text), len(levels))))
 
 
 def _numbers_in_text(cells: Cells, column: Column) -> Read:
     """Read text as numbers: all at once if that can be done, else each distinct text."""
-    form = cells.choose_form(column)
-    if form in ("", "point", "comma") and not (column.short_decimals and has_three_decimals(cells, form)):
+    form, thousands = cells.choose_form(column), cells.thousands
+    mark, parse = find_decimal_mark(form), number_parser(form)
+    if form in ("", "point", "comma") and not (
+        column.short_decimals  # three characters behind a decimal mark may be a group of thousands
+        and np.any(_count_decimals(pc.utf8_trim_whitespace(cells.values), form) == 3)
+    ):
         if cells.comma == (form == "comma") and cells.numbers is not None:
             return _all_known(cells.numbers)
         if not cells.have_few_texts:
@@ -469,40 +470,24 @@ def _numbers_in_text(cells: Cells, column: Column) -> Read:
             if numbers is not None:
                 return _all_known(numbers)
     if not column.short_decimals:
-        return _of_distinct(cells, number_parser(form), column.lenient)
-    parse = _make_cautious(form, cells.thousands)
-    return _of_distinct(cells, parse, column.lenient, partial(is_doubtful, form=form))
-
-
-def _make_cautious(form: str, thousands: str) -> Parser:
-    """Return what reads numbers of a column whose cells had one or two decimals.
-
-    The decimal mark of a number such as 1.250 is that of thousands if that is said. If nothing is said it may
-    be, and the text is no number.
-    """
-    mark, parse = find_decimal_mark(form), number_parser(form)
+        return _of_distinct(cells, parse, column.lenient)
 
     def parse_certain(text: str) -> float | None:
+        """Take the mark of 1.250 for that of thousands if that is said; without a word it is no number."""
         if thousands in ("", mark) and is_doubtful(text, form):
             return parse(text.replace(mark, "")) if thousands else None
         return parse(text)
 
-    return parse_certain
+    return _of_distinct(cells, parse_certain, column.lenient, partial(is_doubtful, form=form))
 
 
 def have_short_decimals(cells: Cells, form: str) -> bool:
     """Return whether all cells of a column that Arrow takes for numbers have one or two decimals."""
-    first = _count_decimals(cells.values.slice(0, FIRST_ROWS), form)
-    if not np.all((first == 1) | (first == 2)):
-        return False
-    decimals = _count_decimals(cells.values, form)
-    return bool(len(decimals) and np.all((decimals == 1) | (decimals == 2)))
-
-
-def has_three_decimals(cells: Cells, form: str) -> bool:
-    """Return whether a cell has three characters behind its last decimal mark, and may thus be doubtful."""
-    trimmed = pc.utf8_trim_whitespace(cells.values)
-    return bool(np.any(_count_decimals(trimmed, form) == 3))
+    for values in (cells.values.slice(0, FIRST_ROWS), cells.values):  # most others are found at once
+        decimals = _count_decimals(values, form)
+        if not np.all((decimals == 1) | (decimals == 2)):
+            return False
+    return bool(len(decimals))
 
 
 def _count_decimals(texts: pa.ChunkedArray, form: str) -> NDArray[np.int64]:
@@ -511,18 +496,6 @@ def _count_decimals(texts: pa.ChunkedArray, form: str) -> NDArray[np.int64]:
     behind = pc.subtract(pc.binary_length(texts), pc.add(place, 1))
     counts = pc.if_else(pc.less(place, 0), -1, behind)
     return np.asarray(counts.drop_null().to_numpy(), np.int64)
-
-
-def _dates(cells: Cells, column: Column) -> Read:
-    if is_text(cells.stored):
-        if column.form in ("", ISO) and cells.moments is not None:
-            return _all_known(cells.moments)
-        return _of_distinct(cells, date_parser(column.form))
-    if cells.are_numbers and column.form:
-        return _of_distinct(cells, date_parser(column.form))
-    if not cells.are_dates:
-        raise ColumnError(f"holds {cells.stored}, not dates")
-    return _all_known(read_moments(cells.values))
 
 
 def read_moments(moments: pa.ChunkedArray) -> Values:
@@ -548,8 +521,3 @@ def _of_distinct(
         parsed = parse(text)
         numbers[i], bad[i] = (nan, not lenient or doubt(text)) if parsed is None else (parsed, False)
     return Read(numbers[codes], bad[codes])
-
-
-def _whole(values: pa.ChunkedArray) -> bool:
-    numbers = values.drop_null().to_numpy()
-    return bool(np.all(np.isfinite(numbers) & (np.floor(numbers) == numbers) & (np.abs(numbers) < 2**53)))

@@ -131,7 +131,49 @@ class Schema:
         Raises:
             InputError: a column is missing, or of another kind as a whole.
         """
-        return _apply(self, columns, not self.plain if gaps is None else gaps, thousands)
+        gaps = not self.plain if gaps is None else gaps
+        names = columns.column_names
+        position = {name: i for i, name in enumerate(names)}
+        check_single(names, self.names)
+        sparse = SPARSE in (columns.schema.metadata or {})  # what is absent is zero
+        absent = (name for name in self.names if name not in position)
+        if missing := [name for name in absent if not (sparse and name.startswith("x"))]:
+            what = f"is no column {missing[0]!r}"
+            if len(missing) > 1:
+                what = f"are no columns {some([repr(name) for name in missing])}"
+            raise InputError(
+                f"there {what}: the columns are {some(names)}{suggest_column(missing[0], names)}"
+            )
+        X = np.zeros((columns.num_rows, len(self)))
+        bad, strange = np.zeros((2, columns.num_rows), np.bool_)
+        reason = example = unseen = ""
+        for i, column in enumerate(self):
+            if column.name not in position:
+                continue
+            cells = Cells.of(columns, position[column.name], thousands)
+            try:
+                if held := find_withheld(columns, column.name):
+                    raise ColumnError(f"holds {held}, which cannot be read")
+                X[:, i], wrong = read_cells(cells, column)
+            except ColumnError as problem:
+                raise InputError(f"column {column.name!r} {problem}: fix it") from None
+            if column.kind is ColumnKind.DATE:
+                wrong |= (cells.zoned != column.zoned) & ~np.isnan(X[:, i])
+            wrong |= np.isinf(X[:, i]) | (np.abs(X[:, i]) > LARGEST) | (np.isnan(X[:, i]) & (not gaps))
+            if wrong.any() and not reason:
+                reason = _reason(cells, column, X[:, i], wrong)
+            bad |= wrong
+            if column.levels and (new := X[:, i] == len(column.levels)).any():
+                example = example or f"{_cell(cells.values, int(np.argmax(new)))} in column {column.name!r}"
+                strange |= new
+        if (rows := int(strange.sum())) == 1:
+            unseen = f"1 row has a category that was never seen, {example}: it counts as a rare one"
+        elif rows:
+            unseen = (
+                f"{rows:,} rows have categories that were never seen, such as {example}: they count as rare "
+                "ones"
+            )
+        return NewRows(X, bad, reason, unseen)
 
     def settle(self, X: Values) -> "Schema":
         """Return the schema, ``plain`` if it is for rows X [rows, d]."""
@@ -153,7 +195,7 @@ class Schema:
             known = x[~gap].astype(np.intp)
             rows = np.bincount(known, minlength=len(column.levels)) if column.levels else ()
             levels = tuple(level for level, count in zip(column.levels, rows, strict=True) if count)
-            narrowed.append(column if levels == column.levels else replace(column, levels=levels))
+            narrowed.append(replace(column, levels=levels))
         return Schema(tuple(narrowed)).settle(X)
 
     def translate(self, X: Values, narrowed: "Schema") -> Values:
@@ -171,12 +213,9 @@ class Schema:
     @property
     def as_stored(self) -> "Schema":
         """How columns are understood that ``format_column`` returned, whose numbers are no text."""
-        return replace(
-            self,
-            columns=tuple(
-                replace(column, form="") if column.kind is ColumnKind.NUMBER else column for column in self
-            ),
-        )
+        forms = ("" if column.kind is ColumnKind.NUMBER else column.form for column in self)
+        stored = (replace(column, form=form) for column, form in zip(self, forms, strict=True))
+        return replace(self, columns=tuple(stored))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -217,58 +256,6 @@ class NewRows(NamedTuple):
         """Raise InputError if a row cannot be judged."""
         if self.reason:
             raise InputError(self.reason)
-
-
-def _apply(schema: Schema, columns: pa.Table, gaps: bool, thousands: str) -> NewRows:
-    names = columns.column_names
-    position = {name: i for i, name in enumerate(names)}
-    metadata = columns.schema.metadata or {}
-    check_single(names, schema.names)
-    _check_there(schema.names, names, sparse=SPARSE in metadata)
-    X = np.zeros((columns.num_rows, len(schema)))
-    bad, strange = np.zeros((2, columns.num_rows), np.bool_)
-    reason = example = ""
-    for i, column in enumerate(schema):
-        if column.name not in position:
-            continue
-        cells = Cells.of(columns, position[column.name], thousands)
-        try:
-            if held := find_withheld(columns, column.name):
-                raise ColumnError(f"holds {held}, which cannot be read")
-            X[:, i], wrong = read_cells(cells, column)
-        except ColumnError as problem:
-            raise InputError(f"column {column.name!r} {problem}: fix it") from None
-        if column.kind is ColumnKind.DATE:
-            wrong |= (cells.zoned != column.zoned) & ~np.isnan(X[:, i])
-        wrong |= np.isinf(X[:, i]) | (np.abs(X[:, i]) > LARGEST) | (np.isnan(X[:, i]) & (not gaps))
-        if wrong.any() and not reason:
-            reason = _reason(cells, column, X[:, i], wrong)
-        bad |= wrong
-        if column.levels and (unseen := X[:, i] == len(column.levels)).any():
-            example = example or f"{_cell(cells.values, int(np.argmax(unseen)))} in column {column.name!r}"
-            strange |= unseen
-    return NewRows(X, bad, reason, _unseen(int(strange.sum()), example))
-
-
-def _check_there(features: Sequence[str], names: Sequence[str], sparse: bool) -> None:
-    """Raise InputError if a feature is missing; in a sparse table what is absent is zero."""
-    known = set(names)
-    missing = [
-        feature for feature in features if feature not in known and not (sparse and feature.startswith("x"))
-    ]
-    if missing:
-        what = f"is no column {missing[0]!r}"
-        if len(missing) > 1:
-            what = f"are no columns {some([repr(name) for name in missing])}"
-        raise InputError(f"there {what}: the columns are {some(names)}{suggest_column(missing[0], names)}")
-
-
-def _unseen(rows: int, example: str) -> str:
-    if not rows:
-        return ""
-    if rows == 1:
-        return f"1 row has a category that was never seen, {example}: it counts as a rare one"
-    return f"{rows:,} rows have categories that were never seen, such as {example}: they count as rare ones"
 
 
 def _cell(values: pa.ChunkedArray, row: int) -> str:
@@ -326,72 +313,61 @@ def _learn_column(cells: Cells, name: str, asked: ColumnKind | None) -> tuple[Co
     if bad.any():  # Arrow takes for a number or a date what is none for us, such as nan(1) and 0000-01-01
         column = _infer_text(cells, name, asked)
         numbers = read_cells(cells, column).values
-    _check_numbers(numbers, name)
+    out = advise_dropping(name)
+    if len(numbers) and np.isnan(numbers).all():
+        raise ColumnError(f"is empty: {out}")
+    limit = f"magnitudes are at most {LARGEST:g}, and no number may stand for a missing value; "
+    for wrong, what in ((np.isinf(numbers), ""), (np.abs(numbers) > LARGEST, limit)):
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            raise ColumnError(f"has {numbers[row]} in row {row + 1}: {what}fix it, or {out}")
     if column.kind is ColumnKind.DATE:
-        column = replace(column, zoned=_are_zoned(cells, numbers, name))
+        known = ~np.isnan(numbers)
+        zoned = cells.zoned & known
+        if zoned.any() and not np.array_equal(zoned, known):
+            first, second = int(np.argmax(zoned)), int(np.argmax(known & ~zoned))
+            raise ColumnError(
+                f"has times with a zone, such as {_cell(cells.values, first)} in row {first + 1}, and "
+                f"without: {_cell(cells.values, second)} in row {second + 1}: write all in one way, or say "
+                f"{write_option('categorical', name)}, or {out}"
+            )
+        column = replace(column, zoned=bool(zoned.any()))
     return column, numbers
-
-
-def _are_zoned(cells: Cells, moments: Values, name: str) -> bool:
-    """Return whether the moments of a column say how far they are from UTC.
-
-    Raises:
-        ColumnError: some do, and others do not.
-    """
-    known = ~np.isnan(moments)
-    zoned = cells.zoned & known
-    if zoned.any() and not np.array_equal(zoned, known):
-        first, second = int(np.argmax(zoned)), int(np.argmax(known & ~zoned))
-        raise ColumnError(
-            f"has times with a zone, such as {_cell(cells.values, first)} in row {first + 1}, and without: "
-            f"{_cell(cells.values, second)} in row {second + 1}: write all in one way, or say "
-            f"{write_option('categorical', name)}, or {advise_dropping(name)}"
-        )
-    return bool(zoned.any())
 
 
 def _infer(cells: Cells, name: str, asked: ColumnKind | None) -> Column:
     if cells.declared and not cells.are_dates and asked is None and len(cells.texts[0]) < len(cells.values):
         return _infer_text(cells, name, ColumnKind.CATEGORY)
-    lenient = asked is ColumnKind.NUMBER
     may_have = cells.are_numbers and cells.written and cells.thousands
     if may_have and has_thousands(cells.known, cells.thousands):  # which Arrow took for decimals
         return _infer_text(cells, name, asked)
+    has_values = cells.are_numbers or cells.are_dates or pa.types.is_time(cells.kind)
+    if has_values and asked is ColumnKind.CATEGORY:
+        return Column(name, asked, cells.levels)
     if cells.are_numbers:
-        if asked is ColumnKind.DATE:
-            return _infer_dates(cells, name)
+        if asked is ColumnKind.DATE:  # such as 20261123
+            known = cells.known
+            form, bad = form_of_dates(known, name) if known else ("", known)
+            if form and not bad:
+                return Column(name, ColumnKind.DATE, form=form)
+            raise ColumnError(
+                "holds numbers, of which not all are dates such as 20261123: leave it out of "
+                f"{write_option('date', name)}"
+            )
         if asked is None and cells.are_codes:
             raise ColumnError(_ask_about_codes(cells, name))
-        if asked is not ColumnKind.CATEGORY:
-            form = "comma" if cells.comma else ""
-            short = cells.written and not cells.thousands and have_short_decimals(cells, form)
-            return Column(name, form=form, lenient=lenient, short_decimals=short)
-        return Column(name, ColumnKind.CATEGORY, cells.levels)
+        form = "comma" if cells.comma else ""
+        short = cells.written and not cells.thousands and have_short_decimals(cells, form)
+        return Column(name, form=form, lenient=asked is ColumnKind.NUMBER, short_decimals=short)
     if cells.are_dates:
         if asked is ColumnKind.NUMBER:
             raise ColumnError(f"holds dates, not numbers: leave it out of {write_option('numeric', name)}")
-        if asked is ColumnKind.CATEGORY:
-            return Column(name, asked, cells.levels)
         return Column(name, ColumnKind.DATE)
     if is_text(cells.kind):
         return _infer_text(cells, name, asked)
     if pa.types.is_null(cells.kind):
         raise ColumnError(f"is empty: {advise_dropping(name)}")
-    if pa.types.is_time(cells.kind) and asked is ColumnKind.CATEGORY:
-        return Column(name, asked, cells.levels)
     raise ColumnError(_not_learned_from(str(cells.kind), name))
-
-
-def _infer_dates(cells: Cells, name: str) -> Column:
-    """Return a column of dates such as 20261123, which a text table holds as numbers."""
-    known = cells.known
-    form, bad = form_of_dates(known, name) if known else ("", known)
-    if bad or not form:
-        raise ColumnError(
-            "holds numbers, of which not all are dates such as 20261123: leave it out of "
-            f"{write_option('date', name)}"
-        )
-    return Column(name, ColumnKind.DATE, form=form)
 
 
 def _not_learned_from(kind: str, name: str) -> str:
@@ -402,12 +378,11 @@ def _infer_text(cells: Cells, name: str, asked: ColumnKind | None) -> Column:
     """Decide what a column of text holds, from its distinct values and those of each row."""
     out = advise_dropping(name)
     distinct, codes = cells.texts
-    known = cells.known
-    if not known:
+    if not (known := cells.known):
         raise ColumnError(f"is empty: {out}")
     counts = np.bincount(codes, minlength=len(distinct))
     rows_of = {text: int(counts[i]) for i, text in enumerate(distinct) if text is not None}
-    rows = sum(rows_of[text] for text in known)
+    rows = sum(rows_of.values())
     if asked is ColumnKind.CATEGORY:
         return Column(name, ColumnKind.CATEGORY, cells.levels)
     if asked in (None, ColumnKind.NUMBER):
@@ -469,9 +444,8 @@ def _ask_about_codes(cells: Cells, name: str) -> str:
 
 
 def _sort_odd(text: str, name: str) -> str:
-    if text == name.strip():
-        return "header"
-    return "error" if SHEET_ERROR.match(text) else "dash" if DASH.match(text) else ""
+    sorts = {"header": text == name.strip(), "error": SHEET_ERROR.match(text), "dash": DASH.match(text)}
+    return next((sort for sort, is_one in sorts.items() if is_one), "")
 
 
 def _advise(sort: Hashable, *names: str) -> str:
@@ -506,18 +480,6 @@ def _join_problems(problems: dict[str, ColumnError]) -> list[str]:
         else:
             said.append(f"column {names[0]!r} {first}")
     return said
-
-
-def _check_numbers(numbers: Values, name: str) -> None:
-    """Raise ColumnError if a column is empty, or has numbers that are too large."""
-    out = advise_dropping(name)
-    if len(numbers) and np.isnan(numbers).all():
-        raise ColumnError(f"is empty: {out}")
-    limit = f"magnitudes are at most {LARGEST:g}, and no number may stand for a missing value; "
-    for wrong, what in ((np.isinf(numbers), ""), (np.abs(numbers) > LARGEST, limit)):
-        if wrong.any():
-            row = int(np.argmax(wrong))
-            raise ColumnError(f"has {numbers[row]} in row {row + 1}: {what}fix it, or {out}")
 
 
 def _such_as(bad: Sequence[str], distinct: Sequence[str | None], codes: NDArray[Any]) -> str:

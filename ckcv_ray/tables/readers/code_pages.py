@@ -112,16 +112,22 @@ def _ask(content: bytes, place: int, name: str) -> str:
     characters = lines.decode("utf-8", "replace")
     broken = characters.count("\ufffd")
     if 2 * broken < sum(not c.isascii() for c in characters):
-        return _locate(content, name)
+        try:
+            content.decode()
+        except UnicodeDecodeError as error:
+            line, byte = content.count(b"\n", 0, error.start) + 1, content[error.start]
+            return (
+                f"{name} is UTF-8, but not in line {line:,}, which has the byte {byte:#x}: files of two "
+                f"encodings may be joined in it; save all in UTF-8, or say --encoding {WESTERN} if none of "
+                "it is"
+            )
     start, end = content[max(0, place - LONGEST_WORD) : place], content[place : place + LONGEST_WORD]
     word = BETWEEN_WORDS.split(start)[-1] + BETWEEN_WORDS.split(end, 1)[0]
     shares: dict[str, float] = {}
     for encoding in OTHERS:
-        try:
+        with suppress(UnicodeDecodeError):
             words = find_words(lines.decode(encoding))
-        except UnicodeDecodeError:
-            continue
-        shares[encoding] = sum(map(is_plausible, words)) / max(1, len(words))
+            shares[encoding] = sum(map(is_plausible, words)) / max(1, len(words))
     readings: dict[str, str] = {}  # the encoding of each
     for encoding in sorted(shares, key=lambda encoding: -shares[encoding]):
         readings.setdefault(word.decode(encoding, "replace"), encoding)
@@ -131,16 +137,3 @@ def _ask(content: bytes, place: int, name: str) -> str:
     named = ", ".join(f"--encoding {encoding} for {reading!r}" for encoding, reading in offered)
     line = content.count(b"\n", 0, place) + 1
     return f"{name} is not UTF-8, and what line {line:,} has is not certain: say {named}, or another encoding"
-
-
-def _locate(content: bytes, name: str) -> str:
-    """Return the sentence that says where a text that is UTF-8 elsewhere is not."""
-    try:
-        content.decode()
-    except UnicodeDecodeError as error:
-        line, byte = content.count(b"\n", 0, error.start) + 1, content[error.start]
-        return (
-            f"{name} is UTF-8, but not in line {line:,}, which has the byte {byte:#x}: files of two "
-            f"encodings may be joined in it; save all in UTF-8, or say --encoding {WESTERN} if none of it is"
-        )
-    raise AssertionError("it is UTF-8")

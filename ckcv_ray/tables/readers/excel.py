@@ -3,7 +3,7 @@
 import zipfile
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -39,54 +39,38 @@ def read_excel(path: Path, sheet: str | None = None, lines: LinesLeftOut = EVERY
         check_workbook(archive, repr(str(path)))
     book = load_workbook(path, read_only=True, keep_links=False)
     try:
-        return _columns(book[_sheet(book.sheetnames, sheet, path)], path, lines)
+        names = book.sheetnames
+        known = ", ".join(repr(name) for name in names[:12])
+        if sheet is None and len(names) > 1:
+            raise InputError(
+                f"{str(path)!r} has {len(names)} sheets: name one with --sheet; there are {known}"
+            )
+        if sheet is not None and sheet not in names:
+            raise InputError(f"{str(path)!r} has no sheet {sheet!r}: there are {known}")
+        rows, formulas = _read_rows(book[names[0] if sheet is None else sheet], path)
     finally:
         book.close()
-
-
-def _sheet(names: list[str], asked: str | None, path: Path) -> str:
-    known = ", ".join(repr(name) for name in names[:12])
-    if asked is None and len(names) > 1:
-        raise InputError(f"{str(path)!r} has {len(names)} sheets: name one with --sheet; there are {known}")
-    if asked is not None and asked not in names:
-        raise InputError(f"{str(path)!r} has no sheet {asked!r}: there are {known}")
-    return names[0] if asked is None else asked
-
-
-def _columns(sheet: Any, path: Path, lines: LinesLeftOut) -> pa.Table:
-    read = _read_rows(sheet, path)
-    filled = np.array([bool(row.values) for row in read], np.bool_)
+    filled = np.array(list(map(bool, rows)), np.bool_)
     numbers = np.flatnonzero(filled & ~lines.find(filled, repr(str(path))))
     for number in numbers:
-        if formula := read[number].formula:
+        if formula := formulas[number]:
             last = "; --skip-rows last leaves the last row out" if number == numbers[-1] else ""
             raise InputError(
                 f"{str(path)!r} has a formula in cell {formula}, and tables hold values: "
                 f"put values in place of formulas, such as by saving it as CSV{last}"
             )
-    columns = _make_table([read[number].values for number in numbers], path)
+    columns = _make_table([rows[number] for number in numbers], path)
     check_rows(columns, repr(str(path)), lines, lambda row: int(numbers[1:][row]) + 1)
     return columns
 
 
-class Row(NamedTuple):
-    """A row of a sheet."""
-
-    values: list[Any]  # of its cells, without empty ones at the end
-    formula: str  # name of the first cell with a formula; "" if there is none
-
-
-def _read_rows(sheet: Any, path: Path) -> list[Row]:
-    """Return the rows of a sheet, blank ones included.
-
-    Raises:
-        InputError: they have too many cells.
-    """
-    rows: list[Row] = []
+def _read_rows(sheet: Any, path: Path) -> tuple[list[list[Any]], list[str]]:
+    """Return the cells of every row, without empty ones at its end, and its first formula's place or ""."""
+    rows: list[list[Any]] = []
+    formulas: list[str] = []
     cells = 0
     sheet.reset_dimensions()  # nobody vouches for them: rows are as long as their cells are many
     for number, row in enumerate(sheet.iter_rows()):
-        formula = next((cell.coordinate for cell in row if cell.data_type == FORMULA_CELL), "")
         values = [cell.value for cell in row]
         while values and values[-1] is None:
             values.pop()
@@ -96,8 +80,9 @@ def _read_rows(sheet: Any, path: Path) -> list[Row]:
                 f"{str(path)!r} has more than {MAX_WORKBOOK_CELLS:,} cells or {MAX_SHEET_ROWS:,} rows: "
                 "save the table as CSV, or leave out columns or rows"
             )
-        rows.append(Row(values, formula))
-    return rows
+        rows.append(values)
+        formulas.append(next((cell.coordinate for cell in row if cell.data_type == FORMULA_CELL), ""))
+    return rows, formulas
 
 
 def _make_table(rows: list[list[Any]], path: Path) -> pa.Table:
@@ -106,20 +91,16 @@ def _make_table(rows: list[list[Any]], path: Path) -> pa.Table:
     width = max(map(len, rows))
     check_size(repr(str(path)), len(rows), width)
     names = ["" if name is None else str(name) for name in rows[0]] + [""] * (width - len(rows[0]))
-    filled = [bool(name) for name in names]
-    for row in rows[1:]:
-        for i, value in enumerate(row):
-            if value is not None:
-                filled[i] = True
-    kept = [i for i in range(width) if filled[i]]
+    filled = {i for row in rows[1:] for i, value in enumerate(row) if value is not None}
+    kept = [i for i, name in enumerate(names) if name or i in filled]
     arrays = (_array([row[i] if i < len(row) else None for row in rows[1:]]) for i in kept)
     return pa.Table.from_arrays(list(arrays), names=[names[i] for i in kept])
 
 
 def _array(values: list[Any]) -> pa.Array:
     """Return cells as a column; of several types, as text."""
-    mixed = len(kinds := set(map(type, values)) - {type(None)}) > 1 and bool in kinds  # True is no 1
-    if not mixed:
+    kinds = set(map(type, values)) - {type(None)}
+    if len(kinds) == 1 or bool not in kinds:  # True is no 1
         with suppress(pa.ArrowException, OverflowError):
             return pa.array(values)
     return pa.array([None if value is None else str(value) for value in values])

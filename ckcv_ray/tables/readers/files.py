@@ -8,7 +8,7 @@ import json
 import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from io import BytesIO
 from itertools import islice, pairwise
 from math import prod
@@ -34,6 +34,7 @@ from ckcv_ray.tables.readers.limits import (
     check_size,
     check_text,
     count_cell_bytes,
+    has_lengths,
 )
 from ckcv_ray.tables.readers.lines import LinesLeftOut
 from ckcv_ray.tables.readers.objects import SCHEMES, Address, Bucket, is_address, parse_address
@@ -179,21 +180,14 @@ def read_file(path: str | Path, reading: Reading = AS_IT_IS) -> pa.Table:
     check_encoding(reading.encoding)
     check_file(path)
     with convert_errors(InputError, f"cannot read {str(path)!r} as {suffix[1:]}"):
-        match suffix:
-            case _ if suffix in TEXT:
-                separator = reading.separator
-                separator = "\t" if separator is None and suffix == ".tsv" else separator
-                columns = read_text(path, separator, lines, suffix in SPACED, reading.encoding)
-            case ".parquet":
-                columns = _parquet(path)
-            case ".feather":
-                columns = _feather(path)
-            case ".xlsx":
-                columns = read_excel(path, reading.sheet, lines)
-            case ".npz":
-                columns = _npz(path)
-            case _:
-                columns = _svmlight(path)
+        if suffix in TEXT:
+            separator = "\t" if reading.separator is None and suffix == ".tsv" else reading.separator
+            columns = read_text(path, separator, lines, suffix in SPACED, reading.encoding)
+        elif suffix in EXCEL:
+            columns = read_excel(path, reading.sheet, lines)
+        else:
+            readers = {".parquet": _parquet, ".feather": _feather, ".npz": _npz}
+            columns = readers.get(suffix, _svmlight)(path)
         return _utf8(with_plain_values(columns), text=suffix in TEXT)
 
 
@@ -245,8 +239,11 @@ def as_values(stored: pa.ChunkedArray) -> pa.ChunkedArray:
         return stored.cast(pa.string())
     if pa.types.is_float16(kind):
         return stored.cast(pa.float32())
-    if pa.types.is_timestamp(kind) and not _knows_zone(kind):
-        return stored.cast(pa.timestamp(kind.unit, "UTC"))
+    if pa.types.is_timestamp(kind):
+        try:
+            pa.array([0], kind).cast(pa.string())
+        except pa.ArrowInvalid:  # a zone that is not known here
+            return stored.cast(pa.timestamp(kind.unit, "UTC"))
     return _read_decimals(stored) if pa.types.is_decimal(kind) else stored
 
 
@@ -261,14 +258,6 @@ def _as_categories(stored: pa.ChunkedArray) -> pa.ChunkedArray:
         for chunk, (start, end) in zip(stored.chunks, pairwise(ends.tolist()), strict=True)
     ]
     return pa.chunked_array(parts, pa.dictionary(stored.type.index_type, values.type, stored.type.ordered))
-
-
-def _knows_zone(kind: pa.DataType) -> bool:
-    try:
-        pa.array([0], kind).cast(pa.string())
-    except pa.ArrowInvalid:
-        return False
-    return True
 
 
 def _read_decimals(decimals: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -340,22 +329,21 @@ def check_parquet_size(source: Path | BinaryIO, most_rows: int, most: int) -> pa
     with parquet.ParquetFile(source) as file:
         metadata, schema = file.metadata, file.schema_arrow
         rows = max(metadata.num_rows, _count_rows(metadata))
-        values, size = rows * metadata.num_columns, rows * sum(map(count_cell_bytes, schema.types))
-        _check_parquet(rows, values, size, most_rows, most, most_bytes)
+
+        def check(values: int, size: int) -> None:
+            if values > most or rows > most_rows:
+                allowed = f"at most {most:,} values in {most_rows:,} rows can be read"
+                raise InputError(f"it holds {values:,} values in {rows:,} rows: {allowed}")
+            if size > most_bytes:
+                raise InputError(f"it takes {size >> 20:,} MiB: at most {most_bytes >> 20:,} MiB can be read")
+
+        check(rows * metadata.num_columns, rows * sum(map(count_cell_bytes, schema.types)))
         values = entries = size = 0
         with _open_source(source) as stream:
             for chunk in parquet_sizes.read_parquet_sizes(stream, file.schema, most_bytes):
                 values, entries, size = values + chunk.values, entries + chunk.entries, size + chunk.size
-                _check_parquet(rows, max(values, entries), size, most_rows, most, most_bytes)
+                check(max(values, entries), size)
     return schema
-
-
-def _check_parquet(rows: int, values: int, size: int, most_rows: int, most: int, most_bytes: int) -> None:
-    if values > most or rows > most_rows:
-        allowed = f"at most {most:,} values in {most_rows:,} rows can be read"
-        raise InputError(f"it holds {values:,} values in {rows:,} rows: {allowed}")
-    if size > most_bytes:
-        raise InputError(f"it takes {size >> 20:,} MiB: at most {most_bytes >> 20:,} MiB can be read")
 
 
 def _count_rows(metadata: parquet.FileMetaData) -> int:
@@ -363,14 +351,9 @@ def _count_rows(metadata: parquet.FileMetaData) -> int:
     return sum(max(0, metadata.row_group(i).num_rows) for i in range(metadata.num_row_groups))
 
 
-@contextmanager
-def _open_source(source: Path | BinaryIO) -> Iterator[BinaryIO]:
+def _open_source(source: Path | BinaryIO) -> AbstractContextManager[BinaryIO]:
     """Open a path for reading; a file that is open stays so."""
-    if not isinstance(source, Path):
-        yield source
-        return
-    with source.open("rb", buffering=0) as stream:
-        yield stream
+    return source.open("rb", buffering=0) if isinstance(source, Path) else nullcontext(source)
 
 
 def is_plain(kind: pa.DataType) -> bool:
@@ -398,28 +381,22 @@ def read_parquet(
     Raises:
         InputError: its text expands to more than can be read.
     """
-    text = [field.name for field in schema if _is_text(field.type)]
-    twins = len(set(schema.names)) < len(schema.names)
-    table = _read_table(source, text, columns, verified, twins)
+    text = [field.name for field in schema if has_lengths(field.type)]
+    options = {"read_dictionary": text, "page_checksum_verification": verified, "pre_buffer": False}
+    # Arrow's threads may abort the process at its exit (arrow #34314): tables are read on this one. A path is
+    # read by another function, as ParquetFile would take a.list.element for a part of a list a; but where two
+    # columns have one name (and none is a list) that function does not read them.
+    if isinstance(source, Path) and len(set(schema.names)) == len(schema.names):
+        table = parquet.read_table(source, columns=columns, use_threads=False, **options)
+    else:
+        with parquet.ParquetFile(source, **options) as file:
+            table = file.read(columns, use_threads=False)
     table.validate(full=True)  # Arrow reads text that is not UTF-8, and times beyond midnight
     check_text(repr(str(source)) if isinstance(source, Path) else "it", table)
     for i, column in enumerate(table.schema):
         if column.name in text and pa.types.is_dictionary(column.type):
             table = table.set_column(i, column.name, table.column(i).cast(column.type.value_type))
     return table
-
-
-def _read_table(
-    source: Path | BinaryIO, text: list[str], columns: list[str] | None, verified: bool, twins: bool
-) -> pa.Table:
-    # Arrow's threads may abort the process at its exit (arrow #34314): tables are read on this one. A path is
-    # read by another function, as ParquetFile would take a.list.element for a part of a list a; but where two
-    # columns have one name (and none is a list) that function does not read them.
-    options = {"read_dictionary": text, "page_checksum_verification": verified, "pre_buffer": False}
-    if isinstance(source, Path) and not twins:
-        return parquet.read_table(source, columns=columns, use_threads=False, **options)
-    with parquet.ParquetFile(source, **options) as file:
-        return file.read(columns, use_threads=False)
 
 
 def _parquet(path: Path) -> pa.Table:
@@ -448,14 +425,6 @@ def _parquet(path: Path) -> pa.Table:
     return columns
 
 
-def _flat(columns: pa.Table) -> pa.Table:
-    """Return the columns, those that hold cells of any length as empty ones."""
-    for i, field in enumerate(columns.schema):
-        if not is_plain(field.type):
-            columns = columns.set_column(i, withhold(field.name, field.type), pa.nulls(columns.num_rows))
-    return columns
-
-
 def withhold(name: str, kind: object) -> pa.Field:
     """Return an empty column in place of one whose cells are not read; it says what they were."""
     return pa.field(name, pa.null(), metadata={HELD: str(kind)[:LONGEST_TYPE]})
@@ -468,25 +437,27 @@ def find_withheld(columns: pa.Table, name: str) -> str:
 
 
 def _feather(path: Path) -> pa.Table:
-    check_bytes(repr(str(path)), path.stat().st_size)
+    name, batches = repr(str(path)), []
+    check_bytes(name, path.stat().st_size)
     rows = size = 0
     with path.open("rb", buffering=0) as stream:
-        for batch in feather_sizes.read_feather_sizes(stream):
-            check_size(repr(str(path)), rows := rows + batch.rows, 1)
-            check_bytes(repr(str(path)), size := size + batch.size)
-    options = pa.ipc.IpcReadOptions(use_threads=False)
-    batches = []
+        for sizes in feather_sizes.read_feather_sizes(stream):
+            check_size(name, rows := rows + sizes.rows, 1)
+            check_bytes(name, size := size + sizes.size)
     with pa.OSFile(str(path)) as stored:
-        content = stored.read_buffer()  # threads of Arrow's pool would read ahead in a file: see _read_table
-    with pa.ipc.open_file(content, options=options) as file:
-        check_size(repr(str(path)), rows, len(file.schema))
+        content = stored.read_buffer()  # threads of Arrow's pool would read ahead in a file: see read_parquet
+    with pa.ipc.open_file(content, options=pa.ipc.IpcReadOptions(use_threads=False)) as file:
+        check_size(name, rows, len(file.schema))
         for i in range(file.num_record_batches):
             batches.append(batch := file.get_batch(i))
             batch.validate(full=True)  # a reader follows offsets as they are
-        columns = _flat(pa.Table.from_batches(batches, file.schema))
-    check_size(repr(str(path)), columns.num_rows, columns.num_columns)
-    check_bytes(repr(str(path)), rows * sum(map(count_cell_bytes, columns.schema.types)))
-    check_text(repr(str(path)), columns)
+        columns = pa.Table.from_batches(batches, file.schema)
+    for i, field in enumerate(columns.schema):
+        if not is_plain(field.type):
+            columns = columns.set_column(i, withhold(field.name, field.type), pa.nulls(columns.num_rows))
+    check_size(name, columns.num_rows, columns.num_columns)
+    check_bytes(name, rows * sum(map(count_cell_bytes, columns.schema.types)))
+    check_text(name, columns)
     return columns
 
 
@@ -535,24 +506,12 @@ def _svmlight(path: Path) -> pa.Table:
     return columns.replace_schema_metadata({SPARSE: b"yes"})
 
 
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(
-        pa.types.is_string(kind)
-        or pa.types.is_large_string(kind)
-        or pa.types.is_binary(kind)
-        or pa.types.is_large_binary(kind)
-        or pa.types.is_string_view(kind)
-        or pa.types.is_binary_view(kind)
-    )
-
-
 def _utf8(columns: pa.Table, text: bool) -> pa.Table:
     """Return the columns, checking that names (and, in a text file, values) are in UTF-8."""
     for i, column in enumerate(columns.schema):
-        try:
+        valid = False
+        with suppress(UnicodeDecodeError):
             valid = column.name is not None and not (text and pa.types.is_binary(column.type))
-        except UnicodeDecodeError:
-            valid = False
         if not valid:
             raise InputError(f"column {i + 1} is not in UTF-8: save the file in that encoding")
     return columns

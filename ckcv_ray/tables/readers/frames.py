@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from ckcv_ray.errors import InputError, pluralize
 from ckcv_ray.tables.readers.files import (
@@ -39,9 +38,29 @@ def make_columns(X: Any, features: tuple[str, ...] | None = None) -> pa.Table:
         columns = _arrow(X)
         if columns.num_columns and list(getattr(X, "columns", ())) == list(range(columns.num_columns)):
             columns = columns.rename_columns(features or name_columns(columns.num_columns))  # as of an array
+        return columns
+    if hasattr(X, "toarray") and hasattr(X, "shape"):  # a sparse matrix, with its zeros
+        _check_cells(X.shape)
+        values = np.asarray(X.toarray())
     else:
-        columns = _from_array(X, features)
-    return columns
+        values = as_array("X", X)
+    names = [str(name) for name in getattr(X, "columns", ())] or None
+    if values.ndim != 2 or (names is None and features is not None and values.shape[1] != len(features)):
+        wanted = f"(rows, {len(features)})" if features is not None else "(n, d)"
+        raise InputError(f"X has shape {values.shape}: expected {wanted}")
+    if values.dtype.kind == "c":
+        raise InputError("X is complex: features are real numbers")
+    if not values.shape[1]:
+        raise InputError(f"X has shape {values.shape}: there is no feature to learn from")
+    if names is not None and len(names) != values.shape[1]:
+        raise InputError(
+            f"X has {pluralize(values.shape[1], 'column')} named {some(names)}: names must match the columns"
+        )
+    try:
+        columns = from_matrix(values, None)
+        return columns.rename_columns(names or features or columns.column_names)
+    except UNREADABLE as error:
+        raise InputError(f"X cannot be read as columns: {error}") from None
 
 
 def read_rows(X: Any) -> Any:
@@ -109,35 +128,6 @@ def _read_each(X: Any) -> pa.Table:
         columns.append(read)
         fields.append(field)
     return pa.table(columns, pa.schema(fields))
-
-
-def _from_array(X: Any, features: tuple[str, ...] | None) -> pa.Table:
-    values = _dense(X)
-    names = [str(name) for name in getattr(X, "columns", ())] or None
-    if values.ndim != 2 or (names is None and features is not None and values.shape[1] != len(features)):
-        wanted = f"(rows, {len(features)})" if features is not None else "(n, d)"
-        raise InputError(f"X has shape {values.shape}: expected {wanted}")
-    if values.dtype.kind == "c":
-        raise InputError("X is complex: features are real numbers")
-    if not values.shape[1]:
-        raise InputError(f"X has shape {values.shape}: there is no feature to learn from")
-    if names is not None and len(names) != values.shape[1]:
-        raise InputError(
-            f"X has {pluralize(values.shape[1], 'column')} named {some(names)}: names must match the columns"
-        )
-    try:
-        columns = from_matrix(values, None)
-        return columns.rename_columns(names or features or columns.column_names)
-    except UNREADABLE as error:
-        raise InputError(f"X cannot be read as columns: {error}") from None
-
-
-def _dense(X: Any) -> NDArray[Any]:
-    """Return X as an array, a sparse matrix with its zeros."""
-    if hasattr(X, "toarray") and hasattr(X, "shape"):
-        _check_cells(X.shape)
-        return np.asarray(X.toarray())
-    return as_array("X", X)
 
 
 def _check_cells(shape: tuple[int, ...]) -> None:

@@ -55,7 +55,7 @@ def count_cell_bytes(kind: pa.DataType) -> int:
 def count_text_bytes(column: pa.ChunkedArray) -> int:
     """Count the bytes of text whose cells share it (dictionaries and views) once each cell has its own."""
     kind = column.type
-    if pa.types.is_dictionary(kind) and _has_lengths(kind.value_type):
+    if pa.types.is_dictionary(kind) and has_lengths(kind.value_type):
         lengths = [pc.take(_measure(chunk.dictionary), chunk.indices) for chunk in column.chunks]
     elif _is_view(kind):
         lengths = [_measure(chunk) for chunk in column.chunks]
@@ -78,12 +78,8 @@ def _is_view(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string_view(kind) or pa.types.is_binary_view(kind))
 
 
-def _has_lengths(kind: pa.DataType) -> bool:
-    is_kind = (
-        pa.types.is_string,
-        pa.types.is_large_string,
-        pa.types.is_binary,
-        pa.types.is_large_binary,
-        _is_view,
-    )
-    return any(test(kind) for test in is_kind)
+def has_lengths(kind: pa.DataType) -> bool:
+    """Return whether a type is that of text, or of bytes of any length."""
+    types = pa.types
+    texts = (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary)
+    return _is_view(kind) or any(is_one(kind) for is_one in texts)

@@ -82,8 +82,7 @@ class LinesLeftOut:
 
     def advise(self, line: int | str) -> str:
         """Return the option that leaves out another line as well, or says that there are no more."""
-        said = ",".join(word for word in (self.said, str(line)) if word)
-        return f"--skip-rows {said}"
+        return f"--skip-rows {','.join(word for word in (self.said, str(line)) if word)}"
 
 
 EVERY_LINE = LinesLeftOut()
@@ -160,8 +159,7 @@ def check_rows(columns: pa.Table, name: str, lines: LinesLeftOut, number: Callab
         return
     keep = lines.advise(NO_MORE)
     if found := _find_header(columns):
-        column, cell = found
-        line = number(0)
+        (column, cell), line = found, number(0)
         raise InputError(
             f"{name} has {cell[:40]!r} in column {column[:60]!r} of line {line:,}, and numbers in all lines "
             f"below: if that line is a second header or has units, say {lines.advise(line)} to leave it out; "
@@ -203,9 +201,8 @@ def _find_totals(columns: pa.Table) -> str:
     if word is None or cell[word.end() : word.end() + 1].isalnum():
         return ""
     alone = not any(letter.isalnum() for letter in cell[word.end() :])
-    if not (alone or any(map(_is_gap, row))):
-        return ""
-    return cell if _is_single(columns.column(i), row[i]) else ""
+    likely = (alone or any(map(_is_gap, row))) and _is_single(columns.column(i), row[i])
+    return cell if likely else ""
 
 
 def _is_gap(cell: Any) -> bool:

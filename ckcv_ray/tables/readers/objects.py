@@ -104,25 +104,20 @@ def parse_address(name: str, text: str, least: int = 1) -> Address:
             f"{name}={quote(text)}: {quote(bucket)} is no name of a bucket: expected 3 to 63 lower-case "
             f"letters, digits, dots and hyphens, as in {scheme}{MARK}bucket/runs/patients"
         )
-    address = Address(scheme, bucket, key.strip("/"))
-    if address.key or least:
-        _check_key(name, text, address.key)
-    return address
-
-
-def _check_key(name: str, text: str, key: str) -> None:
-    if not key:
+    if not (key := key.strip("/")):
+        if not least:
+            return Address(scheme, bucket, key)
         raise InputError(
             f"{name}={quote(text)} names a bucket alone: add a name, as in {text.rstrip('/')}/runs/x"
         )
-    parts = key.split("/")
-    if any(part in ("", ".", "..") for part in parts):
+    if any(part in ("", ".", "..") for part in key.split("/")):
         raise InputError(f"{name}={quote(text)}: '..', '.' and empty names are not allowed in an address")
     if not key.isprintable() or not NOT_IN_KEYS.isdisjoint(key) or len(key) > LONGEST_KEY:
         raise InputError(
             f"{name}={quote(text)}: no object can have this name here: use letters, digits, spaces and "
             f"-_.=+, at most {LONGEST_KEY} of them"
         )
+    return Address(scheme, bucket, key)
 
 
 def ask_at_once(*requests: Callable[[], Any]) -> list[Future[Any]]:
@@ -222,7 +217,7 @@ class Bucket:
         yield from map(bytes, found.stream(min_chunk_size=STREAM_BYTES))
 
     def _key(self, name: str) -> str:
-        return f"{self.address.key}/{name}".strip("/")
+        return self.address.inside(name).key
 
     def _open(self) -> Any:
         if self._store is None:
@@ -240,9 +235,7 @@ class Bucket:
                 f"{str(self.address)!r} needs obstore, which is not installed: pip install '{OBSTORE}', or "
                 f"{write_install('objects')}"
             )
-        attempt = 0
-        while True:
-            attempt += 1
+        for attempt in range(1, ATTEMPTS + 1):
             try:
                 return request()
             except (ValueError, UnreachableError):
@@ -261,6 +254,7 @@ class Bucket:
                         f"{explain_error(self.address.scheme, error)}; what was written is kept, and the "
                         "same command goes on from there"
                     ) from None
+        raise AssertionError("the last attempt returns or raises")
 
 
 def explain_error(scheme: str, error: Exception) -> str:
@@ -283,11 +277,7 @@ def _import_obstore() -> Any:
 
 
 def _open_store(address: Address) -> Any:
-    """Open the bucket of an address.
-
-    Raises:
-        InputError: the environment does not say enough to open it.
-    """
+    """Open the bucket of an address, if the environment says enough for that."""
     from obstore import store
 
     kind = {"s3": store.S3Store, "gs": store.GCSStore, "az": store.AzureStore}[address.scheme]
@@ -297,14 +287,10 @@ def _open_store(address: Address) -> Any:
     }
     if os.environ.get("AWS_ALLOW_HTTP", "").lower() in ("1", "true"):
         options["allow_http"] = True  # type: ignore[assignment]  # of a server on loopback
-    backoff = {
-        "init_backoff": timedelta(seconds=FIRST_PAUSE),
-        "max_backoff": timedelta(seconds=LONGEST_PAUSE),
-        "base": GROWTH,
-    }
+    first, longest = timedelta(seconds=FIRST_PAUSE), timedelta(seconds=LONGEST_PAUSE)
     retries = {
         "max_retries": RETRIES,
-        "backoff": backoff,
+        "backoff": {"init_backoff": first, "max_backoff": longest, "base": GROWTH},
         "retry_timeout": timedelta(seconds=LONGEST_RETRYING),
     }
     try:

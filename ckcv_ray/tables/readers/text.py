@@ -90,6 +90,7 @@ def read_text(
         content, separator, heads = content[said.end() :], separator or said[1].decode("ascii", "replace"), 1
 
     def find_line(row: int) -> int:
+        """Return the number in the file of a line that is not blank, counted from 0."""
         numbers = number_lines(written, lines, name)
         return numbers[min(heads + row, len(numbers) - 1)]
 
@@ -112,14 +113,7 @@ def read_text(
 
 
 def _parse(content: bytes, separator: str, name: str, find_line: Callable[[int], int]) -> pa.Table:
-    """Return the columns of a text.
-
-    Args:
-        content: in UTF-8, from the line that names the columns.
-        separator: of the columns.
-        name: of the file, for messages.
-        find_line: returns the number in the file of a line that is not blank, counted from 0.
-    """
+    """Return the columns of a text in UTF-8, from the line that names them."""
     comma = separator != "," and DECIMAL_COMMA.search(content[:LINE_BYTES]) is not None
     options: dict[str, Any] = {
         "read_options": csv.ReadOptions(**ONE_THREAD),
@@ -157,13 +151,11 @@ def _has_decimal_points(columns: pa.Table) -> bool:
     for column in columns.slice(0, SAMPLE_LINES).columns:
         known = drop_gaps({None if cell is None else bare(cell) for cell in column.to_pylist()})
         if any("." in text for text in known):
-            try:
+            with suppress(ColumnError):
                 form, bad = form_of_numbers(known, "")
-            except ColumnError:
-                continue
-            certain = any("." in text and not is_doubtful(text, form) for text in known)
-            if certain and not bad and find_decimal_mark(form) == ".":
-                return True
+                certain = any("." in text and not is_doubtful(text, form) for text in known)
+                if certain and not bad and find_decimal_mark(form) == ".":
+                    return True
     return False
 
 
@@ -280,11 +272,7 @@ def _empty_end(content: bytes) -> bytes:
 
 
 def _utf8(content: bytes, name: str) -> tuple[bytes, list[str]]:
-    """Return text in UTF-8, without a mark of the order of bytes, and remarks.
-
-    Raises:
-        InputError: it is no text, or in an encoding that is not certain.
-    """
+    """Return text in UTF-8, without a mark of the order of bytes, and remarks."""
     if content.startswith(UTF32):
         raise InputError(f"{name} is in UTF-32: save it in UTF-8")
     for mark, encoding in UTF16.items():
@@ -294,22 +282,14 @@ def _utf8(content: bytes, name: str) -> tuple[bytes, list[str]]:
             except UnicodeDecodeError:
                 raise InputError(f"{name} begins as text in UTF-16, and is none: save it in UTF-8") from None
     content = content.removeprefix(codecs.BOM_UTF8)
-    if _is_utf8(content):
-        return content, []
-    text, remark = decode_western(content, name)
-    return text.encode(), [remark]
-
-
-def _is_utf8(content: bytes) -> bool:
-    """Return whether text is in UTF-8, without holding all of it as characters, of up to four bytes each."""
     decoder = codecs.getincrementaldecoder("utf-8")()
-    try:
+    with suppress(UnicodeDecodeError):  # block by block, as characters take up to four bytes each
         for at in range(0, len(content), LINE_BYTES):
             decoder.decode(content[at : at + LINE_BYTES])
         decoder.decode(b"", final=True)
-    except UnicodeDecodeError:
-        return False
-    return True
+        return content, []
+    text, remark = decode_western(content, name)
+    return text.encode(), [remark]
 
 
 def _join_spaces(content: bytes, name: str) -> bytes:
@@ -325,11 +305,7 @@ def _join_spaces(content: bytes, name: str) -> bytes:
 
 
 def _separator(content: bytes, name: str, spaces: bool = False) -> str:
-    """Return the separator that divides every line alike; spaces only if they may, and no other does.
-
-    Raises:
-        InputError: several do.
-    """
+    """Return the separator that divides every line alike; spaces only if they may, and no other does."""
     lines = [line for line in content[:LINE_BYTES].splitlines()[:SAMPLE_LINES] if line.strip()]
     bare = [re.sub(rb'"[^"]*"?', b"", line) for line in lines]
     counts = {separator: [line.count(separator.encode()) for line in bare] for separator in SEPARATORS}
