@@ -1,22 +1,15 @@
-"""Estimators of scikit-learn, or with its interface, as learners: a base, and one that takes any estimator.
+"""Estimators of scikit-learn, or with its interface, as learners: a base, any estimator, and short names.
 
 A learner has an estimator and a search space: for each parameter a list of values, or a distribution. A path
-consists of the values of one parameter that share work (``paths``), or of a single setting.
-
-Columns that an estimator selects by name: their positions, once the columns of the table are known.
+consists of the values of one parameter that share work (``paths``), or of a single setting. The search space
+of a short name is a good start; it depends on nothing but the learner: never on the labels. Whether models
+can be stored is tried before the fits, at each kind of setting.
 
 An estimator that selects columns by name is given the columns of the table as they are, one for each: numbers
 with gaps (nan), dates in milliseconds, and of a category the number of its level, in sorted order. It encodes
 them itself, by scikit-learn's encoders of categories, for which a number is as good as the text. Any other
 part of it would take such a number for a quantity, as it would not take the text; so that is refused.
 The boosting libraries are given categories likewise, if one of their estimators asks for them.
-
-    {"kinds": ["number"]}     the columns of these kinds, which ``make_column_selector`` asks for
-
-Whether the models of an estimator can be stored: tried before the fits, at each kind of setting.
-
-Learners by short names, for classes and for numbers: an estimator of scikit-learn, or of XGBoost, LightGBM or
-CatBoost, and a search space that is a good start. It depends on nothing but the learner: never on the labels.
 """
 
 import json
@@ -72,14 +65,7 @@ from ckcv_ray.learners.sklearn.spec import (
     trust,
 )
 from ckcv_ray.learners.sklearn.store import last_step, unpack
-from ckcv_ray.learners.steps import (
-    BALANCED,
-    CLASS_WEIGHT,
-    EQUALLY,
-    NAME,
-    compute_weights,
-    match_labels,
-)
+from ckcv_ray.learners.steps import BALANCED, CLASS_WEIGHT, EQUALLY, NAME, compute_weights, match_labels
 from ckcv_ray.tables.columns.formats import Column
 from ckcv_ray.tables.columns.schema import Schema
 from ckcv_ray.tables.target import Label, some
@@ -265,11 +251,12 @@ def _find_in_transformers(label: str, spec: Spec, seen: Seen) -> tuple[Spec, See
     for name, part, selection in params[TRANSFORMERS]:
         found = _find_positions(f"{label}.{name}", selection, seen.columns)
         chosen = np.ravel(found).tolist()
-        placed, makes = _find_part(f"{label}.{name}", part, _take(seen.columns, chosen))
+        given = Seen(tuple(seen.columns[i] for i in chosen))
+        placed, makes = _find_part(f"{label}.{name}", part, given)
         steps.append([name, placed, found])
         made.append(makes)
         left -= set(chosen)
-    remaining = _take(seen.columns, sorted(left))
+    remaining = Seen(tuple(seen.columns[i] for i in sorted(left)))
     remainder, makes = _find_part(f"{label}.remainder", params.get("remainder", NO_STEP[0]), remaining)
     return _replace(spec, **{TRANSFORMERS: steps, "remainder": remainder}), _join([*made, makes])
 
@@ -320,10 +307,6 @@ def _list_names(selection: Any) -> list[str]:
     return [name for name in listed if isinstance(name, str)]
 
 
-def _take(columns: Sequence[Column], positions: Sequence[int]) -> Seen:
-    return Seen(tuple(columns[i] for i in positions))
-
-
 def _join(made: Iterable[Seen]) -> Seen:
     return Seen(levels=tuple(dict.fromkeys(name for part in made for name in part.categories)))
 
@@ -354,7 +337,8 @@ def check_storable(estimators: Estimators, spec: Spec, settings: Iterable[Settin
     text = json.dumps(spec)
     for setting in choose_settings(settings):
         for count in FEW_ROWS:
-            few = _rows_of_each(task, count)
+            each = [np.flatnonzero(task.y == c)[:count] for c in range(task.n_classes)]
+            few = np.arange(min(count, task.n)) if task.has_numbers else np.concatenate(each)
             key = text, json.dumps(dict(setting)), len(few)
             if key in _tried:
                 break
@@ -373,12 +357,16 @@ def choose_settings(settings: Iterable[Setting], most: int = MAX_TRIED) -> list[
     another combination of kinds.
     """
     every = list(settings)
-    extremes = {name: _extremes(setting[name] for setting in every) for name in every[0]}
+    numbers = {name: [each[name] for each in every if _is_number(each[name])] for name in every[0]}
+    extremes = {name: (min(found), max(found)) for name, found in numbers.items() if found}
     kinds: set[tuple[str, str]] = set()
     combinations: set[tuple[tuple[str, str], ...]] = set()
     first, later = list[Setting](), list[Setting]()
     for setting in every:
-        combination = tuple((name, _kind(value, extremes[name])) for name, value in setting.items())
+        combination = tuple(
+            (name, NUMBER if _is_number(value) and value not in extremes[name] else json.dumps(value))
+            for name, value in setting.items()
+        )
         if not kinds.issuperset(combination):
             first.append(setting)
         elif combination not in combinations:
@@ -388,23 +376,8 @@ def choose_settings(settings: Iterable[Setting], most: int = MAX_TRIED) -> list[
     return [*first, *later][:most]
 
 
-def _extremes(values: Iterable[Any]) -> tuple[Any, ...]:
-    numbers = [value for value in values if _is_number(value)]
-    return (min(numbers), max(numbers)) if numbers else ()
-
-
-def _kind(value: Any, extremes: tuple[Any, ...]) -> str:
-    return NUMBER if _is_number(value) and value not in extremes else json.dumps(value)
-
-
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _rows_of_each(task: Task, count: int) -> Index:
-    if task.has_numbers:
-        return np.arange(min(count, task.n))
-    return np.concatenate([np.flatnonzero(task.y == c)[:count] for c in range(task.n_classes)])
 
 
 def _try_to_store(estimators: Estimators, spec: Spec, task: Task, few: Index, setting: Setting) -> bool:
@@ -448,10 +421,6 @@ WEIGHTS_BY_POSITION = ("HistGradientBoostingClassifier",)  # among the classes t
 OVERHEAD_ROWS = 500  # a fit on no rows takes about as long as these many rows more
 
 
-def _sample(name: str, value: Any) -> int | None:
-    return None if value is None else integer(name, value, least=1, most=100_000)
-
-
 PARAM = Option(
     check_space,
     "Parameter and values to try: max_features=sqrt,0.5, C=log:-2:4:13, or with --sample a distribution: "
@@ -461,7 +430,7 @@ PARAM = Option(
     "Other learners",
 )
 SAMPLE = Option(
-    _sample,
+    lambda name, value: None if value is None else integer(name, value, least=1, most=100_000),
     "Number of settings to draw at random, such as 60.",
     int,
     panel="Other learners",
@@ -502,7 +471,16 @@ class EstimatorLearner(Learner):
 
     def __post_init__(self) -> None:
         check_options(self)
-        self._check_values()
+        for name, values in (self.param or {}).items():
+            complete_names(self.build(), {name: None})
+            for value in () if isinstance(values, str) else values:
+                last = last_step(self.template({name: value}).estimator)
+                try:  # scikit-learn's own words, of what declares its values
+                    if hasattr(last, "_parameter_constraints"):
+                        last._validate_params()
+                except ValueError as error:
+                    raise InputError(f"param {name}={value!r}: {error}") from None
+        list_settings(self.all_values, self.sample)
 
     @property
     def all_values(self) -> Values:
@@ -564,11 +542,7 @@ class EstimatorLearner(Learner):
 
     def template(self, setting: Setting) -> Template:
         """Return the estimator at a setting, to be copied."""
-        return make_template(self._text, json.dumps(dict(setting)))
-
-    @cached_property
-    def _text(self) -> str:
-        return json.dumps(self.spec)
+        return make_template(json.dumps(self.spec), json.dumps(dict(setting)))
 
     def parameter_names(self) -> list[str]:
         """Return the names of the estimator's parameters; of a pipeline's last step also the short ones."""
@@ -599,23 +573,6 @@ class EstimatorLearner(Learner):
         self.__dict__.update(state)
         for package in list_packages(self.spec):
             trust(package)
-
-    def _check_values(self) -> None:
-        """Raise InputError with scikit-learn's own words if a value is out of its range."""
-        for name, values in (self.param or {}).items():
-            complete_names(self.build(), {name: None})
-            for value in () if isinstance(values, str) else values:
-                self._check_value({name: value}, name, value)
-        list_settings(self.all_values, self.sample)
-
-    def _check_value(self, setting: Setting, name: str, value: Any) -> None:
-        last = last_step(self.template(setting).estimator)
-        if not hasattr(last, "_parameter_constraints"):  # it does not declare them
-            return
-        try:
-            last._validate_params()
-        except ValueError as error:
-            raise InputError(f"param {name}={value!r}: {error}") from None
 
 
 class EstimatorTrainer(Trainer):
@@ -683,23 +640,18 @@ class WeightedLearner(EstimatorLearner):
 
     def canonical(self, task: Task) -> Self:
         """Return the learner with class weights as the task's labels; see ``base.Learner``."""
-        return replace(self, class_weight=match_labels(self._class_weight, task.classes))
+        return replace(self, class_weight=match_labels(str(self.class_weight), task.classes))
 
     def class_weights(self, task: Task, y: Classes) -> Mapping[int, float] | str | None:
         """Return the weights of the classes that have training rows, or "balanced"."""
-        if self._class_weight in (EQUALLY, BALANCED):
-            return None if self._class_weight == EQUALLY else BALANCED
-        weight = compute_weights(self._class_weight, task.classes, y)
+        if self.class_weight in (EQUALLY, BALANCED):
+            return None if self.class_weight == EQUALLY else BALANCED
+        weight = compute_weights(str(self.class_weight), task.classes, y)
         present = np.unique(y).tolist()
         by_position = self.spec["class"] in BOOSTERS
         by_position |= type(last_step(self.build())).__name__ in WEIGHTS_BY_POSITION
         keys = range(len(present)) if by_position else present
         return {key: float(weight[c]) for key, c in zip(keys, present, strict=True)}
-
-    @property
-    def _class_weight(self) -> str:
-        assert isinstance(self.class_weight, str)
-        return self.class_weight
 
 
 @dataclass(frozen=True)
@@ -722,22 +674,6 @@ class ScaledLearner(EstimatorLearner):
 
 
 @dataclass(frozen=True)
-class NeighborsLearner(ScaledLearner):
-    """A learner of the nearest neighbours; unless numbers of them are given, none that few rows lack."""
-
-    def canonical(self, task: Task) -> Self:
-        """Return the learner with the numbers of neighbours that the smallest training sets have.
-
-        These are taken to be a sixth of the rows: half of them held out, and three folds of the others.
-        """
-        param = self.param or {}
-        numbers = tuple(n for n in self.values["n_neighbors"] if n <= max(1, task.n // MIN_SHARE))
-        if "n_neighbors" in param or numbers == self.values["n_neighbors"]:
-            return self
-        return replace(self, param={**param, "n_neighbors": numbers})
-
-
-@dataclass(frozen=True)
 class AnyEstimator(WeightedLearner):
     """Any estimator with the interface of scikit-learn, or a Pipeline of them.
 
@@ -749,6 +685,7 @@ class AnyEstimator(WeightedLearner):
     """
 
     name = "estimator"
+    has_scaling: ClassVar[bool] = True
     estimator: Mapping[str, Any] | str | None = option(None, ESTIMATOR)
     scale: str = option(NONE, OWN_SCALE)
 
@@ -764,11 +701,6 @@ class AnyEstimator(WeightedLearner):
         from sklearn.base import is_regressor
 
         return NUMBER_KINDS if is_regressor(self.build()) else CLASS_KINDS
-
-    @property
-    def has_scaling(self) -> bool:
-        """Whether its options say how its numbers are scaled."""
-        return True
 
     @property
     def scaling(self) -> bool | None:
@@ -806,7 +738,7 @@ class AnyEstimator(WeightedLearner):
         return replace(self, estimator=found)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True)  # as its bases add different fields
 class Linear(ScaledLearner, WeightedLearner):
     """Logistic regression on standardised columns."""
 
@@ -818,7 +750,6 @@ class Linear(ScaledLearner, WeightedLearner):
     values: ClassVar[Values] = {"C": tuple(10.0 ** (e / 2) for e in range(-6, 5))}
 
 
-@dataclass(frozen=True)
 class Boosting(WeightedLearner):
     """Gradient boosting of trees on histograms; a path over the number of rounds."""
 
@@ -836,7 +767,6 @@ class Boosting(WeightedLearner):
     }
 
 
-@dataclass(frozen=True)
 class Forest(WeightedLearner):
     """A random forest."""
 
@@ -850,26 +780,35 @@ class Forest(WeightedLearner):
     }
 
 
-@dataclass(frozen=True)
-class ExtraTrees(WeightedLearner):
+class ExtraTrees(Forest):
     """A forest of extremely randomised trees."""
 
     name = "extra_trees"
-    trees: ClassVar[bool] = True
     spec: ClassVar[Spec] = {"class": "sklearn.ensemble:ExtraTreesClassifier"}
-    values: ClassVar[Values] = Forest.values
 
 
-@dataclass(frozen=True)
-class Neighbors(NeighborsLearner):
-    """The nearest neighbours of standardised columns; a path over their number."""
+class Neighbors(ScaledLearner):
+    """The nearest neighbours of standardised columns; a path over their number.
+
+    Unless numbers of them are given, there is none that few rows lack.
+    """
 
     name = "neighbors"
     unscaled: ClassVar[Spec] = {"class": "sklearn.neighbors:KNeighborsClassifier"}
     values: ClassVar[Values] = {"n_neighbors": (1, 3, 5, 7, 9, 11, 15), "weights": ("uniform", "distance")}
 
+    def canonical(self, task: Task) -> Self:
+        """Return the learner with the numbers of neighbours that the smallest training sets have.
 
-@dataclass(frozen=True)
+        These are taken to be a sixth of the rows: half of them held out, and three folds of the others.
+        """
+        param = self.param or {}
+        numbers = tuple(n for n in self.values["n_neighbors"] if n <= max(1, task.n // MIN_SHARE))
+        if "n_neighbors" in param or numbers == self.values["n_neighbors"]:
+            return self
+        return replace(self, param={**param, "n_neighbors": numbers})
+
+
 class Tree(WeightedLearner):
     """A decision tree; a path over the cost of complexity at which it is pruned."""
 
@@ -883,7 +822,6 @@ class Tree(WeightedLearner):
     }
 
 
-@dataclass(frozen=True)
 class NaiveBayes(EstimatorLearner):
     """Naive Bayes with normal distributions; a path over the smoothing of their variances."""
 
@@ -892,7 +830,6 @@ class NaiveBayes(EstimatorLearner):
     values: ClassVar[Values] = {"var_smoothing": tuple(10.0**e for e in range(-12, 1))}
 
 
-@dataclass(frozen=True)
 class MLP(ScaledLearner):
     """A neural network with one or two hidden layers on standardised columns."""
 
@@ -901,7 +838,6 @@ class MLP(ScaledLearner):
     values: ClassVar[Values] = {"alpha": (0.0001, 0.01, 1.0), "hidden_layer_sizes": ([16], [64], [32, 32])}
 
 
-@dataclass(frozen=True)
 class LDA(EstimatorLearner):
     """Linear discriminant analysis with shrunken covariances."""
 
@@ -913,7 +849,6 @@ class LDA(EstimatorLearner):
     values: ClassVar[Values] = {"shrinkage": (None, "auto", 0.1, 0.5, 0.9)}
 
 
-@dataclass(frozen=True)
 class Constant(EstimatorLearner):
     """The commonest class of the training rows."""
 
@@ -923,30 +858,20 @@ class Constant(EstimatorLearner):
 
 
 NAMED: tuple[type[EstimatorLearner], ...] = (
-    Linear,
-    Boosting,
-    Forest,
-    ExtraTrees,
-    Neighbors,
-    Tree,
-    NaiveBayes,
-    MLP,
-    LDA,
-    Constant,
+    *(Linear, Boosting, Forest, ExtraTrees, Neighbors),
+    *(Tree, NaiveBayes, MLP, LDA, Constant),
 )
 
 
 TENTHS = tuple(10.0 ** (e / 2) for e in range(-6, 3))
 
 
-@dataclass(frozen=True)
 class Regressor(EstimatorLearner):
     """A base class for learners of numbers."""
 
     kinds: ClassVar[frozenset[Kind]] = NUMBER_KINDS
 
 
-@dataclass(frozen=True)
 class Mean(Regressor):
     """The mean, or the median, of the training rows."""
 
@@ -955,7 +880,6 @@ class Mean(Regressor):
     values: ClassVar[Values] = {"strategy": ("mean", "median")}
 
 
-@dataclass(frozen=True)
 class LinearRegression(Regressor):
     """Least squares, without a penalty."""
 
@@ -964,7 +888,6 @@ class LinearRegression(Regressor):
     values: ClassVar[Values] = {"fit_intercept": (True,)}
 
 
-@dataclass(frozen=True)
 class Lasso(ScaledLearner, Regressor):
     """Least squares with an absolute penalty, on standardised columns."""
 
@@ -973,8 +896,7 @@ class Lasso(ScaledLearner, Regressor):
     values: ClassVar[Values] = {"alpha": TENTHS}
 
 
-@dataclass(frozen=True)
-class NeighborsRegressor(NeighborsLearner, Regressor):
+class NeighborsRegressor(Regressor, Neighbors):
     """The mean of the nearest neighbours, on standardised columns."""
 
     name = "neighbors_regressor"
@@ -982,7 +904,6 @@ class NeighborsRegressor(NeighborsLearner, Regressor):
     values: ClassVar[Values] = {"n_neighbors": (1, 3, 5, 9, 15, 25), "weights": ("uniform", "distance")}
 
 
-@dataclass(frozen=True)
 class TreeRegressor(Regressor):
     """A regression tree."""
 
@@ -992,7 +913,6 @@ class TreeRegressor(Regressor):
     values: ClassVar[Values] = {"min_samples_leaf": (1, 5, 20), "max_depth": (None, 3, 6)}
 
 
-@dataclass(frozen=True)
 class ForestRegressor(Regressor):
     """A random forest of regression trees."""
 
@@ -1006,7 +926,6 @@ class ForestRegressor(Regressor):
     }
 
 
-@dataclass(frozen=True)
 class BoostingRegressor(Regressor):
     """Gradient boosting of regression trees on histograms."""
 
@@ -1023,7 +942,6 @@ class BoostingRegressor(Regressor):
     }
 
 
-@dataclass(frozen=True)
 class SVR(ScaledLearner, Regressor):
     """Support vector regression with a Gaussian kernel, on standardised columns."""
 
@@ -1033,14 +951,8 @@ class SVR(ScaledLearner, Regressor):
 
 
 REGRESSORS: tuple[type[Regressor], ...] = (
-    LinearRegression,
-    Lasso,
-    NeighborsRegressor,
-    TreeRegressor,
-    ForestRegressor,
-    BoostingRegressor,
-    SVR,
-    Mean,
+    *(LinearRegression, Lasso, NeighborsRegressor, TreeRegressor),
+    *(ForestRegressor, BoostingRegressor, SVR, Mean),
 )
 
 
@@ -1059,7 +971,6 @@ class BoostingLearner(EstimatorLearner):
         super().__post_init__()
 
 
-@dataclass(frozen=True)
 class XGBoost(BoostingLearner):
     """XGBoost."""
 
@@ -1069,7 +980,6 @@ class XGBoost(BoostingLearner):
     defaults: ClassVar[Values] = {"learning_rate": 0.3, "max_depth": 6, "n_estimators": 100}
 
 
-@dataclass(frozen=True)
 class LightGBM(BoostingLearner, WeightedLearner):
     """LightGBM."""
 
@@ -1083,7 +993,6 @@ class LightGBM(BoostingLearner, WeightedLearner):
     }
 
 
-@dataclass(frozen=True)
 class CatBoost(BoostingLearner):
     """CatBoost."""
 
@@ -1093,17 +1002,13 @@ class CatBoost(BoostingLearner):
     defaults: ClassVar[Values] = {"depth": 6, "iterations": 1000, "learning_rate": None}
 
 
-@dataclass(frozen=True)
-class XGBoostRegressor(BoostingLearner, Regressor):
+class XGBoostRegressor(Regressor, XGBoost):
     """XGBoost, for numbers."""
 
     name = "xgboost_regressor"
     spec: ClassVar[Spec] = {"class": "xgboost.sklearn:XGBRegressor"}
-    values: ClassVar[Values] = XGBoost.values
-    defaults: ClassVar[Values] = XGBoost.defaults
 
 
-@dataclass(frozen=True)
 class LightGBMRegressor(BoostingLearner, Regressor):
     """LightGBM, for numbers."""
 
@@ -1112,14 +1017,11 @@ class LightGBMRegressor(BoostingLearner, Regressor):
     values: ClassVar[Values] = LightGBM.values
 
 
-@dataclass(frozen=True)
-class CatBoostRegressor(BoostingLearner, Regressor):
+class CatBoostRegressor(Regressor, CatBoost):
     """CatBoost, for numbers."""
 
     name = "catboost_regressor"
     spec: ClassVar[Spec] = {"class": "catboost.core:CatBoostRegressor", "params": {"learning_rate": 0.1}}
-    values: ClassVar[Values] = CatBoost.values
-    defaults: ClassVar[Values] = CatBoost.defaults
 
 
 BOOSTING: tuple[type[BoostingLearner], ...] = (

@@ -1,10 +1,8 @@
-"""Paths of estimators: settings that share work, with the predictions of fresh fits.
+"""Paths of estimators: settings that share work on a split, with the predictions of fresh fits.
 
 Scikit-learn's own fit at a setting decides what is right: ``Path.model`` is always that, and the labels that
 a path derives from shared work equal its labels. Where they could differ (tied distances), or where there is
 nothing to share, every setting is fitted by itself.
-
-One split: its rows, the fits of single settings on them, and what these share.
 """
 
 import copy
@@ -23,7 +21,7 @@ from ckcv_ray.learners.base import Setting, draw_seeds, make_seed_sequence
 from ckcv_ray.learners.ensemble import judge
 from ckcv_ray.learners.sklearn import model as models
 from ckcv_ray.learners.sklearn.model import SAMPLE_WEIGHT, FittedEstimator, Template
-from ckcv_ray.learners.sklearn.spec import CATBOOST, LIBRARIES, LIGHTGBM, XGBOOST, shares_rounds
+from ckcv_ray.learners.sklearn.spec import LIBRARIES, find_library, shares_rounds
 from ckcv_ray.learners.sklearn.store import last_step, wrap
 from ckcv_ray.tables.target import Rows
 from ckcv_ray.tables.task import Task
@@ -118,7 +116,10 @@ class SplitFits:
             only = DummyClassifier(strategy="most_frequent").fit(X, self.y)
             return Fit(only, only, models.CONVERGED, X, None)
         template = self.estimators.template(setting)
-        estimator = self._new(template)
+        estimator = template.copy(draw_seeds(self.seeds, len(template.unseeded)))
+        if (weights := self.estimators.class_weights(self.task, self.y)) is not None:
+            last_step(estimator).set_params(class_weight=weights)
+        estimator = wrap(estimator)
         if template.head is None:
             X = self.X
             return Fit(estimator, last_step(estimator), self._fit_rows(estimator, X), X, None)
@@ -160,12 +161,6 @@ class SplitFits:
         with models.guard(self.estimators.foreign):
             return models.predict_classes(predicting, X, self.task.n_classes)
 
-    def _new(self, template: Template) -> Any:
-        estimator = template.copy(draw_seeds(self.seeds, len(template.unseeded)))
-        if (weights := self.estimators.class_weights(self.task, self.y)) is not None:
-            last_step(estimator).set_params(class_weight=weights)
-        return wrap(estimator)
-
     def _fit_rows(self, estimator: Any, X: Rows) -> int:
         foreign, seed = self.estimators.foreign, self._global_seed
         return models.fit(estimator, X, self.y, foreign, seed, self.weights)
@@ -202,7 +197,7 @@ class EstimatorPath:
     """The fits of some settings on one split, by ascending value of ``parameter``."""
 
     parameter: ClassVar[str | None] = None  # whose values share work; None if none does
-    estimators: ClassVar[tuple[str, ...]] = ()  # names of the classes that it knows, by module and name
+    known: ClassVar[str] = ""  # the class of estimators that it is of, by module and name
 
     def __init__(self, split: SplitFits, settings: Sequence[Setting]) -> None:
         self.split = split
@@ -212,7 +207,7 @@ class EstimatorPath:
     def applies(cls, estimator: Any) -> bool:
         """Return whether the estimator's settings share work in this way."""
         kind = type(last_step(estimator))
-        return f"{kind.__module__}:{kind.__qualname__}" in cls.estimators
+        return f"{kind.__module__}:{kind.__qualname__}" == cls.known
 
     @property
     def status(self) -> NDArray[np.int8]:
@@ -275,10 +270,8 @@ class Plain(EstimatorPath):
 class Rounds(EstimatorPath):
     """Rounds of gradient boosting: the first rounds of a long fit are a short fit."""
 
-    parameter = "max_iter"
-    estimators = (
-        "sklearn.ensemble._hist_gradient_boosting.gradient_boosting:HistGradientBoostingClassifier",
-    )
+    parameter: ClassVar[str] = "max_iter"
+    known = "sklearn.ensemble._hist_gradient_boosting.gradient_boosting:HistGradientBoostingClassifier"
 
     @classmethod
     def applies(cls, estimator: Any) -> bool:
@@ -289,31 +282,31 @@ class Rounds(EstimatorPath):
     @property
     def n_iter(self) -> NDArray[np.int64]:
         """Rounds of each fit."""
-        return np.array([setting["max_iter"] for setting in self.settings], np.int64)
+        return np.array([setting[self.parameter] for setting in self.settings], np.int64)
 
     def labels(self) -> Classes:
         """Return the labels after each number of rounds."""
         fit = self.split.fit(self.settings[-1])
         rounds = enumerate(fit.last.staged_decision_function(self.split.transform(fit)), start=1)
         wanted = set(self.n_iter.tolist())
-        number = [_choose_class(decision) for count, decision in rounds if count in wanted]
+        number = [
+            (decision > 0).astype(int) if decision.ndim == 1 else np.argmax(decision, axis=1)
+            for count, decision in rounds
+            if count in wanted
+        ]
         return np.asarray(fit.last.classes_[np.array(number)], np.int32)
 
 
-class LibraryRounds(EstimatorPath):
-    """Rounds of XGBoost, LightGBM or CatBoost, of which predictions may use the first."""
+class LibraryRounds(Rounds):
+    """Rounds of XGBoost or LightGBM, of which predictions may use the first."""
 
-    package: ClassVar[str]  # which of them
+    parameter = "n_estimators"
 
     @classmethod
     def applies(cls, estimator: Any) -> bool:
         """Return whether an estimator's first rounds do not depend on their number."""
-        return shares_rounds(estimator, cls.package)
-
-    @property
-    def n_iter(self) -> NDArray[np.int64]:
-        """Rounds of each fit."""
-        return np.array([setting[str(self.parameter)] for setting in self.settings], np.int64)
+        library = LIBRARIES.get(str(find_library(estimator)))
+        return library is not None and library.rounds == cls.parameter and shares_rounds(estimator)
 
     def labels(self) -> Classes:
         """Return the labels of one fit after each number of rounds, unless it has fewer than were asked for.
@@ -328,32 +321,26 @@ class LibraryRounds(EstimatorPath):
         return np.array([*map(self.split.labels, fits)])
 
 
-class XGBoostRounds(LibraryRounds):
-    """Rounds of XGBoost."""
-
-    package = XGBOOST
-    parameter = LIBRARIES[XGBOOST].rounds
-
-
-class LightGBMRounds(LibraryRounds):
-    """Rounds of LightGBM."""
-
-    package = LIGHTGBM
-    parameter = LIBRARIES[LIGHTGBM].rounds
-
-
 class CatBoostRounds(LibraryRounds):
     """Rounds of CatBoost."""
 
-    package = CATBOOST
-    parameter = LIBRARIES[CATBOOST].rounds
+    parameter = "iterations"
+
+
+class Nearest(NamedTuple):
+    """The nearest training rows of each scored row, nearest first, and one more if there is one."""
+
+    distance: Rows  # distances, (scored rows, neighbours)
+    number: Classes  # class of each, by position in ``classes``, (scored rows, neighbours)
+    tied: NDArray[np.bool_]  # whether a neighbour may be as far away as the next, (neighbours - 1,)
+    classes: NDArray[Any]  # classes of the training rows
 
 
 class Neighbours(EstimatorPath):
     """Numbers of neighbours: the nearest few are the first of the nearest many, unless distances are tied."""
 
     parameter = "n_neighbors"
-    estimators = ("sklearn.neighbors._classification:KNeighborsClassifier",)
+    known = "sklearn.neighbors._classification:KNeighborsClassifier"
 
     @classmethod
     def applies(cls, estimator: Any) -> bool:
@@ -374,37 +361,24 @@ class Neighbours(EstimatorPath):
                 found[step] = self._fit_alone(self.settings[step])
         return np.asarray(found)
 
-    def _find_nearest(self) -> "Nearest":
+    def _find_nearest(self) -> Nearest:
         """Return the nearest rows, found once for all ways to weight them."""
         setting = self.settings[-1]
         fixed = {name: value for name, value in setting.items() if name != "weights"}
         key = json.dumps(fixed, sort_keys=True)
         if key not in self.split.shared:
             fit = self.split.fit(setting)
-            self.split.shared[key] = Nearest.find(fit.last, self.split.transform(fit), setting["n_neighbors"])
+            last, X = fit.last, self.split.transform(fit)
+            distance, index = last.kneighbors(X, min(setting["n_neighbors"] + 1, last.n_samples_fit_))
+            squares = max(map(_find_largest_square, (X, last._fit_X)))
+            gap = np.diff(distance, axis=1) * (distance[:, 1:] + distance[:, :-1])
+            tied = np.any(gap <= TIE * (distance[:, 1:] ** 2 + squares), axis=0)
+            self.split.shared[key] = Nearest(distance, last._y[index], tied, last.classes_)
         nearest: Nearest = self.split.shared[key]
         return nearest
 
     def _fit_alone(self, setting: Setting) -> Classes:
         return self.split.labels(self.split.fit(setting))
-
-
-class Nearest(NamedTuple):
-    """The nearest training rows of each scored row, nearest first, and one more if there is one."""
-
-    distance: Rows  # distances, (scored rows, neighbours)
-    number: Classes  # class of each, by position in ``classes``, (scored rows, neighbours)
-    tied: NDArray[np.bool_]  # whether a neighbour may be as far away as the next, (neighbours - 1,)
-    classes: NDArray[Any]  # classes of the training rows
-
-    @classmethod
-    def find(cls, nearest: Any, X: Rows, count: int) -> "Nearest":
-        """Return the nearest rows of a fitted estimator."""
-        distance, index = nearest.kneighbors(X, min(count + 1, nearest.n_samples_fit_))
-        squares = max(map(_find_largest_square, (X, nearest._fit_X)))
-        gap = np.diff(distance, axis=1) * (distance[:, 1:] + distance[:, :-1])
-        tied = np.any(gap <= TIE * (distance[:, 1:] ** 2 + squares), axis=0)
-        return cls(distance, nearest._y[index], tied, nearest.classes_)
 
 
 def _find_largest_square(rows: Any) -> float:
@@ -419,7 +393,7 @@ class Pruning(EstimatorPath):
     """Costs of complexity: all pruned trees come from one full tree."""
 
     parameter = "ccp_alpha"
-    estimators = ("sklearn.tree._classes:DecisionTreeClassifier",)
+    known = "sklearn.tree._classes:DecisionTreeClassifier"
 
     def labels(self) -> Classes:
         """Return the labels of each pruned tree."""
@@ -439,7 +413,7 @@ class Smoothing(EstimatorPath):
     """Smoothing of naive Bayes: means and variances are computed once."""
 
     parameter = "var_smoothing"
-    estimators = ("sklearn.naive_bayes:GaussianNB",)
+    known = "sklearn.naive_bayes:GaussianNB"
 
     def labels(self) -> Classes:
         """Return the labels with each share of the largest variance added."""
@@ -453,15 +427,10 @@ class Smoothing(EstimatorPath):
         return np.array(found).astype(np.int32)
 
 
-SHARING: tuple[type[EstimatorPath], ...] = (
-    *(Rounds, Neighbours, Pruning, Smoothing),
-    *(XGBoostRounds, LightGBMRounds, CatBoostRounds),
-)
-
-
 def find_sharing(estimator: Any) -> type[EstimatorPath]:
     """Return how an estimator's settings share work."""
-    return next((path for path in SHARING if path.applies(estimator)), Plain)
+    known = (Rounds, Neighbours, Pruning, Smoothing, LibraryRounds, CatBoostRounds)
+    return next((path for path in known if path.applies(estimator)), Plain)
 
 
 class Block(NamedTuple):
@@ -484,11 +453,6 @@ class Block(NamedTuple):
         shares = length > 1 and not self.split.constant and template.is_taken_apart
         sharing = self.sharing if shares and self.sharing.applies(template.estimator) else Plain
         return sharing(self.split, settings)
-
-
-def _choose_class(decision: Rows) -> Classes:
-    number: Classes = (decision > 0).astype(int) if decision.ndim == 1 else np.argmax(decision, axis=1)
-    return number
 
 
 def _count_votes(nearest: Nearest, counts: Sequence[int]) -> NDArray[np.int64]:
