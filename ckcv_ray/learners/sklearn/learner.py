@@ -32,7 +32,6 @@ from ckcv_ray.learners.sklearn.model import BoosterCodec, EstimatorCodec, Templa
 from ckcv_ray.learners.sklearn.paths import (
     Block,
     EstimatorPath,
-    Estimators,
     Plain,
     SplitFits,
     find_sharing,
@@ -323,32 +322,6 @@ STORED, FAILED = "stored", "failed"
 _tried: set[tuple[str, str, int]] = set()  # estimator, setting and rows that were tried in this process
 
 
-def check_storable(estimators: Estimators, spec: Spec, settings: Iterable[Setting], task: Task) -> None:
-    """Fit an estimator to a few rows of each class, at each kind of setting, and store the models in memory.
-
-    Args:
-        estimators, spec: the estimator, and its JSON form.
-        settings: of the search space.
-        task: gives the rows.
-
-    Raises:
-        InputError: a model cannot be stored.
-    """
-    text = json.dumps(spec)
-    for setting in choose_settings(settings):
-        for count in FEW_ROWS:
-            each = [np.flatnonzero(task.y == c)[:count] for c in range(task.n_classes)]
-            few = np.arange(min(count, task.n)) if task.has_numbers else np.concatenate(each)
-            key = text, json.dumps(dict(setting)), len(few)
-            if key in _tried:
-                break
-            if _try_to_store(estimators, spec, task, few, setting):
-                _tried.add(key)
-                break
-            if len(few) == task.n:
-                break
-
-
 def choose_settings(settings: Iterable[Setting], most: int = MAX_TRIED) -> list[Setting]:
     """Return at most ``most`` settings that differ in kind.
 
@@ -380,7 +353,7 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _try_to_store(estimators: Estimators, spec: Spec, task: Task, few: Index, setting: Setting) -> bool:
+def _try_to_store(learner: "EstimatorLearner", task: Task, few: Index, setting: Setting) -> bool:
     """Return whether there is nothing more to try: False if a fit to more rows may succeed.
 
     Foreign code is tried in a child, as it may crash or never end; evaluations will meet that again.
@@ -388,27 +361,27 @@ def _try_to_store(estimators: Estimators, spec: Spec, task: Task, few: Index, se
     Raises:
         InputError: the model cannot be stored.
     """
-    tried = partial(_store, estimators, spec, task, few, setting)
-    outside = not all(map(is_listed, list_classes(spec)))
+    tried = partial(_store, learner, task, few, setting)
+    outside = not all(map(is_listed, list_classes(learner.spec)))
     answer = ask_child(tried, MAX_SECONDS) if outside and hasattr(os, "fork") else tried()
     if answer not in (STORED, FAILED, None):
         at = ", ".join(f"{name} = {value}" for name, value in setting.items())
         raise InputError(
-            f"models of estimator {spec['class']} cannot be stored{at and f' at {at}'}: {answer}"
+            f"models of estimator {learner.spec['class']} cannot be stored{at and f' at {at}'}: {answer}"
         )
     return answer != FAILED
 
 
-def _store(estimators: Estimators, spec: Spec, task: Task, few: Index, setting: Setting) -> str:
+def _store(learner: "EstimatorLearner", task: Task, few: Index, setting: Setting) -> str:
     """Return STORED, FAILED if the fit fails, or why the model cannot be stored."""
     try:
         with contain():
-            model, _ = fit_model(estimators, task, few, setting)
+            model, _ = fit_model(learner, task, few, setting)
     except Exception:  # any error of the estimator: evaluations will meet it again, and record it
         return FAILED
     try:
         with contain():
-            unpack(model.content, task.X.shape[1], list_classes(spec))
+            unpack(model.content, task.X.shape[1], list_classes(learner.spec))
     except Exception as error:  # skops raises errors of all kinds
         return str(error).splitlines()[0] if str(error) else type(error).__name__
     return STORED
@@ -595,10 +568,10 @@ class EstimatorTrainer(Trainer):
         return float(n_train + OVERHEAD_ROWS)
 
     def check_storable(self, task: Task) -> None:
-        """Check that models can be stored; see ``storable``.
+        """Fit to a few rows of each class, at each kind of setting, and store the models in memory.
 
         Raises:
-            InputError: they cannot.
+            InputError: a model cannot be stored.
         """
         spec = self.learner.spec
         if inside := [path for path in list_classes(spec) if path in BOOSTERS]:
@@ -606,7 +579,16 @@ class EstimatorTrainer(Trainer):
                 f"models of estimator {spec['class']} cannot be stored: {inside[0]} has the format of its "
                 "library, for itself alone: give it without other steps, or score the whole by ckcv evaluate"
             )
-        check_storable(self.learner, self.learner.spec, chain(*self.learner.space.paths), task)
+        for setting in choose_settings(chain(*self.learner.space.paths)):
+            for count in FEW_ROWS:
+                each = [np.flatnonzero(task.y == c)[:count] for c in range(task.n_classes)]
+                few = np.arange(min(count, task.n)) if task.has_numbers else np.concatenate(each)
+                key = json.dumps(spec), json.dumps(dict(setting)), len(few)
+                if key in _tried or _try_to_store(self.learner, task, few, setting):
+                    _tried.add(key)
+                    break
+                if len(few) == task.n:
+                    break
 
     def load(self) -> None:
         """Import the estimator."""
@@ -919,11 +901,7 @@ class ForestRegressor(Regressor):
     name = "forest_regressor"
     trees: ClassVar[bool] = True
     spec: ClassVar[Spec] = {"class": "sklearn.ensemble:RandomForestRegressor"}
-    values: ClassVar[Values] = {
-        "max_features": ("sqrt", 0.5, 1.0),
-        "min_samples_leaf": (1, 3, 10),
-        "n_estimators": (100,),
-    }
+    values: ClassVar[Values] = {**Forest.values, "n_estimators": (100,)}
 
 
 class BoostingRegressor(Regressor):

@@ -1,13 +1,13 @@
 """A fitted estimator as a model, with class numbers and scores that are the same for a row in any batch.
 
-Unfitted estimators: made from their JSON form once in a process, and copied for each fit.
+Unfitted estimators are made from their JSON form once in a process, and copied for each fit.
 """
 
 import copy
 import json
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any, ClassVar, NamedTuple, Self
@@ -101,7 +101,6 @@ def _last_name(name: str) -> str:
 
 BATCH = 256
 SAMPLE_WEIGHT = "sample_weight"  # of fit, in scikit-learn
-NO_GUARD = nullcontext()
 CONVERGED, NOT_CONVERGED = STATUSES.index(Status.CONVERGED), STATUSES.index(Status.NOT_CONVERGED)
 
 
@@ -142,11 +141,8 @@ class FittedEstimator(Model):
             label = predict_classes(self.estimator, X.copy(), self.n_classes)
             ranked = not needs.isdisjoint({Output.RANK, Output.RANKS})
             rank = _predict_rank(self.estimator, X.copy(), self.n_classes) if ranked else None
-            shares = (
-                _predict_probability(self.estimator, X.copy(), self.n_classes)
-                if Output.PROBABILITY in needs
-                else None
-            )
+            asked = Output.PROBABILITY in needs
+            shares = _predict_probability(self.estimator, X.copy(), self.n_classes) if asked else None
         return Outputs(label, rank, shares)
 
     @classmethod
@@ -207,16 +203,13 @@ class EstimatorCodec(Codec):
         return pa.Table.from_pylist(rows, schema=self.schema)
 
     def from_table(self, table: pa.Table, task: Task) -> list[FittedEstimator]:
-        """Return the models stored in a table; each must be able to classify a row of the task."""
+        """Return the models stored in a table; each must be able to predict a row of the task."""
         models = []
         for row in table.select(self.schema.names).to_pylist():
             setting = json.loads(row["setting"])
             if not isinstance(setting, dict) or set(setting) != self.parameters:
                 raise ValueError("its setting does not name the learner's parameters")
-            known = tuple(list_classes(self.spec))
-            shape = task.n_classes, task.X.shape[1]
-            models.append(FittedEstimator.of(setting, row["estimator"], *shape, known))
-            try_model(models[-1], task)
+            models.append(self._read(setting, row, task))
         return models
 
     def max_row_values(self, task: Task) -> int:
@@ -232,6 +225,12 @@ class EstimatorCodec(Codec):
         if a.setting != b.setting or not rounding:
             return a.setting == b.setting and a.content == b.content
         return agree(read_values(a.content), read_values(b.content), rounding)
+
+    def _read(self, setting: Setting, row: Mapping[str, Any], task: Task) -> FittedEstimator:
+        known, n_features = tuple(list_classes(self.spec)), task.X.shape[1]
+        model = FittedEstimator.of(setting, row["estimator"], task.n_classes, n_features, known)
+        try_model(model, task)
+        return model
 
 
 class BoosterCodec(EstimatorCodec):
@@ -251,29 +250,21 @@ class BoosterCodec(EstimatorCodec):
             [dict(zip(self.schema.names, row, strict=True)) for row in rows], schema=self.schema
         )
 
-    def from_table(self, table: pa.Table, task: Task) -> list[FittedEstimator]:
-        """Return the models stored in a table; each must be able to predict a row of the task."""
-        return [self._read(row, task) for row in table.select(self.schema.names).to_pylist()]
-
     def max_row_values(self, task: Task) -> int:
         """Return the number of columns, and of classes."""
         return len(self.schema) + task.n_classes
 
     def same(self, a: FittedEstimator, b: FittedEstimator, rounding: float = 0.0) -> bool:
         """Return whether two models are equal in content, as their library writes it."""
-        (classes, content), described = _describe_booster(a), _describe_booster(b)
-        if a.setting != b.setting or (classes, content) == described or not rounding:
-            return a.setting == b.setting and (classes, content) == described
-        return (
-            classes == described[0]
-            and len(classes) != 1
-            and agree(a.estimator.read_values(), b.estimator.read_values(), rounding)
-        )
+        (classes, content), (others, other) = _describe_booster(a), _describe_booster(b)
+        if a.setting != b.setting or classes != others:
+            return False
+        if content == other or not rounding:
+            return content == other
+        return agree(a.estimator.read_values(), b.estimator.read_values(), rounding)
 
-    def _read(self, row: Mapping[str, Any], task: Task) -> FittedEstimator:
-        setting, classes = json.loads(row["setting"]), row["classes"]
-        if not isinstance(setting, dict) or set(setting) != self.parameters:
-            raise ValueError("its setting does not name the learner's parameters")
+    def _read(self, setting: Setting, row: Mapping[str, Any], task: Task) -> FittedEstimator:
+        classes = row["classes"]
         known = bool(classes) == bool(task.n_classes) and all(0 <= c < task.n_classes for c in classes)
         if not known or classes != sorted(set(classes)):
             raise ValueError("its classes are not those of the task, in ascending order")
@@ -281,7 +272,10 @@ class BoosterCodec(EstimatorCodec):
         if len(classes) == 1:
             if row["model"]:
                 raise ValueError("it has a model, and a single class")
-            return FittedEstimator(setting, _fit_constant(classes[0], n_features), task.n_classes)
+            from sklearn.dummy import DummyClassifier
+
+            constant = DummyClassifier(strategy="most_frequent").fit(np.zeros((1, n_features)), classes)
+            return FittedEstimator(setting, constant, task.n_classes)
         template = make_template(json.dumps(self.spec), row["setting"])
         estimator = template.copy([0] * len(template.unseeded))
         with collect_warnings(), guard(True):
@@ -299,12 +293,6 @@ def _describe_booster(model: FittedEstimator) -> tuple[list[int], bytes]:
     return classes, b"" if len(classes) == 1 else model.content
 
 
-def _fit_constant(label: int, n_features: int) -> Any:
-    from sklearn.dummy import DummyClassifier
-
-    return DummyClassifier(strategy="most_frequent").fit(np.zeros((1, n_features)), [label])
-
-
 def is_foreign(estimator: Any) -> bool:
     """Return whether an estimator, or one inside it, is of another package, or draws globally."""
     parts = [estimator, *estimator.get_params(deep=True).values()] if hasattr(estimator, "get_params") else []
@@ -313,27 +301,21 @@ def is_foreign(estimator: Any) -> bool:
     return outside or any(map(draws_globally, parts))
 
 
-def guard(foreign: bool, seed: int = 0) -> AbstractContextManager[None]:
+@contextmanager
+def guard(foreign: bool, seed: int = 0) -> Iterator[None]:
     """Contain the code of an estimator; see ``foreign``.
 
     Scikit-learn's own needs none of it, and it would take as long as a fifth of a small fit.
     """
-    return _guard(seed) if foreign else NO_GUARD
-
-
-@contextmanager
-def _guard(seed: int) -> Iterator[None]:
+    if not foreign:
+        yield
+        return
     with contain(), preserve_state(seed):
         yield
 
 
 def fit(
-    estimator: Any,
-    X: Rows,
-    y: Classes,
-    foreign: bool = False,
-    seed: int = 0,
-    weights: Values | None = None,
+    estimator: Any, X: Rows, y: Classes, foreign: bool = False, seed: int = 0, weights: Values | None = None
 ) -> int:
     """Fit an estimator to rows X [n, d] with class numbers y [n]; return the position of its status.
 
