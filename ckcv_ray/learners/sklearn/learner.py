@@ -81,25 +81,19 @@ ENCODERS = {  # of categories, and what they need for one that was never seen
 FILLS = {"sklearn.impute:SimpleImputer": ("most_frequent", "constant")}  # what these give is categories again
 BRANCHES = {  # estimators of which each part is given the rows as they are, and the parameter that holds them
     "sklearn.pipeline:FeatureUnion": "transformer_list",
-    **{
-        f"sklearn.ensemble:{name}{kind}": "estimators"
-        for name in ("Voting", "Stacking")
-        for kind in ("Classifier", "Regressor")
-    },
+    "sklearn.ensemble:VotingClassifier": "estimators",
+    "sklearn.ensemble:VotingRegressor": "estimators",
+    "sklearn.ensemble:StackingClassifier": "estimators",
+    "sklearn.ensemble:StackingRegressor": "estimators",
 }
 AROUND = {  # estimators that give the rows on as they are, and the parameter that holds the one inside
     "sklearn.calibration:CalibratedClassifierCV": "estimator",
     "sklearn.compose:TransformedTargetRegressor": "regressor",
-    **{
-        f"sklearn.model_selection:{name}": "estimator"
-        for name in (
-            *("FixedThresholdClassifier", "TunedThresholdClassifierCV"),
-            *("GridSearchCV", "RandomizedSearchCV"),
-        )
-    },
+    "sklearn.model_selection:FixedThresholdClassifier": "estimator",
+    "sklearn.model_selection:TunedThresholdClassifierCV": "estimator",
+    "sklearn.model_selection:GridSearchCV": "estimator",
+    "sklearn.model_selection:RandomizedSearchCV": "estimator",
 }
-
-
 OWN_CATEGORIES = {XGBOOST: "enable_categorical", LIGHTGBM: "categorical_feature", CATBOOST: "cat_features"}
 AUTO = "auto"
 
@@ -392,8 +386,6 @@ CLASS_KINDS = frozenset({Kind.BINARY, Kind.MULTICLASS})
 NUMBER_KINDS = frozenset({Kind.REGRESSION})
 WEIGHTS_BY_POSITION = ("HistGradientBoostingClassifier",)  # among the classes that have training rows
 OVERHEAD_ROWS = 500  # a fit on no rows takes about as long as these many rows more
-
-
 PARAM = Option(
     check_space,
     "Parameter and values to try: max_features=sqrt,0.5, C=log:-2:4:13, or with --sample a distribution: "

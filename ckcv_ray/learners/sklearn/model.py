@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ckcv_ray.core.arrays import Classes, Values, agree
+from ckcv_ray.core.arrays import Classes, agree
 from ckcv_ray.core.measures import Output, Outputs
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import STATUSES, Codec, Model, Predicted, Setting, Status, try_model
@@ -124,13 +124,10 @@ class FittedEstimator(Model):
             return Predicted(np.zeros(0, np.int32), np.zeros(0))
         padded = np.concatenate([X, np.repeat(X[-1:], -len(X) % BATCH, axis=0)])
         batches = [padded[i : i + BATCH] for i in range(0, len(padded), BATCH)]
+        estimator, k = self.estimator, self.n_classes
         with collect_warnings(), guard(self.foreign), explain_gaps(X):
-            label = np.concatenate(
-                [predict_classes(self.estimator, rows.copy(), self.n_classes) for rows in batches]
-            )
-            score = np.concatenate(
-                [_predict_score(self.estimator, batch, self.n_classes) for batch in batches]
-            )
+            label = np.concatenate([predict_classes(estimator, rows.copy(), k) for rows in batches])
+            score = np.concatenate([_predict_score(estimator, rows, k) for rows in batches])
         return Predicted(label[: len(X)], score[: len(X)])
 
     def predict_outputs(self, X: Rows, needs: frozenset[Output]) -> Outputs:
@@ -312,22 +309,6 @@ def guard(foreign: bool, seed: int = 0) -> Iterator[None]:
         return
     with contain(), preserve_state(seed):
         yield
-
-
-def fit(
-    estimator: Any, X: Rows, y: Classes, foreign: bool = False, seed: int = 0, weights: Values | None = None
-) -> int:
-    """Fit an estimator to rows X [n, d] with class numbers y [n]; return the position of its status.
-
-    It gets copies of y and of the weights [n], which the last step of a pipeline takes; it may overwrite them
-    as it may overwrite X. See ``guard`` for the others.
-    """
-    steps = getattr(estimator, "steps", None)
-    name = SAMPLE_WEIGHT if steps is None else f"{steps[-1][0]}__{SAMPLE_WEIGHT}"
-    given = {} if weights is None else {name: weights.copy()}
-    with collect_warnings() as caught, guard(foreign, seed):
-        estimator.fit(X, y.copy(), **given)
-    return find_status(caught)
 
 
 def find_status(caught: list[warnings.WarningMessage]) -> int:

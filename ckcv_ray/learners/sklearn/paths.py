@@ -162,8 +162,13 @@ class SplitFits:
             return models.predict_classes(predicting, X, self.task.n_classes)
 
     def _fit_rows(self, estimator: Any, X: Rows) -> int:
-        foreign, seed = self.estimators.foreign, self._global_seed
-        return models.fit(estimator, X, self.y, foreign, seed, self.weights)
+        """Fit to rows X [n, d], which may be overwritten; return the position of the status of the fit."""
+        steps = getattr(estimator, "steps", None)
+        name = SAMPLE_WEIGHT if steps is None else f"{steps[-1][0]}__{SAMPLE_WEIGHT}"
+        given = {} if self.weights is None else {name: self.weights.copy()}
+        with models.collect_warnings() as caught, models.guard(self.estimators.foreign, self._global_seed):
+            estimator.fit(X, self.y.copy(), **given)
+        return models.find_status(caught)
 
     @cached_property
     def _global_seed(self) -> int:
