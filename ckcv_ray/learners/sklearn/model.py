@@ -176,6 +176,12 @@ class FittedEstimator(Model):
         """The estimator as bytes; see ``packing`` and ``boosters``."""
         return self.estimator.content if isinstance(self.estimator, Booster) else pack(self.estimator)
 
+    def read_values(self) -> Any:
+        """Return what ``content`` says, as words and numbers that can be compared with others."""
+        return (
+            self.estimator.read_values() if isinstance(self.estimator, Booster) else read_values(self.content)
+        )
+
 
 class EstimatorCodec(Codec):
     """Estimators as bytes, with their settings as JSON.
@@ -196,8 +202,9 @@ class EstimatorCodec(Codec):
 
     def table(self, models: Sequence[FittedEstimator], task: Task) -> pa.Table:
         """Return a table with a row of ``schema`` for each model."""
-        rows = [{"setting": json.dumps(dict(m.setting)), "estimator": m.content} for m in models]
-        return pa.Table.from_pylist(rows, schema=self.schema)
+        rows = [(json.dumps(dict(model.setting)), *self._describe(model)) for model in models]
+        named = [dict(zip(self.schema.names, row, strict=True)) for row in rows]
+        return pa.Table.from_pylist(named, schema=self.schema)
 
     def from_table(self, table: pa.Table, task: Task) -> list[FittedEstimator]:
         """Return the models stored in a table; each must be able to predict a row of the task."""
@@ -218,10 +225,15 @@ class EstimatorCodec(Codec):
         return model.setting
 
     def same(self, a: FittedEstimator, b: FittedEstimator, rounding: float = 0.0) -> bool:
-        """Return whether two models are equal in content: their schemas and arrays, as skops writes them."""
-        if a.setting != b.setting or not rounding:
-            return a.setting == b.setting and a.content == b.content
-        return agree(read_values(a.content), read_values(b.content), rounding)
+        """Return whether two models are equal in content, as skops or their library writes it."""
+        (*ours, content), (*theirs, other) = self._describe(a), self._describe(b)
+        if a.setting != b.setting or ours != theirs:
+            return False
+        return content == other or (rounding > 0 and agree(a.read_values(), b.read_values(), rounding))
+
+    def _describe(self, model: FittedEstimator) -> tuple[Any, ...]:
+        """Return a row of ``schema`` without the setting; its content is the last."""
+        return (model.content,)
 
     def _read(self, setting: Setting, row: Mapping[str, Any], task: Task) -> FittedEstimator:
         known, n_features = tuple(list_classes(self.spec)), task.X.shape[1]
@@ -240,25 +252,13 @@ class BoosterCodec(EstimatorCodec):
         [("setting", pa.string()), ("classes", pa.list_(pa.int64())), ("model", pa.binary())]
     )
 
-    def table(self, models: Sequence[FittedEstimator], task: Task) -> pa.Table:
-        """Return a table with a row of ``schema`` for each model."""
-        rows = [(json.dumps(dict(model.setting)), *_describe_booster(model)) for model in models]
-        return pa.Table.from_pylist(
-            [dict(zip(self.schema.names, row, strict=True)) for row in rows], schema=self.schema
-        )
-
     def max_row_values(self, task: Task) -> int:
         """Return the number of columns, and of classes."""
         return len(self.schema) + task.n_classes
 
-    def same(self, a: FittedEstimator, b: FittedEstimator, rounding: float = 0.0) -> bool:
-        """Return whether two models are equal in content, as their library writes it."""
-        (classes, content), (others, other) = _describe_booster(a), _describe_booster(b)
-        if a.setting != b.setting or classes != others:
-            return False
-        if content == other or not rounding:
-            return content == other
-        return agree(a.estimator.read_values(), b.estimator.read_values(), rounding)
+    def _describe(self, model: FittedEstimator) -> tuple[Any, ...]:
+        classes = np.asarray(model.estimator.classes_).tolist()
+        return classes, b"" if len(classes) == 1 else model.content
 
     def _read(self, setting: Setting, row: Mapping[str, Any], task: Task) -> FittedEstimator:
         classes = row["classes"]
@@ -282,12 +282,6 @@ class BoosterCodec(EstimatorCodec):
         model = FittedEstimator(setting, booster, task.n_classes, foreign=True)
         model.predict_outputs(task.X[:1], frozenset())
         return model
-
-
-def _describe_booster(model: FittedEstimator) -> tuple[list[int], bytes]:
-    """Return the classes of a model, and its content: none if there is a single class."""
-    classes = np.asarray(model.estimator.classes_).tolist()
-    return classes, b"" if len(classes) == 1 else model.content
 
 
 def is_foreign(estimator: Any) -> bool:

@@ -151,11 +151,6 @@ def make_value(value: Any) -> Any:
     return value
 
 
-def is_form(value: Mapping[str, Any]) -> bool:
-    """Return whether a mapping stands for a function or for columns."""
-    return FUNCTION in value or SLICE in value or KINDS in value
-
-
 def draws_globally(value: Any) -> bool:
     """Return whether a value is a listed function that draws from numpy's global generator."""
     return callable(value) and any(
@@ -822,7 +817,7 @@ def _build_value(name: str, value: Any) -> Any:
         listed = [*names, *(_build_value(name, item) for item in value[len(names) :])]
         is_pair = len(listed) >= 2 and isinstance(listed[0], str) and hasattr(listed[1], "get_params")
         return tuple(listed) if is_pair else listed
-    if isinstance(value, Mapping) and not is_form(value):
+    if isinstance(value, Mapping) and {FUNCTION, SLICE, KINDS}.isdisjoint(value):
         return {
             key: [make_value(part) for part in item] if isinstance(item, list) else item
             for key, item in value.items()
