@@ -14,9 +14,10 @@ The boosting libraries are given categories likewise, if one of their estimators
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from importlib.util import find_spec
 from itertools import chain
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -28,19 +29,19 @@ from ckcv_ray.core.options import Option, check_options, option, thin_values
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import Codec, Learner, Setting, Space, Trainer
 from ckcv_ray.learners.foreign import ask_child, contain
-from ckcv_ray.learners.sklearn.model import BoosterCodec, EstimatorCodec, Template, is_foreign, make_template
-from ckcv_ray.learners.sklearn.paths import (
-    Block,
-    EstimatorPath,
-    Plain,
-    SplitFits,
-    find_sharing,
-    fit_model,
-    takes_weights,
+from ckcv_ray.learners.sklearn.model import (
+    SAMPLE_WEIGHT,
+    BoosterCodec,
+    EstimatorCodec,
+    Template,
+    is_foreign,
+    make_template,
 )
+from ckcv_ray.learners.sklearn.paths import SHARING, Block, EstimatorPath, Plain, SplitFits, fit_model
 from ckcv_ray.learners.sklearn.spec import (
     BOOSTERS,
     CATBOOST,
+    INSTALL,
     KINDS,
     LIGHTGBM,
     NO_STEP,
@@ -48,10 +49,8 @@ from ckcv_ray.learners.sklearn.spec import (
     XGBOOST,
     Spec,
     Values,
-    add_scaling,
     as_spec,
     build,
-    check_installed,
     check_space,
     check_trusted,
     complete_names,
@@ -121,9 +120,10 @@ def selects_by_name(spec: Mapping[str, Any]) -> bool:
     """Return whether an estimator, in its JSON form, selects columns by name or kind."""
     if _asks_for_categories(spec):
         return True
-    selections = [columns for inside in list_specs(spec) for columns in _list_selections(inside)]
+    selecting = [inside for inside in list_specs(spec) if inside["class"] == COLUMN_TRANSFORMER]
+    chosen = [step[2] for inside in selecting for step in inside["params"][TRANSFORMERS]]
     return any(
-        _list_names(columns) or (isinstance(columns, Mapping) and KINDS in columns) for columns in selections
+        _list_names(columns) or (isinstance(columns, Mapping) and KINDS in columns) for columns in chosen
     )
 
 
@@ -140,8 +140,7 @@ def find_columns(spec: Spec, schema: Schema) -> Spec | None:
         return None
     if _asks_for_categories(spec):
         return _find_categories("estimator", spec, schema.columns)
-    found, _ = _find_in("estimator", spec, Seen(schema.columns))
-    return found
+    return _find_in("estimator", spec, Seen(schema.columns))[0]
 
 
 def _asks_for_categories(spec: Mapping[str, Any]) -> bool:
@@ -234,7 +233,7 @@ def _find_in_transformers(label: str, spec: Spec, seen: Seen) -> tuple[Spec, See
     params = spec["params"]
     if seen.columns is None:
         _refuse_categories(label, "selecting by position", seen)
-        if names := [name for selection in _list_selections(spec) for name in _list_names(selection)]:
+        if names := [name for step in params[TRANSFORMERS] for name in _list_names(step[2])]:
             raise InputError(
                 f"{label}: it selects columns by name ({some(names)}) among those that a step before it "
                 "makes, which have none: select them by position, or in the first step"
@@ -286,11 +285,6 @@ def _place(selection: Any, names: Sequence[str]) -> Any:
     if isinstance(selection, list | tuple):
         return [names.index(column) if isinstance(column, str) else column for column in selection]
     return names.index(selection) if isinstance(selection, str) else int(selection)
-
-
-def _list_selections(spec: Mapping[str, Any]) -> Iterator[Any]:
-    if spec.get("class") == COLUMN_TRANSFORMER:
-        yield from (step[2] for step in spec["params"][TRANSFORMERS])
 
 
 def _list_names(selection: Any) -> list[str]:
@@ -455,7 +449,8 @@ class EstimatorLearner(Learner):
     @cached_property
     def sharing(self) -> type[EstimatorPath]:
         """How the settings of a path share work."""
-        found = find_sharing(self.build())
+        estimator = self.build()
+        found = next((path for path in SHARING if path.applies(estimator)), Plain)
         return found if found.parameter in self.all_values else Plain
 
     @cached_property
@@ -499,7 +494,13 @@ class EstimatorLearner(Learner):
     @cached_property
     def weighs_rows(self) -> bool:
         """Whether the estimator, of a pipeline its last step, and all that it fits take ``sample_weight``."""
-        return takes_weights(self.build())
+        from sklearn.base import is_classifier, is_regressor
+        from sklearn.utils.validation import has_fit_parameter
+
+        last = last_step(self.build())
+        inside = [part for part in last.get_params(deep=True).values() if hasattr(part, "fit")]
+        fitted = [last, *(part for part in inside if is_classifier(part) or is_regressor(part))]
+        return all(has_fit_parameter(part, SAMPLE_WEIGHT) for part in fitted)
 
     def build(self) -> Any:
         """Return a new estimator."""
@@ -640,7 +641,8 @@ class ScaledLearner(EstimatorLearner):
     @property
     def spec(self) -> Spec:  # type: ignore[override]
         """The estimator, after standardisation or by itself."""
-        return add_scaling(self.unscaled) if self.scales else self.unscaled
+        steps = [["scale", {"class": "sklearn.preprocessing:StandardScaler"}], ["model", self.unscaled]]
+        return {"class": PIPELINE, "params": {"steps": steps}} if self.scales else self.unscaled
 
     def on_encoded(self) -> Self:
         """Return the learner without standardisation."""
@@ -937,7 +939,8 @@ class BoostingLearner(EstimatorLearner):
     def __post_init__(self) -> None:
         package = BOOSTERS[self.spec["class"]]
         check_trusted(f"learner={self.name!r}", package)
-        check_installed(package)
+        if find_spec(package) is None:
+            raise InputError(f"{package} is not installed: {INSTALL}")
         super().__post_init__()
 
 

@@ -32,7 +32,7 @@ from ckcv_ray.learners.sklearn.spec import (
     make_value,
     prepare,
 )
-from ckcv_ray.learners.sklearn.store import Booster, last_step, pack, read_values, unpack
+from ckcv_ray.learners.sklearn.store import Booster, pack, read_values, unpack
 from ckcv_ray.tables.target import Rows
 from ckcv_ray.tables.task import Task
 
@@ -54,11 +54,6 @@ class Template(NamedTuple):
     estimator: Any
     unseeded: tuple[Any, ...]
     head: str | None
-
-    @property
-    def is_taken_apart(self) -> bool:
-        """Whether its last step is fitted by itself: it is the whole, or the steps before it are shared."""
-        return self.head is not None or last_step(self.estimator) is self.estimator
 
     def copy(self, seeds: list[int]) -> Any:
         """Return a new estimator with these seeds for each ``random_state`` that is None."""
@@ -229,7 +224,7 @@ class EstimatorCodec(Codec):
         (*ours, content), (*theirs, other) = self._describe(a), self._describe(b)
         if a.setting != b.setting or ours != theirs:
             return False
-        return content == other or (rounding > 0 and agree(a.read_values(), b.read_values(), rounding))
+        return bool(content == other) or (rounding > 0 and agree(a.read_values(), b.read_values(), rounding))
 
     def _describe(self, model: FittedEstimator) -> tuple[Any, ...]:
         """Return a row of ``schema`` without the setting; its content is the last."""
@@ -323,9 +318,9 @@ def predict_classes(estimator: Any, X: Rows, n_classes: int) -> Classes:
     if predicted.shape != (X.shape[0],) or predicted.dtype.kind not in "iufb":
         raise ValueError(f"it predicts an array of shape {predicted.shape} and type {predicted.dtype}")
     number = predicted.astype(np.int32) if np.all(np.isfinite(predicted)) else np.full(len(X), -1, np.int32)
-    if np.any((number != predicted) | (number < 0) | (number >= n_classes)):
-        wrong = predicted[(number != predicted) | (number < 0) | (number >= n_classes)][0]
-        raise ValueError(f"it predicts {wrong}, which is not one of the classes 0 to {n_classes - 1}")
+    wrong = predicted[(number != predicted) | (number < 0) | (number >= n_classes)]
+    if len(wrong):
+        raise ValueError(f"it predicts {wrong[0]}, which is not one of the classes 0 to {n_classes - 1}")
     return number
 
 
@@ -341,12 +336,6 @@ def predict_values(estimator: Any, X: Rows) -> NDArray[np.float64]:
     if not np.all(np.isfinite(predicted)):
         raise ValueError(f"it predicts {predicted[~np.isfinite(predicted)][0]}")
     return predicted.astype(np.float64)
-
-
-def count_iterations(estimator: Any) -> int:
-    """Return the iterations of a fit; 1 if the estimator does not say."""
-    found = getattr(last_step(estimator), "n_iter_", None)
-    return 1 if found is None else max(1, int(np.max(found)))
 
 
 @contextmanager

@@ -176,17 +176,6 @@ class SplitFits:
         return draw_seeds(self.seeds, 1)[0] if self.estimators.foreign else 0
 
 
-def takes_weights(estimator: Any) -> bool:
-    """Return whether an estimator, of a pipeline its last step, and what it fits take ``sample_weight``."""
-    from sklearn.base import is_classifier, is_regressor
-    from sklearn.utils.validation import has_fit_parameter
-
-    last = last_step(estimator)
-    inside = [part for part in last.get_params(deep=True).values() if hasattr(part, "fit")]
-    fitted = [last, *(part for part in inside if is_classifier(part) or is_regressor(part))]
-    return all(has_fit_parameter(part, SAMPLE_WEIGHT) for part in fitted)
-
-
 def fit_model(
     estimators: Estimators, task: Task, train: Index, setting: Setting
 ) -> tuple[FittedEstimator, int]:
@@ -254,8 +243,9 @@ class Plain(EstimatorPath):
 
     @property
     def n_iter(self) -> NDArray[np.int64]:
-        """Iterations of each fit."""
-        return np.array([models.count_iterations(fit.last) for fit in self._fits], np.int64)
+        """Iterations of each fit; 1 if the estimator does not say."""
+        said = [getattr(last_step(fit.last), "n_iter_", None) for fit in self._fits]
+        return np.array([1 if n is None else max(1, int(np.max(n))) for n in said], np.int64)
 
     def labels(self) -> Classes:
         """Return the labels of every fit."""
@@ -432,10 +422,7 @@ class Smoothing(EstimatorPath):
         return np.array(found).astype(np.int32)
 
 
-def find_sharing(estimator: Any) -> type[EstimatorPath]:
-    """Return how an estimator's settings share work."""
-    known = (Rounds, Neighbours, Pruning, Smoothing, LibraryRounds, CatBoostRounds)
-    return next((path for path in known if path.applies(estimator)), Plain)
+SHARING = (Rounds, Neighbours, Pruning, Smoothing, LibraryRounds, CatBoostRounds)
 
 
 class Block(NamedTuple):
@@ -455,7 +442,9 @@ class Block(NamedTuple):
         """Fit the first ``length`` steps of a path."""
         settings = self.paths[path][:length]
         template = self.split.estimators.template(settings[-1])
-        shares = length > 1 and not self.split.constant and template.is_taken_apart
+        # the last step is fitted by itself: it is the whole, or the steps before it are shared
+        apart = template.head is not None or last_step(template.estimator) is template.estimator
+        shares = length > 1 and not self.split.constant and apart
         sharing = self.sharing if shares and self.sharing.applies(template.estimator) else Plain
         return sharing(self.split, settings)
 

@@ -40,7 +40,6 @@ from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from importlib.resources import files
-from importlib.util import find_spec
 from inspect import Parameter, signature
 from itertools import product
 from math import inf, isinf, isnan, nan
@@ -268,11 +267,11 @@ def check_setting(name: str, spec: EstimatorSpec, parameter: str, value: Any) ->
     """
     first, inner, rest = parameter.partition("__")
     if inner:
-        found = spec.get("params", {}).get(first) or dict(_steps(spec)).get(first)
+        found = spec.get("params", {}).get(first) or _steps(spec).get(first)
         if not isinstance(found, Mapping):
             raise InputError(f"{name} {parameter}: {spec.get('class')} holds no estimator {first!r}")
         check_setting(name, found, rest, value)
-    elif first in dict(_steps(spec)):
+    elif first in _steps(spec):
         if value not in (*NO_STEP, None):
             raise InputError(f"{name} {first}={quote(value)}: expected {' or '.join(NO_STEP)}")
     else:
@@ -311,11 +310,12 @@ def is_listed(path: str) -> bool:
     return bool(name) and module.partition(".")[0] == LIBRARY
 
 
-def _steps(spec: EstimatorSpec) -> Iterator[tuple[str, Any]]:
+def _steps(spec: EstimatorSpec) -> dict[str, Any]:
     parameters = table().parameters.get(str(spec.get("class")), {})
-    for key, value in spec.get("params", {}).items():
-        if STEPS in (parameters.get(key) or ()) and isinstance(value, list | tuple):
-            yield from ((step[0], step[1]) for step in value if _is_step(step))
+    params = spec.get("params", {})
+    listed = [params[key] for key in params if STEPS in (parameters.get(key) or ())]
+    steps = [step for value in listed if isinstance(value, list | tuple) for step in value if _is_step(step)]
+    return {step[0]: step[1] for step in steps}
 
 
 def _is_step(value: Any) -> bool:
@@ -501,12 +501,6 @@ def find_library(estimator: Any) -> str | None:
     return BOOSTERS.get(f"{type(estimator).__module__}:{type(estimator).__qualname__}")
 
 
-def check_installed(package: str) -> None:
-    """Raise InputError unless a library can be found; nothing of it is run."""
-    if find_spec(package) is None:
-        raise InputError(f"{package} is not installed: {INSTALL}")
-
-
 def check_parameters(name: str, estimator: Any, parameters: Iterable[str]) -> None:
     """Raise InputError if a parameter of an estimator of these libraries names a file or a host."""
     named = [parameter for parameter in parameters if _is_outside(parameter)]
@@ -580,12 +574,6 @@ def _is_outside(parameter: str) -> bool:
 Spec = dict[str, Any]
 CLASS_FORM = "module:Class, such as sklearn.ensemble:RandomForestClassifier"
 _trusted: set[str] = {LIBRARY}
-
-
-def add_scaling(last: Spec) -> Spec:
-    """Return the form of an estimator of standardised columns."""
-    steps = [["scale", {"class": "sklearn.preprocessing:StandardScaler"}], ["model", last]]
-    return {"class": "sklearn.pipeline:Pipeline", "params": {"steps": steps}}
 
 
 class UntrustedError(InputError):

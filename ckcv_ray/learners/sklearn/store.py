@@ -316,11 +316,8 @@ def _check_stages(boosting: Any, n_features: int) -> None:
 def _check_powers(powers: Any, n_features: int) -> None:
     degree, demanded = vars(powers)["degree"], vars(powers).get("n_features_in_")
     most = max(degree) if isinstance(degree, tuple | list) else degree
-    n_features = max(n_features, demanded) if isinstance(demanded, int) else n_features
-    if (
-        not isinstance(most, int)
-        or comb(n_features + min(most, MAX_TABLE_COLUMNS), n_features) > MAX_TABLE_COLUMNS
-    ):
+    columns = max(n_features, demanded) if isinstance(demanded, int) else n_features
+    if not isinstance(most, int) or comb(columns + min(most, MAX_TABLE_COLUMNS), columns) > MAX_TABLE_COLUMNS:
         raise ValueError(f"it makes more than {MAX_TABLE_COLUMNS:,} columns: its degree is {quote(degree)}")
 
 
