@@ -839,9 +839,6 @@ NAMED: tuple[type[EstimatorLearner], ...] = (
 )
 
 
-TENTHS = tuple(10.0 ** (e / 2) for e in range(-6, 3))
-
-
 class Regressor(EstimatorLearner):
     """A base class for learners of numbers."""
 
@@ -869,7 +866,7 @@ class Lasso(ScaledLearner, Regressor):
 
     name = "lasso"
     unscaled: ClassVar[Spec] = {"class": "sklearn.linear_model:Lasso", "params": {"max_iter": 10_000}}
-    values: ClassVar[Values] = {"alpha": TENTHS}
+    values: ClassVar[Values] = {"alpha": tuple(10.0 ** (e / 2) for e in range(-6, 3))}
 
 
 class NeighborsRegressor(Regressor, Neighbors):

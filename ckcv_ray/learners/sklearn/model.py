@@ -77,10 +77,10 @@ def make_template(spec: str, setting: str) -> Template:
     for part in (estimator, *estimator.get_params(deep=True).values()):
         prepare(part)
     every = estimator.get_params(deep=True)
-    estimator.set_params(
-        **{name: 1 for name in every if _last_name(name) == "n_jobs" and every[name] is not None}
-    )
-    unseeded = sorted(name for name in every if _last_name(name) == "random_state" and every[name] is None)
+    short = {name: name.rpartition("__")[2] for name in every}
+    threads = {name: 1 for name in every if short[name] == "n_jobs" and every[name] is not None}
+    estimator.set_params(**threads)
+    unseeded = sorted(name for name in every if short[name] == "random_state" and every[name] is None)
     owners = tuple(every[owner] if (owner := name.rpartition("__")[0]) else estimator for name in unseeded)
     head = None
     if type(estimator) is Pipeline and len(estimator) > 1 and not any(map(every.get, OTHER_PARAMETERS)):
@@ -88,10 +88,6 @@ def make_template(spec: str, setting: str) -> Template:
         head_values = {name: value for name, value in names.items() if not name.startswith(last)}
         head = json.dumps([head_values, unseeded])
     return Template(estimator, owners, head)
-
-
-def _last_name(name: str) -> str:
-    return name.rpartition("__")[2]
 
 
 BATCH = 256

@@ -69,23 +69,19 @@ class SplitFits:
         train, score: numbers of the rows to fit to and to score.
 
     Attributes:
+        y: class numbers of the training rows, (n,).
+        weights: of the training rows, (n,); None if all weigh the same.
+        seeds: source of seeds, from the numbers of the training rows: the same for all settings.
         shared: what paths compute once for several of them, by what it depends on.
     """
 
     def __init__(self, estimators: Estimators, task: Task, train: Index, score: Index) -> None:
         self.estimators, self.task, self.train, self.score = estimators, task, train, score
+        self.y: Classes = task.y[train]
+        self.weights: Values | None = task.weighting.take(train)
+        self.seeds = make_seed_sequence(train)
         self.shared: dict[Hashable, Any] = {}
         self._heads: dict[str, Head] = {}
-
-    @cached_property
-    def y(self) -> Classes:
-        """The class numbers of the training rows, (n,)."""
-        return self.task.y[self.train]
-
-    @cached_property
-    def weights(self) -> Values | None:
-        """The weights of the training rows, (n,); None if all weigh the same."""
-        return self.task.weighting.take(self.train)
 
     @cached_property
     def constant(self) -> bool:
@@ -101,11 +97,6 @@ class SplitFits:
     def X_score(self) -> Rows:
         """The rows to score, (n, d): a copy."""
         return self.task.X[self.score]
-
-    @cached_property
-    def seeds(self) -> np.random.SeedSequence:
-        """Source of seeds, from the numbers of the training rows: the same for all settings."""
-        return make_seed_sequence(self.train)
 
     def fit(self, setting: Setting) -> Fit:
         """Fit the estimator at a setting; the first steps of a pipeline are fitted once for all settings."""
@@ -253,9 +244,8 @@ class Plain(EstimatorPath):
 
     def model(self, step: int) -> FittedEstimator:
         """Return one model."""
-        split, estimator = self.split, self._fits[step].estimator
-        n_classes, foreign = split.task.n_classes, split.estimators.foreign
-        return FittedEstimator(self.settings[step], estimator, n_classes, foreign)
+        task, foreign = self.split.task, self.split.estimators.foreign
+        return FittedEstimator(self.settings[step], self._fits[step].estimator, task.n_classes, foreign)
 
     @cached_property
     def _fits(self) -> list[Fit]:
@@ -346,14 +336,15 @@ class Neighbours(EstimatorPath):
         """Return the labels for each number of neighbours."""
         nearest, counts = self._find_nearest(), [setting["n_neighbors"] for setting in self.settings]
         if counts[-1] > nearest.distance.shape[1]:
-            return np.array([*map(self._fit_alone, self.settings)])  # raises, as it would alone
+            alone = map(self.split.fit, self.settings)
+            return np.array([*map(self.split.labels, alone)])  # raises, as it would alone
         template = self.split.estimators.template(self.settings[0])
         weighted = last_step(template.estimator).weights == "distance"
         votes = _weight_votes(nearest, counts) if weighted else _count_votes(nearest, counts)
         found = nearest.classes[np.argmax(votes, axis=1)].astype(np.int32)
         for step, count in enumerate(counts):
             if nearest.tied[0 if weighted else count - 1 : count].any():
-                found[step] = self._fit_alone(self.settings[step])
+                found[step] = self.split.labels(self.split.fit(self.settings[step]))
         return np.asarray(found)
 
     def _find_nearest(self) -> Nearest:
@@ -371,9 +362,6 @@ class Neighbours(EstimatorPath):
             self.split.shared[key] = Nearest(distance, last._y[index], tied, last.classes_)
         nearest: Nearest = self.split.shared[key]
         return nearest
-
-    def _fit_alone(self, setting: Setting) -> Classes:
-        return self.split.labels(self.split.fit(setting))
 
 
 def _find_largest_square(rows: Any) -> float:

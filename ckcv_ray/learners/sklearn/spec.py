@@ -267,11 +267,11 @@ def check_setting(name: str, spec: EstimatorSpec, parameter: str, value: Any) ->
     """
     first, inner, rest = parameter.partition("__")
     if inner:
-        found = spec.get("params", {}).get(first) or _steps(spec).get(first)
+        found = spec.get("params", {}).get(first) or dict(_steps(spec)).get(first)
         if not isinstance(found, Mapping):
             raise InputError(f"{name} {parameter}: {spec.get('class')} holds no estimator {first!r}")
         check_setting(name, found, rest, value)
-    elif first in _steps(spec):
+    elif first in dict(_steps(spec)):
         if value not in (*NO_STEP, None):
             raise InputError(f"{name} {first}={quote(value)}: expected {' or '.join(NO_STEP)}")
     else:
@@ -310,12 +310,11 @@ def is_listed(path: str) -> bool:
     return bool(name) and module.partition(".")[0] == LIBRARY
 
 
-def _steps(spec: EstimatorSpec) -> dict[str, Any]:
+def _steps(spec: EstimatorSpec) -> Iterator[tuple[str, Any]]:
     parameters = table().parameters.get(str(spec.get("class")), {})
-    params = spec.get("params", {})
-    listed = [params[key] for key in params if STEPS in (parameters.get(key) or ())]
-    steps = [step for value in listed if isinstance(value, list | tuple) for step in value if _is_step(step)]
-    return {step[0]: step[1] for step in steps}
+    for key, value in spec.get("params", {}).items():
+        if STEPS in (parameters.get(key) or ()) and isinstance(value, list | tuple):
+            yield from ((step[0], step[1]) for step in value if _is_step(step))
 
 
 def _is_step(value: Any) -> bool:
@@ -540,9 +539,8 @@ def prepare(estimator: Any) -> None:
     if "force_row_wise" in given:  # the other of two ways
         changes.pop("force_col_wise", None)
     for spellings in library.forced:
-        changes |= {name: spellings[name] for name in spellings if name in given} or dict(
-            [*spellings.items()][:1]
-        )
+        named = {name: value for name, value in spellings.items() if name in given}
+        changes |= named or dict([*spellings.items()][:1])
     if given.get("missing") == "nan":  # as the command line gives it
         changes["missing"] = nan
     if package == CATBOOST and not {"random_seed", "random_state"} & set(given):
