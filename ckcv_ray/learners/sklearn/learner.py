@@ -320,20 +320,17 @@ def choose_settings(settings: Iterable[Setting], most: int = MAX_TRIED) -> list[
     every = list(settings)
     numbers = {name: [each[name] for each in every if _is_number(each[name])] for name in every[0]}
     extremes = {name: (min(found), max(found)) for name, found in numbers.items() if found}
-    kinds: set[tuple[str, str]] = set()
-    combinations: set[tuple[tuple[str, str], ...]] = set()
-    first, later = list[Setting](), list[Setting]()
+    different: dict[tuple[tuple[str, str], ...], Setting] = {}  # by combination of kinds
     for setting in every:
         combination = tuple(
             (name, NUMBER if _is_number(value) and value not in extremes[name] else json.dumps(value))
             for name, value in setting.items()
         )
-        if not kinds.issuperset(combination):
-            first.append(setting)
-        elif combination not in combinations:
-            later.append(setting)
-        kinds.update(combination)
-        combinations.add(combination)
+        different.setdefault(combination, setting)
+    known, first, later = set[tuple[str, str]](), list[Setting](), list[Setting]()
+    for combination, setting in different.items():
+        (later if known.issuperset(combination) else first).append(setting)
+        known.update(combination)
     return [*first, *later][:most]
 
 
@@ -703,7 +700,7 @@ class AnyEstimator(WeightedLearner):
         return self if task.has_numbers else super().canonical(task)
 
     def on_columns(self, schema: Schema) -> Self | None:
-        """Return the learner with positions of columns for their names; see ``columns``."""
+        """Return the learner with positions of columns for their names; see ``find_columns``."""
         if (found := find_columns(self.spec, schema)) is None:
             return None
         if self.scale == STANDARD:

@@ -145,7 +145,7 @@ class FittedEstimator(Model):
         """Return the model whose estimator is given as bytes; ``known`` are the classes that it may hold.
 
         Raises:
-            ValueError: see ``packing.unpack``.
+            ValueError: see ``store.unpack``.
         """
         with collect_warnings():  # such as that a class is deprecated
             estimator = unpack(content, n_features, known)
@@ -164,7 +164,7 @@ class FittedEstimator(Model):
 
     @cached_property
     def content(self) -> bytes:
-        """The estimator as bytes; see ``packing`` and ``boosters``."""
+        """The estimator as bytes; see ``store``."""
         return self.estimator.content if isinstance(self.estimator, Booster) else pack(self.estimator)
 
     def read_values(self) -> Any:

@@ -658,7 +658,7 @@ def build(spec: Mapping[str, Any]) -> Any:
     """Return a new estimator.
 
     Raises:
-        InputError: it is not listed, or has a parameter or a value that is not; see ``allowed``.
+        InputError: it is not listed, or has a parameter or a value that is not; see ``table``.
     """
     check_estimator("estimator", spec)
     return _build("estimator", spec)
@@ -688,11 +688,11 @@ def list_parameters(estimator: Any) -> dict[str, Any]:
     """Return the parameters of an estimator by name; of a pipeline's last step also by short name."""
     every: dict[str, Any] = estimator.get_params(deep=True)
     steps = every.get("steps")
-    if isinstance(steps, list) and steps:
-        last = f"{steps[-1][0]}__"
-        every = {n.removeprefix(last): v for n, v in every.items() if n.startswith(last)} | every
-        return list_declared(steps[-1][1]) | every
-    return list_declared(estimator) | every
+    if not isinstance(steps, list) or not steps:
+        return list_declared(estimator) | every
+    last = f"{steps[-1][0]}__"
+    short = {name.removeprefix(last): value for name, value in every.items() if name.startswith(last)}
+    return list_declared(steps[-1][1]) | short | every
 
 
 def complete_names(estimator: Any, setting: Mapping[str, Any]) -> dict[str, Any]:
