@@ -55,6 +55,7 @@ NEIGHBOURS = (
 )
 TREE = "sklearn.tree._tree.Tree"
 HISTOGRAMS = "sklearn.ensemble._hist_gradient_boosting"
+PREDICTOR = f"{HISTOGRAMS}.predictor.TreePredictor"
 CONSTANT = "sklearn.dummy:DummyClassifier"  # of training rows of a single class
 FUNCTION_NODE = "FunctionNode"
 LOADERS = {"SetNode", "BytesNode", "DefaultDictNode", "MaskedArrayNode"}  # of estimators of somebody's own
@@ -257,9 +258,7 @@ def _check_columns_of_predictors(boosting: Any, n_features: int) -> None:
     if state.get("_preprocessor") is not None:
         raise ValueError("a tree has categories, and the columns are numbers")
     predictors = [predictor for of_round in state["_predictors"] for predictor in of_round]
-    if not isinstance(demanded, int) or {*map(_type_name, predictors)} - {
-        f"{HISTOGRAMS}.predictor.TreePredictor"
-    }:
+    if not isinstance(demanded, int) or {*map(_type_name, predictors)} - {PREDICTOR}:
         raise ValueError("a tree has another number of columns than its estimator")
     for nodes in (predictor.nodes for predictor in predictors):
         if np.any(nodes["is_categorical"]):
