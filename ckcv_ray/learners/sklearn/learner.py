@@ -139,7 +139,7 @@ def find_columns(spec: Spec, schema: Schema) -> Spec | None:
     if not selects_by_name(spec):
         return None
     if _asks_for_categories(spec):
-        return _find_categories("estimator", spec, schema.columns)
+        return _find_categories(spec, schema.columns)
     return _find_in("estimator", spec, Seen(schema.columns))[0]
 
 
@@ -151,7 +151,7 @@ def _asks_for_categories(spec: Mapping[str, Any]) -> bool:
     return bool(_list_names(given)) if library == LIGHTGBM else bool(given)  # positions are of encoded ones
 
 
-def _find_categories(label: str, spec: Spec, columns: Sequence[Column]) -> Spec | None:
+def _find_categories(spec: Spec, columns: Sequence[Column]) -> Spec | None:
     """Return an estimator of a boosting library with the positions of the categories.
 
     None of XGBoost's where there are none, which it need not know.
@@ -164,7 +164,7 @@ def _find_categories(label: str, spec: Spec, columns: Sequence[Column]) -> Spec 
     if library == XGBOOST:
         types = ["c" if column.levels else "q" for column in columns]
         return _replace(spec, feature_types=types) if every else None
-    label, given = f"{label}.{parameter}", spec["params"][parameter]
+    label, given = f"estimator.{parameter}", spec["params"][parameter]
     named = every if given == AUTO else np.ravel(_find_positions(label, given, columns)).tolist()
     if wrong := sorted({*named} ^ {*every}):
         raise InputError(
