@@ -294,7 +294,7 @@ def list_specs(spec: Any) -> Iterator[EstimatorSpec]:
             yield from list_specs(value)
 
 
-def list_parts(paths: Iterator[str]) -> set[str]:
+def list_parts(paths: Iterable[str]) -> set[str]:
     """Return these classes and those that their fits create."""
     known, found, left = table(), set[str](), list(paths)
     while left:
@@ -869,7 +869,6 @@ def check_space(name: str, value: Any) -> Values | None:
             raise InputError(
                 f"{name} {quote(twice)} is given twice: give all its values at once, {twice}=1,2"
             )
-    expect(name, value, Mapping, 'a mapping of lists, such as {"max_features": ["sqrt", 0.5]}')
     return {key: _parse_values(f"{name} {key}", value[key]) for key in sorted(value)}
 
 

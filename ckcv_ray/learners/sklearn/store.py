@@ -141,7 +141,7 @@ def _check_types(content: bytes, classes: set[str] | None) -> Iterator[str]:
     known = table()
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         nodes = list(_nodes(json.loads(archive.read(SCHEMA_FILE))))
-    paths = set(known.parameters) if classes is None else {*list_parts(iter(classes)), CONSTANT}
+    paths = set(known.parameters) if classes is None else {*list_parts(classes), CONSTANT}
     if any(not is_listed(path) for path in paths):  # an estimator of somebody's own may hold any
         paths |= set(known.parameters)
     functions = {_name_node(node) for node in nodes if node["__loader__"] == FUNCTION_NODE}
