@@ -968,8 +968,7 @@ def _check_value(name: str, value: Any) -> Any:
 
 def _check_distribution(name: str, text: str) -> str:
     try:
-        distribution = _make_distribution(text)
-        low, high = distribution.support()
+        low, high = _make_distribution(text).support()
         if not (np.isfinite([low, high]).all() and low < high + (text[0] == "r")):
             raise ValueError
     except (ValueError, TypeError):
