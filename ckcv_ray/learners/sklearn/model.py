@@ -115,10 +115,10 @@ class FittedEstimator(Model):
             return Predicted(np.zeros(0, np.int32), np.zeros(0))
         padded = np.concatenate([X, np.repeat(X[-1:], -len(X) % BATCH, axis=0)])
         batches = [padded[i : i + BATCH] for i in range(0, len(padded), BATCH)]
-        estimator, k = self.estimator, self.n_classes
+        estimator, n_classes = self.estimator, self.n_classes
         with collect_warnings(), guard(self.foreign), explain_gaps(X):
-            label = np.concatenate([predict_classes(estimator, rows.copy(), k) for rows in batches])
-            score = np.concatenate([_predict_score(estimator, rows, k) for rows in batches])
+            label = np.concatenate([predict_classes(estimator, rows.copy(), n_classes) for rows in batches])
+            score = np.concatenate([_predict_score(estimator, rows, n_classes) for rows in batches])
         return Predicted(label[: len(X)], score[: len(X)])
 
     def predict_outputs(self, X: Rows, needs: frozenset[Output]) -> Outputs:
