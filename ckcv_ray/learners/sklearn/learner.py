@@ -1,29 +1,23 @@
-"""Estimators of scikit-learn, or with its interface, as learners: a base, and one that takes any estimator.
+"""Estimators of scikit-learn, or with its interface, as learners: a base, any estimator, and short names.
 
 A learner has an estimator and a search space: for each parameter a list of values, or a distribution. A path
-consists of the values of one parameter that share work (``paths``), or of a single setting.
-
-Columns that an estimator selects by name: their positions, once the columns of the table are known.
+consists of the values of one parameter that share work (``paths``), or of a single setting. The search space
+of a short name is a good start; it depends on nothing but the learner: never on the labels. Whether models
+can be stored is tried before the fits, at each kind of setting.
 
 An estimator that selects columns by name is given the columns of the table as they are, one for each: numbers
 with gaps (nan), dates in milliseconds, and of a category the number of its level, in sorted order. It encodes
 them itself, by scikit-learn's encoders of categories, for which a number is as good as the text. Any other
 part of it would take such a number for a quantity, as it would not take the text; so that is refused.
 The boosting libraries are given categories likewise, if one of their estimators asks for them.
-
-    {"kinds": ["number"]}     the columns of these kinds, which ``make_column_selector`` asks for
-
-Whether the models of an estimator can be stored: tried before the fits, at each kind of setting.
-
-Learners by short names, for classes and for numbers: an estimator of scikit-learn, or of XGBoost, LightGBM or
-CatBoost, and a search space that is a good start. It depends on nothing but the learner: never on the labels.
 """
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from importlib.util import find_spec
 from itertools import chain
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -35,20 +29,19 @@ from ckcv_ray.core.options import Option, check_options, option, thin_values
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import Codec, Learner, Setting, Space, Trainer
 from ckcv_ray.learners.foreign import ask_child, contain
-from ckcv_ray.learners.sklearn.model import BoosterCodec, EstimatorCodec, Template, is_foreign, make_template
-from ckcv_ray.learners.sklearn.paths import (
-    Block,
-    EstimatorPath,
-    Estimators,
-    Plain,
-    SplitFits,
-    find_sharing,
-    fit_model,
-    takes_weights,
+from ckcv_ray.learners.sklearn.model import (
+    SAMPLE_WEIGHT,
+    BoosterCodec,
+    EstimatorCodec,
+    Template,
+    is_foreign,
+    make_template,
 )
+from ckcv_ray.learners.sklearn.paths import SHARING, Block, EstimatorPath, Plain, SplitFits, fit_model
 from ckcv_ray.learners.sklearn.spec import (
     BOOSTERS,
     CATBOOST,
+    INSTALL,
     KINDS,
     LIGHTGBM,
     NO_STEP,
@@ -56,10 +49,8 @@ from ckcv_ray.learners.sklearn.spec import (
     XGBOOST,
     Spec,
     Values,
-    add_scaling,
     as_spec,
     build,
-    check_installed,
     check_space,
     check_trusted,
     complete_names,
@@ -72,14 +63,7 @@ from ckcv_ray.learners.sklearn.spec import (
     trust,
 )
 from ckcv_ray.learners.sklearn.store import last_step, unpack
-from ckcv_ray.learners.steps import (
-    BALANCED,
-    CLASS_WEIGHT,
-    EQUALLY,
-    NAME,
-    compute_weights,
-    match_labels,
-)
+from ckcv_ray.learners.steps import BALANCED, CLASS_WEIGHT, EQUALLY, NAME, compute_weights, match_labels
 from ckcv_ray.tables.columns.formats import Column
 from ckcv_ray.tables.columns.schema import Schema
 from ckcv_ray.tables.target import Label, some
@@ -96,25 +80,19 @@ ENCODERS = {  # of categories, and what they need for one that was never seen
 FILLS = {"sklearn.impute:SimpleImputer": ("most_frequent", "constant")}  # what these give is categories again
 BRANCHES = {  # estimators of which each part is given the rows as they are, and the parameter that holds them
     "sklearn.pipeline:FeatureUnion": "transformer_list",
-    **{
-        f"sklearn.ensemble:{name}{kind}": "estimators"
-        for name in ("Voting", "Stacking")
-        for kind in ("Classifier", "Regressor")
-    },
+    "sklearn.ensemble:VotingClassifier": "estimators",
+    "sklearn.ensemble:VotingRegressor": "estimators",
+    "sklearn.ensemble:StackingClassifier": "estimators",
+    "sklearn.ensemble:StackingRegressor": "estimators",
 }
 AROUND = {  # estimators that give the rows on as they are, and the parameter that holds the one inside
     "sklearn.calibration:CalibratedClassifierCV": "estimator",
     "sklearn.compose:TransformedTargetRegressor": "regressor",
-    **{
-        f"sklearn.model_selection:{name}": "estimator"
-        for name in (
-            *("FixedThresholdClassifier", "TunedThresholdClassifierCV"),
-            *("GridSearchCV", "RandomizedSearchCV"),
-        )
-    },
+    "sklearn.model_selection:FixedThresholdClassifier": "estimator",
+    "sklearn.model_selection:TunedThresholdClassifierCV": "estimator",
+    "sklearn.model_selection:GridSearchCV": "estimator",
+    "sklearn.model_selection:RandomizedSearchCV": "estimator",
 }
-
-
 OWN_CATEGORIES = {XGBOOST: "enable_categorical", LIGHTGBM: "categorical_feature", CATBOOST: "cat_features"}
 AUTO = "auto"
 
@@ -142,9 +120,10 @@ def selects_by_name(spec: Mapping[str, Any]) -> bool:
     """Return whether an estimator, in its JSON form, selects columns by name or kind."""
     if _asks_for_categories(spec):
         return True
-    selections = [columns for inside in list_specs(spec) for columns in _list_selections(inside)]
+    selecting = [inside for inside in list_specs(spec) if inside["class"] == COLUMN_TRANSFORMER]
+    chosen = [step[2] for inside in selecting for step in inside["params"][TRANSFORMERS]]
     return any(
-        _list_names(columns) or (isinstance(columns, Mapping) and KINDS in columns) for columns in selections
+        _list_names(columns) or (isinstance(columns, Mapping) and KINDS in columns) for columns in chosen
     )
 
 
@@ -160,9 +139,8 @@ def find_columns(spec: Spec, schema: Schema) -> Spec | None:
     if not selects_by_name(spec):
         return None
     if _asks_for_categories(spec):
-        return _find_categories("estimator", spec, schema.columns)
-    found, _ = _find_in("estimator", spec, Seen(schema.columns))
-    return found
+        return _find_categories(spec, schema.columns)
+    return _find_in("estimator", spec, Seen(schema.columns))[0]
 
 
 def _asks_for_categories(spec: Mapping[str, Any]) -> bool:
@@ -173,7 +151,7 @@ def _asks_for_categories(spec: Mapping[str, Any]) -> bool:
     return bool(_list_names(given)) if library == LIGHTGBM else bool(given)  # positions are of encoded ones
 
 
-def _find_categories(label: str, spec: Spec, columns: Sequence[Column]) -> Spec | None:
+def _find_categories(spec: Spec, columns: Sequence[Column]) -> Spec | None:
     """Return an estimator of a boosting library with the positions of the categories.
 
     None of XGBoost's where there are none, which it need not know.
@@ -186,7 +164,7 @@ def _find_categories(label: str, spec: Spec, columns: Sequence[Column]) -> Spec 
     if library == XGBOOST:
         types = ["c" if column.levels else "q" for column in columns]
         return _replace(spec, feature_types=types) if every else None
-    label, given = f"{label}.{parameter}", spec["params"][parameter]
+    label, given = f"estimator.{parameter}", spec["params"][parameter]
     named = every if given == AUTO else np.ravel(_find_positions(label, given, columns)).tolist()
     if wrong := sorted({*named} ^ {*every}):
         raise InputError(
@@ -255,7 +233,7 @@ def _find_in_transformers(label: str, spec: Spec, seen: Seen) -> tuple[Spec, See
     params = spec["params"]
     if seen.columns is None:
         _refuse_categories(label, "selecting by position", seen)
-        if names := [name for selection in _list_selections(spec) for name in _list_names(selection)]:
+        if names := [name for step in params[TRANSFORMERS] for name in _list_names(step[2])]:
             raise InputError(
                 f"{label}: it selects columns by name ({some(names)}) among those that a step before it "
                 "makes, which have none: select them by position, or in the first step"
@@ -265,11 +243,12 @@ def _find_in_transformers(label: str, spec: Spec, seen: Seen) -> tuple[Spec, See
     for name, part, selection in params[TRANSFORMERS]:
         found = _find_positions(f"{label}.{name}", selection, seen.columns)
         chosen = np.ravel(found).tolist()
-        placed, makes = _find_part(f"{label}.{name}", part, _take(seen.columns, chosen))
+        given = Seen(tuple(seen.columns[i] for i in chosen))
+        placed, makes = _find_part(f"{label}.{name}", part, given)
         steps.append([name, placed, found])
         made.append(makes)
         left -= set(chosen)
-    remaining = _take(seen.columns, sorted(left))
+    remaining = Seen(tuple(seen.columns[i] for i in sorted(left)))
     remainder, makes = _find_part(f"{label}.remainder", params.get("remainder", NO_STEP[0]), remaining)
     return _replace(spec, **{TRANSFORMERS: steps, "remainder": remainder}), _join([*made, makes])
 
@@ -308,20 +287,11 @@ def _place(selection: Any, names: Sequence[str]) -> Any:
     return names.index(selection) if isinstance(selection, str) else int(selection)
 
 
-def _list_selections(spec: Mapping[str, Any]) -> Iterator[Any]:
-    if spec.get("class") == COLUMN_TRANSFORMER:
-        yield from (step[2] for step in spec["params"][TRANSFORMERS])
-
-
 def _list_names(selection: Any) -> list[str]:
     if isinstance(selection, Mapping):
         selection = selection.get(KINDS) or selection.get(SLICE)
     listed = selection if isinstance(selection, list | tuple) else [selection]
     return [name for name in listed if isinstance(name, str)]
-
-
-def _take(columns: Sequence[Column], positions: Sequence[int]) -> Seen:
-    return Seen(tuple(columns[i] for i in positions))
 
 
 def _join(made: Iterable[Seen]) -> Seen:
@@ -340,31 +310,6 @@ STORED, FAILED = "stored", "failed"
 _tried: set[tuple[str, str, int]] = set()  # estimator, setting and rows that were tried in this process
 
 
-def check_storable(estimators: Estimators, spec: Spec, settings: Iterable[Setting], task: Task) -> None:
-    """Fit an estimator to a few rows of each class, at each kind of setting, and store the models in memory.
-
-    Args:
-        estimators, spec: the estimator, and its JSON form.
-        settings: of the search space.
-        task: gives the rows.
-
-    Raises:
-        InputError: a model cannot be stored.
-    """
-    text = json.dumps(spec)
-    for setting in choose_settings(settings):
-        for count in FEW_ROWS:
-            few = _rows_of_each(task, count)
-            key = text, json.dumps(dict(setting)), len(few)
-            if key in _tried:
-                break
-            if _try_to_store(estimators, spec, task, few, setting):
-                _tried.add(key)
-                break
-            if len(few) == task.n:
-                break
-
-
 def choose_settings(settings: Iterable[Setting], most: int = MAX_TRIED) -> list[Setting]:
     """Return at most ``most`` settings that differ in kind.
 
@@ -373,41 +318,27 @@ def choose_settings(settings: Iterable[Setting], most: int = MAX_TRIED) -> list[
     another combination of kinds.
     """
     every = list(settings)
-    extremes = {name: _extremes(setting[name] for setting in every) for name in every[0]}
-    kinds: set[tuple[str, str]] = set()
-    combinations: set[tuple[tuple[str, str], ...]] = set()
-    first, later = list[Setting](), list[Setting]()
+    numbers = {name: [each[name] for each in every if _is_number(each[name])] for name in every[0]}
+    extremes = {name: (min(found), max(found)) for name, found in numbers.items() if found}
+    different: dict[tuple[tuple[str, str], ...], Setting] = {}  # by combination of kinds
     for setting in every:
-        combination = tuple((name, _kind(value, extremes[name])) for name, value in setting.items())
-        if not kinds.issuperset(combination):
-            first.append(setting)
-        elif combination not in combinations:
-            later.append(setting)
-        kinds.update(combination)
-        combinations.add(combination)
+        combination = tuple(
+            (name, NUMBER if _is_number(value) and value not in extremes[name] else json.dumps(value))
+            for name, value in setting.items()
+        )
+        different.setdefault(combination, setting)
+    known, first, later = set[tuple[str, str]](), list[Setting](), list[Setting]()
+    for combination, setting in different.items():
+        (later if known.issuperset(combination) else first).append(setting)
+        known.update(combination)
     return [*first, *later][:most]
-
-
-def _extremes(values: Iterable[Any]) -> tuple[Any, ...]:
-    numbers = [value for value in values if _is_number(value)]
-    return (min(numbers), max(numbers)) if numbers else ()
-
-
-def _kind(value: Any, extremes: tuple[Any, ...]) -> str:
-    return NUMBER if _is_number(value) and value not in extremes else json.dumps(value)
 
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _rows_of_each(task: Task, count: int) -> Index:
-    if task.has_numbers:
-        return np.arange(min(count, task.n))
-    return np.concatenate([np.flatnonzero(task.y == c)[:count] for c in range(task.n_classes)])
-
-
-def _try_to_store(estimators: Estimators, spec: Spec, task: Task, few: Index, setting: Setting) -> bool:
+def _try_to_store(learner: "EstimatorLearner", task: Task, few: Index, setting: Setting) -> bool:
     """Return whether there is nothing more to try: False if a fit to more rows may succeed.
 
     Foreign code is tried in a child, as it may crash or never end; evaluations will meet that again.
@@ -415,27 +346,27 @@ def _try_to_store(estimators: Estimators, spec: Spec, task: Task, few: Index, se
     Raises:
         InputError: the model cannot be stored.
     """
-    tried = partial(_store, estimators, spec, task, few, setting)
-    outside = not all(map(is_listed, list_classes(spec)))
+    tried = partial(_store, learner, task, few, setting)
+    outside = not all(map(is_listed, list_classes(learner.spec)))
     answer = ask_child(tried, MAX_SECONDS) if outside and hasattr(os, "fork") else tried()
     if answer not in (STORED, FAILED, None):
         at = ", ".join(f"{name} = {value}" for name, value in setting.items())
         raise InputError(
-            f"models of estimator {spec['class']} cannot be stored{at and f' at {at}'}: {answer}"
+            f"models of estimator {learner.spec['class']} cannot be stored{at and f' at {at}'}: {answer}"
         )
     return answer != FAILED
 
 
-def _store(estimators: Estimators, spec: Spec, task: Task, few: Index, setting: Setting) -> str:
+def _store(learner: "EstimatorLearner", task: Task, few: Index, setting: Setting) -> str:
     """Return STORED, FAILED if the fit fails, or why the model cannot be stored."""
     try:
         with contain():
-            model, _ = fit_model(estimators, task, few, setting)
+            model, _ = fit_model(learner, task, few, setting)
     except Exception:  # any error of the estimator: evaluations will meet it again, and record it
         return FAILED
     try:
         with contain():
-            unpack(model.content, task.X.shape[1], list_classes(spec))
+            unpack(model.content, task.X.shape[1], list_classes(learner.spec))
     except Exception as error:  # skops raises errors of all kinds
         return str(error).splitlines()[0] if str(error) else type(error).__name__
     return STORED
@@ -446,12 +377,6 @@ CLASS_KINDS = frozenset({Kind.BINARY, Kind.MULTICLASS})
 NUMBER_KINDS = frozenset({Kind.REGRESSION})
 WEIGHTS_BY_POSITION = ("HistGradientBoostingClassifier",)  # among the classes that have training rows
 OVERHEAD_ROWS = 500  # a fit on no rows takes about as long as these many rows more
-
-
-def _sample(name: str, value: Any) -> int | None:
-    return None if value is None else integer(name, value, least=1, most=100_000)
-
-
 PARAM = Option(
     check_space,
     "Parameter and values to try: max_features=sqrt,0.5, C=log:-2:4:13, or with --sample a distribution: "
@@ -461,7 +386,7 @@ PARAM = Option(
     "Other learners",
 )
 SAMPLE = Option(
-    _sample,
+    lambda name, value: None if value is None else integer(name, value, least=1, most=100_000),
     "Number of settings to draw at random, such as 60.",
     int,
     panel="Other learners",
@@ -502,7 +427,16 @@ class EstimatorLearner(Learner):
 
     def __post_init__(self) -> None:
         check_options(self)
-        self._check_values()
+        for name, values in (self.param or {}).items():
+            complete_names(self.build(), {name: None})
+            for value in () if isinstance(values, str) else values:
+                last = last_step(self.template({name: value}).estimator)
+                try:  # scikit-learn's own words, of what declares its values
+                    if hasattr(last, "_parameter_constraints"):
+                        last._validate_params()
+                except ValueError as error:
+                    raise InputError(f"param {name}={value!r}: {error}") from None
+        list_settings(self.all_values, self.sample)
 
     @property
     def all_values(self) -> Values:
@@ -512,7 +446,8 @@ class EstimatorLearner(Learner):
     @cached_property
     def sharing(self) -> type[EstimatorPath]:
         """How the settings of a path share work."""
-        found = find_sharing(self.build())
+        estimator = self.build()
+        found = next((path for path in SHARING if path.applies(estimator)), Plain)
         return found if found.parameter in self.all_values else Plain
 
     @cached_property
@@ -556,7 +491,13 @@ class EstimatorLearner(Learner):
     @cached_property
     def weighs_rows(self) -> bool:
         """Whether the estimator, of a pipeline its last step, and all that it fits take ``sample_weight``."""
-        return takes_weights(self.build())
+        from sklearn.base import is_classifier, is_regressor
+        from sklearn.utils.validation import has_fit_parameter
+
+        last = last_step(self.build())
+        inside = [part for part in last.get_params(deep=True).values() if hasattr(part, "fit")]
+        fitted = [last, *(part for part in inside if is_classifier(part) or is_regressor(part))]
+        return all(has_fit_parameter(part, SAMPLE_WEIGHT) for part in fitted)
 
     def build(self) -> Any:
         """Return a new estimator."""
@@ -564,11 +505,7 @@ class EstimatorLearner(Learner):
 
     def template(self, setting: Setting) -> Template:
         """Return the estimator at a setting, to be copied."""
-        return make_template(self._text, json.dumps(dict(setting)))
-
-    @cached_property
-    def _text(self) -> str:
-        return json.dumps(self.spec)
+        return make_template(json.dumps(self.spec), json.dumps(dict(setting)))
 
     def parameter_names(self) -> list[str]:
         """Return the names of the estimator's parameters; of a pipeline's last step also the short ones."""
@@ -600,23 +537,6 @@ class EstimatorLearner(Learner):
         for package in list_packages(self.spec):
             trust(package)
 
-    def _check_values(self) -> None:
-        """Raise InputError with scikit-learn's own words if a value is out of its range."""
-        for name, values in (self.param or {}).items():
-            complete_names(self.build(), {name: None})
-            for value in () if isinstance(values, str) else values:
-                self._check_value({name: value}, name, value)
-        list_settings(self.all_values, self.sample)
-
-    def _check_value(self, setting: Setting, name: str, value: Any) -> None:
-        last = last_step(self.template(setting).estimator)
-        if not hasattr(last, "_parameter_constraints"):  # it does not declare them
-            return
-        try:
-            last._validate_params()
-        except ValueError as error:
-            raise InputError(f"param {name}={value!r}: {error}") from None
-
 
 class EstimatorTrainer(Trainer):
     """Fits estimators to the rows of each split.
@@ -638,10 +558,10 @@ class EstimatorTrainer(Trainer):
         return float(n_train + OVERHEAD_ROWS)
 
     def check_storable(self, task: Task) -> None:
-        """Check that models can be stored; see ``storable``.
+        """Fit to a few rows of each class, at each kind of setting, and store the models in memory.
 
         Raises:
-            InputError: they cannot.
+            InputError: a model cannot be stored.
         """
         spec = self.learner.spec
         if inside := [path for path in list_classes(spec) if path in BOOSTERS]:
@@ -649,7 +569,16 @@ class EstimatorTrainer(Trainer):
                 f"models of estimator {spec['class']} cannot be stored: {inside[0]} has the format of its "
                 "library, for itself alone: give it without other steps, or score the whole by ckcv evaluate"
             )
-        check_storable(self.learner, self.learner.spec, chain(*self.learner.space.paths), task)
+        for setting in choose_settings(chain(*self.learner.space.paths)):
+            for count in FEW_ROWS:
+                each = [np.flatnonzero(task.y == c)[:count] for c in range(task.n_classes)]
+                few = np.arange(min(count, task.n)) if task.has_numbers else np.concatenate(each)
+                key = json.dumps(spec), json.dumps(dict(setting)), len(few)
+                if key in _tried or _try_to_store(self.learner, task, few, setting):
+                    _tried.add(key)
+                    break
+                if len(few) == task.n:
+                    break
 
     def load(self) -> None:
         """Import the estimator."""
@@ -683,23 +612,18 @@ class WeightedLearner(EstimatorLearner):
 
     def canonical(self, task: Task) -> Self:
         """Return the learner with class weights as the task's labels; see ``base.Learner``."""
-        return replace(self, class_weight=match_labels(self._class_weight, task.classes))
+        return replace(self, class_weight=match_labels(str(self.class_weight), task.classes))
 
     def class_weights(self, task: Task, y: Classes) -> Mapping[int, float] | str | None:
         """Return the weights of the classes that have training rows, or "balanced"."""
-        if self._class_weight in (EQUALLY, BALANCED):
-            return None if self._class_weight == EQUALLY else BALANCED
-        weight = compute_weights(self._class_weight, task.classes, y)
+        if self.class_weight in (EQUALLY, BALANCED):
+            return None if self.class_weight == EQUALLY else BALANCED
+        weight = compute_weights(str(self.class_weight), task.classes, y)
         present = np.unique(y).tolist()
         by_position = self.spec["class"] in BOOSTERS
         by_position |= type(last_step(self.build())).__name__ in WEIGHTS_BY_POSITION
         keys = range(len(present)) if by_position else present
         return {key: float(weight[c]) for key, c in zip(keys, present, strict=True)}
-
-    @property
-    def _class_weight(self) -> str:
-        assert isinstance(self.class_weight, str)
-        return self.class_weight
 
 
 @dataclass(frozen=True)
@@ -714,27 +638,12 @@ class ScaledLearner(EstimatorLearner):
     @property
     def spec(self) -> Spec:  # type: ignore[override]
         """The estimator, after standardisation or by itself."""
-        return add_scaling(self.unscaled) if self.scales else self.unscaled
+        steps = [["scale", {"class": "sklearn.preprocessing:StandardScaler"}], ["model", self.unscaled]]
+        return {"class": PIPELINE, "params": {"steps": steps}} if self.scales else self.unscaled
 
     def on_encoded(self) -> Self:
         """Return the learner without standardisation."""
         return replace(self, scales=False)
-
-
-@dataclass(frozen=True)
-class NeighborsLearner(ScaledLearner):
-    """A learner of the nearest neighbours; unless numbers of them are given, none that few rows lack."""
-
-    def canonical(self, task: Task) -> Self:
-        """Return the learner with the numbers of neighbours that the smallest training sets have.
-
-        These are taken to be a sixth of the rows: half of them held out, and three folds of the others.
-        """
-        param = self.param or {}
-        numbers = tuple(n for n in self.values["n_neighbors"] if n <= max(1, task.n // MIN_SHARE))
-        if "n_neighbors" in param or numbers == self.values["n_neighbors"]:
-            return self
-        return replace(self, param={**param, "n_neighbors": numbers})
 
 
 @dataclass(frozen=True)
@@ -749,6 +658,7 @@ class AnyEstimator(WeightedLearner):
     """
 
     name = "estimator"
+    has_scaling: ClassVar[bool] = True
     estimator: Mapping[str, Any] | str | None = option(None, ESTIMATOR)
     scale: str = option(NONE, OWN_SCALE)
 
@@ -764,11 +674,6 @@ class AnyEstimator(WeightedLearner):
         from sklearn.base import is_regressor
 
         return NUMBER_KINDS if is_regressor(self.build()) else CLASS_KINDS
-
-    @property
-    def has_scaling(self) -> bool:
-        """Whether its options say how its numbers are scaled."""
-        return True
 
     @property
     def scaling(self) -> bool | None:
@@ -795,7 +700,7 @@ class AnyEstimator(WeightedLearner):
         return self if task.has_numbers else super().canonical(task)
 
     def on_columns(self, schema: Schema) -> Self | None:
-        """Return the learner with positions of columns for their names; see ``columns``."""
+        """Return the learner with positions of columns for their names; see ``find_columns``."""
         if (found := find_columns(self.spec, schema)) is None:
             return None
         if self.scale == STANDARD:
@@ -806,7 +711,7 @@ class AnyEstimator(WeightedLearner):
         return replace(self, estimator=found)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True)  # as its bases add different fields
 class Linear(ScaledLearner, WeightedLearner):
     """Logistic regression on standardised columns."""
 
@@ -818,7 +723,6 @@ class Linear(ScaledLearner, WeightedLearner):
     values: ClassVar[Values] = {"C": tuple(10.0 ** (e / 2) for e in range(-6, 5))}
 
 
-@dataclass(frozen=True)
 class Boosting(WeightedLearner):
     """Gradient boosting of trees on histograms; a path over the number of rounds."""
 
@@ -836,7 +740,6 @@ class Boosting(WeightedLearner):
     }
 
 
-@dataclass(frozen=True)
 class Forest(WeightedLearner):
     """A random forest."""
 
@@ -850,26 +753,35 @@ class Forest(WeightedLearner):
     }
 
 
-@dataclass(frozen=True)
-class ExtraTrees(WeightedLearner):
+class ExtraTrees(Forest):
     """A forest of extremely randomised trees."""
 
     name = "extra_trees"
-    trees: ClassVar[bool] = True
     spec: ClassVar[Spec] = {"class": "sklearn.ensemble:ExtraTreesClassifier"}
-    values: ClassVar[Values] = Forest.values
 
 
-@dataclass(frozen=True)
-class Neighbors(NeighborsLearner):
-    """The nearest neighbours of standardised columns; a path over their number."""
+class Neighbors(ScaledLearner):
+    """The nearest neighbours of standardised columns; a path over their number.
+
+    Unless numbers of them are given, there is none that few rows lack.
+    """
 
     name = "neighbors"
     unscaled: ClassVar[Spec] = {"class": "sklearn.neighbors:KNeighborsClassifier"}
     values: ClassVar[Values] = {"n_neighbors": (1, 3, 5, 7, 9, 11, 15), "weights": ("uniform", "distance")}
 
+    def canonical(self, task: Task) -> Self:
+        """Return the learner with the numbers of neighbours that the smallest training sets have.
 
-@dataclass(frozen=True)
+        These are taken to be a sixth of the rows: half of them held out, and three folds of the others.
+        """
+        param = self.param or {}
+        numbers = tuple(n for n in self.values["n_neighbors"] if n <= max(1, task.n // MIN_SHARE))
+        if "n_neighbors" in param or numbers == self.values["n_neighbors"]:
+            return self
+        return replace(self, param={**param, "n_neighbors": numbers})
+
+
 class Tree(WeightedLearner):
     """A decision tree; a path over the cost of complexity at which it is pruned."""
 
@@ -883,7 +795,6 @@ class Tree(WeightedLearner):
     }
 
 
-@dataclass(frozen=True)
 class NaiveBayes(EstimatorLearner):
     """Naive Bayes with normal distributions; a path over the smoothing of their variances."""
 
@@ -892,7 +803,6 @@ class NaiveBayes(EstimatorLearner):
     values: ClassVar[Values] = {"var_smoothing": tuple(10.0**e for e in range(-12, 1))}
 
 
-@dataclass(frozen=True)
 class MLP(ScaledLearner):
     """A neural network with one or two hidden layers on standardised columns."""
 
@@ -901,7 +811,6 @@ class MLP(ScaledLearner):
     values: ClassVar[Values] = {"alpha": (0.0001, 0.01, 1.0), "hidden_layer_sizes": ([16], [64], [32, 32])}
 
 
-@dataclass(frozen=True)
 class LDA(EstimatorLearner):
     """Linear discriminant analysis with shrunken covariances."""
 
@@ -913,7 +822,6 @@ class LDA(EstimatorLearner):
     values: ClassVar[Values] = {"shrinkage": (None, "auto", 0.1, 0.5, 0.9)}
 
 
-@dataclass(frozen=True)
 class Constant(EstimatorLearner):
     """The commonest class of the training rows."""
 
@@ -923,30 +831,17 @@ class Constant(EstimatorLearner):
 
 
 NAMED: tuple[type[EstimatorLearner], ...] = (
-    Linear,
-    Boosting,
-    Forest,
-    ExtraTrees,
-    Neighbors,
-    Tree,
-    NaiveBayes,
-    MLP,
-    LDA,
-    Constant,
+    *(Linear, Boosting, Forest, ExtraTrees, Neighbors),
+    *(Tree, NaiveBayes, MLP, LDA, Constant),
 )
 
 
-TENTHS = tuple(10.0 ** (e / 2) for e in range(-6, 3))
-
-
-@dataclass(frozen=True)
 class Regressor(EstimatorLearner):
     """A base class for learners of numbers."""
 
     kinds: ClassVar[frozenset[Kind]] = NUMBER_KINDS
 
 
-@dataclass(frozen=True)
 class Mean(Regressor):
     """The mean, or the median, of the training rows."""
 
@@ -955,7 +850,6 @@ class Mean(Regressor):
     values: ClassVar[Values] = {"strategy": ("mean", "median")}
 
 
-@dataclass(frozen=True)
 class LinearRegression(Regressor):
     """Least squares, without a penalty."""
 
@@ -964,17 +858,15 @@ class LinearRegression(Regressor):
     values: ClassVar[Values] = {"fit_intercept": (True,)}
 
 
-@dataclass(frozen=True)
 class Lasso(ScaledLearner, Regressor):
     """Least squares with an absolute penalty, on standardised columns."""
 
     name = "lasso"
     unscaled: ClassVar[Spec] = {"class": "sklearn.linear_model:Lasso", "params": {"max_iter": 10_000}}
-    values: ClassVar[Values] = {"alpha": TENTHS}
+    values: ClassVar[Values] = {"alpha": tuple(10.0 ** (e / 2) for e in range(-6, 3))}
 
 
-@dataclass(frozen=True)
-class NeighborsRegressor(NeighborsLearner, Regressor):
+class NeighborsRegressor(Regressor, Neighbors):
     """The mean of the nearest neighbours, on standardised columns."""
 
     name = "neighbors_regressor"
@@ -982,7 +874,6 @@ class NeighborsRegressor(NeighborsLearner, Regressor):
     values: ClassVar[Values] = {"n_neighbors": (1, 3, 5, 9, 15, 25), "weights": ("uniform", "distance")}
 
 
-@dataclass(frozen=True)
 class TreeRegressor(Regressor):
     """A regression tree."""
 
@@ -992,21 +883,15 @@ class TreeRegressor(Regressor):
     values: ClassVar[Values] = {"min_samples_leaf": (1, 5, 20), "max_depth": (None, 3, 6)}
 
 
-@dataclass(frozen=True)
 class ForestRegressor(Regressor):
     """A random forest of regression trees."""
 
     name = "forest_regressor"
     trees: ClassVar[bool] = True
     spec: ClassVar[Spec] = {"class": "sklearn.ensemble:RandomForestRegressor"}
-    values: ClassVar[Values] = {
-        "max_features": ("sqrt", 0.5, 1.0),
-        "min_samples_leaf": (1, 3, 10),
-        "n_estimators": (100,),
-    }
+    values: ClassVar[Values] = {**Forest.values, "n_estimators": (100,)}
 
 
-@dataclass(frozen=True)
 class BoostingRegressor(Regressor):
     """Gradient boosting of regression trees on histograms."""
 
@@ -1023,7 +908,6 @@ class BoostingRegressor(Regressor):
     }
 
 
-@dataclass(frozen=True)
 class SVR(ScaledLearner, Regressor):
     """Support vector regression with a Gaussian kernel, on standardised columns."""
 
@@ -1033,14 +917,8 @@ class SVR(ScaledLearner, Regressor):
 
 
 REGRESSORS: tuple[type[Regressor], ...] = (
-    LinearRegression,
-    Lasso,
-    NeighborsRegressor,
-    TreeRegressor,
-    ForestRegressor,
-    BoostingRegressor,
-    SVR,
-    Mean,
+    *(LinearRegression, Lasso, NeighborsRegressor, TreeRegressor),
+    *(ForestRegressor, BoostingRegressor, SVR, Mean),
 )
 
 
@@ -1055,11 +933,11 @@ class BoostingLearner(EstimatorLearner):
     def __post_init__(self) -> None:
         package = BOOSTERS[self.spec["class"]]
         check_trusted(f"learner={self.name!r}", package)
-        check_installed(package)
+        if find_spec(package) is None:
+            raise InputError(f"{package} is not installed: {INSTALL}")
         super().__post_init__()
 
 
-@dataclass(frozen=True)
 class XGBoost(BoostingLearner):
     """XGBoost."""
 
@@ -1069,7 +947,6 @@ class XGBoost(BoostingLearner):
     defaults: ClassVar[Values] = {"learning_rate": 0.3, "max_depth": 6, "n_estimators": 100}
 
 
-@dataclass(frozen=True)
 class LightGBM(BoostingLearner, WeightedLearner):
     """LightGBM."""
 
@@ -1083,7 +960,6 @@ class LightGBM(BoostingLearner, WeightedLearner):
     }
 
 
-@dataclass(frozen=True)
 class CatBoost(BoostingLearner):
     """CatBoost."""
 
@@ -1093,17 +969,13 @@ class CatBoost(BoostingLearner):
     defaults: ClassVar[Values] = {"depth": 6, "iterations": 1000, "learning_rate": None}
 
 
-@dataclass(frozen=True)
-class XGBoostRegressor(BoostingLearner, Regressor):
+class XGBoostRegressor(Regressor, XGBoost):
     """XGBoost, for numbers."""
 
     name = "xgboost_regressor"
     spec: ClassVar[Spec] = {"class": "xgboost.sklearn:XGBRegressor"}
-    values: ClassVar[Values] = XGBoost.values
-    defaults: ClassVar[Values] = XGBoost.defaults
 
 
-@dataclass(frozen=True)
 class LightGBMRegressor(BoostingLearner, Regressor):
     """LightGBM, for numbers."""
 
@@ -1112,14 +984,11 @@ class LightGBMRegressor(BoostingLearner, Regressor):
     values: ClassVar[Values] = LightGBM.values
 
 
-@dataclass(frozen=True)
-class CatBoostRegressor(BoostingLearner, Regressor):
+class CatBoostRegressor(Regressor, CatBoost):
     """CatBoost, for numbers."""
 
     name = "catboost_regressor"
     spec: ClassVar[Spec] = {"class": "catboost.core:CatBoostRegressor", "params": {"learning_rate": 0.1}}
-    values: ClassVar[Values] = CatBoost.values
-    defaults: ClassVar[Values] = CatBoost.defaults
 
 
 BOOSTING: tuple[type[BoostingLearner], ...] = (

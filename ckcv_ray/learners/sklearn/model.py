@@ -1,13 +1,13 @@
 """A fitted estimator as a model, with class numbers and scores that are the same for a row in any batch.
 
-Unfitted estimators: made from their JSON form once in a process, and copied for each fit.
+Unfitted estimators are made from their JSON form once in a process, and copied for each fit.
 """
 
 import copy
 import json
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any, ClassVar, NamedTuple, Self
@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ckcv_ray.core.arrays import Classes, Values, agree
+from ckcv_ray.core.arrays import Classes, agree
 from ckcv_ray.core.measures import Output, Outputs
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import STATUSES, Codec, Model, Predicted, Setting, Status, try_model
@@ -32,7 +32,7 @@ from ckcv_ray.learners.sklearn.spec import (
     make_value,
     prepare,
 )
-from ckcv_ray.learners.sklearn.store import Booster, last_step, pack, read_values, unpack
+from ckcv_ray.learners.sklearn.store import Booster, pack, read_values, unpack
 from ckcv_ray.tables.target import Rows
 from ckcv_ray.tables.task import Task
 
@@ -54,11 +54,6 @@ class Template(NamedTuple):
     estimator: Any
     unseeded: tuple[Any, ...]
     head: str | None
-
-    @property
-    def is_taken_apart(self) -> bool:
-        """Whether its last step is fitted by itself: it is the whole, or the steps before it are shared."""
-        return self.head is not None or last_step(self.estimator) is self.estimator
 
     def copy(self, seeds: list[int]) -> Any:
         """Return a new estimator with these seeds for each ``random_state`` that is None."""
@@ -82,10 +77,10 @@ def make_template(spec: str, setting: str) -> Template:
     for part in (estimator, *estimator.get_params(deep=True).values()):
         prepare(part)
     every = estimator.get_params(deep=True)
-    estimator.set_params(
-        **{name: 1 for name in every if _last_name(name) == "n_jobs" and every[name] is not None}
-    )
-    unseeded = sorted(name for name in every if _last_name(name) == "random_state" and every[name] is None)
+    short = {name: name.rpartition("__")[2] for name in every}
+    threads = {name: 1 for name in every if short[name] == "n_jobs" and every[name] is not None}
+    estimator.set_params(**threads)
+    unseeded = sorted(name for name in every if short[name] == "random_state" and every[name] is None)
     owners = tuple(every[owner] if (owner := name.rpartition("__")[0]) else estimator for name in unseeded)
     head = None
     if type(estimator) is Pipeline and len(estimator) > 1 and not any(map(every.get, OTHER_PARAMETERS)):
@@ -95,13 +90,8 @@ def make_template(spec: str, setting: str) -> Template:
     return Template(estimator, owners, head)
 
 
-def _last_name(name: str) -> str:
-    return name.rpartition("__")[2]
-
-
 BATCH = 256
 SAMPLE_WEIGHT = "sample_weight"  # of fit, in scikit-learn
-NO_GUARD = nullcontext()
 CONVERGED, NOT_CONVERGED = STATUSES.index(Status.CONVERGED), STATUSES.index(Status.NOT_CONVERGED)
 
 
@@ -125,13 +115,10 @@ class FittedEstimator(Model):
             return Predicted(np.zeros(0, np.int32), np.zeros(0))
         padded = np.concatenate([X, np.repeat(X[-1:], -len(X) % BATCH, axis=0)])
         batches = [padded[i : i + BATCH] for i in range(0, len(padded), BATCH)]
+        estimator, n_classes = self.estimator, self.n_classes
         with collect_warnings(), guard(self.foreign), explain_gaps(X):
-            label = np.concatenate(
-                [predict_classes(self.estimator, rows.copy(), self.n_classes) for rows in batches]
-            )
-            score = np.concatenate(
-                [_predict_score(self.estimator, batch, self.n_classes) for batch in batches]
-            )
+            label = np.concatenate([predict_classes(estimator, rows.copy(), n_classes) for rows in batches])
+            score = np.concatenate([_predict_score(estimator, rows, n_classes) for rows in batches])
         return Predicted(label[: len(X)], score[: len(X)])
 
     def predict_outputs(self, X: Rows, needs: frozenset[Output]) -> Outputs:
@@ -142,11 +129,8 @@ class FittedEstimator(Model):
             label = predict_classes(self.estimator, X.copy(), self.n_classes)
             ranked = not needs.isdisjoint({Output.RANK, Output.RANKS})
             rank = _predict_rank(self.estimator, X.copy(), self.n_classes) if ranked else None
-            shares = (
-                _predict_probability(self.estimator, X.copy(), self.n_classes)
-                if Output.PROBABILITY in needs
-                else None
-            )
+            asked = Output.PROBABILITY in needs
+            shares = _predict_probability(self.estimator, X.copy(), self.n_classes) if asked else None
         return Outputs(label, rank, shares)
 
     @classmethod
@@ -161,7 +145,7 @@ class FittedEstimator(Model):
         """Return the model whose estimator is given as bytes; ``known`` are the classes that it may hold.
 
         Raises:
-            ValueError: see ``packing.unpack``.
+            ValueError: see ``store.unpack``.
         """
         with collect_warnings():  # such as that a class is deprecated
             estimator = unpack(content, n_features, known)
@@ -180,8 +164,14 @@ class FittedEstimator(Model):
 
     @cached_property
     def content(self) -> bytes:
-        """The estimator as bytes; see ``packing`` and ``boosters``."""
+        """The estimator as bytes; see ``store``."""
         return self.estimator.content if isinstance(self.estimator, Booster) else pack(self.estimator)
+
+    def read_values(self) -> Any:
+        """Return what ``content`` says, as words and numbers that can be compared with others."""
+        return (
+            self.estimator.read_values() if isinstance(self.estimator, Booster) else read_values(self.content)
+        )
 
 
 class EstimatorCodec(Codec):
@@ -203,20 +193,18 @@ class EstimatorCodec(Codec):
 
     def table(self, models: Sequence[FittedEstimator], task: Task) -> pa.Table:
         """Return a table with a row of ``schema`` for each model."""
-        rows = [{"setting": json.dumps(dict(m.setting)), "estimator": m.content} for m in models]
-        return pa.Table.from_pylist(rows, schema=self.schema)
+        rows = [(json.dumps(dict(model.setting)), *self._describe(model)) for model in models]
+        named = [dict(zip(self.schema.names, row, strict=True)) for row in rows]
+        return pa.Table.from_pylist(named, schema=self.schema)
 
     def from_table(self, table: pa.Table, task: Task) -> list[FittedEstimator]:
-        """Return the models stored in a table; each must be able to classify a row of the task."""
+        """Return the models stored in a table; each must be able to predict a row of the task."""
         models = []
         for row in table.select(self.schema.names).to_pylist():
             setting = json.loads(row["setting"])
             if not isinstance(setting, dict) or set(setting) != self.parameters:
                 raise ValueError("its setting does not name the learner's parameters")
-            known = tuple(list_classes(self.spec))
-            shape = task.n_classes, task.X.shape[1]
-            models.append(FittedEstimator.of(setting, row["estimator"], *shape, known))
-            try_model(models[-1], task)
+            models.append(self._read(setting, row, task))
         return models
 
     def max_row_values(self, task: Task) -> int:
@@ -228,10 +216,21 @@ class EstimatorCodec(Codec):
         return model.setting
 
     def same(self, a: FittedEstimator, b: FittedEstimator, rounding: float = 0.0) -> bool:
-        """Return whether two models are equal in content: their schemas and arrays, as skops writes them."""
-        if a.setting != b.setting or not rounding:
-            return a.setting == b.setting and a.content == b.content
-        return agree(read_values(a.content), read_values(b.content), rounding)
+        """Return whether two models are equal in content, as skops or their library writes it."""
+        (*ours, content), (*theirs, other) = self._describe(a), self._describe(b)
+        if a.setting != b.setting or ours != theirs:
+            return False
+        return bool(content == other) or (rounding > 0 and agree(a.read_values(), b.read_values(), rounding))
+
+    def _describe(self, model: FittedEstimator) -> tuple[Any, ...]:
+        """Return a row of ``schema`` without the setting; its content is the last."""
+        return (model.content,)
+
+    def _read(self, setting: Setting, row: Mapping[str, Any], task: Task) -> FittedEstimator:
+        known, n_features = tuple(list_classes(self.spec)), task.X.shape[1]
+        model = FittedEstimator.of(setting, row["estimator"], task.n_classes, n_features, known)
+        try_model(model, task)
+        return model
 
 
 class BoosterCodec(EstimatorCodec):
@@ -244,36 +243,16 @@ class BoosterCodec(EstimatorCodec):
         [("setting", pa.string()), ("classes", pa.list_(pa.int64())), ("model", pa.binary())]
     )
 
-    def table(self, models: Sequence[FittedEstimator], task: Task) -> pa.Table:
-        """Return a table with a row of ``schema`` for each model."""
-        rows = [(json.dumps(dict(model.setting)), *_describe_booster(model)) for model in models]
-        return pa.Table.from_pylist(
-            [dict(zip(self.schema.names, row, strict=True)) for row in rows], schema=self.schema
-        )
-
-    def from_table(self, table: pa.Table, task: Task) -> list[FittedEstimator]:
-        """Return the models stored in a table; each must be able to predict a row of the task."""
-        return [self._read(row, task) for row in table.select(self.schema.names).to_pylist()]
-
     def max_row_values(self, task: Task) -> int:
         """Return the number of columns, and of classes."""
         return len(self.schema) + task.n_classes
 
-    def same(self, a: FittedEstimator, b: FittedEstimator, rounding: float = 0.0) -> bool:
-        """Return whether two models are equal in content, as their library writes it."""
-        (classes, content), described = _describe_booster(a), _describe_booster(b)
-        if a.setting != b.setting or (classes, content) == described or not rounding:
-            return a.setting == b.setting and (classes, content) == described
-        return (
-            classes == described[0]
-            and len(classes) != 1
-            and agree(a.estimator.read_values(), b.estimator.read_values(), rounding)
-        )
+    def _describe(self, model: FittedEstimator) -> tuple[Any, ...]:
+        classes = np.asarray(model.estimator.classes_).tolist()
+        return classes, b"" if len(classes) == 1 else model.content
 
-    def _read(self, row: Mapping[str, Any], task: Task) -> FittedEstimator:
-        setting, classes = json.loads(row["setting"]), row["classes"]
-        if not isinstance(setting, dict) or set(setting) != self.parameters:
-            raise ValueError("its setting does not name the learner's parameters")
+    def _read(self, setting: Setting, row: Mapping[str, Any], task: Task) -> FittedEstimator:
+        classes = row["classes"]
         known = bool(classes) == bool(task.n_classes) and all(0 <= c < task.n_classes for c in classes)
         if not known or classes != sorted(set(classes)):
             raise ValueError("its classes are not those of the task, in ascending order")
@@ -281,7 +260,10 @@ class BoosterCodec(EstimatorCodec):
         if len(classes) == 1:
             if row["model"]:
                 raise ValueError("it has a model, and a single class")
-            return FittedEstimator(setting, _fit_constant(classes[0], n_features), task.n_classes)
+            from sklearn.dummy import DummyClassifier
+
+            constant = DummyClassifier(strategy="most_frequent").fit(np.zeros((1, n_features)), classes)
+            return FittedEstimator(setting, constant, task.n_classes)
         template = make_template(json.dumps(self.spec), row["setting"])
         estimator = template.copy([0] * len(template.unseeded))
         with collect_warnings(), guard(True):
@@ -293,18 +275,6 @@ class BoosterCodec(EstimatorCodec):
         return model
 
 
-def _describe_booster(model: FittedEstimator) -> tuple[list[int], bytes]:
-    """Return the classes of a model, and its content: none if there is a single class."""
-    classes = np.asarray(model.estimator.classes_).tolist()
-    return classes, b"" if len(classes) == 1 else model.content
-
-
-def _fit_constant(label: int, n_features: int) -> Any:
-    from sklearn.dummy import DummyClassifier
-
-    return DummyClassifier(strategy="most_frequent").fit(np.zeros((1, n_features)), [label])
-
-
 def is_foreign(estimator: Any) -> bool:
     """Return whether an estimator, or one inside it, is of another package, or draws globally."""
     parts = [estimator, *estimator.get_params(deep=True).values()] if hasattr(estimator, "get_params") else []
@@ -313,39 +283,17 @@ def is_foreign(estimator: Any) -> bool:
     return outside or any(map(draws_globally, parts))
 
 
-def guard(foreign: bool, seed: int = 0) -> AbstractContextManager[None]:
+@contextmanager
+def guard(foreign: bool, seed: int = 0) -> Iterator[None]:
     """Contain the code of an estimator; see ``foreign``.
 
     Scikit-learn's own needs none of it, and it would take as long as a fifth of a small fit.
     """
-    return _guard(seed) if foreign else NO_GUARD
-
-
-@contextmanager
-def _guard(seed: int) -> Iterator[None]:
+    if not foreign:
+        yield
+        return
     with contain(), preserve_state(seed):
         yield
-
-
-def fit(
-    estimator: Any,
-    X: Rows,
-    y: Classes,
-    foreign: bool = False,
-    seed: int = 0,
-    weights: Values | None = None,
-) -> int:
-    """Fit an estimator to rows X [n, d] with class numbers y [n]; return the position of its status.
-
-    It gets copies of y and of the weights [n], which the last step of a pipeline takes; it may overwrite them
-    as it may overwrite X. See ``guard`` for the others.
-    """
-    steps = getattr(estimator, "steps", None)
-    name = SAMPLE_WEIGHT if steps is None else f"{steps[-1][0]}__{SAMPLE_WEIGHT}"
-    given = {} if weights is None else {name: weights.copy()}
-    with collect_warnings() as caught, guard(foreign, seed):
-        estimator.fit(X, y.copy(), **given)
-    return find_status(caught)
 
 
 def find_status(caught: list[warnings.WarningMessage]) -> int:
@@ -366,9 +314,9 @@ def predict_classes(estimator: Any, X: Rows, n_classes: int) -> Classes:
     if predicted.shape != (X.shape[0],) or predicted.dtype.kind not in "iufb":
         raise ValueError(f"it predicts an array of shape {predicted.shape} and type {predicted.dtype}")
     number = predicted.astype(np.int32) if np.all(np.isfinite(predicted)) else np.full(len(X), -1, np.int32)
-    if np.any((number != predicted) | (number < 0) | (number >= n_classes)):
-        wrong = predicted[(number != predicted) | (number < 0) | (number >= n_classes)][0]
-        raise ValueError(f"it predicts {wrong}, which is not one of the classes 0 to {n_classes - 1}")
+    wrong = predicted[(number != predicted) | (number < 0) | (number >= n_classes)]
+    if len(wrong):
+        raise ValueError(f"it predicts {wrong[0]}, which is not one of the classes 0 to {n_classes - 1}")
     return number
 
 
@@ -384,12 +332,6 @@ def predict_values(estimator: Any, X: Rows) -> NDArray[np.float64]:
     if not np.all(np.isfinite(predicted)):
         raise ValueError(f"it predicts {predicted[~np.isfinite(predicted)][0]}")
     return predicted.astype(np.float64)
-
-
-def count_iterations(estimator: Any) -> int:
-    """Return the iterations of a fit; 1 if the estimator does not say."""
-    found = getattr(last_step(estimator), "n_iter_", None)
-    return 1 if found is None else max(1, int(np.max(found)))
 
 
 @contextmanager

@@ -1,10 +1,8 @@
-"""Paths of estimators: settings that share work, with the predictions of fresh fits.
+"""Paths of estimators: settings that share work on a split, with the predictions of fresh fits.
 
 Scikit-learn's own fit at a setting decides what is right: ``Path.model`` is always that, and the labels that
 a path derives from shared work equal its labels. Where they could differ (tied distances), or where there is
 nothing to share, every setting is fitted by itself.
-
-One split: its rows, the fits of single settings on them, and what these share.
 """
 
 import copy
@@ -23,7 +21,7 @@ from ckcv_ray.learners.base import Setting, draw_seeds, make_seed_sequence
 from ckcv_ray.learners.ensemble import judge
 from ckcv_ray.learners.sklearn import model as models
 from ckcv_ray.learners.sklearn.model import SAMPLE_WEIGHT, FittedEstimator, Template
-from ckcv_ray.learners.sklearn.spec import CATBOOST, LIBRARIES, LIGHTGBM, XGBOOST, shares_rounds
+from ckcv_ray.learners.sklearn.spec import LIBRARIES, find_library, shares_rounds
 from ckcv_ray.learners.sklearn.store import last_step, wrap
 from ckcv_ray.tables.target import Rows
 from ckcv_ray.tables.task import Task
@@ -71,23 +69,19 @@ class SplitFits:
         train, score: numbers of the rows to fit to and to score.
 
     Attributes:
+        y: class numbers of the training rows, (n,).
+        weights: of the training rows, (n,); None if all weigh the same.
+        seeds: source of seeds, from the numbers of the training rows: the same for all settings.
         shared: what paths compute once for several of them, by what it depends on.
     """
 
     def __init__(self, estimators: Estimators, task: Task, train: Index, score: Index) -> None:
         self.estimators, self.task, self.train, self.score = estimators, task, train, score
+        self.y: Classes = task.y[train]
+        self.weights: Values | None = task.weighting.take(train)
+        self.seeds = make_seed_sequence(train)
         self.shared: dict[Hashable, Any] = {}
         self._heads: dict[str, Head] = {}
-
-    @cached_property
-    def y(self) -> Classes:
-        """The class numbers of the training rows, (n,)."""
-        return self.task.y[self.train]
-
-    @cached_property
-    def weights(self) -> Values | None:
-        """The weights of the training rows, (n,); None if all weigh the same."""
-        return self.task.weighting.take(self.train)
 
     @cached_property
     def constant(self) -> bool:
@@ -104,11 +98,6 @@ class SplitFits:
         """The rows to score, (n, d): a copy."""
         return self.task.X[self.score]
 
-    @cached_property
-    def seeds(self) -> np.random.SeedSequence:
-        """Source of seeds, from the numbers of the training rows: the same for all settings."""
-        return make_seed_sequence(self.train)
-
     def fit(self, setting: Setting) -> Fit:
         """Fit the estimator at a setting; the first steps of a pipeline are fitted once for all settings."""
         if self.constant:
@@ -118,7 +107,10 @@ class SplitFits:
             only = DummyClassifier(strategy="most_frequent").fit(X, self.y)
             return Fit(only, only, models.CONVERGED, X, None)
         template = self.estimators.template(setting)
-        estimator = self._new(template)
+        estimator = template.copy(draw_seeds(self.seeds, len(template.unseeded)))
+        if (weights := self.estimators.class_weights(self.task, self.y)) is not None:
+            last_step(estimator).set_params(class_weight=weights)
+        estimator = wrap(estimator)
         if template.head is None:
             X = self.X
             return Fit(estimator, last_step(estimator), self._fit_rows(estimator, X), X, None)
@@ -160,31 +152,19 @@ class SplitFits:
         with models.guard(self.estimators.foreign):
             return models.predict_classes(predicting, X, self.task.n_classes)
 
-    def _new(self, template: Template) -> Any:
-        estimator = template.copy(draw_seeds(self.seeds, len(template.unseeded)))
-        if (weights := self.estimators.class_weights(self.task, self.y)) is not None:
-            last_step(estimator).set_params(class_weight=weights)
-        return wrap(estimator)
-
     def _fit_rows(self, estimator: Any, X: Rows) -> int:
-        foreign, seed = self.estimators.foreign, self._global_seed
-        return models.fit(estimator, X, self.y, foreign, seed, self.weights)
+        """Fit to rows X [n, d], which may be overwritten; return the position of the status of the fit."""
+        steps = getattr(estimator, "steps", None)
+        name = SAMPLE_WEIGHT if steps is None else f"{steps[-1][0]}__{SAMPLE_WEIGHT}"
+        given = {} if self.weights is None else {name: self.weights.copy()}
+        with models.collect_warnings() as caught, models.guard(self.estimators.foreign, self._global_seed):
+            estimator.fit(X, self.y.copy(), **given)
+        return models.find_status(caught)
 
     @cached_property
     def _global_seed(self) -> int:
         """Seed of the global random numbers that foreign code may draw."""
         return draw_seeds(self.seeds, 1)[0] if self.estimators.foreign else 0
-
-
-def takes_weights(estimator: Any) -> bool:
-    """Return whether an estimator, of a pipeline its last step, and what it fits take ``sample_weight``."""
-    from sklearn.base import is_classifier, is_regressor
-    from sklearn.utils.validation import has_fit_parameter
-
-    last = last_step(estimator)
-    inside = [part for part in last.get_params(deep=True).values() if hasattr(part, "fit")]
-    fitted = [last, *(part for part in inside if is_classifier(part) or is_regressor(part))]
-    return all(has_fit_parameter(part, SAMPLE_WEIGHT) for part in fitted)
 
 
 def fit_model(
@@ -202,7 +182,7 @@ class EstimatorPath:
     """The fits of some settings on one split, by ascending value of ``parameter``."""
 
     parameter: ClassVar[str | None] = None  # whose values share work; None if none does
-    estimators: ClassVar[tuple[str, ...]] = ()  # names of the classes that it knows, by module and name
+    known: ClassVar[str] = ""  # the class of estimators that it is of, by module and name
 
     def __init__(self, split: SplitFits, settings: Sequence[Setting]) -> None:
         self.split = split
@@ -212,7 +192,7 @@ class EstimatorPath:
     def applies(cls, estimator: Any) -> bool:
         """Return whether the estimator's settings share work in this way."""
         kind = type(last_step(estimator))
-        return f"{kind.__module__}:{kind.__qualname__}" in cls.estimators
+        return f"{kind.__module__}:{kind.__qualname__}" == cls.known
 
     @property
     def status(self) -> NDArray[np.int8]:
@@ -254,8 +234,9 @@ class Plain(EstimatorPath):
 
     @property
     def n_iter(self) -> NDArray[np.int64]:
-        """Iterations of each fit."""
-        return np.array([models.count_iterations(fit.last) for fit in self._fits], np.int64)
+        """Iterations of each fit; 1 if the estimator does not say."""
+        said = [getattr(last_step(fit.last), "n_iter_", None) for fit in self._fits]
+        return np.array([1 if n is None else max(1, int(np.max(n))) for n in said], np.int64)
 
     def labels(self) -> Classes:
         """Return the labels of every fit."""
@@ -263,9 +244,8 @@ class Plain(EstimatorPath):
 
     def model(self, step: int) -> FittedEstimator:
         """Return one model."""
-        split, estimator = self.split, self._fits[step].estimator
-        n_classes, foreign = split.task.n_classes, split.estimators.foreign
-        return FittedEstimator(self.settings[step], estimator, n_classes, foreign)
+        task, foreign = self.split.task, self.split.estimators.foreign
+        return FittedEstimator(self.settings[step], self._fits[step].estimator, task.n_classes, foreign)
 
     @cached_property
     def _fits(self) -> list[Fit]:
@@ -275,10 +255,8 @@ class Plain(EstimatorPath):
 class Rounds(EstimatorPath):
     """Rounds of gradient boosting: the first rounds of a long fit are a short fit."""
 
-    parameter = "max_iter"
-    estimators = (
-        "sklearn.ensemble._hist_gradient_boosting.gradient_boosting:HistGradientBoostingClassifier",
-    )
+    parameter: ClassVar[str] = "max_iter"
+    known = "sklearn.ensemble._hist_gradient_boosting.gradient_boosting:HistGradientBoostingClassifier"
 
     @classmethod
     def applies(cls, estimator: Any) -> bool:
@@ -289,31 +267,31 @@ class Rounds(EstimatorPath):
     @property
     def n_iter(self) -> NDArray[np.int64]:
         """Rounds of each fit."""
-        return np.array([setting["max_iter"] for setting in self.settings], np.int64)
+        return np.array([setting[self.parameter] for setting in self.settings], np.int64)
 
     def labels(self) -> Classes:
         """Return the labels after each number of rounds."""
         fit = self.split.fit(self.settings[-1])
         rounds = enumerate(fit.last.staged_decision_function(self.split.transform(fit)), start=1)
         wanted = set(self.n_iter.tolist())
-        number = [_choose_class(decision) for count, decision in rounds if count in wanted]
+        number = [
+            (decision > 0).astype(int) if decision.ndim == 1 else np.argmax(decision, axis=1)
+            for count, decision in rounds
+            if count in wanted
+        ]
         return np.asarray(fit.last.classes_[np.array(number)], np.int32)
 
 
-class LibraryRounds(EstimatorPath):
-    """Rounds of XGBoost, LightGBM or CatBoost, of which predictions may use the first."""
+class LibraryRounds(Rounds):
+    """Rounds of XGBoost or LightGBM, of which predictions may use the first."""
 
-    package: ClassVar[str]  # which of them
+    parameter = "n_estimators"
 
     @classmethod
     def applies(cls, estimator: Any) -> bool:
         """Return whether an estimator's first rounds do not depend on their number."""
-        return shares_rounds(estimator, cls.package)
-
-    @property
-    def n_iter(self) -> NDArray[np.int64]:
-        """Rounds of each fit."""
-        return np.array([setting[str(self.parameter)] for setting in self.settings], np.int64)
+        library = LIBRARIES.get(str(find_library(estimator)))
+        return library is not None and library.rounds == cls.parameter and shares_rounds(estimator)
 
     def labels(self) -> Classes:
         """Return the labels of one fit after each number of rounds, unless it has fewer than were asked for.
@@ -328,65 +306,10 @@ class LibraryRounds(EstimatorPath):
         return np.array([*map(self.split.labels, fits)])
 
 
-class XGBoostRounds(LibraryRounds):
-    """Rounds of XGBoost."""
-
-    package = XGBOOST
-    parameter = LIBRARIES[XGBOOST].rounds
-
-
-class LightGBMRounds(LibraryRounds):
-    """Rounds of LightGBM."""
-
-    package = LIGHTGBM
-    parameter = LIBRARIES[LIGHTGBM].rounds
-
-
 class CatBoostRounds(LibraryRounds):
     """Rounds of CatBoost."""
 
-    package = CATBOOST
-    parameter = LIBRARIES[CATBOOST].rounds
-
-
-class Neighbours(EstimatorPath):
-    """Numbers of neighbours: the nearest few are the first of the nearest many, unless distances are tied."""
-
-    parameter = "n_neighbors"
-    estimators = ("sklearn.neighbors._classification:KNeighborsClassifier",)
-
-    @classmethod
-    def applies(cls, estimator: Any) -> bool:
-        """Return whether votes are counted or weighted by distance."""
-        return super().applies(estimator) and last_step(estimator).weights in ("uniform", "distance")
-
-    def labels(self) -> Classes:
-        """Return the labels for each number of neighbours."""
-        nearest, counts = self._find_nearest(), [setting["n_neighbors"] for setting in self.settings]
-        if counts[-1] > nearest.distance.shape[1]:
-            return np.array([*map(self._fit_alone, self.settings)])  # raises, as it would alone
-        template = self.split.estimators.template(self.settings[0])
-        weighted = last_step(template.estimator).weights == "distance"
-        votes = _weight_votes(nearest, counts) if weighted else _count_votes(nearest, counts)
-        found = nearest.classes[np.argmax(votes, axis=1)].astype(np.int32)
-        for step, count in enumerate(counts):
-            if nearest.tied[0 if weighted else count - 1 : count].any():
-                found[step] = self._fit_alone(self.settings[step])
-        return np.asarray(found)
-
-    def _find_nearest(self) -> "Nearest":
-        """Return the nearest rows, found once for all ways to weight them."""
-        setting = self.settings[-1]
-        fixed = {name: value for name, value in setting.items() if name != "weights"}
-        key = json.dumps(fixed, sort_keys=True)
-        if key not in self.split.shared:
-            fit = self.split.fit(setting)
-            self.split.shared[key] = Nearest.find(fit.last, self.split.transform(fit), setting["n_neighbors"])
-        nearest: Nearest = self.split.shared[key]
-        return nearest
-
-    def _fit_alone(self, setting: Setting) -> Classes:
-        return self.split.labels(self.split.fit(setting))
+    parameter = "iterations"
 
 
 class Nearest(NamedTuple):
@@ -397,14 +320,48 @@ class Nearest(NamedTuple):
     tied: NDArray[np.bool_]  # whether a neighbour may be as far away as the next, (neighbours - 1,)
     classes: NDArray[Any]  # classes of the training rows
 
+
+class Neighbours(EstimatorPath):
+    """Numbers of neighbours: the nearest few are the first of the nearest many, unless distances are tied."""
+
+    parameter = "n_neighbors"
+    known = "sklearn.neighbors._classification:KNeighborsClassifier"
+
     @classmethod
-    def find(cls, nearest: Any, X: Rows, count: int) -> "Nearest":
-        """Return the nearest rows of a fitted estimator."""
-        distance, index = nearest.kneighbors(X, min(count + 1, nearest.n_samples_fit_))
-        squares = max(map(_find_largest_square, (X, nearest._fit_X)))
-        gap = np.diff(distance, axis=1) * (distance[:, 1:] + distance[:, :-1])
-        tied = np.any(gap <= TIE * (distance[:, 1:] ** 2 + squares), axis=0)
-        return cls(distance, nearest._y[index], tied, nearest.classes_)
+    def applies(cls, estimator: Any) -> bool:
+        """Return whether votes are counted or weighted by distance."""
+        return super().applies(estimator) and last_step(estimator).weights in ("uniform", "distance")
+
+    def labels(self) -> Classes:
+        """Return the labels for each number of neighbours."""
+        nearest, counts = self._find_nearest(), [setting["n_neighbors"] for setting in self.settings]
+        if counts[-1] > nearest.distance.shape[1]:
+            alone = map(self.split.fit, self.settings)
+            return np.array([*map(self.split.labels, alone)])  # raises, as it would alone
+        template = self.split.estimators.template(self.settings[0])
+        weighted = last_step(template.estimator).weights == "distance"
+        votes = _weight_votes(nearest, counts) if weighted else _count_votes(nearest, counts)
+        found = nearest.classes[np.argmax(votes, axis=1)].astype(np.int32)
+        for step, count in enumerate(counts):
+            if nearest.tied[0 if weighted else count - 1 : count].any():
+                found[step] = self.split.labels(self.split.fit(self.settings[step]))
+        return np.asarray(found)
+
+    def _find_nearest(self) -> Nearest:
+        """Return the nearest rows, found once for all ways to weight them."""
+        setting = self.settings[-1]
+        fixed = {name: value for name, value in setting.items() if name != "weights"}
+        key = json.dumps(fixed, sort_keys=True)
+        if key not in self.split.shared:
+            fit = self.split.fit(setting)
+            last, X = fit.last, self.split.transform(fit)
+            distance, index = last.kneighbors(X, min(setting["n_neighbors"] + 1, last.n_samples_fit_))
+            squares = max(map(_find_largest_square, (X, last._fit_X)))
+            gap = np.diff(distance, axis=1) * (distance[:, 1:] + distance[:, :-1])
+            tied = np.any(gap <= TIE * (distance[:, 1:] ** 2 + squares), axis=0)
+            self.split.shared[key] = Nearest(distance, last._y[index], tied, last.classes_)
+        nearest: Nearest = self.split.shared[key]
+        return nearest
 
 
 def _find_largest_square(rows: Any) -> float:
@@ -419,7 +376,7 @@ class Pruning(EstimatorPath):
     """Costs of complexity: all pruned trees come from one full tree."""
 
     parameter = "ccp_alpha"
-    estimators = ("sklearn.tree._classes:DecisionTreeClassifier",)
+    known = "sklearn.tree._classes:DecisionTreeClassifier"
 
     def labels(self) -> Classes:
         """Return the labels of each pruned tree."""
@@ -439,7 +396,7 @@ class Smoothing(EstimatorPath):
     """Smoothing of naive Bayes: means and variances are computed once."""
 
     parameter = "var_smoothing"
-    estimators = ("sklearn.naive_bayes:GaussianNB",)
+    known = "sklearn.naive_bayes:GaussianNB"
 
     def labels(self) -> Classes:
         """Return the labels with each share of the largest variance added."""
@@ -453,15 +410,7 @@ class Smoothing(EstimatorPath):
         return np.array(found).astype(np.int32)
 
 
-SHARING: tuple[type[EstimatorPath], ...] = (
-    *(Rounds, Neighbours, Pruning, Smoothing),
-    *(XGBoostRounds, LightGBMRounds, CatBoostRounds),
-)
-
-
-def find_sharing(estimator: Any) -> type[EstimatorPath]:
-    """Return how an estimator's settings share work."""
-    return next((path for path in SHARING if path.applies(estimator)), Plain)
+SHARING = (Rounds, Neighbours, Pruning, Smoothing, LibraryRounds, CatBoostRounds)
 
 
 class Block(NamedTuple):
@@ -481,14 +430,11 @@ class Block(NamedTuple):
         """Fit the first ``length`` steps of a path."""
         settings = self.paths[path][:length]
         template = self.split.estimators.template(settings[-1])
-        shares = length > 1 and not self.split.constant and template.is_taken_apart
+        # the last step is fitted by itself: it is the whole, or the steps before it are shared
+        apart = template.head is not None or last_step(template.estimator) is template.estimator
+        shares = length > 1 and not self.split.constant and apart
         sharing = self.sharing if shares and self.sharing.applies(template.estimator) else Plain
         return sharing(self.split, settings)
-
-
-def _choose_class(decision: Rows) -> Classes:
-    number: Classes = (decision > 0).astype(int) if decision.ndim == 1 else np.argmax(decision, axis=1)
-    return number
 
 
 def _count_votes(nearest: Nearest, counts: Sequence[int]) -> NDArray[np.int64]:

@@ -2,25 +2,12 @@
 
     {"class": "sklearn.linear_model:LogisticRegression", "params": {"max_iter": 1000}}
 
-A study that holds this is compared, hashed and stored; the estimator is made from it where it is fitted.
-
-Values of parameters that JSON has no form for: functions of a closed list, columns and infinity.
-
-    {"function": "numpy:log1p"}     a function; a study that names another one is refused
-    {"slice": [0, 3, null]}         columns of a ColumnTransformer
-    {"kinds": ["number"]}           the columns of these kinds, as ``make_column_selector`` finds them
-    "inf", "-inf"                   infinity
-
-A function that a folder names is code, so the list holds only functions of numbers that write, read and call
-nothing: numpy's of one argument, and scikit-learn's scores of columns. Nothing is imported here but what is
-listed.
-
-What a study may hold of scikit-learn: classes of estimators, and for each parameter which values.
-
-A study may come from a stranger's folder, and some parameters are paths, caches, functions or text that is
-evaluated. So a study holds estimators of listed classes with listed parameters; whatever is not in the table
+A study that holds this is compared, hashed and stored; the estimator is made from it where it is fitted. It
+may come from a stranger's folder, and some parameters are paths, caches, functions or text that is evaluated.
+So a study holds estimators of listed classes with listed parameters; whatever is not in the table
 ``allowed.json`` is refused. ``jobs/estimators.py`` makes the table from every class of scikit-learn and what
-it declares of its parameters. Nothing is imported here.
+it declares of its parameters. Nothing is imported here but what is listed, and nothing of XGBoost, LightGBM,
+CatBoost or another package before one of its estimators is made, which takes trust (``trust``).
 
 A parameter takes None, truth values, numbers, and lists of these; besides these the words that are listed
 for it, and what the following entries stand for. A parameter without a list takes nothing: it keeps its
@@ -31,25 +18,28 @@ default.
     <function>      a function, from a closed list
     <grid>          lists of values by parameter of the estimator inside, as of GridSearchCV
 
-XGBoost, LightGBM and CatBoost: what makes their estimators silent and reproducible; how rounds share work.
+Values that JSON has no form for are written as follows. A function that a folder names is code, so the list
+holds only functions of numbers that write, read and call nothing: numpy's of one argument, and scikit-learn's
+scores of columns. A study that names another one is refused.
 
-Nothing of a library is imported before one of its estimators is made, which takes trust (``trust``).
+    {"function": "numpy:log1p"}     a function
+    {"slice": [0, 3, null]}         columns of a ColumnTransformer
+    {"kinds": ["number"]}           the columns of these kinds, as ``make_column_selector`` finds them
+    "inf", "-inf"                   infinity
 
-Search spaces: for each parameter a list of values or a distribution, and the settings they give.
+A search space has for each parameter a list of values or a distribution.
 
-max_features=sqrt,0.5       values: numbers, true, false, none, lists such as [50,50], and other text
-C=log:-2:4:13               13 values from 10^-2 to 10^4
-C=loguniform:1e-3:1e2       a distribution, of which ``sample`` settings are drawn; also uniform and randint
+    max_features=sqrt,0.5       values: numbers, true, false, none, lists such as [50,50], and other text
+    C=log:-2:4:13               13 values from 10^-2 to 10^4
+    C=loguniform:1e-3:1e2       a distribution, of which ``sample`` settings are drawn; or uniform, randint
 """
 
-import inspect
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from importlib.resources import files
-from importlib.util import find_spec
 from inspect import Parameter, signature
 from itertools import product
 from math import inf, isinf, isnan, nan
@@ -65,35 +55,10 @@ from ckcv_ray.validation import MAX_GRID, check_count, expect, parse_grid, quote
 FUNCTION, SLICE, KINDS = "function", "slice", "kinds"
 INFINITE = {"inf": inf, "-inf": -inf}
 UFUNCS = (
-    *(
-        "absolute",
-        "arccos",
-        "arccosh",
-        "arcsin",
-        "arcsinh",
-        "arctan",
-        "arctanh",
-        "cbrt",
-        "ceil",
-        "cos",
-        "cosh",
-    ),
-    *(
-        "deg2rad",
-        "degrees",
-        "exp",
-        "exp2",
-        "expm1",
-        "fabs",
-        "floor",
-        "log",
-        "log10",
-        "log1p",
-        "log2",
-        "negative",
-    ),
-    *("positive", "rad2deg", "radians", "reciprocal", "rint", "sign", "sin", "sinh", "sqrt", "square", "tan"),
-    *("tanh", "trunc"),
+    *("absolute", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctanh", "cbrt", "ceil", "cos"),
+    *("cosh", "deg2rad", "degrees", "exp", "exp2", "expm1", "fabs", "floor", "log", "log10", "log1p"),
+    *("log2", "negative", "positive", "rad2deg", "radians", "reciprocal", "rint", "sign", "sin", "sinh"),
+    *("sqrt", "square", "tan", "tanh", "trunc"),
 )
 DTYPES = {  # what ``make_column_selector`` takes, by the kind of column that it stands for here
     ColumnKind.NUMBER: ("number", np.number),
@@ -137,7 +102,8 @@ def check_columns(label: str, value: Mapping[str, Any]) -> None:
             )
         return
     ends: Any = value.get(SLICE)
-    plain = isinstance(ends, list | tuple) and len(ends) == 3 and all(map(_is_end, ends))
+    listed = isinstance(ends, list | tuple) and len(ends) == 3
+    plain = listed and all(isinstance(end, int | str | None) and not isinstance(end, bool) for end in ends)
     if set(value) != {SLICE} or not plain or ends[2] == 0:
         raise InputError(
             f"{label}={quote(value)} is not a slice: expected its start, stop and step, each a whole number "
@@ -152,7 +118,9 @@ def describe_value(value: Any) -> Any:
         InputError: it selects columns otherwise than by name, position or kind.
     """
     if isinstance(value, slice):
-        return {SLICE: [_simplify(end) for end in (value.start, value.stop, value.step)]}
+        ends = (value.start, value.stop, value.step)
+        whole = [isinstance(end, Integral) and not isinstance(end, bool) for end in ends]  # also of numpy
+        return {SLICE: [int(end) if is_int else end for end, is_int in zip(ends, whole, strict=True)]}
     if isinstance(value, float) and isinf(value):
         return "inf" if value > 0 else "-inf"
     if callable(value) and not isinstance(value, type):
@@ -182,11 +150,6 @@ def make_value(value: Any) -> Any:
     return value
 
 
-def is_form(value: Mapping[str, Any]) -> bool:
-    """Return whether a mapping stands for a function or for columns."""
-    return FUNCTION in value or SLICE in value or KINDS in value
-
-
 def draws_globally(value: Any) -> bool:
     """Return whether a value is a listed function that draws from numpy's global generator."""
     return callable(value) and any(
@@ -196,11 +159,8 @@ def draws_globally(value: Any) -> bool:
 
 @cache
 def _load() -> dict[str, Any]:
-    found = {}
-    for name in FUNCTIONS:
-        module, _, attribute = name.partition(":")
-        found[name] = getattr(import_module(module), attribute)
-    return found
+    parts = {name: name.split(":") for name in FUNCTIONS}
+    return {name: getattr(import_module(module), attribute) for name, (module, attribute) in parts.items()}
 
 
 def _list_kinds(selector: Any) -> list[str]:
@@ -226,14 +186,6 @@ def _find_kinds(given: Any) -> list[ColumnKind] | None:
                 f"of number, category and datetime: take one of these, or name the columns in a list"
             )
     return [kinds[dtype] for dtype in listed]
-
-
-def _simplify(end: Any) -> Any:
-    return int(end) if isinstance(end, Integral) and not isinstance(end, bool) else end
-
-
-def _is_end(value: Any) -> bool:
-    return value is None or isinstance(value, str) or (isinstance(value, int) and not isinstance(value, bool))
 
 
 LIBRARY = "sklearn"
@@ -342,7 +294,7 @@ def list_specs(spec: Any) -> Iterator[EstimatorSpec]:
             yield from list_specs(value)
 
 
-def list_parts(paths: Iterator[str]) -> set[str]:
+def list_parts(paths: Iterable[str]) -> set[str]:
     """Return these classes and those that their fits create."""
     known, found, left = table(), set[str](), list(paths)
     while left:
@@ -486,8 +438,8 @@ class BoostingLibrary(NamedTuple):
     usual: Mapping[str, Any]
     rounds: str
     limit: Callable[[int], Mapping[str, Any]]
-    stop: frozenset[str]
-    sharing: frozenset[str]
+    stop: tuple[str, ...]
+    sharing: tuple[str, ...]
 
 
 LIBRARIES = {
@@ -496,14 +448,12 @@ LIBRARIES = {
         usual={},
         rounds="n_estimators",
         limit=lambda rounds: {"iteration_range": (0, rounds)},
-        stop=frozenset(["early_stopping_rounds"]),
-        sharing=frozenset(
-            [
-                *("colsample_bylevel", "colsample_bynode", "colsample_bytree", "enable_categorical", "gamma"),
-                *("grow_policy", "learning_rate", "max_bin", "max_depth", "max_leaves", "min_child_weight"),
-                *("missing", "n_estimators", "objective", "random_state", "reg_alpha", "reg_lambda"),
-                *("scale_pos_weight", "subsample"),
-            ]
+        stop=("early_stopping_rounds",),
+        sharing=(
+            *("colsample_bylevel", "colsample_bynode", "colsample_bytree", "enable_categorical", "gamma"),
+            *("grow_policy", "learning_rate", "max_bin", "max_depth", "max_leaves", "min_child_weight"),
+            *("missing", "n_estimators", "objective", "random_state", "reg_alpha", "reg_lambda"),
+            *("scale_pos_weight", "subsample"),
         ),
     ),
     LIGHTGBM: BoostingLibrary(
@@ -514,16 +464,12 @@ LIBRARIES = {
         usual={"deterministic": True, "force_col_wise": True},  # else it times two ways, and takes the faster
         rounds="n_estimators",
         limit=lambda rounds: {"num_iteration": rounds},
-        stop=frozenset(
-            ["early_stopping", "early_stopping_round", "early_stopping_rounds", "n_iter_no_change"]
-        ),
-        sharing=frozenset(
-            [
-                *("boosting_type", "class_weight", "colsample_bytree", "importance_type", "learning_rate"),
-                *("max_bin", "max_depth", "min_child_samples", "min_child_weight", "min_split_gain"),
-                *("n_estimators", "num_leaves", "objective", "random_state", "reg_alpha", "reg_lambda"),
-                *("subsample", "subsample_for_bin", "subsample_freq"),
-            ]
+        stop=("early_stopping", "early_stopping_round", "early_stopping_rounds", "n_iter_no_change"),
+        sharing=(
+            *("boosting_type", "class_weight", "colsample_bytree", "importance_type", "learning_rate"),
+            *("max_bin", "max_depth", "min_child_samples", "min_child_weight", "min_split_gain"),
+            *("n_estimators", "num_leaves", "objective", "random_state", "reg_alpha", "reg_lambda"),
+            *("subsample", "subsample_for_bin", "subsample_freq"),
         ),
     ),
     CATBOOST: BoostingLibrary(
@@ -535,12 +481,10 @@ LIBRARIES = {
         usual={},
         rounds="iterations",
         limit=lambda rounds: {"ntree_end": rounds},
-        stop=frozenset(["early_stopping_rounds", "od_pval", "od_type", "od_wait"]),
-        sharing=frozenset(
-            [
-                *("border_count", "depth", "iterations", "l2_leaf_reg", "learning_rate", "random_seed"),
-                *("random_state", "random_strength", "rsm"),
-            ]
+        stop=("early_stopping_rounds", "od_pval", "od_type", "od_wait"),
+        sharing=(
+            *("border_count", "depth", "iterations", "l2_leaf_reg", "learning_rate", "random_seed"),
+            *("random_state", "random_strength", "rsm"),
         ),
     ),
 }
@@ -554,12 +498,6 @@ BOOSTERS = {  # classes of estimators, where each is defined
 def find_library(estimator: Any) -> str | None:
     """Return the package of an estimator of one of these libraries; None of any other."""
     return BOOSTERS.get(f"{type(estimator).__module__}:{type(estimator).__qualname__}")
-
-
-def check_installed(package: str) -> None:
-    """Raise InputError unless a library can be found; nothing of it is run."""
-    if find_spec(package) is None:
-        raise InputError(f"{package} is not installed: {INSTALL}")
 
 
 def check_parameters(name: str, estimator: Any, parameters: Iterable[str]) -> None:
@@ -578,14 +516,18 @@ def list_declared(estimator: Any) -> dict[str, Any]:
     """
     if (library := find_library(estimator)) is None:
         return {}
-    declared = signature(type(estimator).__init__).parameters
-    found = {name: each.default for name, each in declared.items() if each.default is not Parameter.empty}
+    found = _list_defaults(type(estimator))
     if library == LIGHTGBM:
         from lightgbm import basic
 
         known = basic._ConfigAliases._get_all_param_aliases().values()
         found |= dict.fromkeys(sorted({name for names in known for name in names}))
     return {parameter: default for parameter, default in found.items() if not _is_outside(parameter)}
+
+
+def _list_defaults(kind: Any) -> dict[str, Any]:
+    declared = signature(kind.__init__).parameters
+    return {name: each.default for name, each in declared.items() if each.default is not Parameter.empty}
 
 
 def prepare(estimator: Any) -> None:
@@ -597,9 +539,8 @@ def prepare(estimator: Any) -> None:
     if "force_row_wise" in given:  # the other of two ways
         changes.pop("force_col_wise", None)
     for spellings in library.forced:
-        changes |= {name: spellings[name] for name in spellings if name in given} or dict(
-            [*spellings.items()][:1]
-        )
+        named = {name: value for name, value in spellings.items() if name in given}
+        changes |= named or dict([*spellings.items()][:1])
     if given.get("missing") == "nan":  # as the command line gives it
         changes["missing"] = nan
     if package == CATBOOST and not {"random_seed", "random_state"} & set(given):
@@ -607,21 +548,20 @@ def prepare(estimator: Any) -> None:
     estimator.set_params(**changes)
 
 
-def shares_rounds(estimator: Any, package: str) -> bool:
-    """Return whether the first rounds of a long fit of an estimator are a short fit.
+def shares_rounds(estimator: Any) -> bool:
+    """Return whether the first rounds of a long fit of an estimator of these libraries are a short fit.
 
     Only parameters count that are known to allow it. CatBoost's learning rate depends on the number of rounds
     unless it is given.
     """
-    if find_library(estimator) != package:
-        return False
+    package = str(find_library(estimator))
     library, defaults = LIBRARIES[package], type(estimator)().get_params()
     forced = {name for spellings in library.forced for name in spellings}
     params = estimator.get_params()
     given = {name for name, value in params.items() if name not in defaults or value != defaults[name]}
     if package == CATBOOST and params.get("learning_rate") is None:
         return False
-    known = library.sharing | library.usual.keys() | forced
+    known = {*library.sharing, *library.usual, *forced}
     return given <= known and params.get("boosting_type", "gbdt") == "gbdt"
 
 
@@ -632,12 +572,6 @@ def _is_outside(parameter: str) -> bool:
 Spec = dict[str, Any]
 CLASS_FORM = "module:Class, such as sklearn.ensemble:RandomForestClassifier"
 _trusted: set[str] = {LIBRARY}
-
-
-def add_scaling(last: Spec) -> Spec:
-    """Return the form of an estimator of standardised columns."""
-    steps = [["scale", {"class": "sklearn.preprocessing:StandardScaler"}], ["model", last]]
-    return {"class": "sklearn.pipeline:Pipeline", "params": {"steps": steps}}
 
 
 class UntrustedError(InputError):
@@ -724,7 +658,7 @@ def build(spec: Mapping[str, Any]) -> Any:
     """Return a new estimator.
 
     Raises:
-        InputError: it is not listed, or has a parameter or a value that is not; see ``allowed``.
+        InputError: it is not listed, or has a parameter or a value that is not; see ``table``.
     """
     check_estimator("estimator", spec)
     return _build("estimator", spec)
@@ -754,11 +688,11 @@ def list_parameters(estimator: Any) -> dict[str, Any]:
     """Return the parameters of an estimator by name; of a pipeline's last step also by short name."""
     every: dict[str, Any] = estimator.get_params(deep=True)
     steps = every.get("steps")
-    if isinstance(steps, list) and steps:
-        last = f"{steps[-1][0]}__"
-        every = {n.removeprefix(last): v for n, v in every.items() if n.startswith(last)} | every
-        return list_declared(steps[-1][1]) | every
-    return list_declared(estimator) | every
+    if not isinstance(steps, list) or not steps:
+        return list_declared(estimator) | every
+    last = f"{steps[-1][0]}__"
+    short = {name.removeprefix(last): value for name, value in every.items() if name.startswith(last)}
+    return list_declared(steps[-1][1]) | short | every
 
 
 def complete_names(estimator: Any, setting: Mapping[str, Any]) -> dict[str, Any]:
@@ -782,11 +716,7 @@ def complete_names(estimator: Any, setting: Mapping[str, Any]) -> dict[str, Any]
 
 def _describe(name: str, estimator: Any) -> Spec:
     kind = type(estimator)
-    defaults = {
-        key: parameter.default
-        for key, parameter in inspect.signature(kind.__init__).parameters.items()
-        if parameter.default is not inspect.Parameter.empty
-    }
+    defaults = _list_defaults(kind)
     if find_library(estimator):  # XGBoost's declare no parameters, and list all
         defaults = kind().get_params(deep=False) | defaults
     given = estimator.get_params(deep=False)
@@ -816,13 +746,9 @@ def find_path(name: str, kind: type) -> str:
         raise InputError(
             f"{name}: workers cannot import {kind.__qualname__} of {kind.__module__}: define it in a module"
         )
-    for end in range(1, len(parts) + 1):
+    for end in range(1, len(parts)):
         module = ".".join(parts[:end])
-        if (
-            end < len(parts)
-            and parts[end].startswith("_")
-            and getattr(import_module(module), kind.__qualname__, None) is kind
-        ):
+        if parts[end].startswith("_") and getattr(import_module(module), kind.__qualname__, None) is kind:
             parts = parts[:end]
             break
     return f"{'.'.join(parts)}:{kind.__qualname__}"
@@ -839,9 +765,7 @@ def _to_json(name: str, value: Any) -> Any:
         return value
     if isinstance(value, list | tuple):
         return [_to_json(name, item) for item in value]
-    if not isinstance(value, type) and hasattr(
-        value, "tolist"
-    ):  # an array, or the names of a frame's columns
+    if not isinstance(value, type) and hasattr(value, "tolist"):  # an array, or names of a frame's columns
         return _to_json(name, value.tolist())
     if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
         return {key: _to_json(f"{name}.{key}", item) for key, item in value.items()}
@@ -879,7 +803,7 @@ def _build_value(name: str, value: Any) -> Any:
         listed = [*names, *(_build_value(name, item) for item in value[len(names) :])]
         is_pair = len(listed) >= 2 and isinstance(listed[0], str) and hasattr(listed[1], "get_params")
         return tuple(listed) if is_pair else listed
-    if isinstance(value, Mapping) and not is_form(value):
+    if isinstance(value, Mapping) and {FUNCTION, SLICE, KINDS}.isdisjoint(value):
         return {
             key: [make_value(part) for part in item] if isinstance(item, list) else item
             for key, item in value.items()
@@ -945,7 +869,6 @@ def check_space(name: str, value: Any) -> Values | None:
             raise InputError(
                 f"{name} {quote(twice)} is given twice: give all its values at once, {twice}=1,2"
             )
-    expect(name, value, Mapping, 'a mapping of lists, such as {"max_features": ["sqrt", 0.5]}')
     return {key: _parse_values(f"{name} {key}", value[key]) for key in sorted(value)}
 
 
@@ -972,17 +895,13 @@ def list_settings(space: Values, sample: int | None) -> list[Params]:
         return [dict(zip(space, values, strict=True)) for values in product(*space.values())]
     from sklearn.model_selection import ParameterGrid, ParameterSampler
 
-    if not drawn and len(ParameterGrid(_list_choices(space))) <= sample:
+    choices = {k: _make_distribution(v) if isinstance(v, str) else list(v) for k, v in space.items()}
+    if not drawn and len(ParameterGrid(choices)) <= sample:
         return list_settings(space, None)
-    sampler = ParameterSampler(_list_choices(space), sample, random_state=0)
+    sampler = ParameterSampler(choices, sample, random_state=0)
     found = [{key: _round_value(setting[key]) for key in space} for setting in sampler]
     texts = {json.dumps(setting, sort_keys=True): setting for setting in reversed(found)}
     return list(reversed(texts.values()))
-
-
-def _list_choices(space: Values) -> dict[str, Any]:
-    """Return the space as ParameterSampler takes it."""
-    return {k: _make_distribution(v) if isinstance(v, str) else list(v) for k, v in space.items()}
 
 
 def _make_distribution(text: str) -> Any:
@@ -1049,8 +968,7 @@ def _check_value(name: str, value: Any) -> Any:
 
 def _check_distribution(name: str, text: str) -> str:
     try:
-        distribution = _make_distribution(text)
-        low, high = distribution.support()
+        low, high = _make_distribution(text).support()
         if not (np.isfinite([low, high]).all() and low < high + (text[0] == "r")):
             raise ValueError
     except (ValueError, TypeError):
@@ -1062,12 +980,7 @@ def _check_distribution(name: str, text: str) -> str:
 
 def _write_distribution(name: str, distribution: Any) -> str:
     kind, args = distribution.dist.name, distribution.args
-    names = {
-        "loguniform": "loguniform",
-        "reciprocal": "loguniform",
-        "uniform": "uniform",
-        "randint": "randint",
-    }
+    names = {name: name for name in DISTRIBUTIONS} | {"reciprocal": "loguniform"}
     if kind not in names or distribution.kwds or not 1 <= len(args) <= 2:
         raise InputError(f"{name}: a distribution is one of {', '.join(DISTRIBUTIONS)}, given by position")
     low, high = distribution.support()

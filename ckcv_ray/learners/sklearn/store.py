@@ -4,11 +4,9 @@ Unlike a pickle, a skops file names the types it holds and runs none of its cont
 to be harmless are refused. The canonical form makes equal estimators equal bytes: skops writes addresses of
 objects and the time, and leaves padding as it is in memory.
 
-Estimators of XGBoost, LightGBM and CatBoost as they are fitted, and stored in their library's own format.
-
-A stored model is what the library writes: UBJSON of XGBoost, LightGBM's text, CatBoost's cbm. Equal models
-are equal bytes. None holds labels: fits are to positions of the classes that have training rows, which are
-stored with it. XGBoost refuses classes without training rows.
+A model of XGBoost, LightGBM or CatBoost is stored as its library writes it: as UBJSON, as text and as cbm.
+Equal models are equal bytes. None holds labels: fits are to positions of the classes that have training rows,
+which are stored with it. XGBoost refuses classes without training rows.
 """
 
 import copy
@@ -56,13 +54,8 @@ NEIGHBOURS = (
     "sklearn.neighbors._regression.RadiusNeighborsRegressor",
 )
 TREE = "sklearn.tree._tree.Tree"
-TREE_CLASSES = (
-    "DecisionTreeClassifier",
-    "DecisionTreeRegressor",
-    "ExtraTreeClassifier",
-    "ExtraTreeRegressor",
-)
-PREDICTOR = "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor"
+HISTOGRAMS = "sklearn.ensemble._hist_gradient_boosting"
+PREDICTOR = f"{HISTOGRAMS}.predictor.TreePredictor"
 CONSTANT = "sklearn.dummy:DummyClassifier"  # of training rows of a single class
 FUNCTION_NODE = "FunctionNode"
 LOADERS = {"SetNode", "BytesNode", "DefaultDictNode", "MaskedArrayNode"}  # of estimators of somebody's own
@@ -115,7 +108,7 @@ def unpack(content: bytes, n_features: int, classes: Iterable[str] | None = None
     estimator = skops.io.loads(content, trusted=types)
     for part in _inside(estimator, set(), 0):
         _check_object(part, n_features)
-    if _is_neighbours(nearest := last_step(estimator)):
+    if _type_name(nearest := last_step(estimator)) in NEIGHBOURS:
         nearest._tree = _search_tree(nearest)
     return estimator
 
@@ -148,7 +141,7 @@ def _check_types(content: bytes, classes: set[str] | None) -> Iterator[str]:
     known = table()
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         nodes = list(_nodes(json.loads(archive.read(SCHEMA_FILE))))
-    paths = set(known.parameters) if classes is None else {*list_parts(iter(classes)), CONSTANT}
+    paths = set(known.parameters) if classes is None else {*list_parts(classes), CONSTANT}
     if any(not is_listed(path) for path in paths):  # an estimator of somebody's own may hold any
         paths |= set(known.parameters)
     functions = {_name_node(node) for node in nodes if node["__loader__"] == FUNCTION_NODE}
@@ -185,10 +178,6 @@ def last_step(estimator: Any) -> Any:
     return estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
 
 
-def _is_neighbours(estimator: Any) -> bool:
-    return _type_name(estimator) in NEIGHBOURS
-
-
 def _type_name(value: Any) -> str:
     return f"{type(value).__module__}.{type(value).__qualname__}"
 
@@ -214,15 +203,15 @@ def _search_tree(nearest: Any) -> Any:
 
 
 def _without_search_tree(estimator: Any) -> Any:
-    if not _is_neighbours(last_step(estimator)):
+    if _type_name(last_step(estimator)) not in NEIGHBOURS:
         return estimator
     bare = copy.copy(last_step(estimator))
     bare._tree = None
-    if hasattr(estimator, "steps"):
-        whole = copy.copy(estimator)
-        whole.steps = [*estimator.steps[:-1], (estimator.steps[-1][0], bare)]
-        return whole
-    return bare
+    if not hasattr(estimator, "steps"):
+        return bare
+    whole = copy.copy(estimator)
+    whole.steps = [*estimator.steps[:-1], (estimator.steps[-1][0], bare)]
+    return whole
 
 
 def _check_object(part: Any, n_features: int) -> None:
@@ -238,15 +227,15 @@ def _check_object(part: Any, n_features: int) -> None:
     if not isinstance(part, np.ndarray) and state.get("n_jobs") not in (None, 1):
         raise ValueError(f"n_jobs is {quote(state['n_jobs'])}: predictions take one thread")
     if "_fit_X" in state:
-        _check_neighbours(state, n_features)
+        _check_neighbours(state)
 
 
 def _check_tree(tree: Any, n_features: int) -> None:
     state = tree.__getstate__()
-    nodes = state["nodes"]
-    leaf = nodes["left_child"] == -1
     if state["max_depth"] < 0:
         raise ValueError("a tree has no depth")
+    nodes = state["nodes"]
+    leaf = nodes["left_child"] == -1
     _check_nodes(nodes["left_child"], nodes["right_child"], nodes["feature"], leaf, int(tree.n_features))
 
 
@@ -271,15 +260,11 @@ def _check_columns_of_predictors(boosting: Any, n_features: int) -> None:
     predictors = [predictor for of_round in state["_predictors"] for predictor in of_round]
     if not isinstance(demanded, int) or {*map(_type_name, predictors)} - {PREDICTOR}:
         raise ValueError("a tree has another number of columns than its estimator")
-    for predictor in predictors:
-        _check_predictor(predictor, demanded)
-
-
-def _check_predictor(predictor: Any, n_features: int) -> None:
-    nodes, leaf = predictor.nodes, predictor.nodes["is_leaf"] != 0
-    if np.any(nodes["is_categorical"]):
-        raise ValueError("a tree has categories, and the columns are numbers")
-    _check_nodes(nodes["left"], nodes["right"], nodes["feature_idx"], leaf, n_features)
+    for nodes in (predictor.nodes for predictor in predictors):
+        if np.any(nodes["is_categorical"]):
+            raise ValueError("a tree has categories, and the columns are numbers")
+        leaf = nodes["is_leaf"] != 0
+        _check_nodes(nodes["left"], nodes["right"], nodes["feature_idx"], leaf, demanded)
 
 
 def _is_demanded(state: Mapping[str, Any], columns: int) -> bool:
@@ -287,7 +272,7 @@ def _is_demanded(state: Mapping[str, Any], columns: int) -> bool:
     return isinstance(state.get("n_features_in_"), int) and state["n_features_in_"] == columns
 
 
-def _check_neighbours(state: Mapping[str, Any], n_features: int) -> None:
+def _check_neighbours(state: Mapping[str, Any]) -> None:
     X, y, known = state["_fit_X"], state.get("_y"), state.get("classes_")
     if not (isinstance(X, np.ndarray) and X.ndim == 2 and state.get("n_samples_fit_") == len(X)):
         raise ValueError("its neighbours are not rows of numbers")
@@ -330,27 +315,20 @@ def _check_stages(boosting: Any, n_features: int) -> None:
 def _check_powers(powers: Any, n_features: int) -> None:
     degree, demanded = vars(powers)["degree"], vars(powers).get("n_features_in_")
     most = max(degree) if isinstance(degree, tuple | list) else degree
-    n_features = max(n_features, demanded) if isinstance(demanded, int) else n_features
-    if (
-        not isinstance(most, int)
-        or comb(n_features + min(most, MAX_TABLE_COLUMNS), n_features) > MAX_TABLE_COLUMNS
-    ):
+    columns = max(n_features, demanded) if isinstance(demanded, int) else n_features
+    if not isinstance(most, int) or comb(columns + min(most, MAX_TABLE_COLUMNS), columns) > MAX_TABLE_COLUMNS:
         raise ValueError(f"it makes more than {MAX_TABLE_COLUMNS:,} columns: its degree is {quote(degree)}")
 
 
 CHECKS: dict[str, Callable[[Any, int], None]] = {  # by exact type
     TREE: _check_tree,
-    **{f"sklearn.tree._classes.{name}": _check_columns_of_tree for name in TREE_CLASSES},
-    **{
-        f"sklearn.ensemble._hist_gradient_boosting.gradient_boosting.HistGradientBoosting{kind}": (
-            _check_columns_of_predictors
-        )
-        for kind in ("Classifier", "Regressor")
-    },
-    "sklearn.svm._classes.SVC": _check_support,
-    "sklearn.svm._classes.NuSVC": _check_support,
-    "sklearn.svm._classes.SVR": _check_support,
-    "sklearn.svm._classes.NuSVR": _check_support,
+    "sklearn.tree._classes.DecisionTreeClassifier": _check_columns_of_tree,
+    "sklearn.tree._classes.DecisionTreeRegressor": _check_columns_of_tree,
+    "sklearn.tree._classes.ExtraTreeClassifier": _check_columns_of_tree,
+    "sklearn.tree._classes.ExtraTreeRegressor": _check_columns_of_tree,
+    f"{HISTOGRAMS}.gradient_boosting.HistGradientBoostingClassifier": _check_columns_of_predictors,
+    f"{HISTOGRAMS}.gradient_boosting.HistGradientBoostingRegressor": _check_columns_of_predictors,
+    **{f"sklearn.svm._classes.{name}": _check_support for name in ("SVC", "NuSVC", "SVR", "NuSVR")},
     "sklearn.ensemble._gb.GradientBoostingClassifier": _check_stages,
     "sklearn.ensemble._gb.GradientBoostingRegressor": _check_stages,
     "sklearn.preprocessing._polynomial.PolynomialFeatures": _check_powers,
@@ -652,15 +630,6 @@ def _restore(described: dict[str, Any], classes: list[int], n_features: int, con
     return Booster.load(build(described), classes, n_features, content)
 
 
-def _write_xgboost(estimator: Any) -> bytes:
-    return bytes(estimator.get_booster().save_raw("ubj"))
-
-
-def _write_lightgbm(estimator: Any) -> bytes:
-    text: str = estimator.booster_.model_to_string()
-    return text.encode()
-
-
 def _write_catboost(estimator: Any) -> bytes:
     metadata = estimator.get_metadata()
     for name in set(PASSING) & {*metadata.keys()}:
@@ -717,7 +686,11 @@ VALUE_READERS: dict[str, Callable[[Booster], Any]] = {
     LIGHTGBM: _read_lightgbm_values,
     CATBOOST: _read_catboost_values,
 }
-WRITERS = {XGBOOST: _write_xgboost, LIGHTGBM: _write_lightgbm, CATBOOST: _write_catboost}
+WRITERS: dict[str, Callable[[Any], bytes]] = {
+    XGBOOST: lambda estimator: bytes(estimator.get_booster().save_raw("ubj")),
+    LIGHTGBM: lambda estimator: estimator.booster_.model_to_string().encode(),
+    CATBOOST: _write_catboost,
+}
 READERS = {XGBOOST: _read_xgboost, LIGHTGBM: StoredLightGBM, CATBOOST: _read_catboost}
 ROUND_COUNTS: dict[str, Callable[[Any], int]] = {
     XGBOOST: lambda estimator: estimator.get_booster().num_boosted_rounds(),

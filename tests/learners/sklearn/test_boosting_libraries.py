@@ -389,6 +389,6 @@ def test_a_pipeline_is_scored_but_not_stored() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_what_is_not_installed_is_said_in_one_sentence(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ckcv_ray.learners.sklearn.spec.find_spec", lambda package: None)
+    monkeypatch.setattr("ckcv_ray.learners.sklearn.learner.find_spec", lambda package: None)
     with pytest.raises(InputError, match=rf'^{name} is not installed: pip install "\.\[boosting\]"'):
         Study.of(learner=name)

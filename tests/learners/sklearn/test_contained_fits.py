@@ -103,7 +103,7 @@ def test_a_signal_of_the_user_interrupts_a_fit(handler: str, monkeypatch: pytest
     before = signal.getsignal(number)
     if handler == "own":
         signal.signal(number, end)
-    monkeypatch.setattr("ckcv_ray.learners.sklearn.learner.check_storable", lambda *_: None)
+    monkeypatch.setattr("ckcv_ray.learners.sklearn.learner.EstimatorTrainer.check_storable", lambda *_: None)
     monkeypatch.setattr(Overwrites, "fit", fit)
     try:
         with pytest.raises(SystemExit if handler == "own" else KeyboardInterrupt):
