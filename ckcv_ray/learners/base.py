@@ -523,10 +523,8 @@ def _has_nulls(column: pa.ChunkedArray) -> bool:
 
 
 LEARNERS: dict[str, Any] = {}  # by name: those of this package, of installed ones, and of users
-DEFAULT, ANY = (
-    "svm",
-    "estimator",
-)  # names: of the learner that is taken unless another is, and of any estimator of scikit-learn
+DEFAULT = "svm"  # the learner that is taken unless another is
+ANY = "estimator"  # any estimator of scikit-learn
 ALL = "all"  # the learners of ZOO that suit the table's size
 ZOO = {  # number of rows up to which each is among all; of equals the simplest, which comes first, wins
     "constant": MOST,

@@ -321,17 +321,15 @@ class ChosenModel(Model):
     """A model, and the label of the learner that fitted it."""
 
     learner: str
-    model: Any
+    model: Model
 
     def predict(self, X: Rows) -> Predicted:
         """Classify rows X [rows, d] as the model does."""
-        predicted: Predicted = self.model.predict(X)
-        return predicted
+        return self.model.predict(X)
 
     def predict_outputs(self, X: Rows, needs: frozenset[Output]) -> Outputs:
         """Return the model's outputs for rows X [rows, d]."""
-        outputs: Outputs = self.model.predict_outputs(X, needs)
-        return outputs
+        return self.model.predict_outputs(X, needs)
 
 
 class ChoiceBlock:

@@ -280,18 +280,13 @@ def from_arrow(rows: pa.Table, learner: Learner, task: Task, losses: bool = Fals
     return Ensemble(tuple(map(_member, rows.select(names).to_pylist(), models)))
 
 
-def pickle_name(member: Member) -> str:
-    """Return the file name of a member's pickle."""
-    return PICKLES.replace("*", f"{member.split:05d}")
-
-
 def to_pickles(ensemble: Ensemble, learner: Learner, task: Task) -> dict[str, bytes]:
     """Return the file name and content of a self-contained pickle for each member.
 
     Members are converted to Arrow and back first: arrays that passed through Ray pickle to other bytes.
     """
     return {
-        pickle_name(m): pickle.dumps(m, protocol=PICKLE_PROTOCOL)
+        PICKLES.replace("*", f"{m.split:05d}"): pickle.dumps(m, protocol=PICKLE_PROTOCOL)
         for m in from_arrow(to_arrow(ensemble, learner, task), learner, task, ensemble.has_losses).members
     }
 

@@ -119,7 +119,12 @@ def preserve_state(seed: int) -> Iterator[None]:
     finally:
         np.random.set_state(numbers)  # noqa: NPY002
         random.setstate(own_numbers)
-        _restore_handlers(handlers)
+        if threading.current_thread() is threading.main_thread():  # Python installs handlers in no other
+            for number, handler in handlers.items():
+                if handler is not None and signal.getsignal(number) is not handler:
+                    if number == signal.SIGALRM:  # set with its handler, it would end the process without
+                        signal.setitimer(signal.ITIMER_REAL, 0.0)
+                    signal.signal(number, handler)
         if os.environ != environment:
             for name in [name for name in os.environ if name not in environment]:
                 del os.environ[name]
@@ -134,21 +139,6 @@ def _working_directory() -> str | None:
     with suppress(OSError):
         return os.getcwd()
     return None
-
-
-def _restore_handlers(handlers: dict[Any, Any]) -> None:
-    """Restore the handlers that differ; None stands for one that Python did not install.
-
-    Python installs handlers in the main thread alone, so none can have changed in another. An alarm that was
-    set together with its handler would end the process without it.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        return
-    for number, handler in handlers.items():
-        if handler is not None and signal.getsignal(number) is not handler:
-            if number == signal.SIGALRM:
-                signal.setitimer(signal.ITIMER_REAL, 0.0)
-            signal.signal(number, handler)
 
 
 VARIABLE = "CKCV_SUPERVISED"

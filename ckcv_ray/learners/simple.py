@@ -178,7 +178,7 @@ class RowBlock(NamedTuple):
 class ModelFits(NamedTuple):
     """Fits that are already models, all of them converged."""
 
-    models: Sequence[Any]
+    models: Sequence[Model]
     task: Task
     score: Index
 
@@ -199,8 +199,7 @@ class ModelFits(NamedTuple):
 
     def model(self, step: int) -> Model:
         """Return one model."""
-        model: Model = self.models[step]
-        return model
+        return self.models[step]
 
 
 def _parse_value(value: Any, kind: pa.DataType) -> Any:
@@ -215,7 +214,6 @@ def _parse_value(value: Any, kind: pa.DataType) -> Any:
 
 
 PENALTIES = tuple(10.0 ** (e / 2) for e in range(-6, 9))
-USUAL = (1.0,)
 
 
 @dataclass(frozen=True)
@@ -271,7 +269,7 @@ class Ridge(SimpleLearner):
 
     def usual(self, task: Task) -> Self:
         """Return the learner at a penalty of 1, unless others were asked for."""
-        return replace(self, alpha=USUAL) if self == Ridge() else self
+        return replace(self, alpha=(1.0,)) if self == Ridge() else self
 
     def fit(self, X: Rows, y: Values, settings: Sequence[Setting]) -> list[RidgeModel]:
         """Fit a model at each penalty."""

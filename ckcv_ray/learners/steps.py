@@ -1,32 +1,19 @@
-"""What happens to training rows before a fit: encoding, class weights, and balancing.
+"""What happens to the training rows of a split before a fit: encoding, balancing and class weights.
 
-Weights of classes: what an error on a row of a class weighs in a fit.
+All of it is fitted in every split to its training rows alone, and is a part of each model. Nothing of the
+rows that are scored can reach it, and neither which rows are scored nor how they are counted changes; so what
+is proven covers it, as part of the learner.
 
-``balanced`` gives the K classes weights inversely proportional to their numbers of training rows,
-n / (K n_c), as scikit-learn does. Otherwise weights are given by label, and a class that is not named weighs
-1, also as in scikit-learn.
+Columns with categories, dates or gaps become numbers as by scikit-learn's transformers. What is kept of a
+transformer is what it makes of each value: numbers that anybody can read, stored with every model.
 
-Learners fitted to classes of equal size: rows of rarer classes are drawn again, or others left out.
+Balanced learners are fitted to classes of equal size: rows of rarer classes are drawn again, or others left
+out, after rows are encoded. Draws depend on the numbers of the training rows alone, as all that is random in
+a fit: they are the same on every machine.
 
-It happens in every split, to the training rows alone, after they are encoded. Which rows are scored, and how
-they are counted, does not change; so what is proven covers it, as part of the learner.
-
-Draws depend on the numbers of the training rows alone, as all that is random in a fit: they are the same on
-every machine.
-
-Encoders: what makes numbers without gaps of a table's columns, fitted to the training rows of a split.
-
-What is kept of each fitted transformer is what it makes of each value: numbers that anybody can read, stored
-with every model.
-
-How columns become numbers in every split: scikit-learn's transformers, fitted to its training rows.
-
-What is kept of a transformer is what it makes of each value.
-
-Learners on tables with categories, dates or gaps: an encoder is fitted in every split, then the learner.
-
-The encoder sees the training rows of the split alone, as the learner does, and is a part of each model. So
-nothing of the rows that are scored can reach it, and what is proven covers it.
+Weights say what an error on a row of a class weighs in a fit. ``balanced`` gives the K classes weights
+inversely proportional to their numbers of training rows, n / (K n_c). Otherwise weights are given by label,
+and a class that is not named weighs 1. Both are as in scikit-learn.
 """
 
 import json
@@ -376,21 +363,13 @@ def _read_column(content: Any, column: Column, n_folds: int) -> Numbers | Levels
     read: Numbers | Levels | Means = read_as(kind, content)
     if isinstance(read, Means) and len(read.of_others) != n_folds:
         raise ValueError(f"its encoder of {column.name[:60]!r} has another number of folds than {n_folds}")
-    if any(len(values) != len(column.levels) + 2 for values in _list_values(read)):
+    tables = [read.of_all, *read.of_others] if isinstance(read, Means) else []
+    tables += [(read.value,)] if isinstance(read, Levels) else []
+    if any(len(values) != len(column.levels) + 2 for table in tables for values in table):
         raise ValueError(f"its encoder has another number of categories than {column.name[:60]!r}")
     if isinstance(read, Means) and any(len(fold) != len(read.of_all) for fold in read.of_others):
         raise ValueError(f"its encoder of {column.name[:60]!r} counts other classes in a fold")
     return read
-
-
-def _list_values(read: Numbers | Levels | Means) -> Iterator[tuple[float, ...]]:
-    match read:
-        case Levels():
-            yield read.value
-        case Means():
-            yield from read.of_all
-            for fold in read.of_others:
-                yield from fold
 
 
 def expand_dates(X: Rows, schema: Schema) -> Rows:
@@ -805,7 +784,7 @@ class EncodedModel(Model):
     """A model of encoded rows, and its encoder."""
 
     encoder: Encoder
-    model: Any
+    model: Model
 
     def predict(self, X: Rows) -> Predicted:
         """Classify rows X [rows, d] of the table, some at a time: encoded, they take more memory."""
@@ -816,8 +795,7 @@ class EncodedModel(Model):
 
     def predict_outputs(self, X: Rows, needs: frozenset[Output]) -> Outputs:
         """Return the model's outputs for rows X [rows, d] of the table."""
-        outputs: Outputs = self.model.predict_outputs(self.encoder.transform(X), needs)
-        return outputs
+        return self.model.predict_outputs(self.encoder.transform(X), needs)
 
 
 class EncodedBlock(NamedTuple):

@@ -461,11 +461,13 @@ class NystroemBlock(NamedTuple):
         costs, gamma = self.trainer.costs[:length], self.trainer.gammas[path]
         normalisation, problems = self.make_problems(gamma)
         outputs = [list(solve_path(problem, costs)) for problem in problems]
+        models = []
+        for C, *solutions in zip(costs, *outputs, strict=True):
+            coefficients = np.array([solution.coefficients for solution in solutions])
+            dual_coef, offset = coefficients[:, :-1] @ normalisation.T, coefficients[:, -1].copy()
+            models.append(NystroemModel(C, gamma, self.landmarks, dual_coef, offset))
         return NystroemFits(
-            [
-                self._make_model(C, gamma, normalisation, solutions)
-                for C, *solutions in zip(costs, *outputs, strict=True)
-            ],
+            models,
             np.sum([[solution.n_iter for solution in path] for path in outputs], axis=0),
             np.all([[solution.converged for solution in path] for path in outputs], axis=0),
             self.task,
@@ -498,14 +500,6 @@ class NystroemBlock(NamedTuple):
             if fall > CHECKED * problem.evaluate(point, model.C):
                 return False
         return True
-
-    def _make_model(
-        self, C: float, gamma: float, normalisation: Values, solutions: Sequence[Solution]
-    ) -> NystroemModel:
-        coefficients = np.array([solution.coefficients for solution in solutions])
-        return NystroemModel(
-            C, gamma, self.landmarks, coefficients[:, :-1] @ normalisation.T, coefficients[:, -1].copy()
-        )
 
 
 class NystroemFits:

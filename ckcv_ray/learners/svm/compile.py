@@ -426,7 +426,10 @@ def _keep(file: bytes, folders: list[Path], name: str) -> None:
             finally:
                 with suppress(FileNotFoundError):
                     os.unlink(temporary)
-            _clear(folder, name)
+            with suppress(OSError):  # the oldest files of other states go
+                stale = [old for old in folder.glob("solver-*.bin") if old.name != name]
+                for old in sorted(stale, key=lambda old: old.stat().st_mtime)[: -KEPT_FILES or None]:
+                    old.unlink()
             return
         except OSError as error:
             reasons.append(f"{folder}: {error.strerror}")
@@ -436,11 +439,3 @@ def _keep(file: bytes, folders: list[Path], name: str) -> None:
         RuntimeWarning,
         stacklevel=2,
     )
-
-
-def _clear(folder: Path, name: str) -> None:
-    """Remove the oldest files of other states."""
-    with suppress(OSError):
-        stale = [file for file in folder.glob("solver-*.bin") if file.name != name]
-        for file in sorted(stale, key=lambda file: file.stat().st_mtime)[: -KEPT_FILES or None]:
-            file.unlink()

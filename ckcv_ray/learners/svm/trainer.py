@@ -81,8 +81,36 @@ def check_model(
         converged: whether its fit is known to have converged.
     """
     checked = Checked(list(_dual(model, y, train, scaling, weights)), [])
-    if np.isin(model.support, train).all():
-        _optimality(model, X, y.astype(np.float64), train, tolerance, weights, converged, checked)
+    if not np.isin(model.support, train).all():
+        return checked
+    signs = y.astype(np.float64)
+    if (signs == signs[0]).all():
+        if len(model.support) or model.offset != signs[0]:
+            checked.differences.append(
+                "its training rows are of one class, but it does not predict that class everywhere"
+            )
+        return checked
+    b = np.zeros(len(train))
+    b[np.searchsorted(train, model.support)] = model.dual_coef
+    Kb = model.decision(X) - model.offset
+    optimum = describe(Kb, signs, b, model.C, 0, Status.CONVERGED, weights)
+    rounding = KKT_ROUNDING * (1 + float(np.abs(b).sum()))
+    violated = optimum.violation > tolerance + rounding
+    if tolerance + rounding > MAX_OPEN:
+        checked.trusted.append(
+            f"its KKT conditions: at C = {model.C:g} and tolerance {tolerance:g} much passes for optimal"
+        )
+    elif violated and not converged:
+        checked.trusted.append("that its fit was stopped at the iteration limit: it is not optimal")
+    if abs(optimum.offset - model.offset) > rounding:
+        checked.differences.append(
+            f"its offset is {model.offset!r}; by the KKT conditions it is {optimum.offset!r}"
+        )
+    if violated and converged:
+        checked.differences.append(
+            f"it violates the KKT conditions of its training rows by {optimum.violation:.3g}, at "
+            f"most {tolerance:g} is allowed: it is not the model fitted to them"
+        )
     return checked
 
 
@@ -113,22 +141,16 @@ def check_pairs(
         rows = train[(classes == first) | (classes == second)]
         y = np.where(task.y[rows] == second, 1, -1).astype(np.int8)
         of_pair = Weights(float(weights[first]), float(weights[second]))
-        known = model.scaling, tolerance, of_pair
-        found = (
-            check_model(svm, task.X[rows], y, rows, *known, converged=converged)
-            if len(rows)
-            else _without_rows(svm)
-        )
+        if len(rows):
+            known = model.scaling, tolerance, of_pair
+            found = check_model(svm, task.X[rows], y, rows, *known, converged=converged)
+        else:
+            decides = len(svm.support) or svm.offset != 0
+            found = Checked(["it decides between classes without training rows"] if decides else [], [])
         name = f"classes {task.classes[first]!r} and {task.classes[second]!r}"
         checked.differences.extend(f"{name}: {sentence}" for sentence in found.differences)
         checked.trusted.extend(f"{name}: {sentence}" for sentence in found.trusted)
     return checked
-
-
-def _without_rows(model: SVMModel) -> Checked:
-    """Check a model of two classes that have no training rows."""
-    decides = len(model.support) or model.offset != 0
-    return Checked(["it decides between classes without training rows"] if decides else [], [])
 
 
 def _dual(
@@ -148,46 +170,6 @@ def _dual(
     outside = np.any(size > bound * (1 + CONSTRAINT_TOLERANCE))
     if outside or abs(model.dual_coef.sum()) > CONSTRAINT_TOLERANCE * size.sum():
         yield "its dual variables are outside the box or do not sum to zero"
-
-
-def _optimality(
-    model: SVMModel,
-    X: Rows,
-    y: Rows,
-    train: Index,
-    tolerance: float,
-    weights: Weights,
-    converged: bool,
-    checked: Checked,
-) -> None:
-    """Check the KKT conditions; extend ``checked``."""
-    if (y == y[0]).all():
-        if len(model.support) or model.offset != y[0]:
-            checked.differences.append(
-                "its training rows are of one class, but it does not predict that class everywhere"
-            )
-        return
-    b = np.zeros(len(train))
-    b[np.searchsorted(train, model.support)] = model.dual_coef
-    Kb = model.decision(X) - model.offset
-    optimum = describe(Kb, y, b, model.C, 0, Status.CONVERGED, weights)
-    rounding = KKT_ROUNDING * (1 + float(np.abs(b).sum()))
-    violated = optimum.violation > tolerance + rounding
-    if tolerance + rounding > MAX_OPEN:
-        checked.trusted.append(
-            f"its KKT conditions: at C = {model.C:g} and tolerance {tolerance:g} much passes for optimal"
-        )
-    elif violated and not converged:
-        checked.trusted.append("that its fit was stopped at the iteration limit: it is not optimal")
-    if abs(optimum.offset - model.offset) > rounding:
-        checked.differences.append(
-            f"its offset is {model.offset!r}; by the KKT conditions it is {optimum.offset!r}"
-        )
-    if violated and converged:
-        checked.differences.append(
-            f"it violates the KKT conditions of its training rows by {optimum.violation:.3g}, at "
-            f"most {tolerance:g} is allowed: it is not the model fitted to them"
-        )
 
 
 SHARED_BYTES = 1 << 29
