@@ -56,12 +56,7 @@ REPORT_K = Option(
     lambda name, value: folds(name, value, least=0),
     "Values of k whose own best is reported too, such as 5,10.",
 )
-EXHAUSTIVE = Option(
-    boolean,
-    "Compute what is provably beaten too.",
-    bool,
-    panel="Search",
-)
+EXHAUSTIVE = Option(boolean, "Compute what is provably beaten too.", bool, panel="Search")
 
 
 def _check_effort(name: str, value: Any) -> int | None:
@@ -480,9 +475,7 @@ class Certification:
 
 
 ACCEPT = Option(
-    parse_conditions,
-    "What must be proven, such as specificity>=0.6; else exit code 5.",
-    panel="Certificate",
+    parse_conditions, "What must be proven, such as specificity>=0.6; else exit code 5.", panel="Certificate"
 )
 
 
@@ -683,12 +676,7 @@ class Holdout(Certification):
     )
     claim: tuple[str, ...] = option(
         CLAIMS[:1],
-        Option(
-            _claims,
-            CLAIM_HELP,
-            default_text="refit",
-            panel="Certificate",
-        ),
+        Option(_claims, CLAIM_HELP, default_text="refit", panel="Certificate"),
     )
     positive: str | None = option(
         None,
@@ -702,9 +690,7 @@ class Holdout(Certification):
     require: str = option(
         "",
         Option(
-            _require,
-            "Cut-off by sensitivity>=0.9, specificity, ppv or npv, proven.",
-            panel="Certificate",
+            _require, "Cut-off by sensitivity>=0.9, specificity, ppv or npv, proven.", panel="Certificate"
         ),
     )
     prevalence: float | None = option(
@@ -736,11 +722,7 @@ class Holdout(Certification):
     )
     answer: str = option(
         "",
-        Option(
-            _answer,
-            "Answer only confident rows, with error<=0.05 proven for them.",
-            panel="Certificate",
-        ),
+        Option(_answer, "Answer only confident rows, with error<=0.05 proven for them.", panel="Certificate"),
     )
 
     def __post_init__(self) -> None:

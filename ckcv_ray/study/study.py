@@ -158,13 +158,7 @@ class Study:
     )
     rare: float = option(
         RARE,
-        Option(
-            proportion,
-            "Categories below this share are joined.",
-            float,
-            "0.01",
-            panel="Columns",
-        ),
+        Option(proportion, "Categories below this share are joined.", float, "0.01", panel="Columns"),
     )
 
     balance: str = option(
@@ -742,10 +736,7 @@ class Execution:
             if not MIN_TIMEOUT <= seconds <= MOST:
                 raise InputError(f"fit_timeout={seconds!r}: expected seconds from {MIN_TIMEOUT} to {MOST}")
             object.__setattr__(self, "fit_timeout", seconds)
-        for name, value in (
-            ("address", self.address),
-            ("workers", self.workers),
-            ("fit_timeout", self.fit_timeout),
-        ):
+        for name in ("address", "workers", "fit_timeout"):
+            value = getattr(self, name)
             if self.backend == "serial" and value not in (None, 1):
                 raise InputError(f"{name}={value!r} requires the ray backend: leave out --backend serial")
