@@ -59,12 +59,12 @@ REPORT_K = Option(
 EXHAUSTIVE = Option(boolean, "Compute what is provably beaten too.", bool, panel="Search")
 
 
-def _check_effort(name: str, value: Any) -> int | None:
-    return None if value is None else integer(name, value, least=1, most=MOST)
+def _check_count(name: str, value: Any) -> int:
+    return integer(name, value, least=1, most=MOST)
 
 
 EFFORT = Option(
-    _check_effort,
+    lambda name, value: None if value is None else _check_count(name, value),
     "Evaluations that a budget allows; a larger number continues a run folder.",
     int,
     "10 for each setting, and 40 for each split",
@@ -137,23 +137,11 @@ class Budget:
     )
     survivors: int = option(
         4,
-        Option(
-            lambda name, value: integer(name, value, least=1, most=MOST),
-            "Settings at which the early rounds of budget end.",
-            int,
-            "4",
-            "Search",
-        ),
+        Option(_check_count, "Settings at which the early rounds of budget end.", int, "4", "Search"),
     )
     least_splits: int = option(
         5,
-        Option(
-            lambda name, value: integer(name, value, least=1, most=MOST),
-            "Splits below which rounds fit on fewer rows.",
-            int,
-            "5",
-            "Search",
-        ),
+        Option(_check_count, "Splits below which rounds fit on fewer rows.", int, "5", "Search"),
     )
 
     def __post_init__(self) -> None:

@@ -659,12 +659,8 @@ def _check_interval(study: Study) -> None:
         )
     outer = getattr(study.resampling, "outer", study.resampling)
     check_interval(study.interval, outer.name, study.measure_names)
-    if study.interval == BBC:
-        _check_bbc(study)
-
-
-def _check_bbc(study: Study) -> None:
-    """Raise InputError unless predictions are kept for every setting, of which the best is chosen."""
+    if study.interval != BBC:
+        return
     if isinstance(study.search, Inner):
         raise InputError(
             f"interval={BBC} is for settings that are scored on every split, and a nested resampling selects "
