@@ -1,10 +1,7 @@
 """The canonical form of a study on a task, and the checks that the two can be combined.
 
-A part is refused in a sentence that says what it is for. All is decided by the learning rows alone.
-
-What a study with a certification needs where numbers are predicted, and what it refuses there.
-
-Models are compared by a bound on the mean absolute error, of which at most a clip counts: without one a
+A part is refused in a sentence that says what it is for. All is decided by the learning rows alone. Models
+of numbers are compared by a bound on the mean absolute error, of which at most a clip counts: without one a
 single row that is very far off could outweigh all others, and nothing could be proven.
 """
 
@@ -122,7 +119,7 @@ def canonicalize_certified(study: Study, task: Task) -> tuple[Study, Index | Non
     study = replace(study, certification=certification)
     held, learned = divide(study, task)
     _check_cut_off(study, held, task)
-    _check_answer(study, held)
+    _check_answer(certification, study.delta, held)
     check_within(certification, study.delta, held)
     check_subgroups(certification.subgroups, learned)
     learning = np.arange(task.n) if held is None else np.delete(np.arange(task.n), held)
@@ -539,12 +536,11 @@ def _check_value(study: Study, predictive: Predictive, held: int, share: float) 
         )
 
 
-def _check_answer(study: Study, held: Index | None) -> None:
+def _check_answer(certification: Certification, delta: float, held: Index | None) -> None:
     """Raise InputError if all rows held out, none of them wrong, prove no error as small as is allowed."""
-    assert study.certification is not None
-    if (condition := study.certification.answering) is None or held is None:
+    if (condition := certification.answering) is None or held is None:
         return
-    needed = fewest_rows(condition.value, 0, study.delta / study.certification.n_shares / 2)
+    needed = fewest_rows(condition.value, 0, delta / certification.n_shares / 2)
     if len(held) < needed:
         raise InputError(
             f"answer={condition} takes {needed:,} held-out rows at least, all of them right, and "

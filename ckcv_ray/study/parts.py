@@ -56,20 +56,15 @@ REPORT_K = Option(
     lambda name, value: folds(name, value, least=0),
     "Values of k whose own best is reported too, such as 5,10.",
 )
-EXHAUSTIVE = Option(
-    boolean,
-    "Compute what is provably beaten too.",
-    bool,
-    panel="Search",
-)
+EXHAUSTIVE = Option(boolean, "Compute what is provably beaten too.", bool, panel="Search")
 
 
-def _check_effort(name: str, value: Any) -> int | None:
-    return None if value is None else integer(name, value, least=1, most=MOST)
+def _check_count(name: str, value: Any) -> int:
+    return integer(name, value, least=1, most=MOST)
 
 
 EFFORT = Option(
-    _check_effort,
+    lambda name, value: None if value is None else _check_count(name, value),
     "Evaluations that a budget allows; a larger number continues a run folder.",
     int,
     "10 for each setting, and 40 for each split",
@@ -142,23 +137,11 @@ class Budget:
     )
     survivors: int = option(
         4,
-        Option(
-            lambda name, value: integer(name, value, least=1, most=MOST),
-            "Settings at which the early rounds of budget end.",
-            int,
-            "4",
-            "Search",
-        ),
+        Option(_check_count, "Settings at which the early rounds of budget end.", int, "4", "Search"),
     )
     least_splits: int = option(
         5,
-        Option(
-            lambda name, value: integer(name, value, least=1, most=MOST),
-            "Splits below which rounds fit on fewer rows.",
-            int,
-            "5",
-            "Search",
-        ),
+        Option(_check_count, "Splits below which rounds fit on fewer rows.", int, "5", "Search"),
     )
 
     def __post_init__(self) -> None:
@@ -480,9 +463,7 @@ class Certification:
 
 
 ACCEPT = Option(
-    parse_conditions,
-    "What must be proven, such as specificity>=0.6; else exit code 5.",
-    panel="Certificate",
+    parse_conditions, "What must be proven, such as specificity>=0.6; else exit code 5.", panel="Certificate"
 )
 
 
@@ -683,12 +664,7 @@ class Holdout(Certification):
     )
     claim: tuple[str, ...] = option(
         CLAIMS[:1],
-        Option(
-            _claims,
-            CLAIM_HELP,
-            default_text="refit",
-            panel="Certificate",
-        ),
+        Option(_claims, CLAIM_HELP, default_text="refit", panel="Certificate"),
     )
     positive: str | None = option(
         None,
@@ -702,9 +678,7 @@ class Holdout(Certification):
     require: str = option(
         "",
         Option(
-            _require,
-            "Cut-off by sensitivity>=0.9, specificity, ppv or npv, proven.",
-            panel="Certificate",
+            _require, "Cut-off by sensitivity>=0.9, specificity, ppv or npv, proven.", panel="Certificate"
         ),
     )
     prevalence: float | None = option(
@@ -736,11 +710,7 @@ class Holdout(Certification):
     )
     answer: str = option(
         "",
-        Option(
-            _answer,
-            "Answer only confident rows, with error<=0.05 proven for them.",
-            panel="Certificate",
-        ),
+        Option(_answer, "Answer only confident rows, with error<=0.05 proven for them.", panel="Certificate"),
     )
 
     def __post_init__(self) -> None:

@@ -158,13 +158,7 @@ class Study:
     )
     rare: float = option(
         RARE,
-        Option(
-            proportion,
-            "Categories below this share are joined.",
-            float,
-            "0.01",
-            panel="Columns",
-        ),
+        Option(proportion, "Categories below this share are joined.", float, "0.01", panel="Columns"),
     )
 
     balance: str = option(
@@ -665,12 +659,8 @@ def _check_interval(study: Study) -> None:
         )
     outer = getattr(study.resampling, "outer", study.resampling)
     check_interval(study.interval, outer.name, study.measure_names)
-    if study.interval == BBC:
-        _check_bbc(study)
-
-
-def _check_bbc(study: Study) -> None:
-    """Raise InputError unless predictions are kept for every setting, of which the best is chosen."""
+    if study.interval != BBC:
+        return
     if isinstance(study.search, Inner):
         raise InputError(
             f"interval={BBC} is for settings that are scored on every split, and a nested resampling selects "
@@ -742,10 +732,7 @@ class Execution:
             if not MIN_TIMEOUT <= seconds <= MOST:
                 raise InputError(f"fit_timeout={seconds!r}: expected seconds from {MIN_TIMEOUT} to {MOST}")
             object.__setattr__(self, "fit_timeout", seconds)
-        for name, value in (
-            ("address", self.address),
-            ("workers", self.workers),
-            ("fit_timeout", self.fit_timeout),
-        ):
+        for name in ("address", "workers", "fit_timeout"):
+            value = getattr(self, name)
             if self.backend == "serial" and value not in (None, 1):
                 raise InputError(f"{name}={value!r} requires the ray backend: leave out --backend serial")
