@@ -1,11 +1,9 @@
 """Estimates of how long a run takes, from a short trial on the data whose records the run can use.
 
 The cost of a plan does not grow with the number of evaluations: they are counted, not listed, and for a large
-study the trial uses a thinned one.
-
-The trial of a search within a budget: what its rounds take, from paths on ever more rows of one split.
-
-Settings may differ a hundredfold in what they cost, and few rows do not say what fits on all rows take.
+study the trial uses a thinned one. What the rounds of a search within a budget take follows from paths on
+ever more rows of one split: settings may differ a hundredfold in what they cost, and few rows do not say what
+fits on all rows take.
 """
 
 from bisect import bisect_right
@@ -27,7 +25,7 @@ from ckcv_ray.engine.race import describe_failures
 from ckcv_ray.engine.recorder import make_queue
 from ckcv_ray.errors import RunError
 from ckcv_ray.records.record import Outcome
-from ckcv_ray.study import CERTIFIED, Budget, Costs, Problem, Study, check_kind
+from ckcv_ray.study import CERTIFIED, Budget, Problem, Study, check_kind
 from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import MOST, integer, sequence
 
@@ -277,11 +275,9 @@ def estimate(problem: Problem, limit: float = 0.0) -> Estimate:
     """
     inputs, queue = share(problem), make_queue(problem)
     warm_up(inputs)
-    budget = queue if isinstance(queue, BudgetQueue) else None
-    in_rounds = budget is not None and not budget.racing
-    tried: list[Outcome] = []
     deadline, began = monotonic() + max(TRIAL_SECONDS, TRIAL_SHARE * limit), process_time()
-    trial = Trial(budget, inputs, deadline) if budget else None
+    trial = Trial(queue, inputs, deadline) if isinstance(queue, BudgetQueue) else None
+    in_rounds, tried = trial is not None and not queue.racing, list[Outcome]()
     for outcome in trial.run() if trial else _try_units(queue, inputs, deadline):
         tried.append(outcome)
         queue.add(outcome)
@@ -301,7 +297,8 @@ def expect_everything(problem: Problem, expected: Estimate) -> float:
 def _expect_selection(problem: Problem, expected: Estimate) -> float:
     if expected.rounds is not None:
         return float(expected.rounds.seconds[-1])
-    return expected.rates.seconds_for(_work(problem))
+    costs = [problem.compute_cost(size.n_train) * size.n_splits for size in problem.sizes]
+    return expected.rates.seconds_for(problem.settings_per_learner * np.sum(costs, axis=0))
 
 
 def expect_rounds(problem: Problem, expected: Estimate, effort: int, workers: int) -> float:
@@ -379,8 +376,7 @@ def plan_problem(problem: Problem, workers: Sequence[int] = WORKERS) -> Plan:
     stages, effort = 2 if problem.study.exhaustive else 1, problem.study.effort
     by_effort: dict[int, float] = {}
     if effort is not None and (rounds := expected.rounds) is not None and effort < problem.n_evaluations:
-        less, more = max(problem.least_effort, effort // 4), min(4 * effort, problem.n_evaluations)
-        for another in (less, more):
+        for another in (max(problem.least_effort, effort // 4), min(4 * effort, problem.n_evaluations)):
             if another != effort:
                 by_effort[another] = min(seconds + rounds(another) - rounds(effort), every)
     splits = sum(size.n_splits for size in problem.sizes)
@@ -419,12 +415,6 @@ def wall_seconds(work: float, workers: int) -> float:
     return RAY_SECONDS + max(work / workers, batch, work / batch * OWN_SECONDS)
 
 
-def _work(problem: Problem) -> Costs:
-    costs = [problem.compute_cost(size.n_train) * size.n_splits for size in problem.sizes]
-    work: Costs = problem.settings_per_learner * np.sum(costs, axis=0)
-    return work
-
-
 def _seconds_of_refits(problem: Problem, rates: Rates) -> float:
     """Return the seconds of refitting the winner, and of all evaluations on the estimate sets if exhaustive.
 
@@ -441,21 +431,15 @@ def _seconds_of_refits(problem: Problem, rates: Rates) -> float:
 
 def _try_units(queue: Queue, inputs: Inputs, deadline: float) -> Iterator[Outcome]:
     """Evaluate units up to the refits, the first of them path by path, and every learner at least once."""
-    problem, tried = queue.problem, set[int]()
+    problem, tried, first = queue.problem, set[int](), True
     to_try = 0 if problem.scores else len(problem.learners)
-    for unit in _units(queue):
-        yield evaluate([unit], inputs)
-        tried.update(problem.learner_of_paths[[path for path, _ in unit.paths]].tolist())
-        if monotonic() > deadline and len(tried) >= to_try:
-            break
-
-
-def _units(queue: Queue) -> Iterator[Unit]:
-    """Generate units up to the refits, the first of them path by path."""
-    first = True
     while (batch := queue.plan(1)).units and batch.units[0].stage is Stage.SELECT:
-        for unit in batch.units:
-            yield from _singly(unit, queue.problem) if first else [unit]
+        for planned in batch.units:
+            for unit in _singly(planned, problem) if first else [planned]:
+                yield evaluate([unit], inputs)
+                tried.update(problem.learner_of_paths[[path for path, _ in unit.paths]].tolist())
+                if monotonic() > deadline and len(tried) >= to_try:
+                    return
             first = False
 
 

@@ -10,10 +10,10 @@ from ckcv_ray.claims.certificate import Finished
 from ckcv_ray.claims.certify import certify
 from ckcv_ray.claims.judge import Judge
 from ckcv_ray.claims.judged_rows import tabulate_judged
-from ckcv_ray.core.schedule import refits
+from ckcv_ray.core.schedule import Stage, Unit, refits
 from ckcv_ray.core.selection import Leader
 from ckcv_ray.engine.backend import Backend
-from ckcv_ray.engine.evaluate import HeldOutQueue, fit_on_all_rows, fit_references, one_model
+from ckcv_ray.engine.evaluate import fit_on_all_rows, fit_references, one_model
 from ckcv_ray.engine.full import FullQueue
 from ckcv_ray.engine.loop import Stop, work
 from ckcv_ray.engine.queue import Listener, ListQueue, Progress
@@ -22,14 +22,14 @@ from ckcv_ray.engine.recorder import Conclusion, Recorder
 from ckcv_ray.errors import RunError
 from ckcv_ray.learners.ensemble import Ensemble, Member, Models
 from ckcv_ray.records.candidates import summarize_search
-from ckcv_ray.records.judged import tabulate_held_out
+from ckcv_ray.records.judged import HeldOut, tabulate_held_out
 from ckcv_ray.records.record import Failure, Outcome, Records
 from ckcv_ray.reports.row_values import add_row_values
 from ckcv_ray.reports.settings import tabulate_settings
 from ckcv_ray.runs.result import Result
 from ckcv_ray.storage.execution import Before
 from ckcv_ray.storage.folder import ScoreFiles
-from ckcv_ray.study import Problem
+from ckcv_ray.study import OUTER, Problem
 from ckcv_ray.tables.task import TestRows
 from ckcv_ray.version import VERSION
 
@@ -40,6 +40,23 @@ class Refitted(NamedTuple):
     winner: Leader  # position of the winner
     ensembles: dict[Leader, Ensemble]  # of each leader that could be refitted on every split
     concluded: Conclusion  # candidates, costs and failures
+
+
+class HeldOutQueue(ListQueue):
+    """Models fitted again, and what they predict; the records of their scores are known already."""
+
+    def __init__(self, problem: Problem, units: list[Unit], recorder: Recorder[FullQueue]) -> None:
+        super().__init__(problem, units)
+        self.recorder, self.found = recorder, dict[tuple[int, int, int], HeldOut]()
+
+    def take(self, outcome: Outcome) -> Records:
+        """Keep the predictions of a batch by path, step and split."""
+        self.found |= {(held.path, held.step, held.split): held for held in outcome.held_out}
+        return outcome.records
+
+    def progress(self) -> Progress:
+        """Return the progress of the run."""
+        return self.recorder.progress()
 
 
 class RefitQueue(ListQueue):
@@ -70,23 +87,16 @@ class RefitQueue(ListQueue):
         """Return the progress of the run."""
         return self.recorder.progress()
 
-    def _ensemble(self, leader: Leader) -> Ensemble | None:
-        """Return the members of a leader, in the order of the splits, or None if one is missing."""
-        setting, size = self.problem.candidate(leader).setting, self.problem.sizes[leader.size]
-        members = []
-        for split in range(size.n_splits):
-            fitted = self.members.get((size.k, split), [])
-            codec = self.problem.learner.codec
-            matching = [member for member in fitted if codec.setting(member.model) == setting]
-            if not matching:
-                return None
-            members.append(matching[0])
-        return Ensemble(tuple(members))
-
     def ensembles(self) -> dict[Leader, Ensemble]:
-        """Return the ensembles of the leaders that have a model on every split."""
-        ensembles = {leader: self._ensemble(leader) for leader in self.leaders}
-        return {leader: ensemble for leader, ensemble in ensembles.items() if ensemble is not None}
+        """Return the ensembles of the leaders that have a model on every split, in the order of splits."""
+        ensembles, codec = {}, self.problem.learner.codec
+        for leader in self.leaders:
+            setting, size = self.problem.candidate(leader).setting, self.problem.sizes[leader.size]
+            fitted = [self.members.get((size.k, split), []) for split in range(size.n_splits)]
+            matching = [[one for one in members if codec.setting(one.model) == setting] for members in fitted]
+            if all(matching):
+                ensembles[leader] = Ensemble(tuple(members[0] for members in matching))
+        return ensembles
 
 
 def finish(
@@ -132,7 +142,7 @@ def _write_scores(
         if not work(backend, recorder, listen, stop):
             raise RunError("scores are missing, but nothing is left to compute: please report this")
     scores, metadata = found
-    execution = {**_describe_execution(problem, backend.name, backend.workers), **metadata}
+    execution = {**_describe_execution(problem, backend), **metadata}
     result = Result(problem, execution, computed=scores)
     if result.kept is not None:
         path, step = result.kept.positions[0].tolist()
@@ -159,9 +169,11 @@ def _predict_held_out(
         for split, (path, step) in enumerate(entry.positions)
         if entry.known[split]
     ]
-    queue = HeldOutQueue(result.problem, positions, recorder)
+    units = [Unit(Stage.REFIT, OUTER, split, ((path, step + 1),)) for path, step, split in positions]
+    queue = HeldOutQueue(result.problem, units, recorder)
     work(backend, queue, listen, stop)
-    return tabulate_held_out(queue.held_out(), result.problem)
+    held_out = [queue.found[position] for position in positions if position in queue.found]  # some failed
+    return tabulate_held_out(held_out, result.problem)
 
 
 def _refit_leaders(
@@ -206,8 +218,7 @@ def _write_results(
         for k in problem.study.report_k
         if problem.sizes[leader.size].holds(k)
     }
-    measured = measure(ensemble, test, reported)
-    about = _describe_execution(problem, backend.name, backend.workers, measured)
+    about = _describe_execution(problem, backend, measure(ensemble, test, reported))
     found = {} if before is None else {"before": before}
     execution = {**about, **found, **refitted.concluded.metadata}  # of a run that is repaired the first stays
     references = fit_references(problem, refitted.winner, table)
@@ -228,13 +239,13 @@ def _write_results(
 
 
 def _describe_execution(
-    problem: Problem, backend: str, workers: int, test: dict[str, Any] | None = None
+    problem: Problem, backend: Backend, test: dict[str, Any] | None = None
 ) -> dict[str, Any]:
     return {
         "finished": datetime.now(UTC).date().isoformat(),
         "package": VERSION,
-        "backend": backend,
-        "workers": workers,
+        "backend": backend.name,
+        "workers": backend.workers,
         "source": problem.task.source,
         "test": test,
     }
