@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ckcv_ray.core.arrays import Index, Values
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.core.selection import select_settings
-from ckcv_ray.engine.queue import Batch, ListQueue, Progress
+from ckcv_ray.engine.queue import Batch, Progress, Queue
 from ckcv_ray.records.record import Failure, Ledger, Outcome, Records
 from ckcv_ray.study.problem import INNER, OUTER, PERMUTED, Problem
 
@@ -45,7 +45,7 @@ class Scores(NamedTuple):
     failures: tuple[Failure, ...]
 
 
-class FullQueue(ListQueue):
+class FullQueue(Queue):
     """Records of a study without a certification, and what is left to compute.
 
     Args:

@@ -9,9 +9,7 @@ from ckcv_ray.engine.queue import Listener, Supply
 from ckcv_ray.records.record import Outcome
 
 LISTEN_SECONDS = 0.1
-LISTEN_SHARE = (
-    0.02  # of the time, at most: progress looks at every evaluation, of which there may be millions
-)
+LISTEN_SHARE = 0.02  # of the time, at most: progress looks at each of maybe millions of evaluations
 
 Stop = Callable[[], bool]
 

@@ -2,10 +2,6 @@
 
 A queue adds the outcomes of its batches in any order. How long a batch lasts follows from the time that
 earlier ones took, which every queue measures in the same way; which units are left, each says for itself.
-
-Progress of a run.
-
-Batches of units, and their sizes, from the measured time of units.
 """
 
 from abc import ABC, abstractmethod
@@ -228,6 +224,7 @@ class Queue(Supply):
 
     Args:
         problem: what the units are of.
+        units: those that are known before the first of them is computed.
 
     Attributes:
         rates: measured seconds per unit of cost.
@@ -235,21 +232,16 @@ class Queue(Supply):
         workers: those among which the work is divided.
     """
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, units: Iterable[Unit] = ()) -> None:
         self.problem = problem
         self.rates = Rates(len(problem.learners))
         self.fits = 0
         self.workers = 1
-        self._waiting = Waiting((), problem.cost_of_unit, len(problem.learners))
-        self._end = self._waiting.cost
+        self.begin(units)
 
     @abstractmethod
     def take(self, outcome: Outcome) -> Records:
         """Take what came back, in any order and any number of times; return the records that are new."""
-
-    @abstractmethod
-    def expect_left(self) -> float:
-        """Return the seconds of work expected to be left for one worker; inf if not yet known."""
 
     def add(self, outcome: Outcome) -> Records:
         """Add the outcome of a batch; return its new records."""
@@ -280,16 +272,12 @@ class Queue(Supply):
             )
         return cost
 
-    def expect_seconds(self, unit: Unit) -> float:
-        """Return the seconds that a unit is expected to take; inf if not yet known."""
-        return self.rates.seconds_for(self.problem.cost_of_unit(unit))
-
     def begin(self, units: Iterable[Unit]) -> None:
         """Begin with units that are known, after all earlier ones."""
         self._waiting = Waiting(units, self.problem.cost_of_unit, len(self.rates.cost))
         self._end = self.rates.cost + self._waiting.cost
 
-    def plan_known(self, workers: int, least: float = 0.0) -> Batch:
+    def plan(self, workers: int, least: float = 0.0) -> Batch:
         """Return the next batch of the known units, in their order.
 
         As long as it is not known how long a fit takes, each worker gets its share of all units, and gives
@@ -302,26 +290,11 @@ class Queue(Supply):
         seconds = batch_seconds(self.expect_left() or inf, workers, least, waiting)
         return self.fill(iter(self._waiting), seconds)
 
-    def expect_known(self) -> float:
+    def expect_left(self) -> float:
         """Return the seconds of the known units left for one worker; inf if not yet known."""
         return self.rates.seconds_for(np.maximum(0.0, self._end - self.rates.cost))
 
     def fill(self, units: Iterator[Unit], seconds: float) -> Batch:
         """Take units for about ``seconds``, at least one if there is any."""
-        return fill(units, self.expect_seconds, seconds)
-
-
-class ListQueue(Queue):
-    """A queue of units that are known before the first of them is computed."""
-
-    def __init__(self, problem: Problem, units: Iterable[Unit] = ()) -> None:
-        super().__init__(problem)
-        self.begin(units)
-
-    def plan(self, workers: int, least: float = 0.0) -> Batch:
-        """Return the next batch of units, in their order."""
-        return self.plan_known(workers, least)
-
-    def expect_left(self) -> float:
-        """Return the seconds of work expected to be left for one worker; inf if not yet known."""
-        return self.expect_known()
+        cost_of = self.problem.cost_of_unit
+        return fill(units, lambda unit: self.rates.seconds_for(cost_of(unit)), seconds)

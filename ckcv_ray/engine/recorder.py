@@ -15,7 +15,7 @@ from ckcv_ray.core.selection import Leader
 from ckcv_ray.engine.budget import BudgetQueue
 from ckcv_ray.engine.full import FullQueue, Scores
 from ckcv_ray.engine.queue import Batch, Progress, Supply
-from ckcv_ray.engine.race import RaceQueue
+from ckcv_ray.engine.race import RaceQueue, describe_failures
 from ckcv_ray.errors import StoreError
 from ckcv_ray.learners.base import register_instance
 from ckcv_ray.learners.ensemble import Models
@@ -155,8 +155,8 @@ class Recorder(Supply, Generic[RunQueue]):
         """Return the selection; None if work is left, since a recorder died with unsaved records."""
         if not self.queue.complete():
             return None
-        leaders = self.queue.leaders()
-        return Decision(self.queue.selection.winner(), leaders, self.queue.first_failure())
+        reason = describe_failures(self.queue.failures(), self.problem)
+        return Decision(self.queue.selection.winner(), self.queue.leaders(), reason)
 
     def conclude(
         self: "Recorder[RaceQueue]", refitted: Sequence[Leader], failed: Sequence[Leader]
@@ -193,11 +193,11 @@ class Recorder(Supply, Generic[RunQueue]):
 
     def flush(self) -> None:
         """Write the records added since the last write."""
-        if self._log is not None and self._unsaved:
+        if self.folder is not None and self._log is not None and self._unsaved:
             records = np.concatenate([records for records, _ in self._unsaved])
             failures = [failure for _, failed in self._unsaved for failure in failed]
             if len(records) or failures:
-                self._reopen()
+                self.folder.reopen()  # another recorder may have finished the run
                 self._log.append(records, failures)
         self._unsaved = []
         self._saved_at = monotonic()
@@ -222,14 +222,14 @@ class Recorder(Supply, Generic[RunQueue]):
         False if the log may not support them, since they were concluded by another recorder, which died.
         """
         if self._concluded and self.folder is not None:
-            self._reopen()
+            self.folder.reopen()
             self.folder.write_end(certificate, execution, self._results)
         return self._concluded
 
     def write_scores(self, scored: ScoreFiles, execution: Mapping[str, Any]) -> bool:
         """Write scores, summary, what else the study asks for, execution and manifest; see ``write_end``."""
         if self._concluded and self.folder is not None:
-            self._reopen()
+            self.folder.reopen()
             self.folder.write_scores(self.problem, scored, execution)
         return self._concluded
 
@@ -270,25 +270,17 @@ class Recorder(Supply, Generic[RunQueue]):
         finally:
             self.folder.release()
 
-    def _reopen(self) -> None:
-        """Remove the manifest before files it names change; another recorder may have finished the run."""
-        if self.folder is not None:
-            self.folder.reopen()
-
     def _load(self, folder: RunFolder) -> None:
         """Load the undamaged records and metadata of earlier sessions."""
         self._damaged = folder.repair(self.problem)
         try:
             if metadata := folder.execution():
                 self._before = {name: metadata[name] for name in COSTS}
-                self._earlier_runs = metadata.get(
-                    "before"
-                )  # runs that were finished since are no earlier ones
+                self._earlier_runs = metadata.get("before")  # not runs that were finished since
         except StoreError:
             self._damaged.append(EXECUTION)
         assert self._log is not None
-        parts: list[str] = []
-        loaded = 0
+        parts, loaded = list[str](), 0
         for records, _ in self._log.read(parts):  # failures are not loaded: they are retried
             self.queue.add(Outcome(records, (), ()))
             loaded += len(records)

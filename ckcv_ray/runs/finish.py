@@ -16,7 +16,7 @@ from ckcv_ray.engine.backend import Backend
 from ckcv_ray.engine.evaluate import fit_on_all_rows, fit_references, one_model
 from ckcv_ray.engine.full import FullQueue
 from ckcv_ray.engine.loop import Stop, work
-from ckcv_ray.engine.queue import Listener, ListQueue, Progress
+from ckcv_ray.engine.queue import Listener, Progress, Queue
 from ckcv_ray.engine.race import RaceQueue, describe_failures
 from ckcv_ray.engine.recorder import Conclusion, Recorder
 from ckcv_ray.errors import RunError
@@ -42,7 +42,7 @@ class Refitted(NamedTuple):
     concluded: Conclusion  # candidates, costs and failures
 
 
-class HeldOutQueue(ListQueue):
+class HeldOutQueue(Queue):
     """Models fitted again, and what they predict; the records of their scores are known already."""
 
     def __init__(self, problem: Problem, units: list[Unit], recorder: Recorder[FullQueue]) -> None:
@@ -59,7 +59,7 @@ class HeldOutQueue(ListQueue):
         return self.recorder.progress()
 
 
-class RefitQueue(ListQueue):
+class RefitQueue(Queue):
     """The refits of leaders, and the models that come back; the records go to the recorder.
 
     Args:

@@ -23,7 +23,7 @@ from ckcv_ray.engine.backend import Backend, start_backend
 from ckcv_ray.engine.evaluate import share
 from ckcv_ray.engine.full import FullQueue
 from ckcv_ray.engine.loop import Stop, work
-from ckcv_ray.engine.queue import Listener, ListQueue, Progress
+from ckcv_ray.engine.queue import Listener, Progress, Queue
 from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.errors import cut_list
 from ckcv_ray.learners.ensemble import Member
@@ -109,7 +109,7 @@ def list_computed(queue: FullQueue) -> list[Unit]:
     return units
 
 
-class RecheckQueue(ListQueue):
+class RecheckQueue(Queue):
     """Units to compute again, and the comparison of their outcomes with the log.
 
     Counts have to be equal, and scores up to rounding; those of functions of the user, which a folder does
