@@ -5,26 +5,24 @@ the predictions that were made before are taken as they are given.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import ArrayLike
 
 from ckcv_ray.claims.claim import Claim, covers
 from ckcv_ray.claims.live import ALARM, Finding, Watched, describe_level, judge_losses, share_delta
 from ckcv_ray.claims.rules import Rule
-from ckcv_ray.core.arrays import Classes, Values
+from ckcv_ray.core.arrays import Classes
 from ckcv_ray.core.bounds.betting import Prior, make_prior
 from ckcv_ray.core.bounds.binomial import check_delta
 from ckcv_ray.core.measures import average_by_group
 from ckcv_ray.errors import InputError, StoreError, pluralize, write_row
 from ckcv_ray.runs.load import load
 from ckcv_ray.runs.result import Result
-from ckcv_ray.storage.files import Files
 from ckcv_ray.storage.folder import CERTIFICATE, RunFolder
 from ckcv_ray.storage.stream import (
     FORMAT,
@@ -40,7 +38,7 @@ from ckcv_ray.storage.stream import (
 from ckcv_ray.study import BY_CLASS, CERTIFIED, ERROR, Holdout
 from ckcv_ray.tables.columns.parse import decode
 from ckcv_ray.tables.survey import count_known, count_repeated
-from ckcv_ray.tables.target import Label, class_numbers, distinct, rows_with_label, suggest_column
+from ckcv_ray.tables.target import class_numbers, distinct, rows_with_label, suggest_column
 from ckcv_ray.tables.task import join_copies
 from ckcv_ray.tables.units import check_column, find_groups
 from ckcv_ray.validation import as_path, expect, quote
@@ -165,10 +163,18 @@ def watch(
     watched = list_watched(result, rule, header.delta)
     if rows is None:
         return _describe(result, rule, watched, found, header.delta, files.path(name))
-    live = read_live_rows(result, rule, rows, columns, () if found is None else found.rows)
-    grown = _append(folder, files, name, found or begin_stream(header), live.rows)
+    live, notes = read_live_rows(result, rule, rows, columns, () if found is None else found.rows)
+    inside = files is folder.files
+    lock = folder if inside else files.lock
+    lock.acquire()
+    try:
+        grown = write_stream(files, name, found or begin_stream(header), live)
+        if inside:  # then the manifest lists it
+            folder.list_stream(grown)
+    finally:
+        lock.release()
     made = _describe(result, rule, watched, grown, header.delta, files.path(name))
-    return WatchedRun(**{**vars(made), "added": len(live.rows), "notes": live.notes})
+    return replace(made, added=len(live), notes=notes)
 
 
 def _make_header(
@@ -207,14 +213,6 @@ def _make_header(
     return header
 
 
-def _name_watchable(result: Result) -> str:
-    claims = () if result.finished is None else result.certificate.claims.claims
-    rules = dict.fromkeys(
-        claim["classifier"] for claim in claims if claim["quantity"] == ERROR and claim["bound"] < 1
-    )
-    return f"choose a rule whose error is ({', '.join(rules)}), or " if rules else ""
-
-
 def list_watched(result: Result, rule: Rule, delta: float) -> tuple[Watched, ...]:
     """Return what is watched of a rule, with its share of delta: the error, and the error on each class.
 
@@ -237,9 +235,12 @@ def list_watched(result: Result, rule: Rule, delta: float) -> tuple[Watched, ...
         watched.append(Watched(label, certified, _make_prior(result, claim, number), of_class))
     if all(quantity.bound is None for quantity in watched):
         shown = "no error" if bound is None else "an error of at most 100 %, which says nothing,"
+        errors = [claim for claim in result.certificate.claims if claim["quantity"] == ERROR]
+        rules = dict.fromkeys(claim["classifier"] for claim in errors if claim["bound"] < 1)
+        hint = f"choose a rule whose error is ({', '.join(rules)}), or " if rules else ""
         raise InputError(
             f"by {rule.classifier()}: {shown} is certified, so there is nothing to watch: "
-            f"{_name_watchable(result)}run the study with --certify holdout --claim refit"
+            f"{hint}run the study with --certify holdout --claim refit"
         )
     return tuple(watched)
 
@@ -264,17 +265,10 @@ def _make_prior(result: Result, claim: Claim | None, number: int | None) -> Prio
     return make_prior(wrong / rows if rows else 0.5, units)
 
 
-class LiveRows(NamedTuple):
-    """New rows of a stream, and what to know of them."""
-
-    rows: tuple[LiveRow, ...]
-    notes: tuple[str, ...]
-
-
 def read_live_rows(
     result: Result, rule: Rule, table: pa.Table, columns: LiveColumns, before: tuple[LiveRow, ...]
-) -> LiveRows:
-    """Return the rows of a table that have a label, to be appended to a stream.
+) -> tuple[tuple[LiveRow, ...], tuple[str, ...]]:
+    """Return the rows of a table that have a label, to be appended to a stream, and what to know of them.
 
     Args:
         result: of the run.
@@ -301,28 +295,23 @@ def read_live_rows(
     table = table.filter(pa.array(known))
     identifiers = _read_names(table, columns.identifier)
     _check_identifiers(identifiers, before)
-    truth = _read_labels(table, target, task.classes)
-    predicted, made = _read_predictions(result, rule, table, columns, identifiers)
-    groups = _read_groups(table, result, before)
-    batch = before[-1].batch + 1 if before else 0
-    rows = tuple(
-        LiveRow(identifier, task.classes[of], task.classes[is_], group, batch)
-        for identifier, of, is_, group in zip(
-            identifiers, predicted.tolist(), truth.tolist(), groups, strict=True
-        )
-    )
-    return LiveRows(rows, (*notes, *made, *_note_known(result, table)))
-
-
-def _read_labels(table: pa.Table, target: str, classes: tuple[Label, ...]) -> Classes:
     try:
-        return class_numbers(table[target], classes, target)
+        truth = class_numbers(table[target], task.classes, target)
     except InputError as unknown:
         raise InputError(
             f"{unknown}. If it is a class under another name, write it as the run does; if it is a new "
             "class, make a new run: every row of it is wrong, whatever was predicted, and without these rows "
             "the error looks smaller than it is"
         ) from None
+    predicted, made = _read_predictions(result, rule, table, columns, identifiers)
+    groups = _read_groups(table, result, before)
+    batch = before[-1].batch + 1 if before else 0
+    cells = zip(identifiers, predicted.tolist(), truth.tolist(), groups, strict=True)
+    rows = tuple(
+        LiveRow(identifier, task.classes[of], task.classes[is_], group, batch)
+        for identifier, of, is_, group in cells
+    )
+    return rows, (*notes, *made, *_note_known(result, table))
 
 
 def _read_names(table: pa.Table, column: str) -> list[str]:
@@ -398,12 +387,11 @@ def _note_other_predictions(result: Result, rule: Rule, table: pa.Table, given: 
     read = task.read(table)
     made = result.classify(read.X[~read.bad], rule).label
     differing = int(np.sum(made != given[~read.bad]))
-    if not differing:
-        return []
-    return [
+    caution = (
         f"CAUTION: {differing:,} of {pluralize(len(made), 'prediction')} are not those of "
         f"{rule.classifier()}: what is certified is about its own"
-    ]
+    )
+    return [caution] if differing else []
 
 
 def _read_groups(table: pa.Table, result: Result, before: tuple[LiveRow, ...]) -> list[str]:
@@ -449,25 +437,6 @@ def _note_known(result: Result, table: pa.Table) -> Iterator[str]:
         )
 
 
-def _append(folder: RunFolder, files: Files, name: str, stream: Stream, rows: tuple[LiveRow, ...]) -> Stream:
-    """Append rows to a stream; one in the run folder is listed in its manifest.
-
-    Raises:
-        StoreError: the folder is locked by another process, or the stream changed since it was read.
-        InputError: the folder cannot be written.
-    """
-    inside = files is folder.files
-    lock = folder if inside else files.lock
-    lock.acquire()
-    try:
-        grown = write_stream(files, name, stream, rows)
-        if inside:
-            folder.list_stream(grown)
-        return grown
-    finally:
-        lock.release()
-
-
 def _describe(
     result: Result,
     rule: Rule,
@@ -487,8 +456,10 @@ def _describe(
         raise StoreError(f"{file} is damaged: {unknown.args[0][1]!r} is no class of the run") from None
     wrong = (truth != predicted).astype(np.float64)
     losses, batches = wrong, np.array([row.batch for row in rows], np.intp)
-    if result.task.grouped:
-        losses, batches = _average_groups(rows, wrong), _average_groups(rows, batches).astype(np.intp)
+    if result.task.grouped:  # their means, in order of arrival
+        numbered: dict[str, int] = {}
+        group = np.array([numbered.setdefault(row.group, len(numbered)) for row in rows], np.intp)
+        losses, batches = average_by_group(wrong, group), average_by_group(batches, group).astype(np.intp)
     of_class = [np.ones(len(losses), np.bool_), *(truth == c for c in range(len(watched) - 1))]
     findings = tuple(
         judge_losses(quantity, losses[chosen], batches[chosen])
@@ -501,10 +472,3 @@ def _describe(
 def _key(label: Any) -> tuple[type, Any]:
     """Return what tells a label from all others: 1, 1.0 and True are equal in Python."""
     return type(label), label
-
-
-def _average_groups(rows: tuple[LiveRow, ...], values: ArrayLike) -> Values:
-    """Return the mean of each group, such as its share of wrong rows, in order of arrival."""
-    numbers: dict[str, int] = {}
-    group = np.array([numbers.setdefault(row.group, len(numbers)) for row in rows], np.intp)
-    return average_by_group(values, group)
