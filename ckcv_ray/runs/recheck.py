@@ -27,11 +27,9 @@ from ckcv_ray.engine.queue import Listener, Progress, Queue
 from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.errors import cut_list
 from ckcv_ray.learners.ensemble import Member
-from ckcv_ray.records.record import NO_RECORD as NO_RECORD
-from ckcv_ray.records.record import Ledger, Outcome, Records
+from ckcv_ray.records.record import NO_RECORD, Ledger, Outcome, Records
 from ckcv_ray.runs.verification import Limit, Verification
-from ckcv_ray.study import OUTER, Problem
-from ckcv_ray.study import describe_setting as describe_setting
+from ckcv_ray.study import OUTER, Problem, describe_setting
 
 SECONDS = 3600.0  # that a verification may take: a folder that somebody else made may ask for any fits
 ROUNDING = 1e-9  # relative: other processors round differently
@@ -64,23 +62,21 @@ def list_required(queue: RaceQueue, candidates: pa.Table) -> list[Unit]:
         queue: the run's log, replayed.
         candidates: its table of candidates, as that log gives it.
     """
-    problem = queue.problem
-    sizes = range(len(problem.sizes))
-    units = queue.list_rounds()
-    units += [unit for j in sizes for unit in _list_selected(queue, candidates, j)]
+    problem, units = queue.problem, queue.list_rounds()
+    for j in range(len(problem.sizes)):
+        units += _list_selected(queue, candidates, j)
     if problem.study.exhaustive:
         units += [
             Unit(Stage.ESTIMATE, j, i, (path,))
-            for j in sizes
-            for i in range(problem.sizes[j].n_splits)
+            for j, size in enumerate(problem.sizes)
+            for i in range(size.n_splits)
             for path in enumerate(problem.learner.space.lengths)
         ]
     longest: dict[tuple[Any, ...], Unit] = {}
     for unit in units:  # rounds and selected candidates share paths
         ((path, length),) = unit.paths
-        before = longest.setdefault((unit.stage, unit.size, unit.split, path), unit)
-        if length > before.paths[0][1]:
-            longest[unit.stage, unit.size, unit.split, path] = unit
+        if length > longest.setdefault((*unit[:3], path), unit).paths[0][1]:
+            longest[*unit[:3], path] = unit
     of_leaders = [unit for at in queue.leaders() for unit in refits(at, problem.sizes[at.size].n_splits)]
     return [*longest.values(), *of_leaders]
 
@@ -130,9 +126,14 @@ class RecheckQueue(Queue):
     """
 
     def __init__(self, problem: Problem, log: Ledger, units: Sequence[Unit]) -> None:
-        super().__init__(stub_functions(problem), units)
+        names = problem.study.functions  # of the user: a folder does not keep them, so they give no value
+        scores = (
+            replace(score, of=lambda y, answers: nan) if score.name in names else score
+            for score in problem.scores
+        )
+        super().__init__(replace(problem, scores=tuple(scores)) if names else problem, units)
         self.log, self.tolerance = log, ROUNDING if problem.scores else 0.0
-        self.trusted = [problem.columns[name].start for name in problem.study.functions]
+        self.trusted = [problem.columns[name].start for name in names]
         self.planned, self.done, self.failed = sum(unit.evaluations for unit in units), 0, 0
         self.last_bits = 0
         self.differences, self.unverified = list[str](), list[str]()
@@ -203,16 +204,6 @@ def recheck(
         work(backend, again, refit.listen, refit.is_stopped)
     result.unverified += cut_list(again.unverified, "other evaluations could not be computed again here")
     return again
-
-
-def stub_functions(problem: Problem) -> Problem:
-    """Return the problem with functions of the user, which a folder does not keep, giving no value."""
-    names = problem.study.functions
-    scores = (
-        replace(score, of=lambda y, answers: nan) if score.name in names else score
-        for score in problem.scores
-    )
-    return replace(problem, scores=tuple(scores)) if names else problem
 
 
 def merge(units: Iterable[Unit]) -> Iterator[Unit]:
