@@ -9,7 +9,7 @@ import socket
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import cache, partial
 from importlib.util import find_spec
 from math import inf
@@ -101,12 +101,9 @@ SERIAL = Session(SerialBackend, make_recorder, 1)
 @contextmanager
 def start_backend(make: Callable[[], Backend], inputs: Inputs) -> Iterator[Backend]:
     """Make a backend and share the inputs with its workers; close it at the end."""
-    backend = make()
-    try:
+    with closing(make()) as backend:
         backend.start(inputs)
         yield backend
-    finally:
-        backend.close()
 
 
 def choose_backend(execution: Execution, seconds: float) -> str:
@@ -124,16 +121,14 @@ def choose_backend(execution: Execution, seconds: float) -> str:
     requested = [f"{name}={value!r}" for name, value in given.items() if value is not None]
     if execution.backend == "ray":
         requested.insert(0, "backend='ray'")
-    if requested and not _is_ray_installed():
-        raise InputError(
-            f"{requested[0]} needs Ray, which is not installed: leave it out, or pip install '{RAY}'"
-        )
-    if requested:
-        return "ray"
-    if execution.workers == 1 or seconds <= SERIAL_SECONDS:
+    if not requested and (execution.workers == 1 or seconds <= SERIAL_SECONDS):
         return "serial"
     if _is_ray_installed():
         return "ray"
+    if requested:
+        raise InputError(
+            f"{requested[0]} needs Ray, which is not installed: leave it out, or pip install '{RAY}'"
+        )
     _warn_of_one_process()
     return "serial"
 
@@ -176,8 +171,7 @@ def session(execution: Execution, seconds: float = inf, single: bool = False) ->
 
     with connect(execution.workers, address):
         recorder = remote_recorder if single else make_recorder
-        nodes = Nodes()
-        make = partial(RayBackend, execution.workers, execution.fit_timeout, nodes)
+        make = partial(RayBackend, execution.workers, execution.fit_timeout, Nodes())
         yield Session(make, recorder, MAX_CONCURRENT_STUDIES)
 
 

@@ -10,7 +10,7 @@ from math import ceil, floor, inf
 
 import numpy as np
 
-from ckcv_ray.core.arrays import Index, Mask, Values
+from ckcv_ray.core.arrays import Mask, Values
 from ckcv_ray.core.schedule import (
     Lengths,
     Round,
@@ -57,6 +57,7 @@ class BudgetQueue(RaceQueue):
         self.counts = count_kept(problem.n_settings, self.search.keep, self.search.survivors)
         self.rounds: list[Round] = []
         self.over = 0
+        self.order = problem.learner_of_paths  # numbers by which equal candidates are ordered first, by path
         self.left = float(self.search.effort or 0)
         self.racing = False
         self.exists: Mask = self.selection.sizes[0].values[0] != ABSENT
@@ -277,11 +278,6 @@ class BudgetQueue(RaceQueue):
         """Return the effort of the first steps of paths on one split: evaluations, fewer if on fewer rows."""
         evaluations = np.bincount(self.order, lengths, len(self.problem.learners))
         return float(evaluations @ self.problem.weigh(position))
-
-    @property
-    def order(self) -> Index:
-        """For each path the number by which equal candidates are ordered first."""
-        return self.problem.learner_of_paths
 
     def judge_settings(self) -> Values:
         """Return the mean value of each setting in the current round, at the fold size of all of them."""

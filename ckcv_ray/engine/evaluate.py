@@ -89,10 +89,10 @@ def share(problem: Problem) -> Inputs:
 def memory(problem: Problem) -> int:
     """Return the bytes a worker needs besides the inputs: for the interpreter and the largest split."""
     d = problem.task.X.shape[1]
+    most, needs = problem.most_rows_in, problem.learner.trainer.memory
     units = [(s.n_train, s.n_select) for s in problem.sizes]
     units += [(s.n_train + s.n_select, s.n_select) for s in problem.sizes]
-    splits = [(problem.most_rows_in(train), problem.most_rows_in(score)) for train, score in units]
-    return INTERPRETER_BYTES + max(problem.learner.trainer.memory(*split, d) for split in splits)
+    return INTERPRETER_BYTES + max(needs(most(train), most(score), d) for train, score in units)
 
 
 def warm_up(inputs: Inputs) -> None:

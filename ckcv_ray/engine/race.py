@@ -116,9 +116,7 @@ class RaceQueue(Queue):
     def leaders(self) -> list[Leader]:
         """Return the winner, if there is one, and the leaders of the fold sizes that are reported."""
         reported = (self.selection.leaders[j] for j in self.problem.own)
-        return list(
-            dict.fromkeys(leader for leader in (self.selection.winner(), *reported) if leader is not None)
-        )
+        return list(dict.fromkeys(filter(None, (self.selection.winner(), *reported))))
 
     def complete(self) -> bool:
         """Return whether the selection is decided and every requested estimate is held or failed."""

@@ -198,15 +198,10 @@ class RayBackend:
         self._pending = {}
 
     def _count_workers(self) -> None:
-        """Update the number of concurrent batches from the live nodes.
-
-        Raises:
-            InputError: there are nodes, but none has enough memory for a worker.
-        """
+        """Update the number of concurrent batches from the live nodes."""
         self._looked = monotonic()
         nodes = self._nodes.resources()
-        cpus = sum(int(node["CPU"]) for node in nodes)
-        places = cpus
+        cpus = places = sum(int(node["CPU"]) for node in nodes)
         if self._need:
             places = sum(min(int(n["CPU"]), int(n.get("memory", 0)) // self._need) for n in nodes)
         if nodes and not places:
@@ -279,7 +274,6 @@ class _Remote:
             raise error.cause from None
 
 
-LOOPBACK = "127.0.0.1"
 PACKAGE = Path(__file__).resolve().parents[1]
 
 
@@ -306,7 +300,7 @@ def _connect(workers: int | None, address: str) -> None:
             "address": "local",
             "num_cpus": workers,
             "include_dashboard": False,
-            "_node_ip_address": LOOPBACK,
+            "_node_ip_address": "127.0.0.1",
         }
         if "RAY_AUTH_MODE" not in os.environ:
             os.environ["RAY_AUTH_MODE"] = "token"

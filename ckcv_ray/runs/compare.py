@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 
 from ckcv_ray.claims.claim import name_loss_bound
 from ckcv_ray.claims.percent import at_least, at_most, format_level, nearest
-from ckcv_ray.core.arrays import Index
 from ckcv_ray.core.bounds.paired import (
     BETTING,
     COUNTS,
@@ -57,8 +56,6 @@ from ckcv_ray.tables.task import Task, compute_salt, hash_columns, join_copies, 
 from ckcv_ray.tables.units import Grouping, check_column, find_groups, name_groups
 from ckcv_ray.validation import as_path, integer, number, quote
 
-SHOWN_DIGITS = 12
-
 
 class Counted(NamedTuple):
     """A use that was counted."""
@@ -72,7 +69,7 @@ class Counted(NamedTuple):
     def describe(self) -> list[str]:
         """Return sentences that say which use it is, and where it is counted."""
         shares, again = self.use.shares, ", the same comparison as before" if self.repeated else ""
-        shown = f"these rows (SHA-256 {self.use.tables[0][:SHOWN_DIGITS]})"
+        shown = f"these rows (SHA-256 {self.use.tables[0][:12]})"
         if shares == 1:
             return [f"the only use of {shown}{again}, {self._tell_place()}"]
         return [
@@ -465,11 +462,7 @@ def _check_results(results: list[Result], folders: list[RunFolder], question: Qu
 def _read_judged(
     results: list[Result], folders: list[RunFolder], columns: pa.Table, thousands: str
 ) -> JudgedRows:
-    """Return the rows that have a label and can be classified by every run.
-
-    Raises:
-        InputError: there are none, or a column is missing.
-    """
+    """Return the rows that have a label and can be classified by every run."""
     task = results[0].task
     labelled = task.find_labelled(columns)
     found: list[NewRows] = []
@@ -520,11 +513,7 @@ def _predict(result: Result, name: str, rows: NDArray[np.float64], judged: Judge
 
 
 def _take_predictions(result: Result, column: str, judged: JudgedRows) -> Side:
-    """Return somebody else's predictions on the judged rows.
-
-    Raises:
-        InputError: there is no such column, it is that of the labels, or a row has no prediction.
-    """
+    """Return somebody else's predictions on the judged rows."""
     task = result.task
     check_column(column, judged.columns.column_names, " with predictions")
     if column == task.target:
@@ -537,18 +526,12 @@ def _take_predictions(result: Result, column: str, judged: JudgedRows) -> Side:
         )
     predicted = class_numbers(cells, task.classes, column)
     y = class_numbers(judged.columns[task.target], task.classes, task.target)
-    known = np.zeros(len(cells), dtype=bool)
-    return Side(
-        f"column {column!r}", "from the judged table", predicted != y, task.labelled(predicted), known
-    )
+    name, known = f"column {column!r}", np.zeros(len(cells), dtype=bool)
+    return Side(name, "from the judged table", predicted != y, task.labelled(predicted), known)
 
 
 def _find_learned(sides: list[Side]) -> NDArray[np.bool_]:
-    """Return which rows do not count, since a run has learned from their features, (rows,).
-
-    Raises:
-        InputError: they are more than ``MAX_KNOWN`` of the rows.
-    """
+    """Return which rows do not count, since a run has learned from their features, (rows,)."""
     known: NDArray[np.bool_] = np.any([side.known & (not side.discrete) for side in sides], axis=0)
     if known.mean() > MAX_KNOWN:
         raise InputError(
@@ -580,14 +563,10 @@ def _describe_equal_rows(judged: JudgedRows, left_out: NDArray[np.bool_], sides:
 
 
 def _average_by_unit(sides: list[Side], columns: pa.Table, by: tuple[str, ...]) -> list[NDArray[np.float64]]:
-    """Return the losses of both sides, each (units,): of a row 0 or 1, of a group the mean of its rows.
-
-    Raises:
-        InputError: there is no such column, or it cannot be read as groups.
-    """
+    """Return the losses of both sides, each (units,): of a row 0 or 1, of a group the mean of its rows."""
     if not by:
         return [side.wrong.astype(np.float64) for side in sides]
     for name in by:
         check_column(name, columns.column_names, " for the groups")
-    groups: Index = Grouping.read(columns, by).numbers
+    groups = Grouping.read(columns, by).numbers
     return [average_by_group(side.wrong, groups) for side in sides]

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 
@@ -32,14 +32,6 @@ from ckcv_ray.storage.folder import ScoreFiles
 from ckcv_ray.study import OUTER, Problem
 from ckcv_ray.tables.task import TestRows
 from ckcv_ray.version import VERSION
-
-
-class Refitted(NamedTuple):
-    """The selected candidates, refitted, and what follows from the records."""
-
-    winner: Leader  # position of the winner
-    ensembles: dict[Leader, Ensemble]  # of each leader that could be refitted on every split
-    concluded: Conclusion  # candidates, costs and failures
 
 
 class HeldOutQueue(Queue):
@@ -129,7 +121,7 @@ def finish(
             result = _write_scores(problem, backend, recorder, listen, stop)
         else:
             refitted = _refit_leaders(problem, backend, recorder, listen, stop)
-            result = _write_results(problem, backend, recorder, refitted, test, before)
+            result = _write_results(problem, backend, recorder, *refitted, test, before)
         if result is not None:
             return result
 
@@ -178,7 +170,8 @@ def _predict_held_out(
 
 def _refit_leaders(
     problem: Problem, backend: Backend, recorder: Recorder[RaceQueue], listen: Listener | None, stop: Stop
-) -> Refitted:
+) -> tuple[Leader, dict[Leader, Ensemble], Conclusion]:
+    """Return the winner, the models of each leader that has one on every split, and what the records say."""
     while True:
         decision = recorder.decision()
         if decision is not None:
@@ -195,9 +188,8 @@ def _refit_leaders(
                 reason = describe_failures(refits.failures, problem)
                 raise RunError(f"the winner could not be refitted on every split: {reason}")
             failed = [leader for leader in decision.leaders if leader not in ensembles]
-            concluded = recorder.conclude(list(ensembles), failed)
-            if concluded is not None:
-                return Refitted(decision.winner, ensembles, concluded)
+            if (concluded := recorder.conclude(list(ensembles), failed)) is not None:
+                return decision.winner, ensembles, concluded
         if not work(backend, recorder, listen, stop) and decision is None:
             raise RunError("the study is undecided, but nothing is left to compute: please report this")
 
@@ -206,33 +198,32 @@ def _write_results(
     problem: Problem,
     backend: Backend,
     recorder: Recorder[RaceQueue],
-    refitted: Refitted,
+    winner: Leader,
+    ensembles: dict[Leader, Ensemble],
+    concluded: Conclusion,
     test: TestRows | None,
     before: Before | None,
 ) -> Result | None:
     """Write candidates, models and certificate, and return them, or None if a recorder died meanwhile."""
-    table, ensemble = refitted.concluded.candidates, refitted.ensembles[refitted.winner]
+    table, ensemble = concluded.candidates, ensembles[winner]
     reported = {
         k: found
-        for leader, found in refitted.ensembles.items()
+        for leader, found in ensembles.items()
         for k in problem.study.report_k
         if problem.sizes[leader.size].holds(k)
     }
     about = _describe_execution(problem, backend, measure(ensemble, test, reported))
     found = {} if before is None else {"before": before}
-    execution = {**about, **found, **refitted.concluded.metadata}  # of a run that is repaired the first stays
-    references = fit_references(problem, refitted.winner, table)
-    models = Models(ensemble, *one_model(problem, refitted.winner), references)
+    execution = {**about, **found, **concluded.metadata}  # of a run that is repaired the first stays
+    references = fit_references(problem, winner, table)
+    models = Models(ensemble, *one_model(problem, winner), references)
     judge = Judge(problem, models)
     judged = tabulate_judged(judge)
-    files = recorder.prepare_results(table, models, judged)
-    if files is None:
+    if (files := recorder.prepare_results(table, models, judged)) is None:
         return None
-    candidate, l_ms = problem.candidate(refitted.winner), refitted.winner.l_ms
     provisional = "failed" in table["state"].to_pylist()
-    digests = {"data": problem.data_digest, **files}
-    search = summarize_search(table, problem)
-    certificate = certify(judge, candidate, l_ms, provisional, digests, search)
+    digests, search = {"data": problem.data_digest, **files}, summarize_search(table, problem)
+    certificate = certify(judge, problem.candidate(winner), winner.l_ms, provisional, digests, search)
     if not recorder.write_end(certificate, execution):
         return None
     return Result(problem, execution, Finished(table, models, certificate, judged))

@@ -84,16 +84,9 @@ def find_before(problem: Problem, folder: str) -> Before:
 def _find_rows(name: str, folder: RunFolder, problem: Problem, hashes: ColumnHashes) -> EarlierRun | None:
     """Return the run in a folder if it has rows that the run of the problem judges, else None.
 
-    Args:
-        name: of the folder, for display.
-        folder: of a run; one that is not finished has judged nothing.
-        problem: of the run that looks.
-        hashes: of its columns, as far as they were made; more are added.
-
-    Raises:
-        StoreError: the folder cannot be read, or has too many rows.
+    ``hashes`` are those of the problem's columns, as far as they were made; more are added.
     """
-    if not folder.finished:
+    if not folder.finished:  # it has judged nothing
         return None
     place, task = (str(folder), json.dumps(folder.manifest())), problem.all_rows
     run_id, columns, n_rows = _read_table(*place)

@@ -180,12 +180,7 @@ def watch(
 def _make_header(
     result: Result, folder: RunFolder, found: Stream | None, by: str, delta: float | None, file: str | Path
 ) -> Header:
-    """Return what the stream watches: what it was begun with, or what is asked for.
-
-    Raises:
-        InputError: something else is asked for.
-        StoreError: the stream is another run's, or an earlier certificate's.
-    """
+    """Return what the stream watches: what it was begun with, or what is asked for."""
     certificate, grouped = folder.sha256(CERTIFICATE), result.task.grouped
     if found is None:
         level = result.study.delta if delta is None else delta
@@ -315,11 +310,7 @@ def read_live_rows(
 
 
 def _read_names(table: pa.Table, column: str) -> list[str]:
-    """Return a column of names as text.
-
-    Raises:
-        InputError: a cell is empty, or too long.
-    """
+    """Return a column of names as text."""
     values, codes = distinct(decode(table[column]))
     texts = ["" if value is None or value != value else str(value).strip() for value in values]
     bad = np.array([not 0 < len(text) <= MAX_OF_IDENTIFIER for text in texts])[codes]
@@ -348,11 +339,7 @@ def _check_identifiers(identifiers: list[str], before: tuple[LiveRow, ...]) -> N
 def _read_predictions(
     result: Result, rule: Rule, table: pa.Table, columns: LiveColumns, identifiers: list[str]
 ) -> tuple[Classes, list[str]]:
-    """Return the predicted classes, and a sentence if they are made here, or are not those of the rule.
-
-    Raises:
-        InputError: a row has none, or one of no class; or none can be made here.
-    """
+    """Return the predicted classes, and a sentence if they are made here, or are not those of the rule."""
     name, task = columns.prediction, result.task
     if name in table.column_names:
         check_column(name, table.column_names)
@@ -395,11 +382,7 @@ def _note_other_predictions(result: Result, rule: Rule, table: pa.Table, given: 
 
 
 def _read_groups(table: pa.Table, result: Result, before: tuple[LiveRow, ...]) -> list[str]:
-    """Return the name of each row's group; "" without groups.
-
-    Raises:
-        InputError: their column is missing, or one of them is in the stream.
-    """
+    """Return the name of each row's group; "" without groups."""
     names = find_groups(result.task.group, table.column_names)
     if not names:
         return [""] * table.num_rows
