@@ -293,22 +293,16 @@ def connect(workers: int | None, address: str) -> Iterator[None]:
 def _connect(workers: int | None, address: str) -> None:
     """Join a cluster, or start a local Ray on loopback; the handler of SIGTERM is restored."""
     handler = signal.getsignal(signal.SIGTERM)
-    options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
+    options: dict[str, Any] = {"address": address, "log_to_driver": False, "logging_level": "ERROR"}
     os.environ.setdefault("RAY_task_oom_retries", "0")  # this backend retries, with a limit
     if address == "local":
-        options |= {
-            "address": "local",
-            "num_cpus": workers,
-            "include_dashboard": False,
-            "_node_ip_address": "127.0.0.1",
-        }
+        options |= {"num_cpus": workers, "include_dashboard": False, "_node_ip_address": "127.0.0.1"}
         if "RAY_AUTH_MODE" not in os.environ:
             os.environ["RAY_AUTH_MODE"] = "token"
             ray._raylet.Config.initialize("")  # read again what Ray read on import
         _secure_token()
     else:
         reach(address)
-        options |= {"address": address}
         if not {"site-packages", "dist-packages", "runtime_resources"} & set(PACKAGE.parts):  # a checkout
             options |= {"runtime_env": {"py_modules": [str(PACKAGE)]}}
     try:

@@ -4,9 +4,8 @@ From the files (nothing is unpickled): digests; sums, bounds, drops and winner f
 again; each model's errors, and what its learner can check in it, from the data, and by a fit what it cannot;
 the certificate. What this takes on trust, above all the error counts on the select sets, is listed, and
 computed again on request (``recheck``). What a folder says of the environment, of failures or of convergence
-is used for words alone: no line of it lowers a check.
-
-Verification of judged rows: what the models in the folder make of the rows that certify, cell by cell.
+is used for words alone: no line of it lowers a check. Judged rows are compared cell by cell with what the
+models make of the table.
 """
 
 import hashlib
@@ -238,7 +237,9 @@ def _check_run(
         return
     best = finished.models.best
     yield from _check_pickles(folder, best, problem)
-    refit.limit.announce(_count_fits(problem, refit.share, execution["fits"]), problem.task, execution)
+    splits, references = max(size.n_splits for size in problem.sizes), len(problem.references)
+    fits = splits + references + 2 * (problem.held is not None) + round(refit.share * execution["fits"])
+    refit.limit.announce(fits, problem.task, execution)
     elsewhere = bool(find_changes(execution["environment"], environment(problem.learner)))
     checks = ModelChecks(problem, finished.models, refit.limit, elsewhere)
     left = checks.check_ensemble(queue, leader)
@@ -267,13 +268,6 @@ def _check_run(
     result.trusted.append(
         "seconds, evaluations, failures, source, environment and earlier runs in execution.json"
     )
-
-
-def _count_fits(problem: Problem, share: float, fits: int) -> int:
-    """Return the largest number of fits of a verification, if the run had this many."""
-    splits = max(size.n_splits for size in problem.sizes)
-    ones = len(problem.references) + 2 * (problem.held is not None)
-    return splits + ones + round(share * fits)
 
 
 def _check_pickles(folder: RunFolder, ensemble: Ensemble, problem: Problem) -> Iterator[str]:

@@ -193,14 +193,6 @@ class ModelChecks:
         """Note that another model, or another bound, is computed than the run has."""
         note_other(sentence, self.elsewhere, self.differences, self.unverified)
 
-    def replace_models(self) -> Models:
-        """Return the models, stored ones replaced by those that were computed again."""
-        changed: dict[str, Ensemble] = {}
-        for (kind, split), member in self._computed.items():
-            members = (changed.get(kind) or getattr(self.models, kind)).members
-            changed[kind] = Ensemble((*members[:split], member, *members[split + 1 :]))
-        return replace(self.models, **changed)
-
     def compare_bounds(self, winner: Candidate, l_ms: float, stored: Certificate) -> Iterator[str]:
         """Yield what the models that were computed again prove, where a certificate says something else.
 
@@ -213,7 +205,12 @@ class ModelChecks:
         same = self.problem.learner.codec.same
         if all(a.totals == b.totals and same(a.model, b.model, MODEL_ROUNDING) for a, b in pairs):
             return
-        again = certify(Judge(self.problem, self.replace_models()), winner, l_ms, False, {})
+        changed: dict[str, Ensemble] = {}
+        for (kind, split), member in self._computed.items():
+            members = (changed.get(kind) or getattr(self.models, kind)).members
+            changed[kind] = Ensemble((*members[:split], member, *members[split + 1 :]))
+        models = replace(self.models, **changed)  # as they were computed again
+        again = certify(Judge(self.problem, models), winner, l_ms, False, {})
         computed, l_ee = again.winner.l_ee, stored.winner.l_ee
         if not np.isclose(computed, l_ee, 1e-9, 0.0):
             yield f"computed again, L_EE is {at_most(computed)}; certificate.json says {at_most(l_ee)}"
@@ -229,9 +226,8 @@ class ModelChecks:
         """Check a model against its fit; return whether a fit can tell more."""
         problem, name, scored = self.problem, MODEL_NAMES[kind].format(member.split), fit.scored
         learner, n_classes = problem.learner, fit.task.n_classes
-        setting = fit.setting
-        if (fitted := learner.codec.setting(member.model)) != setting:
-            stored, winner = Candidate(fitted, member.k), Candidate(setting, member.k)
+        if (fitted := learner.codec.setting(member.model)) != fit.setting:
+            stored, winner = Candidate(fitted, member.k), Candidate(fit.setting, member.k)
             self.differences.append(f"{name}: fitted at {stored}, the winner is {winner}")
         left = True
         self.limit.check()  # the learner may fit it
