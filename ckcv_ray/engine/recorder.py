@@ -22,14 +22,7 @@ from ckcv_ray.learners.ensemble import Models
 from ckcv_ray.records.record import Failure, Outcome, Records
 from ckcv_ray.storage.execution import Before, Evaluations, Metadata, environment
 from ckcv_ray.storage.files import Content
-from ckcv_ray.storage.folder import (
-    EXECUTION,
-    FolderPath,
-    RunFolder,
-    ScoreFiles,
-    hash_results,
-    make_results,
-)
+from ckcv_ray.storage.folder import EXECUTION, FolderPath, RunFolder, ScoreFiles, hash_results, make_results
 from ckcv_ray.storage.log import Log
 from ckcv_ray.study import All, Budget, Inner, Problem, Race
 

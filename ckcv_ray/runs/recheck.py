@@ -94,7 +94,7 @@ def list_computed(queue: FullQueue) -> list[Unit]:
     """Return a unit for each split of a procedure: each path as far as it has scores, or failed."""
     units = []
     for size in range(len(queue.problem.sizes)):
-        ends = (~np.isnan(queue.statuses(size))).sum(axis=2)  # records are of the first steps of a path
+        ends = queue.ledger.known(size).sum(axis=2)  # records are of the first steps of a path
         for failure in queue.failures():
             if failure.size == size:
                 at = failure.split, failure.path

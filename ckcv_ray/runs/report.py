@@ -162,7 +162,6 @@ def check_suffix(option: str, file: FilePath, allowed: tuple[str, ...]) -> str:
     """
     suffix = Path(file).suffix.lower()
     if suffix not in allowed:
-        if gone := explain_removed(f"{option}={suffix}"):
-            raise InputError(gone)
-        raise InputError(f"{option}={quote(str(file))}: the name has to end in {' or '.join(allowed)}")
+        gone, ends = explain_removed(f"{option}={suffix}"), " or ".join(allowed)
+        raise InputError(gone or f"{option}={quote(str(file))}: the name has to end in {ends}")
     return suffix

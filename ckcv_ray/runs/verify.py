@@ -327,11 +327,7 @@ def _check_evaluations(
 
 
 def _check_test_error(
-    recorded: dict[str, Any] | None,
-    ensemble: Ensemble,
-    problem: Problem,
-    result: Verification,
-    test: Test,
+    recorded: dict[str, Any] | None, ensemble: Ensemble, problem: Problem, result: Verification, test: Test
 ) -> Iterator[str]:
     """Yield differences in the error on test rows, which the run measured and no certificate covers."""
     take = check_test_rows if isinstance(test, TestRows) else make_test_rows
