@@ -66,12 +66,6 @@ class PathTimes:
         self.pace: dict[int, float] = {}  # of the first path, by level
         self.measured: dict[int, tuple[int, float]] = {}  # the highest level and its time, by path
 
-    def add(self, path: int, level: int, seconds: float) -> None:
-        """Add the seconds of an evaluation, measured at a level at least as high as earlier ones."""
-        self.measured[path] = level, seconds
-        if path == self.paths[0]:
-            self.pace[level] = seconds
-
     def grow(self, level: int) -> float:
         """Return the time at a level relative to other levels, as the first path had it, else as weighed."""
         below = [known for known in self.pace if known <= level] or [min(self.pace, default=level)]
@@ -98,13 +92,7 @@ class PathTimes:
 
 
 class Trial:
-    """A trial of a search within a budget.
-
-    Args:
-        queue: of the search.
-        inputs: inputs of the evaluations.
-        deadline: when it is to end, as ``monotonic`` tells it.
-    """
+    """A trial of a search within a budget, which is to end at a deadline, as ``monotonic`` tells it."""
 
     def __init__(self, queue: BudgetQueue, inputs: Inputs, deadline: float) -> None:
         problem = queue.problem
@@ -158,8 +146,11 @@ class Trial:
         unit = Unit(Stage.SELECT, self.positions[level], 0, ((path, self.lengths[path]),))
         outcome = evaluate([unit], self.inputs)
         self.tried.add((level, path))
-        if not outcome.failures:
-            times.add(path, level, outcome.seconds / self.lengths[path])
+        if not outcome.failures:  # levels of a path never fall
+            seconds = outcome.seconds / self.lengths[path]
+            times.measured[path] = level, seconds
+            if path == times.paths[0]:
+                times.pace[level] = seconds
         return outcome
 
     def measure_rounds(self) -> RoundSeconds:

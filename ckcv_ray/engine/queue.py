@@ -152,8 +152,7 @@ class Rates:
         self.seconds: Values = np.zeros(n_learners)
         self.cost: Values = np.zeros(n_learners)
         self.per_cost: Values = np.full(n_learners, inf)
-        self._old_seconds: Values = np.zeros(n_learners)
-        self._old_cost: Values = np.zeros(n_learners)
+        self._old_seconds, self._old_cost = np.zeros(n_learners), np.zeros(n_learners)
 
     def forget(self) -> None:
         """Have what was measured so far count a tenth in ``per_cost``: what follows may be unlike it."""

@@ -68,12 +68,16 @@ class Counted(NamedTuple):
 
     def describe(self) -> list[str]:
         """Return sentences that say which use it is, and where it is counted."""
+        places = [f"counted in {' and '.join(self.places)}"] if self.places else []
+        if self.unwritable:
+            where = " and ".join(self.unwritable)
+            places.append(f"not counted in {where}, which cannot be written: name a file with --ledger")
         shares, again = self.use.shares, ", the same comparison as before" if self.repeated else ""
-        shown = f"these rows (SHA-256 {self.use.tables[0][:12]})"
+        shown = f"these rows (SHA-256 {self.use.tables[0][:12]}){again}, {', '.join(places)}"
         if shares == 1:
-            return [f"the only use of {shown}{again}, {self._tell_place()}"]
+            return [f"the only use of {shown}"]
         return [
-            f"use {self.number} of {shares} of {shown}{again}, {self._tell_place()}",
+            f"use {self.number} of {shares} of {shown}",
             f"all {shares} together are covered if what is compared, and how many rows were added, was not "
             "chosen by what earlier uses showed of these rows",
         ]
@@ -88,13 +92,6 @@ class Counted(NamedTuple):
             "counted_in": list(self.places),
             "not_counted_in": list(self.unwritable),
         }
-
-    def _tell_place(self) -> str:
-        parts = [f"counted in {' and '.join(self.places)}"] if self.places else []
-        if self.unwritable:
-            where = " and ".join(self.unwritable)
-            parts.append(f"not counted in {where}, which cannot be written: name a file with --ledger")
-        return ", ".join(parts)
 
 
 def _count_use(use: Use, folders: list[RunFolder], ledger: str | PathLike[str] | None) -> Counted:

@@ -52,13 +52,7 @@ class HeldOutQueue(Queue):
 
 
 class RefitQueue(Queue):
-    """The refits of leaders, and the models that come back; the records go to the recorder.
-
-    Args:
-        problem: the problem that was solved.
-        leaders: the candidates to refit on every split.
-        recorder: keeps the log.
-    """
+    """The refits of leaders on every split, and the models that come back; records go to the recorder."""
 
     def __init__(self, problem: Problem, leaders: list[Leader], recorder: Recorder[RaceQueue]) -> None:
         units = [unit for leader in leaders for unit in refits(leader, problem.sizes[leader.size].n_splits)]

@@ -7,7 +7,7 @@ winner's on every split, those that prove each beaten candidate beaten, those th
 the winner and of what is reported. Other records of the log have no effect on the result and are ignored.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from math import nan
@@ -197,19 +197,15 @@ class RecheckQueue(Queue):
 def recheck(
     problem: Problem, log: Ledger, units: Sequence[Unit], refit: Refit, result: Verification
 ) -> RecheckQueue:
-    """Compute units again, and note what could not be; return the comparison with the log."""
+    """Compute a share of units again, and note what could not be; return the comparison with the log."""
     assert refit.backend is not None
-    again = RecheckQueue(problem, log, units)
+    on_splits = groupby(sample(units, refit.share), lambda unit: unit[:3])  # they share what is prepared
+    merged = [Unit(*at, tuple(path for unit in some for path in unit.paths)) for at, some in on_splits]
+    again = RecheckQueue(problem, log, merged)
     with start_backend(refit.backend, share(again.problem)) as backend:
         work(backend, again, refit.listen, refit.is_stopped)
     result.unverified += cut_list(again.unverified, "other evaluations could not be computed again here")
     return again
-
-
-def merge(units: Iterable[Unit]) -> Iterator[Unit]:
-    """Merge adjacent units of one stage, fold size and split into one."""
-    for (stage, size, split), group in groupby(units, lambda unit: unit[:3]):
-        yield Unit(stage, size, split, tuple(path for unit in group for path in unit.paths))
 
 
 def _list_selected(queue: RaceQueue, candidates: pa.Table, j: int) -> Iterator[Unit]:

@@ -140,11 +140,7 @@ def write_answers(folder: FilePath, name: str, out: FilePath) -> str:
 
 
 def read_answers(file: FilePath, form: Form) -> dict[str, str]:
-    """Return the answers in a file, by the numbers of items.
-
-    Raises:
-        InputError: the file cannot be read, or is not as ``write_answers`` makes one.
-    """
+    """Return the answers in a file as ``write_answers`` makes one, by the numbers of items."""
     path, _ = as_path("answers", file), check_suffix("answers", file, ANSWER_SUFFIXES)
     try:
         check_regular(path, MAX_ANSWERS_BYTES)
@@ -155,11 +151,7 @@ def read_answers(file: FilePath, form: Form) -> dict[str, str]:
 
 
 def check_suffix(option: str, file: FilePath, allowed: tuple[str, ...]) -> str:
-    """Return the suffix of a file, which tells its format.
-
-    Raises:
-        InputError: it is not one of those allowed.
-    """
+    """Return the suffix of a file, which tells its format, if it is one of those allowed."""
     suffix = Path(file).suffix.lower()
     if suffix not in allowed:
         gone, ends = explain_removed(f"{option}={suffix}"), " or ".join(allowed)

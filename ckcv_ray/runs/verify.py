@@ -37,7 +37,7 @@ from ckcv_ray.records.candidates import summarize_search
 from ckcv_ray.records.judged import JUDGED_ROWS
 from ckcv_ray.runs.finish import measure
 from ckcv_ray.runs.load import replay
-from ckcv_ray.runs.recheck import SECONDS, Refit, list_required, merge, recheck, sample
+from ckcv_ray.runs.recheck import SECONDS, Refit, list_required, recheck
 from ckcv_ray.runs.verification import LONGEST_REASON, Limit, Verification, note_errors
 from ckcv_ray.runs.verify_models import BEST, ModelChecks
 from ckcv_ray.runs.verify_scores import check_scores
@@ -309,8 +309,7 @@ def _check_evaluations(
             f"the error counts in the log: {total:,} evaluations (--refit computes them again)"
         )
         return
-    chosen = list(merge(sample(units, refit.share)))
-    again = recheck(queue.problem, queue.ledger, chosen, refit, result)
+    again = recheck(queue.problem, queue.ledger, units, refit, result)
     result.recomputed.append(
         f"{again.done:,} of {total:,} evaluations that the result rests on, fitted again"
     )

@@ -23,7 +23,7 @@ from ckcv_ray.records.judged import (
 from ckcv_ray.records.record import NO_RECORD, Outcome
 from ckcv_ray.reports.settings import SETTING_COLUMNS, tabulate_settings
 from ckcv_ray.runs.load import read_row_values, replay
-from ckcv_ray.runs.recheck import ROUNDING, RecheckQueue, Refit, list_computed, recheck, sample
+from ckcv_ray.runs.recheck import ROUNDING, RecheckQueue, Refit, list_computed, recheck
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.verification import LONGEST_REASON, Verification, describe_difference, note_other
 from ckcv_ray.storage import formats, splits
@@ -61,7 +61,7 @@ def check_scores(folder: RunFolder, problem: Problem, result: Verification, refi
         result.unchecked = total
         return
     refit.limit.announce(round(refit.share * total), problem.task, stored.execution)
-    again = recheck(problem, queue.ledger, sample(units, refit.share), refit, result)
+    again = recheck(problem, queue.ledger, units, refit, result)
     yield from cut_list(again.differences, "other evaluations differ")
     if again.differences and intact:
         yield from _compare_figures(again, queue, stored)
