@@ -132,12 +132,7 @@ class ModelChecks:
         self.compare(FULL, full.members[0])
 
     def check_references(self, leader: Leader, table: pa.Table) -> None:
-        """Check the models that the winner is compared with, and fit them again.
-
-        Args:
-            leader: the winner.
-            table: the candidates of the run, as its log gives them.
-        """
+        """Check the models that the winner is compared with, and fit them again; ``table``: candidates."""
         stored = () if self.models.references is None else self.models.references.members
         self.limit.check()
         try:
@@ -162,12 +157,7 @@ class ModelChecks:
             self.compare(REFERENCES, after)
 
     def compare(self, kind: str, computed: Member) -> None:
-        """Compare a stored model with the one that fitting again gives: on every row of the table, once.
-
-        Args:
-            kind: which ensemble it is of.
-            computed: what fitting again gives.
-        """
+        """Compare a stored model with the one that fitting again gives: on every row of the table, once."""
         name, stored = MODEL_NAMES[kind].format(computed.split), self._find_stored(kind, computed.split)
         if name in self.compared:
             return

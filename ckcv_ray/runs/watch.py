@@ -5,7 +5,7 @@ the predictions that were made before are taken as they are given.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -158,23 +158,36 @@ def watch(
     found = read_stream(files, name)
     if files is folder.files:
         folder.check_stream(found)
-    header = _make_header(result, folder, found, by, delta, files.path(name))
+    file = files.path(name)
+    header = _make_header(result, folder, found, by, delta, file)
     rule = result.rule(header.by)
     watched = list_watched(result, rule, header.delta)
-    if rows is None:
-        return _describe(result, rule, watched, found, header.delta, files.path(name))
-    live, notes = read_live_rows(result, rule, rows, columns, () if found is None else found.rows)
-    inside = files is folder.files
-    lock = folder if inside else files.lock
-    lock.acquire()
-    try:
-        grown = write_stream(files, name, found or begin_stream(header), live)
-        if inside:  # then the manifest lists it
-            folder.list_stream(grown)
-    finally:
-        lock.release()
-    made = _describe(result, rule, watched, grown, header.delta, files.path(name))
-    return replace(made, added=len(live), notes=notes)
+    before = () if found is None else found.rows
+    live, notes = tuple[LiveRow, ...](), tuple[str, ...]()
+    if rows is not None:
+        live, notes = read_live_rows(result, rule, rows, columns, before)
+        inside = files is folder.files
+        lock = folder if inside else files.lock
+        lock.acquire()
+        try:
+            found = write_stream(files, name, found or begin_stream(header), live)
+            if inside:  # then the manifest lists it
+                folder.list_stream(found)
+        finally:
+            lock.release()
+    there = () if found is None else found.rows
+    return WatchedRun(
+        run_id=result.run_id,
+        stream=str(file),
+        by=rule.classifier(),
+        unit=result.task.unit,
+        delta=header.delta,
+        rows=len(there),
+        added=len(live),
+        head="" if found is None else found.head,
+        findings=_judge_rows(result, watched, there, file),
+        notes=notes,
+    )
 
 
 def _make_header(
@@ -264,13 +277,6 @@ def read_live_rows(
     result: Result, rule: Rule, table: pa.Table, columns: LiveColumns, before: tuple[LiveRow, ...]
 ) -> tuple[tuple[LiveRow, ...], tuple[str, ...]]:
     """Return the rows of a table that have a label, to be appended to a stream, and what to know of them.
-
-    Args:
-        result: of the run.
-        rule: classifies rows without predictions.
-        table: the live rows.
-        columns: the names of its columns.
-        before: the rows of the stream.
 
     Raises:
         InputError: a column is missing, an identifier stands twice, a row has a label and no prediction, a
@@ -420,15 +426,9 @@ def _note_known(result: Result, table: pa.Table) -> Iterator[str]:
         )
 
 
-def _describe(
-    result: Result,
-    rule: Rule,
-    watched: tuple[Watched, ...],
-    stream: Stream | None,
-    delta: float,
-    file: str | Path,
-) -> WatchedRun:
-    rows = () if stream is None else stream.rows
+def _judge_rows(
+    result: Result, watched: tuple[Watched, ...], rows: tuple[LiveRow, ...], file: str | Path
+) -> tuple[Finding, ...]:
     numbers = {_key(label): number for number, label in enumerate(result.task.classes)}
     try:
         truth, predicted = (
@@ -444,12 +444,10 @@ def _describe(
         group = np.array([numbered.setdefault(row.group, len(numbered)) for row in rows], np.intp)
         losses, batches = average_by_group(wrong, group), average_by_group(batches, group).astype(np.intp)
     of_class = [np.ones(len(losses), np.bool_), *(truth == c for c in range(len(watched) - 1))]
-    findings = tuple(
+    return tuple(
         judge_losses(quantity, losses[chosen], batches[chosen])
         for quantity, chosen in zip(watched, of_class, strict=True)
     )
-    unit, head = result.task.unit, "" if stream is None else stream.head
-    return WatchedRun(result.run_id, str(file), rule.classifier(), unit, delta, len(rows), 0, head, findings)
 
 
 def _key(label: Any) -> tuple[type, Any]:
