@@ -259,16 +259,13 @@ class Queue(Supply):
         others make known: so what failed counts as well.
         """
         records, cost = outcome.records, np.zeros(len(self.problem.learners))
+        stages, cost_of = (Stage.SELECT, Stage.ESTIMATE), self.problem.cost_of_fits
         groups = zip(records["estimate"].tolist(), records["size"].tolist(), strict=True)
         for estimate, size in dict.fromkeys(groups):
             here = (records["estimate"] == estimate) & (records["size"] == size)
-            stage = Stage.ESTIMATE if estimate else Stage.SELECT
-            cost += self.problem.cost_of_fits(stage, size, records["path"][here], np.ones(np.sum(here)))
-        for failure in outcome.failures if len(cost) > 1 else ():
-            stage = Stage.ESTIMATE if failure.estimate else Stage.SELECT
-            cost += self.problem.cost_of_fits(
-                stage, failure.size, [failure.path], [failure.stop - failure.first]
-            )
+            cost += cost_of(stages[estimate], size, records["path"][here], np.ones(np.sum(here)))
+        for lost in outcome.failures if len(cost) > 1 else ():
+            cost += cost_of(stages[lost.estimate], lost.size, [lost.path], [lost.stop - lost.first])
         return cost
 
     def begin(self, units: Iterable[Unit]) -> None:

@@ -128,7 +128,7 @@ def _write_scores(
         if not work(backend, recorder, listen, stop):
             raise RunError("scores are missing, but nothing is left to compute: please report this")
     scores, metadata = found
-    execution = {**_describe_execution(problem, backend), **metadata}
+    execution = {**_describe_execution(problem, backend), "test": None, **metadata}
     result = Result(problem, execution, computed=scores)
     if result.kept is not None:
         path, step = result.kept.positions[0].tolist()
@@ -206,7 +206,7 @@ def _write_results(
         for k in problem.study.report_k
         if problem.sizes[leader.size].holds(k)
     }
-    about = _describe_execution(problem, backend, measure(ensemble, test, reported))
+    about = {**_describe_execution(problem, backend), "test": measure(ensemble, test, reported)}
     found = {} if before is None else {"before": before}
     execution = {**about, **found, **concluded.metadata}  # of a run that is repaired the first stays
     references = fit_references(problem, winner, table)
@@ -223,16 +223,13 @@ def _write_results(
     return Result(problem, execution, Finished(table, models, certificate, judged))
 
 
-def _describe_execution(
-    problem: Problem, backend: Backend, test: dict[str, Any] | None = None
-) -> dict[str, Any]:
+def _describe_execution(problem: Problem, backend: Backend) -> dict[str, Any]:
     return {
         "finished": datetime.now(UTC).date().isoformat(),
         "package": VERSION,
         "backend": backend.name,
         "workers": backend.workers,
         "source": problem.task.source,
-        "test": test,
     }
 
 
