@@ -9,7 +9,7 @@ import socket
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from functools import cache, partial
 from importlib.util import find_spec
 from math import inf
@@ -123,21 +123,15 @@ def choose_backend(execution: Execution, seconds: float) -> str:
         requested.insert(0, "backend='ray'")
     if not requested and (execution.workers == 1 or seconds <= SERIAL_SECONDS):
         return "serial"
-    if _is_ray_installed():
-        return "ray"
+    with suppress(ImportError):  # of what looks for modules
+        if find_spec("ray") is not None:
+            return "ray"
     if requested:
         raise InputError(
             f"{requested[0]} needs Ray, which is not installed: leave it out, or pip install '{RAY}'"
         )
     _warn_of_one_process()
     return "serial"
-
-
-def _is_ray_installed() -> bool:
-    try:
-        return find_spec("ray") is not None
-    except ImportError:
-        return False
 
 
 @cache
