@@ -141,9 +141,7 @@ def verify(
         return _verify(folder, Refit(share, opened.backend, listen, stop, allowed), test, table)
 
 
-def _verify(
-    folder: RunFolder, refit: Refit, test: Test = None, table: str | PathLike[str] | None = None
-) -> Verification:
+def _verify(folder: RunFolder, refit: Refit, test: Test, table: str | PathLike[str] | None) -> Verification:
     result = Verification()
     given = test is not None or table is not None
     with note_errors(result, *([InputError] if given else [])):  # which is about what was given
@@ -257,7 +255,6 @@ def _check_run(
     for sentence in checks.compare_bounds(winner, leader.l_ms, certificate):
         checks.note(sentence)
     yield from checks.differences[len(found) :]
-    result.trusted += checks.trusted
     result.unverified += checks.unverified
     if checks.last_bits:
         result.notes.append(f"the last bits of {pluralize(checks.last_bits, 'model')} differ")

@@ -67,14 +67,14 @@ class ModelChecks:
         elsewhere: whether versions or processor are not those of the run.
 
     Attributes:
-        differences, trusted, unverified: as in ``verification.Verification``.
+        differences, unverified: as in ``verification.Verification``.
         compared: names of the models that were compared with their fits.
         last_bits: number of those that are equal but for rounding.
     """
 
     def __init__(self, problem: Problem, models: Models, limit: Limit, elsewhere: bool) -> None:
         self.problem, self.models, self.limit, self.elsewhere = problem, models, limit, elsewhere
-        self.differences, self.trusted, self.unverified = list[str](), list[str](), list[str]()
+        self.differences, self.unverified = list[str](), list[str]()
         self.compared, self.last_bits = set[str](), 0
         self._computed: dict[tuple[str, int], Member] = {}
 
