@@ -210,7 +210,10 @@ class ModelChecks:
             if before is not None and np.isclose(claim["bound"], before["bound"], 1e-9, 0.0):
                 continue
             says = "has none" if before is None else f"says {format_limit(before)}"
-            yield f"computed again, {_name_claim(claim)} is {format_limit(claim)}; certificate.json {says}"
+            label, quantity = claim["label"], claim["quantity"]
+            of = quantity if label is None else f"{quantity} of {label!r}"
+            name = f"the bound of {claim['certification']}, {claim['classifier']}, on the {of}"
+            yield f"computed again, {name} is {format_limit(claim)}; certificate.json {says}"
 
     def _check(self, kind: str, member: Member, fit: StoredFit) -> bool:
         """Check a model against its fit; return whether a fit can tell more."""
@@ -260,8 +263,3 @@ def _show_error(error: Exception) -> str:
 
 def _identify(claim: Claim) -> tuple[Any, ...]:
     return tuple(claim[name] for name in ("certification", "classifier", "quantity", "label"))
-
-
-def _name_claim(claim: Claim) -> str:
-    quantity = claim["quantity"] if claim["label"] is None else f"{claim['quantity']} of {claim['label']!r}"
-    return f"the bound of {claim['certification']}, {claim['classifier']}, on the {quantity}"

@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterator
 
 import numpy as np
-import pyarrow as pa
 
 from ckcv_ray.claims.percent import nearest
 from ckcv_ray.core.resampling.base import Splits
@@ -84,7 +83,10 @@ def _check_held_out(folder: RunFolder, stored: Result, result: Verification) -> 
                 return
             outputs = read_outputs(part)
             path, step = entry.positions[split].tolist()
-            yield from _compare_columns(part, HeldOut(path, step, split, outputs), problem)
+            expected = tabulate_held_out([HeldOut(path, step, split, outputs)], problem)
+            for name in ("learner", "setting", "truth"):
+                if not part[name].equals(expected[name]):
+                    yield f"{HELD_OUT}: {name} in split {split} is not what the study or the table has there"
             for score in known:
                 if not can_score(score.needs, outputs):
                     continue
@@ -98,16 +100,6 @@ def _check_held_out(folder: RunFolder, stored: Result, result: Verification) -> 
     result.recomputed.append(f"{pluralize(checked, 'score')} from the predictions in {HELD_OUT}")
     drawn = [problem.rows(Stage.SELECT, OUTER, i) for i in range(problem.sizes[OUTER].n_splits)]
     splits.read_splits(folder.files, Splits.of(drawn, problem.task.n), problem.run_id, problem.task.n)
-
-
-def _compare_columns(part: pa.Table, held: HeldOut, problem: Problem) -> Iterator[str]:
-    """Yield which columns other than the predictions are not what the study and the table say."""
-    expected = tabulate_held_out([held], problem)
-    yield from (
-        f"{HELD_OUT}: {name} in split {held.split} is not what the study or the table has there"
-        for name in ("learner", "setting", "truth")
-        if not part[name].equals(expected[name])
-    )
 
 
 def _check_full(folder: RunFolder, stored: Result, result: Verification, refit: Refit) -> Iterator[str]:
