@@ -171,18 +171,17 @@ def _refit_leaders(
         if decision is not None:
             if decision.winner is None:
                 raise RunError(f"no candidate could be completed: {decision.reason}")
-            refits = RefitQueue(problem, decision.leaders, recorder)
-            work(backend, refits, listen, stop)
-            ensembles = refits.ensembles()
-            if lost := [leader for leader in decision.leaders if leader not in ensembles]:
-                refits = RefitQueue(problem, lost, recorder)  # once more, before rows are judged
-                work(backend, refits, listen, stop)
-                ensembles = {**ensembles, **refits.ensembles()}
+            lost, ensembles = decision.leaders, dict[Leader, Ensemble]()
+            for _ in range(2):  # those that are lost once more, before rows are judged
+                if lost:
+                    refits = RefitQueue(problem, lost, recorder)
+                    work(backend, refits, listen, stop)
+                    ensembles |= refits.ensembles()
+                    lost = [leader for leader in lost if leader not in ensembles]
             if decision.winner not in ensembles:
                 reason = describe_failures(refits.failures, problem)
                 raise RunError(f"the winner could not be refitted on every split: {reason}")
-            failed = [leader for leader in decision.leaders if leader not in ensembles]
-            if (concluded := recorder.conclude(list(ensembles), failed)) is not None:
+            if (concluded := recorder.conclude(list(ensembles), lost)) is not None:
                 return decision.winner, ensembles, concluded
         if not work(backend, recorder, listen, stop) and decision is None:
             raise RunError("the study is undecided, but nothing is left to compute: please report this")
