@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, Protocol
 from ckcv_ray.core.process import one_thread
 from ckcv_ray.engine.evaluate import Inputs, evaluate
 from ckcv_ray.engine.queue import Batch, Listener
-from ckcv_ray.engine.recorder import Recorder, make_recorder
+from ckcv_ray.engine.recorder import Recorder
 from ckcv_ray.errors import InputError
 from ckcv_ray.records.record import Outcome
 from ckcv_ray.storage.folder import FolderPath
@@ -95,7 +95,7 @@ class Session(NamedTuple):
     together: int  # number of studies that may be computed at the same time
 
 
-SERIAL = Session(SerialBackend, make_recorder, 1)
+SERIAL = Session(SerialBackend, Recorder, 1)
 
 
 @contextmanager
@@ -164,9 +164,8 @@ def session(execution: Execution, seconds: float = inf, single: bool = False) ->
     )
 
     with connect(execution.workers, address):
-        recorder = remote_recorder if single else make_recorder
         make = partial(RayBackend, execution.workers, execution.fit_timeout, Nodes())
-        yield Session(make, recorder, MAX_CONCURRENT_STUDIES)
+        yield Session(make, remote_recorder if single else Recorder, MAX_CONCURRENT_STUDIES)
 
 
 def ray_address(execution: Execution) -> str:

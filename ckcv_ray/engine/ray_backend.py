@@ -34,7 +34,7 @@ from ckcv_ray.core.schedule import Unit
 from ckcv_ray.engine.backend import reach
 from ckcv_ray.engine.evaluate import Inputs, evaluate, make_failures, memory
 from ckcv_ray.engine.queue import Batch, Listener, Progress
-from ckcv_ray.engine.recorder import Recorder, make_queue
+from ckcv_ray.engine.recorder import Recorder
 from ckcv_ray.errors import InputError, RunError
 from ckcv_ray.records.record import Outcome
 from ckcv_ray.storage.folder import FolderPath
@@ -110,10 +110,7 @@ def _load_inputs(reference: Any) -> Inputs:
 
 
 class RemoteRecorder(Recorder[Any]):
-    """A recorder whose queue is made where the actor runs."""
-
-    def __init__(self, problem: Problem, out: FolderPath | None) -> None:
-        super().__init__(make_queue(problem), out)
+    """A recorder that is an actor."""
 
 
 _RecorderActor: Any = ray.remote(num_cpus=0)(RemoteRecorder)

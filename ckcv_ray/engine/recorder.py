@@ -26,17 +26,11 @@ from ckcv_ray.storage.folder import EXECUTION, FolderPath, RunFolder, ScoreFiles
 from ckcv_ray.storage.log import Log
 from ckcv_ray.study import All, Budget, Inner, Problem, Race
 
-QUEUES: dict[type, type[RaceQueue] | type[FullQueue]] = {
-    Race: RaceQueue,
-    Budget: BudgetQueue,
-    Inner: FullQueue,
-    All: FullQueue,
-}
-
 
 def make_queue(problem: Problem) -> Any:
     """Make the queue of a problem, a ``RaceQueue`` or a ``FullQueue``, as its search needs."""
-    return QUEUES[type(problem.study.search)](problem)
+    queues = {Race: RaceQueue, Budget: BudgetQueue, Inner: FullQueue, All: FullQueue}
+    return queues[type(problem.study.search)](problem)
 
 
 FLUSH_SECONDS = 2.0
@@ -65,14 +59,14 @@ class Recorder(Supply, Generic[RunQueue]):
     """Records of one run, in its queue and in its folder.
 
     Args:
-        queue: says what to compute, and keeps the records.
+        problem: decides the queue, which says what to compute, and keeps the records.
         out: run folder to write; None keeps everything in memory.
     """
 
-    def __init__(self, queue: RunQueue, out: FolderPath | None = None) -> None:
-        register_instance(queue.problem.learner)  # else an actor could not read the folder's study
-        self.queue: RunQueue = queue
-        self.problem: Problem = queue.problem
+    def __init__(self, problem: Problem, out: FolderPath | None = None) -> None:
+        self.problem = problem
+        self.queue: RunQueue = make_queue(problem)
+        register_instance(problem.learner)  # else an actor could not read the folder's study
         self.folder = RunFolder(out) if out is not None else None
         self._log = Log(self.folder.files, self.problem) if self.folder else None
         self._unsaved: list[tuple[Records, tuple[Failure, ...]]] = []
@@ -273,14 +267,9 @@ class Recorder(Supply, Generic[RunQueue]):
         except StoreError:
             self._damaged.append(EXECUTION)
         assert self._log is not None
-        parts, loaded = list[str](), 0
-        for records, _ in self._log.read(parts):  # failures are not loaded: they are retried
+        loaded = 0
+        for records, _ in self._log.read(self._damaged):  # failures are not loaded: they are retried
             self.queue.add(Outcome(records, (), ()))
             loaded += len(records)
         self._before["fits"] = max(int(self._before["fits"]), loaded)  # one that was killed wrote no costs
-        self._damaged = list(dict.fromkeys([*self._damaged, *parts]))
-
-
-def make_recorder(problem: Problem, out: FolderPath | None = None) -> Recorder[Any]:
-    """Make a recorder with the queue of a problem's search."""
-    return Recorder(make_queue(problem), out)
+        self._damaged = list(dict.fromkeys(self._damaged))
