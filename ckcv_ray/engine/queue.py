@@ -236,6 +236,7 @@ class Queue(Supply):
         self.rates = Rates(len(problem.learners))
         self.fits = 0
         self.workers = 1
+        self._waiting: Waiting
         self.begin(units)
 
     @abstractmethod

@@ -29,7 +29,7 @@ from ckcv_ray.study import All, Budget, Inner, Problem, Race
 
 def make_queue(problem: Problem) -> Any:
     """Make the queue of a problem, a ``RaceQueue`` or a ``FullQueue``, as its search needs."""
-    queues = {Race: RaceQueue, Budget: BudgetQueue, Inner: FullQueue, All: FullQueue}
+    queues: dict[type, Any] = {Race: RaceQueue, Budget: BudgetQueue, Inner: FullQueue, All: FullQueue}
     return queues[type(problem.study.search)](problem)
 
 

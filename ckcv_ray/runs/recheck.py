@@ -200,7 +200,10 @@ def recheck(
     """Compute a share of units again, and note what could not be; return the comparison with the log."""
     assert refit.backend is not None
     on_splits = groupby(sample(units, refit.share), lambda unit: unit[:3])  # they share what is prepared
-    merged = [Unit(*at, tuple(path for unit in some for path in unit.paths)) for at, some in on_splits]
+    merged = [
+        Unit(stage, size, split, tuple(path for unit in some for path in unit.paths))
+        for (stage, size, split), some in on_splits
+    ]
     again = RecheckQueue(problem, log, merged)
     with start_backend(refit.backend, share(again.problem)) as backend:
         work(backend, again, refit.listen, refit.is_stopped)

@@ -29,7 +29,7 @@ from ckcv_ray.core.arrays import Values
 from ckcv_ray.core.intervals import LEVEL
 from ckcv_ray.core.measures import Output
 from ckcv_ray.errors import InputError
-from ckcv_ray.learners.base import Learner, Setting
+from ckcv_ray.learners.base import Learner
 from ckcv_ray.learners.ensemble import Ensemble, Prediction
 from ckcv_ray.records.record import Records
 from ckcv_ray.reports.answer import make_card
@@ -265,8 +265,10 @@ class Result(ResultValues):
     def learner(self) -> Learner:
         """The learner of the models: of several the one that was selected."""
         if self.finished is not None:
-            setting: Setting | None = self.setting
-        elif (setting := None if self.kept is None else self.kept.settings[0]) is None:
+            setting = self.setting
+        elif self.kept is not None and self.kept.settings[0] is not None:
+            setting = self.kept.settings[0]
+        else:
             raise InputError("no model is kept: ckcv evaluate --refit best keeps one")
         return self.study.learner.by_label.get(setting.get("learner", ""), self.study.learner)
 

@@ -15,7 +15,6 @@ from test_ray_bytes import content
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine.backend import Backend, SerialBackend
 from ckcv_ray.engine.evaluate import evaluate, make_failures, share
-from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.engine.recorder import Recorder
 from ckcv_ray.errors import StoreError
 from ckcv_ray.records.record import Outcome
@@ -274,7 +273,7 @@ def test_estimates_that_are_lost_when_all_is_decided_are_computed_again(
     study, made = STUDIES["exhaustive"], list[Remote]()
 
     def recorder(problem: Problem, folder: Any) -> Recorder:
-        made.append(Remote(lambda: SavesOnce(RaceQueue(problem), folder), moments, before="decision"))
+        made.append(Remote(lambda: SavesOnce(problem, folder), moments, before="decision"))
         return cast(Recorder, made[-1])
 
     run_job(Job(study, TASK, tmp_path / "whole"), SERIAL)

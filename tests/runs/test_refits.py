@@ -12,7 +12,6 @@ from ckcv_ray import Execution, Job, RunError, TestRows
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine import evaluate
 from ckcv_ray.engine.backend import SERIAL, SerialBackend
-from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.engine.recorder import Decision, Recorder
 from ckcv_ray.records.record import Outcome
 from ckcv_ray.runs.finish import RefitQueue, finish, measure
@@ -159,7 +158,7 @@ def test_what_died_with_a_recorder_is_computed_again() -> None:
     made: list[Forgetful] = []
 
     def recorder(problem: Problem, out: Any) -> Forgetful:
-        made.append(Forgetful(RaceQueue(problem), out))
+        made.append(Forgetful(problem, out))
         return made[-1]
 
     job = check_job(Job(SMALL.replace(report_k=4), blobs(60)))
