@@ -12,7 +12,7 @@ from ckcv_ray.engine.backend import SERIAL, Backend, MakeRecorder, SerialBackend
 from ckcv_ray.engine.evaluate import Inputs, evaluate, make_failures
 from ckcv_ray.engine.queue import Batch
 from ckcv_ray.engine.ray_backend import halves, replacements
-from ckcv_ray.engine.recorder import Decision, Recorder, make_recorder
+from ckcv_ray.engine.recorder import Decision, Recorder
 from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.learners.svm.trainer import SVMTrainer
 from ckcv_ray.records.record import Failure, Outcome, Records, record_type
@@ -30,7 +30,7 @@ def run_with(
     study: Study,
     task: Task,
     out: FolderPath | None = None,
-    recorder: MakeRecorder = make_recorder,
+    recorder: MakeRecorder = Recorder,
     **more: Any,
 ) -> Result:
     """Run a study by a backend, or by what makes one; ``more`` are fields of a Work."""
@@ -141,7 +141,7 @@ class Faulty(SerialBackend):
 
     def recorder(self, problem: Problem, out: FolderPath | None) -> Recorder:
         """Make the recorder of a run, which may die."""
-        self.mortal = Mortal(lambda: make_recorder(problem, out))
+        self.mortal = Mortal(lambda: Recorder(problem, out))
         return cast(Recorder, self.mortal)
 
     def run(self, study: Study, task: Task, out: FolderPath | None = None) -> Result:

@@ -9,7 +9,7 @@ import socket
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from functools import cache, partial
 from importlib.util import find_spec
 from math import inf
@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, Protocol
 from ckcv_ray.core.process import one_thread
 from ckcv_ray.engine.evaluate import Inputs, evaluate
 from ckcv_ray.engine.queue import Batch, Listener
-from ckcv_ray.engine.recorder import Recorder, make_recorder
+from ckcv_ray.engine.recorder import Recorder
 from ckcv_ray.errors import InputError
 from ckcv_ray.records.record import Outcome
 from ckcv_ray.storage.folder import FolderPath
@@ -95,18 +95,15 @@ class Session(NamedTuple):
     together: int  # number of studies that may be computed at the same time
 
 
-SERIAL = Session(SerialBackend, make_recorder, 1)
+SERIAL = Session(SerialBackend, Recorder, 1)
 
 
 @contextmanager
 def start_backend(make: Callable[[], Backend], inputs: Inputs) -> Iterator[Backend]:
     """Make a backend and share the inputs with its workers; close it at the end."""
-    backend = make()
-    try:
+    with closing(make()) as backend:
         backend.start(inputs)
         yield backend
-    finally:
-        backend.close()
 
 
 def choose_backend(execution: Execution, seconds: float) -> str:
@@ -124,25 +121,17 @@ def choose_backend(execution: Execution, seconds: float) -> str:
     requested = [f"{name}={value!r}" for name, value in given.items() if value is not None]
     if execution.backend == "ray":
         requested.insert(0, "backend='ray'")
-    if requested and not _is_ray_installed():
+    if not requested and (execution.workers == 1 or seconds <= SERIAL_SECONDS):
+        return "serial"
+    with suppress(ImportError):  # of what looks for modules
+        if find_spec("ray") is not None:
+            return "ray"
+    if requested:
         raise InputError(
             f"{requested[0]} needs Ray, which is not installed: leave it out, or pip install '{RAY}'"
         )
-    if requested:
-        return "ray"
-    if execution.workers == 1 or seconds <= SERIAL_SECONDS:
-        return "serial"
-    if _is_ray_installed():
-        return "ray"
     _warn_of_one_process()
     return "serial"
-
-
-def _is_ray_installed() -> bool:
-    try:
-        return find_spec("ray") is not None
-    except ImportError:
-        return False
 
 
 @cache
@@ -175,10 +164,8 @@ def session(execution: Execution, seconds: float = inf, single: bool = False) ->
     )
 
     with connect(execution.workers, address):
-        recorder = remote_recorder if single else make_recorder
-        nodes = Nodes()
-        make = partial(RayBackend, execution.workers, execution.fit_timeout, nodes)
-        yield Session(make, recorder, MAX_CONCURRENT_STUDIES)
+        make = partial(RayBackend, execution.workers, execution.fit_timeout, Nodes())
+        yield Session(make, remote_recorder if single else Recorder, MAX_CONCURRENT_STUDIES)
 
 
 def ray_address(execution: Execution) -> str:

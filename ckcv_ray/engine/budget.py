@@ -10,7 +10,7 @@ from math import ceil, floor, inf
 
 import numpy as np
 
-from ckcv_ray.core.arrays import Index, Mask, Values
+from ckcv_ray.core.arrays import Mask, Values
 from ckcv_ray.core.schedule import (
     Lengths,
     Round,
@@ -25,7 +25,7 @@ from ckcv_ray.core.schedule import (
     share_effort,
 )
 from ckcv_ray.core.selection import ABSENT
-from ckcv_ray.engine.queue import Batch, Progress
+from ckcv_ray.engine.queue import Batch, Progress, Queue
 from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.records.record import Failure, Outcome, Records
 from ckcv_ray.study import Budget, Problem
@@ -57,6 +57,7 @@ class BudgetQueue(RaceQueue):
         self.counts = count_kept(problem.n_settings, self.search.keep, self.search.survivors)
         self.rounds: list[Round] = []
         self.over = 0
+        self.order = problem.learner_of_paths  # numbers by which equal candidates are ordered first, by path
         self.left = float(self.search.effort or 0)
         self.racing = False
         self.exists: Mask = self.selection.sizes[0].values[0] != ABSENT
@@ -64,14 +65,16 @@ class BudgetQueue(RaceQueue):
         n_paths = len(self.exists)
         self.wanted: list[Lengths] = [np.zeros((fold.n_splits, n_paths), np.intp) for fold in problem.folds]
         self.judged: Values = np.full(self.exists.shape, inf)
-        if self.left >= problem.n_evaluations:
-            self.begin_race(self.plan_everything())
+        if self.left >= problem.n_evaluations:  # it pays for every candidate, on all splits
+            lengths = np.asarray(self.exists.sum(axis=1), np.intp)
+            n_splits = {j: size.n_splits for j, size in enumerate(problem.sizes)}
+            self.begin_race(Round(dict.fromkeys(n_splits, lengths), n_splits))
         else:
             self.begin_round(self.plan_screen())
 
     def plan(self, workers: int, least: float = 0.0) -> Batch:
         """Return the next batch of the round; empty if none is available now, or none is left."""
-        return super().plan(workers, least) if self.racing else self.plan_known(workers, least)
+        return super().plan(workers, least) if self.racing else Queue.plan(self, workers, least)
 
     def take(self, outcome: Outcome) -> Records:
         """Enter records and failures, and begin the rounds that follow; return the records that are new."""
@@ -81,7 +84,7 @@ class BudgetQueue(RaceQueue):
             raced = range(len(self.problem.sizes))  # records of screens may arrive again, or late
             for size in {size for estimate, size in places.groups() if not estimate and size in raced}:
                 self.enter(size)
-        while not self.racing and self.is_round_complete():
+        while not self.racing and next(self.list_missing(), None) is None:
             self.conclude_round()
         self.selection.refresh()
         return outcome.records[new]
@@ -101,7 +104,7 @@ class BudgetQueue(RaceQueue):
         """Return the seconds of selection expected to be left for one worker; inf if not yet known."""
         if self.racing:
             return super().expect_left()
-        return self.expect_known() + self.rates.seconds_for(self.left * self.problem.mean_cost)
+        return Queue.expect_left(self) + self.rates.seconds_for(self.left * self.problem.mean_cost)
 
     def progress(self) -> Progress:
         """Return the progress of the run, in evaluations that rounds want, of which the last drops some."""
@@ -148,7 +151,10 @@ class BudgetQueue(RaceQueue):
         current = self.rounds[-1]
         splits = sum(current.n_splits[position] for position in current.lengths)
         for position, lengths in current.lengths.items():
-            done = self.mark_done(position)
+            done = self.ledger.known(position)
+            for failure in self.noted.values():
+                if not failure.estimate and failure.size == position:
+                    done[failure.split, failure.path, failure.first : failure.stop] = True
             for split in range(current.n_splits[position]):
                 missing = [
                     (path, length)
@@ -160,32 +166,19 @@ class BudgetQueue(RaceQueue):
                     if paths := tuple(missing[part::parts]):
                         yield Unit(Stage.SELECT, position, split, paths)
 
-    def mark_done(self, position: int) -> Mask:
-        """Return which evaluations have a record or failed, (n_splits, n_paths, n_steps)."""
-        done = self.ledger.known(position)
-        for failure in self.noted.values():
-            if not failure.estimate and failure.size == position:
-                done[failure.split, failure.path, failure.first : failure.stop] = True
-        return done
-
-    def is_round_complete(self) -> bool:
-        """Return whether nothing of the current round is left to compute."""
-        return next(self.list_missing(), None) is None
-
     def conclude_round(self) -> None:
         """Begin the next round, given that the current one is complete.
 
         A round that compares settings on a part of the rows on which one of them fails is repeated on a
         larger part: what needs more rows than a part has may be the best on all of them.
         """
-        comparing = self.over < len(self.counts)
-        if comparing and next(iter(self.rounds[-1].lengths)) not in self.list_parts():
-            self.begin_round(self.plan_screen())
-            return
-        self.over += 1
-        if comparing:
+        if self.over < len(self.counts):
+            if next(iter(self.rounds[-1].lengths)) not in self.list_parts():
+                self.begin_round(self.plan_screen())
+                return
             self.settings = self.judge_settings()
             self.judged = np.where(np.isfinite(self.settings), self.settings, self.judged)
+        self.over += 1
         if self.over < len(self.counts):
             self.begin_round(self.plan_screen())
         elif self.over == len(self.counts):
@@ -226,14 +219,6 @@ class BudgetQueue(RaceQueue):
         for failure in self.failures():
             if not failure.estimate:
                 self.exclude(failure)
-
-    def plan_everything(self) -> Round:
-        """Return the round that an effort allows which pays for all: every candidate, on all splits."""
-        lengths = np.asarray(self.exists.sum(axis=1), np.intp)
-        sizes = self.problem.sizes
-        return Round(
-            dict.fromkeys(range(len(sizes)), lengths), {j: size.n_splits for j, size in enumerate(sizes)}
-        )
 
     def plan_screen(self) -> Round:
         """Return the round that compares the best settings so far, at one fold size.
@@ -293,11 +278,6 @@ class BudgetQueue(RaceQueue):
         """Return the effort of the first steps of paths on one split: evaluations, fewer if on fewer rows."""
         evaluations = np.bincount(self.order, lengths, len(self.problem.learners))
         return float(evaluations @ self.problem.weigh(position))
-
-    @property
-    def order(self) -> Index:
-        """For each path the number by which equal candidates are ordered first."""
-        return self.problem.learner_of_paths
 
     def judge_settings(self) -> Values:
         """Return the mean value of each setting in the current round, at the fold size of all of them."""

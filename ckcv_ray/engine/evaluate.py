@@ -3,13 +3,9 @@
 A record depends only on the study, the data and its key: every path starts from scratch at its first step,
 and nothing is carried over from another path, split or batch.
 
-One model at the selected setting: on all rows that were not held out, and on all rows.
-
-The first is what held-out rows certify. The second has no rows left to judge it; what is known of it follows
-from how often it differs from the first. What the winner is compared with is fitted like the first: one model
-of another learner, at that learner's own best setting.
-
-Fits that give predictions for the rows that each split scores, of the settings that a study ends with.
+Of the selected setting there is one model on all rows that were not held out, which held-out rows certify,
+and one on all rows, which no rows are left to judge: what is known of it follows from how often it differs
+from the first. What the winner is compared with is fitted like the first, at its learner's own best setting.
 """
 
 import os
@@ -21,7 +17,6 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
 from math import inf
 from time import perf_counter
-from traceback import format_exc
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,7 +28,6 @@ from ckcv_ray.core.measures import Measure, Output
 from ckcv_ray.core.process import Interrupts, end_process_after, note_interrupts, one_thread
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.core.selection import Leader
-from ckcv_ray.engine.queue import ListQueue, Progress, Supply
 from ckcv_ray.errors import RunError
 from ckcv_ray.learners.base import Block, Model
 from ckcv_ray.learners.ensemble import Ensemble, Member, class_sizes, judge, make_member
@@ -52,7 +46,6 @@ from ckcv_ray.study import OUTER, Problem, describe_setting
 from ckcv_ray.tables.task import Task, TestRows
 
 INTERPRETER_BYTES = 300 << 20
-UNWATCHED = nullcontext()
 WARM_ROWS = 24
 KIBIBYTE = 1 if sys.platform == "darwin" else 1024  # the unit of ru_maxrss
 
@@ -96,10 +89,10 @@ def share(problem: Problem) -> Inputs:
 def memory(problem: Problem) -> int:
     """Return the bytes a worker needs besides the inputs: for the interpreter and the largest split."""
     d = problem.task.X.shape[1]
+    most, needs = problem.most_rows_in, problem.learner.trainer.memory
     units = [(s.n_train, s.n_select) for s in problem.sizes]
     units += [(s.n_train + s.n_select, s.n_select) for s in problem.sizes]
-    splits = [(problem.most_rows_in(train), problem.most_rows_in(score)) for train, score in units]
-    return INTERPRETER_BYTES + max(problem.learner.trainer.memory(*split, d) for split in splits)
+    return INTERPRETER_BYTES + max(needs(most(train), most(score), d) for train, score in units)
 
 
 def warm_up(inputs: Inputs) -> None:
@@ -125,30 +118,23 @@ def evaluate(units: Sequence[Unit], inputs: Inputs, seconds: float = inf) -> Out
     """
     problem = inputs.problem
     problem.learner.trainer.load()
-    start = perf_counter()
-    timed: list[tuple[Evaluated, float]] = []
-    done = 0
+    start, done, results = perf_counter(), 0, list[Evaluated]()
+    by_learner = np.zeros(len(problem.learners))
     with one_thread(), note_interrupts() as interrupts:
         while done < len(units) and (not done or perf_counter() - start <= seconds):
-            timed += _paths(units[done], inputs, interrupts)
+            for result, taken in _paths(units[done], inputs, interrupts):
+                results.append(result)
+                by_learner[problem.learner_of_paths[result.path]] += taken
             done += 1
-    results = [result for result, _ in timed]
     records = _records(results, problem.n_totals, problem.total_type)
-    members = tuple(member for result in results for member in result.members)
-    failures = tuple(result.failure for result in results if result.failure)
-    solving = sum(result.solving for result in results)
-    peak = KIBIBYTE * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    by_learner = np.zeros(len(problem.learners))
-    for result, seconds in timed:
-        by_learner[problem.learner_of_paths[result.path]] += seconds
     return Outcome(
         records,
-        failures,
-        members,
+        tuple(result.failure for result in results if result.failure),
+        tuple(member for result in results for member in result.members),
         seconds=perf_counter() - start,
         fits=len(records),
-        solving=solving,
-        peak=peak,
+        solving=sum(result.solving for result in results),
+        peak=KIBIBYTE * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
         by_learner=tuple(by_learner.tolist()),
         left=tuple(units[done:]),
         held_out=tuple(held for result in results for held in result.held_out),
@@ -182,7 +168,10 @@ def _paths(unit: Unit, inputs: Inputs, interrupts: Interrupts) -> Iterator[tuple
         except BaseException as error:  # anything: the other paths continue, the failure holds the traceback
             end_forked_child(process)
             interrupts.check()
-            result = _longest_prefix(unit, inputs, prepared, path, length, _reason(error))
+            reason = traceback.format_exc()
+            if not isinstance(error, Exception):  # then its last line does not say what happened
+                reason += f"{EndedError.__name__}: {describe_end(error)}"
+            result = _longest_prefix(unit, inputs, prepared, path, length, reason)
         end_forked_child(process)
         interrupts.check()
         yield result, perf_counter() - start
@@ -191,19 +180,11 @@ def _paths(unit: Unit, inputs: Inputs, interrupts: Interrupts) -> Iterator[tuple
 def _watch(unit: Unit, inputs: Inputs, path: int, length: int) -> AbstractContextManager[None]:
     """Note a path for the process that supervises this one, if there is one."""
     if find_watch() is None:
-        return UNWATCHED
+        return nullcontext()
     problem = inputs.problem
     setting = describe_setting(problem.learner.space.setting(path, length - 1)) or "the only setting"
     text = f"at {setting}, on split {unit.split} with {problem.folds[unit.size].n_train} training rows"
     return watch_fit((problem.run_id, str(unit.stage), unit.size, unit.split, path), text, length)
-
-
-def _reason(error: BaseException) -> str:
-    """Return the traceback of an error; its last line says what happened."""
-    reason = traceback.format_exc()
-    if isinstance(error, Exception):
-        return reason
-    return f"{reason}{EndedError.__name__}: {describe_end(error)}"
 
 
 def _prepare(unit: Unit, inputs: Inputs) -> Prepared:
@@ -234,30 +215,25 @@ def _longest_prefix(
 
 
 def _path(unit: Unit, inputs: Inputs, prepared: Prepared, path: int, length: int) -> Evaluated:
-    with _watch(unit, inputs, path, length):
-        if inputs.fit_timeout is None:
-            return _fit_path(unit, inputs, prepared, path, length)
-        with end_process_after(inputs.fit_timeout * length):
-            return _fit_path(unit, inputs, prepared, path, length)
-
-
-def _fit_path(unit: Unit, inputs: Inputs, prepared: Prepared, path: int, length: int) -> Evaluated:
-    start = perf_counter()
-    fits = prepared.block.fit(path, length)
-    solving = perf_counter() - start
-    if unit.stage is Stage.SELECT:
-        totals = inputs.problem.compute_totals(fits, prepared.measure, length)
-        return Evaluated(unit, path, 0, totals, fits.n_iter, fits.status, solving=solving)
-    first = unit.first(length)
-    if inputs.problem.scores:
-        held = _hold_out(unit, inputs.problem, prepared, path, fits.model(first))
-        empty = np.empty((0, inputs.problem.n_totals)), np.empty(0, np.int64), np.empty(0, np.int8)
-        return Evaluated(unit, path, first, *empty, solving=solving, held_out=(held,))
-    members = [_member(unit, inputs, prepared, fits.model(step)) for step in range(first, length)]
-    totals = np.array([member.totals for member in members])
-    kept = tuple(members) if unit.stage is Stage.REFIT else ()
-    status = fits.status[first:]
-    return Evaluated(unit, path, first, totals, fits.n_iter[first:], status, kept, solving=solving)
+    problem, timeout = inputs.problem, inputs.fit_timeout
+    limit = nullcontext() if timeout is None else end_process_after(timeout * length)
+    with _watch(unit, inputs, path, length), limit:
+        start = perf_counter()
+        fits = prepared.block.fit(path, length)
+        solving = perf_counter() - start
+        if unit.stage is Stage.SELECT:
+            totals = problem.compute_totals(fits, prepared.measure, length)
+            return Evaluated(unit, path, 0, totals, fits.n_iter, fits.status, solving=solving)
+        first = unit.first(length)
+        if problem.scores:
+            held = _hold_out(unit, problem, prepared, path, fits.model(first))
+            empty = np.empty((0, problem.n_totals)), np.empty(0, np.int64), np.empty(0, np.int8)
+            return Evaluated(unit, path, first, *empty, solving=solving, held_out=(held,))
+        members = [_member(unit, problem, prepared, fits.model(step)) for step in range(first, length)]
+        totals = np.array([member.totals for member in members])
+        kept = tuple(members) if unit.stage is Stage.REFIT else ()
+        status = fits.status[first:]
+        return Evaluated(unit, path, first, totals, fits.n_iter[first:], status, kept, solving=solving)
 
 
 def _hold_out(unit: Unit, problem: Problem, prepared: Prepared, path: int, model: Model) -> HeldOut:
@@ -269,8 +245,8 @@ def _hold_out(unit: Unit, problem: Problem, prepared: Prepared, path: int, model
     return HeldOut(path, step, unit.split, outputs._replace(rank=None))
 
 
-def _member(unit: Unit, inputs: Inputs, prepared: Prepared, model: Any) -> Member:
-    problem, task = inputs.problem, inputs.problem.task
+def _member(unit: Unit, problem: Problem, prepared: Prepared, model: Model) -> Member:
+    task = problem.task
     X, y = task.X[prepared.score], task.y[prepared.score]
     totals = judge(model, X, y, prepared.measure, task.n_classes)
     return make_member(problem.sizes[unit.size].k, unit.split, model, totals, class_sizes(y, task.n_classes))
@@ -361,38 +337,5 @@ def _fit(problem: Problem, path: int, step: int, task: Task) -> Model:
             block = learner.trainer.prepare(learner.trainer.share(task), every, every[:1])
             return block.fit(path, step + 1).model(step)
     except Exception:  # any error of a learner: the message holds the traceback
-        raise RunError(f"one model could not be fitted on {task.n} rows at once: {format_exc()}") from None
-
-
-Position = tuple[int, int, int]  # path, step, split
-
-
-class HeldOutQueue(ListQueue):
-    """Models fitted again, and what they predict; the records of their scores are known already.
-
-    Args:
-        problem: one without a certification.
-        positions: path, step and split of each model.
-        recorder: knows the progress of the run.
-    """
-
-    def __init__(self, problem: Problem, positions: Iterable[Position], recorder: Supply) -> None:
-        self.positions, self.recorder = list(positions), recorder
-        units = [Unit(Stage.REFIT, OUTER, split, ((path, step + 1),)) for path, step, split in self.positions]
-        super().__init__(problem, units)
-        self._found: dict[Position, HeldOut] = {}
-        self.failures: list[Failure] = []
-
-    def take(self, outcome: Outcome) -> Records:
-        """Keep the predictions of a batch."""
-        self._found |= {(held.path, held.step, held.split): held for held in outcome.held_out}
-        self.failures += outcome.failures
-        return outcome.records
-
-    def progress(self) -> Progress:
-        """Return the progress of the run."""
-        return self.recorder.progress()
-
-    def held_out(self) -> list[HeldOut]:
-        """Return the predictions in the order of the positions; those that failed are missing."""
-        return [self._found[position] for position in self.positions if position in self._found]
+        reason = traceback.format_exc()
+        raise RunError(f"one model could not be fitted on {task.n} rows at once: {reason}") from None

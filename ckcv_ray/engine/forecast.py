@@ -1,11 +1,9 @@
 """Estimates of how long a run takes, from a short trial on the data whose records the run can use.
 
 The cost of a plan does not grow with the number of evaluations: they are counted, not listed, and for a large
-study the trial uses a thinned one.
-
-The trial of a search within a budget: what its rounds take, from paths on ever more rows of one split.
-
-Settings may differ a hundredfold in what they cost, and few rows do not say what fits on all rows take.
+study the trial uses a thinned one. What the rounds of a search within a budget take follows from paths on
+ever more rows of one split: settings may differ a hundredfold in what they cost, and few rows do not say what
+fits on all rows take.
 """
 
 from bisect import bisect_right
@@ -27,7 +25,7 @@ from ckcv_ray.engine.race import describe_failures
 from ckcv_ray.engine.recorder import make_queue
 from ckcv_ray.errors import RunError
 from ckcv_ray.records.record import Outcome
-from ckcv_ray.study import CERTIFIED, Budget, Costs, Problem, Study, check_kind
+from ckcv_ray.study import CERTIFIED, Budget, Problem, Study, check_kind
 from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import MOST, integer, sequence
 
@@ -68,12 +66,6 @@ class PathTimes:
         self.pace: dict[int, float] = {}  # of the first path, by level
         self.measured: dict[int, tuple[int, float]] = {}  # the highest level and its time, by path
 
-    def add(self, path: int, level: int, seconds: float) -> None:
-        """Add the seconds of an evaluation, measured at a level at least as high as earlier ones."""
-        self.measured[path] = level, seconds
-        if path == self.paths[0]:
-            self.pace[level] = seconds
-
     def grow(self, level: int) -> float:
         """Return the time at a level relative to other levels, as the first path had it, else as weighed."""
         below = [known for known in self.pace if known <= level] or [min(self.pace, default=level)]
@@ -100,13 +92,7 @@ class PathTimes:
 
 
 class Trial:
-    """A trial of a search within a budget.
-
-    Args:
-        queue: of the search.
-        inputs: inputs of the evaluations.
-        deadline: when it is to end, as ``monotonic`` tells it.
-    """
+    """A trial of a search within a budget, which is to end at a deadline, as ``monotonic`` tells it."""
 
     def __init__(self, queue: BudgetQueue, inputs: Inputs, deadline: float) -> None:
         problem = queue.problem
@@ -160,8 +146,11 @@ class Trial:
         unit = Unit(Stage.SELECT, self.positions[level], 0, ((path, self.lengths[path]),))
         outcome = evaluate([unit], self.inputs)
         self.tried.add((level, path))
-        if not outcome.failures:
-            times.add(path, level, outcome.seconds / self.lengths[path])
+        if not outcome.failures:  # levels of a path never fall
+            seconds = outcome.seconds / self.lengths[path]
+            times.measured[path] = level, seconds
+            if path == times.paths[0]:
+                times.pace[level] = seconds
         return outcome
 
     def measure_rounds(self) -> RoundSeconds:
@@ -277,11 +266,9 @@ def estimate(problem: Problem, limit: float = 0.0) -> Estimate:
     """
     inputs, queue = share(problem), make_queue(problem)
     warm_up(inputs)
-    budget = queue if isinstance(queue, BudgetQueue) else None
-    in_rounds = budget is not None and not budget.racing
-    tried: list[Outcome] = []
     deadline, began = monotonic() + max(TRIAL_SECONDS, TRIAL_SHARE * limit), process_time()
-    trial = Trial(budget, inputs, deadline) if budget else None
+    trial = Trial(queue, inputs, deadline) if isinstance(queue, BudgetQueue) else None
+    in_rounds, tried = trial is not None and not queue.racing, list[Outcome]()
     for outcome in trial.run() if trial else _try_units(queue, inputs, deadline):
         tried.append(outcome)
         queue.add(outcome)
@@ -301,7 +288,8 @@ def expect_everything(problem: Problem, expected: Estimate) -> float:
 def _expect_selection(problem: Problem, expected: Estimate) -> float:
     if expected.rounds is not None:
         return float(expected.rounds.seconds[-1])
-    return expected.rates.seconds_for(_work(problem))
+    costs = [problem.compute_cost(size.n_train) * size.n_splits for size in problem.sizes]
+    return expected.rates.seconds_for(problem.settings_per_learner * np.sum(costs, axis=0))
 
 
 def expect_rounds(problem: Problem, expected: Estimate, effort: int, workers: int) -> float:
@@ -379,8 +367,7 @@ def plan_problem(problem: Problem, workers: Sequence[int] = WORKERS) -> Plan:
     stages, effort = 2 if problem.study.exhaustive else 1, problem.study.effort
     by_effort: dict[int, float] = {}
     if effort is not None and (rounds := expected.rounds) is not None and effort < problem.n_evaluations:
-        less, more = max(problem.least_effort, effort // 4), min(4 * effort, problem.n_evaluations)
-        for another in (less, more):
+        for another in (max(problem.least_effort, effort // 4), min(4 * effort, problem.n_evaluations)):
             if another != effort:
                 by_effort[another] = min(seconds + rounds(another) - rounds(effort), every)
     splits = sum(size.n_splits for size in problem.sizes)
@@ -419,12 +406,6 @@ def wall_seconds(work: float, workers: int) -> float:
     return RAY_SECONDS + max(work / workers, batch, work / batch * OWN_SECONDS)
 
 
-def _work(problem: Problem) -> Costs:
-    costs = [problem.compute_cost(size.n_train) * size.n_splits for size in problem.sizes]
-    work: Costs = problem.settings_per_learner * np.sum(costs, axis=0)
-    return work
-
-
 def _seconds_of_refits(problem: Problem, rates: Rates) -> float:
     """Return the seconds of refitting the winner, and of all evaluations on the estimate sets if exhaustive.
 
@@ -441,21 +422,15 @@ def _seconds_of_refits(problem: Problem, rates: Rates) -> float:
 
 def _try_units(queue: Queue, inputs: Inputs, deadline: float) -> Iterator[Outcome]:
     """Evaluate units up to the refits, the first of them path by path, and every learner at least once."""
-    problem, tried = queue.problem, set[int]()
+    problem, tried, first = queue.problem, set[int](), True
     to_try = 0 if problem.scores else len(problem.learners)
-    for unit in _units(queue):
-        yield evaluate([unit], inputs)
-        tried.update(problem.learner_of_paths[[path for path, _ in unit.paths]].tolist())
-        if monotonic() > deadline and len(tried) >= to_try:
-            break
-
-
-def _units(queue: Queue) -> Iterator[Unit]:
-    """Generate units up to the refits, the first of them path by path."""
-    first = True
     while (batch := queue.plan(1)).units and batch.units[0].stage is Stage.SELECT:
-        for unit in batch.units:
-            yield from _singly(unit, queue.problem) if first else [unit]
+        for planned in batch.units:
+            for unit in _singly(planned, problem) if first else [planned]:
+                yield evaluate([unit], inputs)
+                tried.update(problem.learner_of_paths[[path for path, _ in unit.paths]].tolist())
+                if monotonic() > deadline and len(tried) >= to_try:
+                    return
             first = False
 
 

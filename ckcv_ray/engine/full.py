@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ckcv_ray.core.arrays import Index, Values
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.core.selection import select_settings
-from ckcv_ray.engine.queue import Batch, ListQueue, Progress
+from ckcv_ray.engine.queue import Batch, Progress, Queue
 from ckcv_ray.records.record import Failure, Ledger, Outcome, Records
 from ckcv_ray.study.problem import INNER, OUTER, PERMUTED, Problem
 
@@ -45,7 +45,7 @@ class Scores(NamedTuple):
     failures: tuple[Failure, ...]
 
 
-class FullQueue(ListQueue):
+class FullQueue(Queue):
     """Records of a study without a certification, and what is left to compute.
 
     Args:
@@ -92,13 +92,13 @@ class FullQueue(ListQueue):
         return [
             lost
             for lost in self._failures.values()
-            if np.isnan(self.statuses(lost.size)[lost.split, lost.path, lost.first : lost.stop]).any()
+            if not self.ledger.known(lost.size)[lost.split, lost.path, lost.first : lost.stop].all()
         ]
 
     def progress(self) -> Progress:
         """Return the progress."""
         planned, sizes = self.problem.n_evaluations, range(len(self.problem.sizes))
-        computed = sum(int(np.sum(~np.isnan(self.statuses(size)))) for size in sizes)
+        computed = sum(int(np.sum(self.ledger.known(size))) for size in sizes)
         failed = sum(failure.stop - failure.first for failure in self.failures())
         counts = max(planned, computed + failed), computed, failed, 0, self.ledger.not_converged(), self.fits
         spent = float(self.rates.seconds.sum())
@@ -106,16 +106,11 @@ class FullQueue(ListQueue):
 
     def scores(self) -> Scores:
         """Return the scores, once all are known or failed."""
-        known = ~np.isnan(self.statuses(OUTER))
+        totals, known, permuted = self.totals(OUTER), self.ledger.known(OUTER), None
         chosen, inner = (self.chosen, self.totals(INNER)) if self._selects else (None, None)
-        permuted, n = None, self.problem.study.permutations
-        if n:
-            permuted = self.totals(PERMUTED).reshape(n, *self.totals(OUTER).shape)
-        return Scores(self.totals(OUTER), known, chosen, inner, permuted, tuple(self.failures()))
-
-    def statuses(self, size: int) -> Values:
-        """Return the status of each evaluation, (n_splits, n_paths, n_steps); nan where there is none."""
-        return self.ledger.values(size)[..., -1]
+        if n := self.problem.study.permutations:
+            permuted = self.totals(PERMUTED).reshape(n, *totals.shape)
+        return Scores(totals, known, chosen, inner, permuted, tuple(self.failures()))
 
     def totals(self, size: int) -> Values:
         """Return the totals of each evaluation, (n_splits, n_paths, n_steps, n_totals); nan without one."""
@@ -142,7 +137,7 @@ class FullQueue(ListQueue):
         return next(self._list_missing(size), None) is None
 
     def _list_missing(self, size: int) -> Iterator[Unit]:
-        known = ~np.isnan(self.statuses(size))
+        known = self.ledger.known(size)
         for (of_size, split, path), failure in self._failures.items():
             if of_size == size:
                 known[split, path, failure.first : failure.stop] = True

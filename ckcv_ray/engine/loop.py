@@ -9,26 +9,21 @@ from ckcv_ray.engine.queue import Listener, Supply
 from ckcv_ray.records.record import Outcome
 
 LISTEN_SECONDS = 0.1
-LISTEN_SHARE = (
-    0.02  # of the time, at most: progress looks at every evaluation, of which there may be millions
-)
+LISTEN_SHARE = 0.02  # of the time, at most: progress looks at each of maybe millions of evaluations
 
 Stop = Callable[[], bool]
 
 
-def work(backend: Backend, supply: Supply, listen: Listener | None, stop: Stop, seconds: float = inf) -> int:
+def work(backend: Backend, supply: Supply, listen: Listener | None, stop: Stop) -> int:
     """Keep the backend supplied until nothing is left to compute; return the number of batches.
-
-    No batch is submitted after ``seconds``.
 
     Raises:
         KeyboardInterrupt: ``stop`` returned True; outcomes that had arrived are added.
     """
     listeners = [listener for listener in (backend.listener, listen) if listener is not None]
-    end, due = monotonic() + seconds, -inf
-    batches = _exchange(backend, supply, (), stop, end)
+    due, batches = -inf, _exchange(backend, supply, (), stop)
     while backend.in_flight():
-        batches += _exchange(backend, supply, backend.wait(), stop, end)
+        batches += _exchange(backend, supply, backend.wait(), stop)
         if (begin := monotonic()) > due:
             _report(listeners, supply)
             due = monotonic() + max(LISTEN_SECONDS, (monotonic() - begin) / LISTEN_SHARE)
@@ -36,10 +31,10 @@ def work(backend: Backend, supply: Supply, listen: Listener | None, stop: Stop, 
     return batches
 
 
-def _exchange(backend: Backend, supply: Supply, outcomes: Sequence[Outcome], stop: Stop, end: float) -> int:
+def _exchange(backend: Backend, supply: Supply, outcomes: Sequence[Outcome], stop: Stop) -> int:
     """Add outcomes, and submit batches up to the backend's window; return their number."""
     stopped = stop()
-    most = 0 if stopped or monotonic() >= end else backend.window - backend.in_flight()
+    most = 0 if stopped else backend.window - backend.in_flight()
     batches = supply.exchange(outcomes, most, backend.workers, backend.least_seconds)
     if stopped:
         raise KeyboardInterrupt

@@ -2,10 +2,6 @@
 
 A queue adds the outcomes of its batches in any order. How long a batch lasts follows from the time that
 earlier ones took, which every queue measures in the same way; which units are left, each says for itself.
-
-Progress of a run.
-
-Batches of units, and their sizes, from the measured time of units.
 """
 
 from abc import ABC, abstractmethod
@@ -156,8 +152,7 @@ class Rates:
         self.seconds: Values = np.zeros(n_learners)
         self.cost: Values = np.zeros(n_learners)
         self.per_cost: Values = np.full(n_learners, inf)
-        self._old_seconds: Values = np.zeros(n_learners)
-        self._old_cost: Values = np.zeros(n_learners)
+        self._old_seconds, self._old_cost = np.zeros(n_learners), np.zeros(n_learners)
 
     def forget(self) -> None:
         """Have what was measured so far count a tenth in ``per_cost``: what follows may be unlike it."""
@@ -228,6 +223,7 @@ class Queue(Supply):
 
     Args:
         problem: what the units are of.
+        units: those that are known before the first of them is computed.
 
     Attributes:
         rates: measured seconds per unit of cost.
@@ -235,21 +231,17 @@ class Queue(Supply):
         workers: those among which the work is divided.
     """
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, units: Iterable[Unit] = ()) -> None:
         self.problem = problem
         self.rates = Rates(len(problem.learners))
         self.fits = 0
         self.workers = 1
-        self._waiting = Waiting((), problem.cost_of_unit, len(problem.learners))
-        self._end = self._waiting.cost
+        self._waiting: Waiting
+        self.begin(units)
 
     @abstractmethod
     def take(self, outcome: Outcome) -> Records:
         """Take what came back, in any order and any number of times; return the records that are new."""
-
-    @abstractmethod
-    def expect_left(self) -> float:
-        """Return the seconds of work expected to be left for one worker; inf if not yet known."""
 
     def add(self, outcome: Outcome) -> Records:
         """Add the outcome of a batch; return its new records."""
@@ -268,28 +260,21 @@ class Queue(Supply):
         others make known: so what failed counts as well.
         """
         records, cost = outcome.records, np.zeros(len(self.problem.learners))
+        stages, cost_of = (Stage.SELECT, Stage.ESTIMATE), self.problem.cost_of_fits
         groups = zip(records["estimate"].tolist(), records["size"].tolist(), strict=True)
         for estimate, size in dict.fromkeys(groups):
             here = (records["estimate"] == estimate) & (records["size"] == size)
-            stage = Stage.ESTIMATE if estimate else Stage.SELECT
-            cost += self.problem.cost_of_fits(stage, size, records["path"][here], np.ones(np.sum(here)))
-        for failure in outcome.failures if len(cost) > 1 else ():
-            stage = Stage.ESTIMATE if failure.estimate else Stage.SELECT
-            cost += self.problem.cost_of_fits(
-                stage, failure.size, [failure.path], [failure.stop - failure.first]
-            )
+            cost += cost_of(stages[estimate], size, records["path"][here], np.ones(np.sum(here)))
+        for lost in outcome.failures if len(cost) > 1 else ():
+            cost += cost_of(stages[lost.estimate], lost.size, [lost.path], [lost.stop - lost.first])
         return cost
-
-    def expect_seconds(self, unit: Unit) -> float:
-        """Return the seconds that a unit is expected to take; inf if not yet known."""
-        return self.rates.seconds_for(self.problem.cost_of_unit(unit))
 
     def begin(self, units: Iterable[Unit]) -> None:
         """Begin with units that are known, after all earlier ones."""
         self._waiting = Waiting(units, self.problem.cost_of_unit, len(self.rates.cost))
         self._end = self.rates.cost + self._waiting.cost
 
-    def plan_known(self, workers: int, least: float = 0.0) -> Batch:
+    def plan(self, workers: int, least: float = 0.0) -> Batch:
         """Return the next batch of the known units, in their order.
 
         As long as it is not known how long a fit takes, each worker gets its share of all units, and gives
@@ -302,26 +287,11 @@ class Queue(Supply):
         seconds = batch_seconds(self.expect_left() or inf, workers, least, waiting)
         return self.fill(iter(self._waiting), seconds)
 
-    def expect_known(self) -> float:
+    def expect_left(self) -> float:
         """Return the seconds of the known units left for one worker; inf if not yet known."""
         return self.rates.seconds_for(np.maximum(0.0, self._end - self.rates.cost))
 
     def fill(self, units: Iterator[Unit], seconds: float) -> Batch:
         """Take units for about ``seconds``, at least one if there is any."""
-        return fill(units, self.expect_seconds, seconds)
-
-
-class ListQueue(Queue):
-    """A queue of units that are known before the first of them is computed."""
-
-    def __init__(self, problem: Problem, units: Iterable[Unit] = ()) -> None:
-        super().__init__(problem)
-        self.begin(units)
-
-    def plan(self, workers: int, least: float = 0.0) -> Batch:
-        """Return the next batch of units, in their order."""
-        return self.plan_known(workers, least)
-
-    def expect_left(self) -> float:
-        """Return the seconds of work expected to be left for one worker; inf if not yet known."""
-        return self.expect_known()
+        cost_of = self.problem.cost_of_unit
+        return fill(units, lambda unit: self.rates.seconds_for(cost_of(unit)), seconds)

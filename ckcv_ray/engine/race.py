@@ -116,9 +116,7 @@ class RaceQueue(Queue):
     def leaders(self) -> list[Leader]:
         """Return the winner, if there is one, and the leaders of the fold sizes that are reported."""
         reported = (self.selection.leaders[j] for j in self.problem.own)
-        return list(
-            dict.fromkeys(leader for leader in (self.selection.winner(), *reported) if leader is not None)
-        )
+        return list(dict.fromkeys(filter(None, (self.selection.winner(), *reported))))
 
     def complete(self) -> bool:
         """Return whether the selection is decided and every requested estimate is held or failed."""
@@ -126,19 +124,16 @@ class RaceQueue(Queue):
 
     def holds_refits(self, leader: Leader) -> bool:
         """Return whether there is a record of a leader's refit on every split."""
-        return all(self._is_held(refit) for refit in self._refits(leader))
+        return all(self.ledger.totals(*refit) is not None for refit in self._refits(leader))
 
     def knows_refits(self, leader: Leader) -> bool:
         """Return whether each refit of a leader has a record or a recorded failure."""
-        return all(self._is_held(refit) or refit[:4] in self.noted for refit in self._refits(leader))
+        held = self.ledger.totals
+        return all(held(*at) is not None or at[:4] in self.noted for at in self._refits(leader))
 
     def failures(self) -> list[Failure]:
         """Return the paths that failed."""
         return list(self.noted.values())
-
-    def first_failure(self) -> str:
-        """Describe the first failure."""
-        return describe_failures(self.failures(), self.problem)
 
     def _estimate_units(self) -> Iterator[Unit]:
         """Generate a unit for each split with estimates neither held nor failed, if exhaustive."""
@@ -159,9 +154,6 @@ class RaceQueue(Queue):
         """Generate the positions of a leader's refits: stage, size, split, path, step."""
         for split in range(self.problem.sizes[leader.size].n_splits):
             yield True, leader.size, split, leader.path, leader.step
-
-    def _is_held(self, position: tuple[bool, int, int, int, int]) -> bool:
-        return self.ledger.totals(*position) is not None
 
     def note(self, failures: Iterable[Failure]) -> None:
         """Note what failed, and forget what was computed since."""

@@ -1,20 +1,12 @@
 """Ray backend, its cluster and its metrics. This is the only module that imports ray.
 
 The inputs are put into the object store once; a batch is a Ray task; the recorder is an actor on the driver's
-node, the only writer of the run folder. A batch lost with a worker or a node is sent again
-(``replacements``); a recorder that dies is replaced by a new one, which loads the run folder.
+node, the only writer of the run folder. A recorder that dies is replaced by a new one, which loads the run
+folder. A batch lost with a worker or a node is sent again a few times, then as two halves, each counted from
+zero: so a path that kills every worker is isolated and recorded as failed, while everything else is computed.
 
-Prometheus metrics of a run on Ray, served at the metrics port of each node.
-
-ckcv_evaluations_done, ckcv_evaluations_dropped, ckcv_evaluations_failed   of the selection, so far
-ckcv_batches_in_flight                                   submitted and not returned
-ckcv_fits_total, ckcv_solver_seconds_total               models fitted; time in fits
-
-Lost batches: resubmit, then bisect. A lost batch is sent again a few times, then as two halves, each counted
-from zero. So a path that kills every worker is isolated and recorded as failed, while everything else is
-computed.
-
-The cluster is one to join, or a local one on loopback, which requires a token.
+The cluster is one to join, or a local one on loopback, which requires a token. Each node serves Prometheus
+metrics of the run at its metrics port.
 """
 
 import atexit
@@ -42,7 +34,7 @@ from ckcv_ray.core.schedule import Unit
 from ckcv_ray.engine.backend import reach
 from ckcv_ray.engine.evaluate import Inputs, evaluate, make_failures, memory
 from ckcv_ray.engine.queue import Batch, Listener, Progress
-from ckcv_ray.engine.recorder import Recorder, make_queue
+from ckcv_ray.engine.recorder import Recorder
 from ckcv_ray.errors import InputError, RunError
 from ckcv_ray.records.record import Outcome
 from ckcv_ray.storage.folder import FolderPath
@@ -77,13 +69,13 @@ class Metrics:
 MAX_ATTEMPTS = 3
 
 
-def replacements(batch: Batch, attempts: int = MAX_ATTEMPTS, split: bool = False) -> list[Batch]:
+def replacements(batch: Batch, split: bool = False) -> list[Batch]:
     """Return the batches to send instead of a lost one; none if a single path was lost too many times.
 
     ``split``: to send its halves at once; each attempt of a batch with a fit that never ends takes its time.
     """
     parts = halves(batch.units)
-    if batch.lost + 1 < attempts and not (split and parts):
+    if batch.lost + 1 < MAX_ATTEMPTS and not (split and parts):
         return [batch._replace(lost=batch.lost + 1)]
     return [batch._replace(units=part, lost=0) for part in parts]
 
@@ -95,7 +87,7 @@ def halves(units: tuple[Unit, ...]) -> list[tuple[Unit, ...]]:
         return [units[:middle], units[middle:]]
     (unit,) = units
     middle = len(unit.paths) // 2
-    parts = [unit.paths[:middle], unit.paths[middle:]] if middle else []
+    parts = (unit.paths[:middle], unit.paths[middle:]) if middle else ()
     return [(unit._replace(paths=paths),) for paths in parts]
 
 
@@ -118,10 +110,7 @@ def _load_inputs(reference: Any) -> Inputs:
 
 
 class RemoteRecorder(Recorder[Any]):
-    """A recorder whose queue is made where the actor runs."""
-
-    def __init__(self, problem: Problem, out: FolderPath | None) -> None:
-        super().__init__(make_queue(problem), out)
+    """A recorder that is an actor."""
 
 
 _RecorderActor: Any = ray.remote(num_cpus=0)(RemoteRecorder)
@@ -178,7 +167,7 @@ class RayBackend:
 
     def submit(self, batch: Batch) -> None:
         """Submit a batch as a task."""
-        self._send(batch)
+        self._pending[self._task.remote(batch.units, batch.seconds, [self._inputs])] = batch
 
     def in_flight(self) -> int:
         """Return the number of batches submitted and not returned."""
@@ -193,8 +182,9 @@ class RayBackend:
         done, _ = ray.wait(pending, num_returns=1, timeout=WAIT_SECONDS, fetch_local=False)
         if done:  # then all that are: a call looks at every pending batch, however many are done
             done, _ = ray.wait(pending, num_returns=len(pending), timeout=0, fetch_local=False)
-        settled = (self._receive(reference, self._pending.pop(reference)) for reference in done)
-        outcomes = [outcome for outcome in settled if outcome is not None]
+        outcomes: list[Outcome] = []
+        for reference in done:
+            outcomes += self._receive(reference, self._pending.pop(reference))
         self._metrics.count(outcomes, len(self._pending))
         return outcomes
 
@@ -205,15 +195,10 @@ class RayBackend:
         self._pending = {}
 
     def _count_workers(self) -> None:
-        """Update the number of concurrent batches from the live nodes.
-
-        Raises:
-            InputError: there are nodes, but none has enough memory for a worker.
-        """
+        """Update the number of concurrent batches from the live nodes."""
         self._looked = monotonic()
         nodes = self._nodes.resources()
-        cpus = sum(int(node["CPU"]) for node in nodes)
-        places = cpus
+        cpus = places = sum(int(node["CPU"]) for node in nodes)
         if self._need:
             places = sum(min(int(n["CPU"]), int(n.get("memory", 0)) // self._need) for n in nodes)
         if nodes and not places:
@@ -225,23 +210,19 @@ class RayBackend:
         self.workers = max(1, min(self._asked or places, places))
         self.window = self.workers if self.workers < cpus else IN_FLIGHT * self.workers
 
-    def _send(self, batch: Batch) -> None:
-        self._pending[self._task.remote(batch.units, batch.seconds, [self._inputs])] = batch
-
-    def _receive(self, reference: Any, batch: Batch) -> Outcome | None:
-        """Return the outcome of a batch; None if lost and sent again, failures if lost too many times."""
+    def _receive(self, reference: Any, batch: Batch) -> Iterator[Outcome]:
+        """Yield the outcome of a batch; none if lost and sent again, failures if lost too many times."""
         try:
-            outcome: Outcome = ray.get(reference)
+            yield ray.get(reference)
         except RayError as error:
-            if batches := replacements(batch, split=self._fit_timeout is not None):
-                for replacement in batches:
-                    self._send(replacement)
-                return None
-            reason = f"lost {MAX_ATTEMPTS} times: {error}"
-            if self._fit_timeout is not None:
-                reason += f"\n(a fit may take {self._fit_timeout:g} seconds: fit_timeout)"
-            return make_failures(batch.units, self._n_totals, reason, self._total_type)
-        return outcome
+            batches = replacements(batch, split=self._fit_timeout is not None)
+            for replacement in batches:
+                self.submit(replacement)
+            if not batches:
+                reason = f"lost {MAX_ATTEMPTS} times: {error}"
+                if self._fit_timeout is not None:
+                    reason += f"\n(a fit may take {self._fit_timeout:g} seconds: fit_timeout)"
+                yield make_failures(batch.units, self._n_totals, reason, self._total_type)
 
 
 def remote_recorder(problem: Problem, out: FolderPath | None) -> Recorder[Any]:
@@ -269,8 +250,9 @@ class _Remote:
                 try:
                     return self._ask(name, *args)
                 except RayActorError as error:
-                    reason = error
-                    self._revive()
+                    reason, self._actor = error, self._make()
+                    with suppress(RayActorError):  # the next call raises it again
+                        self._ask("open")
             raise RunError(f"the recorder keeps dying: {reason}; run the same command again to resume")
 
         return call
@@ -288,13 +270,7 @@ class _Remote:
         except RayTaskError as error:
             raise error.cause from None
 
-    def _revive(self) -> None:
-        self._actor = self._make()
-        with suppress(RayActorError):  # the next call raises it again
-            self._ask("open")
 
-
-LOOPBACK = "127.0.0.1"
 PACKAGE = Path(__file__).resolve().parents[1]
 
 
@@ -313,42 +289,31 @@ def connect(workers: int | None, address: str) -> Iterator[None]:
 
 def _connect(workers: int | None, address: str) -> None:
     """Join a cluster, or start a local Ray on loopback; the handler of SIGTERM is restored."""
-    main = threading.current_thread() is threading.main_thread()
     handler = signal.getsignal(signal.SIGTERM)
-    options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
+    options: dict[str, Any] = {"address": address, "log_to_driver": False, "logging_level": "ERROR"}
     os.environ.setdefault("RAY_task_oom_retries", "0")  # this backend retries, with a limit
     if address == "local":
-        options |= {
-            "address": "local",
-            "num_cpus": workers,
-            "include_dashboard": False,
-            "_node_ip_address": LOOPBACK,
-        }
+        options |= {"num_cpus": workers, "include_dashboard": False, "_node_ip_address": "127.0.0.1"}
         if "RAY_AUTH_MODE" not in os.environ:
             os.environ["RAY_AUTH_MODE"] = "token"
             ray._raylet.Config.initialize("")  # read again what Ray read on import
         _secure_token()
     else:
         reach(address)
-        options |= {"address": address}
         if not {"site-packages", "dist-packages", "runtime_resources"} & set(PACKAGE.parts):  # a checkout
             options |= {"runtime_env": {"py_modules": [str(PACKAGE)]}}
     try:
         ray.init(**options)
     except (OSError, RuntimeError, RayError) as error:
         raise InputError(f"cannot join or start Ray at address={address!r}: {error}") from None
-    if main:
+    if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, handler)
 
 
 def _secure_token() -> None:
     """Make a token that only its owner can read; Ray would make a world-readable one.
 
-    It is kept where the environment says, else in ~/.ray, else, if that cannot be written, in a temporary
-    folder of this process.
-
-    Raises:
-        InputError: the temporary folder cannot be written either.
+    It is kept where the environment says, else in ~/.ray, else in a temporary folder of this process.
     """
     if os.environ.get("RAY_AUTH_TOKEN") or os.environ.get("RAY_AUTH_TOKEN_PATH"):
         return

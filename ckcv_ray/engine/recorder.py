@@ -15,35 +15,22 @@ from ckcv_ray.core.selection import Leader
 from ckcv_ray.engine.budget import BudgetQueue
 from ckcv_ray.engine.full import FullQueue, Scores
 from ckcv_ray.engine.queue import Batch, Progress, Supply
-from ckcv_ray.engine.race import RaceQueue
+from ckcv_ray.engine.race import RaceQueue, describe_failures
 from ckcv_ray.errors import StoreError
 from ckcv_ray.learners.base import register_instance
 from ckcv_ray.learners.ensemble import Models
 from ckcv_ray.records.record import Failure, Outcome, Records
 from ckcv_ray.storage.execution import Before, Evaluations, Metadata, environment
 from ckcv_ray.storage.files import Content
-from ckcv_ray.storage.folder import (
-    EXECUTION,
-    FolderPath,
-    RunFolder,
-    ScoreFiles,
-    hash_results,
-    make_results,
-)
+from ckcv_ray.storage.folder import EXECUTION, FolderPath, RunFolder, ScoreFiles, hash_results, make_results
 from ckcv_ray.storage.log import Log
 from ckcv_ray.study import All, Budget, Inner, Problem, Race
-
-QUEUES: dict[type, type[RaceQueue] | type[FullQueue]] = {
-    Race: RaceQueue,
-    Budget: BudgetQueue,
-    Inner: FullQueue,
-    All: FullQueue,
-}
 
 
 def make_queue(problem: Problem) -> Any:
     """Make the queue of a problem, a ``RaceQueue`` or a ``FullQueue``, as its search needs."""
-    return QUEUES[type(problem.study.search)](problem)
+    queues: dict[type, Any] = {Race: RaceQueue, Budget: BudgetQueue, Inner: FullQueue, All: FullQueue}
+    return queues[type(problem.study.search)](problem)
 
 
 FLUSH_SECONDS = 2.0
@@ -72,14 +59,14 @@ class Recorder(Supply, Generic[RunQueue]):
     """Records of one run, in its queue and in its folder.
 
     Args:
-        queue: says what to compute, and keeps the records.
+        problem: decides the queue, which says what to compute, and keeps the records.
         out: run folder to write; None keeps everything in memory.
     """
 
-    def __init__(self, queue: RunQueue, out: FolderPath | None = None) -> None:
-        register_instance(queue.problem.learner)  # else an actor could not read the folder's study
-        self.queue: RunQueue = queue
-        self.problem: Problem = queue.problem
+    def __init__(self, problem: Problem, out: FolderPath | None = None) -> None:
+        self.problem = problem
+        self.queue: RunQueue = make_queue(problem)
+        register_instance(problem.learner)  # else an actor could not read the folder's study
         self.folder = RunFolder(out) if out is not None else None
         self._log = Log(self.folder.files, self.problem) if self.folder else None
         self._unsaved: list[tuple[Records, tuple[Failure, ...]]] = []
@@ -155,8 +142,8 @@ class Recorder(Supply, Generic[RunQueue]):
         """Return the selection; None if work is left, since a recorder died with unsaved records."""
         if not self.queue.complete():
             return None
-        leaders = self.queue.leaders()
-        return Decision(self.queue.selection.winner(), leaders, self.queue.first_failure())
+        reason = describe_failures(self.queue.failures(), self.problem)
+        return Decision(self.queue.selection.winner(), self.queue.leaders(), reason)
 
     def conclude(
         self: "Recorder[RaceQueue]", refitted: Sequence[Leader], failed: Sequence[Leader]
@@ -193,11 +180,11 @@ class Recorder(Supply, Generic[RunQueue]):
 
     def flush(self) -> None:
         """Write the records added since the last write."""
-        if self._log is not None and self._unsaved:
+        if self.folder is not None and self._log is not None and self._unsaved:
             records = np.concatenate([records for records, _ in self._unsaved])
             failures = [failure for _, failed in self._unsaved for failure in failed]
             if len(records) or failures:
-                self._reopen()
+                self.folder.reopen()  # another recorder may have finished the run
                 self._log.append(records, failures)
         self._unsaved = []
         self._saved_at = monotonic()
@@ -222,14 +209,14 @@ class Recorder(Supply, Generic[RunQueue]):
         False if the log may not support them, since they were concluded by another recorder, which died.
         """
         if self._concluded and self.folder is not None:
-            self._reopen()
+            self.folder.reopen()
             self.folder.write_end(certificate, execution, self._results)
         return self._concluded
 
     def write_scores(self, scored: ScoreFiles, execution: Mapping[str, Any]) -> bool:
         """Write scores, summary, what else the study asks for, execution and manifest; see ``write_end``."""
         if self._concluded and self.folder is not None:
-            self._reopen()
+            self.folder.reopen()
             self.folder.write_scores(self.problem, scored, execution)
         return self._concluded
 
@@ -270,32 +257,19 @@ class Recorder(Supply, Generic[RunQueue]):
         finally:
             self.folder.release()
 
-    def _reopen(self) -> None:
-        """Remove the manifest before files it names change; another recorder may have finished the run."""
-        if self.folder is not None:
-            self.folder.reopen()
-
     def _load(self, folder: RunFolder) -> None:
         """Load the undamaged records and metadata of earlier sessions."""
         self._damaged = folder.repair(self.problem)
         try:
             if metadata := folder.execution():
                 self._before = {name: metadata[name] for name in COSTS}
-                self._earlier_runs = metadata.get(
-                    "before"
-                )  # runs that were finished since are no earlier ones
+                self._earlier_runs = metadata.get("before")  # not runs that were finished since
         except StoreError:
             self._damaged.append(EXECUTION)
         assert self._log is not None
-        parts: list[str] = []
         loaded = 0
-        for records, _ in self._log.read(parts):  # failures are not loaded: they are retried
+        for records, _ in self._log.read(self._damaged):  # failures are not loaded: they are retried
             self.queue.add(Outcome(records, (), ()))
             loaded += len(records)
         self._before["fits"] = max(int(self._before["fits"]), loaded)  # one that was killed wrote no costs
-        self._damaged = list(dict.fromkeys([*self._damaged, *parts]))
-
-
-def make_recorder(problem: Problem, out: FolderPath | None = None) -> Recorder[Any]:
-    """Make a recorder with the queue of a problem's search."""
-    return Recorder(make_queue(problem), out)
+        self._damaged = list(dict.fromkeys(self._damaged))

@@ -4,16 +4,14 @@ The rule of each run is the one that ``ckcv predict`` uses; where it draws membe
 which was fixed before the rows, so that the same command gives the same answer. Nothing is executed from a
 folder that prediction does not execute.
 
-Count the uses of judged rows, in the folders of the runs that are compared or in a file of its own.
-
-What is asked of two classifiers on judged rows, what they do there, and what is proven of them.
+The uses of judged rows are counted in the folders of the runs that are compared, or in a file of its own.
 """
 
 import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
@@ -25,7 +23,6 @@ from numpy.typing import NDArray
 
 from ckcv_ray.claims.claim import name_loss_bound
 from ckcv_ray.claims.percent import at_least, at_most, format_level, nearest
-from ckcv_ray.core.arrays import Index
 from ckcv_ray.core.bounds.paired import (
     BETTING,
     COUNTS,
@@ -59,8 +56,6 @@ from ckcv_ray.tables.task import Task, compute_salt, hash_columns, join_copies, 
 from ckcv_ray.tables.units import Grouping, check_column, find_groups, name_groups
 from ckcv_ray.validation import as_path, integer, number, quote
 
-SHOWN_DIGITS = 12
-
 
 class Counted(NamedTuple):
     """A use that was counted."""
@@ -73,12 +68,16 @@ class Counted(NamedTuple):
 
     def describe(self) -> list[str]:
         """Return sentences that say which use it is, and where it is counted."""
+        places = [f"counted in {' and '.join(self.places)}"] if self.places else []
+        if self.unwritable:
+            where = " and ".join(self.unwritable)
+            places.append(f"not counted in {where}, which cannot be written: name a file with --ledger")
         shares, again = self.use.shares, ", the same comparison as before" if self.repeated else ""
-        shown = f"these rows (SHA-256 {self.use.tables[0][:SHOWN_DIGITS]})"
+        shown = f"these rows (SHA-256 {self.use.tables[0][:12]}){again}, {', '.join(places)}"
         if shares == 1:
-            return [f"the only use of {shown}{again}, {self._tell_place()}"]
+            return [f"the only use of {shown}"]
         return [
-            f"use {self.number} of {shares} of {shown}{again}, {self._tell_place()}",
+            f"use {self.number} of {shares} of {shown}",
             f"all {shares} together are covered if what is compared, and how many rows were added, was not "
             "chosen by what earlier uses showed of these rows",
         ]
@@ -94,86 +93,54 @@ class Counted(NamedTuple):
             "not_counted_in": list(self.unwritable),
         }
 
-    def _tell_place(self) -> str:
-        parts = [f"counted in {' and '.join(self.places)}"] if self.places else []
-        if self.unwritable:
-            where = " and ".join(self.unwritable)
-            parts.append(f"not counted in {where}, which cannot be written: name a file with --ledger")
-        return ", ".join(parts)
 
+def _count_use(use: Use, folders: list[RunFolder], ledger: str | PathLike[str] | None) -> Counted:
+    """Count a use in the folders of the runs, or in a file of its own, while all of them are locked.
 
-class UseCounter:
-    """Where uses are counted: in each run's folder, or in one file.
-
-    Args:
-        folders: of the runs; their uses are read in any case.
-        file: a file of its own; None for the folders.
+    Raises:
+        InputError: the uses among which delta is shared are spent, or their number is another; or delta is
+            shared and the use cannot be counted anywhere; or a file of uses would be too large, is in a run
+            folder, or in a folder that does not exist.
+        StoreError: a file of uses is damaged, or a folder is in use.
     """
-
-    def __init__(self, folders: list[RunFolder], file: str | PathLike[str] | None = None) -> None:
-        self.folders = folders
-        self.file = None if file is None else self._check(Path(as_path("ledger", file)))
-
-    def count(self, use: Use) -> Counted:
-        """Count a use, while all places are locked.
-
-        Raises:
-            InputError: the uses among which delta is shared are spent, or their number is another; or delta
-                is shared and the use cannot be counted anywhere; or a file of uses would be too large.
-            StoreError: a file of uses is damaged, or a folder is in use.
-        """
-        with self._lock() as (places, unwritable):
-            read = [read_uses(folder.files) for folder in self.folders]
-            if self.file is not None:
-                read.append(read_uses(LocalFiles(self.file.parent), self.file.name))
-            linked = list_linked(use, dict.fromkeys(earlier for uses in read for earlier in uses))
-            same = [position for position, earlier in enumerate(linked) if use.repeats(earlier)]
-            number = same[0] + 1 if same else len(linked) + 1
-            _check_shares(use, number, linked)
-            if use.shares > 1 and not places:
+    places, unwritable = list[tuple[Files, str]](), list[str]()
+    with ExitStack() as stack:
+        if ledger is not None:
+            file = Path(as_path("ledger", ledger))
+            if not file.parent.is_dir():
+                raise InputError(f"ledger={str(file)!r}: there is no folder {str(file.parent)!r}: create it")
+            if any(folder.files.find_name(file) is not None for folder in folders):
                 raise InputError(
-                    f"uses={use.shares}: uses cannot be counted in {' or '.join(unwritable)}, which cannot "
-                    "be written: name a file with --ledger"
+                    f"ledger={str(file)!r} is in a run folder: leave --ledger out to count uses there, in "
+                    f"{USES}"
                 )
-            for files, name in places:
-                append_use(files, use, name)
-        written = tuple(str(files.path(name)) for files, name in places)
-        return Counted(use, number, bool(same), written, tuple(unwritable))
-
-    @contextmanager
-    def _lock(self) -> Iterator[tuple[list[tuple[Files, str]], list[str]]]:
-        """Lock the places that can be written; yield them, and the folders that cannot be."""
-        with ExitStack() as stack:
-            if self.file is not None:
-                files = LocalFiles(self.file.parent)
-                files.lock.acquire()
-                stack.callback(files.lock.release)
-                yield [(files, self.file.name)], []
-                return
-            places, unwritable = [], []
-            for folder in self.folders:
-                try:
-                    folder.acquire()
-                except InputError:  # somebody else's folder, or a read-only disk
-                    unwritable.append(str(folder))
-                    continue
-                stack.callback(folder.release)
-                places.append((folder.files, USES))
-            yield places, unwritable
-
-    def _check(self, file: Path) -> Path:
-        """Return the path of a file of uses, which is in no run folder.
-
-        Raises:
-            InputError: it is in one, or its folder does not exist.
-        """
-        if not file.parent.is_dir():
-            raise InputError(f"ledger={str(file)!r}: there is no folder {str(file.parent)!r}: create it")
-        if any(folder.files.find_name(file) is not None for folder in self.folders):
+            files = LocalFiles(file.parent)
+            files.lock.acquire()
+            stack.callback(files.lock.release)
+            places.append((files, file.name))
+        for folder in folders if ledger is None else []:
+            try:
+                folder.acquire()
+            except InputError:  # somebody else's folder, or a read-only disk
+                unwritable.append(str(folder))
+                continue
+            stack.callback(folder.release)
+            places.append((folder.files, USES))
+        read = [read_uses(folder.files) for folder in folders]  # in any case
+        read += [] if ledger is None else [read_uses(*places[0])]
+        linked = list_linked(use, dict.fromkeys(earlier for uses in read for earlier in uses))
+        same = [position for position, earlier in enumerate(linked) if use.repeats(earlier)]
+        number = same[0] + 1 if same else len(linked) + 1
+        _check_shares(use, number, linked)
+        if use.shares > 1 and not places:
             raise InputError(
-                f"ledger={str(file)!r} is in a run folder: leave --ledger out to count uses there, in {USES}"
+                f"uses={use.shares}: uses cannot be counted in {' or '.join(unwritable)}, which cannot be "
+                "written: name a file with --ledger"
             )
-        return file
+        for place, name in places:
+            append_use(place, use, name)
+    written = tuple(str(place.path(name)) for place, name in places)
+    return Counted(use, number, bool(same), written, tuple(unwritable))
 
 
 def _check_shares(use: Use, number: int, linked: list[Use]) -> None:
@@ -200,10 +167,6 @@ def _check_shares(use: Use, number: int, linked: list[Use]) -> None:
         )
 
 
-METHODS = {
-    SIGN: "exact sign test",
-    COUNTS: "Clopper-Pearson for both counts",
-}
 BETTER, NOT_WORSE, WORSE, OPEN = "better", "not worse", "worse", "not yet proven"
 
 
@@ -292,19 +255,28 @@ class Comparison:
     def describe(self) -> list[str]:
         """Return the comparison in a few lines."""
         rows, (only_other, only_run) = len(self.run.wrong), self.counts
-        lines = [self._measure(side, i) for i, side in enumerate((self.run, self.reference))]
-        lines.append(
+        low, high, interval = self.verdict.low, self.verdict.high, ""
+        if low is not None and high is not None:
+            limits = f"{at_least(low)} and {at_most(high)}"
+            interval = f"; the difference of the errors is between {limits} of the rows"
+        return [
+            *(self._measure(side, i) for i, side in enumerate((self.run, self.reference))),
             f"of {pluralize(rows, 'row')}, {only_other:,} only {self.reference.name} has wrong, and "
-            f"{only_run:,} only {self.run.name}{self._describe_interval()}"
-        )
-        return [*lines, self.state(), *self.counted.describe(), *self.cautions]
+            f"{only_run:,} only {self.run.name}{interval}",
+            self.state(),
+            *self.counted.describe(),
+            *self.cautions,
+        ]
 
     def state(self) -> str:
         """Return what is proven in one sentence."""
-        delta = self.question.shared_delta / 2
-        how = f"with probability at least {format_level(delta)} over the judged rows"
-        bet = name_loss_bound(self.units, self.unit)
-        how += f" ({bet if self.verdict.method == BETTING else METHODS[self.verdict.method]})"
+        level = format_level(self.question.shared_delta / 2)
+        methods = {
+            SIGN: "exact sign test",
+            COUNTS: "Clopper-Pearson for both counts",
+            BETTING: name_loss_bound(self.units, self.unit),
+        }
+        how = f"with probability at least {level} over the judged rows ({methods[self.verdict.method]})"
         if self.answer == WORSE:
             return f"proven worse: {self._claim('more often', 'more than')}, {how}"
         claim = self._claim("less often", "at most")
@@ -363,12 +335,6 @@ class Comparison:
         margin = f"{points:g} percentage point{'' if points == 1 else 's'}"
         return f"{what} {limited} {margin} more often by {self.run.name} than by {self.reference.name}"
 
-    def _describe_interval(self) -> str:
-        if self.verdict.low is None or self.verdict.high is None:
-            return ""
-        low, high = at_least(self.verdict.low), at_most(self.verdict.high)
-        return f"; the difference of the errors is between {low} and {high} of the rows"
-
 
 MAX_KNOWN = 0.1  # of the judged rows, that equal rows that a run has learned from
 
@@ -417,7 +383,9 @@ def compare(
     draws = Draws(results[0].study.seed, compute_salt(judged.columns, groups))
     order = draws.at(*JUDGED).make_generator().permutation(len(losses[0]))
     differences = (losses[0] - losses[1])[order]
-    digests = judged.tables, *judged.list_digests(sides), _digest_answer([run, against], question, groups)
+    answers = [list(map(str, side.predicted)) for side in (run, against)]
+    answer = json.dumps([question.no_worse, name_groups(groups), question.delta, answers])
+    digests = judged.tables, *judged.list_digests(sides), hashlib.sha256(answer.encode()).hexdigest()
     use = make_use(*digests, f"{run.name}, {against.name}", question.uses, question.delta)
     asked = differences, question.shared_delta, question.no_worse, question.group is not None
     verdict = judge_differences(*asked)
@@ -429,9 +397,9 @@ def compare(
         units=len(differences),
         verdict=verdict,
         expected=None if verdict.better or verdict.worse else expect_units(*asked),
-        counted=UseCounter(folders, ledger).count(use),
+        counted=_count_use(use, folders, ledger),
         left_out=int(known.sum()),
-        cautions=(*judged.cautions, *_describe_known(known, [run, against]), *_describe_repeats(judged)),
+        cautions=(*judged.cautions, *_describe_equal_rows(judged, known, [run, against])),
     )
 
 
@@ -491,11 +459,7 @@ def _check_results(results: list[Result], folders: list[RunFolder], question: Qu
 def _read_judged(
     results: list[Result], folders: list[RunFolder], columns: pa.Table, thousands: str
 ) -> JudgedRows:
-    """Return the rows that have a label and can be classified by every run.
-
-    Raises:
-        InputError: there are none, or a column is missing.
-    """
+    """Return the rows that have a label and can be classified by every run."""
     task = results[0].task
     labelled = task.find_labelled(columns)
     found: list[NewRows] = []
@@ -530,12 +494,6 @@ def _read_judged(
     )
 
 
-def _digest_answer(sides: list[Side], question: Question, by: tuple[str, ...]) -> str:
-    predicted = [list(map(str, side.predicted)) for side in sides]
-    asked = [question.no_worse, name_groups(by), question.delta, predicted]
-    return hashlib.sha256(json.dumps(asked).encode()).hexdigest()
-
-
 def _predict(result: Result, name: str, rows: NDArray[np.float64], judged: JudgedRows) -> Side:
     """Return a run on the judged rows, by the rule that ``ckcv predict`` uses."""
     rule = result.rule()
@@ -552,11 +510,7 @@ def _predict(result: Result, name: str, rows: NDArray[np.float64], judged: Judge
 
 
 def _take_predictions(result: Result, column: str, judged: JudgedRows) -> Side:
-    """Return somebody else's predictions on the judged rows.
-
-    Raises:
-        InputError: there is no such column, it is that of the labels, or a row has no prediction.
-    """
+    """Return somebody else's predictions on the judged rows."""
     task = result.task
     check_column(column, judged.columns.column_names, " with predictions")
     if column == task.target:
@@ -569,18 +523,12 @@ def _take_predictions(result: Result, column: str, judged: JudgedRows) -> Side:
         )
     predicted = class_numbers(cells, task.classes, column)
     y = class_numbers(judged.columns[task.target], task.classes, task.target)
-    known = np.zeros(len(cells), dtype=bool)
-    return Side(
-        f"column {column!r}", "from the judged table", predicted != y, task.labelled(predicted), known
-    )
+    name, known = f"column {column!r}", np.zeros(len(cells), dtype=bool)
+    return Side(name, "from the judged table", predicted != y, task.labelled(predicted), known)
 
 
 def _find_learned(sides: list[Side]) -> NDArray[np.bool_]:
-    """Return which rows do not count, since a run has learned from their features, (rows,).
-
-    Raises:
-        InputError: they are more than ``MAX_KNOWN`` of the rows.
-    """
+    """Return which rows do not count, since a run has learned from their features, (rows,)."""
     known: NDArray[np.bool_] = np.any([side.known & (not side.discrete) for side in sides], axis=0)
     if known.mean() > MAX_KNOWN:
         raise InputError(
@@ -591,7 +539,7 @@ def _find_learned(sides: list[Side]) -> NDArray[np.bool_]:
     return known
 
 
-def _describe_known(left_out: NDArray[np.bool_], sides: list[Side]) -> Iterator[str]:
+def _describe_equal_rows(judged: JudgedRows, left_out: NDArray[np.bool_], sides: list[Side]) -> Iterator[str]:
     if left_out.any():
         yield (
             f"{pluralize(int(left_out.sum()), 'row')} of {len(left_out):,} left out, whose features a run "
@@ -604,26 +552,18 @@ def _describe_known(left_out: NDArray[np.bool_], sides: list[Side]) -> Iterator[
             "learned from, as rows of these columns often do: if they are the same examples, nothing is "
             "proven"
         )
-
-
-def _describe_repeats(judged: JudgedRows) -> list[str]:
-    repeated = count_repeated(judged.rows[0], judged.task)
-    if not repeated:
-        return []
-    return [
-        f"caution: {repeated:,} judged rows equal another one: if they are the same example, it counts once"
-    ]
+    if repeated := count_repeated(judged.rows[0], judged.task):
+        yield (
+            f"caution: {repeated:,} judged rows equal another one: if they are the same example, it counts "
+            "once"
+        )
 
 
 def _average_by_unit(sides: list[Side], columns: pa.Table, by: tuple[str, ...]) -> list[NDArray[np.float64]]:
-    """Return the losses of both sides, each (units,): of a row 0 or 1, of a group the mean of its rows.
-
-    Raises:
-        InputError: there is no such column, or it cannot be read as groups.
-    """
+    """Return the losses of both sides, each (units,): of a row 0 or 1, of a group the mean of its rows."""
     if not by:
         return [side.wrong.astype(np.float64) for side in sides]
     for name in by:
         check_column(name, columns.column_names, " for the groups")
-    groups: Index = Grouping.read(columns, by).numbers
+    groups = Grouping.read(columns, by).numbers
     return [average_by_group(side.wrong, groups) for side in sides]

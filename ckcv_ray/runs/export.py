@@ -1,8 +1,6 @@
 """A single model of a run as a file for other programs, compared with the model after it is written.
 
-Fitted models as estimators of scikit-learn, which other programs read.
-
-Classes are numbers, in the order of the task's labels.
+The file holds a fitted estimator of scikit-learn; classes are numbers, in the order of the task's labels.
 """
 
 from pathlib import Path
@@ -18,7 +16,6 @@ from ckcv_ray.learners.sklearn.model import FittedEstimator
 from ckcv_ray.learners.steps import EncodedModel
 from ckcv_ray.runs.result import Result
 from ckcv_ray.storage.files import write_atomically
-from ckcv_ray.tables.target import Rows
 from ckcv_ray.validation import as_path
 
 
@@ -105,7 +102,8 @@ class Exported(NamedTuple):
 def export(result: Result, out: str | Path, by: str = "auto") -> Exported:
     """Write a single model of a finished run as an estimator for skops, and compare the file with it.
 
-    The rows that both predict are drawn from the table, half of them with noise added to each column.
+    The rows that both predict are drawn from the table, half of them with noise added to each column, of a
+    tenth of its deviation.
 
     Args:
         result: of the run.
@@ -124,7 +122,9 @@ def export(result: Result, out: str | Path, by: str = "auto") -> Exported:
     rule = result.rule(by)
     content = skops.io.dumps(convert_model(_find_model(result, rule)))
     written = skops.io.loads(content, trusted=skops.io.get_untrusted_types(data=content))
-    rows = _draw_rows(result.task.X)
+    X, rng = result.task.X, np.random.default_rng(SEED)
+    rows = X[rng.integers(len(X), size=CHECKED_ROWS)]
+    rows[::2] += rng.normal(size=rows[::2].shape) * X.std(axis=0) / 10
     share = float(np.mean(np.isclose(result.classify(rows, rule).label, written.predict(rows))))
     if share < MIN_EQUAL:
         raise RunError(f"not written: the file predicts as the model for {nearest(share)} of the rows only")
@@ -153,11 +153,3 @@ def _find_model(result: Result, rule: Rule) -> Any:
             f"{rule.classifier()} is no single model: choose --member 0, or, after --certify holdout, --refit"
         )
     return member.model
-
-
-def _draw_rows(X: Rows) -> Rows:
-    """Return rows like those of X [n, d], half of them with noise of a tenth of each column's deviation."""
-    rng = np.random.default_rng(SEED)
-    rows = X[rng.integers(len(X), size=CHECKED_ROWS)]
-    rows[::2] += rng.normal(size=rows[::2].shape) * X.std(axis=0) / 10
-    return rows

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 
@@ -10,46 +10,49 @@ from ckcv_ray.claims.certificate import Finished
 from ckcv_ray.claims.certify import certify
 from ckcv_ray.claims.judge import Judge
 from ckcv_ray.claims.judged_rows import tabulate_judged
-from ckcv_ray.core.schedule import refits
+from ckcv_ray.core.schedule import Stage, Unit, refits
 from ckcv_ray.core.selection import Leader
 from ckcv_ray.engine.backend import Backend
-from ckcv_ray.engine.evaluate import HeldOutQueue, fit_on_all_rows, fit_references, one_model
+from ckcv_ray.engine.evaluate import fit_on_all_rows, fit_references, one_model
 from ckcv_ray.engine.full import FullQueue
 from ckcv_ray.engine.loop import Stop, work
-from ckcv_ray.engine.queue import Listener, ListQueue, Progress
+from ckcv_ray.engine.queue import Listener, Progress, Queue
 from ckcv_ray.engine.race import RaceQueue, describe_failures
 from ckcv_ray.engine.recorder import Conclusion, Recorder
 from ckcv_ray.errors import RunError
 from ckcv_ray.learners.ensemble import Ensemble, Member, Models
 from ckcv_ray.records.candidates import summarize_search
-from ckcv_ray.records.judged import tabulate_held_out
+from ckcv_ray.records.judged import HeldOut, tabulate_held_out
 from ckcv_ray.records.record import Failure, Outcome, Records
 from ckcv_ray.reports.row_values import add_row_values
 from ckcv_ray.reports.settings import tabulate_settings
 from ckcv_ray.runs.result import Result
 from ckcv_ray.storage.execution import Before
 from ckcv_ray.storage.folder import ScoreFiles
-from ckcv_ray.study import Problem
+from ckcv_ray.study import OUTER, Problem
 from ckcv_ray.tables.task import TestRows
 from ckcv_ray.version import VERSION
 
 
-class Refitted(NamedTuple):
-    """The selected candidates, refitted, and what follows from the records."""
+class HeldOutQueue(Queue):
+    """Models fitted again, and what they predict; the records of their scores are known already."""
 
-    winner: Leader  # position of the winner
-    ensembles: dict[Leader, Ensemble]  # of each leader that could be refitted on every split
-    concluded: Conclusion  # candidates, costs and failures
+    def __init__(self, problem: Problem, units: list[Unit], recorder: Recorder[FullQueue]) -> None:
+        super().__init__(problem, units)
+        self.recorder, self.found = recorder, dict[tuple[int, int, int], HeldOut]()
+
+    def take(self, outcome: Outcome) -> Records:
+        """Keep the predictions of a batch by path, step and split."""
+        self.found |= {(held.path, held.step, held.split): held for held in outcome.held_out}
+        return outcome.records
+
+    def progress(self) -> Progress:
+        """Return the progress of the run."""
+        return self.recorder.progress()
 
 
-class RefitQueue(ListQueue):
-    """The refits of leaders, and the models that come back; the records go to the recorder.
-
-    Args:
-        problem: the problem that was solved.
-        leaders: the candidates to refit on every split.
-        recorder: keeps the log.
-    """
+class RefitQueue(Queue):
+    """The refits of leaders on every split, and the models that come back; records go to the recorder."""
 
     def __init__(self, problem: Problem, leaders: list[Leader], recorder: Recorder[RaceQueue]) -> None:
         units = [unit for leader in leaders for unit in refits(leader, problem.sizes[leader.size].n_splits)]
@@ -70,23 +73,16 @@ class RefitQueue(ListQueue):
         """Return the progress of the run."""
         return self.recorder.progress()
 
-    def _ensemble(self, leader: Leader) -> Ensemble | None:
-        """Return the members of a leader, in the order of the splits, or None if one is missing."""
-        setting, size = self.problem.candidate(leader).setting, self.problem.sizes[leader.size]
-        members = []
-        for split in range(size.n_splits):
-            fitted = self.members.get((size.k, split), [])
-            codec = self.problem.learner.codec
-            matching = [member for member in fitted if codec.setting(member.model) == setting]
-            if not matching:
-                return None
-            members.append(matching[0])
-        return Ensemble(tuple(members))
-
     def ensembles(self) -> dict[Leader, Ensemble]:
-        """Return the ensembles of the leaders that have a model on every split."""
-        ensembles = {leader: self._ensemble(leader) for leader in self.leaders}
-        return {leader: ensemble for leader, ensemble in ensembles.items() if ensemble is not None}
+        """Return the ensembles of the leaders that have a model on every split, in the order of splits."""
+        ensembles, codec = {}, self.problem.learner.codec
+        for leader in self.leaders:
+            setting, size = self.problem.candidate(leader).setting, self.problem.sizes[leader.size]
+            fitted = [self.members.get((size.k, split), []) for split in range(size.n_splits)]
+            matching = [[one for one in members if codec.setting(one.model) == setting] for members in fitted]
+            if all(matching):
+                ensembles[leader] = Ensemble(tuple(members[0] for members in matching))
+        return ensembles
 
 
 def finish(
@@ -119,7 +115,7 @@ def finish(
             result = _write_scores(problem, backend, recorder, listen, stop)
         else:
             refitted = _refit_leaders(problem, backend, recorder, listen, stop)
-            result = _write_results(problem, backend, recorder, refitted, test, before)
+            result = _write_results(problem, backend, recorder, *refitted, test, before)
         if result is not None:
             return result
 
@@ -132,7 +128,7 @@ def _write_scores(
         if not work(backend, recorder, listen, stop):
             raise RunError("scores are missing, but nothing is left to compute: please report this")
     scores, metadata = found
-    execution = {**_describe_execution(problem, backend.name, backend.workers), **metadata}
+    execution = {**_describe_execution(problem, backend), "test": None, **metadata}
     result = Result(problem, execution, computed=scores)
     if result.kept is not None:
         path, step = result.kept.positions[0].tolist()
@@ -159,33 +155,34 @@ def _predict_held_out(
         for split, (path, step) in enumerate(entry.positions)
         if entry.known[split]
     ]
-    queue = HeldOutQueue(result.problem, positions, recorder)
+    units = [Unit(Stage.REFIT, OUTER, split, ((path, step + 1),)) for path, step, split in positions]
+    queue = HeldOutQueue(result.problem, units, recorder)
     work(backend, queue, listen, stop)
-    return tabulate_held_out(queue.held_out(), result.problem)
+    held_out = [queue.found[position] for position in positions if position in queue.found]  # some failed
+    return tabulate_held_out(held_out, result.problem)
 
 
 def _refit_leaders(
     problem: Problem, backend: Backend, recorder: Recorder[RaceQueue], listen: Listener | None, stop: Stop
-) -> Refitted:
+) -> tuple[Leader, dict[Leader, Ensemble], Conclusion]:
+    """Return the winner, the models of each leader that has one on every split, and what the records say."""
     while True:
         decision = recorder.decision()
         if decision is not None:
             if decision.winner is None:
                 raise RunError(f"no candidate could be completed: {decision.reason}")
-            refits = RefitQueue(problem, decision.leaders, recorder)
-            work(backend, refits, listen, stop)
-            ensembles = refits.ensembles()
-            if lost := [leader for leader in decision.leaders if leader not in ensembles]:
-                refits = RefitQueue(problem, lost, recorder)  # once more, before rows are judged
-                work(backend, refits, listen, stop)
-                ensembles = {**ensembles, **refits.ensembles()}
+            lost, ensembles = decision.leaders, dict[Leader, Ensemble]()
+            for _ in range(2):  # those that are lost once more, before rows are judged
+                if lost:
+                    refits = RefitQueue(problem, lost, recorder)
+                    work(backend, refits, listen, stop)
+                    ensembles |= refits.ensembles()
+                    lost = [leader for leader in lost if leader not in ensembles]
             if decision.winner not in ensembles:
                 reason = describe_failures(refits.failures, problem)
                 raise RunError(f"the winner could not be refitted on every split: {reason}")
-            failed = [leader for leader in decision.leaders if leader not in ensembles]
-            concluded = recorder.conclude(list(ensembles), failed)
-            if concluded is not None:
-                return Refitted(decision.winner, ensembles, concluded)
+            if (concluded := recorder.conclude(list(ensembles), lost)) is not None:
+                return decision.winner, ensembles, concluded
         if not work(backend, recorder, listen, stop) and decision is None:
             raise RunError("the study is undecided, but nothing is left to compute: please report this")
 
@@ -194,49 +191,44 @@ def _write_results(
     problem: Problem,
     backend: Backend,
     recorder: Recorder[RaceQueue],
-    refitted: Refitted,
+    winner: Leader,
+    ensembles: dict[Leader, Ensemble],
+    concluded: Conclusion,
     test: TestRows | None,
     before: Before | None,
 ) -> Result | None:
     """Write candidates, models and certificate, and return them, or None if a recorder died meanwhile."""
-    table, ensemble = refitted.concluded.candidates, refitted.ensembles[refitted.winner]
+    table, ensemble = concluded.candidates, ensembles[winner]
     reported = {
         k: found
-        for leader, found in refitted.ensembles.items()
+        for leader, found in ensembles.items()
         for k in problem.study.report_k
         if problem.sizes[leader.size].holds(k)
     }
-    measured = measure(ensemble, test, reported)
-    about = _describe_execution(problem, backend.name, backend.workers, measured)
+    about = {**_describe_execution(problem, backend), "test": measure(ensemble, test, reported)}
     found = {} if before is None else {"before": before}
-    execution = {**about, **found, **refitted.concluded.metadata}  # of a run that is repaired the first stays
-    references = fit_references(problem, refitted.winner, table)
-    models = Models(ensemble, *one_model(problem, refitted.winner), references)
+    execution = {**about, **found, **concluded.metadata}  # of a run that is repaired the first stays
+    references = fit_references(problem, winner, table)
+    models = Models(ensemble, *one_model(problem, winner), references)
     judge = Judge(problem, models)
     judged = tabulate_judged(judge)
-    files = recorder.prepare_results(table, models, judged)
-    if files is None:
+    if (files := recorder.prepare_results(table, models, judged)) is None:
         return None
-    candidate, l_ms = problem.candidate(refitted.winner), refitted.winner.l_ms
     provisional = "failed" in table["state"].to_pylist()
-    digests = {"data": problem.data_digest, **files}
-    search = summarize_search(table, problem)
-    certificate = certify(judge, candidate, l_ms, provisional, digests, search)
+    digests, search = {"data": problem.data_digest, **files}, summarize_search(table, problem)
+    certificate = certify(judge, problem.candidate(winner), winner.l_ms, provisional, digests, search)
     if not recorder.write_end(certificate, execution):
         return None
     return Result(problem, execution, Finished(table, models, certificate, judged))
 
 
-def _describe_execution(
-    problem: Problem, backend: str, workers: int, test: dict[str, Any] | None = None
-) -> dict[str, Any]:
+def _describe_execution(problem: Problem, backend: Backend) -> dict[str, Any]:
     return {
         "finished": datetime.now(UTC).date().isoformat(),
         "package": VERSION,
-        "backend": backend,
-        "workers": workers,
+        "backend": backend.name,
+        "workers": backend.workers,
         "source": problem.task.source,
-        "test": test,
     }
 
 

@@ -19,7 +19,6 @@ from ckcv_ray.study import CERTIFIED, SCORED, Problem
 
 MAX_EVALUATIONS = 1 << 28  # each takes about 28 bytes of memory
 COMMAND_NAMES = {CERTIFIED: "run", SCORED: "evaluate"}  # by kind of study
-HOLDS = {CERTIFIED: "a study of ckcv run", SCORED: "the scores of a ckcv evaluate"}
 
 AnyPath = str | PathLike[str]
 
@@ -53,7 +52,8 @@ def is_finished(problem: Problem, folder: RunFolder) -> bool:
         folder.check_room(problem)
         return False
     if identity.study.kind != problem.study.kind:
-        raise StoreError(f"{str(folder)!r} holds {HOLDS[identity.study.kind]}: choose another --out")
+        held = {CERTIFIED: "a study of ckcv run", SCORED: "the scores of a ckcv evaluate"}
+        raise StoreError(f"{str(folder)!r} holds {held[identity.study.kind]}: choose another --out")
     differences = problem.study.differences(identity.study)
     if identity.data_digest not in (problem.data_digest, problem.all_rows.digest):
         differences.append("data: another table, or other columns or groups of it")
@@ -83,14 +83,6 @@ def environment_changes(out: AnyPath) -> list[str]:
     return find_changes(metadata["environment"], environment(folder.require().study.learner))
 
 
-def check_record_count(out: str, count: int) -> None:
-    """Raise StoreError if a folder has more evaluations than can be read into memory."""
-    if count > MAX_EVALUATIONS:
-        raise StoreError(
-            f"{out!r}: its study has {count:,} evaluations: at most {MAX_EVALUATIONS:,} can be read"
-        )
-
-
 def replay(out: AnyPath, problem: Problem | None = None) -> Any:
     """Return a queue with all the records of a folder, which is not changed.
 
@@ -102,7 +94,10 @@ def replay(out: AnyPath, problem: Problem | None = None) -> Any:
     """
     folder = RunFolder(out)
     problem = problem or folder.problem()
-    check_record_count(str(folder), problem.n_evaluations)
+    if (count := problem.n_evaluations) > MAX_EVALUATIONS:
+        raise StoreError(
+            f"{str(folder)!r}: its study has {count:,} evaluations: at most {MAX_EVALUATIONS:,} can be read"
+        )
     queue = make_queue(problem)
     for records, failures in Log(folder.files, problem).read():
         queue.add(Outcome(records, tuple(failures), ()))
@@ -183,13 +178,12 @@ def read_row_values(folder: RunFolder, result: Result) -> Result:
 def _read(folder: RunFolder, problem: Problem) -> Result:
     """Return the result in the files of a finished run, if each file is valid in itself."""
     execution = folder.execution()
-    if problem.scores:
-        result = read_row_values(
-            folder, Result(problem, execution, computed=replay(str(folder), problem).scores())
-        )
-        if (kept := result.kept) is None:
-            return result
-        setting = kept.settings[0]
-        assert setting is not None
-        return replace(result, full=models.read_full(folder.files, problem, setting))
-    return Result(problem, execution, folder.results(problem))
+    if not problem.scores:
+        return Result(problem, execution, folder.results(problem))
+    computed = replay(str(folder), problem).scores()
+    result = read_row_values(folder, Result(problem, execution, computed=computed))
+    if result.kept is None:
+        return result
+    setting = result.kept.settings[0]
+    assert setting is not None
+    return replace(result, full=models.read_full(folder.files, problem, setting))

@@ -7,7 +7,7 @@ winner's on every split, those that prove each beaten candidate beaten, those th
 the winner and of what is reported. Other records of the log have no effect on the result and are ignored.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from math import nan
@@ -23,15 +23,13 @@ from ckcv_ray.engine.backend import Backend, start_backend
 from ckcv_ray.engine.evaluate import share
 from ckcv_ray.engine.full import FullQueue
 from ckcv_ray.engine.loop import Stop, work
-from ckcv_ray.engine.queue import Listener, ListQueue, Progress
+from ckcv_ray.engine.queue import Listener, Progress, Queue
 from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.errors import cut_list
 from ckcv_ray.learners.ensemble import Member
-from ckcv_ray.records.record import NO_RECORD as NO_RECORD
-from ckcv_ray.records.record import Ledger, Outcome, Records
+from ckcv_ray.records.record import NO_RECORD, Ledger, Outcome, Records
 from ckcv_ray.runs.verification import Limit, Verification
-from ckcv_ray.study import OUTER, Problem
-from ckcv_ray.study import describe_setting as describe_setting
+from ckcv_ray.study import OUTER, Problem, describe_setting
 
 SECONDS = 3600.0  # that a verification may take: a folder that somebody else made may ask for any fits
 ROUNDING = 1e-9  # relative: other processors round differently
@@ -64,23 +62,21 @@ def list_required(queue: RaceQueue, candidates: pa.Table) -> list[Unit]:
         queue: the run's log, replayed.
         candidates: its table of candidates, as that log gives it.
     """
-    problem = queue.problem
-    sizes = range(len(problem.sizes))
-    units = queue.list_rounds()
-    units += [unit for j in sizes for unit in _list_selected(queue, candidates, j)]
+    problem, units = queue.problem, queue.list_rounds()
+    for j in range(len(problem.sizes)):
+        units += _list_selected(queue, candidates, j)
     if problem.study.exhaustive:
         units += [
             Unit(Stage.ESTIMATE, j, i, (path,))
-            for j in sizes
-            for i in range(problem.sizes[j].n_splits)
+            for j, size in enumerate(problem.sizes)
+            for i in range(size.n_splits)
             for path in enumerate(problem.learner.space.lengths)
         ]
     longest: dict[tuple[Any, ...], Unit] = {}
     for unit in units:  # rounds and selected candidates share paths
         ((path, length),) = unit.paths
-        before = longest.setdefault((unit.stage, unit.size, unit.split, path), unit)
-        if length > before.paths[0][1]:
-            longest[unit.stage, unit.size, unit.split, path] = unit
+        if length > longest.setdefault((*unit[:3], path), unit).paths[0][1]:
+            longest[*unit[:3], path] = unit
     of_leaders = [unit for at in queue.leaders() for unit in refits(at, problem.sizes[at.size].n_splits)]
     return [*longest.values(), *of_leaders]
 
@@ -98,7 +94,7 @@ def list_computed(queue: FullQueue) -> list[Unit]:
     """Return a unit for each split of a procedure: each path as far as it has scores, or failed."""
     units = []
     for size in range(len(queue.problem.sizes)):
-        ends = (~np.isnan(queue.statuses(size))).sum(axis=2)  # records are of the first steps of a path
+        ends = queue.ledger.known(size).sum(axis=2)  # records are of the first steps of a path
         for failure in queue.failures():
             if failure.size == size:
                 at = failure.split, failure.path
@@ -109,7 +105,7 @@ def list_computed(queue: FullQueue) -> list[Unit]:
     return units
 
 
-class RecheckQueue(ListQueue):
+class RecheckQueue(Queue):
     """Units to compute again, and the comparison of their outcomes with the log.
 
     Counts have to be equal, and scores up to rounding; those of functions of the user, which a folder does
@@ -130,9 +126,14 @@ class RecheckQueue(ListQueue):
     """
 
     def __init__(self, problem: Problem, log: Ledger, units: Sequence[Unit]) -> None:
-        super().__init__(stub_functions(problem), units)
+        names = problem.study.functions  # of the user: a folder does not keep them, so they give no value
+        scores = (
+            replace(score, of=lambda y, answers: nan) if score.name in names else score
+            for score in problem.scores
+        )
+        super().__init__(replace(problem, scores=tuple(scores)) if names else problem, units)
         self.log, self.tolerance = log, ROUNDING if problem.scores else 0.0
-        self.trusted = [problem.columns[name].start for name in problem.study.functions]
+        self.trusted = [problem.columns[name].start for name in names]
         self.planned, self.done, self.failed = sum(unit.evaluations for unit in units), 0, 0
         self.last_bits = 0
         self.differences, self.unverified = list[str](), list[str]()
@@ -196,29 +197,18 @@ class RecheckQueue(ListQueue):
 def recheck(
     problem: Problem, log: Ledger, units: Sequence[Unit], refit: Refit, result: Verification
 ) -> RecheckQueue:
-    """Compute units again, and note what could not be; return the comparison with the log."""
+    """Compute a share of units again, and note what could not be; return the comparison with the log."""
     assert refit.backend is not None
-    again = RecheckQueue(problem, log, units)
+    on_splits = groupby(sample(units, refit.share), lambda unit: unit[:3])  # they share what is prepared
+    merged = [
+        Unit(stage, size, split, tuple(path for unit in some for path in unit.paths))
+        for (stage, size, split), some in on_splits
+    ]
+    again = RecheckQueue(problem, log, merged)
     with start_backend(refit.backend, share(again.problem)) as backend:
         work(backend, again, refit.listen, refit.is_stopped)
     result.unverified += cut_list(again.unverified, "other evaluations could not be computed again here")
     return again
-
-
-def stub_functions(problem: Problem) -> Problem:
-    """Return the problem with functions of the user, which a folder does not keep, giving no value."""
-    names = problem.study.functions
-    scores = (
-        replace(score, of=lambda y, answers: nan) if score.name in names else score
-        for score in problem.scores
-    )
-    return replace(problem, scores=tuple(scores)) if names else problem
-
-
-def merge(units: Iterable[Unit]) -> Iterator[Unit]:
-    """Merge adjacent units of one stage, fold size and split into one."""
-    for (stage, size, split), group in groupby(units, lambda unit: unit[:3]):
-        yield Unit(stage, size, split, tuple(path for unit in group for path in unit.paths))
 
 
 def _list_selected(queue: RaceQueue, candidates: pa.Table, j: int) -> Iterator[Unit]:

@@ -1,12 +1,10 @@
-"""The HTML page of a run folder, made from the folder alone: nothing is unpickled, downloaded or fitted.
+"""What is written of a run folder from the folder alone: nothing is unpickled, downloaded or fitted.
 
-Forms of reporting guidelines for the run in a folder, and files for the answers that only people have.
+It is an HTML page, or the form of a reporting guideline, with a file for the answers that only people have.
 """
 
 from os import PathLike
 from pathlib import Path
-
-import pyarrow as pa
 
 from ckcv_ray.errors import InputError, explain_removed
 from ckcv_ray.records.judged import HELD_OUT, list_held_out_columns
@@ -83,13 +81,11 @@ def make_page(out: str | PathLike[str], result: Result | None = None, about: Abo
     folder = RunFolder(out)
     from ckcv_ray.reports.page import page  # matplotlib is slow to import, and creates folders
 
-    return page(result, log, folder.sha256(MANIFEST), about, _read_held_out(folder, result))
-
-
-def _read_held_out(folder: RunFolder, result: Result) -> pa.Table | None:
-    if not result.study.save_predictions:
-        return None
-    return formats.read_table(folder.files, HELD_OUT, result.run_id, list_held_out_columns(result.problem))
+    digest, held_out = folder.sha256(MANIFEST), None
+    if result.study.save_predictions:
+        columns = list_held_out_columns(result.problem)
+        held_out = formats.read_table(folder.files, HELD_OUT, result.run_id, columns)
+    return page(result, log, digest, about, held_out)
 
 
 FilePath = str | PathLike[str]
@@ -123,8 +119,7 @@ def fill_form(folder: FilePath, name: str, out: FilePath, answers: FilePath | No
             f"{str(folder)!r} predicts numbers, and these forms are about classifiers: ckcv report describes "
             "it"
         )
-    stored = Stored(result, run.manifest_digest())
-    filled = fill_items(form, stored, given)
+    filled = fill_items(form, Stored(result, run.manifest_digest()), given)
     write_form(run.files, FORM_WRITERS[suffix](filled), out)
     return filled
 
@@ -145,11 +140,7 @@ def write_answers(folder: FilePath, name: str, out: FilePath) -> str:
 
 
 def read_answers(file: FilePath, form: Form) -> dict[str, str]:
-    """Return the answers in a file, by the numbers of items.
-
-    Raises:
-        InputError: the file cannot be read, or is not as ``write_answers`` makes one.
-    """
+    """Return the answers in a file as ``write_answers`` makes one, by the numbers of items."""
     path, _ = as_path("answers", file), check_suffix("answers", file, ANSWER_SUFFIXES)
     try:
         check_regular(path, MAX_ANSWERS_BYTES)
@@ -160,14 +151,9 @@ def read_answers(file: FilePath, form: Form) -> dict[str, str]:
 
 
 def check_suffix(option: str, file: FilePath, allowed: tuple[str, ...]) -> str:
-    """Return the suffix of a file, which tells its format.
-
-    Raises:
-        InputError: it is not one of those allowed.
-    """
+    """Return the suffix of a file, which tells its format, if it is one of those allowed."""
     suffix = Path(file).suffix.lower()
     if suffix not in allowed:
-        if gone := explain_removed(f"{option}={suffix}"):
-            raise InputError(gone)
-        raise InputError(f"{option}={quote(str(file))}: the name has to end in {' or '.join(allowed)}")
+        gone, ends = explain_removed(f"{option}={suffix}"), " or ".join(allowed)
+        raise InputError(gone or f"{option}={quote(str(file))}: the name has to end in {ends}")
     return suffix

@@ -27,9 +27,9 @@ from ckcv_ray.claims.percent import at_most, format_level, format_number
 from ckcv_ray.claims.rules import ONE_MODEL, Rule, find_member, parse_rule
 from ckcv_ray.core.arrays import Values
 from ckcv_ray.core.intervals import LEVEL
-from ckcv_ray.core.measures import Output, Score
+from ckcv_ray.core.measures import Output
 from ckcv_ray.errors import InputError
-from ckcv_ray.learners.base import Learner, Setting
+from ckcv_ray.learners.base import Learner
 from ckcv_ray.learners.ensemble import Ensemble, Prediction
 from ckcv_ray.records.record import Records
 from ckcv_ray.reports.answer import make_card
@@ -44,11 +44,6 @@ from ckcv_ray.validation import integer
 DRAWING = ("auto", "random")  # rules that draw members
 if TYPE_CHECKING:
     from ckcv_ray.reports.plots import Plots
-
-FULL_MODEL_NOTE = (
-    "nothing is proven of this model; the bound is of the one that did not see the held-out rows"
-)
-REPEATED = "; this is about one call with a seed: other calls with it repeat its draws"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -195,8 +190,7 @@ class Result(ResultValues):
         Raises:
             InputError: the study answers all rows.
         """
-        claim = self._find_answer_claim()
-        if claim is None:
+        if (claim := self._find_answer_claim()) is None:
             raise InputError("all rows are answered: this run was made without --answer")
         rule = make_claimed_rule(self.problem, claim)
         return rule.measure_confidence(self.models, rows) >= claim.get("least_confidence", inf)
@@ -270,14 +264,13 @@ class Result(ResultValues):
     @property
     def learner(self) -> Learner:
         """The learner of the models: of several the one that was selected."""
-        setting = self.setting if self.finished is not None else self._kept_setting
-        return self.study.learner.by_label.get(setting.get("learner", ""), self.study.learner)
-
-    @property
-    def _kept_setting(self) -> Setting:
-        if self.kept is None or self.kept.settings[0] is None:
+        if self.finished is not None:
+            setting = self.setting
+        elif self.kept is not None and self.kept.settings[0] is not None:
+            setting = self.kept.settings[0]
+        else:
             raise InputError("no model is kept: ckcv evaluate --refit best keeps one")
-        return self.kept.settings[0]
+        return self.study.learner.by_label.get(setting.get("learner", ""), self.study.learner)
 
     def claim_for(self, rule: Rule) -> str:
         """Return one sentence that says what is proven for the predictions of a rule."""
@@ -285,7 +278,8 @@ class Result(ResultValues):
             return f"by {self._name(rule)}: nothing is proven for it; {describe_kept(self)}"
         covering = [claim for claim in self.certificate.claims if covers(claim, rule)]
         quantities = [claim for claim in covering if not is_error(claim["quantity"])]
-        condition = REPEATED if rule.repeats and covering else ""
+        repeats = "; this is about one call with a seed: other calls with it repeat its draws"
+        condition = repeats if rule.repeats and covering else ""
         return self._error_for(rule, covering) + "".join(map(_also_proven, quantities)) + condition
 
     def _name(self, rule: Rule) -> str:
@@ -318,7 +312,10 @@ class Result(ResultValues):
         if covering:
             return f"by {of}"
         if rule.name == "full":
-            return f"by {of}: {FULL_MODEL_NOTE}"
+            return (
+                f"by {of}: nothing is proven of this model; the bound is of the one that did not see the "
+                "held-out rows"
+            )
         if rule.cut_off is None and self.flag_rule is not None:
             return f"by {of}: nothing is proven for its own cut-off of scores; column flag has the one chosen"
         hint = f"; ckcv run --certify holdout --claim {rule.name} would prove a bound"
@@ -327,10 +324,44 @@ class Result(ResultValues):
 
     def to_json(self) -> dict[str, Any]:
         """Return the result as JSON values; what is not known is null."""
-        if self.finished is not None:
-            return self._describe_winner()
-        costs = {name: self.execution.get(name) for name in ("fits", "seconds")}
-        return self.summary_json() | costs | {"settings": describe_settings(self.settings)}
+        if self.finished is None:
+            costs = {name: self.execution.get(name) for name in ("fits", "seconds")}
+            return self.summary_json() | costs | {"settings": describe_settings(self.settings)}
+        certificate, execution = self.certificate, self.execution
+        sample, first = certificate.sample, certificate.claims.first
+        constant: Label | float = sample.baseline.get("value", 0.0)
+        if not self.task.has_numbers:
+            constant = sample.labels[sample.baseline["predicted"]]
+        return {
+            "run_id": self.run_id,
+            "state": "provisional" if certificate.winner.provisional else "finished",
+            "setting": dict(self.setting),
+            "k": self.k,
+            "l_ms": self.l_ms,
+            "l_ee": self.l_ee,
+            "error": self.error,
+            "proven": first,
+            "baseline": sample.baseline | {"predicted": constant},
+            "below_baseline": self.proven < self.baseline if is_error(first["quantity"]) else None,
+            "measured": [interval._asdict() for interval in self.intervals] or None,
+            "accepted": [decision.to_json() for decision in self.decisions] or None,
+            "constant": certificate.counts.constant,
+            "classes": [
+                {"label": label, "rows": rows, "share": rows / sample.n_rows}
+                for label, rows in zip(sample.labels, sample.class_rows, strict=True)
+            ],
+            "confusion": [] if self.class_counts is None else self.class_counts[:, :-1].tolist(),
+            "rows": sample.n_rows,
+            "repeats": sample.repeats,
+            "groups": sample.groups["count"] if sample.groups is not None else None,
+            "question": self.problem.all_rows.question or None,
+            "search": certificate.winner.search,
+            "per_k": self.per_k(),
+            "per_learner": self.per_learner(),
+            **{name: execution[name] for name in ("evaluations", "fits", "not_converged", "seconds")},
+            "test_error": self.test_error,
+            "before": execution.get("before"),
+        }
 
     def summary_json(self) -> dict[str, Any]:
         """Return the scores as JSON values, without what depends on the run; what is not known is null."""
@@ -343,7 +374,13 @@ class Result(ResultValues):
             "complete": self.complete,
             "unbounded": self.unbounded or None,
             "entries": [self._describe_entry(entry) for entry in self.entries],
-            "comparisons": {score.name: self._describe_tests(score) for score in self.scores},
+            "comparisons": {
+                score.name: [
+                    {"of": of.name, "and": best.name, **{n: to_number(v) for n, v in test._asdict().items()}}
+                    for of, best, test in self.compare_entries(score)
+                ]
+                for score in self.scores
+            },
         }
 
     def summary(self, details: bool = False, folder: str = "") -> str:
@@ -372,40 +409,6 @@ class Result(ResultValues):
             return f"<pre>{escape(self.summary())}</pre>"
         return make_card(self)
 
-    def _describe_winner(self) -> dict[str, Any]:
-        certificate, execution = self.certificate, self.execution
-        sample, first = certificate.sample, certificate.claims.first
-        return {
-            "run_id": self.run_id,
-            "state": "provisional" if certificate.winner.provisional else "finished",
-            "setting": dict(self.setting),
-            "k": self.k,
-            "l_ms": self.l_ms,
-            "l_ee": self.l_ee,
-            "error": self.error,
-            "proven": first,
-            "baseline": self.certificate.sample.baseline | {"predicted": self._predicted_by_constant},
-            "below_baseline": self.proven < self.baseline if is_error(first["quantity"]) else None,
-            "measured": [interval._asdict() for interval in self.intervals] or None,
-            "accepted": [decision.to_json() for decision in self.decisions] or None,
-            "constant": certificate.counts.constant,
-            "classes": [
-                {"label": label, "rows": rows, "share": rows / sample.n_rows}
-                for label, rows in zip(sample.labels, sample.class_rows, strict=True)
-            ],
-            "confusion": [] if self.class_counts is None else self.class_counts[:, :-1].tolist(),
-            "rows": sample.n_rows,
-            "repeats": sample.repeats,
-            "groups": sample.groups["count"] if sample.groups is not None else None,
-            "question": self.problem.all_rows.question or None,
-            "search": certificate.winner.search,
-            "per_k": self.per_k(),
-            "per_learner": self.per_learner(),
-            **{name: execution[name] for name in ("evaluations", "fits", "not_converged", "seconds")},
-            "test_error": self.test_error,
-            "before": execution.get("before"),
-        }
-
     def _describe_entry(self, entry: Entry) -> dict[str, Any]:
         scores: dict[str, Any] = {}
         for score in self.scores:
@@ -431,12 +434,6 @@ class Result(ResultValues):
             "scores": scores,
         }
 
-    def _describe_tests(self, score: Score) -> list[dict[str, Any]]:
-        return [
-            {"of": entry.name, "and": best.name, **{n: to_number(v) for n, v in test._asdict().items()}}
-            for entry, best, test in self.compare_entries(score)
-        ]
-
     def _describe_row(self, entry: Entry, split: int) -> dict[str, Any]:
         fitted, scored = self.rows[split].tolist()
         setting = entry.settings[split]
@@ -448,13 +445,6 @@ class Result(ResultValues):
             "rows_scored": scored,
             **{score.name: to_number(self.of_splits(entry, score)[split]) for score in self.scores},
         }
-
-    @property
-    def _predicted_by_constant(self) -> Label | float:
-        baseline = self.certificate.sample.baseline
-        if self.task.has_numbers:
-            return baseline.get("value", 0.0)
-        return self.certificate.sample.labels[baseline["predicted"]]
 
     def _proven(self, of: str, claim: Claim, factor: int = 1) -> str:
         """Say what a claim proves for predictions whose risk is at most ``factor`` times its own."""

@@ -1,10 +1,9 @@
 """From a study and data to a result: compute and store; refit and certify, or score every split.
 
-Whether rows that a run judges were judged, or seen, by a finished run in the same parent folder.
-
-What was chosen after rows were judged is not covered by what they prove, so a run looks at the folders next
-to its own, and says what it found; it refuses nothing. Of each the study is read first, then the names of its
-columns, and its table only if it shares names of the target and of columns that are learned from.
+What was chosen after rows were judged is not covered by what they prove. So a run looks at the folders next
+to its own, and says whether a finished run there has judged, or seen, rows that it judges; it refuses
+nothing. Of each the study is read first, then the names of its columns, and its table only if it shares names
+of the target and of columns that are learned from.
 """
 
 import json
@@ -82,57 +81,30 @@ def find_before(problem: Problem, folder: str) -> Before:
     }
 
 
-class _Table(NamedTuple):
-    """What a data file says of itself: which run it is of, and what it holds."""
-
-    run_id: str
-    columns: frozenset[str]
-    n_rows: int
-
-
-class _Rows(NamedTuple):
-    """The rows of a finished run: hashes of its columns, and which rows it has judged."""
-
-    target: str
-    features: frozenset[str]
-    hashes: ColumnHashes
-    judged: Index
-    scored: bool
-
-
 def _find_rows(name: str, folder: RunFolder, problem: Problem, hashes: ColumnHashes) -> EarlierRun | None:
     """Return the run in a folder if it has rows that the run of the problem judges, else None.
 
-    Args:
-        name: of the folder, for display.
-        folder: of a run; one that is not finished has judged nothing.
-        problem: of the run that looks.
-        hashes: of its columns, as far as they were made; more are added.
-
-    Raises:
-        StoreError: the folder cannot be read, or has too many rows.
+    ``hashes`` are those of the problem's columns, as far as they were made; more are added.
     """
-    if not folder.finished:
+    if not folder.finished:  # it has judged nothing
         return None
-    place = str(folder), json.dumps(folder.manifest())
-    table, task = _read_table(*place), problem.all_rows
-    if table.run_id == problem.run_id:
+    place, task = (str(folder), json.dumps(folder.manifest())), problem.all_rows
+    run_id, columns, n_rows = _read_table(*place)
+    if run_id == problem.run_id or task.target not in columns or columns.isdisjoint(task.features):
         return None
-    if task.target not in table.columns or table.columns.isdisjoint(task.features):
+    if n_rows > MAX_ROWS_THERE:
+        raise StoreError(f"it has {n_rows:,} rows, and at most {MAX_ROWS_THERE:,} are looked at")
+    small = n_rows * len(columns) <= MAX_CELLS_KEPT
+    target, features, there, judged, scored = (_read_rows if small else _read_rows.__wrapped__)(*place)
+    shared = [task.target, *sorted({*task.features} & features)]
+    if target != task.target or shared == [target]:
         return None
-    if table.n_rows > MAX_ROWS_THERE:
-        raise StoreError(f"it has {table.n_rows:,} rows, and at most {MAX_ROWS_THERE:,} are looked at")
-    small = table.n_rows * len(table.columns) <= MAX_CELLS_KEPT
-    there = (_read_rows if small else _read_rows.__wrapped__)(*place)
-    shared = sorted({*task.features} & there.features)
-    if there.target != task.target or not shared:
-        return None
-    rows = _digest_rows([task.target, *shared], there.hashes)
-    if lacking := {task.target, *shared} - hashes.keys():
+    rows = mix(np.sum([there[name] for name in shared], axis=0))
+    if lacking := set(shared) - hashes.keys():
         hashes |= hash_columns(task.columns(), lacking)
-    judging = _digest_rows([task.target, *shared], hashes)
+    judging = mix(np.sum([hashes[name] for name in shared], axis=0))
     judging = judging if problem.held is None else judging[problem.held]
-    known = np.isin(judging, rows[there.judged])
+    known = np.isin(judging, rows[judged])
     was_judged = bool(known.any())
     known = known if was_judged else np.isin(judging, rows)
     if not known.any():
@@ -140,8 +112,8 @@ def _find_rows(name: str, folder: RunFolder, problem: Problem, hashes: ColumnHas
     execution, (_, counts) = folder.execution(), np.unique(rows, return_counts=True)
     return {
         "folder": name,
-        "command": "evaluate" if there.scored else "run",
-        "run_id": table.run_id,
+        "command": "evaluate" if scored else "run",
+        "run_id": run_id,
         "at": execution["before"]["at"] if "before" in execution else execution["finished"],
         "judged": was_judged,
         "rows": int(known.sum()),
@@ -150,28 +122,24 @@ def _find_rows(name: str, folder: RunFolder, problem: Problem, hashes: ColumnHas
 
 
 @lru_cache(maxsize=MAX_LOOKED_AT)  # many runs in one process look at the same folders
-def _read_table(address: str, manifest: str) -> _Table:
-    """Return what the data file of a finished run, which its manifest identifies, says of itself."""
+def _read_table(address: str, manifest: str) -> tuple[str, frozenset[str], int]:
+    """Return the run, the columns and the number of rows of a data file, which a manifest identifies."""
     folder = RunFolder(address)
     run_id = folder.require().run_id
     with formats.guard_reading(folder.files, DATA), folder.files.open(DATA) as stream:
         said = parquet.read_metadata(stream)
-        return _Table(run_id, frozenset(said.schema.to_arrow_schema().names), said.num_rows)
+        return run_id, frozenset(said.schema.to_arrow_schema().names), said.num_rows
 
 
 @lru_cache(maxsize=MAX_LOOKED_AT)
-def _read_rows(address: str, manifest: str) -> _Rows:
+def _read_rows(address: str, manifest: str) -> tuple[str, frozenset[str], ColumnHashes, Index, bool]:
+    """Return of a finished run target, features, hashes of both, the rows it judged, and if it scored all."""
     folder = RunFolder(address)
     problem = folder.problem(folder.require())
     task, every = problem.all_rows, np.arange(problem.all_rows.n)
     judged = every[:0] if problem.scores else every if problem.held is None else problem.held
     hashes = hash_columns(task.columns(), [task.target, *task.features])
-    return _Rows(task.target, frozenset(task.features), hashes, judged, bool(problem.scores))
-
-
-def _digest_rows(names: list[str], hashes: ColumnHashes) -> Words:
-    """Return a digest of each row by its label and some columns, (rows,); see ``_find_rows``."""
-    return mix(np.sum([hashes[name] for name in names], axis=0))
+    return task.target, frozenset(task.features), hashes, judged, bool(problem.scores)
 
 
 WAITING = 4  # studies queued in the pool for each that may run at once
@@ -294,8 +262,23 @@ def run_many(jobs: Iterable[Job], execution: Execution | None = None, stop: Stop
     if isinstance(jobs, Sequence):
         jobs = [job for job in jobs if check_job(job)]
     works = (check_job(job)._replace(stop=stop) for job in jobs)
-    with session(execution) as opened:
-        yield from _run_concurrently(works, opened)
+    stopped = Event()
+
+    def run_one(work: Work) -> Result:
+        return run_work(work._replace(stop=lambda: stopped.is_set() or work.stop()), opened=opened)
+
+    with session(execution) as opened, one_thread(), ThreadPoolExecutor(opened.together) as pool:
+        waiting: deque[Future[Result]] = deque()
+        try:
+            for work in works:
+                waiting.append(pool.submit(run_one, work))
+                if len(waiting) >= WAITING * opened.together:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            stopped.set()
+            pool.shutdown(cancel_futures=True)
 
 
 def evaluate(
@@ -438,27 +421,6 @@ def _check_execution(execution: Execution | None) -> Execution:
     return execution or Execution()
 
 
-def _run_concurrently(works: Iterable[Work], opened: Session) -> Iterator[Result]:
-    """Run checked jobs as ``run_many`` does, in an open session."""
-    stopped = Event()
-
-    def run_one(work: Work) -> Result:
-        return run_work(work._replace(stop=lambda: stopped.is_set() or work.stop()), opened=opened)
-
-    with one_thread(), ThreadPoolExecutor(opened.together) as pool:
-        waiting: deque[Future[Result]] = deque()
-        try:
-            for work in works:
-                waiting.append(pool.submit(run_one, work))
-                if len(waiting) >= WAITING * opened.together:
-                    yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
-        finally:
-            stopped.set()
-            pool.shutdown(cancel_futures=True)
-
-
 def _run(job: Work, opened: Session) -> Result:
     problem, expected = job.problem, job.expected
     inputs = expected.inputs if expected is not None else share(problem)
@@ -472,9 +434,7 @@ def _run(job: Work, opened: Session) -> Result:
         if job.records is not None:
             recorder.add(Outcome(job.records, (), ()))
         work(backend, recorder, job.listen, job.stop)
-        if (
-            not problem.scores and recorder.begin_again()
-        ):  # rows are judged once, by what has been tried twice
+        if not problem.scores and recorder.begin_again():  # rows are judged by what has been tried twice
             work(backend, recorder, job.listen, job.stop)
         alone = problem.scores or job.folder is None
         before = None if alone else find_before(problem, str(job.folder))

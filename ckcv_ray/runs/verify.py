@@ -4,9 +4,8 @@ From the files (nothing is unpickled): digests; sums, bounds, drops and winner f
 again; each model's errors, and what its learner can check in it, from the data, and by a fit what it cannot;
 the certificate. What this takes on trust, above all the error counts on the select sets, is listed, and
 computed again on request (``recheck``). What a folder says of the environment, of failures or of convergence
-is used for words alone: no line of it lowers a check.
-
-Verification of judged rows: what the models in the folder make of the rows that certify, cell by cell.
+is used for words alone: no line of it lowers a check. Judged rows are compared cell by cell with what the
+models make of the table.
 """
 
 import hashlib
@@ -38,7 +37,7 @@ from ckcv_ray.records.candidates import summarize_search
 from ckcv_ray.records.judged import JUDGED_ROWS
 from ckcv_ray.runs.finish import measure
 from ckcv_ray.runs.load import replay
-from ckcv_ray.runs.recheck import SECONDS, Refit, list_required, merge, recheck, sample
+from ckcv_ray.runs.recheck import SECONDS, Refit, list_required, recheck
 from ckcv_ray.runs.verification import LONGEST_REASON, Limit, Verification, note_errors
 from ckcv_ray.runs.verify_models import BEST, ModelChecks
 from ckcv_ray.runs.verify_scores import check_scores
@@ -142,9 +141,7 @@ def verify(
         return _verify(folder, Refit(share, opened.backend, listen, stop, allowed), test, table)
 
 
-def _verify(
-    folder: RunFolder, refit: Refit, test: Test = None, table: str | PathLike[str] | None = None
-) -> Verification:
+def _verify(folder: RunFolder, refit: Refit, test: Test, table: str | PathLike[str] | None) -> Verification:
     result = Verification()
     given = test is not None or table is not None
     with note_errors(result, *([InputError] if given else [])):  # which is about what was given
@@ -238,7 +235,9 @@ def _check_run(
         return
     best = finished.models.best
     yield from _check_pickles(folder, best, problem)
-    refit.limit.announce(_count_fits(problem, refit.share, execution["fits"]), problem.task, execution)
+    splits, references = max(size.n_splits for size in problem.sizes), len(problem.references)
+    fits = splits + references + 2 * (problem.held is not None) + round(refit.share * execution["fits"])
+    refit.limit.announce(fits, problem.task, execution)
     elsewhere = bool(find_changes(execution["environment"], environment(problem.learner)))
     checks = ModelChecks(problem, finished.models, refit.limit, elsewhere)
     left = checks.check_ensemble(queue, leader)
@@ -256,7 +255,6 @@ def _check_run(
     for sentence in checks.compare_bounds(winner, leader.l_ms, certificate):
         checks.note(sentence)
     yield from checks.differences[len(found) :]
-    result.trusted += checks.trusted
     result.unverified += checks.unverified
     if checks.last_bits:
         result.notes.append(f"the last bits of {pluralize(checks.last_bits, 'model')} differ")
@@ -267,13 +265,6 @@ def _check_run(
     result.trusted.append(
         "seconds, evaluations, failures, source, environment and earlier runs in execution.json"
     )
-
-
-def _count_fits(problem: Problem, share: float, fits: int) -> int:
-    """Return the largest number of fits of a verification, if the run had this many."""
-    splits = max(size.n_splits for size in problem.sizes)
-    ones = len(problem.references) + 2 * (problem.held is not None)
-    return splits + ones + round(share * fits)
 
 
 def _check_pickles(folder: RunFolder, ensemble: Ensemble, problem: Problem) -> Iterator[str]:
@@ -315,8 +306,7 @@ def _check_evaluations(
             f"the error counts in the log: {total:,} evaluations (--refit computes them again)"
         )
         return
-    chosen = list(merge(sample(units, refit.share)))
-    again = recheck(queue.problem, queue.ledger, chosen, refit, result)
+    again = recheck(queue.problem, queue.ledger, units, refit, result)
     result.recomputed.append(
         f"{again.done:,} of {total:,} evaluations that the result rests on, fitted again"
     )
@@ -333,11 +323,7 @@ def _check_evaluations(
 
 
 def _check_test_error(
-    recorded: dict[str, Any] | None,
-    ensemble: Ensemble,
-    problem: Problem,
-    result: Verification,
-    test: Test,
+    recorded: dict[str, Any] | None, ensemble: Ensemble, problem: Problem, result: Verification, test: Test
 ) -> Iterator[str]:
     """Yield differences in the error on test rows, which the run measured and no certificate covers."""
     take = check_test_rows if isinstance(test, TestRows) else make_test_rows

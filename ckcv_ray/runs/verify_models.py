@@ -67,14 +67,14 @@ class ModelChecks:
         elsewhere: whether versions or processor are not those of the run.
 
     Attributes:
-        differences, trusted, unverified: as in ``verification.Verification``.
+        differences, unverified: as in ``verification.Verification``.
         compared: names of the models that were compared with their fits.
         last_bits: number of those that are equal but for rounding.
     """
 
     def __init__(self, problem: Problem, models: Models, limit: Limit, elsewhere: bool) -> None:
         self.problem, self.models, self.limit, self.elsewhere = problem, models, limit, elsewhere
-        self.differences, self.trusted, self.unverified = list[str](), list[str](), list[str]()
+        self.differences, self.unverified = list[str](), list[str]()
         self.compared, self.last_bits = set[str](), 0
         self._computed: dict[tuple[str, int], Member] = {}
 
@@ -132,12 +132,7 @@ class ModelChecks:
         self.compare(FULL, full.members[0])
 
     def check_references(self, leader: Leader, table: pa.Table) -> None:
-        """Check the models that the winner is compared with, and fit them again.
-
-        Args:
-            leader: the winner.
-            table: the candidates of the run, as its log gives them.
-        """
+        """Check the models that the winner is compared with, and fit them again; ``table``: candidates."""
         stored = () if self.models.references is None else self.models.references.members
         self.limit.check()
         try:
@@ -162,12 +157,7 @@ class ModelChecks:
             self.compare(REFERENCES, after)
 
     def compare(self, kind: str, computed: Member) -> None:
-        """Compare a stored model with the one that fitting again gives: on every row of the table, once.
-
-        Args:
-            kind: which ensemble it is of.
-            computed: what fitting again gives.
-        """
+        """Compare a stored model with the one that fitting again gives: on every row of the table, once."""
         name, stored = MODEL_NAMES[kind].format(computed.split), self._find_stored(kind, computed.split)
         if name in self.compared:
             return
@@ -193,14 +183,6 @@ class ModelChecks:
         """Note that another model, or another bound, is computed than the run has."""
         note_other(sentence, self.elsewhere, self.differences, self.unverified)
 
-    def replace_models(self) -> Models:
-        """Return the models, stored ones replaced by those that were computed again."""
-        changed: dict[str, Ensemble] = {}
-        for (kind, split), member in self._computed.items():
-            members = (changed.get(kind) or getattr(self.models, kind)).members
-            changed[kind] = Ensemble((*members[:split], member, *members[split + 1 :]))
-        return replace(self.models, **changed)
-
     def compare_bounds(self, winner: Candidate, l_ms: float, stored: Certificate) -> Iterator[str]:
         """Yield what the models that were computed again prove, where a certificate says something else.
 
@@ -213,7 +195,12 @@ class ModelChecks:
         same = self.problem.learner.codec.same
         if all(a.totals == b.totals and same(a.model, b.model, MODEL_ROUNDING) for a, b in pairs):
             return
-        again = certify(Judge(self.problem, self.replace_models()), winner, l_ms, False, {})
+        changed: dict[str, Ensemble] = {}
+        for (kind, split), member in self._computed.items():
+            members = (changed.get(kind) or getattr(self.models, kind)).members
+            changed[kind] = Ensemble((*members[:split], member, *members[split + 1 :]))
+        models = replace(self.models, **changed)  # as they were computed again
+        again = certify(Judge(self.problem, models), winner, l_ms, False, {})
         computed, l_ee = again.winner.l_ee, stored.winner.l_ee
         if not np.isclose(computed, l_ee, 1e-9, 0.0):
             yield f"computed again, L_EE is {at_most(computed)}; certificate.json says {at_most(l_ee)}"
@@ -223,15 +210,17 @@ class ModelChecks:
             if before is not None and np.isclose(claim["bound"], before["bound"], 1e-9, 0.0):
                 continue
             says = "has none" if before is None else f"says {format_limit(before)}"
-            yield f"computed again, {_name_claim(claim)} is {format_limit(claim)}; certificate.json {says}"
+            label, quantity = claim["label"], claim["quantity"]
+            of = quantity if label is None else f"{quantity} of {label!r}"
+            name = f"the bound of {claim['certification']}, {claim['classifier']}, on the {of}"
+            yield f"computed again, {name} is {format_limit(claim)}; certificate.json {says}"
 
     def _check(self, kind: str, member: Member, fit: StoredFit) -> bool:
         """Check a model against its fit; return whether a fit can tell more."""
         problem, name, scored = self.problem, MODEL_NAMES[kind].format(member.split), fit.scored
         learner, n_classes = problem.learner, fit.task.n_classes
-        setting = fit.setting
-        if (fitted := learner.codec.setting(member.model)) != setting:
-            stored, winner = Candidate(fitted, member.k), Candidate(setting, member.k)
+        if (fitted := learner.codec.setting(member.model)) != fit.setting:
+            stored, winner = Candidate(fitted, member.k), Candidate(fit.setting, member.k)
             self.differences.append(f"{name}: fitted at {stored}, the winner is {winner}")
         left = True
         self.limit.check()  # the learner may fit it
@@ -274,8 +263,3 @@ def _show_error(error: Exception) -> str:
 
 def _identify(claim: Claim) -> tuple[Any, ...]:
     return tuple(claim[name] for name in ("certification", "classifier", "quantity", "label"))
-
-
-def _name_claim(claim: Claim) -> str:
-    quantity = claim["quantity"] if claim["label"] is None else f"{claim['quantity']} of {claim['label']!r}"
-    return f"the bound of {claim['certification']}, {claim['classifier']}, on the {quantity}"

@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterator
 
 import numpy as np
-import pyarrow as pa
 
 from ckcv_ray.claims.percent import nearest
 from ckcv_ray.core.resampling.base import Splits
@@ -23,7 +22,7 @@ from ckcv_ray.records.judged import (
 from ckcv_ray.records.record import NO_RECORD, Outcome
 from ckcv_ray.reports.settings import SETTING_COLUMNS, tabulate_settings
 from ckcv_ray.runs.load import read_row_values, replay
-from ckcv_ray.runs.recheck import ROUNDING, RecheckQueue, Refit, list_computed, recheck, sample
+from ckcv_ray.runs.recheck import ROUNDING, RecheckQueue, Refit, list_computed, recheck
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.verification import LONGEST_REASON, Verification, describe_difference, note_other
 from ckcv_ray.storage import formats, splits
@@ -61,7 +60,7 @@ def check_scores(folder: RunFolder, problem: Problem, result: Verification, refi
         result.unchecked = total
         return
     refit.limit.announce(round(refit.share * total), problem.task, stored.execution)
-    again = recheck(problem, queue.ledger, sample(units, refit.share), refit, result)
+    again = recheck(problem, queue.ledger, units, refit, result)
     yield from cut_list(again.differences, "other evaluations differ")
     if again.differences and intact:
         yield from _compare_figures(again, queue, stored)
@@ -84,7 +83,10 @@ def _check_held_out(folder: RunFolder, stored: Result, result: Verification) -> 
                 return
             outputs = read_outputs(part)
             path, step = entry.positions[split].tolist()
-            yield from _compare_columns(part, HeldOut(path, step, split, outputs), problem)
+            expected = tabulate_held_out([HeldOut(path, step, split, outputs)], problem)
+            for name in ("learner", "setting", "truth"):
+                if not part[name].equals(expected[name]):
+                    yield f"{HELD_OUT}: {name} in split {split} is not what the study or the table has there"
             for score in known:
                 if not can_score(score.needs, outputs):
                     continue
@@ -98,16 +100,6 @@ def _check_held_out(folder: RunFolder, stored: Result, result: Verification) -> 
     result.recomputed.append(f"{pluralize(checked, 'score')} from the predictions in {HELD_OUT}")
     drawn = [problem.rows(Stage.SELECT, OUTER, i) for i in range(problem.sizes[OUTER].n_splits)]
     splits.read_splits(folder.files, Splits.of(drawn, problem.task.n), problem.run_id, problem.task.n)
-
-
-def _compare_columns(part: pa.Table, held: HeldOut, problem: Problem) -> Iterator[str]:
-    """Yield which columns other than the predictions are not what the study and the table say."""
-    expected = tabulate_held_out([held], problem)
-    yield from (
-        f"{HELD_OUT}: {name} in split {held.split} is not what the study or the table has there"
-        for name in ("learner", "setting", "truth")
-        if not part[name].equals(expected[name])
-    )
 
 
 def _check_full(folder: RunFolder, stored: Result, result: Verification, refit: Refit) -> Iterator[str]:

@@ -12,19 +12,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import ArrayLike
 
 from ckcv_ray.claims.claim import Claim, covers
 from ckcv_ray.claims.live import ALARM, Finding, Watched, describe_level, judge_losses, share_delta
 from ckcv_ray.claims.rules import Rule
-from ckcv_ray.core.arrays import Classes, Values
+from ckcv_ray.core.arrays import Classes
 from ckcv_ray.core.bounds.betting import Prior, make_prior
 from ckcv_ray.core.bounds.binomial import check_delta
 from ckcv_ray.core.measures import average_by_group
 from ckcv_ray.errors import InputError, StoreError, pluralize, write_row
 from ckcv_ray.runs.load import load
 from ckcv_ray.runs.result import Result
-from ckcv_ray.storage.files import Files
 from ckcv_ray.storage.folder import CERTIFICATE, RunFolder
 from ckcv_ray.storage.stream import (
     FORMAT,
@@ -40,7 +38,7 @@ from ckcv_ray.storage.stream import (
 from ckcv_ray.study import BY_CLASS, CERTIFIED, ERROR, Holdout
 from ckcv_ray.tables.columns.parse import decode
 from ckcv_ray.tables.survey import count_known, count_repeated
-from ckcv_ray.tables.target import Label, class_numbers, distinct, rows_with_label, suggest_column
+from ckcv_ray.tables.target import class_numbers, distinct, rows_with_label, suggest_column
 from ckcv_ray.tables.task import join_copies
 from ckcv_ray.tables.units import check_column, find_groups
 from ckcv_ray.validation import as_path, expect, quote
@@ -160,26 +158,42 @@ def watch(
     found = read_stream(files, name)
     if files is folder.files:
         folder.check_stream(found)
-    header = _make_header(result, folder, found, by, delta, files.path(name))
+    file = files.path(name)
+    header = _make_header(result, folder, found, by, delta, file)
     rule = result.rule(header.by)
     watched = list_watched(result, rule, header.delta)
-    if rows is None:
-        return _describe(result, rule, watched, found, header.delta, files.path(name))
-    live = read_live_rows(result, rule, rows, columns, () if found is None else found.rows)
-    grown = _append(folder, files, name, found or begin_stream(header), live.rows)
-    made = _describe(result, rule, watched, grown, header.delta, files.path(name))
-    return WatchedRun(**{**vars(made), "added": len(live.rows), "notes": live.notes})
+    before = () if found is None else found.rows
+    live, notes = tuple[LiveRow, ...](), tuple[str, ...]()
+    if rows is not None:
+        live, notes = read_live_rows(result, rule, rows, columns, before)
+        inside = files is folder.files
+        lock = folder if inside else files.lock
+        lock.acquire()
+        try:
+            found = write_stream(files, name, found or begin_stream(header), live)
+            if inside:  # then the manifest lists it
+                folder.list_stream(found)
+        finally:
+            lock.release()
+    there = () if found is None else found.rows
+    return WatchedRun(
+        run_id=result.run_id,
+        stream=str(file),
+        by=rule.classifier(),
+        unit=result.task.unit,
+        delta=header.delta,
+        rows=len(there),
+        added=len(live),
+        head="" if found is None else found.head,
+        findings=_judge_rows(result, watched, there, file),
+        notes=notes,
+    )
 
 
 def _make_header(
     result: Result, folder: RunFolder, found: Stream | None, by: str, delta: float | None, file: str | Path
 ) -> Header:
-    """Return what the stream watches: what it was begun with, or what is asked for.
-
-    Raises:
-        InputError: something else is asked for.
-        StoreError: the stream is another run's, or an earlier certificate's.
-    """
+    """Return what the stream watches: what it was begun with, or what is asked for."""
     certificate, grouped = folder.sha256(CERTIFICATE), result.task.grouped
     if found is None:
         level = result.study.delta if delta is None else delta
@@ -207,14 +221,6 @@ def _make_header(
     return header
 
 
-def _name_watchable(result: Result) -> str:
-    claims = () if result.finished is None else result.certificate.claims.claims
-    rules = dict.fromkeys(
-        claim["classifier"] for claim in claims if claim["quantity"] == ERROR and claim["bound"] < 1
-    )
-    return f"choose a rule whose error is ({', '.join(rules)}), or " if rules else ""
-
-
 def list_watched(result: Result, rule: Rule, delta: float) -> tuple[Watched, ...]:
     """Return what is watched of a rule, with its share of delta: the error, and the error on each class.
 
@@ -237,9 +243,12 @@ def list_watched(result: Result, rule: Rule, delta: float) -> tuple[Watched, ...
         watched.append(Watched(label, certified, _make_prior(result, claim, number), of_class))
     if all(quantity.bound is None for quantity in watched):
         shown = "no error" if bound is None else "an error of at most 100 %, which says nothing,"
+        errors = [claim for claim in result.certificate.claims if claim["quantity"] == ERROR]
+        rules = dict.fromkeys(claim["classifier"] for claim in errors if claim["bound"] < 1)
+        hint = f"choose a rule whose error is ({', '.join(rules)}), or " if rules else ""
         raise InputError(
             f"by {rule.classifier()}: {shown} is certified, so there is nothing to watch: "
-            f"{_name_watchable(result)}run the study with --certify holdout --claim refit"
+            f"{hint}run the study with --certify holdout --claim refit"
         )
     return tuple(watched)
 
@@ -264,24 +273,10 @@ def _make_prior(result: Result, claim: Claim | None, number: int | None) -> Prio
     return make_prior(wrong / rows if rows else 0.5, units)
 
 
-class LiveRows(NamedTuple):
-    """New rows of a stream, and what to know of them."""
-
-    rows: tuple[LiveRow, ...]
-    notes: tuple[str, ...]
-
-
 def read_live_rows(
     result: Result, rule: Rule, table: pa.Table, columns: LiveColumns, before: tuple[LiveRow, ...]
-) -> LiveRows:
-    """Return the rows of a table that have a label, to be appended to a stream.
-
-    Args:
-        result: of the run.
-        rule: classifies rows without predictions.
-        table: the live rows.
-        columns: the names of its columns.
-        before: the rows of the stream.
+) -> tuple[tuple[LiveRow, ...], tuple[str, ...]]:
+    """Return the rows of a table that have a label, to be appended to a stream, and what to know of them.
 
     Raises:
         InputError: a column is missing, an identifier stands twice, a row has a label and no prediction, a
@@ -301,36 +296,27 @@ def read_live_rows(
     table = table.filter(pa.array(known))
     identifiers = _read_names(table, columns.identifier)
     _check_identifiers(identifiers, before)
-    truth = _read_labels(table, target, task.classes)
-    predicted, made = _read_predictions(result, rule, table, columns, identifiers)
-    groups = _read_groups(table, result, before)
-    batch = before[-1].batch + 1 if before else 0
-    rows = tuple(
-        LiveRow(identifier, task.classes[of], task.classes[is_], group, batch)
-        for identifier, of, is_, group in zip(
-            identifiers, predicted.tolist(), truth.tolist(), groups, strict=True
-        )
-    )
-    return LiveRows(rows, (*notes, *made, *_note_known(result, table)))
-
-
-def _read_labels(table: pa.Table, target: str, classes: tuple[Label, ...]) -> Classes:
     try:
-        return class_numbers(table[target], classes, target)
+        truth = class_numbers(table[target], task.classes, target)
     except InputError as unknown:
         raise InputError(
             f"{unknown}. If it is a class under another name, write it as the run does; if it is a new "
             "class, make a new run: every row of it is wrong, whatever was predicted, and without these rows "
             "the error looks smaller than it is"
         ) from None
+    predicted, made = _read_predictions(result, rule, table, columns, identifiers)
+    groups = _read_groups(table, result, before)
+    batch = before[-1].batch + 1 if before else 0
+    cells = zip(identifiers, predicted.tolist(), truth.tolist(), groups, strict=True)
+    rows = tuple(
+        LiveRow(identifier, task.classes[of], task.classes[is_], group, batch)
+        for identifier, of, is_, group in cells
+    )
+    return rows, (*notes, *made, *_note_known(result, table))
 
 
 def _read_names(table: pa.Table, column: str) -> list[str]:
-    """Return a column of names as text.
-
-    Raises:
-        InputError: a cell is empty, or too long.
-    """
+    """Return a column of names as text."""
     values, codes = distinct(decode(table[column]))
     texts = ["" if value is None or value != value else str(value).strip() for value in values]
     bad = np.array([not 0 < len(text) <= MAX_OF_IDENTIFIER for text in texts])[codes]
@@ -359,11 +345,7 @@ def _check_identifiers(identifiers: list[str], before: tuple[LiveRow, ...]) -> N
 def _read_predictions(
     result: Result, rule: Rule, table: pa.Table, columns: LiveColumns, identifiers: list[str]
 ) -> tuple[Classes, list[str]]:
-    """Return the predicted classes, and a sentence if they are made here, or are not those of the rule.
-
-    Raises:
-        InputError: a row has none, or one of no class; or none can be made here.
-    """
+    """Return the predicted classes, and a sentence if they are made here, or are not those of the rule."""
     name, task = columns.prediction, result.task
     if name in table.column_names:
         check_column(name, table.column_names)
@@ -398,20 +380,15 @@ def _note_other_predictions(result: Result, rule: Rule, table: pa.Table, given: 
     read = task.read(table)
     made = result.classify(read.X[~read.bad], rule).label
     differing = int(np.sum(made != given[~read.bad]))
-    if not differing:
-        return []
-    return [
+    caution = (
         f"CAUTION: {differing:,} of {pluralize(len(made), 'prediction')} are not those of "
         f"{rule.classifier()}: what is certified is about its own"
-    ]
+    )
+    return [caution] if differing else []
 
 
 def _read_groups(table: pa.Table, result: Result, before: tuple[LiveRow, ...]) -> list[str]:
-    """Return the name of each row's group; "" without groups.
-
-    Raises:
-        InputError: their column is missing, or one of them is in the stream.
-    """
+    """Return the name of each row's group; "" without groups."""
     names = find_groups(result.task.group, table.column_names)
     if not names:
         return [""] * table.num_rows
@@ -449,34 +426,9 @@ def _note_known(result: Result, table: pa.Table) -> Iterator[str]:
         )
 
 
-def _append(folder: RunFolder, files: Files, name: str, stream: Stream, rows: tuple[LiveRow, ...]) -> Stream:
-    """Append rows to a stream; one in the run folder is listed in its manifest.
-
-    Raises:
-        StoreError: the folder is locked by another process, or the stream changed since it was read.
-        InputError: the folder cannot be written.
-    """
-    inside = files is folder.files
-    lock = folder if inside else files.lock
-    lock.acquire()
-    try:
-        grown = write_stream(files, name, stream, rows)
-        if inside:
-            folder.list_stream(grown)
-        return grown
-    finally:
-        lock.release()
-
-
-def _describe(
-    result: Result,
-    rule: Rule,
-    watched: tuple[Watched, ...],
-    stream: Stream | None,
-    delta: float,
-    file: str | Path,
-) -> WatchedRun:
-    rows = () if stream is None else stream.rows
+def _judge_rows(
+    result: Result, watched: tuple[Watched, ...], rows: tuple[LiveRow, ...], file: str | Path
+) -> tuple[Finding, ...]:
     numbers = {_key(label): number for number, label in enumerate(result.task.classes)}
     try:
         truth, predicted = (
@@ -487,24 +439,17 @@ def _describe(
         raise StoreError(f"{file} is damaged: {unknown.args[0][1]!r} is no class of the run") from None
     wrong = (truth != predicted).astype(np.float64)
     losses, batches = wrong, np.array([row.batch for row in rows], np.intp)
-    if result.task.grouped:
-        losses, batches = _average_groups(rows, wrong), _average_groups(rows, batches).astype(np.intp)
+    if result.task.grouped:  # their means, in order of arrival
+        numbered: dict[str, int] = {}
+        group = np.array([numbered.setdefault(row.group, len(numbered)) for row in rows], np.intp)
+        losses, batches = average_by_group(wrong, group), average_by_group(batches, group).astype(np.intp)
     of_class = [np.ones(len(losses), np.bool_), *(truth == c for c in range(len(watched) - 1))]
-    findings = tuple(
+    return tuple(
         judge_losses(quantity, losses[chosen], batches[chosen])
         for quantity, chosen in zip(watched, of_class, strict=True)
     )
-    unit, head = result.task.unit, "" if stream is None else stream.head
-    return WatchedRun(result.run_id, str(file), rule.classifier(), unit, delta, len(rows), 0, head, findings)
 
 
 def _key(label: Any) -> tuple[type, Any]:
     """Return what tells a label from all others: 1, 1.0 and True are equal in Python."""
     return type(label), label
-
-
-def _average_groups(rows: tuple[LiveRow, ...], values: ArrayLike) -> Values:
-    """Return the mean of each group, such as its share of wrong rows, in order of arrival."""
-    numbers: dict[str, int] = {}
-    group = np.array([numbers.setdefault(row.group, len(numbers)) for row in rows], np.intp)
-    return average_by_group(values, group)

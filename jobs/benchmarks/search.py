@@ -54,7 +54,7 @@ from ckcv_ray.engine.backend import SERIAL, Session, session, start_backend
 from ckcv_ray.engine.evaluate import share
 from ckcv_ray.engine.loop import work
 from ckcv_ray.engine.race import RaceQueue
-from ckcv_ray.engine.recorder import make_recorder
+from ckcv_ray.engine.recorder import Recorder
 from ckcv_ray.learners.sklearn.learner import BOOSTING, NAMED, EstimatorLearner
 from ckcv_ray.learners.sklearn.spec import complete_names, list_packages, prepare, trust
 from ckcv_ray.runs.run import check_job, never, run_work
@@ -108,11 +108,10 @@ def make_search(learner: EstimatorLearner, task: Task, k: int, splits: int) -> S
 
 def select(search: Search, opened: Session) -> RaceQueue:
     """Run our selection in memory, and return what it found."""
-    recorder = make_recorder(search.problem)
+    recorder: Recorder[RaceQueue] = Recorder(search.problem)
     with start_backend(opened.backend, share(search.problem)) as backend:
         work(backend, recorder, None, never)
-    queue: RaceQueue = recorder.queue
-    return queue
+    return recorder.queue
 
 
 def grid_search(search: Search, workers: int) -> GridSearchCV:

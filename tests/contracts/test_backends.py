@@ -16,7 +16,7 @@ from ckcv_ray.engine.backend import Backend, MakeRecorder, SerialBackend
 from ckcv_ray.engine.evaluate import share
 from ckcv_ray.engine.queue import Batch, Progress
 from ckcv_ray.engine.ray_backend import RayBackend, remote_recorder
-from ckcv_ray.engine.recorder import make_recorder
+from ckcv_ray.engine.recorder import Recorder
 from ckcv_ray.records.record import Outcome
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import Job, run_job
@@ -34,7 +34,7 @@ class Kind(NamedTuple):
     """A kind of backend: how to create one, and how to create its recorders."""
 
     backend: Callable[[], Backend]
-    recorder: MakeRecorder = make_recorder
+    recorder: MakeRecorder = Recorder
 
     def run(self, study: Study, out: Path | None = None, **more: object) -> Result:
         return run_with(self.backend, study, TASK, out, self.recorder, **more)

@@ -34,7 +34,7 @@ from ckcv_ray.core.schedule import Stage
 from ckcv_ray.engine import loop, recorder
 from ckcv_ray.engine.evaluate import evaluate, share
 from ckcv_ray.engine.queue import Progress
-from ckcv_ray.engine.recorder import make_recorder
+from ckcv_ray.engine.recorder import Recorder
 from ckcv_ray.errors import RunError
 from ckcv_ray.learners.base import LEARNERS, register
 from ckcv_ray.learners.ensemble import Ensemble, to_arrow
@@ -171,12 +171,12 @@ def test_a_recorder_in_a_process_that_does_not_know_the_learner_resumes(
 ) -> None:
     """Like an actor that does not know a class from a notebook, which is sent by value."""
     problem = Problem.of(STUDY, TASK)
-    before = make_recorder(problem, tmp_path / "run")
+    before = Recorder(problem, tmp_path / "run")
     before.open()
     before.add(evaluate(before.plan(1).units, share(problem)))
     before.close()
     monkeypatch.delitem(LEARNERS, "centroid")
-    after = make_recorder(problem, tmp_path / "run")
+    after = Recorder(problem, tmp_path / "run")
     after.open()
     assert after.metadata()["damaged"] == []
     assert after.progress().computed == before.progress().computed > 0

@@ -10,7 +10,7 @@ from conftest import blobs
 from ckcv_ray.engine import loop
 from ckcv_ray.engine.backend import SerialBackend
 from ckcv_ray.engine.evaluate import share
-from ckcv_ray.engine.recorder import Recorder, make_recorder
+from ckcv_ray.engine.recorder import Recorder
 from ckcv_ray.study import Problem, Study
 
 PROBLEM = Problem.of(Study.of(C=(0.1, 1.0), gamma=(0.1, 1.0), k=(3, 4), n_splits=4), blobs(24))
@@ -47,7 +47,7 @@ def crowd() -> Crowd:
 
 
 def test_a_supply_is_called_once_for_all_that_arrived_and_all_that_goes_out(crowd: Crowd) -> None:
-    supply = Remote(make_recorder(PROBLEM))
+    supply = Remote(Recorder(PROBLEM))
     batches = loop.work(crowd, supply, None, lambda: False)
     assert supply.recorder.queue.complete()
     assert supply.calls == {"exchange": crowd.waits + 1}
@@ -55,7 +55,7 @@ def test_a_supply_is_called_once_for_all_that_arrived_and_all_that_goes_out(crow
 
 
 def test_what_arrived_is_added_when_it_is_stopped(crowd: Crowd) -> None:
-    recorder, calls = make_recorder(PROBLEM), iter(range(99))
+    recorder, calls = Recorder(PROBLEM), iter(range(99))
     with pytest.raises(KeyboardInterrupt):
         loop.work(crowd, recorder, None, lambda: next(calls) == 1)
     assert crowd.in_flight() == 0
@@ -81,14 +81,14 @@ def test_reports_take_at_most_a_fiftieth_of_the_time(
         now[0] += cost
 
     monkeypatch.setattr(crowd, "wait", wait_long)
-    loop.work(crowd, make_recorder(PROBLEM), listen, lambda: False)
+    loop.work(crowd, Recorder(PROBLEM), listen, lambda: False)
     pauses = [second - first - cost for first, second in pairwise(begun[:-1])]
     assert min(pauses) >= apart - 1e-9
     assert min(pauses) <= apart + 0.041
 
 
 def test_a_supply_returns_no_more_batches_than_asked_and_none_that_is_empty() -> None:
-    recorder = make_recorder(PROBLEM)
+    recorder = Recorder(PROBLEM)
     batches = recorder.exchange((), 3, 4)
     assert len(batches) == 3
     more = recorder.exchange((), 10**6, 4)

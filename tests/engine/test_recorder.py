@@ -15,8 +15,7 @@ from test_ray_bytes import content
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine.backend import Backend, SerialBackend
 from ckcv_ray.engine.evaluate import evaluate, make_failures, share
-from ckcv_ray.engine.race import RaceQueue
-from ckcv_ray.engine.recorder import Recorder, make_recorder
+from ckcv_ray.engine.recorder import Recorder
 from ckcv_ray.errors import StoreError
 from ckcv_ray.records.record import Outcome
 from ckcv_ray.runs.run import Job, run_job
@@ -179,7 +178,7 @@ def outlived(out: Path, case: Case, moments: Moments, **fate: int) -> Remote:
     made: list[Remote] = []
 
     def recorder(problem: Problem, folder: Any) -> Recorder:
-        made.append(Remote(lambda: make_recorder(problem, folder), moments, **fate))
+        made.append(Remote(lambda: Recorder(problem, folder), moments, **fate))
         return cast(Recorder, made[-1])
 
     run_with(case.backend, case.study, TASK, out, recorder)
@@ -230,7 +229,7 @@ def test_all_may_be_killed_at_any_moment_and_is_taken_up(
     made: list[Recorder] = []
 
     def recorder(problem: Problem, folder: Any) -> Recorder:
-        made.append(make_recorder(problem, folder))
+        made.append(Recorder(problem, folder))
         return made[-1]
 
     def lived(out: Path, last: int) -> bool:
@@ -274,7 +273,7 @@ def test_estimates_that_are_lost_when_all_is_decided_are_computed_again(
     study, made = STUDIES["exhaustive"], list[Remote]()
 
     def recorder(problem: Problem, folder: Any) -> Recorder:
-        made.append(Remote(lambda: SavesOnce(RaceQueue(problem), folder), moments, before="decision"))
+        made.append(Remote(lambda: SavesOnce(problem, folder), moments, before="decision"))
         return cast(Recorder, made[-1])
 
     run_job(Job(study, TASK, tmp_path / "whole"), SERIAL)
@@ -298,7 +297,7 @@ def half(problem: Problem) -> Iterator[Unit]:
 
 
 def test_what_came_in_is_there_for_the_next_one(tmp_path: Path, problem: Problem) -> None:
-    first, second = make_recorder(problem, tmp_path / "run"), make_recorder(problem, tmp_path / "run")
+    first, second = Recorder(problem, tmp_path / "run"), Recorder(problem, tmp_path / "run")
     first.open()
     for unit in half(problem):
         first.add(evaluate([unit], share(problem)))
@@ -317,7 +316,7 @@ def test_what_came_in_is_there_for_the_next_one(tmp_path: Path, problem: Problem
 
 def test_fits_of_a_session_that_was_killed_count(tmp_path: Path, problem: Problem) -> None:
     """It wrote records, but not what they cost."""
-    first, second = make_recorder(problem, tmp_path / "run"), make_recorder(problem, tmp_path / "run")
+    first, second = Recorder(problem, tmp_path / "run"), Recorder(problem, tmp_path / "run")
     first.open()
     for unit in half(problem):
         first.add(evaluate([unit], share(problem)))
@@ -334,7 +333,7 @@ def test_results_are_written_by_none_but_the_one_that_concluded_them(
     tmp_path: Path, problem: Problem
 ) -> None:
     result = run_job(Job(PLAIN, TASK, tmp_path / "whole"), SERIAL)
-    recorder = make_recorder(problem, tmp_path / "run")
+    recorder = Recorder(problem, tmp_path / "run")
     recorder.open()
     assert recorder.prepare_results(result.candidates, result.models) is None
     assert recorder.write_end(result.certificate, result.execution) is False
@@ -344,7 +343,7 @@ def test_results_are_written_by_none_but_the_one_that_concluded_them(
 
 
 def test_it_concludes_nothing_as_long_as_work_is_left(problem: Problem) -> None:
-    recorder = make_recorder(problem)
+    recorder = Recorder(problem)
     assert recorder.decision() is None
     assert recorder.conclude([], []) is None
     inputs = share(problem)

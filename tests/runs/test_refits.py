@@ -12,8 +12,7 @@ from ckcv_ray import Execution, Job, RunError, TestRows
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine import evaluate
 from ckcv_ray.engine.backend import SERIAL, SerialBackend
-from ckcv_ray.engine.race import RaceQueue
-from ckcv_ray.engine.recorder import Decision, Recorder, make_recorder
+from ckcv_ray.engine.recorder import Decision, Recorder
 from ckcv_ray.records.record import Outcome
 from ckcv_ray.runs.finish import RefitQueue, finish, measure
 from ckcv_ray.runs.run import check_job, never, run_job, run_work
@@ -24,7 +23,7 @@ from ckcv_ray.study import Problem
 @pytest.fixture
 def selected() -> Recorder:
     """A recorder whose selection is decided, with the best of k = 4 to be reported; nothing is refitted."""
-    recorder = make_recorder(Problem.of(SMALL.replace(report_k=4), blobs(60)))
+    recorder = Recorder(Problem.of(SMALL.replace(report_k=4), blobs(60)))
     inputs = evaluate.share(recorder.problem)
     while units := recorder.plan(1).units:
         recorder.add(evaluate.evaluate(units, inputs))
@@ -159,7 +158,7 @@ def test_what_died_with_a_recorder_is_computed_again() -> None:
     made: list[Forgetful] = []
 
     def recorder(problem: Problem, out: Any) -> Forgetful:
-        made.append(Forgetful(RaceQueue(problem), out))
+        made.append(Forgetful(problem, out))
         return made[-1]
 
     job = check_job(Job(SMALL.replace(report_k=4), blobs(60)))
