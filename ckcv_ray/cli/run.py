@@ -71,33 +71,12 @@ HOUR, LONG = 3600.0, 600.0
 MAX_CLAIMS = 6
 RUN_FIELDS = (  # of the JSON of a study with a certification, in this order
     *("run_id", "state", "setting", "k", "l_ms", "l_ee", "error", "proven", "baseline", "below_baseline"),
-    *(
-        "accepted",
-        "measured",
-        "constant",
-        "confusion",
-        "classes",
-        "search",
-        "per_k",
-        "per_learner",
-        "rows",
-        "repeats",
-        "groups",
-    ),
-    *("question", "evaluations", "fits", "not_converged", "seconds", "test_error", "before"),
+    *("accepted", "measured", "constant", "confusion", "classes", "search", "per_k", "per_learner", "rows"),
+    *("repeats", "groups", "question", "evaluations", "fits", "not_converged", "seconds", "test_error"),
+    "before",
 )
-STARTING = dict[str, Any].fromkeys(RUN_FIELDS) | {
-    "state": "starting",
-    "classes": [],
-    "per_k": [],
-    "per_learner": [],
-}
-TimeBudget = Annotated[
-    str | None,
-    make_option(
-        "Time that the run may take, such as 10m or 2h.",
-    ),
-]
+LISTS: dict[str, Any] = {"classes": [], "per_k": [], "per_learner": []}
+STARTING = dict[str, Any].fromkeys(RUN_FIELDS) | LISTS | {"state": "starting"}
 
 
 def list_workers(
@@ -132,7 +111,7 @@ def run(
             rich_help_panel="Execution",
         ),
     ] = 0,
-    budget: TimeBudget = None,
+    budget: Annotated[str | None, make_option("Time that the run may take, such as 10m or 2h.")] = None,
     yes: Annotated[bool, flag("--yes", "Do not ask before a run of more than an hour.", "Execution")] = False,
     details: DetailsFlag = False,
     as_json: JsonFlag = False,
@@ -343,12 +322,11 @@ def limit_time(study: Study, budget: str | None) -> tuple[Study, TimeLimit | Non
 
 
 def _run(work: Work, out: str, execution: Execution, yes: bool, limit: TimeLimit | None) -> Result:
-    as_given = work._replace(folder=out)  # messages name the folder as the user did
-    folder = RunFolder(out)
-    there = None if limit is None else folder.effort(work.problem)
-    if limit is not None and there is not None:
-        say(_explain_kept_effort(folder, out, work.problem, limit, there))
-    if (result := find_result(as_given)) is not None:
+    folder, new = RunFolder(out), limit  # the latter is None where the search has its effort
+    if limit is not None and (effort := folder.effort(work.problem)) is not None:
+        say(_explain_kept_effort(folder, out, work.problem, limit, effort))
+        new = None
+    if (result := find_result(work._replace(folder=out))) is not None:  # messages name it as the user did
         say(f"{out} already holds the finished run of this study: showing its result")
         return result
     if folder.files.exists():
@@ -359,22 +337,20 @@ def _run(work: Work, out: str, execution: Execution, yes: bool, limit: TimeLimit
     _say_cautions(work.problem)
     with say_what_is_saved(out) as signals:
         with signals:
-            expected = estimate(work.problem, limit.seconds if limit is not None and there is None else 0.0)
+            expected = estimate(work.problem, 0.0 if new is None else new.seconds)
         if signals.stop():
             raise KeyboardInterrupt
-        if limit is not None and there is None:
-            work, expected = _allow_effort(work, execution, expected, limit)
+        if new is not None:
+            work, expected = _allow_effort(work, execution, expected, new)
         _confirm(expected, execution, yes, limited=limit is not None)
         with signals, Display(console) as display:
-            watched = work._replace(expected=expected, listen=display, stop=signals.stop)
-            return compute(watched, execution)
+            return compute(work._replace(expected=expected, listen=display, stop=signals.stop), execution)
 
 
 def _explain_kept_effort(folder: RunFolder, out: str, problem: Problem, limit: TimeLimit, effort: int) -> str:
     """Return the sentence that says why a limit of time does not change a search that has its effort."""
-    certify = problem.study.certify
     searched = f"{out} has the effort of its study, {pluralize(effort, 'evaluation')}: --budget {limit.text}"
-    if folder.finished and certify != Paper.name:
+    if folder.finished and (certify := problem.study.certify) != Paper.name:
         judged = f"its {certify} has judged its rows, and to select again would void what is proven"
         return f"{searched} is not used, since {judged}"
     return f"{searched} is for a new run; --effort N goes on with more"
@@ -413,8 +389,7 @@ def _say_cautions(problem: Problem) -> None:
     every = problem.all_rows
     held = every.n_units - problem.task.n_units
     held_out = describe_held_share(held, every.n_units, every.unit)
-    rare = describe_rare_classes(every, held)
-    for sentence in (*held_out, *rare):
+    for sentence in (*held_out, *describe_rare_classes(every, held)):
         say(plain(sentence))
 
 
