@@ -14,7 +14,6 @@ from ckcv_ray.claims.rare_classes import describe_rare_classes
 from ckcv_ray.claims.wording import describe_held_share
 from ckcv_ray.cli.data import (
     Chosen,
-    ChosenData,
     choose_columns,
     choose_data,
     describe_reading,
@@ -95,7 +94,7 @@ def list_workers(
 @with_options(execution=make_execution, study=make_study, chosen=choose_data)
 def run(
     study: Study,
-    chosen: ChosenData,
+    chosen: Chosen,
     execution: Execution,
     out: OutFolder = None,
     retry_failed: Annotated[
@@ -130,9 +129,9 @@ def run(
         raise typer.Exit(persist(arguments, resume_until_done, say))
     require_supervision(study.learner, execution.fit_timeout)
     study, limit = limit_time(study, budget)
-    data = chosen.read(study.predicts_numbers)
-    folder = out or choose_folder(data.task.source, "run", Problem.of(study, data.task).run_id)
-    work = check_job(Job(study, data.task, folder, data.test))
+    task, test = chosen.read(study.predicts_numbers)
+    folder = out or choose_folder(task.source, "run", Problem.of(study, task).run_id)
+    work = check_job(Job(study, task, folder, test))
     if retry_failed:
         reopen(work.problem, folder)
     result = _run(work, folder, execution, yes, limit)
@@ -142,7 +141,7 @@ def run(
 @with_options(workers=list_workers, study=make_study, chosen=choose_data)
 def plan(
     study: Study,
-    chosen: ChosenData,
+    chosen: Chosen,
     workers: tuple[int, ...],
     write_study: Annotated[
         Path | None,
@@ -160,7 +159,8 @@ def plan(
         ckcv plan patients.csv --target outcome --write-study mine.toml
     """
     require_supervision(study.learner)
-    problem = Problem.of(study, chosen.read(study.predicts_numbers).task)
+    task, _ = chosen.read(study.predicts_numbers)
+    problem = Problem.of(study, task)
     for sentence in describe_reading(problem):
         say(sentence)
     _say_cautions(problem)
