@@ -64,8 +64,8 @@ class Output(NamedTuple):
         """Raise InputError if predictions of a source cannot be written to the file, before they are made."""
         if self.path is None:
             return
-        file = None if is_named(source) else Path(source)
-        if file is not None and file.exists() and self.path.exists() and self.path.samefile(file):
+        file = Path(source)
+        if not is_named(source) and file.exists() and self.path.exists() and self.path.samefile(file):
             raise InputError(f"out={str(self.path)!r} is the file to predict: choose another name")
         check_page(folder.files, str(self.path), are_predictions, PREDICTIONS)
 
@@ -122,9 +122,7 @@ def _format_cell(text: str, escape: bool, safe: bool) -> str:
 
 
 Marks = Mapping[str, NDArray[np.bool_] | None]  # by column: which rows are marked; None without the column
-ENDS = ("low", "high")  # columns around a predicted number, where a claim says how far off it is
 WRITTEN_ANYWAY = "is a column that is written anyway: rename it in the data"
-CALIBRATED = "CalibratedClassifierCV"
 AllowPickle = Annotated[
     bool,
     flag(
@@ -148,8 +146,7 @@ def choose_output(
         ),
     ] = False,
     probabilities: Annotated[
-        bool,
-        flag("--probabilities", "Write the probability of each class too; nothing is proven of it."),
+        bool, flag("--probabilities", "Write the probability of each class too; nothing is proven of it.")
     ] = False,
 ) -> Output:
     """Return where predictions are written.
@@ -171,7 +168,6 @@ class Table(NamedTuple):
 
     columns: pa.Table
     keep: str | None  # name of the column to write as well, if there is one
-    kept: pa.ChunkedArray | None  # its values
     rows: NewRows  # all rows as numbers, and which of them can be judged
     judged: Index  # numbers of the rows that can be judged
     X: Rows  # these rows, (rows, d)
@@ -232,7 +228,7 @@ def predict(
     output.write(_tabulate(result.task, table, labels, predicted, shares, marks, ends), RunFolder(folder))
     _say_proven(result, rule, marks)
     if output.probabilities:
-        calibrated = CALIBRATED in str(getattr(result.learner, "spec", ""))
+        calibrated = "CalibratedClassifierCV" in str(getattr(result.learner, "spec", ""))
         how = "calibrated inside each fit" if calibrated else "not calibrated"
         say(f"probabilities: as {result.learner.name} gives them, {how}; nothing is proven of them")
     _say_rows(table, result.task)
@@ -251,12 +247,17 @@ def _read_table(
     columns = read_new_rows(source, reading)
     if not columns.num_rows:
         raise InputError(f"{source!r} has no rows to predict")
-    kept = None if keep is None else _find_kept(columns, keep)
+    if keep is not None:
+        check_column(keep, columns.column_names, " to keep")
+        if keep in WRITTEN or keep.startswith(PROBABILITY):
+            raise InputError(f"keep={quote(keep)} {WRITTEN_ANYWAY}")
+        if held := find_withheld(columns, keep):
+            raise InputError(f"column {keep!r} holds {held}, which cannot be kept: leave out --keep")
     rows = task.read(columns, thousands or "")
     if strict or rows.bad.all():
         rows.check()
     judged = np.flatnonzero(~rows.bad)
-    return Table(columns, keep, kept, rows, judged, rows.X[judged])
+    return Table(columns, keep, rows, judged, rows.X[judged])
 
 
 def _tabulate(
@@ -269,10 +270,7 @@ def _tabulate(
     ends: Mapping[str, Values],
 ) -> pa.Table:
     """Return the table to write, with a row for each row of the data, empty where it could not be judged."""
-    columns = {
-        "prediction": labels,
-        "member": pa.array(predicted.member, mask=predicted.member < 0),
-    }
+    columns = {"prediction": labels, "member": pa.array(predicted.member, mask=predicted.member < 0)}
     if not task.has_numbers:
         # nan, of a learner without scores, is null
         columns["score"] = pa.array(predicted.score, from_pandas=True)
@@ -285,8 +283,8 @@ def _tabulate(
     place = np.full(table.columns.num_rows, -1)
     place[table.judged] = np.arange(len(table.judged))
     written = pa.table(columns).take(pa.array(place, mask=place < 0))
-    if table.kept is not None and table.keep is not None:
-        written = written.add_column(0, table.keep, table.kept)
+    if table.keep is not None:
+        written = written.add_column(0, table.keep, table.columns[table.keep])
     return written.add_column(0, "row", pa.array(range(1, len(place) + 1)))
 
 
@@ -298,9 +296,9 @@ def _find_ends(result: Result, rule: Rule, predicted: Prediction, keep: str | No
     """
     if (claim := result.find_width(rule)) is None:
         return {}
-    if keep in ENDS:
+    if keep in ("low", "high"):
         raise InputError(f"keep={quote(keep)} {WRITTEN_ANYWAY}")
-    return dict(zip(ENDS, (predicted.label - claim["bound"], predicted.label + claim["bound"]), strict=True))
+    return {"low": predicted.label - claim["bound"], "high": predicted.label + claim["bound"]}
 
 
 def _flag(result: Result, table: Table, rule: Rule, predicted: Prediction) -> NDArray[np.bool_] | None:
@@ -341,36 +339,32 @@ def _say_conditions(result: Result, rule: Rule) -> None:
     """Say how the bound compares with a constant, that rows repeat, and which seed repeats the draws."""
     if result.finished is None:
         return
-    certificate = result.certificate
-    for sentence in [*certificate.describe_constants(), *certificate.describe_repeats()]:
+    for sentence in (*result.certificate.describe_constants(), *result.certificate.describe_repeats()):
         say(sentence)
     if rule.name == "random":
         say(f"--seed {rule.seed} repeats these draws")
 
 
-def _find_kept(columns: pa.Table, name: str) -> pa.ChunkedArray:
-    check_column(name, columns.column_names, " to keep")
-    if name in WRITTEN or name.startswith(PROBABILITY):
-        raise InputError(f"keep={quote(name)} {WRITTEN_ANYWAY}")
-    if held := find_withheld(columns, name):
-        raise InputError(f"column {name!r} holds {held}, which cannot be kept: leave out --keep")
-    return columns[name]
-
-
 def _say_error_rate(result: Result, table: Table, rule: Rule, predicted: NDArray[Any], marks: Marks) -> None:
-    """Say how many of the rows that have a label are predicted otherwise."""
+    """Say how many of the rows with a label are predicted otherwise; of numbers, how far they are off."""
     learned, X = result.problem.every_row if rule.name == "full" else result.task, table.X
-    if learned.has_numbers:
-        return _say_mean_error(learned, table, predicted)
-    if learned.target not in table.columns.column_names:
+    target, numbers = learned.target, learned.has_numbers
+    if target not in table.columns.column_names:
         return None
     try:
-        check_column(learned.target, table.columns.column_names)
-        labels = table.columns[learned.target].take(pa.array(table.judged))
-        labelled = rows_with_label(labels, learned.target, kept=learned.provenance.keep_values)
-        y = class_numbers(labels.filter(pa.array(labelled)), learned.classes, learned.target)
+        check_column(target, table.columns.column_names)
+        labels = table.columns[target].take(pa.array(table.judged))
+        if numbers:
+            y = parse_numbers(labels, target, decimal=decimal_mark(table.columns))
+        else:
+            labelled = rows_with_label(labels, target, kept=learned.provenance.keep_values)
+            y = class_numbers(labels.filter(pa.array(labelled)), learned.classes, target)
     except InputError as error:
-        return say(f"no error rate: {error}")
+        return say(f"no {'error' if numbers else 'error rate'}: {error}")
+    if numbers:
+        rmse = float(np.sqrt(np.mean((y - predicted) ** 2)))
+        caveat = _describe_known(X, learned)
+        return say(f"root mean squared error: {rmse:.4g} on {pluralize(len(y), 'row')}{caveat}")
     if not labelled.all():
         say(f"{pluralize(int(np.sum(~labelled)), 'row')} without a label: not in the error rate")
         X, predicted = X[labelled], predicted[labelled]
@@ -387,19 +381,3 @@ def _describe_known(X: Rows, learned: Task) -> str:
     """Return what to add to an error on rows of which some were learned from; "" if none was."""
     known = count_known(X, learned)
     return f"; {known} of them are learning rows, and say little about new ones" if known else ""
-
-
-def _say_mean_error(learned: Task, table: Table, predicted: NDArray[Any]) -> None:
-    """Say how far predicted numbers are from those of the rows, if every row has one."""
-    target = learned.target
-    if target not in table.columns.column_names:
-        return None
-    try:
-        check_column(target, table.columns.column_names)
-        numbers = table.columns[target].take(pa.array(table.judged))
-        y = parse_numbers(numbers, target, decimal=decimal_mark(table.columns))
-    except InputError as error:
-        return say(f"no error: {error}")
-    rmse = float(np.sqrt(np.mean((y - predicted) ** 2)))
-    caveat = _describe_known(table.X, learned)
-    return say(f"root mean squared error: {rmse:.4g} on {pluralize(len(y), 'row')}{caveat}")
