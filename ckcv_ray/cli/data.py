@@ -121,6 +121,19 @@ def read_new_rows(source: str, reading: Reading = AS_IT_IS) -> pa.Table:
     return columns.learn if columns.test is None else columns.test
 
 
+def read_rows_if_named(source: str | None, reading: Reading, needed: str) -> pa.Table | None:
+    """Read rows as above; without a source return None.
+
+    Raises:
+        InputError: they cannot be read, or only the reading is given, for which a file is ``needed``.
+    """
+    if source is not None:
+        return read_new_rows(source, reading)
+    if reading != AS_IT_IS:
+        raise InputError(f"separator, sheet, skip_rows and encoding are for {needed}")
+    return None
+
+
 def _read_stdin(reading: Reading) -> pa.Table:
     """Read a table of text from standard input.
 
