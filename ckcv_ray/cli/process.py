@@ -23,7 +23,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 import typer
 
-from ckcv_ray.cli.output import PACKAGE, SupervisedError, keep_results_apart, results, results_descriptor, say
+from ckcv_ray.cli.output import PACKAGE, SupervisedError, find_descriptor, keep_results_apart, results, say
 from ckcv_ray.errors import RunError, plain, pluralize
 from ckcv_ray.learners.base import LEARNER_GROUP, Learner
 from ckcv_ray.learners.foreign import (
@@ -143,7 +143,7 @@ def start(
     path = os.pathsep.join(filter(None, (str(PACKAGE.parent), os.environ.get("PYTHONPATH"))))
     given = {**os.environ, "PYTHONPATH": path, PARENT: str(os.getpid()), **(environment or {})}
     command = [sys.executable, "-m", "ckcv_ray", *arguments]
-    return Popen(command, env=given, stdout=results_descriptor(), **options)
+    return Popen(command, env=given, stdout=find_descriptor(results()), **options)
 
 
 def end_with_parent() -> None:
