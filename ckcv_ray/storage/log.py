@@ -231,7 +231,8 @@ class Log:
 
     def _write(self, part: str, rows: pa.Table) -> None:
         failures = len(rows) - rows["traceback"].null_count
-        formats.write_table(self.files, part, rows, self.problem.run_id, {FAILURES: str(failures)})
+        table = formats.make_table(rows, self.problem.run_id, {FAILURES: str(failures)})
+        formats.write(self.files, part, table)
 
     def _read(self, part: str) -> pa.Table:
         return formats.read_table(self.files, part, self.problem.run_id, self.schema)

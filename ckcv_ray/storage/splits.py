@@ -13,8 +13,6 @@ from ckcv_ray.tables.readers.limits import MAX_CELLS
 
 FILE = "splits.parquet"
 SPLIT_COLUMNS = pa.schema([("split", pa.int32()), ("train", pa.bool_()), ("row", pa.int64())])
-
-
 MAX_SPLIT_VALUES = 2 * MAX_CELLS
 
 
