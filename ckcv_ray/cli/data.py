@@ -14,7 +14,7 @@ from typing import Annotated, NamedTuple
 import pyarrow as pa
 import typer
 
-from ckcv_ray.cli.options import flag, make_option, with_options
+from ckcv_ray.cli.options import flag, make_argument, make_option, with_options
 from ckcv_ray.cli.output import PROVEN_WORSE, say, show
 from ckcv_ray.errors import InputError, StoreError, plain, pluralize
 from ckcv_ray.runs.load import environment_changes
@@ -69,9 +69,7 @@ def check_thousands(mark: str | None) -> str | None:
     return mark
 
 
-DataSource = Annotated[
-    str, typer.Argument(metavar="DATA", help=SOURCES, show_default=False, callback=check_source)
-]
+DataSource = Annotated[str, make_argument("DATA", SOURCES, check_source)]
 
 
 def make_reading(
@@ -298,8 +296,7 @@ LONGEST_NAME = 30
 def say_columns(problem: Problem) -> None:
     """Print what was understood of the columns of a table, and what looks like a mistake in them."""
     held = problem.all_rows.n - problem.task.n
-    for line in (*describe_reading(problem), *describe_columns(problem.task, held)):
-        say(line)
+    say(*describe_reading(problem), *describe_columns(problem.task, held))
 
 
 def describe_reading(problem: Problem) -> list[str]:

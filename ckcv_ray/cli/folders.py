@@ -7,10 +7,8 @@ from datetime import datetime
 from os import PathLike
 from typing import Annotated, NamedTuple
 
-import typer
-
 from ckcv_ray.claims.claim import name_claimed, state_limit
-from ckcv_ray.cli.options import Folder, JsonFlag, check_out, normalize_folder
+from ckcv_ray.cli.options import Folder, JsonFlag, check_out, make_argument, normalize_folder
 from ckcv_ray.cli.output import show
 from ckcv_ray.errors import (
     CKCVError,
@@ -121,12 +119,7 @@ def copy(
     folder: Folder,
     to: Annotated[
         str,
-        typer.Argument(
-            metavar="TO",
-            help="Where to copy it: an empty place, or one that holds the same run.",
-            show_default=False,
-            callback=check_out,
-        ),
+        make_argument("TO", "Where to copy it: an empty place, or one that holds the same run.", check_out),
     ],
     as_json: JsonFlag = False,
 ) -> None:
@@ -214,11 +207,10 @@ LONGEST_CELL = 60
 def list_folders(
     folder: Annotated[
         str,
-        typer.Argument(
-            metavar="[FOLDER]",
-            help="Folder to look in, or an address such as s3://bucket/runs. [default: .]",
-            show_default=False,
-            callback=normalize_folder,
+        make_argument(
+            "[FOLDER]",
+            "Folder to look in, or an address such as s3://bucket/runs. [default: .]",
+            normalize_folder,
         ),
     ] = ".",
     as_json: JsonFlag = False,

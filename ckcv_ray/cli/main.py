@@ -5,8 +5,6 @@ differences, or a run could not finish; 2 bad input; 3 finished with failed eval
 damaged or belongs to something else; 5 proven not to hold: a condition (--accept), a watched stream, a
 comparison; 6 not yet proven, or not verified here; 129, 130, 138 and 143 interrupted by SIGHUP, Ctrl-C,
 SIGUSR1 and SIGTERM.
-
-How a command speaks of its options: in the panels of ``--help``, and in messages.
 """
 
 import gc

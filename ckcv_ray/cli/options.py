@@ -46,6 +46,11 @@ def make_option(
     return typer.Option(help=shown, show_default=False, rich_help_panel=panel, callback=check, hidden=hidden)
 
 
+def make_argument(name: str, text: str, check: Callable[[Any], Any]) -> Any:
+    """Declare an argument, which is named so in ``--help``; ``check`` refuses values."""
+    return typer.Argument(metavar=name, help=text, show_default=False, callback=check)
+
+
 def flag(name: str, text: str, panel: str | None = None) -> Any:
     """Declare an option without a value."""
     return typer.Option(name, help=text, rich_help_panel=panel)
@@ -64,11 +69,8 @@ def normalize_folder(value: str | None) -> str | None:
 
 Folder = Annotated[
     str,  # and no Path, which would make s3:/x of s3://x
-    typer.Argument(
-        metavar="FOLDER",
-        help="Run folder, such as runs/patients or s3://bucket/runs/patients.",
-        show_default=False,
-        callback=normalize_folder,
+    make_argument(
+        "FOLDER", "Run folder, such as runs/patients or s3://bucket/runs/patients.", normalize_folder
     ),
 ]
 

@@ -140,9 +140,10 @@ def show(content: dict[str, Any], text: str, as_json: bool) -> None:
     print(json.dumps(content, allow_nan=False) if as_json else printable(text), file=results())
 
 
-def say(text: str) -> None:
-    """Print a message to standard error."""
-    console.print(printable(text), soft_wrap=True, markup=False, highlight=False, emoji=False)
+def say(*messages: str) -> None:
+    """Print messages to standard error."""
+    for message in messages:
+        console.print(printable(message), soft_wrap=True, markup=False, highlight=False, emoji=False)
 
 
 PROVEN_WORSE, NOT_YET_PROVEN = 5, 6  # exit codes: proven not to hold; not proven yet, or not verified here

@@ -339,8 +339,7 @@ def _say_conditions(result: Result, rule: Rule) -> None:
     """Say how the bound compares with a constant, that rows repeat, and which seed repeats the draws."""
     if result.finished is None:
         return
-    for sentence in (*result.certificate.describe_constants(), *result.certificate.describe_repeats()):
-        say(sentence)
+    say(*result.certificate.describe_constants(), *result.certificate.describe_repeats())
     if rule.name == "random":
         say(f"--seed {rule.seed} repeats these draws")
 

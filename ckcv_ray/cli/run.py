@@ -38,20 +38,8 @@ from ckcv_ray.cli.options import (
 )
 from ckcv_ray.cli.output import console, say, show
 from ckcv_ray.cli.process import persist, require_supervision, say_what_is_saved, without
+from ckcv_ray.engine import forecast
 from ckcv_ray.engine.backend import choose_backend, ray_address
-from ckcv_ray.engine.forecast import (
-    FEW_FOLDS,
-    FEW_SPLITS,
-    Estimate,
-    Plan,
-    estimate,
-    expect_everything,
-    expect_rounds,
-    fit_effort,
-    plan_problem,
-    wall_seconds,
-)
-from ckcv_ray.engine.forecast import WORKERS as PLANNED
 from ckcv_ray.engine.full import FullQueue
 from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.errors import InputError, plain, pluralize
@@ -88,7 +76,7 @@ def list_workers(
     Raises:
         InputError: one is not an integer of at least 1.
     """
-    return parse_workers(workers) if workers else PLANNED
+    return parse_workers(workers) if workers else forecast.WORKERS
 
 
 @with_options(execution=make_execution, study=make_study, chosen=choose_data)
@@ -161,12 +149,11 @@ def plan(
     require_supervision(study.learner)
     task, _ = chosen.read(study.predicts_numbers)
     problem = Problem.of(study, task)
-    for sentence in describe_reading(problem):
-        say(sentence)
+    say(*describe_reading(problem))
     _say_cautions(problem)
     if write_study is not None:
         _write_study(write_study, study)
-    planned = plan_problem(problem, workers)
+    planned = forecast.plan_problem(problem, workers)
     lines = [
         *_describe_default(problem, planned.effort),
         f"{pluralize(planned.evaluations, 'evaluation')} in {pluralize(planned.splits, 'split')} of "
@@ -209,7 +196,7 @@ def _describe_default(problem: Problem, effort: int | None) -> list[str]:
     return [f"certified by   {problem.study.certify}{rows}", f"selection      {kind}, {folds}"]
 
 
-def _suggest(planned: Plan, asked: Study) -> list[str]:
+def _suggest(planned: forecast.Plan, asked: Study) -> list[str]:
     """Return lines about the search, and options with which a long run ends sooner, or searches more.
 
     Args:
@@ -223,8 +210,8 @@ def _suggest(planned: Plan, asked: Study) -> list[str]:
         instead = "".join(f"; --effort {effort}: about {duration(time)}" for effort, time in times)
         lines.append(f"search         budget, effort {planned.effort:,}{instead}")
     if planned.effort is not None or seconds > LONG:
-        folds = ",".join(map(str, FEW_FOLDS))
-        options = f"--search race --k {folds} --n-splits {FEW_SPLITS}"
+        folds = ",".join(map(str, forecast.FEW_FOLDS))
+        options = f"--search race --k {folds} --n-splits {forecast.FEW_SPLITS}"
         fixed = {"--effort": asked.effort is not None, "--report-k": bool(asked.report_k)}
         lines.append(f"few folds      {options}{_leave_out(fixed)}: about {duration(planned.few_folds)}")
     if planned.effort is None and seconds > LONG:
@@ -337,7 +324,7 @@ def _run(work: Work, out: str, execution: Execution, yes: bool, limit: TimeLimit
     _say_cautions(work.problem)
     with say_what_is_saved(out) as signals:
         with signals:
-            expected = estimate(work.problem, 0.0 if new is None else new.seconds)
+            expected = forecast.estimate(work.problem, 0.0 if new is None else new.seconds)
         if signals.stop():
             raise KeyboardInterrupt
         if new is not None:
@@ -357,20 +344,20 @@ def _explain_kept_effort(folder: RunFolder, out: str, problem: Problem, limit: T
 
 
 def _allow_effort(
-    work: Work, execution: Execution, expected: Estimate, limit: TimeLimit
-) -> tuple[Work, Estimate]:
+    work: Work, execution: Execution, expected: forecast.Estimate, limit: TimeLimit
+) -> tuple[Work, forecast.Estimate]:
     """Return the work with the effort that a limit of time allows, and what it is expected to take.
 
     Raises:
         InputError: the effort selects no candidate.
     """
     problem = work.problem
-    everything = expect_everything(problem, expected)
+    everything = forecast.expect_everything(problem, expected)
     backend = choose_backend(execution, min(limit.seconds, everything))
     workers = 1 if backend == "serial" else execution.workers or os.cpu_count() or 1
-    effort = fit_effort(problem, expected, limit.seconds, workers)
+    effort = forecast.fit_effort(problem, expected, limit.seconds, workers)
     if effort < (least := problem.least_effort):
-        needed = expect_rounds(problem, expected, least, workers)
+        needed = forecast.expect_rounds(problem, expected, least, workers)
         raise InputError(
             f"budget={limit.text} allows an effort of {pluralize(effort, 'evaluation')}, and to compare "
             f"{pluralize(problem.n_settings, 'setting')} and complete one candidate takes {least:,} or more, "
@@ -379,7 +366,7 @@ def _allow_effort(
     work = work._replace(problem=problem.with_effort(effort))
     if effort >= problem.n_evaluations:
         say(f"--budget {limit.text} allows all {pluralize(effort, 'evaluation')}: the exact race")
-        return work, estimate(work.problem)
+        return work, forecast.estimate(work.problem)
     say(f"--budget {limit.text} allows an effort of {pluralize(effort, 'evaluation')}")
     return work, replace(expected, seconds=min(everything, limit.seconds * workers))
 
@@ -389,11 +376,10 @@ def _say_cautions(problem: Problem) -> None:
     every = problem.all_rows
     held = every.n_units - problem.task.n_units
     held_out = describe_held_share(held, every.n_units, every.unit)
-    for sentence in (*held_out, *describe_rare_classes(every, held)):
-        say(plain(sentence))
+    say(*map(plain, (*held_out, *describe_rare_classes(every, held))))
 
 
-def _confirm(expected: Estimate, execution: Execution, yes: bool, limited: bool) -> None:
+def _confirm(expected: forecast.Estimate, execution: Execution, yes: bool, limited: bool) -> None:
     """Print the estimated time, and ask for confirmation before a long run."""
     backend, seconds = choose_backend(execution, expected.seconds), expected.seconds
     if backend == "serial":
@@ -402,7 +388,7 @@ def _confirm(expected: Estimate, execution: Execution, yes: bool, limited: bool)
         where = f"ray, for 1 worker; shared by all workers of the cluster at {address}"
     else:
         workers = execution.workers or os.cpu_count() or 1
-        seconds, where = wall_seconds(seconds, workers), f"ray, {pluralize(workers, 'worker')}"
+        seconds, where = forecast.wall_seconds(seconds, workers), f"ray, {pluralize(workers, 'worker')}"
     time = duration(seconds) if seconds >= 1 else "less than 1 s"
     say(f"estimated time: {time} ({where})")
     if seconds > LONG and not limited:
@@ -445,8 +431,7 @@ def evaluate(
     is_finished(problem, RunFolder(folder))  # refuses a folder of something else before columns are shown
     say_environment(folder)
     say_columns(problem)
-    for sentence in describe_rare_classes(task, held=0):
-        say(sentence)
+    say(*describe_rare_classes(task, held=0))
     with say_what_is_saved(folder) as signals, signals, Display(console) as display:
         result = assess(study, task, folder, execution, display, signals.stop, retry_failed)
     show_result(result, folder, as_json)

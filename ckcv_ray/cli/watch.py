@@ -14,7 +14,7 @@ from ckcv_ray.cli.data import (
     read_new_rows,
     read_rows_if_named,
 )
-from ckcv_ray.cli.options import Folder, JsonFlag, make_option, normalize_folder, with_options
+from ckcv_ray.cli.options import Folder, JsonFlag, make_argument, make_option, normalize_folder, with_options
 from ckcv_ray.cli.output import NOT_YET_PROVEN, PROVEN_WORSE, say, show
 from ckcv_ray.errors import InputError
 from ckcv_ray.runs.compare import OPEN, WORSE, Question
@@ -31,9 +31,7 @@ def watch(
     folder: Folder,
     choice: tuple[str, int | None],
     reading: Reading,
-    source: Annotated[
-        str | None, typer.Argument(metavar="DATA", help=LIVE, show_default=False, callback=check_source)
-    ] = None,
+    source: Annotated[str | None, make_argument("DATA", LIVE, check_source)] = None,
     row_id: Annotated[str, typer.Option("--id", help="Column that names the rows.")] = "id",
     prediction: Annotated[
         str,
@@ -77,8 +75,7 @@ def watch(
         raise InputError("seed is for ckcv predict: a stream has no draws to repeat")
     rows = read_rows_if_named(source, reading, "a file of rows: name one")
     found = watch_run(folder, rows, LiveColumns(row_id, prediction, label), by, delta, stream)
-    for sentence in found.notes:
-        say(sentence)
+    say(*found.notes)
     show(found.to_json(), found.summary(), as_json)
     if found.alarm:
         raise typer.Exit(PROVEN_WORSE)
@@ -129,13 +126,7 @@ def compare(
         ),
     ],
     reference: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[OTHER]",
-            help="Run folder to compare with.",
-            show_default=False,
-            callback=normalize_folder,
-        ),
+        str | None, make_argument("[OTHER]", "Run folder to compare with.", normalize_folder)
     ] = None,
     predictions: Annotated[
         str | None,
