@@ -218,8 +218,7 @@ def load_command(name: str) -> Any:
     from ckcv_ray.cli.process import contain_command
     from ckcv_ray.learners.base import register_installed
 
-    for broken in register_installed():
-        say(plain(broken))
+    say(*map(plain, register_installed()))
     module, _, function = COMMANDS[name][0].partition(":")
     alone = typer.Typer(add_completion=False, rich_markup_mode=app.rich_markup_mode)
     alone.command(name, cls=Command)(

@@ -221,11 +221,10 @@ def predict(
     shares = result.probabilities(table.X, rule, predicted) if output.probabilities else None
     answered = result.mark_answered(table.X) if rule == result.answer_rule else None
     marks: Marks = {"flag": _flag(result, table, rule, predicted), "answered": answered}
-    ends = _find_ends(result, rule, predicted, keep)
     labels = result.task.labelled(predicted.label)
     if output.is_csv and not result.task.has_numbers and labels.dtype.kind in "bf":
         labels = labels.astype(str)  # True and 1.0, where Arrow would write true and 1
-    output.write(_tabulate(result.task, table, labels, predicted, shares, marks, ends), RunFolder(folder))
+    output.write(_tabulate(result, table, rule, labels, predicted, shares, marks), RunFolder(folder))
     _say_proven(result, rule, marks)
     if output.probabilities:
         calibrated = "CalibratedClassifierCV" in str(getattr(result.learner, "spec", ""))
@@ -261,24 +260,32 @@ def _read_table(
 
 
 def _tabulate(
-    task: Task,
+    result: Result,
     table: Table,
+    rule: Rule,
     labels: NDArray[Any],
     predicted: Prediction,
     probabilities: Values | None,
     marks: Marks,
-    ends: Mapping[str, Values],
 ) -> pa.Table:
-    """Return the table to write, with a row for each row of the data, empty where it could not be judged."""
+    """Return the table to write, with a row for each row of the data, empty where it could not be judged.
+
+    Raises:
+        InputError: the column to keep is named as one of those around predicted numbers.
+    """
     columns = {"prediction": labels, "member": pa.array(predicted.member, mask=predicted.member < 0)}
-    if not task.has_numbers:
+    if not result.task.has_numbers:
         # nan, of a learner without scores, is null
         columns["score"] = pa.array(predicted.score, from_pandas=True)
         columns["share"] = pa.array(predicted.share, from_pandas=True)
-    columns |= {name: pa.array(end) for name, end in ends.items()}
+    if (claim := result.find_width(rule)) is not None:  # how far off a number is
+        if table.keep in ("low", "high"):
+            raise InputError(f"keep={quote(table.keep)} {WRITTEN_ANYWAY}")
+        columns["low"] = pa.array(predicted.label - claim["bound"])
+        columns["high"] = pa.array(predicted.label + claim["bound"])
     columns |= {name: pa.array(mark) for name, mark in marks.items() if mark is not None}
     if probabilities is not None:
-        names = [f"{PROBABILITY}{label}" for label in task.classes]
+        names = [f"{PROBABILITY}{label}" for label in result.task.classes]
         columns |= dict(zip(names, map(pa.array, probabilities.T), strict=True))
     place = np.full(table.columns.num_rows, -1)
     place[table.judged] = np.arange(len(table.judged))
@@ -286,19 +293,6 @@ def _tabulate(
     if table.keep is not None:
         written = written.add_column(0, table.keep, table.columns[table.keep])
     return written.add_column(0, "row", pa.array(range(1, len(place) + 1)))
-
-
-def _find_ends(result: Result, rule: Rule, predicted: Prediction, keep: str | None) -> dict[str, Values]:
-    """Return the columns low and high around predicted numbers, if a claim says how far off they are.
-
-    Raises:
-        InputError: the column to keep has one of these names.
-    """
-    if (claim := result.find_width(rule)) is None:
-        return {}
-    if keep in ("low", "high"):
-        raise InputError(f"keep={quote(keep)} {WRITTEN_ANYWAY}")
-    return {"low": predicted.label - claim["bound"], "high": predicted.label + claim["bound"]}
 
 
 def _flag(result: Result, table: Table, rule: Rule, predicted: Prediction) -> NDArray[np.bool_] | None:

@@ -81,9 +81,6 @@ def watch(
         raise typer.Exit(PROVEN_WORSE)
 
 
-EXIT_CODES = {WORSE: PROVEN_WORSE, OPEN: NOT_YET_PROVEN}  # what is proven ends with 0
-
-
 def ask(
     no_worse: Annotated[
         float | None,
@@ -160,5 +157,5 @@ def compare(
     columns = read_new_rows(rows, reading)
     found = compare_runs(folder, columns, reference, predictions, question, ledger, thousands or "")
     show(found.to_json(), "\n".join(found.describe()), as_json)
-    if code := EXIT_CODES.get(found.answer, 0):
+    if code := {WORSE: PROVEN_WORSE, OPEN: NOT_YET_PROVEN}.get(found.answer):
         raise typer.Exit(code)
