@@ -59,11 +59,7 @@ def check_source(source: str | None) -> str | None:
 
 
 def check_thousands(mark: str | None) -> str | None:
-    """Return a mark between thousands.
-
-    Raises:
-        InputError: it is neither a comma nor a point.
-    """
+    """Return a mark between thousands; refuse any other than a comma and a point."""
     if mark not in (None, ",", "."):
         raise InputError(f"thousands={quote(mark)}: expected a comma or a point")
     return mark

@@ -71,11 +71,7 @@ def list_workers(
         str, make_option("Numbers of workers to estimate the time for, such as 1,16.", "1,8,64,512")
     ] = "",
 ) -> tuple[int, ...]:
-    """Return the numbers of workers to plan for.
-
-    Raises:
-        InputError: one is not an integer of at least 1.
-    """
+    """Return the numbers of workers to plan for; see ``parse_workers``."""
     return parse_workers(workers) if workers else forecast.WORKERS
 
 

@@ -103,11 +103,7 @@ def ask(
         int, typer.Option(help="Number of comparisons on these rows, named at the first: each has delta / N.")
     ] = 1,
 ) -> Question:
-    """Return what is asked.
-
-    Raises:
-        InputError: a value is outside its range.
-    """
+    """Return what is asked, which refuses values outside their range."""
     return Question(no_worse, group, delta, uses)
 
 

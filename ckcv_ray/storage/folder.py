@@ -643,13 +643,10 @@ class RunFolder:
 
     def _list_damaged_inputs(self, problem: Problem) -> list[str]:
         """Return which of the two files with study and data do not hold those of the problem."""
-        identity, damaged = Identity(problem.study, problem.data_digest, problem.run_id), []
-        try:
+        identity, found = Identity(problem.study, problem.data_digest, problem.run_id), None
+        with suppress(StoreError):
             found = self.identity()
-            if found is None or found.run_id != problem.run_id:
-                damaged.append(STUDY)
-        except StoreError:
-            damaged.append(STUDY)
+        damaged = [] if found is not None and found.run_id == problem.run_id else [STUDY]
         try:
             self.problem(identity)
         except StoreError:
