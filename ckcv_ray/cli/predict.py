@@ -43,38 +43,54 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r")  # start of a cell that a spreadsheet
 
 
 class Output(NamedTuple):
-    """Where predictions are written.
+    """Where predictions are written: to a file, or to standard output as CSV."""
 
-    Attributes:
-        path: a file; None for standard output, as CSV.
-        safe: whether cells that a spreadsheet would execute are escaped.
-        probabilities: whether there is a column with the probability of each class.
-    """
+    out: Annotated[
+        Path | None, make_option("File to write, .csv or .parquet, or -.", "CSV on standard output")
+    ] = None
+    csv_safe: Annotated[
+        bool,
+        flag(
+            "--csv-safe",
+            "Put an apostrophe before labels that a spreadsheet would execute: those that begin with = + - "
+            "@, a tab or a carriage return.",
+        ),
+    ] = False
+    probabilities: Annotated[
+        bool, flag("--probabilities", "Write the probability of each class too; nothing is proven of it.")
+    ] = False
 
-    path: Path | None
-    safe: bool
-    probabilities: bool = False
+    @property
+    def path(self) -> Path | None:
+        """The file; None for standard output."""
+        return None if str(self.out) == "-" else self.out
 
     @property
     def is_csv(self) -> bool:
         """Whether they are written as CSV."""
         return self.path is None or self.path.suffix == ".csv"
 
-    def check(self, folder: RunFolder, source: str) -> None:
+    def check(self, folder: str, source: str) -> None:
         """Raise InputError if predictions of a source cannot be written to the file, before they are made."""
         if self.path is None:
             return
-        file = Path(source)
+        if as_path("out", self.path).suffix not in (".csv", ".parquet"):
+            raise InputError(f"out={str(self.path)!r}: the name has to end in .csv or .parquet")
+        if self.csv_safe and not self.is_csv:
+            raise InputError(
+                f"csv_safe is for CSV files, and out={str(self.path)!r} is not one: leave one of them out"
+            )
+        files, file = RunFolder(folder).files, Path(source)
         if not is_named(source) and file.exists() and self.path.exists() and self.path.samefile(file):
             raise InputError(f"out={str(self.path)!r} is the file to predict: choose another name")
-        check_page(folder.files, str(self.path), are_predictions, PREDICTIONS)
+        check_page(files, str(self.path), are_predictions, PREDICTIONS)
 
     def write(self, table: pa.Table, folder: RunFolder) -> None:
         """Write predictions."""
         stream: Any = results()
         sink = pa.output_stream(stream.buffer) if self.path is None else pa.BufferOutputStream()
         if self.is_csv:
-            csv.write_csv(_escape_text(table, self.safe), sink, CSV)
+            csv.write_csv(_escape_text(table, self.csv_safe), sink, CSV)
         else:
             parquet.write_table(table, sink)
         if self.path is not None:
@@ -133,36 +149,6 @@ AllowPickle = Annotated[
 ]
 
 
-def choose_output(
-    out: Annotated[
-        Path | None, make_option("File to write, .csv or .parquet, or -.", "CSV on standard output")
-    ] = None,
-    csv_safe: Annotated[
-        bool,
-        flag(
-            "--csv-safe",
-            "Put an apostrophe before labels that a spreadsheet would execute: those that begin with = + - "
-            "@, a tab or a carriage return.",
-        ),
-    ] = False,
-    probabilities: Annotated[
-        bool, flag("--probabilities", "Write the probability of each class too; nothing is proven of it.")
-    ] = False,
-) -> Output:
-    """Return where predictions are written.
-
-    Raises:
-        InputError: the name of the file has another suffix, or csv_safe is for a file that is not CSV.
-    """
-    if str(out) == "-":
-        out = None
-    if out is not None and as_path("out", out).suffix not in (".csv", ".parquet"):
-        raise InputError(f"out={str(out)!r}: the name has to end in .csv or .parquet")
-    if csv_safe and out is not None and out.suffix == ".parquet":
-        raise InputError(f"csv_safe is for CSV files, and out={str(out)!r} is not one: leave one of them out")
-    return Output(out, csv_safe, probabilities)
-
-
 class Table(NamedTuple):
     """A table to predict."""
 
@@ -173,7 +159,7 @@ class Table(NamedTuple):
     X: Rows  # these rows, (rows, d)
 
 
-@with_options(choice=choose_rule, reading=make_reading, output=choose_output)
+@with_options(choice=choose_rule, reading=make_reading, output=Output)
 def predict(
     folder: Folder,
     choice: tuple[str, int | None],
@@ -214,7 +200,7 @@ def predict(
     CSV, control characters in labels are escaped: a newline becomes a backslash and an n, and backslashes are
     then doubled. Of a named set with test rows, only those are classified.
     """
-    output.check(RunFolder(folder), source)
+    output.check(folder, source)
     result = load_run(folder, True) if allow_pickle else load(folder)
     table, rule = _read_table(result.task, source, reading, thousands, keep, strict), result.rule(*choice)
     predicted = result.classify(table.X, rule)
