@@ -179,7 +179,8 @@ def exit_by_code() -> Iterator[None]:
             silence(stream)
         sys.exit(1)
     except OSError as error:
-        # Of standard output: it still cannot be written to, or names no file and the disk is full or fails
+        # Of standard output: it still cannot be written to; or no file is named, and the disk is full or
+        # failing.
         unnamed = error.filename is None and error.errno in {ENOSPC, EDQUOT, EFBIG, EIO}
         if (stream := results()) is None or not (silence(stream) or unnamed):
             raise
