@@ -484,9 +484,17 @@ class RunFolder:
         damaged = self.list_differing() if self.finished else []
         if damaged or lacking:
             self.reopen()
-        inputs = self._list_damaged_inputs(problem)
+        found = None
+        with suppress(StoreError):
+            found = self.identity()
+        if found is None or found.run_id != problem.run_id:
+            damaged.append(STUDY)
+        try:
+            self.problem(Identity(problem.study, problem.data_digest, problem.run_id))
+        except StoreError:
+            damaged.append(DATA)
         self.begin(problem)
-        return list(dict.fromkeys(damaged + inputs))
+        return list(dict.fromkeys(damaged))
 
     def result_digests(self) -> dict[str, str]:
         """Return the SHA-256 of the files with candidates, models and judged rows."""
@@ -640,18 +648,6 @@ class RunFolder:
             return self.sha256(name) != digest
         except StoreError:
             return True
-
-    def _list_damaged_inputs(self, problem: Problem) -> list[str]:
-        """Return which of the two files with study and data do not hold those of the problem."""
-        identity, found = Identity(problem.study, problem.data_digest, problem.run_id), None
-        with suppress(StoreError):
-            found = self.identity()
-        damaged = [] if found is not None and found.run_id == problem.run_id else [STUDY]
-        try:
-            self.problem(identity)
-        except StoreError:
-            damaged.append(DATA)
-        return damaged
 
     def _run_files(self) -> list[str]:
         return [name for folder in ("", *FOLDERS) for name in self.files.list(folder)]
