@@ -183,9 +183,10 @@ def declare_types(
     """Collect what is said of columns."""
     if labels:
         check_choice("labels", labels, ANSWERS)
-    *columns, kept = (tuple(_names(text) or ()) for text in (categorical, numeric, date, keep_values))
+    listed = (tuple(_names(text) or ()) for text in (categorical, numeric, date, keep_values))
+    categories, numbers, dates, kept = listed
     check_kept(kept)
-    return DeclaredTypes(*columns, thousands or "", labels or "", drop_unlabelled, kept)
+    return DeclaredTypes(categories, numbers, dates, thousands or "", labels or "", drop_unlabelled, kept)
 
 
 class Chosen(NamedTuple):

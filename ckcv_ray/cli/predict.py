@@ -334,7 +334,7 @@ def _say_error_rate(result: Result, table: Table, rule: Rule, predicted: NDArray
         check_column(target, table.columns.column_names)
         labels = table.columns[target].take(pa.array(table.judged))
         if numbers:
-            y = parse_numbers(labels, target, decimal=decimal_mark(table.columns))
+            y: NDArray[Any] = parse_numbers(labels, target, decimal=decimal_mark(table.columns))
         else:
             labelled = rows_with_label(labels, target, kept=learned.provenance.keep_values)
             y = class_numbers(labels.filter(pa.array(labelled)), learned.classes, target)
