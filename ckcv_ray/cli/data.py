@@ -14,7 +14,7 @@ from typing import Annotated, NamedTuple
 import pyarrow as pa
 import typer
 
-from ckcv_ray.cli.options import flag, make_option, with_options
+from ckcv_ray.cli.options import flag, make_argument, make_option, with_options
 from ckcv_ray.cli.output import PROVEN_WORSE, say, show
 from ckcv_ray.errors import InputError, StoreError, plain, pluralize
 from ckcv_ray.runs.load import environment_changes
@@ -59,25 +59,18 @@ def check_source(source: str | None) -> str | None:
 
 
 def check_thousands(mark: str | None) -> str | None:
-    """Return a mark between thousands.
-
-    Raises:
-        InputError: it is neither a comma nor a point.
-    """
+    """Return a mark between thousands; refuse any other than a comma and a point."""
     if mark not in (None, ",", "."):
         raise InputError(f"thousands={quote(mark)}: expected a comma or a point")
     return mark
 
 
-DataSource = Annotated[
-    str, typer.Argument(metavar="DATA", help=SOURCES, show_default=False, callback=check_source)
-]
+DataSource = Annotated[str, make_argument("DATA", SOURCES, check_source)]
 
 
 def make_reading(
     separator: Annotated[
-        str | None,
-        make_option("Separator, such as ;. A space is any number.", "found", panel=COLUMNS),
+        str | None, make_option("Separator, such as ;. A space is any number.", "found", panel=COLUMNS)
     ] = None,
     sheet: Annotated[
         str | None, make_option("Sheet of Excel workbooks.", "its only one", panel=COLUMNS)
@@ -92,8 +85,7 @@ def make_reading(
         ),
     ] = None,
     encoding: Annotated[
-        str | None,
-        make_option("Encoding of text, such as cp1251.", "found or asked", panel=COLUMNS),
+        str | None, make_option("Encoding of text, such as cp1251.", "found or asked", panel=COLUMNS)
     ] = None,
 ) -> Reading:
     """Collect what files do not say about themselves."""
@@ -123,6 +115,19 @@ def read_new_rows(source: str, reading: Reading = AS_IT_IS) -> pa.Table:
     return columns.learn if columns.test is None else columns.test
 
 
+def read_rows_if_named(source: str | None, reading: Reading, needed: str) -> pa.Table | None:
+    """Read rows as above; without a source return None.
+
+    Raises:
+        InputError: they cannot be read, or only the reading is given, for which a file is ``needed``.
+    """
+    if source is not None:
+        return read_new_rows(source, reading)
+    if reading != AS_IT_IS:
+        raise InputError(f"separator, sheet, skip_rows and encoding are for {needed}")
+    return None
+
+
 def _read_stdin(reading: Reading) -> pa.Table:
     """Read a table of text from standard input.
 
@@ -146,25 +151,17 @@ def _read_stdin(reading: Reading) -> pa.Table:
 Thousands = Annotated[
     str | None,
     make_option(
-        "Mark between thousands: , or .",
-        "as the numbers tell",
-        panel=COLUMNS,
-        check=check_thousands,
+        "Mark between thousands: , or .", "as the numbers tell", panel=COLUMNS, check=check_thousands
     ),
 ]
 
 
 def declare_types(
     categorical: Annotated[
-        str | None,
-        make_option("Columns of numbers that are categories, such as ward.", panel=COLUMNS),
+        str | None, make_option("Columns of numbers that are categories, such as ward.", panel=COLUMNS)
     ] = None,
     numeric: Annotated[
-        str | None,
-        make_option(
-            "Columns of numbers in which text is a gap, such as dose.",
-            panel=COLUMNS,
-        ),
+        str | None, make_option("Columns of numbers in which text is a gap, such as dose.", panel=COLUMNS)
     ] = None,
     date: Annotated[str | None, make_option("Columns of dates, such as admitted.", panel=COLUMNS)] = None,
     thousands: Thousands = None,
@@ -180,27 +177,42 @@ def declare_types(
         bool, flag("--drop-unlabelled", "Leave out rows without a label; else they are refused.", COLUMNS)
     ] = False,
     keep_values: Annotated[
-        str | None,
-        make_option("Words that are no empty cells, such as NA,none.", panel=COLUMNS),
+        str | None, make_option("Words that are no empty cells, such as NA,none.", panel=COLUMNS)
     ] = None,
 ) -> DeclaredTypes:
     """Collect what is said of columns."""
     if labels:
         check_choice("labels", labels, ANSWERS)
-    categories, numbers, dates = (tuple(_names(names) or ()) for names in (categorical, numeric, date))
-    kept = tuple(_names(keep_values) or ())
+    listed = (tuple(_names(text) or ()) for text in (categorical, numeric, date, keep_values))
+    categories, numbers, dates, kept = listed
     check_kept(kept)
     return DeclaredTypes(categories, numbers, dates, thousands or "", labels or "", drop_unlabelled, kept)
 
 
 class Chosen(NamedTuple):
-    """Columns that were read, and which of them are what."""
+    """Columns that were read, which of them are what, and where test rows are; None for none."""
 
     columns: Columns
     roles: Roles
     source: str
     asked: DeclaredTypes
     reading: Reading
+    test: str | None = None
+
+    def read(self, numbers: bool) -> tuple[Task, TestRows | None]:
+        """Return the task and test rows, if any; whether numbers are predicted is for the study to say.
+
+        Raises:
+            InputError: the data cannot be read or learned from.
+        """
+        task, rows = self.task(numbers), self.columns.test
+        if self.test:
+            columns = read_columns(self.test, self.reading.adapt(self.test))
+            rows = columns.learn if columns.test is None else columns.test
+        test = make_test_rows(rows, task)
+        if self.test and rows is not None and not task.schema.plain and (unseen := task.read(rows).unseen):
+            say(unseen)
+        return task, test
 
     def task(self, numbers: bool, allow_singletons: bool = False) -> Task:
         """Return the task of these columns, and say how many rows are left out; see ``Task.from_table``.
@@ -208,13 +220,10 @@ class Chosen(NamedTuple):
         Raises:
             InputError: they cannot be learned from.
         """
-        roles = self.roles._replace(numbers=numbers)
-        task = Task.from_table(
-            self.columns.learn, roles, self.asked, self.source, allow_singletons, self.reading
-        )
-        labels = self.columns.learn[task.target]
-        if task.n < len(labels):
-            found = GapWords.of(labels, task.target, ~task.find_labelled(self.columns.learn))
+        table, roles = self.columns.learn, self.roles._replace(numbers=numbers)
+        task = Task.from_table(table, roles, self.asked, self.source, allow_singletons, self.reading)
+        if task.n < table.num_rows:
+            found = GapWords.of(table[task.target], task.target, ~task.find_labelled(table))
             said, keeping = found.describe_labels()
             kept = "" if numbers else keeping
             say(f"rows without {task.target!r} left out: {said}; {task.n:,} are learned from{kept}")
@@ -239,12 +248,7 @@ def choose_columns(
         ),
     ] = None,
     weight: Annotated[
-        str | None,
-        make_option(
-            "Column of weights of rows in fits.",
-            "all are the same",
-            panel=COLUMNS,
-        ),
+        str | None, make_option("Column of weights of rows in fits.", "all are the same", panel=COLUMNS)
     ] = None,
     row_id: Annotated[
         str | None,
@@ -261,35 +265,6 @@ def choose_columns(
     return Chosen(columns, roles, source, asked, reading)
 
 
-class Data(NamedTuple):
-    """The learning task, and test rows if there are any."""
-
-    task: Task
-    test: TestRows | None
-
-
-class ChosenData(NamedTuple):
-    """Columns that were read, and where test rows are; None for none."""
-
-    chosen: Chosen
-    test: str | None
-
-    def read(self, numbers: bool) -> Data:
-        """Return the task and the test rows; whether numbers are predicted is for the study to say.
-
-        Raises:
-            InputError: the data cannot be read or learned from.
-        """
-        task, rows, reading = self.chosen.task(numbers), self.chosen.columns.test, self.chosen.reading
-        if self.test:
-            columns = read_columns(self.test, reading.adapt(self.test))
-            rows = columns.learn if columns.test is None else columns.test
-        data = Data(task, make_test_rows(rows, task))
-        if self.test and rows is not None and not task.schema.plain and (unseen := task.read(rows).unseen):
-            say(unseen)
-        return data
-
-
 @with_options(chosen=choose_columns)
 def choose_data(
     chosen: Chosen,
@@ -302,30 +277,23 @@ def choose_data(
             check=check_source,
         ),
     ] = None,
-) -> ChosenData:
-    """Collect what is said of the data.
-
-    Raises:
-        InputError: they cannot be read.
-    """
-    return ChosenData(chosen, test)
+) -> Chosen:
+    """Collect what is said of the data, test rows among them."""
+    return chosen._replace(test=test)
 
 
 def _names(text: str | None) -> list[str] | None:
     return split_names(text) if text is not None else None
 
 
-MAX_SHOWN_COLUMNS = 40  # columns
+MAX_SHOWN_COLUMNS = 40
 LONGEST_NAME = 30
 
 
 def say_columns(problem: Problem) -> None:
     """Print what was understood of the columns of a table, and what looks like a mistake in them."""
-    for line in (
-        *describe_reading(problem),
-        *describe_columns(problem.task, problem.all_rows.n - problem.task.n),
-    ):
-        say(line)
+    held = problem.all_rows.n - problem.task.n
+    say(*describe_reading(problem), *describe_columns(problem.task, held))
 
 
 def describe_reading(problem: Problem) -> list[str]:
@@ -346,14 +314,10 @@ def describe_columns(task: Task, held: int) -> list[str]:
         task: the rows to look at.
         held: how many others are held out, and must not be looked at before they certify.
     """
-    if is_named(task.source) or task.X.size > MAX_SURVEYED:
-        return []
-    columns = survey(task)
-    if not columns:
+    if is_named(task.source) or task.X.size > MAX_SURVEYED or not (columns := survey(task)):
         return []
     shown = columns[:MAX_SHOWN_COLUMNS]
-    width = max(len("column"), *(len(column.name) for column in shown))
-    width = min(width, LONGEST_NAME)
+    width = min(max(len("column"), *(len(column.name) for column in shown)), LONGEST_NAME)
     lines = [f"{'column':<{width}}  {'kind':<8}  {'missing':>8}  {'distinct':>8}"]
     for column in shown:
         figures = f"{column.kind:<8}  {column.missing:>8,}  {column.distinct:>8,}"
@@ -381,8 +345,7 @@ def show_result(result: Result, folder: str, as_json: bool, details: bool = Fals
         say(f"{name} was damaged or missing: its contents were recomputed")
     say(f"run folder: {folder}")
     if failures := result.execution["failures"]:
-        (*_, traceback) = failures[0]
-        scored = result.finished is None
+        traceback, scored = failures[0][-1], result.finished is None
         incomplete = ", and their scores are incomplete" if scored else ""
         again = scored or result.study.certify == Paper.name
         say(

@@ -7,10 +7,8 @@ from datetime import datetime
 from os import PathLike
 from typing import Annotated, NamedTuple
 
-import typer
-
 from ckcv_ray.claims.claim import name_claimed, state_limit
-from ckcv_ray.cli.options import Folder, JsonFlag, check_out, normalize_folder
+from ckcv_ray.cli.options import Folder, JsonFlag, check_out, make_argument, normalize_folder
 from ckcv_ray.cli.output import show
 from ckcv_ray.errors import (
     CKCVError,
@@ -78,12 +76,6 @@ def copy_run(source: str | PathLike[str], to: str | PathLike[str]) -> Copied:
         raise StoreError(f"{str(origin)!r} is being written by a run: wait for it, or stop it")
     target.files.check_writable()
     target.holds(identity.run_id)
-    files, size = _copy_folder(origin, target)
-    return Copied(identity.run_id, str(target), files, size)
-
-
-def _copy_folder(origin: RunFolder, target: RunFolder) -> tuple[int, int]:
-    """Copy a run folder; return the number of files and of bytes."""
     finished = origin.finished  # asked once: a run that ends meanwhile is copied as one that goes on
     manifest = origin.manifest() if finished else {}
     names = origin.list_copied()
@@ -101,7 +93,8 @@ def _copy_folder(origin: RunFolder, target: RunFolder) -> tuple[int, int]:
             written[MANIFEST] = _copy_file(origin, target, MANIFEST, None)
     finally:
         target.release()
-    return len(written), sum(size for _, size in written.values())
+    size = sum(size for _, size in written.values())
+    return Copied(identity.run_id, str(target), len(written), size)
 
 
 def _copy_file(origin: RunFolder, target: RunFolder, name: str, expected: str | None) -> tuple[str, int]:
@@ -126,12 +119,7 @@ def copy(
     folder: Folder,
     to: Annotated[
         str,
-        typer.Argument(
-            metavar="TO",
-            help="Where to copy it: an empty place, or one that holds the same run.",
-            show_default=False,
-            callback=check_out,
-        ),
+        make_argument("TO", "Where to copy it: an empty place, or one that holds the same run.", check_out),
     ],
     as_json: JsonFlag = False,
 ) -> None:
@@ -191,16 +179,14 @@ def _describe_folder(address: str, written: float) -> ListedRun:
         target, rows = task.target, task.n
         if folder.finished:
             found = load(address)
-            state = "finished" if _is_complete(found) else "provisional"
+            scored = found.finished is None
+            complete = found.complete if scored else not found.certificate.winner.provisional
+            state = "finished" if complete else "provisional"
             result = describe_outcome(found)
     except CKCVError as error:
         state = "unreadable" if isinstance(error, LackingError | UnreachableError) else "damaged"
         return ListedRun(address, command, target, rows, state, "", date, str(error))
     return ListedRun(address, command, target, rows, state, result, date, "")
-
-
-def _is_complete(result: Result) -> bool:
-    return result.complete if result.finished is None else not result.certificate.winner.provisional
 
 
 def describe_outcome(result: Result) -> str:
@@ -221,11 +207,10 @@ LONGEST_CELL = 60
 def list_folders(
     folder: Annotated[
         str,
-        typer.Argument(
-            metavar="[FOLDER]",
-            help="Folder to look in, or an address such as s3://bucket/runs. [default: .]",
-            show_default=False,
-            callback=normalize_folder,
+        make_argument(
+            "[FOLDER]",
+            "Folder to look in, or an address such as s3://bucket/runs. [default: .]",
+            normalize_folder,
         ),
     ] = ".",
     as_json: JsonFlag = False,
@@ -238,17 +223,13 @@ def list_folders(
         ckcv list --json
     """
     runs = list_runs(folder)
-    show({"runs": [run._asdict() for run in runs]}, "\n".join(_tabulate(runs, folder)), as_json)
-
-
-def _tabulate(runs: list[ListedRun], folder: str) -> list[str]:
-    if not runs:
-        return [f"no run folder in {folder} or below"]
     rows = [HEADINGS, *map(_format_run, runs)]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(HEADINGS))]
-    lines = ["  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)) for row in rows]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
     wrong = [f"{plain(run.folder)}: {run.problem}" for run in runs if run.problem]
-    return [*(line.rstrip() for line in lines), pluralize(len(runs), "run folder"), *wrong]
+    lines += [pluralize(len(runs), "run folder"), *wrong]
+    text = "\n".join(lines) if runs else f"no run folder in {folder} or below"
+    show({"runs": [run._asdict() for run in runs]}, text, as_json)
 
 
 def _format_run(run: ListedRun) -> tuple[str, ...]:

@@ -5,8 +5,6 @@ differences, or a run could not finish; 2 bad input; 3 finished with failed eval
 damaged or belongs to something else; 5 proven not to hold: a condition (--accept), a watched stream, a
 comparison; 6 not yet proven, or not verified here; 129, 130, 138 and 143 interrupted by SIGHUP, Ctrl-C,
 SIGUSR1 and SIGTERM.
-
-How a command speaks of its options: in the panels of ``--help``, and in messages.
 """
 
 import gc
@@ -119,10 +117,7 @@ COMMANDS = {  # by name: the module that has it (and its function if it is calle
     ),
     "copy": ("folders", "Copy a run to another place, a disk or an object store, and check every digest."),
     "clean": ("folders", "Remove from a run folder what a run that was killed left and no run reads."),
-    "verify": (
-        "verify",
-        "Check a finished run, and report what was recomputed and what was taken on trust.",
-    ),
+    "verify": ("verify", "Check a finished run, and report what was recomputed and what was taken on trust."),
     "predict": (
         "predict",
         "Classify rows, or predict numbers, with what a finished run or evaluation has fitted.",
@@ -139,14 +134,8 @@ COMMANDS = {  # by name: the module that has it (and its function if it is calle
         "report",
         "Write a single model of a finished run or evaluation as a file for other programs.",
     ),
-    "evaluate": (
-        "run",
-        "Score learners by a usual procedure of cross validation, without a certificate.",
-    ),
-    "report": (
-        "report",
-        "Write an HTML report of a finished run, or the form of a reporting guideline.",
-    ),
+    "evaluate": ("run", "Score learners by a usual procedure of cross validation, without a certificate."),
+    "report": ("report", "Write an HTML report of a finished run, or the form of a reporting guideline."),
 }
 
 
@@ -229,8 +218,7 @@ def load_command(name: str) -> Any:
     from ckcv_ray.cli.process import contain_command
     from ckcv_ray.learners.base import register_installed
 
-    for broken in register_installed():
-        say(plain(broken))
+    say(*map(plain, register_installed()))
     module, _, function = COMMANDS[name][0].partition(":")
     alone = typer.Typer(add_completion=False, rich_markup_mode=app.rich_markup_mode)
     alone.command(name, cls=Command)(

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import wraps
 from importlib.util import find_spec
-from inspect import Parameter, signature
+from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -46,6 +46,11 @@ def make_option(
     return typer.Option(help=shown, show_default=False, rich_help_panel=panel, callback=check, hidden=hidden)
 
 
+def make_argument(name: str, text: str, check: Callable[[Any], Any]) -> Any:
+    """Declare an argument, which is named so in ``--help``; ``check`` refuses values."""
+    return typer.Argument(metavar=name, help=text, show_default=False, callback=check)
+
+
 def flag(name: str, text: str, panel: str | None = None) -> Any:
     """Declare an option without a value."""
     return typer.Option(name, help=text, rich_help_panel=panel)
@@ -64,26 +69,13 @@ def normalize_folder(value: str | None) -> str | None:
 
 Folder = Annotated[
     str,  # and no Path, which would make s3:/x of s3://x
-    typer.Argument(
-        metavar="FOLDER",
-        help="Run folder, such as runs/patients or s3://bucket/runs/patients.",
-        show_default=False,
-        callback=normalize_folder,
-    ),
-]
-OutFolder = Annotated[
-    str | None,
-    make_option(
-        "Run folder to write, or s3://bucket/x.",
-        "named after the table",
-        check=lambda out: out if out is None else check_run_place(out),
+    make_argument(
+        "FOLDER", "Run folder, such as runs/patients or s3://bucket/runs/patients.", normalize_folder
     ),
 ]
 
 
-def with_options(
-    **makers: Callable[..., Any],
-) -> Callable[[Callable[..., Given]], Callable[..., Given]]:
+def with_options(**makers: Callable[..., Any]) -> Callable[[Callable[..., Given]], Callable[..., Given]]:
     """Replace parameters of a command by the parameters of functions that compute them.
 
     Args:
@@ -115,19 +107,13 @@ def with_options(
 
 def make_execution(
     backend: Annotated[
-        str,
-        make_option("serial, ray, or auto (by estimated time).", "auto", "Execution"),
+        str, make_option("serial, ray, or auto (by estimated time).", "auto", "Execution")
     ] = "auto",
     workers: Annotated[
         int | None, make_option("Number of worker processes.", "every CPU", "Execution")
     ] = None,
     address: Annotated[
-        str | None,
-        make_option(
-            "Ray cluster: host:port, or auto.",
-            "RAY_ADDRESS or local",
-            "Execution",
-        ),
+        str | None, make_option("Ray cluster: host:port, or auto.", "RAY_ADDRESS or local", "Execution")
     ] = None,
     fit_timeout: Annotated[
         float | None,
@@ -188,21 +174,22 @@ def choose_folder(source: str, ending: str, run_id: str) -> str:
     stem = re.sub(r"\W+", "_", Path(source).name.partition(".")[0]).strip("_") or "table"
     for number in range(1, MAX_FOLDERS + 1):
         folder = check_out(f"{stem}_{ending}{'' if number == 1 else f'_{number}'}")
-        if not Path(folder).exists() or _holds(folder, run_id):
+        if not Path(folder).exists() or find_run_id(folder) == run_id:
             return folder
     raise InputError(f"{stem}_{ending} and {MAX_FOLDERS - 1} more are taken: name a folder with --out")
 
 
-def _holds(folder: str, run_id: str) -> bool:
+def find_run_id(folder: str) -> str | None:
+    """Return the identity of the run in a folder; None if there is none that can be read."""
     from ckcv_ray.storage.folder import RunFolder  # which takes long to import
 
     with suppress(StoreError):
-        identity = RunFolder(folder).identity()
-        return identity is not None and identity.run_id == run_id
-    return False
+        if (identity := RunFolder(folder).identity()) is not None:
+            return identity.run_id
+    return None
 
 
-def check_run_place(out: str) -> str:
+def check_run_place(out: str | None) -> str | None:
     """Check the path or address of a run folder, and that a run can be written to a path.
 
     A store is not asked before the study and the table are known to be good.
@@ -211,6 +198,8 @@ def check_run_place(out: str) -> str:
         InputError: it is neither, or cannot be written.
         StoreError: there is something else.
     """
+    if out is None:
+        return None
     from ckcv_ray.storage.folder import RunFolder  # which takes long to import
 
     path = check_out(out)
@@ -242,18 +231,21 @@ def check_out(out: str) -> str:
     return str(path)
 
 
-RESAMPLING = (
-    "How rows are divided: complete (random splits for each k, as in the paper) or rotation (usual k-fold)."
-)
-PROCEDURES = f"How rows are divided: {FORMS}; nested ones select settings inside each training set."
-NUMBERS = {Kind.REGRESSION}
+OutFolder = Annotated[
+    str | None,
+    make_option("Run folder to write, or s3://bucket/x.", "named after the table", check=check_run_place),
+]
 SLOT_PARTS = {
     "learner": (
         "{}, or any other of scikit-learn as module:Class. Several, as a,b, are compared; all: those that "
         "suit the table.",
         None,
     ),
-    "resampling": (RESAMPLING, "Study"),
+    "resampling": (
+        "How rows are divided: complete (random splits for each k, as in the paper) or rotation (usual "
+        "k-fold).",
+        "Study",
+    ),
     "criterion": (
         "What is minimised: a bound on error, balanced, clipped (numbers) or cost:sick=10,healthy=1; or "
         "mean_error.",
@@ -279,8 +271,10 @@ def make_study(study: Path | None = None, **given: Any) -> Study:
         InputError: an option is unknown, out of its range, or does not apply to the chosen parts.
     """
     values = read_toml(study) if study else {}
-    file_alone = {*_list_names(values)} - {name for name, value in given.items() if value is not None}
-    values |= {name: value for name, value in given.items() if value is not None}
+    of_learners = [name for table in values.values() if isinstance(table, Mapping) for name in table]
+    chosen = {name: value for name, value in given.items() if value is not None}
+    file_alone = {*values, *of_learners} - {*chosen}
+    values |= chosen
     try:
         make = Study.paper if boolean("paper", values.pop("paper", False)) else Study.of
         return make(**values)
@@ -306,107 +300,61 @@ def _find_line(file: Path | None, names: Iterable[str], message: str) -> str:
     return ""
 
 
-def _list_names(values: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the names of options, and those of one learner, which are in a table named after it."""
-    for name, value in values.items():
-        yield name
-        if isinstance(value, Mapping):
-            yield from value
-
-
-def make_procedure(
-    resampling: Annotated[
-        str,
-        make_option(PROCEDURES, "kfold:10"),
-    ] = "kfold:10",
-    measure: Annotated[
-        str | None,
-        make_option(
-            f"What is measured on every split, as a,b: {', '.join(SCORE_NAMES)}, or a scorer of "
-            "scikit-learn.",
-            "zero_one, of numbers rmse",
-        ),
-    ] = None,
-    select_by: Annotated[
-        str | None,
-        make_option(
-            "Measure by which a nested resampling selects settings.", "the first measure", "Procedure"
-        ),
-    ] = None,
-    select: Annotated[
-        str,
-        make_option(
-            "What is selected: one setting, the best on average over all splits, or another in each.",
-            "one",
-            "Procedure",
-        ),
-    ] = "one",
-    stratify: Annotated[
-        bool, flag("--stratify", "Give each part of a split the same share of every class.", "Procedure")
-    ] = False,
-    permutations: Annotated[
-        int,
-        make_option(
-            "How many times the target is permuted, such as 100, to test every mean score.",
-            panel="Procedure",
-        ),
-    ] = 0,
-    interval: Annotated[
-        str | None,
-        make_option(
-            "A 95 % interval around every mean score: corrected_t or bbc, which are approximate and not "
-            "proven, or clopper_pearson, of a single split; each for some resamplings.",
-            "none",
-            "Procedure",
-        ),
-    ] = None,
-    seed: Annotated[str, make_option("Seed of the splits, or random.", "0", "Procedure")] = "0",
-    refit: Annotated[
-        str | None,
-        make_option(
-            "best: score every setting, and fit the best on all rows, for ckcv predict.",
-            "no model is kept",
-            "Procedure",
-        ),
-    ] = None,
-    choose: Annotated[
-        str | None,
-        make_option(
-            "With --refit: best by the first measure, or the simplest within one_se or tolerance:2% of it.",
-            "best",
-            "Procedure",
-        ),
-    ] = None,
-    save_predictions: Annotated[
-        bool,
-        flag(
-            "--save-predictions",
-            "Keep predictions for the rows that each split scores, in predictions.parquet.",
-            "Procedure",
-        ),
-    ] = False,
-    **learner: Any,
-) -> Study:
+def make_procedure(**given: Any) -> Study:
     """Make a study without a certification from options.
 
     Raises:
         InputError: an option is unknown or out of its range.
     """
-    given = {name: value for name, value in learner.items() if value is not None}
-    return Study.without_certification(
-        resampling,
-        measure,
-        select_by,
-        select,
-        seed,
-        stratify,
-        refit=refit,
-        choose=choose,
-        permutations=permutations,
-        interval=interval,
-        save_predictions=save_predictions,
-        **given,
-    )
+    return Study.without_certification(**{name: value for name, value in given.items() if value is not None})
+
+
+PROCEDURE_OPTIONS = {  # of ``Study.without_certification``: type of a value, help, and default as shown
+    "resampling": (
+        str,
+        f"How rows are divided: {FORMS}; nested ones select settings inside each training set.",
+        "kfold:10",
+    ),
+    "measure": (
+        str,
+        f"What is measured on every split, as a,b: {', '.join(SCORE_NAMES)}, or a scorer of scikit-learn.",
+        "zero_one, of numbers rmse",
+    ),
+    "select_by": (str, "Measure by which a nested resampling selects settings.", "the first measure"),
+    "select": (
+        str,
+        "What is selected: one setting, the best on average over all splits, or another in each.",
+        "one",
+    ),
+    "stratify": (bool, "Give each part of a split the same share of every class.", None),
+    "permutations": (
+        int,
+        "How many times the target is permuted, such as 100, to test every mean score.",
+        None,
+    ),
+    "interval": (
+        str,
+        "A 95 % interval around every mean score: corrected_t or bbc, which are approximate and not proven, "
+        "or clopper_pearson, of a single split; each for some resamplings.",
+        "none",
+    ),
+    "seed": (str, "Seed of the splits, or random.", "0"),
+    "refit": (
+        str,
+        "best: score every setting, and fit the best on all rows, for ckcv predict.",
+        "no model is kept",
+    ),
+    "choose": (
+        str,
+        "With --refit: best by the first measure, or the simplest within one_se or tolerance:2% of it.",
+        "best",
+    ),
+    "save_predictions": (
+        bool,
+        "Keep predictions for the rows that each split scores, in predictions.parquet.",
+        None,
+    ),
+}
 
 
 def list_offered(slot: str, numbers: bool = False) -> dict[str, Any]:
@@ -414,17 +362,9 @@ def list_offered(slot: str, numbers: bool = False) -> dict[str, Any]:
 
     Learners of numbers are among them if ``numbers``.
     """
-    named = {name: part for name, part in list_parts(slot).items() if name != ANY}
-    if slot != "learner" or numbers:
-        return named
-    return {name: part for name, part in named.items() if part.kinds != NUMBERS}
-
-
-def name_part(named: tuple[str, Any]) -> str:
-    """Return the name of a part as ``--help`` shows it, with what has to be installed for it."""
-    name, part = named
-    lacking = part in BOOSTING and find_spec(BOOSTERS[part.spec["class"]]) is None
-    return f"{name} (not installed)" if lacking else name
+    every = numbers or slot != "learner"
+    parts = {name: part for name, part in list_parts(slot).items() if name != ANY}
+    return {name: part for name, part in parts.items() if every or part.kinds != {Kind.REGRESSION}}
 
 
 def _parameters(slots: Iterable[str], of_study: Iterable[str], numbers: bool = False) -> Iterator[Parameter]:
@@ -432,50 +372,54 @@ def _parameters(slots: Iterable[str], of_study: Iterable[str], numbers: bool = F
 
     With ``numbers`` for a procedure, which has learners of numbers too, and may select nothing.
     """
-    for slot in slots:
+    offered = {slot: list_offered(slot, numbers) for slot in slots}
+    for slot, choices in offered.items():
         text, panel = SLOT_PARTS[slot]
-        if len(choices := list_offered(slot, numbers)) > 1:
-            names = ", ".join(map(name_part, choices.items()))
-            yield _parameter(slot, str, make_option(text.format(names), next(iter(choices)), panel))
-    parts = [part for slot in slots for part in list_offered(slot, numbers).values()]
-    declared = [declaration for part in parts for declaration in options(part).items()]
-    declared += [(name, declaration) for name, declaration in list_options().items() if name in of_study]
-    first: dict[str, Any] = {}
-    for name, declaration in declared:  # several learners may have an option
-        first.setdefault(name, declaration)
-    for name, declaration in first.items():
-        yield _declare(name, declaration.metadata["option"], alone=numbers)
+        if len(choices) > 1:
+            names = ", ".join(_name_part(name, part) for name, part in choices.items())
+            yield _parameter(slot, str, text.format(names), next(iter(choices)), panel)
+    declared = [options(part) for choices in offered.values() for part in choices.values()]
+    declared.append({name: field for name, field in list_options().items() if name in of_study})
+    first: dict[str, Option] = {}
+    for fields in declared:  # several learners may have an option
+        for name, field in fields.items():
+            first.setdefault(name, field.metadata["option"])
+    for name, option in first.items():
+        shown = option.default_text
+        if numbers and option.single_default is not None:
+            shown = f"{option.single_default}; {shown} where one is selected"
+        yield _parameter(name, option.kind, option.help, shown, option.panel, option.hidden)
 
 
-def _study_parameters() -> Iterator[Parameter]:
-    yield from _parameters(SLOTS, list_options())
-    text = "TOML file with study options; those given here come first."
-    yield _parameter("study", Path, make_option(text, None, "Study"))
-    text = "The paper's defaults: every k, and all rows."
-    yield _parameter("paper", bool, flag("--paper", text, "Study"))
+def _name_part(name: str, part: Any) -> str:
+    """Return the name of a part as ``--help`` shows it, with what has to be installed for it."""
+    lacking = part in BOOSTING and find_spec(BOOSTERS[part.spec["class"]]) is None
+    return f"{name} (not installed)" if lacking else name
 
 
-def _declare(name: str, declared: Option, alone: bool = False) -> Parameter:
-    """Return the parameter of an option; ``alone``: where a learner may be used at one setting."""
-    if declared.kind is bool:
-        return _parameter(name, bool, flag(f"--{name.replace('_', '-')}", declared.help, declared.panel))
-    shown = declared.default_text
-    if alone and declared.single_default is not None:
-        shown = f"{declared.single_default}; {shown} where one is selected"
-    return _parameter(
-        name, declared.kind, make_option(declared.help, shown, declared.panel, hidden=declared.hidden)
-    )
-
-
-def _parameter(name: str, kind: type, shown: Any) -> Parameter:
+def _parameter(
+    name: str, kind: type, text: str, default: str | None, panel: str | None = "Study", hidden: bool = False
+) -> Parameter:
+    shown = make_option(text, default, panel, hidden=hidden)
+    if kind is bool:
+        shown = flag(f"--{name.replace('_', '-')}", text, panel)
     annotation = Annotated[kind | None, shown]  # type: ignore[valid-type]
     return Parameter(name, Parameter.POSITIONAL_OR_KEYWORD, default=None, annotation=annotation)
 
 
-make_procedure.__signature__ = signature(make_procedure).replace(  # type: ignore[attr-defined]
-    parameters=[
-        *(parameter for name, parameter in signature(make_procedure).parameters.items() if name != "learner"),
+make_procedure.__signature__ = Signature(  # type: ignore[attr-defined]
+    [
+        *(
+            _parameter(name, kind, text, default, None if name in ("resampling", "measure") else "Procedure")
+            for name, (kind, text, default) in PROCEDURE_OPTIONS.items()
+        ),
         *_parameters(["learner"], ("encode", "fill", "rare", "balance"), numbers=True),
     ]
 )
-make_study.__signature__ = signature(make_study).replace(parameters=list(_study_parameters()))  # type: ignore[attr-defined]
+make_study.__signature__ = Signature(  # type: ignore[attr-defined]
+    [
+        *_parameters(SLOTS, list_options()),
+        _parameter("study", Path, "TOML file with study options; those given here come first.", None),
+        _parameter("paper", bool, "The paper's defaults: every k, and all rows.", None),
+    ]
+)

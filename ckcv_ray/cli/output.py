@@ -3,6 +3,7 @@
 How a command ends: an error becomes a message and an exit code.
 """
 
+import ctypes
 import json
 import os
 import sys
@@ -29,10 +30,10 @@ def results() -> TextIO | None:
     return _results[0] if _results else sys.stdout
 
 
-def results_descriptor() -> int | None:
-    """Return the descriptor of standard output for another process; None if there is none to give."""
+def find_descriptor(stream: TextIO | None) -> int | None:
+    """Return the descriptor of a stream, for another process; None if there is none to give."""
     with suppress(AttributeError, UnsupportedOperation):
-        return results().fileno()  # type: ignore[union-attr]
+        return stream.fileno()  # type: ignore[union-attr]
     return None
 
 
@@ -49,7 +50,7 @@ def keep_results_apart() -> Iterator[None]:
         return
     before.flush()
     saved = os.dup(STDOUT)
-    is_ours = _descriptor(before) == STDOUT
+    is_ours = find_descriptor(before) == STDOUT
     kept = (
         os.fdopen(os.dup(STDOUT), "w", encoding=before.encoding, errors=before.errors) if is_ours else before
     )
@@ -66,21 +67,9 @@ def keep_results_apart() -> Iterator[None]:
             kept.flush()
             _results.clear()
             sys.stdout = before
-            _flush_compiled()
+            ctypes.CDLL(None).fflush(None)  # what compiled code has printed
             os.dup2(saved, STDOUT)
             os.close(saved)
-
-
-def _descriptor(stream: TextIO) -> int | None:
-    with suppress(AttributeError, UnsupportedOperation):
-        return stream.fileno()
-    return None
-
-
-def _flush_compiled() -> None:
-    import ctypes
-
-    ctypes.CDLL(None).fflush(None)
 
 
 class Messages:
@@ -151,13 +140,13 @@ def show(content: dict[str, Any], text: str, as_json: bool) -> None:
     print(json.dumps(content, allow_nan=False) if as_json else printable(text), file=results())
 
 
-def say(text: str) -> None:
-    """Print a message to standard error."""
-    console.print(printable(text), soft_wrap=True, markup=False, highlight=False, emoji=False)
+def say(*messages: str) -> None:
+    """Print messages to standard error."""
+    for message in messages:
+        console.print(printable(message), soft_wrap=True, markup=False, highlight=False, emoji=False)
 
 
 PROVEN_WORSE, NOT_YET_PROVEN = 5, 6  # exit codes: proven not to hold; not proven yet, or not verified here
-DISK_ERRORS = {ENOSPC, EDQUOT, EFBIG, EIO}
 
 
 class SupervisedError(Exception):
@@ -181,36 +170,23 @@ def exit_by_code() -> Iterator[None]:
         finally:
             if (stream := results()) is not None:
                 stream.flush()  # report its errors here, not from Python's shutdown
-    except InputError as error:
-        _fail(error, 2)
-    except StoreError as error:
-        _fail(error, 4)
     except CKCVError as error:
-        _fail(error, 1)
+        _fail(str(error), 2 if isinstance(error, InputError) else 4 if isinstance(error, StoreError) else 1)
     except MemoryError:
-        _fail(
-            CKCVError("it needs more memory than there is: take fewer rows or columns, or another machine"), 1
-        )
+        _fail("it needs more memory than there is: take fewer rows or columns, or another machine", 1)
     except BrokenPipeError:
         if (stream := results()) is not None:
             silence(stream)
         sys.exit(1)
     except OSError as error:
-        if not _output_failed(error):
+        # Of standard output: it still cannot be written to; or no file is named, and the disk is full or
+        # failing.
+        unnamed = error.filename is None and error.errno in {ENOSPC, EDQUOT, EFBIG, EIO}
+        if (stream := results()) is None or not (silence(stream) or unnamed):
             raise
-        _fail(CKCVError(f"cannot write to standard output: {error.strerror or error}"), 1)
+        _fail(f"cannot write to standard output: {error.strerror or error}", 1)
 
 
-def _output_failed(error: OSError) -> bool:
-    """Return whether an error is one of standard output.
-
-    Either standard output still cannot be written to, or the error names no file and says that the disk is
-    full or failing.
-    """
-    unnamed = error.filename is None and error.errno in DISK_ERRORS
-    return (stream := results()) is not None and (silence(stream) or unnamed)
-
-
-def _fail(error: CKCVError, code: int) -> None:
-    say(f"ckcv: {error}")
+def _fail(reason: str, code: int) -> None:
+    say(f"ckcv: {reason}")
     sys.exit(code)

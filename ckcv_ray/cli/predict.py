@@ -43,38 +43,54 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r")  # start of a cell that a spreadsheet
 
 
 class Output(NamedTuple):
-    """Where predictions are written.
+    """Where predictions are written: to a file, or to standard output as CSV."""
 
-    Attributes:
-        path: a file; None for standard output, as CSV.
-        safe: whether cells that a spreadsheet would execute are escaped.
-        probabilities: whether there is a column with the probability of each class.
-    """
+    out: Annotated[
+        Path | None, make_option("File to write, .csv or .parquet, or -.", "CSV on standard output")
+    ] = None
+    csv_safe: Annotated[
+        bool,
+        flag(
+            "--csv-safe",
+            "Put an apostrophe before labels that a spreadsheet would execute: those that begin with = + - "
+            "@, a tab or a carriage return.",
+        ),
+    ] = False
+    probabilities: Annotated[
+        bool, flag("--probabilities", "Write the probability of each class too; nothing is proven of it.")
+    ] = False
 
-    path: Path | None
-    safe: bool
-    probabilities: bool = False
+    @property
+    def path(self) -> Path | None:
+        """The file; None for standard output."""
+        return None if str(self.out) == "-" else self.out
 
     @property
     def is_csv(self) -> bool:
         """Whether they are written as CSV."""
         return self.path is None or self.path.suffix == ".csv"
 
-    def check(self, folder: RunFolder, source: str) -> None:
+    def check(self, folder: str, source: str) -> None:
         """Raise InputError if predictions of a source cannot be written to the file, before they are made."""
         if self.path is None:
             return
-        file = None if is_named(source) else Path(source)
-        if file is not None and file.exists() and self.path.exists() and self.path.samefile(file):
+        if as_path("out", self.path).suffix not in (".csv", ".parquet"):
+            raise InputError(f"out={str(self.path)!r}: the name has to end in .csv or .parquet")
+        if self.csv_safe and not self.is_csv:
+            raise InputError(
+                f"csv_safe is for CSV files, and out={str(self.path)!r} is not one: leave one of them out"
+            )
+        files, file = RunFolder(folder).files, Path(source)
+        if not is_named(source) and file.exists() and self.path.exists() and self.path.samefile(file):
             raise InputError(f"out={str(self.path)!r} is the file to predict: choose another name")
-        check_page(folder.files, str(self.path), are_predictions, PREDICTIONS)
+        check_page(files, str(self.path), are_predictions, PREDICTIONS)
 
     def write(self, table: pa.Table, folder: RunFolder) -> None:
         """Write predictions."""
         stream: Any = results()
         sink = pa.output_stream(stream.buffer) if self.path is None else pa.BufferOutputStream()
         if self.is_csv:
-            csv.write_csv(_escape_text(table, self.safe), sink, CSV)
+            csv.write_csv(_escape_text(table, self.csv_safe), sink, CSV)
         else:
             parquet.write_table(table, sink)
         if self.path is not None:
@@ -122,9 +138,7 @@ def _format_cell(text: str, escape: bool, safe: bool) -> str:
 
 
 Marks = Mapping[str, NDArray[np.bool_] | None]  # by column: which rows are marked; None without the column
-ENDS = ("low", "high")  # columns around a predicted number, where a claim says how far off it is
 WRITTEN_ANYWAY = "is a column that is written anyway: rename it in the data"
-CALIBRATED = "CalibratedClassifierCV"
 AllowPickle = Annotated[
     bool,
     flag(
@@ -135,49 +149,17 @@ AllowPickle = Annotated[
 ]
 
 
-def choose_output(
-    out: Annotated[
-        Path | None, make_option("File to write, .csv or .parquet, or -.", "CSV on standard output")
-    ] = None,
-    csv_safe: Annotated[
-        bool,
-        flag(
-            "--csv-safe",
-            "Put an apostrophe before labels that a spreadsheet would execute: those that begin with = + - "
-            "@, a tab or a carriage return.",
-        ),
-    ] = False,
-    probabilities: Annotated[
-        bool,
-        flag("--probabilities", "Write the probability of each class too; nothing is proven of it."),
-    ] = False,
-) -> Output:
-    """Return where predictions are written.
-
-    Raises:
-        InputError: the name of the file has another suffix, or csv_safe is for a file that is not CSV.
-    """
-    if str(out) == "-":
-        out = None
-    if out is not None and as_path("out", out).suffix not in (".csv", ".parquet"):
-        raise InputError(f"out={str(out)!r}: the name has to end in .csv or .parquet")
-    if csv_safe and out is not None and out.suffix == ".parquet":
-        raise InputError(f"csv_safe is for CSV files, and out={str(out)!r} is not one: leave one of them out")
-    return Output(out, csv_safe, probabilities)
-
-
 class Table(NamedTuple):
     """A table to predict."""
 
     columns: pa.Table
     keep: str | None  # name of the column to write as well, if there is one
-    kept: pa.ChunkedArray | None  # its values
     rows: NewRows  # all rows as numbers, and which of them can be judged
     judged: Index  # numbers of the rows that can be judged
     X: Rows  # these rows, (rows, d)
 
 
-@with_options(choice=choose_rule, reading=make_reading, output=choose_output)
+@with_options(choice=choose_rule, reading=make_reading, output=Output)
 def predict(
     folder: Folder,
     choice: tuple[str, int | None],
@@ -218,21 +200,20 @@ def predict(
     CSV, control characters in labels are escaped: a newline becomes a backslash and an n, and backslashes are
     then doubled. Of a named set with test rows, only those are classified.
     """
-    output.check(RunFolder(folder), source)
+    output.check(folder, source)
     result = load_run(folder, True) if allow_pickle else load(folder)
     table, rule = _read_table(result.task, source, reading, thousands, keep, strict), result.rule(*choice)
     predicted = result.classify(table.X, rule)
     shares = result.probabilities(table.X, rule, predicted) if output.probabilities else None
     answered = result.mark_answered(table.X) if rule == result.answer_rule else None
     marks: Marks = {"flag": _flag(result, table, rule, predicted), "answered": answered}
-    ends = _find_ends(result, rule, predicted, keep)
     labels = result.task.labelled(predicted.label)
     if output.is_csv and not result.task.has_numbers and labels.dtype.kind in "bf":
         labels = labels.astype(str)  # True and 1.0, where Arrow would write true and 1
-    output.write(_tabulate(result.task, table, labels, predicted, shares, marks, ends), RunFolder(folder))
+    output.write(_tabulate(result, table, rule, labels, predicted, shares, marks), RunFolder(folder))
     _say_proven(result, rule, marks)
     if output.probabilities:
-        calibrated = CALIBRATED in str(getattr(result.learner, "spec", ""))
+        calibrated = "CalibratedClassifierCV" in str(getattr(result.learner, "spec", ""))
         how = "calibrated inside each fit" if calibrated else "not calibrated"
         say(f"probabilities: as {result.learner.name} gives them, {how}; nothing is proven of them")
     _say_rows(table, result.task)
@@ -251,56 +232,53 @@ def _read_table(
     columns = read_new_rows(source, reading)
     if not columns.num_rows:
         raise InputError(f"{source!r} has no rows to predict")
-    kept = None if keep is None else _find_kept(columns, keep)
+    if keep is not None:
+        check_column(keep, columns.column_names, " to keep")
+        if keep in WRITTEN or keep.startswith(PROBABILITY):
+            raise InputError(f"keep={quote(keep)} {WRITTEN_ANYWAY}")
+        if held := find_withheld(columns, keep):
+            raise InputError(f"column {keep!r} holds {held}, which cannot be kept: leave out --keep")
     rows = task.read(columns, thousands or "")
     if strict or rows.bad.all():
         rows.check()
     judged = np.flatnonzero(~rows.bad)
-    return Table(columns, keep, kept, rows, judged, rows.X[judged])
+    return Table(columns, keep, rows, judged, rows.X[judged])
 
 
 def _tabulate(
-    task: Task,
+    result: Result,
     table: Table,
+    rule: Rule,
     labels: NDArray[Any],
     predicted: Prediction,
     probabilities: Values | None,
     marks: Marks,
-    ends: Mapping[str, Values],
 ) -> pa.Table:
-    """Return the table to write, with a row for each row of the data, empty where it could not be judged."""
-    columns = {
-        "prediction": labels,
-        "member": pa.array(predicted.member, mask=predicted.member < 0),
-    }
-    if not task.has_numbers:
+    """Return the table to write, with a row for each row of the data, empty where it could not be judged.
+
+    Raises:
+        InputError: the column to keep is named as one of those around predicted numbers.
+    """
+    columns = {"prediction": labels, "member": pa.array(predicted.member, mask=predicted.member < 0)}
+    if not result.task.has_numbers:
         # nan, of a learner without scores, is null
         columns["score"] = pa.array(predicted.score, from_pandas=True)
         columns["share"] = pa.array(predicted.share, from_pandas=True)
-    columns |= {name: pa.array(end) for name, end in ends.items()}
+    if (claim := result.find_width(rule)) is not None:  # how far off a number is
+        if table.keep in ("low", "high"):
+            raise InputError(f"keep={quote(table.keep)} {WRITTEN_ANYWAY}")
+        columns["low"] = pa.array(predicted.label - claim["bound"])
+        columns["high"] = pa.array(predicted.label + claim["bound"])
     columns |= {name: pa.array(mark) for name, mark in marks.items() if mark is not None}
     if probabilities is not None:
-        names = [f"{PROBABILITY}{label}" for label in task.classes]
+        names = [f"{PROBABILITY}{label}" for label in result.task.classes]
         columns |= dict(zip(names, map(pa.array, probabilities.T), strict=True))
     place = np.full(table.columns.num_rows, -1)
     place[table.judged] = np.arange(len(table.judged))
     written = pa.table(columns).take(pa.array(place, mask=place < 0))
-    if table.kept is not None and table.keep is not None:
-        written = written.add_column(0, table.keep, table.kept)
+    if table.keep is not None:
+        written = written.add_column(0, table.keep, table.columns[table.keep])
     return written.add_column(0, "row", pa.array(range(1, len(place) + 1)))
-
-
-def _find_ends(result: Result, rule: Rule, predicted: Prediction, keep: str | None) -> dict[str, Values]:
-    """Return the columns low and high around predicted numbers, if a claim says how far off they are.
-
-    Raises:
-        InputError: the column to keep has one of these names.
-    """
-    if (claim := result.find_width(rule)) is None:
-        return {}
-    if keep in ENDS:
-        raise InputError(f"keep={quote(keep)} {WRITTEN_ANYWAY}")
-    return dict(zip(ENDS, (predicted.label - claim["bound"], predicted.label + claim["bound"]), strict=True))
 
 
 def _flag(result: Result, table: Table, rule: Rule, predicted: Prediction) -> NDArray[np.bool_] | None:
@@ -341,36 +319,31 @@ def _say_conditions(result: Result, rule: Rule) -> None:
     """Say how the bound compares with a constant, that rows repeat, and which seed repeats the draws."""
     if result.finished is None:
         return
-    certificate = result.certificate
-    for sentence in [*certificate.describe_constants(), *certificate.describe_repeats()]:
-        say(sentence)
+    say(*result.certificate.describe_constants(), *result.certificate.describe_repeats())
     if rule.name == "random":
         say(f"--seed {rule.seed} repeats these draws")
 
 
-def _find_kept(columns: pa.Table, name: str) -> pa.ChunkedArray:
-    check_column(name, columns.column_names, " to keep")
-    if name in WRITTEN or name.startswith(PROBABILITY):
-        raise InputError(f"keep={quote(name)} {WRITTEN_ANYWAY}")
-    if held := find_withheld(columns, name):
-        raise InputError(f"column {name!r} holds {held}, which cannot be kept: leave out --keep")
-    return columns[name]
-
-
 def _say_error_rate(result: Result, table: Table, rule: Rule, predicted: NDArray[Any], marks: Marks) -> None:
-    """Say how many of the rows that have a label are predicted otherwise."""
+    """Say how many of the rows with a label are predicted otherwise; of numbers, how far they are off."""
     learned, X = result.problem.every_row if rule.name == "full" else result.task, table.X
-    if learned.has_numbers:
-        return _say_mean_error(learned, table, predicted)
-    if learned.target not in table.columns.column_names:
+    target, numbers = learned.target, learned.has_numbers
+    if target not in table.columns.column_names:
         return None
     try:
-        check_column(learned.target, table.columns.column_names)
-        labels = table.columns[learned.target].take(pa.array(table.judged))
-        labelled = rows_with_label(labels, learned.target, kept=learned.provenance.keep_values)
-        y = class_numbers(labels.filter(pa.array(labelled)), learned.classes, learned.target)
+        check_column(target, table.columns.column_names)
+        labels = table.columns[target].take(pa.array(table.judged))
+        if numbers:
+            y: NDArray[Any] = parse_numbers(labels, target, decimal=decimal_mark(table.columns))
+        else:
+            labelled = rows_with_label(labels, target, kept=learned.provenance.keep_values)
+            y = class_numbers(labels.filter(pa.array(labelled)), learned.classes, target)
     except InputError as error:
-        return say(f"no error rate: {error}")
+        return say(f"no {'error' if numbers else 'error rate'}: {error}")
+    if numbers:
+        rmse = float(np.sqrt(np.mean((y - predicted) ** 2)))
+        caveat = _describe_known(X, learned)
+        return say(f"root mean squared error: {rmse:.4g} on {pluralize(len(y), 'row')}{caveat}")
     if not labelled.all():
         say(f"{pluralize(int(np.sum(~labelled)), 'row')} without a label: not in the error rate")
         X, predicted = X[labelled], predicted[labelled]
@@ -387,19 +360,3 @@ def _describe_known(X: Rows, learned: Task) -> str:
     """Return what to add to an error on rows of which some were learned from; "" if none was."""
     known = count_known(X, learned)
     return f"; {known} of them are learning rows, and say little about new ones" if known else ""
-
-
-def _say_mean_error(learned: Task, table: Table, predicted: NDArray[Any]) -> None:
-    """Say how far predicted numbers are from those of the rows, if every row has one."""
-    target = learned.target
-    if target not in table.columns.column_names:
-        return None
-    try:
-        check_column(target, table.columns.column_names)
-        numbers = table.columns[target].take(pa.array(table.judged))
-        y = parse_numbers(numbers, target, decimal=decimal_mark(table.columns))
-    except InputError as error:
-        return say(f"no error: {error}")
-    rmse = float(np.sqrt(np.mean((y - predicted) ** 2)))
-    caveat = _describe_known(table.X, learned)
-    return say(f"root mean squared error: {rmse:.4g} on {pluralize(len(y), 'row')}{caveat}")

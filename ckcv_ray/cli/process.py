@@ -9,14 +9,12 @@ the process twice is recorded as failed, and everything else is computed.
 import ctypes
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import wraps
 from importlib.metadata import entry_points
 from math import inf
-from pathlib import Path
 from subprocess import Popen, TimeoutExpired
 from tempfile import TemporaryFile
 from time import monotonic
@@ -25,7 +23,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 import typer
 
-from ckcv_ray.cli.output import SupervisedError, keep_results_apart, results, results_descriptor, say
+from ckcv_ray.cli.output import PACKAGE, SupervisedError, find_descriptor, keep_results_apart, results, say
 from ckcv_ray.errors import RunError, plain, pluralize
 from ckcv_ray.learners.base import LEARNER_GROUP, Learner
 from ckcv_ray.learners.foreign import (
@@ -41,12 +39,7 @@ from ckcv_ray.learners.foreign import (
 )
 from ckcv_ray.storage.places import open_files
 
-STOP_SIGNAL_NAMES = (
-    "SIGINT",
-    "SIGTERM",
-    "SIGHUP",
-    "SIGUSR1",
-)  # the last is what schedulers send before they kill
+STOP_SIGNAL_NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1")  # schedulers send the last before they kill
 STOPS = tuple(getattr(signal, name) for name in STOP_SIGNAL_NAMES if hasattr(signal, name))
 MAY_BE_IGNORED = {"SIGHUP", "SIGUSR1"}  # as by nohup
 STOPPING = b"stopping: saving completed work (repeat to stop at once)\n"
@@ -107,7 +100,6 @@ def say_what_is_saved(out: str) -> Iterator[Signals]:
         raise typer.Exit(128 + (signals.received or signal.SIGINT)) from None
 
 
-PACKAGE = Path(__file__).resolve().parents[1]
 PARENT = "CKCV_PARENT"  # number of the process that started this one, and that it does not outlive
 PR_SET_PDEATHSIG = 1  # of Linux
 FINAL = {0, 2, 3, 4, 5}  # done, or a restart would end the same way
@@ -129,8 +121,10 @@ def persist(arguments: Sequence[str], times: int, say: Callable[[str], None]) ->
     if it is killed: whatever started it, such as Ray's job manager, has to do that.
     """
     for left in range(times, -1, -1):
-        code, stopped = _wait_for(start(arguments))
-        if stopped or code in FINAL or not left:
+        child = start(arguments)
+        with _forward_signals(child) as signals:
+            code = child.wait()
+        if signals or code in FINAL or not left:
             break
         say(f"ended with exit code {code}: restart {times - left + 1} of at most {times}")
     return code if code >= 0 else 128 - code
@@ -138,7 +132,7 @@ def persist(arguments: Sequence[str], times: int, say: Callable[[str], None]) ->
 
 def start(
     arguments: Sequence[str], environment: Mapping[str, str] | None = None, **options: Any
-) -> subprocess.Popen[bytes]:
+) -> Popen[bytes]:
     """Start ``ckcv ARGUMENTS`` as a process of its own, with our standard output.
 
     Args:
@@ -149,7 +143,7 @@ def start(
     path = os.pathsep.join(filter(None, (str(PACKAGE.parent), os.environ.get("PYTHONPATH"))))
     given = {**os.environ, "PYTHONPATH": path, PARENT: str(os.getpid()), **(environment or {})}
     command = [sys.executable, "-m", "ckcv_ray", *arguments]
-    return subprocess.Popen(command, env=given, stdout=results_descriptor(), **options)
+    return Popen(command, env=given, stdout=find_descriptor(results()), **options)
 
 
 def end_with_parent() -> None:
@@ -163,9 +157,10 @@ def end_with_parent() -> None:
         os._exit(1)
 
 
-def _wait_for(child: subprocess.Popen[bytes]) -> tuple[int, bool]:
-    """Wait for a child process; return its exit code and whether it was asked to stop."""
-    signals = []
+@contextmanager
+def _forward_signals(child: Popen[bytes]) -> Iterator[list[int]]:
+    """Forward the signals that ask to stop to a child process, and list them."""
+    signals: list[int] = []
 
     def forward(number: int, frame: FrameType | None) -> None:
         signals.append(number)
@@ -173,13 +168,12 @@ def _wait_for(child: subprocess.Popen[bytes]) -> tuple[int, bool]:
 
     before = {number: signal.signal(number, forward) for number in list_stop_signals()}
     try:
-        return child.wait(), bool(signals)
+        yield signals
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
 
 
-PACKAGE_NAME = "ckcv_ray"
 LOOK_SECONDS = 0.1
 GRACE_SECONDS = 2.0  # that a process has to end by itself after a signal
 LONG_SECONDS = 300.0  # of a fit, after which a message says how to limit it
@@ -203,9 +197,10 @@ def require_supervision(learner: Learner, fit_timeout: float | None = None) -> N
     Fits of this package and of scikit-learn are taken to end well, unless they are to have a limit of time. A
     learner that this process alone has registered is left where it is known.
     """
-    if find_watch() is not None or not all(map(_is_known_elsewhere, learner.by_label.values())):
+    singles = learner.by_label.values()
+    if find_watch() is not None or not all(map(_is_known_elsewhere, singles)):
         return
-    if fit_timeout is not None or _is_foreign(learner):
+    if fit_timeout is not None or any(single.foreign or not _is_own(single) for single in singles):
         raise SupervisedError(inf if fit_timeout is None else fit_timeout)
 
 
@@ -221,7 +216,9 @@ def supervise(arguments: Sequence[str], fit_timeout: float) -> int:
     with TemporaryFile() as file:
         while True:
             write_lost(file, lost)
-            end = _run(arguments, file, fit_timeout)
+            child = start(arguments, {VARIABLE: f"{file.fileno()},{os.getpid()}"}, pass_fds=[file.fileno()])
+            with _forward_signals(child) as signals:
+                end = _wait(child, file, fit_timeout, signals)
             if end.signals or not end.note.key:
                 return _conclude(end)
             reasons = lost.setdefault(end.note.key, [])
@@ -238,39 +235,12 @@ def supervise(arguments: Sequence[str], fit_timeout: float) -> int:
 
 def _is_known_elsewhere(learner: Learner) -> bool:
     """Return whether another process knows the class of a learner: it is of an installed package."""
-    kind = type(learner)
-    if kind.__module__.partition(".")[0] == PACKAGE_NAME:
-        return True
-    return any(
-        entry_point.value == f"{kind.__module__}:{kind.__qualname__}"
-        for entry_point in entry_points(group=LEARNER_GROUP)
-    )
+    name = f"{type(learner).__module__}:{type(learner).__qualname__}"
+    return _is_own(learner) or any(entry.value == name for entry in entry_points(group=LEARNER_GROUP))
 
 
-def _is_foreign(learner: Learner) -> bool:
-    """Return whether fits call code of another package than this one and scikit-learn."""
-    return any(
-        single.foreign or type(single).__module__.partition(".")[0] != PACKAGE_NAME
-        for single in learner.by_label.values()
-    )
-
-
-def _run(arguments: Sequence[str], file: BinaryIO, fit_timeout: float) -> End:
-    """Run the command once; signals are forwarded."""
-    signals: list[int] = []
-    descriptor = file.fileno()
-    child = start(arguments, {VARIABLE: f"{descriptor},{os.getpid()}"}, pass_fds=[descriptor])
-
-    def forward(number: int, frame: FrameType | None) -> None:
-        signals.append(number)
-        child.send_signal(number)
-
-    before = {number: signal.signal(number, forward) for number in list_stop_signals()}
-    try:
-        return _wait(child, file, fit_timeout, signals)
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+def _is_own(learner: Learner) -> bool:
+    return type(learner).__module__.partition(".")[0] == "ckcv_ray"
 
 
 def _wait(child: Popen[bytes], file: BinaryIO, fit_timeout: float, signals: list[int]) -> End:

@@ -13,32 +13,16 @@ from ckcv_ray.reports.about import MAX_PURPOSE
 from ckcv_ray.runs.export import CHECKED_ROWS
 from ckcv_ray.runs.export import export as export_model
 from ckcv_ray.runs.load import load
+from ckcv_ray.runs.report import fill_form, write_answers
 from ckcv_ray.runs.report import report as write_report
 from ckcv_ray.validation import check_choice
 
-PANEL = "Forms"
+PANEL, PAGE_PANEL = "Forms", "Page"
 
 
 class FormOptions(NamedTuple):
     """What is asked of a form."""
 
-    guideline: str | None  # its name; None for no form
-    answers: Path | None  # file with a person's answers
-    template: Path | None  # file to write for answers, instead of the form
-    strict: bool  # whether items left to a person are a failure
-
-    def check(self, out: Path | None) -> None:
-        """Raise InputError unless the options go with each other, and with the file to write."""
-        named = [name for name in ("answers", "template", "strict") if getattr(self, name)]
-        if self.guideline is None and named:
-            raise InputError(f"{named[0]} is about a form: name its guideline, such as --for tripod-ai")
-        if self.guideline is not None and out is None and self.template is None:
-            raise InputError(
-                f"for={self.guideline!r} needs --out, the form to write: a name ending in .md or .html"
-            )
-
-
-def make_form_options(
     form: Annotated[
         str | None,
         typer.Option(
@@ -49,61 +33,54 @@ def make_form_options(
             show_default=False,
             rich_help_panel=PANEL,
         ),
-    ] = None,
+    ] = None
     answers: Annotated[
         Path | None,
         make_option("Answers to items that only a person can fill: a .toml or .md file.", panel=PANEL),
-    ] = None,
+    ] = None
     template: Annotated[
-        Path | None,
-        make_option("Write a .toml or .md file with those items, for --answers.", panel=PANEL),
-    ] = None,
+        Path | None, make_option("Write a .toml or .md file with those items, for --answers.", panel=PANEL)
+    ] = None
     strict: Annotated[
         bool, flag("--strict", "End with code 1 if items are left that a person has to fill.", PANEL)
-    ] = False,
-) -> FormOptions:
-    """Make what is asked of a form from options."""
-    return FormOptions(form, answers, template, strict)
+    ] = False
 
-
-PAGE_PANEL = "Page"
+    def check(self, out: Path | None) -> None:
+        """Raise InputError unless the options go with each other, and with the file to write."""
+        named = [name for name in ("answers", "template", "strict") if getattr(self, name)]
+        if self.form is None and named:
+            raise InputError(f"{named[0]} is about a form: name its guideline, such as --for tripod-ai")
+        if self.form is not None and out is None and self.template is None:
+            raise InputError(
+                f"for={self.form!r} needs --out, the form to write: a name ending in .md or .html"
+            )
 
 
 class PageOptions(NamedTuple):
     """What is asked of the page."""
 
-    title: str  # of the report; "" if it is not said
-    author: str  # "" if it is not said
-    purpose: Path | None  # text file that says what the model is for
-    short: bool  # whether it is one page
+    title: Annotated[str, make_option("Heading of the report.", "the target and the table", PAGE_PANEL)] = ""
+    author: Annotated[
+        str, make_option("Who answers for the report, such as 'Dr. A. Meier'.", panel=PAGE_PANEL)
+    ] = ""
+    purpose: Annotated[
+        Path | None,
+        make_option(
+            "Text file that says what the model is for; an empty line begins a paragraph.", panel=PAGE_PANEL
+        ),
+    ] = None
+    short: Annotated[
+        bool,
+        flag(
+            "--short", "Make one page: the number, its conditions, the rows and the performance.", PAGE_PANEL
+        ),
+    ] = False
 
     def check(self, guideline: str | None) -> None:
         """Raise InputError if something is asked of the page, and a form is to be written instead."""
         named = [name for name in self._fields if getattr(self, name)]
         if guideline is not None and named:
             raise InputError(f"{named[0]} is about the HTML report: leave it out, or leave --for out")
-
-
-def make_page_options(
-    title: Annotated[str, make_option("Heading of the report.", "the target and the table", PAGE_PANEL)] = "",
-    author: Annotated[
-        str, make_option("Who answers for the report, such as 'Dr. A. Meier'.", panel=PAGE_PANEL)
-    ] = "",
-    purpose: Annotated[
-        Path | None,
-        make_option(
-            "Text file that says what the model is for; an empty line begins a paragraph.", panel=PAGE_PANEL
-        ),
-    ] = None,
-    short: Annotated[
-        bool,
-        flag(
-            "--short", "Make one page: the number, its conditions, the rows and the performance.", PAGE_PANEL
-        ),
-    ] = False,
-) -> PageOptions:
-    """Make what is asked of the page from options."""
-    return PageOptions(title, author, purpose, short)
 
 
 def read_purpose(file: Path | None) -> str:
@@ -127,14 +104,13 @@ def read_purpose(file: Path | None) -> str:
     return text
 
 
-@with_options(page=make_page_options, form=make_form_options)
+@with_options(page=PageOptions, asked=FormOptions)
 def report(
     folder: Folder,
     page: PageOptions,
-    form: FormOptions,
+    asked: FormOptions,
     out: Annotated[
-        Path | None,
-        make_option("File to write: HTML; with --for .md or .html.", "report.html in the folder"),
+        Path | None, make_option("File to write: HTML; with --for .md or .html.", "report.html in the folder")
     ] = None,
 ) -> None:
     """Write an HTML report of a finished run, or the form of a reporting guideline.
@@ -149,33 +125,26 @@ def report(
         ckcv report runs/patients --for tripod-ai --template answers.toml
         ckcv report runs/patients --for tripod-ai --answers answers.toml --strict
     """
-    form.check(out)
-    page.check(form.guideline)
-    if form.guideline is not None:
-        _fill(folder, form.guideline, form, out)
-        return
+    asked.check(out)
+    page.check(asked.form)
+    if asked.form is not None:
+        return _fill(folder, asked.form, asked, out)
+    purpose = read_purpose(page.purpose)
     written = write_report(
-        folder,
-        out,
-        title=page.title,
-        author=page.author,
-        purpose=read_purpose(page.purpose),
-        short=page.short,
+        folder, out, title=page.title, author=page.author, purpose=purpose, short=page.short
     )
-    say(f"report: {written}")
+    return say(f"report: {written}")
 
 
-def _fill(folder: str, guideline: str, form: FormOptions, out: Path | None) -> None:
+def _fill(folder: str, guideline: str, asked: FormOptions, out: Path | None) -> None:
     """Write a form, or the file for its answers; end with code 1 if items are left, and that is a failure."""
-    from ckcv_ray.runs.report import fill_form, write_answers
-
-    if form.template is not None:
-        say(f"template: {write_answers(folder, guideline, form.template)}")
+    if asked.template is not None:
+        say(f"template: {write_answers(folder, guideline, asked.template)}")
     if out is None:
         return
-    filled = fill_form(folder, guideline, out, form.answers)
+    filled = fill_form(folder, guideline, out, asked.answers)
     say(f"form: {out}: {filled.counts}")
-    if form.strict and (left := filled.open_numbers):
+    if asked.strict and (left := filled.open_numbers):
         say(f"{pluralize(len(left), 'item')} that a person has to fill: {', '.join(left)}")
         raise typer.Exit(1)
 

@@ -14,7 +14,6 @@ from ckcv_ray.claims.rare_classes import describe_rare_classes
 from ckcv_ray.claims.wording import describe_held_share
 from ckcv_ray.cli.data import (
     Chosen,
-    ChosenData,
     choose_columns,
     choose_data,
     describe_reading,
@@ -39,20 +38,8 @@ from ckcv_ray.cli.options import (
 )
 from ckcv_ray.cli.output import console, say, show
 from ckcv_ray.cli.process import persist, require_supervision, say_what_is_saved, without
+from ckcv_ray.engine import forecast
 from ckcv_ray.engine.backend import choose_backend, ray_address
-from ckcv_ray.engine.forecast import (
-    FEW_FOLDS,
-    FEW_SPLITS,
-    Estimate,
-    Plan,
-    estimate,
-    expect_everything,
-    expect_rounds,
-    fit_effort,
-    plan_problem,
-    wall_seconds,
-)
-from ckcv_ray.engine.forecast import WORKERS as PLANNED
 from ckcv_ray.engine.full import FullQueue
 from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.errors import InputError, plain, pluralize
@@ -71,33 +58,12 @@ HOUR, LONG = 3600.0, 600.0
 MAX_CLAIMS = 6
 RUN_FIELDS = (  # of the JSON of a study with a certification, in this order
     *("run_id", "state", "setting", "k", "l_ms", "l_ee", "error", "proven", "baseline", "below_baseline"),
-    *(
-        "accepted",
-        "measured",
-        "constant",
-        "confusion",
-        "classes",
-        "search",
-        "per_k",
-        "per_learner",
-        "rows",
-        "repeats",
-        "groups",
-    ),
-    *("question", "evaluations", "fits", "not_converged", "seconds", "test_error", "before"),
+    *("accepted", "measured", "constant", "confusion", "classes", "search", "per_k", "per_learner", "rows"),
+    *("repeats", "groups", "question", "evaluations", "fits", "not_converged", "seconds", "test_error"),
+    "before",
 )
-STARTING = dict[str, Any].fromkeys(RUN_FIELDS) | {
-    "state": "starting",
-    "classes": [],
-    "per_k": [],
-    "per_learner": [],
-}
-TimeBudget = Annotated[
-    str | None,
-    make_option(
-        "Time that the run may take, such as 10m or 2h.",
-    ),
-]
+LISTS: dict[str, Any] = {"classes": [], "per_k": [], "per_learner": []}
+STARTING = dict[str, Any].fromkeys(RUN_FIELDS) | LISTS | {"state": "starting"}
 
 
 def list_workers(
@@ -105,18 +71,14 @@ def list_workers(
         str, make_option("Numbers of workers to estimate the time for, such as 1,16.", "1,8,64,512")
     ] = "",
 ) -> tuple[int, ...]:
-    """Return the numbers of workers to plan for.
-
-    Raises:
-        InputError: one is not an integer of at least 1.
-    """
-    return parse_workers(workers) if workers else PLANNED
+    """Return the numbers of workers to plan for; see ``parse_workers``."""
+    return parse_workers(workers) if workers else forecast.WORKERS
 
 
 @with_options(execution=make_execution, study=make_study, chosen=choose_data)
 def run(
     study: Study,
-    chosen: ChosenData,
+    chosen: Chosen,
     execution: Execution,
     out: OutFolder = None,
     retry_failed: Annotated[
@@ -132,7 +94,7 @@ def run(
             rich_help_panel="Execution",
         ),
     ] = 0,
-    budget: TimeBudget = None,
+    budget: Annotated[str | None, make_option("Time that the run may take, such as 10m or 2h.")] = None,
     yes: Annotated[bool, flag("--yes", "Do not ask before a run of more than an hour.", "Execution")] = False,
     details: DetailsFlag = False,
     as_json: JsonFlag = False,
@@ -151,9 +113,9 @@ def run(
         raise typer.Exit(persist(arguments, resume_until_done, say))
     require_supervision(study.learner, execution.fit_timeout)
     study, limit = limit_time(study, budget)
-    data = chosen.read(study.predicts_numbers)
-    folder = out or choose_folder(data.task.source, "run", Problem.of(study, data.task).run_id)
-    work = check_job(Job(study, data.task, folder, data.test))
+    task, test = chosen.read(study.predicts_numbers)
+    folder = out or choose_folder(task.source, "run", Problem.of(study, task).run_id)
+    work = check_job(Job(study, task, folder, test))
     if retry_failed:
         reopen(work.problem, folder)
     result = _run(work, folder, execution, yes, limit)
@@ -163,7 +125,7 @@ def run(
 @with_options(workers=list_workers, study=make_study, chosen=choose_data)
 def plan(
     study: Study,
-    chosen: ChosenData,
+    chosen: Chosen,
     workers: tuple[int, ...],
     write_study: Annotated[
         Path | None,
@@ -181,13 +143,13 @@ def plan(
         ckcv plan patients.csv --target outcome --write-study mine.toml
     """
     require_supervision(study.learner)
-    problem = Problem.of(study, chosen.read(study.predicts_numbers).task)
-    for sentence in describe_reading(problem):
-        say(sentence)
+    task, _ = chosen.read(study.predicts_numbers)
+    problem = Problem.of(study, task)
+    say(*describe_reading(problem))
     _say_cautions(problem)
     if write_study is not None:
         _write_study(write_study, study)
-    planned = plan_problem(problem, workers)
+    planned = forecast.plan_problem(problem, workers)
     lines = [
         *_describe_default(problem, planned.effort),
         f"{pluralize(planned.evaluations, 'evaluation')} in {pluralize(planned.splits, 'split')} of "
@@ -230,7 +192,7 @@ def _describe_default(problem: Problem, effort: int | None) -> list[str]:
     return [f"certified by   {problem.study.certify}{rows}", f"selection      {kind}, {folds}"]
 
 
-def _suggest(planned: Plan, asked: Study) -> list[str]:
+def _suggest(planned: forecast.Plan, asked: Study) -> list[str]:
     """Return lines about the search, and options with which a long run ends sooner, or searches more.
 
     Args:
@@ -244,8 +206,8 @@ def _suggest(planned: Plan, asked: Study) -> list[str]:
         instead = "".join(f"; --effort {effort}: about {duration(time)}" for effort, time in times)
         lines.append(f"search         budget, effort {planned.effort:,}{instead}")
     if planned.effort is not None or seconds > LONG:
-        folds = ",".join(map(str, FEW_FOLDS))
-        options = f"--search race --k {folds} --n-splits {FEW_SPLITS}"
+        folds = ",".join(map(str, forecast.FEW_FOLDS))
+        options = f"--search race --k {folds} --n-splits {forecast.FEW_SPLITS}"
         fixed = {"--effort": asked.effort is not None, "--report-k": bool(asked.report_k)}
         lines.append(f"few folds      {options}{_leave_out(fixed)}: about {duration(planned.few_folds)}")
     if planned.effort is None and seconds > LONG:
@@ -343,12 +305,11 @@ def limit_time(study: Study, budget: str | None) -> tuple[Study, TimeLimit | Non
 
 
 def _run(work: Work, out: str, execution: Execution, yes: bool, limit: TimeLimit | None) -> Result:
-    as_given = work._replace(folder=out)  # messages name the folder as the user did
-    folder = RunFolder(out)
-    there = None if limit is None else folder.effort(work.problem)
-    if limit is not None and there is not None:
-        say(_explain_kept_effort(folder, out, work.problem, limit, there))
-    if (result := find_result(as_given)) is not None:
+    folder, new = RunFolder(out), limit  # the latter is None where the search has its effort
+    if limit is not None and (effort := folder.effort(work.problem)) is not None:
+        say(_explain_kept_effort(folder, out, work.problem, limit, effort))
+        new = None
+    if (result := find_result(work._replace(folder=out))) is not None:  # messages name it as the user did
         say(f"{out} already holds the finished run of this study: showing its result")
         return result
     if folder.files.exists():
@@ -359,42 +320,40 @@ def _run(work: Work, out: str, execution: Execution, yes: bool, limit: TimeLimit
     _say_cautions(work.problem)
     with say_what_is_saved(out) as signals:
         with signals:
-            expected = estimate(work.problem, limit.seconds if limit is not None and there is None else 0.0)
+            expected = forecast.estimate(work.problem, 0.0 if new is None else new.seconds)
         if signals.stop():
             raise KeyboardInterrupt
-        if limit is not None and there is None:
-            work, expected = _allow_effort(work, execution, expected, limit)
+        if new is not None:
+            work, expected = _allow_effort(work, execution, expected, new)
         _confirm(expected, execution, yes, limited=limit is not None)
         with signals, Display(console) as display:
-            watched = work._replace(expected=expected, listen=display, stop=signals.stop)
-            return compute(watched, execution)
+            return compute(work._replace(expected=expected, listen=display, stop=signals.stop), execution)
 
 
 def _explain_kept_effort(folder: RunFolder, out: str, problem: Problem, limit: TimeLimit, effort: int) -> str:
     """Return the sentence that says why a limit of time does not change a search that has its effort."""
-    certify = problem.study.certify
     searched = f"{out} has the effort of its study, {pluralize(effort, 'evaluation')}: --budget {limit.text}"
-    if folder.finished and certify != Paper.name:
+    if folder.finished and (certify := problem.study.certify) != Paper.name:
         judged = f"its {certify} has judged its rows, and to select again would void what is proven"
         return f"{searched} is not used, since {judged}"
     return f"{searched} is for a new run; --effort N goes on with more"
 
 
 def _allow_effort(
-    work: Work, execution: Execution, expected: Estimate, limit: TimeLimit
-) -> tuple[Work, Estimate]:
+    work: Work, execution: Execution, expected: forecast.Estimate, limit: TimeLimit
+) -> tuple[Work, forecast.Estimate]:
     """Return the work with the effort that a limit of time allows, and what it is expected to take.
 
     Raises:
         InputError: the effort selects no candidate.
     """
     problem = work.problem
-    everything = expect_everything(problem, expected)
+    everything = forecast.expect_everything(problem, expected)
     backend = choose_backend(execution, min(limit.seconds, everything))
     workers = 1 if backend == "serial" else execution.workers or os.cpu_count() or 1
-    effort = fit_effort(problem, expected, limit.seconds, workers)
+    effort = forecast.fit_effort(problem, expected, limit.seconds, workers)
     if effort < (least := problem.least_effort):
-        needed = expect_rounds(problem, expected, least, workers)
+        needed = forecast.expect_rounds(problem, expected, least, workers)
         raise InputError(
             f"budget={limit.text} allows an effort of {pluralize(effort, 'evaluation')}, and to compare "
             f"{pluralize(problem.n_settings, 'setting')} and complete one candidate takes {least:,} or more, "
@@ -403,7 +362,7 @@ def _allow_effort(
     work = work._replace(problem=problem.with_effort(effort))
     if effort >= problem.n_evaluations:
         say(f"--budget {limit.text} allows all {pluralize(effort, 'evaluation')}: the exact race")
-        return work, estimate(work.problem)
+        return work, forecast.estimate(work.problem)
     say(f"--budget {limit.text} allows an effort of {pluralize(effort, 'evaluation')}")
     return work, replace(expected, seconds=min(everything, limit.seconds * workers))
 
@@ -413,12 +372,10 @@ def _say_cautions(problem: Problem) -> None:
     every = problem.all_rows
     held = every.n_units - problem.task.n_units
     held_out = describe_held_share(held, every.n_units, every.unit)
-    rare = describe_rare_classes(every, held)
-    for sentence in (*held_out, *rare):
-        say(plain(sentence))
+    say(*map(plain, (*held_out, *describe_rare_classes(every, held))))
 
 
-def _confirm(expected: Estimate, execution: Execution, yes: bool, limited: bool) -> None:
+def _confirm(expected: forecast.Estimate, execution: Execution, yes: bool, limited: bool) -> None:
     """Print the estimated time, and ask for confirmation before a long run."""
     backend, seconds = choose_backend(execution, expected.seconds), expected.seconds
     if backend == "serial":
@@ -427,7 +384,7 @@ def _confirm(expected: Estimate, execution: Execution, yes: bool, limited: bool)
         where = f"ray, for 1 worker; shared by all workers of the cluster at {address}"
     else:
         workers = execution.workers or os.cpu_count() or 1
-        seconds, where = wall_seconds(seconds, workers), f"ray, {pluralize(workers, 'worker')}"
+        seconds, where = forecast.wall_seconds(seconds, workers), f"ray, {pluralize(workers, 'worker')}"
     time = duration(seconds) if seconds >= 1 else "less than 1 s"
     say(f"estimated time: {time} ({where})")
     if seconds > LONG and not limited:
@@ -470,8 +427,7 @@ def evaluate(
     is_finished(problem, RunFolder(folder))  # refuses a folder of something else before columns are shown
     say_environment(folder)
     say_columns(problem)
-    for sentence in describe_rare_classes(task, held=0):
-        say(sentence)
+    say(*describe_rare_classes(task, held=0))
     with say_what_is_saved(folder) as signals, signals, Display(console) as display:
         result = assess(study, task, folder, execution, display, signals.stop, retry_failed)
     show_result(result, folder, as_json)

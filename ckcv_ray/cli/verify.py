@@ -4,25 +4,23 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
 from typing import Annotated
 
-import pyarrow as pa
 import typer
 
-from ckcv_ray.cli.data import check_source, make_reading, read_new_rows, say_environment
+from ckcv_ray.cli.data import check_source, make_reading, read_rows_if_named, say_environment
 from ckcv_ray.cli.display import Display
-from ckcv_ray.cli.options import Folder, JsonFlag, make_execution, make_option, with_options
+from ckcv_ray.cli.options import Folder, JsonFlag, find_run_id, make_execution, make_option, with_options
 from ckcv_ray.cli.output import NOT_YET_PROVEN, console, say, show
 from ckcv_ray.cli.process import Signals
-from ckcv_ray.errors import InputError, StoreError, plain
+from ckcv_ray.errors import InputError, plain
 from ckcv_ray.runs.recheck import SECONDS
 from ckcv_ray.runs.verification import Verification
 from ckcv_ray.runs.verify import verify as verify_folder
-from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study import Execution
-from ckcv_ray.tables.readers.files import AS_IT_IS, Reading
+from ckcv_ray.tables.readers.files import Reading
 
 STOP_SECONDS = 2.0  # in which a verification ends by itself, between two fits
 
@@ -45,12 +43,10 @@ def verify(
         make_option("Test rows that F* was measured on: the same file or named set.", check=check_source),
     ] = None,
     table: Annotated[
-        str | None,
-        make_option("The table that the run read, to make its salt again.", check=check_source),
+        str | None, make_option("The table that the run read, to make its salt again.", check=check_source)
     ] = None,
     limit: Annotated[
-        float,
-        make_option("Seconds until it ends, since the folder decides what is fitted.", f"{SECONDS:g}"),
+        float, make_option("Seconds until it ends, since the folder decides what is fitted.", f"{SECONDS:g}")
     ] = SECONDS,
     as_json: JsonFlag = False,
 ) -> None:
@@ -70,7 +66,7 @@ def verify(
         ckcv verify runs/patients --refit 0.1 --backend ray
     """
     signals = Signals()
-    rows = _read_test_rows(test, reading)
+    rows = read_rows_if_named(test or None, reading, "the file of --test: name one with it")
     if not 0 < limit < threading.TIMEOUT_MAX:
         raise InputError(f"limit={limit:g} is not a number of seconds above 0, such as 600")
     try:
@@ -87,28 +83,12 @@ def verify(
     _show(folder, found, as_json)
 
 
-def _read_test_rows(source: str | None, reading: Reading) -> pa.Table | None:
-    if source:
-        return read_new_rows(source, reading)
-    if reading != AS_IT_IS:
-        raise InputError(
-            "separator, sheet, skip_rows and encoding are for the file of --test: name one with it"
-        )
-    return None
-
-
 def _show(folder: str, found: Verification, as_json: bool) -> None:
     """Print what a verification found; end with code 1 if something differs, 6 if it is not verified here."""
-    name, differences = _find_run_id(folder), [plain(sentence) for sentence in found.differences]
-    unverified = [plain(sentence) for sentence in found.unverified]
-    content = {
-        "run_id": name,
-        "ok": found.ok,
-        "verdict": found.verdict if found.ok else None,
-        **asdict(found),
-        "differences": differences,
-        "unverified": unverified,
-    }
+    name, verdict = find_run_id(folder), found.verdict if found.ok else None
+    differences, unverified = ([*map(plain, one)] for one in (found.differences, found.unverified))
+    content = {"run_id": name, "ok": found.ok, "verdict": verdict, **asdict(found)}
+    content |= {"differences": differences, "unverified": unverified}
     lines = differences + [f"not verified: {sentence}" for sentence in unverified]
     lines = lines or [f"run {name}: {found.verdict}"]
     lines += [f"  recomputed: {item}" for item in found.recomputed]
@@ -133,10 +113,3 @@ def _end_after(seconds: float) -> Iterator[None]:
         yield
     finally:
         timer.cancel()
-
-
-def _find_run_id(folder: str) -> str | None:
-    with suppress(StoreError):
-        identity = RunFolder(folder).identity()
-        return identity.run_id if identity else None
-    return None

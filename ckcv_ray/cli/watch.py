@@ -3,18 +3,25 @@
 from pathlib import Path
 from typing import Annotated
 
-import pyarrow as pa
 import typer
 
-from ckcv_ray.cli.data import SOURCES, Thousands, check_source, choose_rule, make_reading, read_new_rows
-from ckcv_ray.cli.options import Folder, JsonFlag, make_option, normalize_folder, with_options
+from ckcv_ray.cli.data import (
+    SOURCES,
+    Thousands,
+    check_source,
+    choose_rule,
+    make_reading,
+    read_new_rows,
+    read_rows_if_named,
+)
+from ckcv_ray.cli.options import Folder, JsonFlag, make_argument, make_option, normalize_folder, with_options
 from ckcv_ray.cli.output import NOT_YET_PROVEN, PROVEN_WORSE, say, show
 from ckcv_ray.errors import InputError
 from ckcv_ray.runs.compare import OPEN, WORSE, Question
 from ckcv_ray.runs.compare import compare as compare_runs
 from ckcv_ray.runs.watch import LiveColumns
 from ckcv_ray.runs.watch import watch as watch_run
-from ckcv_ray.tables.readers.files import AS_IT_IS, Reading
+from ckcv_ray.tables.readers.files import Reading
 
 LIVE = f"Live rows with their labels; leave it out to look at the stream alone. {SOURCES}"
 
@@ -24,10 +31,7 @@ def watch(
     folder: Folder,
     choice: tuple[str, int | None],
     reading: Reading,
-    source: Annotated[
-        str | None,
-        typer.Argument(metavar="DATA", help=LIVE, show_default=False, callback=check_source),
-    ] = None,
+    source: Annotated[str | None, make_argument("DATA", LIVE, check_source)] = None,
     row_id: Annotated[str, typer.Option("--id", help="Column that names the rows.")] = "id",
     prediction: Annotated[
         str,
@@ -69,25 +73,12 @@ def watch(
     by, seed = choice
     if seed is not None:
         raise InputError("seed is for ckcv predict: a stream has no draws to repeat")
-    found = watch_run(
-        folder, _read(source, reading), LiveColumns(row_id, prediction, label), by, delta, stream
-    )
-    for sentence in found.notes:
-        say(sentence)
+    rows = read_rows_if_named(source, reading, "a file of rows: name one")
+    found = watch_run(folder, rows, LiveColumns(row_id, prediction, label), by, delta, stream)
+    say(*found.notes)
     show(found.to_json(), found.summary(), as_json)
     if found.alarm:
         raise typer.Exit(PROVEN_WORSE)
-
-
-def _read(source: str | None, reading: Reading) -> pa.Table | None:
-    if source is not None:
-        return read_new_rows(source, reading)
-    if reading != AS_IT_IS:
-        raise InputError("separator, sheet, skip_rows and encoding are for a file of rows: name one")
-    return None
-
-
-EXIT_CODES = {WORSE: PROVEN_WORSE, OPEN: NOT_YET_PROVEN}  # what is proven ends with 0
 
 
 def ask(
@@ -109,15 +100,10 @@ def ask(
         float, typer.Option(help="Probability that an answer is proven and false; half for each direction.")
     ] = 0.05,
     uses: Annotated[
-        int,
-        typer.Option(help="Number of comparisons on these rows, named at the first: each has delta / N."),
+        int, typer.Option(help="Number of comparisons on these rows, named at the first: each has delta / N.")
     ] = 1,
 ) -> Question:
-    """Return what is asked.
-
-    Raises:
-        InputError: a value is outside its range.
-    """
+    """Return what is asked, which refuses values outside their range."""
     return Question(no_worse, group, delta, uses)
 
 
@@ -133,13 +119,7 @@ def compare(
         ),
     ],
     reference: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[OTHER]",
-            help="Run folder to compare with.",
-            show_default=False,
-            callback=normalize_folder,
-        ),
+        str | None, make_argument("[OTHER]", "Run folder to compare with.", normalize_folder)
     ] = None,
     predictions: Annotated[
         str | None,
@@ -173,5 +153,5 @@ def compare(
     columns = read_new_rows(rows, reading)
     found = compare_runs(folder, columns, reference, predictions, question, ledger, thousands or "")
     show(found.to_json(), "\n".join(found.describe()), as_json)
-    if code := EXIT_CODES.get(found.answer, 0):
+    if code := {WORSE: PROVEN_WORSE, OPEN: NOT_YET_PROVEN}.get(found.answer):
         raise typer.Exit(code)

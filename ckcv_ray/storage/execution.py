@@ -1,6 +1,6 @@
 """The metadata of a run, which depend on the run and not on the study: ``execution.json``.
 
-The environment of a run, recorded in its metadata: everything that may change the bits of a result.
+Its environment is among them: everything that may change the bits of a result.
 """
 
 import os

@@ -27,7 +27,6 @@ MAX_FILE_BYTES = 1 << 32
 BLOCK_BYTES = 1 << 20
 Names = list[str]  # inside the class, list is a method
 Content: TypeAlias = bytes | pa.Buffer
-NO_FOLDER_SYNC = {EINVAL, ENOTSUP, EACCES}  # errors of file systems that cannot fsync a folder
 
 
 class WriteLock(Protocol):
@@ -226,10 +225,7 @@ class LocalFiles(Files):
         return isinstance(other_files, LocalFiles) and self.root.resolve() == other_files.root.resolve()
 
     def list(self, prefix: str = "") -> Names:
-        """Return the sorted names of regular files that start with a prefix, in one folder only.
-
-        "log/part-" lists files of the folder log, and "" those of the root.
-        """
+        """Return the sorted names of regular files that start with a prefix; see ``Files``."""
         self.check_inside(prefix)
         folder = self.path(prefix.rpartition("/")[0])
         return [name for name in self._regular(folder.glob("*")) if name.startswith(prefix)]
@@ -252,13 +248,7 @@ class LocalFiles(Files):
         return suggest(place.name, nearby, lambda found: quote(str(self.root.parent / found)))
 
     def check_inside(self, name: str) -> None:
-        """Check that no folder on the way to a file is a link, which may lead anywhere.
-
-        The root may be one: that is up to who names it. A file that is one is not regular.
-
-        Raises:
-            StoreError: one of them is.
-        """
+        """Check that no folder on the way to a file is a link; see ``Files``."""
         path = self.root
         for part in name.split("/")[:-1]:
             path /= part
@@ -271,11 +261,7 @@ class LocalFiles(Files):
         return check_regular(self.path(name))
 
     def read(self, name: str, most: int) -> bytes:
-        """Read a regular file of at most ``most`` bytes.
-
-        Raises:
-            ValueError: it is not a regular file, or is larger.
-        """
+        """Read a regular file of at most ``most`` bytes; see ``Files``."""
         self.check_inside(name)
         with _open(self.path(name), most) as stream:
             return stream.read(check_status(os.fstat(stream.fileno()), most))
@@ -288,11 +274,7 @@ class LocalFiles(Files):
             yield stream
 
     def sha256(self, name: str) -> str:
-        """Return the SHA-256 of a regular file.
-
-        Raises:
-            ValueError: it is not a regular file, or is larger than any file of a run.
-        """
+        """Return the SHA-256 of a regular file; see ``Files``."""
         digest = hashlib.sha256()
         with self.open(name) as stream:
             left = check_status(os.fstat(stream.fileno()))
@@ -302,11 +284,7 @@ class LocalFiles(Files):
         return digest.hexdigest()
 
     def write(self, name: str, content: Content) -> None:
-        """Write a file atomically and durably.
-
-        Raises:
-            OSError: it cannot be written; no temporary file is left behind.
-        """
+        """Write a file atomically and durably; see ``Files``."""
         self.check_inside(name)
         write_atomically(self.path(name), content)
 
@@ -321,10 +299,14 @@ class LocalFiles(Files):
         self.path(name).replace(self.path(new))
 
     def make_folders(self, *names: str) -> None:
-        """Create the root and folders in it, along with missing parent folders."""
+        """Create the root and folders in it; their names are on disk before this returns; see ``Files``."""
         for name in names:
             self.check_inside(f"{name}/")
-            make_folder(self.path(name))
+            folder = self.path(name)
+            missing = [parent for parent in (folder, *folder.parents) if not parent.exists()]
+            folder.mkdir(parents=True, exist_ok=True)
+            for parent in missing:
+                sync_folder(parent.parent)
 
     def check_writable(self) -> None:
         """Raise InputError if the root could not be created or written; creates nothing."""
@@ -344,7 +326,7 @@ class LocalFiles(Files):
         """Return the name of a path in this folder, or None if it is outside."""
         path, root = (
             Path(os.path.realpath(place)) for place in (file, self.root)
-        )  # a link may point to itself
+        )  # of a link to itself, too
         return path.relative_to(root).as_posix() if path.is_relative_to(root) else None
 
     def remove_leftovers(self) -> Names:
@@ -353,11 +335,6 @@ class LocalFiles(Files):
 
     def _regular(self, files: Iterable[Path]) -> Names:
         return sorted(file.relative_to(self.root).as_posix() for file in files if is_regular(file))
-
-
-def is_replaceable(file: Path) -> bool:
-    """Return whether a file can be written at a path: nothing is there, or a file."""
-    return file.is_file() or not file.exists()
 
 
 def write_atomically(final: Path, content: Content) -> None:
@@ -381,14 +358,6 @@ def write_atomically(final: Path, content: Content) -> None:
     sync_folder(final.parent)
 
 
-def make_folder(folder: Path) -> None:
-    """Create a folder and its missing parents; their names are on disk before this returns."""
-    missing = [parent for parent in (folder, *folder.parents) if not parent.exists()]
-    folder.mkdir(parents=True, exist_ok=True)
-    for parent in missing:
-        sync_folder(parent.parent)
-
-
 def sync_folder(folder: Path) -> None:
     """Make the names in a folder survive a power failure, where the file system supports it."""
     try:
@@ -398,7 +367,7 @@ def sync_folder(folder: Path) -> None:
         finally:
             os.close(descriptor)
     except OSError as error:
-        if error.errno not in NO_FOLDER_SYNC:
+        if error.errno not in {EINVAL, ENOTSUP, EACCES}:  # of file systems that cannot fsync a folder
             raise
 
 

@@ -57,7 +57,7 @@ from ckcv_ray.storage.pages import REPORT
 from ckcv_ray.storage.places import open_files
 from ckcv_ray.storage.stream import STREAM, ListedStream, Stream, read_stream
 from ckcv_ray.storage.uses import SHA256, USES
-from ckcv_ray.study import CERTIFIED, OUTER, SCORED, Candidate, Paper, Problem, Study
+from ckcv_ray.study import CERTIFIED, OUTER, SCORED, Candidate, Paper, Problem
 from ckcv_ray.study.canonical import divide, identify_data
 from ckcv_ray.tables.columns.schema import Schema
 from ckcv_ray.tables.readers.limits import MAX_CELLS, MAX_TABLE_ROWS
@@ -125,12 +125,11 @@ class RunFolder:
 
     def effort(self, problem: Problem) -> int | None:
         """Return the effort of the run in the folder; None if it is not this problem's, or has no budget."""
-        identity = None
         with suppress(StoreError):  # a damaged study will be written again
             identity = self.identity()
-        if identity is None or identity.run_id != problem.run_id:
-            return None
-        return identity.study.effort
+            if identity is not None and identity.run_id == problem.run_id:
+                return identity.study.effort
+        return None
 
     def falls_short(self, problem: Problem) -> bool:
         """Return whether the problem has more effort than the run in the folder.
@@ -236,9 +235,8 @@ class RunFolder:
         if isinstance(study.resampling, Splits):
             given = splits.read_splits(self.files, study.resampling, identity.run_id, task.n)
             study = replace(study, resampling=given)
-        with convert_errors(
-            StoreError, f"{self.files.path(STUDY)} is damaged"
-        ):  # or missing, during a repair
+        damaged = f"{self.files.path(STUDY)} is damaged"  # or missing, during a repair
+        with convert_errors(StoreError, damaged):
             problem = Problem.of(study, task)
             if problem.run_id != identity.run_id:
                 raise ValueError("its study is not in the canonical form for its data")
@@ -257,7 +255,10 @@ class RunFolder:
             provenance = read_as(Provenance, json.loads(named["provenance"]))
             task = Task.restore(columns, roles, schema, question, named["salt"], provenance)
         with formats.guard_reading(self.files, DATA):
-            if identity.data_digest != _digest(identity.study, task):
+            study, digest = identity.study, task.digest
+            if study.certification is not None and not task.schema.plain:  # see ``Problem.data_digest``
+                digest = identify_data(task, divide(study, task)[1])
+            if identity.data_digest != digest:
                 raise StoreError(f"{self.files.path(DATA)} is not the data of this run: its digest differs")
         return task
 
@@ -309,10 +310,8 @@ class RunFolder:
             )
         if problem.study.save_predictions:
             check_held_out_room(problem)
-        if problem.scores:
-            count, what = problem.n_evaluations, "evaluations"
-        else:
-            count, what = candidates.count(problem), "candidates"
+        what = "evaluations" if problem.scores else "candidates"
+        count = problem.n_evaluations if problem.scores else candidates.count(problem)
         if count > MAX_TABLE_ROWS:
             raise InputError(
                 f"out={str(self)!r}: the {problem.study.kind} has {count:,} {what}; a run folder holds at "
@@ -371,8 +370,8 @@ class RunFolder:
 
     def list_copied(self) -> list[str]:
         """Return the files of this folder that a copy has, without the manifest."""
-        names = (name for name in self.files.tree() if name not in (MANIFEST, LOCK))
-        return [name for name in names if not _is_temporary(name)]
+        skipped = (MANIFEST, LOCK)
+        return [name for name in self.files.tree() if name not in skipped and not _is_temporary(name)]
 
     def begin(self, problem: Problem) -> None:
         """Write the data and the study.
@@ -381,13 +380,12 @@ class RunFolder:
             InputError: the categories of the columns are more text than the metadata of a file can have.
         """
         every = problem.all_rows
-        optional = {role: getattr(every, role) for role in OPTIONAL_ROLES}
         named = {
             "target": every.target,
             "salt": every.salt,
             "provenance": json.dumps(every.provenance.to_json()),
         }
-        named |= {role: name for role, name in optional.items() if name is not None}
+        named |= {role: name for role in OPTIONAL_ROLES if (name := getattr(every, role)) is not None}
         if not every.schema.is_default:
             named["columns"] = json.dumps(every.schema.to_json())
             if len(named["columns"]) > MAX_SCHEMA_BYTES:
@@ -433,7 +431,8 @@ class RunFolder:
         names = sorted({*self.names(), *written})
         self.files.prefetch(name for name in names if name not in written)
         digests = {
-            name: hash_content(written[name]) if name in written else self.sha256(name) for name in names
+            name: hashlib.sha256(written[name]).hexdigest() if name in written else self.sha256(name)
+            for name in names
         }
         try:
             stream = read_stream(self.files, STREAM)
@@ -443,7 +442,8 @@ class RunFolder:
 
     def list_stream(self, stream: Stream) -> None:
         """List a stream in the manifest of a finished run, with its rows and its head."""
-        formats.write_json(self.files, MANIFEST, {**self.manifest(), **_list_stream(stream)})
+        listed = {**self.manifest(), **_list_stream(stream)}
+        formats.write(self.files, MANIFEST, formats.to_json(listed))
 
     def listed_stream(self) -> ListedStream | None:
         """Return the stream as the manifest lists it; None if it lists none.
@@ -484,9 +484,17 @@ class RunFolder:
         damaged = self.list_differing() if self.finished else []
         if damaged or lacking:
             self.reopen()
-        inputs = self._list_damaged_inputs(problem)
+        found = None
+        with suppress(StoreError):
+            found = self.identity()
+        if found is None or found.run_id != problem.run_id:
+            damaged.append(STUDY)
+        try:
+            self.problem(Identity(problem.study, problem.data_digest, problem.run_id))
+        except StoreError:
+            damaged.append(DATA)
         self.begin(problem)
-        return list(dict.fromkeys(damaged + inputs))
+        return list(dict.fromkeys(damaged))
 
     def result_digests(self) -> dict[str, str]:
         """Return the SHA-256 of the files with candidates, models and judged rows."""
@@ -513,7 +521,7 @@ class RunFolder:
 
     def write_execution(self, execution: Mapping[str, Any]) -> None:
         """Write the metadata of the run."""
-        formats.write_json(self.files, EXECUTION, execution)
+        formats.write(self.files, EXECUTION, formats.to_json(execution))
 
     def execution(self) -> dict[str, Any]:
         """Return the metadata of the run; empty if none are written yet.
@@ -641,28 +649,13 @@ class RunFolder:
         except StoreError:
             return True
 
-    def _list_damaged_inputs(self, problem: Problem) -> list[str]:
-        """Return which of the two files with study and data do not hold those of the problem."""
-        identity, damaged = Identity(problem.study, problem.data_digest, problem.run_id), []
-        try:
-            found = self.identity()
-            if found is None or found.run_id != problem.run_id:
-                damaged.append(STUDY)
-        except StoreError:
-            damaged.append(STUDY)
-        try:
-            self.problem(identity)
-        except StoreError:
-            damaged.append(DATA)
-        return damaged
-
     def _run_files(self) -> list[str]:
         return [name for folder in ("", *FOLDERS) for name in self.files.list(folder)]
 
     def _foreign(self) -> Iterator[str]:
         """Yield the files that a run killed before it wrote any would not have left behind."""
-        names = ((name, name.rpartition("/")[2]) for name in self.files.list_all())
-        return (name for name, last in names if last != LOCK and not _is_temporary(name))
+        names = (name for name in self.files.list_all() if not _is_temporary(name))
+        return (name for name in names if name.rpartition("/")[2] != LOCK)
 
 
 def make_results(
@@ -678,23 +671,11 @@ def make_results(
 
 def hash_results(results: Mapping[str, Content]) -> dict[str, str]:
     """Return the SHA-256 of the files from ``make_results`` that a certificate names: not of the pickles."""
-    return {name: hash_content(results[name]) for name in RESULTS if name in results}
-
-
-def hash_content(content: Content) -> str:
-    """Return the SHA-256 of the content of a file."""
-    return hashlib.sha256(content).hexdigest()
+    return {name: hashlib.sha256(results[name]).hexdigest() for name in RESULTS if name in results}
 
 
 def _list_stream(stream: Stream | None) -> dict[str, Any]:
     return {} if stream is None else {STREAM: asdict(ListedStream(len(stream.rows), stream.head))}
-
-
-def _digest(study: Study, task: Task) -> str:
-    """Return the digest of the data of a run; see ``Problem.data_digest``."""
-    if study.certification is None or task.schema.plain:
-        return task.digest
-    return identify_data(task, divide(study, task)[1])
 
 
 def _is_temporary(name: str) -> bool:

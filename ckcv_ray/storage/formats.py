@@ -8,7 +8,7 @@ allocated for it.
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 import pyarrow as pa
 from pyarrow import parquet
@@ -18,12 +18,10 @@ from ckcv_ray.storage.files import Content, Files, LocalFiles
 from ckcv_ray.tables.columns.parse import decode_columns, decode_in_parts
 from ckcv_ray.tables.readers.files import check_parquet_size, is_plain, read_parquet
 from ckcv_ray.tables.readers.limits import MAX_CELLS, MAX_TABLE_ROWS
-from ckcv_ray.validation import read_as
 from ckcv_ray.version import VERSION
 
 SCHEMA_VERSION = 12
 MAX_JSON_BYTES = 1 << 26
-FileContent = TypeVar("FileContent", bound="SelfChecking")
 
 
 @contextmanager
@@ -77,13 +75,6 @@ def delete_all(files: Files, names: Sequence[str]) -> None:
     elif names:
         with guard_writing(files, names[0]):
             files.delete_all(names)
-
-
-def write_table(
-    files: Files, name: str, table: pa.Table, run_id: str, more: Mapping[str, str] | None = None
-) -> None:
-    """Write a Parquet file of a run; see ``make_table``."""
-    write(files, name, make_table(table, run_id, more))
 
 
 def make_table(table: pa.Table, run_id: str, more: Mapping[str, str] | None = None) -> pa.Buffer:
@@ -142,15 +133,8 @@ def metadata(files: Files, name: str) -> dict[bytes, bytes]:
 
 def belongs(metadata: Mapping[bytes, bytes], run_id: str) -> bool:
     """Return whether a Parquet file's metadata name this run and the schema of this version."""
-    return (metadata.get(b"schema"), metadata.get(b"run_id")) == (
-        str(SCHEMA_VERSION).encode(),
-        run_id.encode(),
-    )
-
-
-def write_json(files: Files, name: str, content: Mapping[str, Any]) -> None:
-    """Write a JSON file of the run."""
-    write(files, name, to_json(content))
+    named = metadata.get(b"schema"), metadata.get(b"run_id")
+    return named == (str(SCHEMA_VERSION).encode(), run_id.encode())
 
 
 def read_json(files: Files, name: str) -> dict[str, Any]:
@@ -169,25 +153,3 @@ def read_json(files: Files, name: str) -> dict[str, Any]:
 def to_json(content: Mapping[str, Any]) -> bytes:
     """Return the bytes that a JSON object is written as."""
     return (json.dumps(content, indent=2, allow_nan=False) + "\n").encode()
-
-
-class SelfChecking(Protocol):
-    """The content of a file, which can tell whether it is as this package writes it."""
-
-    def check(self) -> None:
-        """Raise ValueError unless it is."""
-
-
-def read_checked(files: Files, name: str, kind: type[FileContent]) -> FileContent | None:
-    """Read a JSON file as an object of a kind, and check it; None if there is no file.
-
-    Raises:
-        StoreError: it is damaged, or holds something else.
-    """
-    if files.is_gone(name):
-        return None
-    content = read_json(files, name)
-    with guard_reading(files, name):
-        found = read_as(kind, content)
-        found.check()
-    return found

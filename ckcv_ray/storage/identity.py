@@ -55,12 +55,9 @@ def read_identity(files: Files) -> Identity:
                 f"{str(files)!r}: the learner {quote(unknown[0])} is not known here: import the module that "
                 "registers it"
             )
-        trusted = filter(is_trusted, _packages_in(described))  # others are not even looked for
-        if missing := [
-            name
-            for name in trusted  # nothing of a package is run
-            if name.isidentifier() and name not in sys.modules and find_spec(name) is None
-        ]:
+        # Packages that are not trusted are not even looked for, and nothing of a package is run.
+        trusted = (name for name in filter(is_trusted, _packages_in(described)) if name.isidentifier())
+        if missing := [name for name in trusted if name not in sys.modules and find_spec(name) is None]:
             raise LackingError(
                 f"{str(files)!r}: its estimator is of {missing[0]}, which is not installed here"
             )

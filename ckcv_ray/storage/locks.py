@@ -13,7 +13,6 @@ from filelock import FileLock, Timeout
 from ckcv_ray.errors import InputError, RunError, StoreError
 
 LOCK = ".lock"
-FULL = {ENOSPC, EDQUOT}
 
 
 class Lock:
@@ -97,7 +96,7 @@ class Lock:
 
 def unwritable(folder: Path | str, error: OSError) -> InputError | RunError:
     """Return the error for a folder that cannot be written: a full disk is not bad input."""
-    kind = RunError if error.errno in FULL else InputError
+    kind = RunError if error.errno in {ENOSPC, EDQUOT} else InputError
     return kind(f"cannot write to {str(folder)!r}: {error.strerror}")
 
 

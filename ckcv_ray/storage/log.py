@@ -7,6 +7,7 @@ Parts are written once and never changed. Small ones are joined when there are m
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -107,7 +108,11 @@ class Log:
 
         Parts that are damaged, or are joined meanwhile, count as none.
         """
-        return sum(map(self._count, self.parts()))
+        rows = 0
+        for part in self.parts():
+            with suppress(StoreError), formats.guard_reading(self.files, part):
+                rows += formats.rows_in(self.files, part)
+        return rows
 
     def parts(self) -> list[str]:
         """Return the names of the parts, in order; a copy under another name is not a part."""
@@ -130,13 +135,6 @@ class Log:
         elif np.isinf(records["totals"]).any():
             raise ValueError("a score is infinite")
         return records, _failures(lost)
-
-    def _count(self, part: str) -> int:
-        try:
-            with formats.guard_reading(self.files, part):
-                return formats.rows_in(self.files, part)
-        except StoreError:
-            return 0
 
     def _make_record_table(self, records: Records) -> pa.Table:
         plain = {name: pa.array(records[name]) for name in (*POSITIONS, "n_iter")}
@@ -231,7 +229,8 @@ class Log:
 
     def _write(self, part: str, rows: pa.Table) -> None:
         failures = len(rows) - rows["traceback"].null_count
-        formats.write_table(self.files, part, rows, self.problem.run_id, {FAILURES: str(failures)})
+        table = formats.make_table(rows, self.problem.run_id, {FAILURES: str(failures)})
+        formats.write(self.files, part, table)
 
     def _read(self, part: str) -> pa.Table:
         return formats.read_table(self.files, part, self.problem.run_id, self.schema)

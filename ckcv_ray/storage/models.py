@@ -30,12 +30,8 @@ ROOM_BYTES = 1 << 16  # a pickle may exceed what this version writes by this muc
 
 def make_models(problem: Problem, models: Models) -> dict[str, Content]:
     """Return the files of the models, by name."""
-    every = (models.best, models.refit, models.full, models.references)
-    tables = {
-        name: make_model_table(problem, ensemble)
-        for name, ensemble in zip(TABLES, every, strict=True)
-        if ensemble is not None
-    }
+    every = zip(TABLES, (models.best, models.refit, models.full, models.references), strict=True)
+    tables = {name: make_model_table(problem, one) for name, one in every if one is not None}
     pickles = ensembles.to_pickles(models.best, problem.learner, problem.task)
     return {**tables, **{f"{ENSEMBLE}{name}": content for name, content in pickles.items()}}
 

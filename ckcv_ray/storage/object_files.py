@@ -1,7 +1,8 @@
-"""The files of a run folder on an object store: a journal says which object holds which file.
+"""The files of a run folder on an object store: a journal says what holds each file, and a lease who writes.
 
     commits/00000000        the journal, see ``journal``
-    lock/000001             who writes, see ``lease``
+    lock/000001             the first writer (its epoch), and so on: whoever creates one is the next writer
+    lock/000001.hb          its heartbeat, written again and again while it lives, and once when it ends
     files/log/part-000000.parquet/000001-9f86d081884c7d65
                             an object: what the writer of epoch 1 wrote as log/part-000000.parquet
 
@@ -9,17 +10,11 @@ A file is written as an object of a new name, and then named by a commit: before
 after it whole. What an object holds is checked against the size and the SHA-256 in the journal whenever it is
 read, so that a damaged or missing one is noticed. Readers trust the journal and no listing.
 
-The lease of a run folder on an object store: one writer at a time, by nothing but ``create``.
-
-    lock/000001             the first writer (its epoch), and so on: whoever creates one is the next writer
-    lock/000001.hb          its heartbeat, written again and again while it lives, and once when it ends
-
-A newcomer watches the heartbeat of the last writer for one time to live, on a clock of its own: if it
-changes, the writer lives. If it does not, or says that the writer has ended, the newcomer creates the next
-epoch, and writes a commit of that epoch to the journal (``journal``), which fences whoever was before.
-
-A writer that could not renew its heartbeat for most of the time to live writes nothing before it has renewed
-it, and has seen that there is no later epoch.
+One writer at a time has the lease, by nothing but ``create``. A newcomer watches the heartbeat of the last
+writer for one time to live, on a clock of its own: if it changes, the writer lives. If it does not, or says
+that the writer has ended, the newcomer creates the next epoch, and writes a commit of that epoch to the
+journal, which fences whoever was before. A writer that could not renew its heartbeat for most of the time to
+live writes nothing before it has renewed it, and has seen that there is no later epoch.
 """
 
 import hashlib
@@ -133,7 +128,9 @@ class Lease:
         if newest:
             self._watch(newest)
         epoch = newest + 1
-        self._create(epoch)
+        name, content = name_epoch(epoch), self._describe()
+        if not self.bucket.create(name, content) and self.bucket.get(name, MAX_BEAT_BYTES) != content:
+            raise self._refuse()
         self._process, self._count = os.getpid(), 0
         self._stopped.clear()
         for done in ask_at_once(lambda: self._check_conditions(epoch), lambda: self._beat(epoch)):
@@ -186,16 +183,6 @@ class Lease:
             return
         epoch, self.epoch = self.epoch, 0
         self._end_beating(epoch)
-
-    def _create(self, epoch: int) -> None:
-        """Create an epoch.
-
-        Raises:
-            StoreError: another writer has created it.
-        """
-        name, content = name_epoch(epoch), self._describe()
-        if not self.bucket.create(name, content) and self.bucket.get(name, MAX_BEAT_BYTES) != content:
-            raise self._refuse()
 
     def _check_conditions(self, epoch: int) -> None:
         """See that the store refuses to create an epoch twice.
@@ -459,17 +446,16 @@ class ObjectFiles(Files):
     def write_all(self, contents: Mapping[str, Content]) -> None:
         """Write several files, which appear together; see ``write``."""
         self.lease.check_writer()
-        held = [
-            content.to_pybytes() if isinstance(content, pa.Buffer) else content
-            for content in contents.values()
-        ]
-        written = [self._name_object(*pair) for pair in zip(contents, held, strict=True)]
-        objects = [stored.object for stored in written]
-        for put in ask_at_once(*map(partial, repeat(self.bucket.put), objects, held)):
+        objects, written = dict[str, bytes](), dict[str, StoredFile]()
+        for name, content in contents.items():
+            held = content.to_pybytes() if isinstance(content, pa.Buffer) else content
+            new, digest = f"{OBJECTS}{name}/{self.lease.epoch:06d}-{token_hex(8)}", hashlib.sha256(held)
+            written[name], objects[new] = StoredFile(new, len(held), digest.hexdigest()), held
+        for put in ask_at_once(*(partial(self.bucket.put, *pair) for pair in objects.items())):
             put.result()
-        for name, content in zip(objects, held, strict=True):
-            self._keep(name, content)
-        self._commit({**self.journal.files, **dict(zip(contents, written, strict=True))})
+        for new, held in objects.items():
+            self._keep(new, held)
+        self._commit({**self.journal.files, **written})
 
     def delete(self, name: str) -> None:
         """Delete a file."""
@@ -564,11 +550,6 @@ class ObjectFiles(Files):
             except FileNotFoundError:
                 if self._refresh().get(name) == stored:
                     raise ValueError(f"its object {stored.object} is missing from the store") from None
-
-    def _name_object(self, name: str, content: bytes) -> StoredFile:
-        """Return a new name for the object of a file, with what it is to hold."""
-        digest = hashlib.sha256(content).hexdigest()
-        return StoredFile(f"{OBJECTS}{name}/{self.lease.epoch:06d}-{token_hex(8)}", len(content), digest)
 
     def _commit(self, files: Mapping[str, StoredFile]) -> None:
         """Make these the files of the folder, and delete the objects that no file has any more."""

@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from ckcv_ray.errors import InputError
-from ckcv_ray.storage.files import Files, LocalFiles, check_regular, is_replaceable, write_atomically
+from ckcv_ray.storage.files import Files, LocalFiles, check_regular, write_atomically
 from ckcv_ray.validation import as_path
 
 REPORT = "report.html"
@@ -60,10 +60,9 @@ def report_intact(files: Files) -> bool:
     if REPORT not in files.list(REPORT):
         return True
     try:
-        content = files.read(REPORT, MAX_REPORT_BYTES)
+        return _is_intact(files.read(REPORT, MAX_REPORT_BYTES))
     except (OSError, ValueError):
         return False
-    return _is_intact(content)
 
 
 def _is_intact(page: bytes) -> bool:
@@ -125,7 +124,7 @@ def check_page(files: Files, out: str, is_ours: Callable[[Path], bool], what: st
         InputError: see above; or it is no regular file, or in the run folder.
     """
     final = as_path("out", out)
-    if not is_replaceable(final):
+    if not final.is_file() and final.exists():
         raise InputError(f"cannot write {out!r}: it is not a file")
     inside = files.find_name(final)
     if inside not in (None, REPORT):

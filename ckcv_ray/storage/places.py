@@ -70,7 +70,10 @@ def find_run_folders(place: Any, file: str) -> Iterator[tuple[str, float]]:
         inner.sort()
         if file in files:
             inner.clear()
-            yield str(Path(folder)), _find_last_change(folder)
+            times = [0.0]
+            with suppress(OSError):
+                times += [entry.stat(follow_symlinks=False).st_mtime for entry in os.scandir(folder)]
+            yield str(Path(folder)), max(times)
 
 
 def find_next_to(address: str, file: str) -> dict[str, str]:
@@ -126,11 +129,3 @@ def _find_in_store(bucket: Bucket) -> Iterator[tuple[str, float]]:
     for folder, written in found.items():
         if not any(folder.startswith(f"{outside}/".lstrip("/")) for outside in found if outside != folder):
             yield str(bucket.address.inside(folder)), written
-
-
-def _find_last_change(folder: str) -> float:
-    """Return when a file of a folder was written last, in seconds since 1970."""
-    times = [0.0]
-    with suppress(OSError):
-        times += [entry.stat(follow_symlinks=False).st_mtime for entry in os.scandir(folder)]
-    return max(times)

@@ -15,9 +15,6 @@ FILE = "splits.parquet"
 SPLIT_COLUMNS = pa.schema([("split", pa.int32()), ("train", pa.bool_()), ("row", pa.int64())])
 
 
-MAX_SPLIT_VALUES = 2 * MAX_CELLS
-
-
 def make_splits(sets: Sequence[tuple[Index, Index]], run_id: str) -> pa.Buffer:
     """Return the file of the rows that each split fits on, and those that it scores."""
     marked = [((True, train), (False, scored)) for train, scored in sets]
@@ -36,7 +33,7 @@ def read_splits(files: Files, resampling: Splits, run_id: str, n: int) -> Splits
     Raises:
         StoreError: they are missing, damaged, or not those of the procedure.
     """
-    table = formats.read_table(files, FILE, run_id, SPLIT_COLUMNS, values=MAX_SPLIT_VALUES)
+    table = formats.read_table(files, FILE, run_id, SPLIT_COLUMNS, values=2 * MAX_CELLS)
     with formats.guard_reading(files, FILE):
         split, train, row = (table[name].to_numpy() for name in SPLIT_COLUMNS.names)
         count = len(numbers := np.unique(split))

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from ckcv_ray.errors import InputError, plain
 from ckcv_ray.storage import formats
 from ckcv_ray.storage.files import Files
-from ckcv_ray.validation import STRICT, check_count, check_probability
+from ckcv_ray.validation import STRICT, check_count, check_probability, read_as
 
 USES = "uses.json"
 SHA256, ROWS = re.compile("[0-9a-f]{64}"), re.compile("([0-9a-f]{16})*")
@@ -86,12 +86,6 @@ class UseList:
 
     uses: tuple[Use, ...]
 
-    def check(self) -> None:
-        """Raise ValueError unless it is as this module writes it."""
-        check_count("uses", len(self.uses), MAX_USES)
-        for use in self.uses:
-            _check(use)
-
 
 def make_use(
     tables: Sequence[str],
@@ -123,8 +117,15 @@ def read_uses(files: Files, name: str = USES) -> tuple[Use, ...]:
     Raises:
         StoreError: the file is damaged, or holds something else.
     """
-    found = formats.read_checked(files, name, UseList)
-    return () if found is None else found.uses
+    if files.is_gone(name):
+        return ()
+    content = formats.read_json(files, name)
+    with formats.guard_reading(files, name):
+        uses = read_as(UseList, content).uses
+        check_count("uses", len(uses), MAX_USES)
+        for use in uses:
+            _check(use)
+    return uses
 
 
 def append_use(files: Files, use: Use, name: str = USES) -> None:

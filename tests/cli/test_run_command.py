@@ -192,7 +192,7 @@ def test_status_never_takes_the_lock(
 def test_a_link_to_nothing_is_refused_before_the_trial(
     ckcv: Command, patients: Path, tmp_path: Path, inside: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(command_run, "estimate", None)
+    monkeypatch.setattr(command_run.forecast, "estimate", None)
     (tmp_path / "link").symlink_to(tmp_path / "gone")
     out = tmp_path / "link" / inside
     code, shown, messages = ckcv("run", patients, "--target", "outcome", "--out", out, *SMALL)
