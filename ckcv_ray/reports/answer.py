@@ -1,10 +1,8 @@
 """The first screen of a finished run: what may be quoted, what it rests on, and what to do next.
 
-At most fifteen lines as a rule: what is left out is under ``--details`` and in the report.
-
-What a summary and a page show of a study with a certification that predicts numbers.
-
-What is measured and proven of subgroups, as lines of a table.
+At most fifteen lines as a rule: what is left out is under ``--details`` and in the report. The same sentences
+are used by the summary and the page, as are the figures of a study that predicts numbers, and the lines of a
+table about subgroups.
 """
 
 import re
@@ -78,8 +76,7 @@ def list_figures(c: Certificate) -> list[tuple[str, str]]:
     winner, sample, counts = c.winner, c.sample, c.counts
     assert sample.numbers is not None
     clip, level = sample.numbers["clip"], format_level(winner.delta)
-    shown = format_number(clip)
-    bounds = f"mean error, of which at most {shown} counts, with a {level} margin"
+    bounds = f"mean error, of which at most {format_number(clip)} counts, with a {level} margin"
     units, groups = "rows" if sample.groups is None else "groups", sample.groups
     of_groups = "" if groups is None else f" of {groups['held']:,} groups"
     held = f"{sample.n_held:,} rows{of_groups}, not used before the end" if sample.n_held else "none"
@@ -116,37 +113,6 @@ def describe_errors(c: Certificate) -> dict[str, Any]:
         "claims": [(claim, c.sample.baseline) for claim in c.claims],
         "remarks": [sentence for sentence in c.wording.statements if sentence not in known],
     }
-
-
-def describe_verdict(claim: Claim, grouped: bool) -> str:
-    """Say what a claim about numbers proves, in a few words; of the rows of a new group if ``grouped``."""
-    level, width = format_level(claim["delta"]), format_limit(claim)
-    if (share := parse_within(claim["quantity"])) is not None:
-        return (
-            f"{format_number(100 * share)} % of new rows are off by at most {width}, with probability {level}"
-        )
-    clip = format_number(parse_clipped(claim["quantity"]) or 0.0)
-    return (
-        f"{'the rows of a new group' if grouped else 'new rows'} are off by at most {width} on average "
-        f"(above {clip} counts as {clip}), with probability {level}"
-    )
-
-
-def describe_measured(c: Certificate) -> str:
-    """Say how far off numbers were that the first claim is about."""
-    first, numbers = c.claims.first, c.sample.numbers
-    assert numbers is not None
-    of_held = first["certification"] == Holdout.name
-    on = f"{c.sample.n_held:,} held-out rows" if of_held else "scored rows"
-    mean = "" if c.sample.groups is None else ", mean over groups"
-    if first["errors"] is not None:
-        return f"{first['errors']:,} of {on} are further off"
-    return f"off by {format_number(numbers['clip'] * measure_error(c))} on average ({on}{mean})"
-
-
-def measure_error(c: Certificate) -> float:
-    """Return the mean error that was measured of what the first claim is about, as a share of the clip."""
-    return c.claims.first.get("measured", c.counts.error)
 
 
 class SubgroupLine(NamedTuple):
@@ -193,7 +159,7 @@ def describe_worst(certificate: Certificate) -> str:
     small = f"; {len(claimed) - len(known)} too small to say" if len(known) < len(claimed) else ""
     if not known:
         return f"each has fewer than {MIN_OF_SUBGROUP} held-out rows: nothing is proven of them"
-    worst = max(known, key=_read_bound)
+    worst = max(known, key=lambda claim: claim["bound"] or 0.0)
     of = f"in the worst of {len(known)} ({worst['subgroup']}:"
     if parse_clipped(worst["quantity"]) is not None:
         counted = f"{_measure(worst)} measured on {worst['rows']:,} rows"
@@ -202,8 +168,9 @@ def describe_worst(certificate: Certificate) -> str:
 
 
 def _limit(claim: SubgroupClaim) -> str:
-    clip = parse_clipped(claim["quantity"])
-    return at_most(_read_bound(claim)) if clip is None else round_bound(clip * _read_bound(claim))
+    clip, bound = parse_clipped(claim["quantity"]), claim["bound"]
+    assert bound is not None
+    return at_most(bound) if clip is None else round_bound(clip * bound)
 
 
 def _measure(claim: SubgroupClaim) -> str:
@@ -212,11 +179,6 @@ def _measure(claim: SubgroupClaim) -> str:
     right = claim["rows"] - claim["errors"]
     shown = claim["errors"] if claim["quantity"] == ERROR else right
     return nearest(shown / claim["rows"]) if claim["rows"] else "–"
-
-
-def _read_bound(claim: SubgroupClaim) -> float:
-    assert claim["bound"] is not None
-    return claim["bound"]
 
 
 ROOM = 1.15  # of the scale of a card, times the largest share
@@ -270,14 +232,9 @@ def make_answer(result: ResultValues) -> Answer:
         nothing = [f"The {name_claimed(first)} is proven to be {state_limit(first)}, which is nothing."]
     asked = _find_asked(result) if nothing and is_error(first["quantity"]) else None
     provisional = [PROVISIONAL] if c.winner.provisional else []
+    earlier, repeats = _describe_earlier(result), c.describe_repeats()
     gravest_first = dict.fromkeys(
-        [
-            *provisional,
-            *_describe_earlier(result),
-            *c.describe_repeats(),
-            *list_cautions(result),
-            *c.list_cautions(),
-        ]
+        [*provisional, *earlier, *repeats, *list_cautions(result), *c.list_cautions()]
     )
     cautions = tuple(sentence for sentence in gravest_first if asked or sentence not in nothing)
     question, worst = result.problem.all_rows.question, describe_worst(c)
@@ -285,6 +242,7 @@ def make_answer(result: ResultValues) -> Answer:
     required = result.problem.required
     lack = "" if required is None else explain_lack_of_cut_off(c.claims, required.name)
     advice = tuple(_advise(result, first, baseline)) or ((BETTER_DATA,) if nothing else ())
+    compared = [claim for claim in c.claims if find_reference(claim["quantity"])]
     facts = (
         ("required", "" if lack == first["statement"] else lack),
         ("measured", _describe_measured(result)),
@@ -293,7 +251,7 @@ def make_answer(result: ResultValues) -> Answer:
         ("proven", "" if asked else _describe_other_claims(c)),
         ("by class", _describe_classes(result)),
         ("answered", _describe_answered(c)),
-        ("compared", _describe_comparisons(c)),
+        ("compared", "; ".join(map(describe_comparison, compared))),
         ("subgroups", f"{worst}{OWN_CUT_OFF if chosen else ''}" if worst else ""),
         ("model", _describe_model(result)),
         ("search", name_search(result) if c.winner.search is not None else ""),
@@ -460,26 +418,37 @@ def _list_cautions(cautions: Sequence[str], room: float, command: str) -> list[s
 
 
 def _describe_verdict(c: Certificate, cautions: bool) -> str:
-    first, quote = c.claims.first, "Quote with CAUTION" if cautions else "May be quoted"
-    level = format_level(first["delta"])
-    if is_of_numbers(first["quantity"]):
-        return f"{quote}: {describe_verdict(first, c.sample.groups is not None)}"
+    first, grouped, quote = c.claims.first, c.sample.groups is not None, "May be quoted"
+    limit, level = format_limit(first), f"with probability {format_level(first['delta'])}"
+    if cautions:
+        quote = "Quote with CAUTION"
+    if (share := parse_within(first["quantity"])) is not None:
+        return f"{quote}: {format_number(100 * share)} % of new rows are off by at most {limit}, {level}"
+    if (clip := parse_clipped(first["quantity"])) is not None:
+        rows = "the rows of a new group" if grouped else "new rows"
+        counts = f"above {format_number(clip)} counts as {format_number(clip)}"
+        return f"{quote}: {rows} are off by at most {limit} on average ({counts}), {level}"
     if first["quantity"] != ERROR:
-        return f"{quote}: {name_claimed(first)} is {state_limit(first)}, with probability {level}"
-    of = "new rows are wrong" if c.sample.groups is None else "a new group's rows are wrong on average"
-    return f"{quote}: at most {format_limit(first)} of {of}, with probability {level}"
+        return f"{quote}: {name_claimed(first)} is {state_limit(first)}, {level}"
+    of = "a new group's rows are wrong on average" if grouped else "new rows are wrong"
+    return f"{quote}: at most {limit} of {of}, {level}"
 
 
 def _describe_measured(result: ResultValues) -> str:
     """Say what was measured of what the first claim is about: an estimate, which the bound allows for."""
     c, counts = result.certificate, result.class_counts
-    if c.sample.numbers is not None:
-        return describe_measured(c)
     first, figure = c.claims.first, nearest(result.measured_error)
     wrong, rows = first["errors"], first["rows"]
+    on = "held-out rows" if first["certification"] == Holdout.name else "scored rows"
+    if c.sample.numbers is not None:
+        on = f"{c.sample.n_held:,} {on}" if first["certification"] == Holdout.name else on
+        mean = "" if c.sample.groups is None else ", mean over groups"
+        off = format_number(c.sample.numbers["clip"] * result.measured_error)
+        return (
+            f"off by {off} on average ({on}{mean})" if wrong is None else f"{wrong:,} of {on} are further off"
+        )
     if first["quantity"] != ERROR and claims_nothing(first):
         return ""
-    on = "held-out rows" if first["certification"] == Holdout.name else "scored rows"
     if (predictive := parse_predictive(first["quantity"])) is not None:
         return _describe_predictive(result, predictive, on)
     if wrong is None or not rows:
@@ -526,9 +495,8 @@ def _describe_baseline(c: Certificate, baseline: Baseline) -> str:
     mean = "" if c.sample.groups is None else ", mean over groups"
     on = "same rows" if c.claims.first["certification"] == Holdout.name else baseline["on"]
     by = f"on the {on} by {name_constant(baseline, c.sample.labels)}{mean}"
-    if c.sample.numbers is not None:
-        return f"off by {describe_error(baseline)} on average {by}"
-    return f"{describe_error(baseline)} {by}"
+    error = describe_error(baseline)
+    return f"{error} {by}" if c.sample.numbers is None else f"off by {error} on average {by}"
 
 
 def _describe_other_claims(c: Certificate) -> str:
@@ -568,10 +536,6 @@ def _describe_answered(c: Certificate) -> str:
         f"{format_limit(share)} of new rows or more, with {state_limit(error)} of them wrong; measured: "
         f"{error['rows']:,} of {share['rows']:,} held-out rows, {error['errors']:,} of them wrong"
     )
-
-
-def _describe_comparisons(c: Certificate) -> str:
-    return "; ".join(describe_comparison(claim) for claim in c.claims if find_reference(claim["quantity"]))
 
 
 def _describe_classes(result: ResultValues) -> str:
