@@ -408,7 +408,7 @@ def describe_kept(result: ResultValues) -> str:
     if kept is None:
         return f"no setting has {score.name} on every split, so none was fitted on all rows"
     figures, count = result.figures(kept, score), len(result.entries)
-    mean = f"its mean {score.name} by {study.resampling} is {_format_number(figures.mean, '')}"
+    mean = f"its mean {score.name} by {study.resampling} is {format_score(figures.mean, '')}"
     said = f"{kept.name}, {CHOSEN[study.choose.partition(':')[0]].format(study.choose.partition(':')[2])}"
     if count == 1:
         return f"{kept.name}; {mean}"
@@ -433,8 +433,8 @@ def _summarize_scores(result: ResultValues) -> Iterator[str]:
         for entry, best, test in result.compare_entries(score):
             tested = True
             yield (
-                f"  {entry.name} - {best.name}: {_format_number(test.difference, '+')}, 95 % interval "
-                f"{_format_number(test.low, '+')} to {_format_number(test.high, '+')}, "
+                f"  {entry.name} - {best.name}: {format_score(test.difference, '+')}, 95 % interval "
+                f"{format_score(test.low, '+')} to {format_score(test.high, '+')}, "
                 f"{f'p {test.p:.3f}' if not test.p < 0.0005 else 'p < 0.001'}"
             )
     if resampling.note:
@@ -499,7 +499,7 @@ def _format_interval(result: ResultValues, entry: Entry, score: Score) -> str:
     if not result.study.interval:
         return ""
     low, high = result.interval(entry, score)
-    return f"  {_format_number(low, '')} to {_format_number(high, '')}" if low == low else ""
+    return f"  {format_score(low, '')} to {format_score(high, '')}" if low == low else ""
 
 
 def describe_interval(result: ResultValues) -> str:
@@ -536,10 +536,10 @@ def _format_figures(found: Figures) -> str:
         return f"incomplete: {lost}{'' if unknown else f'; pooled {found.pooled:.4g}'}"
     pooled = nan if found.pooled is None else found.pooled
     figures = found.mean, found.deviation, found.error, pooled
-    return "  ".join(_format_number(figure) if figure == figure else " " * 9 for figure in figures)
+    return "  ".join(format_score(figure) if figure == figure else " " * 9 for figure in figures)
 
 
-def _format_number(value: float, layout: str = "9") -> str:
+def format_score(value: float, layout: str = "9") -> str:
     """Format a number with four decimals, or with four digits where these show it badly."""
     usual = value == 0 or 1e-3 <= abs(value) < 10_000
     return f"{value:{layout}.4{'f' if usual else 'g'}}"
