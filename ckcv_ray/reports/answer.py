@@ -138,15 +138,12 @@ def list_subgroups(certificate: Certificate) -> list[SubgroupLine]:
     for claim in certificate.claims.subgroups or ():
         about_error, clip = claim["label"] is None, parse_clipped(claim["quantity"])
         name = "mean error" if clip is not None else ERROR if about_error else f"recall of {claim['label']}"
-        line = SubgroupLine(
-            claim["subgroup"], name, claim["rows"], "–", f"nothing: takes {MIN_OF_SUBGROUP} rows"
-        )
+        proven = f"nothing: takes {MIN_OF_SUBGROUP} rows"
         if claim["bound"] is not None:
             proven = f"at most {_limit(claim)}" if about_error else f"at least {at_least(1 - claim['bound'])}"
             proven = "nothing" if claim["bound"] >= 1 else proven
-            lines.append(line._replace(measured=_measure(claim), proven=proven))
-        elif about_error:
-            lines.append(line._replace(measured=_measure(claim)))
+        if claim["bound"] is not None or about_error:
+            lines.append(SubgroupLine(claim["subgroup"], name, claim["rows"], _measure(claim), proven))
     return lines
 
 

@@ -353,7 +353,7 @@ def _make_tiles(at: Landscape) -> PatchCollection:
 
 
 def _finish_grid(axes: Axes, across: Axis, up: Axis, best: tuple[int, int]) -> None:
-    """Mark the best square of a grid and name its axes, with at most ``TICKS`` ticks; none without an axis."""
+    """Mark the best square of a grid and name its axes, with at most ``TICKS`` ticks."""
     row, column = best
     corner = column - 0.5, row - 0.5
     axes.add_patch(Rectangle(corner, 1, 1, fill=False, edgecolor=MARK, linewidth=2, zorder=3))

@@ -1,6 +1,6 @@
 """What a finished study knows, as values: winner, claims and models, or the scores of every split."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf, isfinite, nan, sqrt
@@ -295,7 +295,14 @@ class ResultValues:
     @cached_property
     def entries(self) -> tuple[Entry, ...]:
         """What is compared, in the order of the learners and their settings."""
-        return tuple(self._generate_entries())
+        names, chosen, of_paths = list(self.problem.learners), self.chosen, self.problem.learner_of_paths
+        if chosen is not None:
+            return tuple(self._make_entry(name, chosen[:, number]) for number, name in enumerate(names))
+        return tuple(
+            self._make_entry(names[int(of_paths[path])], np.tile([path, step], (self.n_splits, 1)))
+            for path, length in enumerate(self.problem.learner.space.lengths)
+            for step in range(length)
+        )
 
     @property
     def chosen(self) -> Index | None:
@@ -363,10 +370,9 @@ class ResultValues:
         deviation = float(values.std(ddof=1)) if spread else nan
         if score.sums is not None:
             sums = slice(at.start + 1, at.stop)
-            unknown = np.isnan(totals[used, sums]).any()
-            pooled = (
-                nan if unknown else self._estimate(score, totals, lambda part: score.pooled(part[:, sums]))
-            )
+            pooled = nan
+            if not np.isnan(totals[used, sums]).any():
+                pooled = self._estimate(score, totals, lambda part: score.pooled(part[:, sums]))
         error = deviation / sqrt(len(values))
         return Figures(score.name, mean, deviation, error, pooled, int(missing.sum()), undefined)
 
@@ -511,18 +517,6 @@ class ResultValues:
         if self.computed is None:
             raise InputError("this study has a certification, and no scores of splits: it has candidates")
         return self.computed
-
-    def _generate_entries(self) -> Iterator[Entry]:
-        problem, chosen = self.problem, self.chosen
-        names = list(problem.learners)
-        if chosen is not None:
-            for number, name in enumerate(names):
-                yield self._make_entry(name, chosen[:, number])
-            return
-        for path, length in enumerate(problem.learner.space.lengths):
-            for step in range(length):
-                name = names[int(problem.learner_of_paths[path])]
-                yield self._make_entry(name, np.tile([path, step], (self.n_splits, 1)))
 
     def _make_entry(self, learner: str, positions: Index) -> Entry:
         at = np.arange(len(positions)), positions[:, 0], positions[:, 1]
