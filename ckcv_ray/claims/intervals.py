@@ -73,8 +73,11 @@ def list_intervals(
         return []
     found = []
     for claim in claims:
-        wrong, rows = claim["errors"], claim["rows"]
-        if wrong is None or not rows or not has_binomial_counts(claim, required):
+        wrong, rows, fixed = claim["errors"], claim["rows"], is_fixed_for(claim["quantity"], required)
+        held = claim["certification"] == Holdout.name and not claims_nothing(claim)
+        if wrong is None or not rows or not held or claim["quantity"] not in (ERROR, *BY_CLASS):
+            continue
+        if "cut_off" in claim and not fixed:
             continue
         part = wrong if claim["quantity"] == ERROR else rows - wrong
         ends = bound_both_sides(part, rows, delta)
@@ -83,18 +86,9 @@ def list_intervals(
     return found
 
 
-def has_binomial_counts(claim: Claim, required: Condition | None) -> bool:
-    """Return whether the wrong rows of a claim are binomial: held out, of a classifier fixed for them.
-
-    A cut-off chosen for one recall depends on the rows of its class alone; for a predictive value, on all.
-    """
-    if claim["certification"] != Holdout.name or claim["quantity"] not in (ERROR, *BY_CLASS):
-        return False
-    if claims_nothing(claim):
-        return False
-    return "cut_off" not in claim or is_fixed_for(claim["quantity"], required)
-
-
 def is_fixed_for(quantity: str, required: Condition | None) -> bool:
-    """Return whether a cut-off that was chosen for a condition is fixed given the rows of other classes."""
+    """Return whether a cut-off that was chosen for a condition is fixed given the rows of other classes.
+
+    One chosen for a recall depends on the rows of its class alone; for a predictive value, on all.
+    """
     return required is not None and required.name in BINARY_RECALLS and required.name != quantity
