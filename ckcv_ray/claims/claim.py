@@ -11,14 +11,7 @@ from typing import Any, NotRequired
 
 from typing_extensions import TypedDict  # pydantic accepts typing.TypedDict from Python 3.12 on
 
-from ckcv_ray.claims.percent import (
-    at_least,
-    at_most,
-    format_level,
-    format_number,
-    nearest,
-    round_bound,
-)
+from ckcv_ray.claims.percent import at_least, at_most, format_level, format_number, nearest, round_bound
 from ckcv_ray.claims.rules import ONE_MODEL, Rule
 from ckcv_ray.core.bounds.betting import MAX_OPTIMISED
 from ckcv_ray.study.parts import Holdout

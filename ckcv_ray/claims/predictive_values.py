@@ -24,13 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ckcv_ray.claims.by_class import (
-    claim_nothing,
-    explain_predictive,
-    leave_out,
-    phrase_recall,
-    quantities,
-)
+from ckcv_ray.claims.by_class import claim_nothing, explain_predictive, leave_out, phrase_recall, quantities
 from ckcv_ray.claims.claim import NOTHING, ONE_SOURCE, Claim, make_claim, name_quantity, state_claim
 from ckcv_ray.claims.cut_offs import CutOff, orient
 from ckcv_ray.claims.fixed_sequence import FixedSequence

@@ -226,13 +226,7 @@ def draw_strips(rows: Sequence[Values], names: Sequence[str], score: str, label:
         axes = figure.add_subplot()
         for y, values in enumerate(shown):
             axes.plot(
-                values,
-                np.full(len(values), y),
-                "o",
-                color=L_MS,
-                markersize=4.5,
-                alpha=0.5,
-                markeredgewidth=0,
+                values, np.full(len(values), y), "o", color=L_MS, markersize=4.5, alpha=0.5, markeredgewidth=0
             )
             if len(values):
                 axes.vlines(float(np.mean(values)), y - 0.36, y + 0.36, color=INK, lw=1.4)

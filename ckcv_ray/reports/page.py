@@ -383,8 +383,7 @@ def open_scores(result: ResultValues, doubts: Sequence[str]) -> Opening:
             "new rows from another source than these",
         ],
         ShellCommand(
-            "verify RUN_FOLDER",
-            ["It recomputes every figure from the log; with --refit it also fits again."],
+            "verify RUN_FOLDER", ["It recomputes every figure from the log; with --refit it also fits again."]
         ),
         _advise_scores(result, entry),
     )

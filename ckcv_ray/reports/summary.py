@@ -9,13 +9,7 @@ from numpy.typing import NDArray
 
 from ckcv_ray.claims.baseline import Baseline, name_constant, says_nothing
 from ckcv_ray.claims.certificate import Certificate, Sample
-from ckcv_ray.claims.claim import (
-    Claim,
-    describe_counts,
-    format_limit,
-    name_claimed,
-    name_side,
-)
+from ckcv_ray.claims.claim import Claim, describe_counts, format_limit, name_claimed, name_side
 from ckcv_ray.claims.confusion import list_mistakes
 from ckcv_ray.claims.intervals import describe_intervals
 from ckcv_ray.claims.percent import at_least, at_most, format_level, nearest, round_bound
