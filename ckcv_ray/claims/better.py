@@ -169,8 +169,15 @@ def _state(problem: Problem, member: Member, rule: Rule, compared: PairedCounts,
     wins = f"where one of the two alone is right{tie}, it is the former with probability at least {share}"
     says = f"{who} misclassifies fewer {of} than {against}: {wins}"
     if not is_proven_better(claim):
+        more = "as measured, more rows alone are not expected to prove it"
+        # ``expect_units`` proves one of two statements at half of the delta that it is given
+        expected = expect_units(compared.differences, 2 * claim["delta"], None, compared.grouped)
+        if expected is not None:
+            in_all = float(f"{problem.all_rows.n_units * expected / len(compared.differences):.2g}")
+            units = f"about {in_all:,.0f} new {problem.all_rows.unit}s"
+            more = f"{units}, none of these but like them, are expected to prove it"
         says = f"of {who} and {against}: {wins}; not yet proven that the former misclassifies fewer {of}"
-        says += f" than the latter: {_expect_rows(problem, compared, claim['delta'])}"
+        says += f" than the latter: {more}"
     rows = len(problem.held) if problem.held is not None else 0
     proven_by = name_loss_bound(len(compared.differences), "group") if compared.grouped else "exact sign test"
     method = (
@@ -179,14 +186,3 @@ def _state(problem: Problem, member: Member, rule: Rule, compared: PairedCounts,
     )
     given = GROUPS_OF_ONE_SOURCE if compared.grouped else ONE_SOURCE
     return state_claim(given, claim["delta"], says, method)
-
-
-def _expect_rows(problem: Problem, compared: PairedCounts, delta: float) -> str:
-    """Say about how many rows, or groups, in all would prove it, if more came like those held out."""
-    # ``expect_units`` proves one of two statements at half of the delta that it is given
-    expected = expect_units(compared.differences, 2 * delta, None, compared.grouped)
-    if expected is None:
-        return "as measured, more rows alone are not expected to prove it"
-    in_all = float(f"{problem.all_rows.n_units * expected / len(compared.differences):.2g}")
-    unit = problem.all_rows.unit
-    return f"about {in_all:,.0f} new {unit}s, none of these but like them, are expected to prove it"
