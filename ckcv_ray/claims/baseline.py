@@ -23,8 +23,7 @@ from typing_extensions import TypedDict  # pydantic accepts typing.TypedDict fro
 
 from ckcv_ray.claims.claim import MAX_OF_LABEL, Claim, Gate, claims_nothing, format_limit, name_claimed
 from ckcv_ray.claims.percent import at_least, format_level, format_number, nearest
-from ckcv_ray.core.arrays import ONE, Classes, Values
-from ckcv_ray.core.measures import LossMeasure
+from ckcv_ray.core.arrays import ONE, Classes
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import cut, pluralize
 from ckcv_ray.learners.ensemble import Models
@@ -68,10 +67,13 @@ def compute_baselines(problem: Problem) -> tuple[Baseline, ...]:
     value = float(np.median(task.y))
     if task.grouped:  # of which each counts once: the least number that half of them are up to
         value = float(np.quantile(task.y, 0.5, weights=weights, method="inverted_cdf"))
-    return tuple(
-        _measure_baseline(name, value, y, problem.make_loss_measure(groups), problem.clip)
-        for name, (y, groups) in on.items()
-    )
+    made = list[Baseline]()
+    for name, (y, groups) in on.items():
+        losses = problem.make_loss_measure(groups).measure_losses(y, np.full(len(y), value))
+        error, other = int(losses.sum()) / (ONE * len(losses)), int(np.sum(y != value))
+        of_rows = Baseline(on=name, predicted=0, errors=other, rows=len(y), error=error)
+        made.append({**of_rows, "value": value, "clip": problem.clip})
+    return tuple(made)
 
 
 def says_nothing(claim: Claim, baseline: Baseline) -> bool:
@@ -302,19 +304,6 @@ def _count_baseline(on: str, commonest: int, y: Classes, groups: Groups) -> Base
     wrong, weights = y != commonest, _weigh_rows(groups)
     error = fsum(weights[wrong]) / fsum(weights)
     return Baseline(on=on, predicted=commonest, errors=int(np.sum(wrong)), rows=len(y), error=error)
-
-
-def _measure_baseline(on: str, value: float, y: Values, measure: LossMeasure, clip: float) -> Baseline:
-    losses = measure.measure_losses(y, np.full(len(y), value))
-    return Baseline(
-        on=on,
-        predicted=0,
-        errors=int(np.sum(y != value)),
-        rows=len(y),
-        error=int(losses.sum()) / (ONE * len(losses)),
-        value=value,
-        clip=clip,
-    )
 
 
 def _weigh_rows(groups: Groups) -> NDArray[np.float64]:

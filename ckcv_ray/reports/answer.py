@@ -59,7 +59,6 @@ from ckcv_ray.study import (
     Holdout,
     Paper,
     Predictive,
-    Problem,
     find_reference,
     is_error,
     is_of_numbers,
@@ -290,22 +289,17 @@ def _find_asked(result: ResultValues) -> Claim | None:
 
 def list_cautions(result: ResultValues) -> list[str]:
     """Return the cautions that the certificate does not have."""
-    return [
-        *_describe_earlier(result),
-        *_describe_never_learned(result.problem),
-        *_describe_never_found(result),
-        *describe_sorted(result.problem.all_rows, result.study.seed),
-    ]
-
-
-def _describe_never_learned(problem: Problem) -> list[str]:
-    """Return a list of one sentence if all rows of some classes are held out, else none."""
-    if problem.held is None or problem.task.has_numbers:
-        return []
-    classes = range(problem.task.n_classes)
-    held = np.bincount(problem.all_rows.y[problem.held], minlength=len(classes))
-    listed = name_classes(problem.task, np.flatnonzero(~np.isin(classes, problem.task.y)), held)
-    return [f"All rows held out, so never predicted, and all count as wrong: {listed}."] if listed else []
+    problem, task, counts = result.problem, result.task, result.class_counts
+    said, learned = [*_describe_earlier(result)], np.isin(range(task.n_classes), task.y)
+    if problem.held is not None and not task.has_numbers:
+        held = np.bincount(problem.all_rows.y[problem.held], minlength=task.n_classes)
+        if listed := name_classes(task, np.flatnonzero(~learned), held):
+            said.append(f"All rows held out, so never predicted, and all count as wrong: {listed}.")
+    if counts is not None and len(counts) > len(BINARY_RECALLS):  # else it is said by class
+        never = np.flatnonzero(learned & counts.any(axis=1) & (counts.diagonal() == 0))
+        if listed := name_classes(task, never, counts.sum(axis=1)):
+            said.append(f"Never found, so that every row of theirs counts as wrong: {listed}.")
+    return [*said, *describe_sorted(problem.all_rows, result.study.seed)]
 
 
 def _describe_earlier(result: ResultValues) -> Iterator[str]:
@@ -348,17 +342,6 @@ def describe_passed_over(result: ResultValues) -> str:
     listed = cut_list(passed, "more", MAX_RUNS)
     listed += [f"{pluralize(before['older'], 'older run')}"] if before["older"] else []
     return f"{', '.join(listed)}: not known is whether these rows were judged there" if listed else ""
-
-
-def _describe_never_found(result: ResultValues) -> list[str]:
-    """Return a list of one sentence if of several classes some are never found, else none."""
-    counts = result.class_counts
-    if counts is None or len(counts) <= len(BINARY_RECALLS):
-        return []
-    learned = np.isin(range(len(counts)), result.problem.task.y)
-    never = np.array([i for i, row in enumerate(counts) if learned[i] and row.any() and not row[i]], np.intp)
-    listed = name_classes(result.task, never, counts.sum(axis=1))
-    return [f"Never found, so that every row of theirs counts as wrong: {listed}."] if listed else []
 
 
 def describe_answer(result: ResultValues, folder: str = "", everything: bool = False) -> list[str]:

@@ -379,9 +379,13 @@ def _summarize_scores(result: ResultValues) -> Iterator[str]:
     for score in result.scores:
         yield from _tabulate_score(result, score)
         if result.n_splits == 1:
-            claims = list(_describe_bounds(result, score))
-            bounded = bounded or bool(claims)
-            yield from claims
+            side, level = "at least" if score.greater else "at most", f"{100 * (1 - SCORE_DELTA):g} %"
+            for entry in result.entries:
+                (bound,) = result.bounds(entry, score)
+                if bound == bound:
+                    bounded = True
+                    limit = f"{side} {round_bound(bound, up=not score.greater)}"
+                    yield f"  {entry.name}: {limit} on new rows, with probability {level}"
         for entry, best, test in result.compare_entries(score):
             tested = True
             yield (
@@ -461,15 +465,6 @@ def describe_interval(result: ResultValues) -> str:
         f"Approximate {format_level(MISS)} intervals: {interval.about}. They may fail more often than that "
         f"says{best}."
     )
-
-
-def _describe_bounds(result: ResultValues, score: Score) -> Iterator[str]:
-    word = "at least" if score.greater else "at most"
-    for entry in result.entries:
-        (bound,) = result.bounds(entry, score)
-        if bound == bound:
-            text = round_bound(bound, up=not score.greater)
-            yield f"  {entry.name}: {word} {text} on new rows, with probability {100 * (1 - SCORE_DELTA):g} %"
 
 
 def _format_figures(found: Figures) -> str:
