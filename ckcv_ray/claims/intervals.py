@@ -73,15 +73,14 @@ def list_intervals(
         return []
     found = []
     for claim in claims:
-        wrong, rows, fixed = claim["errors"], claim["rows"], is_fixed_for(claim["quantity"], required)
+        wrong, rows, name = claim["errors"], claim["rows"], claim["quantity"]
         held = claim["certification"] == Holdout.name and not claims_nothing(claim)
-        if wrong is None or not rows or not held or claim["quantity"] not in (ERROR, *BY_CLASS):
+        fixed = "cut_off" not in claim or is_fixed_for(name, required)
+        if wrong is None or not rows or not held or not fixed or name not in (ERROR, *BY_CLASS):
             continue
-        if "cut_off" in claim and not fixed:
-            continue
-        part = wrong if claim["quantity"] == ERROR else rows - wrong
+        part = wrong if name == ERROR else rows - wrong
         ends = bound_both_sides(part, rows, delta)
-        about = claim["quantity"], claim["label"], claim["classifier"]
+        about = name, claim["label"], claim["classifier"]
         found.append(MeasuredInterval(*about, part, rows, *ends, 1 - delta, claim.get("cut_off")))
     return found
 
