@@ -520,14 +520,8 @@ def page(
     }
     if about.short:
         return _load_template().render(values, certificate=result.certificate if certified else None)
-    if queue is None:
-        sections = describe_scores(result)
-    elif result.task.has_numbers:
-        sections = {**describe_errors(result.certificate), "search": name_search(result)}
-    else:
-        sections = describe_run(result, queue)
+    sections = _describe_sections(result, queue)
     environment = flatten(result.execution.get("environment", {}))
-    digests = {"manifest.json": manifest}
     left_out = NOT_OF_NUMBERS if certified and result.task.has_numbers else ()
     values |= {
         "contents": [part for part in CONTENTS[certified] if part[0] not in left_out],
@@ -539,10 +533,19 @@ def page(
         ],
         "study": _list_options(result) if certified else flatten(problem.study.to_json()),
         "environment": [("package", result.execution.get("package", "unknown")), *environment],
-        "digests": {**result.certificate.origin.digests, **digests} if certified else digests,
+        "digests": {**(result.certificate.origin.digests if certified else {}), "manifest.json": manifest},
         **sections,
     }
     return _load_template().render(values)
+
+
+def _describe_sections(result: ResultValues, queue: RaceQueue | None) -> dict[str, Any]:
+    """Return the sections about the search, or about the scores."""
+    if queue is None:
+        return describe_scores(result)
+    if result.task.has_numbers:
+        return {**describe_errors(result.certificate), "search": name_search(result)}
+    return describe_run(result, queue)
 
 
 def _list_costs(execution: Mapping[str, Any]) -> list[tuple[str, str]]:
