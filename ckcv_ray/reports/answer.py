@@ -70,8 +70,8 @@ from ckcv_ray.tables.survey import describe_sorted
 from ckcv_ray.validation import quote
 
 
-def list_figures(c: Certificate) -> list[tuple[str, str]]:
-    """Return what was selected, measured and minimised, by name; all errors are in units of the target."""
+def list_figures(c: Certificate) -> Iterator[tuple[str, str]]:
+    """Yield what was selected, measured and minimised, by name; all errors are in units of the target."""
     winner, sample, counts = c.winner, c.sample, c.counts
     assert sample.numbers is not None
     clip, level = sample.numbers["clip"], format_level(winner.delta)
@@ -79,28 +79,17 @@ def list_figures(c: Certificate) -> list[tuple[str, str]]:
     units, groups = "rows" if sample.groups is None else "groups", sample.groups
     of_groups = "" if groups is None else f" of {groups['held']:,} groups"
     held = f"{sample.n_held:,} rows{of_groups}, not used before the end" if sample.n_held else "none"
-    return [
-        ("best", str(Candidate(winner.setting, winner.k))),
-        ("selected by", f"{round_bound(clip * winner.l_ms)}, {bounds}, on the select sets (minimised)"),
-        ("estimated", f"{round_bound(clip * winner.l_ee)}, the same on the estimate sets; no bound"),
-        (
-            "mean error",
-            f"{format_number(clip * counts.error)} on the estimate sets (an estimate, not a bound)",
-        ),
-        *(
-            (
-                "baseline",
-                f"{describe_error(baseline)} by {name_constant(baseline, ())} on the {baseline['on']}",
-            )
-            for baseline in sample.baselines
-        ),
-        ("held out", held),
-        (
-            "splits",
-            f"{winner.n_splits:,}, each of {winner.n_train:,} {units} to train, {winner.n_select:,} to "
-            f"select, {winner.n_select:,} to estimate",
-        ),
-    ]
+    yield "best", str(Candidate(winner.setting, winner.k))
+    yield "selected by", f"{round_bound(clip * winner.l_ms)}, {bounds}, on the select sets (minimised)"
+    yield "estimated", f"{round_bound(clip * winner.l_ee)}, the same on the estimate sets; no bound"
+    error = format_number(clip * counts.error)
+    yield "mean error", f"{error} on the estimate sets (an estimate, not a bound)"
+    for baseline in sample.baselines:
+        by = name_constant(baseline, ())
+        yield "baseline", f"{describe_error(baseline)} by {by} on the {baseline['on']}"
+    yield "held out", held
+    parts = f"{winner.n_train:,} {units} to train, {winner.n_select:,} to select"
+    yield "splits", f"{winner.n_splits:,}, each of {parts}, {winner.n_select:,} to estimate"
 
 
 def describe_errors(c: Certificate) -> dict[str, Any]:
@@ -108,7 +97,7 @@ def describe_errors(c: Certificate) -> dict[str, Any]:
     known = {claim["statement"] for claim in c.claims} | {*c.list_cautions()}
     return {
         "certificate": c,
-        "figures": list_figures(c),
+        "figures": list(list_figures(c)),
         "claims": [(claim, c.sample.baseline) for claim in c.claims],
         "remarks": [sentence for sentence in c.wording.statements if sentence not in known],
     }
