@@ -453,18 +453,17 @@ class ResultValues:
 
     def compare_entries(self, score: Score) -> list[tuple[Entry, Entry, Compared]]:
         """Compare each learner that has a mean with the best one, by the corrected resampled t-test."""
-        means = [self.figures(entry, score).mean * score.loss for entry in self.entries]
-        known = [(mean, i) for i, mean in enumerate(means) if mean == mean]
+        losses = {entry: self.figures(entry, score).mean * score.loss for entry in self.entries}
+        known = [entry for entry, loss in losses.items() if loss == loss]
         if len(known) < 2 or not self.one_each or self.n_splits < 2 or len(self.terms) > 1:
             return []
-        best = self.entries[min(known)[1]]
+        best = min(known, key=losses.__getitem__)
         fitted, scored = self.rows.sum(axis=0)
-        values = {i: self.of_splits(self.entries[i], score) for _, i in known}
-        lowest = values[min(known)[1]]
+        lowest, ratio = self.of_splits(best, score), float(scored / fitted)
         return [
-            (self.entries[i], best, compare_scores(values[i], lowest, float(scored / fitted)))
-            for _, i in known
-            if self.entries[i] is not best
+            (entry, best, compare_scores(self.of_splits(entry, score), lowest, ratio))
+            for entry in known
+            if entry is not best
         ]
 
     def test_by_permutations(self, entry: Entry, score: Score) -> PermutationTest | None:
@@ -473,11 +472,9 @@ class ResultValues:
             return None
         path, step = entry.positions[0].tolist()
         column = self.problem.columns[score.name].start
+        of_place = permuted[:, :, path, step]
         means = np.array(
-            [
-                self._estimate(score, totals, lambda part: _average(part, column))
-                for totals in permuted[:, :, path, step]
-            ]
+            [self._estimate(score, each, lambda part: _average(part, column)) for each in of_place]
         )
         mean, n = self.figures(entry, score).mean, len(means)
         as_good, undefined = int(np.sum(score.loss * means <= score.loss * mean)), int(np.isnan(means).sum())
