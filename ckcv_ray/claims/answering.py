@@ -33,8 +33,7 @@ from ckcv_ray.claims.percent import at_least, at_most, format_level, nearest
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.arrays import Values
 from ckcv_ray.core.bounds.binomial import MAX_ROWS, clopper_pearson, fewest_rows
-from ckcv_ray.learners.ensemble import Models
-from ckcv_ray.study import ANSWERED, ANSWERED_ERROR, Problem
+from ckcv_ray.study import ANSWERED, ANSWERED_ERROR
 
 N_THRESHOLDS = 10
 ALLOWED = 2  # wrong rows at the first threshold: if none were, one by chance would end the sequence
@@ -114,18 +113,21 @@ def claim_answered(judge: Judge, rule: Rule, copies: int = 0) -> dict[str, Claim
     certification = problem.study.certification
     assert certification is not None
     assert certification.answering is not None
-    most, delta = certification.answering.value, problem.study.delta / certification.n_shares / 2
-    thresholds = fix_thresholds(_measure_unlearned(problem, models), len(held.y), most, delta)
+    most, delta = certification.answering.value, judge.delta / 2
+    of_members = [  # of each member of F* in the rows of its estimate set
+        Rule(f"member:{member.split}").measure_confidence(models, problem.task.X[rows])
+        for member in models.best.members
+        for rows in [problem.find_estimate_rows(member.k, member.split)]
+    ]
+    thresholds = fix_thresholds(np.concatenate(of_members), len(held.y), most, delta)
     wrong = judge.predict(rule).label != held.y
     counts = count_answered(rule.measure_confidence(models, held.X), wrong, thresholds)
     tests = AnsweredTests(counts, len(held.y), most, delta)
     if not tests.passed:
+        of_share = f"{NOTHING} the share of rows that {rule.classifier()} answers"
         lacks = (
             _explain_lack(rule, tests, problem.all_rows.n),
-            (
-                f"{NOTHING} the share of rows that {rule.classifier()} answers: nothing is "
-                "proven of their error."
-            ),
+            f"{of_share}: nothing is proven of their error.",
         )
         pairs = zip(ANSWERED, lacks, strict=True)
         return {name: {**_make_claim(name, rule, tests), "statement": lack} for name, lack in pairs}
@@ -173,17 +175,6 @@ def _describe_tests(rule: Rule, tests: AnsweredTests) -> tuple[tuple[str, str], 
             f"holdout: {rows} of {tests.held} previously unused rows answered, Clopper-Pearson for "
             f"{n_tests} thresholds together; {jointly}",
         ),
-    )
-
-
-def _measure_unlearned(problem: Problem, models: Models) -> Values:
-    """Return the confidence of each member of F* in the rows of its estimate set."""
-    return np.concatenate(
-        [
-            Rule(f"member:{member.split}").measure_confidence(models, problem.task.X[rows])
-            for member in models.best.members
-            for rows in [problem.find_estimate_rows(member.k, member.split)]
-        ]
     )
 
 

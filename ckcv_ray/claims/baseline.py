@@ -23,8 +23,7 @@ from typing_extensions import TypedDict  # pydantic accepts typing.TypedDict fro
 
 from ckcv_ray.claims.claim import MAX_OF_LABEL, Claim, Gate, claims_nothing, format_limit, name_claimed
 from ckcv_ray.claims.percent import at_least, format_level, format_number, nearest
-from ckcv_ray.core.arrays import ONE, Classes, Values
-from ckcv_ray.core.measures import LossMeasure
+from ckcv_ray.core.arrays import ONE, Classes
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import cut, pluralize
 from ckcv_ray.learners.ensemble import Models
@@ -60,20 +59,21 @@ class Baseline(TypedDict):
 
 def compute_baselines(problem: Problem) -> tuple[Baseline, ...]:
     """Return the baseline on the learning rows and, if rows were held out, that on the held-out rows."""
-    task, held = problem.task, problem.take_held_rows()
-    if problem.clip is not None:
-        value = _find_median(task.y, task.groups if task.grouped else None)
-        on = {LEARNING: (task.y, task.groups)} | ({} if held is None else {HELD_OUT: (held.y, held.units)})
-        return tuple(
-            _measure_baseline(name, value, y, problem.make_loss_measure(groups), problem.clip)
-            for name, (y, groups) in on.items()
-        )
-    weights = _weigh_rows(task.groups)
-    commonest = int(np.argmax(np.bincount(task.y, weights, minlength=task.n_classes)))
-    learning = _count_baseline(LEARNING, commonest, task.y, weights)
-    if held is None:
-        return (learning,)
-    return learning, _count_baseline(HELD_OUT, commonest, held.y, _weigh_rows(held.units))
+    task, held, weights = problem.task, problem.take_held_rows(), _weigh_rows(problem.task.groups)
+    on = {LEARNING: (task.y, task.groups)} | ({} if held is None else {HELD_OUT: (held.y, held.units)})
+    if problem.clip is None:
+        commonest = int(np.argmax(np.bincount(task.y, weights, minlength=task.n_classes)))
+        return tuple(_count_baseline(name, commonest, *rows) for name, rows in on.items())
+    value = float(np.median(task.y))
+    if task.grouped:  # of which each counts once: the least number that half of them are up to
+        value = float(np.quantile(task.y, 0.5, weights=weights, method="inverted_cdf"))
+    made = list[Baseline]()
+    for name, (y, groups) in on.items():
+        losses = problem.make_loss_measure(groups).measure_losses(y, np.full(len(y), value))
+        error, other = int(losses.sum()) / (ONE * len(losses)), int(np.sum(y != value))
+        of_rows = Baseline(on=name, predicted=0, errors=other, rows=len(y), error=error)
+        made.append({**of_rows, "value": value, "clip": problem.clip})
+    return tuple(made)
 
 
 def says_nothing(claim: Claim, baseline: Baseline) -> bool:
@@ -123,12 +123,11 @@ def describe_worthless_bound(claim: Claim, baseline: Baseline, labels: Sequence[
     if not ("gate" in claim or is_error(claim["quantity"])) or not says_nothing(claim, baseline):
         return []
     if "gate" not in claim:
-        sentence = (
+        return [
             f"The bound {format_limit(claim)} is not below {describe_error(baseline)}, the "
             f"{'mean error' if 'clip' in baseline else 'error'} of {name_constant(baseline, labels)} on the "
             f"{baseline['on']}: it says nothing beyond that."
-        )
-        return [sentence]
+        ]
     says, counts = _phrase_gate(claim["gate"], claim, baseline, labels)
     unable = ", and these rows cannot prove it, even with none wrong" * (claim["gate"]["least"] >= 0.5)
     return [
@@ -266,15 +265,25 @@ def describe_constants(
         scored: the same of the rows that models were scored on. Of few rows some models may be constants by
             chance, so members are mentioned if at least half of them are, and more than on all learning rows.
     """
-    statements = _describe_members(constants, labels)
+    members, statements = Counter(number for number in constants if number is not None), list[str]()
+    if len(members) == 1 and members.total() == len(constants):
+        (number,) = members
+        says = f"All members of F* predict {_quote(labels[number])} for every learning row"
+        statements.append(f"{says}: the winner is a constant.")
+    elif members:
+        statements.append(_count_constants(members, constants, "learning row", labels, "these are constants"))
     if refit is not None:
         statements.append(
             f"The model refit predicts {_quote(labels[refit])} for every learning row: it is a constant."
         )
     if scored is None:
         return statements
-    known = sum(number is not None for number in constants)
-    statements += _describe_scored(scored["members"], known, labels)
+    on_scored = Counter(number for number in scored["members"] if number is not None)
+    if on_scored.total() > members.total() and 2 * on_scored.total() >= len(scored["members"]):
+        says = "on rows that they have not learned from, these look like constants"
+        statements.append(
+            _count_constants(on_scored, scored["members"], "row they were scored on", labels, says)
+        )
     if refit is None and scored["refit"] is not None:
         statements.append(
             f"The model refit predicts {_quote(labels[scored['refit']])} for every held-out row: on rows "
@@ -283,60 +292,18 @@ def describe_constants(
     return statements
 
 
-def _describe_scored(constants: Sequence[int | None], known: int, labels: Sequence[Label]) -> list[str]:
-    """Return a list of one sentence if most members are constants on the rows they were scored on."""
-    members = Counter(number for number in constants if number is not None)
-    if members.total() <= known or 2 * members.total() < len(constants):
-        return []
+def _count_constants(
+    members: Counter[int], of: Sequence[int | None], row: str, labels: Sequence[Label], says: str
+) -> str:
     each = ", ".join(f"{_quote(labels[number])}: {members[number]:,}" for number in sorted(members))
-    return [
-        f"{members.total():,} of {len(constants):,} members of F* predict a single class for every "
-        f"row they were scored on ({each}): on rows that they have not learned from, these look like "
-        "constants."
-    ]
+    single = f"{members.total():,} of {len(of):,} members of F* predict a single class"
+    return f"{single} for every {row} ({each}): {says}."
 
 
-def _describe_members(constants: Sequence[int | None], labels: Sequence[Label]) -> list[str]:
-    members = Counter(number for number in constants if number is not None)
-    if not members:
-        return []
-    if members.total() < len(constants) or len(members) > 1:
-        each = ", ".join(f"{_quote(labels[number])}: {members[number]:,}" for number in sorted(members))
-        return [
-            f"{members.total():,} of {len(constants):,} members of F* predict a single class for every "
-            f"learning row ({each}): these are constants."
-        ]
-    (number,) = members
-    return [
-        f"All members of F* predict {_quote(labels[number])} for every learning row: the winner is a "
-        "constant."
-    ]
-
-
-def _count_baseline(on: str, commonest: int, y: Classes, weights: NDArray[np.float64]) -> Baseline:
-    wrong = y != commonest
+def _count_baseline(on: str, commonest: int, y: Classes, groups: Groups) -> Baseline:
+    wrong, weights = y != commonest, _weigh_rows(groups)
     error = fsum(weights[wrong]) / fsum(weights)
     return Baseline(on=on, predicted=commonest, errors=int(np.sum(wrong)), rows=len(y), error=error)
-
-
-def _find_median(y: Values, groups: Groups | None) -> float:
-    """Return the median of numbers; with groups, of which each counts once, the least that half are up to."""
-    if groups is None:
-        return float(np.median(y))
-    return float(np.quantile(y, 0.5, weights=_weigh_rows(groups), method="inverted_cdf"))
-
-
-def _measure_baseline(on: str, value: float, y: Values, measure: LossMeasure, clip: float) -> Baseline:
-    losses = measure.measure_losses(y, np.full(len(y), value))
-    return Baseline(
-        on=on,
-        predicted=0,
-        errors=int(np.sum(y != value)),
-        rows=len(y),
-        error=int(losses.sum()) / (ONE * len(losses)),
-        value=value,
-        clip=clip,
-    )
 
 
 def _weigh_rows(groups: Groups) -> NDArray[np.float64]:

@@ -51,7 +51,7 @@ from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.core.bounds.paired import Differences, expect_units
 from ckcv_ray.core.measures import GRAIN, ClippedErrors, average_by_group
 from ckcv_ray.learners.choice import LABEL
-from ckcv_ray.learners.ensemble import Member, Models
+from ckcv_ray.learners.ensemble import Member
 from ckcv_ray.study import Candidate, Problem, find_reference, parse_largest_weight
 from ckcv_ray.tables.task import TestRows
 
@@ -90,26 +90,26 @@ def claim_better(judge: Judge, rule: Rule, name: str, copies: int = 0) -> Claim:
         name: of the claim, such as "better:svm".
         copies: held-out rows, or groups, that are not counted as independent.
     """
-    problem, certification = judge.problem, judge.problem.study.certification
-    assert certification is not None
-    delta, member = problem.study.delta / certification.n_shares, judge.find_reference_model(name)
+    problem, member, label = judge.problem, judge.find_reference_model(name), find_reference(name)
+    winner = problem.learner.codec.setting(judge.models.best.members[0].model)[LABEL]
+    why = (
+        "it is the learner that was selected" if winner == label else "no candidate of it could be completed"
+    )
     made = make_claim(
         quantity=name,
         classifier=rule.name,
         bound=1.0,
         errors=0,
         rows=0,
-        delta=delta,
-        statement=_explain_lack(problem, judge.models, find_reference(name)),
+        delta=judge.delta,
+        statement=f"{NOTHING} a comparison with {label}: {why}.",
     )
     if member is None:
         return made
-    wrong, missed = (
-        predicted.label != judge.held.y
-        for predicted in (judge.predict(rule), judge.predict_by_reference(name))
-    )
+    made_of = (judge.predict(rule), judge.predict_by_reference(name))
+    wrong, missed = (predicted.label != judge.held.y for predicted in made_of)
     compared = _compare(problem, judge.held, wrong, missed)
-    bound = compared.bound(delta, copies)
+    bound = compared.bound(judge.delta, copies)
     counted: Claim = {**made, "bound": bound, "errors": compared.lost, "rows": compared.won + compared.lost}
     return {**counted, "statement": _state(problem, member, rule, compared, counted)}
 
@@ -169,8 +169,15 @@ def _state(problem: Problem, member: Member, rule: Rule, compared: PairedCounts,
     wins = f"where one of the two alone is right{tie}, it is the former with probability at least {share}"
     says = f"{who} misclassifies fewer {of} than {against}: {wins}"
     if not is_proven_better(claim):
+        more = "as measured, more rows alone are not expected to prove it"
+        # ``expect_units`` proves one of two statements at half of the delta that it is given
+        expected = expect_units(compared.differences, 2 * claim["delta"], None, compared.grouped)
+        if expected is not None:
+            in_all = float(f"{problem.all_rows.n_units * expected / len(compared.differences):.2g}")
+            units = f"about {in_all:,.0f} new {problem.all_rows.unit}s"
+            more = f"{units}, none of these but like them, are expected to prove it"
         says = f"of {who} and {against}: {wins}; not yet proven that the former misclassifies fewer {of}"
-        says += f" than the latter: {_expect_rows(problem, compared, claim['delta'])}"
+        says += f" than the latter: {more}"
     rows = len(problem.held) if problem.held is not None else 0
     proven_by = name_loss_bound(len(compared.differences), "group") if compared.grouped else "exact sign test"
     method = (
@@ -179,21 +186,3 @@ def _state(problem: Problem, member: Member, rule: Rule, compared: PairedCounts,
     )
     given = GROUPS_OF_ONE_SOURCE if compared.grouped else ONE_SOURCE
     return state_claim(given, claim["delta"], says, method)
-
-
-def _expect_rows(problem: Problem, compared: PairedCounts, delta: float) -> str:
-    """Say about how many rows, or groups, in all would prove it, if more came like those held out."""
-    # ``expect_units`` proves one of two statements at half of the delta that it is given
-    expected = expect_units(compared.differences, 2 * delta, None, compared.grouped)
-    if expected is None:
-        return "as measured, more rows alone are not expected to prove it"
-    in_all = float(f"{problem.all_rows.n_units * expected / len(compared.differences):.2g}")
-    unit = problem.all_rows.unit
-    return f"about {in_all:,.0f} new {unit}s, none of these but like them, are expected to prove it"
-
-
-def _explain_lack(problem: Problem, models: Models, label: str) -> str:
-    winner = problem.learner.codec.setting(models.best.members[0].model)[LABEL]
-    if winner == label:
-        return f"{NOTHING} a comparison with {label}: it is the learner that was selected."
-    return f"{NOTHING} a comparison with {label}: no candidate of it could be completed."

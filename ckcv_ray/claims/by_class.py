@@ -37,14 +37,7 @@ from ckcv_ray.core.arrays import Index
 from ckcv_ray.core.bounds.binomial import bound_in_order, clopper_pearson, fewest_rows
 from ckcv_ray.core.draws import draw_pairs, order_held_out
 from ckcv_ray.learners.ensemble import Prediction
-from ckcv_ray.study import (
-    AUC,
-    BY_CLASS,
-    Holdout,
-    Predictive,
-    Problem,
-    parse_predictive,
-)
+from ckcv_ray.study import AUC, BY_CLASS, Holdout, Predictive, Problem, parse_predictive
 from ckcv_ray.tables.target import Label
 
 
@@ -169,6 +162,8 @@ def claim_held_out(
         method = f"holdout: {errors} of {units} {what}, {bound_name}{quantity.jointly}"
         says = _phrase_quantity(problem, quantity, who, bound)
         sentence = state_claim(ONE_SOURCE, quantity.delta, says, method)
+        of = "of one of the classes" if name == AUC else f"of class {quantity.label!r}"
+        lack = f"{NOTHING} the {quantity.phrase} of {who}: there are no held-out rows {of}."
         made = make_claim(
             quantity=quantity.name,
             label=quantity.label,
@@ -177,7 +172,7 @@ def claim_held_out(
             errors=errors,
             rows=units,
             delta=quantity.delta,
-            statement=sentence if units else _explain_lack(quantity, who),
+            statement=sentence if units else lack,
         )
         yield made if rule.cut_off is None else {**made, "cut_off": rule.cut_off.value}
 
@@ -251,11 +246,6 @@ def explain_predictive(predictive: Predictive, label: Label) -> str:
         "net_benefit": f"the share of patterns rightly classified as {label!r}, less that of those wrongly, "
         f"each of which counts as {predictive.worth} / (1 - {predictive.worth})",
     }[predictive.name]
-
-
-def _explain_lack(quantity: PlannedClaim, who: str) -> str:
-    of = "of one of the classes" if quantity.name == AUC else f"of class {quantity.label!r}"
-    return f"{NOTHING} the {quantity.phrase} of {who}: there are no held-out rows {of}."
 
 
 def phrase_recall(quantity: PlannedClaim, who: str, bound: float) -> str:

@@ -27,20 +27,9 @@ from ckcv_ray.claims.baseline import (
     describe_worthless_bound,
 )
 from ckcv_ray.claims.claim import Claim, check_claim, is_guarded
-from ckcv_ray.claims.confusion import (
-    CountMatrix,
-    Mistake,
-    check_confusion,
-    derive_confusion,
-    list_mistakes,
-)
+from ckcv_ray.claims.confusion import CountMatrix, Mistake, check_confusion, derive_confusion, list_mistakes
 from ckcv_ray.claims.subgroups import SubgroupClaim
-from ckcv_ray.claims.wording import (
-    L_EE_IS,
-    describe_giveaways,
-    describe_held_share,
-    describe_repeats,
-)
+from ckcv_ray.claims.wording import L_EE_IS, describe_giveaways, describe_held_share, describe_repeats
 from ckcv_ray.learners.ensemble import Models
 from ckcv_ray.records.candidates import Searched
 from ckcv_ray.study import Holdout, parse_within
@@ -289,7 +278,16 @@ class ModelCounts(CertificatePart):
             for split, loss in enumerate(sample.numbers["losses"]):
                 check_part(f"numbers.losses.{split}", loss, winner.n_select, "rows")
         check_fraction("error", self.error)
-        self._check_constants(n_classes, n_splits)
+        scored = self.scored_constants
+        if {len(self.constants), len(scored["members"])} != {n_splits}:
+            raise ValueError(f"constants: expected {n_splits}, one for each split")
+        for name, numbers in (
+            ("constants", self.constants),
+            ("refit_constant", [self.refit_constant]),
+            ("scored_constants", [*scored["members"], scored["refit"]]),
+        ):
+            for number in numbers:
+                check_baseline_class(name, number, n_classes)
 
     def _check_classes(self, grouped: bool) -> None:
         if any((counts["bound"] is None) != grouped for counts in self.by_class):
@@ -302,18 +300,6 @@ class ModelCounts(CertificatePart):
             raise ValueError("confusion: it is given with three or more classes, and only then")
         if self.confusion is not None:
             check_confusion(self.confusion, self.class_totals)
-
-    def _check_constants(self, n_classes: int, n_splits: int) -> None:
-        scored = self.scored_constants
-        if {len(self.constants), len(scored["members"])} != {n_splits}:
-            raise ValueError(f"constants: expected {n_splits}, one for each split")
-        for name, numbers in (
-            ("constants", self.constants),
-            ("refit_constant", [self.refit_constant]),
-            ("scored_constants", [*scored["members"], scored["refit"]]),
-        ):
-            for number in numbers:
-                check_baseline_class(name, number, n_classes)
 
 
 @dataclass(frozen=True)
@@ -373,14 +359,7 @@ class Wording(CertificatePart):
     not_covered: tuple[str, ...]
 
 
-OPTIONAL = (
-    "groups",
-    "confusion",
-    "search",
-    "subgroups",
-    "numbers",
-    "giveaways",
-)  # absent where None
+OPTIONAL = ("groups", "confusion", "search", "subgroups", "numbers", "giveaways")  # absent where None
 FIELDS = (  # of certificate.json, in their order
     "run_id",
     "certification",
@@ -418,13 +397,7 @@ FIELDS = (  # of certificate.json, in their order
     "digests",
     *OPTIONAL,
 )
-FREE_TEXT_FIELDS = (
-    "label",
-    "labels",
-    "column",
-    "subgroup",
-    "giveaways",
-)  # names and values that the user chose
+FREE_TEXT_FIELDS = ("label", "labels", "column", "subgroup", "giveaways")  # the user's names and values
 
 
 @dataclass(frozen=True)
@@ -489,10 +462,9 @@ class Certificate:
         if sample.groups is not None:
             held, units, unit = sample.groups["held"], sample.groups["count"], "group"
         alone = (first, *filter(is_guarded, self.claims.claims[1:]))
+        worthless = (describe_worthless_bound(claim, sample.baseline, sample.labels) for claim in alone)
         return [
-            *chain.from_iterable(
-                describe_worthless_bound(claim, sample.baseline, sample.labels) for claim in alone
-            ),
+            *chain.from_iterable(worthless),
             *describe_giveaways(sample.giveaways or ()),
             *describe_guesses(self.claims.claims, sample.labels),
             *self.describe_constants(),

@@ -60,24 +60,38 @@ def certify(
     repeats = find_repeats(problem.all_rows, problem.held)
     again = prove(judge, candidate.k, repeats.copies) if repeats.copies else claims
     without = max(claims[0]["bound"], again[0]["bound"])  # if equal rows have one origin
-    groups = _count_groups(problem, models.best)
+    rows, task, groups = problem.all_rows, problem.task, None
+    losses = tuple(loss / ONE for loss in count_losses(models.best))
+    if rows.group is not None:
+        held = rows.n_units - task.n_units
+        groups = GroupCounts(column=rows.group, count=rows.n_units, held=held, losses=losses)
+    sample = Sample(
+        n_rows=rows.n,
+        n_held=rows.n - task.n,
+        repeats=repeats.rows,
+        labels=task.classes,
+        class_rows=class_sizes(rows.y, task.n_classes),
+        baselines=compute_baselines(problem),
+        groups=groups,
+        numbers=None if problem.clip is None else NumberCounts(clip=problem.clip, losses=losses),
+        giveaways=find_giveaways(task) or None,
+    )
     certificate = Certificate(
         origin=Origin(problem.run_id, problem.study.certify, *problem.draws[:2], digests),
         winner=_describe_winner(problem, candidate, l_ms, models.best, provisional, search),
-        sample=_describe_sample(problem, models.best, repeats.rows, groups),
-        counts=_count_models(problem, candidate.k, models, groups),
+        sample=sample,
+        counts=_count_models(problem, candidate.k, models),
         claims=Claims(tuple(claims), without, _claim_subgroups(judge)),
         wording=Wording(
             statements=(),
             assumptions=ASSUMPTIONS if groups is None else ASSUMPTIONS_OF_GROUPS,
-            not_covered=list_not_covered(groups is not None, problem.task.has_numbers),
+            not_covered=list_not_covered(groups is not None, task.has_numbers),
         ),
     )
     winner = certificate.winner
+    figure = describe_figure(problem.criterion, winner.l_ee, winner.n_splits, groups is not None)
     sentences = (
-        *list_statements(
-            describe_figure(problem.criterion, winner.l_ee, winner.n_splits, groups is not None), claims
-        ),
+        *list_statements(figure, claims),
         *([describe_search(**search, clip=problem.clip)] if search is not None else []),
         *filter(None, [describe_weights(problem)]),
         *([PROVISIONAL] if provisional else []),
@@ -121,49 +135,13 @@ def _describe_winner(
     )
 
 
-def _describe_sample(
-    problem: Problem, ensemble: Ensemble, repeats: int, groups: GroupCounts | None
-) -> Sample:
-    rows, task = problem.all_rows, problem.task
-    return Sample(
-        n_rows=rows.n,
-        n_held=rows.n - task.n,
-        repeats=repeats,
-        labels=task.classes,
-        class_rows=class_sizes(rows.y, task.n_classes),
-        baselines=compute_baselines(problem),
-        groups=groups,
-        numbers=_count_numbers(problem, ensemble),
-        giveaways=find_giveaways(task) or None,
-    )
-
-
-def _count_numbers(problem: Problem, ensemble: Ensemble) -> NumberCounts | None:
-    """Return the errors of F* where numbers are predicted, in units of the clip."""
-    if problem.clip is None:
-        return None
-    return NumberCounts(clip=problem.clip, losses=tuple(loss / ONE for loss in count_losses(ensemble)))
-
-
-def _count_groups(problem: Problem, ensemble: Ensemble) -> GroupCounts | None:
-    task = problem.all_rows
-    if task.group is None:
-        return None
-    held = task.n_units - problem.task.n_units
-    losses = tuple(loss / ONE for loss in count_losses(ensemble))
-    return GroupCounts(column=task.group, count=task.n_units, held=held, losses=losses)
-
-
-def _count_models(problem: Problem, k: int, models: Models, groups: GroupCounts | None) -> ModelCounts:
+def _count_models(problem: Problem, k: int, models: Models) -> ModelCounts:
     """Return the counts of the models; ``k`` is the winner's."""
-    task, members = problem.task, models.best.members
-    errors = tuple(sum(member.errors) for member in members)
-    losses: tuple[float, ...] = errors if groups is None else groups["losses"]
-    if problem.clip is not None:
-        losses = tuple(loss / ONE for loss in count_losses(models.best))
-    delta = problem.study.delta if groups is None else None
+    task, members, unit = problem.task, models.best.members, ONE if problem.has_losses else 1
+    losses = [loss / unit for loss in count_losses(models.best)]
+    delta = problem.study.delta if problem.all_rows.group is None else None
     return ModelCounts(
-        errors=errors,
+        errors=tuple(sum(member.errors) for member in members),
         error=fsum(losses) / (len(members) * problem.find_size(k).n_select),
         by_class=tuple(_count_class(models.best, number, delta) for number in range(task.n_classes)),
         constants=(None,) * len(members) if task.has_numbers else models.best.constants(task.X),

@@ -11,14 +11,7 @@ from typing import Any, NotRequired
 
 from typing_extensions import TypedDict  # pydantic accepts typing.TypedDict from Python 3.12 on
 
-from ckcv_ray.claims.percent import (
-    at_least,
-    at_most,
-    format_level,
-    format_number,
-    nearest,
-    round_bound,
-)
+from ckcv_ray.claims.percent import at_least, at_most, format_level, format_number, nearest, round_bound
 from ckcv_ray.claims.rules import ONE_MODEL, Rule
 from ckcv_ray.core.bounds.betting import MAX_OPTIMISED
 from ckcv_ray.study.parts import Holdout
@@ -41,16 +34,9 @@ ONE_SOURCE = "Assuming independent examples from one source"
 RANDOM_SPLITS = f"{ONE_SOURCE} and plain random splits"
 GROUPS_OF_ONE_SOURCE = "Assuming independent groups of rows from one source"
 RANDOM_SPLITS_OF_GROUPS = f"{GROUPS_OF_ONE_SOURCE} and plain random splits of whole groups"
-
-
 RANDOM = Rule("random")
-BOUND_NAMES = {
-    "clopper_pearson": "Clopper-Pearson",
-    "stevens": "Stevens",
-}
+BOUND_NAMES = {"clopper_pearson": "Clopper-Pearson", "stevens": "Stevens"}
 MAX_OF_LABEL = 60
-
-
 UNPROVEN = float_info.max  # a bound on how far off numbers are that says nothing
 NOTHING = "Nothing can be claimed for"  # begins the sentence of a claim that lacks rows
 MAY_MISS = "may be missed by the cut-off chosen"  # of rows that a recall it guarantees counts
@@ -265,7 +251,6 @@ def explain_lack_of_cut_off(claims: Iterable[Claim], required: str) -> str:
 
 def describe_counts(claim: Claim) -> str:
     """Say whose errors were counted for a claim, and how many: "this model: 0 of 139 rows wrong"."""
-    rule = claim["classifier"]
     if (clip := parse_clipped(claim["quantity"])) is not None:
         return f"measured: {format_number(clip * claim.get('measured', 0.0))} on average"
     if claim["errors"] is None or claim["rows"] is None:
@@ -276,26 +261,19 @@ def describe_counts(claim: Claim) -> str:
         return f"this model: {claim['errors']:,} of {claim['rows']:,} rows of {claim['label']!r} {MAY_MISS}"
     quantity = find_quantity(claim["quantity"])
     assert quantity is not None
-    of = quantity.counted
-    if claim["label"] is not None:
-        of = f"scored rows of {claim['label']!r} wrong"
+    of = quantity.counted if claim["label"] is None else f"scored rows of {claim['label']!r} wrong"
     if quantity.of_numbers:
         return f"measured: {claim['errors']:,} of {claim['rows']:,} {of}"
-    who = "the vote" if rule == "vote" else "all members"
-    if rule in ONE_MODEL:
-        who = "this model"
+    names = dict.fromkeys(ONE_MODEL, "this model") | {"vote": "the vote"}
+    who = names.get(claim["classifier"], "all members")
     by_weight = f", {nearest(claim['measured'])} by weight" if "measured" in claim else ""
     return f"{who}: {claim['errors']:,} of {claim['rows']:,} {of}{by_weight}"
 
 
 def covers(claim: Claim, rule: Rule) -> bool:
     """Return whether a claim is about the predictions of a rule."""
-    if claim.get("cut_off") != (None if rule.cut_off is None else rule.cut_off.value):
-        return False
-    drawn = claim["classifier"] == RANDOM.name
-    if rule.name == RANDOM.name:
-        return drawn
-    return claim["classifier"] == rule.name
+    cut_off = None if rule.cut_off is None else rule.cut_off.value
+    return claim["classifier"] == rule.name and claim.get("cut_off") == cut_off
 
 
 def share_rule(claim: Claim, first: Claim) -> bool:
@@ -337,12 +315,11 @@ def claim_error(grounds: Grounds, bound: float, seen: tuple[int, int], grouped: 
         seen: wrong rows and all rows that were counted for it.
         grouped: whether it is about the rows of a new group, and not about a new pattern.
     """
-    who = grounds.who
+    who, (errors, rows) = grounds.who, seen
     says = f"a new pattern classified by {who} is misclassified with probability at most {at_most(bound)}"
     if grouped:
         share = f"on average at most {at_most(bound)} are misclassified"
         says = f"of a new group's rows, each classified by {who}, {share}"
-    errors, rows = seen
     return make_claim(
         quantity=ERROR,
         certification=grounds.certification,

@@ -13,9 +13,7 @@ from ckcv_ray.core.schedule import Stage
 from ckcv_ray.learners.ensemble import Ensemble, check_predicted
 from ckcv_ray.study import Problem
 
-CountMatrix = tuple[
-    tuple[int, ...], ...
-]  # of each actual class (rows), how many are predicted as each (columns)
+CountMatrix = tuple[tuple[int, ...], ...]  # rows by their class (a line) and by the class predicted
 
 
 class Mistake(NamedTuple):

@@ -9,7 +9,6 @@ from dataclasses import replace
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ckcv_ray.claims import by_class
 from ckcv_ray.claims.answering import claim_answered
@@ -61,12 +60,10 @@ def _claim_all(judge: Judge, copies: int) -> Iterator[Claim]:
     """Yield the claims of ``holdout``, without gates."""
     problem, study, held = judge.problem, judge.problem.study, judge.held
     assert isinstance(study.certification, Holdout)
-    requested = study.certification.claim
-    delta = study.delta / study.certification.n_shares
     answer = cache(lambda rule: claim_answered(judge, rule, copies))
     of_value = problem.required is not None and parse_predictive(problem.required.name) is not None
     choose = cache(lambda rule: claim_value(judge, rule, copies))
-    for name in requested:
+    for name in study.certification.claim:
         rule = make_judge(study, name)
         if problem.clip is not None:
             yield claim_numbers(judge, rule, name, copies)
@@ -83,10 +80,14 @@ def _claim_all(judge: Judge, copies: int) -> Iterator[Claim]:
             yield from _claim_quantity(problem, rule, name, predicted, copies, chosen)
         elif problem.task.grouped:
             measure, order = GroupShares(held.units), problem.order_held_units()
-            yield claim_group_loss(rule, measure, predicted.label, held.y, delta, order, copies)
+            yield claim_group_loss(rule, measure, predicted.label, held.y, judge.delta, order, copies)
         else:
             wrong = (predicted.label != held.y)[by_class.order_held_rows(problem)]
-            yield _claim_error(problem, rule, wrong, delta, copies)
+            seen = int(np.sum(wrong)), len(wrong)
+            bound, bound_name = by_class.bound_held_out(problem, wrong, judge.delta, copies)
+            method = f"holdout: {seen[0]} of {seen[1]} previously unused rows wrong, {bound_name}"
+            grounds = Grounds(rule.name, rule.classifier(), judge.delta, method)
+            yield claim_error(grounds, bound, seen)
 
 
 def _claim_quantity(
@@ -136,23 +137,14 @@ def claim_group_loss(
         order: positions of the groups of ``measure`` in the order drawn.
         copies: groups that are not counted; which of them is unknown.
     """
-    losses = measure.measure_losses(y, predicted)
+    losses, seen = measure.measure_losses(y, predicted), (int(np.sum(predicted != y)), len(y))
     m, bound = len(losses), bound_losses(losses[order] / ONE, delta, copies=copies)
     method = (
-        f"holdout: {np.sum(predicted != y)} of {len(y)} rows of {m} previously unused groups wrong, "
+        f"holdout: {seen[0]} of {seen[1]} rows of {m} previously unused groups wrong, "
         f"{name_loss_bound(m, 'group')}"
     )
-    seen = int(np.sum(predicted != y)), len(y)
     grounds = Grounds(rule.name, rule.classifier(), delta, method, given=GROUPS_OF_ONE_SOURCE)
     return claim_error(grounds, bound, seen, grouped=True)
-
-
-def _claim_error(problem: Problem, rule: Rule, wrong: NDArray[np.bool_], delta: float, copies: int) -> Claim:
-    """Return the claim about a rule's error, from which of the held-out rows, as drawn, are wrong."""
-    bound, name = by_class.bound_held_out(problem, wrong, delta, copies)
-    seen = int(np.sum(wrong)), len(wrong)
-    method = f"holdout: {seen[0]} of {seen[1]} previously unused rows wrong, {name}"
-    return claim_error(Grounds(rule.name, rule.classifier(), delta, method), bound, seen)
 
 
 def make_judge(study: Study, name: str) -> Rule:

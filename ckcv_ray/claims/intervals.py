@@ -73,28 +73,21 @@ def list_intervals(
         return []
     found = []
     for claim in claims:
-        wrong, rows = claim["errors"], claim["rows"]
-        if wrong is None or not rows or not has_binomial_counts(claim, required):
+        wrong, rows, name = claim["errors"], claim["rows"], claim["quantity"]
+        held = claim["certification"] == Holdout.name and not claims_nothing(claim)
+        fixed = "cut_off" not in claim or is_fixed_for(name, required)
+        if wrong is None or not rows or not held or not fixed or name not in (ERROR, *BY_CLASS):
             continue
-        part = wrong if claim["quantity"] == ERROR else rows - wrong
+        part = wrong if name == ERROR else rows - wrong
         ends = bound_both_sides(part, rows, delta)
-        about = claim["quantity"], claim["label"], claim["classifier"]
+        about = name, claim["label"], claim["classifier"]
         found.append(MeasuredInterval(*about, part, rows, *ends, 1 - delta, claim.get("cut_off")))
     return found
 
 
-def has_binomial_counts(claim: Claim, required: Condition | None) -> bool:
-    """Return whether the wrong rows of a claim are binomial: held out, of a classifier fixed for them.
-
-    A cut-off chosen for one recall depends on the rows of its class alone; for a predictive value, on all.
-    """
-    if claim["certification"] != Holdout.name or claim["quantity"] not in (ERROR, *BY_CLASS):
-        return False
-    if claims_nothing(claim):
-        return False
-    return "cut_off" not in claim or is_fixed_for(claim["quantity"], required)
-
-
 def is_fixed_for(quantity: str, required: Condition | None) -> bool:
-    """Return whether a cut-off that was chosen for a condition is fixed given the rows of other classes."""
+    """Return whether a cut-off that was chosen for a condition is fixed given the rows of other classes.
+
+    One chosen for a recall depends on the rows of its class alone; for a predictive value, on all.
+    """
     return required is not None and required.name in BINARY_RECALLS and required.name != quantity

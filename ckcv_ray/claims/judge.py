@@ -1,6 +1,6 @@
 """The models of a run and the rows that certify: what each rule makes of them, asked once for all claims."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from ckcv_ray.claims.claim import Claim
@@ -23,6 +23,8 @@ class Judge:
 
     problem: Problem
     models: Models
+    _by_rule: dict[Rule, Prediction] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _by_reference: dict[str, Prediction] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @cached_property
     def held(self) -> TestRows:
@@ -30,6 +32,13 @@ class Judge:
         held = self.problem.take_held_rows()
         assert held is not None
         return held
+
+    @property
+    def delta(self) -> float:
+        """The delta of each of the claims that share that of the study."""
+        certification = self.problem.study.certification
+        assert certification is not None
+        return self.problem.study.delta / certification.n_shares
 
     def predict(self, rule: Rule) -> Prediction:
         """Return what a rule makes of the rows held out."""
@@ -52,18 +61,8 @@ class Judge:
             self._by_reference[name] = Ensemble((member,)).alone(self.held.X)
         return self._by_reference[name]
 
-    @cached_property
-    def _by_rule(self) -> dict[Rule, Prediction]:
-        return {}
-
-    @cached_property
-    def _by_reference(self) -> dict[str, Prediction]:
-        return {}
-
 
 def make_claimed_rule(problem: Problem, claim: Claim) -> Rule:
     """Return the rule that a claim from held-out rows is about, with the cut-off that was chosen for it."""
-    rule = Rule(claim["classifier"])
-    if "cut_off" not in claim:
-        return rule
-    return replace(rule, cut_off=CutOff(claim["cut_off"], problem.positive))
+    cut_off = CutOff(claim["cut_off"], problem.positive) if "cut_off" in claim else None
+    return Rule(claim["classifier"], cut_off=cut_off)

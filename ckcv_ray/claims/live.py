@@ -122,12 +122,10 @@ class Finding:
             )
         if self.state == HOLDS:
             return f"the certificate holds: {certified}, and the labels show less"
-        return f"not yet known whether the certificate holds: {certified}; {self._foresee(unit)}"
-
-    def _foresee(self, unit: str) -> str:
-        if self.more is None:
-            return "at the rate so far, no decision is in sight"
-        return f"at the rate so far, a decision takes about {pluralize(self.more, f'more {unit}')}"
+        when = "no decision is in sight"
+        if self.more is not None:
+            when = f"a decision takes about {pluralize(self.more, f'more {unit}')}"
+        return f"not yet known whether the certificate holds: {certified}; at the rate so far, {when}"
 
 
 def judge_losses(watched: Watched, losses: Values, batches: NDArray[np.intp]) -> Finding:

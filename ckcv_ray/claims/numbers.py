@@ -46,11 +46,8 @@ def claim_numbers(judge: Judge, rule: Rule, name: str, copies: int = 0) -> Claim
         name: of a rule, for its mean error, or such as "within:0.9".
         copies: how many of the rows are not counted.
     """
-    problem, held = judge.problem, judge.held
-    certification, clip = problem.study.certification, problem.clip
-    assert certification is not None
+    problem, held, clip, delta = judge.problem, judge.held, judge.problem.clip, judge.delta
     assert clip is not None
-    delta = problem.study.delta / certification.n_shares
     predicted = judge.predict(rule).label
     if (share := parse_within(name)) is not None:
         return claim_within(rule, name, share, np.abs(predicted - held.y), delta, copies)

@@ -24,13 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ckcv_ray.claims.by_class import (
-    claim_nothing,
-    explain_predictive,
-    leave_out,
-    phrase_recall,
-    quantities,
-)
+from ckcv_ray.claims.by_class import claim_nothing, explain_predictive, leave_out, phrase_recall, quantities
 from ckcv_ray.claims.claim import NOTHING, ONE_SOURCE, Claim, make_claim, name_quantity, state_claim
 from ckcv_ray.claims.cut_offs import CutOff, orient
 from ckcv_ray.claims.fixed_sequence import FixedSequence
@@ -129,14 +123,18 @@ def fix_cut_offs(
     wrong = np.ceil(shares * rows).astype(int)
     wrong[1] = np.minimum(wrong[1] + FLAGGED_BEYOND, rows[1])
     bounds = clopper_pearson(wrong, rows, delta / len(BINARY_RECALLS))
+    way = 1 if predictive.name == "ppv" else -1  # recalls of the positive class first
     measured, proven = (
-        np.array([_compute_value(predictive, *pair) for pair in each.T.tolist()]) for each in (shares, bounds)
+        np.array([predictive.compute(*recalls[::way]) for recalls in (1 - wrongs.T).tolist()])
+        for wrongs in (shares, bounds)
     )
     first = int(np.argmax(proven))
     enough = np.flatnonzero(measured >= least)
     last = max(first, int(enough[-1])) if len(enough) else first
     tested = np.unique(np.linspace(first, last, N_CUT_OFFS).round().astype(int))
-    return tuple(_make_cut_off(float(value), right, positive) for value in values[tested])
+    # those at which rows get class ``right`` if their score for it is at least a value
+    chosen = values[tested] if right == positive else np.nextafter(-values[tested], np.inf)
+    return tuple(CutOff(value, positive) for value in chosen.tolist())
 
 
 def count_cut_offs(
@@ -163,12 +161,7 @@ def claim_value(judge: Judge, rule: Rule, copies: int = 0) -> dict[str, Claim]:
         return _explain_lacks(problem, rule, tests)
     cut_off = tests.chosen.cut_off
     rule = Rule(rule.name, rule.seed, cut_off=cut_off)
-    made = [_claim_required(problem, rule, tests, copies), *_claim_recalls(problem, rule, tests, copies)]
-    return {claim["quantity"]: {**claim, "cut_off": cut_off.value} for claim in made}
-
-
-def _claim_required(problem: Problem, rule: Rule, tests: ValueTests, copies: int) -> Claim:
-    return make_claim(
+    required = make_claim(
         quantity=str(tests.predictive),
         label=problem.task.classes[problem.positive],
         classifier=rule.name,
@@ -176,6 +169,8 @@ def _claim_required(problem: Problem, rule: Rule, tests: ValueTests, copies: int
         delta=tests.delta,
         statement=_state_value(problem, rule, tests),
     )
+    made = [required, *_claim_recalls(problem, rule, tests, copies)]
+    return {claim["quantity"]: {**claim, "cut_off": cut_off.value} for claim in made}
 
 
 def _claim_recalls(problem: Problem, rule: Rule, tests: ValueTests, copies: int) -> Iterator[Claim]:
@@ -202,13 +197,11 @@ def _claim_recalls(problem: Problem, rule: Rule, tests: ValueTests, copies: int)
 
 def _test_cut_offs(judge: Judge, score: Values) -> ValueTests:
     """Return the tests of the value that a study requires, given the scores of the rows held out."""
-    problem, held, certification = judge.problem, judge.held, judge.problem.study.certification
-    condition = problem.required
-    assert certification is not None
+    problem, held, condition = judge.problem, judge.held, judge.problem.required
     assert condition is not None
     predictive = parse_predictive(condition.name)
     assert predictive is not None
-    delta, positive = problem.study.delta / certification.n_shares / 2, problem.positive
+    delta, positive = judge.delta / 2, problem.positive
     members, task = judge.models.best.members, problem.task
     sets = [problem.find_estimate_rows(member.k, member.split) for member in members]
     scores = [member.model.predict(task.X[rows]).score for member, rows in zip(members, sets, strict=True)]
@@ -225,19 +218,6 @@ def _test_cut_offs(judge: Judge, score: Values) -> ValueTests:
 def _share_from(ordered: Values, values: Values) -> Values:
     """Return the share of ascending scores that are at least each value; 0 of no scores."""
     return np.asarray((len(ordered) - np.searchsorted(ordered, values)) / max(1, len(ordered)))
-
-
-def _compute_value(predictive: Predictive, wrong: float, flagged: float) -> float:
-    """Return a value for the error on the class that is to be right, and on the other."""
-    recalls = 1 - wrong, 1 - flagged
-    return predictive.compute(*(recalls if predictive.name == "ppv" else recalls[::-1]))
-
-
-def _make_cut_off(value: float, right: int, positive: int) -> CutOff:
-    """Return the cut-off that gives rows class ``right`` if their score for it is at least a value."""
-    if right == positive:
-        return CutOff(value, positive)
-    return CutOff(float(np.nextafter(-value, np.inf)), positive)
 
 
 def _state_value(problem: Problem, rule: Rule, tests: ValueTests) -> str:
@@ -264,14 +244,8 @@ def _explain_lacks(problem: Problem, rule: Rule, tests: ValueTests) -> dict[str,
     of_value = f"{NOTHING} the {phrase} of {rule.classifier()}: {_explain_lack(problem.all_rows.n, tests)}"
     of_recall = f"no cut-off is chosen, since for none the {phrase} that is required is proven."
     recalls = {each: next(claim_nothing(problem, rule, each, of_recall)) for each in BINARY_RECALLS}
-    value: Claim = {
-        **recalls[BINARY_RECALLS[0]],
-        "quantity": name,
-        "errors": None,
-        "rows": None,
-        "statement": of_value,
-    }
-    return {name: {**value, "delta": tests.delta}, **recalls}
+    value: Claim = {**recalls[BINARY_RECALLS[0]], "quantity": name, "errors": None, "rows": None}
+    return {name: {**value, "delta": tests.delta, "statement": of_value}, **recalls}
 
 
 def _explain_lack(n: int, tests: ValueTests) -> str:

@@ -21,14 +21,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from ckcv_ray.claims.claim import (
-    RANDOM,
-    RANDOM_SPLITS,
-    RANDOM_SPLITS_OF_GROUPS,
-    Claim,
-    Grounds,
-    claim_error,
-)
+from ckcv_ray.claims.claim import RANDOM, RANDOM_SPLITS, RANDOM_SPLITS_OF_GROUPS, Claim, Grounds, claim_error
 from ckcv_ray.claims.held_out import holdout
 from ckcv_ray.claims.judge import Judge
 from ckcv_ray.claims.numbers import claim_clipped
@@ -52,7 +45,8 @@ def prove(judge: Judge, k: int, copies: int = 0) -> list[Claim]:
     if isinstance(problem.study.certification, Holdout):
         return list(holdout(judge, copies))
     learner, _ = problem.find_learner(problem.learner.codec.setting(best.members[0].model))
-    return [claim_random_member(problem, k, count_losses(best), learner, count_wrong_rows(best), copies)]
+    counts = [(sum(member.errors), sum(member.n_estimate)) for member in best.members]
+    return [claim_random_member(problem, k, count_losses(best), learner, counts, copies)]
 
 
 def claim_random_member(
@@ -118,8 +112,3 @@ def count_losses(ensemble: Ensemble) -> list[int]:
     return [
         member.loss if isinstance(member, GroupMember) else sum(member.errors) for member in ensemble.members
     ]
-
-
-def count_wrong_rows(ensemble: Ensemble) -> list[tuple[int, int]]:
-    """Return the wrong rows and all rows of each member's estimate set."""
-    return [(sum(member.errors), sum(member.n_estimate)) for member in ensemble.members]

@@ -29,7 +29,10 @@ def describe_rare_classes(task: Task, held: int) -> list[str]:
     """
     if task.has_numbers:
         return []
-    units, n, unit, said = _count_units(task), task.n_units, task.unit, list[str]()
+    units, n, unit, said = np.bincount(task.y, minlength=task.n_classes), task.n_units, task.unit, list[str]()
+    if task.grouped:  # groups with rows of each class
+        pairs = np.unique(task.y * np.int64(n) + task.groups)
+        units = np.bincount(pairs // n, minlength=task.n_classes)
     rarest_first = np.argsort(units, kind="stable")
     lone = rarest_first[units[rarest_first] == 1]
     if len(lone):
@@ -64,14 +67,6 @@ def name_classes(task: Task, classes: Sequence[int] | Index, counts: Index, unit
 def _leave_out(task: Task, classes: Sequence[int] | Index) -> str:
     it = "it" if len(classes) == 1 else "them"
     return f"leave {it} out, or " if task.n_classes - len(classes) >= MIN_CLASSES else ""
-
-
-def _count_units(task: Task) -> Index:
-    """Return the number of rows of each class, or of groups with rows of it, (n_classes,)."""
-    if not task.grouped:
-        return np.bincount(task.y, minlength=task.n_classes)
-    pairs = np.unique(task.y * np.int64(task.n_units) + task.groups)
-    return np.bincount(pairs // task.n_units, minlength=task.n_classes)
 
 
 def _find_chance(units: Index, held: int, n: int) -> float:

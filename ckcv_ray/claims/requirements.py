@@ -91,22 +91,20 @@ class Requirement:
             f"about {self.rows:,} of the {self.of:,} held-out rows {'is' if self.rows == 1 else 'are'} of "
             f"{of_class}, by its share in the table"
         )
-        return [
-            first,
-            *(
-                f"  at least {format_number(100 * needed.at_least)} %: {self._needs(needed)}"
-                for needed in self.needed
-            ),
-        ]
+        shares = (format_number(100 * needed.at_least) for needed in self.needed)
+        pairs = zip(shares, self.needed, strict=True)
+        return [first, *(f"  at least {share} %: {self._needs(needed)}" for share, needed in pairs)]
 
     def _needs(self, needed: Needed) -> str:
         of_class = "of the rarer class" if self.label is None else f"of class {self.label!r}"
         miss = "pair out of order" if self.label is None else "miss"
         without = "no row of any class wrong" if self.of_value else f"those without a {miss}"
-        words = [f"not before {needed.rows:,} held-out rows {of_class}, and {without}"]
         plural = "pairs out of order" if self.label is None else "misses"
-        words.append(f"{needed.rows_with_misses:,} with {pluralize(needed.misses, miss, plural)}")
-        words[-1] += ", and the others wrong half as often as that allows" * self.of_value
+        others = ", and the others wrong half as often as that allows" * self.of_value
+        words = [
+            f"not before {needed.rows:,} held-out rows {of_class}, and {without}",
+            f"{needed.rows_with_misses:,} with {pluralize(needed.misses, miss, plural)}{others}",
+        ]
         if needed.rows > self.rows:
             words.append(f"expected in a table of {needed.rows_in_all:,} rows")
         return "; ".join(words)
@@ -242,9 +240,9 @@ def _requirement(problem: Problem, quantity: PlannedClaim) -> Requirement:
     task, held = problem.all_rows, problem.held
     assert held is not None
     of_class = quantity.count_rows(class_sizes(task.y, task.n_classes)) / task.n
-    rows, share = round(len(held) * of_class), len(held) / task.n * of_class
-    needed = tuple(_compute_needed(at_least, quantity.delta, share) for at_least in WANTED)
-    return Requirement(quantity.name, quantity.label, quantity.delta, rows, len(held), needed)
+    rows, share, delta = round(len(held) * of_class), len(held) / task.n * of_class, quantity.delta
+    needed = tuple(_compute_needed(at_least, delta, share) for at_least in WANTED)
+    return Requirement(quantity.name, quantity.label, delta, rows, len(held), needed)
 
 
 def _require_value(problem: Problem, predictive: Predictive, least: float) -> Requirement:

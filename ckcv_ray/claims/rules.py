@@ -49,23 +49,21 @@ class Rule:
 
     def predict(self, models: Models, X: Rows) -> Prediction:
         """Classify every row of X [rows, d]."""
-        predicted = self._predict(models, X)
-        if self.cut_off is None:
-            return predicted
-        return predicted._replace(label=self.cut_off.classify(predicted.score))
-
-    def _predict(self, models: Models, X: Rows) -> Prediction:
         ensemble = self.ensemble(models)
         match self.name:
             case "refit" | "full":
-                return ensemble.alone(X)
+                predicted = ensemble.alone(X)
             case "random":
-                return ensemble.random(X, self.seed)
+                predicted = ensemble.random(X, self.seed)
             case "vote":
-                return ensemble.vote(X)
-        split = find_member(self.name)
-        assert split >= 0, f"{self.name!r} is not resolved"
-        return ensemble.by_member(X, split)
+                predicted = ensemble.vote(X)
+            case _:
+                split = find_member(self.name)
+                assert split >= 0, f"{self.name!r} is not resolved"
+                predicted = ensemble.by_member(X, split)
+        if self.cut_off is None:
+            return predicted
+        return predicted._replace(label=self.cut_off.classify(predicted.score))
 
     def measure_confidence(self, models: Models, X: Rows) -> Values:
         """Return how confident a rule that draws no member is in each row of X [rows, d]: 0 or more, rounded.
@@ -76,9 +74,8 @@ class Rule:
         ensemble, split = self.ensemble(models), find_member(self.name)
         members = ensemble.members if split < 0 else ensemble.members[split : split + 1]
         if len(members[0].errors) == 2:
-            return round_scores(
-                np.abs(np.mean([member.model.predict(X).score for member in members], axis=0))
-            )
+            scores = [member.model.predict(X).score for member in members]
+            return round_scores(np.abs(np.mean(scores, axis=0)))
         needs = frozenset({Output.RANKS})
         ranks = np.mean([member.model.predict_outputs(X, needs).rank for member in members], axis=0)
         second, first = np.sort(ranks, axis=1)[:, -2:].T
@@ -86,10 +83,7 @@ class Rule:
 
     def ensemble(self, models: Models) -> Ensemble:
         """Return what the rule classifies with, which must exist."""
-        if self.name in ONE_MODEL:
-            ensemble = models.refit if self.name == "refit" else models.full
-        else:
-            ensemble = models.best
+        ensemble = {"refit": models.refit, "full": models.full}.get(self.name, models.best)
         assert ensemble is not None
         return ensemble
 
@@ -107,13 +101,8 @@ class Rule:
         return f"the member of F* fitted on split {find_member(self.name)}"
 
 
-BY = {  # the values of ``by``, and what they name; for the member of one split, see ``parse_rule``
-    "auto": Rule("auto"),
-    "vote": Rule("vote"),
-    "random": Rule("random"),
-    "refit": Rule("refit"),
-    "full": Rule("full"),
-}
+# the values of ``by``, and what they name; for the member of one split, see ``parse_rule``
+BY = {name: Rule(name) for name in ("auto", "vote", "random", "refit", "full")}
 
 
 def parse_rule(by: str) -> Rule:

@@ -38,9 +38,7 @@ def claim_weighted(judge: Judge, rule: Rule, name: str, copies: int = 0) -> Clai
         copies: how many of them are not counted as independent.
     """
     problem, y, largest = judge.problem, judge.held.y, _find_largest(name)
-    certification = problem.study.certification
-    assert certification is not None
-    weights, delta = take_held_weights(problem), problem.study.delta / certification.n_shares
+    weights, delta = take_held_weights(problem), judge.delta
     wrong, shares, m = judge.predict(rule).label != y, weights / largest, len(y)
     order = problem.order_held_units()
     bound = bound_losses(wrong[order], delta, shares[order], copies)

@@ -7,14 +7,7 @@ selection on the same data, and the sentences here say so.
 
 from collections.abc import Sequence
 
-from ckcv_ray.claims.claim import (
-    MAX_OF_LABEL,
-    RANDOM,
-    UNPROVEN,
-    Claim,
-    format_limit,
-    state_limit,
-)
+from ckcv_ray.claims.claim import MAX_OF_LABEL, RANDOM, UNPROVEN, Claim, format_limit, state_limit
 from ckcv_ray.claims.percent import at_least, at_most, format_level, format_number, round_bound
 from ckcv_ray.core.criteria import (
     Balanced,
@@ -134,7 +127,9 @@ def describe_repeats(repeats: int, rows: int, grouped: bool, first: Claim, witho
     if without >= (1 if parse_within(first["quantity"]) is None else UNPROVEN):
         says = f"{origin}, nothing here is proven"
     else:
-        says = f"{origin} and are counted once, the first claim is {_instead(first, without)}"
+        instead: Claim = {**first, "bound": without}
+        limits = f"{state_limit(instead)} instead of {format_limit(first)}"
+        says = f"{origin} and are counted once, the first claim is {limits}"
     return [f"{equal_rows(repeats, rows, grouped)}: {says}."] if repeats else []
 
 
@@ -150,8 +145,9 @@ def list_not_covered(grouped: bool, has_numbers: bool) -> tuple[str, ...]:
 def describe_giveaways(names: Sequence[str]) -> list[str]:
     """Return a list of one sentence about columns that give the target away; empty if there are none."""
     listed = ", ".join(cut_list([cut(repr(name), MAX_OF_LABEL) for name in names], "more"))
-    it = "it" if len(names) == 1 else "they"
-    of = f"Column {listed} gives" if len(names) == 1 else f"Columns {listed} give"
+    of, it = f"Columns {listed} give", "they"
+    if len(names) == 1:
+        of, it = f"Column {listed} gives", "it"
     return [f"{of} the target away: would {it} be known for a new row?"] if names else []
 
 
@@ -166,16 +162,16 @@ def describe_held_share(held: int, units: int, unit: str) -> list[str]:
     return [f"{part}: few are left to learn from."] if 3 * held > 2 * units else []
 
 
-def _instead(claim: Claim, without: float) -> str:
-    instead: Claim = {**claim, "bound": without}
-    return f"{state_limit(instead)} instead of {format_limit(claim)}"
-
-
 def list_statements(first: str, claims: list[Claim]) -> tuple[str, ...]:
     """Return ``first``, what L_EE is, then every claim, and what follows for the majority vote."""
-    errors = {claim["classifier"]: claim for claim in claims if claim["quantity"] == ERROR}
-    follows = [_vote(errors[RANDOM.name])] if RANDOM.name in errors and "vote" not in errors else []
-    return (first, *(claim["statement"] for claim in claims), *follows)
+    bounds = {claim["classifier"]: claim["bound"] for claim in claims if claim["quantity"] == ERROR}
+    statements = [first, *(claim["statement"] for claim in claims)]
+    if RANDOM.name in bounds and "vote" not in bounds:
+        bound = bounds[RANDOM.name]
+        doubled = at_most(2 * bound) if bound < 0.5 else "100 %, which says nothing"
+        follows = "By majority vote instead of a random member, what is proven is twice this bound"
+        statements.append(f"{follows}: {doubled}.")
+    return tuple(statements)
 
 
 def describe_figure(criterion: Criterion, l_ee: float, n_splits: int, grouped: bool = False) -> str:
@@ -244,9 +240,3 @@ def _paper_figure(bound: str, delta: float, l_ee: float, n_splits: int) -> str:
         ),
     }[bound]
     return f"L_EE = {at_most(l_ee)}: {definition}. {SINGLE}"
-
-
-def _vote(claim: Claim) -> str:
-    """Return the sentence that says what a claim for a random member proves for the majority vote."""
-    doubled = at_most(2 * claim["bound"]) if claim["bound"] < 0.5 else "100 %, which says nothing"
-    return f"By majority vote instead of a random member, what is proven is twice this bound: {doubled}."

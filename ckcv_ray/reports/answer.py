@@ -1,10 +1,8 @@
 """The first screen of a finished run: what may be quoted, what it rests on, and what to do next.
 
-At most fifteen lines as a rule: what is left out is under ``--details`` and in the report.
-
-What a summary and a page show of a study with a certification that predicts numbers.
-
-What is measured and proven of subgroups, as lines of a table.
+At most fifteen lines as a rule: what is left out is under ``--details`` and in the report. The same sentences
+are used by the summary and the page, as are the figures of a study that predicts numbers, and the lines of a
+table about subgroups.
 """
 
 import re
@@ -61,7 +59,6 @@ from ckcv_ray.study import (
     Holdout,
     Paper,
     Predictive,
-    Problem,
     find_reference,
     is_error,
     is_of_numbers,
@@ -73,38 +70,26 @@ from ckcv_ray.tables.survey import describe_sorted
 from ckcv_ray.validation import quote
 
 
-def list_figures(c: Certificate) -> list[tuple[str, str]]:
-    """Return what was selected, measured and minimised, by name; all errors are in units of the target."""
+def list_figures(c: Certificate) -> Iterator[tuple[str, str]]:
+    """Yield what was selected, measured and minimised, by name; all errors are in units of the target."""
     winner, sample, counts = c.winner, c.sample, c.counts
     assert sample.numbers is not None
     clip, level = sample.numbers["clip"], format_level(winner.delta)
-    shown = format_number(clip)
-    bounds = f"mean error, of which at most {shown} counts, with a {level} margin"
+    bounds = f"mean error, of which at most {format_number(clip)} counts, with a {level} margin"
     units, groups = "rows" if sample.groups is None else "groups", sample.groups
     of_groups = "" if groups is None else f" of {groups['held']:,} groups"
     held = f"{sample.n_held:,} rows{of_groups}, not used before the end" if sample.n_held else "none"
-    return [
-        ("best", str(Candidate(winner.setting, winner.k))),
-        ("selected by", f"{round_bound(clip * winner.l_ms)}, {bounds}, on the select sets (minimised)"),
-        ("estimated", f"{round_bound(clip * winner.l_ee)}, the same on the estimate sets; no bound"),
-        (
-            "mean error",
-            f"{format_number(clip * counts.error)} on the estimate sets (an estimate, not a bound)",
-        ),
-        *(
-            (
-                "baseline",
-                f"{describe_error(baseline)} by {name_constant(baseline, ())} on the {baseline['on']}",
-            )
-            for baseline in sample.baselines
-        ),
-        ("held out", held),
-        (
-            "splits",
-            f"{winner.n_splits:,}, each of {winner.n_train:,} {units} to train, {winner.n_select:,} to "
-            f"select, {winner.n_select:,} to estimate",
-        ),
-    ]
+    yield "best", str(Candidate(winner.setting, winner.k))
+    yield "selected by", f"{round_bound(clip * winner.l_ms)}, {bounds}, on the select sets (minimised)"
+    yield "estimated", f"{round_bound(clip * winner.l_ee)}, the same on the estimate sets; no bound"
+    error = format_number(clip * counts.error)
+    yield "mean error", f"{error} on the estimate sets (an estimate, not a bound)"
+    for baseline in sample.baselines:
+        by = name_constant(baseline, ())
+        yield "baseline", f"{describe_error(baseline)} by {by} on the {baseline['on']}"
+    yield "held out", held
+    parts = f"{winner.n_train:,} {units} to train, {winner.n_select:,} to select"
+    yield "splits", f"{winner.n_splits:,}, each of {parts}, {winner.n_select:,} to estimate"
 
 
 def describe_errors(c: Certificate) -> dict[str, Any]:
@@ -112,41 +97,10 @@ def describe_errors(c: Certificate) -> dict[str, Any]:
     known = {claim["statement"] for claim in c.claims} | {*c.list_cautions()}
     return {
         "certificate": c,
-        "figures": list_figures(c),
+        "figures": list(list_figures(c)),
         "claims": [(claim, c.sample.baseline) for claim in c.claims],
         "remarks": [sentence for sentence in c.wording.statements if sentence not in known],
     }
-
-
-def describe_verdict(claim: Claim, grouped: bool) -> str:
-    """Say what a claim about numbers proves, in a few words; of the rows of a new group if ``grouped``."""
-    level, width = format_level(claim["delta"]), format_limit(claim)
-    if (share := parse_within(claim["quantity"])) is not None:
-        return (
-            f"{format_number(100 * share)} % of new rows are off by at most {width}, with probability {level}"
-        )
-    clip = format_number(parse_clipped(claim["quantity"]) or 0.0)
-    return (
-        f"{'the rows of a new group' if grouped else 'new rows'} are off by at most {width} on average "
-        f"(above {clip} counts as {clip}), with probability {level}"
-    )
-
-
-def describe_measured(c: Certificate) -> str:
-    """Say how far off numbers were that the first claim is about."""
-    first, numbers = c.claims.first, c.sample.numbers
-    assert numbers is not None
-    of_held = first["certification"] == Holdout.name
-    on = f"{c.sample.n_held:,} held-out rows" if of_held else "scored rows"
-    mean = "" if c.sample.groups is None else ", mean over groups"
-    if first["errors"] is not None:
-        return f"{first['errors']:,} of {on} are further off"
-    return f"off by {format_number(numbers['clip'] * measure_error(c))} on average ({on}{mean})"
-
-
-def measure_error(c: Certificate) -> float:
-    """Return the mean error that was measured of what the first claim is about, as a share of the clip."""
-    return c.claims.first.get("measured", c.counts.error)
 
 
 class SubgroupLine(NamedTuple):
@@ -172,15 +126,12 @@ def list_subgroups(certificate: Certificate) -> list[SubgroupLine]:
     for claim in certificate.claims.subgroups or ():
         about_error, clip = claim["label"] is None, parse_clipped(claim["quantity"])
         name = "mean error" if clip is not None else ERROR if about_error else f"recall of {claim['label']}"
-        line = SubgroupLine(
-            claim["subgroup"], name, claim["rows"], "–", f"nothing: takes {MIN_OF_SUBGROUP} rows"
-        )
+        proven = f"nothing: takes {MIN_OF_SUBGROUP} rows"
         if claim["bound"] is not None:
             proven = f"at most {_limit(claim)}" if about_error else f"at least {at_least(1 - claim['bound'])}"
             proven = "nothing" if claim["bound"] >= 1 else proven
-            lines.append(line._replace(measured=_measure(claim), proven=proven))
-        elif about_error:
-            lines.append(line._replace(measured=_measure(claim)))
+        if claim["bound"] is not None or about_error:
+            lines.append(SubgroupLine(claim["subgroup"], name, claim["rows"], _measure(claim), proven))
     return lines
 
 
@@ -193,7 +144,7 @@ def describe_worst(certificate: Certificate) -> str:
     small = f"; {len(claimed) - len(known)} too small to say" if len(known) < len(claimed) else ""
     if not known:
         return f"each has fewer than {MIN_OF_SUBGROUP} held-out rows: nothing is proven of them"
-    worst = max(known, key=_read_bound)
+    worst = max(known, key=lambda claim: claim["bound"] or 0.0)
     of = f"in the worst of {len(known)} ({worst['subgroup']}:"
     if parse_clipped(worst["quantity"]) is not None:
         counted = f"{_measure(worst)} measured on {worst['rows']:,} rows"
@@ -202,8 +153,9 @@ def describe_worst(certificate: Certificate) -> str:
 
 
 def _limit(claim: SubgroupClaim) -> str:
-    clip = parse_clipped(claim["quantity"])
-    return at_most(_read_bound(claim)) if clip is None else round_bound(clip * _read_bound(claim))
+    clip, bound = parse_clipped(claim["quantity"]), claim["bound"]
+    assert bound is not None
+    return at_most(bound) if clip is None else round_bound(clip * bound)
 
 
 def _measure(claim: SubgroupClaim) -> str:
@@ -212,11 +164,6 @@ def _measure(claim: SubgroupClaim) -> str:
     right = claim["rows"] - claim["errors"]
     shown = claim["errors"] if claim["quantity"] == ERROR else right
     return nearest(shown / claim["rows"]) if claim["rows"] else "–"
-
-
-def _read_bound(claim: SubgroupClaim) -> float:
-    assert claim["bound"] is not None
-    return claim["bound"]
 
 
 ROOM = 1.15  # of the scale of a card, times the largest share
@@ -270,14 +217,9 @@ def make_answer(result: ResultValues) -> Answer:
         nothing = [f"The {name_claimed(first)} is proven to be {state_limit(first)}, which is nothing."]
     asked = _find_asked(result) if nothing and is_error(first["quantity"]) else None
     provisional = [PROVISIONAL] if c.winner.provisional else []
+    earlier, repeats = _describe_earlier(result), c.describe_repeats()
     gravest_first = dict.fromkeys(
-        [
-            *provisional,
-            *_describe_earlier(result),
-            *c.describe_repeats(),
-            *list_cautions(result),
-            *c.list_cautions(),
-        ]
+        [*provisional, *earlier, *repeats, *list_cautions(result), *c.list_cautions()]
     )
     cautions = tuple(sentence for sentence in gravest_first if asked or sentence not in nothing)
     question, worst = result.problem.all_rows.question, describe_worst(c)
@@ -285,6 +227,7 @@ def make_answer(result: ResultValues) -> Answer:
     required = result.problem.required
     lack = "" if required is None else explain_lack_of_cut_off(c.claims, required.name)
     advice = tuple(_advise(result, first, baseline)) or ((BETTER_DATA,) if nothing else ())
+    compared = [claim for claim in c.claims if find_reference(claim["quantity"])]
     facts = (
         ("required", "" if lack == first["statement"] else lack),
         ("measured", _describe_measured(result)),
@@ -293,7 +236,7 @@ def make_answer(result: ResultValues) -> Answer:
         ("proven", "" if asked else _describe_other_claims(c)),
         ("by class", _describe_classes(result)),
         ("answered", _describe_answered(c)),
-        ("compared", _describe_comparisons(c)),
+        ("compared", "; ".join(map(describe_comparison, compared))),
         ("subgroups", f"{worst}{OWN_CUT_OFF if chosen else ''}" if worst else ""),
         ("model", _describe_model(result)),
         ("search", name_search(result) if c.winner.search is not None else ""),
@@ -335,22 +278,17 @@ def _find_asked(result: ResultValues) -> Claim | None:
 
 def list_cautions(result: ResultValues) -> list[str]:
     """Return the cautions that the certificate does not have."""
-    return [
-        *_describe_earlier(result),
-        *_describe_never_learned(result.problem),
-        *_describe_never_found(result),
-        *describe_sorted(result.problem.all_rows, result.study.seed),
-    ]
-
-
-def _describe_never_learned(problem: Problem) -> list[str]:
-    """Return a list of one sentence if all rows of some classes are held out, else none."""
-    if problem.held is None or problem.task.has_numbers:
-        return []
-    classes = range(problem.task.n_classes)
-    held = np.bincount(problem.all_rows.y[problem.held], minlength=len(classes))
-    listed = name_classes(problem.task, np.flatnonzero(~np.isin(classes, problem.task.y)), held)
-    return [f"All rows held out, so never predicted, and all count as wrong: {listed}."] if listed else []
+    problem, task, counts = result.problem, result.task, result.class_counts
+    said, learned = [*_describe_earlier(result)], np.isin(range(task.n_classes), task.y)
+    if problem.held is not None and not task.has_numbers:
+        held = np.bincount(problem.all_rows.y[problem.held], minlength=task.n_classes)
+        if listed := name_classes(task, np.flatnonzero(~learned), held):
+            said.append(f"All rows held out, so never predicted, and all count as wrong: {listed}.")
+    if counts is not None and len(counts) > len(BINARY_RECALLS):  # else it is said by class
+        never = np.flatnonzero(learned & counts.any(axis=1) & (counts.diagonal() == 0))
+        if listed := name_classes(task, never, counts.sum(axis=1)):
+            said.append(f"Never found, so that every row of theirs counts as wrong: {listed}.")
+    return [*said, *describe_sorted(problem.all_rows, result.study.seed)]
 
 
 def _describe_earlier(result: ResultValues) -> Iterator[str]:
@@ -393,17 +331,6 @@ def describe_passed_over(result: ResultValues) -> str:
     listed = cut_list(passed, "more", MAX_RUNS)
     listed += [f"{pluralize(before['older'], 'older run')}"] if before["older"] else []
     return f"{', '.join(listed)}: not known is whether these rows were judged there" if listed else ""
-
-
-def _describe_never_found(result: ResultValues) -> list[str]:
-    """Return a list of one sentence if of several classes some are never found, else none."""
-    counts = result.class_counts
-    if counts is None or len(counts) <= len(BINARY_RECALLS):
-        return []
-    learned = np.isin(range(len(counts)), result.problem.task.y)
-    never = np.array([i for i, row in enumerate(counts) if learned[i] and row.any() and not row[i]], np.intp)
-    listed = name_classes(result.task, never, counts.sum(axis=1))
-    return [f"Never found, so that every row of theirs counts as wrong: {listed}."] if listed else []
 
 
 def describe_answer(result: ResultValues, folder: str = "", everything: bool = False) -> list[str]:
@@ -460,26 +387,37 @@ def _list_cautions(cautions: Sequence[str], room: float, command: str) -> list[s
 
 
 def _describe_verdict(c: Certificate, cautions: bool) -> str:
-    first, quote = c.claims.first, "Quote with CAUTION" if cautions else "May be quoted"
-    level = format_level(first["delta"])
-    if is_of_numbers(first["quantity"]):
-        return f"{quote}: {describe_verdict(first, c.sample.groups is not None)}"
+    first, grouped, quote = c.claims.first, c.sample.groups is not None, "May be quoted"
+    limit, level = format_limit(first), f"with probability {format_level(first['delta'])}"
+    if cautions:
+        quote = "Quote with CAUTION"
+    if (share := parse_within(first["quantity"])) is not None:
+        return f"{quote}: {format_number(100 * share)} % of new rows are off by at most {limit}, {level}"
+    if (clip := parse_clipped(first["quantity"])) is not None:
+        rows = "the rows of a new group" if grouped else "new rows"
+        counts = f"above {format_number(clip)} counts as {format_number(clip)}"
+        return f"{quote}: {rows} are off by at most {limit} on average ({counts}), {level}"
     if first["quantity"] != ERROR:
-        return f"{quote}: {name_claimed(first)} is {state_limit(first)}, with probability {level}"
-    of = "new rows are wrong" if c.sample.groups is None else "a new group's rows are wrong on average"
-    return f"{quote}: at most {format_limit(first)} of {of}, with probability {level}"
+        return f"{quote}: {name_claimed(first)} is {state_limit(first)}, {level}"
+    of = "a new group's rows are wrong on average" if grouped else "new rows are wrong"
+    return f"{quote}: at most {limit} of {of}, {level}"
 
 
 def _describe_measured(result: ResultValues) -> str:
     """Say what was measured of what the first claim is about: an estimate, which the bound allows for."""
     c, counts = result.certificate, result.class_counts
-    if c.sample.numbers is not None:
-        return describe_measured(c)
     first, figure = c.claims.first, nearest(result.measured_error)
     wrong, rows = first["errors"], first["rows"]
+    on = "held-out rows" if first["certification"] == Holdout.name else "scored rows"
+    if c.sample.numbers is not None:
+        on = f"{c.sample.n_held:,} {on}" if first["certification"] == Holdout.name else on
+        mean = "" if c.sample.groups is None else ", mean over groups"
+        off = format_number(c.sample.numbers["clip"] * result.measured_error)
+        return (
+            f"off by {off} on average ({on}{mean})" if wrong is None else f"{wrong:,} of {on} are further off"
+        )
     if first["quantity"] != ERROR and claims_nothing(first):
         return ""
-    on = "held-out rows" if first["certification"] == Holdout.name else "scored rows"
     if (predictive := parse_predictive(first["quantity"])) is not None:
         return _describe_predictive(result, predictive, on)
     if wrong is None or not rows:
@@ -526,9 +464,8 @@ def _describe_baseline(c: Certificate, baseline: Baseline) -> str:
     mean = "" if c.sample.groups is None else ", mean over groups"
     on = "same rows" if c.claims.first["certification"] == Holdout.name else baseline["on"]
     by = f"on the {on} by {name_constant(baseline, c.sample.labels)}{mean}"
-    if c.sample.numbers is not None:
-        return f"off by {describe_error(baseline)} on average {by}"
-    return f"{describe_error(baseline)} {by}"
+    error = describe_error(baseline)
+    return f"{error} {by}" if c.sample.numbers is None else f"off by {error} on average {by}"
 
 
 def _describe_other_claims(c: Certificate) -> str:
@@ -568,10 +505,6 @@ def _describe_answered(c: Certificate) -> str:
         f"{format_limit(share)} of new rows or more, with {state_limit(error)} of them wrong; measured: "
         f"{error['rows']:,} of {share['rows']:,} held-out rows, {error['errors']:,} of them wrong"
     )
-
-
-def _describe_comparisons(c: Certificate) -> str:
-    return "; ".join(describe_comparison(claim) for claim in c.claims if find_reference(claim["quantity"]))
 
 
 def _describe_classes(result: ResultValues) -> str:

@@ -3,15 +3,11 @@
 Text and lines are drawn in ``INK``, a colour used for nothing else, which is replaced by ``currentColor``: a
 figure in a page takes the colour of the surrounding text, in a light and in a dark scheme. The same values
 give the same bytes.
-
-A figure of the page with what belongs to it: heading, caption, and the same values as a table.
-
-Figures of measured performance as SVG: ROC curves, calibration, scores by class, importance of columns.
 """
 
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from html import escape
 from io import BytesIO
@@ -35,7 +31,7 @@ from ckcv_ray.reports.performance import GRID, Calibration, DecisionCurve, Histo
 
 INK = "#010203"
 L_MS, L_EE, MARK = "#2f80d8", "#d9730d", "#e5484d"
-COLOURS, LEVELS = "viridis", 16
+COLOURS = ListedColormap(matplotlib.colormaps["viridis"](np.linspace(0.1, 0.95, 16)))
 WIDTH, HEIGHT = 4.6, 3.2  # small, so that text is large enough on a telephone
 MAX_NAME = 24  # characters of a name at an axis
 TICKS, MAX_K = 7, 10
@@ -158,11 +154,7 @@ def draw_landscape(at: Landscape, label: str) -> str:
         axes.plot(columns, rows, "x", color=MARK, markersize=5)
         rows, columns = np.nonzero(at.left_open)
         axes.plot(columns, rows, "D", color=INK, markerfacecolor="none", markersize=4, markeredgewidth=0.9)
-        _mark_best(axes, at.best)
-        _grid_axis(axes.xaxis, at.steps)
-        _grid_axis(axes.yaxis, at.paths)
-        axes.set_xlim(-0.6, len(at.steps.values) - 0.4)
-        axes.set_ylim(-0.6, len(at.paths.values) - 0.4)
+        _finish_grid(axes, at.steps, at.paths, at.best)
         figure.colorbar(tiles, ax=axes, pad=0.02).set_label("L_MS or its lower bound, in %")
         return inline_svg(figure, label)
 
@@ -189,7 +181,16 @@ def draw_folds(spans: Sequence[Span], label: str) -> str:
         axes.plot(
             *at, "o", color=MARK, markerfacecolor="none", markersize=12, markeredgewidth=2, label="winner"
         )
-        _fold_axis(axes, spans[0].first, spans[-1].last)
+        first, last = spans[0].first, spans[-1].last
+        axes.set_xlabel("k")
+        axes.set_xlim(first - 0.8, last + 0.8)
+        if last > LOG_RATIO * first:
+            axes.set_xscale("log")
+            axes.set_xlim(first / 1.15, last * 1.1)
+            round_ticks(axes.xaxis, first)
+        else:
+            ticks = range(first, last + 1, (last - first) // MAX_K + 1)
+            axes.xaxis.set_major_locator(FixedLocator(ticks))
         axes.set_ylabel("%")
         axes.margins(y=0.12)
         figure.legend(loc="outside upper center", ncols=3, columnspacing=1.0, handletextpad=0.2)
@@ -225,13 +226,7 @@ def draw_strips(rows: Sequence[Values], names: Sequence[str], score: str, label:
         axes = figure.add_subplot()
         for y, values in enumerate(shown):
             axes.plot(
-                values,
-                np.full(len(values), y),
-                "o",
-                color=L_MS,
-                markersize=4.5,
-                alpha=0.5,
-                markeredgewidth=0,
+                values, np.full(len(values), y), "o", color=L_MS, markersize=4.5, alpha=0.5, markeredgewidth=0
             )
             if len(values):
                 axes.vlines(float(np.mean(values)), y - 0.36, y + 0.36, color=INK, lw=1.4)
@@ -290,16 +285,12 @@ def draw_heat_map(heat: HeatMap, label: str) -> str:
         tiles = PatchCollection(
             [Rectangle((x - 0.5, y - 0.5), 1, 1) for y, x in places.tolist()],
             array=heat.mean[tuple(places.T)],
-            cmap=ListedColormap(matplotlib.colormaps[COLOURS](np.linspace(0.1, 0.95, LEVELS))),
+            cmap=COLOURS,
             edgecolor=INK,
             linewidth=0.4,
         )
         axes.add_collection(tiles)
-        _mark_best(axes, heat.best)
-        _grid_axis(axes.xaxis, heat.x)
-        _grid_axis(axes.yaxis, heat.y)
-        axes.set_xlim(-0.6, len(heat.x.values) - 0.4)
-        axes.set_ylim(-0.6, len(heat.y.values) - 0.4)
+        _finish_grid(axes, heat.x, heat.y, heat.best)
         figure.colorbar(tiles, ax=axes, pad=0.02).set_label(f"mean {heat.score}", parse_math=False)
         return inline_svg(figure, label)
 
@@ -350,18 +341,26 @@ def _make_tiles(at: Landscape) -> PatchCollection:
     ]
     shown = 100 * at.value[drawn]
     norm = PowerNorm(0.5, shown.min(), max(shown.max(), shown.min() + 0.1))
-    colours = ListedColormap(matplotlib.colormaps[COLOURS](np.linspace(0.1, 0.95, LEVELS)))
     return PatchCollection(
-        squares, array=shown, cmap=colours, norm=norm, edgecolor=INK, linewidth=0.4, joinstyle="miter"
+        squares, array=shown, cmap=COLOURS, norm=norm, edgecolor=INK, linewidth=0.4, joinstyle="miter"
     )
 
 
-def _mark_best(axes: Axes, best: tuple[int, int]) -> None:
-    path, step = best
-    axes.add_patch(
-        Rectangle((step - 0.5, path - 0.5), 1, 1, fill=False, edgecolor=MARK, linewidth=2, zorder=3)
-    )
-    axes.plot([step], [path], "*", color="white", markeredgecolor="black", markersize=9, zorder=4)
+def _finish_grid(axes: Axes, across: Axis, up: Axis, best: tuple[int, int]) -> None:
+    """Mark the best square of a grid and name its axes, with at most ``TICKS`` ticks."""
+    row, column = best
+    corner = column - 0.5, row - 0.5
+    axes.add_patch(Rectangle(corner, 1, 1, fill=False, edgecolor=MARK, linewidth=2, zorder=3))
+    axes.plot([column], [row], "*", color="white", markeredgecolor="black", markersize=9, zorder=4)
+    for axis, values in ((axes.xaxis, across), (axes.yaxis, up)):
+        if values.absent:
+            axis.set_ticks([])
+            continue
+        shown = range(0, len(values.values), -(-len(values.values) // TICKS))
+        axis.set_ticks(list(shown), [shorten_name(values.values[i]) for i in shown], parse_math=False)
+        axis.set_label_text(values.name, parse_math=False)
+    axes.set_xlim(-0.6, len(across.values) - 0.4)
+    axes.set_ylim(-0.6, len(up.values) - 0.4)
 
 
 def _draw_low(axes: Axes, spans: Sequence[Span], marker: str, colour: str, label: str) -> None:
@@ -369,27 +368,6 @@ def _draw_low(axes: Axes, spans: Sequence[Span], marker: str, colour: str, label
     low, first = [100 * (span.lower_bound or 0.0) for span in spans], [span.first for span in spans]
     axes.hlines(low, first, [span.last for span in spans], color=colour, linewidth=0.8)
     axes.plot(first, low, marker, color=colour, markerfacecolor="none", markersize=5, label=label)
-
-
-def _grid_axis(axis: Any, values: Axis) -> None:
-    """Set ticks at the positions of a grid's values, at most ``TICKS``; none if there is no axis."""
-    if values.absent:
-        axis.set_ticks([])
-        return
-    shown = range(0, len(values.values), -(-len(values.values) // TICKS))
-    axis.set_ticks(list(shown), [shorten_name(values.values[i]) for i in shown], parse_math=False)
-    axis.set_label_text(values.name, parse_math=False)
-
-
-def _fold_axis(axes: Axes, first: int, last: int) -> None:
-    """Set up the x axis for k, logarithmic over a wide range."""
-    axes.set_xlabel("k")
-    axes.set_xlim(first - 0.8, last + 0.8)
-    if last <= LOG_RATIO * first:
-        return axes.xaxis.set_major_locator(FixedLocator(range(first, last + 1, (last - first) // MAX_K + 1)))
-    axes.set_xscale("log")
-    axes.set_xlim(first / 1.15, last * 1.1)
-    return round_ticks(axes.xaxis, first)
 
 
 def _stack(values: Values) -> tuple[Values, Values]:
@@ -434,10 +412,12 @@ MAX_DRAWN_CLASSES = 6
 MAX_BARS = 15
 
 
-def draw_roc(roc: Roc, label: str) -> str:
-    """Draw the ROC curve of each classifier, and of several the mean at each false positive rate. As SVG."""
-    with new_figure("roc", SQUARE) as figure:
-        plot_roc(figure.add_subplot(), roc)
+def draw_plot(
+    salt: str, size: tuple[float, float], label: str, plot: Callable[..., None], *shown: Any
+) -> str:
+    """Return as SVG what a function such as ``plot_roc`` draws of what is shown."""
+    with new_figure(salt, size) as figure:
+        plot(figure.add_subplot(), *shown)
         return inline_svg(figure, label)
 
 
@@ -460,13 +440,6 @@ def plot_roc(axes: Axes, roc: Roc) -> None:
     axes.set_ylim(-2, 102)
 
 
-def draw_calibration(found: Calibration, label: str) -> str:
-    """Draw observed shares against predicted ones, a dot for each group of rows. As SVG."""
-    with new_figure("calibration", SQUARE) as figure:
-        plot_calibration(figure.add_subplot(), found)
-        return inline_svg(figure, label)
-
-
 def plot_calibration(axes: Axes, found: Calibration) -> None:
     """Draw observed shares against predicted ones, a dot for each group of rows."""
     axes.plot([0, 100], [0, 100], ":", color=INK, lw=1, label="predicted = observed")
@@ -476,13 +449,6 @@ def plot_calibration(axes: Axes, found: Calibration) -> None:
     axes.set_xlim(-2, 102)
     axes.set_ylim(-2, 102)
     axes.legend(loc="upper left")
-
-
-def draw_decision_curve(found: DecisionCurve, label: str) -> str:
-    """Draw net benefits over the probability from which on a row is worth flagging. As SVG."""
-    with new_figure("decision", SQUARE) as figure:
-        plot_decision_curve(figure.add_subplot(), found)
-        return inline_svg(figure, label)
 
 
 def plot_decision_curve(axes: Axes, found: DecisionCurve) -> None:
@@ -504,13 +470,6 @@ def plot_decision_curve(axes: Axes, found: DecisionCurve) -> None:
     axes.set_xlim(0, x[-1])
     axes.set_ylim(-LOWEST * 100 * found.prevalence, HIGHEST * 100 * found.prevalence)
     axes.legend(loc="upper right")
-
-
-def draw_scores(found: Histogram, classes: Sequence[str], x: str, label: str) -> str:
-    """Draw the distribution of a score in each of the first classes, as shares of the class. As SVG."""
-    with new_figure("scores", LOW) as figure:
-        plot_scores(figure.add_subplot(), found, classes, x)
-        return inline_svg(figure, label)
 
 
 def plot_scores(axes: Axes, found: Histogram, classes: Sequence[str], x: str) -> None:

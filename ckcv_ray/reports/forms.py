@@ -4,16 +4,12 @@ The items of a guideline are a data file in ``frameworks``, in our own words: nu
 the facts about the run that answer it (``facts``), and what only a person knows. A filled form is never a
 statement of conformity, and says so.
 
-A person's answers to the items of a form: read from TOML or Markdown, and a template to write them in.
+A person answers in TOML, with one text for each number: ``"5a" = "..."``; or in Markdown, with a heading for
+each item, whose first word is its number: ``## 5a Data``, followed by the answer. Comments (in Markdown
+``<!-- ... -->``) are left out. An empty answer is none.
 
-TOML has one text for each number: ``"5a" = "..."``. Markdown has a heading for each item, whose first word is
-its number: ``## 5a Data``, followed by the answer. Comments (in Markdown ``<!-- ... -->``) are left out. An
-empty answer is none.
-
-A filled form as Markdown or HTML.
-
-Names, labels and answers come from data and from people: whatever could be markup is escaped. The same run
-and answers give the same bytes.
+A filled form is Markdown or HTML. Names, labels and answers come from data and from people: whatever could be
+markup is escaped. The same run and answers give the same bytes.
 """
 
 import re
@@ -98,12 +94,10 @@ class FilledItem(NamedTuple):
     @property
     def state(self) -> str:
         """Who has filled it, or has to."""
+        if self.is_open and self.found:
+            return "filled in part by the run; a person has to complete it"
         if self.is_open:
-            return (
-                "filled in part by the run; a person has to complete it"
-                if self.found
-                else "for a person to fill"
-            )
+            return "for a person to fill"
         by = [name for name, part in (("the run", self.found), ("a person", self.answer)) if part]
         return f"filled by {' and '.join(by)}" if by else "the run has nothing to say here"
 

@@ -5,7 +5,7 @@ splits. Without a certification they are in the folder if its study keeps predic
 stored models predict, for at most ``MAX_JUDGED`` rows.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
@@ -88,13 +88,15 @@ def read_judged(result: ResultValues, held_out: pa.Table | None) -> Judged | Non
 def _list_parts(result: ResultValues) -> tuple[list[JudgedPart], str]:
     """Return the classifiers of the first claim with the rows that it counts, and a phrase for these."""
     problem, task, first = result.problem, result.task, result.certificate.claims.first
-    needs = _find_outputs(result)
+    needs = frozenset({VALUE})
+    if not task.has_numbers:  # what models give besides classes, as far as it is shown
+        _, learner = problem.find_learner(result.setting)
+        needs = frozenset({LABEL, RANK, PROBABILITY} & {LABEL, *learner.outputs})
     if first["certification"] == Holdout.name:
         held = problem.take_held_rows()
         assert held is not None
-        return [
-            JudgedPart(_make_rule(result, needs), held.X, held.y)
-        ], f"{pluralize(len(held.y), 'row')} held out"
+        part = JudgedPart(_make_rule(result, needs), held.X, held.y)
+        return [part], f"{pluralize(len(held.y), 'row')} held out"
     size = next(i for i, size in enumerate(problem.sizes) if size.holds(result.k))
     members = result.ensemble.members
     sets = [problem.rows(Stage.REFIT, size, member.split)[1] for member in members]
@@ -104,14 +106,6 @@ def _list_parts(result: ResultValues) -> tuple[list[JudgedPart], str]:
     ]
     total, distinct = sum(map(len, sets)), len(np.unique(np.concatenate(sets)))
     return parts, f"{total:,} rows of {pluralize(len(sets), 'estimate set')} ({distinct:,} different rows)"
-
-
-def _find_outputs(result: ResultValues) -> frozenset[Output]:
-    """Return what the models give besides classes, as far as it is shown."""
-    if result.task.has_numbers:
-        return frozenset({VALUE})
-    _, learner = result.problem.find_learner(result.setting)
-    return frozenset({LABEL, RANK, PROBABILITY} & {LABEL, *learner.outputs})
 
 
 def _make_rule(result: ResultValues, needs: frozenset[Output]) -> Callable[[Rows], Outputs]:
@@ -135,9 +129,7 @@ def _make_rule(result: ResultValues, needs: frozenset[Output]) -> Callable[[Rows
 
 
 def _ask(model: Model, needs: frozenset[Output]) -> Callable[[Rows], Outputs]:
-    """Return what asks a model for its outputs, and for its classes where it does not give them "
-    "with these.
-    """
+    """Return what asks a model for its outputs, and for its classes where these lack them."""
 
     def predict(X: Rows) -> Outputs:
         outputs = model.predict_outputs(X, needs)
@@ -150,18 +142,17 @@ def _ask(model: Model, needs: frozenset[Output]) -> Callable[[Rows], Outputs]:
 
 def _sample(parts: list[JudgedPart], seed: int) -> list[JudgedPart]:
     """Return at most ``MAX_JUDGED`` rows, as many of each classifier as far as there are."""
-    most = -(-MAX_JUDGED // len(parts))
+    most, sampled = -(-MAX_JUDGED // len(parts)), list[JudgedPart]()
     draws = np.random.default_rng(seed)
-    return [part if len(part.y) <= most else _take_rows(part, most, draws) for part in parts]
-
-
-def _take_rows(part: JudgedPart, most: int, draws: np.random.Generator) -> JudgedPart:
-    rows = np.sort(draws.choice(len(part.y), most, replace=False))
-    return part._replace(X=part.X[rows], y=part.y[rows])
+    for part in parts:
+        if len(part.y) > most:
+            rows = np.sort(draws.choice(len(part.y), most, replace=False))
+            part = part._replace(X=part.X[rows], y=part.y[rows])
+        sampled.append(part)
+    return sampled
 
 
 def _join(values: list[Values | None]) -> Values | None:
     """Return the outputs of all classifiers one below the other; None if some are missing or not finite."""
-    known: Iterator[Values] = (value for value in values if value is not None and np.isfinite(value).all())
-    parts = list(known)
-    return np.concatenate(parts) if len(parts) == len(values) else None
+    known = [value for value in values if value is not None and np.isfinite(value).all()]
+    return np.concatenate(known) if len(known) == len(values) else None

@@ -1,5 +1,6 @@
-"""Section of the page about measured performance: tables and figures of the judged rows, and why "
-"some are missing.
+"""Section of the page about measured performance: tables and figures of the judged rows.
+
+Where one is missing, it says why.
 """
 
 from collections.abc import Collection, Sequence
@@ -12,28 +13,27 @@ from ckcv_ray.claims.intervals import describe_intervals, format_ends, is_fixed_
 from ckcv_ray.claims.percent import at_least, nearest
 from ckcv_ray.core.bounds.binomial import bound_both_sides
 from ckcv_ray.errors import pluralize
-from ckcv_ray.reports.answer import SubgroupLine, list_subgroups
+from ckcv_ray.reports.answer import list_subgroups
 from ckcv_ray.reports.figures import (
+    LOW,
     MAX_BARS,
     MAX_DRAWN_CLASSES,
+    SQUARE,
     Picture,
-    draw_calibration,
-    draw_decision_curve,
     draw_importance,
+    draw_plot,
     draw_predicted_numbers,
-    draw_roc,
-    draw_scores,
+    plot_calibration,
+    plot_decision_curve,
+    plot_roc,
+    plot_scores,
     shorten_name,
 )
 from ckcv_ray.reports.net_benefit import BY_BEST, BY_PROBABILITY, trace_net_benefit
 from ckcv_ray.reports.performance import (
     GRID,
     TABLE_GRID,
-    Calibration,
     ClassPerformance,
-    DecisionCurve,
-    Histogram,
-    Importance,
     Judged,
     RowShare,
     calibrate,
@@ -52,6 +52,11 @@ MAX_CONFUSED = 12  # classes of a confusion matrix on the page
 MAX_MEASURED = 40  # classes with measures of their own
 LISTED_BENEFITS = 11  # rows in the table of the decision curve
 MAX_IMPORTANT = 50  # columns in the table of importance
+ABOUT_CUT_OFF = {
+    BY_PROBABILITY: "Probabilities are converted from the share of the class in these rows (Bayes). ",
+    BY_BEST: "The best cut-off is chosen on the rows it is measured on, so its curve is too good. ",
+    "": "",
+}
 CURVES = " Curves are of single models, whose scores are on different scales."
 KEEP = "the folder keeps no predictions by row: ckcv evaluate --save-predictions keeps them"
 
@@ -69,24 +74,16 @@ class ClassFigure(NamedTuple):
     proven: str
 
 
-def _list_subgroups(result: ResultValues) -> list[SubgroupLine]:
-    return list_subgroups(result.certificate) if result.finished is not None else []
-
-
 def describe_performance(result: ResultValues, judged: Judged | None) -> dict[str, Any]:
     """Return what the page shows of the rows that were judged: nothing but a sentence if none are known."""
     if judged is None:
         why_not = KEEP[0].upper() + KEEP[1:] + "."
         return {"judged": None, "proven": False, "pictures": [], "subgroups": [], "why_not": why_not}
+    subgroups = list_subgroups(result.certificate) if result.finished is not None else []
     if result.task.has_numbers:
-        return {
-            "judged": judged,
-            "proven": False,
-            "pictures": [_draw_numbers(result, judged)],
-            "measures": [],
-            "by_class": [],
-            "subgroups": _list_subgroups(result),
-        }
+        pictures = [_draw_numbers(result, judged)]
+        none: dict[str, Any] = {"proven": False, "measures": [], "by_class": []}
+        return {"judged": judged, "pictures": pictures, "subgroups": subgroups, **none}
     n_classes, fixed = result.task.n_classes, _list_fixed(result)
     known = None if result.finished is None else result.class_counts
     counts = tabulate_predictions(judged.y, judged.label, n_classes) if known is None else known
@@ -104,7 +101,7 @@ def describe_performance(result: ResultValues, judged: Judged | None) -> dict[st
         "measures": _list_measures(result, classes, fixed) if n_classes == 2 else [],
         "by_class": _list_classes(result, classes, bool(fixed)) if n_classes > 2 else [],
         "more_classes": max(0, n_classes - MAX_MEASURED) if n_classes > 2 else 0,
-        "subgroups": _list_subgroups(result),
+        "subgroups": subgroups,
         "pictures": [
             _draw_roc(result, judged),
             _draw_calibration(result, judged),
@@ -198,12 +195,8 @@ def _draw_roc(result: ResultValues, judged: Judged) -> Picture:
     title = "ROC curve"
     found = trace_roc(judged)
     if result.task.n_classes > 2:
-        return Picture(
-            title,
-            "",
-            "There is none for more than two classes: the confusion matrix says which are mistaken for "
-            "which.",
-        )
+        instead = "the confusion matrix says which are mistaken for which"
+        return Picture(title, "", f"There is none for more than two classes: {instead}.")
     if judged.rank is None:
         return Picture(title, "", "There is none, since the models give classes and no scores.")
     if found is None:
@@ -211,32 +204,27 @@ def _draw_roc(result: ResultValues, judged: Judged) -> Picture:
     classes, area = result.task.classes, float(found.areas.mean())
     several = len(found.areas) > 1
     of = f"mean AUC of {len(found.areas)} models" if several else "AUC"
-    left_out = (
-        f" {pluralize(found.left_out, 'model')} judged rows of one class alone." if found.left_out else ""
-    )
     caption = (
         f"{of} {area:.4f}, measured. A row counts as positive if it is of the class "
         f"‘{classes[judged.positive]}’. The star is where the rows are classified: {nearest(found.point[0])} "
-        f"false and {nearest(found.point[1])} true positive.{CURVES if several else ''}{left_out}"
+        f"false and {nearest(found.point[1])} true positive.{CURVES if several else ''}"
     )
+    if found.left_out:
+        caption += f" {pluralize(found.left_out, 'model')} judged rows of one class alone."
     mean = found.curves.mean(axis=0)
     rows = [(nearest(x), nearest(float(np.interp(x, GRID, mean)))) for x in TABLE_GRID]
     label = f"ROC curve: {of} {area:.4f}. Values are in the table below the figure."
-    return Picture(
-        title, draw_roc(found, label), caption, ("false positive rate", "true positive rate"), rows
-    )
+    svg = draw_plot("roc", SQUARE, label, plot_roc, found)
+    return Picture(title, svg, caption, ("false positive rate", "true positive rate"), rows)
 
 
 def _draw_calibration(result: ResultValues, judged: Judged) -> Picture:
     title = "Calibration"
-    found: Calibration | None = calibrate(judged)
+    found = calibrate(judged)
     if found is None:
         return Picture(title, "", "There is none, since the models give no probabilities.")
-    of = (
-        f"of ‘{result.task.classes[judged.positive]}’"
-        if result.task.n_classes == 2
-        else "of the predicted class"
-    )
+    two = result.task.n_classes == 2
+    of = f"of ‘{result.task.classes[judged.positive]}’" if two else "of the predicted class"
     caption = (
         f"Each dot is about a tenth of the rows, by the predicted probability {of}. Mean difference of "
         f"predicted and observed: {nearest(found.error)}."
@@ -250,7 +238,8 @@ def _draw_calibration(result: ResultValues, judged: Judged) -> Picture:
     ]  # fmt: skip
     label = f"Calibration: mean difference {nearest(found.error)}. Values are in the table below the figure."
     heads = ("predicted", "mean", "observed", "rows")
-    return Picture(title, draw_calibration(found, label), caption, heads, rows)
+    svg = draw_plot("calibration", SQUARE, label, plot_calibration, found)
+    return Picture(title, svg, caption, heads, rows)
 
 
 def _draw_net_benefit(result: ResultValues, judged: Judged) -> Picture:
@@ -260,72 +249,50 @@ def _draw_net_benefit(result: ResultValues, judged: Judged) -> Picture:
     if found is None:
         return Picture(title, "", "There is none: it takes two classes, and rows of both.")
     claims = () if result.finished is None else result.certificate.claims.claims
-    of_proven = (
-        "The points are proven, and a line leads from each to what was measured there."
-        if found.points
-        else "What is proven of net benefits is of another cut-off, and not drawn."
-        if any(
-            claim["quantity"].startswith(NET_BENEFIT) and not share_rule(claim, claims[0]) for claim in claims
-        )
-        else "Nothing in it is proven: a claim such as "
-        f"net_benefit:{found.prevalence:.2g}:0.1 would prove a point."
-    )
+    benefits = [claim for claim in claims if claim["quantity"].startswith(NET_BENEFIT)]
+    if found.points:
+        of_proven = "The points are proven, and a line leads from each to what was measured there."
+    elif any(not share_rule(claim, claims[0]) for claim in benefits):
+        of_proven = "What is proven of net benefits is of another cut-off, and not drawn."
+    else:
+        such = f"net_benefit:{found.prevalence:.2g}:0.1"
+        of_proven = f"Nothing in it is proven: a claim such as {such} would prove a point."
     caption = (
         f"Net benefit where {nearest(found.prevalence)} are positive, in percent of all rows, by the "
         "probability from which on a row is worth flagging. All curves are measured. "
-        f"{_explain_cut_off(found)}{of_proven}"
+        f"{ABOUT_CUT_OFF[found.cut_off]}{of_proven}"
     )
     listed = np.unique(np.linspace(0, len(found.worth) - 1, LISTED_BENEFITS).astype(int)).tolist()
-    rows = [_list_benefits(found, position) for position in listed]
+    columns = (found.worth, found.by_rule, found.by_cut_off, found.everybody)
+    rows = [
+        (*("–" if column is None else nearest(float(column[i])) for column in columns), "–") for i in listed
+    ]
     proven = [
         (nearest(point.worth), nearest(point.measured), "–", "–", f"at least {at_least(point.proven)}")
         for point in found.points
     ]
     heads = ("worth flagging from", "this rule", found.cut_off or "–", "all rows", "proven of this rule")
-    label = (
-        f"{title} at a prevalence of {nearest(found.prevalence)}. Values are in the table below the figure."
-    )
-    return Picture(title, draw_decision_curve(found, label), caption, heads, [*rows, *proven])
-
-
-def _explain_cut_off(found: DecisionCurve) -> str:
-    return {
-        BY_PROBABILITY: "Probabilities are converted from the share of the class in these rows (Bayes). ",
-        BY_BEST: "The best cut-off is chosen on the rows it is measured on, so its curve is too good. ",
-        "": "",
-    }[found.cut_off]
-
-
-def _list_benefits(found: DecisionCurve, position: int) -> tuple[str, ...]:
-    curves = (found.by_rule, found.by_cut_off, found.everybody)
-    values = ["–" if curve is None else nearest(float(curve[position])) for curve in curves]
-    return nearest(float(found.worth[position])), *values, "–"
+    of = f"{title} at a prevalence of {nearest(found.prevalence)}"
+    label = f"{of}. Values are in the table below the figure."
+    svg = draw_plot("decision", SQUARE, label, plot_decision_curve, found)
+    return Picture(title, svg, caption, heads, [*rows, *proven])
 
 
 def _draw_scores(result: ResultValues, judged: Judged) -> Picture:
     title = "Distribution of scores by class"
-    found: Histogram | None = count_scores(judged, result.task.n_classes)
+    found, two = count_scores(judged, result.task.n_classes), result.task.n_classes == 2
     if found is None:
-        why = "no scores that order rows" if result.task.n_classes == 2 else "no probabilities"
+        why = "no scores that order rows" if two else "no probabilities"
         return Picture(title, "", f"There is none, since the models give {why}.")
     classes = [str(label) for label in result.task.classes]
-    two = result.task.n_classes == 2
-    x = (
-        f"score (larger: {shorten_name(classes[judged.positive])})"
-        if two
-        else "probability given to the class of the row"
-    )
-    pooled = (
-        " Scores of different models, on scales of their own, are in one picture."
-        if two and len(np.unique(judged.classifier)) > 1
-        else ""
-    )
-    more = f" The first {MAX_DRAWN_CLASSES} classes are drawn." if len(classes) > MAX_DRAWN_CLASSES else ""
-    where = (
-        f"A larger score speaks for ‘{classes[judged.positive]}’."
-        if two
-        else "The further right, the better."
-    )
+    x, where = "probability given to the class of the row", "The further right, the better."
+    if two:
+        x = f"score (larger: {shorten_name(classes[judged.positive])})"
+        where = f"A larger score speaks for ‘{classes[judged.positive]}’."
+        if len(np.unique(judged.classifier)) > 1:
+            where += " Scores of different models, on scales of their own, are in one picture."
+    if len(classes) > MAX_DRAWN_CLASSES:
+        where += f" The first {MAX_DRAWN_CLASSES} classes are drawn."
     shown = classes[:MAX_DRAWN_CLASSES]
     rows = [
         (f"{low:.3g} to {high:.3g}", *(f"{n:,}" for n in column))
@@ -335,13 +302,14 @@ def _draw_scores(result: ResultValues, judged: Judged) -> Picture:
     ]
     of = pluralize(len(classes), "class", "classes")
     label = f"Distribution of scores of {of}. Values are in the table below the figure."
-    caption = f"Share of the rows of each class, by score. {where}{pooled}{more}"
-    return Picture(title, draw_scores(found, classes, x, label), caption, ("score", *shown), rows)
+    caption = f"Share of the rows of each class, by score. {where}"
+    svg = draw_plot("scores", LOW, label, plot_scores, found, classes, x)
+    return Picture(title, svg, caption, ("score", *shown), rows)
 
 
 def _draw_importance(result: ResultValues, judged: Judged) -> Picture:
     title = "Permutation importance"
-    found: Importance | None = permute_columns(judged, result.task.n_classes, result.study.seed)
+    found = permute_columns(judged, result.task.n_classes, result.study.seed)
     if found is None:
         why = "there are too many columns" if judged.parts else "the folder keeps no models of single splits"
         return Picture(title, "", f"There is none, since {why}.")
@@ -350,9 +318,10 @@ def _draw_importance(result: ResultValues, judged: Judged) -> Picture:
     caption = (
         "Measured, not proven: how much the share of wrong rows rises when the values of one column are "
         f"shuffled, on {found.rows:,} of the judged rows; lines are standard deviations over shuffles. "
-        "Columns that say the same share their importance, and nothing here says what causes "
-        f"what.{f' The first {MAX_BARS} of {len(names):,} are drawn.' if len(names) > MAX_BARS else ''}"
+        "Columns that say the same share their importance, and nothing here says what causes what."
     )
+    if len(names) > MAX_BARS:
+        caption += f" The first {MAX_BARS} of {len(names):,} are drawn."
     rows = [
         (str(names[i]), *(nearest(value).removesuffix(" %") for value in (found.rise[i], found.spread[i])))
         for i in order[:MAX_IMPORTANT]

@@ -1,9 +1,7 @@
 """What a notebook shows while a run computes: one line that is updated, with the time left.
 
 IPython is used only where it runs this process already, and only if what it runs is a notebook: elsewhere
-nothing is imported, printed or shown.
-
-The progress of a run as a line of text, for a terminal and for a notebook.
+nothing is imported, printed or shown. The line is the one that a terminal shows.
 """
 
 import sys
@@ -102,17 +100,15 @@ class NotebookLine:
             self._show(f"{how} after {seconds}: {self.last.computed:,} evaluations")
 
     def _show(self, text: str) -> None:
-        content = {"text/plain": text, "text/html": self._draw(text)}
+        assert self.last is not None
+        done = self.last.computed + self.last.dropped + self.last.failed
+        bar = (
+            f'<div style="max-width:44em"><progress aria-label="progress of the run" style="width:100%" '
+            f'value="{done}" max="{self.last.planned}"></progress><div>{escape(text)}</div></div>'
+        )
+        content = {"text/plain": text, "text/html": bar}
         if self.handle is None:
             display = import_module("IPython.display").display  # loaded already: this is its kernel
             self.handle = display(content, raw=True, display_id=True)
         else:
             self.handle.update(content, raw=True)
-
-    def _draw(self, text: str) -> str:
-        assert self.last is not None
-        done = self.last.computed + self.last.dropped + self.last.failed
-        return (
-            f'<div style="max-width:44em"><progress aria-label="progress of the run" style="width:100%" '
-            f'value="{done}" max="{self.last.planned}"></progress><div>{escape(text)}</div></div>'
-        )

@@ -4,27 +4,20 @@ One file without scripts, with figures as SVG and again as tables. Names and lab
 template escapes everything except the figures, which contain no text of the data. The page is a function of
 the folder's files.
 
-What the report says of the rows: how many, of which classes, with which gaps, repeats and groups.
-
-What the page explains: what was asked, the method, the models in the folder, and every symbol.
-
-The first screen of the page, in answers to six questions.
-
-They are what the number is, whether it may be quoted, what it is about, what voids it, how it is checked, and
-what to do next.
+The first screen answers six questions: what the number is, whether it may be quoted, what it is about, what
+voids it, how it is checked, and what to do next.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from ckcv_ray.claims.baseline import describe_error
-from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.claims.claim import Claim, describe_counts, format_limit, name_claimed, name_side
 from ckcv_ray.claims.percent import at_least, at_most, format_level, nearest
 from ckcv_ray.claims.wording import say_minimised
@@ -39,7 +32,7 @@ from ckcv_ray.reports.answer import describe_errors, describe_passed_over, make_
 from ckcv_ray.reports.judged import judge_rows, read_judged
 from ckcv_ray.reports.measured import describe_performance
 from ckcv_ray.reports.selection import describe_run, describe_scores, shorten_setting
-from ckcv_ray.reports.summary import describe_edges, list_doubts
+from ckcv_ray.reports.summary import describe_edges, format_score, list_doubts
 from ckcv_ray.reports.values import Entry, ResultValues
 from ckcv_ray.study import ERROR, Holdout, Problem, is_error
 from ckcv_ray.tables.columns.formats import Column, ColumnKind
@@ -83,16 +76,18 @@ def describe_data(result: ResultValues) -> dict[str, Any]:
     columns = [
         _describe_column(task.X[:, i], column) for i, column in enumerate(task.schema.columns[:MAX_DESCRIBED])
     ]
+    rows = [] if task.has_numbers else np.bincount(task.y, minlength=task.n_classes).tolist()
+    pairs = zip(task.classes, rows, strict=True)
     return {
-        "facts": _list_facts(result, task),
-        "class_rows": _list_classes(task),
+        "facts": list(_list_facts(result, task)),
+        "class_rows": [ClassRows(label, count, count / task.n) for label, count in pairs],
         "columns": columns,
         "columns_open": len(columns) <= MAX_OPEN_COLUMNS,
         "more_columns": [column.name for column in task.schema.columns[MAX_DESCRIBED:]],
     }
 
 
-def _list_facts(result: ResultValues, task: Task) -> list[tuple[str, str]]:
+def _list_facts(result: ResultValues, task: Task) -> Iterator[tuple[str, str]]:
     held = 0 if result.problem.held is None else task.n - result.task.n
     divided = f": {result.task.n:,} to learn from, {held:,} held out" if held else ""
     kinds = [column.kind for column in task.schema.columns]
@@ -105,46 +100,28 @@ def _list_facts(result: ResultValues, task: Task) -> list[tuple[str, str]]:
         )
         if kind in kinds
     ]
-    judged = None if result.finished is None else result.finished.judged
     repeats = result.repeats.rows if result.finished is None else result.certificate.sample.repeats
     gaps = np.isnan(task.X).sum(axis=0)
     missing = f"{int(gaps.sum()):,} of {task.X.size:,} cells ({nearest(float(gaps.sum()) / task.X.size)})"
-    return [
-        ("table", task.source or result.execution.get("source") or "arrays"),
-        ("rows", f"{task.n:,}{divided}"),
-        *_describe_groups(task),
-        *([] if judged is None else [("judged rows", describe_judged(judged))]),
-        ("columns learned from", f"{len(kinds):,} ({', '.join(counted)})"),
-        ("target", _describe_target(task)),
-        ("gaps", f"{missing}, in {int(np.count_nonzero(gaps)):,} of the columns" if gaps.any() else "none"),
-        ("rows that equal another row", f"{repeats:,}" if repeats else "none"),
-        *([("weights in fits", f"by {task.weight}")] if task.weighting.given else []),
-    ]
-
-
-def _describe_groups(task: Task) -> list[tuple[str, str]]:
-    """Say how many groups there are, and of which size; nothing where rows are independent."""
-    if not task.grouped:
-        return []
-    sizes = np.bincount(task.groups)
-    least, most = int(sizes.min()), int(sizes.max())
-    each = f"{least:,} to {most:,} rows each" if least < most else f"{pluralize(least, 'row')} each"
-    return [
-        ("groups", f"{len(sizes):,}, by {task.group} ({each}); groups are independent, their rows may not be")
-    ]
-
-
-def _describe_target(task: Task) -> str:
-    if not task.has_numbers:
-        return f"{task.target}: {pluralize(task.n_classes, 'class', 'classes')}"
-    return f"{task.target}: a number, median (and quartiles) {_describe_numbers(task.y)}"
-
-
-def _list_classes(task: Task) -> list[ClassRows]:
+    target = pluralize(task.n_classes, "class", "classes")
     if task.has_numbers:
-        return []
-    rows = np.bincount(task.y, minlength=task.n_classes).tolist()
-    return [ClassRows(label, count, count / task.n) for label, count in zip(task.classes, rows, strict=True)]
+        target = f"a number, median (and quartiles) {_describe_numbers(task.y)}"
+    yield "table", task.source or result.execution.get("source") or "arrays"
+    yield "rows", f"{task.n:,}{divided}"
+    if task.grouped:
+        sizes = np.bincount(task.groups)
+        least, most = int(sizes.min()), int(sizes.max())
+        each = f"{least:,} to {most:,} rows each" if least < most else f"{pluralize(least, 'row')} each"
+        independent = "groups are independent, their rows may not be"
+        yield "groups", f"{len(sizes):,}, by {task.group} ({each}); {independent}"
+    if result.finished is not None and result.finished.judged is not None:
+        yield "judged rows", describe_judged(result.finished.judged)
+    yield "columns learned from", f"{len(kinds):,} ({', '.join(counted)})"
+    yield "target", f"{task.target}: {target}"
+    yield "gaps", f"{missing}, in {int(np.count_nonzero(gaps)):,} of the columns" if gaps.any() else "none"
+    yield "rows that equal another row", f"{repeats:,}" if repeats else "none"
+    if task.weighting.given:
+        yield "weights in fits", f"by {task.weight}"
 
 
 def _describe_column(x: Values, column: Column) -> ColumnFacts:
@@ -190,11 +167,6 @@ METHOD_SOURCES = {  # of the method, by whether there is a certification
 }
 
 
-def describe_method(result: ResultValues) -> list[str]:
-    """Return three sentences on the method of a study."""
-    return _describe_selection(result) if result.finished is not None else _describe_scoring(result)
-
-
 def _describe_selection(result: ResultValues) -> list[str]:
     winner, sample = result.certificate.winner, result.certificate.sample
     unit = "rows" if sample.groups is None else "groups"
@@ -216,22 +188,19 @@ def _describe_selection(result: ResultValues) -> list[str]:
 def _describe_proof(result: ResultValues) -> str:
     sample, first = result.certificate.sample, result.certificate.claims.first
     level = format_level(first["delta"])
-    independent = f"a limit for independent {'rows' if sample.groups is None else 'groups'}"
-    if first["certification"] == Holdout.name:
-        if sample.numbers is not None:
-            return (
-                f"The bound comes from {sample.n_held:,} rows that nothing used before: how far off the "
-                f"predictions for them are, and {independent} at {level}."
-            )
-        limit = independent if sample.groups else "the exact binomial limit of Clopper and Pearson"
+    if first["certification"] != Holdout.name:
         return (
-            f"The bound comes from {sample.n_held:,} rows that nothing used before: how many of them are "
-            f"judged wrongly, and {limit} at {level}."
+            "The bound comes from the parts to estimate on, and pays for the selection: each candidate has "
+            f"its share of the probability to fail, so that it holds at {level} whichever was selected."
         )
-    return (
-        "The bound comes from the parts to estimate on, and pays for the selection: each candidate has "
-        f"its share of the probability to fail, so that it holds at {level} whichever was selected."
-    )
+    limit = f"a limit for independent {'rows' if sample.groups is None else 'groups'}"
+    if sample.numbers is None and not sample.groups:
+        limit = "the exact binomial limit of Clopper and Pearson"
+    wrong = "how many of them are judged wrongly"
+    if sample.numbers is not None:
+        wrong = "how far off the predictions for them are"
+    used = f"The bound comes from {sample.n_held:,} rows that nothing used before"
+    return f"{used}: {wrong}, and {limit} at {level}."
 
 
 def _describe_scoring(result: ResultValues) -> list[str]:
@@ -264,29 +233,18 @@ def describe_question(result: ResultValues) -> str:
     )
 
 
-def describe_models(result: ResultValues) -> list[tuple[str, Any]]:
+def describe_models(result: ResultValues) -> list[tuple[str, str]]:
     """Return what models the folder holds, by name."""
     if result.finished is None:
-        kept = result.kept
-        return [
-            ("model", "none: the study keeps scores" if kept is None else f"{kept.name}, fitted on all rows")
-        ]
-    models, winner = result.models, result.certificate.winner
-    found: list[tuple[str, Any]] = [
-        (
-            "F*",
-            f"{pluralize(len(models.best.members), 'model')}, each fitted on the rows of its split but "
-            f"those that estimate; k = {winner.k}",
-        )
-    ]
+        none = "none: the study keeps scores"
+        return [("model", none if result.kept is None else f"{result.kept.name}, fitted on all rows")]
+    models, one = result.models, "one model at the winner's setting, fitted on all rows"
+    members = f"{pluralize(len(models.best.members), 'model')}, each fitted on the rows of its split"
+    found = [("F*", f"{members} but those that estimate; k = {result.k}")]
     if models.refit is not None:
-        found.append(
-            ("refit", "one model at the winner's setting, fitted on all rows that were not held out")
-        )
+        found.append(("refit", f"{one} that were not held out"))
     if models.full is not None:
-        found.append(
-            ("full", "one model at the winner's setting, fitted on all rows; nothing is proven for it alone")
-        )
+        found.append(("full", f"{one}; nothing is proven for it alone"))
     return found
 
 
@@ -340,10 +298,16 @@ def make_title(result: ResultValues, about: About) -> str:
 def open_run(result: ResultValues) -> Opening:
     """Return the answers about a study with a certification."""
     certificate, answer = result.certificate, make_answer(result)
-    quoted, worthless, facts = answer.quoted, answer.quoted is None, dict(answer.facts)
+    quoted, facts = answer.quoted, dict(answer.facts)
+    state, kicker = "quote", "The number to quote"
+    if quoted is None:
+        state, kicker = "worthless", "Nothing to quote yet"
+    if certificate.winner.provisional:
+        state = "provisional"
+        kicker = "Provisional: evaluations failed; the bound is proven nevertheless"
     return Opening(
-        _find_state(certificate, worthless),
-        _name_number(certificate, worthless),
+        state,
+        kicker,
         "" if quoted is None else format_limit(quoted),
         "" if quoted is None else _name_claim(result, quoted),
         "" if quoted is None else quoted["statement"],
@@ -372,7 +336,7 @@ def open_run(result: ResultValues) -> Opening:
                 "number rests on."
             ],
         ),
-        _advise_run(result, answer.advice, worthless),
+        _advise_run(result, answer.advice, worthless=quoted is None),
     )
 
 
@@ -403,7 +367,7 @@ def open_scores(result: ResultValues, doubts: Sequence[str]) -> Opening:
     return Opening(
         "estimate" if known else "worthless",
         "An estimate, not a bound",
-        _format_score(found.mean) if known else "–",
+        format_score(found.mean, "") if known else "–",
         f"mean {score.name} of {entry.name} over {splits}{spread}",
         "",
         quotable,
@@ -419,23 +383,15 @@ def open_scores(result: ResultValues, doubts: Sequence[str]) -> Opening:
             "new rows from another source than these",
         ],
         ShellCommand(
-            "verify RUN_FOLDER",
-            ["It recomputes every figure from the log; with --refit it also fits again."],
+            "verify RUN_FOLDER", ["It recomputes every figure from the log; with --refit it also fits again."]
         ),
         _advise_scores(result, entry),
     )
 
 
-def _format_score(value: float) -> str:
-    """Format a number with four decimals, or with four digits where these show it badly."""
-    usual = value == 0 or 1e-3 <= abs(value) < 10_000
-    return f"{value:.4f}" if usual else f"{value:.4g}"
-
-
 def list_notes(result: ResultValues) -> list[str]:
     """List what to look at before quoting the bound."""
-    asked = result.problem.all_rows.question
-    notes = [note for note in (asked, describe_passed_over(result)) if note]
+    notes = [note for note in (result.problem.all_rows.question, describe_passed_over(result)) if note]
     if not_converged := result.execution["not_converged"]:
         notes.append(f"{not_converged:,} fits did not converge: {result.problem.learner.convergence_advice}")
     if failed := result.execution["evaluations"]["failed"]:
@@ -443,39 +399,24 @@ def list_notes(result: ResultValues) -> list[str]:
     return notes
 
 
-def _find_state(certificate: Certificate, worthless: bool) -> str:
-    if certificate.winner.provisional:
-        return "provisional"
-    return "worthless" if worthless else "quote"
-
-
-def _name_number(certificate: Certificate, worthless: bool) -> str:
-    if certificate.winner.provisional:
-        return "Provisional: evaluations failed; the bound is proven nevertheless"
-    return "Nothing to quote yet" if worthless else "The number to quote"
-
-
 def _describe_rows(result: ResultValues) -> str:
     table, task = result.problem.all_rows, result.task
-    held = table.n - task.n
+    held, labels = table.n - task.n, [cut(str(label), MAX_LABEL) for label in task.classes]
     of_groups = f" of {task.n_units:,} groups by {table.group}" if table.grouped else ""
     of_held = f" of {table.n_units - task.n_units:,} groups" if table.grouped else ""
     held_out = f", and judged by {held:,} others{of_held}, which were held out" if held else ""
-    what = f"a number, {task.target}," if task.has_numbers else f"{task.target} ({_list_labels(result)})"
-    columns = pluralize(len(table.features), "feature")
-    learned = f"{task.n:,} rows{of_groups}, {columns}"
+    if task.has_numbers:
+        what = f"a number, {task.target},"
+    elif (more := len(labels) - MAX_LABELS) > 0:
+        what = f"{task.target} ({', '.join(labels[: MAX_LABELS - 1])} and {more + 1} more classes)"
+    else:
+        what = f"{task.target} ({', '.join(labels[:-1])} or {labels[-1]})"
+    learned = f"{task.n:,} rows{of_groups}, {pluralize(len(table.features), 'feature')}"
     return f"Prediction of {what} for {_name_units(result)}, learned from {learned}{held_out}."
 
 
 def _name_units(result: ResultValues) -> str:
     return "rows of new groups" if result.task.grouped else "new rows"
-
-
-def _list_labels(result: ResultValues) -> str:
-    labels = [cut(str(label), MAX_LABEL) for label in result.task.classes]
-    if len(labels) > MAX_LABELS:
-        return f"{', '.join(labels[: MAX_LABELS - 1])} and {len(labels) - MAX_LABELS + 1} more classes"
-    return f"{', '.join(labels[:-1])} or {labels[-1]}"
 
 
 def _advise_run(result: ResultValues, advice: Sequence[str], worthless: bool) -> ShellCommand:
@@ -494,15 +435,15 @@ def _advise_run(result: ResultValues, advice: Sequence[str], worthless: bool) ->
 
 
 def _advise_scores(result: ResultValues, entry: Entry) -> ShellCommand:
-    if result.kept is not None:
-        sentence = f"It predicts new rows with the model fitted on all rows ({entry.name})."
-        return ShellCommand("predict RUN_FOLDER NEW_ROWS.csv", [sentence])
-    if result.task.has_numbers:
-        return ShellCommand(
-            "evaluate … --refit best", ["It fits the best line on all rows, to predict new ones."]
-        )
+    command = "run … --out NEW_FOLDER"
     sentence = "It makes a study with a certificate, for a number that may be quoted as a bound."
-    return ShellCommand("run … --out NEW_FOLDER", [sentence])
+    if result.kept is not None:
+        command = "predict RUN_FOLDER NEW_ROWS.csv"
+        sentence = f"It predicts new rows with the model fitted on all rows ({entry.name})."
+    elif result.task.has_numbers:
+        command = "evaluate … --refit best"
+        sentence = "It fits the best line on all rows, to predict new ones."
+    return ShellCommand(command, [sentence])
 
 
 LAST_SECTIONS = (
@@ -562,64 +503,49 @@ def page(
         "task": problem.task,
         "about": about,
         "title": make_title(result, about),
-        "heading": _list_heading(result, about),
+        "heading": [
+            f"finished {result.execution['finished']}",
+            f"author: {about.author}" if about.author else "author not named",
+            f"{'run' if certified else 'procedure'} {result.run_id}",
+            f"ckcv_ray {result.execution.get('package', 'of unknown version')}",
+        ],
         "closing": f"Made by ckcv report from the files of run {result.run_id} alone; this page loads "
         "nothing and runs no script. It claims no conformity with any standard or law.",
         "opening": open_run(result) if certified else open_scores(result, list_doubts(result)),
         "question": describe_question(result),
-        "method": describe_method(result),
+        "method": _describe_selection(result) if certified else _describe_scoring(result),
         "reference": METHOD_SOURCES[certified],
         **describe_data(result),
         **describe_performance(result, judged),
     }
     if about.short:
-        certificate = result.certificate if certified else None
-        return _fill(values | {"certificate": certificate})
-    sections, failures = _describe_sections(result, queue)
+        return _load_template().render(values, certificate=result.certificate if certified else None)
+    sections = _describe_sections(result, queue)
     environment = flatten(result.execution.get("environment", {}))
-    digests = {"manifest.json": manifest}
     left_out = NOT_OF_NUMBERS if certified and result.task.has_numbers else ()
-    return _fill(
-        {
-            **values,
-            "contents": [part for part in CONTENTS[certified] if part[0] not in left_out],
-            "models": describe_models(result),
-            "failures": _group_failures(failures, problem),
-            "cost": [
-                *([("search", sections["search"])] if "search" in sections else []),
-                *_list_costs(result.execution),
-            ],
-            "study": _list_options(result) if certified else flatten(problem.study.to_json()),
-            "environment": [("package", result.execution.get("package", "unknown")), *environment],
-            "digests": {**result.certificate.origin.digests, **digests} if certified else digests,
-            **sections,
-        }
-    )
+    values |= {
+        "contents": [part for part in CONTENTS[certified] if part[0] not in left_out],
+        "models": describe_models(result),
+        "failures": _group_failures(result.failures if queue is None else tuple(queue.failures()), problem),
+        "cost": [
+            *([("search", sections["search"])] if "search" in sections else []),
+            *_list_costs(result.execution),
+        ],
+        "study": _list_options(result) if certified else flatten(problem.study.to_json()),
+        "environment": [("package", result.execution.get("package", "unknown")), *environment],
+        "digests": {**(result.certificate.origin.digests if certified else {}), "manifest.json": manifest},
+        **sections,
+    }
+    return _load_template().render(values)
 
 
-def _describe_sections(
-    result: ResultValues, queue: RaceQueue | None
-) -> tuple[dict[str, Any], Sequence[Failure]]:
-    """Return the sections about the search, or about the scores, and what failed."""
+def _describe_sections(result: ResultValues, queue: RaceQueue | None) -> dict[str, Any]:
+    """Return the sections about the search, or about the scores."""
     if queue is None:
-        return describe_scores(result), result.failures
+        return describe_scores(result)
     if result.task.has_numbers:
-        return {**describe_errors(result.certificate), "search": name_search(result)}, tuple(queue.failures())
-    return describe_run(result, queue), tuple(queue.failures())
-
-
-def _fill(values: dict[str, Any]) -> str:
-    filled: str = _load_template().render(values)
-    return filled
-
-
-def _list_heading(result: ResultValues, about: About) -> list[str]:
-    return [
-        f"finished {result.execution['finished']}",
-        f"author: {about.author}" if about.author else "author not named",
-        f"{'procedure' if result.finished is None else 'run'} {result.run_id}",
-        f"ckcv_ray {result.execution.get('package', 'of unknown version')}",
-    ]
+        return {**describe_errors(result.certificate), "search": name_search(result)}
+    return describe_run(result, queue)
 
 
 def _list_costs(execution: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -689,7 +615,7 @@ def _format_known(formatted: Callable[[float], str], value: float | None) -> str
 
 
 @cache
-def _load_template() -> Any:
+def _load_template() -> Template:
     """Return the template, which escapes everything, with filters that format numbers; compiled once."""
     environment = Environment(
         loader=PackageLoader("ckcv_ray.reports"),

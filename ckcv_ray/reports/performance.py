@@ -229,18 +229,11 @@ def measure_classes(counts: NDArray[np.int64]) -> list[ClassPerformance]:
     total, rows, predicted = int(counts.sum()), counts.sum(axis=1), counts.sum(axis=0)
     found = []
     for c in range(len(counts)):
-        hits, outside = int(counts[c, c]), total - int(rows[c])
-        not_predicted = total - int(predicted[c])
-        right_outside = outside - int(predicted[c]) + hits
-        found.append(
-            ClassPerformance(
-                c,
-                RowShare(hits, int(rows[c])),
-                RowShare(right_outside, outside),
-                RowShare(hits, int(predicted[c])),
-                RowShare(right_outside, not_predicted),
-            )
-        )
+        hits, of_class, as_class = int(counts[c, c]), int(rows[c]), int(predicted[c])
+        right_outside = total - of_class - as_class + hits
+        recalls = RowShare(hits, of_class), RowShare(right_outside, total - of_class)
+        values = RowShare(hits, as_class), RowShare(right_outside, total - as_class)
+        found.append(ClassPerformance(c, *recalls, *values))
     return found
 
 
@@ -283,28 +276,20 @@ def calibrate(judged: Judged) -> Calibration | None:
     With two classes they are those of the positive one, with more those of the predicted class. Groups have
     equal numbers of rows, as far as ties allow.
     """
-    if judged.probability is None:
+    shares = judged.probability
+    if shares is None:
         return None
-    share, true = _read_probabilities(judged)
+    best = np.full(len(shares), judged.positive) if shares.shape[1] == 2 else np.argmax(shares, axis=1)
+    share, true = shares[np.arange(len(best)), best], (judged.y == best).astype(np.float64)
     edges = np.unique(np.quantile(share, np.linspace(0, 1, PROBABILITY_BINS + 1)))
     group = np.clip(np.searchsorted(edges, share, side="right") - 1, 0, max(0, len(edges) - 2))
     rows = np.bincount(group)
     kept = rows > 0
-    sums = (np.bincount(group, weights=values)[kept] / rows[kept] for values in (share, true))
-    mean, observed = sums
+    mean, observed = (np.bincount(group, weights=values)[kept] / rows[kept] for values in (share, true))
     low = np.array([share[group == g].min() for g in np.flatnonzero(kept)])
     high = np.array([share[group == g].max() for g in np.flatnonzero(kept)])
     error = float(np.sum(np.abs(mean - observed) * rows[kept]) / len(share))
     return Calibration(low, high, mean, observed, rows[kept], error)
-
-
-def _read_probabilities(judged: Judged) -> tuple[Values, Values]:
-    shares = judged.probability
-    assert shares is not None
-    if shares.shape[1] == 2:
-        return shares[:, judged.positive], (judged.y == judged.positive).astype(np.float64)
-    best = np.argmax(shares, axis=1)
-    return shares[np.arange(len(best)), best], (judged.y == best).astype(np.float64)
 
 
 def count_scores(judged: Judged, n_classes: int) -> Histogram | None:

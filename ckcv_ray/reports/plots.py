@@ -1,5 +1,6 @@
 """Plots of a result for notebooks, as axes of matplotlib that can be changed further."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -107,11 +108,10 @@ class Plots(NamedTuple):
             InputError: it is an evaluation, there are more than two classes, or no scores.
         """
         found = trace_roc(self._judge())
-        if found is None or self.result.task.n_classes > 2:
-            raise InputError(NO_SUCH.format("ROC curve", "it takes two classes, and models that give scores"))
-        axes = _make_axes(axes)
-        plot_roc(axes, found)
-        return axes
+        if self.result.task.n_classes > 2:
+            found = None
+        lack = "it takes two classes, and models that give scores"
+        return _plot(axes, "ROC curve", lack, plot_roc, found)
 
     def calibration(self, axes: Axes | None = None) -> Axes:
         """Draw observed shares against predicted probabilities, on the rows that the first claim counts.
@@ -119,12 +119,8 @@ class Plots(NamedTuple):
         Raises:
             InputError: it is an evaluation, or the models give no probabilities.
         """
-        found = calibrate(self._judge())
-        if found is None:
-            raise InputError(NO_SUCH.format("calibration", "the models give no probabilities"))
-        axes = _make_axes(axes)
-        plot_calibration(axes, found)
-        return axes
+        lack, found = "the models give no probabilities", calibrate(self._judge())
+        return _plot(axes, "calibration", lack, plot_calibration, found)
 
     def decision_curve(self, axes: Axes | None = None) -> Axes:
         """Draw net benefits over the probability from which on a row is worth flagging, and what is proven.
@@ -136,11 +132,8 @@ class Plots(NamedTuple):
             InputError: it is an evaluation, there are more than two classes, or rows of one class alone.
         """
         found = trace_net_benefit(self.result, self._judge())
-        if found is None:
-            raise InputError(NO_SUCH.format("decision curve", "it takes two classes, and rows of both"))
-        axes = _make_axes(axes)
-        plot_decision_curve(axes, found)
-        return axes
+        lack = "it takes two classes, and rows of both"
+        return _plot(axes, "decision curve", lack, plot_decision_curve, found)
 
     def scores(self, axes: Axes | None = None) -> Axes:
         """Draw the distribution of the scores of each class, on the rows that the first claim counts.
@@ -148,20 +141,13 @@ class Plots(NamedTuple):
         Raises:
             InputError: it is an evaluation, or the models give no scores.
         """
-        task = self.result.task
-        judged = self._judge()
+        task, judged = self.result.task, self._judge()
+        classes, x = [str(label) for label in task.classes], "probability of the class of the row"
+        if len(classes) == 2:
+            x = f"score (larger: {classes[judged.positive]})"
         found = count_scores(judged, task.n_classes)
-        if found is None:
-            raise InputError(NO_SUCH.format("distribution of scores", "the models give none"))
-        axes = _make_axes(axes)
-        classes = [str(label) for label in task.classes]
-        x = (
-            f"score (larger: {classes[judged.positive]})"
-            if len(classes) == 2
-            else "probability of the class of the row"
-        )
-        plot_scores(axes, found, classes, x)
-        return axes
+        name, lack = "distribution of scores", "the models give none"
+        return _plot(axes, name, lack, plot_scores, found, classes, x)
 
     def _require_claims(self, what: str) -> None:
         if self.result.finished is None:
@@ -170,6 +156,15 @@ class Plots(NamedTuple):
     def _judge(self) -> Judged:
         self._require_claims("no claims")
         return judge_rows(self.result)
+
+
+def _plot(axes: Axes | None, name: str, lack: str, plot: Callable[..., None], found: Any, *more: Any) -> Axes:
+    """Return axes with a plot of what was found; an InputError says what is lacking if that is None."""
+    if found is None:
+        raise InputError(NO_SUCH.format(name, lack))
+    axes = _make_axes(axes)
+    plot(axes, found, *more)
+    return axes
 
 
 def _varies(values: list[Any]) -> bool:

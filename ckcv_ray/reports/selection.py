@@ -1,8 +1,7 @@
-"""Sections of the page about a study with a certification: claims, candidates, the winner's splits.
+"""Sections of the page about what was compared.
 
-Validation curves and heat maps: a score over one hyperparameter or two, from the table of settings.
-
-Sections of the page about the scores of every split, of a study without a certification.
+They are the claims, candidates and the winner's splits of a study with a certification, and else the scores
+of every split, with validation curves and heat maps: a score over one hyperparameter or two.
 """
 
 import re
@@ -18,7 +17,6 @@ from numpy.typing import NDArray
 from ckcv_ray.claims.certificate import Certificate, ModelCounts, Winner
 from ckcv_ray.claims.percent import at_most, format_level, round_bound
 from ckcv_ray.claims.wording import L_EE_IS, say_minimised
-from ckcv_ray.core.arrays import Values
 from ckcv_ray.core.criteria import MeanBound, MeanError
 from ckcv_ray.core.measures import Score
 from ckcv_ray.core.schedule import Stage
@@ -159,15 +157,9 @@ def make_landscape(candidates: pa.Table, queue: RaceQueue, leader: Leader) -> La
     for state, mask in (("failed", failed), ("open", left_open)):
         rows = candidates.filter(pc.and_(of_size, pc.equal(candidates["state"], state)))
         mask[rows["path"].to_numpy(), rows["step"].to_numpy()] = True
-    best = leader.path - first, leader.step
+    axes, best = name_axes(learner.space), (leader.path - first, leader.step)
     return Landscape(
-        *name_axes(learner.space),
-        value[here],
-        fold.prefix[here],
-        failed[here],
-        left_open[here],
-        fold.n_splits,
-        best,
+        *axes, value[here], fold.prefix[here], failed[here], left_open[here], fold.n_splits, best
     )
 
 
@@ -309,12 +301,10 @@ def _describe_landscape(result: ResultValues, at: Landscape) -> str:
 def _draw_spread(result: ResultValues, splits: Sequence[OneSplit]) -> str:
     value = _name_value(result.certificate.winner)
     select, estimate = [s.select_bound for s in splits], [s.estimate_bound for s in splits]
+    ranges = [f"from {at_most(min(of))} to {at_most(max(of))}, mean" for of in (select, estimate)]
     label = (
-        f"{value.capitalize()}s of the {len(splits)} splits. On the select sets from "
-        f"{at_most(min(select))} to "
-        f"{at_most(max(select))}, mean L_MS {at_most(result.l_ms)}; on the estimate sets from "
-        f"{at_most(min(estimate))} to {at_most(max(estimate))}, mean "
-        f"{at_most(sum(estimate) / len(estimate))}. "
+        f"{value.capitalize()}s of the {len(splits)} splits. On the select sets {ranges[0]} L_MS "
+        f"{at_most(result.l_ms)}; on the estimate sets {ranges[1]} {at_most(sum(estimate) / len(estimate))}. "
         "All values are in the table below the figure."
     )
     return draw_spread(select, estimate, label, value)
@@ -427,12 +417,9 @@ def _make_heat(
         at = places[1][repr(row.setting.get(y))], places[0][repr(row.setting.get(x))]
         mean[at] = score.loss * np.fmin(score.loss * mean[at], score.loss * row.places[score.name].mean)
     up_best, across_best = np.unravel_index(np.nanargmin(score.loss * mean), mean.shape)
-    across, up = (Axis(name, tuple(map(_shorten, values))) for name, values in pair)
+    shown = [[f"{v:.3g}" if isinstance(v, float) else str(v) for v in values] for values in (xs, ys)]
+    across, up = Axis(x, tuple(shown[0])), Axis(y, tuple(shown[1]))
     return HeatMap(across, up, score.name, mean, (int(up_best), int(across_best)))
-
-
-def _shorten(value: Any) -> str:
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
 FIVE_NUMBERS = (0.0, 0.25, 0.5, 0.75, 1.0)
@@ -444,7 +431,7 @@ MAX_INNER = 50  # settings listed by their inner splits
 
 def describe_scores(result: ResultValues) -> dict[str, Any]:
     """Return what the page shows of the scores of a study without a certification."""
-    settings = rank_settings(result)
+    settings, chosen = rank_settings(result), () if result.chosen is None else result.entries
     return {
         "entries": result.entries,
         "names": name_entries(result),
@@ -452,43 +439,34 @@ def describe_scores(result: ResultValues) -> dict[str, Any]:
         "sections": [_describe_score(result, score, settings) for score in result.scores],
         "inner": _list_inner(result, settings),
         "listed": result.n_splits <= FEW_SPLITS,
-        "selected": _list_selected(result),
+        "selected": [(entry.learner, result.list_settings(entry)) for entry in chosen],
         "about_intervals": describe_interval(result),
     }
 
 
 def _describe_score(result: ResultValues, score: Score, settings: Sequence[SettingScores]) -> dict[str, Any]:
-    study = result.study
-    values = [result.of_splits(entry, score) for entry in result.entries]
     tests = [(entry.name, result.test_by_permutations(entry, score)) for entry in result.entries]
     return {
         "score": score,
         "title": describe_score(result, score),
         "figures": [result.figures(entry, score) for entry in result.entries],
         "permutations": [(name, describe_permutations(test)) for name, test in tests if test is not None],
-        "intervals": [result.interval(entry, score) for entry in result.entries] if study.interval else [],
-        "values": [_list_known(splits) for splits in values],
+        "intervals": [result.interval(entry, score) for entry in result.entries if result.study.interval],
+        "values": [_list_known(result.of_splits(entry, score)) for entry in result.entries],
         "bounds": [_format_bounds(result, entry, score) for entry in result.entries] if score.bound else [],
         "compared": result.compare_entries(score),
         "ranks": [] if result.chosen is not None else [row.places[score.name].rank for row in settings],
-        "pictures": [
-            *_draw_pictures(result, score, values),
-            *_draw_validations(settings, score, inner=result.chosen is not None),
-        ],
+        "pictures": list(_draw_pictures(result, score, settings)),
     }
 
 
-def _draw_pictures(result: ResultValues, score: Score, values: Sequence[Values]) -> Iterator[Picture]:
-    names = name_entries(result)
+def _draw_pictures(
+    result: ResultValues, score: Score, settings: Sequence[SettingScores]
+) -> Iterator[Picture]:
+    """Yield the scores of single splits, and each learner's validation curve and heat map."""
+    splits = "inner splits" if result.chosen is not None else "splits"
     if result.n_splits > 1:
-        known = [splits[result.counted] for splits in values]
-        finite = [splits[~np.isnan(splits)] for splits in known]
-        yield _draw_strips(finite, names, score.name, _explain_names(result))
-
-
-def _draw_validations(settings: Sequence[SettingScores], score: Score, inner: bool) -> Iterator[Picture]:
-    """Yield each learner's validation curve and heat map."""
-    splits = "inner splits" if inner else "splits"
+        yield _draw_strips(result, score)
     for found in list_validations(settings, score):
         if found.curves:
             yield _draw_curves(found, score, splits)
@@ -535,28 +513,25 @@ def _draw_heat(found: Validation, heat: HeatMap, splits: str) -> Picture:
     )
 
 
-def _explain_names(result: ResultValues) -> str:
-    if result.one_each:
-        return ""
-    differing = list_differing([dict(entry.settings[0] or {}) for entry in result.entries])
-    return f" Lines are named by {', '.join(differing)}."
-
-
-def _draw_strips(known: Sequence[Values], names: Sequence[str], score: str, explained: str) -> Picture:
+def _draw_strips(result: ResultValues, score: Score) -> Picture:
     """Draw the scores of single splits; the table has their quartiles, and another one below every split."""
+    names, more = name_entries(result), ""
+    values = (result.of_splits(entry, score)[result.counted] for entry in result.entries)
+    known = [splits[~np.isnan(splits)] for splits in values]
+    if not result.one_each:
+        more = f" Lines are named by {', '.join(_list_differing(result))}."
+    if len(known) > MAX_STRIPS:
+        more += f" The first {MAX_STRIPS} of {len(known):,} lines are drawn."
     rows = [
         (name, f"{len(splits):,}", *(f"{value:.4f}" for value in np.quantile(splits, FIVE_NUMBERS)))
         for name, splits in zip(names, known, strict=True)
         if len(splits)
     ]
-    more = f" The first {MAX_STRIPS} of {len(known):,} lines are drawn." if len(known) > MAX_STRIPS else ""
-    label = (
-        f"{score} of every split, for each line of the table. Quartiles are in the table below the figure."
-    )
+    of = f"{score.name} of every split, for each line of the table"
     return Picture(
         "Single splits",
-        draw_strips(known, names, score, label),
-        f"Each dot is a split, and the bar is the mean.{explained}{more}",
+        draw_strips(known, names, score.name, f"{of}. Quartiles are in the table below the figure."),
+        f"Each dot is a split, and the bar is the mean.{more}",
         ("line", "splits", "least", "lower quartile", "median", "upper quartile", "largest"),
         rows,
     )
@@ -566,18 +541,17 @@ def name_entries(result: ResultValues) -> list[str]:
     """Return a short name for each entry in figures: its learner, and its values of what differs."""
     if result.one_each:
         return [entry.name for entry in result.entries]
-    settings = [dict(entry.settings[0] or {}) for entry in result.entries]
-    differing = list_differing(settings)
-    several = len(result.problem.learners) > 1
-    names = []
-    for entry, setting in zip(result.entries, settings, strict=True):
+    differing, names = _list_differing(result), []
+    for entry in result.entries:
+        setting = entry.settings[0] or {}
         values = ", ".join(str(setting[name]) for name in differing if name in setting)
-        names.append(f"{entry.learner}: {values}" if several else values)
+        names.append(f"{entry.learner}: {values}" if len(result.problem.learners) > 1 else values)
     return names
 
 
-def list_differing(settings: Sequence[dict[str, Any]]) -> list[str]:
-    """Return the hyperparameters in which settings differ, in their order."""
+def _list_differing(result: ResultValues) -> list[str]:
+    """Return the hyperparameters in which the settings of entries differ, in their order."""
+    settings = [entry.settings[0] or {} for entry in result.entries]
     known = dict.fromkeys(name for setting in settings for name in setting if name != LABEL)
     return [name for name in known if len({str(setting.get(name)) for setting in settings}) > 1]
 
@@ -601,9 +575,3 @@ def _format_bounds(result: ResultValues, entry: Entry, score: Score) -> list[str
 
 def _list_known(values: NDArray[np.float64]) -> list[float | None]:
     return [None if value != value else value for value in values.tolist()]
-
-
-def _list_selected(result: ResultValues) -> list[tuple[str, list[str]]]:
-    if result.chosen is None:
-        return []
-    return [(entry.learner, result.list_settings(entry)) for entry in result.entries]

@@ -9,13 +9,7 @@ from numpy.typing import NDArray
 
 from ckcv_ray.claims.baseline import Baseline, name_constant, says_nothing
 from ckcv_ray.claims.certificate import Certificate, Sample
-from ckcv_ray.claims.claim import (
-    Claim,
-    describe_counts,
-    format_limit,
-    name_claimed,
-    name_side,
-)
+from ckcv_ray.claims.claim import Claim, describe_counts, format_limit, name_claimed, name_side
 from ckcv_ray.claims.confusion import list_mistakes
 from ckcv_ray.claims.intervals import describe_intervals
 from ckcv_ray.claims.percent import at_least, at_most, format_level, nearest, round_bound
@@ -37,11 +31,10 @@ from ckcv_ray.reports.answer import (
     list_subgroups,
     name_search,
 )
-from ckcv_ray.reports.values import SCORE_DELTA, Entry, Figures, PermutationTest, ResultValues
+from ckcv_ray.reports.values import SCORE_DELTA, Figures, PermutationTest, ResultValues
 from ckcv_ray.study import ERROR, Candidate, Holdout, Problem, describe_setting
 from ckcv_ray.tables.columns.formats import ColumnKind
 from ckcv_ray.tables.target import Label
-from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import quote
 
 MAX_LISTED_CLASSES = 5
@@ -78,24 +71,25 @@ def summarize(result: ResultValues, details: bool = False, folder: str = "") -> 
 
 def describe_edges(problem: Problem, setting: Setting) -> list[str]:
     """Return one sentence for each grid, a list of numbers, that has the winner's setting on its edge."""
-    sentences = []
     _, learner = problem.find_learner(setting)
-    for name, known in get_values(learner).items():
-        value = setting.get(name)
-        grid = isinstance(known, tuple) and isinstance(value, int | float) and len(known) > 1
-        if grid and value in (known[0], known[-1]):
-            flag = name.replace("_", "-")
-            sentences.append(
-                f"{name} = {value:g} is on the edge of its grid: {NEW_ROWS}, widen --{flag} beyond {value:g}"
-            )
-    return sentences
+    values = ((name, known, setting.get(name)) for name, known in get_values(learner).items())
+    return [
+        f"{name} = {value:g} is on the edge of its grid: {NEW_ROWS}, widen --{name.replace('_', '-')} beyond "
+        f"{value:g}"
+        for name, known, value in values
+        if isinstance(known, tuple) and isinstance(value, int | float) and len(known) > 1
+        if value in (known[0], known[-1])
+    ]
 
 
 def _summarize_run(result: ResultValues) -> Iterator[str]:
     problem, certificate, per_learner = result.problem, result.certificate, result.per_learner()
     if certificate.sample.numbers is None:
         yield from _describe_winner(result)
-        yield from _describe_intervals(result)
+        for number, interval in enumerate(result.intervals):
+            yield f"{'' if number else 'measured':<15}{interval.describe()}"
+        if result.intervals:
+            yield f"{'':<15}{describe_intervals(certificate.winner.delta)}"
     else:
         yield from _describe_numbers(result)
     if len(per_learner) > 1:
@@ -112,7 +106,7 @@ def _summarize_run(result: ResultValues) -> Iterator[str]:
     yield from (sentence for sentence in certificate.wording.statements if sentence not in said)
 
 
-def _describe_winner(result: ResultValues) -> list[str]:
+def _describe_winner(result: ResultValues) -> Iterator[str]:
     problem, c = result.problem, result.certificate
     winner, sample, groups = c.winner, c.sample, c.sample.groups
     labels, criterion = sample.labels, winner.criterion
@@ -124,23 +118,30 @@ def _describe_winner(result: ResultValues) -> list[str]:
         held_out += f" ({groups['held']} of them held out)" if groups["held"] else ""
         units = "groups"
     sizes = f"train {winner.n_train}, select {winner.n_select}, estimate {winner.n_select} {units}"
-    return [
-        f"run {c.origin.run_id}: {problem.task.n} rows{held_out}, {features}, {classes}",
-        f"classes        {describe_shares(sample)}",
-        f"best           {Candidate(winner.setting, winner.k)}   ({sizes}; {winner.n_splits} splits)",
-        _format_line("L_MS", at_most(winner.l_ms), say_minimised(criterion, winner.bound, winner.delta)),
-        _format_line("L_EE", at_most(winner.l_ee), L_EE_IS[criterion][winner.bound]),
-        _format_line("error", nearest(c.counts.error), ERROR_IS),
-        *(_describe_claim(claim, criterion, sample.baseline) for claim in c.claims),
-        *_describe_held_out(c),
-        *_describe_certified_share(problem),
-        *(
-            _format_line("baseline", nearest(baseline["error"]), describe_baseline(sample, baseline))
-            for baseline in sample.baselines
-        ),
-        *_describe_classes(result),
-        *_list_subgroups(c),
-    ]
+    yield f"run {c.origin.run_id}: {problem.task.n} rows{held_out}, {features}, {classes}"
+    yield f"classes        {describe_shares(sample)}"
+    yield f"best           {Candidate(winner.setting, winner.k)}   ({sizes}; {winner.n_splits} splits)"
+    yield _format_line("L_MS", at_most(winner.l_ms), say_minimised(criterion, winner.bound, winner.delta))
+    yield _format_line("L_EE", at_most(winner.l_ee), L_EE_IS[criterion][winner.bound])
+    yield _format_line("error", nearest(c.counts.error), ERROR_IS)
+    for claim in c.claims:
+        yield _describe_claim(claim, criterion, sample.baseline)
+    errors = [claim for claim in c.claims if claim["quantity"] == ERROR]
+    if sample.n_held and errors:
+        of_groups = f" ({groups['held']} of {groups['count']} groups)" if groups is not None else ""
+        not_learned = f"which {errors[0]['classifier']} has not learned from, prove"
+        rows = f"{sample.n_held} of {sample.n_rows} rows{of_groups}"
+        yield f"held out       {rows}, {not_learned} {at_most(errors[0]['bound'])}"
+    every, learned, unit = problem.all_rows.n_units, problem.task.n_units, problem.all_rows.unit
+    if 2 * (every - learned) > every + 1:  # half of an odd number is rounded
+        yield (
+            f"share          {every - learned} of {every} {unit}s certify and {learned} are learned from: "
+            "the bound is closer the more certify, and the model errs more the fewer it has learned from"
+        )
+    for baseline in sample.baselines:
+        yield _format_line("baseline", nearest(baseline["error"]), describe_baseline(sample, baseline))
+    yield from _describe_classes(result)
+    yield from _list_subgroups(c)
 
 
 def _list_subgroups(c: Certificate) -> Iterator[str]:
@@ -148,14 +149,6 @@ def _list_subgroups(c: Certificate) -> Iterator[str]:
     for line in list_subgroups(c):
         rows = pluralize(line.rows, "row")
         yield f"  {line.subgroup}, {line.quantity}:  {line.measured} {of} {rows}, proven {line.proven}"
-
-
-def _describe_intervals(result: ResultValues) -> Iterator[str]:
-    """Yield a line for each interval of what was measured on held-out rows, and what they are."""
-    for number, interval in enumerate(result.intervals):
-        yield f"{'' if number else 'measured':<15}{interval.describe()}"
-    if result.intervals:
-        yield f"{'':<15}{describe_intervals(result.certificate.winner.delta)}"
 
 
 def _describe_numbers(result: ResultValues) -> Iterator[str]:
@@ -200,36 +193,6 @@ def _format_line(name: str, percent: str, what: str) -> str:
     return f"{name:<14}{percent:>9}   {what}"
 
 
-def _describe_held_out(c: Certificate) -> list[str]:
-    sample, groups = c.sample, c.sample.groups
-    errors = [claim for claim in c.claims if claim["quantity"] == ERROR]
-    if not sample.n_held or not errors:
-        return []
-    of_groups = f" ({groups['held']} of {groups['count']} groups)" if groups is not None else ""
-    rows = f"{sample.n_held} of {sample.n_rows} rows{of_groups}"
-    return [
-        f"held out       {rows}, which {errors[0]['classifier']} has not learned from, prove "
-        f"{at_most(errors[0]['bound'])}",
-    ]
-
-
-def _describe_certified_share(problem: Problem) -> list[str]:
-    """Say what it costs if more rows, or groups, certify than are learned from; nothing if they do not."""
-    every, learned, unit = problem.all_rows.n_units, problem.task.n_units, problem.all_rows.unit
-    if 2 * (every - learned) <= every + 1:  # half of an odd number is rounded
-        return []
-    return [
-        f"share          {every - learned} of {every} {unit}s certify and {learned} are learned from: "
-        "the bound is closer the more certify, and the model errs more the fewer it has learned from"
-    ]
-
-
-def _name_mistake(labels: Sequence[Label], number: int) -> str:
-    if len(labels) == 2:
-        return f"{labels[number]!r} predicted as {labels[1 - number]!r}"
-    return f"{labels[number]!r} predicted as another class"
-
-
 def describe_learner(row: dict[str, Any]) -> str:
     """Say what came of a learner, given its entry in ``Result.per_learner``."""
     failed = f"; {row['failed']:,} of {row['candidates']:,} candidates failed" if row["failed"] else ""
@@ -246,8 +209,9 @@ def _describe_classes(result: ResultValues) -> Iterator[str]:
         return
     yield f"by class       {name_judged(result)}"
     for number, row in enumerate(counts):
+        other = repr(labels[1 - number]) if len(labels) == 2 else "another class"
         wrong = describe_share(row.sum() - row[number], row.sum())
-        yield f"  {_name_mistake(labels, number)}:  {wrong}"
+        yield f"  {labels[number]!r} predicted as {other}:  {wrong}"
     if len(labels) > MAX_TEXT_COLUMNS:
         yield from _list_mistakes(labels, counts)
     elif len(labels) > 2:
@@ -285,56 +249,49 @@ def _list_mistakes(labels: Sequence[Label], counts: NDArray[np.int64]) -> Iterat
         yield f"  {labels[actual]!r} predicted as {to}:  {nearest(share)}"
 
 
-def _describe_reported(result: ResultValues) -> list[str]:
-    """Return a line about the best candidate of each reported k that is complete."""
+def _describe_reported(result: ResultValues) -> Iterator[str]:
+    """Yield a line about the best candidate of each reported k that is complete."""
     tests = (result.execution.get("test") or {}).get("reported", {})
-    lines, per_k = [], result.per_k()
+    per_k = result.per_k()
     for k in result.study.report_k if result.problem.clip is None else ():
         row = next(row for row in per_k if row["k_first"] <= k <= row["k_last"])
-        if row["l_ms"] is None:
-            continue
-        setting, l_ee = (
-            describe_setting(row["setting"]),
-            at_most(row["l_ee"]) if row["l_ee"] is not None else NOT_AVAILABLE,
-        )
-        line = f"k = {k:<10} L_MS {at_most(row['l_ms'])}, L_EE {l_ee}   {setting}"
-        test = tests.get(str(k))
-        lines.append(f"{line}, test error {_format_known(test['error'])}" if test else line)
-    return lines
+        if row["l_ms"] is not None:
+            l_ee = at_most(row["l_ee"]) if row["l_ee"] is not None else NOT_AVAILABLE
+            test = tests.get(str(k))
+            measured = f", test error {_format_known(test['error'])}" if test else ""
+            setting = describe_setting(row["setting"])
+            yield f"k = {k:<10} L_MS {at_most(row['l_ms'])}, L_EE {l_ee}   {setting}{measured}"
 
 
-def _describe_cost(execution: dict[str, Any]) -> list[str]:
+def _describe_cost(execution: dict[str, Any]) -> Iterator[str]:
     counts = execution["evaluations"]
-    lines = [
+    yield (
         f"evaluations    {counts['computed']:,} of {counts['planned']:,} computed "
         f"({nearest(counts['computed'] / counts['planned'])}), {counts['dropped']:,} dropped as provably "
-        f"beaten, {counts['failed']:,} failed",
-        f"fits           {execution['fits']:,} in {execution['seconds']:.1f} s",
-    ]
+        f"beaten, {counts['failed']:,} failed"
+    )
+    yield f"fits           {execution['fits']:,} in {execution['seconds']:.1f} s"
     if execution["not_converged"]:
-        lines.append(f"not converged  {execution['not_converged']:,} fits stopped at the iteration limit")
+        yield f"not converged  {execution['not_converged']:,} fits stopped at the iteration limit"
     if test := execution.get("test"):
-        lines.append(
+        yield (
             f"test error     {_format_known(test['error'])} on {test['rows']:,} rows by a random member "
             f"of F*, {_format_known(test['vote_error'])} by majority vote (as reported by the run)"
         )
-    return lines
 
 
 def _describe_claim(claim: Claim, criterion: str, baseline: Baseline) -> str:
     """Return a claim as one line, which says what it bounds if that is not what was minimised."""
-    about = "" if criterion == MeanBound.name else "the error, "
+    about, worth = "" if criterion == MeanBound.name else "the error, ", ""
     level = format_level(claim["delta"])
     seen = f" ({describe_counts(claim)})" if describe_counts(claim) else ""
     source = f"{claim['certification']}, {claim['classifier']}{seen}"
     if claim["quantity"] != ERROR:
-        side = f"{name_claimed(claim)} {name_side(claim)}"
-        what = f"{side}; {source}: with probability {level}, selection included"
-        return _format_line("proven", format_limit(claim), what)
-    lack = "not proven better than a constant" if "gate" in claim else "not below the baseline"
-    worth = f"; {lack}" if says_nothing(claim, baseline) else ""
+        about = f"{name_claimed(claim)} {name_side(claim)}; "
+    elif says_nothing(claim, baseline):
+        worth = "; not proven better than a constant" if "gate" in claim else "; not below the baseline"
     what = f"{about}{source}: with probability {level}, selection included{worth}"
-    return _format_line("proven", at_most(claim["bound"]), what)
+    return _format_line("proven", format_limit(claim), what)
 
 
 def _format_known(value: float | None) -> str:
@@ -357,24 +314,18 @@ def list_doubts(result: ResultValues) -> list[str]:
             f"patient, one document), up to {at_most(repeats.copies / task.n_units)} of what is scored is "
             "not new, a share of wrong rows may be too small by as much, and no bound is proven."
         )
-    if result.study.resampling.in_order and (dates := _list_unsorted_dates(task)):
+    dates = [(c.name, task.X[:, i]) for i, c in enumerate(task.schema) if c.kind is ColumnKind.DATE]
+    ascends = any(np.all(np.diff(values[~np.isnan(values)]) >= 0) for _, values in dates)
+    if result.study.resampling.in_order and dates and not ascends:
+        names = " or ".join(quote(name) for name, _ in dates)
         sentences.append(
             f"CAUTION: {result.study.resampling} takes the order of the table as that of time, and rows are "
-            f"not in ascending order of {' or '.join(dates)}: splits learn from rows that come after those "
-            "that are scored. Sort the table by its date."
+            f"not in ascending order of {names}: splits learn from rows that come after those that are "
+            "scored. Sort the table by its date."
         )
     if task.question:
         sentences.append(f"QUESTION: {task.question}")
     return [*sentences, *_doubt_scores(result)]
-
-
-def _list_unsorted_dates(task: Task) -> list[str]:
-    """Return the names of all date columns if there are any, and the rows ascend by none of them."""
-    dates = [
-        (column.name, task.X[:, i]) for i, column in enumerate(task.schema) if column.kind is ColumnKind.DATE
-    ]
-    ascends = any(np.all(np.diff(values[~np.isnan(values)]) >= 0) for _, values in dates)
-    return [] if ascends else [quote(name) for name, _ in dates]
 
 
 def _doubt_scores(result: ResultValues) -> Iterator[str]:
@@ -407,14 +358,15 @@ def describe_kept(result: ResultValues) -> str:
     kept, score, study = result.kept, result.scores[0], result.study
     if kept is None:
         return f"no setting has {score.name} on every split, so none was fitted on all rows"
-    figures, count = result.figures(kept, score), len(result.entries)
-    mean = f"its mean {score.name} by {study.resampling} is {_format_number(figures.mean, '')}"
-    said = f"{kept.name}, {CHOSEN[study.choose.partition(':')[0]].format(study.choose.partition(':')[2])}"
-    if count == 1:
-        return f"{kept.name}; {mean}"
+    mean = format_score(result.figures(kept, score).mean, "")
+    measured = f"its mean {score.name} by {study.resampling} is {mean}"
+    if len(result.entries) == 1:
+        return f"{kept.name}; {measured}"
+    how, _, tolerance = study.choose.partition(":")
     return (
-        f"{said} of {count:,} settings; {mean}, which is too good: it was chosen by it. To see what the "
-        f"choice is worth: --resampling nested:5:5 --select-by {score.name}"
+        f"{kept.name}, {CHOSEN[how].format(tolerance)} of {len(result.entries):,} settings; {measured}, "
+        "which is too good: it was chosen by it. To see what the choice is worth: --resampling nested:5:5 "
+        f"--select-by {score.name}"
     )
 
 
@@ -427,14 +379,18 @@ def _summarize_scores(result: ResultValues) -> Iterator[str]:
     for score in result.scores:
         yield from _tabulate_score(result, score)
         if result.n_splits == 1:
-            claims = list(_describe_bounds(result, score))
-            bounded = bounded or bool(claims)
-            yield from claims
+            side, level = "at least" if score.greater else "at most", f"{100 * (1 - SCORE_DELTA):g} %"
+            for entry in result.entries:
+                (bound,) = result.bounds(entry, score)
+                if bound == bound:
+                    bounded = True
+                    limit = f"{side} {round_bound(bound, up=not score.greater)}"
+                    yield f"  {entry.name}: {limit} on new rows, with probability {level}"
         for entry, best, test in result.compare_entries(score):
             tested = True
             yield (
-                f"  {entry.name} - {best.name}: {_format_number(test.difference, '+')}, 95 % interval "
-                f"{_format_number(test.low, '+')} to {_format_number(test.high, '+')}, "
+                f"  {entry.name} - {best.name}: {format_score(test.difference, '+')}, 95 % interval "
+                f"{format_score(test.low, '+')} to {format_score(test.high, '+')}, "
                 f"{f'p {test.p:.3f}' if not test.p < 0.0005 else 'p < 0.001'}"
             )
     if resampling.note:
@@ -467,21 +423,20 @@ def _tabulate_score(result: ResultValues, score: Score) -> Iterator[str]:
     yield f"\n{describe_score(result, score)}"
     heading = f"  approximate {format_level(MISS)}" if result.study.interval else ""
     yield f"  {'':<{width}}  {'mean':>9}  {'sd':>9}  {'se':>9}  {'pooled':>9}{heading}"
-    for entry in _list_shown(result, score):
-        figures = f"{_format_figures(result.figures(entry, score))}{_format_interval(result, entry, score)}"
+    shown = list(result.entries)
+    if result.study.choose and len(shown) > MAX_LISTED_SETTINGS:
+        shown = [entry for entry, _ in result.rank(score)[:MAX_LISTED_SETTINGS]]
+    for entry in shown:
+        figures = _format_figures(result.figures(entry, score))
+        if result.study.interval:
+            low, high = result.interval(entry, score)
+            figures += f"  {format_score(low, '')} to {format_score(high, '')}" if low == low else ""
         yield f"  {entry.name:<{width}}  {figures}".rstrip()
-    if (more := len(result.entries) - MAX_LISTED_SETTINGS) > 0 and result.study.choose:
+    if more := len(result.entries) - len(shown):
         yield f"  and {pluralize(more, 'setting')} more (ckcv report)"
     for entry in result.entries:
         if (test := result.test_by_permutations(entry, score)) is not None:
             yield f"  {entry.name}: {describe_permutations(test)}"
-
-
-def _list_shown(result: ResultValues, score: Score) -> list[Entry]:
-    """Return the entries to list: all of them, or where one is chosen the best, and in their order."""
-    if not result.study.choose or len(result.entries) <= MAX_LISTED_SETTINGS:
-        return list(result.entries)
-    return [entry for entry, _ in result.rank(score)[:MAX_LISTED_SETTINGS]]
 
 
 def describe_permutations(test: PermutationTest) -> str:
@@ -493,13 +448,6 @@ def describe_permutations(test: PermutationTest) -> str:
         f"p {test.p:.4g}: {test.as_good:,} of {test.n:,} permutations of the target are as good or "
         f"better{counted}"
     )
-
-
-def _format_interval(result: ResultValues, entry: Entry, score: Score) -> str:
-    if not result.study.interval:
-        return ""
-    low, high = result.interval(entry, score)
-    return f"  {_format_number(low, '')} to {_format_number(high, '')}" if low == low else ""
 
 
 def describe_interval(result: ResultValues) -> str:
@@ -519,15 +467,6 @@ def describe_interval(result: ResultValues) -> str:
     )
 
 
-def _describe_bounds(result: ResultValues, score: Score) -> Iterator[str]:
-    word = "at least" if score.greater else "at most"
-    for entry in result.entries:
-        (bound,) = result.bounds(entry, score)
-        if bound == bound:
-            text = round_bound(bound, up=not score.greater)
-            yield f"  {entry.name}: {word} {text} on new rows, with probability {100 * (1 - SCORE_DELTA):g} %"
-
-
 def _format_figures(found: Figures) -> str:
     if found.missing or found.undefined:
         counts = (found.missing, "failed"), (found.undefined, "not defined")
@@ -536,10 +475,10 @@ def _format_figures(found: Figures) -> str:
         return f"incomplete: {lost}{'' if unknown else f'; pooled {found.pooled:.4g}'}"
     pooled = nan if found.pooled is None else found.pooled
     figures = found.mean, found.deviation, found.error, pooled
-    return "  ".join(_format_number(figure) if figure == figure else " " * 9 for figure in figures)
+    return "  ".join(format_score(figure) if figure == figure else " " * 9 for figure in figures)
 
 
-def _format_number(value: float, layout: str = "9") -> str:
+def format_score(value: float, layout: str = "9") -> str:
     """Format a number with four decimals, or with four digits where these show it badly."""
     usual = value == 0 or 1e-3 <= abs(value) < 10_000
     return f"{value:{layout}.4{'f' if usual else 'g'}}"

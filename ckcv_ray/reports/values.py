@@ -1,6 +1,6 @@
 """What a finished study knows, as values: winner, claims and models, or the scores of every split."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf, isfinite, nan, sqrt
@@ -295,7 +295,14 @@ class ResultValues:
     @cached_property
     def entries(self) -> tuple[Entry, ...]:
         """What is compared, in the order of the learners and their settings."""
-        return tuple(self._generate_entries())
+        names, chosen, of_paths = list(self.problem.learners), self.chosen, self.problem.learner_of_paths
+        if chosen is not None:
+            return tuple(self._make_entry(name, chosen[:, number]) for number, name in enumerate(names))
+        return tuple(
+            self._make_entry(names[int(of_paths[path])], np.tile([path, step], (self.n_splits, 1)))
+            for path, length in enumerate(self.problem.learner.space.lengths)
+            for step in range(length)
+        )
 
     @property
     def chosen(self) -> Index | None:
@@ -363,10 +370,9 @@ class ResultValues:
         deviation = float(values.std(ddof=1)) if spread else nan
         if score.sums is not None:
             sums = slice(at.start + 1, at.stop)
-            unknown = np.isnan(totals[used, sums]).any()
-            pooled = (
-                nan if unknown else self._estimate(score, totals, lambda part: score.pooled(part[:, sums]))
-            )
+            pooled = nan
+            if not np.isnan(totals[used, sums]).any():
+                pooled = self._estimate(score, totals, lambda part: score.pooled(part[:, sums]))
         error = deviation / sqrt(len(values))
         return Figures(score.name, mean, deviation, error, pooled, int(missing.sum()), undefined)
 
@@ -447,18 +453,17 @@ class ResultValues:
 
     def compare_entries(self, score: Score) -> list[tuple[Entry, Entry, Compared]]:
         """Compare each learner that has a mean with the best one, by the corrected resampled t-test."""
-        means = [self.figures(entry, score).mean * score.loss for entry in self.entries]
-        known = [(mean, i) for i, mean in enumerate(means) if mean == mean]
+        losses = {entry: self.figures(entry, score).mean * score.loss for entry in self.entries}
+        known = [entry for entry, loss in losses.items() if loss == loss]
         if len(known) < 2 or not self.one_each or self.n_splits < 2 or len(self.terms) > 1:
             return []
-        best = self.entries[min(known)[1]]
+        best = min(known, key=losses.__getitem__)
         fitted, scored = self.rows.sum(axis=0)
-        values = {i: self.of_splits(self.entries[i], score) for _, i in known}
-        lowest = values[min(known)[1]]
+        lowest, ratio = self.of_splits(best, score), float(scored / fitted)
         return [
-            (self.entries[i], best, compare_scores(values[i], lowest, float(scored / fitted)))
-            for _, i in known
-            if self.entries[i] is not best
+            (entry, best, compare_scores(self.of_splits(entry, score), lowest, ratio))
+            for entry in known
+            if entry is not best
         ]
 
     def test_by_permutations(self, entry: Entry, score: Score) -> PermutationTest | None:
@@ -467,11 +472,9 @@ class ResultValues:
             return None
         path, step = entry.positions[0].tolist()
         column = self.problem.columns[score.name].start
+        of_place = permuted[:, :, path, step]
         means = np.array(
-            [
-                self._estimate(score, totals, lambda part: _average(part, column))
-                for totals in permuted[:, :, path, step]
-            ]
+            [self._estimate(score, each, lambda part: _average(part, column)) for each in of_place]
         )
         mean, n = self.figures(entry, score).mean, len(means)
         as_good, undefined = int(np.sum(score.loss * means <= score.loss * mean)), int(np.isnan(means).sum())
@@ -511,18 +514,6 @@ class ResultValues:
         if self.computed is None:
             raise InputError("this study has a certification, and no scores of splits: it has candidates")
         return self.computed
-
-    def _generate_entries(self) -> Iterator[Entry]:
-        problem, chosen = self.problem, self.chosen
-        names = list(problem.learners)
-        if chosen is not None:
-            for number, name in enumerate(names):
-                yield self._make_entry(name, chosen[:, number])
-            return
-        for path, length in enumerate(problem.learner.space.lengths):
-            for step in range(length):
-                name = names[int(problem.learner_of_paths[path])]
-                yield self._make_entry(name, np.tile([path, step], (self.n_splits, 1)))
 
     def _make_entry(self, learner: str, positions: Index) -> Entry:
         at = np.arange(len(positions)), positions[:, 0], positions[:, 1]
