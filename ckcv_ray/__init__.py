@@ -13,9 +13,10 @@ _NAMES = {  # by module; below once more for type checkers, and tests/test_publi
     "core.bounds.binomial": "clopper_pearson",
     "core.criteria": "Balanced MeanBound MeanCost MeanError",
     "core.resampling.complete": "Complete Rotation",
-    "core.resampling.folds": "Bootstrap Bootstrap632 Bootstrap632Plus OptimismBootstrap SingleSplit "
-    "Subsampling DrawnFolds ForwardSplits KFold LeaveOneOut NestedSplits RepeatedKFold",
+    "core.resampling.drawn": "Bootstrap Bootstrap632 Bootstrap632Plus OptimismBootstrap "
+    "SingleSplit Subsampling",
     "core.resampling.base": "Splits",
+    "core.resampling.folds": "DrawnFolds ForwardSplits KFold LeaveOneOut NestedSplits RepeatedKFold",
     "tables.task": "Task TestRows read_task",
     "engine.forecast": "Plan plan",
     "engine.queue": "Progress",
@@ -47,18 +48,18 @@ if TYPE_CHECKING:
     from ckcv_ray.core.resampling.base import Splits as Splits
     from ckcv_ray.core.resampling.complete import Complete as Complete
     from ckcv_ray.core.resampling.complete import Rotation as Rotation
-    from ckcv_ray.core.resampling.folds import Bootstrap as Bootstrap
-    from ckcv_ray.core.resampling.folds import Bootstrap632 as Bootstrap632
-    from ckcv_ray.core.resampling.folds import Bootstrap632Plus as Bootstrap632Plus
+    from ckcv_ray.core.resampling.drawn import Bootstrap as Bootstrap
+    from ckcv_ray.core.resampling.drawn import Bootstrap632 as Bootstrap632
+    from ckcv_ray.core.resampling.drawn import Bootstrap632Plus as Bootstrap632Plus
+    from ckcv_ray.core.resampling.drawn import OptimismBootstrap as OptimismBootstrap
+    from ckcv_ray.core.resampling.drawn import SingleSplit as SingleSplit
+    from ckcv_ray.core.resampling.drawn import Subsampling as Subsampling
     from ckcv_ray.core.resampling.folds import DrawnFolds as DrawnFolds
     from ckcv_ray.core.resampling.folds import ForwardSplits as ForwardSplits
     from ckcv_ray.core.resampling.folds import KFold as KFold
     from ckcv_ray.core.resampling.folds import LeaveOneOut as LeaveOneOut
     from ckcv_ray.core.resampling.folds import NestedSplits as NestedSplits
-    from ckcv_ray.core.resampling.folds import OptimismBootstrap as OptimismBootstrap
     from ckcv_ray.core.resampling.folds import RepeatedKFold as RepeatedKFold
-    from ckcv_ray.core.resampling.folds import SingleSplit as SingleSplit
-    from ckcv_ray.core.resampling.folds import Subsampling as Subsampling
     from ckcv_ray.engine.forecast import Plan as Plan
     from ckcv_ray.engine.forecast import plan as plan
     from ckcv_ray.engine.queue import Progress as Progress

@@ -15,19 +15,21 @@ from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, TimeS
 from ckcv_ray import Execution, Study, evaluate, load_scores
 from ckcv_ray.core.draws import Draws
 from ckcv_ray.core.resampling.base import BY_POSITION, EMPTY, NOT_DRAWN, Resampling, Split, Splits, Units
-from ckcv_ray.core.resampling.folds import (
+from ckcv_ray.core.resampling.drawn import (
     Bootstrap,
     Bootstrap632,
     Bootstrap632Plus,
+    OptimismBootstrap,
+    SingleSplit,
+    Subsampling,
+)
+from ckcv_ray.core.resampling.folds import (
     DrawnFolds,
     ForwardSplits,
     KFold,
     LeaveOneOut,
     NestedSplits,
-    OptimismBootstrap,
     RepeatedKFold,
-    SingleSplit,
-    Subsampling,
 )
 from ckcv_ray.core.resampling.parse import FORMS, parse_resampling, register_resampling
 from ckcv_ray.errors import InputError

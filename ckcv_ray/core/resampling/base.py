@@ -21,9 +21,11 @@ from ckcv_ray.core.arrays import Index
 from ckcv_ray.core.draws import Draws
 from ckcv_ray.core.options import Option, check_options, option
 from ckcv_ray.errors import InputError
-from ckcv_ray.validation import as_array, integer, quote
+from ckcv_ray.validation import as_array, boolean, integer, quote
 
 MAX_SPLITS = 1_000_000
+FITTED_ON = "some splits score rows that they fit on"
+STRATIFY = Option(boolean, "Give each part the same share of every class.", bool)
 EMPTY: Index = np.empty(0, dtype=np.intp)
 
 # why the score of a split has no bound: see ``Resampling.no_bound``

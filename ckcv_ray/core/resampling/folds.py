@@ -1,17 +1,11 @@
-"""Resamplings whose splits are scored, without a certification.
+"""Resamplings whose splits take turns: folds, single rows that are left out, and folds inside folds."""
 
-Splits take turns: folds, single rows that are left out, and folds inside folds. Or they are drawn apart from
-each other: a share of the rows, or with replacement.
-"""
-
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from math import ceil
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ckcv_ray.core.arrays import Index
 from ckcv_ray.core.draws import Draws
@@ -20,26 +14,21 @@ from ckcv_ray.core.resampling.base import (
     BY_POSITION,
     EMPTY,
     MAX_SPLITS,
+    STRATIFY,
     FoldSize,
     Resampling,
     Split,
-    Term,
     Units,
     arrange,
     check_n_splits,
 )
 from ckcv_ray.errors import InputError
-from ckcv_ray.validation import MOST, boolean, check_choice, integer, proportion
+from ckcv_ray.validation import MOST, check_choice, integer
 
-FITTED_ON = "some splits score rows that they fit on"
 FOLDS = Option(partial(integer, least=2, most=MAX_SPLITS), "Number of folds.", int, "10")
-STRATIFY = Option(boolean, "Give each part the same share of every class.", bool)
 MAX_NESTED = 10_000
 REMAINDERS = ("spread", "last")
 MAX_EMPTY = 3.0  # folds expected to be empty, up to which folds are drawn until none is
-SHARE = Option(proportion, "Share of the rows to score.", float, "0.3")
-APPARENT, OUT_OF_BAG = 0.368, 0.632  # Efron's weights: 1 / e, and the share of rows in a draw
-TIMES = Option(check_n_splits, "Number of splits.", int, "100")
 
 
 class Folds(Resampling):
@@ -234,232 +223,6 @@ class LeaveOneOut(Resampling):
     def split(self, units: Units, size: FoldSize, number: int, draws: Draws) -> Split:
         """Return the split that scores row ``number``."""
         return Split.score(units.n, np.array([number]))
-
-
-class Sample(Resampling):
-    """Splits that score a share of the rows, rounded up."""
-
-    undrawn: ClassVar[str] = ""
-
-    share: float
-    times: int
-
-    def count_splits(self, n: int) -> int:
-        """Return the number of splits."""
-        self.count_scored(n)
-        return self.times
-
-    def count_scored(self, n: int) -> int:
-        """Return how many of n units each split scores.
-
-        Raises:
-            InputError: none of them, or all.
-        """
-        count = ceil(self.share * n - 1e-9)
-        if not 0 < count < n:
-            raise InputError(
-                f"resampling={self} has no rows to fit on, or none to score, of {n}: change the share"
-            )
-        return count
-
-    def split(self, units: Units, size: FoldSize, number: int, draws: Draws) -> Split:
-        """Return a split; if stratified, the rows to score are taken evenly from them class by class."""
-        order = arrange(units, self.stratify, draws.make_generator(number))
-        count = self.count_scored(units.n)
-        if not self.stratify:
-            return Split.score(units.n, order[:count])
-        places = ((np.arange(count) + 0.5) * units.n / count).astype(np.intp)
-        return Split.score(units.n, order[places])
-
-
-@dataclass(frozen=True)
-class SingleSplit(Sample):
-    """One split: a share of the rows, rounded up, is scored.
-
-    Its name is that of no certification: ``Holdout`` keeps rows from the selection, and makes a claim.
-
-    Attributes:
-        share: of the rows to score, in (0, 1).
-        stratify: whether each part gets the same share of every class.
-    """
-
-    name: ClassVar[str] = "holdout"
-    in_text: ClassVar[tuple[str, ...]] = ("share",)
-    times = 1
-
-    share: float = option(0.3, SHARE)
-    stratify: bool = option(False, STRATIFY)
-
-
-@dataclass(frozen=True)
-class Subsampling(Sample):
-    """Repeated sub-sampling: as ``SingleSplit``, drawn again in each split.
-
-    Attributes:
-        times: number of splits.
-        share, stratify: as of ``SingleSplit``.
-    """
-
-    name: ClassVar[str] = "subsampling"
-    in_text: ClassVar[tuple[str, ...]] = ("times", "share")
-
-    times: int = option(100, TIMES)
-    share: float = option(0.25, SHARE)
-    stratify: bool = option(False, STRATIFY)
-
-
-@dataclass(frozen=True)
-class Bootstrap(Resampling):
-    """n rows drawn with replacement are fitted on, and those that were not drawn are scored (out of bag).
-
-    Every row is as likely not to be drawn.
-
-    Attributes:
-        times: number of splits.
-    """
-
-    name: ClassVar[str] = "bootstrap"
-    in_text: ClassVar[tuple[str, ...]] = ("times",)
-    undrawn: ClassVar[str] = ""
-
-    times: int = option(100, TIMES)
-
-    def count_splits(self, n: int) -> int:
-        """Return ``times``."""
-        return self.times
-
-    def split(self, units: Units, size: FoldSize, number: int, draws: Draws) -> Split:
-        """Return a split; should every row be drawn, it is drawn again."""
-        rng = draws.make_generator(number)
-        while len(np.unique(drawn := rng.integers(units.n, size=units.n))) == units.n:
-            pass
-        return Split(np.sort(drawn), EMPTY, np.setdiff1d(np.arange(units.n), drawn))
-
-
-@dataclass(frozen=True)
-class Bootstrap632(Bootstrap):
-    """The .632 estimate: .632 of the score of the rows not drawn, and .368 of the apparent score.
-
-    The first ``times`` splits are those of ``Bootstrap``; the last fits on all rows and scores them.
-
-    The pooled figure is that of the paper; the mean takes the mean over draws of the rows not drawn.
-
-    Reference: Efron, Estimating the error rate of a prediction rule: improvement on cross-validation, Journal
-    of the American Statistical Association 78 (1983), 316-331.
-
-    Attributes:
-        times: number of draws.
-    """
-
-    name: ClassVar[str] = "bootstrap632"
-    undrawn: ClassVar[str] = FITTED_ON
-    note: ClassVar[str] = (
-        "The mean is the .632 estimate: 0.632 of the mean over draws on the rows not drawn, and 0.368 of the "
-        "score of the model of all rows on these rows (the last split). It has no standard error, and is too "
-        "good for learners that fit their rows closely."
-    )
-
-    def count_splits(self, n: int) -> int:
-        """Return ``times`` + 1."""
-        return self.times + 1
-
-    def split(self, units: Units, size: FoldSize, number: int, draws: Draws) -> Split:
-        """Return a split."""
-        every = np.arange(units.n)
-        return (
-            super().split(units, size, number, draws) if number < self.times else Split(every, EMPTY, every)
-        )
-
-    def counts(self, numbers: Index) -> NDArray[np.bool_]:
-        """Return which splits score the rows not drawn."""
-        return np.asarray(numbers < self.times)
-
-    def terms(self, numbers: Index) -> tuple[Term, ...]:
-        """Return the terms of the estimate."""
-        drawn = self.counts(numbers)
-        return Term(OUT_OF_BAG, drawn), Term(APPARENT, ~drawn)
-
-
-@dataclass(frozen=True)
-class Bootstrap632Plus(Bootstrap632):
-    """The .632+ estimate: .632 corrected by how far a model overfits, relative to what can be learned.
-
-    With err the apparent score, gamma that of the same model if targets had nothing to do with what it
-    predicts, Err1 the score of the rows not drawn, all of them losses, and Err1' the smaller of Err1 and
-    gamma, the relative overfitting rate is R = (Err1' - err) / (gamma - err), or 0 unless Err1' and gamma
-    exceed err. To the .632 estimate is added (Err1' - err) * .368 * .632 R / (1 - .368 R). Splits are those
-    of ``Bootstrap632``.
-
-    Reference: Efron, Tibshirani, Improvements on cross-validation: the .632+ bootstrap method, Journal of the
-    American Statistical Association 92 (1997), 548-560, equations 28 to 32.
-
-    Attributes:
-        times: number of draws.
-    """
-
-    name: ClassVar[str] = "bootstrap632plus"
-    corrected: ClassVar[bool] = True
-    note: ClassVar[str] = (
-        "The mean is the .632+ estimate: the .632 estimate (0.632 of the mean over draws on the rows not "
-        "drawn, and 0.368 of the score of the model of all rows on these rows, the last split), corrected by "
-        "how far that model overfits relative to its score if targets had nothing to do with what it "
-        "predicts. It has no standard error."
-    )
-
-    def correct(self, means: Sequence[float], no_information: float) -> float:
-        """Return what is added to the .632 estimate."""
-        out_of_bag, apparent = means
-        least = min(out_of_bag, no_information)
-        if not (least > apparent and no_information > apparent):
-            return 0.0
-        overfitting = (least - apparent) / (no_information - apparent)
-        share = APPARENT * OUT_OF_BAG * overfitting / (1 - APPARENT * overfitting)
-        return (least - apparent) * share
-
-
-@dataclass(frozen=True)
-class OptimismBootstrap(Bootstrap):
-    """The apparent score, corrected by how much better a draw's model scores its own rows than all rows.
-
-    The first ``times`` splits fit on the draws of ``Bootstrap`` and score all rows, the next ``times`` fit on
-    the same draws and score the rows drawn, and the last fits on all rows and scores them.
-
-    Reference: Harrell, Lee, Mark, Multivariable prognostic models, Statistics in Medicine 15 (1996), 361-387,
-    section 6; Efron (1983).
-
-    Attributes:
-        times: number of draws, each of which is fitted on twice.
-    """
-
-    name: ClassVar[str] = "optimism"
-    undrawn: ClassVar[str] = FITTED_ON
-    note: ClassVar[str] = (
-        "The mean is the score of the model of all rows on these rows (the last split), corrected by the "
-        "optimism: what models of bootstrap draws score on the rows drawn, less what they score on all rows, "
-        "on average. It has no standard error, and is too good for learners that fit their rows closely."
-    )
-
-    def count_splits(self, n: int) -> int:
-        """Return 2 * ``times`` + 1."""
-        return 2 * self.times + 1
-
-    def split(self, units: Units, size: FoldSize, number: int, draws: Draws) -> Split:
-        """Return a split."""
-        part, draw = divmod(number, self.times)
-        every = np.arange(units.n)
-        if number == 2 * self.times:
-            return Split(every, EMPTY, every)
-        drawn = super().split(units, size, draw, draws).train
-        return Split(drawn, EMPTY, drawn if part else every)
-
-    def counts(self, numbers: Index) -> NDArray[np.bool_]:
-        """Return which splits score all rows by the model of a draw."""
-        return np.asarray(numbers < self.times)
-
-    def terms(self, numbers: Index) -> tuple[Term, ...]:
-        """Return the terms of the estimate."""
-        parts = numbers // self.times
-        return Term(1.0, parts == 2), Term(1.0, parts == 0), Term(-1.0, parts == 1)
 
 
 def _check_drawn(name: str, part: Any) -> Resampling:

@@ -6,7 +6,7 @@ from inspect import signature
 from typing import Any
 
 from ckcv_ray.core.options import options, register_part
-from ckcv_ray.core.resampling import complete, folds
+from ckcv_ray.core.resampling import complete, drawn, folds
 from ckcv_ray.core.resampling.base import Resampling, Splits
 from ckcv_ray.errors import InputError, explain_removed_option
 from ckcv_ray.validation import quote, suggest
@@ -16,24 +16,24 @@ RESAMPLINGS: dict[str, Any] = {
     for kind in (
         complete.Complete,
         complete.Rotation,
-        folds.SingleSplit,
+        drawn.SingleSplit,
         folds.KFold,
         folds.RepeatedKFold,
         folds.DrawnFolds,
         folds.ForwardSplits,
         folds.LeaveOneOut,
-        folds.Subsampling,
-        folds.Bootstrap,
-        folds.Bootstrap632,
-        folds.Bootstrap632Plus,
-        folds.OptimismBootstrap,
+        drawn.Subsampling,
+        drawn.Bootstrap,
+        drawn.Bootstrap632,
+        drawn.Bootstrap632Plus,
+        drawn.OptimismBootstrap,
         folds.NestedSplits,
         Splits,
     )
 }
 CERTIFIABLE = {name: kind for name, kind in RESAMPLINGS.items() if kind.selects}
 NESTED: dict[str, Callable[..., folds.NestedSplits]] = {
-    "nested_halves": lambda k=5: folds.NestedSplits(folds.KFold(k), folds.SingleSplit(0.5)),
+    "nested_halves": lambda k=5: folds.NestedSplits(folds.KFold(k), drawn.SingleSplit(0.5)),
     "nested": lambda outer=5, inner=5: folds.NestedSplits(folds.KFold(outer), folds.KFold(inner)),
 }
 FORMS = (
