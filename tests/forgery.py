@@ -31,7 +31,7 @@ from ckcv_ray.engine.evaluate import evaluate, fit_references, one_model, share
 from ckcv_ray.errors import StoreError
 from ckcv_ray.learners.base import STATUSES, Status
 from ckcv_ray.learners.choice import ChosenModel
-from ckcv_ray.learners.ensemble import Ensemble, Member, Models, class_sizes, judge, make_member
+from ckcv_ray.learners.ensemble import Ensemble, Member, Models, count_classes, judge, make_member
 from ckcv_ray.learners.sklearn.model import FittedEstimator
 from ckcv_ray.learners.steps import EncodedModel
 from ckcv_ray.learners.svm.model import SVMModel
@@ -305,7 +305,7 @@ def with_model(member: Member, model: Any, problem: Problem, scored: TestRows) -
     """The member with another model, and what it makes of the rows that judge it."""
     n_classes = problem.task.n_classes
     totals = judge(model, scored.X, scored.y, problem.measure(scored.units), n_classes)
-    return make_member(member.k, member.split, model, totals, class_sizes(scored.y, n_classes))
+    return make_member(member.k, member.split, model, totals, count_classes(scored.y, n_classes))
 
 
 def forged_model(model: Any, task: Task, train: np.ndarray, X: np.ndarray, y: np.ndarray) -> Any:

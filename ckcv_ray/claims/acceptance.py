@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from ckcv_ray.claims.claim import Claim, name_claimed, state_limit
+from ckcv_ray.claims.claim import Claim, describe_limit, name_claimed
 from ckcv_ray.study import CLIPPED_ERROR, Condition, parse_clipped
 
 DECIMAL_TOLERANCE = 1e-12  # of a value that was written in decimals
@@ -56,7 +56,7 @@ def _decide_one(condition: Condition, claims: Sequence[Claim]) -> Acceptance:
     first = [claim for claim in about if claim["classifier"] == about[0]["classifier"]]  # one of each class
     allowed = condition.value if not condition.at_least else 1 - condition.value
     met = bool(first) and all(_scale(claim) <= allowed + DECIMAL_TOLERANCE for claim in first)
-    proven = ", ".join(f"{name_claimed(claim)} {state_limit(claim)}" for claim in first)
+    proven = ", ".join(f"{name_claimed(claim)} {describe_limit(claim)}" for claim in first)
     return Acceptance(condition, met, f"proven {proven}" if proven else "nothing is proven of it")
 
 

@@ -26,13 +26,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ckcv_ray.claims.by_class import leave_out
-from ckcv_ray.claims.claim import NOTHING, ONE_SOURCE, Claim, make_claim, state_claim
+from ckcv_ray.claims.claim import NOTHING, ONE_SOURCE, Claim, describe_claim, make_claim
 from ckcv_ray.claims.fixed_sequence import FixedSequence
 from ckcv_ray.claims.judge import Judge
-from ckcv_ray.claims.percent import at_least, at_most, format_level, nearest
+from ckcv_ray.claims.percent import ceil_percent, floor_percent, format_level, format_percent
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.arrays import Values
-from ckcv_ray.core.bounds.binomial import MAX_ROWS, clopper_pearson, fewest_rows
+from ckcv_ray.core.bounds.binomial import MAX_ROWS, clopper_pearson, find_fewest_rows
 from ckcv_ray.study import ANSWERED, ANSWERED_ERROR
 
 N_THRESHOLDS = 10
@@ -90,7 +90,7 @@ def fix_thresholds(confidence: Values, held: int, most: float, delta: float) -> 
         delta: of each test.
     """
     ordered = np.sort(confidence)[::-1]
-    shares = np.linspace(min(1.0, fewest_rows(most, ALLOWED, delta) / held), 1.0, N_THRESHOLDS)[:-1]
+    shares = np.linspace(min(1.0, find_fewest_rows(most, ALLOWED, delta) / held), 1.0, N_THRESHOLDS)[:-1]
     positions = np.ceil(shares * len(ordered)).astype(np.intp) - 1
     return np.unique([0.0, *ordered[positions]])[::-1]
 
@@ -136,7 +136,7 @@ def claim_answered(judge: Judge, rule: Rule, copies: int = 0) -> dict[str, Claim
         name: {
             **_make_claim(name, rule, tests),
             "bound": bound,
-            "statement": state_claim(ONE_SOURCE, delta, *sentence),
+            "statement": describe_claim(ONE_SOURCE, delta, *sentence),
             "least_confidence": tests.chosen.threshold,
         }
         for name, bound, sentence in zip(ANSWERED, bounds, _describe_tests(rule, tests), strict=True)
@@ -162,11 +162,11 @@ def _describe_tests(rule: Rule, tests: AnsweredTests) -> tuple[tuple[str, str], 
     (threshold, wrong, rows), who = tests.chosen, rule.classifier()
     from_on = f"its confidence is at least {threshold:.6g}"
     jointly = f"jointly with probability at least {format_level(2 * tests.delta)}"
-    n_tests, share = len(tests.counts), at_least(1 - tests.bound_left_out())
+    n_tests, share = len(tests.counts), floor_percent(1 - tests.bound_left_out())
     return (
         (
             f"a new pattern that {who} answers, since {from_on}, is misclassified with probability at most "
-            f"{at_most(tests.most)}",
+            f"{ceil_percent(tests.most)}",
             f"holdout: {wrong} of {rows} previously unused rows answered wrong, Clopper-Pearson; "
             f"{tests.passed} of {n_tests} thresholds passed in a fixed sequence; {jointly}",
         ),
@@ -195,8 +195,8 @@ def _explain_lack(rule: Rule, tests: AnsweredTests, n: int) -> str:
         advice = f"it takes about {in_all:,.0f} new rows, none of these, if as many are wrong as were here"
     return (
         f"{NOTHING} the rows that {rule.classifier()} answers: of the {rows:,} most "
-        f"confident of {tests.held:,} held-out rows {wrong:,} are wrong ({nearest(rate)}), which proves at "
-        f"most {at_most(bound)} and not {at_most(tests.most)}; {advice}."
+        f"confident of {tests.held:,} held-out rows {wrong:,} are wrong ({format_percent(rate)}), which "
+        f"proves at most {ceil_percent(bound)} and not {ceil_percent(tests.most)}; {advice}."
     )
 
 

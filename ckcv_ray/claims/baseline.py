@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from typing_extensions import TypedDict  # pydantic accepts typing.TypedDict from Python 3.12 on
 
 from ckcv_ray.claims.claim import MAX_OF_LABEL, Claim, Gate, claims_nothing, format_limit, name_claimed
-from ckcv_ray.claims.percent import at_least, format_level, format_number, nearest
+from ckcv_ray.claims.percent import floor_percent, format_level, format_number, format_percent
 from ckcv_ray.core.arrays import ONE, Classes
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import cut, pluralize
@@ -95,10 +95,10 @@ def name_constant(baseline: Baseline, labels: Sequence[Label]) -> str:
 def describe_error(baseline: Baseline) -> str:
     """Return the error of the constant: a share of rows, or how far off it is on average."""
     clip = baseline.get("clip")
-    return nearest(baseline["error"]) if clip is None else format_number(clip * baseline["error"])
+    return format_percent(baseline["error"]) if clip is None else format_number(clip * baseline["error"])
 
 
-def comparison(claim: Claim, baseline: Baseline, labels: Sequence[Label]) -> str:
+def compare_with_baseline(claim: Claim, baseline: Baseline, labels: Sequence[Label]) -> str:
     """Return a clause that compares a claim about an error with its baseline."""
     error = describe_error(baseline)
     said = f"wrong on {error} of" if "clip" not in baseline else f"off by {error} on average on"
@@ -166,7 +166,7 @@ def describe_guesses(claims: Sequence[Claim], labels: Sequence[Label]) -> list[s
         name, value = claim["quantity"], 1 - claim["bound"]
         if name == AUC and value <= 0.5:
             statements.append(
-                f"An AUC of at least {at_least(value)} ({claim['certification']}) says nothing "
+                f"An AUC of at least {floor_percent(value)} ({claim['certification']}) says nothing "
                 "beyond a guess, whose AUC is 50 %."
             )
         elif claims_nothing(claim):
@@ -180,8 +180,8 @@ def describe_guesses(claims: Sequence[Claim], labels: Sequence[Label]) -> list[s
             )
         elif (predictive := parse_predictive(name)) is not None and value <= predictive.by_constants:
             statements.append(
-                f"A {name_claimed(claim)} of at least {at_least(value)} says nothing beyond a constant, "
-                f"which reaches {nearest(predictive.by_constants)}."
+                f"A {name_claimed(claim)} of at least {floor_percent(value)} says nothing beyond a constant, "
+                f"which reaches {format_percent(predictive.by_constants)}."
             )
     for made in recalls.values():
         proven = fsum(1 - claim["bound"] for claim in made)
@@ -193,8 +193,8 @@ def describe_guesses(claims: Sequence[Claim], labels: Sequence[Label]) -> list[s
             ]
         elif proven <= 1:
             statements.append(
-                f"The recalls proven by {made[0]['certification']} add up to {at_least(proven)}: together "
-                "they say nothing beyond a guess, whose recalls add up to 100 %."
+                f"The recalls proven by {made[0]['certification']} add up to {floor_percent(proven)}: "
+                "together they say nothing beyond a guess, whose recalls add up to 100 %."
             )
     return statements
 

@@ -36,13 +36,13 @@ from ckcv_ray.claims.claim import (
     ONE_SOURCE,
     Claim,
     Gate,
+    describe_claim,
     is_proven_better,
     make_claim,
     name_loss_bound,
-    state_claim,
 )
 from ckcv_ray.claims.judge import Judge
-from ckcv_ray.claims.percent import at_least
+from ckcv_ray.claims.percent import floor_percent
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.claims.weighted import take_held_weights
 from ckcv_ray.core.arrays import ONE, Values
@@ -165,7 +165,7 @@ def _state(problem: Problem, member: Member, rule: Rule, compared: PairedCounts,
     of, tie = "new patterns", ""
     if compared.grouped:
         of, tie = "of a new group's rows, on average,", " (by a fair coin where both or neither are)"
-    share = at_least(1 - claim["bound"])
+    share = floor_percent(1 - claim["bound"])
     wins = f"where one of the two alone is right{tie}, it is the former with probability at least {share}"
     says = f"{who} misclassifies fewer {of} than {against}: {wins}"
     if not is_proven_better(claim):
@@ -185,4 +185,4 @@ def _state(problem: Problem, member: Member, rule: Rule, compared: PairedCounts,
         f"{compared.lost} by the former alone, {proven_by}"
     )
     given = GROUPS_OF_ONE_SOURCE if compared.grouped else ONE_SOURCE
-    return state_claim(given, claim["delta"], says, method)
+    return describe_claim(given, claim["delta"], says, method)

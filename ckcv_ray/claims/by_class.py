@@ -26,15 +26,15 @@ from ckcv_ray.claims.claim import (
     NOTHING,
     ONE_SOURCE,
     Claim,
+    describe_claim,
     make_claim,
     name_quantity,
-    state_claim,
 )
 from ckcv_ray.claims.cut_offs import ChosenCutOff
-from ckcv_ray.claims.percent import at_least, format_level
+from ckcv_ray.claims.percent import floor_percent, format_level
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.arrays import Index
-from ckcv_ray.core.bounds.binomial import bound_in_order, clopper_pearson, fewest_rows
+from ckcv_ray.core.bounds.binomial import bound_in_order, clopper_pearson, find_fewest_rows
 from ckcv_ray.core.draws import draw_pairs, order_held_out
 from ckcv_ray.learners.ensemble import Prediction
 from ckcv_ray.study import AUC, BY_CLASS, Holdout, Predictive, Problem, parse_predictive
@@ -68,7 +68,7 @@ class PlannedClaim(NamedTuple):
         return min(sizes) if self.name == AUC else sizes[self.number]
 
 
-def quantities(problem: Problem, name: str) -> list[PlannedClaim]:
+def plan_claims(problem: Problem, name: str) -> list[PlannedClaim]:
     """Return the quantities that a name in the study's claims stands for: "recall" is one for each class."""
     certification = problem.study.certification
     assert isinstance(certification, Holdout)
@@ -143,7 +143,7 @@ def claim_held_out(
     """
     held, who, drawn = problem.take_held_rows(), rule.classifier(), order_held_rows(problem)
     assert held is not None
-    for quantity in quantities(problem, name):
+    for quantity in plan_claims(problem, name):
         if name == AUC:
             low, high = draw_pairs(held.y, problem.draws)
             wrong = ~(predicted.score[high] > predicted.score[low])
@@ -161,7 +161,7 @@ def claim_held_out(
             bound, bound_name = bound_held_out(problem, wrong, quantity.delta, copies)
         method = f"holdout: {errors} of {units} {what}, {bound_name}{quantity.jointly}"
         says = _phrase_quantity(problem, quantity, who, bound)
-        sentence = state_claim(ONE_SOURCE, quantity.delta, says, method)
+        sentence = describe_claim(ONE_SOURCE, quantity.delta, says, method)
         of = "of one of the classes" if name == AUC else f"of class {quantity.label!r}"
         lack = f"{NOTHING} the {quantity.phrase} of {who}: there are no held-out rows {of}."
         made = make_claim(
@@ -182,8 +182,8 @@ def claim_no_cut_off(problem: Problem, rule: Rule, name: str) -> Iterator[Claim]
     held, condition = problem.take_held_rows(), problem.required
     assert held is not None
     assert condition is not None
-    number, (quantity,) = condition.find_class(problem.positive), quantities(problem, name)
-    there, needed = int(np.sum(held.y == number)), fewest_rows(1 - condition.value, 0, quantity.delta)
+    number, (quantity,) = condition.find_class(problem.positive), plan_claims(problem, name)
+    there, needed = int(np.sum(held.y == number)), find_fewest_rows(1 - condition.value, 0, quantity.delta)
     lack = (
         f"a cut-off with {condition} takes {needed:,} held-out rows of class "
         f"{problem.task.classes[number]!r}, and there are {there:,}."
@@ -195,7 +195,7 @@ def claim_nothing(problem: Problem, rule: Rule, name: str, lack: str) -> Iterato
     """Yield the claim about a recall of which nothing is proven, with the reason."""
     held = problem.take_held_rows()
     assert held is not None
-    for quantity in quantities(problem, name):
+    for quantity in plan_claims(problem, name):
         of_class = int(np.sum(held.y == quantity.number))
         yield make_claim(
             quantity=quantity.name,
@@ -221,10 +221,12 @@ def claim_predictive(
     value, label = predictive.compute(*recalls), problem.task.classes[problem.positive]
     phrase, who = name_quantity(str(predictive), None), rule.classifier()
     method = (
-        f"from a sensitivity of at least {at_least(recalls[0])} and a specificity of at least "
-        f"{at_least(recalls[1])}, which hold together"
+        f"from a sensitivity of at least {floor_percent(recalls[0])} and a specificity of at least "
+        f"{floor_percent(recalls[1])}, which hold together"
     )
-    says = f"the {phrase} of {who} is at least {at_least(value)}: {explain_predictive(predictive, label)}"
+    says = (
+        f"the {phrase} of {who} is at least {floor_percent(value)}: {describe_predictive(predictive, label)}"
+    )
     lack = f"{NOTHING} the {phrase} of {who}: nothing is proven for a recall it follows from."
     return {
         **sensitivity,
@@ -234,11 +236,11 @@ def claim_predictive(
         "errors": None,
         "rows": None,
         "delta": delta,
-        "statement": state_claim(ONE_SOURCE, delta, says, method) if min(recalls) > 0 else lack,
+        "statement": describe_claim(ONE_SOURCE, delta, says, method) if min(recalls) > 0 else lack,
     }
 
 
-def explain_predictive(predictive: Predictive, label: Label) -> str:
+def describe_predictive(predictive: Predictive, label: Label) -> str:
     """Return what a predictive quantity is, as a clause; ``label`` is that of the positive class."""
     return {
         "ppv": f"the probability that a pattern classified as {label!r} is of this class",
@@ -248,20 +250,20 @@ def explain_predictive(predictive: Predictive, label: Label) -> str:
     }[predictive.name]
 
 
-def phrase_recall(quantity: PlannedClaim, who: str, bound: float) -> str:
+def describe_recall(quantity: PlannedClaim, who: str, bound: float) -> str:
     """Return what is proven of a recall, as a clause."""
     return (
-        f"the {quantity.phrase} of {who} is at least {at_least(1 - bound)}: the probability that a new "
+        f"the {quantity.phrase} of {who} is at least {floor_percent(1 - bound)}: the probability that a new "
         f"pattern of class {quantity.label!r} is classified correctly, whatever the share of this class"
     )
 
 
 def _phrase_quantity(problem: Problem, quantity: PlannedClaim, who: str, bound: float) -> str:
     if quantity.name != AUC:
-        return phrase_recall(quantity, who, bound)
+        return describe_recall(quantity, who, bound)
     high, low = (problem.task.classes[number] for number in (problem.positive, 1 - problem.positive))
     return (
-        f"the {quantity.phrase} of {who} is at least {at_least(1 - bound)}: the probability that the score "
-        f"of a new pattern of class {high!r} is larger than that of one of class {low!r} (a tie counts as "
-        "an error), whatever the shares of the classes"
+        f"the {quantity.phrase} of {who} is at least {floor_percent(1 - bound)}: the probability that the "
+        f"score of a new pattern of class {high!r} is larger than that of one of class {low!r} (a tie counts "
+        "as an error), whatever the shares of the classes"
     )

@@ -34,7 +34,7 @@ from ckcv_ray.claims.wording import (
 from ckcv_ray.core.arrays import ONE
 from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.core.schedule import Stage
-from ckcv_ray.learners.ensemble import Ensemble, Models, class_sizes
+from ckcv_ray.learners.ensemble import Ensemble, Models, count_classes
 from ckcv_ray.records.candidates import Searched
 from ckcv_ray.study import Candidate, Problem
 from ckcv_ray.tables.survey import find_giveaways, find_repeats
@@ -70,7 +70,7 @@ def certify(
         n_held=rows.n - task.n,
         repeats=repeats.rows,
         labels=task.classes,
-        class_rows=class_sizes(rows.y, task.n_classes),
+        class_rows=count_classes(rows.y, task.n_classes),
         baselines=compute_baselines(problem),
         groups=groups,
         numbers=None if problem.clip is None else NumberCounts(clip=problem.clip, losses=losses),

@@ -11,7 +11,14 @@ from typing import Any, NotRequired
 
 from typing_extensions import TypedDict  # pydantic accepts typing.TypedDict from Python 3.12 on
 
-from ckcv_ray.claims.percent import at_least, at_most, format_level, format_number, nearest, round_bound
+from ckcv_ray.claims.percent import (
+    ceil_percent,
+    floor_percent,
+    format_level,
+    format_number,
+    format_percent,
+    round_bound,
+)
 from ckcv_ray.claims.rules import ONE_MODEL, Rule
 from ckcv_ray.core.bounds.betting import MAX_OPTIMISED
 from ckcv_ray.study.parts import Holdout
@@ -42,8 +49,8 @@ NOTHING = "Nothing can be claimed for"  # begins the sentence of a claim that la
 MAY_MISS = "may be missed by the cut-off chosen"  # of rows that a recall it guarantees counts
 LARGEST_BOUND = 1e15  # on 1 less a net benefit, which may be far below 0
 ARGUMENT_FORMATS: dict[Argument, Callable[[Any], str]] = {  # of the arguments of a quantity
-    Argument.PREVALENCE: nearest,
-    Argument.WORTH: nearest,
+    Argument.PREVALENCE: format_percent,
+    Argument.WORTH: format_percent,
     Argument.SHARE_OF_ROWS: lambda share: f"{format_number(100 * share)} %",
     Argument.LABEL: str,
     Argument.NUMBER: format_number,
@@ -180,7 +187,7 @@ def format_limit(claim: Claim) -> str:
         return round_bound(clip * claim["bound"])
     if parse_within(claim["quantity"]) is not None:
         return round_bound(claim["bound"]) if claim["bound"] < UNPROVEN else "any amount"
-    return at_most(claim["bound"]) if _is_at_most(claim) else at_least(1 - claim["bound"])
+    return ceil_percent(claim["bound"]) if _is_at_most(claim) else floor_percent(1 - claim["bound"])
 
 
 def name_side(claim: Claim) -> str:
@@ -193,7 +200,7 @@ def _is_at_most(claim: Claim) -> bool:
     return quantity is not None and quantity.at_most
 
 
-def state_limit(claim: Claim) -> str:
+def describe_limit(claim: Claim) -> str:
     """Return what is proven of a quantity, without its name: "at most 5.00 %"."""
     return f"{name_side(claim)} {format_limit(claim)}"
 
@@ -232,7 +239,7 @@ def describe_comparison(claim: Claim) -> str:
         return claim["statement"]
     proven = "proven" if is_proven_better(claim) else "not yet proven"
     counts = f"{rows - lost:,} held-out rows won, {lost:,} lost"
-    return f"{proven} better than {label}: {counts}; share of wins {state_limit(claim)}"
+    return f"{proven} better than {label}: {counts}; share of wins {describe_limit(claim)}"
 
 
 def explain_lack_of_cut_off(claims: Iterable[Claim], required: str) -> str:
@@ -266,7 +273,7 @@ def describe_counts(claim: Claim) -> str:
         return f"measured: {claim['errors']:,} of {claim['rows']:,} {of}"
     names = dict.fromkeys(ONE_MODEL, "this model") | {"vote": "the vote"}
     who = names.get(claim["classifier"], "all members")
-    by_weight = f", {nearest(claim['measured'])} by weight" if "measured" in claim else ""
+    by_weight = f", {format_percent(claim['measured'])} by weight" if "measured" in claim else ""
     return f"{who}: {claim['errors']:,} of {claim['rows']:,} {of}{by_weight}"
 
 
@@ -303,7 +310,7 @@ class Grounds:
 
     def state(self, says: str) -> str:
         """Return the sentence of a claim that says this."""
-        return state_claim(self.given, self.delta, says, self.method)
+        return describe_claim(self.given, self.delta, says, self.method)
 
 
 def claim_error(grounds: Grounds, bound: float, seen: tuple[int, int], grouped: bool = False) -> Claim:
@@ -316,9 +323,11 @@ def claim_error(grounds: Grounds, bound: float, seen: tuple[int, int], grouped: 
         grouped: whether it is about the rows of a new group, and not about a new pattern.
     """
     who, (errors, rows) = grounds.who, seen
-    says = f"a new pattern classified by {who} is misclassified with probability at most {at_most(bound)}"
+    says = (
+        f"a new pattern classified by {who} is misclassified with probability at most {ceil_percent(bound)}"
+    )
     if grouped:
-        share = f"on average at most {at_most(bound)} are misclassified"
+        share = f"on average at most {ceil_percent(bound)} are misclassified"
         says = f"of a new group's rows, each classified by {who}, {share}"
     return make_claim(
         quantity=ERROR,
@@ -363,7 +372,7 @@ def make_claim(
     )
 
 
-def state_claim(given: str, delta: float, says: str, method: str) -> str:
+def describe_claim(given: str, delta: float, says: str, method: str) -> str:
     """Return the sentence of a claim: what it assumes, its delta, what it says, and how it was obtained."""
     level = format_level(delta)
     return f"{given}, with probability at least {level} over data and splits, {says} ({method})."

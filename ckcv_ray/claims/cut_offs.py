@@ -41,7 +41,7 @@ class CutOff(NamedTuple):
 
     def flag(self, score: Values) -> NDArray[np.bool_]:
         """Return which rows are flagged, given scores (rows,) that are larger for rows of class 1."""
-        return np.asarray(orient(score, self.positive) >= self.value)
+        return np.asarray(orient_scores(score, self.positive) >= self.value)
 
     def classify(self, score: Values) -> Classes:
         """Return the class of each row, given scores as for ``flag``."""
@@ -62,7 +62,7 @@ class ChosenCutOff(NamedTuple):
     misses: int
 
 
-def orient(score: Values, positive: int) -> Values:
+def orient_scores(score: Values, positive: int) -> Values:
     """Return scores that are larger for rows of the positive class, rounded to ``SCORE_DIGITS`` digits."""
     return round_scores(score if positive == 1 else -score)
 
@@ -88,7 +88,7 @@ def choose_cut_off(
         delta: probability with which the recall at the cut-off may be smaller.
     """
     number = condition.find_class(positive)
-    ordered = np.sort(orient(score, positive)[y == number])
+    ordered = np.sort(orient_scores(score, positive)[y == number])
     within = bound_table(len(ordered), delta) <= 1 - condition.value
     if not within[0]:
         return None

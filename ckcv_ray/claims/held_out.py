@@ -109,7 +109,7 @@ def _claim_quantity(
     elif name in BINARY_RECALLS and (condition := problem.required) is not None:
         held = problem.take_held_rows()
         assert held is not None
-        delta = by_class.quantities(problem, name)[0].delta
+        delta = by_class.plan_claims(problem, name)[0].delta
         found = choose_cut_off(predicted.score, held.y, problem.positive, condition, delta)
         if found is None:
             yield from by_class.claim_no_cut_off(problem, rule, name)

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from ckcv_ray.claims.claim import Claim, claims_nothing, name_quantity
-from ckcv_ray.claims.percent import at_least, at_most, format_level, nearest
+from ckcv_ray.claims.percent import ceil_percent, floor_percent, format_level, format_percent
 from ckcv_ray.core.bounds.binomial import bound_both_sides
 from ckcv_ray.study import BINARY_RECALLS, BY_CLASS, ERROR, Condition, Holdout
 from ckcv_ray.tables.target import Label
@@ -40,14 +40,14 @@ class MeasuredInterval(NamedTuple):
     def describe(self) -> str:
         """Return the figure and its interval in words."""
         name = name_quantity(self.quantity, self.label)
-        share, ends = nearest(self.part / self.rows), format_ends(self.low, self.high)
+        share, ends = format_percent(self.part / self.rows), format_ends(self.low, self.high)
         rule = self.classifier if self.cut_off is None else f"{self.classifier}, cut-off {self.cut_off:.6g}"
         return f"{name} {share} ({self.part:,} of {self.rows:,} held-out rows), {ends} ({rule})"
 
 
 def format_ends(low: float, high: float) -> str:
     """Format an interval, rounded outwards: "68.36 % to 81.90 %"."""
-    return f"{at_least(low)} to {at_most(high)}"
+    return f"{floor_percent(low)} to {ceil_percent(high)}"
 
 
 def describe_intervals(delta: float) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ckcv_ray.claims.percent import at_least, at_most, format_level, nearest
+from ckcv_ray.claims.percent import ceil_percent, floor_percent, format_level, format_percent
 from ckcv_ray.core.arrays import Values
 from ckcv_ray.core.bounds.betting import (
     AnytimeLimits,
@@ -106,19 +106,19 @@ class Finding:
         wrong = f"{self.errors:g} of {counted}" if unit == "row" else f"mean over {counted}"
         level = format_level(self.watched.delta)
         return [
-            f"{name}: {nearest(self.rate)} ({wrong}); at all times from {at_least(self.limits.low)} to "
-            f"{at_most(self.limits.high)}, with probability {level}",
+            f"{name}: {format_percent(self.rate)} ({wrong}); at all times from "
+            f"{floor_percent(self.limits.low)} to {ceil_percent(self.limits.high)}, with probability {level}",
             *([f"  {self._judge(unit)}"] if self.watched.bound is not None else []),
         ]
 
     def _judge(self, unit: str) -> str:
         assert self.watched.bound is not None
-        certified = f"certified is at most {at_most(self.watched.bound)}"
+        certified = f"certified is at most {ceil_percent(self.watched.bound)}"
         if self.state == ALARM:
             return (
                 f"ALARM, raised at the end of batch {self.alarm_batch:,}: wrong more often than certified, "
                 f"from the first batch or from a later one ({certified}); such an alarm is ever false with "
-                f"probability at most {at_most(self.watched.delta)}"
+                f"probability at most {ceil_percent(self.watched.delta)}"
             )
         if self.state == HOLDS:
             return f"the certificate holds: {certified}, and the labels show less"
@@ -163,5 +163,5 @@ def describe_level(delta: float) -> str:
     """Say with which probability all of it holds."""
     return (
         f"all limits hold at all times together with probability {format_level(delta)}, and an alarm is "
-        f"ever false with probability at most {at_most(delta)}"
+        f"ever false with probability at most {ceil_percent(delta)}"
     )

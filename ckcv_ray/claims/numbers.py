@@ -24,9 +24,9 @@ from ckcv_ray.claims.claim import (
     UNPROVEN,
     Claim,
     Grounds,
+    describe_claim,
     make_claim,
     name_loss_bound,
-    state_claim,
 )
 from ckcv_ray.claims.judge import Judge
 from ckcv_ray.claims.percent import format_number, round_bound
@@ -107,7 +107,7 @@ def claim_within(rule: Rule, name: str, share: float, errors: Values, delta: flo
         f"by {rule.classifier(each='row')}"
     )
     method = f"holdout: {further:,} of {m:,} previously unused rows are further off, order statistic"
-    statement = state_claim(ONE_SOURCE, delta, says, method)
+    statement = describe_claim(ONE_SOURCE, delta, says, method)
     if width == UNPROVEN:
         statement = f"{NOTHING} how far off {format_number(100 * share)} % of new rows are: {method}."
     return make_claim(

@@ -14,17 +14,17 @@ SCALE = 100 * 10**DIGITS
 SLACK = 1e-9  # in units of the last digit: 0.423 is 42.30 %, although 0.423 * 10_000 is above 4230
 
 
-def at_most(bound: float) -> str:
+def ceil_percent(bound: float) -> str:
     """Format an upper bound, rounded up."""
     return _format_units(ceil(SCALE * bound - SLACK))
 
 
-def at_least(bound: float) -> str:
+def floor_percent(bound: float) -> str:
     """Format a lower bound, rounded down."""
     return _format_units(floor(SCALE * bound + SLACK))
 
 
-def nearest(value: float) -> str:
+def format_percent(value: float) -> str:
     """Format an estimate or a share, rounded to the nearest."""
     return _format_units(round(SCALE * value))
 

@@ -24,12 +24,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ckcv_ray.claims.by_class import claim_nothing, explain_predictive, leave_out, phrase_recall, quantities
-from ckcv_ray.claims.claim import NOTHING, ONE_SOURCE, Claim, make_claim, name_quantity, state_claim
-from ckcv_ray.claims.cut_offs import CutOff, orient
+from ckcv_ray.claims.by_class import (
+    claim_nothing,
+    describe_predictive,
+    describe_recall,
+    leave_out,
+    plan_claims,
+)
+from ckcv_ray.claims.claim import NOTHING, ONE_SOURCE, Claim, describe_claim, make_claim, name_quantity
+from ckcv_ray.claims.cut_offs import CutOff, orient_scores
 from ckcv_ray.claims.fixed_sequence import FixedSequence
 from ckcv_ray.claims.judge import Judge
-from ckcv_ray.claims.percent import at_least, format_level, nearest
+from ckcv_ray.claims.percent import floor_percent, format_level, format_percent
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.arrays import Classes, Values
 from ckcv_ray.core.bounds.binomial import MAX_ROWS, clopper_pearson
@@ -113,7 +119,7 @@ def fix_cut_offs(
         held: number of rows held out.
     """
     right = positive if predictive.name == "ppv" else 1 - positive  # the class that is to be right
-    oriented = orient(score, right)
+    oriented = orient_scores(score, right)
     of_class, outside = np.sort(oriented[y == right]), np.sort(oriented[y != right])
     values = np.unique(of_class if len(of_class) else oriented)[::-1]
     values = values[np.unique(np.linspace(0, len(values) - 1, N_CONSIDERED).round().astype(int))]
@@ -177,12 +183,12 @@ def _claim_recalls(problem: Problem, rule: Rule, tests: ValueTests, copies: int)
     """Yield the claims about both recalls at the cut-off that was chosen."""
     found = zip(BINARY_RECALLS, tests.chosen[1:], tests.rows, tests.bound_recalls(copies), strict=True)
     for name, wrong, rows, bound in found:
-        (quantity,) = quantities(problem, name)
+        (quantity,) = plan_claims(problem, name)
         method = (
             f"holdout: {wrong} of {rows} previously unused rows of class {quantity.label!r} wrong, "
             f"Clopper-Pearson for {len(tests.counts)} cut-offs together{quantity.jointly}"
         )
-        says = phrase_recall(quantity, rule.classifier(), bound)
+        says = describe_recall(quantity, rule.classifier(), bound)
         yield make_claim(
             quantity=name,
             label=quantity.label,
@@ -191,7 +197,7 @@ def _claim_recalls(problem: Problem, rule: Rule, tests: ValueTests, copies: int)
             errors=wrong,
             rows=rows,
             delta=quantity.delta,
-            statement=state_claim(ONE_SOURCE, quantity.delta, says, method),
+            statement=describe_claim(ONE_SOURCE, quantity.delta, says, method),
         )
 
 
@@ -224,8 +230,8 @@ def _state_value(problem: Problem, rule: Rule, tests: ValueTests) -> str:
     label, second = (problem.task.classes[number] for number in (problem.positive, 1 - problem.positive))
     phrase = name_quantity(str(tests.predictive), None)
     says = (
-        f"the {phrase} of {rule.classifier()} is at least {at_least(tests.least)}: "
-        f"{explain_predictive(tests.predictive, label)}"
+        f"the {phrase} of {rule.classifier()} is at least {floor_percent(tests.least)}: "
+        f"{describe_predictive(tests.predictive, label)}"
     )
     (missed, flagged), (positives, negatives) = tests.chosen[1:], tests.rows
     method = (
@@ -234,7 +240,7 @@ def _state_value(problem: Problem, rule: Rule, tests: ValueTests) -> str:
         f"{len(tests.counts)} cut-offs passed in a fixed sequence; jointly with the recalls with "
         f"probability at least {format_level(2 * tests.delta)}"
     )
-    return state_claim(ONE_SOURCE, tests.delta, says, method)
+    return describe_claim(ONE_SOURCE, tests.delta, says, method)
 
 
 def _explain_lacks(problem: Problem, rule: Rule, tests: ValueTests) -> dict[str, Claim]:
@@ -259,8 +265,8 @@ def _explain_lack(n: int, tests: ValueTests) -> str:
     return (
         f"at the first of {len(tests.counts)} cut-offs {positives - missed:,} of {positives:,} positive "
         f"held-out rows are flagged, and {flagged:,} of {negatives:,} others, which is "
-        f"{nearest(tests.measure())} measured, proves at least {at_least(tests.bound_value(tests.chosen))}, "
-        f"and not {at_least(tests.least)}; {advice}."
+        f"{format_percent(tests.measure())} measured, proves at least "
+        f"{floor_percent(tests.bound_value(tests.chosen))}, and not {floor_percent(tests.least)}; {advice}."
     )
 
 

@@ -9,7 +9,7 @@ from math import exp, lgamma
 
 import numpy as np
 
-from ckcv_ray.claims.percent import nearest
+from ckcv_ray.claims.percent import format_percent
 from ckcv_ray.core.arrays import Index
 from ckcv_ray.errors import cut, cut_list, pluralize
 from ckcv_ray.study.parts import MIN_HELD_OUT
@@ -46,12 +46,12 @@ def describe_rare_classes(task: Task, held: int) -> list[str]:
         shares = (hundredths / 100 for hundredths in range(100 * held // n, 0, -1))
         possible = (share for share in shares if int(share * n) >= MIN_HELD_OUT)
         safe = (share for share in possible if _find_chance(units, int(share * n), n) <= MAX_UNLEARNED)
-        limit = f"(at most {nearest(MAX_UNLEARNED)})"
+        limit = f"(at most {format_percent(MAX_UNLEARNED)})"
         share = next((f", or --holdout-share {share:g} {limit}" for share in safe), "")
         said.append(
-            f"rare: {name_classes(task, few, units, unit)}; with probability {nearest(chance)} all {unit}s "
-            f"of one are among the {held:,} of {n:,} held out, and it is never predicted: before a first "
-            f"run, {_leave_out(task, few)}choose --paper, which holds none out{share}"
+            f"rare: {name_classes(task, few, units, unit)}; with probability {format_percent(chance)} all "
+            f"{unit}s of one are among the {held:,} of {n:,} held out, and it is never predicted: before a "
+            f"first run, {_leave_out(task, few)}choose --paper, which holds none out{share}"
         )
     return said
 

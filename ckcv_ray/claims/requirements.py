@@ -10,15 +10,21 @@ from math import ceil
 import numpy as np
 
 from ckcv_ray.claims.baseline import compute_baselines
-from ckcv_ray.claims.by_class import PlannedClaim, quantities, share_recalls
+from ckcv_ray.claims.by_class import PlannedClaim, plan_claims, share_recalls
 from ckcv_ray.claims.claim import name_quantity
-from ckcv_ray.claims.percent import at_most, format_level, format_number
+from ckcv_ray.claims.percent import ceil_percent, format_level, format_number
 from ckcv_ray.claims.weighted import bound_flawless
 from ckcv_ray.core.arrays import ONE
 from ckcv_ray.core.bounds.betting import bound_losses
-from ckcv_ray.core.bounds.binomial import MAX_CHECKED, bound_table, clopper_pearson, fewest_rows, find_first
+from ckcv_ray.core.bounds.binomial import (
+    MAX_CHECKED,
+    bound_table,
+    clopper_pearson,
+    find_fewest_rows,
+    find_first,
+)
 from ckcv_ray.errors import pluralize
-from ckcv_ray.learners.ensemble import class_sizes
+from ckcv_ray.learners.ensemble import count_classes
 from ckcv_ray.study import (
     ANSWERED_ERROR,
     AUC,
@@ -143,8 +149,8 @@ class Prospect:
         if self.unit:
             of, bad = (" of the clip", "off") if self.of_clip else ("", "wrong")
             first = (
-                f"{self.quantity}, with probability {level}: at most {at_most(self.at_most or 0)}{of} if "
-                f"none of the {self.rows:,} held-out {self.unit}s is {bad}; better than a constant takes"
+                f"{self.quantity}, with probability {level}: at most {ceil_percent(self.at_most or 0)}{of} "
+                f"if none of the {self.rows:,} held-out {self.unit}s is {bad}; better than a constant takes"
             )
             if self.outside is None:
                 return f"{first} about {self.needed:,} of them, none {bad}"
@@ -160,7 +166,7 @@ class Prospect:
             )
         if self.at_most is not None:
             return (
-                f"{first} at most {at_most(self.at_most)} if none of the {self.rows:,} held-out rows is "
+                f"{first} at most {ceil_percent(self.at_most)} if none of the {self.rows:,} held-out rows is "
                 "wrong, by the weights of the rows to learn from"
             )
         return (
@@ -181,13 +187,13 @@ def list_prospects(problem: Problem) -> tuple[Prospect, ...]:
     for name in certification.claim:
         if (share := parse_within(name)) is not None:
             beyond = int(np.count_nonzero(bound_table(rows, delta) <= 1 - share)) - 1
-            made.append(Prospect(name, delta, rows, fewest_rows(1 - share, 0, delta), beyond=beyond))
+            made.append(Prospect(name, delta, rows, find_fewest_rows(1 - share, 0, delta), beyond=beyond))
         elif parse_largest_weight(name) is not None:
             bound = bound_flawless(problem, name, delta)
             made.append(Prospect(name, delta, rows, 1, at_most=bound))
         elif name == ANSWERED_ERROR and certification.answering is not None:
             of_both = delta / 2  # the other half is that of the share answered
-            needed = fewest_rows(certification.answering.value, 0, of_both)
+            needed = find_fewest_rows(certification.answering.value, 0, of_both)
             made.append(Prospect(name, of_both, rows, needed))
         elif not is_quantity(name):
             made.append(_foresee_gate(problem, name, delta))
@@ -199,8 +205,8 @@ def _foresee_gate(problem: Problem, name: str, delta: float) -> Prospect:
     task = problem.task
     if not problem.has_losses:
         table, held = problem.all_rows, len(problem.order_held_units())
-        needed = fewest_rows(float(np.nextafter(0.5, 0)), 0, delta)
-        outside = round(held * (1 - max(class_sizes(table.y, table.n_classes)) / table.n))
+        needed = find_fewest_rows(float(np.nextafter(0.5, 0)), 0, delta)
+        outside = round(held * (1 - max(count_classes(table.y, table.n_classes)) / table.n))
         best = float(clopper_pearson(0, held, delta))
         return Prospect(name, delta, held, needed, at_most=best, unit="row", outside=outside)
     value = compute_baselines(problem)[0].get("value")
@@ -218,7 +224,7 @@ def _foresee_gate(problem: Problem, name: str, delta: float) -> Prospect:
     return Prospect(name, delta, held, needed, at_most=best, unit=unit, of_clip=of_clip)
 
 
-def requirements(problem: Problem) -> tuple[Requirement, ...]:
+def list_requirements(problem: Problem) -> tuple[Requirement, ...]:
     """Return what each claim by class, or of the AUC, needs; those with the fewest rows first.
 
     It is read before the run, so it depends on how many rows each class has, and not on those drawn.
@@ -232,14 +238,14 @@ def requirements(problem: Problem) -> tuple[Requirement, ...]:
     if condition is not None and (predictive := parse_predictive(condition.name)) is not None:
         names = [name for name in names if name == AUC]
         made = [_require_value(problem, predictive, condition.value)]
-    made += [_requirement(problem, quantity) for name in names for quantity in quantities(problem, name)]
+    made += [_requirement(problem, quantity) for name in names for quantity in plan_claims(problem, name)]
     return tuple(sorted(made, key=lambda requirement: requirement.rows))
 
 
 def _requirement(problem: Problem, quantity: PlannedClaim) -> Requirement:
     task, held = problem.all_rows, problem.held
     assert held is not None
-    of_class = quantity.count_rows(class_sizes(task.y, task.n_classes)) / task.n
+    of_class = quantity.count_rows(count_classes(task.y, task.n_classes)) / task.n
     rows, share, delta = round(len(held) * of_class), len(held) / task.n * of_class, quantity.delta
     needed = tuple(_compute_needed(at_least, delta, share) for at_least in WANTED)
     return Requirement(quantity.name, quantity.label, delta, rows, len(held), needed)
@@ -273,7 +279,7 @@ def _choose_usual_errors(predictive: Predictive, least: float) -> tuple[float, f
 def _compute_needed(at_least: float, delta: float, share: float) -> Needed:
     """Return what it takes to claim a value; ``share`` of all rows are held out and of the class."""
     allowed, misses = 1 - at_least, 1
-    rows = fewest_rows(allowed, 0, delta)
-    while misses < fewest_rows(allowed, misses, delta) * allowed / 2:
+    rows = find_fewest_rows(allowed, 0, delta)
+    while misses < find_fewest_rows(allowed, misses, delta) * allowed / 2:
         misses += 1
-    return Needed(at_least, rows, fewest_rows(allowed, misses, delta), misses, ceil(rows / share))
+    return Needed(at_least, rows, find_fewest_rows(allowed, misses, delta), misses, ceil(rows / share))

@@ -19,9 +19,9 @@ great weight counts as much as a wrong one.
 
 import numpy as np
 
-from ckcv_ray.claims.claim import ONE_SOURCE, Claim, make_claim, name_loss_bound, state_claim
+from ckcv_ray.claims.claim import ONE_SOURCE, Claim, describe_claim, make_claim, name_loss_bound
 from ckcv_ray.claims.judge import Judge
-from ckcv_ray.claims.percent import at_most, format_number, nearest
+from ckcv_ray.claims.percent import ceil_percent, format_number, format_percent
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.arrays import Values
 from ckcv_ray.core.bounds.betting import bound_losses
@@ -45,12 +45,12 @@ def claim_weighted(judge: Judge, rule: Rule, name: str, copies: int = 0) -> Clai
     measured = float(np.sum(weights * wrong) / np.sum(weights))
     says = (
         f"a new pattern, drawn with a chance in proportion to its weight {problem.task.weight!r}, is "
-        f"misclassified by {rule.classifier()} with probability at most {at_most(bound)}, if weights are "
-        f"known and none is above {format_number(largest)}"
+        f"misclassified by {rule.classifier()} with probability at most {ceil_percent(bound)}, if weights "
+        f"are known and none is above {format_number(largest)}"
     )
     method = (
-        f"holdout: {np.sum(wrong)} of {m} previously unused rows wrong, {nearest(measured)} by weight, "
-        f"{name_loss_bound(m, 'row')}"
+        f"holdout: {np.sum(wrong)} of {m} previously unused rows wrong, {format_percent(measured)} by "
+        f"weight, {name_loss_bound(m, 'row')}"
     )
     made = make_claim(
         quantity=name,
@@ -59,7 +59,7 @@ def claim_weighted(judge: Judge, rule: Rule, name: str, copies: int = 0) -> Clai
         errors=int(np.sum(wrong)),
         rows=m,
         delta=delta,
-        statement=state_claim(ONE_SOURCE, delta, says, method),
+        statement=describe_claim(ONE_SOURCE, delta, says, method),
     )
     return {**made, "measured": measured}
 

@@ -7,8 +7,8 @@ selection on the same data, and the sentences here say so.
 
 from collections.abc import Sequence
 
-from ckcv_ray.claims.claim import MAX_OF_LABEL, RANDOM, UNPROVEN, Claim, format_limit, state_limit
-from ckcv_ray.claims.percent import at_least, at_most, format_level, format_number, round_bound
+from ckcv_ray.claims.claim import MAX_OF_LABEL, RANDOM, UNPROVEN, Claim, describe_limit, format_limit
+from ckcv_ray.claims.percent import ceil_percent, floor_percent, format_level, format_number, round_bound
 from ckcv_ray.core.criteria import (
     Balanced,
     Criterion,
@@ -68,14 +68,14 @@ def describe_search(
         return f"{search}, and excluded each of the {candidates:,} candidates that could have been better."
     return (
         f"{search}, and another candidate may be better: {not_excluded:,} of {candidates:,} candidates were "
-        f"not excluded, of which the best could still have an L_MS of {show_least(least, clip)}. What is "
+        f"not excluded, of which the best could still have an L_MS of {describe_least(least, clip)}. What is "
         "proven holds for this one, since it allows for any selection."
     )
 
 
-def show_least(least: float, clip: float | None) -> str:
+def describe_least(least: float, clip: float | None) -> str:
     """Return the least value that a criterion could still have: in percent, or of numbers in their units."""
-    return at_least(least) if clip is None else round_bound(clip * least, up=False)
+    return floor_percent(least) if clip is None else round_bound(clip * least, up=False)
 
 
 MINIMISED = {  # what the criterion is, on the select sets
@@ -102,13 +102,13 @@ ABOUT_ERROR = (
 MAX_COSTS = 6
 
 
-def say_minimised(criterion: str, bound: str, delta: float) -> str:
+def describe_minimised(criterion: str, bound: str, delta: float) -> str:
     """Return what a criterion is, on the select sets; ``bound`` says what L_EE is computed with."""
     grouped = criterion == MeanBound.name and bound == MeanShare.bound
     return MINIMISED["groups" if grouped else criterion].format(format_level(delta))
 
 
-def equal_rows(repeats: int, rows: int, grouped: bool = False) -> str:
+def describe_equal_rows(repeats: int, rows: int, grouped: bool = False) -> str:
     """Say how many rows equal another one, as a clause; with groups, one of another group."""
     another = "a row of another group" if grouped else "another row"
     return f"{repeats:,} of {rows:,} rows equal {another} in every column that does not number the rows"
@@ -128,9 +128,9 @@ def describe_repeats(repeats: int, rows: int, grouped: bool, first: Claim, witho
         says = f"{origin}, nothing here is proven"
     else:
         instead: Claim = {**first, "bound": without}
-        limits = f"{state_limit(instead)} instead of {format_limit(first)}"
+        limits = f"{describe_limit(instead)} instead of {format_limit(first)}"
         says = f"{origin} and are counted once, the first claim is {limits}"
-    return [f"{equal_rows(repeats, rows, grouped)}: {says}."] if repeats else []
+    return [f"{describe_equal_rows(repeats, rows, grouped)}: {says}."] if repeats else []
 
 
 def list_not_covered(grouped: bool, has_numbers: bool) -> tuple[str, ...]:
@@ -168,7 +168,7 @@ def list_statements(first: str, claims: list[Claim]) -> tuple[str, ...]:
     statements = [first, *(claim["statement"] for claim in claims)]
     if RANDOM.name in bounds and "vote" not in bounds:
         bound = bounds[RANDOM.name]
-        doubled = at_most(2 * bound) if bound < 0.5 else "100 %, which says nothing"
+        doubled = ceil_percent(2 * bound) if bound < 0.5 else "100 %, which says nothing"
         follows = "By majority vote instead of a random member, what is proven is twice this bound"
         statements.append(f"{follows}: {doubled}.")
     return tuple(statements)
@@ -183,7 +183,7 @@ def describe_figure(criterion: Criterion, l_ee: float, n_splits: int, grouped: b
         n_splits: of the winner.
         grouped: whether the task has groups.
     """
-    level, percent = format_level(criterion.delta), f"L_EE = {at_most(l_ee)}"
+    level, percent = format_level(criterion.delta), f"L_EE = {ceil_percent(l_ee)}"
     match criterion:
         case MeanClippedError():
             return (
@@ -239,4 +239,4 @@ def _paper_figure(bound: str, delta: float, l_ee: float, n_splits: int) -> str:
             "It is what was minimised, measured on the estimate sets: no bound, and not proven.",
         ),
     }[bound]
-    return f"L_EE = {at_most(l_ee)}: {definition}. {SINGLE}"
+    return f"L_EE = {ceil_percent(l_ee)}: {definition}. {SINGLE}"

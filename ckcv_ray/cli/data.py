@@ -14,10 +14,10 @@ from typing import Annotated, NamedTuple
 import pyarrow as pa
 import typer
 
-from ckcv_ray.cli.options import flag, make_argument, make_option, with_options
+from ckcv_ray.cli.options import make_argument, make_flag, make_option, with_options
 from ckcv_ray.cli.output import PROVEN_WORSE, say, show
 from ckcv_ray.errors import InputError, StoreError, plain, pluralize
-from ckcv_ray.runs.load import environment_changes
+from ckcv_ray.runs.load import find_environment_changes
 from ckcv_ray.runs.result import Result
 from ckcv_ray.study import Paper, Problem
 from ckcv_ray.tables.columns.formats import DeclaredTypes
@@ -174,7 +174,8 @@ def declare_types(
         ),
     ] = None,
     drop_unlabelled: Annotated[
-        bool, flag("--drop-unlabelled", "Leave out rows without a label; else they are refused.", COLUMNS)
+        bool,
+        make_flag("--drop-unlabelled", "Leave out rows without a label; else they are refused.", COLUMNS),
     ] = False,
     keep_values: Annotated[
         str | None, make_option("Words that are no empty cells, such as NA,none.", panel=COLUMNS)
@@ -332,7 +333,7 @@ def describe_columns(task: Task, held: int) -> list[str]:
 def say_environment(folder: str) -> None:
     """Print a message if the run was made in another environment, where last bits may differ."""
     with suppress(StoreError):
-        if changes := environment_changes(folder):
+        if changes := find_environment_changes(folder):
             say(
                 f"the run was made in another environment: {plain('; '.join(changes))}. Last bits may differ."
             )
@@ -361,7 +362,7 @@ def show_result(result: Result, folder: str, as_json: bool, details: bool = Fals
 def choose_rule(
     vote: Annotated[
         bool,
-        flag(
+        make_flag(
             "--vote",
             "Classify by majority vote of F*. What is proven is the claim vote, else twice the bound of a "
             "random draw.",
@@ -373,21 +374,21 @@ def choose_rule(
     ] = None,
     all_members: Annotated[
         bool,
-        flag(
+        make_flag(
             "--all-members",
             "Draw among all members of F*, as the paper does, whatever the first claim is about.",
         ),
     ] = False,
     refit: Annotated[
         bool,
-        flag(
+        make_flag(
             "--refit",
             "Use the model fitted on all rows that were not held out. What is proven is the claim refit.",
         ),
     ] = False,
     full: Annotated[
         bool,
-        flag(
+        make_flag(
             "--full",
             "Use the model fitted on all rows, those held out included. Nothing is proven of this model.",
         ),

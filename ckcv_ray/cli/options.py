@@ -51,7 +51,7 @@ def make_argument(name: str, text: str, check: Callable[[Any], Any]) -> Any:
     return typer.Argument(metavar=name, help=text, show_default=False, callback=check)
 
 
-def flag(name: str, text: str, panel: str | None = None) -> Any:
+def make_flag(name: str, text: str, panel: str | None = None) -> Any:
     """Declare an option without a value."""
     return typer.Option(name, help=text, rich_help_panel=panel)
 
@@ -402,7 +402,7 @@ def _parameter(
 ) -> Parameter:
     shown = make_option(text, default, panel, hidden=hidden)
     if kind is bool:
-        shown = flag(f"--{name.replace('_', '-')}", text, panel)
+        shown = make_flag(f"--{name.replace('_', '-')}", text, panel)
     annotation = Annotated[kind | None, shown]  # type: ignore[valid-type]
     return Parameter(name, Parameter.POSITIONAL_OR_KEYWORD, default=None, annotation=annotation)
 

@@ -11,10 +11,10 @@ import typer
 from numpy.typing import NDArray
 from pyarrow import csv, parquet
 
-from ckcv_ray.claims.percent import nearest
+from ckcv_ray.claims.percent import format_percent
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.cli.data import DataSource, Thousands, choose_rule, make_reading, read_new_rows
-from ckcv_ray.cli.options import Folder, flag, make_option, with_options
+from ckcv_ray.cli.options import Folder, make_flag, make_option, with_options
 from ckcv_ray.cli.output import results, say
 from ckcv_ray.core.arrays import Index, Values
 from ckcv_ray.errors import InputError, escape_text, pluralize
@@ -29,7 +29,7 @@ from ckcv_ray.tables.named import is_named
 from ckcv_ray.tables.readers.files import Reading, find_withheld
 from ckcv_ray.tables.readers.text import decimal_mark
 from ckcv_ray.tables.survey import count_known
-from ckcv_ray.tables.target import Rows, class_numbers, is_text, parse_numbers, rows_with_label, some
+from ckcv_ray.tables.target import Rows, is_text, number_classes, parse_numbers, rows_with_label, some
 from ckcv_ray.tables.task import Task
 from ckcv_ray.tables.units import check_column, find_groups
 from ckcv_ray.validation import as_path, quote
@@ -50,14 +50,15 @@ class Output(NamedTuple):
     ] = None
     csv_safe: Annotated[
         bool,
-        flag(
+        make_flag(
             "--csv-safe",
             "Put an apostrophe before labels that a spreadsheet would execute: those that begin with = + - "
             "@, a tab or a carriage return.",
         ),
     ] = False
     probabilities: Annotated[
-        bool, flag("--probabilities", "Write the probability of each class too; nothing is proven of it.")
+        bool,
+        make_flag("--probabilities", "Write the probability of each class too; nothing is proven of it."),
     ] = False
 
     @property
@@ -141,7 +142,7 @@ Marks = Mapping[str, NDArray[np.bool_] | None]  # by column: which rows are mark
 WRITTEN_ANYWAY = "is a column that is written anyway: rename it in the data"
 AllowPickle = Annotated[
     bool,
-    flag(
+    make_flag(
         "--allow-pickle",
         "Load the models of F* from their pickle files instead of Parquet, if their SHA-256 matches the "
         "manifest. Unpickling can run any code: use it only for runs of your own.",
@@ -174,7 +175,7 @@ def predict(
         ),
     ] = None,
     strict: Annotated[
-        bool, flag("--strict", "Refuse the whole file if a row cannot be judged, instead of marking it.")
+        bool, make_flag("--strict", "Refuse the whole file if a row cannot be judged, instead of marking it.")
     ] = False,
     allow_pickle: AllowPickle = False,
 ) -> None:
@@ -337,7 +338,7 @@ def _say_error_rate(result: Result, table: Table, rule: Rule, predicted: NDArray
             y: NDArray[Any] = parse_numbers(labels, target, decimal=decimal_mark(table.columns))
         else:
             labelled = rows_with_label(labels, target, kept=learned.provenance.keep_values)
-            y = class_numbers(labels.filter(pa.array(labelled)), learned.classes, target)
+            y = number_classes(labels.filter(pa.array(labelled)), learned.classes, target)
     except InputError as error:
         return say(f"no {'error' if numbers else 'error rate'}: {error}")
     if numbers:
@@ -351,9 +352,11 @@ def _say_error_rate(result: Result, table: Table, rule: Rule, predicted: NDArray
     wrong = int(np.sum(y != predicted))
     if (answered := marks["answered"]) is not None:
         of_answered, rows = int(np.sum((y != predicted) & answered)), int(np.sum(answered))
-        say(f"wrong and answered: {of_answered} of {rows} rows ({nearest(of_answered / max(1, rows))})")
+        say(
+            f"wrong and answered: {of_answered} of {rows} rows ({format_percent(of_answered / max(1, rows))})"
+        )
     caveat = _describe_known(X, learned)
-    return say(f"error rate: {wrong} of {len(y)} rows ({nearest(wrong / max(1, len(y)))}){caveat}")
+    return say(f"error rate: {wrong} of {len(y)} rows ({format_percent(wrong / max(1, len(y)))}){caveat}")
 
 
 def _describe_known(X: Rows, learned: Task) -> str:

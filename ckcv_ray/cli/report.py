@@ -5,8 +5,8 @@ from typing import Annotated, NamedTuple
 
 import typer
 
-from ckcv_ray.claims.percent import nearest
-from ckcv_ray.cli.options import Folder, flag, make_option, with_options
+from ckcv_ray.claims.percent import format_percent
+from ckcv_ray.cli.options import Folder, make_flag, make_option, with_options
 from ckcv_ray.cli.output import say
 from ckcv_ray.errors import InputError, plain, pluralize
 from ckcv_ray.reports.about import MAX_PURPOSE
@@ -42,7 +42,7 @@ class FormOptions(NamedTuple):
         Path | None, make_option("Write a .toml or .md file with those items, for --answers.", panel=PANEL)
     ] = None
     strict: Annotated[
-        bool, flag("--strict", "End with code 1 if items are left that a person has to fill.", PANEL)
+        bool, make_flag("--strict", "End with code 1 if items are left that a person has to fill.", PANEL)
     ] = False
 
     def check(self, out: Path | None) -> None:
@@ -71,7 +71,7 @@ class PageOptions(NamedTuple):
     ] = None
     short: Annotated[
         bool,
-        flag(
+        make_flag(
             "--short", "Make one page: the number, its conditions, the rows and the performance.", PAGE_PANEL
         ),
     ] = False
@@ -153,8 +153,10 @@ def export(
     folder: Folder,
     out: Annotated[Path, typer.Option(help="File to write.", show_default=False)],
     to: Annotated[str, make_option("Format: skops.", "skops")] = "skops",
-    refit: Annotated[bool, flag("--refit", "The model fitted on all rows that were not held out.")] = False,
-    full: Annotated[bool, flag("--full", "The model fitted on all rows.")] = False,
+    refit: Annotated[
+        bool, make_flag("--refit", "The model fitted on all rows that were not held out.")
+    ] = False,
+    full: Annotated[bool, make_flag("--full", "The model fitted on all rows.")] = False,
     member: Annotated[int | None, make_option("The member of F* of split N.")] = None,
 ) -> None:
     """Write a single model of a finished run or evaluation as a file for other programs.
@@ -177,7 +179,7 @@ def export(
     say(f"{exported.by}: {out}, in the format {to}")
     if full:
         say(result.claim_for(result.rule("full")))
-    say(f"as the model: {nearest(exported.share)} of {CHECKED_ROWS:,} rows like those of the table")
+    say(f"as the model: {format_percent(exported.share)} of {CHECKED_ROWS:,} rows like those of the table")
     say(f"columns, in this order: {plain(', '.join(result.task.features))}")
     if exported.labels:
         listed = ", ".join(f"{number} = {label}" for number, label in enumerate(exported.labels))

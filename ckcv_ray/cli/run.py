@@ -9,7 +9,7 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from ckcv_ray.claims.percent import at_most
+from ckcv_ray.claims.percent import ceil_percent
 from ckcv_ray.claims.rare_classes import describe_rare_classes
 from ckcv_ray.claims.wording import describe_held_share
 from ckcv_ray.cli.data import (
@@ -28,8 +28,8 @@ from ckcv_ray.cli.options import (
     JsonFlag,
     OutFolder,
     choose_folder,
-    flag,
     make_execution,
+    make_flag,
     make_option,
     make_procedure,
     make_study,
@@ -39,7 +39,7 @@ from ckcv_ray.cli.options import (
 from ckcv_ray.cli.output import console, say, show
 from ckcv_ray.cli.process import persist, require_supervision, say_what_is_saved, without
 from ckcv_ray.engine import forecast
-from ckcv_ray.engine.backend import choose_backend, ray_address
+from ckcv_ray.engine.backend import choose_backend, find_ray_address
 from ckcv_ray.engine.full import FullQueue
 from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.errors import InputError, plain, pluralize
@@ -82,7 +82,8 @@ def run(
     execution: Execution,
     out: OutFolder = None,
     retry_failed: Annotated[
-        bool, flag("--retry-failed", "Retry what failed in a finished run of --certify paper.", "Execution")
+        bool,
+        make_flag("--retry-failed", "Retry what failed in a finished run of --certify paper.", "Execution"),
     ] = False,
     resume_until_done: Annotated[
         int,
@@ -95,7 +96,9 @@ def run(
         ),
     ] = 0,
     budget: Annotated[str | None, make_option("Time that the run may take, such as 10m or 2h.")] = None,
-    yes: Annotated[bool, flag("--yes", "Do not ask before a run of more than an hour.", "Execution")] = False,
+    yes: Annotated[
+        bool, make_flag("--yes", "Do not ask before a run of more than an hour.", "Execution")
+    ] = False,
     details: DetailsFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
@@ -273,7 +276,7 @@ def _describe_unfinished(folder: RunFolder, queue: RaceQueue | FullQueue) -> tup
         "not_converged": at.not_converged,
         "seconds": execution.get("seconds"),
     }
-    leading = f"{best}, L_MS {at_most(l_ms)}" if l_ms is not None else "no complete candidate"
+    leading = f"{best}, L_MS {ceil_percent(l_ms)}" if l_ms is not None else "no complete candidate"
     return content, (
         f"run {problem.run_id} {done}, {at.dropped:,} dropped, {at.failed:,} failed\n"
         f"best so far: {leading}\n{state}"
@@ -380,11 +383,14 @@ def _confirm(expected: forecast.Estimate, execution: Execution, yes: bool, limit
     backend, seconds = choose_backend(execution, expected.seconds), expected.seconds
     if backend == "serial":
         where = "serial, 1 worker"
-    elif execution.workers is None and (address := ray_address(execution)) != "local":
+    elif execution.workers is None and (address := find_ray_address(execution)) != "local":
         where = f"ray, for 1 worker; shared by all workers of the cluster at {address}"
     else:
         workers = execution.workers or os.cpu_count() or 1
-        seconds, where = forecast.wall_seconds(seconds, workers), f"ray, {pluralize(workers, 'worker')}"
+        seconds, where = (
+            forecast.estimate_wall_seconds(seconds, workers),
+            f"ray, {pluralize(workers, 'worker')}",
+        )
     time = duration(seconds) if seconds >= 1 else "less than 1 s"
     say(f"estimated time: {time} ({where})")
     if seconds > LONG and not limited:
@@ -400,7 +406,7 @@ def evaluate(
     execution: Execution,
     out: OutFolder = None,
     retry_failed: Annotated[
-        bool, flag("--retry-failed", "Compute again what failed in a finished run.", "Execution")
+        bool, make_flag("--retry-failed", "Compute again what failed in a finished run.", "Execution")
     ] = False,
     as_json: JsonFlag = False,
 ) -> None:

@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ckcv_ray.core.arrays import Values
-from ckcv_ray.core.bounds.betting import mean_loss_bound
+from ckcv_ray.core.bounds.betting import bound_mean_loss
 from ckcv_ray.core.bounds.binomial import bound_both_sides, clopper_pearson
 from ckcv_ray.core.bounds.paired import compare_scores
 from ckcv_ray.core.draws import Draws
@@ -155,7 +155,7 @@ def bound_score(score: Score, sums: Values, delta: float) -> float:
     """
     first, m = int(sums[0]), int(sums[1])
     if score.bound == "losses":
-        return score.largest * mean_loss_bound([int(sums[2])], m, delta)
+        return score.largest * bound_mean_loss([int(sums[2])], m, delta)
     wrong = first if score.bound == "wrong" else m - first
     bound = float(clopper_pearson(wrong, m, delta))
     return bound if score.bound == "wrong" else 1.0 - bound

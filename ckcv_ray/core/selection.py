@@ -85,7 +85,7 @@ def mean_bound(bounds: Sequence[float], least: Least) -> float:
     return fsum([*bounds, *least.values[len(bounds) :]]) / len(least.values)
 
 
-def shortest_proof(bounds: Sequence[float], least: Least, threshold: float) -> Proof | None:
+def find_shortest_proof(bounds: Sequence[float], least: Least, threshold: float) -> Proof | None:
     """Find the first prefix of ``bounds`` whose lower bound exceeds ``threshold``; None if there is none."""
     total, n_splits = 0.0, len(least.values)
     for p in range(len(bounds) + 1):
@@ -183,7 +183,7 @@ class Standings:
         """Return the shortest proof that one candidate is beaten by an L_MS of ``threshold``."""
         if self.floor > threshold:
             return Proof(0, self.floor)  # as it is for many sizes: found without looking at any value
-        return shortest_proof(self.prefix_values(path, step), self.least, threshold)
+        return find_shortest_proof(self.prefix_values(path, step), self.least, threshold)
 
 
 class Selection:

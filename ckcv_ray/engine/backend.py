@@ -168,14 +168,14 @@ def session(execution: Execution, seconds: float = inf, single: bool = False) ->
         yield Session(make, remote_recorder if single else Recorder, MAX_CONCURRENT_STUDIES)
 
 
-def ray_address(execution: Execution) -> str:
+def find_ray_address(execution: Execution) -> str:
     """Return the address of the Ray cluster, or "local"."""
     return execution.address or os.environ.get("RAY_ADDRESS") or "local"
 
 
 def _reachable(execution: Execution) -> str:
     """Return the address, and set the environment that the import of ray reads."""
-    address = ray_address(execution)
+    address = find_ray_address(execution)
     if address == "local":
         os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")  # it listens on loopback alone
     return address

@@ -30,7 +30,7 @@ from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.core.selection import Leader
 from ckcv_ray.errors import RunError
 from ckcv_ray.learners.base import Block, Model
-from ckcv_ray.learners.ensemble import Ensemble, Member, class_sizes, judge, make_member
+from ckcv_ray.learners.ensemble import Ensemble, Member, count_classes, judge, make_member
 from ckcv_ray.learners.foreign import (
     EndedError,
     contain,
@@ -86,7 +86,7 @@ def share(problem: Problem) -> Inputs:
     return Inputs(problem.for_workers(), problem.learner.trainer.share(problem.task))
 
 
-def memory(problem: Problem) -> int:
+def estimate_memory(problem: Problem) -> int:
     """Return the bytes a worker needs besides the inputs: for the interpreter and the largest split."""
     d = problem.task.X.shape[1]
     most, needs = problem.most_rows_in, problem.learner.trainer.memory
@@ -249,7 +249,9 @@ def _member(unit: Unit, problem: Problem, prepared: Prepared, model: Model) -> M
     task = problem.task
     X, y = task.X[prepared.score], task.y[prepared.score]
     totals = judge(model, X, y, prepared.measure, task.n_classes)
-    return make_member(problem.sizes[unit.size].k, unit.split, model, totals, class_sizes(y, task.n_classes))
+    return make_member(
+        problem.sizes[unit.size].k, unit.split, model, totals, count_classes(y, task.n_classes)
+    )
 
 
 def _failure(unit: Unit, path: int, first: int, stop: int, reason: str) -> Failure:
@@ -324,7 +326,7 @@ def _fit_and_score(problem: Problem, winner: Leader, task: Task, scored: TestRow
     model = _fit(problem, winner.path, winner.step, task)
     n_classes, k = task.n_classes, problem.sizes[winner.size].k
     totals = judge(model, scored.X, scored.y, problem.measure(scored.units), n_classes)
-    return Ensemble((make_member(k, 0, model, totals, class_sizes(scored.y, n_classes)),))
+    return Ensemble((make_member(k, 0, model, totals, count_classes(scored.y, n_classes)),))
 
 
 def _fit(problem: Problem, path: int, step: int, task: Task) -> Model:

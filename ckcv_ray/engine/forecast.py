@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ckcv_ray.claims.requirements import Prospect, Requirement, list_prospects, requirements
+from ckcv_ray.claims.requirements import Prospect, Requirement, list_prospects, list_requirements
 from ckcv_ray.core.arrays import Values
 from ckcv_ray.core.schedule import Stage, Unit, count_kept, weigh_rounds
 from ckcv_ray.engine.budget import BudgetQueue
-from ckcv_ray.engine.evaluate import Inputs, evaluate, memory, share, warm_up
-from ckcv_ray.engine.queue import OWN_SECONDS, Queue, Rates, batch_seconds
+from ckcv_ray.engine.evaluate import Inputs, estimate_memory, evaluate, share, warm_up
+from ckcv_ray.engine.queue import OWN_SECONDS, Queue, Rates, choose_batch_seconds
 from ckcv_ray.engine.race import describe_failures
 from ckcv_ray.engine.recorder import make_queue
 from ckcv_ray.errors import RunError
@@ -375,12 +375,12 @@ def plan_problem(problem: Problem, workers: Sequence[int] = WORKERS) -> Plan:
         evaluations=splits * problem.n_settings,
         splits=splits,
         sizes=len(problem.sizes),
-        bytes_per_worker=memory(problem),
+        bytes_per_worker=estimate_memory(problem),
         seconds_at_most=max(seconds, every * stages),
         seconds_by_workers={
-            count: wall_seconds(seconds, count) if count > 1 else seconds for count in workers
+            count: estimate_wall_seconds(seconds, count) if count > 1 else seconds for count in workers
         },
-        claims=requirements(problem),
+        claims=list_requirements(problem),
         prospects=list_prospects(problem),
         effort=effort,
         seconds_by_effort=by_effort,
@@ -400,9 +400,9 @@ def thin_problem(problem: Problem) -> Problem:
     return problem.with_study(study.replace(**options).with_learner(study.learner.thinned(MAX_VALUES)))
 
 
-def wall_seconds(work: float, workers: int) -> float:
+def estimate_wall_seconds(work: float, workers: int) -> float:
     """Return the wall time on Ray for seconds of work, including its start and the driver's limit."""
-    batch = batch_seconds(work, workers, MIN_SECONDS)
+    batch = choose_batch_seconds(work, workers, MIN_SECONDS)
     return RAY_SECONDS + max(work / workers, batch, work / batch * OWN_SECONDS)
 
 

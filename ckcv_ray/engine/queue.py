@@ -61,7 +61,7 @@ class Batch(NamedTuple):
     lost: int = 0  # how many times the batch was lost
 
 
-def batch_seconds(left: float, workers: int, least: float, waiting: float = inf) -> float:
+def choose_batch_seconds(left: float, workers: int, least: float, waiting: float = inf) -> float:
     """Return how long a batch should last.
 
     The smaller of one second and a fiftieth of what is left, but at least ``shortest``. Among several workers
@@ -284,7 +284,7 @@ class Queue(Supply):
         waiting = self.rates.seconds_for(self._waiting.cost)
         if waiting == inf:
             return Batch(self._waiting.share(workers), least)
-        seconds = batch_seconds(self.expect_left() or inf, workers, least, waiting)
+        seconds = choose_batch_seconds(self.expect_left() or inf, workers, least, waiting)
         return self.fill(iter(self._waiting), seconds)
 
     def expect_left(self) -> float:

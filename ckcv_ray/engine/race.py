@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from ckcv_ray.core.schedule import Schedule, Stage, Unit
 from ckcv_ray.core.selection import ABSENT, FAILED, UNKNOWN, Leader
-from ckcv_ray.engine.queue import Batch, Progress, Queue, batch_seconds, shortest
-from ckcv_ray.records.candidates import candidate_table, make_selection
+from ckcv_ray.engine.queue import Batch, Progress, Queue, choose_batch_seconds, shortest
+from ckcv_ray.records.candidates import make_candidate_table, make_selection
 from ckcv_ray.records.record import Failure, Ledger, Outcome, Records
 from ckcv_ray.study import Candidate, Problem
 
@@ -48,7 +48,7 @@ class RaceQueue(Queue):
         may then change what is worth computing.
         """
         self.workers = workers
-        seconds = batch_seconds(self._left or inf, workers, least)
+        seconds = choose_batch_seconds(self._left or inf, workers, least)
         if self._estimates is None and not self.is_decided():
             early = LEADERLESS_SHARE * shortest(workers, least)
             units = iter(self.schedule.next, None)
@@ -111,7 +111,7 @@ class RaceQueue(Queue):
 
     def candidates(self) -> pa.Table:
         """Return the table of candidates."""
-        return candidate_table(self.problem, self.selection, self.ledger.estimate_totals())
+        return make_candidate_table(self.problem, self.selection, self.ledger.estimate_totals())
 
     def leaders(self) -> list[Leader]:
         """Return the winner, if there is one, and the leaders of the fold sizes that are reported."""

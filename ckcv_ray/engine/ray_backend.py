@@ -32,7 +32,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from ckcv_ray.core.schedule import Unit
 from ckcv_ray.engine.backend import reach
-from ckcv_ray.engine.evaluate import Inputs, evaluate, make_failures, memory
+from ckcv_ray.engine.evaluate import Inputs, estimate_memory, evaluate, make_failures
 from ckcv_ray.engine.queue import Batch, Listener, Progress
 from ckcv_ray.engine.recorder import Recorder
 from ckcv_ray.errors import InputError, RunError
@@ -156,7 +156,7 @@ class RayBackend:
 
     def start(self, inputs: Inputs) -> None:
         """Put the inputs into the object store."""
-        self._need = memory(inputs.problem)
+        self._need = estimate_memory(inputs.problem)
         self._count_workers()
         self._n_totals, self._total_type = inputs.problem.n_totals, inputs.problem.total_type
         self._task = _evaluate.options(memory=self._need)

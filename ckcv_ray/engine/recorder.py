@@ -20,7 +20,7 @@ from ckcv_ray.errors import StoreError
 from ckcv_ray.learners.base import register_instance
 from ckcv_ray.learners.ensemble import Models
 from ckcv_ray.records.record import Failure, Outcome, Records
-from ckcv_ray.storage.execution import Before, Evaluations, Metadata, environment
+from ckcv_ray.storage.execution import Before, Evaluations, Metadata, read_environment
 from ckcv_ray.storage.files import Content
 from ckcv_ray.storage.folder import EXECUTION, FolderPath, RunFolder, ScoreFiles, hash_results, make_results
 from ckcv_ray.storage.log import Log
@@ -232,7 +232,7 @@ class Recorder(Supply, Generic[RunQueue]):
             "worker_seconds": self._before["worker_seconds"] + self._working,
             "solver_seconds": self._before["solver_seconds"] + self._solving,
             "worker_bytes": self._peak,
-            "environment": environment(self.problem.learner),
+            "environment": read_environment(self.problem.learner),
             "damaged": self._damaged,
             "failures": [
                 (failure.path, self.problem.folds[failure.size].k, failure.split, failure.traceback)

@@ -241,12 +241,12 @@ def make_member(
     return GroupMember(**vars(member), loss=loss[0]) if loss else member
 
 
-def class_sizes(y: NDArray[Any], n_classes: int) -> tuple[int, ...]:
+def count_classes(y: NDArray[Any], n_classes: int) -> tuple[int, ...]:
     """Count the rows of each class; there is none with numbers."""
     return tuple(np.bincount(y, minlength=n_classes).tolist()) if n_classes else ()
 
 
-def schema(learner: Learner, task: Task, losses: bool = False) -> pa.Schema:
+def make_schema(learner: Learner, task: Task, losses: bool = False) -> pa.Schema:
     """Return the columns of a table of members: those of every member, then those of the learner.
 
     Args:
@@ -262,7 +262,7 @@ def to_arrow(ensemble: Ensemble, learner: Learner, task: Task) -> pa.Table:
     losses = ensemble.has_losses
     names = (GROUP_COLUMNS if losses else MEMBER_COLUMNS).names
     columns = {name: [getattr(member, name) for member in ensemble.members] for name in names}
-    fields = schema(learner, task, losses)
+    fields = make_schema(learner, task, losses)
     arrays = [pa.array(columns[f.name], f.type) if f.name in columns else models[f.name] for f in fields]
     return pa.table(arrays, schema=fields)
 

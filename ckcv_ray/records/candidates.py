@@ -87,7 +87,7 @@ def list_candidate_columns(problem: Problem) -> pa.Schema:
     return pa.schema([*kinds.items(), *((name, pa.int64()) for name in SIZE_COLUMNS), *FIGURES])
 
 
-def candidate_table(problem: Problem, selection: Selection, estimates: dict[int, Totals]) -> pa.Table:
+def make_candidate_table(problem: Problem, selection: Selection, estimates: dict[int, Totals]) -> pa.Table:
     """Return one row for each candidate, by ascending k, path, step.
 
     Args:

@@ -30,18 +30,25 @@ from ckcv_ray.claims.claim import (
     Claim,
     claims_nothing,
     describe_comparison,
+    describe_limit,
     explain_lack_of_cut_off,
     format_limit,
     name_claimed,
-    state_limit,
 )
-from ckcv_ray.claims.percent import at_least, at_most, format_level, format_number, nearest, round_bound
+from ckcv_ray.claims.percent import (
+    ceil_percent,
+    floor_percent,
+    format_level,
+    format_number,
+    format_percent,
+    round_bound,
+)
 from ckcv_ray.claims.rare_classes import name_classes
 from ckcv_ray.claims.subgroups import MIN_OF_SUBGROUP, SubgroupClaim
 from ckcv_ray.claims.weighted import describe_weights
-from ckcv_ray.claims.wording import L_EE_IS, PROVISIONAL, show_least
+from ckcv_ray.claims.wording import L_EE_IS, PROVISIONAL, describe_least
 from ckcv_ray.core.arrays import ONE
-from ckcv_ray.core.bounds.betting import mean_loss_bound
+from ckcv_ray.core.bounds.betting import bound_mean_loss
 from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.errors import cut, cut_list, plain, pluralize
 from ckcv_ray.learners.sklearn.spec import list_foreign
@@ -128,7 +135,9 @@ def list_subgroups(certificate: Certificate) -> list[SubgroupLine]:
         name = "mean error" if clip is not None else ERROR if about_error else f"recall of {claim['label']}"
         proven = f"nothing: takes {MIN_OF_SUBGROUP} rows"
         if claim["bound"] is not None:
-            proven = f"at most {_limit(claim)}" if about_error else f"at least {at_least(1 - claim['bound'])}"
+            proven = (
+                f"at most {_limit(claim)}" if about_error else f"at least {floor_percent(1 - claim['bound'])}"
+            )
             proven = "nothing" if claim["bound"] >= 1 else proven
         if claim["bound"] is not None or about_error:
             lines.append(SubgroupLine(claim["subgroup"], name, claim["rows"], _measure(claim), proven))
@@ -155,7 +164,7 @@ def describe_worst(certificate: Certificate) -> str:
 def _limit(claim: SubgroupClaim) -> str:
     clip, bound = parse_clipped(claim["quantity"]), claim["bound"]
     assert bound is not None
-    return at_most(bound) if clip is None else round_bound(clip * bound)
+    return ceil_percent(bound) if clip is None else round_bound(clip * bound)
 
 
 def _measure(claim: SubgroupClaim) -> str:
@@ -163,7 +172,7 @@ def _measure(claim: SubgroupClaim) -> str:
         return format_number(clip * claim.get("measured", 0.0))
     right = claim["rows"] - claim["errors"]
     shown = claim["errors"] if claim["quantity"] == ERROR else right
-    return nearest(shown / claim["rows"]) if claim["rows"] else "–"
+    return format_percent(shown / claim["rows"]) if claim["rows"] else "–"
 
 
 ROOM = 1.15  # of the scale of a card, times the largest share
@@ -214,7 +223,7 @@ def make_answer(result: ResultValues) -> Answer:
     if claims_nothing(first):
         nothing = [first["statement"]]
     elif not is_error(first["quantity"]) and not is_of_numbers(first["quantity"]) and first["bound"] >= 1:
-        nothing = [f"The {name_claimed(first)} is proven to be {state_limit(first)}, which is nothing."]
+        nothing = [f"The {name_claimed(first)} is proven to be {describe_limit(first)}, which is nothing."]
     asked = _find_asked(result) if nothing and is_error(first["quantity"]) else None
     provisional = [PROVISIONAL] if c.winner.provisional else []
     earlier, repeats = _describe_earlier(result), c.describe_repeats()
@@ -398,7 +407,7 @@ def _describe_verdict(c: Certificate, cautions: bool) -> str:
         counts = f"above {format_number(clip)} counts as {format_number(clip)}"
         return f"{quote}: {rows} are off by at most {limit} on average ({counts}), {level}"
     if first["quantity"] != ERROR:
-        return f"{quote}: {name_claimed(first)} is {state_limit(first)}, {level}"
+        return f"{quote}: {name_claimed(first)} is {describe_limit(first)}, {level}"
     of = "a new group's rows are wrong on average" if grouped else "new rows are wrong"
     return f"{quote}: at most {limit} of {of}, {level}"
 
@@ -406,7 +415,7 @@ def _describe_verdict(c: Certificate, cautions: bool) -> str:
 def _describe_measured(result: ResultValues) -> str:
     """Say what was measured of what the first claim is about: an estimate, which the bound allows for."""
     c, counts = result.certificate, result.class_counts
-    first, figure = c.claims.first, nearest(result.measured_error)
+    first, figure = c.claims.first, format_percent(result.measured_error)
     wrong, rows = first["errors"], first["rows"]
     on = "held-out rows" if first["certification"] == Holdout.name else "scored rows"
     if c.sample.numbers is not None:
@@ -428,14 +437,15 @@ def _describe_measured(result: ResultValues) -> str:
         papers = (
             first["certification"] == Paper.name and "paper" in L_EE_IS[c.winner.criterion][c.winner.bound]
         )
-        paper = f"; the paper's L_EE {at_most(c.winner.l_ee)}" if papers else ""
+        paper = f"; the paper's L_EE {ceil_percent(c.winner.l_ee)}" if papers else ""
         return f"{figure} wrong ({wrong:,} of {rows:,} {on}){paper}"
     if first["quantity"] == ANSWERED_ERROR:
         return f"{figure} wrong ({wrong:,} of {rows:,} {on} that are answered)"
     if find_reference(first["quantity"]):
-        return f"{nearest(1 - wrong / rows)} won ({rows - wrong:,} of {rows:,} {on} that one alone has right)"
+        won = f"{rows - wrong:,} of {rows:,} {on} that one alone has right"
+        return f"{format_percent(1 - wrong / rows)} won ({won})"
     if "measured" in first:
-        return f"{nearest(first['measured'])} wrong by weight ({wrong:,} of {rows:,} {on})"
+        return f"{format_percent(first['measured'])} wrong by weight ({wrong:,} of {rows:,} {on})"
     if first["label"] is not None:
         if counts is None:
             return ""
@@ -443,7 +453,7 @@ def _describe_measured(result: ResultValues) -> str:
         number = result.task.classes.index(first["label"])
         wrong, rows = int(counts[number].sum() - counts[number, number]), int(counts[number].sum())
     what = {AUC: "pairs in order", ANSWERED_SHARE: f"{on} answered"}.get(first["quantity"], f"{on} right")
-    return f"{nearest(1 - wrong / rows)} ({rows - wrong:,} of {rows:,} {what})"
+    return f"{format_percent(1 - wrong / rows)} ({rows - wrong:,} of {rows:,} {what})"
 
 
 def _describe_predictive(result: ResultValues, predictive: Predictive, on: str) -> str:
@@ -456,7 +466,7 @@ def _describe_predictive(result: ResultValues, predictive: Predictive, on: str) 
     )
     value = predictive.compute(found / positives, right / negatives)
     said = f"{found:,} of {positives:,} positive {on} and {right:,} of {negatives:,} others right"
-    return f"{nearest(value)} ({said})"
+    return f"{format_percent(value)} ({said})"
 
 
 def _describe_baseline(c: Certificate, baseline: Baseline) -> str:
@@ -472,7 +482,7 @@ def _describe_other_claims(c: Certificate) -> str:
     """Say what is proven besides of what the first claim is about; "" if nothing is."""
     first = c.claims.first
     proven = [
-        f"{name_claimed(claim)} {state_limit(claim)}{_name_cut_off(claim, first)}"
+        f"{name_claimed(claim)} {describe_limit(claim)}{_name_cut_off(claim, first)}"
         for claim in c.claims
         if not is_error(claim["quantity"])
         and claim["quantity"] not in ANSWERED
@@ -502,7 +512,7 @@ def _describe_answered(c: Certificate) -> str:
     if "least_confidence" not in error:
         return "" if error is c.claims.first else error["statement"]
     return (
-        f"{format_limit(share)} of new rows or more, with {state_limit(error)} of them wrong; measured: "
+        f"{format_limit(share)} of new rows or more, with {describe_limit(error)} of them wrong; measured: "
         f"{error['rows']:,} of {share['rows']:,} held-out rows, {error['errors']:,} of them wrong"
     )
 
@@ -530,7 +540,7 @@ def _describe_classes(result: ResultValues) -> str:
 
 def describe_share(part: int, whole: int) -> str:
     """Format a count with the share that it is: "1 of 66 (1.52 %)"."""
-    return f"{part:,} of {whole:,}{f' ({nearest(part / whole)})' if whole else ''}"
+    return f"{part:,} of {whole:,}{f' ({format_percent(part / whole)})' if whole else ''}"
 
 
 def _describe_model(result: ResultValues) -> str:
@@ -554,7 +564,7 @@ def name_search(result: ResultValues) -> str:
     budget = f"budget, effort {search['effort']:,}"
     if least is None:
         return f"{budget}: the best of {candidates:,} candidates, of which all others are excluded"
-    could = f"the best of them could still have {show_least(least, clip)}"
+    could = f"the best of them could still have {describe_least(least, clip)}"
     return f"{budget}: {left:,} of {candidates:,} candidates were not excluded; {could}"
 
 
@@ -573,14 +583,14 @@ def _advise(result: ResultValues, first: Claim, baseline: Baseline) -> Iterator[
     elif not sample.n_held and (held := _count_held_out(sample.n_rows)):
         bound = _expect_bound(error, held, delta)
         if bound < min(first["bound"], baseline["error"]):
-            yield f"--certify holdout: about {at_most(bound)}"
+            yield f"--certify holdout: about {ceil_percent(bound)}"
     by_class = any(claim["label"] is not None for claim in c.claims)
     if worthless and sample.n_held and len(sample.labels) == 2 and not by_class:
         yield "--criterion balanced --claim refit,sensitivity,specificity: proven for each class"
     if sample.n_held and not worthless:
         bound = _expect_bound(error, 2 * sample.n_held, delta)
         rows = f"{float(f'{2 * sample.n_rows:.2g}'):,.0f} rows"
-        yield f"with {rows}: about {at_most(bound)}, if as many are wrong as were here"
+        yield f"with {rows}: about {ceil_percent(bound)}, if as many are wrong as were here"
 
 
 def _count_held_out(units: int) -> int:
@@ -604,12 +614,12 @@ def _advise_losses(result: ResultValues, first: Claim, baseline: Baseline) -> It
         return
     units, name = (sample.n_rows, "rows") if groups is None else (groups["count"], "groups")
     worthless, clip = says_nothing(first, baseline), sample.numbers and sample.numbers["clip"]
-    show = at_most if clip is None else lambda bound: round_bound(clip * bound)
+    show = ceil_percent if clip is None else lambda bound: round_bound(clip * bound)
     if worthless and not _is_measured_better(first, baseline, error):
         yield "another --learner, or other columns: as measured, this is not better than a constant"
         return
     if not sample.n_held and (held := _count_held_out(units)):
-        bound = mean_loss_bound([ceil(error * held * ONE)], held, first["delta"])
+        bound = bound_mean_loss([ceil(error * held * ONE)], held, first["delta"])
         of = f"with {held:,} of {units:,} {name} held out"
         if bound < min(first["bound"], baseline["error"]):
             yield f"--certify holdout: about {show(bound)}, {of}"
@@ -636,7 +646,11 @@ def make_card(result: ResultValues) -> str:
     answer = make_answer(result)
     most = max([*answer.shares.values(), 1e-9]) * ROOM
     bars = [
-        (name, at_most(share) if name == "proven" else nearest(share), round(100 * share / most, 2))
+        (
+            name,
+            ceil_percent(share) if name == "proven" else format_percent(share),
+            round(100 * share / most, 2),
+        )
         for name, share in answer.shares.items()
     ]
     return _load_template().render(answer=answer, bars=bars, run_id=result.run_id)

@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ckcv_ray.claims.certificate import Certificate
-from ckcv_ray.claims.percent import at_most, nearest
+from ckcv_ray.claims.percent import ceil_percent, format_percent
 from ckcv_ray.claims.weighted import describe_weights
-from ckcv_ray.claims.wording import L_EE_IS, say_minimised
+from ckcv_ray.claims.wording import L_EE_IS, describe_minimised
 from ckcv_ray.errors import pluralize
 from ckcv_ray.learners.steps import EQUALLY
 from ckcv_ray.reports.answer import list_cautions, make_answer, name_search
@@ -82,7 +82,7 @@ class Stored(NamedTuple):
         if not gaps:
             yield f"No value is missing in the {rows.n:,} rows."
             return
-        listed = [f"{name!r} {count:,} ({nearest(count / rows.n)})" for name, count in gaps.items()]
+        listed = [f"{name!r} {count:,} ({format_percent(count / rows.n)})" for name, count in gaps.items()]
         more = f", and {len(listed) - MAX_COLUMNS} more columns" if len(listed) > MAX_COLUMNS else ""
         yield f"Missing values by column, of {rows.n:,} rows: {', '.join(listed[:MAX_COLUMNS])}{more}."
         yield (
@@ -115,7 +115,7 @@ class Stored(NamedTuple):
         else:
             yield (
                 f"Categories became numbers by the method {str(study.encoding.categories)!r}; those with "
-                f"less than {nearest(study.encoding.rare)} of the training rows are joined."
+                f"less than {format_percent(study.encoding.rare)} of the training rows are joined."
             )
         yield (
             "Whatever is estimated from rows (scaling, filling, encoding) is estimated inside each split "
@@ -145,7 +145,9 @@ class Stored(NamedTuple):
 
     def _tell_selection(self) -> Iterator[str]:
         winner = self.certificate.winner
-        minimised = say_minimised(winner.criterion, winner.bound, winner.delta).partition(" (minimised")[0]
+        minimised = describe_minimised(winner.criterion, winner.bound, winner.delta).partition(" (minimised")[
+            0
+        ]
         yield f"Minimised was the {minimised}."
         yield f"Search: {name_search(self.result)}."
 
@@ -181,8 +183,8 @@ class Stored(NamedTuple):
         counts, winner = self.certificate.counts, self.certificate.winner
         if measured := dict(make_answer(self.result).facts).get("measured"):
             yield f"Measured, of what the first claim is about: {measured}."
-        yield f"Error: {nearest(counts.error)}, {ERROR_IS}."
-        yield f"L_EE: {at_most(winner.l_ee)}, {L_EE_IS[winner.criterion][winner.bound]}."
+        yield f"Error: {format_percent(counts.error)}, {ERROR_IS}."
+        yield f"L_EE: {ceil_percent(winner.l_ee)}, {L_EE_IS[winner.criterion][winner.bound]}."
 
     def _tell_classes(self) -> Iterator[str]:
         labels, counts = self.certificate.sample.labels, self.result.class_counts
@@ -192,13 +194,13 @@ class Stored(NamedTuple):
         lines = list(zip(labels, counts.tolist(), range(len(labels)), strict=True))[:MAX_NAMED_CLASSES]
         for label, line, number in lines:
             rows = sum(line)
-            right = f", recall {nearest(line[number] / rows)}" if rows else ""
+            right = f", recall {format_percent(line[number] / rows)}" if rows else ""
             yield f"Class {label!r}, measured: {rows - line[number]:,} of {rows:,} rows wrong{right}."
         if len(labels) <= MAX_NAMED_CLASSES:
             yield f"Confusion, {CONFUSION_IS}:"
             for label, line, _ in lines:
                 cells = [
-                    f"{predicted!r} {nearest(count / max(1, sum(line)))}"
+                    f"{predicted!r} {format_percent(count / max(1, sum(line)))}"
                     for predicted, count in zip(labels, line, strict=False)
                 ]
                 yield f"{label!r} predicted as {', '.join(cells)}."
@@ -206,7 +208,7 @@ class Stored(NamedTuple):
     def _tell_baseline(self) -> Iterator[str]:
         sample = self.certificate.sample
         for baseline in sample.baselines:
-            yield f"Baseline: {nearest(baseline['error'])}, {describe_baseline(sample, baseline)}."
+            yield f"Baseline: {format_percent(baseline['error'])}, {describe_baseline(sample, baseline)}."
 
     def _tell_cautions(self) -> Iterator[str]:
         cautions = [*self.certificate.list_cautions(), *list_cautions(self.result)]
@@ -271,7 +273,7 @@ class Stored(NamedTuple):
         if test is None:
             yield "The run was measured on no separate test rows."
         else:
-            rate = nearest(test["error"])
+            rate = format_percent(test["error"])
             yield f"On {test['rows']:,} separate test rows F* errs on {rate}; no claim covers this."
 
 

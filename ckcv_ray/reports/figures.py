@@ -24,7 +24,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 from numpy.typing import NDArray
 
-from ckcv_ray.claims.percent import at_most
+from ckcv_ray.claims.percent import ceil_percent
 from ckcv_ray.core.arrays import Values
 from ckcv_ray.errors import printable
 from ckcv_ray.reports.performance import GRID, Calibration, DecisionCurve, Histogram, Importance, Roc
@@ -207,7 +207,7 @@ def draw_spread(select: Sequence[float], estimate: Sequence[float], label: str, 
             axes.plot(x, y + offset, "o", color=colour, markersize=4.5, alpha=0.75, markeredgewidth=0)
             axes.vlines(mean, y - 0.36, y + 0.36, color=INK, lw=1.4, zorder=1)
             axes.annotate(
-                f"{name} {at_most(mean / 100)}",
+                f"{name} {ceil_percent(mean / 100)}",
                 (mean, y + 0.36),
                 (0, 2),
                 textcoords="offset points",

@@ -10,7 +10,7 @@ import numpy as np
 
 from ckcv_ray.claims.claim import claims_nothing, format_limit, share_rule
 from ckcv_ray.claims.intervals import describe_intervals, format_ends, is_fixed_for
-from ckcv_ray.claims.percent import at_least, nearest
+from ckcv_ray.claims.percent import floor_percent, format_percent
 from ckcv_ray.core.bounds.binomial import bound_both_sides
 from ckcv_ray.errors import pluralize
 from ckcv_ray.reports.answer import list_subgroups
@@ -160,7 +160,7 @@ def _format_interval(result: ResultValues, share: RowShare, fixed: bool) -> str:
 
 
 def _format_share(share: RowShare) -> str:
-    return "–" if share.value is None else nearest(share.value)
+    return "–" if share.value is None else format_percent(share.value)
 
 
 def _find_proven(result: ResultValues, number: int) -> str:
@@ -206,13 +206,14 @@ def _draw_roc(result: ResultValues, judged: Judged) -> Picture:
     of = f"mean AUC of {len(found.areas)} models" if several else "AUC"
     caption = (
         f"{of} {area:.4f}, measured. A row counts as positive if it is of the class "
-        f"‘{classes[judged.positive]}’. The star is where the rows are classified: {nearest(found.point[0])} "
-        f"false and {nearest(found.point[1])} true positive.{CURVES if several else ''}"
+        f"‘{classes[judged.positive]}’. The star is where the rows are classified: "
+        f"{format_percent(found.point[0])} false and {format_percent(found.point[1])} true positive."
+        f"{CURVES if several else ''}"
     )
     if found.left_out:
         caption += f" {pluralize(found.left_out, 'model')} judged rows of one class alone."
     mean = found.curves.mean(axis=0)
-    rows = [(nearest(x), nearest(float(np.interp(x, GRID, mean)))) for x in TABLE_GRID]
+    rows = [(format_percent(x), format_percent(float(np.interp(x, GRID, mean)))) for x in TABLE_GRID]
     label = f"ROC curve: {of} {area:.4f}. Values are in the table below the figure."
     svg = draw_plot("roc", SQUARE, label, plot_roc, found)
     return Picture(title, svg, caption, ("false positive rate", "true positive rate"), rows)
@@ -225,18 +226,22 @@ def _draw_calibration(result: ResultValues, judged: Judged) -> Picture:
         return Picture(title, "", "There is none, since the models give no probabilities.")
     two = result.task.n_classes == 2
     of = f"of ‘{result.task.classes[judged.positive]}’" if two else "of the predicted class"
+    error = format_percent(found.error)
     caption = (
         f"Each dot is about a tenth of the rows, by the predicted probability {of}. Mean difference of "
-        f"predicted and observed: {nearest(found.error)}."
+        f"predicted and observed: {error}."
     )
     rows = [
-        (f"{nearest(low)} to {nearest(high)}", nearest(mean), nearest(observed), f"{n:,}")
+        (
+            f"{format_percent(low)} to {format_percent(high)}",
+            format_percent(mean), format_percent(observed), f"{n:,}",
+        )
         for low, high, mean, observed, n in zip(
             found.low.tolist(), found.high.tolist(), found.mean.tolist(), found.observed.tolist(),
             found.rows.tolist(), strict=True,
         )
     ]  # fmt: skip
-    label = f"Calibration: mean difference {nearest(found.error)}. Values are in the table below the figure."
+    label = f"Calibration: mean difference {error}. Values are in the table below the figure."
     heads = ("predicted", "mean", "observed", "rows")
     svg = draw_plot("calibration", SQUARE, label, plot_calibration, found)
     return Picture(title, svg, caption, heads, rows)
@@ -258,21 +263,28 @@ def _draw_net_benefit(result: ResultValues, judged: Judged) -> Picture:
         such = f"net_benefit:{found.prevalence:.2g}:0.1"
         of_proven = f"Nothing in it is proven: a claim such as {such} would prove a point."
     caption = (
-        f"Net benefit where {nearest(found.prevalence)} are positive, in percent of all rows, by the "
+        f"Net benefit where {format_percent(found.prevalence)} are positive, in percent of all rows, by the "
         "probability from which on a row is worth flagging. All curves are measured. "
         f"{ABOUT_CUT_OFF[found.cut_off]}{of_proven}"
     )
     listed = np.unique(np.linspace(0, len(found.worth) - 1, LISTED_BENEFITS).astype(int)).tolist()
     columns = (found.worth, found.by_rule, found.by_cut_off, found.everybody)
     rows = [
-        (*("–" if column is None else nearest(float(column[i])) for column in columns), "–") for i in listed
+        (*("–" if column is None else format_percent(float(column[i])) for column in columns), "–")
+        for i in listed
     ]
     proven = [
-        (nearest(point.worth), nearest(point.measured), "–", "–", f"at least {at_least(point.proven)}")
+        (
+            format_percent(point.worth),
+            format_percent(point.measured),
+            "–",
+            "–",
+            f"at least {floor_percent(point.proven)}",
+        )
         for point in found.points
     ]
     heads = ("worth flagging from", "this rule", found.cut_off or "–", "all rows", "proven of this rule")
-    of = f"{title} at a prevalence of {nearest(found.prevalence)}"
+    of = f"{title} at a prevalence of {format_percent(found.prevalence)}"
     label = f"{of}. Values are in the table below the figure."
     svg = draw_plot("decision", SQUARE, label, plot_decision_curve, found)
     return Picture(title, svg, caption, heads, [*rows, *proven])
@@ -323,7 +335,10 @@ def _draw_importance(result: ResultValues, judged: Judged) -> Picture:
     if len(names) > MAX_BARS:
         caption += f" The first {MAX_BARS} of {len(names):,} are drawn."
     rows = [
-        (str(names[i]), *(nearest(value).removesuffix(" %") for value in (found.rise[i], found.spread[i])))
+        (
+            str(names[i]),
+            *(format_percent(value).removesuffix(" %") for value in (found.rise[i], found.spread[i])),
+        )
         for i in order[:MAX_IMPORTANT]
     ]
     label = "Permutation importance of the columns. Values are in the table below the figure."
@@ -336,7 +351,7 @@ def _draw_numbers(result: ResultValues, judged: Judged) -> Picture:
     errors = np.abs(predicted - truth)
     label = "Predicted against true numbers. Quantiles of the errors are in the table below the figure."
     levels = (0.5, 0.75, 0.9, 0.95, 1.0)
-    rows = [(nearest(q), f"{v:.4g}") for q, v in zip(levels, np.quantile(errors, levels), strict=True)]
+    rows = [(format_percent(q), f"{v:.4g}") for q, v in zip(levels, np.quantile(errors, levels), strict=True)]
     return Picture(
         "Predicted and true numbers",
         draw_predicted_numbers(predicted, truth, result.task.target, label),

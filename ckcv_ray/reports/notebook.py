@@ -13,7 +13,7 @@ from math import isfinite
 from time import monotonic
 from typing import Any
 
-from ckcv_ray.claims.percent import at_most, nearest
+from ckcv_ray.claims.percent import ceil_percent, format_percent
 from ckcv_ray.engine.queue import Listener, Progress
 
 
@@ -28,7 +28,7 @@ def describe_progress(progress: Progress, first: Progress, seconds: float) -> st
     rate = (progress.computed - first.computed) / max(seconds, 1e-9)
     parts = [
         f"{progress.computed:,} evaluations{f', {rate:,.0f}/s' if rate >= 1 else ''}",
-        f"{nearest(progress.dropped / progress.planned)} dropped",
+        f"{format_percent(progress.dropped / progress.planned)} dropped",
         f"{duration(progress.left / progress.workers)} left"
         if isfinite(progress.left)
         else "time left unknown",
@@ -37,7 +37,7 @@ def describe_progress(progress: Progress, first: Progress, seconds: float) -> st
         parts.append(f"{progress.failed:,} failed")
     if progress.best:
         candidate, l_ms = progress.best
-        parts.append(f"best L_MS {at_most(l_ms)} at {candidate}")
+        parts.append(f"best L_MS {ceil_percent(l_ms)} at {candidate}")
     return " | ".join(parts)
 
 

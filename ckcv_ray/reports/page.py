@@ -19,8 +19,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from ckcv_ray.claims.baseline import describe_error
 from ckcv_ray.claims.claim import Claim, describe_counts, format_limit, name_claimed, name_side
-from ckcv_ray.claims.percent import at_least, at_most, format_level, nearest
-from ckcv_ray.claims.wording import say_minimised
+from ckcv_ray.claims.percent import ceil_percent, floor_percent, format_level, format_percent
+from ckcv_ray.claims.wording import describe_minimised
 from ckcv_ray.core.arrays import Values
 from ckcv_ray.core.resampling.complete import Rotation
 from ckcv_ray.engine.race import RaceQueue
@@ -102,7 +102,9 @@ def _list_facts(result: ResultValues, task: Task) -> Iterator[tuple[str, str]]:
     ]
     repeats = result.repeats.rows if result.finished is None else result.certificate.sample.repeats
     gaps = np.isnan(task.X).sum(axis=0)
-    missing = f"{int(gaps.sum()):,} of {task.X.size:,} cells ({nearest(float(gaps.sum()) / task.X.size)})"
+    missing = (
+        f"{int(gaps.sum()):,} of {task.X.size:,} cells ({format_percent(float(gaps.sum()) / task.X.size)})"
+    )
     target = pluralize(task.n_classes, "class", "classes")
     if task.has_numbers:
         target = f"a number, median (and quartiles) {_describe_numbers(task.y)}"
@@ -139,7 +141,7 @@ def _find_typical(known: Values, column: Column) -> str:
     if column.kind is ColumnKind.CATEGORY:
         counts = np.bincount(known.astype(np.intp))
         best = int(np.argmax(counts))
-        return f"{column.levels[best]} ({nearest(counts[best] / len(known))})"
+        return f"{column.levels[best]} ({format_percent(counts[best] / len(known))})"
     if column.kind is ColumnKind.DATE:
         low, middle, high = (_format_date(value) for value in np.quantile(known, QUARTILES))
         return f"{middle} ({low} to {high})"
@@ -175,7 +177,7 @@ def _describe_selection(result: ResultValues) -> list[str]:
         divided = f"the {unit} were shuffled and cut into k parts, which in turn were"
     refit = ", and one more model was fitted on all rows that were not held out" if sample.n_held else ""
     members = pluralize(len(result.ensemble.members), "model")
-    minimised = say_minimised(winner.criterion, winner.bound, winner.delta).partition(" (")[0]
+    minimised = describe_minimised(winner.criterion, winner.bound, winner.delta).partition(" (")[0]
     return [
         f"For every candidate, a setting of the learner with a number of folds k, {divided} a part to "
         "learn from, a part to select by and a part to estimate on.",
@@ -550,7 +552,7 @@ def _describe_sections(result: ResultValues, queue: RaceQueue | None) -> dict[st
 
 def _list_costs(execution: Mapping[str, Any]) -> list[tuple[str, str]]:
     counts = execution["evaluations"]
-    computed = f"{counts['computed']:,} ({nearest(counts['computed'] / counts['planned'])})"
+    computed = f"{counts['computed']:,} ({format_percent(counts['computed'] / counts['planned'])})"
     return [
         ("evaluations planned", f"{counts['planned']:,}"),
         ("computed", computed),
@@ -626,7 +628,11 @@ def _load_template() -> Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    for filtered, formatted in {"percent": nearest, "at_most": at_most, "at_least": at_least}.items():
+    for filtered, formatted in {
+        "percent": format_percent,
+        "at_most": ceil_percent,
+        "at_least": floor_percent,
+    }.items():
         environment.filters[filtered] = partial(_format_known, formatted)
     environment.filters["limit"] = format_limit
     environment.filters["side"] = name_side

@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ckcv_ray.claims.certificate import Certificate, ModelCounts, Winner
-from ckcv_ray.claims.percent import at_most, format_level, round_bound
-from ckcv_ray.claims.wording import L_EE_IS, say_minimised
+from ckcv_ray.claims.percent import ceil_percent, format_level, round_bound
+from ckcv_ray.claims.wording import L_EE_IS, describe_minimised
 from ckcv_ray.core.criteria import MeanBound, MeanError
 from ckcv_ray.core.measures import Score
 from ckcv_ray.core.schedule import Stage
@@ -111,7 +111,7 @@ def describe_run(result: ResultValues, queue: RaceQueue) -> dict[str, Any]:
         "error_is": ERROR_IS,
         "baselines": [(baseline, describe_baseline(sample, baseline)) for baseline in sample.baselines],
         "shares": describe_shares(sample),
-        "l_ms_is": say_minimised(winner.criterion, winner.bound, winner.delta),
+        "l_ms_is": describe_minimised(winner.criterion, winner.bound, winner.delta),
         "l_ee_is": L_EE_IS[winner.criterion][winner.bound],
         "dot": DOTS["groups" if grouped else winner.criterion].format(format_level(winner.delta)),
         "mean_is": "L_EE",
@@ -125,8 +125,8 @@ def describe_run(result: ResultValues, queue: RaceQueue) -> dict[str, Any]:
         "folds": draw_folds(
             spans,
             f"L_MS or its lower bound, and L_EE, against k from {spans[0].first} to {spans[-1].last}. "
-            f"The winner is k = {result.k} with L_MS {at_most(result.l_ms)} and L_EE {at_most(result.l_ee)}. "
-            "All values are in the table below the figure.",
+            f"The winner is k = {result.k} with L_MS {ceil_percent(result.l_ms)} and L_EE "
+            f"{ceil_percent(result.l_ee)}. All values are in the table below the figure.",
         ),
         "spread": _draw_spread(result, splits),
         "classes": [
@@ -291,7 +291,7 @@ def _describe_landscape(result: ResultValues, at: Landscape) -> str:
     left_open = int(np.sum(at.left_open))
     more = f"; {left_open} were not excluded" if left_open else ""
     return (
-        f"{name_landscape(at)} at k = {result.k}. Minimum: {at_most(result.l_ms)} "
+        f"{name_landscape(at)} at k = {result.k}. Minimum: {ceil_percent(result.l_ms)} "
         f"at {shorten_setting(result.setting)}. {complete} of {int(np.sum(exists))} candidates have "
         f"all {at.n_splits} splits; for the others a lower bound is drawn{more}. All values are in the table "
         "below the figure."
@@ -301,11 +301,11 @@ def _describe_landscape(result: ResultValues, at: Landscape) -> str:
 def _draw_spread(result: ResultValues, splits: Sequence[OneSplit]) -> str:
     value = _name_value(result.certificate.winner)
     select, estimate = [s.select_bound for s in splits], [s.estimate_bound for s in splits]
-    ranges = [f"from {at_most(min(of))} to {at_most(max(of))}, mean" for of in (select, estimate)]
+    ranges = [f"from {ceil_percent(min(of))} to {ceil_percent(max(of))}, mean" for of in (select, estimate)]
     label = (
         f"{value.capitalize()}s of the {len(splits)} splits. On the select sets {ranges[0]} L_MS "
-        f"{at_most(result.l_ms)}; on the estimate sets {ranges[1]} {at_most(sum(estimate) / len(estimate))}. "
-        "All values are in the table below the figure."
+        f"{ceil_percent(result.l_ms)}; on the estimate sets {ranges[1]} "
+        f"{ceil_percent(sum(estimate) / len(estimate))}. All values are in the table below the figure."
     )
     return draw_spread(select, estimate, label, value)
 

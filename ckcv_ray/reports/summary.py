@@ -12,9 +12,9 @@ from ckcv_ray.claims.certificate import Certificate, Sample
 from ckcv_ray.claims.claim import Claim, describe_counts, format_limit, name_claimed, name_side
 from ckcv_ray.claims.confusion import list_mistakes
 from ckcv_ray.claims.intervals import describe_intervals
-from ckcv_ray.claims.percent import at_least, at_most, format_level, nearest, round_bound
+from ckcv_ray.claims.percent import ceil_percent, floor_percent, format_level, format_percent, round_bound
 from ckcv_ray.claims.weighted import describe_weights
-from ckcv_ray.claims.wording import L_EE_IS, PROVISIONAL, equal_rows, say_minimised
+from ckcv_ray.claims.wording import L_EE_IS, PROVISIONAL, describe_equal_rows, describe_minimised
 from ckcv_ray.core.criteria import MeanBound
 from ckcv_ray.core.intervals import INTERVALS, MISS
 from ckcv_ray.core.measures import Score
@@ -121,9 +121,11 @@ def _describe_winner(result: ResultValues) -> Iterator[str]:
     yield f"run {c.origin.run_id}: {problem.task.n} rows{held_out}, {features}, {classes}"
     yield f"classes        {describe_shares(sample)}"
     yield f"best           {Candidate(winner.setting, winner.k)}   ({sizes}; {winner.n_splits} splits)"
-    yield _format_line("L_MS", at_most(winner.l_ms), say_minimised(criterion, winner.bound, winner.delta))
-    yield _format_line("L_EE", at_most(winner.l_ee), L_EE_IS[criterion][winner.bound])
-    yield _format_line("error", nearest(c.counts.error), ERROR_IS)
+    yield _format_line(
+        "L_MS", ceil_percent(winner.l_ms), describe_minimised(criterion, winner.bound, winner.delta)
+    )
+    yield _format_line("L_EE", ceil_percent(winner.l_ee), L_EE_IS[criterion][winner.bound])
+    yield _format_line("error", format_percent(c.counts.error), ERROR_IS)
     for claim in c.claims:
         yield _describe_claim(claim, criterion, sample.baseline)
     errors = [claim for claim in c.claims if claim["quantity"] == ERROR]
@@ -131,7 +133,7 @@ def _describe_winner(result: ResultValues) -> Iterator[str]:
         of_groups = f" ({groups['held']} of {groups['count']} groups)" if groups is not None else ""
         not_learned = f"which {errors[0]['classifier']} has not learned from, prove"
         rows = f"{sample.n_held} of {sample.n_rows} rows{of_groups}"
-        yield f"held out       {rows}, {not_learned} {at_most(errors[0]['bound'])}"
+        yield f"held out       {rows}, {not_learned} {ceil_percent(errors[0]['bound'])}"
     every, learned, unit = problem.all_rows.n_units, problem.task.n_units, problem.all_rows.unit
     if 2 * (every - learned) > every + 1:  # half of an odd number is rounded
         yield (
@@ -139,7 +141,7 @@ def _describe_winner(result: ResultValues) -> Iterator[str]:
             "the bound is closer the more certify, and the model errs more the fewer it has learned from"
         )
     for baseline in sample.baselines:
-        yield _format_line("baseline", nearest(baseline["error"]), describe_baseline(sample, baseline))
+        yield _format_line("baseline", format_percent(baseline["error"]), describe_baseline(sample, baseline))
     yield from _describe_classes(result)
     yield from _list_subgroups(c)
 
@@ -174,7 +176,7 @@ def _describe_numbers(result: ResultValues) -> Iterator[str]:
 def describe_shares(sample: Sample) -> str:
     """Format the shares of the classes in the full table: "'benign' 62.74 %, 'malignant' 37.26 %"."""
     shares = [
-        f"{label!r} {nearest(rows / sample.n_rows)}"
+        f"{label!r} {format_percent(rows / sample.n_rows)}"
         for label, rows in zip(sample.labels, sample.class_rows, strict=True)
     ]
     more = f" and {len(shares) - MAX_LISTED_CLASSES} more" if len(shares) > MAX_LISTED_CLASSES else ""
@@ -197,9 +199,9 @@ def describe_learner(row: dict[str, Any]) -> str:
     """Say what came of a learner, given its entry in ``Result.per_learner``."""
     failed = f"; {row['failed']:,} of {row['candidates']:,} candidates failed" if row["failed"] else ""
     if row["setting"] is None:
-        return f"{row['state']}, L_MS at least {at_least(row['lower_bound'])}{failed}"
+        return f"{row['state']}, L_MS at least {floor_percent(row['lower_bound'])}{failed}"
     setting = {name: value for name, value in row["setting"].items() if name != "learner"}
-    return f"{row['state']}, L_MS {at_most(row['l_ms'])}   {Candidate(setting, row['k'])}{failed}"
+    return f"{row['state']}, L_MS {ceil_percent(row['l_ms'])}   {Candidate(setting, row['k'])}{failed}"
 
 
 def _describe_classes(result: ResultValues) -> Iterator[str]:
@@ -235,7 +237,7 @@ def _show_confusion(labels: Sequence[Label], counts: NDArray[np.int64]) -> Itera
     yield f"confusion      {CONFUSION_IS}"
     yield " " * (width + 2) + "".join(f"{column:>{width}}" for column in columns)
     for label, line in zip(shown, counts.tolist(), strict=True):
-        shares = (nearest(count / sum(line)) if count else "0" for count in line[: len(columns)])
+        shares = (format_percent(count / sum(line)) if count else "0" for count in line[: len(columns)])
         yield f"  {label:<{width}}" + "".join(f"{share:>{width}}" for share in shares)
 
 
@@ -246,7 +248,7 @@ def _list_mistakes(labels: Sequence[Label], counts: NDArray[np.int64]) -> Iterat
     yield f"confusion      {heading}, in % of the rows of the actual class"
     for actual, predicted, _, share in found[:MAX_MISTAKES]:
         to = "no class" if predicted is None else repr(labels[predicted])
-        yield f"  {labels[actual]!r} predicted as {to}:  {nearest(share)}"
+        yield f"  {labels[actual]!r} predicted as {to}:  {format_percent(share)}"
 
 
 def _describe_reported(result: ResultValues) -> Iterator[str]:
@@ -256,19 +258,19 @@ def _describe_reported(result: ResultValues) -> Iterator[str]:
     for k in result.study.report_k if result.problem.clip is None else ():
         row = next(row for row in per_k if row["k_first"] <= k <= row["k_last"])
         if row["l_ms"] is not None:
-            l_ee = at_most(row["l_ee"]) if row["l_ee"] is not None else NOT_AVAILABLE
+            l_ee = ceil_percent(row["l_ee"]) if row["l_ee"] is not None else NOT_AVAILABLE
             test = tests.get(str(k))
             measured = f", test error {_format_known(test['error'])}" if test else ""
             setting = describe_setting(row["setting"])
-            yield f"k = {k:<10} L_MS {at_most(row['l_ms'])}, L_EE {l_ee}   {setting}{measured}"
+            yield f"k = {k:<10} L_MS {ceil_percent(row['l_ms'])}, L_EE {l_ee}   {setting}{measured}"
 
 
 def _describe_cost(execution: dict[str, Any]) -> Iterator[str]:
     counts = execution["evaluations"]
     yield (
         f"evaluations    {counts['computed']:,} of {counts['planned']:,} computed "
-        f"({nearest(counts['computed'] / counts['planned'])}), {counts['dropped']:,} dropped as provably "
-        f"beaten, {counts['failed']:,} failed"
+        f"({format_percent(counts['computed'] / counts['planned'])}), {counts['dropped']:,} dropped as "
+        f"provably beaten, {counts['failed']:,} failed"
     )
     yield f"fits           {execution['fits']:,} in {execution['seconds']:.1f} s"
     if execution["not_converged"]:
@@ -295,7 +297,7 @@ def _describe_claim(claim: Claim, criterion: str, baseline: Baseline) -> str:
 
 
 def _format_known(value: float | None) -> str:
-    return NOT_AVAILABLE if value is None else nearest(value)
+    return NOT_AVAILABLE if value is None else format_percent(value)
 
 
 def describe_score(result: ResultValues, score: Score) -> str:
@@ -310,9 +312,10 @@ def list_doubts(result: ResultValues) -> list[str]:
     task, repeats, sentences = result.task, result.repeats, []
     if repeats.rows:
         sentences.append(
-            f"CAUTION: {equal_rows(repeats.rows, task.n, task.grouped)}: if they have the same origin (one "
-            f"patient, one document), up to {at_most(repeats.copies / task.n_units)} of what is scored is "
-            "not new, a share of wrong rows may be too small by as much, and no bound is proven."
+            f"CAUTION: {describe_equal_rows(repeats.rows, task.n, task.grouped)}: if they have the same "
+            f"origin (one patient, one document), up to {ceil_percent(repeats.copies / task.n_units)} of "
+            "what is scored is not new, a share of wrong rows may be too small by as much, and no bound is "
+            "proven."
         )
     dates = [(c.name, task.X[:, i]) for i, c in enumerate(task.schema) if c.kind is ColumnKind.DATE]
     ascends = any(np.all(np.diff(values[~np.isnan(values)]) >= 0) for _, values in dates)

@@ -22,7 +22,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ckcv_ray.claims.claim import name_loss_bound
-from ckcv_ray.claims.percent import at_least, at_most, format_level, nearest
+from ckcv_ray.claims.percent import ceil_percent, floor_percent, format_level, format_percent
 from ckcv_ray.core.bounds.paired import (
     BETTING,
     COUNTS,
@@ -51,7 +51,7 @@ from ckcv_ray.storage.uses import (
 )
 from ckcv_ray.tables.columns.schema import NewRows
 from ckcv_ray.tables.survey import count_repeated, find_known
-from ckcv_ray.tables.target import class_numbers, rows_with_label
+from ckcv_ray.tables.target import number_classes, rows_with_label
 from ckcv_ray.tables.task import Task, compute_salt, hash_columns, join_copies, mix
 from ckcv_ray.tables.units import Grouping, check_column, find_groups, name_groups
 from ckcv_ray.validation import as_path, integer, number, quote
@@ -257,7 +257,7 @@ class Comparison:
         rows, (only_other, only_run) = len(self.run.wrong), self.counts
         low, high, interval = self.verdict.low, self.verdict.high, ""
         if low is not None and high is not None:
-            limits = f"{at_least(low)} and {at_most(high)}"
+            limits = f"{floor_percent(low)} and {ceil_percent(high)}"
             interval = f"; the difference of the errors is between {limits} of the rows"
         return [
             *(self._measure(side, i) for i, side in enumerate((self.run, self.reference))),
@@ -320,7 +320,7 @@ class Comparison:
     def _measure(self, side: Side, position: int) -> str:
         wrong, rows = int(side.wrong.sum()), len(side.wrong)
         mean = "" if self.question.group is None else f", mean over {pluralize(self.units, 'group')}"
-        error = nearest(self.errors[position])
+        error = format_percent(self.errors[position])
         return f"{side.name}: error {error}{mean} ({wrong:,} of {rows:,} rows wrong), {side.by}"
 
     def _claim(self, compared: str, limited: str) -> str:
@@ -501,7 +501,7 @@ def _predict(result: Result, name: str, rows: NDArray[np.float64], judged: Judge
         rule = replace(rule, seed=result.study.seed)
     task = result.problem.every_row if rule.name == "full" else result.task
     try:
-        y = class_numbers(judged.columns[task.target], task.classes, task.target)
+        y = number_classes(judged.columns[task.target], task.classes, task.target)
     except InputError as error:
         raise InputError(f"for {name!r}: {error}") from None
     predicted = result.classify(rows, rule).label
@@ -521,8 +521,8 @@ def _take_predictions(result: Result, column: str, judged: JudgedRows) -> Side:
             f"predictions={column!r} has no prediction in {lacking:,} of {len(cells):,} rows: fill them, or "
             "leave these rows out for a reason that does not depend on their labels"
         )
-    predicted = class_numbers(cells, task.classes, column)
-    y = class_numbers(judged.columns[task.target], task.classes, task.target)
+    predicted = number_classes(cells, task.classes, column)
+    y = number_classes(judged.columns[task.target], task.classes, task.target)
     name, known = f"column {column!r}", np.zeros(len(cells), dtype=bool)
     return Side(name, "from the judged table", predicted != y, task.labelled(predicted), known)
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ckcv_ray.claims.percent import nearest
+from ckcv_ray.claims.percent import format_percent
 from ckcv_ray.claims.rules import Rule, find_member
 from ckcv_ray.errors import InputError, RunError
 from ckcv_ray.learners.choice import ChosenModel
@@ -127,7 +127,9 @@ def export(result: Result, out: str | Path, by: str = "auto") -> Exported:
     rows[::2] += rng.normal(size=rows[::2].shape) * X.std(axis=0) / 10
     share = float(np.mean(np.isclose(result.classify(rows, rule).label, written.predict(rows))))
     if share < MIN_EQUAL:
-        raise RunError(f"not written: the file predicts as the model for {nearest(share)} of the rows only")
+        raise RunError(
+            f"not written: the file predicts as the model for {format_percent(share)} of the rows only"
+        )
     try:
         write_atomically(path, content)
     except OSError as error:

@@ -12,7 +12,7 @@ from ckcv_ray.records.record import Outcome
 from ckcv_ray.reports.row_values import add_row_values
 from ckcv_ray.runs.result import Result
 from ckcv_ray.storage import formats, models
-from ckcv_ray.storage.execution import environment, find_changes
+from ckcv_ray.storage.execution import find_changes, read_environment
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.log import Log
 from ckcv_ray.study import CERTIFIED, SCORED, Problem
@@ -74,13 +74,13 @@ def reopen(problem: Problem, out: AnyPath) -> None:
         folder.reopen_failed(problem)
 
 
-def environment_changes(out: AnyPath) -> list[str]:
+def find_environment_changes(out: AnyPath) -> list[str]:
     """Return how this environment differs from the one a run was made in, as far as its folder records it."""
     folder = RunFolder(out)
     metadata = folder.execution()
     if not metadata:
         return []
-    return find_changes(metadata["environment"], environment(folder.require().study.learner))
+    return find_changes(metadata["environment"], read_environment(folder.require().study.learner))
 
 
 def replay(out: AnyPath, problem: Problem | None = None) -> Any:

@@ -10,20 +10,20 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
-from ckcv_ray.claims.baseline import comparison
+from ckcv_ray.claims.baseline import compare_with_baseline
 from ckcv_ray.claims.claim import (
     UNPROVEN,
     Claim,
     claims_nothing,
     covers,
     describe_counts,
+    describe_limit,
     explain_lack_of_cut_off,
     format_limit,
     name_claimed,
-    state_limit,
 )
 from ckcv_ray.claims.judge import make_claimed_rule
-from ckcv_ray.claims.percent import at_most, format_level, format_number
+from ckcv_ray.claims.percent import ceil_percent, format_level, format_number
 from ckcv_ray.claims.rules import ONE_MODEL, Rule, find_member, parse_rule
 from ckcv_ray.core.arrays import Values
 from ckcv_ray.core.intervals import LEVEL
@@ -401,7 +401,9 @@ class Result(ResultValues):
             return self.summary()
         first = self.certificate.claims.first
         level = format_level(first["delta"])
-        return f"<Result {self.run_id}: {name_claimed(first)} {state_limit(first)}, with probability {level}>"
+        return (
+            f"<Result {self.run_id}: {name_claimed(first)} {describe_limit(first)}, with probability {level}>"
+        )
 
     def _repr_html_(self) -> str:
         """Return the result for a notebook: a card with the bound drawn, or the scores."""
@@ -451,19 +453,19 @@ class Result(ResultValues):
         bound, sample = min(1.0, factor * claim["bound"]), self.certificate.sample
         seen = f"; {describe_counts(claim)}" if describe_counts(claim) else ""
         how = ", twice the bound for a member drawn independently" if factor == 2 else seen
-        what = f"to be wrong at most {at_most(bound)} of the time"
+        what = f"to be wrong at most {ceil_percent(bound)} of the time"
         if sample.numbers is not None:
             clip = format_number(sample.numbers["clip"])
             counted = f"where an error above {clip} counts as {clip}"
             of_group = "on a new group's rows " if sample.groups is not None else ""
             what = f"to be off {of_group}by at most {format_limit(claim)} on average, {counted}"
         elif sample.groups is not None:
-            what = f"that of a new group's rows on average at most {at_most(bound)} are wrong"
+            what = f"that of a new group's rows on average at most {ceil_percent(bound)} are wrong"
         claim = {**claim, "bound": bound}
         return (
             f"by {of}: proven {what}, with probability {format_level(claim['delta'])} "
             f"({claim['certification']}{how}); "
-            f"{comparison(claim, sample.baseline, sample.labels)}"
+            f"{compare_with_baseline(claim, sample.baseline, sample.labels)}"
         )
 
     def _check_full(self, rule: Rule, seed: int | None) -> Rule:
@@ -484,6 +486,5 @@ def _also_proven(claim: Claim) -> str:
     if claims_nothing(claim):
         return f"; nothing is proven of the {name_claimed(claim)}"
     level = format_level(claim["delta"])
-    return (
-        f"; {name_claimed(claim)} {state_limit(claim)}, with probability {level} ({claim['certification']})"
-    )
+    proven = f"{name_claimed(claim)} {describe_limit(claim)}, with probability {level}"
+    return f"; {proven} ({claim['certification']})"

@@ -42,7 +42,7 @@ from ckcv_ray.runs.verification import LONGEST_REASON, Limit, Verification, note
 from ckcv_ray.runs.verify_models import BEST, ModelChecks
 from ckcv_ray.runs.verify_scores import check_scores
 from ckcv_ray.storage import models
-from ckcv_ray.storage.execution import environment, find_changes
+from ckcv_ray.storage.execution import find_changes, read_environment
 from ckcv_ray.storage.folder import CERTIFICATE, MANIFEST, RunFolder
 from ckcv_ray.storage.pages import REPORT, report_intact
 from ckcv_ray.storage.stream import STREAM, read_stream
@@ -238,7 +238,7 @@ def _check_run(
     splits, references = max(size.n_splits for size in problem.sizes), len(problem.references)
     fits = splits + references + 2 * (problem.held is not None) + round(refit.share * execution["fits"])
     refit.limit.announce(fits, problem.task, execution)
-    elsewhere = bool(find_changes(execution["environment"], environment(problem.learner)))
+    elsewhere = bool(find_changes(execution["environment"], read_environment(problem.learner)))
     checks = ModelChecks(problem, finished.models, refit.limit, elsewhere)
     left = checks.check_ensemble(queue, leader)
     if refit.share < 1:  # else they are computed again with the rest

@@ -18,7 +18,7 @@ from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.claims.certify import certify
 from ckcv_ray.claims.claim import Claim, format_limit
 from ckcv_ray.claims.judge import Judge
-from ckcv_ray.claims.percent import at_most
+from ckcv_ray.claims.percent import ceil_percent
 from ckcv_ray.core.arrays import Index
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.core.selection import Leader
@@ -26,7 +26,7 @@ from ckcv_ray.engine.evaluate import evaluate, fit_references, one_model, share
 from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.errors import RunError, cut, pluralize
 from ckcv_ray.learners.base import Setting
-from ckcv_ray.learners.ensemble import Ensemble, Member, Models, class_sizes, judge, make_member
+from ckcv_ray.learners.ensemble import Ensemble, Member, Models, count_classes, judge, make_member
 from ckcv_ray.runs.verification import LONGEST_REASON, MODEL_ROUNDING, Limit, describe_difference, note_other
 from ckcv_ray.study import Candidate, Problem
 from ckcv_ray.tables.task import Task, TestRows
@@ -203,7 +203,8 @@ class ModelChecks:
         again = certify(Judge(self.problem, models), winner, l_ms, False, {})
         computed, l_ee = again.winner.l_ee, stored.winner.l_ee
         if not np.isclose(computed, l_ee, 1e-9, 0.0):
-            yield f"computed again, L_EE is {at_most(computed)}; certificate.json says {at_most(l_ee)}"
+            says = f"certificate.json says {ceil_percent(l_ee)}"
+            yield f"computed again, L_EE is {ceil_percent(computed)}; {says}"
         earlier = {_identify(claim): claim for claim in stored.claims}
         for claim in again.claims:
             before = earlier.get(_identify(claim))
@@ -231,7 +232,7 @@ class ModelChecks:
         else:
             self.differences += [f"{name}: {sentence}" for sentence in checked.differences]
             left = bool(checked.differences or checked.trusted)
-        sizes = class_sizes(scored.y, n_classes)
+        sizes = count_classes(scored.y, n_classes)
         try:
             totals = judge(member.model, scored.X, scored.y, problem.measure(scored.units), n_classes)
         except Exception as error:  # of a stranger's model, of any kind

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ckcv_ray.claims.percent import nearest
+from ckcv_ray.claims.percent import format_percent
 from ckcv_ray.core.resampling.base import Splits
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.engine.evaluate import fit_on_all_rows
@@ -26,7 +26,7 @@ from ckcv_ray.runs.recheck import ROUNDING, RecheckQueue, Refit, list_computed, 
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.verification import LONGEST_REASON, Verification, describe_difference, note_other
 from ckcv_ray.storage import formats, splits
-from ckcv_ray.storage.execution import environment, find_changes
+from ckcv_ray.storage.execution import find_changes, read_environment
 from ckcv_ray.storage.folder import SCORES, SETTINGS, SUMMARY, RunFolder
 from ckcv_ray.storage.models import read_full
 from ckcv_ray.study import OUTER, Problem
@@ -126,7 +126,7 @@ def _check_full(folder: RunFolder, stored: Result, result: Verification, refit: 
         yield cut(f"the model on all rows: it cannot predict the rows of the table: {error}", LONGEST_REASON)
         return
     if difference:
-        elsewhere = bool(find_changes(stored.execution["environment"], environment(problem.learner)))
+        elsewhere = bool(find_changes(stored.execution["environment"], read_environment(problem.learner)))
         sentence = f"the model on all rows: fitted again, {difference}"
         note_other(sentence, elsewhere, result.differences, result.unverified)
     else:
@@ -134,7 +134,7 @@ def _check_full(folder: RunFolder, stored: Result, result: Verification, refit: 
 
 
 def _note_rechecked(again: RecheckQueue, result: Verification, part: float) -> None:
-    some = f"the scores of {nearest(part)} of the splits"
+    some = f"the scores of {format_percent(part)} of the splits"
     result.recomputed.append("every score, from the data" if part == 1 else some)
     if again.failed:
         result.recomputed.append(f"{again.failed:,} evaluations, tried again, which failed")

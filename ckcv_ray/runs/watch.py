@@ -38,7 +38,7 @@ from ckcv_ray.storage.stream import (
 from ckcv_ray.study import BY_CLASS, CERTIFIED, ERROR, Holdout
 from ckcv_ray.tables.columns.parse import decode
 from ckcv_ray.tables.survey import count_known, count_repeated
-from ckcv_ray.tables.target import class_numbers, distinct, rows_with_label, suggest_column
+from ckcv_ray.tables.target import list_distinct, number_classes, rows_with_label, suggest_column
 from ckcv_ray.tables.task import join_copies
 from ckcv_ray.tables.units import check_column, find_groups
 from ckcv_ray.validation import as_path, expect, quote
@@ -297,7 +297,7 @@ def read_live_rows(
     identifiers = _read_names(table, columns.identifier)
     _check_identifiers(identifiers, before)
     try:
-        truth = class_numbers(table[target], task.classes, target)
+        truth = number_classes(table[target], task.classes, target)
     except InputError as unknown:
         raise InputError(
             f"{unknown}. If it is a class under another name, write it as the run does; if it is a new "
@@ -317,7 +317,7 @@ def read_live_rows(
 
 def _read_names(table: pa.Table, column: str) -> list[str]:
     """Return a column of names as text."""
-    values, codes = distinct(decode(table[column]))
+    values, codes = list_distinct(decode(table[column]))
     texts = ["" if value is None or value != value else str(value).strip() for value in values]
     bad = np.array([not 0 < len(text) <= MAX_OF_IDENTIFIER for text in texts])[codes]
     if bad.any():
@@ -356,7 +356,7 @@ def _read_predictions(
                 f"row {first!r} has a label and no prediction in column {name!r}: a row that was not "
                 "predicted says nothing about the predictions; leave it out"
             )
-        given = class_numbers(table[name], task.classes, name)
+        given = number_classes(table[name], task.classes, name)
         return given, _note_other_predictions(result, rule, table, given)
     missing = [feature for feature in task.features if feature not in table.column_names]
     if missing:

@@ -153,7 +153,7 @@ def _blas(show_config: Callable[..., Any]) -> str:
     return f"{blas.get('name')} {blas.get('version')}"
 
 
-def environment(learner: Learner) -> Environment:
+def read_environment(learner: Learner) -> Environment:
     """Return what may change bits: processor, operating system, versions, BLAS, and what the learner adds."""
     return cast(Environment, {**_common(), "learner": learner.trainer.state()})
 

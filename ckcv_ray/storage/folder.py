@@ -280,7 +280,7 @@ class RunFolder:
     def has_files(self, run_id: str) -> bool:
         """Return whether any Parquet file of the folder says that it belongs to this run."""
         tables = (name for name in self._run_files() if name.endswith(".parquet"))
-        return any(formats.belongs(formats.metadata(self.files, name), run_id) for name in tables)
+        return any(formats.belongs(formats.make_metadata(self.files, name), run_id) for name in tables)
 
     def holds(self, run_id: str) -> bool:
         """Return whether the folder holds this run, damaged or not; False if it is empty.

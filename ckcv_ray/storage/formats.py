@@ -122,7 +122,7 @@ def rows_in(files: Files, name: str) -> int:
         return int(parquet.read_metadata(stream).num_rows)
 
 
-def metadata(files: Files, name: str) -> dict[bytes, bytes]:
+def make_metadata(files: Files, name: str) -> dict[bytes, bytes]:
     """Return the metadata of a Parquet file; empty if it cannot be read."""
     try:
         with files.open(name) as stream:

@@ -218,7 +218,7 @@ class Log:
         """Return whether a part should be joined: short, and no failures, whose tracebacks may be long."""
         if self.files.size(part) >= LARGE_PART_BYTES:
             return False
-        if formats.metadata(self.files, part).get(FAILURES.encode()) != b"0":
+        if formats.make_metadata(self.files, part).get(FAILURES.encode()) != b"0":
             return False
         with formats.guard_reading(self.files, part):
             return formats.rows_in(self.files, part) <= self._most_rows

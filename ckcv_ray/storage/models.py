@@ -106,7 +106,7 @@ def _read_table(
 ) -> Ensemble:
     """Read the ensemble in a file, one member for each split, fitted on rows of a task; None for any k."""
     losses = problem.has_losses
-    schema = ensembles.schema(problem.learner, task, losses)
+    schema = ensembles.make_schema(problem.learner, task, losses)
     most = n_splits * (
         problem.learner.codec.max_row_values(task) + 2 * task.n_classes + len(ensembles.GROUP_COLUMNS)
     )

@@ -17,7 +17,7 @@ import numpy as np
 
 from ckcv_ray.core.arrays import Index
 from ckcv_ray.core.bounds.betting import bound_losses
-from ckcv_ray.core.bounds.binomial import clopper_pearson, fewest_rows
+from ckcv_ray.core.bounds.binomial import clopper_pearson, find_fewest_rows
 from ckcv_ray.core.criteria import CLIP_IS, GROUPED, Criterion, MeanClippedError, for_groups
 from ckcv_ray.core.draws import Draws
 from ckcv_ray.core.intervals import CORRECTED_T, INTERVALS
@@ -71,7 +71,7 @@ def check_within(certification: Certification, delta: float, held: Index | None)
     for claim in certification.claim:
         if held is None or (share := parse_within(claim)) is None:
             continue
-        needed = fewest_rows(1 - share, 0, delta / certification.n_shares)
+        needed = find_fewest_rows(1 - share, 0, delta / certification.n_shares)
         if len(held) < needed:
             raise InputError(
                 f"claim={claim} takes {needed:,} held-out rows at least, and {len(held):,} are held out: "
@@ -214,7 +214,7 @@ def _describe_few(study: Study, task: Task, held: int) -> str:
     unit, delta, losses = "group" if task.grouped else "row", study.delta, task.grouped or task.has_numbers
     best = bound_losses(np.zeros(held), delta) if losses and held else float(clopper_pearson(0, held, delta))
     of_clip = " of the clip" if task.has_numbers else ""
-    outside = fewest_rows(float(np.nextafter(0.5, 0)), 0, delta)
+    outside = find_fewest_rows(float(np.nextafter(0.5, 0)), 0, delta)
     gate = "" if losses else f", and better than a constant takes {outside} of them outside each class"
     paper = f"--paper runs from {MIN_ROWS} rows on (--k 3 --n-splits 90 takes every split once), and "
     return (
@@ -511,7 +511,7 @@ def _check_cut_off(study: Study, held: Index | None, task: Task) -> None:
         return
     number = condition.find_class(positive)
     delta = study.delta / study.certification.n_shares / len(BINARY_RECALLS)
-    needed = fewest_rows(1 - condition.value, 0, delta)
+    needed = find_fewest_rows(1 - condition.value, 0, delta)
     expected = len(held) * float(np.mean(task.y == number))
     if expected < needed:
         raise InputError(
@@ -540,7 +540,7 @@ def _check_answer(certification: Certification, delta: float, held: Index | None
     """Raise InputError if all rows held out, none of them wrong, prove no error as small as is allowed."""
     if (condition := certification.answering) is None or held is None:
         return
-    needed = fewest_rows(condition.value, 0, delta / certification.n_shares / 2)
+    needed = find_fewest_rows(condition.value, 0, delta / certification.n_shares / 2)
     if len(held) < needed:
         raise InputError(
             f"answer={condition} takes {needed:,} held-out rows at least, all of them right, and "

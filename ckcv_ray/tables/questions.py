@@ -33,12 +33,12 @@ from ckcv_ray.tables.columns.formats import (
     NO_NAMES,
     ColumnError,
     bare,
+    find_number_form,
     fold_marks,
     fold_text,
-    form_of_numbers,
 )
 from ckcv_ray.tables.columns.parse import Cells, infer_column, number_values
-from ckcv_ray.tables.target import MAX_CLASSES, MIN_GROUPS, SPACES, distinct, is_text
+from ckcv_ray.tables.target import MAX_CLASSES, MIN_GROUPS, SPACES, is_text, list_distinct
 from ckcv_ray.validation import check_choice
 
 ENTITIES = frozenset(
@@ -172,7 +172,7 @@ def _look_like_names(columns: pa.Table, name: str) -> bool:
         return True
     texts = cells.known
     try:
-        _, words = form_of_numbers(texts, name)
+        _, words = find_number_form(texts, name)
     except ColumnError:  # numbers in several forms
         return False
     return len(words) > len(texts) / 2 and not LOOKS_LIKE_DATE.match(texts[0])
@@ -221,7 +221,7 @@ def read_labels(columns: pa.Table, target: str, answer: str = "") -> pa.ChunkedA
     cells = Cells.of(columns, target)
     if not is_text(cells.stored) or (answer == APART and not cells.written):
         return columns.column(target)
-    values, codes = distinct(cells.encoded)
+    values, codes = list_distinct(cells.encoded)
     if len(values) > MAX_SPELLINGS:
         return infer_column(columns, target)
     texts, classes = _find_classes(cells, values)
@@ -252,7 +252,7 @@ def _type_as_written(columns: pa.Table, target: str) -> pa.ChunkedArray:
     """Return labels as what they are together, such as whole numbers; as text unless each is written so."""
     cells = Cells.of(columns, target)
     if cells.written and not is_text(cells.typed.type):
-        values, _ = distinct(cells.encoded)
+        values, _ = list_distinct(cells.encoded)
         pairs = zip(values, cells.typed.to_pylist(), strict=False)  # an empty cell is the last value
         if all(value is None or str(value) == bare(text) for text, value in pairs):
             return infer_column(columns, target)

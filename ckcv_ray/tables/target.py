@@ -20,10 +20,10 @@ from ckcv_ray.tables.columns.formats import (
     ColumnError,
     bare,
     canonical_text,
+    choose_number_parser,
     drop_gaps,
+    find_number_form,
     fold_text,
-    form_of_numbers,
-    number_parser,
     positions_by_value,
 )
 from ckcv_ray.tables.readers.limits import MAX_TABLE_BYTES
@@ -71,7 +71,7 @@ def _perhaps_numbers(classes: Sequence[Label]) -> str:
     return "; to predict numbers, choose a learner of numbers such as ridge, in ckcv run with --clip"
 
 
-def class_numbers(column: pa.ChunkedArray, classes: tuple[Label, ...], target: str) -> Classes:
+def number_classes(column: pa.ChunkedArray, classes: tuple[Label, ...], target: str) -> Classes:
     """Return the class numbers of a column of labels.
 
     A label may be written in another way than its class: 01 or 1.0 for 1, True for true, YES for yes.
@@ -110,7 +110,7 @@ class GapWords(NamedTuple):
     @classmethod
     def of(cls, column: pa.ChunkedArray, name: str, taken: NDArray[np.bool_]) -> "GapWords":
         """Return the words in those cells of a column that were taken for empty ones, (rows,)."""
-        values, codes = distinct(column.filter(pa.array(taken)))
+        values, codes = list_distinct(column.filter(pa.array(taken)))
         rows: Counter[str] = Counter()
         for value, count in zip(values, np.bincount(codes, minlength=len(values)).tolist(), strict=True):
             rows[bare(value) if isinstance(value, str) else ""] += count
@@ -202,11 +202,11 @@ def _encode(column: pa.ChunkedArray, target: str) -> tuple[list[Any], Index]:
             f"the target {target!r} has type {kind}: labels are text or numbers; write it as one of them, or "
             "name another column as target"
         )
-    values, codes = distinct(column)
+    values, codes = list_distinct(column)
     return [value.strip(SPACES) if isinstance(value, str) else value for value in values], codes
 
 
-def distinct(column: pa.ChunkedArray) -> tuple[list[Any], Index]:
+def list_distinct(column: pa.ChunkedArray) -> tuple[list[Any], Index]:
     """Return the distinct values of a column, None for an empty cell as the last, and each row's position."""
     if pa.types.is_null(column.type):  # Arrow cannot join dictionaries of nothing
         return [None], np.zeros(len(column), np.intp)
@@ -323,11 +323,11 @@ def parse_text_numbers(
     Raises:
         InputError: some cells are no numbers, or numbers may be read in two ways.
     """
-    values, codes = distinct(column)
+    values, codes = list_distinct(column)
     texts = [None if value is None else bare(value) for value in values]
     known = drop_gaps(texts, gaps)
     try:
-        form, bad = form_of_numbers(known, name, decimal, thousands) if known else ("", known)
+        form, bad = find_number_form(known, name, decimal, thousands) if known else ("", known)
     except ColumnError as problem:
         raise InputError(f"{role} {name!r} {problem}") from None
     if not form:
@@ -335,7 +335,7 @@ def parse_text_numbers(
     if bad:
         row = int(np.argmax(codes == texts.index(bad[0]))) + 1
         raise InputError(f"{role} {name!r} has {bad[0][:60]!r} in row {row}, which is no number: fix it")
-    parse, number = number_parser(form), set(known)
+    parse, number = choose_number_parser(form), set(known)
     numbers = [parse(text) if text in number else nan for text in texts]
     return pa.chunked_array([np.array(numbers, np.float64)[codes]])
 

@@ -81,10 +81,10 @@ from ckcv_ray.tables.target import (
     check_single,
     check_spread,
     choose_name,
-    class_numbers,
-    distinct,
     encode_classes,
     is_text,
+    list_distinct,
+    number_classes,
     parse_numbers,
     rows_with_label,
     some,
@@ -234,7 +234,7 @@ def view_numbers(form: CellForm, values: NDArray[np.float64]) -> tuple[Words, Wo
 def read_distinct(column: pa.ChunkedArray) -> tuple[Words, Words]:
     """Return the form and value of each cell, each distinct one read once, as the text that stands for it."""
     try:
-        values, codes = distinct(column)
+        values, codes = list_distinct(column)
     except pa.ArrowNotImplementedError:  # of lists, in a column that is not learned from
         values, codes = column.to_pylist(), np.arange(len(column))
     forms, bits = np.array([read_value(value) for value in values], np.uint64).reshape(-1, 2).T
@@ -913,7 +913,7 @@ def make_test_rows(columns: pa.Table | None, task: Task) -> TestRows | None:
     if not columns.num_rows:
         raise InputError("there are no test rows")
     check_single(columns.column_names, [task.target])
-    y = class_numbers(columns[task.target], task.classes, task.target)
+    y = number_classes(columns[task.target], task.classes, task.target)
     return TestRows(task.rows_from(columns), y)
 
 

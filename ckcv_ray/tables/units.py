@@ -69,7 +69,7 @@ class Roles(NamedTuple):
         Raises:
             InputError: a column is missing, has two purposes, or no feature is left.
         """
-        target = target_name(names, self.target)
+        target = find_target_name(names, self.target)
         groups = find_groups(self.group, names)
         check_chosen(names, target, groups, self)
         unasked = index if self.features is None else ()
@@ -87,7 +87,7 @@ class Roles(NamedTuple):
 USUAL_ROLES = Roles()
 
 
-def target_name(names: list[str], target: str | None) -> str:
+def find_target_name(names: list[str], target: str | None) -> str:
     """Return the name of the target, by default the one column that is called like one."""
     if target is not None:
         check_column(target, names, " for the target")

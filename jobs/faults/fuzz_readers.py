@@ -16,7 +16,7 @@ import pyarrow as pa
 import ckcv_ray
 from ckcv_paper.archive import VARIABLE
 from ckcv_ray import CKCVError, RunError, Study, Task, load_run, verify
-from ckcv_ray.runs.load import environment_changes, load_scores, replay
+from ckcv_ray.runs.load import find_environment_changes, load_scores, replay
 from ckcv_ray.runs.report import make_page
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study import Problem, read_toml, run_id
@@ -151,7 +151,7 @@ def read_run(calls: Calls, folder: Path, use: Callable[[Path], object]) -> None:
     """Call status, what uses its result, verify and report on a folder."""
     with calls.allowed():
         replay(folder).progress()
-        environment_changes(folder)
+        find_environment_changes(folder)
     with calls.allowed():
         use(folder)
     with calls.allowed():

@@ -19,7 +19,7 @@ from pyarrow import parquet
 
 from ckcv_ray import GaussianSVM, InputError, StoreError
 from ckcv_ray.errors import convert_errors
-from ckcv_ray.storage.execution import environment
+from ckcv_ray.storage.execution import read_environment
 from ckcv_ray.storage.files import MAX_FILE_BYTES, Files
 from ckcv_ray.storage.locks import unwritable
 from jobs.nightly.figures import Figure, Role
@@ -87,7 +87,7 @@ class Night(NamedTuple):
 
 def machine() -> dict[str, Any]:
     """Describe the kind of this machine."""
-    return {**environment(GaussianSVM()), "cores": os.cpu_count()}
+    return {**read_environment(GaussianSVM()), "cores": os.cpu_count()}
 
 
 def check_name(night: str) -> str:

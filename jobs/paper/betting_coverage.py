@@ -37,7 +37,7 @@ from ckcv_ray.claims.claim import is_proven_better
 from ckcv_ray.claims.cut_offs import choose_cut_off
 from ckcv_ray.claims.predictive_values import ValueTests, count_cut_offs, fix_cut_offs
 from ckcv_ray.core.arrays import ONE, Values
-from ckcv_ray.core.bounds.betting import bound_losses, mean_loss_bound
+from ckcv_ray.core.bounds.betting import bound_losses, bound_mean_loss
 from ckcv_ray.core.bounds.paired import judge_differences
 from ckcv_ray.study import Condition, Predictive
 
@@ -165,7 +165,7 @@ def measure_losses(name: str, m: int, runs: int) -> Cell:
     law, rng = LOSSES[name], np.random.default_rng([m, list(LOSSES).index(name)])
     drawn = [np.ceil(law.draw(rng, m) * ONE).astype(np.int64) for _ in range(runs)]
     bounds = [bound_losses(losses / ONE, DELTA) for losses in drawn]
-    totals = [mean_loss_bound([int(losses.sum())], m, DELTA) for losses in drawn]
+    totals = [bound_mean_loss([int(losses.sum())], m, DELTA) for losses in drawn]
     figures = {"mean bound": float(np.mean(bounds)), "from totals": float(np.mean(totals))}
     return Cell(f"losses: {name}, m = {m}", sum(b < law.mean for b in bounds), runs, DELTA, figures)
 

@@ -13,14 +13,14 @@ from ckcv_ray import Result, Study, Task
 from ckcv_ray.claims.baseline import (
     Baseline,
     ScoredConstants,
-    comparison,
+    compare_with_baseline,
     describe_constants,
     describe_guesses,
     describe_worthless_bound,
     says_nothing,
 )
 from ckcv_ray.claims.judge import Judge
-from ckcv_ray.claims.percent import at_most, nearest
+from ckcv_ray.claims.percent import ceil_percent, format_percent
 from ckcv_ray.claims.proofs import prove
 from ckcv_ray.runs.load import load_run
 from ckcv_ray.runs.report import report
@@ -57,7 +57,7 @@ def test_a_constant_winner_and_a_worthless_bound_are_pointed_out_everywhere(cons
         "report": Path(report(constant)).read_text().replace("&#39;", "'"),
     }
     for where, text in shown.items():
-        assert f"The bound {at_most(result.proven)} {WORTHLESS}" in text, where
+        assert f"The bound {ceil_percent(result.proven)} {WORTHLESS}" in text, where
         assert NOTHING_LEARNED in text, where
     assert shown["summary"].count(NOTHING_LEARNED) == shown["summary"].count(WORTHLESS) == 1
     assert result.summary().startswith("Nothing can be quoted yet. The bound")
@@ -84,7 +84,7 @@ def test_figures_of_a_constant_winner_are_exact(constant: Path) -> None:
     details = result.summary(details=True)
     assert "classes        'ill' 20.00 %, 'well' 80.00 %" in details
     assert "baseline        20.00 %   error of always predicting 'well' (12 of 60 learning rows)" in details
-    assert f"error         {nearest(result.error):>9}   mean error of the members" in details
+    assert f"error         {format_percent(result.error):>9}   mean error of the members" in details
 
 
 @pytest.mark.parametrize("certify", ["paper", "holdout"])
@@ -121,7 +121,7 @@ def test_a_claim_is_compared_with_the_baseline_of_the_same_rows() -> None:
     learning, held = result.certificate.sample.baselines
     assert result.certificate.sample.baseline == held
     assert result.baseline == held["error"] > learning["error"]
-    assert f"wrong on {nearest(held['error'])} of the held-out rows" in result.claim_for(result.rule())
+    assert f"wrong on {format_percent(held['error'])} of the held-out rows" in result.claim_for(result.rule())
     lines = result.summary(details=True).splitlines()
     shown = [line for line in lines if line.startswith("baseline       ")]
     assert [line.endswith("held-out rows)") for line in shown] == [False, True]
@@ -142,17 +142,16 @@ def test_a_bound_equal_to_the_baseline_says_nothing() -> None:
     assert says_nothing(claim, baseline)
     assert not says_nothing(less, baseline)
     clause = "always predicting 'red' is wrong on 25.00 % of the learning rows"
-    assert comparison(less, baseline, THREE) == clause
-    assert comparison(claim, baseline, THREE) == f"{clause}, so this says nothing beyond it"
+    assert compare_with_baseline(less, baseline, THREE) == clause
+    assert compare_with_baseline(claim, baseline, THREE) == f"{clause}, so this says nothing beyond it"
 
 
 def test_a_bound_is_judged_by_the_first_claim(constant: Path) -> None:
     certificate = load_run(constant).certificate
     baseline = certificate.sample.baselines[0]
     messages = describe_worthless_bound(certificate.claims.first, baseline, certificate.sample.labels)
-    assert messages == [
-        f"The bound {at_most(certificate.claims.first['bound'])} {WORTHLESS}: it says nothing beyond that."
-    ]
+    bound = ceil_percent(certificate.claims.first["bound"])
+    assert messages == [f"The bound {bound} {WORTHLESS}: it says nothing beyond that."]
     better = certificate.claims.first | {"bound": 0.19}
     assert describe_worthless_bound(better, baseline, certificate.sample.labels) == []
 

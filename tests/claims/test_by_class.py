@@ -14,7 +14,7 @@ from scipy.stats import binom
 from ckcv_ray import Task
 from ckcv_ray.claims import by_class
 from ckcv_ray.claims.claim import format_limit
-from ckcv_ray.claims.percent import at_least
+from ckcv_ray.claims.percent import floor_percent
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.core.draws import Draws, draw_pairs
@@ -219,7 +219,7 @@ def test_without_a_rule_the_claims_are_about_the_one_model_and_so_is_predict():
     assert result.rule() == REFIT
     assert result.proven == auc["bound"]
     messages = result.claim_for(REFIT)
-    assert f"AUC at least {at_least(1 - auc['bound'])}, with probability 97.5 % (holdout)" in messages
+    assert f"AUC at least {floor_percent(1 - auc['bound'])}, with probability 97.5 % (holdout)" in messages
     assert f"sensitivity (recall of {result.task.classes[1]!r}) at least" in messages
     assert "wrong" not in messages  # no error was claimed
 
@@ -275,7 +275,7 @@ def test_what_is_claimed_is_stored_printed_and_verified(tmp_path):
         assert f"proven        {format_limit(claim):>9}   " in summary
         assert f'<td class="n" data-label="bound">{format_limit(claim)}</td>' in page
         assert claim["statement"] in result.certificate.wording.statements
-        assert f"is at least {at_least(1 - claim['bound'])}: the probability" in claim["statement"]
+        assert f"is at least {floor_percent(1 - claim['bound'])}: the probability" in claim["statement"]
     assert "recall of -1 at least; " in summary
     assert "AUC at least; " in summary
     assert f'<p class="number">{format_limit(result.certificate.claims.first)}</p>' in page

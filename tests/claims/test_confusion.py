@@ -16,7 +16,7 @@ from ckcv_ray.claims.confusion import (
     derive_confusion,
     list_mistakes,
 )
-from ckcv_ray.claims.percent import nearest
+from ckcv_ray.claims.percent import format_percent
 from ckcv_ray.errors import RunError
 from ckcv_ray.learners.base import Predicted
 from ckcv_ray.learners.ensemble import Ensemble
@@ -158,7 +158,7 @@ def test_summary_and_report_show_every_cell(three: Result, folder: Path) -> None
     assert len(lines) == 3
     for line, counts in zip(lines, three.certificate.counts.confusion_matrix, strict=True):
         for count in counts:
-            share = nearest(count / sum(counts)) if count else " 0"
+            share = format_percent(count / sum(counts)) if count else " 0"
             assert share in line
             assert not count or share in html
 
@@ -174,6 +174,6 @@ def test_of_many_classes_the_most_frequent_mistakes_are_listed(
     assert len(found) > 10
     for one in found[:10]:
         actual, predicted = (result.certificate.sample.labels[n] for n in (one.actual, one.predicted or 0))
-        assert f"{actual!r} predicted as {predicted!r}:  {nearest(one.share)}" in text
+        assert f"{actual!r} predicted as {predicted!r}:  {format_percent(one.share)}" in text
     assert ("Confusion matrix" in html) == in_page
     assert ("Most frequent mistakes" in html) != in_page

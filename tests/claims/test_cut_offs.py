@@ -13,9 +13,9 @@ from scipy.stats import binom, binomtest, norm
 
 from ckcv_ray import InputError, Study, Task
 from ckcv_ray.claims.by_class import claim_no_cut_off
-from ckcv_ray.claims.cut_offs import CutOff, choose_cut_off, orient
+from ckcv_ray.claims.cut_offs import CutOff, choose_cut_off, orient_scores
 from ckcv_ray.claims.rules import Rule
-from ckcv_ray.core.bounds.binomial import clopper_pearson, fewest_rows
+from ckcv_ray.core.bounds.binomial import clopper_pearson, find_fewest_rows
 from ckcv_ray.reports.answer import make_answer
 from ckcv_ray.runs.export import export
 from ckcv_ray.runs.load import load_run
@@ -36,7 +36,7 @@ def test_a_cut_off_misses_at_most_as_many_as_its_bound_allows(values, positive, 
     chosen = choose_cut_off(score, y, positive, condition, D)
     number = positive if condition.name == "sensitivity" else 1 - positive
     m = int(np.sum(y == number))
-    assert (chosen is None) == (m < fewest_rows(1 - condition.value, 0, D))
+    assert (chosen is None) == (m < find_fewest_rows(1 - condition.value, 0, D))
     if chosen is None:
         return
     assert chosen.number == number
@@ -53,7 +53,7 @@ def test_a_cut_off_misses_at_most_as_many_as_its_bound_allows(values, positive, 
 @pytest.mark.parametrize("rate", [0.5, 0.8, 0.9, 0.99])
 @pytest.mark.parametrize("delta", [0.001, D, 0.3])
 def test_the_fewest_rows_that_prove_a_rate_are_counted(rate, delta):
-    m = fewest_rows(1 - rate, 0, delta)
+    m = find_fewest_rows(1 - rate, 0, delta)
     assert clopper_pearson(0, m, delta) <= 1 - rate + 1e-12
     assert m == 1 or clopper_pearson(0, m - 1, delta) > 1 - rate
 
@@ -89,11 +89,11 @@ def test_both_recalls_hold_jointly_on_fresh_sets(decimals):
 @given(st.floats(-1e6, 1e6).filter(lambda score: score == 0 or abs(score) > 1e-100), st.integers(0, 1))
 def test_last_bits_of_a_score_do_not_matter(score, positive):
     near = np.array([score, np.nextafter(score, np.inf)])
-    rounded = orient(near, positive)
+    rounded = orient_scores(near, positive)
     scale = max(abs(score), 1e-300)
     assert abs(rounded[0] - rounded[1]) <= 2e-12 * scale
     assert np.allclose(np.abs(rounded), np.abs(near), rtol=1e-11, atol=1e-200)
-    assert np.array_equal(orient(rounded if positive else -rounded, positive), rounded)
+    assert np.array_equal(orient_scores(rounded if positive else -rounded, positive), rounded)
 
 
 @pytest.fixture(scope="module")
@@ -121,7 +121,7 @@ def test_a_run_chooses_applies_and_verifies_its_cut_off(task, tmp_path, positive
     number = result.problem.positive
     assert 1 - sensitivity["bound"] >= 0.8
     flagged = result.classify(held.X, result.rule()).label == number
-    score = orient(result.classify(held.X, result.rule("refit")).score, number)
+    score = orient_scores(result.classify(held.X, result.rule("refit")).score, number)
     assert flagged.tolist() == (score >= sensitivity["cut_off"]).tolist()
     of_class = held.y == number
     assert np.sum(~flagged & of_class) <= sensitivity["errors"]

@@ -14,7 +14,7 @@ from ckcv_ray import Result, Study, Task
 from ckcv_ray.claims.baseline import describe_guesses
 from ckcv_ray.claims.better import PairedCounts
 from ckcv_ray.claims.certificate import Certificate
-from ckcv_ray.claims.percent import nearest
+from ckcv_ray.claims.percent import format_percent
 from ckcv_ray.claims.requirements import list_prospects
 from ckcv_ray.core.bounds.betting import bound_losses
 from ckcv_ray.core.bounds.binomial import clopper_pearson
@@ -172,7 +172,7 @@ def test_what_is_proven_better_may_be_quoted_and_says_so_of_the_same_rows(
     assert said in shown
     assert "within the same " in shown
     baseline = result.certificate.sample.baselines[1]
-    figure = nearest(baseline["error"]) if name != "numbers" else "on average"
+    figure = format_percent(baseline["error"]) if name != "numbers" else "on average"
     assert f"{figure} on the same rows by always predicting" in shown
     assert Certificate.from_json(result.certificate.to_json()) == result.certificate
 

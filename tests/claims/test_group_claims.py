@@ -19,7 +19,7 @@ from ckcv_ray.claims.held_out import claim_group_loss
 from ckcv_ray.claims.proofs import weight
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.arrays import ONE
-from ckcv_ray.core.bounds.betting import bound_by_optimised_bet, concave_table
+from ckcv_ray.core.bounds.betting import bound_by_optimised_bet, make_concave_table
 from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.core.measures import GroupShares
 from ckcv_ray.core.schedule import Stage
@@ -63,7 +63,7 @@ def test_paper_is_the_bound_on_the_losses_at_its_share_of_delta(
     losses = [loss(result, m, problem.rows(Stage.REFIT, j, m.split)) for m in result.ensemble.members]
     if name in ("paper", "rotation"):
         (claim,) = result.certificate.claims
-        A = concave_table(size.n_select, float(0.05 * weight(problem, result.k)))
+        A = make_concave_table(size.n_select, float(0.05 * weight(problem, result.k)))
         expected = np.interp(np.array(losses) / ONE, np.arange(len(A)), A).mean()
         assert claim["bound"] == pytest.approx(min(1.0, expected), rel=1e-12)
     assert result.certificate.sample.groups["losses"] == tuple(one / ONE for one in losses)

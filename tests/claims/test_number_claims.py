@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from ckcv_ray import Result, Study, Task
-from ckcv_ray.claims.baseline import comparison, describe_error, name_constant
+from ckcv_ray.claims.baseline import compare_with_baseline, describe_error, name_constant
 from ckcv_ray.claims.certificate import Certificate
-from ckcv_ray.claims.claim import UNPROVEN, describe_counts, format_limit, name_claimed, state_limit
+from ckcv_ray.claims.claim import UNPROVEN, describe_counts, describe_limit, format_limit, name_claimed
 from ckcv_ray.claims.numbers import claim_within
 from ckcv_ray.claims.percent import format_number
 from ckcv_ray.claims.rules import Rule
@@ -134,7 +134,7 @@ def test_numbers_are_shown_in_units_of_the_target(held):
     mean, within, *_ = held.certificate.claims
     assert float(format_limit(mean)) == pytest.approx(4 * mean["bound"], rel=1e-3)
     assert float(format_limit(mean)) >= 4 * mean["bound"]
-    assert state_limit(within) == f"at most {format_limit(within)}"
+    assert describe_limit(within) == f"at most {format_limit(within)}"
     assert name_claimed(mean) == "mean error (above 4 counts as 4)"
     assert name_claimed(within) == "error of 80 % of new rows"
     assert describe_counts(mean).startswith("measured: ")
@@ -150,7 +150,7 @@ def test_the_baseline_is_the_median_of_the_learning_rows(held):
     losses = np.minimum(np.abs(task.y - np.median(task.y)), 4) / 4
     assert learning["error"] == pytest.approx(losses.mean(), abs=2**-19)
     assert name_constant(learning, ()) == f"always predicting {format_number(np.median(task.y))}"
-    said = comparison(held.certificate.claims.first, unseen, ())
+    said = compare_with_baseline(held.certificate.claims.first, unseen, ())
     assert f"is off by {describe_error(unseen)} on average on the held-out rows" in said
     assert held.baseline == unseen["error"]
 

@@ -9,33 +9,41 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ckcv_ray
-from ckcv_ray.claims.percent import at_least, at_most, format_level, nearest
+from ckcv_ray.claims.percent import ceil_percent, floor_percent, format_level, format_percent
 
 PACKAGE = Path(ckcv_ray.__file__).parent
 
 
 def test_upper_bounds_are_rounded_up_and_lower_bounds_down() -> None:
-    assert (at_most(0.423001), at_least(0.423099), nearest(0.42305001)) == ("42.31 %", "42.30 %", "42.31 %")
-    assert at_most(0.423) == at_least(0.423) == nearest(0.423) == "42.30 %"  # 0.423 * 10_000 is above 4230
-    assert at_most(1.0) == "100.00 %"
-    assert at_most(0.0) == at_least(0.0) == "0.00 %"
+    assert (ceil_percent(0.423001), floor_percent(0.423099), format_percent(0.42305001)) == (
+        "42.31 %",
+        "42.30 %",
+        "42.31 %",
+    )
+    assert (
+        ceil_percent(0.423) == floor_percent(0.423) == format_percent(0.423) == "42.30 %"
+    )  # 0.423 * 10_000 is above 4230
+    assert ceil_percent(1.0) == "100.00 %"
+    assert ceil_percent(0.0) == floor_percent(0.0) == "0.00 %"
 
 
 @given(st.integers(0, 10**7))
 def test_rounding_is_that_of_exact_decimals(units: int) -> None:
     """Every multiple of 1e-7 in [0, 1], and so every share of up to thousands of rows but for ties."""
     percent = Decimal(units) / 10**5
-    roundings = {at_most: ROUND_CEILING, at_least: ROUND_FLOOR, nearest: ROUND_HALF_EVEN}
+    roundings = {ceil_percent: ROUND_CEILING, floor_percent: ROUND_FLOOR, format_percent: ROUND_HALF_EVEN}
     for formatted, rounding in roundings.items():
         expected = percent.quantize(Decimal("0.01"), rounding)
-        tie = formatted is nearest and units % 1000 == 500
+        tie = formatted is format_percent and units % 1000 == 500
         assert formatted(units / 10**7) == f"{expected} %" or tie
 
 
 @given(st.integers(0, 1000), st.integers(1, 1000))
 def test_a_bound_never_reads_lower_than_an_equal_estimate(errors: int, rows: int) -> None:
     share = min(errors, rows) / rows
-    low, middle, high = (float(f(share).removesuffix(" %")) for f in (at_least, nearest, at_most))
+    low, middle, high = (
+        float(f(share).removesuffix(" %")) for f in (floor_percent, format_percent, ceil_percent)
+    )
     assert low <= middle <= high <= low + 0.0101
 
 

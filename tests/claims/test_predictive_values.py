@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom, binomtest, norm
 
 from ckcv_ray import InputError, Study, Task
-from ckcv_ray.claims.cut_offs import CutOff, orient
+from ckcv_ray.claims.cut_offs import CutOff, orient_scores
 from ckcv_ray.claims.judge import Judge
 from ckcv_ray.claims.predictive_values import (
     CountedCutOff,
@@ -23,7 +23,7 @@ from ckcv_ray.claims.predictive_values import (
     count_cut_offs,
     fix_cut_offs,
 )
-from ckcv_ray.claims.requirements import requirements
+from ckcv_ray.claims.requirements import list_requirements
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.reports.answer import make_answer
@@ -209,7 +209,7 @@ def test_a_run_chooses_applies_and_verifies_its_cut_off(task, tmp_path, require,
     positive, rule = result.problem.positive, result.flag_rule
     flagged = result.classify(held.X, rule).label == positive
     raw = rule.predict(result.models, held.X).score
-    assert flagged.tolist() == (orient(raw, positive) >= value["cut_off"]).tolist()
+    assert flagged.tolist() == (orient_scores(raw, positive) >= value["cut_off"]).tolist()
     ill = held.y == positive
     assert (sensitivity["errors"], sensitivity["rows"]) == (np.sum(ill & ~flagged), np.sum(ill))
     assert (specificity["errors"], specificity["rows"]) == (np.sum(~ill & flagged), np.sum(~ill))
@@ -288,7 +288,7 @@ def test_a_forged_value_is_found(task, tmp_path, capsys):
 
 def test_a_plan_says_how_many_positives_it_takes(task):
     problem = Problem.of(study(require="ppv>=0.3", prevalence=0.05, claim="auc"), task)
-    value, auc = sorted(requirements(problem), key=lambda found: found.quantity == "auc")
+    value, auc = sorted(list_requirements(problem), key=lambda found: found.quantity == "auc")
     assert (value.quantity, value.label, auc.quantity) == ("ppv:0.05", "ill", "auc")
     (needed,) = value.needed
     assert value.delta == 0.0125
@@ -297,7 +297,7 @@ def test_a_plan_says_how_many_positives_it_takes(task):
     assert f"at least 30 %: not before {needed.rows} held-out rows of class 'ill', and no row of" in line
     assert f"{needed.rows_with_misses} with {needed.misses} misses, and the others wrong half as" in line
     assert needed.rows < needed.rows_with_misses
-    (npv,) = requirements(Problem.of(study(require="npv>=0.99", prevalence=0.05), task))
+    (npv,) = list_requirements(Problem.of(study(require="npv>=0.99", prevalence=0.05), task))
     assert npv.needed[0].rows_with_misses > npv.needed[0].rows
 
 

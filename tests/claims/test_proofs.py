@@ -10,10 +10,10 @@ from claimed import SMALL, changed, run
 from conftest import blobs
 from scipy import stats
 
-from ckcv_ray.claims.percent import at_most
+from ckcv_ray.claims.percent import ceil_percent
 from ckcv_ray.claims.proofs import claim_random_member, weight
 from ckcv_ray.claims.wording import ASSUMPTIONS, NOT_COVERED
-from ckcv_ray.core.bounds.binomial import clopper_pearson, safe_table
+from ckcv_ray.core.bounds.binomial import clopper_pearson, make_safe_table
 from ckcv_ray.core.draws import Draws, hold_out
 from ckcv_ray.study import Problem, Study
 
@@ -75,7 +75,7 @@ def test_paper_of_a_single_k_pays_for_the_settings_alone(k, most):
     errors, study = [round(0.03 * n / k)] * 20, Study.paper(k=(k,))
     bound = claim_random_member(Problem.of(study, blobs(n)), k, errors)["bound"]
     level = study.delta / 143
-    assert bound == pytest.approx(safe_table(n // k, level)[errors[0]], rel=1e-12)
+    assert bound == pytest.approx(make_safe_table(n // k, level)[errors[0]], rel=1e-12)
     assert 100 * bound < most
 
 
@@ -84,13 +84,13 @@ def test_paper_is_the_safe_bound_at_the_weighted_level():
     c = result.certificate
     total = sum(Fraction(1, (size.k - 2) * (size.k - 1)) for size in SMALL.resampling.fold_sizes(60))
     level = float(Fraction(1, 6 * (result.k - 2) * (result.k - 1)) / total * Fraction(SMALL.delta))
-    bounds = safe_table(c.winner.n_select, level)[np.array(c.counts.errors)]
+    bounds = make_safe_table(c.winner.n_select, level)[np.array(c.counts.errors)]
     expected = min(1.0, fsum(bounds) / len(bounds))
     (claim,) = c.claims
     assert claim["certification"] == "paper"
     assert claim["bound"] == pytest.approx(expected, rel=1e-12)
     assert claim["bound"] > c.winner.l_ee
-    assert f"at most {at_most(expected)}" in claim["statement"]
+    assert f"at most {ceil_percent(expected)}" in claim["statement"]
     assert "A over 6 x k candidates" in claim["statement"]
     assert claim["statement"] in c.wording.statements
     assert (c.wording.assumptions, c.wording.not_covered) == (ASSUMPTIONS, NOT_COVERED)
@@ -105,7 +105,7 @@ def test_paper_claims_nothing_where_the_safe_bound_is_not_checked():
 
 def test_paper_is_proven_for_the_dependent_splits_of_a_rotation():
     result = run(SMALL.replace(resampling="rotation", k=(5,)), blobs(60))
-    bounds = safe_table(12, SMALL.delta / 6)[list(result.certificate.counts.errors)]
+    bounds = make_safe_table(12, SMALL.delta / 6)[list(result.certificate.counts.errors)]
     (claim,) = result.certificate.claims
     assert claim["bound"] == pytest.approx(np.mean(bounds), rel=1e-12)
 

@@ -9,7 +9,7 @@ from claimed import SMALL, run
 from conftest import blobs
 
 from ckcv_ray import Study, Task, plan
-from ckcv_ray.claims.requirements import WANTED, fewest_rows, requirements
+from ckcv_ray.claims.requirements import WANTED, fewest_rows, list_requirements
 from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.study import Problem
 
@@ -21,7 +21,7 @@ def frauds(n: int = 600, rare: int = 12) -> Task:
 
 
 def needs(task: Task, **options: object) -> list:
-    return list(requirements(Problem.of(Study.paper(C=1, gamma=1, k=3, **options), task)))
+    return list(list_requirements(Problem.of(Study.paper(C=1, gamma=1, k=3, **options), task)))
 
 
 @pytest.mark.parametrize("delta", [0.05, 0.0253, 0.001])
@@ -68,7 +68,7 @@ def test_what_is_needed_is_about_what_a_run_then_has():
     problem = Problem.of(study, blobs(60))
     made = [c for c in run(study, blobs(60)).certificate.claims if c["certification"] == "holdout"]
     by_name = {(c["quantity"], c["label"]): c for c in made}
-    for need in requirements(problem):
+    for need in list_requirements(problem):
         claim = by_name[need.quantity, need.label]
         assert claim["delta"] == need.delta
         there = int(re.search(r"\(holdout: \d+ of (\d+) ", claim["statement"])[1])
@@ -77,7 +77,7 @@ def test_what_is_needed_is_about_what_a_run_then_has():
 
 @pytest.mark.parametrize("study", [SMALL, SMALL.replace(certify="holdout")])
 def test_other_studies_need_nothing(study):
-    assert requirements(Problem.of(study, blobs(60))) == ()
+    assert list_requirements(Problem.of(study, blobs(60))) == ()
 
 
 def test_a_plan_lists_them():

@@ -5,7 +5,7 @@ import pytest
 from claimed import SMALL, run
 from conftest import blobs
 
-from ckcv_ray.claims.percent import at_most
+from ckcv_ray.claims.percent import ceil_percent
 from ckcv_ray.claims.rules import BY, Rule, parse_rule
 from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.errors import InputError
@@ -14,11 +14,11 @@ from ckcv_ray.errors import InputError
 def test_predictions_are_told_with_the_claim_that_covers_them():
     paper = run(SMALL, blobs(60))
     held = run(SMALL.replace(certify="holdout", claim=("vote",)), blobs(60))
-    percent = f"at most {at_most(paper.certificate.claims.first['bound'])} "
+    percent = f"at most {ceil_percent(paper.certificate.claims.first['bound'])} "
     assert percent in paper.claim_for(paper.rule())
     assert "twice the bound for a member drawn independently" in paper.claim_for(paper.rule(by="vote"))
     (vote,) = held.certificate.claims
-    assert f"at most {at_most(vote['bound'])} " in held.claim_for(held.rule(by="vote"))
+    assert f"at most {ceil_percent(vote['bound'])} " in held.claim_for(held.rule(by="vote"))
     assert "(holdout; the vote: " in held.claim_for(held.rule(by="vote"))
     assert held.rule() == held.rule(by="vote") == Rule("vote")
     assert paper.claim_for(paper.rule(by="member:2")).endswith("nothing is proven for it alone")

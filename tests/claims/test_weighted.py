@@ -14,7 +14,7 @@ from pyarrow import parquet
 
 from ckcv_ray import Result, Study, Task, load_run
 from ckcv_ray.claims.certificate import Certificate
-from ckcv_ray.claims.claim import describe_counts, name_claimed, state_limit
+from ckcv_ray.claims.claim import describe_counts, describe_limit, name_claimed
 from ckcv_ray.claims.intervals import list_intervals
 from ckcv_ray.claims.requirements import list_prospects
 from ckcv_ray.core.bounds.betting import bound_by_betting, bound_by_optimised_bet
@@ -146,7 +146,7 @@ def test_rows_that_repeat_are_counted_once() -> None:
 def test_it_is_said_what_was_counted_and_what_weights_are_for(result: Result) -> None:
     claim = find_claim(result)
     assert name_claimed(claim) == "weighted error (weights up to 3)"
-    assert state_limit(claim).startswith("at most ")
+    assert describe_limit(claim).startswith("at most ")
     assert describe_counts(claim).endswith(" by weight")
     words = "in fits and in the weighted error alone, which holds if weights are known, and not estimated"
     assert any(words in sentence for sentence in result.certificate.wording.statements)

@@ -10,10 +10,10 @@ from claimed import SMALL, run
 from conftest import unwrap
 
 from ckcv_ray import Study, load_run
-from ckcv_ray.claims.percent import at_most
+from ckcv_ray.claims.percent import ceil_percent
 from ckcv_ray.claims.proofs import weight
 from ckcv_ray.claims.wording import describe_held_share
-from ckcv_ray.core.bounds.binomial import clopper_pearson, safe_table
+from ckcv_ray.core.bounds.binomial import clopper_pearson, make_safe_table
 from ckcv_ray.runs.report import report
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.tables.columns.formats import DeclaredTypes
@@ -75,7 +75,7 @@ def test_two_equal_rows_of_many_cost_what_two_rows_are_worth(certify):
     c = result.certificate
     (sentence,) = [one for one in c.list_cautions() if "equal another row" in one]
     assert 0 < c.claims.bound_without_copies - c.claims.first["bound"] < 0.003
-    without, first = at_most(c.claims.bound_without_copies), at_most(c.claims.first["bound"])
+    without, first = ceil_percent(c.claims.bound_without_copies), ceil_percent(c.claims.first["bound"])
     assert sentence.endswith(f"the first claim is at most {without} instead of {first}.")
 
 
@@ -101,7 +101,7 @@ def test_the_bound_without_copies_is_that_of_as_many_fewer_rows():
     assert result.certificate.claims.bound_without_copies == expected
     plain = run(ONE, Task.of(*noisy(120, 6))).certificate
     level = float(Fraction(0.05) * weight(result.problem, 3))
-    expected = np.mean(safe_table(plain.winner.n_select - 6, level)[list(plain.counts.errors)])
+    expected = np.mean(make_safe_table(plain.winner.n_select - 6, level)[list(plain.counts.errors)])
     assert plain.claims.bound_without_copies == pytest.approx(expected, rel=1e-12)
 
 

@@ -9,7 +9,7 @@ from scipy.stats import beta, binom
 
 from ckcv_ray import InputError
 from ckcv_ray.core.arrays import ONE
-from ckcv_ray.core.bounds.betting import bound_by_betting, choose_wagers, compute_log_wealth, mean_loss_bound
+from ckcv_ray.core.bounds.betting import bound_by_betting, bound_mean_loss, choose_wagers, compute_log_wealth
 from ckcv_ray.core.bounds.binomial import clopper_pearson
 
 LAWS = [  # values, and their probabilities
@@ -118,7 +118,7 @@ def test_shares_of_66_groups_have_a_bound_that_is_a_sixth_lower() -> None:
     """Shares of mean 0.12 and deviation 0.12, as the issue asks for."""
     drawn = draw_shares(np.random.default_rng(7), 0.12, 0.12, (200, 66))
     betting = np.mean([bound_by_betting(losses, 0.05) for losses in drawn])
-    before = np.mean([mean_loss_bound([int(losses.sum() * ONE)], 66, 0.05) for losses in drawn])
+    before = np.mean([bound_mean_loss([int(losses.sum() * ONE)], 66, 0.05) for losses in drawn])
     assert betting <= 5 / 6 * before
 
 

@@ -17,8 +17,8 @@ from ckcv_ray.core.bounds.binomial import (
     catoni,
     check_delta,
     clopper_pearson,
-    safe_level,
-    safe_table,
+    find_safe_level,
+    make_safe_table,
     stevens,
 )
 from ckcv_ray.errors import CKCVError, InputError
@@ -322,7 +322,7 @@ levels = st.tuples(st.integers(1, 90), st.floats(-8, -0.02).map(lambda e: 10**e)
 def test_level_keeps_the_condition_at_every_p_and_a_larger_one_does_not(pair):
     """By scipy's weights and a lam of our own: the level passes for one lam, the next few fail for all."""
     m, delta = pair
-    level = safe_level(m, delta)
+    level = find_safe_level(m, delta)
     if level is None:
         assert m < 3
         return
@@ -333,7 +333,7 @@ def test_level_keeps_the_condition_at_every_p_and_a_larger_one_does_not(pair):
 
 @pytest.mark.parametrize(("m", "delta"), [(133, 0.05), (250, 0.05 / 286), (433, 1e-6), (433, 0.05)])
 def test_level_of_larger_sets_keeps_the_condition(m, delta):
-    assert least_of_worst(m, safe_level(m, delta), delta)[0] <= 1 + 1e-9
+    assert least_of_worst(m, find_safe_level(m, delta), delta)[0] <= 1 + 1e-9
 
 
 @pytest.mark.parametrize(
@@ -345,21 +345,21 @@ def test_level_of_larger_sets_keeps_the_condition(m, delta):
     ],
 )
 def test_levels_are_at_least_those_of_the_best_lam(delta, m, most):
-    assert delta / safe_level(m, delta) <= most
+    assert delta / find_safe_level(m, delta) <= most
 
 
 @given(st.integers(3, 60), st.floats(1e-6, 0.9), st.sampled_from([1.0001, 1.0007, 1.02, 3.0]))
 @settings(derandomize=True, deadline=None, max_examples=limit_examples(60))
 def test_level_does_not_fall_as_delta_grows(m, delta, factor):
     larger = min(delta * factor, 0.95)
-    assert safe_level(m, delta) <= safe_level(m, larger) <= larger
-    assert (safe_table(m, larger) <= safe_table(m, delta)).all()
+    assert find_safe_level(m, delta) <= find_safe_level(m, larger) <= larger
+    assert (make_safe_table(m, larger) <= make_safe_table(m, delta)).all()
 
 
 @pytest.mark.parametrize(("m", "delta"), [(1, 1e-9), (3, 1e-60), (400, 1e-100)])
 def test_bound_is_one_where_there_is_no_level(m, delta):
-    assert safe_level(m, delta) is None
-    assert (safe_table(m, delta) == 1).all()
+    assert find_safe_level(m, delta) is None
+    assert (make_safe_table(m, delta) == 1).all()
 
 
 @given(st.integers(1, 40), st.integers(0, 2**32 - 1), st.floats(0, 5))
@@ -417,23 +417,23 @@ def test_averaged_clopper_pearson_fails_too_often_and_the_safe_bound_does_not():
         return total
 
     assert failing(bound_table(20, 0.05)) == pytest.approx(0.0937, abs=2e-4)  # its risks have 3 digits
-    assert failing(safe_table(20, 0.05)) <= 0.05
+    assert failing(make_safe_table(20, 0.05)) <= 0.05
 
 
 @given(pairs, st.sampled_from([0.05, 0.01, 1e-4]))
 @repeatable
 def test_safe_bound_is_above_clopper_pearson_and_rises_faster_than_the_rate(pair, delta):
     _, m = pair
-    A = safe_table(m, delta)
+    A = make_safe_table(m, delta)
     assert (clopper_pearson(np.arange(m + 1), m, delta) - 1e-12 <= A).all()
     assert (np.diff(A) >= 1 / m - 1e-12).all() or (A == 1).all()
 
 
 def test_safe_bound_refuses_what_it_has_not_checked():
     with pytest.raises(InputError, match=f"outside 1..{MAX_CHECKED}"):
-        safe_table(MAX_CHECKED + 1, 0.05)
+        make_safe_table(MAX_CHECKED + 1, 0.05)
     with pytest.raises(InputError, match="outside"):
-        safe_table(0, 0.05)
+        make_safe_table(0, 0.05)
 
 
 # Catoni

@@ -17,8 +17,8 @@ from scipy.sparse import csr_array, eye_array, kron, vstack
 from scipy.stats import binom
 
 from ckcv_ray.core.arrays import ONE
-from ckcv_ray.core.bounds.betting import concave_table, mean_loss_bound
-from ckcv_ray.core.bounds.binomial import bound_table, catoni, safe_table
+from ckcv_ray.core.bounds.betting import bound_mean_loss, make_concave_table
+from ckcv_ray.core.bounds.binomial import bound_table, catoni, make_safe_table
 
 DELTA = 0.05
 GRID = np.array([0.0, 0.5, 1.0])  # losses
@@ -90,7 +90,8 @@ def the_mean(table: np.ndarray) -> Fails:
 
 
 @pytest.mark.parametrize(
-    ("table", "n_splits", "holds"), [(safe_table, 2, True), (safe_table, 3, True), (bound_table, 2, False)]
+    ("table", "n_splits", "holds"),
+    [(make_safe_table, 2, True), (make_safe_table, 3, True), (bound_table, 2, False)],
 )
 def test_a_mean_over_splits_under_any_law(
     table: Callable[[int, float], np.ndarray], n_splits: int, holds: bool
@@ -107,10 +108,10 @@ def test_a_mean_over_splits_under_any_law(
 
 def test_a_mean_of_losses_under_any_law() -> None:
     m = 3
-    table = np.interp(np.arange(2 * m + 1) / 2, np.arange(m + 1), concave_table(m, DELTA))
+    table = np.interp(np.arange(2 * m + 1) / 2, np.arange(m + 1), make_concave_table(m, DELTA))
 
     def fails(splits: Sequence[Pair]) -> bool:
-        bound = mean_loss_bound([x * ONE // 2 for _, x in splits], m, DELTA)
+        bound = bound_mean_loss([x * ONE // 2 for _, x in splits], m, DELTA)
         return float(np.mean([p for p, _ in splits])) > bound
 
     assert worst(fails, totals(m, risks(table, others=3)[::2])) <= DELTA

@@ -7,8 +7,8 @@ import pytest
 from scipy.stats import binom
 
 from ckcv_ray.core.arrays import ONE
-from ckcv_ray.core.bounds.betting import average_safe, concave_table, loss_method, mean_loss_bound
-from ckcv_ray.core.bounds.binomial import MAX_CHECKED, catoni, safe_level, safe_table
+from ckcv_ray.core.bounds.betting import average_safe, bound_mean_loss, choose_loss_method, make_concave_table
+from ckcv_ray.core.bounds.binomial import MAX_CHECKED, catoni, find_safe_level, make_safe_table
 
 SIZES = [1, 2, 7, 33, 133, 850, 6_000]
 
@@ -16,7 +16,7 @@ SIZES = [1, 2, 7, 33, 133, 850, 6_000]
 @pytest.mark.parametrize("m", [m for m in SIZES if m <= 5_000])
 @pytest.mark.parametrize("delta", [0.05, 1e-4])
 def test_the_table_is_the_least_concave_majorant(m: int, delta: float) -> None:
-    concave, A = concave_table(m, delta), safe_table(m, delta)
+    concave, A = make_concave_table(m, delta), make_safe_table(m, delta)
     assert np.all(concave >= A)
     assert np.all(np.diff(np.diff(concave)) <= 4e-15)
     touching = np.flatnonzero(concave <= A + 1e-15)
@@ -28,27 +28,27 @@ def test_the_table_is_the_least_concave_majorant(m: int, delta: float) -> None:
 
 @pytest.mark.parametrize("m", SIZES)
 def test_the_method_depends_on_m_and_delta_alone_and_is_the_smaller_at_a_tenth(m: int) -> None:
-    name = loss_method(m, 0.05)
+    name = choose_loss_method(m, 0.05)
     other = catoni(0.1, m, 0.05)
     if name == "safe":
-        assert mean_loss_bound([round(0.1 * m * ONE)], m, 0.05) <= other + 1e-9
-    elif m <= 5_000 and safe_level(m, 0.05) is not None:
-        assert np.interp(0.1 * m, np.arange(m + 1), concave_table(m, 0.05)) > other
+        assert bound_mean_loss([round(0.1 * m * ONE)], m, 0.05) <= other + 1e-9
+    elif m <= 5_000 and find_safe_level(m, 0.05) is not None:
+        assert np.interp(0.1 * m, np.arange(m + 1), make_concave_table(m, 0.05)) > other
 
 
 @pytest.mark.parametrize("m", SIZES)
 def test_whole_losses_are_counts(m: int) -> None:
     counts = [0, m // 3, m // 2, m]
-    safe = 1.0 if m > MAX_CHECKED else min(1.0, float(safe_table(m, 0.05)[counts].mean()))
-    expected = safe if loss_method(m, 0.05) == "safe" else catoni(sum(counts) / (4 * m), m, 0.05)
-    assert mean_loss_bound([c * ONE for c in counts], m, 0.05) == pytest.approx(expected, abs=1e-12)
+    safe = 1.0 if m > MAX_CHECKED else min(1.0, float(make_safe_table(m, 0.05)[counts].mean()))
+    expected = safe if choose_loss_method(m, 0.05) == "safe" else catoni(sum(counts) / (4 * m), m, 0.05)
+    assert bound_mean_loss([c * ONE for c in counts], m, 0.05) == pytest.approx(expected, abs=1e-12)
     assert average_safe(counts, m, 0.05) == pytest.approx(safe, abs=1e-12)
 
 
 @pytest.mark.parametrize("m", [5, 33, 6_000])
 def test_bounds_increase_with_the_total(m: int) -> None:
     totals = np.linspace(0, m * ONE, 301).astype(np.int64)
-    bounds = [mean_loss_bound([total], m, 0.05) for total in totals.tolist()]
+    bounds = [bound_mean_loss([total], m, 0.05) for total in totals.tolist()]
     assert all(a <= b for a, b in pairwise(bounds))
     assert bounds[0] > 0
     assert bounds[-1] <= 1
@@ -66,7 +66,7 @@ def test_the_bound_holds_exactly_for_independent_losses(values: tuple[float, ...
         failed = 0.0
         for drawn in product(range(len(values)), repeat=m):
             total = sum(round(values[i] * ONE) for i in drawn)
-            if mean_loss_bound([total], m, 0.05) < mean:
+            if bound_mean_loss([total], m, 0.05) < mean:
                 failed += float(np.prod(weights[list(drawn)]))
         worst = max(worst, failed)
     assert worst <= 0.05
@@ -82,5 +82,5 @@ def test_an_averaged_bound_holds_for_dependent_splits() -> None:
         for x, weight in enumerate(weights):
             for y, other in enumerate(binom.pmf(np.arange(m + 1), m, risks[x])):
                 mean = (rate + risks[x]) / 2
-                failed += weight * other * (mean_loss_bound([x * ONE, y * ONE], m, 0.05) < mean)
+                failed += weight * other * (bound_mean_loss([x * ONE, y * ONE], m, 0.05) < mean)
         assert failed <= 0.05

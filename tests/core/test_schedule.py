@@ -12,7 +12,7 @@ import pytest
 
 from ckcv_ray.core.criteria import MeanBound
 from ckcv_ray.core.schedule import Schedule, Stage, Unit
-from ckcv_ray.core.selection import UNKNOWN, Least, Selection, shortest_proof
+from ckcv_ray.core.selection import UNKNOWN, Least, Selection, find_shortest_proof
 
 CRITERION = MeanBound()
 FLIGHTS = (1, 2, 7, 1000)
@@ -72,7 +72,9 @@ class Tables:
 
     def proof(self, size, path, step, threshold):
         n_splits, least = self.least[size]
-        return shortest_proof(self.values[size][:, path, step].tolist(), Least.of(least, n_splits), threshold)
+        return find_shortest_proof(
+            self.values[size][:, path, step].tolist(), Least.of(least, n_splits), threshold
+        )
 
 
 @cache

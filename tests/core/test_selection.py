@@ -24,8 +24,8 @@ from ckcv_ray.core.selection import (
     Proof,
     Selection,
     Standings,
+    find_shortest_proof,
     mean_bound,
-    shortest_proof,
 )
 
 DELTA = 0.05
@@ -493,9 +493,9 @@ def test_proof_is_the_first_prefix_that_suffices_and_its_exact_bound(seed):
         for threshold in (*sorted(lows), 0.0, 1.0, inf):
             proving = [p for p in range(n_splits + 1) if case.low(*t, p) > threshold]
             expected = Proof(proving[0], case.low(*t, proving[0])) if proving else None
-            assert shortest_proof(bounds, Least.of(least(m), n_splits), threshold) == expected
+            assert find_shortest_proof(bounds, Least.of(least(m), n_splits), threshold) == expected
             for known in range(n_splits):
-                found = shortest_proof(bounds[:known], Least.of(least(m), n_splits), threshold)
+                found = find_shortest_proof(bounds[:known], Least.of(least(m), n_splits), threshold)
                 assert found == (expected if proving and proving[0] <= known else None)
 
 
@@ -547,7 +547,7 @@ def test_lower_bounds_and_proofs_take_the_least_value_of_each_split(seed):
             for threshold in (*lows, 0.0, inf):
                 proving = [p for p in range(n_splits + 1) if lows[p] > threshold]
                 expected = Proof(proving[0], lows[proving[0]]) if proving else None
-                assert shortest_proof(column, fold.least, threshold) == expected
+                assert find_shortest_proof(column, fold.least, threshold) == expected
 
 
 @given(seeds)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ckcv_ray.core.schedule import Stage, Unit
-from ckcv_ray.engine.queue import Batch, Rates, Waiting, batch_seconds, fill, shortest
+from ckcv_ray.engine.queue import Batch, Rates, Waiting, choose_batch_seconds, fill, shortest
 
 
 def test_a_batch_is_divided_as_it_was_measured() -> None:
@@ -42,26 +42,26 @@ LEFT = st.floats(1e-3, 1e6)
 
 @given(LEFT, st.integers(2, 500), st.floats(0.0, 1.0))
 def test_no_worker_computes_alone_what_others_could_share(left, workers, least):
-    seconds = batch_seconds(left, workers, least)
+    seconds = choose_batch_seconds(left, workers, least)
     assert seconds <= max(shortest(workers, 0.0), left / workers / 2)
 
 
 @given(LEFT, st.integers(1, 500), st.floats(0.0, 1.0))
 def test_a_batch_is_worth_its_dispatch_where_that_much_is_left(left, workers, least):
-    assert batch_seconds(left, workers, least) >= min(shortest(workers, least), left / workers / 2)
-    assert batch_seconds(inf, workers, least) == max(1.0, shortest(workers, least))
+    assert choose_batch_seconds(left, workers, least) >= min(shortest(workers, least), left / workers / 2)
+    assert choose_batch_seconds(inf, workers, least) == max(1.0, shortest(workers, least))
 
 
 @given(LEFT, st.floats(0.0, 1.0))
 def test_a_single_worker_has_nobody_to_share_with(left, least):
-    assert batch_seconds(left, 1, least) >= shortest(1, least)
+    assert choose_batch_seconds(left, 1, least) >= shortest(1, least)
 
 
 @given(LEFT, LEFT, st.integers(2, 500), st.floats(0.0, 1.0))
 def test_what_is_in_no_batch_yet_is_shared_by_all_workers(left, waiting, workers, least):
-    seconds = batch_seconds(left, workers, least, waiting)
+    seconds = choose_batch_seconds(left, workers, least, waiting)
     assert seconds <= max(shortest(workers, 0.0), waiting / workers)
-    assert seconds <= batch_seconds(left, workers, least)
+    assert seconds <= choose_batch_seconds(left, workers, least)
 
 
 # units that wait

@@ -343,9 +343,9 @@ def test_the_bounds_of_counts_are_those_of_the_package(m: int, delta: float) -> 
 def test_the_tables_that_may_be_averaged_are_those_of_the_package(m: int, delta: float) -> None:
     mine = independent_bounds.find_table(m, delta)
     A = np.ones(m + 1) if mine is None else mine
-    assert np.allclose(A, binomial.safe_table(m, delta), 1e-10, 0)
-    covered = independent_bounds.cover(binomial.safe_table(m, delta))
-    assert np.allclose(covered, betting.concave_table(m, delta), 1e-12, 0)
+    assert np.allclose(A, binomial.make_safe_table(m, delta), 1e-10, 0)
+    covered = independent_bounds.cover(binomial.make_safe_table(m, delta))
+    assert np.allclose(covered, betting.make_concave_table(m, delta), 1e-12, 0)
     totals = [m // 3, m // 2]
     mine = independent_bounds.bound_safe(totals, m, delta, shares=True)
     assert mine == pytest.approx(betting.average_safe(totals, m, delta), rel=1e-10)

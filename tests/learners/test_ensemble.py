@@ -19,11 +19,11 @@ from ckcv_ray.learners.base import Predicted
 from ckcv_ray.learners.ensemble import (
     Ensemble,
     Member,
-    class_sizes,
+    count_classes,
     from_arrow,
     from_pickles,
     judge,
-    schema,
+    make_schema,
     to_arrow,
     to_pickles,
 )
@@ -89,7 +89,7 @@ def test_parquet_and_back_is_exact_for_any_number_of_classes(tmp_path):
     parquet.write_table(to_arrow(ensemble, SVM, task_of(X)), file)
     again = from_arrow(parquet.read_table(file), SVM, task_of(X))
     assert bits(again) == bits(ensemble)
-    columns = schema(SVM, task_of(X))
+    columns = make_schema(SVM, task_of(X))
     assert to_arrow(ensemble, SVM, task_of(X)).schema == columns
     assert columns.names == ["k", "split", "errors", "n_estimate", *SVM.codec.columns(task_of(X)).names]
 
@@ -112,9 +112,9 @@ def test_parquet_and_back_is_exact_for_any_number_of_classes(tmp_path):
 def test_a_row_that_is_no_member_is_refused(changed, messages):
     task, member = task_of(np.zeros((8, D))), replace(constant(1.0), split=4, n_estimate=(5, 5))
     (row,) = to_arrow(Ensemble((member,)), SVM, task).to_pylist()
-    assert from_arrow(pa.Table.from_pylist([row], schema(SVM, task)), SVM, task).members[0].split == 4
+    assert from_arrow(pa.Table.from_pylist([row], make_schema(SVM, task)), SVM, task).members[0].split == 4
     with pytest.raises(ValueError, match=messages):
-        from_arrow(pa.Table.from_pylist([row | changed], schema(SVM, task)), SVM, task)
+        from_arrow(pa.Table.from_pylist([row | changed], make_schema(SVM, task)), SVM, task)
 
 
 def test_pickles_stand_alone_and_predict_the_same():
@@ -295,7 +295,7 @@ def test_votes_of_several_classes_are_counted_one_by_one(seed, n_classes, n_memb
 def test_a_model_is_judged_by_class_and_undecided_rows_are_wrong(seed, n_classes):
     rng = np.random.default_rng(seed)
     said, y = rng.integers(-1, n_classes, size=N), rng.integers(n_classes, size=N).astype(np.int32)
-    errors, rows = judge(Says(*said), np.zeros((N, D)), y, ZERO_ONE, n_classes), class_sizes(y, n_classes)
+    errors, rows = judge(Says(*said), np.zeros((N, D)), y, ZERO_ONE, n_classes), count_classes(y, n_classes)
     assert errors == tuple(int(np.sum((y == c) & (said != c))) for c in range(n_classes))
     assert rows == tuple(int(np.sum(y == c)) for c in range(n_classes))
     assert all(type(count) is int for count in (*errors, *rows))
@@ -311,8 +311,8 @@ def test_every_member_can_be_asked_alone():
 
 def test_class_sizes_of_a_task_are_those_of_its_rows():
     task = blobs(31)
-    assert class_sizes(task.y, 2) == (15, 16)
-    assert class_sizes(task.y[task.y == 0], 2) == (15, 0)
+    assert count_classes(task.y, 2) == (15, 16)
+    assert count_classes(task.y[task.y == 0], 2) == (15, 0)
 
 
 # Constants
@@ -336,7 +336,7 @@ def test_constants_by_counts_are_those_of_the_predictions(said, rows):
     """Right rows of two classes prove that two were predicted: only the other members are asked."""
     y = np.array(rows, dtype=np.int32)
     model, X = Says(*said), np.zeros((len(y), D))
-    member = Member(3, 0, model, judge(model, X, y, ZERO_ONE, 3), class_sizes(y, 3))
+    member = Member(3, 0, model, judge(model, X, y, ZERO_ONE, 3), count_classes(y, 3))
     predicted = set(np.maximum(model.predict(X).label, 0).tolist())
     expected = predicted.pop() if len(predicted) == 1 else None
     assert Ensemble((member,)).constants(X) == (expected,)

@@ -16,7 +16,7 @@ from ckcv_paper.download import locate
 from ckcv_ray.errors import InputError
 from ckcv_ray.tables import task as data
 from ckcv_ray.tables.named import GENERATORS
-from ckcv_ray.tables.target import class_numbers
+from ckcv_ray.tables.target import number_classes
 from ckcv_ray.tables.task import Task
 
 BOTH = pytest.mark.parametrize("form", [".npz", ".mat"])
@@ -388,7 +388,7 @@ def test_every_ida_set_is_a_learning_set(ida):
         columns = read(f"ida:{name}:1", ida)
         task = Task.from_table(columns.learn)
         assert task.classes == (-1, 1)
-        assert len(class_numbers(columns.test["y"], task.classes, "y")) == columns.test.num_rows
+        assert len(number_classes(columns.test["y"], task.classes, "y")) == columns.test.num_rows
 
 
 @pytest.mark.parametrize("name", GENERATORS)

@@ -14,7 +14,7 @@ from boosting import make as make_booster
 from conftest import blobs, unwrap
 
 from ckcv_ray import Execution, Job, Result, Study, Task, load_run, report, run, verify
-from ckcv_ray.claims.percent import at_most
+from ckcv_ray.claims.percent import ceil_percent
 from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.reports.answer import LINE_WIDTH, MAX_LINES
 from ckcv_ray.runs.run import run_job
@@ -40,7 +40,9 @@ def test_what_may_be_quoted_comes_first_with_its_sentence_once() -> None:
     result = make(HELD, blobs(200, shift=2.0))
     shown = unwrap(result.summary())
     first = result.certificate.claims.first
-    assert shown.startswith(f"May be quoted: at most {at_most(first['bound'])} of new rows are wrong, with")
+    assert shown.startswith(
+        f"May be quoted: at most {ceil_percent(first['bound'])} of new rows are wrong, with"
+    )
     sentence, _, counted = first["statement"].rpartition(" (")
     assert shown.count(sentence) == 1
     assert counted not in shown
@@ -69,7 +71,9 @@ def test_it_has_fifteen_lines_that_fit_a_terminal(study: Study, task: Task) -> N
 def test_a_bound_that_says_nothing_is_not_quoted() -> None:
     result = make(HELD, noise(150))
     shown = unwrap(result.summary(folder="a b"))
-    assert shown.startswith(f"Nothing can be quoted yet. The bound {at_most(result.proven)} (refit) is a fig")
+    assert shown.startswith(
+        f"Nothing can be quoted yet. The bound {ceil_percent(result.proven)} (refit) is a fig"
+    )
     assert "is misclassified" not in shown
     assert "next on new rows, none of these: --learner all, or other columns" in shown
     assert shown.endswith("then ckcv report 'a b'")
@@ -86,7 +90,7 @@ def test_a_hold_out_is_advised_with_what_it_would_prove() -> None:
     result = make(PAPER, blobs(300, shift=2.0))
     (bound,) = re.search(r"--certify holdout: about ([\d.]+) %", unwrap(result.summary())).groups()
     expected = clopper_pearson(int(np.ceil(result.error * 150)), 150, 0.05)
-    assert bound == at_most(float(expected)).removesuffix(" %")
+    assert bound == ceil_percent(float(expected)).removesuffix(" %")
     assert float(expected) < result.proven
     assert "--certify holdout" not in make(PAPER, blobs(40)).summary()  # too few rows to hold out
 

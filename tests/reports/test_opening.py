@@ -8,7 +8,7 @@ from typing import Any
 from conftest import blobs
 
 from ckcv_ray import Execution, Study, evaluate
-from ckcv_ray.claims.percent import at_most
+from ckcv_ray.claims.percent import ceil_percent
 from ckcv_ray.reports.about import About
 from ckcv_ray.reports.answer import make_answer
 from ckcv_ray.reports.page import make_title, open_run, open_scores
@@ -51,7 +51,7 @@ def test_a_number_that_says_something_may_be_quoted_and_applied(tmp_path: Path) 
     assert found.quotable[0] == f"{answer.verdict}."
     assert found.advice.command.startswith("predict")
     assert all(any(text in sentence for sentence in found.advice.sentences) for text in answer.advice)
-    assert found.number == at_most(result.proven)
+    assert found.number == ceil_percent(result.proven)
 
 
 def test_a_bound_not_below_the_baseline_is_no_number_to_quote(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from conftest import unwrap
 
 from ckcv_ray import Execution, Job, Result, Study, Task
-from ckcv_ray.claims.percent import at_most
+from ckcv_ray.claims.percent import ceil_percent
 from ckcv_ray.reports.answer import make_answer
 from ckcv_ray.reports.facts import Stored, tell
 from ckcv_ray.reports.judged import judge_rows
@@ -137,7 +137,7 @@ def test_what_was_asked_and_is_proven_decides_the_headline(asked: dict[str, str]
     assert f"the {name}" in answer.sentence
     assert "ckcv predict" in result.summary(folder="runs/a")
     page = make_page(tmp_path / "run")
-    assert re.findall('<p class="number">([^<]*)', page) != [at_most(result.proven)]
+    assert re.findall('<p class="number">([^<]*)', page) != [ceil_percent(result.proven)]
 
 
 def test_the_report_prints_no_large_number_that_may_not_be_quoted(finished: tuple[Result, Path]) -> None:

@@ -15,7 +15,7 @@ from nearest_centroid import NearestCentroid
 
 from ckcv_ray import Execution, Result, Study, Task, load_run, report, verify
 from ckcv_ray.claims.proofs import claim_random_member, weight
-from ckcv_ray.core.bounds.binomial import safe_table
+from ckcv_ray.core.bounds.binomial import make_safe_table
 from ckcv_ray.engine import forecast
 from ckcv_ray.engine.evaluate import evaluate, share
 from ckcv_ray.engine.race import RaceQueue
@@ -145,7 +145,7 @@ def test_paper_is_the_safe_bound_at_the_share_of_the_winner() -> None:
     level = float(Fraction(0.05) * weight(result.problem, result.k, number))
     c = result.certificate
     assert c.claims.first["bound"] == pytest.approx(
-        np.mean(safe_table(c.winner.n_select, level)[list(c.counts.errors)]), rel=1e-12
+        np.mean(make_safe_table(c.winner.n_select, level)[list(c.counts.errors)]), rel=1e-12
     )
     settings = result.problem.settings_per_learner[number]
     said = f"A over {settings} x k candidates of {result.setting['learner']}, one of 2 learners, "

@@ -18,7 +18,7 @@ from forgery import SERIAL, forge, of, position, rewrite_run, rewrite_scores, st
 from sklearn.tree import DecisionTreeClassifier
 
 from ckcv_ray import Job, Study, Task, evaluate, load_run
-from ckcv_ray.claims.percent import at_most
+from ckcv_ray.claims.percent import ceil_percent
 from ckcv_ray.core.measures import OwnScore
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.choice import Choice
@@ -178,7 +178,7 @@ def test_models_that_fit_what_certifies_are_found_and_the_true_bound_is_said(
     sentences = found.unverified if environment else found.differences
     assert any("fitted again, it classifies" in sentence for sentence in sentences)
     said = "\n".join(sentence for sentence in sentences if sentence.startswith("computed again, "))
-    shown = at_most(true[0]["bound"]) if true[0]["quantity"] == "error" else true[0]["quantity"]
+    shown = ceil_percent(true[0]["bound"]) if true[0]["quantity"] == "error" else true[0]["quantity"]
     assert shown in said
 
 

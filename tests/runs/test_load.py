@@ -12,7 +12,7 @@ from refused import snapshot
 
 from ckcv_ray import Execution, InputError, Job, StoreError, Study, Task, load_run
 from ckcv_ray.core.schedule import Stage, Unit
-from ckcv_ray.runs.load import environment_changes, find_run, reopen, replay
+from ckcv_ray.runs.load import find_environment_changes, find_run, reopen, replay
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.study import Problem
 
@@ -215,13 +215,13 @@ def test_nothing_is_tried_again_once_rows_were_judged(
 
 
 def test_an_environment_is_compared_with_that_of_the_run(out: Path, tmp_path: Path) -> None:
-    assert environment_changes(out) == []
+    assert find_environment_changes(out) == []
     metadata = json.loads((out / "execution.json").read_text())
     metadata["environment"]["packages"]["numpy"] = "1.0"
     metadata["environment"]["learner"]["machine_code"] = "other"
     (out / "execution.json").write_text(json.dumps(metadata))
-    messages = environment_changes(out)
+    messages = find_environment_changes(out)
     assert len(messages) == 2
     assert any(sentence.startswith("numpy was 1.0, here it is ") for sentence in messages)
     assert any(sentence.startswith("machine_code was other, here it is ") for sentence in messages)
-    assert environment_changes(tmp_path / "new") == []
+    assert find_environment_changes(tmp_path / "new") == []

@@ -7,7 +7,7 @@ import pytest
 
 from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.storage import execution
-from ckcv_ray.storage.execution import VARIABLES, environment, find_changes
+from ckcv_ray.storage.execution import VARIABLES, find_changes, read_environment
 
 LEARNER = GaussianSVM()
 READ = """
@@ -33,17 +33,17 @@ def test_what_else_is_loaded_makes_no_difference() -> None:
 
 @pytest.mark.parametrize("name", VARIABLES)
 def test_a_variable_that_chooses_other_code_is_named(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = environment(LEARNER)
+    before = read_environment(LEARNER)
     monkeypatch.setenv(name, "generic")
     execution._common.cache_clear()
     try:
-        assert find_changes(before, environment(LEARNER)) == [f"{name} was None, here it is generic"]
+        assert find_changes(before, read_environment(LEARNER)) == [f"{name} was None, here it is generic"]
     finally:
         execution._common.cache_clear()
 
 
 def test_every_part_that_can_change_bits_is_compared_by_name() -> None:
-    here = environment(LEARNER)
+    here = read_environment(LEARNER)
     there = {
         **here,
         "processor": "another",
@@ -57,4 +57,4 @@ def test_every_part_that_can_change_bits_is_compared_by_name() -> None:
     assert any(sentence.startswith("scipy's BLAS was mkl 2025") for sentence in messages)
     assert any(sentence.startswith("numba was 0.1") for sentence in messages)
     assert any(sentence.startswith("machine_code was another's") for sentence in messages)
-    assert find_changes(here, environment(LEARNER)) == []
+    assert find_changes(here, read_environment(LEARNER)) == []

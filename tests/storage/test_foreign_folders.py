@@ -20,7 +20,7 @@ from pyarrow import parquet
 from ckcv_ray import Job, load_run
 from ckcv_ray.cli import main as cli
 from ckcv_ray.errors import InputError, StoreError, printable
-from ckcv_ray.learners.ensemble import schema
+from ckcv_ray.learners.ensemble import make_schema
 from ckcv_ray.records.record import Failure
 from ckcv_ray.runs import load
 from ckcv_ray.runs.report import make_page
@@ -204,7 +204,7 @@ def lists(name: str, length: int) -> Callable[[pa.Table], pa.Table]:
 
     def change(table: pa.Table) -> pa.Table:
         offsets = np.arange(len(table) + 1, dtype=np.int32) * length
-        kind = schema(STUDY.learner, TASK).field(name).type.value_type.to_pandas_dtype()
+        kind = make_schema(STUDY.learner, TASK).field(name).type.value_type.to_pandas_dtype()
         values = np.zeros(len(table) * length, kind)
         column = pa.ListArray.from_arrays(offsets, values)
         return table.set_column(table.schema.get_field_index(name), table.schema.field(name), column)

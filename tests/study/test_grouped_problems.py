@@ -7,7 +7,7 @@ from conftest import blobs
 from ckcv_ray.core.draws import Draws, hold_out
 from ckcv_ray.core.resampling.complete import split_complete, split_rotation
 from ckcv_ray.core.schedule import Stage
-from ckcv_ray.engine.evaluate import memory
+from ckcv_ray.engine.evaluate import estimate_memory
 from ckcv_ray.errors import InputError
 from ckcv_ray.study import Problem, Study
 from ckcv_ray.tables.task import Task
@@ -111,7 +111,7 @@ def test_costs_are_of_rows_and_memory_is_an_upper_bound() -> None:
         for number in range(size.n_splits)
         for train, score in [problem.rows(Stage.REFIT, j, number)]
     )
-    assert memory(problem) >= most
+    assert estimate_memory(problem) >= most
     largest = np.sort(SIZES)[::-1]
     assert [problem.most_rows_in(n) for n in (0, 1, 5, 20)] == [0, largest[0], largest[:5].sum(), N]
 

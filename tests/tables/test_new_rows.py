@@ -18,7 +18,7 @@ from pyarrow import feather, parquet
 from ckcv_ray.errors import InputError
 from ckcv_ray.tables.columns.formats import DeclaredTypes
 from ckcv_ray.tables.readers.files import Reading
-from ckcv_ray.tables.target import class_numbers
+from ckcv_ray.tables.target import number_classes
 from ckcv_ray.tables.task import Task, read
 from ckcv_ray.tables.units import Roles
 
@@ -121,13 +121,13 @@ def test_what_is_no_number_stays_a_gap_where_that_was_asked(folder):
 @pytest.mark.parametrize("labels", [["1", "2", "1.0"], pa.array([1, 2, 1]), ["01", " 2", "1"]])
 def test_labels_are_known_however_they_are_written(labels):
     column = pa.chunked_array([labels])
-    assert class_numbers(column, ("1", "2", "3a"), "y").tolist() == [0, 1, 0]
-    assert class_numbers(column, (1, 2, 3), "y").tolist() == [0, 1, 0]
+    assert number_classes(column, ("1", "2", "3a"), "y").tolist() == [0, 1, 0]
+    assert number_classes(column, (1, 2, 3), "y").tolist() == [0, 1, 0]
 
 
 def test_a_label_with_an_accent_of_its_own_is_that_with_one_after_the_letter():
     column = pa.chunked_array([["ne\u0301ant", "\u00dc", "U\u0308"]])
-    assert class_numbers(column, ("n\u00e9ant", "U\u0308"), "y").tolist() == [0, 1, 1]
+    assert number_classes(column, ("n\u00e9ant", "U\u0308"), "y").tolist() == [0, 1, 1]
     with pytest.raises(InputError, match="which are one value: say --labels join"):
         Task.from_table(pa.table({"x": range(8), "y": ["\u00dc", "U\u0308", "a", "b"] * 2}))
 

@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ckcv_ray.errors import InputError
-from ckcv_ray.tables.columns.formats import DeclaredTypes, date_parser, number_parser
+from ckcv_ray.tables.columns.formats import DeclaredTypes, choose_date_parser, choose_number_parser
 from ckcv_ray.tables.columns.parse import cast_dates, cast_numbers
 from ckcv_ray.tables.task import Task, make_test_rows, read
 
@@ -43,7 +43,7 @@ def test_what_arrow_casts_are_the_numbers_that_the_parser_reads(texts: list[str]
     cast = cast_numbers(pa.chunked_array([pa.array([*texts, None], pa.string())]), comma)
     if cast is not None:
         forms = ("comma",) if comma else ("", "point")
-        for parse in map(number_parser, forms):
+        for parse in map(choose_number_parser, forms):
             expected = np.array([*map(parse, texts), np.nan], np.float64)
             assert np.array_equal(cast.view(np.int64)[:-1], expected.view(np.int64)[:-1])
         assert np.isnan(cast[-1])
@@ -58,7 +58,7 @@ def test_what_arrow_casts_are_the_numbers_that_the_parser_reads(texts: list[str]
 def test_what_arrow_casts_are_the_moments_that_the_parser_reads(texts: list[str]) -> None:
     cast = cast_dates(pa.chunked_array([pa.array([*texts, None], pa.string())]))
     if cast is not None:
-        assert cast[:-1].tolist() == [date_parser("")(text) for text in texts]
+        assert cast[:-1].tolist() == [choose_date_parser("")(text) for text in texts]
         assert np.isnan(cast[-1])
 
 

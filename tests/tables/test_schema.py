@@ -12,7 +12,7 @@ from pyarrow import parquet
 from ckcv_ray.errors import InputError
 from ckcv_ray.tables import target as schema
 from ckcv_ray.tables.columns.schema import Schema
-from ckcv_ray.tables.target import class_numbers, distinct
+from ckcv_ray.tables.target import list_distinct, number_classes
 from ckcv_ray.tables.task import Task, read
 from ckcv_ray.tables.units import Grouping, Roles
 
@@ -116,9 +116,9 @@ def test_the_target_is_found_by_its_name(name):
 
 
 def test_class_numbers_are_by_the_labels_given_and_not_by_those_that_occur():
-    assert class_numbers(pa.chunked_array([["b", "b"], ["b"]]), ("a", "b"), "y").tolist() == [1, 1, 1]
-    assert class_numbers(pa.chunked_array([[1, 1]]), (1, 2), "y").tolist() == [0, 0]
-    assert class_numbers(pa.chunked_array([pa.array([], pa.int64())]), (1, 2), "y").tolist() == []
+    assert number_classes(pa.chunked_array([["b", "b"], ["b"]]), ("a", "b"), "y").tolist() == [1, 1, 1]
+    assert number_classes(pa.chunked_array([[1, 1]]), (1, 2), "y").tolist() == [0, 0]
+    assert number_classes(pa.chunked_array([pa.array([], pa.int64())]), (1, 2), "y").tolist() == []
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_class_numbers_are_by_the_labels_given_and_not_by_those_that_occur():
 )
 def test_a_label_that_is_none_of_them_is_named_even_if_it_is_nothing(classes, said, unknown):
     with pytest.raises(InputError, match=rf"column 'y' holds {unknown!r}: the labels are {said}"):
-        class_numbers(pa.chunked_array([pa.array([*classes, unknown])]), classes, "y")
+        number_classes(pa.chunked_array([pa.array([*classes, unknown])]), classes, "y")
 
 
 def test_labels_that_unfold_to_too_much_are_refused(monkeypatch):
@@ -290,5 +290,5 @@ def test_a_table_in_which_nothing_varies_is_refused():
 @pytest.mark.parametrize("chunks", [0, 1, 3])
 def test_an_empty_column_in_pieces_has_one_value(chunks: int) -> None:
     column = pa.chunked_array([pa.nulls(4)] * chunks, pa.null())
-    values, codes = distinct(column)
+    values, codes = list_distinct(column)
     assert (values, codes.tolist()) == ([None], [0] * 4 * chunks)

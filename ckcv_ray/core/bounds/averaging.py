@@ -42,7 +42,7 @@ HALVINGS = 24  # bisection steps on log lam
 Array = NDArray[np.float64]
 
 
-def largest_level(table: Callable[[float], Array], delta: float, least: float) -> float | None:
+def find_largest_level(table: Callable[[float], Array], delta: float, least: float) -> float | None:
     """Find the largest level, from max(delta / ``WIDEST``, least) to delta, whose table is safe.
 
     Args:

@@ -94,25 +94,25 @@ from ckcv_ray.core.bounds.binomial import (
     catoni,
     check_delta,
     find_first,
-    safe_level,
-    safe_table,
+    find_safe_level,
+    make_safe_table,
 )
 from ckcv_ray.errors import InputError
 
 
 @lru_cache(maxsize=1024)
-def loss_method(m: int, delta: float) -> str:
+def choose_loss_method(m: int, delta: float) -> str:
     """Return the bound that a criterion uses for totals of m losses: "safe" or "catoni"."""
-    if m > MAX_CHECKED or safe_level(m, delta) is None:
+    if m > MAX_CHECKED or find_safe_level(m, delta) is None:
         return "catoni"
-    safe = float(np.interp(TYPICAL_RATE * m, np.arange(m + 1), concave_table(m, delta)))
+    safe = float(np.interp(TYPICAL_RATE * m, np.arange(m + 1), make_concave_table(m, delta)))
     return "safe" if safe <= catoni(TYPICAL_RATE, m, delta) else "catoni"
 
 
 @lru_cache(maxsize=256)
-def concave_table(m: int, delta: float) -> Bounds:
+def make_concave_table(m: int, delta: float) -> Bounds:
     """Return the least concave function that is at least A at 0 .. m, shape (m + 1,); do not modify it."""
-    table, corners = safe_table(m, delta), [0]
+    table, corners = make_safe_table(m, delta), [0]
     for x in range(1, m + 1):
         while len(corners) > 1:
             a, b = corners[-2:]
@@ -123,7 +123,7 @@ def concave_table(m: int, delta: float) -> Bounds:
     return np.maximum(table, np.interp(np.arange(m + 1), corners, table[corners]))
 
 
-def mean_loss_bound(totals: Sequence[int], m: int, delta: float) -> float:
+def bound_mean_loss(totals: Sequence[int], m: int, delta: float) -> float:
     """Return the bound on the mean over splits of the expected loss, at most 1.
 
     Args:
@@ -131,7 +131,7 @@ def mean_loss_bound(totals: Sequence[int], m: int, delta: float) -> float:
         m: losses in each total, at least 1.
         delta: probability that the bound fails.
     """
-    if loss_method(m, delta) == "catoni":
+    if choose_loss_method(m, delta) == "catoni":
         return catoni(min(1.0, sum(totals) / (ONE * m * len(totals))), m, delta)
     return average_safe(np.asarray(totals) / ONE, m, delta)
 
@@ -148,7 +148,7 @@ def average_safe(losses: ArrayLike, m: int, delta: float) -> float:
     """
     if m > MAX_CHECKED:
         return 1.0
-    terms = np.interp(np.asarray(losses, float), np.arange(m + 1), concave_table(m, delta)).tolist()
+    terms = np.interp(np.asarray(losses, float), np.arange(m + 1), make_concave_table(m, delta)).tolist()
     return min(1.0, fsum(terms) / len(terms))
 
 

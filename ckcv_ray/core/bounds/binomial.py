@@ -45,7 +45,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from ckcv_ray.core.bounds.averaging import largest_level
+from ckcv_ray.core.bounds.averaging import find_largest_level
 from ckcv_ray.errors import InputError
 from ckcv_ray.validation import as_array, number
 
@@ -76,7 +76,7 @@ def clopper_pearson(errors: ArrayLike, m: ArrayLike, delta: float = 0.05) -> Any
     return bound if bound.ndim else float(bound)
 
 
-def fewest_rows(allowed: float, misses: int, delta: float) -> int:
+def find_fewest_rows(allowed: float, misses: int, delta: float) -> int:
     """Return the fewest rows whose Clopper-Pearson bound after some misses is at most ``allowed``."""
     return find_first(lambda m: clopper_pearson(misses, m, delta) <= allowed, misses + 1, MAX_ROWS)
 
@@ -137,17 +137,17 @@ def stevens(errors: ArrayLike, m: ArrayLike, v: ArrayLike, delta: float = 0.05) 
 
 
 @lru_cache(maxsize=256)
-def safe_table(m: int, delta: float) -> Bounds:
+def make_safe_table(m: int, delta: float) -> Bounds:
     """Return A for every count: element x is A(x; m), shape (m + 1,); the array is cached: do not modify it.
 
     If no level is found, as for a few rows and a tiny delta, all elements are 1, which is always valid.
     """
-    level = safe_level(m, delta)
+    level = find_safe_level(m, delta)
     return _safe_at(m, level) if level else np.ones(m + 1)
 
 
 @lru_cache(maxsize=1024)
-def safe_level(m: int, delta: float) -> float | None:
+def find_safe_level(m: int, delta: float) -> float | None:
     """Find the largest level, to 1 part in 1000, at which A(.; m) satisfies the condition; None if none.
 
     Raises:
@@ -156,7 +156,7 @@ def safe_level(m: int, delta: float) -> float | None:
     check_delta(delta)
     if not 1 <= m <= MAX_CHECKED:
         raise InputError(f"m={m} is outside 1..{MAX_CHECKED}, the range checked for the safe bound")
-    return largest_level(partial(_safe_at, m), delta, MIN_DELTA)
+    return find_largest_level(partial(_safe_at, m), delta, MIN_DELTA)
 
 
 def catoni(rate: float, m: int, delta: float = 0.05) -> float:

@@ -216,7 +216,7 @@ def positions_by_value(
     return {way: i for i, way in enumerate(ways) if count[way] == 1}
 
 
-def form_of_numbers(
+def find_number_form(
     texts: Sequence[str], name: str, decimal: str | None = None, thousands: str = ""
 ) -> tuple[str, list[str]]:
     """Return the form in which most of some texts are numbers, "" for none, and those that are not in it.
@@ -248,7 +248,7 @@ def form_of_numbers(
     doubtful = form == "comma" and len(found["comma"]) == len(found["thousands"])
     if doubtful and decimal == ".":
         form, doubtful = "thousands", False
-    parse = number_parser(form)
+    parse = choose_number_parser(form)
     bad = [text for text in found[form] if text.lower() in TRUTH or parse(text) is None]
     if thousands:
         return ("" if len(bad) == len(texts) else form), bad
@@ -313,7 +313,7 @@ def _form_of_amounts(
             f"has amounts in several units, such as {first!r} and {second!r}: write all in one, or say "
             f"{write_option('categorical', name)}, or {advise_dropping(name)}"
         )
-    form, bad = form_of_numbers([amount.number for amount in amounts], name, decimal, thousands)
+    form, bad = find_number_form([amount.number for amount in amounts], name, decimal, thousands)
     if bad:
         example = next(text for text, amount in zip(texts, amounts, strict=True) if amount.number == bad[0])
         raise ColumnError(
@@ -369,7 +369,7 @@ def _ambiguous(mark: str, text: str, name: str) -> ColumnError:
     )
 
 
-def number_parser(form: str) -> Parser:
+def choose_number_parser(form: str) -> Parser:
     """Return what reads text as numbers.
 
     Args:
@@ -381,7 +381,7 @@ def number_parser(form: str) -> Parser:
     """
     unit, amounts, inner = form.rpartition(AMOUNTS)
     if amounts:
-        plain = number_parser(inner)
+        plain = choose_number_parser(inner)
 
         def parse_amount(text: str) -> float | None:
             amount = split_amount(text)
@@ -423,7 +423,7 @@ def _hexadecimal(text: str) -> int | None:
     return whole if HEX.match(text) and (whole := int(text, 16)) < 2**63 else None
 
 
-def form_of_dates(texts: Sequence[str], name: str) -> tuple[str, list[str]]:
+def find_date_form(texts: Sequence[str], name: str) -> tuple[str, list[str]]:
     """Return the format in which most of some texts are dates, and those that are none.
 
     Raises:
@@ -432,7 +432,7 @@ def form_of_dates(texts: Sequence[str], name: str) -> tuple[str, list[str]]:
     best, fewest = "", list(texts)
     equal: list[str] = []
     for form in (day + time for day in DAY_FORMATS for time in TIME_FORMS):
-        parse = date_parser(form)
+        parse = choose_date_parser(form)
         if parse(texts[0]) is None and parse(texts[-1]) is None:
             continue
         bad = [text for text in texts if parse(text) is None]
@@ -441,7 +441,7 @@ def form_of_dates(texts: Sequence[str], name: str) -> tuple[str, list[str]]:
         elif len(bad) == len(fewest) < len(texts):
             equal.append(form)
     if equal:
-        first, second = date_parser(best), date_parser(equal[0])
+        first, second = choose_date_parser(best), choose_date_parser(equal[0])
         example = next((text for text in texts if first(text) != second(text)), texts[0])
         raise ColumnError(
             f"has dates such as {example!r}, whose month may come first or second: write them as "
@@ -452,7 +452,7 @@ def form_of_dates(texts: Sequence[str], name: str) -> tuple[str, list[str]]:
     return best, fewest
 
 
-def date_parser(form: str) -> Parser:
+def choose_date_parser(form: str) -> Parser:
     """Return what reads text as milliseconds since 1970 in UTC; None if it is no date.
 
     Args:

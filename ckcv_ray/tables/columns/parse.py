@@ -31,15 +31,15 @@ from ckcv_ray.tables.columns.formats import (
     Parser,
     bare,
     canonical_text,
-    date_parser,
+    choose_date_parser,
+    choose_number_parser,
     find_decimal_mark,
     is_doubtful,
-    number_parser,
     positions_by_value,
 )
 from ckcv_ray.tables.readers.limits import check_bytes, count_text_bytes
 from ckcv_ray.tables.readers.text import DECIMAL, decimal_mark
-from ckcv_ray.tables.target import NUMBER_TYPES, distinct, is_text, is_value
+from ckcv_ray.tables.target import NUMBER_TYPES, is_text, is_value, list_distinct
 
 KEPT_WORDS = b"kept"  # metadata of a table: the words of GAPS that are ordinary text in it
 EMPTY_WORDS = csv.ConvertOptions().null_values  # that Arrow takes for empty cells of a text table
@@ -195,7 +195,7 @@ class Cells:
             whole = np.isfinite(numbers) & (np.floor(numbers) == numbers) & (np.abs(numbers) < LAST_EXACT)
             if np.all(whole):  # a gap has made them floating
                 values = values.cast(pa.int64())
-        raw, codes = distinct(self.encoded if is_text(values.type) else values.cast(pa.string()))
+        raw, codes = list_distinct(self.encoded if is_text(values.type) else values.cast(pa.string()))
         stripped = [None if text is None else bare(text) for text in raw]
         stripped = [None if text is None or text.lower() in self.gaps else text for text in stripped]
         known = list(dict.fromkeys(stripped))
@@ -248,7 +248,7 @@ def read_cells(cells: Cells, column: Column) -> Read:
         if is_text(cells.stored) and column.form in ("", ISO) and cells.moments is not None:
             return _all_known(cells.moments)
         if is_text(cells.stored) or (cells.are_numbers and column.form):
-            return _of_distinct(cells, date_parser(column.form))
+            return _of_distinct(cells, choose_date_parser(column.form))
         if not cells.are_dates:
             raise ColumnError(f"holds {cells.stored}, not dates")
         return _all_known(read_moments(cells.values))
@@ -458,7 +458,7 @@ def _make_numbering(levels: tuple[str, ...]) -> Callable[[str], float]:
 def _numbers_in_text(cells: Cells, column: Column) -> Read:
     """Read text as numbers: all at once if that can be done, else each distinct text."""
     form, thousands = cells.choose_form(column), cells.thousands
-    mark, parse = find_decimal_mark(form), number_parser(form)
+    mark, parse = find_decimal_mark(form), choose_number_parser(form)
     if form in ("", "point", "comma") and not (
         column.short_decimals  # three characters behind a decimal mark may be a group of thousands
         and np.any(_count_decimals(pc.utf8_trim_whitespace(cells.values), form) == 3)

@@ -35,8 +35,8 @@ from ckcv_ray.tables.columns.formats import (
     advise_dropping,
     bare,
     drop_gaps,
-    form_of_dates,
-    form_of_numbers,
+    find_date_form,
+    find_number_form,
     has_short_decimals,
     has_thousands,
     write_example,
@@ -347,7 +347,7 @@ def _infer(cells: Cells, name: str, asked: ColumnKind | None) -> Column:
     if cells.are_numbers:
         if asked is ColumnKind.DATE:  # such as 20261123
             known = cells.known
-            form, bad = form_of_dates(known, name) if known else ("", known)
+            form, bad = find_date_form(known, name) if known else ("", known)
             if form and not bad:
                 return Column(name, ColumnKind.DATE, form=form)
             raise ColumnError(
@@ -386,7 +386,7 @@ def _infer_text(cells: Cells, name: str, asked: ColumnKind | None) -> Column:
     if asked is ColumnKind.CATEGORY:
         return Column(name, ColumnKind.CATEGORY, cells.levels)
     if asked in (None, ColumnKind.NUMBER):
-        form, bad = form_of_numbers(known, name, cells.decimal, cells.thousands)
+        form, bad = find_number_form(known, name, cells.decimal, cells.thousands)
         wrong = sum(rows_of[text] for text in bad)
         foreign = [text for text in bad if FORTRAN.match(text) or QUOTED.match(text)]
         if foreign and wrong - sum(rows_of[text] for text in foreign) <= (1 - MOSTLY) * rows:
@@ -415,7 +415,7 @@ def _infer_text(cells: Cells, name: str, asked: ColumnKind | None) -> Column:
             f"say {write_option('categorical', name)}, or {out}"
         )
     if asked is ColumnKind.DATE or LOOKS_LIKE_DATE.match(known[0]):
-        form, bad = form_of_dates(known, name)
+        form, bad = find_date_form(known, name)
         wrong = sum(rows_of[text] for text in bad)
         if not bad:
             return Column(name, ColumnKind.DATE, form=form)

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ckcv_ray.errors import InputError
-from ckcv_ray.tables.columns.formats import GAPS, ColumnError, drop_gaps, form_of_numbers
+from ckcv_ray.tables.columns.formats import GAPS, ColumnError, drop_gaps, find_number_form
 from ckcv_ray.tables.readers.limits import MAX_TABLE_ROWS
 from ckcv_ray.validation import quote
 
@@ -212,7 +212,7 @@ def _is_gap(cell: Any) -> bool:
 def _has_numbers(cells: Iterable[str | None]) -> bool:
     texts = drop_gaps({None if cell is None else cell.strip() for cell in cells})
     try:
-        form, bad = form_of_numbers(texts, "") if texts else ("", [])
+        form, bad = find_number_form(texts, "") if texts else ("", [])
     except ColumnError:  # numbers that may be read in two ways
         return True
     return bool(form) and not bad

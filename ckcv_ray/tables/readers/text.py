@@ -21,7 +21,7 @@ from ckcv_ray.tables.columns.formats import (
     bare,
     drop_gaps,
     find_decimal_mark,
-    form_of_numbers,
+    find_number_form,
     is_doubtful,
 )
 from ckcv_ray.tables.readers.code_pages import decode_western
@@ -152,7 +152,7 @@ def _has_decimal_points(columns: pa.Table) -> bool:
         known = drop_gaps({None if cell is None else bare(cell) for cell in column.to_pylist()})
         if any("." in text for text in known):
             with suppress(ColumnError):
-                form, bad = form_of_numbers(known, "")
+                form, bad = find_number_form(known, "")
                 certain = any("." in text and not is_doubtful(text, form) for text in known)
                 if certain and not bad and find_decimal_mark(form) == ".":
                     return True

@@ -195,7 +195,7 @@ def test_what_is_held_depends_on_sizes_alone() -> None:
 
 
 def test_the_plan_covers_what_a_worker_takes() -> None:
-    small, large = (evaluate.memory(Problem.of(Study(), blobs(n, d=20))) for n in (400, 20_000))
+    small, large = (evaluate.estimate_memory(Problem.of(Study(), blobs(n, d=20))) for n in (400, 20_000))
     assert evaluate.INTERPRETER_BYTES < small < evaluate.INTERPRETER_BYTES + (16 << 20)
     assert large < 5 << 29
     problem = Problem.of(study(), blobs(60))
@@ -207,7 +207,7 @@ def test_the_plan_covers_what_a_worker_takes() -> None:
 def test_a_table_too_large_for_every_node_is_refused(
     ray_session: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ray_backend, "memory", lambda problem: 1 << 60)
+    monkeypatch.setattr(ray_backend, "estimate_memory", lambda problem: 1 << 60)
     job = Job(study(), blobs(60), tmp_path / "run")
     with pytest.raises(InputError, match=r"a worker needs \d+ MiB .* no node offers more than \d+ MiB"):
         run_job(job, Execution("ray", workers=1))

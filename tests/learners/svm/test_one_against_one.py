@@ -21,7 +21,7 @@ from ckcv_ray.core.resampling.complete import split_complete
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import STATUSES, Status
 from ckcv_ray.learners.ensemble import from_arrow, judge
-from ckcv_ray.learners.ensemble import schema as members_schema
+from ckcv_ray.learners.ensemble import make_schema as members_schema
 from ckcv_ray.learners.steps import compute_weights
 from ckcv_ray.learners.svm import blocks
 from ckcv_ray.learners.svm import blocks as class_blocks
