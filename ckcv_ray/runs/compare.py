@@ -371,18 +371,15 @@ def compare(
     _check_results(results, folders, question)
     judged = _read_judged(results, folders, join_copies(columns), thousands)
     groups = find_groups(question.group, judged.columns.column_names)
-    sides = [
-        _predict(result, str(place), rows, judged)
-        for result, place, rows in zip(results, folders, judged.rows, strict=True)
-    ]
+    runs = zip(results, map(str, folders), judged.rows, strict=True)
+    sides = [_predict(*one, judged) for one in runs]
     if predictions is not None:
         sides.append(_take_predictions(results[0], predictions, judged))
     known = _find_learned(sides)
     judged, (run, against) = judged.select(~known), (side.select(~known) for side in sides)
     losses = _average_by_unit([run, against], judged.columns, groups)
-    draws = Draws(results[0].study.seed, compute_salt(judged.columns, groups))
-    order = draws.at(*JUDGED).make_generator().permutation(len(losses[0]))
-    differences = (losses[0] - losses[1])[order]
+    draws = Draws(results[0].study.seed, compute_salt(judged.columns, groups)).at(*JUDGED)
+    differences = (losses[0] - losses[1])[draws.make_generator().permutation(len(losses[0]))]
     answers = [list(map(str, side.predicted)) for side in (run, against)]
     answer = json.dumps([question.no_worse, name_groups(groups), question.delta, answers])
     digests = judged.tables, *judged.list_digests(sides), hashlib.sha256(answer.encode()).hexdigest()

@@ -176,18 +176,9 @@ def watch(
         finally:
             lock.release()
     there = () if found is None else found.rows
-    return WatchedRun(
-        run_id=result.run_id,
-        stream=str(file),
-        by=rule.classifier(),
-        unit=result.task.unit,
-        delta=header.delta,
-        rows=len(there),
-        added=len(live),
-        head="" if found is None else found.head,
-        findings=_judge_rows(result, watched, there, file),
-        notes=notes,
-    )
+    findings, head = _judge_rows(result, watched, there, file), "" if found is None else found.head
+    about = result.run_id, str(file), rule.classifier(), result.task.unit, header.delta
+    return WatchedRun(*about, len(there), len(live), head, findings, notes)
 
 
 def _make_header(
