@@ -1,5 +1,6 @@
 """Certify a winner: make its certificate, from its models and their counts, and the held-out rows."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from math import fsum
 
@@ -60,22 +61,8 @@ def certify(
     repeats = find_repeats(problem.all_rows, problem.held)
     again = prove(judge, candidate.k, repeats.copies) if repeats.copies else claims
     without = max(claims[0]["bound"], again[0]["bound"])  # if equal rows have one origin
-    rows, task, groups = problem.all_rows, problem.task, None
-    losses = tuple(loss / ONE for loss in count_losses(models.best))
-    if rows.group is not None:
-        held = rows.n_units - task.n_units
-        groups = GroupCounts(column=rows.group, count=rows.n_units, held=held, losses=losses)
-    sample = Sample(
-        n_rows=rows.n,
-        n_held=rows.n - task.n,
-        repeats=repeats.rows,
-        labels=task.classes,
-        class_rows=count_classes(rows.y, task.n_classes),
-        baselines=compute_baselines(problem),
-        groups=groups,
-        numbers=None if problem.clip is None else NumberCounts(clip=problem.clip, losses=losses),
-        giveaways=find_giveaways(task) or None,
-    )
+    sample = _describe_sample(problem, repeats.rows, count_losses(models.best))
+    grouped = sample.groups is not None
     certificate = Certificate(
         origin=Origin(problem.run_id, problem.study.certify, *problem.draws[:2], digests),
         winner=_describe_winner(problem, candidate, l_ms, models.best, provisional, search),
@@ -84,12 +71,12 @@ def certify(
         claims=Claims(tuple(claims), without, _claim_subgroups(judge)),
         wording=Wording(
             statements=(),
-            assumptions=ASSUMPTIONS if groups is None else ASSUMPTIONS_OF_GROUPS,
-            not_covered=list_not_covered(groups is not None, task.has_numbers),
+            assumptions=ASSUMPTIONS_OF_GROUPS if grouped else ASSUMPTIONS,
+            not_covered=list_not_covered(grouped, problem.task.has_numbers),
         ),
     )
     winner = certificate.winner
-    figure = describe_figure(problem.criterion, winner.l_ee, winner.n_splits, groups is not None)
+    figure = describe_figure(problem.criterion, winner.l_ee, winner.n_splits, grouped)
     sentences = (
         *list_statements(figure, claims),
         *([describe_search(**search, clip=problem.clip)] if search is not None else []),
@@ -132,6 +119,25 @@ def _describe_winner(
         l_ms=l_ms,
         l_ee=criterion.compute_l_ee(totals, units),
         search=search,
+    )
+
+
+def _describe_sample(problem: Problem, repeats: int, counted: Sequence[int]) -> Sample:
+    rows, task, groups = problem.all_rows, problem.task, None
+    losses = tuple(loss / ONE for loss in counted)
+    if rows.group is not None:
+        held = rows.n_units - task.n_units
+        groups = GroupCounts(column=rows.group, count=rows.n_units, held=held, losses=losses)
+    return Sample(
+        n_rows=rows.n,
+        n_held=rows.n - task.n,
+        repeats=repeats,
+        labels=task.classes,
+        class_rows=count_classes(rows.y, task.n_classes),
+        baselines=compute_baselines(problem),
+        groups=groups,
+        numbers=None if problem.clip is None else NumberCounts(clip=problem.clip, losses=losses),
+        giveaways=find_giveaways(task) or None,
     )
 
 

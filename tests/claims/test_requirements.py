@@ -9,7 +9,7 @@ from claimed import SMALL, run
 from conftest import blobs
 
 from ckcv_ray import Study, Task, plan
-from ckcv_ray.claims.requirements import WANTED, fewest_rows, list_requirements
+from ckcv_ray.claims.requirements import WANTED, find_fewest_rows, list_requirements
 from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.study import Problem
 
@@ -29,7 +29,7 @@ def needs(task: Task, **options: object) -> list:
 @pytest.mark.parametrize("at_least", WANTED)
 def test_the_fewest_rows_are_enough_and_one_less_is_not(at_least, misses, delta):
     allowed = 1 - at_least
-    m = fewest_rows(allowed, misses, delta)
+    m = find_fewest_rows(allowed, misses, delta)
     assert clopper_pearson(misses, m, delta) <= allowed < clopper_pearson(misses, m - 1, delta)
 
 

@@ -141,7 +141,7 @@ def average_safe(losses: ArrayLike, m: int, delta: float) -> float:
 
     Args:
         losses: total loss, or wrong rows, of each split, in 0 .. m; the splits may depend on each other.
-        m, delta: as for ``mean_loss_bound``.
+        m, delta: as for ``bound_mean_loss``.
 
     Returns:
         1, which says nothing, where m is above ``MAX_CHECKED``.

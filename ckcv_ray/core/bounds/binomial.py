@@ -17,7 +17,7 @@ lam > 0 and every p
     E max(0, 1 - lam (A(X) - p)) <= delta,    X ~ Bin(m, p),
 
 then P(R >= mean A(X_i)) <= delta, where R is the mean of the risks: by convexity and Markov's inequality (the
-step to the mean follows Blum, Kalai, Langford, COLT 1999). ``safe_level`` finds the largest delta' that
+step to the mean follows Blum, Kalai, Langford, COLT 1999). ``find_safe_level`` finds the largest delta' that
 satisfies the condition for the best lam, checked for all p (``averaging``): at delta = 0.05, delta / 1.41 for
 m = 10 and delta / 2.10 for m = 133. A may exceed 1: it is averaged first, then limited to 1.
 
