@@ -15,14 +15,10 @@ PACKAGE = Path(ckcv_ray.__file__).parent
 
 
 def test_upper_bounds_are_rounded_up_and_lower_bounds_down() -> None:
-    assert (ceil_percent(0.423001), floor_percent(0.423099), format_percent(0.42305001)) == (
-        "42.31 %",
-        "42.30 %",
-        "42.31 %",
-    )
-    assert (
-        ceil_percent(0.423) == floor_percent(0.423) == format_percent(0.423) == "42.30 %"
-    )  # 0.423 * 10_000 is above 4230
+    assert ceil_percent(0.423001) == format_percent(0.42305001) == "42.31 %"
+    assert floor_percent(0.423099) == "42.30 %"
+    # 0.423 * 10_000 is above 4230
+    assert ceil_percent(0.423) == floor_percent(0.423) == format_percent(0.423) == "42.30 %"
     assert ceil_percent(1.0) == "100.00 %"
     assert ceil_percent(0.0) == floor_percent(0.0) == "0.00 %"
 
@@ -41,9 +37,8 @@ def test_rounding_is_that_of_exact_decimals(units: int) -> None:
 @given(st.integers(0, 1000), st.integers(1, 1000))
 def test_a_bound_never_reads_lower_than_an_equal_estimate(errors: int, rows: int) -> None:
     share = min(errors, rows) / rows
-    low, middle, high = (
-        float(f(share).removesuffix(" %")) for f in (floor_percent, format_percent, ceil_percent)
-    )
+    roundings = floor_percent, format_percent, ceil_percent
+    low, middle, high = (float(rounded(share).removesuffix(" %")) for rounded in roundings)
     assert low <= middle <= high <= low + 0.0101
 
 

@@ -40,9 +40,7 @@ def test_what_may_be_quoted_comes_first_with_its_sentence_once() -> None:
     result = make(HELD, blobs(200, shift=2.0))
     shown = unwrap(result.summary())
     first = result.certificate.claims.first
-    assert shown.startswith(
-        f"May be quoted: at most {ceil_percent(first['bound'])} of new rows are wrong, with"
-    )
+    assert shown.startswith(f"May be quoted: at most {ceil_percent(first['bound'])} of new rows are wrong")
     sentence, _, counted = first["statement"].rpartition(" (")
     assert shown.count(sentence) == 1
     assert counted not in shown
@@ -71,9 +69,7 @@ def test_it_has_fifteen_lines_that_fit_a_terminal(study: Study, task: Task) -> N
 def test_a_bound_that_says_nothing_is_not_quoted() -> None:
     result = make(HELD, noise(150))
     shown = unwrap(result.summary(folder="a b"))
-    assert shown.startswith(
-        f"Nothing can be quoted yet. The bound {ceil_percent(result.proven)} (refit) is a fig"
-    )
+    assert shown.startswith(f"Nothing can be quoted yet. The bound {ceil_percent(result.proven)} (refit) is")
     assert "is misclassified" not in shown
     assert "next on new rows, none of these: --learner all, or other columns" in shown
     assert shown.endswith("then ckcv report 'a b'")
