@@ -128,9 +128,7 @@ class Lease:
         if newest:
             self._watch(newest)
         epoch = newest + 1
-        name, content = name_epoch(epoch), self._describe()
-        if not self.bucket.create(name, content) and self.bucket.get(name, MAX_BEAT_BYTES) != content:
-            raise self._refuse()
+        self._create(epoch)
         self._process, self._count = os.getpid(), 0
         self._stopped.clear()
         for done in ask_at_once(lambda: self._check_conditions(epoch), lambda: self._beat(epoch)):
@@ -183,6 +181,11 @@ class Lease:
             return
         epoch, self.epoch = self.epoch, 0
         self._end_beating(epoch)
+
+    def _create(self, epoch: int) -> None:
+        name, content = name_epoch(epoch), self._describe()
+        if not self.bucket.create(name, content) and self.bucket.get(name, MAX_BEAT_BYTES) != content:
+            raise self._refuse()  # another writer has created it
 
     def _check_conditions(self, epoch: int) -> None:
         """See that the store refuses to create an epoch twice.
