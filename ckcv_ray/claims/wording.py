@@ -229,9 +229,10 @@ def list_costs(criterion: MeanCost) -> str:
 
 def _paper_figure(bound: str, delta: float, l_ee: float, n_splits: int) -> str:
     level = format_level(delta)
-    definition = {
+    definition, proven = {
         "clopper_pearson": (
-            f"the paper's figure, the mean over {n_splits} splits of {level} Clopper-Pearson bounds"
+            f"the paper's figure, the mean over {n_splits} splits of {level} Clopper-Pearson bounds",
+            SINGLE,
         ),
         "loss": (
             f"the paper's figure for groups, the mean over {n_splits} splits of Clopper-Pearson's {level} "
@@ -239,4 +240,4 @@ def _paper_figure(bound: str, delta: float, l_ee: float, n_splits: int) -> str:
             "It is what was minimised, measured on the estimate sets: no bound, and not proven.",
         ),
     }[bound]
-    return f"L_EE = {ceil_percent(l_ee)}: {definition}. {SINGLE}"
+    return f"L_EE = {ceil_percent(l_ee)}: {definition}. {proven}"

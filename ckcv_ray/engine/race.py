@@ -44,8 +44,8 @@ class RaceQueue(Queue):
     def plan(self, workers: int, least: float = 0.0) -> Batch:
         """Return the next batch of units; empty if none is available now, or none is left.
 
-        As long as no complete candidate leads, batches are shorter than ``choose_batch_seconds``, since each result
-        may then change what is worth computing.
+        As long as no complete candidate leads, batches are shorter than ``choose_batch_seconds`` says, since
+        each result may then change what is worth computing.
         """
         self.workers = workers
         seconds = choose_batch_seconds(self._left or inf, workers, least)

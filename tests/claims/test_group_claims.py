@@ -53,6 +53,11 @@ def loss(result: Result, member: object, train_and_score: tuple[np.ndarray, np.n
     return shares(member.model.predict(task.X[score]).label != task.y[score], task.groups[score])
 
 
+def test_the_paper_s_figure_is_said_to_be_none_that_is_proven(results: dict[str, Result]) -> None:
+    (sentence,) = (s for s in results["paper"].certificate.wording.statements if s.startswith("L_EE"))
+    assert sentence.endswith("measured on the estimate sets: no bound, and not proven.")
+
+
 @pytest.mark.parametrize("name", STUDIES)
 def test_paper_is_the_bound_on_the_losses_at_its_share_of_delta(
     results: dict[str, Result], name: str

@@ -84,11 +84,6 @@ def totals(m: int, p: np.ndarray) -> list[Law]:
     return laws
 
 
-def the_mean(table: np.ndarray) -> Fails:
-    """The event that the mean risk of all splits is above the mean of their bounds."""
-    return lambda splits: sum(table[x] - p for p, x in splits) < 0
-
-
 @pytest.mark.parametrize(
     ("table", "n_splits", "holds"),
     [(make_safe_table, 2, True), (make_safe_table, 3, True), (bound_table, 2, False)],
@@ -99,7 +94,7 @@ def test_a_mean_over_splits_under_any_law(
     """The program finds the failures of the mean of Clopper-Pearson bounds, so it would find others."""
     bounds = table(3, DELTA)
     laws = counts(3, risks(np.minimum(bounds, 1), n_splits, others=3))
-    largest = worst(the_mean(bounds), laws, n_splits)
+    largest = worst(lambda splits: sum(bounds[x] - p for p, x in splits) < 0, laws, n_splits)
     assert (largest <= DELTA) is holds
 
 
