@@ -22,7 +22,7 @@ from pyarrow import parquet
 
 from ckcv_ray import load_run
 from ckcv_ray.claims.certify import certify
-from ckcv_ray.claims.judge import Judge
+from ckcv_ray.claims.held_out_predictions import HeldOutPredictions
 from ckcv_ray.claims.judged_rows import tabulate_judged
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.core.selection import Leader
@@ -209,11 +209,11 @@ def seal(
         one, others = one_model(problem, leader), fit_references(problem, leader, queue.candidates())
         models = Models(ensemble or fitted(problem, leader), *one, others)
     digests = {"data": problem.all_rows.digest}
-    judged = tabulate_judged(Judge(problem, models))
+    judged = tabulate_judged(HeldOutPredictions(problem, models))
     results = make_results(problem, queue.candidates(), models, judged)
     digests |= hash_results(results)
     winner = problem.candidate(leader)
-    certificate = certify(Judge(problem, models), winner, leader.l_ms, provisional, digests)
+    certificate = certify(HeldOutPredictions(problem, models), winner, leader.l_ms, provisional, digests)
     folder.write_end(certificate, execution, results)
 
 

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from ckcv_ray.claims.by_class import leave_out
 from ckcv_ray.claims.claim import NOTHING, ONE_SOURCE, Claim, describe_claim, make_claim
 from ckcv_ray.claims.fixed_sequence import FixedSequence
-from ckcv_ray.claims.judge import Judge
+from ckcv_ray.claims.held_out_predictions import HeldOutPredictions
 from ckcv_ray.claims.percent import ceil_percent, floor_percent, format_level, format_percent
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.arrays import Values
@@ -101,26 +101,26 @@ def count_answered(confidence: Values, wrong: NDArray[np.bool_], thresholds: Val
     return tuple(Answered(t, int(np.sum(wrong & rows)), int(np.sum(rows))) for t, rows in chosen)
 
 
-def claim_answered(judge: Judge, rule: Rule, copies: int = 0) -> dict[str, Claim]:
+def claim_answered(predictions: HeldOutPredictions, rule: Rule, copies: int = 0) -> dict[str, Claim]:
     """Return the claims about the rows answered, by their quantity.
 
     Args:
-        judge: of a problem whose study says how many of them may be wrong.
+        predictions: of a problem whose study says how many of them may be wrong.
         rule: what classifies the rows.
         copies: held-out rows that are not counted as independent.
     """
-    problem, models, held = judge.problem, judge.models, judge.held
+    problem, models, held = predictions.problem, predictions.models, predictions.held
     certification = problem.study.certification
     assert certification is not None
     assert certification.answering is not None
-    most, delta = certification.answering.value, judge.delta / 2
+    most, delta = certification.answering.value, predictions.delta / 2
     of_members = [  # of each member of F* in the rows of its estimate set
         Rule(f"member:{member.split}").measure_confidence(models, problem.task.X[rows])
         for member in models.best.members
         for rows in [problem.find_estimate_rows(member.k, member.split)]
     ]
     thresholds = fix_thresholds(np.concatenate(of_members), len(held.y), most, delta)
-    wrong = judge.predict(rule).label != held.y
+    wrong = predictions.predict(rule).label != held.y
     counts = count_answered(rule.measure_confidence(models, held.X), wrong, thresholds)
     tests = AnsweredTests(counts, len(held.y), most, delta)
     if not tests.passed:

@@ -41,7 +41,7 @@ from ckcv_ray.claims.claim import (
     make_claim,
     name_loss_bound,
 )
-from ckcv_ray.claims.judge import Judge
+from ckcv_ray.claims.held_out_predictions import HeldOutPredictions
 from ckcv_ray.claims.percent import floor_percent
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.claims.weighted import take_held_weights
@@ -81,17 +81,17 @@ class PairedCounts(NamedTuple):
         return float(clopper_pearson(min(self.lost, left), left, delta))
 
 
-def claim_better(judge: Judge, rule: Rule, name: str, copies: int = 0) -> Claim:
+def claim_better(predictions: HeldOutPredictions, rule: Rule, name: str, copies: int = 0) -> Claim:
     """Return the claim that a rule errs less often than another learner of the study.
 
     Args:
-        judge: of a problem with a holdout certification.
+        predictions: of a problem with a holdout certification.
         rule: of the winner.
         name: of the claim, such as "better:svm".
         copies: held-out rows, or groups, that are not counted as independent.
     """
-    problem, member, label = judge.problem, judge.find_reference_model(name), find_reference(name)
-    winner = problem.learner.codec.setting(judge.models.best.members[0].model)[LABEL]
+    problem, member, label = predictions.problem, predictions.find_reference_model(name), find_reference(name)
+    winner = problem.learner.codec.setting(predictions.models.best.members[0].model)[LABEL]
     why = (
         "it is the learner that was selected" if winner == label else "no candidate of it could be completed"
     )
@@ -101,33 +101,33 @@ def claim_better(judge: Judge, rule: Rule, name: str, copies: int = 0) -> Claim:
         bound=1.0,
         errors=0,
         rows=0,
-        delta=judge.delta,
+        delta=predictions.delta,
         statement=f"{NOTHING} a comparison with {label}: {why}.",
     )
     if member is None:
         return made
-    made_of = (judge.predict(rule), judge.predict_by_reference(name))
-    wrong, missed = (predicted.label != judge.held.y for predicted in made_of)
-    compared = _compare(problem, judge.held, wrong, missed)
-    bound = compared.bound(judge.delta, copies)
+    made_of = (predictions.predict(rule), predictions.predict_by_reference(name))
+    wrong, missed = (predicted.label != predictions.held.y for predicted in made_of)
+    compared = _compare(problem, predictions.held, wrong, missed)
+    bound = compared.bound(predictions.delta, copies)
     counted: Claim = {**made, "bound": bound, "errors": compared.lost, "rows": compared.won + compared.lost}
     return {**counted, "statement": _state(problem, member, rule, compared, counted)}
 
 
-def add_gate(judge: Judge, rule: Rule, claim: Claim, copies: int = 0) -> Claim:
+def add_gate(predictions: HeldOutPredictions, rule: Rule, claim: Claim, copies: int = 0) -> Claim:
     """Return a claim about a rule's error with its gate: whether it is proven better than every constant.
 
     Args:
-        judge, copies: as for ``claim_better``.
+        predictions, copies: as for ``claim_better``.
         rule, claim: of the claim, which ``is_guarded``.
     """
-    problem, held, shares = judge.problem, judge.held, None
+    problem, held, shares = predictions.problem, predictions.held, None
     constants: Sequence[float] = range(problem.task.n_classes)
     if problem.clip is not None:
         constants = [compute_baselines(problem)[0]["value"]]
     if (largest := parse_largest_weight(claim["quantity"])) is not None:
         shares = take_held_weights(problem)[problem.order_held_units()] / largest
-    loss, gates = _measure_loss(problem, held, judge.predict(rule).label), list[Gate]()
+    loss, gates = _measure_loss(problem, held, predictions.predict(rule).label), list[Gate]()
     for number, constant in enumerate(constants):
         of_constant = _measure_loss(problem, held, np.full(len(held.y), constant))
         compared, flawless = (_compare(problem, held, of, of_constant) for of in (loss, np.zeros(len(loss))))

@@ -18,8 +18,8 @@ from ckcv_ray.claims.certificate import (
     Wording,
 )
 from ckcv_ray.claims.confusion import count_confusion
-from ckcv_ray.claims.held_out import make_judge
-from ckcv_ray.claims.judge import Judge
+from ckcv_ray.claims.held_out import find_rule
+from ckcv_ray.claims.held_out_predictions import HeldOutPredictions
 from ckcv_ray.claims.proofs import count_losses, prove
 from ckcv_ray.claims.subgroups import SubgroupClaim, claim_subgroups
 from ckcv_ray.claims.weighted import describe_weights
@@ -42,7 +42,7 @@ from ckcv_ray.tables.survey import find_giveaways, find_repeats
 
 
 def certify(
-    judge: Judge,
+    predictions: HeldOutPredictions,
     candidate: Candidate,
     l_ms: float,
     provisional: bool,
@@ -52,14 +52,14 @@ def certify(
     """Return a winner's certificate, from its models and their counts, and the held-out rows.
 
     Args:
-        judge: what was solved, and the models of the run.
+        predictions: what was solved, and the models of the run.
         candidate, l_ms: the winner, and its criterion on the select sets.
         provisional, search, digests: as in ``Winner`` and ``Origin``.
     """
-    problem, models = judge.problem, judge.models
-    claims = prove(judge, candidate.k)
+    problem, models = predictions.problem, predictions.models
+    claims = prove(predictions, candidate.k)
     repeats = find_repeats(problem.all_rows, problem.held)
-    again = prove(judge, candidate.k, repeats.copies) if repeats.copies else claims
+    again = prove(predictions, candidate.k, repeats.copies) if repeats.copies else claims
     without = max(claims[0]["bound"], again[0]["bound"])  # if equal rows have one origin
     sample = _describe_sample(problem, repeats.rows, count_losses(models.best))
     grouped = sample.groups is not None
@@ -68,7 +68,7 @@ def certify(
         winner=_describe_winner(problem, candidate, l_ms, models.best, provisional, search),
         sample=sample,
         counts=_count_models(problem, candidate.k, models),
-        claims=Claims(tuple(claims), without, _claim_subgroups(judge)),
+        claims=Claims(tuple(claims), without, _claim_subgroups(predictions)),
         wording=Wording(
             statements=(),
             assumptions=ASSUMPTIONS_OF_GROUPS if grouped else ASSUMPTIONS,
@@ -87,12 +87,16 @@ def certify(
     return replace(certificate, wording=replace(certificate.wording, statements=sentences))
 
 
-def _claim_subgroups(judge: Judge) -> tuple[SubgroupClaim, ...] | None:
-    problem, certification = judge.problem, judge.problem.study.certification
+def _claim_subgroups(predictions: HeldOutPredictions) -> tuple[SubgroupClaim, ...] | None:
+    problem, certification = predictions.problem, predictions.problem.study.certification
     if certification is None or not certification.subgroups:
         return None
-    rule = make_judge(problem.study, "recall")
-    return tuple(claim_subgroups(problem, rule, judge.held.X, judge.held.y, judge.predict(rule).label))
+    rule = find_rule(problem.study, "recall")
+    return tuple(
+        claim_subgroups(
+            problem, rule, predictions.held.X, predictions.held.y, predictions.predict(rule).label
+        )
+    )
 
 
 def _describe_winner(

@@ -22,7 +22,7 @@ from ckcv_ray.claims.claim import (
     name_loss_bound,
 )
 from ckcv_ray.claims.cut_offs import choose_cut_off
-from ckcv_ray.claims.judge import Judge, make_claimed_rule
+from ckcv_ray.claims.held_out_predictions import HeldOutPredictions, make_claimed_rule
 from ckcv_ray.claims.numbers import claim_numbers
 from ckcv_ray.claims.predictive_values import claim_value
 from ckcv_ray.claims.rules import Rule
@@ -37,7 +37,7 @@ from ckcv_ray.study import (
     Holdout,
     Problem,
     Study,
-    choose_judge,
+    choose_rule_of_quantities,
     find_reference,
     is_quantity,
     parse_largest_weight,
@@ -45,48 +45,48 @@ from ckcv_ray.study import (
 )
 
 
-def holdout(judge: Judge, copies: int = 0) -> Iterator[Claim]:
+def holdout(predictions: HeldOutPredictions, copies: int = 0) -> Iterator[Claim]:
     """Yield a claim for each classifier and quantity requested, from rows that nothing used.
 
     delta is shared equally (``Certification.n_shares``); quantities are those of the first classifier
     requested. A claim about an error has its gate.
     """
-    for claim in _claim_all(judge, copies):
+    for claim in _claim_all(predictions, copies):
         rule = Rule(claim["classifier"])
-        yield add_gate(judge, rule, claim, copies) if is_guarded(claim) else claim
+        yield add_gate(predictions, rule, claim, copies) if is_guarded(claim) else claim
 
 
-def _claim_all(judge: Judge, copies: int) -> Iterator[Claim]:
+def _claim_all(predictions: HeldOutPredictions, copies: int) -> Iterator[Claim]:
     """Yield the claims of ``holdout``, without gates."""
-    problem, study, held = judge.problem, judge.problem.study, judge.held
+    problem, study, held = predictions.problem, predictions.problem.study, predictions.held
     assert isinstance(study.certification, Holdout)
-    answer = cache(lambda rule: claim_answered(judge, rule, copies))
+    answer = cache(lambda rule: claim_answered(predictions, rule, copies))
     of_value = problem.required is not None and parse_predictive(problem.required.name) is not None
-    choose = cache(lambda rule: claim_value(judge, rule, copies))
+    choose = cache(lambda rule: claim_value(predictions, rule, copies))
     for name in study.certification.claim:
-        rule = make_judge(study, name)
+        rule = find_rule(study, name)
         if problem.clip is not None:
-            yield claim_numbers(judge, rule, name, copies)
+            yield claim_numbers(predictions, rule, name, copies)
             continue
-        predicted = judge.predict(rule)
+        predicted = predictions.predict(rule)
         if name in ANSWERED:
             yield answer(rule)[name]
         elif find_reference(name):
-            yield claim_better(judge, rule, name, copies)
+            yield claim_better(predictions, rule, name, copies)
         elif parse_largest_weight(name) is not None:
-            yield claim_weighted(judge, rule, name, copies)
+            yield claim_weighted(predictions, rule, name, copies)
         elif is_quantity(name):
             chosen = choose(rule) if of_value else {}
             yield from _claim_quantity(problem, rule, name, predicted, copies, chosen)
         elif problem.task.grouped:
             measure, order = GroupShares(held.units), problem.order_held_units()
-            yield claim_group_loss(rule, measure, predicted.label, held.y, judge.delta, order, copies)
+            yield claim_group_loss(rule, measure, predicted.label, held.y, predictions.delta, order, copies)
         else:
             wrong = (predicted.label != held.y)[by_class.order_held_rows(problem)]
             seen = int(np.sum(wrong)), len(wrong)
-            bound, bound_name = by_class.bound_held_out(problem, wrong, judge.delta, copies)
+            bound, bound_name = by_class.bound_held_out(problem, wrong, predictions.delta, copies)
             method = f"holdout: {seen[0]} of {seen[1]} previously unused rows wrong, {bound_name}"
-            grounds = Grounds(rule.name, rule.classifier(), judge.delta, method)
+            grounds = Grounds(rule.name, rule.classifier(), predictions.delta, method)
             yield claim_error(grounds, bound, seen)
 
 
@@ -147,7 +147,7 @@ def claim_group_loss(
     return claim_error(grounds, bound, seen, grouped=True)
 
 
-def make_judge(study: Study, name: str) -> Rule:
+def find_rule(study: Study, name: str) -> Rule:
     """Return the rule that a claim by this name is about: of a quantity, the first rule that is named."""
     assert study.certification is not None
-    return Rule(choose_judge(study.certification.claim) if is_quantity(name) else name)
+    return Rule(choose_rule_of_quantities(study.certification.claim) if is_quantity(name) else name)

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ckcv_ray.claims.held_out import make_judge
-from ckcv_ray.claims.judge import Judge
+from ckcv_ray.claims.held_out import find_rule
+from ckcv_ray.claims.held_out_predictions import HeldOutPredictions
 from ckcv_ray.core.arrays import ONE, Classes, Values
 from ckcv_ray.core.measures import ClippedErrors, Output
 from ckcv_ray.learners.ensemble import Ensemble
@@ -15,28 +15,28 @@ from ckcv_ray.records.judged import count_judged, make_judged_schema
 from ckcv_ray.study import Problem, find_reference
 
 
-def tabulate_judged(judge: Judge) -> pa.Table | None:
+def tabulate_judged(predictions: HeldOutPredictions) -> pa.Table | None:
     """Return the judged rows of a study; None if none are judged, or too many for a file.
 
     Args:
-        judge: the problem that was solved, and the models of the run.
+        predictions: the problem that was solved, and the models of the run.
     """
-    if not count_judged(judge.problem):
+    if not count_judged(predictions.problem):
         return None
-    return pa.concat_tables(_judge_held_out(judge)).combine_chunks()
+    return pa.concat_tables(_tabulate_rules(predictions)).combine_chunks()
 
 
-def _judge_held_out(judge: Judge) -> Iterator[pa.Table]:
+def _tabulate_rules(predictions: HeldOutPredictions) -> Iterator[pa.Table]:
     """Yield the held-out rows as each rule that is claimed judges them, and each model to compare with."""
-    problem, models, held = judge.problem, judge.models, judge.held
+    problem, models, held = predictions.problem, predictions.models, predictions.held
     certification, study = problem.study.certification, problem.study
     assert problem.held is not None
     assert certification is not None
-    rules = dict.fromkeys(make_judge(study, name) for name in certification.claim)
-    judges = [(rule.name, judge.predict(rule), rule.ensemble(models)) for rule in rules]
+    rules = dict.fromkeys(find_rule(study, name) for name in certification.claim)
+    judges = [(rule.name, predictions.predict(rule), rule.ensemble(models)) for rule in rules]
     for name in filter(find_reference, certification.claim):
-        if (member := judge.find_reference_model(name)) is not None:
-            judges.append((name, judge.predict_by_reference(name), Ensemble((member,))))
+        if (member := predictions.find_reference_model(name)) is not None:
+            judges.append((name, predictions.predict_by_reference(name), Ensemble((member,))))
     unit = problem.all_rows.groups[problem.held]
     places = dict(zip(np.unique(unit).tolist(), problem.order_held_units().argsort().tolist(), strict=True))
     order = [places[number] for number in unit.tolist()]

@@ -28,7 +28,7 @@ from ckcv_ray.claims.claim import (
     make_claim,
     name_loss_bound,
 )
-from ckcv_ray.claims.judge import Judge
+from ckcv_ray.claims.held_out_predictions import HeldOutPredictions
 from ckcv_ray.claims.percent import format_number, round_bound
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.arrays import ONE, Values
@@ -37,18 +37,23 @@ from ckcv_ray.core.bounds.binomial import bound_table
 from ckcv_ray.study import name_clipped, parse_within
 
 
-def claim_numbers(judge: Judge, rule: Rule, name: str, copies: int = 0) -> Claim:
+def claim_numbers(predictions: HeldOutPredictions, rule: Rule, name: str, copies: int = 0) -> Claim:
     """Return what rows held out prove of the numbers that a rule predicts.
 
     Args:
-        judge: of a problem with a holdout certification.
+        predictions: of a problem with a holdout certification.
         rule: what predicts.
         name: of a rule, for its mean error, or such as "within:0.9".
         copies: how many of the rows are not counted.
     """
-    problem, held, clip, delta = judge.problem, judge.held, judge.problem.clip, judge.delta
+    problem, held, clip, delta = (
+        predictions.problem,
+        predictions.held,
+        predictions.problem.clip,
+        predictions.delta,
+    )
     assert clip is not None
-    predicted = judge.predict(rule).label
+    predicted = predictions.predict(rule).label
     if (share := parse_within(name)) is not None:
         return claim_within(rule, name, share, np.abs(predicted - held.y), delta, copies)
     losses = problem.make_loss_measure(held.units).measure_losses(held.y, predicted)

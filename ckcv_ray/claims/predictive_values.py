@@ -34,7 +34,7 @@ from ckcv_ray.claims.by_class import (
 from ckcv_ray.claims.claim import NOTHING, ONE_SOURCE, Claim, describe_claim, make_claim, name_quantity
 from ckcv_ray.claims.cut_offs import CutOff, orient_scores
 from ckcv_ray.claims.fixed_sequence import FixedSequence
-from ckcv_ray.claims.judge import Judge
+from ckcv_ray.claims.held_out_predictions import HeldOutPredictions
 from ckcv_ray.claims.percent import floor_percent, format_level, format_percent
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.arrays import Classes, Values
@@ -154,15 +154,15 @@ def count_cut_offs(
     )
 
 
-def claim_value(judge: Judge, rule: Rule, copies: int = 0) -> dict[str, Claim]:
+def claim_value(predictions: HeldOutPredictions, rule: Rule, copies: int = 0) -> dict[str, Claim]:
     """Return the claims about a required predictive value and about both recalls, by their quantity.
 
     Args:
-        judge: of a problem whose study requires the value.
+        predictions: of a problem whose study requires the value.
         rule: what gives rows their score, without a cut-off.
         copies: held-out rows that are not counted as independent.
     """
-    problem, tests = judge.problem, _test_cut_offs(judge, judge.predict(rule).score)
+    problem, tests = predictions.problem, _test_cut_offs(predictions, predictions.predict(rule).score)
     if not tests.passed:
         return _explain_lacks(problem, rule, tests)
     cut_off = tests.chosen.cut_off
@@ -201,14 +201,14 @@ def _claim_recalls(problem: Problem, rule: Rule, tests: ValueTests, copies: int)
         )
 
 
-def _test_cut_offs(judge: Judge, score: Values) -> ValueTests:
+def _test_cut_offs(predictions: HeldOutPredictions, score: Values) -> ValueTests:
     """Return the tests of the value that a study requires, given the scores of the rows held out."""
-    problem, held, condition = judge.problem, judge.held, judge.problem.required
+    problem, held, condition = predictions.problem, predictions.held, predictions.problem.required
     assert condition is not None
     predictive = parse_predictive(condition.name)
     assert predictive is not None
-    delta, positive = judge.delta / 2, problem.positive
-    members, task = judge.models.best.members, problem.task
+    delta, positive = predictions.delta / 2, problem.positive
+    members, task = predictions.models.best.members, problem.task
     sets = [problem.find_estimate_rows(member.k, member.split) for member in members]
     scores = [member.model.predict(task.X[rows]).score for member, rows in zip(members, sets, strict=True)]
     classes = np.concatenate([task.y[rows] for rows in sets])

@@ -23,7 +23,7 @@ import numpy as np
 
 from ckcv_ray.claims.claim import RANDOM, RANDOM_SPLITS, RANDOM_SPLITS_OF_GROUPS, Claim, Grounds, claim_error
 from ckcv_ray.claims.held_out import holdout
-from ckcv_ray.claims.judge import Judge
+from ckcv_ray.claims.held_out_predictions import HeldOutPredictions
 from ckcv_ray.claims.numbers import claim_clipped
 from ckcv_ray.core.arrays import ONE
 from ckcv_ray.core.bounds.betting import average_safe
@@ -33,17 +33,17 @@ from ckcv_ray.learners.ensemble import Ensemble, GroupMember
 from ckcv_ray.study import Holdout, Paper, Problem
 
 
-def prove(judge: Judge, k: int, copies: int = 0) -> list[Claim]:
+def prove(predictions: HeldOutPredictions, k: int, copies: int = 0) -> list[Claim]:
     """Return the proven claims.
 
     Args:
-        judge: the problem that was solved, and the models of the run.
+        predictions: the problem that was solved, and the models of the run.
         k: the winner's number of folds.
         copies: units that are not counted as independent.
     """
-    problem, best = judge.problem, judge.models.best
+    problem, best = predictions.problem, predictions.models.best
     if isinstance(problem.study.certification, Holdout):
-        return list(holdout(judge, copies))
+        return list(holdout(predictions, copies))
     learner, _ = problem.find_learner(problem.learner.codec.setting(best.members[0].model))
     counts = [(sum(member.errors), sum(member.n_estimate)) for member in best.members]
     return [claim_random_member(problem, k, count_losses(best), learner, counts, copies)]

@@ -20,7 +20,7 @@ great weight counts as much as a wrong one.
 import numpy as np
 
 from ckcv_ray.claims.claim import ONE_SOURCE, Claim, describe_claim, make_claim, name_loss_bound
-from ckcv_ray.claims.judge import Judge
+from ckcv_ray.claims.held_out_predictions import HeldOutPredictions
 from ckcv_ray.claims.percent import ceil_percent, format_number, format_percent
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.arrays import Values
@@ -28,18 +28,18 @@ from ckcv_ray.core.bounds.betting import bound_losses
 from ckcv_ray.study import Problem, parse_largest_weight
 
 
-def claim_weighted(judge: Judge, rule: Rule, name: str, copies: int = 0) -> Claim:
+def claim_weighted(predictions: HeldOutPredictions, rule: Rule, name: str, copies: int = 0) -> Claim:
     """Return the claim about a rule's error by weight, from rows that nothing used.
 
     Args:
-        judge: of a problem with a holdout certification, whose rows have weights.
+        predictions: of a problem with a holdout certification, whose rows have weights.
         rule: what classifies the rows held out.
         name: such as "weighted_error:4".
         copies: how many of them are not counted as independent.
     """
-    problem, y, largest = judge.problem, judge.held.y, _find_largest(name)
-    weights, delta = take_held_weights(problem), judge.delta
-    wrong, shares, m = judge.predict(rule).label != y, weights / largest, len(y)
+    problem, y, largest = predictions.problem, predictions.held.y, _find_largest(name)
+    weights, delta = take_held_weights(problem), predictions.delta
+    wrong, shares, m = predictions.predict(rule).label != y, weights / largest, len(y)
     order = problem.order_held_units()
     bound = bound_losses(wrong[order], delta, shares[order], copies)
     measured = float(np.sum(weights * wrong) / np.sum(weights))

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ckcv_ray.claims.judge import make_claimed_rule
+from ckcv_ray.claims.held_out_predictions import make_claimed_rule
 from ckcv_ray.claims.rules import ONE_MODEL
 from ckcv_ray.core.arrays import Values
 from ckcv_ray.core.measures import LABEL, PROBABILITY, RANK, VALUE, Output, Outputs

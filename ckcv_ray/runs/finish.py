@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from ckcv_ray.claims.certificate import Finished
 from ckcv_ray.claims.certify import certify
-from ckcv_ray.claims.judge import Judge
+from ckcv_ray.claims.held_out_predictions import HeldOutPredictions
 from ckcv_ray.claims.judged_rows import tabulate_judged
 from ckcv_ray.core.schedule import Stage, Unit, refits
 from ckcv_ray.core.selection import Leader
@@ -210,13 +210,13 @@ def _write_results(
     execution = {**about, **found, **concluded.metadata}  # of a run that is repaired the first stays
     references = fit_references(problem, winner, table)
     models = Models(ensemble, *one_model(problem, winner), references)
-    judge = Judge(problem, models)
-    judged = tabulate_judged(judge)
+    predictions = HeldOutPredictions(problem, models)
+    judged = tabulate_judged(predictions)
     if (files := recorder.prepare_results(table, models, judged)) is None:
         return None
     provisional = "failed" in table["state"].to_pylist()
     digests, search = {"data": problem.data_digest, **files}, summarize_search(table, problem)
-    certificate = certify(judge, problem.candidate(winner), winner.l_ms, provisional, digests, search)
+    certificate = certify(predictions, problem.candidate(winner), winner.l_ms, provisional, digests, search)
     if not recorder.write_end(certificate, execution):
         return None
     return Result(problem, execution, Finished(table, models, certificate, judged))

@@ -22,7 +22,7 @@ from ckcv_ray.claims.claim import (
     format_limit,
     name_claimed,
 )
-from ckcv_ray.claims.judge import make_claimed_rule
+from ckcv_ray.claims.held_out_predictions import make_claimed_rule
 from ckcv_ray.claims.percent import ceil_percent, format_level, format_number
 from ckcv_ray.claims.rules import ONE_MODEL, Rule, find_member, parse_rule
 from ckcv_ray.core.arrays import Values

@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 
 from ckcv_ray.claims.certificate import Finished
 from ckcv_ray.claims.certify import certify
-from ckcv_ray.claims.judge import Judge
+from ckcv_ray.claims.held_out_predictions import HeldOutPredictions
 from ckcv_ray.claims.judged_rows import tabulate_judged
 from ckcv_ray.core.selection import Leader
 from ckcv_ray.engine.backend import session
@@ -54,14 +54,16 @@ ROUNDED = ("predicted", "score", "loss")  # of numbers and scores: processors ro
 VALUE_ROUNDING = 1e-9  # relative to the largest
 
 
-def check_judged_rows(finished: Finished, judge: Judge, result: Verification) -> Iterator[str]:
+def check_judged_rows(
+    finished: Finished, predictions: HeldOutPredictions, result: Verification
+) -> Iterator[str]:
     """Yield where judged rows are not what the models make of the table; note that they were judged again.
 
     A file is missing only where the run has none to write, whatever digests the certificate lists.
     """
     stored = finished.judged
     try:
-        computed = tabulate_judged(judge)
+        computed = tabulate_judged(predictions)
     except Exception as error:  # of a stranger's model, of any kind
         yield cut(f"{JUDGED_ROWS}: it cannot be made again: {type(error).__name__}: {error}", LONGEST_REASON)
         return
@@ -247,9 +249,9 @@ def _check_run(
     if problem.references:
         checks.check_references(leader, queue.candidates())
     yield from (found := list(checks.differences))
-    judge = Judge(problem, finished.models)  # one for both: it asks each rule once
-    yield from _check_certificate(folder, finished, judge, winner, leader.l_ms)
-    yield from check_judged_rows(finished, judge, result)
+    predictions = HeldOutPredictions(problem, finished.models)  # one for both: it asks each rule once
+    yield from _check_certificate(folder, finished, predictions, winner, leader.l_ms)
+    yield from check_judged_rows(finished, predictions, result)
     yield from _check_evaluations(queue, leader, checks, result, refit)
     result.recomputed += _list_recomputed(checks, len(best.members))
     for sentence in checks.compare_bounds(winner, leader.l_ms, certificate):
@@ -350,13 +352,13 @@ def _check_test_error(
 
 
 def _check_certificate(
-    folder: RunFolder, finished: Finished, judge: Judge, winner: Candidate, l_ms: float
+    folder: RunFolder, finished: Finished, predictions: HeldOutPredictions, winner: Candidate, l_ms: float
 ) -> Iterator[str]:
-    problem, provisional = judge.problem, "failed" in finished.candidates["state"].to_pylist()
+    problem, provisional = predictions.problem, "failed" in finished.candidates["state"].to_pylist()
     digests = {"data": problem.data_digest, **folder.result_digests()}
     try:
         search = summarize_search(finished.candidates, problem)
-        expected = certify(judge, winner, l_ms, provisional, digests, search)
+        expected = certify(predictions, winner, l_ms, provisional, digests, search)
     except Exception as error:  # of a stranger's model, of any kind
         yield cut(
             f"certificate.json: it cannot be made again, a model raises {type(error).__name__}: {error}"

@@ -17,7 +17,7 @@ import pyarrow as pa
 from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.claims.certify import certify
 from ckcv_ray.claims.claim import Claim, format_limit
-from ckcv_ray.claims.judge import Judge
+from ckcv_ray.claims.held_out_predictions import HeldOutPredictions
 from ckcv_ray.claims.percent import ceil_percent
 from ckcv_ray.core.arrays import Index
 from ckcv_ray.core.schedule import Stage, Unit
@@ -200,7 +200,7 @@ class ModelChecks:
             members = (changed.get(kind) or getattr(self.models, kind)).members
             changed[kind] = Ensemble((*members[:split], member, *members[split + 1 :]))
         models = replace(self.models, **changed)  # as they were computed again
-        again = certify(Judge(self.problem, models), winner, l_ms, False, {})
+        again = certify(HeldOutPredictions(self.problem, models), winner, l_ms, False, {})
         computed, l_ee = again.winner.l_ee, stored.winner.l_ee
         if not np.isclose(computed, l_ee, 1e-9, 0.0):
             says = f"certificate.json says {ceil_percent(l_ee)}"

@@ -11,7 +11,7 @@ from ckcv_ray.study.parts import Holdout as Holdout
 from ckcv_ray.study.parts import Inner as Inner
 from ckcv_ray.study.parts import Paper as Paper
 from ckcv_ray.study.parts import Race as Race
-from ckcv_ray.study.parts import choose_judge as choose_judge
+from ckcv_ray.study.parts import choose_rule_of_quantities as choose_rule_of_quantities
 from ckcv_ray.study.problem import OUTER as OUTER
 from ckcv_ray.study.problem import Candidate as Candidate
 from ckcv_ray.study.problem import Costs as Costs

@@ -595,7 +595,7 @@ def _label(name: str, value: Any) -> str | None:
     return None if value is None else str(value)
 
 
-def choose_judge(claims: tuple[str, ...]) -> str:
+def choose_rule_of_quantities(claims: tuple[str, ...]) -> str:
     """Return the rule that the quantities among the claims are about: the first one named."""
     return next((claim for claim in claims if not is_quantity(claim)), CLAIMS[0])
 

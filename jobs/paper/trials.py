@@ -7,7 +7,7 @@ import numpy as np
 
 from ckcv_ray import Execution, InputError, Job, Study, Task
 from ckcv_ray.claims.held_out import holdout
-from ckcv_ray.claims.judge import Judge, make_claimed_rule
+from ckcv_ray.claims.held_out_predictions import HeldOutPredictions, make_claimed_rule
 from ckcv_ray.core.process import one_thread
 from ckcv_ray.learners.ensemble import Ensemble, Models
 from ckcv_ray.runs.run import run_job
@@ -73,7 +73,7 @@ def half(study: Study, task: Task, fresh: Fresh) -> Iterator[Measured]:
     yield Measured(REFIT, result.proven, float(missed.sum()))
     if not task.grouped:
         closer = Problem.of(study.replace(**HALF, claim="refit", holdout_bound="stevens"), task)
-        (claim,) = holdout(Judge(closer, result.models))
+        (claim,) = holdout(HeldOutPredictions(closer, result.models))
         yield Measured(STEVENS, claim["bound"], float(missed.sum()))
         yield from recalls(study, task, result.models, missed / fresh.weight.sum(axis=0))
         yield from cut_off(study, task, result.models, fresh)
@@ -85,7 +85,7 @@ def recalls(study: Study, task: Task, models: Models, missed: Matrix) -> Iterato
     What is claimed does not change the selection, so the models are those of the study with another claim.
     """
     problem = Problem.of(study.replace(**HALF, claim="sensitivity,specificity"), task)
-    bounds = [claim["bound"] for claim in holdout(Judge(problem, models))]
+    bounds = [claim["bound"] for claim in holdout(HeldOutPredictions(problem, models))]
     each = [
         Measured(name, bound, float(missed[c]))
         for (name, c), bound in zip(OF_CLASS.items(), bounds, strict=True)
@@ -103,7 +103,7 @@ def cut_off(study: Study, task: Task, models: Models, fresh: Fresh) -> Iterator[
         problem = Problem.of(study.replace(**HALF, require=REQUIRED), task)
     except InputError:
         return
-    claims = list(holdout(Judge(problem, models)))
+    claims = list(holdout(HeldOutPredictions(problem, models)))
     if "cut_off" not in claims[0]:
         return
     label = make_claimed_rule(problem, claims[0]).predict(models, fresh.X).label

@@ -19,7 +19,7 @@ from ckcv_ray.claims.baseline import (
     describe_worthless_bound,
     says_nothing,
 )
-from ckcv_ray.claims.judge import Judge
+from ckcv_ray.claims.held_out_predictions import HeldOutPredictions
 from ckcv_ray.claims.percent import ceil_percent, format_percent
 from ckcv_ray.claims.proofs import prove
 from ckcv_ray.runs.load import load_run
@@ -191,7 +191,7 @@ def test_a_long_label_is_cut() -> None:
 
 def test_claims_do_not_depend_on_the_baseline(constant: Path) -> None:
     result = load_run(constant)
-    again = prove(Judge(result.problem, result.models), result.k)
+    again = prove(HeldOutPredictions(result.problem, result.models), result.k)
     assert tuple(again) == result.certificate.claims.claims
 
 

@@ -13,7 +13,7 @@ from scipy.stats import binom
 
 from ckcv_ray import Result, Study, Task, load_run
 from ckcv_ray.claims.better import PairedCounts
-from ckcv_ray.claims.judge import Judge
+from ckcv_ray.claims.held_out_predictions import HeldOutPredictions
 from ckcv_ray.claims.proofs import prove
 from ckcv_ray.core.bounds.betting import bound_by_betting, bound_by_optimised_bet
 from ckcv_ray.core.bounds.binomial import clopper_pearson
@@ -178,7 +178,8 @@ def test_alone_it_has_all_of_delta_and_is_quoted() -> None:
 def test_of_a_learner_whose_candidates_failed_nothing_is_claimed() -> None:
     result = run(STUDY, TASK)
     models = replace(result.models, references=None)
-    (claim,) = [c for c in prove(Judge(result.problem, models), result.k) if c["quantity"] == "better:linear"]
+    predictions = HeldOutPredictions(result.problem, models)
+    (claim,) = [c for c in prove(predictions, result.k) if c["quantity"] == "better:linear"]
     assert claim["statement"].endswith("no candidate of it could be completed.")
     assert (claim["bound"], claim["rows"]) == (1.0, 0)
     table = result.candidates

@@ -9,7 +9,7 @@ from conftest import blobs
 
 from ckcv_ray.claims.certificate import FIELDS, OPTIONAL, Certificate
 from ckcv_ray.claims.certify import certify
-from ckcv_ray.claims.judge import Judge
+from ckcv_ray.claims.held_out_predictions import HeldOutPredictions
 from ckcv_ray.errors import InputError
 from ckcv_ray.runs.load import load_run
 from ckcv_ray.runs.verify import verify
@@ -31,7 +31,7 @@ def test_what_failed_leaves_every_claim_as_it_is():
     """Each allows for any selection: the bound of paper is a union over what failed, too."""
     result = run(SMALL, blobs(60))
     winner = Candidate(result.setting, result.k)
-    c = certify(Judge(result.problem, result.models), winner, result.l_ms, True, {})
+    c = certify(HeldOutPredictions(result.problem, result.models), winner, result.l_ms, True, {})
     assert c.claims == result.certificate.claims
     assert sum("Provisional" in sentence for sentence in c.wording.statements) == 1
     assert "Provisional" not in " ".join(result.certificate.wording.statements)

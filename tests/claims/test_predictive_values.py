@@ -13,7 +13,7 @@ from scipy.stats import binom, binomtest, norm
 
 from ckcv_ray import InputError, Study, Task
 from ckcv_ray.claims.cut_offs import CutOff, orient_scores
-from ckcv_ray.claims.judge import Judge
+from ckcv_ray.claims.held_out_predictions import HeldOutPredictions
 from ckcv_ray.claims.predictive_values import (
     CountedCutOff,
     ValueTests,
@@ -310,7 +310,8 @@ def test_labels_of_rows_held_out_have_no_part_in_the_cut_offs(task):
     other = Problem.of(asked, replace(Task.of(task.X, task.labelled(y)), salt=task.salt))
     rows = result.problem.take_held_rows()
     score = Rule("refit").predict(result.models, rows.X).score
-    tested = [_test_cut_offs(Judge(problem, result.models), score) for problem in (result.problem, other)]
+    asked = (HeldOutPredictions(problem, result.models) for problem in (result.problem, other))
+    tested = [_test_cut_offs(predictions, score) for predictions in asked]
     cut_offs = [[counted.cut_off for counted in tests.counts] for tests in tested]
     assert cut_offs[0] == cut_offs[1]
     assert tested[0].counts != tested[1].counts

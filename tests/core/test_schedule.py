@@ -72,9 +72,8 @@ class Tables:
 
     def proof(self, size, path, step, threshold):
         n_splits, least = self.least[size]
-        return find_shortest_proof(
-            self.values[size][:, path, step].tolist(), Least.of(least, n_splits), threshold
-        )
+        values = self.values[size][:, path, step].tolist()
+        return find_shortest_proof(values, Least.of(least, n_splits), threshold)
 
 
 @cache

@@ -6,16 +6,17 @@ row has d = 1 if the first alone is wrong, -1 if the second alone is, else 0; a 
 
 Two statements, each proven at the level delta / 2, so that both together fail with probability at most delta.
 Without a margin: D < 0 ("better"), and D > 0 ("worse"). With a margin: D <= margin ("not worse"), and
-D > margin ("worse"). docs/theory/bounds.md has the proofs.
+D > margin ("worse").
 
 Sign test, for rows without a margin: of the b + c rows on which exactly one is wrong, b only the second and c
-only the first, "better" is proven if P(Bin(b + c, 1/2) >= b) <= delta / 2: exact, and no size is proven.
+only the first, b is Bin(b + c, theta) given b + c, with theta > 1/2 exactly if D < 0. So "better" is proven
+if P(Bin(b + c, 1/2) >= b) <= delta / 2: exact, and no size is proven.
 
 Bounds on D, for all else. By betting: (1 + d) / 2 is a loss in [0, 1] of mean (1 + D) / 2 (``betting``). By
-Clopper-Pearson, for rows: an upper bound on P(first alone wrong) minus a lower bound on P(second alone
-wrong), each at half the level: the two counts need not be independent. Which of the two is used for n rows is
-fixed by n and the level: the smaller one if one row in 25 is of each kind (``choose_difference_bound``).
-Groups have the bound by betting.
+Clopper-Pearson, for rows: D = P(first alone wrong) - P(second alone wrong), at most an upper bound on the one
+minus a lower bound on the other, each at half the level: the two counts are not independent, and need not be.
+Which of the two is used for n rows is fixed by n and the level: the smaller one if one row in 25 is of each
+kind (``choose_difference_bound``). Groups have the bound by betting.
 
 Comparison of two learners on the same splits: the corrected resampled t-test.
 

@@ -13,8 +13,8 @@ from ckcv_ray.tables.task import TestRows
 
 
 @dataclass(frozen=True)
-class Judge:
-    """What judges the rows that certify.
+class HeldOutPredictions:
+    """Predictions for the rows that certify, by each rule that is claimed.
 
     Attributes:
         problem: the problem that was solved.
