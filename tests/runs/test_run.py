@@ -19,7 +19,7 @@ from ckcv_ray.learners.svm import trainer
 from ckcv_ray.runs import run as driver
 from ckcv_ray.runs.run import check_job, run_job, run_work
 from ckcv_ray.study import Problem
-from ckcv_ray.tables import task as tasks
+from ckcv_ray.tables.task import Task
 
 SERIAL = Execution("serial")
 
@@ -43,7 +43,7 @@ class Counted:
 @pytest.fixture
 def hashed(monkeypatch: pytest.MonkeyPatch) -> list[tuple]:
     """The tasks that are hashed."""
-    return Counted(monkeypatch, tasks, "_digest").calls
+    return Counted(monkeypatch, vars(Task)["digest"], "func").calls
 
 
 @pytest.fixture
