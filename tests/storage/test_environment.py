@@ -15,8 +15,8 @@ import sys
 for name in sys.argv[1:]:
     __import__(name)
 from ckcv_ray.learners.svm.learner import GaussianSVM
-from ckcv_ray.storage.execution import environment
-print(environment(GaussianSVM()))
+from ckcv_ray.storage.execution import read_environment
+print(read_environment(GaussianSVM()))
 """
 
 
