@@ -46,12 +46,8 @@ def claim_numbers(predictions: HeldOutPredictions, rule: Rule, name: str, copies
         name: of a rule, for its mean error, or such as "within:0.9".
         copies: how many of the rows are not counted.
     """
-    problem, held, clip, delta = (
-        predictions.problem,
-        predictions.held,
-        predictions.problem.clip,
-        predictions.delta,
-    )
+    problem, held, delta = predictions.problem, predictions.held, predictions.delta
+    clip = problem.clip
     assert clip is not None
     predicted = predictions.predict(rule).label
     if (share := parse_within(name)) is not None:

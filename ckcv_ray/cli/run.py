@@ -387,10 +387,8 @@ def _confirm(expected: forecast.Estimate, execution: Execution, yes: bool, limit
         where = f"ray, for 1 worker; shared by all workers of the cluster at {address}"
     else:
         workers = execution.workers or os.cpu_count() or 1
-        seconds, where = (
-            forecast.estimate_wall_seconds(seconds, workers),
-            f"ray, {pluralize(workers, 'worker')}",
-        )
+        seconds = forecast.estimate_wall_seconds(seconds, workers)
+        where = f"ray, {pluralize(workers, 'worker')}"
     time = duration(seconds) if seconds >= 1 else "less than 1 s"
     say(f"estimated time: {time} ({where})")
     if seconds > LONG and not limited:

@@ -109,9 +109,10 @@ INTERVALS = {
 
 def compute_interval(name: str, found: Scored) -> Limits:
     """Return an interval at 95 %; an approximate one may leave the range of the score."""
-    if name == BBC or np.isnan(found.values).any():  # BBC is of several lines together: ``correct_best``
+    interval = INTERVALS[name]
+    if interval.choosing or np.isnan(found.values).any():  # of several lines together: ``correct_best``
         return Limits(nan, nan)
-    if name == CLOPPER_PEARSON:
+    if interval.exact:
         part, rows = found.sums[0].tolist()
         return Limits(*bound_both_sides(int(part), int(rows), MISS))
     compared = compare_scores(found.values, np.zeros(len(found.values)), found.scored_per_fitted)

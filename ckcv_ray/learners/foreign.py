@@ -121,6 +121,7 @@ def preserve_state(seed: int) -> Iterator[None]:
         random.setstate(own_numbers)
         if threading.current_thread() is threading.main_thread():  # Python installs handlers in no other
             for number, handler in handlers.items():
+                # None stands for one that Python did not install
                 if handler is not None and signal.getsignal(number) is not handler:
                     if number == signal.SIGALRM:  # set with its handler, it would end the process without
                         signal.setitimer(signal.ITIMER_REAL, 0.0)

@@ -505,7 +505,11 @@ class EstimatorLearner(Learner):
 
     def template(self, setting: Setting) -> Template:
         """Return the estimator at a setting, to be copied."""
-        return make_template(json.dumps(self.spec), json.dumps(dict(setting)))
+        return make_template(self._text, json.dumps(dict(setting)))
+
+    @cached_property
+    def _text(self) -> str:
+        return json.dumps(self.spec)
 
     def parameter_names(self) -> list[str]:
         """Return the names of the estimator's parameters; of a pipeline's last step also the short ones."""
