@@ -57,40 +57,7 @@ def test_a_result_is_read_back_whole(study: Study, tmp_path: Path) -> None:
     assert snapshot(tmp_path) == before
 
 
-def test_a_run_that_is_not_finished_is_not_a_result(out: Path) -> None:
-    (out / "manifest.json").unlink()
-    with pytest.raises(StoreError, match="is not finished: run its ckcv run command again"):
-        load_run(out)
-    assert find_run(Problem.of(SMALL, blobs(60)), out) is None
-
-
-@pytest.mark.parametrize("name", ["candidates.parquet", "certificate.json", "ensemble/models.parquet"])
-def test_a_file_that_is_not_the_manifests_is_named_with_what_mends_it(out: Path, name: str) -> None:
-    task, before = blobs(60), (out / name).read_bytes()
-    (out / name).write_bytes(before[: len(before) // 2])
-    with pytest.raises(StoreError, match=rf"{name}.*running its ckcv run command again repairs it"):
-        load_run(out)
-    assert find_run(Problem.of(SMALL, task), out) is None
-    run_job(Job(SMALL, task, out), SERIAL)
-    assert (out / name).read_bytes() == before
-    assert load_run(out).execution["damaged"] == [name]
-
-
-def test_a_pickle_that_is_not_the_manifests_is_not_opened(out: Path) -> None:
-    (pickle, *_) = sorted((out / "ensemble").glob("*.pkl"))
-    pickle.write_bytes(b"cos\nsystem\n(S'true'\ntR.")
-    with pytest.raises(StoreError, match="repairs it"):
-        load_run(out, allow_pickle=True)
-
-
 # Whose folder it is
-
-
-def test_nothing_is_found_where_nothing_is(tmp_path: Path) -> None:
-    problem = Problem.of(SMALL, blobs(60))
-    assert find_run(problem, None) is None
-    assert find_run(problem, tmp_path / "new") is None
-    assert not list(tmp_path.iterdir())
 
 
 def test_a_run_is_found_by_its_study_in_any_form_that_asks_the_same(out: Path) -> None:
@@ -137,14 +104,6 @@ def test_the_records_of_a_run_lead_to_what_it_found(finished: Path) -> None:
     assert (winner.path, winner.step) == result.position
     assert winner.l_ms == result.l_ms
     assert snapshot(finished) == before
-
-
-def test_a_part_of_another_run_is_no_record_of_this_one(out: Path, tmp_path: Path) -> None:
-    run_job(Job(SMALL.replace(max_iter=1), blobs(60), tmp_path / "other"), SERIAL)
-    (part, *_) = (tmp_path / "other" / "log").iterdir()
-    (out / "log" / "part-000009.parquet").write_bytes(part.read_bytes())
-    with pytest.raises(StoreError, match="part-000009"):
-        replay(out)
 
 
 # What failed, and where

@@ -10,11 +10,9 @@ from forgery import CANDIDATES, PROBLEM, SERIAL, STUDY, TASK, check_refused, col
 
 from ckcv_ray.core.criteria import MeanBound
 from ckcv_ray.records import candidates
-from ckcv_ray.runs.load import replay
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.storage.folder import RunFolder
-from ckcv_ray.study import Candidate
 
 FORGERIES = {
     "a better bound": ("l_ms", lambda v: [x and x / 2 for x in v], "the log gives"),
@@ -57,15 +55,6 @@ def test_what_readers_rely_on_is_checked_though_the_manifest_agrees(run: Path, n
     check_refused(run, CANDIDATES, *SEALED[name])
 
 
-def test_it_is_read_as_it_was_written(whole: Path) -> None:
-    table, winner = RunFolder(whole).candidates(PROBLEM)
-    assert table.equals(replay(whole).candidates())
-    best = table.filter(pc.equal(table["state"], "winner")).to_pylist()
-    assert len(best) == 1
-    assert winner == Candidate({"C": best[0]["C"], "gamma": best[0]["gamma"]}, best[0]["k_first"])
-    assert table["l_ms"].to_pylist().count(best[0]["l_ms"]) >= 1
-
-
 def test_what_an_exhaustive_run_says_of_each_candidate_is_the_mean_of_its_bounds() -> None:
     study = STUDY.replace(exhaustive=True)
     result, criterion = run_job(Job(study, TASK), SERIAL), MeanBound()
@@ -98,15 +87,3 @@ def test_a_k_without_a_candidate_says_what_is_known(whole: Path) -> None:
             assert set(row["setting"]) == {"C", "gamma"}
         else:
             assert (row["state"], row["setting"], row["l_ms"]) == ("beaten", None, None)
-
-
-def test_rows_are_counted_before_as_many_are_made(whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A few bytes of a forged study name more candidates than there is memory for."""
-    table, _ = RunFolder(whole).candidates(PROBLEM)
-
-    def made(*_: object) -> dict[str, object]:
-        raise MemoryError
-
-    monkeypatch.setattr(candidates, "_keys", made)
-    with pytest.raises(ValueError, match=f"it has {len(table) - 1} rows: expected {len(table)}"):
-        candidates.check(table.slice(1), PROBLEM)

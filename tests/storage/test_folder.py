@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from conftest import blobs
 from forgery import (
     ACCOUNT,
     DAMAGE,
@@ -53,24 +52,6 @@ def test_what_the_run_is_about_comes_back(tmp_path: Path) -> None:
     assert not (tmp_path / "run" / ".lock").exists()
 
 
-def test_rows_held_out_come_back_too(tmp_path: Path) -> None:
-    study = STUDY.replace(certify="holdout")
-    result = run_job(Job(study, blobs(60), tmp_path / "run"), SERIAL)
-    again = RunFolder(tmp_path / "run").problem()
-    assert again.held is not None
-    assert again.held.tolist() == result.problem.held.tolist()
-    assert again.all_rows.digest == blobs(60).digest
-    assert load_run(tmp_path / "run").certificate == result.certificate
-
-
-def test_results_come_back_in_every_bit(run: Path) -> None:
-    kept, fresh = load_run(run), run_job(Job(STUDY, TASK), SERIAL)
-    assert kept.candidates.equals(fresh.candidates)
-    for a, b in zip(kept.ensemble.members, fresh.ensemble.members, strict=True):
-        assert np.array_equal(a.model.decision(TASK.X), b.model.decision(TASK.X))
-    assert repr(kept).splitlines()[:4] == repr(fresh).splitlines()[:4]
-
-
 def test_files_follow_the_umask(run: Path) -> None:
     mask = os.umask(0o022)
     os.umask(mask)
@@ -80,13 +61,6 @@ def test_files_follow_the_umask(run: Path) -> None:
 
 
 # Other folders
-
-
-def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
-    (tmp_path / "thesis.tex").write_text("years of work")
-    with pytest.raises(StoreError, match="not a run folder"):
-        run_in(tmp_path)
-    assert [file.name for file in tmp_path.iterdir()] == ["thesis.tex"]
 
 
 @pytest.mark.parametrize("name", [DATA, LOG, MODELS])
@@ -152,12 +126,6 @@ def test_categories_that_a_file_cannot_name_are_refused(
     assert not (tmp_path / "run").exists()
 
 
-def test_a_place_that_cannot_be_written_is_bad_input(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match="is not a folder"):
-        run_in(tmp_path / "file" / "run")
-
-
 # What is not known
 
 
@@ -178,20 +146,6 @@ def test_a_parquet_of_another_run_is_refused(run: Path, name: str) -> None:
     metadata = {**(table.schema.metadata or {}), b"run_id": b"ffffffffffff"}
     parquet.write_table(table.replace_schema_metadata(metadata), run / name)
     with pytest.raises(StoreError, match="does not belong to run"):
-        load_run(run)
-
-
-def test_other_data_under_the_same_name_are_refused(run: Path) -> None:
-    table = parquet.read_table(run / "data.parquet")
-    changed = table.set_column(0, "x0", pa.array(table["x0"].to_numpy() + 1))
-    parquet.write_table(changed.replace_schema_metadata(table.schema.metadata), run / "data.parquet")
-    with pytest.raises(StoreError, match="digest differs"):
-        load_run(run)
-
-
-def test_a_huge_study_file_is_not_read(run: Path) -> None:
-    os.truncate(run / "study.json", 8 << 30)  # of holes: it takes no room
-    with pytest.raises(StoreError, match="larger than 64 MiB"):
         load_run(run)
 
 
@@ -289,13 +243,3 @@ def test_what_is_not_finished_or_not_there_has_no_result(run: Path, tmp_path: Pa
     assert not (tmp_path / "nothing").exists()
     (run / "manifest.json").unlink()
     assert find_run(PROBLEM, run) is None
-
-
-def test_another_study_is_refused_and_its_differences_are_named(run: Path) -> None:
-    other = Study.paper(C=(0.1, 1.0), gamma=(0.1, 1.0), k=(3, 4), n_splits=4, certify="holdout")
-    with pytest.raises(
-        StoreError, match=r"n_splits: requested 4, in the folder 3.*choose another --out"
-    ) as messages:
-        run_job(Job(other, blobs(60), run), SERIAL)
-    assert "certify: requested holdout, in the folder paper" in str(messages.value)
-    assert "data: another table" in str(messages.value)

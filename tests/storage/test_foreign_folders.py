@@ -22,12 +22,10 @@ from ckcv_ray.cli import main as cli
 from ckcv_ray.errors import InputError, StoreError, printable
 from ckcv_ray.learners.ensemble import make_schema
 from ckcv_ray.records.record import Failure
-from ckcv_ray.runs import load
 from ckcv_ray.runs.report import make_page
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.storage.folder import RunFolder
-from ckcv_ray.study import Problem
 from ckcv_ray.tables.task import Task
 
 ESC = "\x1b[2J\x1b]0;owned\x07"
@@ -346,12 +344,3 @@ def test_tracebacks_are_escaped_in_the_report(whole: Path, monkeypatch: pytest.M
     html = make_page(whole)
     assert "Traceback:\n\tfire\\x1b[2J" in html
     assert printable(html) == html
-
-
-def test_a_study_of_more_evaluations_than_memory_is_not_played_back(
-    whole: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    load.replay(whole)
-    monkeypatch.setattr(load, "MAX_EVALUATIONS", Problem.of(STUDY, TASK).n_evaluations - 1)
-    with pytest.raises(StoreError, match=r"its study has 24 evaluations: at most 23 can be read"):
-        load.replay(whole)

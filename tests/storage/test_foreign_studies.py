@@ -91,6 +91,11 @@ def without(slot: str) -> Change:
     return lambda study: study.pop(slot)
 
 
+def replaced(**entries: object) -> Change:
+    return lambda content: content.update(entries)
+
+
+DAMAGED = "study.json is damaged: "
 LEARNER = "is not known here: import the module that registers it"
 # All else that a part may not be is in tests/study/test_study.py.
 PARTS: dict[str, tuple[Change, str]] = {
@@ -114,13 +119,25 @@ PARTS: dict[str, tuple[Change, str]] = {
     "a cost that is none": (part("learner", C=[float("nan")]), "C=nan is not allowed"),
     "more costs than any study has": (part("learner", C=[1.0] * 10_001), "C has more than 10,000 values"),
     "a seed without end": (lambda s: s.update(seed=10**4000), "the maximum"),
+    "another under the same name": (lambda s: s.update(seed=1), "study.json is damaged: it names run"),
+    "a whole number with a point": (part("resampling", n_splits=3.0), "n_splits=3.0"),
+    "a number as text": (part("criterion", delta="0.05"), "delta='0.05'"),
+    "a number without a point": (part("learner", C=[0.1, 1]), "study.learner.C.1 is 1, not 1.0"),
+    "a default that is left out": (without("rare"), "study.rare is None, not 0.01"),
+}
+ENTRIES: dict[str, tuple[Change, str]] = {
+    **{f"a study {study!r}": (replaced(study=study), DAMAGED) for study in (None, 3, "svm", [], {})},
+    **{f"no {name}": (without(name), f"{DAMAGED}'{name}'") for name in ("study", "data", "run_id", "schema")},
+    "a key": (lambda c: c.update(note="trust me"), ": note is not known"),
+    "a version that is true": (replaced(schema=12.0), "schema 12.0, and this version reads 12"),
 }
 
 
-@pytest.mark.parametrize("name", PARTS)
-def test_a_study_of_parts_that_are_none_is_refused_and_the_part_is_named(out: Path, name: str) -> None:
-    change, messages = PARTS[name]
-    put(out, "study.json", lambda content: change(content["study"]))
+@pytest.mark.parametrize("name", [*PARTS, *ENTRIES])
+def test_a_study_file_that_no_run_wrote_is_refused_and_the_place_is_named(out: Path, name: str) -> None:
+    """Also where it means the same: what a reader does not compare it cannot vouch for."""
+    change, messages = (PARTS | ENTRIES)[name]
+    put(out, "study.json", lambda content: change(content["study"] if name in PARTS else content))
     check_refused(out, messages)
 
 
@@ -132,23 +149,6 @@ def test_the_runs_own_command_mends_such_a_study(whole: Path, out: Path, name: s
     assert result.certificate == load_run(whole).certificate
     assert seen(out) == []
     assert (out / "study.json").read_bytes() == (whole / "study.json").read_bytes()
-
-
-@pytest.mark.parametrize("study", [None, 3, "svm", [], {}, [{"learner": {"name": "svm"}}]])
-def test_what_is_no_study_is_refused(out: Path, study: object) -> None:
-    put(out, "study.json", lambda content: content.update(study=study))
-    check_refused(out, "study.json is damaged: ")
-
-
-@pytest.mark.parametrize("field", ["study", "data", "run_id", "schema"])
-def test_a_study_file_without_an_entry_is_damaged(out: Path, field: str) -> None:
-    put(out, "study.json", lambda content: content.pop(field))
-    check_refused(out, f"study.json is damaged: '{field}'")
-
-
-def test_another_study_under_the_same_name_is_refused(out: Path) -> None:
-    put(out, "study.json", lambda content: content["study"].update(seed=1))
-    check_refused(out, "study.json is damaged: it names run")
 
 
 BESIDE: dict[str, tuple[Change, str]] = {
@@ -173,30 +173,6 @@ def test_a_study_that_does_not_go_with_its_data_is_refused(out: Path, name: str)
     """Though its name is that of study and data."""
     change, messages = BESIDE[name]
     put_study(out, change)
-    check_refused(out, messages)
-
-
-SPELLINGS: dict[str, tuple[Change, str]] = {
-    "a whole number with a point": (lambda c: c["study"]["resampling"].update(n_splits=3.0), "n_splits=3.0"),
-    "a number as text": (lambda c: c["study"]["criterion"].update(delta="0.05"), "delta='0.05'"),
-    "a number without a point": (
-        lambda c: c["study"]["learner"].update(C=[0.1, 1]),
-        "study.learner.C.1 is 1, not 1.0",
-    ),
-    "a default that is left out": (lambda c: c["study"].pop("rare"), "study.rare is None, not 0.01"),
-    "a key": (lambda c: c.update(note="trust me"), ": note is not known"),
-    "a version that is true": (
-        lambda c: c.update(schema=float(c["schema"])),
-        "schema 12.0, and this version reads 12",
-    ),
-}
-
-
-@pytest.mark.parametrize("name", SPELLINGS)
-def test_a_study_in_another_spelling_is_refused_and_the_place_is_named(out: Path, name: str) -> None:
-    """Though it means the same: what a reader does not compare it cannot vouch for."""
-    change, messages = SPELLINGS[name]
-    put(out, "study.json", change)
     check_refused(out, messages)
 
 
@@ -303,23 +279,6 @@ def test_a_setting_of_another_kind_is_not_the_winners(out: Path, value: object) 
     with pytest.raises(StoreError, match=r"certificate\.json is damaged: .*setting"):
         load_run(out)
     assert any("certificate.json is damaged: " in sentence for sentence in seen(out))
-
-
-SETTINGS: dict[str, Change] = {
-    "one more": lambda c: c["setting"].update(depth=3),
-    "one less": lambda c: c["setting"].pop("gamma"),
-    "none": lambda c: c.update(setting={}),
-    "a list": lambda c: c.update(setting=[]),
-    "one that steers": lambda c: c["setting"].update({"C": ESC}),
-}
-
-
-@pytest.mark.parametrize("name", SETTINGS)
-def test_a_setting_of_other_hyperparameters_is_not_the_winners(out: Path, name: str) -> None:
-    put(out, "certificate.json", SETTINGS[name])
-    with pytest.raises(StoreError, match=r"certificate\.json is damaged: ") as messages:
-        load_run(out)
-    assert str(messages.value).isprintable()
 
 
 @pytest.mark.parametrize("delta", [0.0, 1.0, -0.05, 1e300])
