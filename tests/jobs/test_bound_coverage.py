@@ -8,7 +8,7 @@ import pytest
 import typer
 from scipy.stats import binom
 
-from ckcv_ray import Execution, Job, Study, Task
+from ckcv_ray import Execution, Job, Task
 from ckcv_ray.runs.run import run_job
 from jobs.paper import bound_coverage, trials
 from jobs.paper.bound_coverage import cell, chosen, main, rejected, stored
@@ -172,11 +172,6 @@ def test_only_proven_bounds_are_tested() -> None:
         assert rejected({shifted: cells(500, claim=claim)}) == [(shifted, claim)]
 
 
-def test_refused_studies_are_runs_without_a_failure() -> None:
-    one = cell(REFIT, [(0.1, 0.2)], 10)
-    assert (one["failures"], one["runs"], one["made"]) == (1, 10, 1)
-
-
 # The job
 
 
@@ -211,13 +206,6 @@ def test_the_job(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch
     assert "No proven bound failed" in tables
 
 
-def test_a_process_measures_every_claim() -> None:
-    (run,) = bound_coverage.computed([(Setting("eight", 40), 3)], workers=1)
-    assert (run["setting"], run["run"]) == ("eight:40", 3)
-    assert set(run["claims"]) == set(CLAIMS) - FEW
-    assert run["seconds"] > 0
-
-
 def test_runs_of_other_bounds_are_not_continued(tmp_path: Path) -> None:
     out = tmp_path / "runs.jsonl"
     runs = [{"setting": str(EIGHT), "run": i, "version": bound_coverage.VERSION - i} for i in range(2)]
@@ -225,20 +213,7 @@ def test_runs_of_other_bounds_are_not_continued(tmp_path: Path) -> None:
     assert list(stored(out)) == [(str(EIGHT), 0)]
 
 
-def test_means_are_over_the_generated_data_with_200_and_400_rows() -> None:
-    cell = {"bound": 2.0, "truth": 1.0, "slack": 1.0}
-    tables = list(bound_coverage.averages({one: {REFIT: cell} for one in bound_coverage.GENERATED}))
-    assert len(tables) == 2
-
-
 @pytest.mark.parametrize("text", ["twonorm", "nothing:100", "twonorm:", "twonorm:1e3", ""])
 def test_settings_are_checked(text: str) -> None:
     with pytest.raises(typer.BadParameter, match="SOURCE:ROWS"):
         chosen(text)
-
-
-def test_the_study_has_150_candidates() -> None:
-    study: Study = STUDY
-    options = study.options()
-    assert len(options["C"]) * len(options["gamma"]) * len(options["k"]) == 150
-    assert options["n_splits"] == 20

@@ -15,19 +15,17 @@ from filelock import FileLock
 from nights import EXACT, MACHINE, SPEED_LABEL, figures
 from pyarrow import parquet
 from s3_server import S3Server
-from stores import BUCKET, die
+from stores import BUCKET
 from typer.testing import CliRunner
 
 from ckcv_ray.errors import InputError
 from ckcv_ray.storage import files
-from ckcv_ray.storage.object_files import ObjectFiles
-from ckcv_ray.storage.places import open_files
 from jobs.nightly import __main__ as command
 from jobs.nightly import figures as nightly_figures
 from jobs.nightly import night as one_night
 from jobs.nightly import page as nightly_page
 from jobs.nightly.figures import PLANS, Figure, Plan, Role
-from jobs.nightly.history import COLUMNS, PAGE, Night
+from jobs.nightly.history import COLUMNS, PAGE
 from jobs.nightly.trend import draw_trend
 
 Run = Callable[..., tuple[int, dict[str, Any]]]
@@ -154,35 +152,10 @@ def test_any_other_winner_bound_or_count_raises_the_alarm(name: str, night: Run,
     assert night(figures(**{name: other}))[0] == 0, "a change that was reported is the new answer"
 
 
-@pytest.mark.parametrize(
-    ("speed", "threshold", "code"),
-    [
-        (87.1, "0.15", 0),
-        (86.8, "0.15", 1),
-        (95.0, "0.04", 1),
-        (60.0, "1", 0),
-        (150.0, "0.15", 0),
-    ],
-)
-def test_noise_below_the_threshold_is_no_alarm(speed: float, threshold: str, code: int, night: Run) -> None:
-    for before in (100.0, 90.0, 110.0):
-        night(figures(before))
-    assert night(figures(speed), "--threshold", threshold)[0] == code
-
-
 def test_a_night_on_which_everything_is_slow_raises_no_alarm(night: Run) -> None:
     for _ in range(3):
         night(figures(seconds=1.0))
     assert night(figures(seconds=5.0))[0] == 0
-
-
-def test_too_few_nights_are_reported(night: Run, tmp_path: Path) -> None:
-    code, result = night(figures())
-    assert (code, result["compared"]) == (0, [])
-    assert "Compared with no other night." in top(tmp_path)
-    assert "measured; no earlier night to compare with" in top(tmp_path)
-    night(figures())
-    assert "median of 1 night (night-00), answers with night night-00" in top(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -379,56 +352,6 @@ def test_nights_in_a_bucket_are_those_on_a_disk(night: Run, s3: S3Server, tmp_pa
         assert names == [f"part-{name}.parquet" for name in "abcd"]
     assert top(tmp_path / "copy") == top(tmp_path)
     assert night(None, "--night", "d", *to_bucket)[0] == 1, "it is not measured again"
-
-
-def test_two_nights_at_once_do_not_both_write_to_a_bucket(night: Run, s3: S3Server) -> None:
-    """One that was killed is waited for, no longer than for a time to live."""
-    holder = open_files(ADDRESS)
-    holder.lock.acquire()
-    check_refused(night, 4, "in use by another run", "--out", ADDRESS)
-    assert isinstance(holder, ObjectFiles)
-    die(holder)
-    assert night(figures(), "--out", ADDRESS)[0] == 0
-
-
-def test_a_night_that_another_one_overtook_writes_nothing(
-    night: Run, s3: S3Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Asleep while it measured, for longer than it may be silent."""
-
-    def fall_asleep(*arguments: Any) -> Night:
-        assert isinstance(opened[0], ObjectFiles)
-        die(opened[0])
-        other = open_files(ADDRESS)
-        other.lock.acquire()
-        other.write("history/other", b"")
-        other.lock.release()
-        return confirm(*arguments)
-
-    opened: list[files.Files] = []
-    confirm = one_night.confirm
-
-    def open_and_remember(address: str) -> files.Files:
-        opened.append(open_files(address))
-        return opened[-1]
-
-    monkeypatch.setattr(command, "open_files", open_and_remember)
-    monkeypatch.setattr(one_night, "confirm", fall_asleep)
-    check_refused(night, 2, "was taken over by another run", "--out", ADDRESS, found=figures())
-    assert open_files(ADDRESS).tree() == ["history/other"]
-
-
-def test_a_bucket_that_fails_or_is_damaged_is_not_an_alarm(night: Run, s3: S3Server, tmp_path: Path) -> None:
-    assert night(figures(), "--out", ADDRESS)[0] == 0
-    s3.disturb = lambda request: 403
-    check_refused(night, 2, "cannot list in 's3://bucket/nightly'", "--out", ADDRESS)
-    s3.disturb = lambda request: None
-    (part,) = [key for key in s3.buckets[BUCKET] if "part-night-00" in key]
-    content, written = s3.buckets[BUCKET][part]
-    s3.buckets[BUCKET][part] = content[:-1] + b"x", written
-    damaged = f"{ADDRESS}/history/part-night-00.parquet is damaged: it is not what was written"
-    check_refused(night, 4, damaged, "--out", ADDRESS)
-    check_refused(night, 2, "nightly: out='s3://Bucket/x'", "--out", "s3://Bucket/x")
 
 
 def test_a_copy_that_cannot_be_written_is_named(night: Run) -> None:

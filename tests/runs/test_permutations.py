@@ -3,7 +3,6 @@
 import json
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from sklearn.datasets import load_breast_cancer
 from sklearn.linear_model import LinearRegression
@@ -164,20 +163,6 @@ def test_a_folder_keeps_them(tmp_path):
     assert plain.figures(plain.entries[0], plain.scores[0]) == result.figures(
         result.entries[0], result.scores[0]
     )
-
-
-def test_the_same_bytes_on_ray(tmp_path, ray_session):
-    """With balanced classes, from which an encoder and two learners are fitted."""
-    words = np.array(["a", "b", "c"])[np.arange(72) % 3]
-    frame = pa.table({"x": X[:, 0], "word": words})
-    options = {
-        "learner": "linear,tree", "resampling": "kfold:3", "measure": "accuracy,auc",
-        "permutations": 6, "balance": "up",
-    }  # fmt: skip
-    for name, execution in (("serial", SERIAL), ("ray", Execution("ray", workers=3))):
-        evaluate(frame, Y, tmp_path / name, execution, **options)
-    for name in ("scores.json", "scores.parquet"):
-        assert (tmp_path / "ray" / name).read_bytes() == (tmp_path / "serial" / name).read_bytes()
 
 
 def test_it_is_refused_where_it_says_nothing():

@@ -120,13 +120,6 @@ def test_a_folder_keeps_the_numbers(tmp_path):
     assert Study.from_json(result.problem.study.to_json()) == result.problem.study
 
 
-def test_the_same_numbers_on_ray(ray_session, tmp_path):
-    options = {"learner": "ridge,forest_regressor", "measure": "rmse,clipped:80"}
-    serial = evaluate(X, Y, execution=SERIAL, **options)
-    on_ray = evaluate(X, Y, tmp_path / "a", Execution("ray", 2), **options)
-    assert on_ray.table().equals(serial.table())
-
-
 def test_a_procedure_is_known_by_its_numbers():
     assert Task.of(X, Y + 1e-9, numbers=True).digest != TASK.digest
     assert Task.of(X, Y.copy(), numbers=True).digest == TASK.digest

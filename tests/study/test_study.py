@@ -547,13 +547,6 @@ def test_replacing_a_part_keeps_the_options_that_the_new_one_has():
 # Files
 
 
-def test_a_toml_file_gives_a_study(tmp_path):
-    file = tmp_path / "study.toml"
-    file.write_text('C = [1, 10.0]\ngamma = "log:0:1:2"\nk = "3,4"\ndelta = 0.1\nexhaustive = true\n')
-    expected = Study.paper(C=(1, 10), gamma=(1, 10), k=(3, 4), delta=0.1, exhaustive=True)
-    assert Study.paper(**read_toml(file)) == expected
-
-
 @pytest.mark.parametrize("content", [b"C = [1", b"C = 1\nC = 2", b"\xff\xfe", None])
 def test_a_toml_file_that_cannot_be_read_is_named(tmp_path, content):
     file = tmp_path / "odd.toml"
@@ -561,19 +554,6 @@ def test_a_toml_file_that_cannot_be_read_is_named(tmp_path, content):
         file.write_bytes(content)
     with pytest.raises(InputError, match=r"study file .*odd\.toml"):
         read_toml(file)
-
-
-def test_a_study_file_may_speak_as_the_command_line_does(tmp_path):
-    (tmp_path / "a.toml").write_text(
-        'C = 1\nk = 5\nn-splits = 7\nscale = "none"\ncertify = "holdout"\nclaim = "vote,refit"'
-    )
-    found = Study.paper(**read_toml(tmp_path / "a.toml"))
-    assert found == Study.paper(
-        C=(1.0,), k=(5,), n_splits=7, scale="none", certify="holdout", claim=("vote", "refit")
-    )
-    (tmp_path / "a.toml").write_text("n-splits = 7\nn_splits = 7")
-    with pytest.raises(InputError, match="two of n-splits, n_splits are the same option"):
-        read_toml(tmp_path / "a.toml")
 
 
 # Grids

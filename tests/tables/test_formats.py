@@ -5,13 +5,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from plain import awkward_X, plain_task
-from pyarrow import csv, parquet
+from plain import awkward_X
+from pyarrow import parquet
 
 from ckcv_ray.errors import InputError
 from ckcv_ray.tables.readers import files
 from ckcv_ray.tables.task import Task, read
-from ckcv_ray.tables.units import Roles
 
 
 def write_csv(path, X, y):
@@ -135,12 +134,3 @@ def test_an_npz_without_fitting_X_and_y_is_refused(tmp_path, arrays, expected):
         read(str(file))
     assert "odd.npz" in str(refused.value)
     assert expected in str(refused.value)
-
-
-def test_csv_written_by_arrow_is_read_back(tmp_path):
-    task = plain_task(X=awkward_X(8, 2))
-    file = tmp_path / "table.csv"
-    csv.write_csv(task.columns(), file)
-    again = Task.from_table(read(str(file)).learn, Roles("y"))
-    assert again.classes == task.classes
-    assert np.array_equal(again.X, task.X)

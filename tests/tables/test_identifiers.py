@@ -13,9 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from plain import digest_learned
 
-from ckcv_ray import InputError, Job, Study, Task
+from ckcv_ray import InputError, Task
 from ckcv_ray.errors import LIST_OPTIONS, MAX_OF_NAME, write_option
-from ckcv_ray.runs.run import run_job
 from ckcv_ray.tables.columns import parse
 from ckcv_ray.tables.columns.formats import DeclaredTypes
 from ckcv_ray.tables.questions import ask_about_groups, is_row_number
@@ -126,16 +125,6 @@ def test_new_rows_need_no_number() -> None:
     assert test is not None
     assert test.X.tolist() == NOISE[:9, None].tolist()
     assert task.read(table(rownames=["a"] * N)).X.tolist() == task.X.tolist()
-
-
-def test_a_sorted_table_does_not_leak_its_target() -> None:
-    """The row number alone tells the classes of a sorted table apart; without it half the rows are wrong."""
-    study = Study.of(learner="tree", k=(3,), n_splits=5, certify="paper")
-    columns = table(rownames=np.arange(N) + 1)
-    leaking = run_job(Job(study, Task.from_table(columns, Roles("y", ["noise", "rownames"]))))
-    left = run_job(Job(study, Task.from_table(columns, Roles("y"))))
-    assert leaking.l_ee < 0.1
-    assert left.l_ee > 0.4
 
 
 def make_asked_about() -> dict[str, object]:
