@@ -27,8 +27,8 @@ _NAMES = {  # by module; below once more for type checkers, and tests/test_publi
     "learners.sklearn.spec": "trust",
     "learners.nystroem.learner": "NystroemSVM",
     "learners.svm.learner": "GaussianSVM",
+    "reports.write": "report",
     "runs.load": "load_run load_scores",
-    "runs.report": "report",
     "runs.result": "Result",
     "runs.run": "Job assess evaluate run run_many",
     "runs.verification": "Verification",
@@ -73,9 +73,9 @@ if TYPE_CHECKING:
     from ckcv_ray.learners.sklearn.learner import AnyEstimator as AnyEstimator
     from ckcv_ray.learners.sklearn.spec import trust as trust
     from ckcv_ray.learners.svm.learner import GaussianSVM as GaussianSVM
+    from ckcv_ray.reports.write import report as report
     from ckcv_ray.runs.load import load_run as load_run
     from ckcv_ray.runs.load import load_scores as load_scores
-    from ckcv_ray.runs.report import report as report
     from ckcv_ray.runs.result import Result as Result
     from ckcv_ray.runs.run import Job as Job
     from ckcv_ray.runs.run import assess as assess

@@ -23,7 +23,7 @@ from ckcv_ray.learners.ensemble import Ensemble
 from ckcv_ray.learners.sklearn.learner import EstimatorLearner
 from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.records.record import Records
-from ckcv_ray.reports.notebook import watch_run
+from ckcv_ray.runs.progress import watch_run
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import Job, Work, check_job, compute, run_work
 from ckcv_ray.storage.places import locate

@@ -37,10 +37,10 @@ from ckcv_ray.learners.steps import EncodedModel
 from ckcv_ray.learners.svm.model import SVMModel
 from ckcv_ray.learners.svm.problem import describe, make_signs
 from ckcv_ray.records.record import Failure, Records
-from ckcv_ray.reports.settings import tabulate_settings
 from ckcv_ray.runs.load import replay
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import Job, run_job
+from ckcv_ray.runs.settings import tabulate_settings
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.storage.folder import RunFolder, ScoreFiles, hash_results, make_results
 from ckcv_ray.storage.log import Log

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn
 
 from ckcv_ray.engine.queue import Progress as RunProgress
-from ckcv_ray.reports.notebook import describe_progress
+from ckcv_ray.runs.progress import describe_progress
 
 PLAIN_SECONDS = 10.0
 

@@ -5,16 +5,16 @@ from typing import Annotated, NamedTuple
 
 import typer
 
+from ckcv_ray.apps.forms import fill_form, write_answers
 from ckcv_ray.claims.percent import format_percent
 from ckcv_ray.cli.options import Folder, make_flag, make_option, with_options
 from ckcv_ray.cli.output import say
 from ckcv_ray.errors import InputError, plain, pluralize
 from ckcv_ray.reports.about import MAX_PURPOSE
+from ckcv_ray.reports.write import report as write_report
 from ckcv_ray.runs.export import CHECKED_ROWS
 from ckcv_ray.runs.export import export as export_model
 from ckcv_ray.runs.load import load
-from ckcv_ray.runs.report import fill_form, write_answers
-from ckcv_ray.runs.report import report as write_report
 from ckcv_ray.validation import check_choice
 
 PANEL, PAGE_PANEL = "Forms", "Page"

@@ -43,8 +43,8 @@ from ckcv_ray.engine.backend import choose_backend, find_ray_address
 from ckcv_ray.engine.full import FullQueue
 from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.errors import InputError, plain, pluralize
-from ckcv_ray.reports.notebook import duration
 from ckcv_ray.runs.load import COMMAND_NAMES, is_finished, load, reopen, replay
+from ckcv_ray.runs.progress import duration
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import Job, Work, assess, check_job, compute, find_result
 from ckcv_ray.storage.files import write_atomically

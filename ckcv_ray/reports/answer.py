@@ -52,7 +52,7 @@ from ckcv_ray.core.bounds.betting import bound_mean_loss
 from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.errors import cut, cut_list, plain, pluralize
 from ckcv_ray.learners.sklearn.spec import list_foreign
-from ckcv_ray.reports.values import ResultValues
+from ckcv_ray.runs.values import ResultValues
 from ckcv_ray.storage.execution import Before, EarlierRun
 from ckcv_ray.study import (
     ANSWERED,

@@ -24,7 +24,7 @@ from ckcv_ray.reports.summary import (
     describe_shares,
     name_judged,
 )
-from ckcv_ray.reports.values import ResultValues
+from ckcv_ray.runs.values import ResultValues
 from ckcv_ray.study import Candidate, describe_setting
 
 MAX_COLUMNS = 40  # that are named

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from ckcv_ray.claims.percent import ceil_percent
 from ckcv_ray.core.arrays import Values
 from ckcv_ray.errors import printable
-from ckcv_ray.reports.performance import GRID, Calibration, DecisionCurve, Histogram, Importance, Roc
+from ckcv_ray.runs.judged import GRID, Calibration, DecisionCurve, Histogram, Importance, Roc
 
 INK = "#010203"
 L_MS, L_EE, MARK = "#2f80d8", "#d9730d", "#e5484d"

@@ -29,8 +29,9 @@ from ckcv_ray.reports.figures import (
     plot_scores,
     shorten_name,
 )
-from ckcv_ray.reports.net_benefit import BY_BEST, BY_PROBABILITY, trace_net_benefit
-from ckcv_ray.reports.performance import (
+from ckcv_ray.runs.judged import (
+    BY_BEST,
+    BY_PROBABILITY,
     GRID,
     TABLE_GRID,
     ClassPerformance,
@@ -40,10 +41,10 @@ from ckcv_ray.reports.performance import (
     count_scores,
     measure_classes,
     permute_columns,
-    tabulate_predictions,
+    trace_net_benefit,
     trace_roc,
 )
-from ckcv_ray.reports.values import ResultValues
+from ckcv_ray.runs.values import ResultValues, tabulate_predictions
 from ckcv_ray.study import BINARY_RECALLS, BY_CLASS, Holdout
 
 NET_BENEFIT = "net_benefit:"

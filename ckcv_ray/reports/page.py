@@ -29,11 +29,11 @@ from ckcv_ray.records.judged import describe_judged
 from ckcv_ray.records.record import Failure
 from ckcv_ray.reports.about import NOTHING_SAID, About
 from ckcv_ray.reports.answer import describe_errors, describe_passed_over, make_answer, name_search
-from ckcv_ray.reports.judged import judge_rows, read_judged
 from ckcv_ray.reports.measured import describe_performance
 from ckcv_ray.reports.selection import describe_run, describe_scores, shorten_setting
 from ckcv_ray.reports.summary import describe_edges, format_score, list_doubts
-from ckcv_ray.reports.values import Entry, ResultValues
+from ckcv_ray.runs.judged import judge_rows, read_judged
+from ckcv_ray.runs.values import Entry, ResultValues
 from ckcv_ray.study import ERROR, Holdout, Problem, is_error
 from ckcv_ray.tables.columns.formats import Column, ColumnKind
 from ckcv_ray.tables.task import Task

@@ -19,11 +19,9 @@ from ckcv_ray.reports.figures import (
     plot_scores,
     shorten_name,
 )
-from ckcv_ray.reports.judged import judge_rows
-from ckcv_ray.reports.net_benefit import trace_net_benefit
-from ckcv_ray.reports.notebook import is_notebook
-from ckcv_ray.reports.performance import Judged, calibrate, count_scores, trace_roc
-from ckcv_ray.reports.values import ResultValues
+from ckcv_ray.runs.judged import Judged, calibrate, count_scores, judge_rows, trace_net_benefit, trace_roc
+from ckcv_ray.runs.progress import is_notebook
+from ckcv_ray.runs.values import ResultValues
 from ckcv_ray.study import is_error
 
 WIDE_AXIS = 20  # of its ends: beyond, it is logarithmic

@@ -43,7 +43,6 @@ from ckcv_ray.reports.figures import (
     draw_strips,
     draw_validation,
 )
-from ckcv_ray.reports.settings import SettingScores, rank_settings
 from ckcv_ray.reports.summary import (
     ERROR_IS,
     describe_baseline,
@@ -53,7 +52,8 @@ from ckcv_ray.reports.summary import (
     describe_score,
     describe_shares,
 )
-from ckcv_ray.reports.values import Entry, ResultValues, format_setting
+from ckcv_ray.runs.settings import SettingScores, rank_settings
+from ckcv_ray.runs.values import Entry, ResultValues, format_setting
 from ckcv_ray.study import Candidate, describe_setting
 
 STEP, PATH = "setting of a series", "series of settings"  # of a search space whose axes have no names

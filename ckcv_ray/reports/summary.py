@@ -31,7 +31,8 @@ from ckcv_ray.reports.answer import (
     list_subgroups,
     name_search,
 )
-from ckcv_ray.reports.values import SCORE_DELTA, Figures, PermutationTest, ResultValues
+from ckcv_ray.runs.settings import rank_settings
+from ckcv_ray.runs.values import SCORE_DELTA, Figures, PermutationTest, ResultValues, format_setting
 from ckcv_ray.study import ERROR, Candidate, Holdout, Problem, describe_setting
 from ckcv_ray.tables.columns.formats import ColumnKind
 from ckcv_ray.tables.target import Label
@@ -64,7 +65,7 @@ def summarize(result: ResultValues, details: bool = False, folder: str = "") -> 
         folder: where it is kept, for commands to paste; "" without one.
     """
     if result.finished is None:
-        return "\n".join(_summarize_scores(result))
+        return "\n".join([*_summarize_scores(result), *_summarize_inner(result)])
     more = ["", *_summarize_run(result)] if details else []
     return "\n".join([*describe_answer(result, folder, everything=details), *more])
 
@@ -485,3 +486,26 @@ def format_score(value: float, layout: str = "9") -> str:
     """Format a number with four decimals, or with four digits where these show it badly."""
     usual = value == 0 or 1e-3 <= abs(value) < 10_000
     return f"{value:{layout}.4{'f' if usual else 'g'}}"
+
+
+MAX_SUMMARIZED = 10  # settings of a nested resampling
+
+
+def _summarize_inner(result: ResultValues) -> Iterator[str]:
+    """Yield lines about the best settings on the inner splits of a nested resampling, if there is one."""
+    name = result.study.select_by
+    if result.computed is None or name is None:
+        return
+    settings = [row for row in rank_settings(result) if row.places[name].rank is not None]
+    settings.sort(key=lambda row: row.places[name].rank or 0)
+    shown = settings[:MAX_SUMMARIZED]
+    names = [
+        f"{row.learner} ({text})" if (text := format_setting(row.setting)) else row.learner for row in shown
+    ]
+    of = f", the best {len(shown)} of {len(settings):,} settings" if len(settings) > len(shown) else ""
+    yield f"\nInner splits by {name}{of}"
+    yield f"  {'':<{max(map(len, names), default=0)}}  {'mean':>9}  {'sd':>9}  {'rank':>5}"
+    for row, label in zip(shown, names, strict=True):
+        mean, deviation, rank = row.places[name]
+        spread = f"{deviation:9.4f}" if deviation == deviation else " " * 9
+        yield f"  {label:<{max(map(len, names))}}  {mean:9.4f}  {spread}  {rank:>5}"

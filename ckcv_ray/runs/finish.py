@@ -24,9 +24,9 @@ from ckcv_ray.learners.ensemble import Ensemble, Member, Models
 from ckcv_ray.records.candidates import summarize_search
 from ckcv_ray.records.judged import HeldOut, tabulate_held_out
 from ckcv_ray.records.record import Failure, Outcome, Records
-from ckcv_ray.reports.row_values import add_row_values
-from ckcv_ray.reports.settings import tabulate_settings
 from ckcv_ray.runs.result import Result
+from ckcv_ray.runs.settings import tabulate_settings
+from ckcv_ray.runs.values import add_row_values
 from ckcv_ray.storage.execution import Before
 from ckcv_ray.storage.folder import ScoreFiles
 from ckcv_ray.study import OUTER, Problem

@@ -9,8 +9,8 @@ from ckcv_ray.engine.recorder import make_queue
 from ckcv_ray.errors import StoreError
 from ckcv_ray.records.judged import HELD_OUT, list_held_out_columns
 from ckcv_ray.records.record import Outcome
-from ckcv_ray.reports.row_values import add_row_values
 from ckcv_ray.runs.result import Result
+from ckcv_ray.runs.values import add_row_values
 from ckcv_ray.storage import formats, models
 from ckcv_ray.storage.execution import find_changes, read_environment
 from ckcv_ray.storage.folder import RunFolder

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from html import escape
+from importlib import import_module
 from math import inf
 from secrets import randbits
 from typing import TYPE_CHECKING, Any
@@ -32,16 +33,21 @@ from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import Learner
 from ckcv_ray.learners.ensemble import Ensemble, Prediction
 from ckcv_ray.records.record import Records
-from ckcv_ray.reports.answer import make_card
-from ckcv_ray.reports.settings import SettingScores, describe_settings, rank_settings, summarize_inner
-from ckcv_ray.reports.summary import describe_edges, describe_kept, summarize
-from ckcv_ray.reports.values import Entry, ResultValues, format_setting, to_number
+from ckcv_ray.runs.settings import SettingScores, describe_settings, rank_settings
+from ckcv_ray.runs.values import Entry, ResultValues, format_setting, to_number
 from ckcv_ray.study import ANSWERED_ERROR, MAX_SEED, Holdout, is_error, parse_within
 from ckcv_ray.tables.target import Label, Rows
 from ckcv_ray.tables.task import make_rows
 from ckcv_ray.validation import integer
 
 DRAWING = ("auto", "random")  # rules that draw members
+SHOWN = {  # how a result is shown, which is made above this folder, and imported when it is asked for
+    "card": "reports.answer.make_card",
+    "edges": "reports.summary.describe_edges",
+    "kept": "reports.summary.describe_kept",
+    "plot": "reports.plots.Plots",
+    "summary": "reports.summary.summarize",
+}
 if TYPE_CHECKING:
     from ckcv_ray.reports.plots import Plots
 
@@ -82,9 +88,8 @@ class Result(ResultValues):
     @property
     def plot(self) -> "Plots":
         """Plots for notebooks, such as ``plot.bounds()``, each of which returns axes of matplotlib."""
-        from ckcv_ray.reports.plots import Plots  # matplotlib takes long to import
-
-        return Plots(self)
+        plots: Plots = _show("plot", self)
+        return plots
 
     def table(self) -> pa.Table:
         """Return the candidates, or a row for each entry and split: learner, setting, rows, every score."""
@@ -111,7 +116,8 @@ class Result(ResultValues):
 
     def edges(self) -> list[str]:
         """Return one sentence for each grid, a list of numbers, that has the winner on its edge."""
-        return describe_edges(self.problem, self.setting)
+        edges: list[str] = _show("edges", self.problem, self.setting)
+        return edges
 
     def predict(self, X: ArrayLike, by: str = "auto", seed: int | None = None) -> NDArray[Any]:
         """Predict the original labels of X [rows, d], or numbers, by the rule that ``rule`` returns.
@@ -275,7 +281,7 @@ class Result(ResultValues):
     def claim_for(self, rule: Rule) -> str:
         """Return one sentence that says what is proven for the predictions of a rule."""
         if self.finished is None:
-            return f"by {self._name(rule)}: nothing is proven for it; {describe_kept(self)}"
+            return f"by {self._name(rule)}: nothing is proven for it; {_show('kept', self)}"
         covering = [claim for claim in self.certificate.claims if covers(claim, rule)]
         quantities = [claim for claim in covering if not is_error(claim["quantity"])]
         repeats = "; this is about one call with a seed: other calls with it repeat its draws"
@@ -390,7 +396,8 @@ class Result(ResultValues):
             details: whether every figure and every claim follows.
             folder: where the run is kept, for commands to paste; "" without one.
         """
-        return "\n".join([summarize(self, details, folder), *summarize_inner(self)])
+        summary: str = _show("summary", self, details, folder)
+        return summary
 
     def __str__(self) -> str:
         return self.summary()
@@ -409,7 +416,8 @@ class Result(ResultValues):
         """Return the result for a notebook: a card with the bound drawn, or the scores."""
         if self.finished is None:
             return f"<pre>{escape(self.summary())}</pre>"
-        return make_card(self)
+        card: str = _show("card", self)
+        return card
 
     def _describe_entry(self, entry: Entry) -> dict[str, Any]:
         scores: dict[str, Any] = {}
@@ -479,6 +487,12 @@ class Result(ResultValues):
             asked = rule.name if seed is None else f"seed={seed}"
             raise InputError(f"{asked} is for an ensemble, and this study has one model: leave it out")
         return Rule("full")
+
+
+def _show(what: str, *shown: Any) -> Any:
+    """Return what one of the functions of ``SHOWN`` makes."""
+    module, _, function = SHOWN[what].rpartition(".")
+    return getattr(import_module(f"ckcv_ray.{module}"), function)(*shown)
 
 
 def _also_proven(claim: Claim) -> str:

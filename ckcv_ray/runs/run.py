@@ -31,9 +31,9 @@ from ckcv_ray.engine.loop import Stop, work
 from ckcv_ray.engine.queue import Listener
 from ckcv_ray.errors import CKCVError, InputError, StoreError, plain
 from ckcv_ray.records.record import Outcome, Records
-from ckcv_ray.reports.notebook import watch_run
 from ckcv_ray.runs.finish import finish, measure
 from ckcv_ray.runs.load import find_run, reopen
+from ckcv_ray.runs.progress import watch_run
 from ckcv_ray.runs.result import Result
 from ckcv_ray.storage import formats
 from ckcv_ray.storage.execution import Before, EarlierRun

@@ -20,10 +20,10 @@ from ckcv_ray.records.judged import (
     tabulate_held_out,
 )
 from ckcv_ray.records.record import NO_RECORD, Outcome
-from ckcv_ray.reports.settings import SETTING_COLUMNS, tabulate_settings
 from ckcv_ray.runs.load import read_row_values, replay
 from ckcv_ray.runs.recheck import ROUNDING, RecheckQueue, Refit, list_computed, recheck
 from ckcv_ray.runs.result import Result
+from ckcv_ray.runs.settings import SETTING_COLUMNS, tabulate_settings
 from ckcv_ray.runs.verification import LONGEST_REASON, Verification, describe_difference, note_other
 from ckcv_ray.storage import formats, splits
 from ckcv_ray.storage.execution import find_changes, read_environment

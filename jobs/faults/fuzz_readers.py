@@ -16,8 +16,8 @@ import pyarrow as pa
 import ckcv_ray
 from ckcv_paper.archive import VARIABLE
 from ckcv_ray import CKCVError, RunError, Study, Task, load_run, verify
+from ckcv_ray.reports.write import make_page
 from ckcv_ray.runs.load import find_environment_changes, load_scores, replay
-from ckcv_ray.runs.report import make_page
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study import Problem, read_toml, run_id
 from ckcv_ray.tables.task import make_test_rows, read

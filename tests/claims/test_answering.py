@@ -24,8 +24,8 @@ from ckcv_ray.claims.answering import (
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.learners.ensemble import Ensemble, Models
+from ckcv_ray.reports.write import report
 from ckcv_ray.runs.load import load_run
-from ckcv_ray.runs.report import report
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.study import Problem
 

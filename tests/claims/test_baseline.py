@@ -22,8 +22,8 @@ from ckcv_ray.claims.baseline import (
 from ckcv_ray.claims.held_out_predictions import HeldOutPredictions
 from ckcv_ray.claims.percent import ceil_percent, format_percent
 from ckcv_ray.claims.proofs import prove
+from ckcv_ray.reports.write import report
 from ckcv_ray.runs.load import load_run
-from ckcv_ray.runs.report import report
 from ckcv_ray.runs.verify import verify
 
 THREE = ("blue", "green", "red")

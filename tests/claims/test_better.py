@@ -22,7 +22,7 @@ from ckcv_ray.core.draws import order_held_out
 from ckcv_ray.errors import InputError, RunError, StoreError
 from ckcv_ray.learners.ensemble import Ensemble
 from ckcv_ray.records.candidates import find_best
-from ckcv_ray.runs.report import report
+from ckcv_ray.reports.write import report
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.study import Holdout, Problem
 

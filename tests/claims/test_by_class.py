@@ -20,8 +20,8 @@ from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.core.draws import Draws, draw_pairs
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.ensemble import Prediction
+from ckcv_ray.reports.write import report
 from ckcv_ray.runs.load import load_run
-from ckcv_ray.runs.report import report
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.study import Holdout, Problem, Study
 

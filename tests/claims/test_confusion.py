@@ -20,7 +20,7 @@ from ckcv_ray.claims.percent import format_percent
 from ckcv_ray.errors import RunError
 from ckcv_ray.learners.base import Predicted
 from ckcv_ray.learners.ensemble import Ensemble
-from ckcv_ray.runs.report import make_page
+from ckcv_ray.reports.write import make_page
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.storage import formats

@@ -17,9 +17,9 @@ from ckcv_ray.claims.cut_offs import CutOff, choose_cut_off, orient_scores
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.bounds.binomial import clopper_pearson, find_fewest_rows
 from ckcv_ray.reports.answer import make_answer
+from ckcv_ray.reports.write import report
 from ckcv_ray.runs.export import export
 from ckcv_ray.runs.load import load_run
-from ckcv_ray.runs.report import report
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.study import Problem
 from ckcv_ray.study.parts import Condition

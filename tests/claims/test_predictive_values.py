@@ -28,8 +28,8 @@ from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.reports.answer import make_answer
 from ckcv_ray.reports.facts import Stored, tell
+from ckcv_ray.reports.write import report
 from ckcv_ray.runs.load import load_run
-from ckcv_ray.runs.report import report
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.study import Predictive, Problem
 from jobs.check_certificate import main as check_certificate

@@ -13,8 +13,8 @@ from scipy.stats import binomtest
 from ckcv_ray import InputError, Study, Task
 from ckcv_ray.claims.subgroups import MIN_OF_SUBGROUP
 from ckcv_ray.reports.answer import describe_worst, list_subgroups
+from ckcv_ray.reports.write import report
 from ckcv_ray.runs.load import load_run
-from ckcv_ray.runs.report import report
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.study import Problem
 from ckcv_ray.tables.subgroups import divide_rows, parse_subgroup

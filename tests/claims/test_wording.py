@@ -14,7 +14,7 @@ from ckcv_ray.claims.percent import ceil_percent
 from ckcv_ray.claims.proofs import weight
 from ckcv_ray.claims.wording import describe_held_share
 from ckcv_ray.core.bounds.binomial import clopper_pearson, make_safe_table
-from ckcv_ray.runs.report import report
+from ckcv_ray.reports.write import report
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.tables.columns.formats import DeclaredTypes
 from ckcv_ray.tables.survey import Repeats, count_known, count_repeated, find_repeats

@@ -13,21 +13,22 @@ from refused import snapshot
 from test_page import FORBIDDEN, HOSTILE, Page
 
 from ckcv_ray import InputError, StoreError, Study, evaluate, load_run
-from ckcv_ray.reports.facts import Stored, tell
-from ckcv_ray.reports.forms import (
+from ckcv_ray.apps.forms import (
     FORM_WRITERS,
     GUIDELINES,
     NO_CONFORMITY,
     FilledForm,
     escape_markdown,
+    fill_form,
     fill_items,
     parse_answers,
     read_form,
+    write_answers,
     write_html,
     write_markdown,
     write_template,
 )
-from ckcv_ray.runs.report import fill_form, write_answers
+from ckcv_ray.reports.facts import Stored, tell
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.study import Execution
 from ckcv_ray.tables.task import Task

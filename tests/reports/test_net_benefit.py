@@ -7,10 +7,8 @@ import pytest
 from conftest import blobs
 
 from ckcv_ray import Execution, InputError, Result, Study, Task, run
-from ckcv_ray.reports.judged import judge_rows
 from ckcv_ray.reports.measured import describe_performance
-from ckcv_ray.reports.net_benefit import BY_BEST, BY_PROBABILITY, trace_net_benefit
-from ckcv_ray.reports.performance import Judged
+from ckcv_ray.runs.judged import BY_BEST, BY_PROBABILITY, Judged, judge_rows, trace_net_benefit
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.study import Predictive
 

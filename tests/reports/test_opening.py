@@ -12,7 +12,7 @@ from ckcv_ray.claims.percent import ceil_percent
 from ckcv_ray.reports.about import About
 from ckcv_ray.reports.answer import make_answer
 from ckcv_ray.reports.page import make_title, open_run, open_scores
-from ckcv_ray.runs.report import make_page
+from ckcv_ray.reports.write import make_page
 from ckcv_ray.runs.run import Job, run_job
 
 SERIAL = Execution("serial")

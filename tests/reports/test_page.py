@@ -27,7 +27,7 @@ from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.records.record import Outcome
 from ckcv_ray.reports import figures
 from ckcv_ray.reports.page import flatten
-from ckcv_ray.runs.report import make_page
+from ckcv_ray.reports.write import make_page
 from ckcv_ray.runs.run import Job, check_job, run_job, run_work
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.storage.folder import RunFolder

@@ -14,22 +14,22 @@ from ckcv_ray import Execution, Study, evaluate
 from ckcv_ray.core.measures import Outputs
 from ckcv_ray.errors import StoreError
 from ckcv_ray.records.judged import HELD_OUT, list_held_out_columns
-from ckcv_ray.reports import judged as judging
-from ckcv_ray.reports import performance
-from ckcv_ray.reports.judged import judge_rows, read_judged
-from ckcv_ray.reports.performance import (
+from ckcv_ray.reports.write import make_page
+from ckcv_ray.runs import judged as judging
+from ckcv_ray.runs.judged import (
     Judged,
     JudgedPart,
     calibrate,
     count_scores,
+    judge_rows,
     measure_classes,
     permute_columns,
     predict_part,
-    tabulate_predictions,
+    read_judged,
     trace_roc,
 )
-from ckcv_ray.runs.report import make_page
 from ckcv_ray.runs.run import Job, run_job
+from ckcv_ray.runs.values import tabulate_predictions
 from ckcv_ray.storage import formats
 from ckcv_ray.storage.folder import RunFolder
 
@@ -168,10 +168,10 @@ def test_the_column_that_decides_is_important_and_another_is_not() -> None:
 def test_importance_is_left_out_where_it_would_take_too_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     part = JudgedPart(lambda rows: Outputs(np.zeros(len(rows), np.int32)), np.zeros((200, 2)), Y)
     assert permute_columns(make_judged(), 2, 0) is None
-    monkeypatch.setattr(performance, "MAX_PERMUTED", 100 * 2 * performance.SHUFFLES)
+    monkeypatch.setattr(judging, "MAX_PERMUTED", 100 * 2 * judging.SHUFFLES)
     found = permute_columns(make_judged(parts=(part,)), 2, 0)
     assert found.rows == 100
-    monkeypatch.setattr(performance, "MAX_PERMUTED", 10 * 2 * performance.SHUFFLES)
+    monkeypatch.setattr(judging, "MAX_PERMUTED", 10 * 2 * judging.SHUFFLES)
     assert permute_columns(make_judged(parts=(part,)), 2, 0) is None
 
 

@@ -11,8 +11,9 @@ from matplotlib import pyplot
 
 from ckcv_ray import CKCVClassifier, Execution, Study, evaluate, run
 from ckcv_ray.engine.queue import Progress
-from ckcv_ray.reports import notebook, plots
-from ckcv_ray.reports.notebook import NotebookLine, describe_progress, is_notebook, watch_run
+from ckcv_ray.reports import plots
+from ckcv_ray.runs import progress
+from ckcv_ray.runs.progress import NotebookLine, describe_progress, is_notebook, watch_run
 from ckcv_ray.study import Candidate
 
 ROWS = blobs(60, shift=2.0)
@@ -55,8 +56,8 @@ def outputs(shell: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> list[Sho
     modules["IPython.display"].display = display
     for name, module in modules.items():
         monkeypatch.setitem(sys.modules, name, module)
-    monkeypatch.setattr(notebook, "FIRST_SECONDS", 0.0)
-    monkeypatch.setattr(notebook, "UPDATE_SECONDS", 0.0)
+    monkeypatch.setattr(progress, "FIRST_SECONDS", 0.0)
+    monkeypatch.setattr(progress, "UPDATE_SECONDS", 0.0)
     return shown
 
 

@@ -12,7 +12,7 @@ from ckcv_ray import Execution, Study, evaluate, load_run, report
 from ckcv_ray.errors import InputError
 from ckcv_ray.reports import page as pages
 from ckcv_ray.reports.page import describe_data
-from ckcv_ray.runs.report import make_page
+from ckcv_ray.reports.write import make_page
 from ckcv_ray.runs.run import Job, run_job
 
 SERIAL = Execution("serial")

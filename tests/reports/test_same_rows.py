@@ -13,9 +13,8 @@ from ckcv_ray import Execution, Job, Result, Study, Task
 from ckcv_ray.claims.percent import ceil_percent
 from ckcv_ray.reports.answer import make_answer
 from ckcv_ray.reports.facts import Stored, tell
-from ckcv_ray.reports.judged import judge_rows
-from ckcv_ray.reports.performance import GRID, calibrate, trace_roc
-from ckcv_ray.runs.report import make_page
+from ckcv_ray.reports.write import make_page
+from ckcv_ray.runs.judged import GRID, calibrate, judge_rows, trace_roc
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.study import ERROR
 

@@ -10,6 +10,7 @@ from forgery import column, rewrite
 from sklearn.linear_model import Ridge as SklearnRidge
 
 from ckcv_ray import Execution, InputError, RunError, Study, TestRows, load_run, report, run, verify
+from ckcv_ray.apps.forms import fill_form
 from ckcv_ray.claims.baseline import compute_baselines
 from ckcv_ray.claims.percent import format_number, round_bound
 from ckcv_ray.core.arrays import ONE
@@ -18,7 +19,6 @@ from ckcv_ray.core.schedule import Stage
 from ckcv_ray.learners.base import Model
 from ckcv_ray.learners.ensemble import predict_numbers
 from ckcv_ray.runs.compare import compare
-from ckcv_ray.runs.report import fill_form
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.runs.watch import watch
 from ckcv_ray.study import Problem

@@ -19,8 +19,8 @@ from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import StoreError
 from ckcv_ray.reports.figures import is_geometric
 from ckcv_ray.reports.selection import list_validations
-from ckcv_ray.reports.settings import rank_losses
-from ckcv_ray.runs.report import make_page
+from ckcv_ray.reports.write import make_page
+from ckcv_ray.runs.settings import rank_losses
 from ckcv_ray.storage.folder import SETTINGS
 from ckcv_ray.study.problem import INNER
 

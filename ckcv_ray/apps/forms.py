@@ -18,13 +18,20 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from itertools import groupby
+from os import PathLike
+from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from ckcv_ray.errors import InputError, pluralize, printable
+from ckcv_ray.errors import InputError, explain_removed, pluralize, printable
 from ckcv_ray.reports.facts import Stored, tell
-from ckcv_ray.validation import STRICT, check_choice, quote, read_as, suggest
+from ckcv_ray.runs.load import load
+from ckcv_ray.storage.files import check_regular
+from ckcv_ray.storage.folder import RunFolder
+from ckcv_ray.storage.pages import check_form, write_form, write_new
+from ckcv_ray.study import CERTIFIED
+from ckcv_ray.validation import STRICT, as_path, check_choice, quote, read_as, suggest
 
 GUIDELINES = ("tripod-ai", "annex-iv", "stard-ai", "ts-4213", "model-card")
 NO_CONFORMITY = (
@@ -137,7 +144,7 @@ def read_form(name: str) -> Form:
     Raises:
         InputError: there is none of this name.
     """
-    file = files("ckcv_ray.reports") / "frameworks" / f"{check_choice('for', name, GUIDELINES)}.toml"
+    file = files("ckcv_ray.apps") / "frameworks" / f"{check_choice('for', name, GUIDELINES)}.toml"
     return read_as(Form, tomllib.loads(file.read_text("utf-8")))
 
 
@@ -253,7 +260,7 @@ def write_markdown(filled: FilledForm) -> bytes:
 def write_html(filled: FilledForm) -> bytes:
     """Return a filled form as one HTML page that loads nothing."""
     environment = Environment(
-        loader=PackageLoader("ckcv_ray.reports"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+        loader=PackageLoader("ckcv_ray.apps"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
     page: str = environment.get_template("form.html").render(
         filled=filled, sections=_group_sections(filled), no_conformity=NO_CONFORMITY
@@ -290,3 +297,74 @@ def _list_paragraphs(filled: FilledForm) -> Iterator[str]:
                 if sentences:
                     yield f"**{label}**"
                     yield "\n".join(f"* {escape_markdown(sentence)}" for sentence in sentences)
+
+
+FilePath = str | PathLike[str]
+MAX_ANSWERS_BYTES = 1 << 22
+
+
+def fill_form(folder: FilePath, name: str, out: FilePath, answers: FilePath | None = None) -> FilledForm:
+    """Fill the form of a guideline from a finished run and from a person's answers, and write it.
+
+    It is made from the run folder alone: nothing is fitted, and no model is applied.
+
+    Args:
+        folder: run folder.
+        name: of the guideline: "tripod-ai", "annex-iv", "stard-ai", "ts-4213" or "model-card".
+        out: file to write; its suffix tells the format: .md or .html.
+        answers: file with answers to items, .toml or .md; see ``write_answers``.
+
+    Raises:
+        InputError: there is no such guideline, format or item, the answers cannot be read, or ``out``
+            cannot be written or exists and is no form.
+        StoreError: the folder holds no finished run with a certification, or it is damaged.
+    """
+    form, suffix = read_form(name), check_suffix("out", out, tuple(FORM_WRITERS))
+    run = RunFolder(folder)
+    run.require(CERTIFIED)
+    check_form(run.files, out)
+    given = {} if answers is None else read_answers(answers, form)
+    result = load(folder, CERTIFIED)
+    if result.task.has_numbers:
+        raise InputError(
+            f"{str(folder)!r} predicts numbers, and these forms are about classifiers: ckcv report describes "
+            "it"
+        )
+    filled = fill_items(form, Stored(result, run.manifest_digest()), given)
+    write_form(run.files, FORM_WRITERS[suffix](filled), out)
+    return filled
+
+
+def write_answers(folder: FilePath, name: str, out: FilePath) -> str:
+    """Write a file for the answers to every item of a form that only a person can fill; return its path.
+
+    Args:
+        folder: run folder, in which nothing is written.
+        name: of the guideline, as for ``fill_form``.
+        out: file to write, .toml or .md, which must not exist: it may hold answers.
+
+    Raises:
+        InputError: there is no such guideline or format, or the file exists or cannot be written.
+    """
+    form, suffix = read_form(name), check_suffix("template", out, ANSWER_SUFFIXES)
+    return write_new(RunFolder(folder).files, "template", write_template(suffix, form).encode(), out)
+
+
+def read_answers(file: FilePath, form: Form) -> dict[str, str]:
+    """Return the answers in a file as ``write_answers`` makes one, by the numbers of items."""
+    path, _ = as_path("answers", file), check_suffix("answers", file, ANSWER_SUFFIXES)
+    try:
+        check_regular(path, MAX_ANSWERS_BYTES)
+        text = path.read_text("utf-8")
+    except (OSError, ValueError) as error:
+        raise InputError(f"answers={str(file)!r} cannot be read: {error}") from None
+    return parse_answers(path.name, text, form)
+
+
+def check_suffix(option: str, file: FilePath, allowed: tuple[str, ...]) -> str:
+    """Return the suffix of a file, which tells its format, if it is one of those allowed."""
+    suffix = Path(file).suffix.lower()
+    if suffix not in allowed:
+        gone, ends = explain_removed(f"{option}={suffix}"), " or ".join(allowed)
+        raise InputError(gone or f"{option}={quote(str(file))}: the name has to end in {ends}")
+    return suffix

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ckcv_ray.core.arrays import Values
 from ckcv_ray.core.measures import Score
 from ckcv_ray.learners.base import Setting
-from ckcv_ray.reports.values import ResultValues, format_setting, to_number
+from ckcv_ray.runs.values import ResultValues, format_setting, to_number
 
 SETTING_COLUMNS = pa.schema(
     [
@@ -27,9 +27,6 @@ SETTING_COLUMNS = pa.schema(
         ("rank", pa.int32()),
     ]
 )
-
-
-MAX_SUMMARIZED = 10  # settings in the text of a result
 
 
 class Place(NamedTuple):
@@ -122,26 +119,6 @@ def describe_settings(settings: list[SettingScores]) -> list[dict[str, Any]]:
         }
         for row in settings
     ]
-
-
-def summarize_inner(result: ResultValues) -> Iterator[str]:
-    """Yield lines about the best settings on the inner splits of a nested resampling, if it is row."""
-    name = result.study.select_by
-    if result.computed is None or name is None:
-        return
-    settings = [row for row in rank_settings(result) if row.places[name].rank is not None]
-    settings.sort(key=lambda row: row.places[name].rank or 0)
-    shown = settings[:MAX_SUMMARIZED]
-    names = [
-        f"{row.learner} ({text})" if (text := format_setting(row.setting)) else row.learner for row in shown
-    ]
-    of = f", the best {len(shown)} of {len(settings):,} settings" if len(settings) > len(shown) else ""
-    yield f"\nInner splits by {name}{of}"
-    yield f"  {'':<{max(map(len, names), default=0)}}  {'mean':>9}  {'sd':>9}  {'rank':>5}"
-    for row, label in zip(shown, names, strict=True):
-        mean, deviation, rank = row.places[name]
-        spread = f"{deviation:9.4f}" if deviation == deviation else " " * 9
-        yield f"  {label:<{max(map(len, names))}}  {mean:9.4f}  {spread}  {rank:>5}"
 
 
 def _list_positions(result: ResultValues) -> Iterator[tuple[int, int]]:

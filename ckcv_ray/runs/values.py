@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf, isfinite, nan, sqrt
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +15,7 @@ from ckcv_ray.claims.acceptance import Acceptance, decide
 from ckcv_ray.claims.certificate import Certificate, Finished
 from ckcv_ray.claims.cut_offs import CutOff
 from ckcv_ray.claims.intervals import MeasuredInterval, list_intervals
-from ckcv_ray.core.arrays import Index, Values
+from ckcv_ray.core.arrays import Classes, Index, Values
 from ckcv_ray.core.bounds.paired import Compared, compare_scores
 from ckcv_ray.core.draws import BEST_OF_ROWS, Draws
 from ckcv_ray.core.intervals import (
@@ -36,8 +36,8 @@ from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import Setting
 from ckcv_ray.learners.ensemble import Ensemble, Models
 from ckcv_ray.records.candidates import find_winner, per_k, per_learner
+from ckcv_ray.records.judged import read_outputs
 from ckcv_ray.records.record import Failure
-from ckcv_ray.reports.performance import tabulate_predictions
 from ckcv_ray.study import OUTER, Paper, Problem, Study, describe_setting
 from ckcv_ray.study.canonical import check_interval_on
 from ckcv_ray.tables.survey import Repeats, find_repeats
@@ -542,3 +542,41 @@ def to_number(value: Any) -> Any:
 def _average(totals: Values, column: int) -> float:
     """Return the mean of one of the totals of splits, (n_splits, n_totals)."""
     return float(totals[:, column].mean())
+
+
+def tabulate_predictions(y: Classes, label: Classes, n_classes: int) -> NDArray[np.int64]:
+    """Return rows by class y and predicted class, the undecided (-1) last, (n_classes, n_classes + 1)."""
+    counts = np.zeros((n_classes, n_classes + 1), np.int64)
+    np.add.at(counts, (y, np.where(label < 0, n_classes, label)), 1)
+    return counts
+
+
+AnyResult = TypeVar("AnyResult", bound=ResultValues)
+
+
+def add_row_values(result: AnyResult, held_out: pa.Table | None) -> AnyResult:
+    """Return a result with the values of rows, if its interval needs them.
+
+    Args:
+        result: of a study without a certification.
+        held_out: its predictions, entry by entry and split by split; None if none are kept.
+
+    Raises:
+        ValueError: these are not predictions of the study.
+    """
+    if result.study.interval != BBC or held_out is None:
+        return result
+    y, problem, first = result.task.y, result.problem, 0
+    shape = result.task.n, len(result.entries)
+    values: dict[str, Values] = {score.name: np.full(shape, np.nan) for score in result.scores}
+    for number, entry in enumerate(result.predicted):
+        for split in np.flatnonzero(entry.known).tolist():
+            _, scored = problem.rows(Stage.SELECT, OUTER, split)
+            part, first = held_out.slice(first, len(scored)), first + len(scored)
+            if part["row"].to_pylist() != scored.tolist():
+                raise ValueError(f"its rows are not those that split {split} scores for {entry.name}")
+            outputs = read_outputs(part)
+            for score in result.scores:
+                assert score.rows is not None
+                values[score.name][scored, number] = score.rows(y[scored], outputs)
+    return replace(result, row_values=values)
