@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from command import Command, call, shell
+from command import Command, call
 from conftest import unwrap
 from pyarrow import csv
 
@@ -68,15 +68,6 @@ def test_the_result_is_one_json_object(ckcv: Command, place: Path) -> None:
     assert content["use"]["shares"] == 2
 
 
-def test_a_real_process_ends_with_the_code(place: Path) -> None:
-    """In a gate, a shell looks at the code; and folders that hold uses are as good as before."""
-    line = '"$@" || code=$?; exit ${code:-0}'
-    words = ("--rows", place / "judged.csv", "--uses", "2")
-    assert shell(line, "compare", place / "new", place / "old", *words).returncode == 0
-    assert shell(line, "compare", place / "old", place / "new", *words).returncode == 5
-    assert shell(line, "verify", place / "new").returncode == 0
-
-
 def test_mistakes_end_with_2_and_name_the_option(ckcv: Command, place: Path, tmp_path: Path) -> None:
     new, old, rows = place / "new", place / "old", ("--rows", place / "judged.csv")
     for words, named in (
@@ -88,19 +79,3 @@ def test_mistakes_end_with_2_and_name_the_option(ckcv: Command, place: Path, tmp
         code, shown, said = ckcv("compare", *words)
         assert (code, shown) == (2, "")
         assert named in said
-
-
-def test_a_folder_without_a_run_ends_with_4(ckcv: Command, place: Path, tmp_path: Path) -> None:
-    code, _, said = ckcv("compare", tmp_path, place / "old", "--rows", place / "judged.csv")
-    assert code == 4
-    assert "holds no run" in said
-
-
-def test_uses_that_are_spent_end_with_2(ckcv: Command, place: Path, tmp_path: Path) -> None:
-    write_rows(place / "fresh.csv", 120, 2)
-    ledger = ("--ledger", tmp_path / "uses.json", "--rows", place / "fresh.csv", "--uses", 1)
-    assert ckcv("compare", place / "new", place / "old", *ledger)[0] == 0
-    assert ckcv("compare", place / "new", place / "old", *ledger)[0] == 0  # the same comparison
-    code, shown, said = ckcv("compare", place / "old", place / "new", *ledger)
-    assert (code, shown) == (2, "")
-    assert "--uses 1: 1 use of these rows, or of rows linked with them, counted" in said.replace("\n", " ")

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from command import Command
+from finished import Finished
 from pyarrow import compute as pc
 from pyarrow import csv, feather, parquet
 
@@ -37,18 +38,6 @@ def test_predict_matches_columns_by_name(
     assert shown == ckcv("predict", patients_run, patients, "--seed", seed, "--all-members")[1]
     wrong = sum(row[1] != label.as_py() for row, label in zip(rows[1:], columns["outcome"], strict=True))
     assert f"{wrong} of 40" in messages
-
-
-def test_predict_does_not_depend_on_order_or_batch(
-    ckcv: Command, patients_run: Path, patients: Path, tmp_path: Path
-) -> None:
-    columns = csv.read_csv(patients)
-    _, whole, _ = ckcv("predict", patients_run, patients, "--vote")
-    by_row = [line.split(",", 1)[1] for line in whole.splitlines()[1:]]
-    for rows in ([5, 3, 38], [0], list(range(39, -1, -1))):
-        csv.write_csv(columns.take(rows), tmp_path / "part.csv")
-        _, part, _ = ckcv("predict", patients_run, tmp_path / "part.csv", "--vote")
-        assert [line.split(",", 1)[1] for line in part.splitlines()[1:]] == [by_row[i] for i in rows]
 
 
 class Bomb:
@@ -222,3 +211,31 @@ def test_a_report_replaces_reports_alone(ckcv: Command, patients_run: Path, tmp_
         code, _, messages = ckcv("report", patients_run, "--out", out)
         assert (code, "is not a report as ckcv wrote it" in messages.replace("\n", " ")) == (2, True)
         assert out.read_bytes() == other
+
+
+def test_an_interval_is_written_by_the_rule_that_it_is_proven_of(
+    ckcv: Command, finished: Finished, tmp_path: Path
+) -> None:
+    run = finished("numbers")
+    houses = csv.read_csv(run.parent / "houses.csv")
+    csv.write_csv(houses.append_column("low", houses["price"]), tmp_path / "houses.csv")
+    code, shown, said = ckcv("predict", run, tmp_path / "houses.csv")
+    assert (code, shown.splitlines()[0]) == (0, '"row","prediction","member","low","high"')
+    assert "of them are learning rows, and say little about new ones" in said
+    code, shown, said = ckcv("predict", run, tmp_path / "houses.csv", "--all-members", "--keep", "low")
+    assert (code, shown.splitlines()[0]) == (0, '"row","low","prediction","member"')
+    assert "drawn independently for each row: nothing is proven for it alone" in said
+    code, _, said = ckcv("predict", run, tmp_path / "houses.csv", "--keep", "low")
+    assert (code, "--keep 'low' is a column that is written anyway" in said) == (2, True)
+
+
+def test_rows_to_predict_need_no_weights(ckcv: Command, finished: Finished, tmp_path: Path) -> None:
+    run = finished("weights of rows")
+    table = csv.read_csv(run.parent / "costs.csv")
+    csv.write_csv(table.drop_columns(["weight"]), tmp_path / "new.csv")
+    predicted = []
+    for rows in (run.parent / "costs.csv", tmp_path / "new.csv"):
+        code, shown, said = ckcv("predict", run, rows)
+        assert (code, "ignored" in said) == (0, False)
+        predicted.append(shown)
+    assert predicted[0] == predicted[1]

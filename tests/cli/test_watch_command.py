@@ -82,15 +82,3 @@ def test_options_that_cannot_be_met_are_refused_in_a_sentence(ckcv: Command, run
         code, shown, messages = ckcv("watch", run, *arguments)
         assert (code, shown) == (2, "")
         assert words in " ".join(messages.split()), messages
-
-
-def test_scores_and_unfinished_runs_have_nothing_to_watch(ckcv: Command, run: Path) -> None:
-    assert ckcv("evaluate", "table.csv", "--target", "outcome", "--learner", "lda", "--out", "scores")[0] == 0
-    code, _, messages = ckcv("watch", "scores", "quiet.csv", *NAMES)
-    assert code == 4
-    assert "holds the scores of a procedure" in messages
-    (run / "manifest.json").unlink()
-    code, _, messages = ckcv("watch", run, "quiet.csv", *NAMES)
-    assert code == 4
-    assert "is not finished" in messages
-    assert not (run / "stream.jsonl").exists()

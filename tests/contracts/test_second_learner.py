@@ -2,7 +2,6 @@
 
 import json
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -31,17 +30,13 @@ from ckcv_ray import (
 )
 from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.core.schedule import Stage
-from ckcv_ray.engine import loop, recorder
 from ckcv_ray.engine.evaluate import evaluate, share
-from ckcv_ray.engine.queue import Progress
 from ckcv_ray.engine.recorder import Recorder
 from ckcv_ray.errors import RunError
 from ckcv_ray.learners.base import LEARNERS, register
 from ckcv_ray.learners.ensemble import Ensemble, to_arrow
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.storage import models
-from ckcv_ray.storage.folder import RunFolder
-from ckcv_ray.storage.log import Log
 from ckcv_ray.study import Problem
 
 HERE = Path(__file__).parent
@@ -55,7 +50,6 @@ CERTIFIED = {
     "holdout": STUDY.replace(certify="holdout", claim=("vote", "refit")),
     "rotation": STUDY.replace(resampling="rotation"),
 }
-EVERYTHING = STUDY.replace(exhaustive=True)  # so that the number of fits is known
 
 
 def colours(n: int, rare: int = 0) -> Task:
@@ -87,16 +81,6 @@ def out(tmp_path: Path) -> Path:
     return tmp_path / "run"
 
 
-@pytest.mark.usefixtures("ray_session")
-@pytest.mark.parametrize("finished", CERTIFIED, indirect=True)
-def test_ray_writes_the_same_files_and_verifies_them(finished: Path, tmp_path: Path) -> None:
-    make_run(tmp_path / "run", load_run(finished).study, RAY)
-    assert same_files(finished, tmp_path / "run")
-    verified = verify(tmp_path / "run", refit=1.0, execution=RAY)
-    assert verified.differences == []
-    assert not [sentence for sentence in verified.trusted if "error counts" in sentence]
-
-
 def test_a_run_passes_verify_and_can_be_loaded(finished: Path) -> None:
     assert verify(finished).differences == []
     assert verify(finished, refit=1.0, execution=SERIAL).differences == []
@@ -125,45 +109,6 @@ def test_the_certificate_counts_every_class(finished: Path) -> None:
 
 
 # killed
-
-
-def child(out: Path, die: bool) -> int:
-    """Run the study in a process that may kill itself half-way, and return its exit code."""
-    script = (
-        "import sys; sys.path.append(sys.argv[1]); import test_second_learner as t; t.main(sys.argv[2], {})"
-    )
-    command = [sys.executable, "-c", script.format(die), Path(__file__).parents[1], out]
-    return subprocess.run(command, check=False, timeout=120).returncode
-
-
-def main(out: str, die: bool) -> None:
-    """Run the study, writing every record at once; if ``die``, kill this process after about 20 of them."""
-
-    def listen(moment: Progress) -> None:
-        if die and moment.computed > 20:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    recorder.FLUSH_SECONDS = recorder.FLUSH_SHARE = loop.LISTEN_SECONDS = 0.0
-    run_job(Job(EVERYTHING, TASK, out, listen=listen), SERIAL)
-
-
-@pytest.mark.usefixtures("ray_session")
-@pytest.mark.parametrize("backend", ["serial", "ray"])
-def test_a_killed_run_is_resumed(tmp_path: Path, backend: str) -> None:
-    killed, uninterrupted = tmp_path / "killed", tmp_path / "uninterrupted"
-    assert child(killed, die=True) == -signal.SIGKILL
-    folder = RunFolder(killed)
-    assert not folder.finished
-    before = sum(len(records) for records, _ in Log(folder.files, folder.problem()).read())
-    assert before > 20
-    if backend == "serial":
-        assert child(killed, die=False) == 0
-    else:
-        make_run(killed, EVERYTHING, RAY)
-    make_run(uninterrupted, EVERYTHING)
-    assert folder.execution()["fits"] == RunFolder(uninterrupted).execution()["fits"]
-    assert same_files(uninterrupted, killed)
-    assert verify(killed, refit=1.0, execution=SERIAL).differences == []
 
 
 def test_a_recorder_in_a_process_that_does_not_know_the_learner_resumes(
@@ -205,16 +150,6 @@ def test_a_model_moved_a_little_is_found(out: Path) -> None:
     assert difference.startswith(
         "model of split 0: fitted again, it predicts all 90 rows alike, but its content"
     )
-
-
-def test_errors_that_a_model_does_not_make_are_found(out: Path) -> None:
-    first, *others = load_run(out).ensemble.members
-    fewer = replace(first, errors=tuple(max(0, wrong - 1) for wrong in first.errors))
-    assert fewer.errors != first.errors
-    reseal(out, Ensemble((fewer, *others)))
-    differences = "\n".join(verify(out).differences)
-    assert f"makes {first.errors} errors on its estimate set, not those recorded" in differences
-    assert "its errors are not those in the log" in differences
 
 
 def test_a_model_that_predicts_an_unknown_class_far_away_is_refused(out: Path) -> None:

@@ -1,6 +1,5 @@
 """Runs on groups of related rows: the harm without groups, and one result however it is computed."""
 
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +9,8 @@ import pytest
 from conftest import blobs
 from pyarrow import parquet
 
-from ckcv_ray import Execution, Job, StoreError, Study, Task, load_run, run, verify
+from ckcv_ray import Execution, Job, StoreError, Study, Task, run, verify
 from ckcv_ray.core.schedule import Stage
-from ckcv_ray.engine import queue
 from ckcv_ray.engine.evaluate import share
 from ckcv_ray.learners.ensemble import judge
 from ckcv_ray.learners.svm import blocks
@@ -32,14 +30,6 @@ STUDIES = {
     "holdout": SMALL.replace(certify="holdout", holdout_share=0.5, claim="refit,vote"),
     "mean error": SMALL.replace(criterion="mean_error"),
 }
-SAME = ("study.json", "data.parquet", "candidates.parquet", "certificate.json")
-
-
-def content(folder: Path) -> dict[str, bytes]:
-    """Every byte that may not depend on how a run was made."""
-    pickles = [file.relative_to(folder).as_posix() for file in sorted(folder.glob("ensemble/*.pkl"))]
-    tables = [file.relative_to(folder).as_posix() for file in sorted(folder.glob("ensemble/*.parquet"))]
-    return {name: (folder / name).read_bytes() for name in (*SAME, *tables, *pickles)}
 
 
 def test_a_mean_error_is_that_of_the_groups(tmp_path: Path) -> None:
@@ -80,21 +70,6 @@ def test_related_rows_void_a_claim_and_groups_restore_it() -> None:
 # One result
 
 
-@pytest.mark.parametrize("name", STUDIES)
-def test_a_run_is_verified_loaded_and_found_again(name: str, tmp_path: Path) -> None:
-    study = STUDIES[name]
-    result = run_job(Job(study, TASK, tmp_path), SERIAL)
-    checked = verify(tmp_path, refit=1.0, execution=SERIAL)
-    assert checked.differences == []
-    loaded = load_run(tmp_path)
-    assert loaded.certificate == result.certificate
-    assert loaded.task.digest == result.task.digest
-    assert load_run(tmp_path, allow_pickle=True).certificate == result.certificate
-    fits = result.execution["fits"]
-    assert run_job(Job(study, TASK, tmp_path), SERIAL).execution["fits"] == fits
-    assert run_job(Job(study, TASK), SERIAL).certificate.claims == result.certificate.claims
-
-
 @pytest.mark.parametrize("resampling", ["complete", "rotation"])
 def test_dropping_candidates_early_is_exact(resampling: str) -> None:
     rows = blobs(150, shift=3.0)
@@ -109,34 +84,6 @@ def test_dropping_candidates_early_is_exact(resampling: str) -> None:
     counts = result.execution["evaluations"]
     assert counts["dropped"] > counts["planned"] / 10
     assert counts["planned"] == counts["computed"] + counts["dropped"]
-
-
-@pytest.mark.parametrize("name", ["paper", "holdout"])
-def test_a_run_that_was_stopped_goes_on_to_the_same_bytes(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    study = STUDIES[name]
-    run_job(Job(study, TASK, tmp_path / "whole"), SERIAL)
-    monkeypatch.setattr(queue, "BATCH_SECONDS", 0.0)  # a batch for each unit
-    for most in (2, 5):
-        stopped(Job(study, TASK, tmp_path / "parts"), most)
-    run_job(Job(study, TASK, tmp_path / "parts"), SERIAL)
-    assert content(tmp_path / "parts") == content(tmp_path / "whole")
-
-
-def stopped(job: Job, most: int) -> None:
-    """Run a job until it has asked so many times whether to stop."""
-    asked = count()
-    with pytest.raises(KeyboardInterrupt):
-        run_job(job, SERIAL, stop=lambda: next(asked) >= most)
-
-
-def test_another_spelling_is_the_same_run(tmp_path: Path) -> None:
-    run_job(Job(SMALL, TASK, tmp_path / "numbers"), SERIAL)
-    X, y = TASK.X, TASK.labelled(TASK.y)
-    run(SMALL, X, y, tmp_path / "names", SERIAL, groups=[f"Ms {g}" for g in GROUPS])
-    assert content(tmp_path / "names") == content(tmp_path / "numbers")
-    assert parquet.read_table(tmp_path / "names/data.parquet")["group"].to_pylist() == TASK.groups.tolist()
 
 
 def test_groups_change_the_run_and_a_folder_tells_them_apart(tmp_path: Path) -> None:

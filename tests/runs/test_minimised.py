@@ -5,7 +5,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from alike import SMALL, algorithm_1, same
-from doubles import Unruly, run_with
 
 from ckcv_ray import Execution, Job, Study, Task, verify
 from ckcv_ray.core.schedule import Stage
@@ -60,15 +59,6 @@ def test_a_stop_changes_nothing_and_the_run_is_verified(criterion: str, certify:
     assert same(result, resumed)
     assert load_run(tmp_path / "run").certificate.claims == result.certificate.claims
     assert verify(tmp_path / "run", refit=1.0, execution=SERIAL).differences == []
-
-
-@pytest.mark.parametrize("criterion", CRITERIA[1:])
-@pytest.mark.parametrize("seed", range(3))
-def test_neither_the_order_of_batches_nor_their_length_changes_anything(criterion: str, seed: int) -> None:
-    study, task = SMALL.replace(criterion=criterion, seed=seed, report_k=(5,)), clinic(50, seed)
-    result, unruly = run(study, task), run_with(Unruly(seed, 1 + 2 * seed), study, task)
-    assert same(result, unruly)
-    assert result.certificate.winner.l_ee == unruly.certificate.winner.l_ee
 
 
 @pytest.mark.parametrize("criterion", CRITERIA[1:])

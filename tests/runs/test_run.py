@@ -9,7 +9,7 @@ import pytest
 from alike import SMALL, STUDIES, same
 from conftest import blobs
 
-from ckcv_ray import Execution, Job, Progress, Study, TestRows, run
+from ckcv_ray import Execution, Job, Study, TestRows, run
 from ckcv_ray import run_many as many
 from ckcv_ray.engine import evaluate, forecast, queue
 from ckcv_ray.engine.backend import SERIAL as ONE
@@ -168,18 +168,6 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(
     assert same(result, whole)
     for name in ("evaluations", "fits"):
         assert result.execution[name] == whole.execution[name]
-
-
-def test_a_listener_hears_how_far_a_run_has_come() -> None:
-    moments: list[Progress] = []
-    result = run_job(Job(SMALL, blobs(60), listen=moments.append), SERIAL)
-    last = moments[-1]
-    assert last.planned == result.problem.n_evaluations
-    assert last.computed + last.dropped + last.failed == last.planned
-    assert last.left == 0
-    assert last.best is not None
-    assert (last.best[0].setting, last.best[0].k, last.best[1]) == (result.setting, result.k, result.l_ms)
-    assert [moment.computed for moment in moments] == sorted(moment.computed for moment in moments)
 
 
 def test_test_rows_are_measured_on_a_finished_run_too(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 import json
 import warnings
 from dataclasses import replace
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -26,7 +25,6 @@ from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.learners.svm.problem import EQUAL, Weights, describe, make_signs
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.study import Execution, Problem, read_toml
-from ckcv_ray.tables.task import read_task
 from jobs.benchmarks import libsvm
 
 EVERY_SOLVER = SOLVERS | {"libsvm": libsvm.path}
@@ -113,7 +111,7 @@ def has_free(b, bound):
 
 
 @pytest.mark.parametrize("solver", EVERY)
-@pytest.mark.parametrize("w", [*WEIGHTS, None], ids=str)
+@pytest.mark.parametrize("w", [*WEIGHTS, EQUAL, None], ids=str)
 @pytest.mark.parametrize("share", [0.02, 0.1, 0.4])
 def test_every_fit_meets_the_kkt_conditions_of_its_own_box(solver, w, share):
     p = posed(1, share=share)
@@ -131,10 +129,12 @@ def test_every_fit_meets_the_kkt_conditions_of_its_own_box(solver, w, share):
 @pytest.mark.slow
 @pytest.mark.parametrize("solver", EVERY)
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("which", ["balanced", {-1.0: 1.0, 1.0: 15.0}, {-1.0: 0.2, 1.0: 3.0}], ids=str)
+@pytest.mark.parametrize(
+    "which", ["balanced", {-1: 1.0, 1: 1.0}, {-1: 1.0, 1: 15.0}, {-1: 0.2, 1: 3.0}], ids=str
+)
 def test_decisions_agree_with_scikit_learn(solver, seed, which):
     p = posed(seed, share=0.1)
-    w = balanced(p.y) if which == "balanced" else Weights(which[-1.0], which[1.0])
+    w = balanced(p.y) if which == "balanced" else Weights(which[-1], which[1])
     compared = 0
     for C, s in zip(GRID, solve(solver, p, w), strict=True):
         theirs = SVC(C=C, kernel="precomputed", tol=1e-7, class_weight=which).fit(p.K, p.y)
@@ -167,7 +167,7 @@ def test_if_all_rows_are_at_their_bounds_the_offset_is_the_middle_of_the_interva
 
 
 @pytest.mark.parametrize("solver", OURS)
-@pytest.mark.parametrize("w", [*WEIGHTS, None], ids=str)
+@pytest.mark.parametrize("w", [*WEIGHTS, EQUAL, None], ids=str)
 def test_a_path_equals_its_costs_solved_one_by_one(solver, w):
     p = posed(5)
     w = w or balanced(p.y)
@@ -197,38 +197,67 @@ def test_a_solution_within_its_own_box_is_that_of_every_larger_cost(solver):
         assert s.gap == pytest.approx(gap(p, s, C, w) / max(1, gap(p, s, C, w) - s.value), abs=1e-6)
 
 
+# Any problem at all
+
+
 @st.composite
 def problems(draw):
-    """Rows of few values with labels and weights in any proportion."""
+    """Rows of few values, so that many are equal, with labels and weights of classes in any proportion."""
     n, d = draw(st.integers(2, 60)), draw(st.integers(1, 3))
     rng = np.random.default_rng(draw(st.integers(0, 10**6)))
     levels = draw(st.sampled_from([2, 5, 1000]))
     X = rng.integers(0, levels, (n, d)) * 10.0 ** draw(st.integers(-2, 2)) / levels
     y = np.where(rng.random(n) < draw(st.sampled_from([0.02, 0.1, 0.5, 0.9])), 1.0, -1.0)
-    y[0], y[-1] = 1.0, -1.0
-    w = Weights(*(10.0 ** draw(st.floats(-3, 3)) for _ in range(2))) if draw(st.booleans()) else balanced(y)
-    return X, y, w, 10.0 ** draw(st.floats(-4, 2)), 10.0 ** draw(st.floats(-3, 3))
+    if draw(st.booleans()):
+        y[0], y[-1] = 1.0, -1.0
+    w = Weights(*(10.0 ** draw(st.floats(-3, 3)) for _ in range(2))) if draw(st.booleans()) else EQUAL
+    gamma, C = 10.0 ** draw(st.floats(-6, 3)), 10.0 ** draw(st.floats(-4, 4))
+    return X, y, w, gamma, (C / 30, C)
 
 
 @pytest.mark.slow
 @given(problems(), st.sampled_from([1e-3, 1e-6]))
-@settings(derandomize=True, deadline=None, max_examples=limit_examples(200))
+@settings(derandomize=True, deadline=None, max_examples=limit_examples(300))
 def test_any_problem_is_solved_to_its_tolerance(case, tolerance):
-    X, y, w, gamma, C = case
+    """Feasible, below the tolerance by definition, and not above the objective of scikit-learn's SVC at
+    1e-8 by more than its duality gap allows; the order of rows in memory and write protection are no matter.
+    """
+    X, y, w, gamma, C_values = case
     D = compute_distances(X, X)
-    C_values = (C / 30, C)
-    fits = SOLVERS["newton"](make_complement(complement(D, gamma)), y, C_values, tolerance, PLENTY, w)
-    in_blocks = path_on_points(X, gamma, y, C_values, tolerance, PLENTY, 8, w)
-    for C, s, other in zip(C_values, fits.solutions(), in_blocks.solutions(), strict=True):
+    K = gaussian(D, gamma)
+    M = make_complement(complement(np.asfortranarray(D), gamma))
+    for array in (*M, y):
+        array.flags.writeable = False
+    whole = SOLVERS["newton"](M, y, C_values, tolerance, PLENTY, w).solutions()
+    in_blocks = path_on_points(X, gamma, y, C_values, tolerance, PLENTY, 8, w).solutions()
+    for C, s, other in zip(C_values, whole, in_blocks, strict=True):
+        if abs(y.sum()) == len(y):
+            assert not s.b.any()
+            assert s.offset == y[0]
+            continue
         lo, hi = w.bounds(y, C)
         for one in (s, other):
             assert one.status is Status.CONVERGED
             assert np.all((one.b >= lo) & (one.b <= hi))
-            assert abs(one.b.sum()) <= 1e-9 * np.abs(one.b).sum()
+            assert abs(one.b.sum()) <= 1e-9 * C * max(w) * len(y)
             again = describe(one.b.sum() - complement(D, gamma) @ one.b, y, one.b, C, 0, one.status, w)
             assert again.violation <= tolerance * 1.001 + 1e-12 * C * max(w) * len(y)
-        most = max(s.gap, other.gap) * max(1.0, s.value + s.gap, abs(s.value)) * 2
-        assert s.value == pytest.approx(other.value, abs=most + 1e-9 * max(1.0, abs(s.value)))
+            assert one.gap == pytest.approx(again.gap, abs=1e-9)
+        machine = SVC(
+            C=C,
+            kernel="precomputed",
+            tol=1e-8,
+            max_iter=200_000,
+            class_weight={-1: w.negative, 1: w.positive},
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            machine.fit(K, y)
+        b = np.zeros(len(y))
+        b[machine.support_] = machine.dual_coef_[0]
+        theirs = b @ K @ b / 2 - y @ b
+        primal = max(1.0, s.value + s.gap)
+        assert s.value <= theirs + s.gap * max(primal, abs(theirs)) + 1e-6 * max(1.0, abs(theirs))
 
 
 @pytest.mark.parametrize("solver", OURS)
@@ -340,33 +369,6 @@ def test_balanced_weights_are_those_of_the_training_rows_alone():
     for model in models[1:]:
         assert model.dual_coef.tobytes() == models[0].dual_coef.tobytes()
         assert model.offset == models[0].offset
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["heart", "thyroid", "titanic", "breast_cancer"])
-@pytest.mark.parametrize("which", ["balanced", "1=6"])
-def test_models_of_ida_sets_are_those_of_scikit_learn(name, which, ida: Path):
-    task, _ = read_task(f"ida:{name}:1")
-    costs, gamma = (0.1, 1.0, 10.0), 0.1
-    learner = GaussianSVM(costs, gamma, tolerance=1e-6, class_weight=which).canonical(task)
-    split = split_complete(task.n, 4, 0, 4, Draws(0))
-    fits = learner.trainer.prepare(learner.trainer.share(task), split.train, split.select).fit(0, 3)
-    y, class_weight = make_signs(task), {1: 6.0} if which == "1=6" else "balanced"
-    compared = 0
-    for step, C in enumerate(costs):
-        model = fits.model(step)
-        X, new = (model.scaling.apply(task.X[rows]) for rows in (split.train, split.select))
-        theirs = SVC(C=C, gamma=gamma, tol=1e-7, class_weight=class_weight).fit(X, y[split.train])
-        f, g = model.decision(task.X[split.select]), theirs.decision_function(new)
-        np.testing.assert_allclose(f - model.offset, g - theirs.intercept_, atol=1e-3)
-        bound = C * weights(learner.class_weight, task.classes, y[split.train]).of(model.dual_coef)
-        if has_free(model.dual_coef, bound):
-            np.testing.assert_allclose(f, g, atol=1e-3)
-            clear = np.abs(g) > 1e-3
-            assert np.array_equal(f[clear] > 0, g[clear] > 0)
-            compared += 1
-        assert learner.trainer.check(model, task, split.train, converged=True).differences == []
-    assert compared >= 2
 
 
 # Checks and runs
