@@ -5,10 +5,13 @@
     jobs/acceptance --record      write recorded.json, and print what has changed
 
 Of each line the exit code and what is printed are recorded, without times; of each run folder that it leaves
-the claims, scores, winner and identity; and once for all: options, public names and files. Figures are
-compared in every bit on the machine that recorded them, elsewhere to nine digits.
+the claims, sentences, scores, winner and identity; and once for all: options, public names and files. Figures
+are compared in every bit on the machine that recorded them, elsewhere to nine digits; a field that is absent
+is one that is null. A sentence is written once: a statement that is a claim's is given by the claim's place,
+and a list that runs have in common by its digest.
 """
 
+import hashlib
 import inspect
 import json
 import os
@@ -41,8 +44,15 @@ TIMES = re.compile(r"\b[\d.,]+ ?(ms|s|min|minutes?|seconds?|h|hours?|KiB|MiB|GiB
 BY_ARRIVAL = re.compile(r"estimated time|evaluations? |/s \||^fits |^to verify")  # differs from run to run
 OF_A_RUN = re.compile(r"/tmp/\S+|\b20\d\d-\d\d-\d\d\d\d:\d\d\S*")
 CONTINUED = re.compile(r"\n +--")  # a line that begins with an option belongs to the one before
-CLAIM = ("quantity", "label", "classifier", "bound", "errors", "rows", "statement")
-OF_CERTIFICATE = ("run_id", "salt", "setting", "k", "l_ms", "l_ee", "error", "labels", "class_rows")
+CLAIM = (
+    *("quantity", "label", "certification", "classifier", "bound", "errors", "rows", "delta", "statement"),
+    *("cut_off", "least_confidence", "measured", "gate"),
+)
+SHARED = ("assumptions", "not_covered")  # lists of sentences, nearly the same in all runs
+OF_CERTIFICATE = (
+    *("run_id", "salt", "setting", "k", "l_ms", "l_ee", "error", "labels", "class_rows", "repeats"),
+    *("bound_without_copies", "baselines", "by_class", "subgroups", "statements", *SHARED),
+)
 WIDE = {"COLUMNS": "110", "NO_COLOR": "1", "TERM": "dumb"}
 
 Observed = dict[str, Any]
@@ -138,15 +148,21 @@ def _read_folder(folder: Path) -> Observed:
     seen: Observed = {"files": sorted(path.name for path in folder.iterdir() if path.name != "log")}
     if (file := folder / "certificate.json").exists():
         content = json.loads(file.read_text())
-        seen |= {name: content.get(name) for name in OF_CERTIFICATE}
+        seen |= _pick(content, OF_CERTIFICATE)
         seen["data"] = content["digests"]["data"]
-        seen["claims"] = [{name: claim.get(name) for name in CLAIM} for claim in content["claims"]]
+        seen["claims"] = [_pick(claim, CLAIM) for claim in content["claims"]]
+        of_claims = {claim["statement"]: f"claims[{i}]" for i, claim in enumerate(seen["claims"])}
+        seen["statements"] = [of_claims.get(statement, statement) for statement in seen["statements"]]
     elif (file := folder / "scores.json").exists():
         content = json.loads(file.read_text())
         seen |= {"run_id": content["run_id"], "entries": content["entries"]}
     if (file := folder / "predictions.parquet").exists():
         seen["predictions"] = [str(row) for row in parquet.read_table(file).slice(0, PRINTED).to_pylist()]
     return seen
+
+
+def _pick(content: Observed, names: tuple[str, ...]) -> Observed:
+    return {name: content[name] for name in names if content.get(name) is not None}
 
 
 def observe_outside() -> Observed:
@@ -202,18 +218,42 @@ def _read_lines(file: str) -> list[str]:
 def read_recorded() -> dict[str, Any]:
     """Read what is recorded: of each case, of the outside, and the environment."""
     content: dict[str, Any] = json.loads(FILE.read_text())
+    lists = content.pop("lists")
+    for seen, name in _find_shared(content["cases"]):
+        seen[name] = lists[seen[name]]
     return content
 
 
+def write_recorded(content: dict[str, Any]) -> None:
+    """Write what ``read_recorded`` returns, each list of ``SHARED`` once."""
+    cases, lists = json.loads(json.dumps(content["cases"])), {}
+    for seen, name in _find_shared(cases):
+        digest = hashlib.sha256(json.dumps(seen[name]).encode()).hexdigest()[:12]
+        lists[digest], seen[name] = seen[name], digest
+    written = content | {"cases": cases, "lists": dict(sorted(lists.items()))}
+    FILE.write_text(json.dumps(written, indent=0, ensure_ascii=False) + "\n")
+
+
+def _find_shared(cases: dict[str, Observed]) -> Iterator[tuple[Observed, str]]:
+    for case in cases.values():
+        for seen in case.values():
+            if isinstance(seen, dict):
+                yield from ((seen, name) for name in SHARED if name in seen)
+
+
 def compare(before: Any, now: Any, exact: bool, place: str = "") -> Iterator[str]:
-    """Yield a line for each value that has changed."""
+    """Yield a text for each value that has changed: where it is, what it was and what it is now."""
     if isinstance(before, dict) and isinstance(now, dict):
         for key in before | now:
             yield from compare(before.get(key), now.get(key), exact, f"{place}: {key}" if place else key)
     elif isinstance(before, list) and isinstance(now, list) and len(before) == len(now):
         for i, (old, new) in enumerate(zip(before, now, strict=True)):
-            yield from compare(old, new, exact, f"{place}[{i}]")
+            of = f" {old['quantity']}" if isinstance(old, dict) and "quantity" in old else ""
+            yield from compare(old, new, exact, f"{place}[{i}{of}]")
     elif not (before == now or (not exact and _are_close(before, now))):
+        if isinstance(before, list) and isinstance(now, list):
+            place = f"{place}: {len(before)} -> {len(now)}"
+            before, now = [v for v in before if v not in now], [v for v in now if v not in before]
         yield f"{place}\n   was {json.dumps(before)}\n   now {json.dumps(now)}"
 
 
@@ -238,7 +278,7 @@ def main(words: list[str]) -> int:
     print(*changed, f"{len(chosen)} cases: {len(changed)} values differ", sep="\n")
     if record:
         now["cases"] = {name: (kept["cases"] | now["cases"])[name] for name in CASES}
-        FILE.write_text(json.dumps(now, indent=0, ensure_ascii=False) + "\n")
+        write_recorded(now)
     return int(bool(changed) and not record)
 
 

@@ -25,7 +25,8 @@ def check(name: str) -> None:
     kept = acceptance.read_recorded()
     now = json.loads(json.dumps(acceptance.observe(name)))
     exact = kept["environment"] == acceptance.find_environment()
-    assert list(acceptance.compare(kept["cases"][name], now, exact)) == []
+    changed = list(acceptance.compare(kept["cases"][name], now, exact, name))
+    assert not changed, "\n".join(changed)
 
 
 @pytest.mark.parametrize("kind", ["three classes", "groups", "text, dates and gaps", "subgroups", "numbers"])
@@ -57,3 +58,24 @@ def test_any_change_is_described() -> None:
     assert line.startswith("a[1]: b\n   was 0.25")
     assert not list(acceptance.compare(kept, {"a": [1, {"b": 0.25 + 2e-16}], "c": None}, exact=False))
     assert list(acceptance.compare(kept, {"a": [1], "c": None}, exact=False))
+    (line,) = acceptance.compare([1, 2, 3], [1, 3], exact=True, place="statements")
+    assert line == "statements: 3 -> 2\n   was [2]\n   now []"
+
+
+def test_a_field_of_a_claim_that_is_absent_is_null() -> None:
+    claim = {"quantity": "error", "bound": 1.0}
+    assert not list(acceptance.compare([claim], [claim | {"label": None, "gate": None}], exact=True))
+    for now in ({"quantity": "error", "bound": None}, {"quantity": "error"}):
+        (line,) = acceptance.compare({"r": {"claims": [claim]}}, {"r": {"claims": [now]}}, True, "groups")
+        assert line == "groups: r: claims[0 error]: bound\n   was 1.0\n   now null"
+
+
+def test_lists_in_common_are_written_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(acceptance, "FILE", tmp_path / "recorded.json")
+    run = {"statements": ["proven"], "assumptions": ["independent rows"], "not_covered": ["other sources"]}
+    content = {
+        "cases": {"a": {"1: run": {"exit": 0}, "r": run, "s": run}, "b": {"1: call": "changed", "r": run}}
+    }
+    acceptance.write_recorded(content)
+    assert acceptance.FILE.read_text().count("independent rows") == 1
+    assert acceptance.read_recorded.__wrapped__() == content
