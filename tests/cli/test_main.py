@@ -7,6 +7,7 @@ import shlex
 import subprocess
 import sys
 from itertools import product
+from os import environ
 from pathlib import Path
 
 import pytest
@@ -139,3 +140,39 @@ def test_a_path_that_is_not_utf8_is_refused_before_the_run_begins(tmp_path: Path
         assert done.stderr.count(b"\n") == 1
         assert b"the path is not in UTF-8: rename it, or give another" in done.stderr
         assert os.listdir(where) == before
+
+
+# Completion in shells: commands and the options of each, which is imported for it
+
+
+def complete(words: str, place: int, **more: str) -> subprocess.CompletedProcess[str]:
+    asked = {"_CKCV_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(place)}
+    command = [sys.executable, "-m", "ckcv_ray"]
+    return subprocess.run(command, capture_output=True, text=True, env=environ | asked | more)
+
+
+def test_commands_are_completed() -> None:
+    assert complete("ckcv ", 1).stdout.split() == [*COMMANDS]
+    assert complete("ckcv re", 1).stdout.split() == ["report"]
+
+
+@pytest.mark.parametrize(
+    ("words", "options"),
+    [
+        ("ckcv run table.csv --ta", {"--target"}),
+        ("ckcv evaluate table.csv --per", {"--permutations"}),
+        ("ckcv predict run new.csv --vo", {"--vote"}),
+    ],
+)
+def test_options_are_completed(words: str, options: set[str]) -> None:
+    completed = complete(words, len(words.split()) - 1)
+    assert (completed.returncode, completed.stderr) == (0, "")
+    assert {*completed.stdout.split()} == options
+
+
+def test_the_script_that_asks_for_completions_can_be_shown() -> None:
+    command = [sys.executable, "-m", "ckcv_ray", "--show-completion", "bash"]
+    asked = environ | {"_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
+    shown = subprocess.run(command, capture_output=True, text=True, env=asked)
+    assert shown.returncode == 0
+    assert "_CKCV_COMPLETE=complete_bash" in shown.stdout

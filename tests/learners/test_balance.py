@@ -19,7 +19,6 @@ from ckcv_ray.learners.sklearn import spec
 from ckcv_ray.learners.steps import Balance, draw_balanced
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.runs.verify import verify
-from ckcv_ray.study import Problem
 from ckcv_ray.study.problem import OUTER
 
 SERIAL = Execution("serial")
@@ -76,28 +75,6 @@ def test_rows_of_a_class_are_as_likely():
     spread = 1 - counts.min() / counts.max()
     expected = DRAWS * counts.min() / counts.max()
     assert chi2.sf(np.sum((down[y == common] - expected) ** 2) / expected / spread, counts.max() - 1) > 1e-3
-
-
-@pytest.mark.parametrize(
-    ("how", "name"),
-    [(Balance.UP, "over_sampling.RandomOverSampler"), (Balance.DOWN, "under_sampling.RandomUnderSampler")],
-)
-def test_draws_are_those_of_imbalanced_learn_in_distribution(how, name):
-    module, name = name.split(".")
-    sampler = getattr(pytest.importorskip(f"imblearn.{module}"), name)
-    train = np.arange(0, 150, 2)
-    theirs = []
-    for seed in range(DRAWS):
-        fitted = sampler(random_state=seed)
-        fitted.fit_resample(X[train], TASK.y[train])
-        theirs.append(train[fitted.sample_indices_])
-    ours, sizes = count_draws(train, how)
-    assert sizes == set(map(len, theirs))
-    expected = np.bincount(np.concatenate(theirs), minlength=150)
-    assert np.all(
-        ours[(expected == 0) | (expected == DRAWS)] == expected[(expected == 0) | (expected == DRAWS)]
-    )
-    assert np.all(np.abs(ours - expected) <= 5 * np.sqrt(2 * np.maximum(ours, 1)))
 
 
 @pytest.mark.parametrize("how", [Balance.UP, Balance.DOWN])
@@ -170,16 +147,6 @@ def test_the_model_of_all_rows_is_balanced_too():
     counts = np.bincount(TASK.y)
     assert model.estimators_[0].tree_.n_node_samples[0] <= 2 * counts.max()
     assert model.estimators_[0].tree_.weighted_n_node_samples[0] == 2 * counts.max()
-
-
-def test_it_is_part_of_what_names_a_run():
-    ids = {Problem.of(Study.of(learner="linear", balance=b), TASK).run_id for b in ("none", "up", "down")}
-    assert len(ids) == 3
-    study = Study.without_certification(balance="down")
-    assert Study.from_json(study.to_json()) == study
-    assert study.differences(Study.without_certification()) == [
-        'balance: requested "down", in the folder "none"'
-    ]
 
 
 REFUSED = {

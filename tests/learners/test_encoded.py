@@ -162,15 +162,6 @@ def test_an_encoder_depends_on_its_training_rows_alone(data):
     assert encoding.fit(replace(task, X=X, y=1 - task.y), train).text == encoding.fit(task, train).text
 
 
-def test_rows_are_classified_alike_in_parts(task, monkeypatch):
-    result = run_job(Job(small("linear"), task), SERIAL)
-    whole = result.ensemble.predict(task.X)
-    monkeypatch.setattr(steps, "ROWS", 7)
-    for one, other in zip(whole, result.ensemble.predict(task.X), strict=True):
-        assert one.tobytes() == other.tobytes()
-    assert result.ensemble.predict(task.X[:0])[0].shape == (4, 0)
-
-
 def test_what_was_never_seen_and_gaps_are_encoded():
     columns = untidy(40)
     task = Task.from_table(columns, Roles("outcome"))
@@ -296,21 +287,6 @@ def test_every_learner_runs_on_any_table_and_is_verified(learner, encode, task, 
     assert not verify(tmp_path / "run", refit=1.0).differences
 
 
-CERTIFIED = [
-    {"certify": "holdout", "holdout_share": 0.5},
-    {"criterion": "balanced"},
-    {"encode": "ordinal", "fill": "mean", "rare": 0.1},
-    {"encode": "target", "certify": "holdout", "holdout_share": 0.5},
-]
-
-
-@pytest.mark.parametrize("options", CERTIFIED, ids=str)
-def test_every_certification_runs_on_any_table(options, task, tmp_path):
-    study = small("linear").replace(**options)
-    run_job(Job(study, task, tmp_path / "run"), SERIAL)
-    assert not verify(tmp_path / "run", refit=1.0).differences
-
-
 def test_learners_of_one_study_are_encoded_as_suits_each(task):
     result = run_job(Job(small("linear,tree"), task), SERIAL)
     assert result.problem.learners["linear"].encoding.categories is Categories.ONEHOT
@@ -339,12 +315,6 @@ def test_a_column_that_knows_the_labels_of_other_rows_fools_no_claim(encode):
         result = run_job(Job(study, task), SERIAL)
     assert all(claim["bound"] >= 0.5 for claim in result.certificate.claims)
     assert result.error > 0.35
-
-
-def test_how_to_encode_plain_numbers_is_refused():
-    plain = Task.of(np.random.default_rng(0).normal(size=(20, 2)), [0, 1] * 10)
-    with pytest.raises(InputError, match="encode=ordinal has no effect: all columns are numbers"):
-        Problem.of(Study.paper(encode="ordinal"), plain)
 
 
 def test_damaged_kinds_of_columns_are_a_damaged_folder(task, tmp_path):

@@ -3,15 +3,21 @@
 import numpy as np
 import pyarrow as pa
 import pytest
-from sklearn.datasets import load_breast_cancer
-from sklearn.metrics import accuracy_score
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import accuracy_score, log_loss
 from sklearn.model_selection import GroupKFold, KFold, LeaveOneGroupOut, TimeSeriesSplit, cross_validate
 from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
-from ckcv_ray import Execution, evaluate, verify
+from ckcv_ray import Execution, Study, evaluate, run, verify
+from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import InputError
+from ckcv_ray.runs.load import load_scores
 from ckcv_ray.runs.run import assess
-from ckcv_ray.study import Study
+from ckcv_ray.study.problem import OUTER
 from ckcv_ray.tables.task import Task
 from ckcv_ray.tables.units import Roles
 
@@ -166,3 +172,110 @@ def test_numbers_to_predict_may_be_large_or_written_in_another_way():
 def test_a_parameter_is_given_once():
     with pytest.raises(InputError, match="given twice"):
         Study.without_certification("kfold:3", learner="tree", param=("max_depth=1,2", "max_depth=3"))
+
+
+# Classes with a single row: scored without a certification, and refused with one
+
+
+ROWS = np.random.default_rng(7).normal(size=(40, 3))
+SINGLE = np.array(["a"] * 20 + ["b"] * 19 + ["c"])
+
+
+def test_a_row_of_a_class_that_was_not_learned_is_wrong():
+    """Its probability is 0, as scikit-learn's cross_val_predict has it; AUC is not defined there."""
+    options = {"learner": "linear", "measure": "accuracy,log_loss,roc_auc_ovr", "resampling": "kfold:4"}
+    result = evaluate(ROWS, SINGLE, execution=SERIAL, **options)
+    (entry,), estimator = result.entries, make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
+    expected = []
+    for number in range(4):
+        train, scored = result.problem.rows(Stage.SELECT, OUTER, number)
+        fitted = clone(estimator).fit(ROWS[train], SINGLE[train])
+        shares = np.zeros((len(scored), 3))
+        shares[:, np.searchsorted(["a", "b", "c"], fitted.classes_)] = fitted.predict_proba(ROWS[scored])
+        y = SINGLE[scored]
+        expected.append(
+            (accuracy_score(y, fitted.predict(ROWS[scored])), log_loss(y, shares, labels=list("abc")))
+        )
+    found = [result.of_splits(entry, score) for score in result.scores]
+    np.testing.assert_allclose(np.transpose(found[:2]), expected, rtol=1e-9)
+    assert np.isnan(found[2]).sum() == 3  # splits that do not score the row
+
+
+@pytest.mark.parametrize("learner", ["svm", "forest", "neighbors", "linear", "naive_bayes", "constant"])
+@pytest.mark.parametrize("stratify", [False, True])
+def test_every_learner_is_scored(learner, stratify):
+    result = evaluate(
+        ROWS, SINGLE, learner=learner, resampling="kfold:3", stratify=stratify, execution=SERIAL
+    )
+    assert result.complete
+    assert result.entries
+
+
+def test_certified_studies_refuse_a_class_of_one_row():
+    with pytest.raises(InputError, match="class 'c' has 1 row: each needs at least 2"):
+        run(Study.of(k=(3,), n_splits=3, C=(1,), gamma=(1,)), ROWS, SINGLE)
+
+
+def test_numbers_are_not_taken_for_classes():
+    with pytest.raises(InputError, match=r"1 row each: most classes need at least 2; .* to predict numbers"):
+        evaluate(ROWS, np.arange(40) * 0.5, execution=SERIAL)
+
+
+# Functions of the user that see probabilities: those of the model, in the order of the sorted labels
+
+
+FLOWERS, KINDS = load_iris(return_X_y=True)
+FLOWERS, SPECIES = FLOWERS[::3], np.array(["setosa", "versicolor", "virginica"])[KINDS[::3]]
+
+
+def surprise(y, predicted, probability):
+    return log_loss(y, probability, labels=["setosa", "versicolor", "virginica"])
+
+
+def doubt(y, predicted, *, probability):
+    probability[:] = probability.max(axis=1, keepdims=True)  # its own copy
+    return 1.0 - float(np.mean(probability))
+
+
+def test_a_function_gets_the_probabilities(tmp_path):
+    options = {"learner": "naive_bayes", "resampling": "kfold:4"}
+    measures = [doubt, surprise, "log_loss"]
+    result = evaluate(FLOWERS, SPECIES, tmp_path / "run", SERIAL, measure=measures, **options)
+    (entry,) = result.entries
+    doubts, own, named = (result.of_splits(entry, score) for score in result.scores)
+    np.testing.assert_array_equal(own, named)
+    assert np.all((doubts > 0) & (doubts < 2 / 3))
+    again = load_scores(tmp_path / "run")
+    assert again.summary_json() == result.summary_json()
+
+
+def test_a_class_without_training_rows_has_probability_zero():
+    seen = []
+
+    def spy(y, predicted, probability):
+        seen.append((y, probability))
+        return 0.0
+
+    fitted = np.flatnonzero(SPECIES != "versicolor")[::2]
+    scored = np.setdiff1d(np.arange(len(FLOWERS)), fitted)
+    split = [(fitted, scored)]
+    evaluate(FLOWERS, SPECIES, resampling=split, measure=spy, learner="forest", execution=SERIAL)
+    ((y, probability),) = seen
+    assert np.array_equal(y, SPECIES[scored])
+    assert np.all(probability[:, 1] == 0)
+    np.testing.assert_allclose(probability.sum(axis=1), 1)
+
+
+def test_without_probabilities_such_a_function_is_refused():
+    with pytest.raises(InputError, match="measure=surprise needs probabilities, which learner=svm does not"):
+        evaluate(FLOWERS, SPECIES, measure=surprise, learner="svm", execution=SERIAL)
+    with pytest.raises(InputError, match="measure=surprise has a parameter probability, of classes, and the"):
+        evaluate(FLOWERS, FLOWERS[:, 0], measure=surprise, learner="ridge", execution=SERIAL)
+
+
+def test_a_function_selects_by_probabilities():
+    """Selected by a function as by the score of its name."""
+    options = {"learner": "neighbors", "param": {"n_neighbors": (1, 5, 9)}, "resampling": "nested_halves:3"}
+    own = evaluate(FLOWERS, SPECIES, measure=surprise, execution=SERIAL, **options)
+    named = evaluate(FLOWERS, SPECIES, measure="log_loss", execution=SERIAL, **options)
+    assert own.entries[0].settings == named.entries[0].settings

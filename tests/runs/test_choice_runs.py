@@ -1,6 +1,5 @@
 """Runs of several learners: the winner is the best of what each alone selects."""
 
-import json
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -19,12 +18,10 @@ from ckcv_ray.core.bounds.binomial import make_safe_table
 from ckcv_ray.engine import forecast
 from ckcv_ray.engine.evaluate import evaluate, share
 from ckcv_ray.engine.race import RaceQueue
-from ckcv_ray.errors import StoreError
 from ckcv_ray.learners.choice import Choice
 from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.records.record import Outcome
 from ckcv_ray.runs.run import Job, run_job
-from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study import Problem
 
 SVM = GaussianSVM(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0))
@@ -203,16 +200,6 @@ def test_the_best_of_a_reported_k_names_its_own_learner(out: Path) -> None:
         rows = result.candidates.filter(pc.equal(result.candidates["k_first"], row["k_first"])).to_pylist()
         (best,) = (one for one in rows if one["state"] in ("winner", "reported"))
         assert row["setting"] == CHOICE.space.setting(best["path"], best["step"])
-
-
-def test_a_study_with_an_unknown_learner_says_which(tmp_path: Path) -> None:
-    solved(STUDY.with_learner(Choice((STUMP, CENTROID))), table(1), tmp_path / "run")
-    file = tmp_path / "run" / "study.json"
-    content = json.loads(file.read_text())
-    content["study"]["learner"]["learners"][1]["name"] = "jungle"
-    file.write_text(json.dumps(content))
-    with pytest.raises(StoreError, match="the learner 'jungle' is not known here: import the module"):
-        RunFolder(tmp_path / "run").require()
 
 
 # time

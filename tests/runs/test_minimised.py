@@ -1,10 +1,12 @@
 """Runs that minimise something other than the bound on the error: balanced, cost, mean_error."""
 
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pytest
 from alike import SMALL, algorithm_1, same
+from conftest import blobs
 
 from ckcv_ray import Execution, Job, Study, Task, verify
 from ckcv_ray.core.schedule import Stage
@@ -107,3 +109,39 @@ def test_more_errors_on_a_class_than_rows_of_it_are_refused(tmp_path: Path) -> N
     log.append(records, [])
     with pytest.raises(StoreError, match="more errors on a class than rows of it"):
         list(log.read())
+
+
+# Algorithm 1 written as the paper's plain loop with scikit-learn, on the same splits, agrees in all
+
+
+@pytest.mark.parametrize(("seed", "scale"), [*product((0, 1), ("standard", "none"))])
+def test_the_plain_loop_gives_the_same_answer(seed: int, scale: str) -> None:
+    study = Study.paper(
+        C=(0.1, 1.0, 10.0, 100.0),
+        gamma=(0.01, 0.1, 1.0),
+        k=(3, 4, 5, 10),
+        n_splits=4,
+        seed=seed,
+        scale=scale,
+        tolerance=1e-6,
+    )
+    task = blobs(60, d=3, seed=seed, shift=1.5)
+    l_ms, winner, l_ee, counts = algorithm_1(study, task)
+    result = run_job(Job(study, task), Execution("serial"))
+    assert (result.setting["C"], result.setting["gamma"], result.k) == winner
+    assert result.l_ms == pytest.approx(l_ms, rel=1e-12)
+    assert result.l_ee == pytest.approx(l_ee, rel=1e-12)
+    assert list(result.certificate.counts.errors) == counts
+
+
+def test_the_conventional_rotation_gives_the_same_answer() -> None:
+    study = Study.paper(
+        C=(0.1, 1.0, 10.0), gamma=(0.01, 0.1, 1.0), k=(5, 7), resampling="rotation", tolerance=1e-6
+    )
+    task = blobs(62, d=3, shift=1.5)
+    l_ms, winner, l_ee, counts = algorithm_1(study, task)
+    result = run_job(Job(study, task), Execution("serial"))
+    assert (result.setting["C"], result.setting["gamma"], result.k) == winner
+    assert (result.l_ms, result.l_ee) == pytest.approx((l_ms, l_ee), rel=1e-12)
+    assert list(result.certificate.counts.errors) == counts
+    assert len(counts) == result.k

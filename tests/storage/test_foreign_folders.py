@@ -27,6 +27,7 @@ from ckcv_ray.runs.run import run_job
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.tables.task import Task
+from jobs.faults.hostile import try_folders
 
 ESC = "\x1b[2J\x1b]0;owned\x07"
 
@@ -344,3 +345,9 @@ def test_tracebacks_are_escaped_in_the_report(whole: Path, monkeypatch: pytest.M
     html = make_page(whole)
     assert "Traceback:\n\tfire\\x1b[2J" in html
     assert printable(html) == html
+
+
+@pytest.mark.slow
+@pytest.mark.processes
+def test_nothing_happens_while_fifty_hostile_folders_are_read(tmp_path: Path) -> None:
+    assert try_folders(50, 0, tmp_path.resolve()) == []

@@ -1,16 +1,26 @@
-"""Four file formats, one task; what cannot be read is named."""
+"""File formats: of each the same task; what cannot be read is named."""
 
+import gzip
 import io
+import re
 from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
 
 import numpy as np
 import pytest
+from openpyxl import Workbook
 from plain import awkward_X
 from pyarrow import parquet
 
+from ckcv_ray.cli.data import check_source
 from ckcv_ray.errors import InputError
+from ckcv_ray.storage.identity import STUDY
+from ckcv_ray.tables.columns.formats import ColumnKind
 from ckcv_ray.tables.readers import files
+from ckcv_ray.tables.readers.files import STUDY_FILE, Reading, read_file
 from ckcv_ray.tables.task import Task, read
+from ckcv_ray.tables.units import Roles
 
 
 def write_csv(path, X, y):
@@ -134,3 +144,171 @@ def test_an_npz_without_fitting_X_and_y_is_refused(tmp_path, arrays, expected):
         read(str(file))
     assert "odd.npz" in str(refused.value)
     assert expected in str(refused.value)
+
+
+# Excel workbooks: one sheet of values
+
+
+CELLS = [
+    ["age", "city", "admitted", "y", None],
+    *[[i + 0.5 if i % 3 else None, "AB"[i % 2], datetime(2024, 1, 1 + i), i % 2, None] for i in range(8)],
+]
+
+
+@pytest.fixture
+def book() -> Workbook:
+    made = Workbook()
+    for row in CELLS:
+        made.active.append(row)
+    return made
+
+
+def test_a_sheet_is_read(book, tmp_path):
+    book.save(tmp_path / "a.xlsx")
+    task = Task.from_table(read(str(tmp_path / "a.xlsx")).learn, Roles("y"))
+    assert [one.kind for one in task.schema] == [ColumnKind.NUMBER, ColumnKind.CATEGORY, ColumnKind.DATE]
+    assert (task.n, task.classes) == (8, (0, 1))
+
+
+def test_a_column_of_several_types_is_text(book, tmp_path):
+    book.active["A3"] = "old"
+    book.save(tmp_path / "a.xlsx")
+    with pytest.raises(InputError, match="'age' holds numbers and in 1 row something else, such as 'old'"):
+        Task.from_table(read(str(tmp_path / "a.xlsx")).learn, Roles("y"))
+
+
+def test_of_several_sheets_one_is_named(book, tmp_path):
+    book.create_sheet("Second").append(["a", "y"])
+    book.save(tmp_path / "a.xlsx")
+    with pytest.raises(InputError, match="has 2 sheets: name one with --sheet; there are 'Sheet', 'Second'"):
+        read(str(tmp_path / "a.xlsx"))
+    with pytest.raises(InputError, match="has no sheet 'Third'"):
+        read(str(tmp_path / "a.xlsx"), reading=Reading(sheet="Third"))
+    assert read(str(tmp_path / "a.xlsx"), reading=Reading(sheet="Sheet")).learn.num_rows == 8
+
+
+def test_formulas_are_refused(book, tmp_path):
+    book.active["A4"] = "=A2*2"
+    book.save(tmp_path / "a.xlsx")
+    with pytest.raises(InputError, match="has a formula in cell A4, and tables hold values"):
+        read(str(tmp_path / "a.xlsx"))
+
+
+def test_an_empty_sheet_and_no_workbook_are_refused(tmp_path):
+    Workbook().save(tmp_path / "a.xlsx")
+    with pytest.raises(InputError, match="an empty sheet"):
+        read(str(tmp_path / "a.xlsx"))
+    (tmp_path / "b.xlsx").write_text("a,b\n1,2\n")
+    with pytest.raises(InputError, match=r"cannot read .* as xlsx"):
+        read(str(tmp_path / "b.xlsx"))
+
+
+def test_a_sheet_is_for_workbooks(tmp_path):
+    (tmp_path / "a.csv").write_text("a,y\n1,0\n")
+    with pytest.raises(InputError, match=r"sheet is for \.xlsx, not .*: leave it out"):
+        read(str(tmp_path / "a.csv"), reading=Reading(sheet="x"))
+
+
+# Text tables called .txt or .dat, folders and addresses
+
+
+ROWS = [("x", "city", "y"), *((f"{i}.5", f"c{i % 3}", "ab"[i % 2]) for i in range(8))]
+
+
+@pytest.mark.parametrize("suffix", ["txt", "dat", "txt.gz"])
+@pytest.mark.parametrize("separator", [",", ";", "\t", "|", " ", "   "])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_every_separator_is_found(suffix: str, separator: str, end: str, tmp_path: Path) -> None:
+    path = tmp_path / f"table.{suffix}"
+    content = end.join(separator.join(row) for row in ROWS).encode()
+    path.write_bytes(gzip.compress(content) if suffix.endswith("gz") else content)
+    columns = read(path).learn
+    assert [tuple(columns.column_names), *zip(*columns.to_pydict().values(), strict=True)] == ROWS
+
+
+def test_columns_of_a_width_are_separated_by_spaces(tmp_path: Path) -> None:
+    lines = ["  ".join(cell.rjust(6) for cell in row) + "  " for row in ROWS]
+    (tmp_path / "a.dat").write_text("\n".join(lines) + "\n")
+    (tmp_path / "b.dat").write_text("\n".join(lines).replace("c1", '"a, b  c"') + "\n")
+    (tmp_path / "c.csv").write_text("\n".join(lines) + "\n")
+    assert read(tmp_path / "a.dat").learn["x"].to_pylist() == [row[0] for row in ROWS[1:]]
+    assert read(tmp_path / "b.dat").learn["city"].to_pylist()[:3] == ["c0", "a, b  c", "c2"]
+    assert read(tmp_path / "c.csv").learn.num_columns == 1
+    assert read(tmp_path / "c.csv", Reading(" ")).learn.column_names == ["x", "city", "y"]
+
+
+def test_decimal_commas_among_spaces(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("x z y\n" + "".join(f"{i},5  {i},25 {'ab'[i % 2]}\n" for i in range(8)))
+    columns = read(tmp_path / "a.txt").learn
+    assert (columns.schema.metadata or {})[b"decimal"] == b","
+    assert columns["z"].to_pylist()[1] == "1,25"
+
+
+def test_words_of_one_column_stay_together(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("name\nJohn Smith\nAnn\n")
+    assert read_file(tmp_path / "a.txt").to_pydict() == {"name": ["John Smith", "Ann"]}
+
+
+def test_lines_of_other_lengths_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("x y\n1 a\n2 b c\n")
+    with pytest.raises(InputError, match=r"line 3: Expected 2 columns, got 3"):
+        read(tmp_path / "a.txt", Reading(" "))
+
+
+def test_a_folder_is_no_table(tmp_path: Path) -> None:
+    (tmp_path / "notes.doc").write_text("")
+    with pytest.raises(InputError, match=r"is a folder, and no table: name a file: none here ends in \.csv"):
+        read(tmp_path)
+    for name in ("a.csv", "b.txt", "c.xlsx", "d.csv"):
+        (tmp_path / name).write_text("")
+    said = r"name a file, such as '[^']*a\.csv' or '[^']*b\.txt' or '[^']*c\.xlsx'$"
+    with pytest.raises(InputError, match=said):
+        read_file(tmp_path)
+
+
+def test_a_run_folder_is_no_table(tmp_path: Path) -> None:
+    assert STUDY_FILE == STUDY
+    (tmp_path / STUDY).write_text("{}")
+    with pytest.raises(InputError, match=r"is a run folder, and no table: .*ckcv predict"):
+        read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("address", "message"),
+    [
+        ("https://example.org/a.csv", "is an address: download the file first"),
+        ("HTTP://example.org/a", "is an address: download the file first"),
+        ("s3a://bucket/a.parquet", "is an address: copy the file from its object store"),
+        ("gcs://bucket/a.csv", "is an address: copy the file from its object store"),
+        ("abfs://bucket/a.csv", "is an address: copy the file from its object store"),
+        ("ftp://example.org/a.csv", "is an address: tables are not read from ftp://: name a file"),
+        ("file:///tmp/a.csv", "is an address: tables are not read from file://: name a file"),
+    ],
+)
+def test_an_address_is_no_file(address: str, message: str) -> None:
+    for call in (read, read_file):
+        with pytest.raises(InputError, match=message):
+            call(address)
+
+
+@pytest.mark.parametrize(
+    ("name", "cure"),
+    [
+        ("a.zip", "unpack it first, and name the table in it"),
+        ("a.csv.xz", "unpack it first"),
+        ("a.json.gz", "unpack it first"),
+        ("a.data", "rename it to .csv (.txt if spaces separate its columns"),
+        ("a.arff", "copy the lines below @data"),
+        ("a.xls", "save it as .xlsx or .csv"),
+        ("a.sav", "pandas.read_spss('a.sav').to_csv('a.csv', index=False)"),
+        ("a b.dta", "pandas.read_stata('a b.dta').to_csv('a b.csv', index=False)"),
+        ("a.rds", "write.csv(readRDS('a.rds'), 'a.csv', row.names=FALSE)"),
+        ("a.jsonl", "pandas.read_json('a.jsonl', lines=True).to_csv('a.csv', index=False)"),
+        ("a.npy", "numpy.savez('a.npz', X=X, y=y)"),
+        ("s3://bucket/a.ods", "save it as .xlsx or .csv"),
+    ],
+)
+def test_other_formats_are_refused_with_what_to_do(name: str, cure: str) -> None:
+    for open_file in (read, read_file, check_source):
+        with pytest.raises(InputError, match=re.escape(cure)):
+            open_file(name)

@@ -1,10 +1,6 @@
 """XGBoost, LightGBM and CatBoost: exact paths, their own formats, trust and silence."""
 
 import json
-import os
-import pickle
-import signal
-import subprocess
 import sys
 import warnings
 from importlib import import_module
@@ -12,22 +8,28 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 from boosting import LIBRARIES, NAMES, REGRESSORS, make, marks
 from learner_contract import clouds, same_files
+from sklearn.compose import ColumnTransformer
 from sklearn.datasets import load_diabetes, load_iris, make_classification
+from sklearn.impute import SimpleImputer
 from sklearn.model_selection import KFold, StratifiedKFold, cross_validate
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from ckcv_ray import Execution, InputError, Study, evaluate, load_run, run, trust, verify
 from ckcv_ray.errors import LackingError
 from ckcv_ray.learners.base import LEARNERS, draw_seeds, make_seed_sequence
 from ckcv_ray.learners.sklearn import spec, store
-from ckcv_ray.learners.sklearn.learner import AnyEstimator
+from ckcv_ray.learners.sklearn.learner import AnyEstimator, find_columns
 from ckcv_ray.learners.sklearn.paths import LibraryRounds, Plain
 from ckcv_ray.learners.sklearn.spec import LIBRARIES as TABLE
+from ckcv_ray.learners.sklearn.spec import build
+from ckcv_ray.runs.load import load_scores
+from ckcv_ray.tables.columns.schema import Schema
 from ckcv_ray.tables.task import Task
 
 SERIAL = Execution("serial")
@@ -152,23 +154,6 @@ def test_a_run_is_silent_resumed_verified_and_read(
 
 
 @pytest.mark.parametrize("name", LIBRARIES)
-def test_a_killed_run_goes_on(name: str, tmp_path: Path, ckcv: Any) -> None:
-    words = ["run", "sklearn:breast_cancer", "--learner", name, "--k", "3,4", "--n-splits", "5", "--yes"]
-    words += ["--backend", "serial", "--out"]
-    command = [sys.executable, "-m", "ckcv_ray", *words, str(tmp_path / "cut")]
-    with subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as process:
-        while not list((tmp_path / "cut").glob("log/*")):
-            assert process.poll() is None
-        os.kill(process.pid, signal.SIGKILL)
-    code, shown, _ = ckcv("--trust", name, "status", tmp_path / "cut")
-    assert (code, "is not finished" in shown) == (0, True)
-    for out in ("cut", "whole"):
-        code, _, messages = ckcv(*words, tmp_path / out)
-        assert code == 0, messages
-    assert same_files(tmp_path / "cut", tmp_path / "whole")
-
-
-@pytest.mark.parametrize("name", LIBRARIES)
 def test_the_library_itself_reads_what_is_stored(name: str, tmp_path: Path) -> None:
     X, y = load_iris(return_X_y=True)
     result = run(small_study(name), X, y, out=tmp_path / "run", execution=SERIAL)
@@ -182,30 +167,6 @@ def test_the_library_itself_reads_what_is_stored(name: str, tmp_path: Path) -> N
         read.load_model(bytearray(content)) if name == "xgboost" else read.load_model(blob=content)
         predicted = np.ravel(read.predict(X))
     assert np.array_equal(predicted, result.predict(X, by="refit"))
-
-
-@pytest.mark.parametrize("name", LIBRARIES)
-def test_raw_rows_of_a_table_are_predicted(name: str, tmp_path: Path, ckcv: Any) -> None:
-    rng = np.random.default_rng(0)
-    towns, ages = rng.choice(["Rome", "Genoa", "Pisa"], 80), rng.integers(20, 80, 80)
-    rows = [
-        f"{town},{'' if i % 9 == 0 else age},{'ill' if age > 50 or town == 'Pisa' else 'well'}"
-        for i, (town, age) in enumerate(zip(towns, ages, strict=True))
-    ]
-    table, out = tmp_path / "table.csv", tmp_path / "run"
-    table.write_text("town,age,state\n" + "\n".join(rows) + "\n")
-    words = [
-        f"--param={parameter}={','.join(map(str, v)) if isinstance(v, tuple) else v}"
-        for parameter, v in SMALL[name].items()
-    ]
-    code, _, messages = ckcv(
-        *("run", table, "--target", "state", "--learner", name, "--k", "3", "--n-splits", "2"),
-        *("--backend", "serial", "--out", out, *words),
-    )
-    assert code == 0, messages
-    code, shown, messages = ckcv("--trust", name, "predict", out, table)
-    assert code == 0, messages
-    assert shown.count("ill") > 10 < shown.count("well")
 
 
 @pytest.mark.parametrize("name", LIBRARIES)
@@ -259,25 +220,6 @@ def test_a_damaged_model_is_refused(name: str) -> None:
     narrow = Task.of(task.X[:, :2], task.y)
     with pytest.raises(ValueError, match="4 columns, and there are 2"):
         learner.codec.from_table(table, narrow)
-
-
-@pytest.mark.parametrize("name", LIBRARIES)
-def test_classes_without_training_rows(name: str) -> None:
-    learner, task = make(name, **SMALL[name]), TASKS["three classes"]
-    for present in ([0, 2], [1]):
-        train = np.flatnonzero(np.isin(task.y, present))
-        block = learner.trainer.prepare(learner.trainer.share(task), train, np.arange(task.n))
-        model = block.fit(0, 2).model(1)
-        label, _, shares = model.predict_outputs(task.X, learner.outputs)[:3]
-        assert set(label.tolist()) == set(present)
-        assert shares.shape == (task.n, 3)
-        assert not shares[:, [c for c in range(3) if c not in present]].any()
-        (again,) = learner.codec.from_table(learner.codec.table([model], task), task)
-        assert learner.codec.same(model, again)
-        assert np.array_equal(again.predict(task.X).label, label)
-        sent = pickle.loads(pickle.dumps(model))
-        assert learner.codec.same(model, sent)
-        assert np.array_equal(sent.predict(task.X).label, label)
 
 
 @pytest.mark.parametrize("name", REGRESSORS)
@@ -392,3 +334,92 @@ def test_what_is_not_installed_is_said_in_one_sentence(name: str, monkeypatch: p
     monkeypatch.setattr("ckcv_ray.learners.sklearn.learner.find_spec", lambda package: None)
     with pytest.raises(InputError, match=rf'^{name} is not installed: pip install "\.\[boosting\]"'):
         Study.of(learner=name)
+
+
+# Categories of a table given as such, if an estimator asks for them
+
+
+RNG = np.random.default_rng(0)
+N = 120
+FRAME = pd.DataFrame(
+    {"age": RNG.normal(50.0, 10.0, N), "ward": RNG.choice(["east", "north", "south", "west"], N)}
+)
+Y = np.where((FRAME["age"] > 50) ^ FRAME["ward"].isin(["north", "west"]), "ill", "well")
+FRAME.loc[3, "ward"], FRAME.loc[7, "age"] = None, np.nan
+LIGHT = {"n_estimators": 5, "min_child_samples": 3, "cat_smooth": 1, "min_data_per_group": 1}
+SPECS: dict[str, Any] = {
+    "lightgbm": {
+        "class": "lightgbm.sklearn:LGBMClassifier",
+        "params": {**LIGHT, "categorical_feature": ["ward"]},
+    },
+    "xgboost": {
+        "class": "xgboost.sklearn:XGBClassifier",
+        "params": {"n_estimators": 5, "enable_categorical": True},
+    },
+    "catboost": {
+        "class": "catboost.core:CatBoostClassifier",
+        "params": {"iterations": 20, "cat_features": ["ward"], "learning_rate": 0.5},
+    },
+}
+EACH = [pytest.param(name, marks=marks(name)) for name in SPECS]
+
+
+def make_theirs(name: str, **params: Any) -> Any:
+    """Return an estimator of a library."""
+    trust(name)
+    return build({**SPECS[name], "params": {**SPECS[name]["params"], **params}})
+
+
+@pytest.mark.parametrize("name", EACH)
+def test_a_model_is_stored_read_and_verified_and_takes_any_row(name: str, tmp_path: Path) -> None:
+    options: dict[str, Any] = {"resampling": "kfold:3", "refit": "best", "execution": SERIAL}
+    result = evaluate(FRAME, Y, out=tmp_path / "scores", learner=make_theirs(name), **options)
+    new = FRAME.copy()
+    new.loc[0, "ward"], new.loc[1, "ward"], new.loc[2, "age"] = "moon", None, np.nan
+    assert np.array_equal(load_scores(tmp_path / "scores").predict(new), result.predict(new))
+    study = Study.of(learner=make_theirs(name), k=3, n_splits=3, certify="holdout")
+    certified = run(study, FRAME, Y, tmp_path / "run", SERIAL)
+    assert np.array_equal(load_run(tmp_path / "run").predict(new), certified.predict(new))
+    assert verify(tmp_path / "run", refit=1.0, execution=SERIAL).differences == []
+
+
+@pytest.mark.filterwarnings("ignore:categorical_feature keyword")
+def test_lightgbm_is_given_what_it_makes_of_a_frame() -> None:
+    from lightgbm import LGBMClassifier
+
+    frame = FRAME.astype({"ward": "category"})
+    silent = {"verbose": -1, "n_jobs": 1, "deterministic": True, "force_col_wise": True}
+    theirs = LGBMClassifier(**LIGHT, **silent).fit(frame, Y)
+    options: dict[str, Any] = {"resampling": "kfold:3", "refit": "best", "execution": SERIAL}
+    ours = evaluate(FRAME, Y, learner=make_theirs("lightgbm"), **options)
+    assert np.array_equal(ours.predict(FRAME), theirs.predict(frame))
+
+
+def test_all_categories_are_those_that_are_named() -> None:
+    options: dict[str, Any] = {"resampling": "kfold:4", "execution": SERIAL, "measure": "log_loss"}
+    every = evaluate(FRAME, Y, learner=make_theirs("lightgbm", categorical_feature="auto"), **options)
+    named = evaluate(FRAME, Y, learner=make_theirs("lightgbm"), **options)
+    figures = (result.of_splits(result.entries[0], result.scores[0]) for result in (every, named))
+    assert np.array_equal(*figures)
+
+
+@pytest.mark.parametrize("names", [["age"], ["age", "ward"]])
+def test_the_columns_are_those_with_categories(names: list[str]) -> None:
+    why = "categorical_feature does not name the columns that hold categories: it differs in age"
+    with pytest.raises(InputError, match=why):
+        evaluate(FRAME, Y, learner=make_theirs("lightgbm", categorical_feature=names), execution=SERIAL)
+
+
+def test_positions_are_of_encoded_columns_and_xgboost_needs_no_categories() -> None:
+    schema = Schema.of_numbers(["age", "dose"])
+    light = {"class": "lightgbm.sklearn:LGBMClassifier", "params": {"categorical_feature": [0]}}
+    assert find_columns(light, schema) is None
+    assert find_columns(SPECS["xgboost"], schema) is None
+
+
+def test_a_pipeline_by_name_that_ends_with_a_booster_is_scored() -> None:
+    words = make_pipeline(SimpleImputer(strategy="most_frequent"), OneHotEncoder(handle_unknown="ignore"))
+    columns = ColumnTransformer([("words", words, ["ward"])], remainder="passthrough")
+    last = build({"class": "lightgbm.sklearn:LGBMClassifier", "params": LIGHT})
+    result = evaluate(FRAME, Y, learner=make_pipeline(columns, last), resampling="kfold:3", execution=SERIAL)
+    assert np.all(np.isfinite(result.of_splits(result.entries[0], result.scores[0])))

@@ -19,7 +19,7 @@ from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler, TargetEncoder
 from sklearn.tree import DecisionTreeClassifier
 
-from ckcv_ray import CKCVClassifier, Execution, Job, Study, assess, evaluate, run
+from ckcv_ray import Execution, Job, Study, assess, evaluate, run
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.sklearn.learner import AnyEstimator, find_columns
@@ -359,8 +359,3 @@ def test_shares_of_classes_are_stored(tmp_path: Path) -> None:
     options: dict[str, Any] = {"resampling": "kfold:3", "refit": "best", "execution": SERIAL}
     result = evaluate(GAPS, Y, out=tmp_path / "scores", learner=learner, **options)
     assert np.array_equal(load_scores(tmp_path / "scores").predict(GAPS), result.predict(GAPS))
-
-
-def test_a_classifier_of_scikit_learn_selects_by_name() -> None:
-    fitted = CKCVClassifier(learner=SELECTIONS["linear"], k=3, certify="paper", n_splits=3).fit(GAPS, Y)
-    assert np.mean(fitted.predict(GAPS) != Y) < 0.6
