@@ -27,7 +27,7 @@ from ckcv_ray.runs.progress import watch_run
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import Job, Work, check_job, compute, run_work
 from ckcv_ray.storage.places import locate
-from ckcv_ray.study import ERROR, MIN_HELD_OUT, Execution, Holdout, Paper, Problem, Study
+from ckcv_ray.study import MIN_HELD_OUT, Execution, Holdout, Paper, Problem, Study
 from ckcv_ray.tables.columns.formats import DeclaredTypes
 from ckcv_ray.tables.questions import APART
 from ckcv_ray.tables.readers.frames import check_same_order, read_rows
@@ -390,8 +390,8 @@ def _values(given: Any) -> Any:
 
 
 def _find_bound(result: Result, rule: str) -> float:
-    errors = [claim for claim in result.certificate.claims if claim["quantity"] == ERROR]
-    bounds = {claim["classifier"]: claim["bound"] for claim in errors}
+    errors = [claim for claim in result.certificate.claims if claim.quantity.is_error]
+    bounds = {claim.classifier: claim.risk for claim in errors}
     if rule == "vote" and rule not in bounds and "random" in bounds:
         return min(1.0, 2.0 * bounds["random"])
     return float(bounds.get(rule, nan))

@@ -22,8 +22,7 @@ from pyarrow import parquet
 
 from ckcv_ray import load_run
 from ckcv_ray.claims.certify import certify
-from ckcv_ray.claims.held_out_predictions import HeldOutPredictions
-from ckcv_ray.claims.judged_rows import tabulate_judged
+from ckcv_ray.claims.judged import HeldOutPredictions, tabulate_judged
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.core.selection import Leader
 from ckcv_ray.engine import recorder

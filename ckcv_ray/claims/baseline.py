@@ -21,18 +21,19 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import TypedDict  # pydantic accepts typing.TypedDict from Python 3.12 on
 
-from ckcv_ray.claims.claim import MAX_OF_LABEL, Claim, Gate, claims_nothing, format_limit, name_claimed
-from ckcv_ray.claims.percent import floor_percent, format_level, format_number, format_percent
+from ckcv_ray.claims.quantity import Claim, Gate
 from ckcv_ray.core.arrays import ONE, Classes
+from ckcv_ray.core.percent import floor_percent, format_level, format_number, format_percent
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import cut, pluralize
 from ckcv_ray.learners.ensemble import Models
-from ckcv_ray.study import ANSWERED_ERROR, AUC, BY_CLASS, Problem, is_error, parse_predictive
+from ckcv_ray.study import Problem
 from ckcv_ray.tables.target import Label
 from ckcv_ray.tables.units import Groups
 from ckcv_ray.validation import check_fraction, check_part
 
 LEARNING, HELD_OUT = "learning rows", "held-out rows"
+MAX_OF_LABEL = 60
 
 
 class Baseline(TypedDict):
@@ -82,7 +83,9 @@ def says_nothing(claim: Claim, baseline: Baseline) -> bool:
     With a gate it does unless the rule is proven better than every constant; without one, unless the bound is
     below the constant's error.
     """
-    return claim["gate"]["bound"] >= 0.5 if "gate" in claim else claim["bound"] >= baseline["error"]
+    if claim.gate is not None:
+        return not claim.gate.passed
+    return claim.bound is None or claim.bound >= baseline["error"]
 
 
 def name_constant(baseline: Baseline, labels: Sequence[Label]) -> str:
@@ -105,53 +108,53 @@ def compare_with_baseline(claim: Claim, baseline: Baseline, labels: Sequence[Lab
     clause = f"{name_constant(baseline, labels)} is {said} the {baseline['on']}"
     if not says_nothing(claim, baseline):
         return clause
-    if "gate" in claim:
+    if claim.gate is not None:
         return f"{clause}, and that this is better than a constant is not proven"
     return f"{clause}, so this says nothing beyond it"
 
 
 def describe_gate(claim: Claim, baseline: Baseline, labels: Sequence[Label]) -> str:
     """Say that a claim's rule is proven better than every constant; "" if it is not."""
-    if "gate" not in claim or says_nothing(claim, baseline):
+    if claim.gate is None or not claim.gate.passed:
         return ""
-    says, counts = _phrase_gate(claim["gate"], claim, baseline, labels)
-    return f"{says}: proven, within the same {format_level(claim['delta'])} ({counts})"
+    says, counts = _phrase_gate(claim.gate, claim, baseline, labels)
+    return f"{says}: proven, within the same {format_level(claim.delta)} ({counts})"
 
 
 def describe_worthless_bound(claim: Claim, baseline: Baseline, labels: Sequence[Label]) -> list[str]:
     """Return a list of one sentence if a bound on an error says nothing beyond a constant, else none."""
-    if not ("gate" in claim or is_error(claim["quantity"])) or not says_nothing(claim, baseline):
+    if not claim.quantity.guarded or not says_nothing(claim, baseline):
         return []
-    if "gate" not in claim:
+    if claim.gate is None:
         return [
-            f"The bound {format_limit(claim)} is not below {describe_error(baseline)}, the "
+            f"The bound {claim.limit} is not below {describe_error(baseline)}, the "
             f"{'mean error' if 'clip' in baseline else 'error'} of {name_constant(baseline, labels)} on the "
             f"{baseline['on']}: it says nothing beyond that."
         ]
-    says, counts = _phrase_gate(claim["gate"], claim, baseline, labels)
-    unable = ", and these rows cannot prove it, even with none wrong" * (claim["gate"]["least"] >= 0.5)
+    says, counts = _phrase_gate(claim.gate, claim, baseline, labels)
+    unable = ", and these rows cannot prove it, even with none wrong" * (claim.gate.least >= 0.5)
     return [
-        f"The bound {format_limit(claim)} ({claim['classifier']}) is a figure, not to be quoted alone: that "
+        f"The bound {claim.limit} ({claim.classifier}) is a figure, not to be quoted alone: that "
         f"it {says} is not proven{unable} ({counts})."
     ]
 
 
 def describe_lack_of_gate(claim: Claim, baseline: Baseline) -> list[str]:
     """Return a list of one sentence if a bound on an error says something, but has no gate, else none."""
-    if "gate" in claim or not is_error(claim["quantity"]) or says_nothing(claim, baseline):
+    if claim.gate is not None or not claim.quantity.is_error or says_nothing(claim, baseline):
         return []
     return ["That this is better than a constant is not proven: it takes rows held out (--certify holdout)."]
 
 
 def _phrase_gate(gate: Gate, claim: Claim, baseline: Baseline, labels: Sequence[Label]) -> tuple[str, str]:
-    lost, won = pluralize(gate["lost"], "row"), f"{gate['won']:,}"
+    lost, won = pluralize(gate.lost, "row"), f"{gate.won:,}"
     if "value" in baseline:
         constant = name_constant(baseline, labels)
         return f"is off by less than {constant}", f"further off: {lost}; {constant}: {won}"
-    by_weight = "" if is_error(claim["quantity"]) else ", by weight,"
+    by_weight = ", by weight," if claim.quantity.weighs else ""
     return (
         f"errs less often{by_weight} than always predicting any one class",
-        f"wrong alone: {lost}; always {_quote(labels[gate['predicted']])} alone: {won}",
+        f"wrong alone: {lost}; always {_quote(labels[gate.predicted])} alone: {won}",
     )
 
 
@@ -161,39 +164,22 @@ def describe_guesses(claims: Sequence[Claim], labels: Sequence[Label]) -> list[s
     A guess has an AUC of one half, and recalls that add up to 1 whatever the shares it guesses with; one
     recall alone is reached by always predicting its class.
     """
-    statements, recalls = list[str](), dict[str, list[Claim]]()
+    statements = [said for claim in claims if (said := claim.quantity.doubt(claim))]
+    recalls = dict[str, list[Claim]]()
     for claim in claims:
-        name, value = claim["quantity"], 1 - claim["bound"]
-        if name == AUC and value <= 0.5:
-            statements.append(
-                f"An AUC of at least {floor_percent(value)} ({claim['certification']}) says nothing "
-                "beyond a guess, whose AUC is 50 %."
-            )
-        elif claims_nothing(claim):
-            continue
-        elif name in BY_CLASS:
-            recalls.setdefault(claim["classifier"], []).append(claim)
-        elif name == ANSWERED_ERROR:
-            statements.append(
-                "That the rows answered are wrong less often than by always predicting any one class is not "
-                "proven."
-            )
-        elif (predictive := parse_predictive(name)) is not None and value <= predictive.by_constants:
-            statements.append(
-                f"A {name_claimed(claim)} of at least {floor_percent(value)} says nothing beyond a constant, "
-                f"which reaches {format_percent(predictive.by_constants)}."
-            )
+        if claim.quantity.by_class and claim.bound is not None:
+            recalls.setdefault(claim.classifier, []).append(claim)
     for made in recalls.values():
-        proven = fsum(1 - claim["bound"] for claim in made)
+        proven = fsum(1 - (claim.bound or 0.0) for claim in made)
         if len(made) < len(labels):
             statements += [
-                f"A {name_claimed(claim)} is reached by always predicting {_quote(claim['label'])}: quote it "
+                f"A {claim.name} is reached by always predicting {_quote(claim.label)}: quote it "
                 "with the recalls of all other classes."
                 for claim in made
             ]
         elif proven <= 1:
             statements.append(
-                f"The recalls proven by {made[0]['certification']} add up to {floor_percent(proven)}: "
+                f"The recalls proven by {made[0].certification} add up to {floor_percent(proven)}: "
                 "together they say nothing beyond a guess, whose recalls add up to 100 %."
             )
     return statements

@@ -23,37 +23,38 @@ chosen. Of numbers the constant is the median of the learning rows, and errors a
 losses are (1 + x) / 2 in the weighted bet.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ckcv_ray.claims.baseline import compute_baselines
-from ckcv_ray.claims.claim import (
+from ckcv_ray.claims.judged import HeldOutPredictions
+from ckcv_ray.claims.quantity import (
     GROUPS_OF_ONE_SOURCE,
     NOTHING,
     ONE_SOURCE,
     Claim,
     Gate,
-    describe_claim,
-    is_proven_better,
-    make_claim,
+    Need,
+    Quantity,
     name_loss_bound,
+    write_statement,
 )
-from ckcv_ray.claims.held_out_predictions import HeldOutPredictions
-from ckcv_ray.claims.percent import floor_percent
 from ckcv_ray.claims.rules import Rule
-from ckcv_ray.claims.weighted import take_held_weights
 from ckcv_ray.core.arrays import ONE, Values
 from ckcv_ray.core.bounds.betting import bound_losses
-from ckcv_ray.core.bounds.binomial import clopper_pearson
+from ckcv_ray.core.bounds.binomial import MAX_CHECKED, clopper_pearson, find_fewest_rows, find_first
 from ckcv_ray.core.bounds.paired import Differences, expect_units
 from ckcv_ray.core.measures import GRAIN, ClippedErrors, average_by_group
-from ckcv_ray.learners.choice import LABEL
-from ckcv_ray.learners.ensemble import Member
-from ckcv_ray.study import Candidate, Problem, find_reference, parse_largest_weight
-from ckcv_ray.tables.task import TestRows
+from ckcv_ray.core.percent import ceil_percent, format_level, format_percent
+from ckcv_ray.core.quantities import LABEL, argument, register_quantity
+from ckcv_ray.errors import InputError
+from ckcv_ray.learners.choice import LABEL as LEARNER
+from ckcv_ray.learners.ensemble import Member, count_classes
+from ckcv_ray.study import Candidate, Problem, Race
 
 
 class PairedCounts(NamedTuple):
@@ -63,126 +64,208 @@ class PairedCounts(NamedTuple):
         won, lost: rows that the other one alone has wrong, and those that the winner alone has.
         differences: of each unit the share of its rows that the winner has wrong, less that of the other one,
             in the order of the draw, (units,); of numbers clipped errors instead.
-        grouped: whether units have losses, and not right and wrong: groups, and numbers.
+        has_losses: whether units have losses, and not right and wrong: groups, and numbers.
         shares: what each unit counts for, in [0, 1], (units,); None if all count the same.
     """
 
     won: int
     lost: int
     differences: Differences
-    grouped: bool
+    has_losses: bool
     shares: Values | None = None
 
     def bound(self, delta: float, copies: int) -> float:
         """Return the upper bound on the share of losses; ``copies`` of the units are not counted."""
-        if self.grouped or self.shares is not None:
+        if self.has_losses or self.shares is not None:
             return bound_losses((1 + self.differences) / 2, delta, self.shares, copies)
         left = max(0, self.won + self.lost - copies)
         return float(clopper_pearson(min(self.lost, left), left, delta))
 
 
-def claim_better(predictions: HeldOutPredictions, rule: Rule, name: str, copies: int = 0) -> Claim:
-    """Return the claim that a rule errs less often than another learner of the study.
+@register_quantity
+@dataclass(frozen=True)
+class Better(Quantity):
+    """The share of wins against another learner, of the rows that one of the two alone has right."""
 
-    Args:
-        predictions: of a problem with a holdout certification.
-        rule: of the winner.
-        name: of the claim, such as "better:svm".
-        copies: held-out rows, or groups, that are not counted as independent.
-    """
-    problem, member, label = predictions.problem, predictions.find_reference_model(name), find_reference(name)
-    winner = problem.learner.codec.setting(predictions.models.best.members[0].model)[LABEL]
-    why = (
-        "it is the learner that was selected" if winner == label else "no candidate of it could be completed"
-    )
-    made = make_claim(
-        quantity=name,
-        classifier=rule.name,
-        bound=1.0,
-        errors=0,
-        rows=0,
-        delta=predictions.delta,
-        statement=f"{NOTHING} a comparison with {label}: {why}.",
-    )
-    if member is None:
-        return made
-    made_of = (predictions.predict(rule), predictions.predict_by_reference(name))
-    wrong, missed = (predicted.label != predictions.held.y for predicted in made_of)
-    compared = _compare(problem, predictions.held, wrong, missed)
-    bound = compared.bound(predictions.delta, copies)
-    counted: Claim = {**made, "bound": bound, "errors": compared.lost, "rows": compared.won + compared.lost}
-    return {**counted, "statement": _state(problem, member, rule, compared, counted)}
+    learner: str = argument(LABEL, "svm", "the label of a learner that the winner is compared with")
+
+    name = "better"
+    phrase = "share of wins against {0}"
+    counted = "rows that one alone has right lost"
+    rows_alone = ""
+    is_binomial = True
+
+    @property
+    def reference(self) -> str:
+        """The learner that the winner is compared with."""
+        return self.learner
+
+    def claim(self, held: HeldOutPredictions, rule: Rule, copies: int = 0) -> Iterator[Claim]:
+        """Yield the claim that a rule errs less often than another learner of the study; see ``Quantity``."""
+        member = held.find_reference_model(self.learner)
+        if member is None:
+            winner = held.problem.learner.codec.setting(held.models.best.members[0].model)[LEARNER]
+            why = "no candidate of it could be completed"
+            why = "it is the learner that was selected" if winner == self.learner else why
+            lack = f"{NOTHING} a comparison with {self.learner}: {why}."
+            yield Claim(self, rule.name, None, held.delta, lack, errors=0, rows=0)
+            return
+        predicted = held.predict(rule), held.predict_by_reference(self.learner)
+        wrong, missed = (each.label != held.rows.y for each in predicted)
+        compared = _compare(held, wrong, missed)
+        bound = compared.bound(held.delta, copies)
+        counts = compared.lost, compared.won + compared.lost
+        claim = Claim(self, rule.name, bound, held.delta, "", errors=counts[0], rows=counts[1])
+        yield replace(claim, statement=_state(held, member, rule, compared, claim))
+
+    def describe(self, claim: Claim) -> str:
+        """Say what a comparison proves, and what was counted, in a few words."""
+        if claim.bound is None:
+            return claim.statement
+        lost, rows = claim.errors or 0, claim.rows or 0
+        proven = "proven" if claim.bound < 0.5 else "not yet proven"
+        counts = f"{rows - lost:,} held-out rows won, {lost:,} lost"
+        return f"{proven} better than {self.learner}: {counts}; share of wins {claim.says}"
+
+    def measure(self, claim: Claim, on: str, mean: float, grouped: bool) -> str:
+        """Say how many of the rows that one of the two alone has right were won."""
+        if not claim.rows:
+            return ""
+        won = claim.rows - (claim.errors or 0)
+        return (
+            f"{format_percent(won / claim.rows)} won ({won:,} of {claim.rows:,} {on} that one alone has "
+            "right)"
+        )
+
+    def find_contrary(self, claim: Claim, units: int) -> float | None:
+        """Return a lower bound on the share of losses, among the rows that one alone has right."""
+        return super().find_contrary(claim, claim.rows or 0) if claim.rows else None
+
+    def check(self, study: Any, task: Any, held: int) -> None:
+        """Raise InputError if the winner is compared with a learner whose best setting is not found."""
+        known = study.learner.by_label
+        if self.learner not in known:
+            raise InputError(
+                f"claim={self} compares the winner with {self.learner}, which is none of the learners of the "
+                f"study ({', '.join(known)}): add it to learner, or leave the claim out"
+            )
+        if len(known) == 1:
+            other = "svm" if self.learner == "linear" else "linear"
+            raise InputError(
+                f"claim={self} compares the winner with another learner, and {self.learner} is the only one: "
+                f"name several, such as learner={self.learner},{other}, or leave the claim out"
+            )
+        if not isinstance(study.search, Race):
+            raise InputError(
+                f"claim={self} needs the best setting of {self.learner}, which a search within a budget may "
+                "leave open: choose search=race, or leave the claim out"
+            )
 
 
-def add_gate(predictions: HeldOutPredictions, rule: Rule, claim: Claim, copies: int = 0) -> Claim:
+def add_gate(held: HeldOutPredictions, claim: Claim, copies: int = 0) -> Claim:
     """Return a claim about a rule's error with its gate: whether it is proven better than every constant.
 
     Args:
-        predictions, copies: as for ``claim_better``.
-        rule, claim: of the claim, which ``is_guarded``.
+        held, copies: as for ``Quantity.claim``.
+        claim: which is ``guarded``.
     """
-    problem, held, shares = predictions.problem, predictions.held, None
+    problem, y, rule = held.problem, held.rows.y, Rule(claim.classifier)
     constants: Sequence[float] = range(problem.task.n_classes)
     if problem.clip is not None:
         constants = [compute_baselines(problem)[0]["value"]]
-    if (largest := parse_largest_weight(claim["quantity"])) is not None:
-        shares = take_held_weights(problem)[problem.order_held_units()] / largest
-    loss, gates = _measure_loss(problem, held, predictions.predict(rule).label), list[Gate]()
+    shares = claim.quantity.count(held, rule).shares
+    loss, gates = _measure_loss(held, held.predict(rule).label), list[Gate]()
     for number, constant in enumerate(constants):
-        of_constant = _measure_loss(problem, held, np.full(len(held.y), constant))
-        compared, flawless = (_compare(problem, held, of, of_constant) for of in (loss, np.zeros(len(loss))))
+        of_constant = _measure_loss(held, np.full(len(y), constant))
+        compared, flawless = (_compare(held, of, of_constant) for of in (loss, np.zeros(len(loss))))
         bound, least = (
-            counts._replace(shares=shares).bound(claim["delta"], copies) for counts in (compared, flawless)
+            counts._replace(shares=shares).bound(claim.delta, copies) for counts in (compared, flawless)
         )
         gates.append(Gate(predicted=number, lost=compared.lost, won=compared.won, bound=bound, least=least))
-    hardest = max(gates, key=lambda gate: gate["bound"])
-    return {**claim, "gate": {**hardest, "least": max(gate["least"] for gate in gates)}}
+    hardest = max(gates, key=lambda gate: gate.bound)
+    return replace(claim, gate=replace(hardest, least=max(gate.least for gate in gates)))
 
 
-def _measure_loss(problem: Problem, held: TestRows, predicted: NDArray[Any]) -> Values:
+def foresee_gate(problem: Problem, name: str, delta: float) -> Need:
+    """Return what it takes to prove that a rule is better than every constant, by the units to learn from."""
+    table, task, held = problem.all_rows, problem.task, len(problem.order_held_units())
+    of_clip, bad = (" of the clip", "off") if task.has_numbers else ("", "wrong")
+    if problem.has_losses:
+        needed = _count_gate_units(problem, delta)
+        best, unit = bound_losses(np.zeros(held), delta), table.unit
+        takes = f"about {needed:,} of them, none {bad}"
+    else:
+        needed = find_fewest_rows(float(np.nextafter(0.5, 0)), 0, delta)
+        best, unit = float(clopper_pearson(0, held, delta)), "row"
+        outside = round(held * (1 - max(count_classes(table.y, table.n_classes)) / table.n))
+        takes = (
+            f"{needed:,} rows outside each class, none of them wrong, and about {outside:,} are outside the "
+            "commonest"
+        )
+    line = (
+        f"{name}, with probability {format_level(delta)}: at most {ceil_percent(best)}{of_clip} if none of "
+        "the "
+        f"{held:,} held-out {unit}s is {bad}; better than a constant takes {takes}"
+    )
+    return Need(name, delta, held, needed, [line])
+
+
+def _count_gate_units(problem: Problem, delta: float) -> int:
+    """Return how many units that lose nothing are proven better than every constant."""
+    task = problem.task
+    value = compute_baselines(problem)[0].get("value")
+    constants = range(task.n_classes) if value is None else (value,)
+    measure = problem.make_loss_measure(task.groups)
+    losses = [measure.measure_losses(task.y, np.full(task.n, constant)) / ONE for constant in constants]
+
+    def passes(units: int) -> bool:
+        return all(bound_losses((1 - np.resize(of, units)) / 2, delta) < 0.5 for of in losses)
+
+    return find_first(passes, 1, MAX_CHECKED)
+
+
+def _measure_loss(held: HeldOutPredictions, predicted: NDArray[Any]) -> Values:
     """Return the loss of each row held out: 1 if it is wrong, of numbers the clipped error by the clip."""
-    if problem.clip is None:
-        return np.asarray(predicted != held.y, dtype=np.float64)
-    return np.asarray(ClippedErrors(problem.clip).measure_losses(held.y, predicted) / ONE)
+    if held.problem.clip is None:
+        return np.asarray(predicted != held.rows.y, dtype=np.float64)
+    return np.asarray(ClippedErrors(held.problem.clip).measure_losses(held.rows.y, predicted) / ONE)
 
 
-def _compare(problem: Problem, held: TestRows, loss: Values, against: Values) -> PairedCounts:
+def _compare(held: HeldOutPredictions, loss: NDArray[Any], against: NDArray[Any]) -> PairedCounts:
     """Return the winner and a model on the rows held out, from the loss of each row by both."""
     of_rows = np.subtract(loss, against, dtype=np.float64)
-    _, units = np.unique(held.units, return_inverse=True)
-    rounding = 0.0 if problem.clip is None else GRAIN / ONE  # both losses are rounded up
-    differences = average_by_group(np.minimum(of_rows + rounding, 1), units)[problem.order_held_units()]
+    _, units = np.unique(held.rows.units, return_inverse=True)
+    rounding = 0.0 if held.problem.clip is None else GRAIN / ONE  # both losses are rounded up
+    differences = average_by_group(np.minimum(of_rows + rounding, 1), units)[held.order]
     won, lost = int(np.sum(of_rows < 0)), int(np.sum(of_rows > 0))
-    return PairedCounts(won, lost, differences, problem.has_losses)
+    return PairedCounts(won, lost, differences, held.problem.has_losses)
 
 
-def _state(problem: Problem, member: Member, rule: Rule, compared: PairedCounts, claim: Claim) -> str:
+def _state(held: HeldOutPredictions, member: Member, rule: Rule, compared: PairedCounts, claim: Claim) -> str:
     """Return the sentence of a claim: proven, or not yet and about how many rows it would take."""
-    who, label = rule.classifier(), find_reference(claim["quantity"])
+    problem, who, label = held.problem, rule.classifier(), claim.quantity.reference
     setting = dict(problem.learner.codec.setting(member.model))
-    del setting[LABEL]
+    del setting[LEARNER]
     against = f"the best of {label} ({Candidate(setting, member.k)}), fitted on the same rows"
-    of, tie = "new patterns", ""
-    if compared.grouped:
+    of, tie, proven_by = "new rows", "", "exact sign test"
+    if compared.has_losses:
         of, tie = "of a new group's rows, on average,", " (by a fair coin where both or neither are)"
-    share = floor_percent(1 - claim["bound"])
-    wins = f"where one of the two alone is right{tie}, it is the former with probability at least {share}"
+        proven_by = name_loss_bound(len(compared.differences), "group")
+    wins = f"where one of the two alone is right{tie}, it is the former with probability {claim.says}"
     says = f"{who} misclassifies fewer {of} than {against}: {wins}"
-    if not is_proven_better(claim):
+    if claim.bound is None or claim.bound >= 0.5:
         more = "as measured, more rows alone are not expected to prove it"
         # ``expect_units`` proves one of two statements at half of the delta that it is given
-        expected = expect_units(compared.differences, 2 * claim["delta"], None, compared.grouped)
+        expected = expect_units(compared.differences, 2 * claim.delta, None, compared.has_losses)
         if expected is not None:
             in_all = float(f"{problem.all_rows.n_units * expected / len(compared.differences):.2g}")
             units = f"about {in_all:,.0f} new {problem.all_rows.unit}s"
             more = f"{units}, none of these but like them, are expected to prove it"
         says = f"of {who} and {against}: {wins}; not yet proven that the former misclassifies fewer {of}"
         says += f" than the latter: {more}"
-    rows = len(problem.held) if problem.held is not None else 0
-    proven_by = name_loss_bound(len(compared.differences), "group") if compared.grouped else "exact sign test"
     method = (
-        f"holdout: of {rows} previously unused rows {compared.won} wrong by the latter alone and "
+        f"holdout: of {len(held.rows.y)} previously unused rows {compared.won} wrong by the latter alone and "
         f"{compared.lost} by the former alone, {proven_by}"
     )
-    given = GROUPS_OF_ONE_SOURCE if compared.grouped else ONE_SOURCE
-    return describe_claim(given, claim["delta"], says, method)
+    given = GROUPS_OF_ONE_SOURCE if compared.has_losses else ONE_SOURCE
+    return write_statement(given, claim.delta, says, method)

@@ -2,11 +2,9 @@
 
 It has six parts: where it comes from, the winner, the rows, what was counted of the models, the claims, and
 the words. Each checks what a file says of it, given the parts before it. In ``certificate.json`` the fields
-of all parts are one flat object, which has the first claim once more, as ``proven``: only ``to_json`` and
-``from_json`` know that.
+of all parts are one flat object: only ``to_json`` and ``from_json`` know that.
 """
 
-import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
 from itertools import chain
@@ -26,13 +24,13 @@ from ckcv_ray.claims.baseline import (
     describe_lack_of_gate,
     describe_worthless_bound,
 )
-from ckcv_ray.claims.claim import Claim, check_claim, is_guarded
 from ckcv_ray.claims.confusion import CountMatrix, Mistake, check_confusion, derive_confusion, list_mistakes
+from ckcv_ray.claims.quantity import Claim
 from ckcv_ray.claims.subgroups import SubgroupClaim
 from ckcv_ray.claims.wording import L_EE_IS, describe_giveaways, describe_held_share, describe_repeats
 from ckcv_ray.learners.ensemble import Models
 from ckcv_ray.records.candidates import Searched
-from ckcv_ray.study import Holdout, parse_within
+from ckcv_ray.study import Condition
 from ckcv_ray.tables.target import Label
 from ckcv_ray.validation import STRICT, check_fraction, check_part, check_probability, read_as
 
@@ -309,12 +307,12 @@ class Claims(CertificatePart):
     Attributes:
         claims: every proven claim, each valid by itself with its own delta.
         bound_without_copies: what the bound of the first is if rows that equal another have the same origin,
-            and one of each is counted; the bound itself if there are none.
+            and one of each is counted; the bound itself if there are none; None if nothing can be claimed.
         subgroups: what is proven of subgroups, and what was counted; absent in the file if none were named.
     """
 
     claims: tuple[Claim, ...]
-    bound_without_copies: float
+    bound_without_copies: float | None
     subgroups: tuple[SubgroupClaim, ...] | None = None
 
     def __iter__(self) -> Iterator[Claim]:
@@ -322,27 +320,41 @@ class Claims(CertificatePart):
 
     @property
     def first(self) -> Claim:
-        """The claim to quote; ``proven`` in the file."""
+        """The claim to quote."""
         return self.claims[0]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields as JSON values."""
+        subgroups = None if self.subgroups is None else [claim.to_json() for claim in self.subgroups]
+        return {
+            "claims": [claim.to_json() for claim in self.claims],
+            "bound_without_copies": self.bound_without_copies,
+            "subgroups": subgroups,
+        }
+
+    def explain_lack_of_cut_off(self, required: Condition) -> str:
+        """Return the sentence that says why no cut-off was chosen for a condition; "" if one was."""
+        if any(claim.cut_off is not None for claim in self):
+            return ""
+        about = (claim for claim in self if str(claim.quantity) == required.name)
+        return next((claim.statement for claim in about if claim.bound is None), "")
 
     def check(self, sample: Sample) -> None:
         """Raise ValueError if a claim is about what is not there, or says more than its counts allow."""
         if not self.claims:
             raise ValueError("claims: there are none")
-        if not sample.n_held and any(claim["certification"] == Holdout.name for claim in self):
+        if not sample.n_held and any(claim.held_out for claim in self):
             raise ValueError("claims: one is from held-out rows, but no row was held out")
         for number, claim in enumerate(self):
-            check_claim(f"claims.{number}", claim, sample.labels)
-        if parse_within(self.first["quantity"]) is None:
-            check_fraction("bound_without_copies", self.bound_without_copies)
-        if self.bound_without_copies < self.first["bound"]:
-            raise ValueError("bound_without_copies is below the first claim's bound")
+            claim.check(f"claims.{number}", sample.labels)
+        largest = self.first.quantity.largest
+        first, without = (
+            largest if bound is None else bound for bound in (self.first.bound, self.bound_without_copies)
+        )
+        if not first <= without <= largest:
+            raise ValueError("bound_without_copies is below the first claim's bound, or too large")
         for number, part in enumerate(self.subgroups or ()):
-            check_part(f"subgroups.{number}.errors", part["errors"], part["rows"], "rows")
-            check_part(f"subgroups.{number}.rows", part["rows"], sample.n_held, "rows")
-            if part["bound"] is not None:
-                check_fraction(f"subgroups.{number}.bound", part["bound"])
-            check_fraction(f"subgroups.{number}.measured", part.get("measured", 0.0))
+            part.check(f"subgroups.{number}", sample.n_held)
 
 
 @dataclass(frozen=True)
@@ -388,7 +400,6 @@ FIELDS = (  # of certificate.json, in their order
     "class_rows",
     "baselines",
     "by_class",
-    "proven",
     "claims",
     "labels",
     "statements",
@@ -421,10 +432,10 @@ class Certificate:
     wording: Wording
 
     def to_json(self) -> dict[str, Any]:
-        """Return the fields of all parts, and the first claim as ``proven``, as one flat JSON object."""
-        values: dict[str, Any] = {"proven": dict(self.claims.first)}
-        for part in asdict(self).values():
-            values |= part
+        """Return the fields of all parts as one flat JSON object."""
+        values: dict[str, Any] = self.claims.to_json()
+        for part in (self.origin, self.winner, self.sample, self.counts, self.wording):
+            values |= asdict(part)
         return {name: values[name] for name in FIELDS if name not in OPTIONAL or values[name] is not None}
 
     @classmethod
@@ -450,9 +461,6 @@ class Certificate:
         certificate.sample.check()
         certificate.counts.check(certificate.winner, certificate.sample)
         certificate.claims.check(certificate.sample)
-        first = json.dumps(values["claims"][0], sort_keys=True)
-        if json.dumps(values.get("proven"), sort_keys=True) != first:  # as text: in Python true equals 1.0
-            raise ValueError("proven is not the first claim")
         return certificate
 
     def list_cautions(self) -> list[str]:
@@ -461,7 +469,7 @@ class Certificate:
         held, units, unit = sample.n_held, sample.n_rows, "row"
         if sample.groups is not None:
             held, units, unit = sample.groups["held"], sample.groups["count"], "group"
-        alone = (first, *filter(is_guarded, self.claims.claims[1:]))
+        alone = (first, *(claim for claim in self.claims.claims[1:] if claim.gate is not None))
         worthless = (describe_worthless_bound(claim, sample.baseline, sample.labels) for claim in alone)
         return [
             *chain.from_iterable(worthless),

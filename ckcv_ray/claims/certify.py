@@ -18,10 +18,9 @@ from ckcv_ray.claims.certificate import (
     Wording,
 )
 from ckcv_ray.claims.confusion import count_confusion
-from ckcv_ray.claims.held_out import find_rule
-from ckcv_ray.claims.held_out_predictions import HeldOutPredictions
-from ckcv_ray.claims.proofs import count_losses, prove
-from ckcv_ray.claims.subgroups import SubgroupClaim, claim_subgroups
+from ckcv_ray.claims.judged import HeldOutPredictions
+from ckcv_ray.claims.paper import count_losses, prove
+from ckcv_ray.claims.subgroups import claim_subgroups
 from ckcv_ray.claims.weighted import describe_weights
 from ckcv_ray.claims.wording import (
     ASSUMPTIONS,
@@ -60,15 +59,21 @@ def certify(
     claims = prove(predictions, candidate.k)
     repeats = find_repeats(problem.all_rows, problem.held)
     again = prove(predictions, candidate.k, repeats.copies) if repeats.copies else claims
-    without = max(claims[0]["bound"], again[0]["bound"])  # if equal rows have one origin
+    bounds = [made[0].bound for made in (claims, again)]
+    without = max(
+        (bound for bound in bounds if bound is not None), default=None
+    )  # if equal rows have one origin
+    without = None if None in bounds else without
     sample = _describe_sample(problem, repeats.rows, count_losses(models.best))
     grouped = sample.groups is not None
+    named = problem.study.certification is not None and problem.study.certification.subgroups
+    subgroups = tuple(claim_subgroups(predictions)) if named else None
     certificate = Certificate(
         origin=Origin(problem.run_id, problem.study.certify, *problem.draws[:2], digests),
         winner=_describe_winner(problem, candidate, l_ms, models.best, provisional, search),
         sample=sample,
         counts=_count_models(problem, candidate.k, models),
-        claims=Claims(tuple(claims), without, _claim_subgroups(predictions)),
+        claims=Claims(tuple(claims), without, subgroups),
         wording=Wording(
             statements=(),
             assumptions=ASSUMPTIONS_OF_GROUPS if grouped else ASSUMPTIONS,
@@ -85,18 +90,6 @@ def certify(
         *certificate.list_cautions(),
     )
     return replace(certificate, wording=replace(certificate.wording, statements=sentences))
-
-
-def _claim_subgroups(predictions: HeldOutPredictions) -> tuple[SubgroupClaim, ...] | None:
-    problem, certification = predictions.problem, predictions.problem.study.certification
-    if certification is None or not certification.subgroups:
-        return None
-    rule = find_rule(problem.study, "recall")
-    return tuple(
-        claim_subgroups(
-            problem, rule, predictions.held.X, predictions.held.y, predictions.predict(rule).label
-        )
-    )
 
 
 def _describe_winner(

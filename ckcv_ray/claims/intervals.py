@@ -7,12 +7,12 @@ scored rows of cross validation, rows of groups, a recall at a cut-off that was 
 """
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from ckcv_ray.claims.claim import Claim, claims_nothing, name_quantity
-from ckcv_ray.claims.percent import ceil_percent, floor_percent, format_level, format_percent
+from ckcv_ray.claims.quantity import Claim, Quantity
 from ckcv_ray.core.bounds.binomial import bound_both_sides
-from ckcv_ray.study import BINARY_RECALLS, BY_CLASS, ERROR, Condition, Holdout
+from ckcv_ray.core.percent import ceil_percent, floor_percent, format_level, format_percent
+from ckcv_ray.study import Condition
 from ckcv_ray.tables.target import Label
 
 
@@ -27,7 +27,7 @@ class MeasuredInterval(NamedTuple):
         cut_off: of the scores, as in ``Claim``; None for the learner's own.
     """
 
-    quantity: str
+    quantity: Quantity
     label: Label | None
     classifier: str
     part: int
@@ -37,9 +37,13 @@ class MeasuredInterval(NamedTuple):
     level: float
     cut_off: float | None = None
 
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields as JSON values."""
+        return {**self._asdict(), "quantity": str(self.quantity)}
+
     def describe(self) -> str:
         """Return the figure and its interval in words."""
-        name = name_quantity(self.quantity, self.label)
+        name = self.quantity.name_of(self.label)
         share, ends = format_percent(self.part / self.rows), format_ends(self.low, self.high)
         rule = self.classifier if self.cut_off is None else f"{self.classifier}, cut-off {self.cut_off:.6g}"
         return f"{name} {share} ({self.part:,} of {self.rows:,} held-out rows), {ends} ({rule})"
@@ -73,15 +77,17 @@ def list_intervals(
         return []
     found = []
     for claim in claims:
-        wrong, rows, name = claim["errors"], claim["rows"], claim["quantity"]
-        held = claim["certification"] == Holdout.name and not claims_nothing(claim)
-        fixed = "cut_off" not in claim or is_fixed_for(name, required)
-        if wrong is None or not rows or not held or not fixed or name not in (ERROR, *BY_CLASS):
+        fixed = claim.cut_off is None or is_fixed_for(str(claim.quantity), required)
+        counted = claim.quantity.is_binomial and (claim.quantity.is_error or claim.quantity.by_class)
+        if not (claim.held_out and counted and fixed and claim.rows) or claim.bound is None:
             continue
-        part = wrong if name == ERROR else rows - wrong
-        ends = bound_both_sides(part, rows, delta)
-        about = name, claim["label"], claim["classifier"]
-        found.append(MeasuredInterval(*about, part, rows, *ends, 1 - delta, claim.get("cut_off")))
+        wrong = claim.errors or 0
+        part = wrong if claim.quantity.is_error else claim.rows - wrong
+        ends, about = (
+            bound_both_sides(part, claim.rows, delta),
+            (claim.quantity, claim.label, claim.classifier),
+        )
+        found.append(MeasuredInterval(*about, part, claim.rows, *ends, 1 - delta, claim.cut_off))
     return found
 
 
@@ -90,4 +96,4 @@ def is_fixed_for(quantity: str, required: Condition | None) -> bool:
 
     One chosen for a recall depends on the rows of its class alone; for a predictive value, on all.
     """
-    return required is not None and required.name in BINARY_RECALLS and required.name != quantity
+    return required is not None and required.kind.by_class and required.name != quantity

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ckcv_ray.claims.percent import ceil_percent, floor_percent, format_level, format_percent
 from ckcv_ray.core.arrays import Values
 from ckcv_ray.core.bounds.betting import (
     AnytimeLimits,
@@ -22,6 +21,7 @@ from ckcv_ray.core.bounds.betting import (
     limit_at_all_times,
     trace_alarm,
 )
+from ckcv_ray.core.percent import ceil_percent, floor_percent, format_level, format_percent
 from ckcv_ray.errors import pluralize
 from ckcv_ray.tables.target import Label
 

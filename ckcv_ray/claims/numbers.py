@@ -15,108 +15,189 @@ Of rows that have the same origin one counts, and it is not known which: those o
 out.
 """
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import isfinite
+from sys import float_info
+from typing import Any
+
 import numpy as np
 
-from ckcv_ray.claims.claim import (
-    GROUPS_OF_ONE_SOURCE,
-    NOTHING,
-    ONE_SOURCE,
-    UNPROVEN,
-    Claim,
-    Grounds,
-    describe_claim,
-    make_claim,
-    name_loss_bound,
-)
-from ckcv_ray.claims.held_out_predictions import HeldOutPredictions
-from ckcv_ray.claims.percent import format_number, round_bound
+from ckcv_ray.claims.better import foresee_gate
+from ckcv_ray.claims.judged import HeldOutPredictions
+from ckcv_ray.claims.quantity import Claim, Counts, Need, Quantity
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.arrays import ONE, Values
-from ckcv_ray.core.bounds.betting import bound_losses
-from ckcv_ray.core.bounds.binomial import bound_table
-from ckcv_ray.study import name_clipped, parse_within
+from ckcv_ray.core.bounds.betting import bound_mean_loss
+from ckcv_ray.core.bounds.binomial import bound_table, find_fewest_rows
+from ckcv_ray.core.percent import format_level, format_number, round_bound
+from ckcv_ray.core.quantities import POSITIVE, SHARE_OF_ROWS, argument, register_quantity
+from ckcv_ray.errors import InputError
+from ckcv_ray.study import Problem
 
 
-def claim_numbers(predictions: HeldOutPredictions, rule: Rule, name: str, copies: int = 0) -> Claim:
-    """Return what rows held out prove of the numbers that a rule predicts.
+@register_quantity
+@dataclass(frozen=True)
+class Clipped(Quantity):
+    """The mean absolute error of predicted numbers, of which at most a clip counts: "clipped:50"."""
 
-    Args:
-        predictions: of a problem with a holdout certification.
-        rule: what predicts.
-        name: of a rule, for its mean error, or such as "within:0.9".
-        copies: how many of the rows are not counted.
-    """
-    problem, held, delta = predictions.problem, predictions.held, predictions.delta
-    clip = problem.clip
-    assert clip is not None
-    predicted = predictions.predict(rule).label
-    if (share := parse_within(name)) is not None:
-        return claim_within(rule, name, share, np.abs(predicted - held.y), delta, copies)
-    losses = problem.make_loss_measure(held.units).measure_losses(held.y, predicted)
-    m = len(losses)
-    bound = bound_losses(losses[problem.order_held_units()] / ONE, delta, copies=copies)
-    measured, grouped = int(losses.sum()) / (ONE * m), problem.task.grouped
-    unused = f"{m:,} previously unused {'groups' if grouped else 'rows'}"
-    on = f"{len(held.y):,} rows of {unused}" if grouped else unused
-    method = (
-        f"holdout: {format_number(clip * measured)} on {on}, "
-        f"{name_loss_bound(m, 'group' if grouped else 'row')}"
-    )
-    given = GROUPS_OF_ONE_SOURCE if grouped else ONE_SOURCE
-    grounds = Grounds(rule.name, rule.classifier(each="row"), delta, method, given=given)
-    return claim_clipped(grounds, bound, measured, clip, grouped)
+    clip: float = argument(POSITIVE, "50", "the largest error that counts")
+
+    name = "clipped"
+    phrase = "mean error (above {0} counts as {0})"
+    is_error = of_numbers = at_most = is_mean = guarded = True
+    rows_alone = ""
+
+    def format(self, bound: float) -> str:
+        """Format the limit in units of the target."""
+        return round_bound(self.clip * bound)
+
+    def format_measured(self, mean: float) -> str:
+        """Format a mean error in units of the target."""
+        return format_number(self.clip * mean)
+
+    def count(self, held: HeldOutPredictions, rule: Rule) -> Counts:
+        """Return the clipped error of each row, or the mean of each group's, as shares of the clip."""
+        measure = held.problem.make_loss_measure(held.rows.units)
+        losses = measure.measure_losses(held.rows.y, held.predict(rule).label)
+        return Counts(losses[held.order] / ONE, measured=int(losses.sum()) / (ONE * len(losses)))
+
+    def state(self, held: HeldOutPredictions, claim: Claim, who: str) -> str:
+        """Return what is proven, as a clause."""
+        return self.state_mean(claim, who, held.grouped)
+
+    def state_mean(self, claim: Claim, who: str, grouped: bool) -> str:
+        """Return what is proven of the numbers that ``who`` predicts, as a clause."""
+        what = "numbers predicted for a new group's rows" if grouped else "number predicted for a new row"
+        clip = format_number(self.clip)
+        return (
+            f"the {what} by {who} {'are' if grouped else 'is'} off by {claim.says} on average, where an "
+            "error "
+            f"above {clip} counts as {clip}"
+        )
+
+    def headline(self, claim: Claim, grouped: bool) -> str:
+        """Return what a claim proves, as a clause for the first screen."""
+        rows, clip = "the rows of a new group" if grouped else "new rows", format_number(self.clip)
+        return f"{rows} are off by {claim.says} on average (above {clip} counts as {clip})"
+
+    def describe_counts(self, claim: Claim) -> str:
+        """Say what was measured."""
+        return f"measured: {self.format_measured(claim.measured or 0.0)} on average"
+
+    def measure(self, claim: Claim, on: str, mean: float, grouped: bool) -> str:
+        """Say how far off the rows were on average."""
+        of = f"{on}, mean over groups" if grouped else on
+        return f"off by {self.format_measured(mean)} on average ({of})"
+
+    def scale(self, value: float) -> float:
+        """Return the bound that a condition asks for, given in units of the target."""
+        return value / self.clip
+
+    def find_contrary(self, claim: Claim, units: int) -> float | None:
+        """Return a lower bound on the mean error as a share of the clip."""
+        if claim.measured is None or not units or not claim.held_out:
+            return None
+        right = round((1 - claim.measured) * units * ONE)
+        return 1 - bound_mean_loss([right], units, claim.delta)
+
+    def foresee(self, problem: Problem, name: str, delta: float) -> Iterator[Need]:
+        """Yield what it takes to prove that a rule is better than the constant."""
+        yield foresee_gate(problem, name, delta)
 
 
-def claim_clipped(
-    grounds: Grounds, bound: float, measured: float, clip: float, grouped: bool = False
-) -> Claim:
-    """Return a claim about a mean clipped error, with its sentence.
+@register_quantity
+@dataclass(frozen=True)
+class Within(Quantity):
+    """How far off a share of new rows is at most: "within:0.9"."""
 
-    Args:
-        grounds: what it is about, and what it rests on.
-        bound, measured: the bound, and the mean of the rows counted, as shares of the clip.
-        clip: the largest error that counts.
-        grouped: whether it is about the rows of a new group, and not about a new row.
-    """
-    of_what = "numbers predicted for a new group's rows" if grouped else "number predicted for a new row"
-    says = (
-        f"the {of_what} by {grounds.who} {'are' if grouped else 'is'} off by at most "
-        f"{round_bound(clip * bound)} on average, where an error above {format_number(clip)} counts as "
-        f"{format_number(clip)}"
-    )
-    made = make_claim(
-        quantity=name_clipped(clip),
-        certification=grounds.certification,
-        classifier=grounds.rule,
-        bound=bound,
-        delta=grounds.delta,
-        statement=grounds.state(says),
-    )
-    return {**made, "measured": measured}
+    share_of_rows: float = argument(SHARE_OF_ROWS, "0.9", "a share of new rows")
 
+    name = "within"
+    phrase = "error of {0} of new rows"
+    of_numbers = at_most = True
+    counted = "held-out rows further off"
+    largest = float_info.max
 
-def claim_within(rule: Rule, name: str, share: float, errors: Values, delta: float, copies: int) -> Claim:
-    """Return how far off at most a share of new rows is, from the absolute errors of rows held out."""
-    m, left = len(errors), max(0, len(errors) - copies)
-    few = bound_table(left, delta) <= 1 - share  # counts of rows that may be further off
-    beyond = int(np.count_nonzero(few)) - 1  # the bound increases with the count
-    width = float(np.sort(errors)[m - 1 - beyond]) if few[0] else UNPROVEN
-    width = width if width < UNPROVEN else UNPROVEN  # of predictions that are not finite too
-    further = int(np.sum(~(errors <= width)))
-    says = (
-        f"at least {format_number(100 * share)} % of new rows are predicted to within {round_bound(width)} "
-        f"by {rule.classifier(each='row')}"
-    )
-    method = f"holdout: {further:,} of {m:,} previously unused rows are further off, order statistic"
-    statement = describe_claim(ONE_SOURCE, delta, says, method)
-    if width == UNPROVEN:
-        statement = f"{NOTHING} how far off {format_number(100 * share)} % of new rows are: {method}."
-    return make_claim(
-        quantity=name,
-        classifier=rule.name,
-        bound=width,
-        errors=further,
-        rows=m,
-        delta=delta,
-        statement=statement,
-    )
+    @property
+    def width_of(self) -> float:
+        """The share of new rows of which it says how far off they are."""
+        return self.share_of_rows
+
+    def format(self, bound: float) -> str:
+        """Format the limit in units of the target."""
+        return round_bound(bound) if bound < self.largest else "any amount"
+
+    def count(self, held: HeldOutPredictions, rule: Rule) -> Counts:
+        """Return the absolute error of each row, and how many are further off than what is proven."""
+        errors = np.abs(held.predict(rule).label - held.rows.y)
+        width = self._find_width(errors, held.delta, 0)
+        return Counts(errors, int(np.sum(~(errors <= width))), len(errors))
+
+    def bound(self, held: HeldOutPredictions, counts: Counts, copies: int) -> float | None:
+        """Return the distance, in units of the target; None if too few rows are held out."""
+        width = self._find_width(counts.losses, held.delta, copies)
+        return width if isfinite(width) else None
+
+    def _find_width(self, errors: Values, delta: float, copies: int) -> float:
+        few = bound_table(max(0, len(errors) - copies), delta) <= 1 - self.share_of_rows  # may be further off
+        beyond = int(np.count_nonzero(few)) - 1  # the bound increases with the count
+        width = float(np.sort(errors)[len(errors) - 1 - beyond]) if few[0] else np.inf
+        return width if width < self.largest else np.inf  # of predictions that are not finite too
+
+    def state(self, held: HeldOutPredictions, claim: Claim, who: str) -> str:
+        """Return what is proven, as a clause."""
+        return f"at least {self._share} of new rows are predicted to within {claim.limit} by {who}"
+
+    def explain(self, held: HeldOutPredictions, counts: Counts) -> str:
+        """Return what was counted, and how it is proven."""
+        seen = f"{counts.errors:,} of {counts.rows:,}"
+        return f"{seen} previously unused rows are further off, order statistic"
+
+    def name_subject(self, claim: Claim, who: str) -> str:
+        """Return a phrase that names what nothing can be claimed for."""
+        return f"how far off {self._share} of new rows are"
+
+    def headline(self, claim: Claim, grouped: bool) -> str:
+        """Return what a claim proves, as a clause for the first screen."""
+        beyond = f"{format_number(100 * (1 - self.share_of_rows))} %"
+        return f"in the long run at most {beyond} of new rows are off by more than {claim.limit}"
+
+    def describe_counts(self, claim: Claim) -> str:
+        """Say how many rows were further off."""
+        return f"measured: {claim.errors:,} of {claim.rows:,} {self.counted}"
+
+    def measure(self, claim: Claim, on: str, mean: float, grouped: bool) -> str:
+        """Say how many rows were further off."""
+        return f"{claim.errors:,} of {claim.rows:,} {on} are further off"
+
+    def scale(self, value: float) -> float:
+        """Return the bound that a condition asks for: the value itself."""
+        return value
+
+    def check(self, study: Any, task: Any, held: int) -> None:
+        """Raise InputError if the rows held out are too few to prove anything."""
+        needed = self._count_needed(study.delta / study.certification.n_shares)
+        if held < needed:
+            raise InputError(
+                f"claim={self} takes {needed:,} held-out rows at least, and {held:,} are held out: "
+                "hold out more (holdout_share), claim a smaller share, or take more rows"
+            )
+
+    def foresee(self, problem: Problem, name: str, delta: float) -> Iterator[Need]:
+        """Yield how many rows it takes, and how many of them may be further off."""
+        assert problem.held is not None
+        rows, needed = len(problem.held), self._count_needed(delta)
+        beyond = int(np.count_nonzero(bound_table(rows, delta) <= 1 - self.share_of_rows)) - 1
+        line = (
+            f"{self.title}, with probability {format_level(delta)}: takes {needed:,} held-out rows at least; "
+            f"of {rows:,} at most {beyond:,} are further off than what is proven"
+        )
+        yield Need(name, delta, rows, needed, [line])
+
+    def _count_needed(self, delta: float) -> int:
+        return find_fewest_rows(1 - self.share_of_rows, 0, delta)
+
+    @property
+    def _share(self) -> str:
+        return f"{format_number(100 * self.share_of_rows)} %"

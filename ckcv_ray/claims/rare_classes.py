@@ -9,8 +9,8 @@ from math import exp, lgamma
 
 import numpy as np
 
-from ckcv_ray.claims.percent import format_percent
 from ckcv_ray.core.arrays import Index
+from ckcv_ray.core.percent import format_percent
 from ckcv_ray.errors import cut, cut_list, pluralize
 from ckcv_ray.study.parts import MIN_HELD_OUT
 from ckcv_ray.tables.target import MIN_CLASSES

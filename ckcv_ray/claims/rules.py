@@ -1,14 +1,17 @@
 """How an ensemble classifies rows, and how claims name it: the rule applied is the rule that is claimed.
 
-The mean risk is that of a member drawn independently for each pattern; the vote errs at most twice as often.
+The mean risk is that of a member drawn independently for each row; the vote errs at most twice as often.
+Scores are rounded to ``SCORE_DIGITS`` digits before they are ordered and whenever a row is classified by a
+cut-off, since their last bits may differ with the rows that are predicted together.
 """
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ckcv_ray.claims.cut_offs import CutOff, round_scores
-from ckcv_ray.core.arrays import Values
+from ckcv_ray.core.arrays import Classes, Values
 from ckcv_ray.core.measures import Output
 from ckcv_ray.learners.ensemble import Ensemble, Models, Prediction
 from ckcv_ray.tables.target import Rows
@@ -16,9 +19,46 @@ from ckcv_ray.validation import check_choice
 
 MAX_DIGITS = 18
 ONE_MODEL = {  # rules of one model, which belongs to no split
-    "refit": "the model fitted on all rows that were not held out",
+    "refit": "the model fitted on the learning rows",
     "full": "the model fitted on all rows",
 }
+
+
+SCORE_DIGITS = 12  # of a score, that count
+LARGEST_SCORE = 1e300
+
+
+class CutOff(NamedTuple):
+    """A cut-off of the scores of two classes.
+
+    Attributes:
+        value: a row is flagged if its score for the positive class is at least this.
+        positive: number of the class of the rows that are flagged, 0 or 1.
+    """
+
+    value: float
+    positive: int
+
+    def flag(self, score: Values) -> NDArray[np.bool_]:
+        """Return which rows are flagged, given scores (rows,) that are larger for rows of class 1."""
+        return np.asarray(orient_scores(score, self.positive) >= self.value)
+
+    def classify(self, score: Values) -> Classes:
+        """Return the class of each row, given scores as for ``flag``."""
+        return np.where(self.flag(score), self.positive, 1 - self.positive).astype(np.int32)
+
+
+def orient_scores(score: Values, positive: int) -> Values:
+    """Return scores that are larger for rows of the positive class, rounded to ``SCORE_DIGITS`` digits."""
+    return round_scores(score if positive == 1 else -score)
+
+
+def round_scores(score: Values) -> Values:
+    """Return scores rounded to ``SCORE_DIGITS`` digits, and zeros without a sign."""
+    limited = np.clip(np.where(score == 0, 0.0, score), -LARGEST_SCORE, LARGEST_SCORE)
+    exponent = np.floor(np.log10(np.abs(limited), where=limited != 0, out=np.zeros_like(limited)))
+    unit = 10.0 ** (SCORE_DIGITS - 1 - np.clip(exponent, -200, 200))
+    return np.asarray(np.round(limited * unit) / unit)
 
 
 def find_member(rule: str) -> int:
@@ -87,13 +127,13 @@ class Rule:
         assert ensemble is not None
         return ensemble
 
-    def classifier(self, each: str = "pattern") -> str:
-        """Return a phrase that names what classifies a pattern; a member is drawn for ``each`` of them."""
+    def classifier(self) -> str:
+        """Return a phrase that names what classifies a row."""
         if self.cut_off is not None:
-            return f"{replace(self, cut_off=None).classifier(each)} with cut-off {self.cut_off.value:.6g}"
+            return f"{replace(self, cut_off=None).classifier()} with cut-off {self.cut_off.value:.6g}"
         match self.name:
             case "random":
-                return f"a member of F* drawn independently for each {each}"
+                return "a member of F* drawn independently for each row"
             case "vote":
                 return "the majority vote of F*"
             case "refit" | "full":

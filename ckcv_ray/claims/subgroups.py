@@ -10,26 +10,34 @@ Where numbers are predicted, what is claimed of a subgroup is its mean error, of
 counts, by its rows in the order in which they were drawn.
 """
 
-from collections.abc import Iterator, Sequence
-from typing import Any, NotRequired
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from typing_extensions import TypedDict  # pydantic accepts typing.TypedDict from Python 3.12 on
 
+from ckcv_ray.claims.error import Error
+from ckcv_ray.claims.judged import HeldOutPredictions
+from ckcv_ray.claims.numbers import Clipped
+from ckcv_ray.claims.quantity import Quantity
+from ckcv_ray.claims.recalls import Recall
 from ckcv_ray.claims.rules import Rule
-from ckcv_ray.core.arrays import ONE, Classes
+from ckcv_ray.core.arrays import ONE
 from ckcv_ray.core.bounds.betting import bound_losses
 from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.core.measures import ClippedErrors
-from ckcv_ray.study import ERROR, Problem, name_clipped
-from ckcv_ray.tables.subgroups import Subgroup, divide_rows, parse_subgroup
-from ckcv_ray.tables.target import Label, Rows
+from ckcv_ray.core.percent import format_percent
+from ckcv_ray.tables.subgroups import divide_rows, parse_subgroup
+from ckcv_ray.tables.target import Label
+from ckcv_ray.validation import STRICT, check_fraction, check_part
 
+Losses = NDArray[np.int64]  # 1 for a wrong row; of numbers in units of 1 / ``ONE``
 MIN_OF_SUBGROUP = 10  # rows of one that is claimed: fewer prove no error below a quarter
 
 
-class SubgroupClaim(TypedDict):
+@dataclass(frozen=True)
+class SubgroupClaim:
     """A bound on the error, or on a recall, of one rule in one subgroup.
 
     Attributes:
@@ -42,80 +50,81 @@ class SubgroupClaim(TypedDict):
             With numbers there are no wrong rows.
         bound: in [0, 1]; None where the subgroup has too few rows for a claim.
         delta: probability with which the bound may fail; None without one.
-        measured: of numbers the mean error of its rows, as a share of the clip; 0 without rows.
+        measured: of numbers the mean error of its rows, as a share of the clip; 0 without rows; else None.
     """
+
+    __pydantic_config__: ClassVar = {**STRICT, "extra": "forbid"}
 
     subgroup: str
-    quantity: str
+    quantity: Quantity
     label: Label | None
     classifier: str
-    errors: int
-    rows: int
-    bound: float | None
-    delta: float | None
-    measured: NotRequired[float]
+    errors: int = 0
+    rows: int = 0
+    bound: float | None = None
+    delta: float | None = None
+    measured: float | None = None
+
+    @property
+    def limit(self) -> str:
+        """What is proven, without its name: "at most 5.00 %", or "nothing"."""
+        if self.bound is None:
+            return f"nothing: takes {MIN_OF_SUBGROUP} rows"
+        return f"{self.quantity.side} {self.quantity.format(self.bound)}" if self.bound < 1 else "nothing"
+
+    @property
+    def rate(self) -> str:
+        """What was measured: the share of rows that are wrong, of a recall right, or the mean error."""
+        if self.measured is not None:
+            return self.quantity.format_measured(self.measured)
+        part = self.errors if self.label is None else self.rows - self.errors
+        return format_percent(part / self.rows) if self.rows else "–"
+
+    def check(self, name: str, n_held: int) -> None:
+        """Raise ValueError if its numbers cannot be."""
+        check_part(f"{name}.errors", self.errors, self.rows, "rows")
+        check_part(f"{name}.rows", self.rows, n_held, "rows")
+        check_fraction(f"{name}.bound", self.bound or 0.0)
+        check_fraction(f"{name}.measured", self.measured or 0.0)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return its fields as JSON values; ``measured`` is absent without one."""
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        values["quantity"] = str(self.quantity)
+        return {name: value for name, value in values.items() if name != "measured" or value is not None}
 
 
-def claim_subgroups(
-    problem: Problem, rule: Rule, X: Rows, y: NDArray[Any], predicted: NDArray[Any]
-) -> Iterator[SubgroupClaim]:
-    """Yield what is claimed of each subgroup of the study, from rows that nothing used.
-
-    Args:
-        problem: whose study names subgroups.
-        rule: what classified the rows.
-        X, y, predicted: the rows [rows, d], their classes or numbers, and those that the rule predicts.
-    """
-    certification = problem.study.certification
-    assert certification is not None
+def claim_subgroups(held: HeldOutPredictions) -> Iterator[SubgroupClaim]:
+    """Yield what is claimed of each subgroup of the study: of one with too few rows, without bounds."""
+    problem, certification, y = held.problem, held.certification, held.rows.y
+    rule = Rule(certification.rule_of_quantities)
+    predicted = held.predict(rule).label
+    of_all: Quantity = Error()
+    losses = (predicted != y).astype(np.int64)
     if problem.clip is not None:
-        losses, drawn = ClippedErrors(problem.clip).measure_losses(y, predicted), problem.order_held_units()
+        losses, of_all = ClippedErrors(problem.clip).measure_losses(y, predicted), Clipped(problem.clip)
     for subgroups in map(parse_subgroup, certification.subgroups):
-        parts = divide_rows(subgroups, problem.task, X)
-        share = problem.study.delta / certification.n_shares / len(certification.subgroups)
+        parts = divide_rows(subgroups, problem.task, held.rows.X)
         claimed = sum(int(part.rows.sum()) >= MIN_OF_SUBGROUP for part in parts)
-        each = share / max(1, claimed) / (1 + problem.task.n_classes)
+        delta = held.delta / len(certification.subgroups) / max(1, claimed) / (1 + problem.task.n_classes)
         for part in parts:
-            if problem.clip is None:
-                yield from _claim_part(part, problem.task.classes, rule, y, predicted, each)
-            else:
-                yield _claim_mean(part, problem.clip, rule, losses[drawn][part.rows[drawn]], each)
+            enough = int(part.rows.sum()) >= MIN_OF_SUBGROUP
+            of_classes = [(Recall(), label, y == number) for number, label in enumerate(problem.task.classes)]
+            for quantity, label, rows in [(of_all, None, np.ones(len(y), bool)), *of_classes]:
+                drawn = losses[held.order][(part.rows & rows)[held.order]]
+                claim = _count(SubgroupClaim(part.name, quantity, label, rule.name), drawn)
+                yield replace(claim, bound=_bound(claim, drawn, delta), delta=delta) if enough else claim
 
 
-def _claim_mean(
-    part: Subgroup, clip: float, rule: Rule, losses: NDArray[np.int64], delta: float
-) -> SubgroupClaim:
-    """Return the mean error of one subgroup, from the losses of its rows in the order drawn."""
-    m = len(losses)
-    enough = m >= MIN_OF_SUBGROUP
-    return SubgroupClaim(
-        subgroup=part.name,
-        quantity=name_clipped(clip),
-        label=None,
-        classifier=rule.name,
-        errors=0,
-        rows=m,
-        bound=bound_losses(losses / ONE, delta) if enough else None,
-        delta=delta if enough else None,
-        measured=int(losses.sum()) / (ONE * max(m, 1)),
-    )
+def _count(claim: SubgroupClaim, losses: Losses) -> SubgroupClaim:
+    """Return the claim with its counts, from the losses of its rows in the order drawn."""
+    m, total = len(losses), int(losses.sum())
+    if claim.quantity.is_mean:
+        return replace(claim, rows=m, measured=total / (ONE * max(m, 1)))
+    return replace(claim, errors=total, rows=m)
 
 
-def _claim_part(
-    part: Subgroup, classes: Sequence[Label], rule: Rule, y: Classes, predicted: Classes, delta: float
-) -> Iterator[SubgroupClaim]:
-    """Yield the error and the recalls of one subgroup; without bounds if it has too few rows."""
-    enough = int(part.rows.sum()) >= MIN_OF_SUBGROUP
-    for number in range(-1, len(classes)):
-        rows = part.rows if number < 0 else part.rows & (y == number)
-        wrong, m = int(np.sum((predicted != y) & rows)), int(rows.sum())
-        yield SubgroupClaim(
-            subgroup=part.name,
-            quantity=ERROR if number < 0 else "recall",
-            label=None if number < 0 else classes[number],
-            classifier=rule.name,
-            errors=wrong,
-            rows=m,
-            bound=clopper_pearson(wrong, m, delta) if enough else None,
-            delta=delta if enough else None,
-        )
+def _bound(claim: SubgroupClaim, losses: Losses, delta: float) -> float:
+    if claim.quantity.is_mean:
+        return bound_losses(losses / ONE, delta)
+    return float(clopper_pearson(claim.errors, claim.rows, delta))

@@ -1,8 +1,8 @@
-"""The claim of a weighted error: how often a rule is wrong where patterns occur as their weights say.
+"""The claim of a weighted error: how often a rule is wrong where rows occur as their weights say.
 
-The rows come from a source in which patterns occur otherwise than where the classifier will be used: such as
+The rows come from a source in which rows occur otherwise than where the classifier will be used: such as
 a sample in which rare cases are as many as common ones. A weight w of each row says how much more often a
-pattern like it occurs there, up to a factor that need not be known. The error there is
+row like it occurs there, up to a factor that need not be known. The error there is
 
     r = E(w wrong) / E(w),
 
@@ -17,71 +17,89 @@ is a martingale of mean 1 at p = r, since E(a (r - wrong)) = r E(a) - E(a wrong)
 great weight counts as much as a wrong one.
 """
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 
-from ckcv_ray.claims.claim import ONE_SOURCE, Claim, describe_claim, make_claim, name_loss_bound
-from ckcv_ray.claims.held_out_predictions import HeldOutPredictions
-from ckcv_ray.claims.percent import ceil_percent, format_number, format_percent
+from ckcv_ray.claims.judged import HeldOutPredictions
+from ckcv_ray.claims.quantity import Claim, Counts, Need, Quantity, name_loss_bound
 from ckcv_ray.claims.rules import Rule
-from ckcv_ray.core.arrays import Values
 from ckcv_ray.core.bounds.betting import bound_losses
-from ckcv_ray.study import Problem, parse_largest_weight
+from ckcv_ray.core.percent import ceil_percent, format_level, format_number, format_percent
+from ckcv_ray.core.quantities import POSITIVE, argument, register_quantity
+from ckcv_ray.errors import InputError
+from ckcv_ray.study import Problem
 
 
-def claim_weighted(predictions: HeldOutPredictions, rule: Rule, name: str, copies: int = 0) -> Claim:
-    """Return the claim about a rule's error by weight, from rows that nothing used.
+@register_quantity
+@dataclass(frozen=True)
+class WeightedError(Quantity):
+    """The error where rows occur in proportion to weights, of which the largest is stated."""
 
-    Args:
-        predictions: of a problem with a holdout certification, whose rows have weights.
-        rule: what classifies the rows held out.
-        name: such as "weighted_error:4".
-        copies: how many of them are not counted as independent.
-    """
-    problem, y, largest = predictions.problem, predictions.held.y, _find_largest(name)
-    weights, delta = take_held_weights(problem), predictions.delta
-    wrong, shares, m = predictions.predict(rule).label != y, weights / largest, len(y)
-    order = problem.order_held_units()
-    bound = bound_losses(wrong[order], delta, shares[order], copies)
-    measured = float(np.sum(weights * wrong) / np.sum(weights))
-    says = (
-        f"a new pattern, drawn with a chance in proportion to its weight {problem.task.weight!r}, is "
-        f"misclassified by {rule.classifier()} with probability at most {ceil_percent(bound)}, if weights "
-        f"are known and none is above {format_number(largest)}"
-    )
-    method = (
-        f"holdout: {np.sum(wrong)} of {m} previously unused rows wrong, {format_percent(measured)} by "
-        f"weight, {name_loss_bound(m, 'row')}"
-    )
-    made = make_claim(
-        quantity=name,
-        classifier=rule.name,
-        bound=bound,
-        errors=int(np.sum(wrong)),
-        rows=m,
-        delta=delta,
-        statement=describe_claim(ONE_SOURCE, delta, says, method),
-    )
-    return {**made, "measured": measured}
+    most: float = argument(POSITIVE, "4", "the largest weight that a new row can have")
 
+    name = "weighted_error"
+    phrase = "weighted error (weights up to {0})"
+    at_most = is_mean = guarded = weighs = True
 
-def take_held_weights(problem: Problem) -> Values:
-    """Return the weights of the rows held out, (rows,)."""
-    assert problem.held is not None
-    weights = problem.all_rows.weighting.take(problem.held)
-    assert weights is not None
-    return weights
+    def count(self, held: HeldOutPredictions, rule: Rule) -> Counts:
+        """Return which rows are wrong, with their weights as shares of the largest one."""
+        wrong, weights = held.predict(rule).label != held.rows.y, held.weights
+        measured = float(np.sum(weights * wrong) / np.sum(weights))
+        losses, shares = wrong[held.order].astype(float), (weights / self.most)[held.order]
+        return Counts(losses, int(np.sum(wrong)), len(wrong), measured, shares)
 
+    def state(self, held: HeldOutPredictions, claim: Claim, who: str) -> str:
+        """Return what is proven, as a clause."""
+        return (
+            f"a new row, drawn with a chance in proportion to its weight {held.problem.task.weight!r}, is "
+            f"misclassified by {who} with probability {claim.says}, if weights are known and none is above "
+            f"{format_number(self.most)}"
+        )
 
-def bound_flawless(problem: Problem, name: str, delta: float) -> float:
-    """Return what is proven of the weighted error if no row held out is wrong, before any is looked at.
+    def explain(self, held: HeldOutPredictions, counts: Counts) -> str:
+        """Return what was counted, and by which bound it is proven."""
+        by_weight = format_percent(counts.measured or 0.0)
+        seen = f"{counts.errors} of {counts.rows} previously unused rows wrong, {by_weight} by weight"
+        return f"{seen}, {name_loss_bound(len(counts.losses), 'row')}"
 
-    Rows held out are taken to weigh as much as rows to learn from.
-    """
-    assert problem.held is not None
-    weights = problem.task.weighting.named
-    assert weights is not None
-    shares = np.resize(weights, len(problem.held)) / _find_largest(name)
-    return bound_losses(np.zeros(len(shares)), delta, shares)
+    def describe_counts(self, claim: Claim) -> str:
+        """Say how many rows were wrong, and which share by weight."""
+        return f"{super().describe_counts(claim)}, {format_percent(claim.measured or 0.0)} by weight"
+
+    def measure(self, claim: Claim, on: str, mean: float, grouped: bool) -> str:
+        """Say how much of the weight was wrong."""
+        seen = f"{claim.errors:,} of {claim.rows:,} {on}"
+        return f"{format_percent(claim.measured or 0.0)} wrong by weight ({seen})"
+
+    def check(self, study: Any, task: Any, held: int) -> None:
+        """Raise InputError if rows have no weights, or one is above what is stated."""
+        weights = task.weighting.named
+        if weights is None:
+            raise InputError(
+                f"claim={self} is by the weights of rows, and there are none: name their column with --weight"
+            )
+        if len(above := np.flatnonzero(weights > self.most)):
+            raise InputError(
+                f"claim={self} says that no weight is above {self.most:g}, and {task.weight!r} has "
+                f"{weights[above[0]]:g} in row {above[0] + 1}: state the largest weight that there can be, "
+                "also in rows that are not here"
+            )
+
+    def foresee(self, problem: Problem, name: str, delta: float) -> Iterator[Need]:
+        """Yield what is proven if no row is wrong, and rows held out weigh as much as those to learn from."""
+        weights = problem.task.weighting.named
+        assert weights is not None
+        assert problem.held is not None
+        shares = np.resize(weights, len(problem.held)) / self.most
+        best = ceil_percent(bound_losses(np.zeros(len(shares)), delta, shares))
+        line = (
+            f"{self.title}, with probability {format_level(delta)}: at most {best} if none of the "
+            f"{len(shares):,} held-out rows is wrong, by the weights of the rows to learn from"
+        )
+        yield Need(name, delta, len(shares), 1, [line])
 
 
 def describe_weights(problem: Problem) -> str:
@@ -93,9 +111,3 @@ def describe_weights(problem: Problem) -> str:
         f"Rows are weighted by {problem.task.weight!r} in fits and in the weighted error alone, which holds "
         "if weights are known, and not estimated from the rows held out; all else is of unweighted rows."
     )
-
-
-def _find_largest(name: str) -> float:
-    largest = parse_largest_weight(name)
-    assert largest is not None
-    return largest

@@ -6,9 +6,10 @@ selection on the same data, and the sentences here say so.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from ckcv_ray.claims.claim import MAX_OF_LABEL, RANDOM, UNPROVEN, Claim, describe_limit, format_limit
-from ckcv_ray.claims.percent import ceil_percent, floor_percent, format_level, format_number, round_bound
+from ckcv_ray.claims.baseline import MAX_OF_LABEL
+from ckcv_ray.claims.quantity import Claim
 from ckcv_ray.core.criteria import (
     Balanced,
     Criterion,
@@ -20,8 +21,8 @@ from ckcv_ray.core.criteria import (
     MeanShare,
 )
 from ckcv_ray.core.measures import parse_numbers_by_label
+from ckcv_ray.core.percent import ceil_percent, floor_percent, format_level, format_number, round_bound
 from ckcv_ray.errors import cut, cut_list
-from ckcv_ray.study import ERROR, parse_within
 
 ASSUMPTIONS = (
     "The rows are independent examples from one source, and new patterns come from that same source.",
@@ -114,7 +115,9 @@ def describe_equal_rows(repeats: int, rows: int, grouped: bool = False) -> str:
     return f"{repeats:,} of {rows:,} rows equal {another} in every column that does not number the rows"
 
 
-def describe_repeats(repeats: int, rows: int, grouped: bool, first: Claim, without: float) -> list[str]:
+def describe_repeats(
+    repeats: int, rows: int, grouped: bool, first: Claim, without: float | None
+) -> list[str]:
     """Return a list of one sentence about rows that equal another row; empty if there are none.
 
     Args:
@@ -124,11 +127,11 @@ def describe_repeats(repeats: int, rows: int, grouped: bool, first: Claim, witho
         without: its bound if one row of each origin is counted.
     """
     origin = "if they have the same origin (one patient, one document)"
-    if without >= (1 if parse_within(first["quantity"]) is None else UNPROVEN):
+    instead = replace(first, bound=without)
+    if not instead.says_something:
         says = f"{origin}, nothing here is proven"
     else:
-        instead: Claim = {**first, "bound": without}
-        limits = f"{describe_limit(instead)} instead of {format_limit(first)}"
+        limits = f"{instead.says} instead of {first.limit}"
         says = f"{origin} and are counted once, the first claim is {limits}"
     return [f"{describe_equal_rows(repeats, rows, grouped)}: {says}."] if repeats else []
 
@@ -164,10 +167,11 @@ def describe_held_share(held: int, units: int, unit: str) -> list[str]:
 
 def list_statements(first: str, claims: list[Claim]) -> tuple[str, ...]:
     """Return ``first``, what L_EE is, then every claim, and what follows for the majority vote."""
-    bounds = {claim["classifier"]: claim["bound"] for claim in claims if claim["quantity"] == ERROR}
-    statements = [first, *(claim["statement"] for claim in claims)]
-    if RANDOM.name in bounds and "vote" not in bounds:
-        bound = bounds[RANDOM.name]
+    statements = [first, *(claim.statement for claim in claims)]
+    drawn = (
+        claim.bound for claim in claims if claim.classifier == "random" and not claim.quantity.of_numbers
+    )
+    if (bound := next(drawn, None)) is not None:  # the one claim of the paper's certification
         doubled = ceil_percent(2 * bound) if bound < 0.5 else "100 %, which says nothing"
         follows = "By majority vote instead of a random member, what is proven is twice this bound"
         statements.append(f"{follows}: {doubled}.")

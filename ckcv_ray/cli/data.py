@@ -15,7 +15,7 @@ import pyarrow as pa
 import typer
 
 from ckcv_ray.cli.options import make_argument, make_flag, make_option, with_options
-from ckcv_ray.cli.output import PROVEN_WORSE, say, show
+from ckcv_ray.cli.output import NOT_YET_PROVEN, PROVEN_WORSE, say, show
 from ckcv_ray.errors import InputError, StoreError, plain, pluralize
 from ckcv_ray.runs.load import find_environment_changes
 from ckcv_ray.runs.result import Result
@@ -340,7 +340,7 @@ def say_environment(folder: str) -> None:
 
 
 def show_result(result: Result, folder: str, as_json: bool, details: bool = False) -> None:
-    """Print a result, and what was repaired; end with code 3 if anything failed, 5 if it is not accepted."""
+    """Print a result, and what was repaired; exit with 3 if anything failed, 5 or 6 if it is not accepted."""
     show(result.to_json(), result.summary(details, folder), as_json)
     for name in result.execution.get("damaged", ()):
         say(f"{name} was damaged or missing: its contents were recomputed")
@@ -356,7 +356,8 @@ def show_result(result: Result, folder: str, as_json: bool, details: bool = Fals
         )
         raise typer.Exit(3)
     if result.finished is not None and not all(decision.met for decision in result.decisions):
-        raise typer.Exit(PROVEN_WORSE)
+        refuted = any(decision.refuted for decision in result.decisions)
+        raise typer.Exit(PROVEN_WORSE if refuted else NOT_YET_PROVEN)
 
 
 def choose_rule(

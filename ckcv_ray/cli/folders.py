@@ -7,7 +7,6 @@ from datetime import datetime
 from os import PathLike
 from typing import Annotated, NamedTuple
 
-from ckcv_ray.claims.claim import describe_limit, name_claimed
 from ckcv_ray.cli.options import Folder, JsonFlag, check_out, make_argument, normalize_folder
 from ckcv_ray.cli.output import show
 from ckcv_ray.errors import (
@@ -197,7 +196,7 @@ def describe_outcome(result: Result) -> str:
     if not make_answer(result).sentence:
         return "nothing can be quoted"
     first = result.certificate.claims.first
-    return f"{name_claimed(first)} {describe_limit(first)}"
+    return f"{first.name} {first.says}"
 
 
 HEADINGS = ("folder", "made by", "target", "rows", "state", "result", "last written")

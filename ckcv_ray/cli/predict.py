@@ -11,12 +11,12 @@ import typer
 from numpy.typing import NDArray
 from pyarrow import csv, parquet
 
-from ckcv_ray.claims.percent import format_percent
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.cli.data import DataSource, Thousands, choose_rule, make_reading, read_new_rows
 from ckcv_ray.cli.options import Folder, make_flag, make_option, with_options
 from ckcv_ray.cli.output import results, say
 from ckcv_ray.core.arrays import Index, Values
+from ckcv_ray.core.percent import format_percent
 from ckcv_ray.errors import InputError, escape_text, pluralize
 from ckcv_ray.learners.ensemble import Prediction
 from ckcv_ray.runs.load import load, load_run
@@ -268,8 +268,8 @@ def _tabulate(
     if (claim := result.find_width(rule)) is not None:  # how far off a number is
         if table.keep in ("low", "high"):
             raise InputError(f"keep={quote(table.keep)} {WRITTEN_ANYWAY}")
-        columns["low"] = pa.array(predicted.label - claim["bound"])
-        columns["high"] = pa.array(predicted.label + claim["bound"])
+        columns["low"] = pa.array(predicted.label - claim.bound)
+        columns["high"] = pa.array(predicted.label + claim.bound)
     columns |= {name: pa.array(mark) for name, mark in marks.items() if mark is not None}
     if probabilities is not None:
         names = [f"{PROBABILITY}{label}" for label in result.task.classes]

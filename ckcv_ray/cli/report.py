@@ -6,9 +6,9 @@ from typing import Annotated, NamedTuple
 import typer
 
 from ckcv_ray.apps.forms import fill_form, write_answers
-from ckcv_ray.claims.percent import format_percent
 from ckcv_ray.cli.options import Folder, make_flag, make_option, with_options
 from ckcv_ray.cli.output import say
+from ckcv_ray.core.percent import format_percent
 from ckcv_ray.errors import InputError, plain, pluralize
 from ckcv_ray.reports.about import MAX_PURPOSE
 from ckcv_ray.reports.write import report as write_report

@@ -9,7 +9,6 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from ckcv_ray.claims.percent import ceil_percent
 from ckcv_ray.claims.rare_classes import describe_rare_classes
 from ckcv_ray.claims.wording import describe_held_share
 from ckcv_ray.cli.data import (
@@ -38,6 +37,7 @@ from ckcv_ray.cli.options import (
 )
 from ckcv_ray.cli.output import console, say, show
 from ckcv_ray.cli.process import persist, require_supervision, say_what_is_saved, without
+from ckcv_ray.core.percent import ceil_percent
 from ckcv_ray.engine import forecast
 from ckcv_ray.engine.backend import choose_backend, find_ray_address
 from ckcv_ray.engine.full import FullQueue
@@ -166,8 +166,7 @@ def plan(
         lines.append(f"{count:>4} worker{where} {duration(seconds)} ({'ray' if count > 1 else 'serial'})")
     lines += _suggest(planned, study)
     rarest = planned.claims[:MAX_CLAIMS]
-    lines += [line for claim in rarest for line in claim.lines()]
-    lines += [str(prospect) for prospect in planned.prospects]
+    lines += [line for need in rarest for line in need.lines]
     if more := len(planned.claims) - len(rarest):
         lines.append(f"and {pluralize(more, 'claim')} more, about classes with no fewer rows (see --json)")
     show(planned.to_json(), "\n".join(lines), as_json)

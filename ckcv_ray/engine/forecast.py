@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ckcv_ray.claims.requirements import Prospect, Requirement, list_prospects, list_requirements
+from ckcv_ray.claims.paper import list_needs
+from ckcv_ray.claims.quantity import Need
 from ckcv_ray.core.arrays import Values
 from ckcv_ray.core.schedule import Stage, Unit, count_kept, weigh_rounds
 from ckcv_ray.engine.budget import BudgetQueue
@@ -229,8 +230,7 @@ class Plan:
         bytes_per_worker: memory a worker needs for the largest split.
         seconds_at_most: seconds for one worker if nothing were dropped.
         seconds_by_workers: expected seconds by number of workers; 1 means a single process without Ray.
-        claims: the rows that each claim by class needs, and how many there will be.
-        prospects: what the rows held out can prove at best for other claims whose rows are few.
+        claims: the rows that each claim needs, and how many there will be.
         effort: that of a search within a budget; None for a race.
         seconds_by_effort: expected seconds on one worker with less and more effort; empty for a race, which
             an effort that pays for everything is.
@@ -243,15 +243,14 @@ class Plan:
     bytes_per_worker: int
     seconds_at_most: float
     seconds_by_workers: dict[int, float]
-    claims: tuple[Requirement, ...] = ()
+    claims: tuple[Need, ...] = ()
     effort: int | None = None
     seconds_by_effort: dict[int, float] = field(default_factory=dict)
     few_folds: float = 0.0
-    prospects: tuple[Prospect, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields as JSON values."""
-        return asdict(self)
+        return asdict(self) | {"claims": [need._asdict() for need in self.claims]}
 
 
 def estimate(problem: Problem, limit: float = 0.0) -> Estimate:
@@ -380,8 +379,7 @@ def plan_problem(problem: Problem, workers: Sequence[int] = WORKERS) -> Plan:
         seconds_by_workers={
             count: estimate_wall_seconds(seconds, count) if count > 1 else seconds for count in workers
         },
-        claims=list_requirements(problem),
-        prospects=list_prospects(problem),
+        claims=tuple(list_needs(problem)),
         effort=effort,
         seconds_by_effort=by_effort,
         few_folds=len(FEW_FOLDS) * FEW_SPLITS * problem.n_settings * every / problem.n_evaluations,

@@ -8,6 +8,7 @@ table about subgroups.
 import re
 import shlex
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cache
 from math import ceil, inf, sqrt
 from textwrap import wrap
@@ -16,7 +17,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
-from ckcv_ray.claims.acceptance import describe_decisions
 from ckcv_ray.claims.baseline import (
     Baseline,
     describe_error,
@@ -26,53 +26,26 @@ from ckcv_ray.claims.baseline import (
     says_nothing,
 )
 from ckcv_ray.claims.certificate import Certificate
-from ckcv_ray.claims.claim import (
-    Claim,
-    claims_nothing,
-    describe_comparison,
-    describe_limit,
-    explain_lack_of_cut_off,
-    format_limit,
-    name_claimed,
-)
-from ckcv_ray.claims.percent import (
-    ceil_percent,
-    floor_percent,
-    format_level,
-    format_number,
-    format_percent,
-    round_bound,
-)
+from ckcv_ray.claims.quantity import Claim, Quantity, describe_decisions
 from ckcv_ray.claims.rare_classes import name_classes
-from ckcv_ray.claims.subgroups import MIN_OF_SUBGROUP, SubgroupClaim
+from ckcv_ray.claims.subgroups import MIN_OF_SUBGROUP
 from ckcv_ray.claims.weighted import describe_weights
 from ckcv_ray.claims.wording import L_EE_IS, PROVISIONAL, describe_least
 from ckcv_ray.core.arrays import ONE
 from ckcv_ray.core.bounds.betting import bound_mean_loss
 from ckcv_ray.core.bounds.binomial import clopper_pearson
+from ckcv_ray.core.percent import (
+    ceil_percent,
+    format_level,
+    format_number,
+    format_percent,
+    round_bound,
+)
 from ckcv_ray.errors import cut, cut_list, plain, pluralize
 from ckcv_ray.learners.sklearn.spec import list_foreign
 from ckcv_ray.runs.values import ResultValues
 from ckcv_ray.storage.execution import Before, EarlierRun
-from ckcv_ray.study import (
-    ANSWERED,
-    ANSWERED_ERROR,
-    ANSWERED_SHARE,
-    AUC,
-    BINARY_RECALLS,
-    ERROR,
-    MIN_HELD_OUT,
-    Candidate,
-    Holdout,
-    Paper,
-    Predictive,
-    find_reference,
-    is_error,
-    is_of_numbers,
-    parse_clipped,
-    parse_predictive,
-    parse_within,
-)
+from ckcv_ray.study import MIN_HELD_OUT, Candidate, Holdout
 from ckcv_ray.tables.survey import describe_sorted
 from ckcv_ray.validation import quote
 
@@ -101,7 +74,7 @@ def list_figures(c: Certificate) -> Iterator[tuple[str, str]]:
 
 def describe_errors(c: Certificate) -> dict[str, Any]:
     """Return what the page shows of such a study."""
-    known = {claim["statement"] for claim in c.claims} | {*c.list_cautions()}
+    known = {claim.statement for claim in c.claims} | {*c.list_cautions()}
     return {
         "certificate": c,
         "figures": list(list_figures(c)),
@@ -131,48 +104,28 @@ def list_subgroups(certificate: Certificate) -> list[SubgroupLine]:
     """Return a line for the error and each recall of every subgroup; of small ones, one that says so."""
     lines = list[SubgroupLine]()
     for claim in certificate.claims.subgroups or ():
-        about_error, clip = claim["label"] is None, parse_clipped(claim["quantity"])
-        name = "mean error" if clip is not None else ERROR if about_error else f"recall of {claim['label']}"
-        proven = f"nothing: takes {MIN_OF_SUBGROUP} rows"
-        if claim["bound"] is not None:
-            proven = (
-                f"at most {_limit(claim)}" if about_error else f"at least {floor_percent(1 - claim['bound'])}"
-            )
-            proven = "nothing" if claim["bound"] >= 1 else proven
-        if claim["bound"] is not None or about_error:
-            lines.append(SubgroupLine(claim["subgroup"], name, claim["rows"], _measure(claim), proven))
+        name = "mean error" if claim.quantity.is_mean else "error"
+        name = name if claim.label is None else f"recall of {claim.label}"
+        if claim.bound is not None or claim.label is None:
+            lines.append(SubgroupLine(claim.subgroup, name, claim.rows, claim.rate, claim.limit))
     return lines
 
 
 def describe_worst(certificate: Certificate) -> str:
     """Say of which subgroup the largest error is proven, for the first screen; "" without subgroups."""
-    claimed = [claim for claim in certificate.claims.subgroups or () if claim["label"] is None]
-    known = [claim for claim in claimed if claim["bound"] is not None]
+    claimed = [claim for claim in certificate.claims.subgroups or () if claim.label is None]
+    known = [claim for claim in claimed if claim.bound is not None]
     if not claimed:
         return ""
     small = f"; {len(claimed) - len(known)} too small to say" if len(known) < len(claimed) else ""
     if not known:
         return f"each has fewer than {MIN_OF_SUBGROUP} held-out rows: nothing is proven of them"
-    worst = max(known, key=lambda claim: claim["bound"] or 0.0)
-    of = f"in the worst of {len(known)} ({worst['subgroup']}:"
-    if parse_clipped(worst["quantity"]) is not None:
-        counted = f"{_measure(worst)} measured on {worst['rows']:,} rows"
-        return f"off by at most {_limit(worst)} on average {of} {counted}){small}"
-    return f"at most {_limit(worst)} wrong {of} {worst['errors']:,} of {worst['rows']:,} measured){small}"
-
-
-def _limit(claim: SubgroupClaim) -> str:
-    clip, bound = parse_clipped(claim["quantity"]), claim["bound"]
-    assert bound is not None
-    return ceil_percent(bound) if clip is None else round_bound(clip * bound)
-
-
-def _measure(claim: SubgroupClaim) -> str:
-    if (clip := parse_clipped(claim["quantity"])) is not None:
-        return format_number(clip * claim.get("measured", 0.0))
-    right = claim["rows"] - claim["errors"]
-    shown = claim["errors"] if claim["quantity"] == ERROR else right
-    return format_percent(shown / claim["rows"]) if claim["rows"] else "–"
+    worst = max(known, key=lambda claim: claim.bound or 0.0)
+    of, limit = f"in the worst of {len(known)} ({worst.subgroup}:", worst.quantity.format(worst.bound or 0.0)
+    if worst.quantity.is_mean:
+        counted = f"{worst.rate} measured on {worst.rows:,} rows"
+        return f"off by at most {limit} on average {of} {counted}){small}"
+    return f"at most {limit} wrong {of} {worst.errors:,} of {worst.rows:,} measured){small}"
 
 
 ROOM = 1.15  # of the scale of a card, times the largest share
@@ -185,6 +138,7 @@ WORST = 5
 MAX_RUNS = 3  # folders that are named
 LONGEST_LABEL = 24  # characters
 NEW_ROWS = "on new rows, none of these"  # what is selected again by judged rows is not covered
+SAME_RATE = "assuming the same error rate (then with probability about one half)"
 BETTER_DATA = "more of them, better columns, or other learners"
 
 
@@ -220,11 +174,11 @@ def make_answer(result: ResultValues) -> Answer:
     c = result.certificate
     first, baseline = c.claims.first, c.sample.baseline
     nothing = describe_worthless_bound(first, baseline, c.sample.labels)
-    if claims_nothing(first):
-        nothing = [first["statement"]]
-    elif not is_error(first["quantity"]) and not is_of_numbers(first["quantity"]) and first["bound"] >= 1:
-        nothing = [f"The {name_claimed(first)} is proven to be {describe_limit(first)}, which is nothing."]
-    asked = _find_asked(result) if nothing and is_error(first["quantity"]) else None
+    if first.bound is None:
+        nothing = [first.statement]
+    elif not first.quantity.is_error and not first.says_something:
+        nothing = [f"The {first.name} is proven to be {first.says}, which is nothing."]
+    asked = _find_asked(result) if nothing and first.quantity.is_error else None
     provisional = [PROVISIONAL] if c.winner.provisional else []
     earlier, repeats = _describe_earlier(result), c.describe_repeats()
     gravest_first = dict.fromkeys(
@@ -232,27 +186,27 @@ def make_answer(result: ResultValues) -> Answer:
     )
     cautions = tuple(sentence for sentence in gravest_first if asked or sentence not in nothing)
     question, worst = result.problem.all_rows.question, describe_worst(c)
-    chosen = any("cut_off" in claim for claim in c.claims)
+    chosen = any(claim.cut_off is not None for claim in c.claims)
     required = result.problem.required
-    lack = "" if required is None else explain_lack_of_cut_off(c.claims, required.name)
+    lack = "" if required is None else c.claims.explain_lack_of_cut_off(required)
     advice = tuple(_advise(result, first, baseline)) or ((BETTER_DATA,) if nothing else ())
-    compared = [claim for claim in c.claims if find_reference(claim["quantity"])]
+    compared = [claim for claim in c.claims if claim.quantity.reference]
     facts = (
-        ("required", "" if lack == first["statement"] else lack),
+        ("required", "" if lack == first.statement else lack),
         ("measured", _describe_measured(result)),
         ("baseline", _describe_baseline(c, baseline)),
         ("better", describe_gate(first, baseline, c.sample.labels)),
         ("proven", "" if asked else _describe_other_claims(c)),
         ("by class", _describe_classes(result)),
         ("answered", _describe_answered(c)),
-        ("compared", "; ".join(map(describe_comparison, compared))),
+        ("compared", "; ".join(claim.quantity.describe(claim) for claim in compared)),
         ("subgroups", f"{worst}{OWN_CUT_OFF if chosen else ''}" if worst else ""),
         ("model", _describe_model(result)),
         ("search", name_search(result) if c.winner.search is not None else ""),
         ("weights", describe_weights(result.problem)),
         ("unread", describe_passed_over(result)),
     )
-    shares = {"proven": first["bound"], "measured": result.measured_error, "baseline": baseline["error"]}
+    shares = {"proven": first.risk, "measured": result.measured_error, "baseline": baseline["error"]}
     quoted = asked if nothing else first
     verdict = _describe_verdict(c, bool(cautions or question))
     if nothing:
@@ -261,12 +215,12 @@ def make_answer(result: ResultValues) -> Answer:
         verdict = f"The error cannot be quoted; proven are: {_describe_other_claims(c)}"
     return Answer(
         verdict,
-        "" if quoted is None else COUNTED.sub(".", quoted["statement"]),
+        "" if quoted is None else COUNTED.sub(".", quoted.statement),
         tuple((name, text) for name, text in facts if text),
         cautions,
         question,
         tuple(f"{NEW_ROWS}: {text}" for text in advice),
-        shares if first["quantity"] == ERROR else {},
+        shares if first.quantity.is_error and c.sample.numbers is None else {},
         describe_decisions(result.decisions),
         quoted,
     )
@@ -280,9 +234,9 @@ def _find_asked(result: ResultValues) -> Claim | None:
     names = {decision.condition.name for decision in result.decisions if decision.met}
     if result.problem.required is not None:
         names.add(result.problem.required.name)
-    claims = (claim for claim in result.certificate.claims if claim["quantity"] in names)
-    proven = (claim for claim in claims if claim["bound"] < 1 and not claims_nothing(claim))
-    return next((claim for claim in proven if not is_error(claim["quantity"])), None)
+    claims = (claim for claim in result.certificate.claims if str(claim.quantity) in names)
+    proven = (claim for claim in claims if claim.says_something)
+    return next((claim for claim in proven if not claim.quantity.is_error), None)
 
 
 def list_cautions(result: ResultValues) -> list[str]:
@@ -293,7 +247,7 @@ def list_cautions(result: ResultValues) -> list[str]:
         held = np.bincount(problem.all_rows.y[problem.held], minlength=task.n_classes)
         if listed := name_classes(task, np.flatnonzero(~learned), held):
             said.append(f"All rows held out, so never predicted, and all count as wrong: {listed}.")
-    if counts is not None and len(counts) > len(BINARY_RECALLS):  # else it is said by class
+    if counts is not None and len(counts) > 2:  # else it is said by class
         never = np.flatnonzero(learned & counts.any(axis=1) & (counts.diagonal() == 0))
         if listed := name_classes(task, never, counts.sum(axis=1)):
             said.append(f"Never found, so that every row of theirs counts as wrong: {listed}.")
@@ -396,67 +350,37 @@ def _list_cautions(cautions: Sequence[str], room: float, command: str) -> list[s
 
 
 def _describe_verdict(c: Certificate, cautions: bool) -> str:
-    first, grouped, quote = c.claims.first, c.sample.groups is not None, "May be quoted"
-    limit, level = format_limit(first), f"with probability {format_level(first['delta'])}"
-    if cautions:
-        quote = "Quote with CAUTION"
-    if (share := parse_within(first["quantity"])) is not None:
-        return f"{quote}: {format_number(100 * share)} % of new rows are off by at most {limit}, {level}"
-    if (clip := parse_clipped(first["quantity"])) is not None:
-        rows = "the rows of a new group" if grouped else "new rows"
-        counts = f"above {format_number(clip)} counts as {format_number(clip)}"
-        return f"{quote}: {rows} are off by at most {limit} on average ({counts}), {level}"
-    if first["quantity"] != ERROR:
-        return f"{quote}: {name_claimed(first)} is {describe_limit(first)}, {level}"
-    of = "a new group's rows are wrong on average" if grouped else "new rows are wrong"
-    return f"{quote}: at most {limit} of {of}, {level}"
+    first = c.claims.first
+    quote = "Quote with CAUTION" if cautions else "May be quoted"
+    says = first.quantity.headline(first, c.sample.groups is not None)
+    return f"{quote}: {says}, with probability {format_level(first.delta)}"
 
 
 def _describe_measured(result: ResultValues) -> str:
     """Say what was measured of what the first claim is about: an estimate, which the bound allows for."""
     c, counts = result.certificate, result.class_counts
-    first, figure = c.claims.first, format_percent(result.measured_error)
-    wrong, rows = first["errors"], first["rows"]
-    on = "held-out rows" if first["certification"] == Holdout.name else "scored rows"
-    if c.sample.numbers is not None:
-        on = f"{c.sample.n_held:,} {on}" if first["certification"] == Holdout.name else on
-        mean = "" if c.sample.groups is None else ", mean over groups"
-        off = format_number(c.sample.numbers["clip"] * result.measured_error)
-        return (
-            f"off by {off} on average ({on}{mean})" if wrong is None else f"{wrong:,} of {on} are further off"
-        )
-    if first["quantity"] != ERROR and claims_nothing(first):
+    first = c.claims.first
+    on = "held-out rows" if first.held_out else "scored rows"
+    if c.sample.numbers is not None and first.held_out:
+        on = f"{c.sample.n_held:,} {on}"
+    if first.bound is None and not first.quantity.is_error:
         return ""
-    if (predictive := parse_predictive(first["quantity"])) is not None:
-        return _describe_predictive(result, predictive, on)
-    if wrong is None or not rows:
-        return f"{figure} wrong (mean of the members of F*)"
-    if c.sample.groups is not None:
-        return f"{figure} wrong (mean over groups; {wrong:,} of {rows:,} {on})"
-    if first["quantity"] == ERROR:
-        papers = (
-            first["certification"] == Paper.name and "paper" in L_EE_IS[c.winner.criterion][c.winner.bound]
-        )
-        paper = f"; the paper's L_EE {ceil_percent(c.winner.l_ee)}" if papers else ""
-        return f"{figure} wrong ({wrong:,} of {rows:,} {on}){paper}"
-    if first["quantity"] == ANSWERED_ERROR:
-        return f"{figure} wrong ({wrong:,} of {rows:,} {on} that are answered)"
-    if find_reference(first["quantity"]):
-        won = f"{rows - wrong:,} of {rows:,} {on} that one alone has right"
-        return f"{format_percent(1 - wrong / rows)} won ({won})"
-    if "measured" in first:
-        return f"{format_percent(first['measured'])} wrong by weight ({wrong:,} of {rows:,} {on})"
-    if first["label"] is not None:
+    if first.quantity.made_of:
+        return _describe_predictive(result, first.quantity, on)
+    if first.label is not None:
         if counts is None:
             return ""
         # the claim of a recall that a cut-off guarantees counts the rows that it may miss
-        number = result.task.classes.index(first["label"])
-        wrong, rows = int(counts[number].sum() - counts[number, number]), int(counts[number].sum())
-    what = {AUC: "pairs in order", ANSWERED_SHARE: f"{on} answered"}.get(first["quantity"], f"{on} right")
-    return f"{format_percent(1 - wrong / rows)} ({rows - wrong:,} of {rows:,} {what})"
+        number = result.task.classes.index(first.label)
+        rows = int(counts[number].sum())
+        first = replace(first, errors=rows - int(counts[number, number]), rows=rows)
+    said = first.quantity.measure(first, on, result.measured_error, c.sample.groups is not None)
+    papers = not first.held_out and "paper" in L_EE_IS[c.winner.criterion][c.winner.bound]
+    papers = papers and c.sample.groups is None and c.sample.numbers is None
+    return f"{said}; the paper's L_EE {ceil_percent(c.winner.l_ee)}" if papers else said
 
 
-def _describe_predictive(result: ResultValues, predictive: Predictive, on: str) -> str:
+def _describe_predictive(result: ResultValues, quantity: Quantity, on: str) -> str:
     """Say what a predictive value or net benefit of the first claim is by the recalls that were measured."""
     counts, positive = result.class_counts, result.problem.positive
     if counts is None or not counts.sum(axis=1).all():
@@ -464,15 +388,14 @@ def _describe_predictive(result: ResultValues, predictive: Predictive, on: str) 
     (found, right), (positives, negatives) = (
         values[[positive, 1 - positive]].tolist() for values in (counts.diagonal(), counts.sum(axis=1))
     )
-    value = predictive.compute(found / positives, right / negatives)
     said = f"{found:,} of {positives:,} positive {on} and {right:,} of {negatives:,} others right"
-    return f"{format_percent(value)} ({said})"
+    return f"{quantity.measure_recalls(found / positives, right / negatives)} ({said})"
 
 
 def _describe_baseline(c: Certificate, baseline: Baseline) -> str:
     """Say what the error of the constant is, on the rows that the first claim rests on."""
     mean = "" if c.sample.groups is None else ", mean over groups"
-    on = "same rows" if c.claims.first["certification"] == Holdout.name else baseline["on"]
+    on = "same rows" if c.claims.first.certification == Holdout.name else baseline["on"]
     by = f"on the {on} by {name_constant(baseline, c.sample.labels)}{mean}"
     error = describe_error(baseline)
     return f"{error} {by}" if c.sample.numbers is None else f"off by {error} on average {by}"
@@ -482,15 +405,14 @@ def _describe_other_claims(c: Certificate) -> str:
     """Say what is proven besides of what the first claim is about; "" if nothing is."""
     first = c.claims.first
     proven = [
-        f"{name_claimed(claim)} {describe_limit(claim)}{_name_cut_off(claim, first)}"
+        f"{claim.name} {claim.says}{_name_cut_off(claim, first)}"
         for claim in c.claims
-        if not is_error(claim["quantity"])
-        and claim["quantity"] not in ANSWERED
-        and not find_reference(claim["quantity"])
+        if not claim.quantity.is_error
+        and not claim.quantity.answers
+        and not claim.quantity.reference
         and claim is not first
-        and not claims_nothing(claim)
-        and (claim["bound"] < 1 or is_of_numbers(claim["quantity"]))  # a recall of at least 0 % is nothing
-        and claim["classifier"] == first["classifier"]
+        and claim.says_something  # a recall of at least 0 % is nothing
+        and claim.classifier == first.classifier
     ]
     shown = [cut(text, 2 * LINE_WIDTH) for text in proven]
     ends = np.cumsum([len(text) for text in shown])
@@ -499,21 +421,21 @@ def _describe_other_claims(c: Certificate) -> str:
 
 def _name_cut_off(claim: Claim, first: Claim) -> str:
     """Return the cut-off that a claim is about and the first claim is not; "" without one."""
-    value = claim.get("cut_off")
-    return "" if value is None or value == first.get("cut_off") else f" with cut-off {value:.6g}"
+    value = claim.cut_off
+    return "" if value is None or value == first.cut_off else f" with cut-off {value:.6g}"
 
 
 def _describe_answered(c: Certificate) -> str:
     """Say what is proven of the rows answered, and what was counted; "" if all rows are answered."""
-    claims = {claim["quantity"]: claim for claim in c.claims}
-    error, share = claims.get(ANSWERED_ERROR), claims.get(ANSWERED_SHARE)
-    if error is None or share is None:
+    answered = [claim for claim in c.claims if claim.quantity.answers]
+    if not answered:
         return ""
-    if "least_confidence" not in error:
-        return "" if error is c.claims.first else error["statement"]
+    error, share = sorted(answered, key=lambda claim: not claim.quantity.at_most)
+    if error.least_confidence is None:
+        return "" if error is c.claims.first else error.statement
     return (
-        f"{format_limit(share)} of new rows or more, with {describe_limit(error)} of them wrong; measured: "
-        f"{error['rows']:,} of {share['rows']:,} held-out rows, {error['errors']:,} of them wrong"
+        f"{share.limit} of new rows or more, with {error.says} of them wrong; measured: "
+        f"{error.rows:,} of {share.rows:,} held-out rows, {error.errors:,} of them wrong"
     )
 
 
@@ -532,8 +454,8 @@ def _describe_classes(result: ResultValues) -> str:
         for i in worst[:WORST]
     )
     more = f", {len(worst) - WORST} classes more" if len(worst) > WORST else ""
-    every = first["label"] is None and first["rows"] not in (None, rows.sum())
-    unchosen = any("cut_off" in claim for claim in result.certificate.claims) and "cut_off" not in first
+    every = first.label is None and first.rows not in (None, rows.sum())
+    unchosen = any(claim.cut_off is not None for claim in result.certificate.claims) and first.cut_off is None
     of = f"{f', of all {rows.sum():,} rows' if every else ''}{OWN_CUT_OFF if unchosen else ''}"
     return f"{said} wrong{more}{of}"
 
@@ -549,7 +471,7 @@ def _describe_model(result: ResultValues) -> str:
     groups = "" if sample.groups is None else f" in {sample.groups['count']:,} groups"
     features = pluralize(len(result.task.features), "column")
     chosen = Candidate(result.setting, result.k)
-    several = f", {len(sample.labels)} classes" if len(sample.labels) > len(BINARY_RECALLS) else ""
+    several = f", {len(sample.labels)} classes" if len(sample.labels) > 2 else ""
     kind = ", numbers" if sample.numbers is not None else several  # of two both are named by class
     return f"{chosen}; {sample.n_rows:,} rows{groups}{held}, {features}{kind}"
 
@@ -570,27 +492,27 @@ def name_search(result: ResultValues) -> str:
 
 def _advise(result: ResultValues, first: Claim, baseline: Baseline) -> Iterator[str]:
     """Yield how a closer bound can be had, with what it is expected to be: by rows held out, or by more."""
-    c, error, delta = result.certificate, result.measured_error, first["delta"]
+    c, error, delta = result.certificate, result.measured_error, first.delta
     sample = c.sample
     if sample.numbers is not None or sample.groups is not None:
         yield from _advise_losses(result, first, baseline)
         return
-    if first["quantity"] != ERROR:
+    if not first.quantity.is_error:
         return
     worthless = says_nothing(first, baseline)
     if worthless and not _is_measured_better(first, baseline, error):
         yield "--learner all, or other columns: as measured, this is not better than a constant"
     elif not sample.n_held and (held := _count_held_out(sample.n_rows)):
         bound = _expect_bound(error, held, delta)
-        if bound < min(first["bound"], baseline["error"]):
+        if bound < min(first.risk, baseline["error"]):
             yield f"--certify holdout: about {ceil_percent(bound)}"
-    by_class = any(claim["label"] is not None for claim in c.claims)
+    by_class = any(claim.label is not None for claim in c.claims)
     if worthless and sample.n_held and len(sample.labels) == 2 and not by_class:
         yield "--criterion balanced --claim refit,sensitivity,specificity: proven for each class"
     if sample.n_held and not worthless:
         bound = _expect_bound(error, 2 * sample.n_held, delta)
         rows = f"{float(f'{2 * sample.n_rows:.2g}'):,.0f} rows"
-        yield f"with {rows}: about {ceil_percent(bound)}, if as many are wrong as were here"
+        yield f"with {rows}: about {ceil_percent(bound)}, {SAME_RATE}"
 
 
 def _count_held_out(units: int) -> int:
@@ -610,7 +532,7 @@ def _advise_losses(result: ResultValues, first: Claim, baseline: Baseline) -> It
     """
     sample, error = result.certificate.sample, result.measured_error
     groups = sample.groups
-    if not is_error(first["quantity"]) or first["bound"] <= error:
+    if not first.quantity.is_error or first.risk <= error:
         return
     units, name = (sample.n_rows, "rows") if groups is None else (groups["count"], "groups")
     worthless, clip = says_nothing(first, baseline), sample.numbers and sample.numbers["clip"]
@@ -619,15 +541,19 @@ def _advise_losses(result: ResultValues, first: Claim, baseline: Baseline) -> It
         yield "another --learner, or other columns: as measured, this is not better than a constant"
         return
     if not sample.n_held and (held := _count_held_out(units)):
-        bound = bound_mean_loss([ceil(error * held * ONE)], held, first["delta"])
+        bound = bound_mean_loss([ceil(error * held * ONE)], held, first.delta)
         of = f"with {held:,} of {units:,} {name} held out"
-        if bound < min(first["bound"], baseline["error"]):
+        if bound < min(first.risk, baseline["error"]):
             yield f"--certify holdout: about {show(bound)}, {of}"
         elif worthless:
             yield f"--certify holdout: closer where {name} are about equally far off, {of}"
     if sample.n_held and not worthless:
-        bound = error + (first["bound"] - error) / sqrt(2)
-        condition = "if as many are wrong as were here" if clip is None else "if they are as far off as these"
+        bound = error + (first.risk - error) / sqrt(2)
+        condition = (
+            "assuming the same error rate (then with probability about one half)"
+            if clip is None
+            else "if they are as far off as these"
+        )
         yield f"with {float(f'{2 * units:.2g}'):,.0f} {name}: about {show(bound)}, {condition}"
 
 
@@ -638,7 +564,7 @@ def _expect_bound(error: float, rows: int, delta: float) -> float:
 
 def _is_measured_better(first: Claim, baseline: Baseline, error: float) -> bool:
     """Return whether fewer rows were wrong than by the constant that is hardest to beat."""
-    return first["gate"]["lost"] < first["gate"]["won"] if "gate" in first else error < baseline["error"]
+    return first.gate.lost < first.gate.won if first.gate is not None else error < baseline["error"]
 
 
 def make_card(result: ResultValues) -> str:

@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ckcv_ray.claims.certificate import Certificate
-from ckcv_ray.claims.percent import ceil_percent, format_percent
 from ckcv_ray.claims.weighted import describe_weights
 from ckcv_ray.claims.wording import L_EE_IS, describe_minimised
+from ckcv_ray.core.percent import ceil_percent, format_percent
 from ckcv_ray.errors import pluralize
 from ckcv_ray.learners.steps import EQUALLY
 from ckcv_ray.reports.answer import list_cautions, make_answer, name_search
@@ -169,15 +169,15 @@ class Stored(NamedTuple):
         )
         if models.refit is not None:
             yield "Besides, one model is fitted on all rows that were not held out, and one on all rows."
-        rule, certification = first["classifier"], first["certification"]
+        rule, certification = first.classifier, first.certification
         yield f"The first claim is about the rule {rule!r}, by the certification {certification!r}."
         yield "All models are stored in the run folder as tables, and ckcv predict applies them to new rows."
 
     def _tell_first_claim(self) -> Iterator[str]:
-        yield self.certificate.claims.first["statement"]
+        yield self.certificate.claims.first.statement
 
     def _tell_claims(self) -> Iterator[str]:
-        yield from (claim["statement"] for claim in self.certificate.claims)
+        yield from (claim.statement for claim in self.certificate.claims)
 
     def _tell_error(self) -> Iterator[str]:
         counts, winner = self.certificate.counts, self.certificate.winner
@@ -233,7 +233,7 @@ class Stored(NamedTuple):
             named = "a row gets the class that the model names"
             yield f"No cut-off was tuned: {named}, and claims are about that class."
             return
-        chosen = [claim["cut_off"] for claim in self.certificate.claims if "cut_off" in claim]
+        chosen = [claim.cut_off for claim in self.certificate.claims if claim.cut_off is not None]
         said = f"it is {chosen[0]:.6g}" if chosen else "none qualified"
         yield f"A cut-off of the scores was chosen on the held-out rows for {required}: {said}."
 

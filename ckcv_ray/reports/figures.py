@@ -24,8 +24,8 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 from numpy.typing import NDArray
 
-from ckcv_ray.claims.percent import ceil_percent
 from ckcv_ray.core.arrays import Values
+from ckcv_ray.core.percent import ceil_percent
 from ckcv_ray.errors import printable
 from ckcv_ray.runs.judged import GRID, Calibration, DecisionCurve, Histogram, Importance, Roc
 

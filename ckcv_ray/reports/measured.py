@@ -8,10 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ckcv_ray.claims.claim import claims_nothing, format_limit, share_rule
 from ckcv_ray.claims.intervals import describe_intervals, format_ends, is_fixed_for
-from ckcv_ray.claims.percent import floor_percent, format_percent
 from ckcv_ray.core.bounds.binomial import bound_both_sides
+from ckcv_ray.core.percent import floor_percent, format_percent
 from ckcv_ray.errors import pluralize
 from ckcv_ray.reports.answer import list_subgroups
 from ckcv_ray.reports.figures import (
@@ -45,10 +44,10 @@ from ckcv_ray.runs.judged import (
     trace_roc,
 )
 from ckcv_ray.runs.values import ResultValues, tabulate_predictions
-from ckcv_ray.study import BINARY_RECALLS, BY_CLASS, Holdout
+from ckcv_ray.study import Holdout
 
 NET_BENEFIT = "net_benefit:"
-BINARY_QUANTITIES = (*BINARY_RECALLS, "ppv", "npv")  # of two classes
+BINARY_QUANTITIES = ("sensitivity", "specificity", "ppv", "npv")  # of two classes
 MAX_CONFUSED = 12  # classes of a confusion matrix on the page
 MAX_MEASURED = 40  # classes with measures of their own
 LISTED_BENEFITS = 11  # rows in the table of the decision curve
@@ -147,11 +146,11 @@ def _list_fixed(result: ResultValues) -> frozenset[str]:
     if result.finished is None or result.certificate.sample.groups is not None:
         return frozenset()
     first = result.certificate.claims.first
-    if first["certification"] != Holdout.name:
+    if first.certification != Holdout.name:
         return frozenset()
-    if "cut_off" not in first:
+    if first.cut_off is None:
         return frozenset(BINARY_QUANTITIES)
-    return frozenset(name for name in BINARY_RECALLS if is_fixed_for(name, result.problem.required))
+    return frozenset(name for name in BINARY_QUANTITIES[:2] if is_fixed_for(name, result.problem.required))
 
 
 def _format_interval(result: ResultValues, share: RowShare, fixed: bool) -> str:
@@ -172,9 +171,9 @@ def _find_proven(result: ResultValues, number: int) -> str:
     claimed = [
         claim
         for claim in result.certificate.claims
-        if claim["quantity"] in BY_CLASS and claim["label"] == label and share_rule(claim, first)
+        if claim.quantity.by_class and claim.label == label and claim.shares_rule(first)
     ]
-    return f"at least {format_limit(claimed[0])}" if claimed and not claims_nothing(claimed[0]) else ""
+    return f"at least {claimed[0].limit}" if claimed and claimed[0].bound is not None else ""
 
 
 def _list_classes(
@@ -255,10 +254,10 @@ def _draw_net_benefit(result: ResultValues, judged: Judged) -> Picture:
     if found is None:
         return Picture(title, "", "There is none: it takes two classes, and rows of both.")
     claims = () if result.finished is None else result.certificate.claims.claims
-    benefits = [claim for claim in claims if claim["quantity"].startswith(NET_BENEFIT)]
+    benefits = [claim for claim in claims if str(claim.quantity).startswith(NET_BENEFIT)]
     if found.points:
         of_proven = "The points are proven, and a line leads from each to what was measured there."
-    elif any(not share_rule(claim, claims[0]) for claim in benefits):
+    elif any(not claim.shares_rule(claims[0]) for claim in benefits):
         of_proven = "What is proven of net benefits is of another cut-off, and not drawn."
     else:
         such = f"net_benefit:{found.prevalence:.2g}:0.1"

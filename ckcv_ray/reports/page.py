@@ -11,6 +11,7 @@ voids it, how it is checked, and what to do next.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache, partial
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,10 +19,10 @@ import pyarrow as pa
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from ckcv_ray.claims.baseline import describe_error
-from ckcv_ray.claims.claim import Claim, describe_counts, format_limit, name_claimed, name_side
-from ckcv_ray.claims.percent import ceil_percent, floor_percent, format_level, format_percent
+from ckcv_ray.claims.quantity import Claim
 from ckcv_ray.claims.wording import describe_minimised
 from ckcv_ray.core.arrays import Values
+from ckcv_ray.core.percent import ceil_percent, floor_percent, format_level, format_percent
 from ckcv_ray.core.resampling.complete import Rotation
 from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.errors import cut, pluralize, printable
@@ -34,7 +35,7 @@ from ckcv_ray.reports.selection import describe_run, describe_scores, shorten_se
 from ckcv_ray.reports.summary import describe_edges, format_score, list_doubts
 from ckcv_ray.runs.judged import judge_rows, read_judged
 from ckcv_ray.runs.values import Entry, ResultValues
-from ckcv_ray.study import ERROR, Holdout, Problem, is_error
+from ckcv_ray.study import Holdout, Problem
 from ckcv_ray.tables.columns.formats import Column, ColumnKind
 from ckcv_ray.tables.task import Task
 
@@ -189,8 +190,8 @@ def _describe_selection(result: ResultValues) -> list[str]:
 
 def _describe_proof(result: ResultValues) -> str:
     sample, first = result.certificate.sample, result.certificate.claims.first
-    level = format_level(first["delta"])
-    if first["certification"] != Holdout.name:
+    level = format_level(first.delta)
+    if first.certification != Holdout.name:
         return (
             "The bound comes from the parts to estimate on, and pays for the selection: each candidate has "
             f"its share of the probability to fail, so that it holds at {level} whichever was selected."
@@ -310,9 +311,9 @@ def open_run(result: ResultValues) -> Opening:
     return Opening(
         state,
         kicker,
-        "" if quoted is None else format_limit(quoted),
+        "" if quoted is None else quoted.limit,
         "" if quoted is None else _name_claim(result, quoted),
-        "" if quoted is None else quoted["statement"],
+        "" if quoted is None else quoted.statement,
         [
             *([f"{answer.decided}."] if answer.decided else []),
             f"{answer.verdict.removesuffix('.')}.",
@@ -344,9 +345,9 @@ def open_run(result: ResultValues) -> Opening:
 
 def _name_claim(result: ResultValues, claim: Claim) -> str:
     """Say in a few words what the number of a claim is of, and by what it is proven."""
-    what = "wrong" if claim["quantity"] == ERROR else name_claimed(claim)
-    counts = f"; {describe_counts(claim)}" if describe_counts(claim) else ""
-    return f"{what} on {_name_units(result)}, {name_side(claim)}; proven, by {claim['certification']}{counts}"
+    what = "wrong" if str(claim.quantity) == "error" else claim.name
+    counts = f"; {claim.counted}" if claim.counted else ""
+    return f"{what} on {_name_units(result)}, {claim.side}; proven, by {claim.certification}{counts}"
 
 
 def open_scores(result: ResultValues, doubts: Sequence[str]) -> Opening:
@@ -634,13 +635,13 @@ def _load_template() -> Template:
         "at_least": floor_percent,
     }.items():
         environment.filters[filtered] = partial(_format_known, formatted)
-    environment.filters["limit"] = format_limit
-    environment.filters["side"] = name_side
-    environment.filters["counts"] = describe_counts
-    environment.filters["quantity"] = name_claimed
+    environment.filters["limit"] = attrgetter("limit")
+    environment.filters["side"] = attrgetter("side")
+    environment.filters["counts"] = attrgetter("counted")
+    environment.filters["quantity"] = attrgetter("name")
     environment.filters["level"] = format_level
     environment.filters["error"] = describe_error
-    environment.tests["error"] = lambda claim: is_error(claim["quantity"])
+    environment.tests["error"] = lambda claim: claim.quantity.is_error
     environment.filters["count"] = lambda value: f"{value:,}"
     environment.filters["short"] = lambda value: "–" if value is None else f"{value:g}"
     environment.filters["figure"] = lambda value: "–" if value is None or value != value else f"{value:.4f}"

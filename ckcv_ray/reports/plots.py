@@ -22,7 +22,6 @@ from ckcv_ray.reports.figures import (
 from ckcv_ray.runs.judged import Judged, calibrate, count_scores, judge_rows, trace_net_benefit, trace_roc
 from ckcv_ray.runs.progress import is_notebook
 from ckcv_ray.runs.values import ResultValues
-from ckcv_ray.study import is_error
 
 WIDE_AXIS = 20  # of its ends: beyond, it is logarithmic
 NO_RUN = "this is an evaluation, which has {}: ckcv_ray.run makes a study that has"
@@ -46,10 +45,10 @@ class Plots(NamedTuple):
         """
         self._require_claims("no claims")
         axes, certificate = _make_axes(axes), self.result.certificate
-        claims = [claim for claim in certificate.claims if is_error(claim["quantity"])]
+        claims = [claim for claim in certificate.claims if claim.quantity.is_error]
         of_numbers = certificate.sample.numbers is not None
-        names = [f"{claim['certification']}: {claim['classifier']}" for claim in claims]
-        axes.barh(range(len(claims)), [100 * claim["bound"] for claim in claims], 0.6, color=L_MS, alpha=0.8)
+        names = [f"{claim.certification}: {claim.classifier}" for claim in claims]
+        axes.barh(range(len(claims)), [100 * claim.risk for claim in claims], 0.6, color=L_MS, alpha=0.8)
         baseline = certificate.sample.baseline
         for value, name, colour in (
             (baseline["error"], "baseline", INK),

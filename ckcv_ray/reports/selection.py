@@ -15,10 +15,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ckcv_ray.claims.certificate import Certificate, ModelCounts, Winner
-from ckcv_ray.claims.percent import ceil_percent, format_level, round_bound
 from ckcv_ray.claims.wording import L_EE_IS, describe_minimised
 from ckcv_ray.core.criteria import MeanBound, MeanError
 from ckcv_ray.core.measures import Score
+from ckcv_ray.core.percent import ceil_percent, format_level, round_bound
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.selection import ABSENT, Leader
 from ckcv_ray.engine.race import RaceQueue
@@ -96,7 +96,7 @@ def describe_run(result: ResultValues, queue: RaceQueue) -> dict[str, Any]:
         raise StoreError("the log does not lead to the certificate's winner: see ckcv verify")
     at, spans = make_landscape(result.candidates, queue, leader), list_spans(result.per_k())
     splits, winner, sample = _list_splits(result, queue, leader), certificate.winner, certificate.sample
-    known, labels = [claim["statement"] for claim in certificate.claims], sample.labels
+    known, labels = [claim.statement for claim in certificate.claims], sample.labels
     known += certificate.list_cautions()
     grouped = sample.groups is not None and winner.criterion == MeanBound.name
     return {

@@ -9,16 +9,16 @@ from numpy.typing import NDArray
 
 from ckcv_ray.claims.baseline import Baseline, name_constant, says_nothing
 from ckcv_ray.claims.certificate import Certificate, Sample
-from ckcv_ray.claims.claim import Claim, describe_counts, format_limit, name_claimed, name_side
 from ckcv_ray.claims.confusion import list_mistakes
 from ckcv_ray.claims.intervals import describe_intervals
-from ckcv_ray.claims.percent import ceil_percent, floor_percent, format_level, format_percent, round_bound
+from ckcv_ray.claims.quantity import Claim
 from ckcv_ray.claims.weighted import describe_weights
 from ckcv_ray.claims.wording import L_EE_IS, PROVISIONAL, describe_equal_rows, describe_minimised
 from ckcv_ray.core.criteria import MeanBound
 from ckcv_ray.core.intervals import INTERVALS, MISS
 from ckcv_ray.core.measures import Score
 from ckcv_ray.core.options import get_values
+from ckcv_ray.core.percent import ceil_percent, floor_percent, format_level, format_percent, round_bound
 from ckcv_ray.errors import cut, pluralize
 from ckcv_ray.learners.base import Setting
 from ckcv_ray.learners.steps import Balance
@@ -33,7 +33,7 @@ from ckcv_ray.reports.answer import (
 )
 from ckcv_ray.runs.settings import rank_settings
 from ckcv_ray.runs.values import SCORE_DELTA, Figures, PermutationTest, ResultValues, format_setting
-from ckcv_ray.study import ERROR, Candidate, Holdout, Problem, describe_setting
+from ckcv_ray.study import Candidate, Holdout, Problem, describe_setting
 from ckcv_ray.tables.columns.formats import ColumnKind
 from ckcv_ray.tables.target import Label
 from ckcv_ray.validation import quote
@@ -129,12 +129,12 @@ def _describe_winner(result: ResultValues) -> Iterator[str]:
     yield _format_line("error", format_percent(c.counts.error), ERROR_IS)
     for claim in c.claims:
         yield _describe_claim(claim, criterion, sample.baseline)
-    errors = [claim for claim in c.claims if claim["quantity"] == ERROR]
+    errors = [claim for claim in c.claims if str(claim.quantity) == "error"]
     if sample.n_held and errors:
         of_groups = f" ({groups['held']} of {groups['count']} groups)" if groups is not None else ""
-        not_learned = f"which {errors[0]['classifier']} has not learned from, prove"
+        not_learned = f"which {errors[0].classifier} has not learned from, prove"
         rows = f"{sample.n_held} of {sample.n_rows} rows{of_groups}"
-        yield f"held out       {rows}, {not_learned} {ceil_percent(errors[0]['bound'])}"
+        yield f"held out       {rows}, {not_learned} {errors[0].limit}"
     every, learned, unit = problem.all_rows.n_units, problem.task.n_units, problem.all_rows.unit
     if 2 * (every - learned) > every + 1:  # half of an odd number is rounded
         yield (
@@ -165,10 +165,10 @@ def _describe_numbers(result: ResultValues) -> Iterator[str]:
     )
     yield from (f"{name:<14} {text}" for name, text in list_figures(c))
     for claim in c.claims:
-        level = format_level(claim["delta"])
+        level = format_level(claim.delta)
         yield (
-            f"{'proven':<14} {format_limit(claim)}, {name_claimed(claim)} at most; {claim['certification']}, "
-            f"{claim['classifier']} ({describe_counts(claim)}): with probability {level}, selection "
+            f"{'proven':<14} {claim.limit}, {claim.name} at most; {claim.certification}, "
+            f"{claim.classifier} ({claim.counted}): with probability {level}, selection "
             "included"
         )
     yield from _list_subgroups(c)
@@ -224,10 +224,10 @@ def _describe_classes(result: ResultValues) -> Iterator[str]:
 def name_judged(result: ResultValues) -> str:
     """Say which rows the first claim counts, and by which rule: what figures by class are of."""
     first = result.certificate.claims.first
-    if first["certification"] != Holdout.name:
+    if first.certification != Holdout.name:
         return "rows of all estimate sets, each by the member of its split"
-    cut_off = f" with cut-off {first['cut_off']:.6g}" if "cut_off" in first else ""
-    return f"held-out rows, by {first['classifier']}{cut_off}"
+    cut_off = f" with cut-off {first.cut_off:.6g}" if first.cut_off is not None else ""
+    return f"held-out rows, by {first.classifier}{cut_off}"
 
 
 def _show_confusion(labels: Sequence[Label], counts: NDArray[np.int64]) -> Iterator[str]:
@@ -286,15 +286,17 @@ def _describe_cost(execution: dict[str, Any]) -> Iterator[str]:
 def _describe_claim(claim: Claim, criterion: str, baseline: Baseline) -> str:
     """Return a claim as one line, which says what it bounds if that is not what was minimised."""
     about, worth = "" if criterion == MeanBound.name else "the error, ", ""
-    level = format_level(claim["delta"])
-    seen = f" ({describe_counts(claim)})" if describe_counts(claim) else ""
-    source = f"{claim['certification']}, {claim['classifier']}{seen}"
-    if claim["quantity"] != ERROR:
-        about = f"{name_claimed(claim)} {name_side(claim)}; "
+    level = format_level(claim.delta)
+    seen = f" ({claim.counted})" if claim.counted else ""
+    source = f"{claim.certification}, {claim.classifier}{seen}"
+    if str(claim.quantity) != "error":
+        about = f"{claim.name} {claim.side}; "
     elif says_nothing(claim, baseline):
-        worth = "; not proven better than a constant" if "gate" in claim else "; not below the baseline"
+        worth = (
+            "; not proven better than a constant" if claim.gate is not None else "; not below the baseline"
+        )
     what = f"{about}{source}: with probability {level}, selection included{worth}"
-    return _format_line("proven", format_limit(claim), what)
+    return _format_line("proven", claim.limit, what)
 
 
 def _format_known(value: float | None) -> str:

@@ -21,8 +21,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ckcv_ray.claims.claim import name_loss_bound
-from ckcv_ray.claims.percent import ceil_percent, floor_percent, format_level, format_percent
+from ckcv_ray.claims.quantity import name_loss_bound
 from ckcv_ray.core.bounds.paired import (
     BETTING,
     COUNTS,
@@ -34,6 +33,7 @@ from ckcv_ray.core.bounds.paired import (
 )
 from ckcv_ray.core.draws import JUDGED, Draws
 from ckcv_ray.core.measures import average_by_group
+from ckcv_ray.core.percent import ceil_percent, floor_percent, format_level, format_percent
 from ckcv_ray.errors import InputError, pluralize, write_option
 from ckcv_ray.runs.load import load
 from ckcv_ray.runs.result import Result
@@ -502,7 +502,7 @@ def _predict(result: Result, name: str, rows: NDArray[np.float64], judged: Judge
     except InputError as error:
         raise InputError(f"for {name!r}: {error}") from None
     predicted = result.classify(rows, rule).label
-    by, discrete = f"by {rule.classifier(each='row')}", count_repeated(task.X, task) > MAX_TWINS * task.n
+    by, discrete = f"by {rule.classifier()}", count_repeated(task.X, task) > MAX_TWINS * task.n
     return Side(name, by, predicted != y, task.labelled(predicted), find_known(rows, task), discrete)
 
 

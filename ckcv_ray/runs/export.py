@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ckcv_ray.claims.percent import format_percent
 from ckcv_ray.claims.rules import Rule, find_member
+from ckcv_ray.core.percent import format_percent
 from ckcv_ray.errors import InputError, RunError
 from ckcv_ray.learners.choice import ChosenModel
 from ckcv_ray.learners.sklearn.model import FittedEstimator

@@ -8,8 +8,7 @@ import pyarrow as pa
 
 from ckcv_ray.claims.certificate import Finished
 from ckcv_ray.claims.certify import certify
-from ckcv_ray.claims.held_out_predictions import HeldOutPredictions
-from ckcv_ray.claims.judged_rows import tabulate_judged
+from ckcv_ray.claims.judged import HeldOutPredictions, tabulate_judged
 from ckcv_ray.core.schedule import Stage, Unit, refits
 from ckcv_ray.core.selection import Leader
 from ckcv_ray.engine.backend import Backend

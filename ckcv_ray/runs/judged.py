@@ -6,7 +6,7 @@ stored models predict, for at most ``MAX_JUDGED`` rows. ROC curves are those of 
 scores of different models are on different scales (``core.measures``).
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,8 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ckcv_ray.claims.claim import claims_nothing, share_rule
-from ckcv_ray.claims.held_out_predictions import make_claimed_rule
+from ckcv_ray.claims.predictive import NetBenefit, Predictive
 from ckcv_ray.claims.rules import ONE_MODEL
 from ckcv_ray.core.arrays import Classes, Index, Values
 from ckcv_ray.core.measures import LABEL, PROBABILITY, RANK, VALUE, Output, Outputs
@@ -25,7 +24,7 @@ from ckcv_ray.learners.base import Model
 from ckcv_ray.learners.ensemble import Ensemble
 from ckcv_ray.records.judged import read_outputs
 from ckcv_ray.runs.values import ResultValues, format_setting
-from ckcv_ray.study import Holdout, Predictive, parse_predictive
+from ckcv_ray.study import Holdout
 from ckcv_ray.tables.target import Rows
 
 BINS, PROBABILITY_BINS = 20, 10
@@ -419,7 +418,7 @@ def _list_parts(result: ResultValues) -> tuple[list[JudgedPart], str]:
     if not task.has_numbers:  # what models give besides classes, as far as it is shown
         _, learner = problem.find_learner(result.setting)
         needs = frozenset({LABEL, RANK, PROBABILITY} & {LABEL, *learner.outputs})
-    if first["certification"] == Holdout.name:
+    if first.certification == Holdout.name:
         held = problem.take_held_rows()
         assert held is not None
         part = JudgedPart(_make_rule(result, needs), held.X, held.y)
@@ -437,7 +436,7 @@ def _list_parts(result: ResultValues) -> tuple[list[JudgedPart], str]:
 
 def _make_rule(result: ResultValues, needs: frozenset[Output]) -> Callable[[Rows], Outputs]:
     """Return what classifies held-out rows: the rule of the first claim."""
-    rule = make_claimed_rule(result.problem, result.certificate.claims.first)
+    rule = result.certificate.claims.first.make_rule(result.problem)
     ensemble: Ensemble = rule.ensemble(result.models)
     if rule.name in ONE_MODEL:
         ask = _ask(ensemble.members[0].model, needs)
@@ -504,15 +503,15 @@ def trace_net_benefit(result: ResultValues, judged: Judged) -> DecisionCurve | N
         return None
     is_positive, flagged = judged.y == judged.positive, judged.label == judged.positive
     recalls = float(np.mean(flagged[is_positive])), float(np.mean(~flagged[~is_positive]))
-    claimed = list(_list_claimed(result))
-    share = float(np.mean(is_positive))
-    prevalence = next(
-        (each.prevalence for each, _ in sorted(claimed, key=lambda each: each[0].worth is None)), share
-    )
+    claims = () if result.finished is None else result.certificate.claims.claims
+    of_rule = [claim for claim in claims if claim.shares_rule(claims[0])]
+    benefits = [(claim.quantity, claim) for claim in of_rule if isinstance(claim.quantity, NetBenefit)]
+    others = [(claim.quantity, claim) for claim in of_rule if isinstance(claim.quantity, Predictive)]
+    prevalence = next((quantity.prevalence for quantity, _ in [*benefits, *others]), np.mean(is_positive))
     points = tuple(
-        ProvenPoint(each.worth, proven, each.compute(*recalls))
-        for each, proven in claimed
-        if each.worth is not None and each.prevalence == prevalence and proven is not None
+        ProvenPoint(quantity.worth, 1 - claim.bound, quantity.compute(*recalls))
+        for quantity, claim in benefits
+        if quantity.prevalence == prevalence and claim.bound is not None
     )
     last = max([BEYOND_SHARE * prevalence, *(BEYOND_LAST * point.worth for point in points)])
     worth = np.linspace(0.0, min(LARGEST_WORTH, last), N_WORTHS)
@@ -524,15 +523,6 @@ def trace_net_benefit(result: ResultValues, judged: Judged) -> DecisionCurve | N
         _compute_benefits(prevalence, worth, 1.0, 0.0),
         points,
     )
-
-
-def _list_claimed(result: ResultValues) -> Iterator[tuple[Predictive, float | None]]:
-    """Yield what is claimed at a stated share of the rule that is judged, and what is proven."""
-    claims = () if result.finished is None else result.certificate.claims.claims
-    for claim in claims:
-        found = parse_predictive(claim["quantity"])
-        if found is not None and share_rule(claim, claims[0]):
-            yield found, None if claims_nothing(claim) else 1 - claim["bound"]
 
 
 def _trace_by_cut_off(judged: Judged, prevalence: float, worth: Values) -> tuple[Values | None, str]:

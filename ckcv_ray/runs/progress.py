@@ -13,7 +13,7 @@ from math import isfinite
 from time import monotonic
 from typing import Any
 
-from ckcv_ray.claims.percent import ceil_percent, format_percent
+from ckcv_ray.core.percent import ceil_percent, format_percent
 from ckcv_ray.engine.queue import Listener, Progress
 
 

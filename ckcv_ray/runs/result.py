@@ -1,6 +1,6 @@
 """A run's result: what ``run``, ``evaluate`` and ``load_run`` return."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from importlib import import_module
 from math import inf
@@ -12,30 +12,19 @@ import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from ckcv_ray.claims.baseline import compare_with_baseline
-from ckcv_ray.claims.claim import (
-    UNPROVEN,
-    Claim,
-    claims_nothing,
-    covers,
-    describe_counts,
-    describe_limit,
-    explain_lack_of_cut_off,
-    format_limit,
-    name_claimed,
-)
-from ckcv_ray.claims.held_out_predictions import make_claimed_rule
-from ckcv_ray.claims.percent import ceil_percent, format_level, format_number
+from ckcv_ray.claims.quantity import Claim
 from ckcv_ray.claims.rules import ONE_MODEL, Rule, find_member, parse_rule
 from ckcv_ray.core.arrays import Values
 from ckcv_ray.core.intervals import LEVEL
 from ckcv_ray.core.measures import Output
+from ckcv_ray.core.percent import ceil_percent, format_level, format_number
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import Learner
 from ckcv_ray.learners.ensemble import Ensemble, Prediction
 from ckcv_ray.records.record import Records
 from ckcv_ray.runs.settings import SettingScores, describe_settings, rank_settings
 from ckcv_ray.runs.values import Entry, ResultValues, format_setting, to_number
-from ckcv_ray.study import ANSWERED_ERROR, MAX_SEED, Holdout, is_error, parse_within
+from ckcv_ray.study import MAX_SEED, Holdout
 from ckcv_ray.tables.target import Label, Rows
 from ckcv_ray.tables.task import make_rows
 from ckcv_ray.validation import integer
@@ -69,7 +58,7 @@ class Result(ResultValues):
         An upper bound on an error, of numbers as a share of the clip; if the first claim is about a quantity
         such as sensitivity, an upper bound on 1 minus that quantity; if it is within:0.9, the width itself.
         """
-        return self.certificate.claims.first["bound"]
+        return self.certificate.claims.first.risk
 
     @property
     def baseline(self) -> float:
@@ -165,8 +154,8 @@ class Result(ResultValues):
                 raise InputError(f"seed and {rule.name} exclude each other: {rule.name} draws no members")
             return rule
         first = self.certificate.claims.first
-        if rule.name == "auto" and seed is None and first["certification"] == Holdout.name:
-            return make_claimed_rule(self.problem, first)
+        if rule.name == "auto" and seed is None and first.certification == Holdout.name:
+            return first.make_rule(self.problem)
         drawn = randbits(63) if seed is None else integer("seed", seed, least=0, most=MAX_SEED)
         return Rule("random", drawn, repeats=seed is not None)
 
@@ -175,20 +164,20 @@ class Result(ResultValues):
         """The rule that flags rows by the cut-off that was chosen, if one was."""
         if self.finished is None:
             return None
-        chosen = [claim for claim in self.certificate.claims if "cut_off" in claim]
-        return make_claimed_rule(self.problem, chosen[0]) if chosen else None
+        chosen = [claim for claim in self.certificate.claims if claim.cut_off is not None]
+        return chosen[0].make_rule(self.problem) if chosen else None
 
     def describe_lack_of_cut_off(self) -> str:
         """Return the sentence that says why no cut-off was chosen; "" if one was, or none is required."""
         if self.finished is None or (required := self.problem.required) is None:
             return ""
-        return explain_lack_of_cut_off(self.certificate.claims, required.name)
+        return self.certificate.claims.explain_lack_of_cut_off(required)
 
     @property
     def answer_rule(self) -> Rule | None:
         """The rule whose predictions are answered only where it is confident, if the study says so."""
         claim = self._find_answer_claim()
-        return None if claim is None else make_claimed_rule(self.problem, claim)
+        return None if claim is None else claim.make_rule(self.problem)
 
     def mark_answered(self, rows: Rows) -> NDArray[np.bool_]:
         """Return for rows of numbers whether ``answer_rule`` is confident enough: none if nothing is proven.
@@ -198,12 +187,14 @@ class Result(ResultValues):
         """
         if (claim := self._find_answer_claim()) is None:
             raise InputError("all rows are answered: this run was made without --answer")
-        rule = make_claimed_rule(self.problem, claim)
-        return rule.measure_confidence(self.models, rows) >= claim.get("least_confidence", inf)
+        rule = claim.make_rule(self.problem)
+        return rule.measure_confidence(self.models, rows) >= (
+            inf if claim.least_confidence is None else claim.least_confidence
+        )
 
     def _find_answer_claim(self) -> Claim | None:
         claims = () if self.finished is None else self.certificate.claims.claims
-        return next((claim for claim in claims if claim["quantity"] == ANSWERED_ERROR), None)
+        return next((claim for claim in claims if claim.quantity.answers and claim.quantity.at_most), None)
 
     def predict_interval(
         self, X: ArrayLike, by: str = "auto", seed: int | None = None
@@ -223,20 +214,18 @@ class Result(ResultValues):
                 "refit,within:0.9 proves one, for learners of numbers"
             )
         predicted = self.predictions(X, rule).label
-        return predicted - claim["bound"], predicted + claim["bound"]
+        return predicted - claim.risk, predicted + claim.risk
 
     def find_width(self, rule: Rule) -> Claim | None:
         """Return the claim that says how far off numbers by a rule are: of several that of most rows."""
         if self.finished is None:
             return None
-        shares = {
-            share: claim
+        widths = {
+            claim.quantity.width_of: claim
             for claim in self.certificate.claims
-            if (share := parse_within(claim["quantity"])) is not None
-            and claim["bound"] < UNPROVEN
-            and covers(claim, rule)
+            if claim.quantity.width_of is not None and claim.bound is not None and claim.covers(rule)
         }
-        return shares[max(shares)] if shares else None
+        return widths[max(widths)] if widths else None
 
     def predictions(self, X: ArrayLike, rule: Rule) -> Prediction:
         """Predict by a given rule, with member, score and share of the ensemble for each row.
@@ -281,16 +270,12 @@ class Result(ResultValues):
     def claim_for(self, rule: Rule) -> str:
         """Return one sentence that says what is proven for the predictions of a rule."""
         if self.finished is None:
-            return f"by {self._name(rule)}: nothing is proven for it; {_show('kept', self)}"
-        covering = [claim for claim in self.certificate.claims if covers(claim, rule)]
-        quantities = [claim for claim in covering if not is_error(claim["quantity"])]
+            return f"by {rule.classifier()}: nothing is proven for it; {_show('kept', self)}"
+        covering = [claim for claim in self.certificate.claims if claim.covers(rule)]
+        quantities = [claim for claim in covering if not claim.quantity.is_error]
         repeats = "; this is about one call with a seed: other calls with it repeat its draws"
         condition = repeats if rule.repeats and covering else ""
         return self._error_for(rule, covering) + "".join(map(_also_proven, quantities)) + condition
-
-    def _name(self, rule: Rule) -> str:
-        """Return a phrase that names what predicts numbers of rows, or classifies patterns."""
-        return rule.classifier("row" if self.task.has_numbers else "pattern")
 
     def bound_for(self, rule: Rule) -> float | None:
         """Return the bound on the error of a rule, as ``claim_for`` says it, in [0, 1]; None without one.
@@ -300,19 +285,19 @@ class Result(ResultValues):
         if self.finished is None or (found := self._find_error_claim(rule)) is None:
             return None
         claim, factor = found
-        return min(1.0, factor * claim["bound"])
+        return min(1.0, factor * claim.risk)
 
     def _find_error_claim(self, rule: Rule) -> tuple[Claim, int] | None:
         """Return the claim that bounds the error of a rule, and what its bound is multiplied by."""
-        errors = [claim for claim in self.certificate.claims if is_error(claim["quantity"])]
-        covering = [claim for claim in errors if covers(claim, rule)]
+        errors = [claim for claim in self.certificate.claims if claim.quantity.is_error]
+        covering = [claim for claim in errors if claim.covers(rule)]
         if covering:
             return covering[0], 1
-        drawn = [claim for claim in errors if claim["classifier"] == "random"]
+        drawn = [claim for claim in errors if claim.classifier == "random"]
         return (drawn[0], 2) if rule.name == "vote" and drawn else None
 
     def _error_for(self, rule: Rule, covering: list[Claim]) -> str:
-        of = self._name(rule)
+        of = rule.classifier()
         if (found := self._find_error_claim(rule)) is not None:
             return self._proven(of, *found)
         if covering:
@@ -346,10 +331,10 @@ class Result(ResultValues):
             "l_ms": self.l_ms,
             "l_ee": self.l_ee,
             "error": self.error,
-            "proven": first,
+            "proven": first.to_json(),
             "baseline": sample.baseline | {"predicted": constant},
-            "below_baseline": self.proven < self.baseline if is_error(first["quantity"]) else None,
-            "measured": [interval._asdict() for interval in self.intervals] or None,
+            "below_baseline": self.proven < self.baseline if first.quantity.is_error else None,
+            "measured": [interval.to_json() for interval in self.intervals] or None,
             "accepted": [decision.to_json() for decision in self.decisions] or None,
             "constant": certificate.counts.constant,
             "classes": [
@@ -407,10 +392,8 @@ class Result(ResultValues):
         if self.finished is None:
             return self.summary()
         first = self.certificate.claims.first
-        level = format_level(first["delta"])
-        return (
-            f"<Result {self.run_id}: {name_claimed(first)} {describe_limit(first)}, with probability {level}>"
-        )
+        level = format_level(first.delta)
+        return f"<Result {self.run_id}: {first.name} {first.says}, with probability {level}>"
 
     def _repr_html_(self) -> str:
         """Return the result for a notebook: a card with the bound drawn, or the scores."""
@@ -458,21 +441,21 @@ class Result(ResultValues):
 
     def _proven(self, of: str, claim: Claim, factor: int = 1) -> str:
         """Say what a claim proves for predictions whose risk is at most ``factor`` times its own."""
-        bound, sample = min(1.0, factor * claim["bound"]), self.certificate.sample
-        seen = f"; {describe_counts(claim)}" if describe_counts(claim) else ""
+        bound, sample = min(1.0, factor * claim.risk), self.certificate.sample
+        seen = f"; {claim.counted}" if claim.counted else ""
         how = ", twice the bound for a member drawn independently" if factor == 2 else seen
         what = f"to be wrong at most {ceil_percent(bound)} of the time"
         if sample.numbers is not None:
             clip = format_number(sample.numbers["clip"])
             counted = f"where an error above {clip} counts as {clip}"
             of_group = "on a new group's rows " if sample.groups is not None else ""
-            what = f"to be off {of_group}by at most {format_limit(claim)} on average, {counted}"
+            what = f"to be off {of_group}by at most {claim.limit} on average, {counted}"
         elif sample.groups is not None:
             what = f"that of a new group's rows on average at most {ceil_percent(bound)} are wrong"
-        claim = {**claim, "bound": bound}
+        claim = replace(claim, bound=bound)
         return (
-            f"by {of}: proven {what}, with probability {format_level(claim['delta'])} "
-            f"({claim['certification']}{how}); "
+            f"by {of}: proven {what}, with probability {format_level(claim.delta)} "
+            f"({claim.certification}{how}); "
             f"{compare_with_baseline(claim, sample.baseline, sample.labels)}"
         )
 
@@ -497,8 +480,8 @@ def _show(what: str, *shown: Any) -> Any:
 
 def _also_proven(claim: Claim) -> str:
     """Say what a claim about a quantity proves, to be added to a sentence."""
-    if claims_nothing(claim):
-        return f"; nothing is proven of the {name_claimed(claim)}"
-    level = format_level(claim["delta"])
-    proven = f"{name_claimed(claim)} {describe_limit(claim)}, with probability {level}"
-    return f"; {proven} ({claim['certification']})"
+    if claim.bound is None:
+        return f"; nothing is proven of the {claim.name}"
+    level = format_level(claim.delta)
+    proven = f"{claim.name} {claim.says}, with probability {level}"
+    return f"; {proven} ({claim.certification})"

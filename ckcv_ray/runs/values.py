@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ckcv_ray.claims.acceptance import Acceptance, decide
 from ckcv_ray.claims.certificate import Certificate, Finished
-from ckcv_ray.claims.cut_offs import CutOff
 from ckcv_ray.claims.intervals import MeasuredInterval, list_intervals
+from ckcv_ray.claims.quantity import Acceptance, decide
+from ckcv_ray.claims.rules import CutOff
 from ckcv_ray.core.arrays import Classes, Index, Values
 from ckcv_ray.core.bounds.paired import Compared, compare_scores
 from ckcv_ray.core.draws import BEST_OF_ROWS, Draws
@@ -167,7 +167,9 @@ class ResultValues:
     def decisions(self) -> tuple[Acceptance, ...]:
         """Whether what is proven meets each of the study's conditions."""
         certification = self.study.certification
-        return () if certification is None else decide(certification.accepted, self.certificate.claims.claims)
+        accepted = () if certification is None else certification.accepted
+        claims, held = self.certificate.claims.claims, len(self.problem.order_held_units())
+        return tuple(decide(condition, claims, held) for condition in accepted)
 
     @property
     def intervals(self) -> list[MeasuredInterval]:
@@ -225,7 +227,7 @@ class ResultValues:
         counts, n_classes = self.certificate.counts, self.task.n_classes
         if not n_classes:
             return None
-        if self.certificate.claims.first["certification"] == Paper.name:
+        if self.certificate.claims.first.certification == Paper.name:
             matrix = np.array(counts.confusion_matrix)
             return np.column_stack([matrix, np.array(counts.class_totals) - matrix.sum(axis=1)])
         if (rows := self._claimed_rows) is None:
@@ -243,20 +245,20 @@ class ResultValues:
         if sample.numbers is None and sample.groups is not None and (rows := self._claimed_rows) is not None:
             units = np.unique(rows["unit"], return_inverse=True)[1]
             return float(np.mean(np.bincount(units, rows["loss"]) / np.bincount(units)))
-        if sample.numbers is not None or sample.groups is not None or not first["rows"]:
-            return first.get("measured", self.error)
-        return (first["errors"] or 0) / first["rows"]
+        if sample.numbers is not None or sample.groups is not None or not first.rows:
+            return self.error if first.measured is None else first.measured
+        return (first.errors or 0) / first.rows
 
     @cached_property
     def _claimed_rows(self) -> pa.Table | None:
         """The judged rows that the first claim counts, as its rule classifies them; None if none are kept."""
         judged, first = self._finished.judged, self.certificate.claims.first
-        if judged is None or first["certification"] == Paper.name:
+        if judged is None or first.certification == Paper.name:
             return None
-        rows = judged.filter(pc.equal(judged["classifier"], first["classifier"]))
-        if "cut_off" not in first:
+        rows = judged.filter(pc.equal(judged["classifier"], first.classifier))
+        if first.cut_off is None:
             return rows
-        label = CutOff(first["cut_off"], self.problem.positive).classify(rows["score"].to_numpy())
+        label = CutOff(first.cut_off, self.problem.positive).classify(rows["score"].to_numpy())
         return rows.set_column(rows.column_names.index("predicted"), "predicted", pa.array(label))
 
     def per_k(self) -> list[dict[str, Any]]:

@@ -23,8 +23,7 @@ import pyarrow.compute as pc
 
 from ckcv_ray.claims.certificate import Finished
 from ckcv_ray.claims.certify import certify
-from ckcv_ray.claims.held_out_predictions import HeldOutPredictions
-from ckcv_ray.claims.judged_rows import tabulate_judged
+from ckcv_ray.claims.judged import HeldOutPredictions, tabulate_judged
 from ckcv_ray.core.selection import Leader
 from ckcv_ray.engine.backend import session
 from ckcv_ray.engine.loop import Stop

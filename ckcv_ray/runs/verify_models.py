@@ -16,10 +16,10 @@ import pyarrow as pa
 
 from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.claims.certify import certify
-from ckcv_ray.claims.claim import Claim, format_limit
-from ckcv_ray.claims.held_out_predictions import HeldOutPredictions
-from ckcv_ray.claims.percent import ceil_percent
+from ckcv_ray.claims.judged import HeldOutPredictions
+from ckcv_ray.claims.quantity import Claim
 from ckcv_ray.core.arrays import Index
+from ckcv_ray.core.percent import ceil_percent
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.core.selection import Leader
 from ckcv_ray.engine.evaluate import evaluate, fit_references, one_model, share
@@ -208,13 +208,13 @@ class ModelChecks:
         earlier = {_identify(claim): claim for claim in stored.claims}
         for claim in again.claims:
             before = earlier.get(_identify(claim))
-            if before is not None and np.isclose(claim["bound"], before["bound"], 1e-9, 0.0):
+            if before is not None and np.isclose(claim.risk, before.risk, 1e-9, 0.0):
                 continue
-            says = "has none" if before is None else f"says {format_limit(before)}"
-            label, quantity = claim["label"], claim["quantity"]
+            says = "has none" if before is None else f"says {before.limit}"
+            label, quantity = claim.label, claim.quantity
             of = quantity if label is None else f"{quantity} of {label!r}"
-            name = f"the bound of {claim['certification']}, {claim['classifier']}, on the {of}"
-            yield f"computed again, {name} is {format_limit(claim)}; certificate.json {says}"
+            name = f"the bound of {claim.certification}, {claim.classifier}, on the {of}"
+            yield f"computed again, {name} is {claim.limit}; certificate.json {says}"
 
     def _check(self, kind: str, member: Member, fit: StoredFit) -> bool:
         """Check a model against its fit; return whether a fit can tell more."""
@@ -263,4 +263,4 @@ def _show_error(error: Exception) -> str:
 
 
 def _identify(claim: Claim) -> tuple[Any, ...]:
-    return tuple(claim[name] for name in ("certification", "classifier", "quantity", "label"))
+    return claim.certification, claim.classifier, claim.quantity, claim.label

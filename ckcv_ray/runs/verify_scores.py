@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ckcv_ray.claims.percent import format_percent
+from ckcv_ray.core.percent import format_percent
 from ckcv_ray.core.resampling.base import Splits
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.engine.evaluate import fit_on_all_rows

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from ckcv_ray.claims.claim import Claim, covers
 from ckcv_ray.claims.live import ALARM, Finding, Watched, describe_level, judge_losses, share_delta
+from ckcv_ray.claims.quantity import Claim
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.arrays import Classes
 from ckcv_ray.core.bounds.betting import Prior, make_prior
@@ -35,7 +35,7 @@ from ckcv_ray.storage.stream import (
     read_stream,
     write_stream,
 )
-from ckcv_ray.study import BY_CLASS, CERTIFIED, ERROR, Holdout
+from ckcv_ray.study import CERTIFIED, Holdout
 from ckcv_ray.tables.columns.parse import decode
 from ckcv_ray.tables.survey import count_known, count_repeated
 from ckcv_ray.tables.target import list_distinct, number_classes, rows_with_label, suggest_column
@@ -223,19 +223,19 @@ def list_watched(result: Result, rule: Rule, delta: float) -> tuple[Watched, ...
     bound = result.bound_for(rule)
     labels = () if result.task.grouped else result.task.classes
     of_error, of_class = share_delta(delta, len(labels))
-    claims = [claim for claim in result.certificate.claims if covers(claim, rule)]
-    error = next((claim for claim in claims if claim["quantity"] == ERROR), None)
+    claims = [claim for claim in result.certificate.claims if claim.covers(rule)]
+    error = next((claim for claim in claims if claim.quantity.is_error), None)
     known = bound if bound is not None and 0 < bound < 1 else None
     watched = [Watched(None, known, _make_prior(result, error, None), of_error)]
     for number, label in enumerate(labels):
-        about = [claim for claim in claims if claim["quantity"] in BY_CLASS and claim["label"] == label]
-        claim = min(about, key=lambda claim: claim["bound"], default=None)
-        certified = claim["bound"] if claim is not None and claim["bound"] < 1 else None
+        about = [claim for claim in claims if claim.quantity.by_class and claim.label == label]
+        claim = min(about, key=lambda claim: claim.risk, default=None)
+        certified = claim.bound if claim is not None and claim.risk < 1 else None
         watched.append(Watched(label, certified, _make_prior(result, claim, number), of_class))
     if all(quantity.bound is None for quantity in watched):
         shown = "no error" if bound is None else "an error of at most 100 %, which says nothing,"
-        errors = [claim for claim in result.certificate.claims if claim["quantity"] == ERROR]
-        rules = dict.fromkeys(claim["classifier"] for claim in errors if claim["bound"] < 1)
+        errors = [claim for claim in result.certificate.claims if claim.quantity.is_error]
+        rules = dict.fromkeys(claim.classifier for claim in errors if claim.risk < 1)
         hint = f"choose a rule whose error is ({', '.join(rules)}), or " if rules else ""
         raise InputError(
             f"by {rule.classifier()}: {shown} is certified, so there is nothing to watch: "
@@ -254,9 +254,9 @@ def _make_prior(result: Result, claim: Claim | None, number: int | None) -> Prio
     wrong, rows = sum(counts.errors), sum(counts.class_totals)
     if number is not None:
         wrong, rows = counts.by_class[number]["errors"], counts.by_class[number]["rows"]
-    if claim is not None and claim["rows"] is not None and claim["errors"] is not None:
-        wrong, rows = claim["errors"], claim["rows"]
-        if claim["certification"] == Holdout.name:
+    if claim is not None and claim.rows is not None and claim.errors is not None:
+        wrong, rows = claim.errors, claim.rows
+        if claim.certification == Holdout.name:
             sets = 1
     units = rows / sets
     if (groups := certificate.sample.groups) is not None:

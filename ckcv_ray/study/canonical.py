@@ -29,17 +29,7 @@ from ckcv_ray.learners.base import Learner
 from ckcv_ray.learners.steps import BALANCED, Balance, Categories, Encoding, expand_dates, settle_scaling
 from ckcv_ray.learners.steps import NAME as WEIGHTS
 from ckcv_ray.study.options import list_parts
-from ckcv_ray.study.parts import CLAIMS, MIN_HELD_OUT, Certification, Holdout, Race
-from ckcv_ray.study.quantities import (
-    BETTER_THAN,
-    BINARY_RECALLS,
-    Predictive,
-    find_quantity,
-    is_of_numbers,
-    parse_largest_weight,
-    parse_predictive,
-    parse_within,
-)
+from ckcv_ray.study.parts import CLAIMS, MIN_HELD_OUT, Certification, Holdout
 from ckcv_ray.study.study import Study
 from ckcv_ray.tables.columns.formats import ColumnKind
 from ckcv_ray.tables.subgroups import check_subgroups
@@ -66,29 +56,16 @@ def check_numbers(
         raise InputError(f"{option} {why}, and {target}: leave it out")
 
 
-def check_within(certification: Certification, delta: float, held: Index | None) -> None:
-    """Raise InputError if the rows held out are too few for a claim about a share of new rows."""
-    for claim in certification.claim:
-        if held is None or (share := parse_within(claim)) is None:
-            continue
-        needed = find_fewest_rows(1 - share, 0, delta / certification.n_shares)
-        if len(held) < needed:
-            raise InputError(
-                f"claim={claim} takes {needed:,} held-out rows at least, and {len(held):,} are held out: "
-                "hold out more (holdout_share), claim a smaller share, or take more rows"
-            )
-
-
 def _list_unfit(certification: Certification, task: Task) -> Iterator[tuple[str, str]]:
     """Yield the options of a certification that are for classes, and why, the first to be refused."""
+    quantities = certification.quantities
     for claim in certification.claim:
         if claim == VOTE:
             yield f"claim={claim}", "is a majority of predicted classes"
-        quantity = find_quantity(claim)
-        if quantity is not None and not quantity.of_numbers:
+        if claim in quantities and not quantities[claim].of_numbers:
             yield certification.name_source(claim), "is about classes"
     for condition in certification.accepted:
-        if not is_of_numbers(condition.name):
+        if not condition.kind.of_numbers:
             yield f"accept={condition}", "is about rows that are right or wrong"
     if isinstance(certification, Holdout) and certification.holdout_bound != Holdout.holdout_bound:
         yield f"holdout_bound={certification.holdout_bound}", "is for rows that are right or wrong"
@@ -118,9 +95,6 @@ def canonicalize_certified(study: Study, task: Task) -> tuple[Study, Index | Non
         _check_for_groups(study.criterion, certification)
     study = replace(study, certification=certification)
     held, learned = divide(study, task)
-    _check_cut_off(study, held, task)
-    _check_answer(certification, study.delta, held)
-    check_within(certification, study.delta, held)
     check_subgroups(certification.subgroups, learned)
     learning = np.arange(task.n) if held is None else np.delete(np.arange(task.n), held)
     numbers = as_numbers(study.encoding, recode_table(task, learned), learning)
@@ -132,7 +106,8 @@ def canonicalize_certified(study: Study, task: Task) -> tuple[Study, Index | Non
     settings, n_splits = sum(study.learner.space.lengths), max(size.n_splits for size in sizes)
     search = study.selecting.resolve(learned.n_units, settings, len(sizes), n_splits)
     study = replace(study, search=search)
-    _check_references(study)
+    for quantity in certification.quantities.values():
+        quantity.check(study, task, 0 if held is None else len(held))
     return study, held, learned
 
 
@@ -393,9 +368,8 @@ def _check_for_groups(criterion: Criterion, certification: Certification) -> Non
             f"answer={certification.answer} counts rows as independent, which rows of groups are not: leave "
             "it out, or --group"
         )
-    for claim in certification.claim:
-        quantity = find_quantity(claim)
-        if quantity is not None and quantity.rows_alone:
+    for claim, quantity in certification.quantities.items():
+        if quantity.rows_alone:
             raise InputError(
                 f"{certification.name_source(claim)} counts {quantity.rows_alone} as independent, which rows "
                 "of groups are not: leave it out, or --group"
@@ -425,14 +399,11 @@ def _check_claims(certification: Certification, learner: Learner, task: Task) ->
         InputError: a claim does not apply to the task or to the learner.
     """
     for condition in () if task.has_numbers else certification.accepted:
-        if is_of_numbers(condition.name):
+        if condition.kind.of_numbers:
             raise InputError(
                 f"accept={condition} is for numbers, and the target {task.target!r} has classes: leave it out"
             )
-    for claim in certification.claim:
-        quantity = find_quantity(claim)
-        if quantity is None:
-            continue
+    for claim, quantity in certification.quantities.items():
         if quantity.of_numbers and not task.has_numbers:
             raise InputError(
                 f"claim={claim} is for numbers, and the target {task.target!r} has classes: leave it out"
@@ -444,9 +415,8 @@ def _check_claims(certification: Certification, learner: Learner, task: Task) ->
             raise InputError(
                 f"{source} is for two classes, and the target {task.target!r} has {task.n_classes}: {instead}"
             )
-    _check_weighted_claims(certification, task)
     unranked = [label for label, single in learner.by_label.items() if Output.RANK not in single.outputs]
-    ranks = (claim for claim in certification.claim if (known := find_quantity(claim)) and known.ranks)
+    ranks = (claim for claim, quantity in certification.quantities.items() if quantity.ranks)
     ranking = next((f"claim={claim}" for claim in ranks), "")
     ranking = f"require={certification.require}" if certification.require else ranking
     if ranking and unranked:
@@ -468,7 +438,7 @@ def _check_claims(certification: Certification, learner: Learner, task: Task) ->
         )
     if certification.positive is None:
         return certification
-    if task.n_classes != len(BINARY_RECALLS):
+    if task.n_classes != 2:
         has = f"{task.n_classes} classes" if task.n_classes else "numbers"
         raise InputError(
             f"positive={certification.positive!r} is for two classes, and the target {task.target!r} has "
@@ -477,99 +447,6 @@ def _check_claims(certification: Certification, learner: Learner, task: Task) ->
     number = find_class("positive", certification.positive, task.classes)
     label = None if number == 1 else str(task.classes[number])
     return replace(certification, positive=label)  # type: ignore[type-var]
-
-
-def _check_weighted_claims(certification: Certification, task: Task) -> None:
-    for claim in certification.claim:
-        if (largest := parse_largest_weight(claim)) is None:
-            continue
-        weights = task.weighting.named
-        if weights is None:
-            raise InputError(
-                f"claim={claim} is by the weights of rows, and there are none: name their column with "
-                "--weight"
-            )
-        if len(above := np.flatnonzero(weights > largest)):
-            raise InputError(
-                f"claim={claim} says that no weight is above {largest:g}, and {task.weight!r} has "
-                f"{weights[above[0]]:g} in row {above[0] + 1}: state the largest weight that there can be, "
-                "also in rows that are not here"
-            )
-
-
-def _check_cut_off(study: Study, held: Index | None, task: Task) -> None:
-    """Raise InputError if the rows held out are too few for a cut-off, by the class's share in the table.
-
-    That share, unlike the one in the rows drawn, is known before anything is drawn.
-    """
-    assert study.certification is not None
-    if (condition := study.certification.required) is None or held is None:
-        return
-    positive = study.certification.find_positive(task.classes)
-    if (predictive := parse_predictive(condition.name)) is not None:
-        _check_value(study, predictive, len(held), float(np.mean(task.y == positive)))
-        return
-    number = condition.find_class(positive)
-    delta = study.delta / study.certification.n_shares / len(BINARY_RECALLS)
-    needed = find_fewest_rows(1 - condition.value, 0, delta)
-    expected = len(held) * float(np.mean(task.y == number))
-    if expected < needed:
-        raise InputError(
-            f"require={condition} takes {needed:,} held-out rows of class {task.classes[number]!r} at "
-            f"least, and of {len(held):,} rows held out about {expected:.0f} are: hold out more "
-            "(holdout_share), require less, or take more rows"
-        )
-
-
-def _check_value(study: Study, predictive: Predictive, held: int, share: float) -> None:
-    """Raise InputError if the rows held out prove no value as large as required even with none wrong."""
-    assert study.certification is not None
-    assert study.certification.required is not None
-    least, delta = study.certification.required.value, study.delta / study.certification.n_shares / 2
-    needed = predictive.count_rows(least, share, delta)
-    if held < needed:
-        raise InputError(
-            f"require={study.certification.require} at prevalence={predictive.prevalence:g} takes "
-            f"{needed:,} held-out rows at least, about {share * needed:,.0f} of them positive and none of "
-            f"them wrong, and {held:,} are held out: hold out more (holdout_share), require less, or take "
-            "more rows"
-        )
-
-
-def _check_answer(certification: Certification, delta: float, held: Index | None) -> None:
-    """Raise InputError if all rows held out, none of them wrong, prove no error as small as is allowed."""
-    if (condition := certification.answering) is None or held is None:
-        return
-    needed = find_fewest_rows(condition.value, 0, delta / certification.n_shares / 2)
-    if len(held) < needed:
-        raise InputError(
-            f"answer={condition} takes {needed:,} held-out rows at least, all of them right, and "
-            f"{len(held):,} are held out: hold out more (holdout_share), allow more errors, or take more rows"
-        )
-
-
-def _check_references(study: Study) -> None:
-    """Raise InputError if the winner is to be compared with a learner whose best setting is not found."""
-    assert study.certification is not None
-    known = study.learner.by_label
-    for label in study.certification.references:
-        claim = f"claim={BETTER_THAN}:{label}"
-        if label not in known:
-            raise InputError(
-                f"{claim} compares the winner with {label}, which is none of the learners of the study "
-                f"({', '.join(known)}): add it to learner, or leave the claim out"
-            )
-        if len(known) == 1:
-            raise InputError(
-                f"{claim} compares the winner with another learner, and {label} is the only one: name "
-                f"several, such as learner={label},{'svm' if label == 'linear' else 'linear'}, or leave the "
-                "claim out"
-            )
-        if not isinstance(study.search, Race):
-            raise InputError(
-                f"{claim} needs the best setting of {label}, which a search within a budget may leave open: "
-                "choose search=race, or leave the claim out"
-            )
 
 
 def _with_folds(study: Study, n: int, unit: str) -> Study:

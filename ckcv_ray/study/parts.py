@@ -25,25 +25,16 @@ from ckcv_ray.core.criteria import Criterion, MeanBound
 from ckcv_ray.core.draws import Draws, hold_out
 from ckcv_ray.core.measures import find_class
 from ckcv_ray.core.options import Option, check_options, option
-from ckcv_ray.core.selection import check_choose
-from ckcv_ray.errors import InputError, explain_removed_option
-from ckcv_ray.study.quantities import (
-    ANSWERED,
-    BINARY_RECALLS,
-    CLIPPED_ERROR,
-    DECLARED,
-    ERROR,
-    PREDICTIVE_VALUES,
-    Predictive,
+from ckcv_ray.core.quantities import (
+    Declared,
     find_quantity,
-    find_reference,
-    is_quantity,
-    name_claim,
-    parse_largest_weight,
+    list_quantities,
     parse_positive,
-    parse_predictive,
+    parse_quantity,
     parse_share,
 )
+from ckcv_ray.core.selection import check_choose
+from ckcv_ray.errors import InputError, explain_removed_option
 from ckcv_ray.tables.subgroups import parse_subgroups
 from ckcv_ray.tables.target import Label
 from ckcv_ray.validation import MOST, boolean, check_choice, expect, folds, integer, number, quote, sequence
@@ -231,7 +222,6 @@ Selecting: TypeAlias = Race | Budget | Auto
 Search: TypeAlias = Selecting | Inner | All
 
 
-NAMES = tuple(quantity.form for quantity in DECLARED if quantity.name != CLIPPED_ERROR)
 CONDITION_FORM = re.compile(r"\s*([^<>=\s]+)\s*(>=|<=)\s*(\S+)\s*")
 
 
@@ -251,61 +241,61 @@ class Condition(NamedTuple):
     def __str__(self) -> str:
         return f"{self.name}{'>=' if self.at_least else '<='}{self.value:g}"
 
-    def find_class(self, positive: int) -> int:
-        """Return the number, 0 or 1, of the class whose recall it is on, given that of the positive class."""
-        return positive if self.name == BINARY_RECALLS[0] else 1 - positive
+    @property
+    def kind(self) -> type[Declared]:
+        """The class of the quantity that it is about."""
+        kind = find_quantity(self.name)
+        assert kind is not None
+        return kind
 
 
-def parse_condition(
-    option: str, text: str, bare: Collection[str] = (), known: Collection[str] = NAMES
-) -> Condition:
+def parse_condition(option: str, text: str, known: Collection[str] = (), bare: bool = False) -> Condition:
     """Parse a condition such as "sensitivity>=0.9", "sensitivity:0.9", or of numbers "clipped<=20".
 
     Args:
         option: of the study, for messages.
         text: the condition.
-        bare: names that take no arguments here, such as "ppv" where the prevalence is an option of its own;
-            the clip of numbers always is one.
-        known: the names, with their arguments, that are allowed, for messages.
+        known: the names that are allowed, for messages; empty for all.
+        bare: whether names take no arguments, since the study states them by options of their own; the clip
+            of numbers always is one.
 
     Raises:
         InputError: it is none, or is on the wrong side: an error is at most, all else at least a value.
     """
     found = CONDITION_FORM.fullmatch(text)
-    name, sign, value = found.groups() if found else _read_without_sign(option, text.strip(), bare, known)
-    quantity = find_quantity(name)
-    if quantity is None:
-        raise InputError(f"{option}={quote(text)}: {name} is not known: choose from {', '.join(known)}")
-    if (sign == ">=") == quantity.at_most:
-        word, right = ("most", "<=") if quantity.at_most else ("least", ">=")
+    name, sign, value = found.groups() if found else _read_without_sign(option, text.strip(), known, bare)
+    kind = find_quantity(name)
+    if kind is None:
+        names = known or ("error", *(kind.form() for kind in list_quantities()))
+        raise InputError(f"{option}={quote(text)}: {name} is not known: choose from {', '.join(names)}")
+    if (sign == ">=") == kind.at_most:
+        word, right = ("most", "<=") if kind.at_most else ("least", ">=")
         raise InputError(
             f"{option}={quote(text)}: what is proven of {name} is that it is at {word} a value: write "
             f"{name}{right}{value}"
         )
-    if not quantity.of_numbers:
-        example = f"{name}{sign}{0.05 if quantity.at_most else 0.9}"
-        share = parse_share(f"{option}={text}", value, example)
-        return Condition(name if name in bare else name_claim(name), sign == ">=", share)
-    of_clip = name.partition(":")[0] == CLIPPED_ERROR
-    if of_clip and name != CLIPPED_ERROR:
+    if kind.is_error and name != kind.name:
         raise InputError(
-            f"{option}={quote(text)}: the clip is an option of its own: write {CLIPPED_ERROR}<={value}"
+            f"{option}={quote(text)}: the clip is an option of its own: write {kind.name}<={value}"
         )
-    most = parse_positive(f"{option}={text}", value, f"{name}<=20")
-    return Condition(name if of_clip else name_claim(name), False, most)
+    if kind.of_numbers:
+        most = parse_positive(f"{option}={text}", value, f"{name}<=20")
+    else:
+        most = parse_share(f"{option}={text}", value, f"{name}{sign}{0.05 if kind.at_most else 0.9}")
+    if not (kind.is_error or bare):
+        name = str(kind.parse(name))
+    return Condition(name, sign == ">=", most)
 
 
-def _read_without_sign(
-    option: str, text: str, bare: Collection[str], known: Collection[str]
-) -> tuple[str, str, str]:
+def _read_without_sign(option: str, text: str, known: Collection[str], bare: bool) -> tuple[str, str, str]:
     """Return name, sign and value of a condition such as "sensitivity:0.9"; see ``parse_condition``."""
     name, *given = text.split(":")
-    quantity = find_quantity(name)
-    taken = 0 if quantity is None or name in (*bare, CLIPPED_ERROR) else len(quantity.arguments)
-    if quantity is None or len(given) < taken:
-        example = "error<=0.05" if known == (ERROR,) else "sensitivity>=0.9"
+    kind = find_quantity(name)
+    taken = 0 if kind is None or bare or kind.is_error else kind.form().count(":")
+    if kind is None or len(given) < taken:
+        example = "error<=0.05" if known == ("error",) else "sensitivity>=0.9"
         raise InputError(f"{option}={quote(text)}: expected a condition such as {example}")
-    sign, value = ("<=", 20 if quantity.of_numbers else 0.05) if quantity.at_most else (">=", 0.9)
+    sign, value = ("<=", 20 if kind.of_numbers else 0.05) if kind.at_most else (">=", 0.9)
     if len(given) == taken:
         raise InputError(
             f"{option}={quote(text)} lacks its value: a shell takes {sign[0]} for itself, so quote it, as "
@@ -330,7 +320,6 @@ def parse_conditions(option: str, value: Any) -> tuple[str, ...]:
 
 HOLDOUT_BOUNDS = ("clopper_pearson", "stevens")
 CLAIMS = ("refit", "vote")
-QUANTITIES = tuple(quantity for quantity in DECLARED if not quantity.is_error)
 MAX_HALVED_ROWS = 400  # up to here, auto holds out half of the rows
 AUTO, HALF, THIRD = "auto", 0.5, 0.33
 MIN_HELD_OUT = 10  # rows, or groups: fewer prove nothing of use
@@ -369,29 +358,32 @@ class Certification:
         self._check_prevalence()
         named = self.claim
         object.__setattr__(self, "claim", _complete_claims(self.claim, self.required, self.answer))
-        of_two = [claim for claim in self.claim if claim in BINARY_RECALLS]
+        of_two = [
+            claim for claim, quantity in self.quantities.items() if quantity.by_class and quantity.two_classes
+        ]
         if of_two and "recall" in self.claim:
             rest = f"{of_two[0]} included"
             if of_two[0] not in named:  # it was added, for what is made of it
-                made = next(filter(parse_predictive, named), f"require={self.require}")
-                rest = f"and {made} is made of {' and '.join(BINARY_RECALLS)}"
+                kinds = [find_quantity(name) for name in named]
+                made = [name for name, kind in zip(named, kinds, strict=True) if kind and kind.made_of]
+                rest = f"and {[*made, f'require={self.require}'][0]} is made of {' and '.join(of_two)}"
             raise InputError(f"claim=recall is of every class, {rest}: leave one of them out")
         for condition in self.accepted:
-            of_rule = condition.name in (ERROR, CLIPPED_ERROR)
-            if not of_rule and condition.name not in self.claim:
-                lacks = (
-                    "answer=error<=0.05" if condition.name in ANSWERED else f"{condition.name} to the claims"
-                )
+            if condition.kind.is_error:
+                if self.claim and len(self.quantities) == len(self.claim):
+                    raise InputError(
+                        f"accept={condition} is about the error, which is not claimed: claim "
+                        f"{','.join((CLAIMS[0], *self.claim))}"
+                    )
+            elif condition.name not in self.claim:
+                answers = condition.kind.answers
+                lacks = "answer=error<=0.05" if answers else f"{condition.name} to the claims"
                 raise InputError(f"accept={condition} is about what is not claimed: add {lacks}")
-            if of_rule and self.claim and all(map(is_quantity, self.claim)):
-                raise InputError(
-                    f"accept={condition} is about the error, which is not claimed: claim "
-                    f"{','.join((CLAIMS[0], *self.claim))}"
-                )
 
     def _check_prevalence(self) -> None:
         """Raise InputError unless a prevalence is stated just where a predictive value is required."""
-        of_value = self.require.startswith(PREDICTIVE_VALUES)
+        condition = parse_condition("require", self.require, bare=True) if self.require else None
+        of_value = condition is not None and condition.kind.at_prevalence
         if of_value and self.prevalence is None:
             raise InputError(
                 f"require={self.require} is about rows of which a stated share is positive, and prevalence "
@@ -405,19 +397,30 @@ class Certification:
             )
 
     @property
+    def quantities(self) -> dict[str, Declared]:
+        """The quantities among the claims, by their names; the other names are of rules."""
+        named = {name: parse_quantity(name) for name in self.claim}
+        return {name: quantity for name, quantity in named.items() if quantity is not None}
+
+    @property
     def n_shares(self) -> int:
         """Among how many delta is shared: each rule, the quantities as they are declared, all subgroups."""
-        named = ((claim, find_quantity(claim)) for claim in self.claim)
-        shares = {claim if quantity is None else quantity.share or claim for claim, quantity in named}
+        quantities = self.quantities
+        shares = {quantities[name].share or name if name in quantities else name for name in self.claim}
         return len(shares) + bool(self.subgroups)
+
+    @property
+    def rule_of_quantities(self) -> str:
+        """The rule that the quantities among the claims are about: the first one named."""
+        return next((name for name in self.claim if name not in self.quantities), CLAIMS[0])
 
     def name_source(self, claim: str) -> str:
         """Return the option that asks for a claim, with its value: some claims follow from other options."""
-        if claim in ANSWERED:
+        quantity = self.quantities[claim]
+        if quantity.answers:
             return f"answer={self.answer}"
-        if self.require and (claim in BINARY_RECALLS or parse_predictive(claim)):
-            return f"require={self.require}"
-        return f"claim={claim}"
+        required = self.require and (quantity.made_of or (quantity.by_class and quantity.two_classes))
+        return f"require={self.require}" if required else f"claim={claim}"
 
     def find_positive(self, classes: Sequence[Label]) -> int:
         """Return the number of the class that sensitivity is about: the second, unless one is named."""
@@ -426,12 +429,12 @@ class Certification:
     @property
     def weighs_rows(self) -> bool:
         """Whether an error by the weights of rows is claimed."""
-        return any(parse_largest_weight(claim) is not None for claim in self.claim)
+        return any(quantity.weighs for quantity in self.quantities.values())
 
     @property
     def references(self) -> tuple[str, ...]:
         """The labels of the learners that the winner is compared with."""
-        return tuple(filter(None, map(find_reference, self.claim)))
+        return tuple(filter(None, (quantity.reference for quantity in self.quantities.values())))
 
     @property
     def accepted(self) -> tuple[Condition, ...]:
@@ -443,10 +446,10 @@ class Certification:
         """The condition that the cut-off is chosen for; a predictive value is named with its prevalence."""
         if not self.require:
             return None
-        condition = parse_condition("require", self.require, PREDICTIVE_VALUES)
+        condition = parse_condition("require", self.require, bare=True)
         if self.prevalence is None:
             return condition
-        return condition._replace(name=str(Predictive(condition.name, self.prevalence, None)))
+        return condition._replace(name=str(condition.kind.parse(f"{condition.name}:{self.prevalence!r}")))
 
     @property
     def answering(self) -> Condition | None:
@@ -506,8 +509,9 @@ def _claims(name: str, value: Any) -> tuple[str, ...]:
                 f"{name}={claim!r}: of groups of rows error and recalls are proven jointly, by their column: "
                 f"claim {asked}, and add subgroups={column}"
             )
-        if claim not in CLAIMS and not is_quantity(claim):
-            known = (*CLAIMS, *(quantity.form for quantity in QUANTITIES))
+        kind = find_quantity(claim)
+        if claim not in CLAIMS and (kind is None or kind.is_error):
+            known = (*CLAIMS, *(kind.form() for kind in list_quantities()))
             gone = explain_removed_option(name, claim)
             raise InputError(gone or f"{name}={claim!r} is not known: choose from {', '.join(known)}")
     return claims
@@ -520,7 +524,9 @@ def _show(value: Any) -> str:
 
 def _names(name: str, value: Any) -> tuple[str, ...]:
     listed = sequence(name, value.split(",") if isinstance(value, str) else value, least=0, kind="names")
-    return tuple(dict.fromkeys(name_claim(c) if isinstance(c, str) else quote(c) for c in listed))
+    return tuple(
+        dict.fromkeys(str(parse_quantity(c) or c) if isinstance(c, str) else quote(c) for c in listed)
+    )
 
 
 def _require(name: str, value: Any) -> str:
@@ -532,12 +538,12 @@ def _require(name: str, value: Any) -> str:
             f"{name}={quote(value)}: a cut-off is chosen for one condition: leave the others to accept, such "
             "as require=sensitivity>=0.9 and accept=specificity>=0.6"
         )
-    condition = parse_condition(name, value, PREDICTIVE_VALUES, (*BINARY_RECALLS, *PREDICTIVE_VALUES))
-    if condition.name not in (*BINARY_RECALLS, *PREDICTIVE_VALUES):
+    known = [kind.name for kind in list_quantities() if kind.brings]
+    condition = parse_condition(name, value, known, bare=True)
+    if condition.name not in known:
         raise InputError(
-            f"{name}={quote(value)}: a cut-off is chosen for {', '.join(BINARY_RECALLS)}, "
-            f"{' or '.join(PREDICTIVE_VALUES)}; the prevalence is an option of its own: write ppv>=0.3 and "
-            "prevalence=0.02"
+            f"{name}={quote(value)}: a cut-off is chosen for {', '.join(known[:-1])} or {known[-1]}; the "
+            "prevalence is an option of its own: write ppv>=0.3 and prevalence=0.02"
         )
     return str(condition)
 
@@ -558,8 +564,8 @@ def _answer(name: str, value: Any) -> str:
     expect(name, value, str, "a condition such as 'error<=0.05'")
     if not value:
         return ""
-    condition = parse_condition(name, value, known=(ERROR,))
-    if condition.name != ERROR:
+    condition = parse_condition(name, value, known=("error",))
+    if condition.name != "error":
         raise InputError(
             f"{name}={quote(value)}: rows are answered so that few of them are wrong: write error<=0.05; how "
             "many are answered is proven as well, and a condition on it is accept=answered_share>=0.5"
@@ -575,29 +581,25 @@ def _complete_claims(claims: tuple[str, ...], required: Condition | None, answer
     Raises:
         InputError: a claim is about the rows answered, and nothing says which are.
     """
-    if not answer and (about := [claim for claim in claims if claim in ANSWERED]):
+    kinds = {name: find_quantity(name) for name in claims}
+    about = [name for name, kind in kinds.items() if kind is not None and kind.answers]
+    if about and not answer:
         raise InputError(
             f"claim={about[0]} is about the rows that are answered, and nothing says which are: add "
             "answer=error<=0.05"
         )
     if required and claims == CLAIMS[:1]:
         claims = ()
-    needed = [
-        *([required.name] if required and required.name not in BINARY_RECALLS else ()),
-        *(BINARY_RECALLS if required or any(map(parse_predictive, claims)) else ()),
-        *(ANSWERED if answer else ()),
-    ]
-    return (*claims, *(name for name in needed if name not in claims))
+    answered = [kind.name for kind in list_quantities() if kind.answers] if answer else []
+    parts = [name for kind in kinds.values() if kind is not None for name in kind.made_of]
+    needed = required.kind.brings if required else ()
+    value = (required.name,) if required and required.kind.made_of else ()
+    return tuple(dict.fromkeys((*claims, *value, *needed, *parts, *answered)))
 
 
 def _label(name: str, value: Any) -> str | None:
     expect(name, value, str | bool | int | float | None, "a label of the target, such as 'sick' or 1")
     return None if value is None else str(value)
-
-
-def choose_rule_of_quantities(claims: tuple[str, ...]) -> str:
-    """Return the rule that the quantities among the claims are about: the first one named."""
-    return next((claim for claim in claims if not is_quantity(claim)), CLAIMS[0])
 
 
 CLAIM_HELP = (

@@ -33,13 +33,11 @@ from scipy.stats import binomtest, norm
 
 from ckcv_ray import Execution, Study, clopper_pearson, run
 from ckcv_ray.claims.better import PairedCounts
-from ckcv_ray.claims.claim import is_proven_better
-from ckcv_ray.claims.cut_offs import choose_cut_off
-from ckcv_ray.claims.predictive_values import ValueTests, count_cut_offs, fix_cut_offs
+from ckcv_ray.claims.predictive import ValueTests, count_cut_offs, fix_cut_offs
 from ckcv_ray.core.arrays import ONE, Values
 from ckcv_ray.core.bounds.betting import bound_losses, bound_mean_loss
 from ckcv_ray.core.bounds.paired import judge_differences
-from ckcv_ray.study import Condition, Predictive
+from ckcv_ray.study import Condition
 
 LEVEL, DELTA = 0.01, 0.05
 MARGIN = 0.03
@@ -210,7 +208,7 @@ def measure_studies(studies: int) -> Cell:
         rng = np.random.default_rng([number, 11])
         X, y = rng.normal(size=(120, 2)), rng.permutation(np.arange(120) % 2)
         claims = run(study.replace(seed=number), X, y, execution=Execution("serial")).certificate.claims
-        false += any(is_proven_better(claim) for claim in claims if claim["quantity"].startswith("better:"))
+        false += any(is_proven_better(claim) for claim in claims if claim.quantity.startswith("better:"))
     allowed, figures = DELTA / 2, {"false": false / max(1, studies)}  # a share of delta for each claim
     return Cell("claim better: whole studies of labels at random", false, studies, allowed, figures)
 

@@ -26,10 +26,9 @@ from numpy.typing import NDArray
 from scipy.stats import binomtest
 
 from ckcv_ray import Execution, Study, run
-from ckcv_ray.claims.claim import Claim
+from ckcv_ray.claims.quantity import Claim
 from ckcv_ray.core.arrays import Values
 from ckcv_ray.learners.ensemble import predict_numbers
-from ckcv_ray.study import parse_within
 
 LEVEL = 0.01
 ROWS, TEST_ROWS = 120, 20_000
@@ -125,16 +124,16 @@ def check_claims(noise: str, seed: int, certify: str, in_order: bool = False) ->
     weights = 1 / np.bincount(new.groups)[new.groups]
     found: dict[str, Checked] = {}
     for claim in result.certificate.claims:
-        ensemble = result.models.refit if claim["classifier"] == "refit" else result.models.best
+        ensemble = result.models.refit if claim.classifier == "refit" else result.models.best
         assert ensemble is not None
         errors = np.abs(np.array([predict_numbers(one.model, new.X) for one in ensemble.members]) - new.y)
-        if (share := parse_within(claim["quantity"])) is not None:
-            within = float(np.mean(errors <= claim["bound"]))
+        if (share := parse_within(claim.quantity)) is not None:
+            within = float(np.mean(errors <= claim.bound))
             found["within"] = Checked(claim, within, within < share)
         else:
             clipped = np.minimum(errors, CLIP).mean(axis=0)
             truth = float(np.average(clipped, weights=weights)) / CLIP
-            found[certify] = Checked(claim, truth, truth > claim["bound"])
+            found[certify] = Checked(claim, truth, truth > claim.bound)
     return found
 
 
@@ -150,8 +149,8 @@ def measure_noise(noise: str, runs: int, in_order: bool = False) -> list[Cell]:
             f"{noise}: {name}",
             sum(one.is_false for one in checked),
             runs,
-            checked[0].claim["delta"],
-            float(np.mean([one.claim["bound"] for one in checked])),
+            checked[0].claim.delta,
+            float(np.mean([one.claim.bound for one in checked])),
             float(np.mean([one.truth for one in checked])),
         )
         for name, checked in found.items()

@@ -6,8 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ckcv_ray import Execution, InputError, Job, Study, Task
-from ckcv_ray.claims.held_out import holdout
-from ckcv_ray.claims.held_out_predictions import HeldOutPredictions, make_claimed_rule
+from ckcv_ray.claims.judged import HeldOutPredictions
 from ckcv_ray.core.process import one_thread
 from ckcv_ray.learners.ensemble import Ensemble, Models
 from ckcv_ray.runs.run import run_job
@@ -74,7 +73,7 @@ def half(study: Study, task: Task, fresh: Fresh) -> Iterator[Measured]:
     if not task.grouped:
         closer = Problem.of(study.replace(**HALF, claim="refit", holdout_bound="stevens"), task)
         (claim,) = holdout(HeldOutPredictions(closer, result.models))
-        yield Measured(STEVENS, claim["bound"], float(missed.sum()))
+        yield Measured(STEVENS, claim.bound, float(missed.sum()))
         yield from recalls(study, task, result.models, missed / fresh.weight.sum(axis=0))
         yield from cut_off(study, task, result.models, fresh)
 
@@ -85,7 +84,7 @@ def recalls(study: Study, task: Task, models: Models, missed: Matrix) -> Iterato
     What is claimed does not change the selection, so the models are those of the study with another claim.
     """
     problem = Problem.of(study.replace(**HALF, claim="sensitivity,specificity"), task)
-    bounds = [claim["bound"] for claim in holdout(HeldOutPredictions(problem, models))]
+    bounds = [claim.bound for claim in holdout(HeldOutPredictions(problem, models))]
     each = [
         Measured(name, bound, float(missed[c]))
         for (name, c), bound in zip(OF_CLASS.items(), bounds, strict=True)
@@ -108,7 +107,7 @@ def cut_off(study: Study, task: Task, models: Models, fresh: Fresh) -> Iterator[
         return
     label = make_claimed_rule(problem, claims[0]).predict(models, fresh.X).label
     each = [
-        Measured(name, claim["bound"], float((label != c) @ fresh.weight[:, c] / fresh.weight[:, c].sum()))
+        Measured(name, claim.bound, float((label != c) @ fresh.weight[:, c] / fresh.weight[:, c].sum()))
         for (name, c), claim in zip(CUT.items(), claims, strict=True)
     ]
     yield from each

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ckcv_ray import Execution, Job, Result, Study, Task
-from ckcv_ray.claims.claim import Claim
+from ckcv_ray.claims.quantity import Claim
 from ckcv_ray.engine.loop import Stop
 from ckcv_ray.runs.run import never, run_job
 

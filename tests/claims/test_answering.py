@@ -13,14 +13,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom, binomtest, multinomial
 
 from ckcv_ray import InputError, Study, Task
-from ckcv_ray.claims.answering import (
-    Answered,
-    AnsweredTests,
-    _count_rows_needed,
-    _explain_lack,
-    count_answered,
-    fix_thresholds,
-)
+from ckcv_ray.claims.answered import Answered, AnsweredTests, count_answered, fix_thresholds
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.learners.ensemble import Ensemble, Models
@@ -178,22 +171,22 @@ def of_linear(**options: str | float) -> Study:
 def test_a_run_answers_what_it_has_proven_and_verifies_it(task, tmp_path, claim):
     asked = study(answer="error<=0.1", claim=claim, accept="answered_share>=0.3,answered_error<=0.1")
     result = run(asked, task, tmp_path / "run")
-    by_name = {claim["quantity"]: claim for claim in result.certificate.claims}
+    by_name = {str(claim.quantity): claim for claim in result.certificate.claims}
     error, share = by_name["answered_error"], by_name["answered_share"]
     held, rule = result.problem.take_held_rows(), result.answer_rule
     answered = result.mark_answered(held.X)
     score = np.abs(rule.predict(result.models, held.X).score)
-    assert np.all(score[answered] >= error["least_confidence"] * (1 - 1e-11))
-    assert np.all(score[~answered] <= error["least_confidence"])
+    assert np.all(score[answered] >= error.least_confidence * (1 - 1e-11))
+    assert np.all(score[~answered] <= error.least_confidence)
     wrong = rule.predict(result.models, held.X).label != held.y
-    assert (error["errors"], error["rows"]) == (int(np.sum(wrong & answered)), int(np.sum(answered)))
-    assert (share["errors"], share["rows"]) == (int(np.sum(~answered)), len(held.y))
-    assert error["bound"] == 0.1
+    assert (error.errors, error.rows) == (int(np.sum(wrong & answered)), int(np.sum(answered)))
+    assert (share.errors, share.rows) == (int(np.sum(~answered)), len(held.y))
+    assert error.bound == 0.1
     delta = 0.05 / result.study.certification.n_shares / 2
-    assert error["delta"] == share["delta"] == pytest.approx(delta)
-    assert clopper_pearson(error["errors"], error["rows"], delta) <= 0.1
-    assert share["bound"] >= clopper_pearson(share["errors"], share["rows"], delta)
-    assert share["bound"] <= clopper_pearson(share["errors"], share["rows"], delta / 10) + 1e-12
+    assert error.delta == share.delta == pytest.approx(delta)
+    assert clopper_pearson(error.errors, error.rows, delta) <= 0.1
+    assert share.bound >= clopper_pearson(share.errors, share.rows, delta)
+    assert share.bound <= clopper_pearson(share.errors, share.rows, delta / 10) + 1e-12
     assert result.summary().startswith("ACCEPTED: answered_share>=0.3: proven share of rows answered")
     assert "error of the rows answered at most 10.00 %" in result.claim_for(rule)
     assert load_run(tmp_path / "run").certificate == result.certificate
@@ -203,11 +196,11 @@ def test_a_run_answers_what_it_has_proven_and_verifies_it(task, tmp_path, claim)
 
 def test_the_claim_about_the_error_is_not_taken_for_that_of_the_rows_answered(task):
     with_error = run(study(answer="error<=0.1"), task)
-    assert with_error.bound_for(Rule("refit")) == with_error.certificate.claims.first["bound"]
+    assert with_error.bound_for(Rule("refit")) == with_error.certificate.claims.first.bound
     alone = run(study(answer="error<=0.1", claim="answered_error"), task)
-    assert alone.certificate.claims.first["quantity"] == "answered_error"
+    assert alone.certificate.claims.str(first.quantity) == "answered_error"
     assert alone.bound_for(Rule("refit")) is None
-    assert alone.certificate.claims.first["delta"] == 0.025
+    assert alone.certificate.claims.first.delta == 0.025
     assert alone.summary().startswith("Quote with CAUTION: error of the rows answered is at most 10.00 %")
     assert "held-out rows that are answered" in alone.summary()
     shared = run(study(answer="error<=0.1", claim="answered_share"), task)
@@ -224,7 +217,7 @@ def test_several_classes_are_answered_by_the_margin(tmp_path):
         rule, held = result.answer_rule, result.problem.take_held_rows()
         margin = rule.measure_confidence(result.models, held.X)
         assert np.all(margin >= 0)
-        assert result.mark_answered(held.X).sum() == result.certificate.claims.claims[1]["rows"]
+        assert result.mark_answered(held.X).sum() == result.certificate.claims.claims[1].rows
     with pytest.raises(InputError, match=r"learner svm gives no scores of each class: choose one that does"):
         Problem.of(study(answer="error<=0.1"), task)
 
@@ -241,7 +234,7 @@ def test_nothing_is_answered_where_nothing_is_proven(tmp_path):
     noise = Task.of(rng.normal(size=(300, 2)), np.arange(300) % 2)
     result = run(study(answer="error<=0.1"), noise, tmp_path / "run")
     error, share = result.certificate.claims.claims[1:3]
-    assert error["bound"] == share["bound"] == 1.0
+    assert error.bound == share.bound == 1.0
     assert "least_confidence" not in error
     assert "more rows alone do not help" in " ".join(result.summary().split())
     assert not result.mark_answered(noise.X).any()
@@ -261,7 +254,7 @@ def test_rows_that_repeat_are_counted_once(task):
     """Each row of the table twice: with one of each counted, the same error is proven or none."""
     twice = Task.of(np.concatenate([task.X, task.X]), task.labelled(np.concatenate([task.y, task.y])))
     result = run(study(answer="error<=0.1", claim="answered_error"), twice)
-    assert result.certificate.claims.first["bound"] == 0.1
+    assert result.certificate.claims.first.bound == 0.1
     assert result.certificate.claims.bound_without_copies in (0.1, 1.0)
 
 
@@ -348,7 +341,7 @@ def test_predict_marks_the_rows_answered(task, tmp_path, ckcv):
     assert code == 0
     written = list(csv.DictReader(out.read_text().splitlines()))
     marked = [row["answered"] == "true" for row in written]
-    least = load_run(tmp_path / "run").certificate.claims.claims[1]["least_confidence"]
+    least = load_run(tmp_path / "run").certificate.claims.claims[1].least_confidence
     assert marked == [abs(float(row["score"])) >= least * (1 - 1e-11) for row in written]
     assert f"{sum(marked)} of 400 rows answered" in said
     assert "wrong and answered: " in said

@@ -19,9 +19,9 @@ from ckcv_ray.claims.baseline import (
     describe_worthless_bound,
     says_nothing,
 )
-from ckcv_ray.claims.held_out_predictions import HeldOutPredictions
-from ckcv_ray.claims.percent import ceil_percent, format_percent
-from ckcv_ray.claims.proofs import prove
+from ckcv_ray.claims.judged import HeldOutPredictions
+from ckcv_ray.claims.paper import prove
+from ckcv_ray.core.percent import ceil_percent, format_percent
 from ckcv_ray.reports.write import report
 from ckcv_ray.runs.load import load_run
 from ckcv_ray.runs.verify import verify
@@ -130,7 +130,7 @@ def test_a_claim_is_compared_with_the_baseline_of_the_same_rows() -> None:
 def test_noise_proves_no_more_than_the_constant() -> None:
     """Noise cannot be learned: with probability 0.95 no bound is below the error of the better constant."""
     result = run(SMALL, noise(90, rare=40, seed=2))
-    assert not any(claim["bound"] < result.baseline for claim in result.certificate.claims)
+    assert not any(claim.bound < result.baseline for claim in result.certificate.claims)
     assert result.claim_for(result.rule()).endswith("so this says nothing beyond it")
     assert result.claim_for(result.rule(by="vote")).endswith("so this says nothing beyond it")
 
@@ -150,7 +150,7 @@ def test_a_bound_is_judged_by_the_first_claim(constant: Path) -> None:
     certificate = load_run(constant).certificate
     baseline = certificate.sample.baselines[0]
     messages = describe_worthless_bound(certificate.claims.first, baseline, certificate.sample.labels)
-    bound = ceil_percent(certificate.claims.first["bound"])
+    bound = ceil_percent(certificate.claims.first.bound)
     assert messages == [f"The bound {bound} {WORTHLESS}: it says nothing beyond that."]
     better = certificate.claims.first | {"bound": 0.19}
     assert describe_worthless_bound(better, baseline, certificate.sample.labels) == []
@@ -174,7 +174,7 @@ def test_constants_among_three_classes(constants: tuple[int | None, ...], messag
 
 def test_a_constant_model_that_was_fitted_on_all_learning_rows_is_pointed_out(tmp_path: Path) -> None:
     result = run(CONSTANT.replace(certify="holdout", seed=5), noise(90, rare=12), out=tmp_path)
-    assert result.certificate.claims.first["classifier"] == "refit"
+    assert result.certificate.claims.first.classifier == "refit"
     assert result.certificate.counts.refit_constant == 1
     messages = "The model refit predicts 'well' for every learning row: it is a constant."
     assert messages in result.certificate.list_cautions()

@@ -13,8 +13,8 @@ from scipy.stats import binom
 
 from ckcv_ray import Result, Study, Task, load_run
 from ckcv_ray.claims.better import PairedCounts
-from ckcv_ray.claims.held_out_predictions import HeldOutPredictions
-from ckcv_ray.claims.proofs import prove
+from ckcv_ray.claims.judged import HeldOutPredictions
+from ckcv_ray.claims.paper import prove
 from ckcv_ray.core.bounds.betting import bound_by_betting, bound_by_optimised_bet
 from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.core.bounds.paired import compute_sign_p, judge_differences
@@ -45,7 +45,7 @@ STUDY = Study.paper(
 
 def compare_learners(result: Result, label: str) -> dict[str, object]:
     """The claim about a learner."""
-    (found,) = [claim for claim in result.certificate.claims if claim["quantity"] == f"better:{label}"]
+    (found,) = [claim for claim in result.certificate.claims if claim.quantity == f"better:{label}"]
     return found
 
 
@@ -100,14 +100,13 @@ def test_the_winner_is_compared_with_the_best_of_the_learner_named() -> None:
     others = other.model.predict(held.X).label != held.y
     won, lost = np.sum(others & ~wrong), np.sum(wrong & ~others)
     claim = compare_learners(result, "linear")
-    assert (claim["errors"], claim["rows"]) == (lost, won + lost)
-    assert claim["delta"] == 0.025
-    assert claim["bound"] == clopper_pearson(int(lost), int(won + lost), 0.025) < 0.5
-    assert (claim["classifier"], claim["certification"], claim["label"]) == ("refit", "holdout", None)
-    assert "misclassifies fewer new patterns than the best of linear (C = " in claim["statement"]
+    assert (claim.errors, claim.rows) == (lost, won + lost)
+    assert claim.delta == 0.025
+    assert claim.bound == clopper_pearson(int(lost), int(won + lost), 0.025) < 0.5
+    assert (claim.classifier, claim.certification, claim.label) == ("refit", "holdout", None)
+    assert "misclassifies fewer new patterns than the best of linear (C = " in claim.statement
     assert (
-        f"{won} wrong by the latter alone and {lost} by the former alone, exact sign test"
-        in claim["statement"]
+        f"{won} wrong by the latter alone and {lost} by the former alone, exact sign test" in claim.statement
     )
 
 
@@ -120,25 +119,25 @@ def test_groups_are_compared_by_a_bet_on_their_differences() -> None:
     drawn = order_held_out(N // 3, N // 6, result.problem.draws)
     differences = np.array([lost[held.units == group].mean() for group in drawn])
     claim = compare_learners(result, "linear")
-    assert claim["bound"] == pytest.approx(bound_by_optimised_bet((1 + differences) / 2, 0.025), rel=1e-12)
-    assert "optimised bet on the groups" in claim["statement"]
-    assert "(by a fair coin where both or neither are)" in claim["statement"]
+    assert claim.bound == pytest.approx(bound_by_optimised_bet((1 + differences) / 2, 0.025), rel=1e-12)
+    assert "optimised bet on the groups" in claim.statement
+    assert "(by a fair coin where both or neither are)" in claim.statement
 
 
 def test_a_vote_is_compared_too_and_of_several_classes() -> None:
     y = np.where(RING[:, 0] > 0.5, 2, INSIDE)
     result = run(STUDY.replace(claim="vote,better:linear", seed=1), Task.of(RING, y))
     claim = compare_learners(result, "linear")
-    assert claim["classifier"] == "vote"
-    assert "the majority vote of F*" in claim["statement"]
+    assert claim.classifier == "vote"
+    assert "the majority vote of F*" in claim.statement
 
 
 def test_without_enough_rows_it_is_not_yet_proven_and_said_how_many_it_takes() -> None:
     few = Task.of(RING[:40], INSIDE[:40])
     result = run(STUDY.replace(claim="refit,better:linear", seed=3), few)
     claim = compare_learners(result, "linear" if result.setting["learner"] == "svm" else "svm")
-    assert claim["bound"] >= 0.5
-    assert "new rows, none of these but like them, are expected to prove it" in claim["statement"]
+    assert claim.bound >= 0.5
+    assert "new rows, none of these but like them, are expected to prove it" in claim.statement
     assert "compared  not yet proven better than" in result.summary()
 
 
@@ -146,7 +145,7 @@ def test_a_learner_that_is_no_worse_is_not_expected_to_be_beaten_by_more_rows() 
     """A tree of one leaf, and the commoner class, say the same of every row."""
     study = STUDY.replace(learner="tree,constant", claim="better:constant,better:tree", k=(3,))
     result = run(study, Task.of(RNG.normal(size=(60, 2)), np.arange(60) % 4 == 0))
-    statements = [claim["statement"] for claim in result.certificate.claims if ":" in claim["quantity"]]
+    statements = [claim.statement for claim in result.certificate.claims if ":" in claim.quantity]
     own = [said for said in statements if said.startswith("Nothing can be claimed for a comparison with ")]
     assert len(own) == 1
     assert own[0].endswith("it is the learner that was selected.")
@@ -159,7 +158,7 @@ def test_it_is_said_where_others_are_and_may_be_a_condition(tmp_path: Path) -> N
     result = run(STUDY.replace(accept="better:linear>=0.5"), TASK, tmp_path / "run")
     claim = compare_learners(result, "linear")
     assert [decision.met for decision in result.decisions] == [True]
-    lost, won = claim["errors"], claim["rows"] - claim["errors"]
+    lost, won = claim.errors, claim.rows - claim.errors
     said, details = unwrap(result.summary()), unwrap(result.summary(details=True))
     assert f"proven better than linear: {won} held-out rows won, {lost} lost; share of wins" in said
     assert f"holdout, refit (this model: {lost} of {won + lost} rows" in details
@@ -171,7 +170,7 @@ def test_it_is_said_where_others_are_and_may_be_a_condition(tmp_path: Path) -> N
 
 def test_alone_it_has_all_of_delta_and_is_quoted() -> None:
     result = run(STUDY.replace(claim="better:linear"), TASK)
-    assert result.certificate.claims.first["delta"] == 0.05
+    assert result.certificate.claims.first.delta == 0.05
     assert unwrap(result.summary()).startswith("May be quoted: share of wins against linear is at least")
 
 
@@ -179,9 +178,9 @@ def test_of_a_learner_whose_candidates_failed_nothing_is_claimed() -> None:
     result = run(STUDY, TASK)
     models = replace(result.models, references=None)
     predictions = HeldOutPredictions(result.problem, models)
-    (claim,) = [c for c in prove(predictions, result.k) if c["quantity"] == "better:linear"]
-    assert claim["statement"].endswith("no candidate of it could be completed.")
-    assert (claim["bound"], claim["rows"]) == (1.0, 0)
+    (claim,) = [c for c in prove(predictions, result.k) if str(c.quantity) == "better:linear"]
+    assert claim.statement.endswith("no candidate of it could be completed.")
+    assert (claim.bound, claim.rows) == (1.0, 0)
     table = result.candidates
     none = table.set_column(table.schema.get_field_index("l_ms"), "l_ms", pa.nulls(len(table), pa.float64()))
     assert find_best(none, result.problem, "linear") is None

@@ -13,11 +13,10 @@ from scipy.stats import binom
 
 from ckcv_ray import Task
 from ckcv_ray.claims import by_class
-from ckcv_ray.claims.claim import format_limit
-from ckcv_ray.claims.percent import floor_percent
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.core.draws import Draws, draw_pairs
+from ckcv_ray.core.percent import floor_percent
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.ensemble import Prediction
 from ckcv_ray.reports.write import report
@@ -55,7 +54,7 @@ def predicted(problem: Problem, wrong: tuple[int, ...]) -> Prediction:
 
 
 def bounds_of(problem: Problem, name: str, wrong: tuple[int, ...]) -> list[float]:
-    return [c["bound"] for c in by_class.claim_held_out(problem, REFIT, name, predicted(problem, wrong))]
+    return [c.bound for c in by_class.claim_held_out(problem, REFIT, name, predicted(problem, wrong))]
 
 
 def probability(wrong: tuple[int, ...], sizes: tuple[int, ...], risks: tuple[float, ...]) -> float:
@@ -137,7 +136,7 @@ def test_the_pairs_are_binomial_so_the_auc_is_covered():
         weight = float(np.prod([weights[c][i] for c, i in zip(y, drawn, strict=True)]))
         score = values[list(drawn)]
         (claim,) = by_class.claim_held_out(problem, REFIT, "auc", Prediction(y, y, score, score))
-        bounds[claim["bound"]] = bounds.get(claim["bound"], 0.0) + weight
+        bounds[claim.bound] = bounds.get(claim.bound, 0.0) + weight
     expected = {clopper_pearson(x, 2, delta): binom.pmf(x, 2, out_of_order) for x in range(3)}
     assert bounds == pytest.approx(expected, rel=1e-12)
     assert sum(weight for bound, weight in bounds.items() if out_of_order > bound) <= delta
@@ -160,9 +159,9 @@ def test_a_score_that_is_missing_is_out_of_order():
     problem = held_problem(SMALL.replace(certify="holdout", claim="auc"), (3, 3))
     y, score = problem.take_held_rows().y, np.full(6, np.nan)
     (claim,) = by_class.claim_held_out(problem, REFIT, "auc", Prediction(y, y, score, score))
-    assert claim["bound"] == 1.0
-    assert "at least 0.00 %" in claim["statement"]
-    assert "3 of 3 disjoint pairs" in claim["statement"]
+    assert claim.bound == 1.0
+    assert "at least 0.00 %" in claim.statement
+    assert "3 of 3 disjoint pairs" in claim.statement
 
 
 # How delta is shared
@@ -181,10 +180,10 @@ def test_a_score_that_is_missing_is_out_of_order():
 def test_delta_is_shared_among_rules_recalls_and_the_auc(claim, deltas):
     """The deltas of all claims of a run add up to its delta."""
     result = run(SMALL.replace(certify="holdout", claim=claim), blobs(60))
-    made = [c for c in result.certificate.claims if c["certification"] == "holdout"]
-    assert [one["delta"] for one in made] == pytest.approx(deltas, rel=1e-14)
+    made = [c for c in result.certificate.claims if c.certification == "holdout"]
+    assert [one.delta for one in made] == pytest.approx(deltas, rel=1e-14)
     assert sum(deltas) == pytest.approx(0.05)
-    of_class = [one["statement"] for one in made if one["label"] is not None]
+    of_class = [one.statement for one in made if one.label is not None]
     assert len(of_class) < 2 or all("jointly for the 2 classes" in statement for statement in of_class)
 
 
@@ -195,7 +194,7 @@ def test_held_out_claims_count_the_rows_of_each_class():
     task = blobs(60)
     result = run(SMALL.replace(certify="holdout", claim="vote,sensitivity,specificity,auc"), task)
     held = result.problem.take_held_rows()
-    made = {c["quantity"]: c for c in result.certificate.claims if c["certification"] == "holdout"}
+    made = {str(c.quantity): c for c in result.certificate.claims if c.certification == "holdout"}
     votes = result.predictions(held.X, Rule("vote"))
     for name, number in (("sensitivity", 1), ("specificity", 0)):
         rows = held.y == number
@@ -214,12 +213,12 @@ def test_held_out_claims_count_the_rows_of_each_class():
 def test_without_a_rule_the_claims_are_about_the_one_model_and_so_is_predict():
     result = run(SMALL.replace(certify="holdout", claim="auc,sensitivity"), blobs(60))
     auc, sensitivity = result.certificate.claims
-    assert [c["quantity"] for c in (auc, sensitivity)] == ["auc", "sensitivity"]
-    assert {c["classifier"] for c in (auc, sensitivity)} == {"refit"}
+    assert [c.quantity for c in (auc, sensitivity)] == ["auc", "sensitivity"]
+    assert {c.classifier for c in (auc, sensitivity)} == {"refit"}
     assert result.rule() == REFIT
-    assert result.proven == auc["bound"]
+    assert result.proven == auc.bound
     messages = result.claim_for(REFIT)
-    assert f"AUC at least {floor_percent(1 - auc['bound'])}, with probability 97.5 % (holdout)" in messages
+    assert f"AUC at least {floor_percent(1 - auc.bound)}, with probability 97.5 % (holdout)" in messages
     assert f"sensitivity (recall of {result.task.classes[1]!r}) at least" in messages
     assert "wrong" not in messages  # no error was claimed
 
@@ -231,7 +230,7 @@ def test_the_positive_class_is_named_in_every_sentence():
     other = run(HELD.replace(positive="healthy"), named).certificate.claims.claims
     assert (one[0]["quantity"], one[0]["label"]) == ("sensitivity", "sick")
     assert (other[0]["quantity"], other[0]["label"]) == ("sensitivity", "healthy")
-    assert [c["bound"] for c in one[:2]] == [c["bound"] for c in other[:2]][::-1]
+    assert [c.bound for c in one[:2]] == [c.bound for c in other[:2]][::-1]
     assert "the specificity (recall of 'healthy') of the model" in one[1]["statement"]
     assert "the probability that a new pattern of class 'sick' is classified correctly" in one[0]["statement"]
 
@@ -268,17 +267,17 @@ def test_what_is_claimed_is_stored_printed_and_verified(tmp_path):
     assert verify(out).differences == []
     page, summary = Path(report(out)).read_text(), result.summary(details=True)
     for claim in result.certificate.claims:
-        if claim["quantity"] == "error":
+        if str(claim.quantity) == "error":
             continue
-        shown = floor(1e4 * (1 - claim["bound"]) + 1e-7) / 100
-        assert format_limit(claim) == f"{shown:.2f} %"
-        assert f"proven        {format_limit(claim):>9}   " in summary
-        assert f'<td class="n" data-label="bound">{format_limit(claim)}</td>' in page
-        assert claim["statement"] in result.certificate.wording.statements
-        assert f"is at least {floor_percent(1 - claim['bound'])}: the probability" in claim["statement"]
+        shown = floor(1e4 * (1 - claim.bound) + 1e-7) / 100
+        assert claim.limit == f"{shown:.2f} %"
+        assert f"proven        {claim.limit:>9}   " in summary
+        assert f'<td class="n" data-label="bound">{claim.limit}</td>' in page
+        assert claim.statement in result.certificate.wording.statements
+        assert f"is at least {floor_percent(1 - claim.bound)}: the probability" in claim.statement
     assert "recall of -1 at least; " in summary
     assert "AUC at least; " in summary
-    assert f'<p class="number">{format_limit(result.certificate.claims.first)}</p>' in page
+    assert f'<p class="number">{result.certificate.claims.first.limit}</p>' in page
 
 
 # Nothing to claim, and what is refused
@@ -295,8 +294,8 @@ def test_a_class_that_is_absent_from_the_held_out_rows_is_named():
     )
     problem = held_problem(HELD.replace(claim="auc"), (5, 0))
     (auc,) = by_class.claim_held_out(problem, REFIT, "auc", predicted(problem, (0, 0)))
-    assert auc["bound"] == 1.0
-    assert auc["statement"].endswith("there are no held-out rows of one of the classes.")
+    assert auc.bound == 1.0
+    assert auc.statement.endswith("there are no held-out rows of one of the classes.")
 
 
 def test_a_run_without_held_out_rows_of_a_class_says_so(tmp_path):
@@ -308,7 +307,7 @@ def test_a_run_without_held_out_rows_of_a_class_says_so(tmp_path):
         if not np.any(problem.take_held_rows().y == 1):
             break
     result = run(study, Task.of(X, y), out=tmp_path / "run")
-    assert "there are no held-out rows of class 'fraud'" in result.certificate.claims.first["statement"]
+    assert "there are no held-out rows of class 'fraud'" in result.certificate.claims.first.statement
     assert "0.00 %   sensitivity (recall of 'fraud') at least" in result.summary(details=True)
     assert "nothing is proven of the sensitivity (recall of 'fraud')" in result.claim_for(result.rule())
     assert verify(tmp_path / "run").differences == []

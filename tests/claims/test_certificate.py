@@ -9,7 +9,7 @@ from conftest import blobs
 
 from ckcv_ray.claims.certificate import FIELDS, OPTIONAL, Certificate
 from ckcv_ray.claims.certify import certify
-from ckcv_ray.claims.held_out_predictions import HeldOutPredictions
+from ckcv_ray.claims.judged import HeldOutPredictions
 from ckcv_ray.errors import InputError
 from ckcv_ray.runs.load import load_run
 from ckcv_ray.runs.verify import verify
@@ -74,8 +74,8 @@ def from_held_out(content: dict) -> dict:
         (lambda c: {"l_ms": 1.5}, "l_ms: 1.5 is outside 0..1"),
         (lambda c: {"by_class": c["by_class"][:1]}, "by_class: expected 2, one for each class"),
         (lambda c: {"by_class": [c["by_class"][0] | {"errors": 99}] * 2}, "by_class.0.errors: 99 of 24 rows"),
-        (lambda c: {"errors": c["errors"][:-1]}, "errors: expected 5, one for each split"),
-        (lambda c: {"errors": [-1, *c["errors"][1:]]}, "errors.0: -1 of .* or below 0"),
+        (lambda c: {"errors": c.errors[:-1]}, "errors: expected 5, one for each split"),
+        (lambda c: {"errors": [-1, *c.errors[1:]]}, "errors.0: -1 of .* or below 0"),
         (lambda c: {"repeats": 61}, "repeats: 61 of 60 rows, which is more than there are"),
         (lambda c: {"error": 1.5}, "error: 1.5 is outside 0..1"),
         (lambda c: {"class_rows": [30, 29]}, "class_rows: expected 2, one for each class, with the sum 60"),

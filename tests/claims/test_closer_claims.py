@@ -8,7 +8,6 @@ from claimed import SMALL
 from conftest import blobs
 
 from ckcv_ray import Execution, Job, Study, Task, load_run, verify
-from ckcv_ray.claims.by_class import order_held_rows
 from ckcv_ray.core.bounds.binomial import clopper_pearson, rank_positions, stevens
 from ckcv_ray.core.draws import draw_pairs, order_held_out
 from ckcv_ray.errors import InputError
@@ -39,21 +38,21 @@ def test_held_out_rows_are_bounded_by_the_positions_in_which_they_were_drawn():
     every = result.problem.every_row
     prediction = result.models.refit.members[0].model.predict(every.X)
     wrong = prediction.label[drawn] != every.y[drawn]
-    assert 0 < wrong.sum() == refit["errors"]
-    assert refit["bound"] == stevens(wrong.sum(), 54, rank_positions(wrong), 0.05 / 3)
-    assert refit["bound"] < clopper_pearson(wrong.sum(), 54, 0.05 / 3)
-    assert "Stevens by positions in the order of the draw" in refit["statement"]
+    assert 0 < wrong.sum() == refit.errors
+    assert refit.bound == stevens(wrong.sum(), 54, rank_positions(wrong), 0.05 / 3)
+    assert refit.bound < clopper_pearson(wrong.sum(), 54, 0.05 / 3)
+    assert "Stevens by positions in the order of the draw" in refit.statement
     for claim, number in ((sensitivity, 1), (specificity, 0)):
         part = wrong[every.y[drawn] == number]
-        expected = stevens(part.sum(), len(part), rank_positions(part), claim["delta"])
-        assert claim["bound"] == pytest.approx(expected, rel=1e-12)
-        assert (claim["errors"], claim["rows"]) == (part.sum(), len(part))
+        expected = stevens(part.sum(), len(part), rank_positions(part), claim.delta)
+        assert claim.bound == pytest.approx(expected, rel=1e-12)
+        assert (claim.errors, claim.rows) == (part.sum(), len(part))
     held = np.sort(drawn)
     low, high = draw_pairs(every.y[held], result.problem.draws)
     score = prediction.score[held]
     pairs = score[high] <= score[low]
     expected = stevens(pairs.sum(), len(pairs), rank_positions(pairs), 0.05 / 3)
-    assert auc["bound"] == pytest.approx(expected, rel=1e-12)
+    assert auc.bound == pytest.approx(expected, rel=1e-12)
 
 
 def test_only_the_bound_changes_and_the_default_is_as_before():
@@ -61,8 +60,8 @@ def test_only_the_bound_changes_and_the_default_is_as_before():
     closer = run(STEVENS)
     assert plain.setting == closer.setting
     one, other = plain.certificate.claims.first, closer.certificate.claims.first
-    assert (one["errors"], one["rows"]) == (other["errors"], other["rows"])
-    assert one["bound"] == clopper_pearson(one["errors"], one["rows"], 0.05)
+    assert (one.errors, one.rows) == (other.errors, other.rows)
+    assert one.bound == clopper_pearson(one.errors, one.rows, 0.05)
     np.testing.assert_array_equal(order_held_rows(plain.problem), np.arange(54))
 
 
@@ -72,8 +71,8 @@ def test_copies_have_no_known_positions_so_they_are_counted_by_clopper_pearson()
     result = run(STEVENS, Task.of(X, y))
     certificate, old = result.certificate, find_repeats(result.problem.all_rows, result.problem.held).copies
     first = certificate.claims.first
-    without = clopper_pearson(first["errors"], first["rows"] - old, 0.05)
-    assert certificate.claims.bound_without_copies == without > first["bound"]
+    without = clopper_pearson(first.errors, first.rows - old, 0.05)
+    assert certificate.claims.bound_without_copies == without > first.bound
 
 
 def test_with_groups_positions_are_refused_and_so_is_another_name():

@@ -16,7 +16,7 @@ from ckcv_ray.claims.confusion import (
     derive_confusion,
     list_mistakes,
 )
-from ckcv_ray.claims.percent import format_percent
+from ckcv_ray.core.percent import format_percent
 from ckcv_ray.errors import RunError
 from ckcv_ray.learners.base import Predicted
 from ckcv_ray.learners.ensemble import Ensemble

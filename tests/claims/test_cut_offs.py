@@ -12,9 +12,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom, binomtest, norm
 
 from ckcv_ray import InputError, Study, Task
-from ckcv_ray.claims.by_class import claim_no_cut_off
-from ckcv_ray.claims.cut_offs import CutOff, choose_cut_off, orient_scores
-from ckcv_ray.claims.rules import Rule
+from ckcv_ray.claims.rules import CutOff, Rule, orient_scores
 from ckcv_ray.core.bounds.binomial import clopper_pearson, find_fewest_rows
 from ckcv_ray.reports.answer import make_answer
 from ckcv_ray.reports.write import report
@@ -119,19 +117,19 @@ def test_a_run_chooses_applies_and_verifies_its_cut_off(task, tmp_path, positive
     sensitivity, specificity, ppv, npv, benefit, *_ = result.certificate.claims
     held = result.problem.take_held_rows()
     number = result.problem.positive
-    assert 1 - sensitivity["bound"] >= 0.8
+    assert 1 - sensitivity.bound >= 0.8
     flagged = result.classify(held.X, result.rule()).label == number
     score = orient_scores(result.classify(held.X, result.rule("refit")).score, number)
-    assert flagged.tolist() == (score >= sensitivity["cut_off"]).tolist()
+    assert flagged.tolist() == (score >= sensitivity.cut_off).tolist()
     of_class = held.y == number
-    assert np.sum(~flagged & of_class) <= sensitivity["errors"]
-    assert np.sum(flagged & ~of_class) == specificity["errors"]
-    s, c = 1 - sensitivity["bound"], 1 - specificity["bound"]
-    assert 1 - ppv["bound"] == pytest.approx(0.02 * s / (0.02 * s + 0.98 * (1 - c)))
+    assert np.sum(~flagged & of_class) <= sensitivity.errors
+    assert np.sum(flagged & ~of_class) == specificity.errors
+    s, c = 1 - sensitivity.bound, 1 - specificity.bound
+    assert 1 - ppv.bound == pytest.approx(0.02 * s / (0.02 * s + 0.98 * (1 - c)))
     assert 1 - npv["bound"] == pytest.approx(0.98 * c / (0.98 * c + 0.02 * (1 - s)))
     assert 1 - benefit["bound"] == pytest.approx(0.02 * s - 0.98 * (1 - c) / 9)
-    assert ppv["delta"] == 0.05
-    assert sensitivity["delta"] == pytest.approx(D)
+    assert ppv.delta == 0.05
+    assert sensitivity.delta == pytest.approx(D)
     assert result.summary().startswith("ACCEPTED: specificity>=0.01: proven specificity")
     assert result.to_json()["accepted"][0]["met"]
     loaded = load_run(tmp_path / "run")
@@ -163,9 +161,9 @@ def test_too_few_positives_in_the_end_claim_nothing(task):
     held = np.concatenate([np.flatnonzero(y == 0)[:90], np.flatnonzero(y == 1)[:30]])
     few = replace(problem, held=np.sort(held))
     (claim,) = claim_no_cut_off(few, Rule("refit"), "sensitivity")
-    assert claim["bound"] == 1.0
-    assert "takes 36 held-out rows of class" in claim["statement"]
-    assert "and there are 30." in claim["statement"]
+    assert claim.bound == 1.0
+    assert "takes 36 held-out rows of class" in claim.statement
+    assert "and there are 30." in claim.statement
 
 
 def test_whether_there_are_enough_positives_depends_on_the_table_alone():

@@ -14,11 +14,10 @@ from ckcv_ray import Result, Study, Task
 from ckcv_ray.claims.baseline import describe_guesses
 from ckcv_ray.claims.better import PairedCounts
 from ckcv_ray.claims.certificate import Certificate
-from ckcv_ray.claims.percent import format_percent
-from ckcv_ray.claims.requirements import list_prospects
 from ckcv_ray.core.bounds.betting import bound_losses
 from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.core.draws import order_held_out
+from ckcv_ray.core.percent import format_percent
 from ckcv_ray.learners.ensemble import predict_numbers
 from ckcv_ray.study import Problem
 
@@ -142,20 +141,20 @@ def test_every_constant_has_to_be_beaten_and_the_hardest_is_named(
     if name == "classes":
         lost, won = np.sum(differences > 0, axis=1), np.sum(differences < 0, axis=1)
         bounds = clopper_pearson(lost, lost + won, 0.025)
-        assert (claim["gate"]["lost"], claim["gate"]["won"]) == (lost[bounds.argmax()], won[bounds.argmax()])
+        assert (claim.gate.lost, claim.gate.won) == (lost[bounds.argmax()], won[bounds.argmax()])
     else:
         drawn = order_held_out(N, N // 2, result.problem.draws)
         shares = result.problem.all_rows.weighting.take(drawn) / 3 if name == "weights" else None
-        bounds = np.array([bound_losses((1 + of) / 2, claim["delta"], shares) for of in differences])
-    assert claim["gate"]["predicted"] == bounds.argmax()
-    assert claim["gate"]["bound"] == pytest.approx(bounds.max(), abs=1e-5)
-    assert claim["gate"]["least"] <= claim["gate"]["bound"] < 0.5
+        bounds = np.array([bound_losses((1 + of) / 2, claim.delta, shares) for of in differences])
+    assert claim.gate.predicted == bounds.argmax()
+    assert claim.gate.bound == pytest.approx(bounds.max(), abs=1e-5)
+    assert claim.gate.least <= claim.gate.bound < 0.5
 
 
 def test_a_gate_is_of_each_rule_at_the_level_of_its_own_claim(results: dict[str, Result]) -> None:
     refit, vote = results["classes"].certificate.claims
-    assert refit["delta"] == vote["delta"] == 0.025
-    assert refit["gate"].keys() == vote["gate"].keys()
+    assert refit.delta == vote.delta == 0.025
+    assert refit.gate.keys() == vote.gate.keys()
 
 
 @pytest.mark.parametrize("name", STUDIES)
@@ -182,8 +181,8 @@ def test_a_bound_below_a_constant_that_is_not_proven_better_is_a_figure() -> Non
     y = np.where(np.arange(200) < 16, "ill", "well")
     rows = np.random.default_rng(2).normal(size=(200, 2)) + 0.9 * (y == "ill")[:, None]
     result = run(LINEAR, Task.of(rows, y))
-    gate = result.certificate.claims.first["gate"]
-    assert gate["bound"] >= 0.5
+    gate = result.certificate.claims.first.gate
+    assert gate.bound >= 0.5
     shown = unwrap(result.summary())
     assert shown.startswith("Nothing can be quoted yet. The bound ")
     assert "(refit) is a figure, not to be quoted alone: that it errs less often than" in shown
@@ -201,7 +200,7 @@ def test_a_gate_that_no_rule_can_pass_is_foreseen_and_said() -> None:
     said = "at most 13.92 % if none of the 20 held-out rows is wrong; better than a constant takes 5 rows"
     assert f"{said} outside each class, none of them wrong, and about 2 are outside" in str(prospect)
     result = run(LINEAR, task)
-    assert result.certificate.claims.first["gate"]["least"] >= 0.5
+    assert result.certificate.claims.first.gate.least >= 0.5
     assert "these rows cannot prove it, even with none wrong" in unwrap(result.summary())
 
 
@@ -257,6 +256,6 @@ def test_a_forged_gate_is_refused(
     first = dict(values["claims"][0])
     gate = first.pop("gate")
     if change is not None:
-        first["gate"] = gate | change
+        first.gate = gate | change
     with pytest.raises(ValueError, match=words):
         Certificate.from_json(values | {"claims": [first, *values["claims"][1:]], "proven": first})

@@ -15,8 +15,7 @@ from scipy.stats import beta
 from ckcv_ray import Result, Study, Task
 from ckcv_ray.claims.baseline import compute_baselines
 from ckcv_ray.claims.certificate import Certificate
-from ckcv_ray.claims.held_out import claim_group_loss
-from ckcv_ray.claims.proofs import weight
+from ckcv_ray.claims.paper import weight
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.arrays import ONE
 from ckcv_ray.core.bounds.betting import bound_by_optimised_bet, make_concave_table
@@ -70,7 +69,7 @@ def test_paper_is_the_bound_on_the_losses_at_its_share_of_delta(
         (claim,) = result.certificate.claims
         A = make_concave_table(size.n_select, float(0.05 * weight(problem, result.k)))
         expected = np.interp(np.array(losses) / ONE, np.arange(len(A)), A).mean()
-        assert claim["bound"] == pytest.approx(min(1.0, expected), rel=1e-12)
+        assert claim.bound == pytest.approx(min(1.0, expected), rel=1e-12)
     assert result.certificate.sample.groups["losses"] == tuple(one / ONE for one in losses)
     values = [beta.ppf(0.95, one / ONE + 1, size.n_select - one / ONE) for one in losses]
     assert result.l_ee == pytest.approx(np.mean(values), rel=1e-9)
@@ -88,11 +87,11 @@ def test_holdout_is_the_bound_on_the_loss_of_the_groups_held_out(results: dict[s
     for claim, name in zip(certificate.claims, ("refit", "vote"), strict=False):
         predicted = Rule(name).predict(result.models, held.X).label
         losses = GroupShares(groups).measure_losses(held.y, predicted) / ONE
-        assert claim["classifier"] == name
-        assert claim["delta"] == 0.05 / 2
-        assert claim["bound"] == bound_by_optimised_bet(losses, 0.05 / 2)
+        assert claim.classifier == name
+        assert claim.delta == 0.05 / 2
+        assert claim.bound == bound_by_optimised_bet(losses, 0.05 / 2)
         counted = f"{np.sum(predicted != held.y)} of {len(held.y)} rows of 12 previously unused groups wrong"
-        assert counted in claim["statement"]
+        assert counted in claim.statement
     groups = certificate.sample.groups
     assert (groups["held"], groups["count"], certificate.sample.n_held) == (12, 30, 36)
 
@@ -101,8 +100,8 @@ def test_holdout_is_the_bound_on_the_loss_of_the_groups_held_out(results: dict[s
 def test_sentences_speak_of_a_new_group(results: dict[str, Result], name: str) -> None:
     certificate = results[name].certificate
     for claim in certificate.claims:
-        assert claim["statement"].startswith("Assuming independent groups of rows from one source")
-        assert "of a new group's rows, each classified by" in claim["statement"]
+        assert claim.statement.startswith("Assuming independent groups of rows from one source")
+        assert "of a new group's rows, each classified by" in claim.statement
     assert "rows of one group may be related in any way" in " ".join(certificate.wording.assumptions)
     assert not any("repeated measurements" in one for one in certificate.wording.not_covered)
     assert "of a new group's rows on average at most" in results[name].claim_for(Rule("vote"))
@@ -156,7 +155,7 @@ def claimed_bounds() -> dict[tuple[int, ...], tuple[float, float]]:
         y = np.zeros(len(predicted), dtype=np.int32)
         order = np.arange(M)
         claim = claim_group_loss(Rule("vote"), measure, predicted.astype(np.int32), y, 0.05, order)
-        bounds[drawn] = claim["bound"], clopper_pearson(int(predicted.sum()), len(y), 0.05)
+        bounds[drawn] = claim.bound, clopper_pearson(int(predicted.sum()), len(y), 0.05)
     return bounds
 
 
@@ -179,7 +178,7 @@ def test_groups_without_a_loss_leave_doubt_and_groups_that_lose_all_leave_nothin
     y = np.zeros(6, dtype=np.int32)
     measure = GroupShares(np.array([0, 0, 1, 1, 2, 2]))
     claims = [claim_group_loss(Rule("vote"), measure, p, y, 0.05, np.arange(3)) for p in (y, 1 - y)]
-    assert 0.5 < claims[0]["bound"] < claims[1]["bound"] == 1
+    assert 0.5 < claims[0].bound < claims[1].bound == 1
 
 
 def test_the_constant_is_judged_by_groups_as_the_claims_are() -> None:

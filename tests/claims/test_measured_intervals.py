@@ -58,9 +58,9 @@ def test_every_count_of_held_out_rows_has_one(task):
         ("specificity", low, "refit"),
     ]
     for claim, found in zip(result.certificate.claims.claims, result.intervals, strict=False):
-        right = claim["errors"] if claim["quantity"] == "error" else claim["rows"] - claim["errors"]
-        assert (found.part, found.rows) == (right, claim["rows"])
-        assert (found.low, found.high) == bound_both_sides(right, claim["rows"], 0.05)
+        right = claim.errors if str(claim.quantity) == "error" else claim.rows - claim.errors
+        assert (found.part, found.rows) == (right, claim.rows)
+        assert (found.low, found.high) == bound_both_sides(right, claim.rows, 0.05)
     error = result.intervals[0]
     said = result.summary(details=True)
     assert f"measured       error {100 * error.part / error.rows:.2f} %" in said

@@ -13,11 +13,10 @@ from scipy.stats import binom
 from ckcv_ray import Result, Study, Task
 from ckcv_ray.claims.baseline import compare_with_baseline, describe_error, name_constant
 from ckcv_ray.claims.certificate import Certificate
-from ckcv_ray.claims.claim import UNPROVEN, describe_counts, describe_limit, format_limit, name_claimed
 from ckcv_ray.claims.numbers import claim_within
-from ckcv_ray.claims.percent import format_number
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.claims.wording import describe_repeats
+from ckcv_ray.core.percent import format_number
 
 REFIT = Rule("refit")
 N = 120
@@ -83,11 +82,11 @@ def test_a_law_with_atoms_is_covered_at_every_number_of_rows():
 def test_predictions_that_are_not_finite_prove_nothing_if_there_are_many(bad):
     errors = np.where(np.arange(60) < 1, bad, 1.0)
     claim = claim_within(REFIT, "within:0.9", 0.9, errors, 0.05, 0)
-    assert (claim["bound"], claim["errors"], claim["rows"]) == (1.0, 1, 60)
+    assert (claim.bound, claim.errors, claim.rows) == (1.0, 1, 60)
     nothing = claim_within(REFIT, "within:0.9", 0.9, np.full(60, bad), 0.05, 0)
     assert nothing["bound"] == UNPROVEN
     assert nothing["statement"].startswith("Nothing can be claimed for how far off 90 % of new rows are")
-    assert format_limit(nothing) == "any amount"
+    assert nothing.limit == "any amount"
 
 
 def test_copies_are_those_of_the_smallest_errors():
@@ -105,10 +104,10 @@ def test_claims_are_about_the_rows_held_out(held):
     errors = np.abs(held.predict(rows.X) - rows.y)
     assert mean["measured"] == pytest.approx(np.minimum(errors, 4).mean() / 4, abs=2**-19)
     assert mean["measured"] < mean["bound"] < 1
-    assert within["bound"] == np.sort(errors)[within["rows"] - within["errors"] - 1]
-    assert within["errors"] == np.sum(errors > within["bound"])
+    assert within.bound == np.sort(errors)[within.rows - within.errors - 1]
+    assert within.errors == np.sum(errors > within.bound)
     assert mean["quantity"] == "clipped:4"
-    assert mean["delta"] == within["delta"] == 0.025
+    assert mean["delta"] == within.delta == 0.025
 
 
 def test_the_order_of_the_rows_has_no_part_in_what_the_seed_draws(held):
@@ -118,8 +117,8 @@ def test_the_order_of_the_rows_has_no_part_in_what_the_seed_draws(held):
     order[rows] = rows[::-1]
     (mean, within, *_) = run(HELD, Task.of(X[order], Y[order], numbers=True)).certificate.claims
     first, second, *_ = held.certificate.claims
-    assert within["bound"] == pytest.approx(second["bound"], rel=1e-12)
-    assert mean["measured"] == pytest.approx(first["measured"], rel=1e-9)
+    assert within.bound == pytest.approx(second["bound"], rel=1e-12)
+    assert mean["measured"] == pytest.approx(first.measured, rel=1e-9)
 
 
 def test_a_sentence_names_no_bound_on_counts(held):
@@ -132,13 +131,13 @@ def test_a_sentence_names_no_bound_on_counts(held):
 
 def test_numbers_are_shown_in_units_of_the_target(held):
     mean, within, *_ = held.certificate.claims
-    assert float(format_limit(mean)) == pytest.approx(4 * mean["bound"], rel=1e-3)
-    assert float(format_limit(mean)) >= 4 * mean["bound"]
-    assert describe_limit(within) == f"at most {format_limit(within)}"
-    assert name_claimed(mean) == "mean error (above 4 counts as 4)"
-    assert name_claimed(within) == "error of 80 % of new rows"
-    assert describe_counts(mean).startswith("measured: ")
-    assert "held-out rows further off" in describe_counts(within)
+    assert float(mean.limit) == pytest.approx(4 * mean["bound"], rel=1e-3)
+    assert float(mean.limit) >= 4 * mean["bound"]
+    assert within.says == f"at most {within.limit}"
+    assert mean.name == "mean error (above 4 counts as 4)"
+    assert within.name == "error of 80 % of new rows"
+    assert mean.counted.startswith("measured: ")
+    assert "held-out rows further off" in within.counted
     shown = {50.0: "50", 0.12345: "0.1235", 1234567.0: "1234567", 0.0: "0", 1e-7: "1e-07", 2.5: "2.5"}
     assert {value: format_number(value) for value in shown} == shown
 
@@ -168,12 +167,12 @@ def test_rows_that_repeat_are_counted_once_in_another_bound():
     doubled = Task.of(X[again], Y[again], numbers=True)
     result = run(HELD, doubled)
     c = result.certificate
-    assert c.claims.bound_without_copies > c.claims.first["bound"]
+    assert c.claims.bound_without_copies > c.claims.first.bound
     (sentence,) = c.describe_repeats()
     assert "and are counted once, the first claim is at most" in sentence
     alone = run(HELD.replace(claim="within:0.8"), doubled).certificate.claims
-    assert alone.first["quantity"] == "within:0.8"
-    assert alone.bound_without_copies >= alone.first["bound"]
+    assert alone.str(first.quantity) == "within:0.8"
+    assert alone.bound_without_copies >= alone.first.bound
     assert "nothing here is proven" in describe_repeats(9, 9, False, alone.first, UNPROVEN)[0]
 
 

@@ -12,26 +12,16 @@ from hypothesis import strategies as st
 from scipy.stats import binom, binomtest, norm
 
 from ckcv_ray import InputError, Study, Task
-from ckcv_ray.claims.cut_offs import CutOff, orient_scores
-from ckcv_ray.claims.held_out_predictions import HeldOutPredictions
-from ckcv_ray.claims.predictive_values import (
-    CountedCutOff,
-    ValueTests,
-    _count_rows_needed,
-    _explain_lack,
-    _test_cut_offs,
-    count_cut_offs,
-    fix_cut_offs,
-)
-from ckcv_ray.claims.requirements import list_requirements
-from ckcv_ray.claims.rules import Rule
+from ckcv_ray.claims.judged import HeldOutPredictions
+from ckcv_ray.claims.predictive import CountedCutOff, ValueTests, count_cut_offs, fix_cut_offs
+from ckcv_ray.claims.rules import CutOff, Rule, orient_scores
 from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.reports.answer import make_answer
 from ckcv_ray.reports.facts import Stored, tell
 from ckcv_ray.reports.write import report
 from ckcv_ray.runs.load import load_run
 from ckcv_ray.runs.verify import verify
-from ckcv_ray.study import Predictive, Problem
+from ckcv_ray.study import Problem
 from jobs.check_certificate import main as check_certificate
 
 PPV, NPV = Predictive("ppv", 0.02, None), Predictive("npv", 0.02, None)
@@ -209,22 +199,22 @@ def test_a_run_chooses_applies_and_verifies_its_cut_off(task, tmp_path, require,
     positive, rule = result.problem.positive, result.flag_rule
     flagged = result.classify(held.X, rule).label == positive
     raw = rule.predict(result.models, held.X).score
-    assert flagged.tolist() == (orient_scores(raw, positive) >= value["cut_off"]).tolist()
+    assert flagged.tolist() == (orient_scores(raw, positive) >= value.cut_off).tolist()
     ill = held.y == positive
-    assert (sensitivity["errors"], sensitivity["rows"]) == (np.sum(ill & ~flagged), np.sum(ill))
-    assert (specificity["errors"], specificity["rows"]) == (np.sum(~ill & flagged), np.sum(~ill))
-    assert value["bound"] == pytest.approx(1 - least)
+    assert (sensitivity.errors, sensitivity.rows) == (np.sum(ill & ~flagged), np.sum(ill))
+    assert (specificity.errors, specificity.rows) == (np.sum(~ill & flagged), np.sum(~ill))
+    assert value.bound == pytest.approx(1 - least)
     delta = 0.05 / result.study.certification.n_shares / 2
-    assert value["delta"] == delta
-    assert sensitivity["delta"] == specificity["delta"] == delta / 2
+    assert value.delta == delta
+    assert sensitivity.delta == specificity.delta == delta / 2
     bounds = [clopper_pearson(each["errors"], each["rows"], delta / 2) for each in (sensitivity, specificity)]
     proven = Predictive(require[:3], 0.05, None).compute(*(1 - bound for bound in bounds))
     assert proven >= least
-    assert sensitivity["bound"] >= bounds[0]
+    assert sensitivity.bound >= bounds[0]
     for name in claims.keys() - {f"{require[:3]}:0.05", "sensitivity", "specificity"}:
         kind, *given = name.split(":")
         found = Predictive(kind, 0.05, 0.1 if len(given) > 1 else None)
-        recalls = 1 - sensitivity["bound"], 1 - specificity["bound"]
+        recalls = 1 - sensitivity.bound, 1 - specificity.bound
         assert 1 - claims[name]["bound"] == pytest.approx(found.compute(*recalls))
         assert claims[name]["delta"] == delta
     assert result.summary().startswith("ACCEPTED: sensitivity>=0.1: proven sensitivity")
@@ -236,7 +226,7 @@ def test_a_run_chooses_applies_and_verifies_its_cut_off(task, tmp_path, require,
 
 def test_what_is_required_comes_first_and_is_measured_beside(task):
     result = run(study(require="ppv>=0.3", prevalence=0.05), task)
-    named = [claim["quantity"] for claim in result.certificate.claims]
+    named = [claim.quantity for claim in result.certificate.claims]
     assert named[:3] == ["ppv:0.05", "sensitivity", "specificity"]
     assert result.summary().startswith("May be quoted: PPV at a prevalence of 5.00 % is at least 30.00 %")
     answer = make_answer(result)
@@ -253,10 +243,10 @@ def test_nothing_is_flagged_where_nothing_is_proven(tmp_path, capsys):
     asked = study(require="ppv>=0.2", prevalence=0.05, claim="npv:0.05", positive=None)
     result = run(asked, noise, tmp_path / "run")
     first, ppv, sensitivity, specificity = result.certificate.claims.claims[:4]
-    assert first["bound"] == ppv["bound"] == sensitivity["bound"] == specificity["bound"] == 1.0
+    assert first.bound == ppv.bound == sensitivity.bound == specificity.bound == 1.0
     assert result.flag_rule is None
-    assert "no cut-off is chosen, since for none the PPV at" in sensitivity["statement"]
-    assert "more rows alone do not help" in ppv["statement"]
+    assert "no cut-off is chosen, since for none the PPV at" in sensitivity.statement
+    assert "more rows alone do not help" in ppv.statement
     assert "add up to" not in " ".join(result.certificate.list_cautions())
     alone = run(study(require="ppv>=0.2", prevalence=0.05, positive=None), noise)
     assert alone.intervals == []
@@ -269,8 +259,8 @@ def test_rows_that_repeat_are_counted_once(task, tmp_path, capsys):
     """Each row of the table twice: with one of each counted, the same value is proven or none."""
     twice = Task.of(np.concatenate([task.X, task.X]), task.labelled(np.concatenate([task.y, task.y])))
     result = run(study(require="ppv>=0.3", prevalence=0.05), twice, tmp_path / "run")
-    assert result.certificate.claims.first["bound"] == pytest.approx(0.7)
-    assert result.certificate.claims.bound_without_copies in (result.certificate.claims.first["bound"], 1.0)
+    assert result.certificate.claims.first.bound == pytest.approx(0.7)
+    assert result.certificate.claims.bound_without_copies in (result.certificate.claims.first.bound, 1.0)
     assert check_certificate(str(tmp_path / "run")) == 2
     assert "the rows wrong at every cut-off, which are not stored" in capsys.readouterr().out
 
@@ -280,7 +270,7 @@ def test_a_forged_value_is_found(task, tmp_path, capsys):
     file = tmp_path / "run" / "certificate.json"
     stored = json.loads(file.read_text())
     for claim in (stored["claims"][1], stored["claims"][2]):
-        claim["errors"] = claim["rows"] // 2
+        claim.errors = claim.rows // 2
     file.write_text(json.dumps(stored))
     assert check_certificate(str(tmp_path / "run")) == 1
     assert "DIFFERS" in capsys.readouterr().out
@@ -288,7 +278,7 @@ def test_a_forged_value_is_found(task, tmp_path, capsys):
 
 def test_a_plan_says_how_many_positives_it_takes(task):
     problem = Problem.of(study(require="ppv>=0.3", prevalence=0.05, claim="auc"), task)
-    value, auc = sorted(list_requirements(problem), key=lambda found: found.quantity == "auc")
+    value, auc = sorted(list_requirements(problem), key=lambda found: str(found.quantity) == "auc")
     assert (value.quantity, value.label, auc.quantity) == ("ppv:0.05", "ill", "auc")
     (needed,) = value.needed
     assert value.delta == 0.0125

@@ -10,11 +10,11 @@ from claimed import SMALL, changed, run
 from conftest import blobs
 from scipy import stats
 
-from ckcv_ray.claims.percent import ceil_percent
-from ckcv_ray.claims.proofs import claim_random_member, weight
+from ckcv_ray.claims.paper import claim_random_member, weight
 from ckcv_ray.claims.wording import ASSUMPTIONS, NOT_COVERED
 from ckcv_ray.core.bounds.binomial import clopper_pearson, make_safe_table
 from ckcv_ray.core.draws import Draws, hold_out
+from ckcv_ray.core.percent import ceil_percent
 from ckcv_ray.study import Problem, Study
 
 # paper
@@ -85,27 +85,27 @@ def test_paper_is_the_safe_bound_at_the_weighted_level():
     bounds = make_safe_table(c.winner.n_select, level)[np.array(c.counts.errors)]
     expected = min(1.0, fsum(bounds) / len(bounds))
     (claim,) = c.claims
-    assert claim["certification"] == "paper"
-    assert claim["bound"] == pytest.approx(expected, rel=1e-12)
-    assert claim["bound"] > c.winner.l_ee
-    assert f"at most {ceil_percent(expected)}" in claim["statement"]
-    assert "A over 6 x k candidates" in claim["statement"]
-    assert claim["statement"] in c.wording.statements
+    assert claim.certification == "paper"
+    assert claim.bound == pytest.approx(expected, rel=1e-12)
+    assert claim.bound > c.winner.l_ee
+    assert f"at most {ceil_percent(expected)}" in claim.statement
+    assert "A over 6 x k candidates" in claim.statement
+    assert claim.statement in c.wording.statements
     assert (c.wording.assumptions, c.wording.not_covered) == (ASSUMPTIONS, NOT_COVERED)
 
 
 def test_paper_claims_nothing_where_the_safe_bound_is_not_checked():
     problem = Problem.of(Study.paper(C=1.0, gamma=1.0, k=3, n_splits=2), blobs(18_001))
     claim = claim_random_member(problem, 3, [300, 320])
-    assert (claim["bound"], claim["errors"], claim["rows"]) == (1.0, 620, 12_000)
-    assert "no bound" in claim["statement"]
+    assert (claim.bound, claim.errors, claim.rows) == (1.0, 620, 12_000)
+    assert "no bound" in claim.statement
 
 
 def test_paper_is_proven_for_the_dependent_splits_of_a_rotation():
     result = run(SMALL.replace(resampling="rotation", k=(5,)), blobs(60))
     bounds = make_safe_table(12, SMALL.delta / 6)[list(result.certificate.counts.errors)]
     (claim,) = result.certificate.claims
-    assert claim["bound"] == pytest.approx(np.mean(bounds), rel=1e-12)
+    assert claim.bound == pytest.approx(np.mean(bounds), rel=1e-12)
 
 
 def test_paper_holds_for_the_random_member_of_members_fixed_beforehand():
@@ -162,11 +162,11 @@ def test_claims_count_errors_on_the_held_out_rows_and_share_delta():
         "vote": np.where((votes == 1).sum(axis=0) * 2 > 5, 1, 0) != y,
         "refit": result.predict(X, by="refit") != task.labelled(y),
     }
-    claims = {claim["classifier"]: claim for claim in result.certificate.claims}
+    claims = {claim.classifier: claim for claim in result.certificate.claims}
     assert list(claims) == ["vote", "refit"]
     for name, claim in claims.items():
-        assert claim["bound"] == clopper_pearson(int(wrong[name].sum()), len(held), 0.05 / 2)
-        assert claim["delta"] == 0.05 / 2
-        assert f"{int(wrong[name].sum())} of {len(held)} previously unused rows wrong" in claim["statement"]
+        assert claim.bound == clopper_pearson(int(wrong[name].sum()), len(held), 0.05 / 2)
+        assert claim.delta == 0.05 / 2
+        assert f"{int(wrong[name].sum())} of {len(held)} previously unused rows wrong" in claim.statement
     assert result.certificate.to_json()["proven"] == result.certificate.claims.claims[0]
     assert result.to_json()["proven"] == result.certificate.claims.first

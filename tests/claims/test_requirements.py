@@ -9,7 +9,6 @@ from claimed import SMALL, run
 from conftest import blobs
 
 from ckcv_ray import Study, Task, plan
-from ckcv_ray.claims.requirements import WANTED, find_fewest_rows, list_requirements
 from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.study import Problem
 
@@ -66,12 +65,12 @@ def test_misses_are_about_half_of_what_is_allowed():
 def test_what_is_needed_is_about_what_a_run_then_has():
     study = SMALL.replace(certify="holdout", claim="vote,recall,auc")
     problem = Problem.of(study, blobs(60))
-    made = [c for c in run(study, blobs(60)).certificate.claims if c["certification"] == "holdout"]
-    by_name = {(c["quantity"], c["label"]): c for c in made}
+    made = [c for c in run(study, blobs(60)).certificate.claims if c.certification == "holdout"]
+    by_name = {(c.quantity, c.label): c for c in made}
     for need in list_requirements(problem):
         claim = by_name[need.quantity, need.label]
-        assert claim["delta"] == need.delta
-        there = int(re.search(r"\(holdout: \d+ of (\d+) ", claim["statement"])[1])
+        assert claim.delta == need.delta
+        there = int(re.search(r"\(holdout: \d+ of (\d+) ", claim.statement)[1])
         assert abs(there - need.rows) <= 6
 
 
@@ -84,9 +83,9 @@ def test_a_plan_lists_them():
     task, study = frauds(), Study.paper(C=1, gamma=1, k=3, certify="holdout", claim="auc,recall")
     planned = plan(study, task.X, task.labelled(task.y))
     listed = json.loads(json.dumps(planned.to_json()))["claims"]
-    assert [one["quantity"] for one in listed] == [one.quantity for one in planned.claims]
+    assert [one.quantity for one in listed] == [one.quantity for one in planned.claims]
     rows = [one.rows for one in planned.claims]
     assert len(rows) == 3
     assert rows == sorted(rows)
-    auc = next(one for one in planned.claims if one.quantity == "auc")
+    auc = next(one for one in planned.claims if str(one.quantity) == "auc")
     assert "those without a pair out of order" in " ".join(auc.lines())

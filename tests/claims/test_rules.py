@@ -5,20 +5,20 @@ import pytest
 from claimed import SMALL, run
 from conftest import blobs
 
-from ckcv_ray.claims.percent import ceil_percent
 from ckcv_ray.claims.rules import BY, Rule, parse_rule
 from ckcv_ray.core.bounds.binomial import clopper_pearson
+from ckcv_ray.core.percent import ceil_percent
 from ckcv_ray.errors import InputError
 
 
 def test_predictions_are_told_with_the_claim_that_covers_them():
     paper = run(SMALL, blobs(60))
     held = run(SMALL.replace(certify="holdout", claim=("vote",)), blobs(60))
-    percent = f"at most {ceil_percent(paper.certificate.claims.first['bound'])} "
+    percent = f"at most {ceil_percent(paper.certificate.claims.first.bound)} "
     assert percent in paper.claim_for(paper.rule())
     assert "twice the bound for a member drawn independently" in paper.claim_for(paper.rule(by="vote"))
     (vote,) = held.certificate.claims
-    assert f"at most {ceil_percent(vote['bound'])} " in held.claim_for(held.rule(by="vote"))
+    assert f"at most {ceil_percent(vote.bound)} " in held.claim_for(held.rule(by="vote"))
     assert "(holdout; the vote: " in held.claim_for(held.rule(by="vote"))
     assert held.rule() == held.rule(by="vote") == Rule("vote")
     assert paper.claim_for(paper.rule(by="member:2")).endswith("nothing is proven for it alone")
@@ -30,7 +30,7 @@ def test_predictions_are_told_with_the_claim_that_covers_them():
 def test_members_are_drawn_from_all_of_f_star_and_a_seed_repeats_one_call():
     result = run(SMALL.replace(seed=2), blobs(60))
     (claim,), drawn = result.certificate.claims, result.rule(seed=4)
-    assert drawn.classifier() in claim["statement"]
+    assert drawn.classifier() in claim.statement
     assert "(paper; all members: " in result.claim_for(drawn)
     once = "this is about one call with a seed: other calls with it repeat its draws"
     assert result.claim_for(drawn).endswith(once)
@@ -42,8 +42,8 @@ def test_one_model_is_certified_by_the_rows_held_out_and_predicts() -> None:
     task = blobs(60)
     held = run(SMALL.replace(certify="holdout", holdout_share=0.5), task)
     proven = held.certificate.claims.first
-    assert (proven["classifier"], held.rule()) == ("refit", Rule("refit"))
-    assert Rule("refit").classifier() in proven["statement"]
+    assert (proven.classifier, held.rule()) == ("refit", Rule("refit"))
+    assert Rule("refit").classifier() in proven.statement
     X, y = held.problem.take_held_rows().X, held.problem.take_held_rows().y
     path, step = held.position
     learner, rows = held.study.learner, held.task
@@ -51,7 +51,7 @@ def test_one_model_is_certified_by_the_rows_held_out_and_predicts() -> None:
     model = learner.trainer.prepare(learner.trainer.share(rows), every, every).fit(path, step + 1).model(step)
     assert learner.codec.same(held.models.refit.members[0].model, model)
     wrong = int(np.sum(held.predict(X) != task.labelled(y)))
-    assert proven["bound"] == clopper_pearson(wrong, len(y), 0.05)
+    assert proven.bound == clopper_pearson(wrong, len(y), 0.05)
     predicted = held.predictions(X, held.rule())
     assert set(predicted.member.tolist()) == {-1}
     assert np.isnan(predicted.share).all()
@@ -88,15 +88,15 @@ def test_a_claim_has_the_count_of_what_it_is_about():
     result = run(study, task)
     held = result.problem.take_held_rows()
     for claim in result.certificate.claims:
-        if claim["certification"] == "holdout" and claim["quantity"] == "error":
-            rule = Rule(claim["classifier"])
+        if claim.certification == "holdout" and str(claim.quantity) == "error":
+            rule = Rule(claim.classifier)
             wrong = int(np.sum(result.classify(held.X, rule).label != held.y))
-            assert (claim["errors"], claim["rows"]) == (wrong, len(held.y))
-            who = "the vote" if claim["classifier"] == "vote" else "this model"
+            assert (claim.errors, claim.rows) == (wrong, len(held.y))
+            who = "the vote" if claim.classifier == "vote" else "this model"
             assert f"({who}: {wrong} of {len(held.y)} scored rows wrong)" in result.summary(details=True)
-    for number, claim in enumerate(one for one in result.certificate.claims if one["quantity"] == "recall"):
-        assert claim["rows"] == int(np.sum(held.y == number))
-        assert f"scored rows of {claim['label']!r} wrong" in result.summary(details=True)
+    for number, claim in enumerate(one for one in result.certificate.claims if str(one.quantity) == "recall"):
+        assert claim.rows == int(np.sum(held.y == number))
+        assert f"scored rows of {claim.label!r} wrong" in result.summary(details=True)
 
 
 def test_predictions_without_a_certified_key_are_drawn_afresh_and_repeated_by_their_seed():

@@ -98,16 +98,16 @@ def test_a_run_claims_its_subgroups_jointly(tmp_path):
         parts = divide_rows(parse_subgroup("age:3" if column == "age" else column), result.task, held.X)
         failures = []
         for part in parts:
-            of_part = [claim for claim in claims if claim["subgroup"] == part.name]
-            assert [claim["quantity"] for claim in of_part] == ["error", "recall", "recall"]
+            of_part = [claim for claim in claims if claim.subgroup == part.name]
+            assert [claim.quantity for claim in of_part] == ["error", "recall", "recall"]
             assert of_part[0]["rows"] == part.rows.sum() == of_part[1]["rows"] + of_part[2]["rows"]
             assert of_part[0]["errors"] == np.sum(wrong & part.rows)
-            assert all((claim["bound"] is None) == (part.rows.sum() < MIN_OF_SUBGROUP) for claim in of_part)
-            for claim in (claim for claim in of_part if claim["bound"] is not None and claim["rows"]):
-                counted = binomtest(claim["errors"], claim["rows"], alternative="less")
-                high = counted.proportion_ci(1 - claim["delta"], "exact").high
-                assert claim["bound"] == pytest.approx(high, rel=1e-9)
-            failures += [sum(claim["delta"] for claim in of_part)] if of_part[0]["delta"] else []
+            assert all((claim.bound is None) == (part.rows.sum() < MIN_OF_SUBGROUP) for claim in of_part)
+            for claim in (claim for claim in of_part if claim.bound is not None and claim.rows):
+                counted = binomtest(claim.errors, claim.rows, alternative="less")
+                high = counted.proportion_ci(1 - claim.delta, "exact").high
+                assert claim.bound == pytest.approx(high, rel=1e-9)
+            failures += [sum(claim.delta for claim in of_part)] if of_part[0]["delta"] else []
         assert sum(failures) == pytest.approx(share / 2)  # of two columns
     assert "wrong in the worst of" in describe_worst(result.certificate)
     proven = [line.proven for line in list_subgroups(result.certificate)]

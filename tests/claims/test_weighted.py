@@ -14,9 +14,7 @@ from pyarrow import parquet
 
 from ckcv_ray import Result, Study, Task, load_run
 from ckcv_ray.claims.certificate import Certificate
-from ckcv_ray.claims.claim import describe_counts, describe_limit, name_claimed
 from ckcv_ray.claims.intervals import list_intervals
-from ckcv_ray.claims.requirements import list_prospects
 from ckcv_ray.core.bounds.betting import bound_by_betting, bound_by_optimised_bet
 from ckcv_ray.core.draws import order_held_out
 from ckcv_ray.engine.forecast import plan_problem
@@ -52,7 +50,7 @@ def result() -> Result:
 
 
 def find_claim(result: Result) -> dict[str, object]:
-    return next(claim for claim in result.certificate.claims if "weighted" in claim["quantity"])
+    return next(claim for claim in result.certificate.claims if "weighted" in claim.quantity)
 
 
 def judge(result: Result) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
@@ -119,20 +117,20 @@ def test_shares_are_one_for_each_loss_from_0_to_1(shares: NDArray[np.float64]) -
 def test_the_claim_is_what_the_rows_held_out_prove_in_the_order_drawn(result: Result) -> None:
     wrong, weights = judge(result)
     claim = find_claim(result)
-    assert (claim["quantity"], claim["label"], claim["classifier"]) == ("weighted_error:3", None, "refit")
-    assert (claim["errors"], claim["rows"], claim["delta"]) == (wrong.sum(), 80, 0.025)
-    assert claim["bound"] == bound_by_betting(wrong, 0.025, weights / 3)
-    assert claim["measured"] == pytest.approx(np.average(wrong, weights=weights), rel=1e-12)
-    assert "drawn with a chance in proportion to its weight 'weight', is mis" in claim["statement"]
-    assert "if weights are known and none is above 3 (holdout: " in claim["statement"]
+    assert (claim.quantity, claim.label, claim.classifier) == ("weighted_error:3", None, "refit")
+    assert (claim.errors, claim.rows, claim.delta) == (wrong.sum(), 80, 0.025)
+    assert claim.bound == bound_by_betting(wrong, 0.025, weights / 3)
+    assert claim.measured == pytest.approx(np.average(wrong, weights=weights), rel=1e-12)
+    assert "drawn with a chance in proportion to its weight 'weight', is mis" in claim.statement
+    assert "if weights are known and none is above 3 (holdout: " in claim.statement
 
 
 def test_alone_it_is_of_the_model_refit_and_has_all_of_delta() -> None:
     result = run(STUDY.replace(claim="weighted_error:4.0"), TASK)
     first = result.certificate.claims.first
     wrong, weights = judge(result)
-    assert (first["quantity"], first["classifier"], first["delta"]) == ("weighted_error:4", "refit", 0.05)
-    assert first["bound"] == bound_by_betting(wrong, 0.05, weights / 4)
+    assert (first.quantity, first.classifier, first.delta) == ("weighted_error:4", "refit", 0.05)
+    assert first.bound == bound_by_betting(wrong, 0.05, weights / 4)
     assert result.summary().startswith("Nothing can be quoted yet. The bound ")  # no better than a constant
 
 
@@ -140,14 +138,14 @@ def test_rows_that_repeat_are_counted_once() -> None:
     rows = np.resize(np.arange(N // 2), N)
     twice = Task.of(X[rows], Y[rows], sample_weight=WEIGHTS[rows])
     claims = run(STUDY.replace(claim="weighted_error:3"), twice).certificate.claims
-    assert claims.first["bound"] < claims.bound_without_copies <= 1
+    assert claims.first.bound < claims.bound_without_copies <= 1
 
 
 def test_it_is_said_what_was_counted_and_what_weights_are_for(result: Result) -> None:
     claim = find_claim(result)
-    assert name_claimed(claim) == "weighted error (weights up to 3)"
-    assert describe_limit(claim).startswith("at most ")
-    assert describe_counts(claim).endswith(" by weight")
+    assert claim.name == "weighted error (weights up to 3)"
+    assert claim.says.startswith("at most ")
+    assert claim.counted.endswith(" by weight")
     words = "in fits and in the weighted error alone, which holds if weights are known, and not estimated"
     assert any(words in sentence for sentence in result.certificate.wording.statements)
     assert words in " ".join(result.summary().split())
@@ -157,7 +155,7 @@ def test_it_is_said_what_was_counted_and_what_weights_are_for(result: Result) ->
 
 def test_a_bound_of_everything_proves_nothing() -> None:
     few = run(STUDY.replace(claim="weighted_error:1000"), TASK)
-    assert few.certificate.claims.first["bound"] == 1
+    assert few.certificate.claims.first.bound == 1
     assert "is proven to be at most 100.00 %, which is nothing" in " ".join(few.summary().split())
 
 

@@ -10,10 +10,10 @@ from claimed import SMALL, run
 from conftest import unwrap
 
 from ckcv_ray import Study, load_run
-from ckcv_ray.claims.percent import ceil_percent
-from ckcv_ray.claims.proofs import weight
+from ckcv_ray.claims.paper import weight
 from ckcv_ray.claims.wording import describe_held_share
 from ckcv_ray.core.bounds.binomial import clopper_pearson, make_safe_table
+from ckcv_ray.core.percent import ceil_percent
 from ckcv_ray.reports.write import report
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.tables.columns.formats import DeclaredTypes
@@ -74,8 +74,8 @@ def test_two_equal_rows_of_many_cost_what_two_rows_are_worth(certify):
     result = run(ONE.replace(certify=certify), Task.of(*noisy(599, 1)))
     c = result.certificate
     (sentence,) = [one for one in c.list_cautions() if "equal another row" in one]
-    assert 0 < c.claims.bound_without_copies - c.claims.first["bound"] < 0.003
-    without, first = ceil_percent(c.claims.bound_without_copies), ceil_percent(c.claims.first["bound"])
+    assert 0 < c.claims.bound_without_copies - c.claims.first.bound < 0.003
+    without, first = ceil_percent(c.claims.bound_without_copies), ceil_percent(c.claims.first.bound)
     assert sentence.endswith(f"the first claim is at most {without} instead of {first}.")
 
 
@@ -83,7 +83,7 @@ def test_what_is_left_falls_with_the_share_that_repeats():
     lost = []
     for copies in (0, 5, 20, 60, 100):
         c = run(ONE.replace(certify="holdout"), Task.of(*noisy(200, copies))).certificate
-        lost.append(c.claims.bound_without_copies / c.claims.first["bound"])
+        lost.append(c.claims.bound_without_copies / c.claims.first.bound)
     assert lost[0] == 1
     assert lost == sorted(lost)
     (X, y), times = noisy(30, 0), 8
@@ -97,7 +97,7 @@ def test_the_bound_without_copies_is_that_of_as_many_fewer_rows():
     claim = result.certificate.claims.first
     old = find_repeats(result.problem.all_rows, result.problem.held).copies
     assert 0 < old <= 6
-    expected = clopper_pearson(claim["errors"], claim["rows"] - old, 0.05)
+    expected = clopper_pearson(claim.errors, claim.rows - old, 0.05)
     assert result.certificate.claims.bound_without_copies == expected
     plain = run(ONE, Task.of(*noisy(120, 6))).certificate
     level = float(Fraction(0.05) * weight(result.problem, 3))
@@ -117,7 +117,7 @@ def test_the_bound_without_copies_holds_for_labels_that_cannot_be_learned():
         rng = np.random.default_rng(np.random.SeedSequence(4, spawn_key=(seed,)))
         X, y = rng.normal(size=(120, 3)), rng.permutation(np.arange(120) % 2)
         c = run(by_heart, Task.of(np.concatenate([X, X[:60]]), np.concatenate([y, y[:60]]))).certificate
-        failed += c.claims.first["bound"] < 0.5
+        failed += c.claims.first.bound < 0.5
         without += c.claims.bound_without_copies < 0.5
     assert failed > 40
     assert without <= 8  # P(Bin(60, 0.05) > 8) < 0.004
@@ -205,7 +205,7 @@ def test_equal_groups_leave_a_second_figure():
     task = Task.of(np.tile(X, (2, 1)), np.tile(y, 2), groups=np.concatenate([groups, 120 + groups]))
     study = Study.of(learner="naive_bayes", k=(3,), n_splits=3, certify="holdout")
     claims = run(study, task).certificate.claims
-    assert claims.first["bound"] < claims.bound_without_copies < 1
+    assert claims.first.bound < claims.bound_without_copies < 1
 
 
 def test_a_column_that_gives_the_target_away_is_a_caution_of_the_certificate(tmp_path):

@@ -38,7 +38,7 @@ def test_a_claim_is_compared_with_the_truth_for_its_own_models() -> None:
         assert 0 < checked.truth < 1, name
         if name != "within":
             assert checked.truth * CLIP > least
-            assert checked.is_false == (checked.truth > checked.claim["bound"])
+            assert checked.is_false == (checked.truth > checked.claim.bound)
         else:
             assert checked.is_false == (checked.truth < SHARE)
 
@@ -47,8 +47,8 @@ def test_of_groups_the_mean_error_of_a_group_is_claimed() -> None:
     found = check_claims(GROUPS, 3, "holdout") | check_claims(GROUPS, 3, "paper")
     assert set(found) == {"holdout", "paper"}
     for name, checked in found.items():
-        assert "new group's rows" in checked.claim["statement"], name
-        assert checked.is_false == (checked.truth > checked.claim["bound"])
+        assert "new group's rows" in checked.claim.statement, name
+        assert checked.is_false == (checked.truth > checked.claim.bound)
 
 
 def test_no_claim_is_false_too_often() -> None:

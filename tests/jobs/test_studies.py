@@ -164,6 +164,6 @@ def test_k_is_tuned_for_a_forest_and_for_an_svm(learner):
     result = tuned_k.tuned(learner, most_k=4, n_splits=3, backend="serial")
     assert result.certificate.winner.k in (3, 4)
     proven = result.certificate.claims.first
-    assert (proven["certification"], proven["classifier"]) == ("holdout", "refit")
-    assert 0 < proven["bound"] < 0.2
+    assert (proven.certification, proven.classifier) == ("holdout", "refit")
+    assert 0 < proven.bound < 0.2
     assert result.problem.study.learner.name == learner

@@ -313,7 +313,7 @@ def test_a_column_that_knows_the_labels_of_other_rows_fools_no_claim(encode):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         result = run_job(Job(study, task), SERIAL)
-    assert all(claim["bound"] >= 0.5 for claim in result.certificate.claims)
+    assert all(claim.bound >= 0.5 for claim in result.certificate.claims)
     assert result.error > 0.35
 
 

@@ -14,8 +14,8 @@ from boosting import make as make_booster
 from conftest import blobs, unwrap
 
 from ckcv_ray import Execution, Job, Result, Study, Task, load_run, report, run, verify
-from ckcv_ray.claims.percent import ceil_percent
 from ckcv_ray.core.bounds.binomial import clopper_pearson
+from ckcv_ray.core.percent import ceil_percent
 from ckcv_ray.reports.answer import LINE_WIDTH, MAX_LINES
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.storage.folder import LONGEST_QUESTION
@@ -40,12 +40,12 @@ def test_what_may_be_quoted_comes_first_with_its_sentence_once() -> None:
     result = make(HELD, blobs(200, shift=2.0))
     shown = unwrap(result.summary())
     first = result.certificate.claims.first
-    assert shown.startswith(f"May be quoted: at most {ceil_percent(first['bound'])} of new rows are wrong")
-    sentence, _, counted = first["statement"].rpartition(" (")
+    assert shown.startswith(f"May be quoted: at most {ceil_percent(first.bound)} of new rows are wrong")
+    sentence, _, counted = first.statement.rpartition(" (")
     assert shown.count(sentence) == 1
     assert counted not in shown
-    assert f"measured {100 * first['errors'] / first['rows']:.2f} % wrong" in shown
-    assert unwrap(result.summary(details=True)).count(first["statement"]) == 1
+    assert f"measured {100 * first.errors / first.rows:.2f} % wrong" in shown
+    assert unwrap(result.summary(details=True)).count(first.statement) == 1
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_of_numbers_and_groups_more_units_are_advised_with_about_what_they_prove
     found = re.search(next_step, unwrap(result.summary()))
     assert found is not None, result.summary()
     more = run_job(Job(study, draw_numbers(2 * n, 0.5, grouped)), Execution("serial"))
-    slack = 3 * (result.proven - result.certificate.claims.first["measured"])
+    slack = 3 * (result.proven - result.certificate.claims.first.measured)
     assert abs(3 * more.proven - float(found[1])) < slack / 2
     assert float(found[1]) < 3 * result.proven
 

@@ -109,7 +109,7 @@ def test_every_fact_is_sentences_of_the_stored_run_alone(stored: Stored) -> None
     for name in FACTS:
         for sentence in tell(stored, name):
             assert sentence.endswith((".", ":"))
-    first = stored.certificate.claims.first["statement"]
+    first = stored.certificate.claims.first.statement
     assert tell(stored, "first_claim") == (first,)
     assert first in tell(stored, "claims")
     assert stored.certificate.origin.run_id in tell(stored, "origin")[0]

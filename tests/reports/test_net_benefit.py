@@ -10,7 +10,6 @@ from ckcv_ray import Execution, InputError, Result, Study, Task, run
 from ckcv_ray.reports.measured import describe_performance
 from ckcv_ray.runs.judged import BY_BEST, BY_PROBABILITY, Judged, judge_rows, trace_net_benefit
 from ckcv_ray.runs.run import Job, run_job
-from ckcv_ray.study import Predictive
 
 SERIAL = Execution("serial")
 CLAIMED = "refit,net_benefit:0.02:0.1,net_benefit:0.02:0.03,net_benefit:0.2:0.1,sensitivity,specificity"
@@ -36,7 +35,7 @@ def test_the_points_are_what_is_claimed_at_the_prevalence(result: Result) -> Non
     judged = judge_rows(result)
     found = trace_net_benefit(result, judged)
     assert found.prevalence == 0.02
-    claims = {claim["quantity"]: claim for claim in result.certificate.claims}
+    claims = {str(claim.quantity): claim for claim in result.certificate.claims}
     assert [point.worth for point in found.points] == [0.1, 0.03]
     for point in found.points:
         name = Predictive("net_benefit", 0.02, point.worth)

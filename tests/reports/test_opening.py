@@ -8,7 +8,7 @@ from typing import Any
 from conftest import blobs
 
 from ckcv_ray import Execution, Study, evaluate
-from ckcv_ray.claims.percent import ceil_percent
+from ckcv_ray.core.percent import ceil_percent
 from ckcv_ray.reports.about import About
 from ckcv_ray.reports.answer import make_answer
 from ckcv_ray.reports.page import make_title, open_run, open_scores

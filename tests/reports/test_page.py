@@ -19,7 +19,7 @@ from forgery import reseal
 from matplotlib.image import imread
 
 from ckcv_ray import load_run
-from ckcv_ray.claims.percent import ceil_percent
+from ckcv_ray.core.percent import ceil_percent
 from ckcv_ray.engine.backend import SERIAL as IN_PROCESS
 from ckcv_ray.engine.backend import SerialBackend
 from ckcv_ray.engine.evaluate import evaluate, make_failures
@@ -114,7 +114,7 @@ def test_every_figure_of_the_summary_is_on_the_page(finished: Path) -> None:
 
 def test_the_number_to_quote_comes_first_and_is_the_proven_one(finished: Path) -> None:
     text, proven = Page(show_once(finished)).text, load_run(finished).certificate.claims.first
-    number = f"{ceil_percent(proven['bound'])} wrong on new rows, at most; proven, by paper"
+    number = f"{ceil_percent(proven.bound)} wrong on new rows, at most; proven, by paper"
     assert number in text
     assert text.index(number) < text.index("Claims and assumptions")
     assert "not proven for the average member" in text
@@ -138,7 +138,7 @@ def test_a_provisional_run_says_so_beside_what_is_proven(tmp_path: Path) -> None
     text = Page(make_page(tmp_path / "run")).text
     assert "lower bound (failed)" in text
     assert "Provisional: evaluations failed; the bound is proven nevertheless" in text
-    assert ceil_percent(result.certificate.claims.first["bound"]) in text
+    assert ceil_percent(result.certificate.claims.first.bound) in text
     assert "The number to quote" not in text
     assert "Traceback: a broken <solver>" in text
     assert f"{result.execution['evaluations']['failed']:,} evaluations failed" in text

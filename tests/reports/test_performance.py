@@ -53,7 +53,7 @@ def test_the_rows_of_the_first_claim_are_judged_as_it_counts_them(
 ) -> None:
     result = run_job(Job(Study.paper(**GRID, **options), blobs(60), tmp_path / "run"), SERIAL)
     found, first = judge_rows(result), result.certificate.claims.first
-    assert (int(np.sum(found.label != found.y)), len(found.y)) == (first["errors"], first["rows"])
+    assert (int(np.sum(found.label != found.y)), len(found.y)) == (first.errors, first.rows)
     assert f"{len(found.y):,} row" in found.rows
     assert found.rank is not None
     assert found.probability is None
@@ -218,5 +218,5 @@ def test_at_a_cut_off_the_rows_are_classified_as_predict_does_whatever_scale_ran
     flagging, judged = result.flag_rule, judge_rows(result)
     held = result.problem.take_held_rows()
     assert np.array_equal(judged.label, result.classify(held.X, flagging).label)
-    specificity = next(c for c in result.certificate.claims if c["quantity"] == "specificity")
-    assert np.sum(judged.label[judged.y == 0] != 0) == specificity["errors"]
+    specificity = next(c for c in result.certificate.claims if str(c.quantity) == "specificity")
+    assert np.sum(judged.label[judged.y == 0] != 0) == specificity.errors

@@ -7,7 +7,6 @@ from conftest import blobs
 from matplotlib.figure import Figure
 
 from ckcv_ray import InputError, Result, Study, run
-from ckcv_ray.study import ERROR
 
 matplotlib.use("agg")
 SMALL = {"k": (3, 4), "n_splits": 3, "certify": "holdout"}
@@ -28,8 +27,8 @@ def linear() -> Result:
 
 def test_bounds_are_those_of_the_claims(svm: Result) -> None:
     axes = svm.plot.bounds()
-    claims = [claim for claim in svm.certificate.claims if claim["quantity"] == ERROR]
-    assert [bar.get_width() for bar in axes.patches] == [100 * claim["bound"] for claim in claims]
+    claims = [claim for claim in svm.certificate.claims if claim.quantity == ERROR]
+    assert [bar.get_width() for bar in axes.patches] == [100 * claim.bound for claim in claims]
     assert len(axes.get_yticklabels()) == len(claims)
     assert 100 * svm.l_ee in [line.get_xdata()[0] for line in axes.lines]
 

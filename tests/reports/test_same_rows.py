@@ -10,13 +10,12 @@ import pytest
 from conftest import unwrap
 
 from ckcv_ray import Execution, Job, Result, Study, Task
-from ckcv_ray.claims.percent import ceil_percent
+from ckcv_ray.core.percent import ceil_percent
 from ckcv_ray.reports.answer import make_answer
 from ckcv_ray.reports.facts import Stored, tell
 from ckcv_ray.reports.write import make_page
 from ckcv_ray.runs.judged import GRID, calibrate, judge_rows, trace_roc
 from ckcv_ray.runs.run import run_job
-from ckcv_ray.study import ERROR
 
 SMALL: dict[str, Any] = {"k": (3,), "n_splits": 3, "C": (1.0,), "gamma": (0.1,)}
 HELD: dict[str, Any] = {**SMALL, "certify": "holdout"}
@@ -71,11 +70,11 @@ def test_the_errors_of_the_classes_add_up_to_what_is_measured(finished: tuple[Re
     by_class = {label: (int(wrong), int(rows)) for label, wrong, rows in COUNTS.findall(shown["by class"])}
     assert set(by_class) == set(result.task.classes)
     wrong, rows = (sum(part) for part in zip(*by_class.values(), strict=True))
-    if first["quantity"] == ERROR:
-        assert (wrong, rows) == (first["errors"], first["rows"])
+    if first.quantity == ERROR:
+        assert (wrong, rows) == (first.errors, first.rows)
         assert f"{wrong} of {rows}" in shown["measured"]
     else:
-        missed, of_class = by_class[first["label"]]
+        missed, of_class = by_class[first.label]
         assert f"({of_class - missed} of {of_class} held-out rows right)" in shown["measured"]
     facts = " ".join(tell(Stored(result, "0" * 64), "classes"))
     said = re.findall(r"Class '(\w+)', measured: (\d+) of (\d+)", facts)
@@ -93,10 +92,10 @@ def test_of_groups_the_mean_is_that_of_the_groups_that_were_judged(finished: tup
     result, _ = finished
     judged, first = result.finished.judged, result.certificate.claims.first
     if result.certificate.sample.groups is None or judged is None:
-        assert first["errors"] is not None
+        assert first.errors is not None
         return
     rows = judged.to_pandas()
-    rows = rows[rows["classifier"] == first["classifier"]]
+    rows = rows[rows["classifier"] == first.classifier]
     expected = rows.groupby("unit")["loss"].mean().mean()
     assert f"{100 * expected:.2f} % wrong (mean over groups" in unwrap(result.summary())
 
@@ -108,12 +107,12 @@ def test_what_is_proven_stands_beside_figures_of_its_rule_alone(finished: tuple[
     table = page[page.index("<h3>By class</h3>") :].partition("</table>")[0]
     first = result.certificate.claims.first
     for claim in result.certificate.claims:
-        if claim["label"] is None or claim["bound"] == 1:
+        if claim.label is None or claim.bound == 1:
             continue
-        shown = f"at least {100 * (1 - claim['bound']):.2f}"[:-1] in table
-        same = (claim["classifier"], claim.get("cut_off")) == (first["classifier"], first.get("cut_off"))
+        shown = f"at least {100 * (1 - claim.bound):.2f}"[:-1] in table
+        same = (claim.classifier, claim.get("cut_off")) == (first.classifier, first.get("cut_off"))
         assert shown == same
-    for interval in result.intervals if first["certification"] == "holdout" else []:
+    for interval in result.intervals if first.certification == "holdout" else []:
         assert ("cut-off" in interval.describe()) == (interval.cut_off is not None)
 
 

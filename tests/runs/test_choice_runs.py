@@ -13,7 +13,7 @@ from learner_contract import clouds
 from nearest_centroid import NearestCentroid
 
 from ckcv_ray import Execution, Result, Study, Task, load_run, report, verify
-from ckcv_ray.claims.proofs import claim_random_member, weight
+from ckcv_ray.claims.paper import claim_random_member, weight
 from ckcv_ray.core.bounds.binomial import make_safe_table
 from ckcv_ray.engine import forecast
 from ckcv_ray.engine.evaluate import evaluate, share
@@ -141,12 +141,12 @@ def test_paper_is_the_safe_bound_at_the_share_of_the_winner() -> None:
     number = list(result.problem.learner.by_label).index(result.setting["learner"])
     level = float(Fraction(0.05) * weight(result.problem, result.k, number))
     c = result.certificate
-    assert c.claims.first["bound"] == pytest.approx(
+    assert c.claims.first.bound == pytest.approx(
         np.mean(make_safe_table(c.winner.n_select, level)[list(c.counts.errors)]), rel=1e-12
     )
     settings = result.problem.settings_per_learner[number]
     said = f"A over {settings} x k candidates of {result.setting['learner']}, one of 2 learners, "
-    assert said in c.claims.first["statement"]
+    assert said in c.claims.first.statement
     assert claim_random_member(result.problem, result.k, c.counts.errors, number) == c.claims.first
 
 

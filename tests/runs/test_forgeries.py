@@ -18,8 +18,8 @@ from forgery import SERIAL, forge, of, position, rewrite_run, rewrite_scores, st
 from sklearn.tree import DecisionTreeClassifier
 
 from ckcv_ray import Job, Study, Task, evaluate, load_run
-from ckcv_ray.claims.percent import ceil_percent
 from ckcv_ray.core.measures import OwnScore
+from ckcv_ray.core.percent import ceil_percent
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.choice import Choice
 from ckcv_ray.learners.ensemble import Ensemble
@@ -188,7 +188,7 @@ def test_models_that_no_log_speaks_of_are_found(name: str, honest: Honest, tmp_p
     out = honest(name, tmp_path)
     true = load_run(out).certificate.claims.claims
     forge(out, ANOTHER, logged=False)
-    assert load_run(out).certificate.claims.first["bound"] < true[0]["bound"] - 0.05
+    assert load_run(out).certificate.claims.first.bound < true[0]["bound"] - 0.05
     for refit in (0.0, 1.0) if name in ("holdout, vote", "svm, holdout") else (0.0,):
         found = verify(out, refit=refit, execution=SERIAL)
         assert not found.ok
@@ -228,7 +228,7 @@ def test_scores_that_order_what_certifies_are_found_where_no_label_differs(
     refit = Ensemble((replace(member, model=model),))
     true = load_run(out).certificate.claims.first
     rewrite_run(out, models=replace(models, refit=refit), environment=ANOTHER)
-    assert load_run(out).certificate.claims.first["bound"] < true["bound"] - 0.05
+    assert load_run(out).certificate.claims.first.bound < true["bound"] - 0.05
     found = verify(out)
     assert found.differences == []
     scores, messages = found.unverified

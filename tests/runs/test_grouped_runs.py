@@ -39,7 +39,7 @@ def test_a_mean_error_is_that_of_the_groups(tmp_path: Path) -> None:
     assert certificate.winner.l_ee == pytest.approx(np.mean(losses / certificate.winner.n_select), rel=1e-12)
     assert certificate.winner.l_ee == pytest.approx(certificate.counts.error, rel=1e-12)
     assert "a group, each group counted once" in certificate.wording.statements[0]
-    assert "of a new group's rows" in certificate.claims.first["statement"]
+    assert "of a new group's rows" in certificate.claims.first.statement
     assert "the share of wrong rows" in make_page(tmp_path)
 
 
@@ -60,7 +60,7 @@ def test_related_rows_void_a_claim_and_groups_restore_it() -> None:
     X, y, subject = visits(0)
     for groups, holds in ((None, False), (subject, True)):
         result = run(study, X, y, groups=groups, execution=SERIAL)
-        bounds = [claim["bound"] for claim in result.certificate.claims]
+        bounds = [claim.bound for claim in result.certificate.claims]
         assert all(bound >= 0.5 for bound in bounds) == holds
         if not holds:
             assert max(bounds) < 0.15

@@ -12,9 +12,9 @@ from sklearn.linear_model import Ridge as SklearnRidge
 from ckcv_ray import Execution, InputError, RunError, Study, TestRows, load_run, report, run, verify
 from ckcv_ray.apps.forms import fill_form
 from ckcv_ray.claims.baseline import compute_baselines
-from ckcv_ray.claims.percent import format_number, round_bound
 from ckcv_ray.core.arrays import ONE
 from ckcv_ray.core.measures import ClippedErrors, Outputs
+from ckcv_ray.core.percent import format_number, round_bound
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.learners.base import Model
 from ckcv_ray.learners.ensemble import predict_numbers
@@ -92,7 +92,7 @@ def of_groups(request, tmp_path_factory) -> str:
 def test_a_run_of_groups_is_read_as_it_was_written_and_verified(of_groups):
     result = load_run(of_groups)
     assert result.certificate.sample.groups["losses"] == result.certificate.sample.numbers["losses"]
-    assert all("new group's rows" in claim["statement"] for claim in result.certificate.claims)
+    assert all("new group's rows" in claim.statement for claim in result.certificate.claims)
     check_verified(of_groups)
 
 
@@ -125,7 +125,7 @@ def test_a_group_counts_once_in_what_is_measured(of_groups):
     if problem.held is not None:
         held, first = problem.take_held_rows(), result.certificate.claims.first
         losses = clipped(held.y, predict_numbers(result.models.refit.members[0].model, held.X))
-        assert first["measured"] == pytest.approx(average(losses, held.units), abs=1e-5)
+        assert first.measured == pytest.approx(average(losses, held.units), abs=1e-5)
 
 
 def test_no_constant_is_better_for_the_groups_than_their_median():
@@ -145,7 +145,7 @@ def test_groups_of_one_row_are_rows(certify, monkeypatch):
     rows, groups = (run(study, X, Y, groups=of, execution=SERIAL) for of in (None, np.arange(N)))
     for name in ("setting", "k", "l_ms", "l_ee", "error"):
         assert getattr(rows, name) == getattr(groups, name)
-    bounds = [[claim["bound"] for claim in made.certificate.claims] for made in (rows, groups)]
+    bounds = [[claim.bound for claim in made.certificate.claims] for made in (rows, groups)]
     assert bounds[0] == bounds[1]
 
 
@@ -208,7 +208,7 @@ def test_the_mean_error_of_each_subgroup_is_claimed(tmp_path):
     page = Path(report(tmp_path / "run", tmp_path / "report.html")).read_text(encoding="utf-8")
     worst = max((part for part in parts if part["bound"] is not None), key=lambda part: part["bound"])
     shown = " ".join(result.summary().split())
-    assert f"subgroups off by at most {round_bound(4 * worst['bound'])} on average in the worst of" in shown
+    assert f"subgroups off by at most {round_bound(4 * worst.bound)} on average in the worst of" in shown
     assert f"place = north, mean error: {format_number(4 * parts[0]['measured'])} on" in " ".join(
         result.summary(details=True).split()
     )
@@ -220,7 +220,7 @@ def test_a_subgroup_that_is_changed_in_the_file_is_found(tmp_path):
     study = RIDGE.replace(certify="holdout", subgroups="x0:2")
     result = run(study, X, Y, out=tmp_path / "run", execution=SERIAL)
     (first, *_), file = result.certificate.claims.subgroups, tmp_path / "run" / "certificate.json"
-    file.write_text(file.read_text().replace(repr(first["bound"]), repr(first["bound"] / 2)))
+    file.write_text(file.read_text().replace(repr(first.bound), repr(first.bound / 2)))
     found = verify(tmp_path / "run")
     assert not found.ok
     assert "subgroups" in " ".join(found.differences)
@@ -228,10 +228,10 @@ def test_a_subgroup_that_is_changed_in_the_file_is_found(tmp_path):
 
 def test_an_interval_is_as_wide_as_its_claim_says(held):
     result = load_run(held)
-    (claim,) = [claim for claim in result.certificate.claims if claim["quantity"] == "within:0.8"]
+    (claim,) = [claim for claim in result.certificate.claims if str(claim.quantity) == "within:0.8"]
     low, high = result.predict_interval(X)
     assert np.allclose((low + high) / 2, result.predict(X))
-    assert np.allclose(high - low, 2 * claim["bound"])
+    assert np.allclose(high - low, 2 * claim.bound)
     assert "error of 80 % of new rows at most" in result.claim_for(result.rule())
     assert result.find_width(result.rule("random", seed=1)) is None
     with pytest.raises(InputError, match="no interval is proven for"):
@@ -243,7 +243,7 @@ def test_an_interval_is_as_wide_as_its_claim_says(held):
 def test_of_several_widths_that_of_most_rows_is_the_interval():
     study = RIDGE.replace(certify="holdout", holdout_share=0.5, claim="within:0.5,within:0.8")
     result = run(study, X, Y, execution=SERIAL)
-    widths = [claim["bound"] for claim in result.certificate.claims if claim["certification"] == "holdout"]
+    widths = [claim.bound for claim in result.certificate.claims if claim.certification == "holdout"]
     low, high = result.predict_interval(X[:1])
     assert (high - low)[0] == pytest.approx(2 * max(widths))
 

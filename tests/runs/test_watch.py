@@ -163,12 +163,12 @@ def test_the_shares_of_delta_add_up_and_limits_are_those_of_the_certificate(
     found = watch(run, rows(50, 0.1))
     assert sum(finding.watched.delta for finding in found.findings) == pytest.approx(found.delta)
     first = load_run(run).certificate.claims.first
-    assert first["rows"] is not None
-    assert first["errors"] is not None
-    prior = make_prior(first["errors"] / first["rows"], first["rows"])
+    assert first.rows is not None
+    assert first.errors is not None
+    prior = make_prior(first.errors / first.rows, first.rows)
     error = found.findings[0]
     assert error.limits == limit_at_all_times(error.errors, 50, prior, found.delta / 2)
-    assert error.watched.bound == first["bound"]
+    assert error.watched.bound == first.bound
     assert (
         json.loads(json.dumps(found.to_json(), allow_nan=False))["findings"][0]["high"] == error.limits.high
     )

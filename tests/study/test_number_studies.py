@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 from ckcv_ray import InputError, Study, Task
-from ckcv_ray.study import Problem, is_error, is_of_numbers, is_quantity, parse_clipped, parse_within
+from ckcv_ray.study import Problem
 from ckcv_ray.study.parts import parse_condition
-from ckcv_ray.study.quantities import name_claim, name_clipped
 
 N = 90
 RNG = np.random.default_rng(0)

@@ -5,7 +5,9 @@
 w(k) = 1 / ((k - 2)(k - 1)) and each fold size is represented by its smallest k. The shares depend only on the
 study and the number of rows and sum to at most 1 over all candidates, so the averaging-safe bound at level
 delta * pi(t) holds for whichever candidate was selected, and however its splits depend on each other.
-``holdout``: nothing has used the held-out rows, so the errors on them are binomial.
+
+``holdout``: nothing has used the held-out rows; each quantity proves its own claims. delta is shared equally
+(``Certification.n_shares``).
 
 With groups of related rows the units are groups, and what is bounded is the mean loss of a new group: the
 share of its rows that are wrong. Sums of such losses take the place of counts, and the bounds of
@@ -15,16 +17,26 @@ If rows repeat because they have the same origin, the ``Copies`` are not new: ev
 many fewer independent units in each set (see the theory page, "Repeated rows").
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from typing import cast
 
 import numpy as np
 
-from ckcv_ray.claims.claim import RANDOM, RANDOM_SPLITS, RANDOM_SPLITS_OF_GROUPS, Claim, Grounds, claim_error
-from ckcv_ray.claims.held_out import holdout
-from ckcv_ray.claims.held_out_predictions import HeldOutPredictions
-from ckcv_ray.claims.numbers import claim_clipped
+from ckcv_ray.claims.better import add_gate
+from ckcv_ray.claims.error import Error, state_error
+from ckcv_ray.claims.judged import HeldOutPredictions
+from ckcv_ray.claims.numbers import Clipped
+from ckcv_ray.claims.quantity import (
+    GROUPS_OF_ONE_SOURCE,
+    ONE_SOURCE,
+    Claim,
+    Need,
+    Quantity,
+    write_statement,
+)
+from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.arrays import ONE
 from ckcv_ray.core.bounds.betting import average_safe
 from ckcv_ray.core.bounds.binomial import MAX_CHECKED
@@ -32,21 +44,52 @@ from ckcv_ray.errors import pluralize
 from ckcv_ray.learners.ensemble import Ensemble, GroupMember
 from ckcv_ray.study import Holdout, Paper, Problem
 
+RANDOM = Rule("random")
 
-def prove(predictions: HeldOutPredictions, k: int, copies: int = 0) -> list[Claim]:
+
+def prove(held: HeldOutPredictions, k: int, copies: int = 0) -> list[Claim]:
     """Return the proven claims.
 
     Args:
-        predictions: the problem that was solved, and the models of the run.
+        held: the problem that was solved, and the models of the run.
         k: the winner's number of folds.
         copies: units that are not counted as independent.
     """
-    problem, best = predictions.problem, predictions.models.best
+    problem, best = held.problem, held.models.best
     if isinstance(problem.study.certification, Holdout):
-        return list(holdout(predictions, copies))
+        return list(_prove_by_held_out(held, copies))
     learner, _ = problem.find_learner(problem.learner.codec.setting(best.members[0].model))
     counts = [(sum(member.errors), sum(member.n_estimate)) for member in best.members]
     return [claim_random_member(problem, k, count_losses(best), learner, counts, copies)]
+
+
+def _prove_by_held_out(held: HeldOutPredictions, copies: int) -> Iterator[Claim]:
+    for name, quantity in list_claimed(held.problem).items():
+        for claim in quantity.claim(held, held.find_rule(name), copies):
+            yield add_gate(held, claim, copies) if quantity.guarded else claim
+
+
+def list_claimed(problem: Problem) -> dict[str, Quantity]:
+    """Return what is claimed by rows held out, by name: the errors of rules, and quantities."""
+    certification = problem.study.certification
+    assert certification is not None
+    of_rule: Quantity = Error() if problem.clip is None else Clipped(problem.clip)
+    found = {name: certification.quantities.get(name, of_rule) for name in certification.claim}
+    return cast(dict[str, Quantity], found)
+
+
+def list_needs(problem: Problem) -> list[Need]:
+    """Return what each claim by held-out rows needs, and what there will be.
+
+    It is read before the run, so it depends on the rows to learn from and on how many rows each class has,
+    and not on those drawn.
+    """
+    certification = problem.study.certification
+    if not isinstance(certification, Holdout) or problem.held is None:
+        return []
+    delta = problem.study.delta / certification.n_shares
+    claimed = list_claimed(problem).items()
+    return [need for name, quantity in claimed for need in quantity.foresee(problem, name, delta)]
 
 
 def claim_random_member(
@@ -83,15 +126,21 @@ def claim_random_member(
         method += f" of {list(problem.learners)[learner]}, one of {len(problem.learners)} learners"
     m_is = f"m = {size.n_select}{' groups' if grouped else ''}"
     method += f", {name}, {pluralize(len(losses), 'split')}, {m_is}"
-    who = RANDOM.classifier("pattern" if problem.clip is None else "row")
-    given = RANDOM_SPLITS_OF_GROUPS if grouped else RANDOM_SPLITS
-    grounds = Grounds(RANDOM.name, who, problem.study.delta, method, Paper.name, given)
+    given = f"{GROUPS_OF_ONE_SOURCE} and plain random splits of whole groups"
+    given = given if grouped else f"{ONE_SOURCE} and plain random splits"
+    who, delta = RANDOM.classifier(), problem.study.delta
+    claim = Claim(Error(), RANDOM.name, bound, delta, "", certification=Paper.name)
     if problem.clip is not None:
         measured = sum(losses) / (ONE * size.n_select * len(losses))
-        return claim_clipped(grounds, bound, measured, problem.clip, grouped)
-    wrong, rows = map(sum, zip(*counts or [(loss, size.n_select) for loss in losses], strict=True))
-    seen = replace(grounds, method=f"{method}, {wrong} of {rows} scored rows wrong")
-    return claim_error(seen, bound, (wrong, rows), grouped)
+        quantity = Clipped(problem.clip)
+        claim = replace(claim, quantity=quantity, measured=measured)
+        says = quantity.state_mean(claim, who, grouped)
+    else:
+        seen = counts or [(loss, size.n_select) for loss in losses]
+        errors, rows = map(sum, zip(*seen, strict=True))
+        claim = replace(claim, errors=errors, rows=rows)
+        says, method = state_error(claim, who, grouped), f"{method}, {errors} of {rows} scored rows wrong"
+    return replace(claim, statement=write_statement(given, delta, says, method))
 
 
 def weight(problem: Problem, k: int, learner: int = 0) -> Fraction:

@@ -1,0 +1,281 @@
+"""Answer the rows that a classifier is confident of, and no others: what is proven of them, and how many.
+
+A row is answered if the confidence of the rule in it is at least t: of two classes the distance of its score
+from the rule's own cut-off, of several the margin between its two largest scores. Let t_1 > ... > t_J be
+fixed without the held-out rows, r_j the error among rows answered at t_j, and y what it may be. The tests
+of r_j > y go from t_1 down: test j passes if U_d(x_j; m_j) <= y, where x_j of the m_j held-out rows answered
+at t_j are wrong. The first that fails ends them, and the last that passed, T, is used.
+
+P(r_T > y) <= d, and no division of d by J is needed: let j be the first with r_j > y, which is fixed. If
+r_T > y then T is j or comes after it, so test j has passed, which given m_j has a probability of at most d.
+(The bound at t_T itself is not proven, only y: T depends on the counts.) Nothing is assumed of how r_j
+depends on j. The share answered at t_j is binomial over all held-out rows; its lower bounds at d / J hold for
+all j together, so at T too, which is why this one is divided.
+
+Thresholds are quantiles of the confidence of F*'s members in the rows of their estimate sets, from which they
+have not learned: in rows that a model has learned from it is more confident than in new ones. The first is
+the most cautious useful one: as many held-out rows are expected there as pass with ``ALLOWED`` wrong ones.
+The last answers every row.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from math import ceil
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ckcv_ray.claims.judged import HeldOutPredictions
+from ckcv_ray.claims.quantity import (
+    NOTHING,
+    ONE_SOURCE,
+    Claim,
+    Need,
+    Quantity,
+    advise_rows,
+    leave_out,
+    write_statement,
+)
+from ckcv_ray.claims.rules import Rule
+from ckcv_ray.core.arrays import Mask, Values
+from ckcv_ray.core.bounds.binomial import MAX_ROWS, clopper_pearson, find_fewest_rows
+from ckcv_ray.core.bounds.fixed_sequence import FixedSequence
+from ckcv_ray.core.percent import ceil_percent, format_level, format_percent
+from ckcv_ray.core.quantities import register_quantity
+from ckcv_ray.errors import InputError
+from ckcv_ray.study import Problem
+
+N_THRESHOLDS = 10
+ALLOWED = 2  # wrong rows at the first threshold: if none were, one by chance would end the sequence
+STEP = 1.05  # as many rows as there are, in the search for how many it takes
+
+
+class Answered(NamedTuple):
+    """What was counted at a threshold."""
+
+    threshold: float  # least confidence of a row that is answered
+    wrong: int  # held-out rows answered that are wrong
+    rows: int  # all that are answered
+
+
+@dataclass(frozen=True)
+class AnsweredTests(FixedSequence[Answered]):
+    """Tests of the rows answered, from the most cautious threshold down.
+
+    Attributes:
+        counts: at each threshold, which descend.
+        held: rows held out.
+        most: largest error allowed of the rows answered, in (0, 1).
+        delta: of each test, and of the bounds on the share answered together.
+    """
+
+    counts: tuple[Answered, ...]
+    held: int
+    most: float
+    delta: float
+
+    def passes(self, counted: Answered, copies: int) -> bool:
+        """Return whether few enough of the rows answered at a threshold are wrong."""
+        left = leave_out(counted.wrong, counted.rows, copies)
+        return bool(clopper_pearson(*left, self.delta) <= self.most)
+
+    def bound_left_out(self, copies: int = 0) -> float:
+        """Return the upper bound on the share of rows that are not answered at the chosen threshold."""
+        left = leave_out(self.held - self.chosen.rows, self.held, copies)
+        return float(clopper_pearson(*left, self.delta / len(self.counts)))
+
+    def count_needed(self) -> int | None:
+        """Return how many answered rows, as many of them wrong as now, prove an error; None if none do."""
+        rate, rows = self.chosen.wrong / self.chosen.rows, self.chosen.rows
+        if rate >= self.most:
+            return None
+        while rows <= MAX_ROWS and clopper_pearson(ceil(rate * rows), rows, self.delta) > self.most:
+            rows = ceil(rows * STEP)
+        return rows if rows <= MAX_ROWS else None
+
+
+class OfAnswered(Quantity):
+    """A quantity of the rows that are confident enough to be answered; both have one share of delta."""
+
+    answers = True
+    share = "answered"
+
+    def claim(self, held: HeldOutPredictions, rule: Rule, copies: int = 0) -> Iterator[Claim]:
+        """Yield the claim at the last threshold that passed; see ``Quantity``."""
+        tests = held.make_once(("answered", rule), lambda: try_thresholds(held, rule))
+        claim = replace(self.make_claim(rule, tests, copies), least_confidence=tests.chosen.threshold)
+        if not tests.passed:
+            subject, why = self.explain_lack(rule.classifier(), tests, held.problem.all_rows.n)
+            lack = f"{NOTHING} {subject}: {why}"
+            yield replace(claim, bound=None, least_confidence=None, statement=lack)
+            return
+        says, method = self.word(claim, rule.classifier(), tests)
+        jointly = f"jointly with probability at least {format_level(2 * tests.delta)}"
+        yield replace(
+            claim,
+            statement=write_statement(ONE_SOURCE, tests.delta, says, f"holdout: {method}; {jointly}"),
+        )
+
+    def make_claim(self, rule: Rule, tests: AnsweredTests, copies: int) -> Claim:
+        """Return the claim of the tests, without its sentence."""
+        raise NotImplementedError
+
+    def word(self, claim: Claim, who: str, tests: AnsweredTests) -> tuple[str, str]:
+        """Return what is proven, and how, as clauses."""
+        raise NotImplementedError
+
+    def explain_lack(self, who: str, tests: AnsweredTests, n: int) -> tuple[str, str]:
+        """Return what nothing can be claimed for, and why; n rows are in all."""
+        raise NotImplementedError
+
+
+@register_quantity
+class AnsweredError(OfAnswered):
+    """The error among the rows answered."""
+
+    name, phrase = "answered_error", "error of the rows answered"
+    at_most = True
+    counted = "rows answered wrong"
+
+    def make_claim(self, rule: Rule, tests: AnsweredTests, copies: int) -> Claim:
+        """Return the claim of the error that is allowed, without its sentence."""
+        _, wrong, rows = tests.chosen
+        bound = tests.most if tests.count_passed(copies) >= tests.passed else None
+        return Claim(self, rule.name, bound, tests.delta, "", errors=wrong, rows=rows)
+
+    def word(self, claim: Claim, who: str, tests: AnsweredTests) -> tuple[str, str]:
+        """Return what is proven, and how, as clauses."""
+        confident = f"its confidence is at least {tests.chosen.threshold:.6g}"
+        return (
+            f"a new row that {who} answers, since {confident}, is misclassified with probability at most "
+            f"{ceil_percent(tests.most)}",
+            f"{claim.errors} of {claim.rows} previously unused rows answered wrong, Clopper-Pearson; "
+            f"{tests.passed} of {len(tests.counts)} thresholds passed in a fixed sequence",
+        )
+
+    def explain_lack(self, who: str, tests: AnsweredTests, n: int) -> tuple[str, str]:
+        """Return what nothing can be claimed for, and what it would take."""
+        (threshold, wrong, rows), subject = tests.chosen, f"the rows that {who} answers"
+        if not rows:
+            return subject, (
+                f"none of {tests.held:,} held-out rows has the confidence of those that the first test would "
+                f"answer, {threshold:.6g}; on new rows, none of these, more of them may help, or a learner "
+                "whose scores differ more from row to row."
+            )
+        bound = clopper_pearson(wrong, rows, tests.delta)
+        advice = advise_rows(n, tests.count_needed(), rows, "too many of them are wrong")
+        return subject, (
+            f"of the {rows:,} most confident of {tests.held:,} held-out rows {wrong:,} are wrong "
+            f"({format_percent(wrong / rows)}), which proves at most {ceil_percent(bound)} and not "
+            f"{ceil_percent(tests.most)}; {advice}."
+        )
+
+    def measure(self, claim: Claim, on: str, mean: float, grouped: bool) -> str:
+        """Say how many of the rows answered were wrong."""
+        if claim.bound is None or not claim.rows:
+            return ""
+        rate = format_percent((claim.errors or 0) / claim.rows)
+        return f"{rate} wrong ({claim.errors:,} of {claim.rows:,} {on} that are answered)"
+
+    def doubt(self, claim: Claim) -> str:
+        """Return a sentence: it is not compared with constants."""
+        if claim.bound is None:
+            return ""
+        return (
+            "That the rows answered are wrong less often than by always predicting any one class is not "
+            "proven."
+        )
+
+    def check(self, study: Any, task: Any, held: int) -> None:
+        """Raise InputError if all rows held out, none of them wrong, do not prove the error allowed."""
+        condition = study.certification.answering
+        needed = find_fewest_rows(condition.value, 0, study.delta / study.certification.n_shares / 2)
+        if held < needed:
+            raise InputError(
+                f"answer={condition} takes {needed:,} held-out rows at least, all of them right, and "
+                f"{held:,} are held out: hold out more (holdout_share), allow more errors, or take more rows"
+            )
+
+    def foresee(self, problem: Problem, name: str, delta: float) -> Iterator[Need]:
+        """Yield how many rows have to be answered; the other half of delta is that of the share answered."""
+        certification = problem.study.certification
+        assert certification is not None
+        assert certification.answering is not None
+        assert problem.held is not None
+        rows, delta = len(problem.held), delta / 2
+        needed = find_fewest_rows(certification.answering.value, 0, delta)
+        line = (
+            f"{self.title}, with probability {format_level(delta)}: takes {needed:,} held-out rows that are "
+            f"answered, and none of them wrong; {rows:,} are held out"
+        )
+        yield Need(name, delta, rows, needed, [line])
+
+
+@register_quantity
+class AnsweredShare(OfAnswered):
+    """The share of rows that are answered."""
+
+    name, phrase = "answered_share", "share of rows answered"
+    counted = "held-out rows not answered"
+
+    def make_claim(self, rule: Rule, tests: AnsweredTests, copies: int) -> Claim:
+        """Return the claim of the share answered, without its sentence."""
+        counts = tests.held - tests.chosen.rows, tests.held
+        bound = tests.bound_left_out(copies)
+        return Claim(self, rule.name, bound, tests.delta, "", errors=counts[0], rows=counts[1])
+
+    def word(self, claim: Claim, who: str, tests: AnsweredTests) -> tuple[str, str]:
+        """Return what is proven, and how, as clauses."""
+        return (
+            f"{who} answers {claim.says} of new rows: a row if its confidence is at least "
+            f"{tests.chosen.threshold:.6g}",
+            f"{tests.chosen.rows} of {tests.held} previously unused rows answered, Clopper-Pearson for "
+            f"{len(tests.counts)} thresholds together",
+        )
+
+    def explain_lack(self, who: str, tests: AnsweredTests, n: int) -> tuple[str, str]:
+        """Return what nothing can be claimed for, and why."""
+        return f"the share of rows that {who} answers", "nothing is proven of their error."
+
+    def measure(self, claim: Claim, on: str, mean: float, grouped: bool) -> str:
+        """Say how many rows were answered."""
+        if claim.bound is None or not claim.rows:
+            return ""
+        part = claim.rows - (claim.errors or 0)
+        return f"{format_percent(part / claim.rows)} ({part:,} of {claim.rows:,} {on} answered)"
+
+
+def try_thresholds(held: HeldOutPredictions, rule: Rule) -> AnsweredTests:
+    """Return the tests of the rows that a rule answers, of a study that says how many may be wrong."""
+    condition, X = held.certification.answering, held.problem.task.X
+    assert condition is not None
+    delta, rows = held.delta / 2, held.rows
+    confidence = [  # of each member of F* in the rows of its estimate set
+        Rule(f"member:{member.split}").measure_confidence(held.models, X[unlearned])
+        for member, unlearned in held.list_unlearned()
+    ]
+    thresholds = fix_thresholds(np.concatenate(confidence), len(rows.y), condition.value, delta)
+    wrong = held.predict(rule).label != rows.y
+    counts = count_answered(rule.measure_confidence(held.models, rows.X), wrong, thresholds)
+    return AnsweredTests(counts, len(rows.y), condition.value, delta)
+
+
+def fix_thresholds(confidence: Values, held: int, most: float, delta: float) -> Values:
+    """Return the thresholds to test, descending; the last is 0, which answers every row.
+
+    Args:
+        confidence: in rows that the models have not learned from, none of them held out, (rows,).
+        held: number of rows held out.
+        most: largest error allowed of the rows answered, in (0, 1).
+        delta: of each test.
+    """
+    ordered = np.sort(confidence)[::-1]
+    shares = np.linspace(min(1.0, find_fewest_rows(most, ALLOWED, delta) / held), 1.0, N_THRESHOLDS)[:-1]
+    positions = np.ceil(shares * len(ordered)).astype(np.intp) - 1
+    return np.unique([0.0, *ordered[positions]])[::-1]
+
+
+def count_answered(confidence: Values, wrong: Mask, thresholds: Values) -> tuple[Answered, ...]:
+    """Return the counts at each threshold, of held-out rows with their confidence and whether it is wrong."""
+    chosen = ((float(t), confidence >= t) for t in thresholds)
+    return tuple(Answered(t, int(np.sum(wrong & rows)), int(np.sum(rows))) for t, rows in chosen)

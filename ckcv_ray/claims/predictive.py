@@ -1,0 +1,459 @@
+"""PPV, NPV and net benefit where a stated share of rows is positive, and cut-offs for a required value.
+
+Both recalls prove what follows from them: the value increases in both, and they hold together.
+
+A required value: PPV or NPV at least v. Let t_1, .., t_J be cut-offs fixed without the held-out rows, s_j and
+c_j the recalls of the positive class and of the other at t_j, and V_j the value that follows from them at the
+stated share. Given the labels, the rows missed and those wrongly flagged at t_j are binomial and independent.
+Test j passes if V at the Clopper-Pearson bounds of both recalls, each at d / 2, is at least v: if V_j < v,
+one of the two bounds has failed, which has a probability of at most d. The tests go from t_1 on to the
+first that fails; the last that passed, T, is used. P(V_T < v) <= d, and d is not divided by J: if V_T < v,
+then the test of the first j with V_j < v, which is fixed, has passed. Nothing is assumed of how V_j depends
+on j.
+
+What is proven of the value is v. Of the recalls at T it is their bounds for all J cut-offs together, each at
+1 / J of its level, since T depends on the same counts; they hold with probability 1 - d as well.
+
+Cut-offs come from the scores of F*'s members in the rows of their estimate sets, from which they have not
+learned. The first is the one with the best prospects of passing, if as many rows as there were missed, and
+``FLAGGED_BEYOND`` more than there wrongly flagged; the others flag more rows of the class that is to be
+right, to the last at which the value measured there is large enough.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from math import ceil
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from ckcv_ray.claims.judged import HeldOutPredictions
+from ckcv_ray.claims.quantity import (
+    NOTHING,
+    ONE_SOURCE,
+    Claim,
+    Need,
+    Quantity,
+    advise_rows,
+    leave_out,
+    write_statement,
+)
+from ckcv_ray.claims.recalls import (
+    BINARY_RECALLS,
+    ChosenCutOff,
+    Requirable,
+    Sensitivity,
+    Specificity,
+    begin_need,
+    choose_cut_off,
+    share_recalls,
+)
+from ckcv_ray.claims.rules import CutOff, Rule, orient_scores
+from ckcv_ray.core.arrays import Classes, Values
+from ckcv_ray.core.bounds.binomial import MAX_ROWS, clopper_pearson, find_first
+from ckcv_ray.core.bounds.fixed_sequence import FixedSequence
+from ckcv_ray.core.percent import floor_percent, format_level, format_number, format_percent
+from ckcv_ray.core.quantities import SHARE, argument, register_quantity
+from ckcv_ray.errors import InputError, pluralize
+from ckcv_ray.study import Problem
+from ckcv_ray.tables.target import Label
+
+N_CUT_OFFS = 10
+N_CONSIDERED = 100  # cut-offs, evenly spaced among the scores of the class
+FLAGGED_BEYOND = 2  # rows wrongly flagged beyond those expected: the first test should not fail by chance
+USUAL_MISS = 0.2  # share of wrong rows of the class that a value depends on least
+LARGEST_BOUND = 1e15  # on 1 less a net benefit, which may be far below 0
+
+
+@dataclass(frozen=True)
+class Predictive(Quantity):
+    """A quantity that follows from both recalls where the positive class has a stated share."""
+
+    prevalence: float = argument(SHARE, "0.02", "a prevalence")
+
+    two_classes = True
+    made_of = BINARY_RECALLS
+    rows_alone = "rows of a class"
+    share = "recalls"
+
+    @property
+    def by_constants(self) -> float:
+        """The largest value that classifying no row, or every row, as positive reaches."""
+        raise NotImplementedError
+
+    def compute(self, sensitivity: float, specificity: float) -> float:
+        """Return it for two recalls in [0, 1]; it increases in both."""
+        raise NotImplementedError
+
+    def explain_value(self, label: Label) -> str:
+        """Return what it is, as a clause; ``label`` is that of the positive class."""
+        raise NotImplementedError
+
+    def claim(self, held: HeldOutPredictions, rule: Rule, copies: int = 0) -> Iterator[Claim]:
+        """Yield the claim that follows from both recalls, at no delta of its own; see ``Quantity``."""
+        pair = [next(recall.claim(held, rule, copies)) for recall in (Sensitivity(), Specificity())]
+        recalls = [0.0 if recall.bound is None else 1 - recall.bound for recall in pair]
+        value, delta = self.compute(*recalls), share_recalls(held.problem)
+        who = pair[0].make_rule(held.problem).classifier()
+        claim = replace(
+            pair[0],
+            quantity=self,
+            label=held.problem.task.classes[held.problem.positive],
+            bound=1 - value if min(recalls) > 0 else None,
+            errors=None,
+            rows=None,
+            delta=delta,
+            guaranteed=False,
+            statement=f"{NOTHING} the {self.title} of {who}: nothing is proven for a recall it follows from.",
+        )
+        method = (
+            f"from a sensitivity of at least {floor_percent(recalls[0])} and a specificity of at least "
+            f"{floor_percent(recalls[1])}, which hold together"
+        )
+        yield claim if claim.bound is None else self._write(claim, who, method)
+
+    def _write(self, claim: Claim, who: str, method: str) -> Claim:
+        assert claim.label is not None
+        says = f"the {self.title} of {who} is {claim.says}: {self.explain_value(claim.label)}"
+        return replace(claim, statement=write_statement(ONE_SOURCE, claim.delta, says, method))
+
+    def measure_recalls(self, sensitivity: float, specificity: float) -> str:
+        """Format what it is by the recalls that were measured."""
+        return format_percent(self.compute(sensitivity, specificity))
+
+    def doubt(self, claim: Claim) -> str:
+        """Return a sentence if a constant reaches what is proven."""
+        if claim.bound is None or 1 - claim.bound > self.by_constants:
+            return ""
+        reached = format_percent(self.by_constants)
+        return f"A {claim.name} of {claim.says} says nothing beyond a constant, which reaches {reached}."
+
+
+@dataclass(frozen=True)
+class PredictiveValue(Predictive, Requirable):
+    """PPV or NPV: how often rows that are classified as one class are of it."""
+
+    at_prevalence = True
+    of_positive: ClassVar[bool]  # whether rows classified as positive are to be right
+
+    @property
+    def by_constants(self) -> float:
+        """The largest value that classifying no row, or every row, as positive reaches."""
+        return self.prevalence if self.of_positive else 1 - self.prevalence
+
+    def compute(self, sensitivity: float, specificity: float) -> float:
+        """Return it for two recalls in [0, 1]; it increases in both."""
+        q = self.prevalence
+        right, wrong = q * sensitivity, (1 - q) * (1 - specificity)
+        if not self.of_positive:
+            right, wrong = (1 - q) * specificity, q * (1 - sensitivity)
+        return right / (right + wrong) if right else 0.0
+
+    def claim(self, held: HeldOutPredictions, rule: Rule, copies: int = 0) -> Iterator[Claim]:
+        """Yield the claim; where the study requires it, from the tests of cut-offs."""
+        required = held.problem.required
+        if required is None or required.name != str(self):
+            yield from super().claim(held, rule, copies)
+            return
+        tests = self._test(held, rule)
+        chosen = choose_cut_off(held, rule)
+        assert chosen is not None
+        label = held.problem.task.classes[held.problem.positive]
+        claim = Claim(self, rule.name, None, tests.delta, "", label=label)
+        if chosen.cut_off is None:
+            lack = explain_lack(held.problem.all_rows.n, tests)
+            yield replace(claim, statement=f"{NOTHING} the {self.title} of {rule.classifier()}: {lack}")
+            return
+        bound = 1 - tests.least if tests.count_passed(copies) >= tests.passed else None
+        claim = replace(claim, bound=bound, cut_off=chosen.cut_off.value)
+        (missed, flagged), (positives, negatives) = tests.chosen[1:], tests.rows
+        second = held.problem.task.classes[1 - held.problem.positive]
+        method = (
+            f"holdout: {missed} of {positives} previously unused rows of class {label!r} and {flagged} of "
+            f"{negatives} of class {second!r} wrong, Clopper-Pearson for both; {tests.passed} of "
+            f"{len(tests.counts)} cut-offs passed in a fixed sequence; jointly with the recalls with "
+            f"probability at least {format_level(2 * tests.delta)}"
+        )
+        yield self._write(claim, replace(rule, cut_off=chosen.cut_off).classifier(), method)
+
+    def choose_cut_off(self, held: HeldOutPredictions, rule: Rule) -> ChosenCutOff:
+        """Return the cut-off of the last test that passed."""
+        tests = self._test(held, rule)
+        if tests.passed:
+            return ChosenCutOff(tests.chosen.cut_off, n_tested=len(tests.counts))
+        lack = f"no cut-off is chosen, since for none the {self.title} that is required is proven."
+        return ChosenCutOff(None, lack, n_tested=len(tests.counts))
+
+    def _test(self, held: HeldOutPredictions, rule: Rule) -> "ValueTests":
+        return held.make_once((str(self), rule), lambda: try_cut_offs(held, self, held.predict(rule).score))
+
+    def explain_value(self, label: Label) -> str:
+        """Return what it is, as a clause; ``label`` is that of the positive class."""
+        if self.of_positive:
+            return f"the probability that a row classified as {label!r} is of this class"
+        return f"the probability that a row classified otherwise is not of class {label!r}"
+
+    def count_rows(
+        self, least: float, share: float, delta: float, missed: float = 0.0, flagged: float = 0.0
+    ) -> int:
+        """Return the fewest rows that prove it to be at least a value, at a cut-off that is fixed beforehand.
+
+        Args:
+            least: the value.
+            share: of these rows that are positive, in (0, 1).
+            delta: probability with which the claim may fail; both recalls have equal parts.
+            missed: share of the positive rows that are not flagged.
+            flagged: share of the others that are flagged.
+        """
+
+        def passes(rows: int) -> bool:
+            positives = int(share * rows)
+            wrong = [ceil(missed * positives), ceil(flagged * (rows - positives))]
+            sensitivity, specificity = 1 - clopper_pearson(wrong, [positives, rows - positives], delta / 2)
+            return self.compute(sensitivity, specificity) >= least
+
+        return find_first(passes, 1, MAX_ROWS)
+
+    def check(self, study: Any, task: Any, held: int) -> None:
+        """Raise InputError if the rows held out prove no value as large as required even with none wrong."""
+        required = study.certification.required
+        if required is None or required.name != str(self):
+            return
+        share = float(np.mean(task.y == study.certification.find_positive(task.classes)))
+        needed = self.count_rows(required.value, share, study.delta / study.certification.n_shares / 2)
+        if held < needed:
+            raise InputError(
+                f"require={study.certification.require} at prevalence={self.prevalence:g} takes "
+                f"{needed:,} held-out rows at least, about {share * needed:,.0f} of them positive and none "
+                "of "
+                f"them wrong, and {held:,} are held out: hold out more (holdout_share), require less, or "
+                "take "
+                "more rows"
+            )
+
+    def foresee(self, problem: Problem, name: str, delta: float) -> Iterator[Need]:
+        """Yield how many positive rows a required value takes, with as many others as their share leaves."""
+        required, table = problem.required, problem.all_rows
+        if required is None or required.name != str(self) or problem.held is None:
+            return
+        share, held, delta = float(np.mean(table.y == problem.positive)), len(problem.held), delta / 2
+        rows, label = round(held * share), problem.task.classes[problem.positive]
+        needed = self.count_rows(required.value, share, delta)
+        missed, flagged = self._choose_usual_errors(required.value)
+        usual = self.count_rows(required.value, share, delta, missed, flagged)
+        words = [
+            f"not before {round(share * needed):,} held-out rows of class {label!r}, and no row of any class "
+            "wrong",
+            f"{round(share * usual):,} with {pluralize(round(missed * share * usual), 'miss', 'misses')}, "
+            "and the "
+            "others wrong half as often as that allows",
+        ]
+        if round(share * needed) > rows:
+            words.append(f"expected in a table of {ceil(needed * table.n / held):,} rows")
+        lines = [
+            begin_need(self.title, delta, rows, held, f"of class {label!r}"),
+            f"  at least {format_number(100 * required.value)} %: {'; '.join(words)}",
+        ]
+        yield Need(name, delta, rows, round(share * needed), lines)
+
+    def _choose_usual_errors(self, least: float) -> tuple[float, float]:
+        """Return shares missed and wrongly flagged: one usual, the other half of what a value allows then."""
+        q, right = self.prevalence, 1 - USUAL_MISS
+        if self.of_positive:
+            allowed = q * right * (1 - least) / ((1 - q) * least)
+            return USUAL_MISS, min(USUAL_MISS, allowed / 2)
+        allowed = (1 - q) * right * (1 - least) / (q * least)
+        return min(USUAL_MISS, allowed / 2), USUAL_MISS
+
+
+@register_quantity
+@dataclass(frozen=True)
+class Ppv(PredictiveValue):
+    """The share of the rows classified as positive that are."""
+
+    name, phrase = "ppv", "PPV at a prevalence of {0}"
+    of_positive = True
+
+
+@register_quantity
+@dataclass(frozen=True)
+class Npv(PredictiveValue):
+    """The share of the rows not classified as positive that are not."""
+
+    name, phrase = "npv", "NPV at a prevalence of {0}"
+    of_positive = False
+
+
+@register_quantity
+@dataclass(frozen=True)
+class NetBenefit(Predictive):
+    """The share of true positives less that of false ones, which count as ``worth`` / (1 - ``worth``) of one.
+
+    Vickers and Elkin, Medical Decision Making 26, 2006.
+    """
+
+    worth: float = argument(SHARE, "0.1", "the probability from which on a row is worth flagging")
+
+    name = "net_benefit"
+    phrase = "net benefit at a prevalence of {0} (a row is worth flagging from {1} on)"
+    largest = LARGEST_BOUND
+
+    @property
+    def by_constants(self) -> float:
+        """The largest value that classifying no row, or every row, as positive reaches."""
+        return max(0.0, self.compute(1.0, 0.0))
+
+    def compute(self, sensitivity: float, specificity: float) -> float:
+        """Return it for two recalls in [0, 1]; it increases in both."""
+        right, wrong = self.prevalence * sensitivity, (1 - self.prevalence) * (1 - specificity)
+        return right - wrong * self.worth / (1 - self.worth)
+
+    def explain_value(self, label: Label) -> str:
+        """Return what it is, as a clause; ``label`` is that of the positive class."""
+        return (
+            f"the share of rows rightly classified as {label!r}, less that of those wrongly, each of which "
+            f"counts as {self.worth} / (1 - {self.worth})"
+        )
+
+
+class CountedCutOff(NamedTuple):
+    """What was counted at a cut-off."""
+
+    cut_off: CutOff
+    missed: int  # held-out rows of the positive class that are not flagged
+    flagged: int  # held-out rows of the other class that are
+
+
+@dataclass(frozen=True)
+class ValueTests(FixedSequence[CountedCutOff]):
+    """Tests of a predictive value at cut-offs in a fixed order.
+
+    Attributes:
+        counts: at each cut-off, in the order of the tests.
+        rows: held-out rows of the positive class, and of the other.
+        predictive: the value.
+        least: what it has to be at least, in (0, 1).
+        delta: of each test, and of the recalls at all cut-offs together.
+    """
+
+    counts: tuple[CountedCutOff, ...]
+    rows: tuple[int, int]
+    predictive: PredictiveValue
+    least: float
+    delta: float
+
+    def passes(self, counted: CountedCutOff, copies: int) -> bool:
+        """Return whether the value at a cut-off is proven to be as large as required."""
+        return self.bound_value(counted, copies) >= self.least
+
+    def bound_value(self, counted: CountedCutOff, copies: int = 0) -> float:
+        """Return the lower bound on the value at a cut-off; ``copies`` of the rows are not counted."""
+        left = [leave_out(*pair, copies) for pair in zip(counted[1:], self.rows, strict=True)]
+        missed, flagged = (float(clopper_pearson(*pair, self.delta / 2)) for pair in left)
+        return self.predictive.compute(1 - missed, 1 - flagged)
+
+    @property
+    def rates(self) -> tuple[float, float]:
+        """The shares of rows missed and wrongly flagged at the chosen cut-off, as they were counted."""
+        missed, flagged = (part / max(1, rows) for part, rows in zip(self.chosen[1:], self.rows, strict=True))
+        return missed, flagged
+
+    @property
+    def measured(self) -> float:
+        """The value at the chosen cut-off as it was counted, without a bound."""
+        missed, flagged = self.rates
+        return self.predictive.compute(1 - missed, 1 - flagged)
+
+    def count_needed(self) -> int | None:
+        """Return how many held-out rows prove the value if as many are wrong; None if very many do not."""
+        if self.measured <= self.least:
+            return None
+        share = self.rows[0] / sum(self.rows)
+        needed = self.predictive.count_rows(self.least, share, self.delta, *self.rates)
+        return needed if needed < MAX_ROWS else None
+
+
+def try_cut_offs(held: HeldOutPredictions, predictive: PredictiveValue, score: Values) -> ValueTests:
+    """Return the tests of the value that a study requires, given the scores of the rows held out."""
+    problem, condition, y = held.problem, held.problem.required, held.rows.y
+    assert condition is not None
+    delta, positive, X = held.delta / 2, problem.positive, problem.task.X
+    sets = held.list_unlearned()
+    scores = np.concatenate([member.model.predict(X[rows]).score for member, rows in sets])
+    classes = np.concatenate([problem.task.y[rows] for _, rows in sets])
+    cut_offs = fix_cut_offs(scores, classes, positive, predictive, condition.value, len(y), delta)
+    positives = int(np.sum(y == positive))
+    counts = count_cut_offs(score, y, positive, cut_offs)
+    return ValueTests(counts, (positives, len(y) - positives), predictive, condition.value, delta)
+
+
+def fix_cut_offs(
+    score: Values,
+    y: Classes,
+    positive: int,
+    predictive: PredictiveValue,
+    least: float,
+    held: int,
+    delta: float,
+) -> tuple[CutOff, ...]:
+    """Return the cut-offs to test, in their order.
+
+    Args:
+        score: larger for rows of class 1, in rows that the models have not learned from, none of them held
+            out, (rows,).
+        y: their classes, 0 or 1.
+        positive: number of the class of the rows that are flagged.
+        predictive, least, delta: as in ``ValueTests``.
+        held: number of rows held out.
+    """
+    right = positive if predictive.of_positive else 1 - positive  # the class that is to be right
+    oriented = orient_scores(score, right)
+    of_class, outside = np.sort(oriented[y == right]), np.sort(oriented[y != right])
+    values = np.unique(of_class if len(of_class) else oriented)[::-1]
+    values = values[np.unique(np.linspace(0, len(values) - 1, N_CONSIDERED).round().astype(int))]
+    shares = np.array([1 - _share_from(of_class, values), _share_from(outside, values)])  # wrong ones
+    expected = round(held * len(of_class) / len(y))
+    rows = np.array([[expected], [held - expected]])
+    wrong = np.ceil(shares * rows).astype(int)
+    wrong[1] = np.minimum(wrong[1] + FLAGGED_BEYOND, rows[1])
+    bounds = clopper_pearson(wrong, rows, delta / 2)
+    way = 1 if predictive.of_positive else -1  # recalls of the positive class first
+    measured, proven = (
+        np.array([predictive.compute(*recalls[::way]) for recalls in (1 - wrongs.T).tolist()])
+        for wrongs in (shares, bounds)
+    )
+    first = int(np.argmax(proven))
+    enough = np.flatnonzero(measured >= least)
+    last = max(first, int(enough[-1])) if len(enough) else first
+    tested = np.unique(np.linspace(first, last, N_CUT_OFFS).round().astype(int))
+    # those at which rows get class ``right`` if their score for it is at least a value
+    chosen = values[tested] if right == positive else np.nextafter(-values[tested], np.inf)
+    return tuple(CutOff(value, positive) for value in chosen.tolist())
+
+
+def count_cut_offs(
+    score: Values, y: Classes, positive: int, cut_offs: tuple[CutOff, ...]
+) -> tuple[CountedCutOff, ...]:
+    """Return the counts at each cut-off, from scores and classes of the rows held out."""
+    flags = [(cut_off, cut_off.flag(score)) for cut_off in cut_offs]
+    return tuple(
+        CountedCutOff(cut_off, int(np.sum(~flag & (y == positive))), int(np.sum(flag & (y != positive))))
+        for cut_off, flag in flags
+    )
+
+
+def _share_from(ordered: Values, values: Values) -> Values:
+    """Return the share of ascending scores that are at least each value; 0 of no scores."""
+    return np.asarray((len(ordered) - np.searchsorted(ordered, values)) / max(1, len(ordered)))
+
+
+def explain_lack(n: int, tests: ValueTests) -> str:
+    """Return what the first cut-off proves, and how many of n rows in all it would take."""
+    (missed, flagged), (positives, negatives) = tests.chosen[1:], tests.rows
+    advice = advise_rows(n, tests.count_needed(), sum(tests.rows), "what is measured there is too small")
+    return (
+        f"at the first of {len(tests.counts)} cut-offs {positives - missed:,} of {positives:,} positive "
+        f"held-out rows are flagged, and {flagged:,} of {negatives:,} others, which is "
+        f"{format_percent(tests.measured)} measured, proves at least "
+        f"{floor_percent(tests.bound_value(tests.chosen))}, and not {floor_percent(tests.least)}; {advice}."
+    )

@@ -1,0 +1,529 @@
+"""Claims, and the base of the quantities that are claimed: what is proven of a rule, in numbers and in words.
+
+A quantity is a class, one file for each family. It counts, bounds, words, sizes and compares itself; all
+others iterate over claims. A claim has its sentence: what it assumes, how sure it is, what is proven, how.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from math import isfinite
+from typing import Any, ClassVar, NamedTuple, cast
+
+import numpy as np
+
+from ckcv_ray.claims.judged import HeldOutPredictions
+from ckcv_ray.claims.rules import ONE_MODEL, CutOff, Rule
+from ckcv_ray.core.arrays import Mask, Values
+from ckcv_ray.core.bounds.betting import MAX_OPTIMISED, bound_losses
+from ckcv_ray.core.bounds.binomial import bound_in_order, clopper_pearson
+from ckcv_ray.core.percent import ceil_percent, floor_percent, format_level, format_percent
+from ckcv_ray.core.quantities import Declared, parse_quantity
+from ckcv_ray.study import Condition, Holdout, Problem
+from ckcv_ray.tables.target import Label
+from ckcv_ray.validation import STRICT, check_fraction, check_part, check_probability
+
+ONE_SOURCE = "Assuming independent examples from one source"
+GROUPS_OF_ONE_SOURCE = "Assuming independent groups of rows from one source"
+NOTHING = "Nothing can be claimed for"  # begins the sentence of a claim that lacks rows
+MAY_MISS = "may be missed by the cut-off chosen"  # of rows that a recall it guarantees counts
+CLOPPER_PEARSON = "Clopper-Pearson"
+DECIMAL_TOLERANCE = 1e-12  # of a value that was written in decimals
+
+
+@dataclass(frozen=True)
+class Gate:
+    """Whether a rule is proven better than every constant: its bound is a figure unless it is.
+
+    Attributes:
+        predicted: number of the class that the least favourable constant predicts; 0 with numbers, of which
+            there is one constant, the median of the learning rows.
+        lost, won: rows that the rule alone has wrong, and those that the constant alone has; of numbers, rows
+            on which the rule, and on which the constant is further off.
+        bound: upper bound on the share of losses against this constant, at the delta of the claim: the rule
+            is proven better than every constant if it is below 1/2.
+        least: what it would be for the least favourable constant if the rule had no row wrong.
+    """
+
+    __pydantic_config__: ClassVar = {**STRICT, "extra": "forbid"}
+
+    predicted: int
+    lost: int
+    won: int
+    bound: float
+    least: float
+
+    @property
+    def passed(self) -> bool:
+        """Whether the rule is proven better than every constant."""
+        return self.bound < 0.5
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A bound on the risk of one rule that holds with probability 1 - delta, selection included.
+
+    Attributes:
+        quantity: what is claimed, such as the error, at most ``bound``, or a recall, at least 1 - ``bound``.
+        classifier: name of the rule ("refit", "vote" or "random", see ``rules.Rule``).
+        bound: upper bound on its risk, in [0, 1]: on the probability that a new row is misclassified; by
+            class, a new row of this class; for auc, that a new pair of rows is not in order; of
+            numbers a share of the clip, or for "within:0.9" in units of the target. None: nothing can be
+            claimed, and the statement says why.
+        delta: probability, over data and splits, with which the bound may fail.
+        statement: the claim in words.
+        certification: "paper" or "holdout".
+        label: label of the class that it is about; None for error, auc and comparisons.
+        errors, rows: what was counted for it: wrong rows and all rows, by class those of this class, for auc
+            pairs, summed over the estimate sets of all members; at a cut-off that was chosen for
+            this class, the rows that it may miss; of a comparison the rows that the rule alone has
+            wrong, and those that one of the two alone has; for "within:0.9" those further off; None for what
+            follows from other claims, and for a mean error of numbers.
+        measured: of a mean of losses that of the rows counted, as a share of the largest loss; else None.
+        cut_off: the cut-off of the scores from which on a row is classified as positive, if one was chosen.
+        guaranteed: whether the cut-off was chosen for this claim: ``errors`` are the rows that it may miss.
+        least_confidence: the confidence from which on a row is answered, if something is proven of such rows.
+        gate: of an error that rows held out bound; else None.
+    """
+
+    __pydantic_config__: ClassVar = {**STRICT, "extra": "forbid"}
+
+    quantity: "Quantity"
+    classifier: str
+    bound: float | None
+    delta: float
+    statement: str
+    certification: str = Holdout.name
+    label: Label | None = None
+    errors: int | None = None
+    rows: int | None = None
+    measured: float | None = None
+    cut_off: float | None = None
+    guaranteed: bool = False
+    least_confidence: float | None = None
+    gate: Gate | None = None
+
+    def __str__(self) -> str:
+        """Return what is proven in a few words: "sensitivity (recall of 'sick') at least 90.12 %"."""
+        return f"{self.name} {self.says}"
+
+    @property
+    def name(self) -> str:
+        """A phrase that names what is claimed: "error", "sensitivity (recall of 'sick')", "AUC"."""
+        return self.quantity.name_of(self.label)
+
+    @property
+    def side(self) -> str:
+        """On which side of its limit what is claimed is: "at most", or "at least"."""
+        return self.quantity.side
+
+    @property
+    def limit(self) -> str:
+        """The number that it gives, rounded to the safe side."""
+        return self.quantity.format(self.risk)
+
+    @property
+    def says(self) -> str:
+        """What is proven, without its name: "at most 5.00 %"."""
+        return f"{self.side} {self.limit}"
+
+    @property
+    def held_out(self) -> bool:
+        """Whether it is proven by rows held out."""
+        return self.certification == Holdout.name
+
+    @property
+    def risk(self) -> float:
+        """The bound, or the one that says nothing."""
+        return self.quantity.largest if self.bound is None else self.bound
+
+    @property
+    def says_something(self) -> bool:
+        """Whether less than everything is proven: an error below 1, a recall above 0."""
+        return self.risk < self.quantity.largest
+
+    @property
+    def counted(self) -> str:
+        """Whose errors were counted for it, and how many: "this model: 0 of 139 rows wrong"; "" if none."""
+        return self.quantity.describe_counts(self)
+
+    def covers(self, rule: Rule) -> bool:
+        """Return whether it is about the predictions of a rule."""
+        cut_off = None if rule.cut_off is None else rule.cut_off.value
+        return (self.classifier, self.cut_off) == (rule.name, cut_off)
+
+    def shares_rule(self, other: "Claim") -> bool:
+        """Return whether both are about one rule: figures of two stand together only if that is said."""
+        return (self.classifier, self.cut_off) == (other.classifier, other.cut_off)
+
+    def make_rule(self, problem: Problem) -> Rule:
+        """Return the rule that it is about, with the cut-off that was chosen for it."""
+        cut_off = None if self.cut_off is None else CutOff(self.cut_off, problem.positive)
+        return Rule(self.classifier, cut_off=cut_off)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return its fields as JSON values; what only some claims have is absent from the others."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        values["quantity"] = str(self.quantity)
+        values["gate"] = None if self.gate is None else vars(self.gate)
+        some = ("measured", "cut_off", "guaranteed", "least_confidence", "gate")
+        return {
+            name: value for name, value in values.items() if name not in some or value not in (None, False)
+        }
+
+    def check(self, name: str, labels: Sequence[Label]) -> None:
+        """Raise ValueError if it is about no class of the labels, or its numbers cannot be."""
+        quantity, label = self.quantity, self.label
+        if quantity.of_numbers != (not labels):
+            raise ValueError(f"{name}: the {quantity} is not of a target with {len(labels)} classes")
+        if quantity.of_class != (label is not None) or (label is not None and label not in labels):
+            raise ValueError(f"{name}: the {quantity} of {label!r} is none of the {len(labels)} classes")
+        if quantity.is_mean != (self.measured is not None):
+            raise ValueError(f"{name}.measured: it is given for a mean of losses, and only there")
+        check_fraction(f"{name}.measured", self.measured or 0.0)
+        if self.bound is not None and not 0 <= self.bound <= quantity.largest:
+            raise ValueError(f"{name}.bound: {self.bound} is outside 0..{quantity.largest:g}")
+        if not isfinite(self.cut_off or 0.0):
+            raise ValueError(f"{name}.cut_off: it is not finite")
+        if not 0 <= (self.least_confidence or 0.0) < np.inf:
+            raise ValueError(f"{name}.least_confidence: it is not finite, or negative")
+        check_probability(f"{name}.delta", self.delta)
+        if (quantity.guarded and self.held_out) != (self.gate is not None):
+            raise ValueError(
+                f"{name}.gate: it is given for an error that rows held out bound, and only there"
+            )
+        if self.gate is not None:
+            if not 0 <= self.gate.predicted < max(1, len(labels)) or min(self.gate.lost, self.gate.won) < 0:
+                raise ValueError(f"{name}.gate: {self.gate.predicted} is no class, or a count is negative")
+            check_fraction(f"{name}.gate.bound", self.gate.bound)
+            check_fraction(f"{name}.gate.least", self.gate.least)
+        if (self.errors is None) != (self.rows is None):
+            raise ValueError(f"{name}: {self.errors} errors in {self.rows} rows")
+        check_part(f"{name}.errors", self.errors or 0, self.rows or 0, "rows")
+
+
+class Counts(NamedTuple):
+    """What was counted on the rows held out for a claim.
+
+    Attributes:
+        losses: of each independent unit, in [0, 1], in the order drawn, (units,).
+        errors, rows: as in ``Claim``.
+        measured: likewise.
+        shares: what each unit counts for, in [0, 1], (units,); None if all count the same.
+    """
+
+    losses: Values
+    errors: int | None = None
+    rows: int | None = None
+    measured: float | None = None
+    shares: Values | None = None
+
+
+class Need(NamedTuple):
+    """What a claim needs before it says anything, and what there will be; known before a run."""
+
+    claim: str  # as it is named in the study
+    delta: float  # probability with which it may fail
+    rows: int  # rows, groups, or rows of a class to expect among those held out
+    needed: int  # how many of them it takes at least
+    lines: list[str]  # in words
+
+
+class Quantity(Declared):
+    """What can be claimed of a rule, by rows that nothing else used.
+
+    A family overrides ``count``, and what it does otherwise than a mean of independent losses; one that
+    yields several claims, ``claim``. ``docs/contributing/claims.md`` adds one.
+
+    Attributes:
+        counted: what its ``errors`` are.
+        guarded: whether a claim may be quoted only if its rule is proven better than every constant.
+        is_mean: whether it is a mean of losses, which is ``measured``.
+        is_binomial: whether its errors are binomial, given its rows, where rows are independent.
+        largest: the bound that says nothing.
+    """
+
+    counted: ClassVar[str] = "scored rows wrong"
+    guarded: ClassVar[bool] = False
+    is_mean: ClassVar[bool] = False
+    is_binomial: ClassVar[bool] = False
+    largest: ClassVar[float] = 1.0
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        """Read it from its name, and write it as such."""
+        from pydantic_core import core_schema  # pydantic is imported where files are read
+
+        return core_schema.no_info_after_validator_function(read_quantity, core_schema.str_schema())
+
+    @property
+    def width_of(self) -> float | None:
+        """The share of new rows of which it says how far off they are; None if it does not."""
+        return None
+
+    @property
+    def of_class(self) -> bool:
+        """Whether a claim of it names a class."""
+        return self.by_class or bool(self.made_of)
+
+    @property
+    def side(self) -> str:
+        """On which side of the limit it is proven to be: "at most", or "at least"."""
+        return "at most" if self.at_most else "at least"
+
+    def name_of(self, label: Label | None) -> str:
+        """Return a phrase that names it, of a class if it is about one."""
+        if label is None or not self.by_class:
+            return self.title
+        return f"{self.title} (recall of {label!r})" if self.two_classes else f"{self.title} of {label!r}"
+
+    def format(self, bound: float) -> str:
+        """Format the limit that a bound on the risk says, rounded to the safe side."""
+        return ceil_percent(bound) if self.at_most else floor_percent(1 - bound)
+
+    def format_measured(self, mean: float) -> str:
+        """Format what was measured of it, as a share of the largest loss."""
+        return format_percent(mean)
+
+    def count(self, held: HeldOutPredictions, rule: Rule) -> Counts:
+        """Return what the rows held out show of it."""
+        raise NotImplementedError
+
+    def bound(self, held: HeldOutPredictions, counts: Counts, copies: int) -> float | None:
+        """Return the bound on the risk; None if nothing is proven. ``copies`` of the units do not count."""
+        return bound_losses(counts.losses, held.delta, counts.shares, copies)
+
+    def state(self, held: HeldOutPredictions, claim: Claim, who: str) -> str:
+        """Return what is proven, as a clause; ``who`` names what classifies rows."""
+        return f"the {claim.name} of {who} is {claim.says}"
+
+    def name_subject(self, claim: Claim, who: str) -> str:
+        """Return a phrase that names what nothing can be claimed for."""
+        return f"the {claim.name} of {who}"
+
+    def explain(self, held: HeldOutPredictions, counts: Counts) -> str:
+        """Return what was counted, and by which bound it is proven."""
+        unit, m = held.problem.all_rows.unit, len(counts.losses)
+        units = f"{m:,} previously unused {unit}s"
+        units = f"{len(held.rows.y):,} rows of {units}" if held.grouped else units
+        return f"{self.format_measured(counts.measured or 0.0)} on {units}, {name_loss_bound(m, unit)}"
+
+    def claim(self, held: HeldOutPredictions, rule: Rule, copies: int = 0) -> Iterator[Claim]:
+        """Yield the claims that its name stands for.
+
+        Args:
+            held: the rows held out, and the models.
+            rule: what classifies them.
+            copies: held-out rows, or groups, that are not counted as independent.
+        """
+        counts = self.count(held, rule)
+        claim = Claim(
+            self,
+            rule.name,
+            self.bound(held, counts, copies),
+            held.delta,
+            statement="",
+            errors=counts.errors,
+            rows=counts.rows,
+            measured=counts.measured,
+        )
+        method = self.explain(held, counts)
+        if claim.bound is None:
+            statement = f"{NOTHING} {self.name_subject(claim, rule.classifier())}: holdout: {method}."
+        else:
+            given = GROUPS_OF_ONE_SOURCE if held.grouped else ONE_SOURCE
+            says = self.state(held, claim, rule.classifier())
+            statement = write_statement(given, held.delta, says, f"holdout: {method}")
+        yield replace(claim, statement=statement)
+
+    def headline(self, claim: Claim, grouped: bool) -> str:
+        """Return what a claim proves, as a clause for the first screen: "AUC is at least 90.12 %".
+
+        Args:
+            claim: about it.
+            grouped: whether the independent units are groups of rows.
+        """
+        return f"{claim.name} is {claim.says}"
+
+    def describe_counts(self, claim: Claim) -> str:
+        """Say whose errors were counted for a claim, and how many; "" if none were."""
+        if claim.errors is None or claim.rows is None or (claim.label is not None and claim.bound is None):
+            return ""
+        counted = f"{claim.errors:,} of {claim.rows:,}"
+        if claim.guaranteed:
+            return f"this model: {counted} rows of {claim.label!r} {MAY_MISS}"
+        of = self.counted if claim.label is None else f"scored rows of {claim.label!r} wrong"
+        names = dict.fromkeys(ONE_MODEL, "this model") | {"vote": "the vote"}
+        return f"{names.get(claim.classifier, 'all members')}: {counted} {of}"
+
+    def measure(self, claim: Claim, on: str, mean: float, grouped: bool) -> str:
+        """Say what was measured of what a claim is about; "" if nothing was.
+
+        Args:
+            claim: about it.
+            on: names the rows that were counted: "held-out rows".
+            mean: the error measured by the rule of the claim on these rows; of groups the mean of theirs.
+            grouped: whether the independent units are groups of rows.
+        """
+        if claim.errors is None or not claim.rows:
+            return ""
+        right = claim.rows - claim.errors
+        return f"{format_percent(right / claim.rows)} ({right:,} of {claim.rows:,} {on} right)"
+
+    def measure_recalls(self, sensitivity: float, specificity: float) -> str:
+        """Format what it is by the recalls that were measured; "" if it does not follow from them."""
+        return ""
+
+    def describe(self, claim: Claim) -> str:
+        """Say in one clause what a claim proves, and what was counted."""
+        return str(claim)
+
+    def scale(self, value: float) -> float:
+        """Return the bound on the risk that a condition asks for, given its value."""
+        return value if self.at_most else 1 - value
+
+    def find_contrary(self, claim: Claim, units: int) -> float | None:
+        """Return a lower bound on the risk, at the delta of the claim; None if none is known.
+
+        Args:
+            claim: about it.
+            units: how many independent rows, or groups, were held out.
+        """
+        known = self.is_binomial and claim.rows == units and not claim.guaranteed
+        if not known or claim.errors is None or claim.rows is None:
+            return None
+        return 1 - float(clopper_pearson(claim.rows - claim.errors, claim.rows, claim.delta))
+
+    def doubt(self, claim: Claim) -> str:
+        """Return a sentence if a constant, or a guess, would reach what a claim proves; else ""."""
+        return ""
+
+    def foresee(self, problem: Problem, name: str, delta: float) -> Iterator[Need]:
+        """Yield what claims of it need, and what there will be, before anything is drawn or fitted.
+
+        Args:
+            problem: what is to be solved.
+            name: of the claim in the study: that of a rule for its error.
+            delta: probability with which all of them may fail.
+        """
+        yield from ()
+
+
+def read_quantity(name: str) -> Quantity:
+    """Return the quantity that a claim in a file is about.
+
+    Raises:
+        ValueError: it is not known here.
+    """
+    quantity = parse_quantity(name)
+    if quantity is None:
+        raise ValueError(f"the quantity {name!r} is not known here")
+    return cast(Quantity, quantity)
+
+
+def write_statement(given: str, delta: float, says: str, method: str) -> str:
+    """Return the sentence of a claim: what it assumes, its delta, what it says, and how it was obtained."""
+    level = format_level(delta)
+    return f"{given}, with probability at least {level} over data and splits, {says} ({method})."
+
+
+def name_loss_bound(m: int, unit: str) -> str:
+    """Return what bounds the mean of the losses of m units held out, each a "row" or a "group"."""
+    if m <= MAX_OPTIMISED:
+        return f"optimised bet on the {unit}s"
+    return f"betting on the {unit}s in the order drawn"
+
+
+def advise_rows(n: int, needed: int | None, held: int, why: str) -> str:
+    """Return how many new rows a claim is expected to take at the error rate measured, as a clause.
+
+    Args:
+        n: rows of the table.
+        needed: held-out rows that it takes; None if more do not help, and then ``why``.
+        held: held-out rows that there are.
+        why: a clause.
+    """
+    if needed is None:
+        return f"more rows alone do not help, since {why}"
+    in_all = float(f"{n * needed / held:.2g}")
+    return (
+        f"it takes about {in_all:,.0f} new rows, none of these, assuming the same error rate (then with "
+        "probability about one half)"
+    )
+
+
+def leave_out(wrong: int, units: int, copies: int) -> tuple[int, int]:
+    """Return counts without ``copies`` of the units, all of them right if there are as many."""
+    left = max(0, units - copies)
+    return min(wrong, left), left
+
+
+def bound_wrong(held: HeldOutPredictions, wrong: Mask, delta: float, copies: int) -> float:
+    """Return the bound on the probability that a held-out row, or pair, is wrong.
+
+    Args:
+        held: the rows held out.
+        wrong: which are wrong, in the order of the draw.
+        delta: probability that the bound fails.
+        copies: how many are not counted; as it is not known which, their positions are not used.
+    """
+    if is_stevens(held.certification) and not copies:
+        return bound_in_order(wrong, delta)
+    return float(clopper_pearson(*leave_out(int(np.sum(wrong)), len(wrong), copies), delta))
+
+
+def name_wrong_bound(certification: Any) -> str:
+    """Return the name of the bound on the rows that are wrong."""
+    return "Stevens by positions in the order of the draw" if is_stevens(certification) else CLOPPER_PEARSON
+
+
+def is_stevens(certification: Any) -> bool:
+    """Return whether counts on rows held out are bounded by Stevens's bound."""
+    return isinstance(certification, Holdout) and certification.holdout_bound == "stevens"
+
+
+class Acceptance(NamedTuple):
+    """Whether a condition of the study is met by what is proven."""
+
+    condition: Condition
+    met: bool
+    refuted: bool  # whether the contrary is proven, at the same level
+    proven: str  # what is proven of its quantity, in words
+
+    def to_json(self) -> dict[str, str | bool]:
+        """Return the fields as JSON values."""
+        return {**self._asdict(), "condition": str(self.condition)}
+
+
+def decide(condition: Condition, claims: Sequence[Claim], units: int) -> Acceptance:
+    """Return whether a condition is met by the first claim about its quantity, by every class.
+
+    Args:
+        condition: of the study's certification.
+        claims: of the certificate, in their order.
+        units: how many independent rows, or groups, were held out.
+    """
+    about = [claim for claim in claims if condition.name in (str(claim.quantity), _bare_name(claim))]
+    first = [claim for claim in about if claim.classifier == about[0].classifier]  # one of each class
+    met = refuted = False
+    if first:
+        quantity = first[0].quantity
+        allowed = quantity.scale(condition.value) + DECIMAL_TOLERANCE
+        met = all(claim.bound is not None and claim.bound <= allowed for claim in first)
+        contrary = [quantity.find_contrary(claim, units) for claim in first]
+        refuted = any(least is not None and least > allowed for least in contrary)
+    proven = ", ".join(map(str, first))
+    return Acceptance(condition, met, refuted, f"proven {proven}" if proven else "nothing is proven of it")
+
+
+def _bare_name(claim: Claim) -> str:
+    """Return the name of an error without its clip, which conditions leave out."""
+    return claim.quantity.name if claim.quantity.is_error else ""
+
+
+def describe_decisions(decisions: Sequence[Acceptance]) -> str:
+    """Return one line that says whether a result is accepted, and why; "" without conditions."""
+    if not decisions:
+        return ""
+    failed = [decision for decision in decisions if not decision.met]
+    said = "; ".join(f"{decided.condition}: {decided.proven}" for decided in failed or decisions)
+    return f"{'NOT ACCEPTED' if failed else 'ACCEPTED'}: {said}"

@@ -1,0 +1,400 @@
+"""Claims by class and of the AUC: sensitivity, specificity, the recall of each class, and pairs in order.
+
+Everything here holds given the labels of all rows: rows of class c are independent draws from its
+distribution P_c, whatever the share of c. So the claims remain valid if the shares of the classes change.
+
+Given the other rows and the labels, a fixed classifier's wrong rows among the held-out rows of class c are
+Bin(m_c, risk on P_c): K Clopper-Pearson bounds at the level d / K hold jointly with probability 1 - d.
+Disjoint pairs of a row of each class, drawn without regard to anything but the labels, are independent, so
+the pairs that the classifier's score puts in the wrong order, or does not order, are binomial too.
+
+With ``holdout_bound="stevens"`` the bound on these counts is that of Stevens, by the positions of the wrong
+rows or pairs in the order of the draw (``core.bounds.binomial``): given the labels, the orders within the
+classes are drawn independently of each other, and so is the order of the pairs.
+
+A cut-off of scores with a guarantee: sensitivity at least tau, chosen on the rows that certify. A row is
+flagged, that is classified as positive, if its score is at least t. Let n+ held-out rows be positive, U_d
+Clopper-Pearson's bound, k the largest count with U_d(k; n+) <= 1 - tau, and t the (k + 1)-th smallest of
+their scores. Then P(sensitivity at t < tau) <= d: with t0 = sup{t : P(score of a positive >= t) >= tau}, the
+sensitivity at t is below tau only if t > t0, for which at most k positives may have scores of at most t0, a
+binomial count of n+ with a chance of at least 1 - tau. There is no grid, nothing is paid for the choice, and
+ties are allowed. Given the labels, the other rows and the positives, t is fixed and the negatives are
+independent: their bound at t is Clopper-Pearson's, and both hold together with probability 1 - 2 d. For a
+specificity the same is done on the negatives, from above: t is just beyond the (k + 1)-th largest.
+"""
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import replace
+from math import ceil
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from ckcv_ray.claims.judged import HeldOutPredictions
+from ckcv_ray.claims.quantity import (
+    CLOPPER_PEARSON,
+    MAY_MISS,
+    NOTHING,
+    ONE_SOURCE,
+    Claim,
+    Need,
+    Quantity,
+    bound_wrong,
+    leave_out,
+    name_wrong_bound,
+    read_quantity,
+    write_statement,
+)
+from ckcv_ray.claims.rules import CutOff, Rule, orient_scores
+from ckcv_ray.core.arrays import Classes, Mask, Values
+from ckcv_ray.core.bounds.binomial import bound_table, clopper_pearson, find_fewest_rows
+from ckcv_ray.core.draws import draw_pairs
+from ckcv_ray.core.percent import format_level, format_number, format_percent
+from ckcv_ray.core.quantities import register_quantity
+from ckcv_ray.errors import InputError, pluralize
+from ckcv_ray.learners.ensemble import Prediction, count_classes
+from ckcv_ray.study import Problem
+from ckcv_ray.tables.target import Label
+
+BINARY_RECALLS = ("sensitivity", "specificity")  # of the positive class, and of the other
+WANTED = (0.8, 0.9, 0.95)  # values of a claim whose rows are counted before a run
+
+
+class ChosenCutOff(NamedTuple):
+    """What was found for a condition that the study requires.
+
+    Attributes:
+        cut_off: of the scores; None if there is none, or none that qualifies.
+        lack: why none was chosen, as the end of a sentence.
+        misses: for the class whose recall it guarantees, the held-out rows of it that it may miss, which
+            are counted as missed.
+        n_tested: how many cut-offs were tested on the same rows; None if it was not found by tests.
+    """
+
+    cut_off: CutOff | None
+    lack: str = ""
+    misses: tuple[int, int] | None = None  # number of the class, and rows
+    n_tested: int | None = None
+
+
+class Requirable(Quantity):
+    """A quantity that a cut-off of the scores can be chosen for."""
+
+    brings = BINARY_RECALLS
+
+    @abstractmethod
+    def choose_cut_off(self, held: HeldOutPredictions, rule: Rule) -> ChosenCutOff:
+        """Return the cut-off of a rule's scores for the condition of the study."""
+
+
+def choose_cut_off(held: HeldOutPredictions, rule: Rule) -> ChosenCutOff | None:
+    """Return what was found for the condition of the study on the scores of a rule; None without one."""
+    required = held.problem.required
+    if required is None:
+        return None
+    quantity = read_quantity(required.name)
+    assert isinstance(quantity, Requirable)
+    return held.make_once(("cut-off", rule), lambda: quantity.choose_cut_off(held, rule))
+
+
+class Recall(Quantity):
+    """The share of a class's rows that a rule classifies correctly, one claim for each class."""
+
+    name = phrase = "recall"
+    by_class = is_binomial = True
+    rows_alone = "rows of a class"
+    share = "recalls"
+
+    def list_classes(self, problem: Problem) -> list[int]:
+        """Return the numbers of the classes that it is claimed of."""
+        return list(range(problem.task.n_classes))
+
+    def claim(self, held: HeldOutPredictions, rule: Rule, copies: int = 0) -> Iterator[Claim]:
+        """Yield a claim for each class, at the cut-off that the study requires; see ``Quantity``."""
+        chosen, predicted = choose_cut_off(held, rule), held.predict(rule)
+        if chosen is not None and chosen.cut_off is not None:
+            rule = replace(rule, cut_off=chosen.cut_off)
+            predicted = predicted._replace(label=chosen.cut_off.classify(predicted.score))
+        for number in self.list_classes(held.problem):
+            yield self._claim_class(held, rule, number, predicted.label, chosen, copies)
+
+    def _claim_class(
+        self,
+        held: HeldOutPredictions,
+        rule: Rule,
+        number: int,
+        predicted: Classes,
+        chosen: ChosenCutOff | None,
+        copies: int,
+    ) -> Claim:
+        """Return the claim about one class; ``chosen`` is the cut-off of the rule, if one is required."""
+        y, label, delta = (
+            held.rows.y[held.order],
+            held.problem.task.classes[number],
+            share_recalls(held.problem),
+        )
+        together = count_recalls(held.problem)
+        wrong = predicted[held.order][y == number] != number
+        errors, units, who = int(np.sum(wrong)), len(wrong), rule.classifier()
+        of, bound_name = "wrong", name_wrong_bound(held.certification)
+        guaranteed = chosen is not None and chosen.misses is not None and chosen.misses[0] == number
+        if chosen is None or (chosen.n_tested is None and not guaranteed):
+            bound = bound_wrong(held, wrong, delta / together, copies)
+        else:
+            if guaranteed and chosen.misses is not None:
+                errors, of = chosen.misses[1], MAY_MISS
+            bound_name = CLOPPER_PEARSON
+            level = delta / together
+            if chosen.n_tested is not None:
+                bound_name = f"{CLOPPER_PEARSON} for {chosen.n_tested} cut-offs together"
+                level = level / chosen.n_tested
+            bound = float(clopper_pearson(*leave_out(errors, units, copies), level))
+        lack = "" if chosen is None or chosen.cut_off is not None else chosen.lack
+        lack = lack or ("" if units else f"there are no held-out rows of class {label!r}.")
+        claim = Claim(
+            self,
+            rule.name,
+            None if lack else bound,
+            delta / together,
+            f"{NOTHING} the {self.name_of(label)} of {who}: {lack}",
+            label=label,
+            errors=0 if chosen is not None and chosen.cut_off is None else errors,
+            rows=units,
+            cut_off=None if rule.cut_off is None else rule.cut_off.value,
+            guaranteed=guaranteed and not lack,
+        )
+        if lack:
+            return claim
+        jointly = f"; jointly for the {together} classes with probability at least {format_level(delta)}"
+        seen = f"holdout: {errors} of {units} previously unused rows of class {label!r} {of}"
+        method = f"{seen}, {bound_name}{jointly if together > 1 else ''}"
+        says = (
+            f"the {claim.name} of {who} is {claim.says}: the probability that a new row of class {label!r} "
+            "is "
+            "classified correctly, whatever the share of this class"
+        )
+        return replace(claim, statement=write_statement(ONE_SOURCE, claim.delta, says, method))
+
+    def foresee(self, problem: Problem, name: str, delta: float) -> Iterator[Need]:
+        """Yield how many rows of each class it takes; none where a predictive value says so."""
+        if problem.required is not None and problem.required.kind.made_of:
+            return
+        sizes, each = count_classes(problem.all_rows.y, problem.task.n_classes), share_recalls(problem)
+        for number in self.list_classes(problem):
+            label, of_class = problem.task.classes[number], sizes[number]
+            yield foresee_rows(
+                problem, name, self.name_of(label), label, of_class, each / count_recalls(problem)
+            )
+
+
+def share_recalls(problem: Problem) -> float:
+    """Return the delta of all recalls together: half of their share where a predictive value is required."""
+    certification = problem.study.certification
+    assert certification is not None
+    delta = problem.study.delta / certification.n_shares
+    return delta / 2 if problem.required is not None and problem.required.kind.made_of else delta
+
+
+def count_recalls(problem: Problem) -> int:
+    """Return of how many classes recalls are claimed, which hold together."""
+    certification = problem.study.certification
+    assert certification is not None
+    recalls = [each for each in certification.quantities.values() if isinstance(each, Recall)]
+    return sum(len(recall.list_classes(problem)) for recall in recalls)
+
+
+class BinaryRecall(Recall, Requirable):
+    """The recall of one of two classes."""
+
+    two_classes = True
+    of_positive: ClassVar[bool]
+
+    def find_class(self, positive: int) -> int:
+        """Return the number of its class, given that of the positive class."""
+        return positive if self.of_positive else 1 - positive
+
+    def list_classes(self, problem: Problem) -> list[int]:
+        """Return the number of its class."""
+        return [self.find_class(problem.positive)]
+
+    def choose_cut_off(self, held: HeldOutPredictions, rule: Rule) -> ChosenCutOff:
+        """Return the cut-off at which it is at least what the study requires."""
+        problem, condition = held.problem, held.problem.required
+        assert condition is not None
+        number = self.find_class(problem.positive)
+        delta = share_recalls(problem) / count_recalls(problem)
+        chosen = find_cut_off(
+            held.predict(rule).score, held.rows.y, problem.positive, number, condition.value, delta
+        )
+        if chosen is not None:
+            return chosen
+        there, needed = int(np.sum(held.rows.y == number)), find_fewest_rows(1 - condition.value, 0, delta)
+        lack = (
+            f"a cut-off with {condition} takes {needed:,} held-out rows of class "
+            f"{problem.task.classes[number]!r}, and there are {there:,}."
+        )
+        return ChosenCutOff(None, lack)
+
+    def check(self, study: Any, task: Any, held: int) -> None:
+        """Raise InputError if the rows held out are too few for a cut-off, by the class's share in the table.
+
+        That share, unlike the one in the rows drawn, is known before anything is drawn.
+        """
+        condition = study.certification.required
+        if condition is None or condition.name != self.name:
+            return
+        number = self.find_class(study.certification.find_positive(task.classes))
+        delta = study.delta / study.certification.n_shares / len(BINARY_RECALLS)
+        needed = find_fewest_rows(1 - condition.value, 0, delta)
+        expected = held * float(np.mean(task.y == number))
+        if expected < needed:
+            raise InputError(
+                f"require={condition} takes {needed:,} held-out rows of class {task.classes[number]!r} at "
+                f"least, and of {held:,} rows held out about {expected:.0f} are: hold out more "
+                "(holdout_share), require less, or take more rows"
+            )
+
+
+@register_quantity
+class Sensitivity(BinaryRecall):
+    """The recall of the positive class."""
+
+    name = phrase = "sensitivity"
+    of_positive = True
+
+
+@register_quantity
+class Specificity(BinaryRecall):
+    """The recall of the class that is not the positive one."""
+
+    name = phrase = "specificity"
+    of_positive = False
+
+
+register_quantity(Recall)
+
+
+@register_quantity
+class Auc(Quantity):
+    """The probability that a row of one class has a larger score than one of the other."""
+
+    name, phrase = "auc", "AUC"
+    two_classes = ranks = is_binomial = True
+    counted = "pairs not in order"
+    rows_alone = "rows of a class"
+
+    def claim(self, held: HeldOutPredictions, rule: Rule, copies: int = 0) -> Iterator[Claim]:
+        """Yield the claim, from disjoint pairs; see ``Quantity``."""
+        problem, who, wrong = held.problem, rule.classifier(), self._order_pairs(held, held.predict(rule))
+        errors, units = int(np.sum(wrong)), len(wrong)
+        bound = bound_wrong(held, wrong, held.delta, copies) if units else None
+        lack = f"{NOTHING} the AUC of {who}: there are no held-out rows of one of the classes."
+        claim = Claim(self, rule.name, bound, held.delta, lack, errors=errors, rows=units)
+        if bound is not None:
+            high, low = (problem.task.classes[number] for number in (problem.positive, 1 - problem.positive))
+            seen = (
+                f"holdout: {errors} of {units} disjoint pairs of previously unused rows not in order of score"
+            )
+            says = (
+                f"the AUC of {who} is {claim.says}: the probability that the score of a new row of class "
+                f"{high!r} "
+                f"is larger than that of one of class {low!r} (a tie counts as an error), whatever the "
+                "shares of "
+                "the classes"
+            )
+            method = f"{seen}, {name_wrong_bound(held.certification)}"
+            claim = replace(claim, statement=write_statement(ONE_SOURCE, held.delta, says, method))
+        yield claim
+
+    def _order_pairs(self, held: HeldOutPredictions, predicted: Prediction) -> Mask:
+        """Return which of the pairs are not in order, in the order drawn."""
+        low, high = draw_pairs(held.rows.y, held.problem.draws)
+        return np.asarray(~(predicted.score[high] > predicted.score[low]))
+
+    def measure(self, claim: Claim, on: str, mean: float, grouped: bool) -> str:
+        """Say how many pairs were in order."""
+        if not claim.rows:
+            return ""
+        right = claim.rows - (claim.errors or 0)
+        return f"{format_percent(right / claim.rows)} ({right:,} of {claim.rows:,} pairs in order)"
+
+    def find_contrary(self, claim: Claim, units: int) -> float | None:
+        """Return a lower bound on the probability that a pair is not in order."""
+        return super().find_contrary(claim, claim.rows or 0) if claim.rows else None
+
+    def doubt(self, claim: Claim) -> str:
+        """Return a sentence if a guess, whose AUC is one half, reaches what is proven."""
+        if claim.bound is not None and claim.bound < 0.5:
+            return ""
+        proven = f"An AUC of {claim.says} ({claim.certification})"
+        return f"{proven} says nothing beyond a guess, whose AUC is 50 %."
+
+    def foresee(self, problem: Problem, name: str, delta: float) -> Iterator[Need]:
+        """Yield how many rows of the rarer class it takes."""
+        rarer = min(count_classes(problem.all_rows.y, problem.task.n_classes))
+        yield foresee_rows(problem, name, self.title, None, rarer, delta)
+
+
+def find_cut_off(
+    score: Values, y: Classes, positive: int, number: int, least: float, delta: float
+) -> ChosenCutOff | None:
+    """Choose the cut-off at which a recall is at least a value; None if there are too few rows of the class.
+
+    Args:
+        score: of each held-out row, larger for rows of class 1.
+        y: class of each held-out row, 0 or 1.
+        positive: number of the class of the rows that are flagged.
+        number: number of the class whose recall it is.
+        least: the value, in (0, 1).
+        delta: probability with which the recall at the cut-off may be smaller.
+    """
+    ordered = np.sort(orient_scores(score, positive)[y == number])
+    within = bound_table(len(ordered), delta) <= 1 - least
+    if not within[0]:
+        return None
+    misses = int(np.count_nonzero(within)) - 1  # the bound increases with the count
+    value = ordered[misses] if number == positive else np.nextafter(ordered[-1 - misses], np.inf)
+    return ChosenCutOff(CutOff(float(value), positive), misses=(number, misses))
+
+
+def foresee_rows(
+    problem: Problem, claim: str, phrase: str, label: Label | None, of_class: int, delta: float
+) -> Need:
+    """Return how many held-out rows of a class a claim takes to say at least some usual values.
+
+    Args:
+        problem: what is to be solved.
+        claim, phrase: the claim in the study, and the quantity in words.
+        label: of the class; None for the rarer one.
+        of_class: rows of the class in the whole table.
+        delta: probability with which the claim may fail.
+    """
+    assert problem.held is not None
+    held, n = len(problem.held), problem.all_rows.n
+    rows, of = round(held * (of_class / n)), "of the rarer class" if label is None else f"of class {label!r}"
+    needs = [find_fewest_rows(1 - value, 0, delta) for value in WANTED]
+    lines = [begin_need(phrase, delta, rows, held, of)]
+    for value, needed in zip(WANTED, needs, strict=True):
+        allowed, misses = 1 - value, 1
+        while misses < find_fewest_rows(allowed, misses, delta) * allowed / 2:
+            misses += 1
+        one, several = (
+            ("miss", "misses") if label is not None else ("pair out of order", "pairs out of order")
+        )
+        words = [
+            f"not before {needed:,} held-out rows {of}, and those without a {one}",
+            f"{find_fewest_rows(allowed, misses, delta):,} with {pluralize(misses, one, several)}",
+        ]
+        if needed > rows:
+            words.append(f"expected in a table of {ceil(needed / (held / n * (of_class / n))):,} rows")
+        lines.append(f"  at least {format_number(100 * value)} %: {'; '.join(words)}")
+    return Need(claim, delta, rows, needs[0], lines)
+
+
+def begin_need(phrase: str, delta: float, rows: int, held: int, of: str) -> str:
+    """Return how many rows of a class a claim can expect, as a line."""
+    return (
+        f"{phrase}, with probability {format_level(delta)}: about {rows:,} of the {held:,} held-out rows "
+        f"{'is' if rows == 1 else 'are'} {of}, by its share in the table"
+    )

@@ -1,0 +1,210 @@
+"""What a study knows of a quantity that can be claimed: its name, its arguments, and what it needs.
+
+A claim is named by its quantity, with the arguments after colons: "sensitivity", "ppv:0.02", "better:svm". A
+name that is none of these is that of a rule, such as "refit", of which the error is claimed. The quantities
+are classes of ``claims``, one file for each family, which prove, word and size what they declare here; those
+of other packages come by the entry point ``GROUP``. What a study may not ask for is refused from what is
+declared.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+from functools import cache
+from importlib import import_module
+from math import inf
+from pkgutil import iter_modules
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar
+
+from ckcv_ray.core.options import register_part
+from ckcv_ray.core.percent import format_number, format_percent
+from ckcv_ray.errors import InputError
+from ckcv_ray.validation import quote
+
+GROUP = "ckcv_ray.quantities"
+FAMILIES = "ckcv_ray.claims"  # the package whose modules register the quantities
+QUANTITIES: dict[str, type["Declared"]] = {}
+Kind = TypeVar("Kind", bound=type["Declared"])
+
+
+def parse_positive(name: str, text: str, example: str) -> float:
+    """Return a positive number that was given as text.
+
+    Raises:
+        InputError: it is none; ``name`` and ``example`` are for the message.
+    """
+    return _parse_number(name, text, f"no positive number: write {example}", inf)
+
+
+def parse_share(name: str, text: str, example: str) -> float:
+    """Return a number between 0 and 1 that was given as text.
+
+    Raises:
+        InputError: it is none; ``name`` and ``example`` are for the message.
+    """
+    return _parse_number(name, text, f"no number between 0 and 1: write {example}", 1.0)
+
+
+def _parse_number(name: str, text: str, lack: str, below: float) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0.0 < value < below:
+        raise InputError(f"{name}: {quote(text)} is {lack}")
+    return value
+
+
+class Kinds(NamedTuple):
+    """A kind of arguments: how one is read, and how it is shown."""
+
+    parse: Callable[[str, str, str], Any]
+    format: Callable[[Any], str] = str
+
+
+SHARE = Kinds(parse_share, format_percent)
+SHARE_OF_ROWS = Kinds(parse_share, lambda share: f"{format_number(100 * share)} %")
+POSITIVE = Kinds(parse_positive, format_number)
+LABEL = Kinds(lambda name, text, example: text)
+
+
+def argument(kind: Kinds, example: str, takes: str) -> Any:
+    """Declare a field of a quantity as an argument of its name; ``takes`` says what it is, for messages."""
+    return field(metadata={"kind": kind, "example": example, "takes": takes})
+
+
+@dataclass(frozen=True)
+class Declared:
+    """What can be claimed of a rule, as far as a study has to know it; its fields are the arguments.
+
+    Attributes:
+        name: in the study and in the certificate, before the arguments.
+        phrase: names it for people; "{0}" stands for the first argument.
+        is_error: whether it is the error of a rule, which is claimed by the name of the rule.
+        of_numbers: whether predicted numbers have it; else predicted classes do.
+        two_classes: whether it takes exactly two classes.
+        by_class: whether it is counted on the rows of one class, given their labels.
+        made_of: claims that it is computed from; it takes no share of delta of its own.
+        brings: claims at the same cut-off of the scores where one is chosen for it; empty if none can be.
+        at_prevalence: whether the study states a prevalence apart from it where it is required.
+        at_most: whether it is proven to be at most a value; else at least one.
+        ranks: whether it needs scores that order the rows.
+        answers: whether it is about the rows that are answered, which the option "answer" asks for.
+        rows_alone: which rows have to be independent, as those of groups are not; "": groups count.
+        share: the quantities of one ``share`` have one share of delta together; "" for each its own.
+        weighs: whether it needs the weights of rows.
+    """
+
+    name: ClassVar[str]
+    phrase: ClassVar[str]
+    is_error: ClassVar[bool] = False
+    of_numbers: ClassVar[bool] = False
+    two_classes: ClassVar[bool] = False
+    by_class: ClassVar[bool] = False
+    made_of: ClassVar[tuple[str, ...]] = ()
+    brings: ClassVar[tuple[str, ...]] = ()
+    at_prevalence: ClassVar[bool] = False
+    at_most: ClassVar[bool] = False
+    ranks: ClassVar[bool] = False
+    answers: ClassVar[bool] = False
+    rows_alone: ClassVar[str] = "rows"
+    share: ClassVar[str] = ""
+    weighs: ClassVar[bool] = False
+
+    def __str__(self) -> str:
+        """Return its name as it is claimed, in canonical form: "ppv:0.02"."""
+        values = (getattr(self, argument.name) for argument in fields(self))
+        return ":".join([self.name, *(v if isinstance(v, str) else f"{v:.12g}" for v in values)])
+
+    @classmethod
+    def form(cls) -> str:
+        """Return its name with an example of each argument."""
+        return ":".join([cls.name, *(argument.metadata["example"] for argument in fields(cls))])
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Return the quantity that a name such as "ppv:0.02" stands for.
+
+        Raises:
+            InputError: arguments are missing, too many, or out of range.
+        """
+        declared = [argument.metadata for argument in fields(cls)]
+        given = text.split(":", 1 if any(each["kind"] is LABEL for each in declared) else -1)[1:]
+        if len(given) != len(declared) or "" in given:
+            takes = " and ".join(each["takes"] for each in declared) or "no argument"
+            raise InputError(f"claim={quote(text)} takes {takes}: write {cls.form()}")
+        pairs = zip(declared, given, strict=True)
+        return cls(*(each["kind"].parse(f"claim={text}", value, cls.form()) for each, value in pairs))
+
+    @property
+    def title(self) -> str:
+        """The phrase that names it, with its arguments."""
+        values = ((each.metadata["kind"], getattr(self, each.name)) for each in fields(self))
+        return self.phrase.format(*(kind.format(value) for kind, value in values))
+
+    @property
+    def reference(self) -> str:
+        """The learner of the study that the winner is compared with; "" if it compares with none."""
+        return ""
+
+    def check(self, study: Any, task: Any, held: int) -> None:
+        """Raise InputError if it cannot be proven, whatever is drawn: its rows are too few, say.
+
+        Args:
+            study, task: the study in canonical form, and all its rows.
+            held: number of rows held out.
+        """
+
+
+def register_quantity(kind: Kind) -> Kind:
+    """Register a class of quantities under its name, and return it.
+
+    Raises:
+        InputError: another class has that name.
+    """
+    register_part(kind, QUANTITIES)
+    return kind
+
+
+@cache
+def _load_families() -> None:
+    for module in iter_modules(import_module(FAMILIES).__path__):
+        import_module(f"{FAMILIES}.{module.name}")
+
+
+@cache
+def _load_installed() -> None:
+    from importlib.metadata import entry_points  # takes 40 ms
+
+    for point in entry_points(group=GROUP):
+        try:
+            register_quantity(point.load())
+        except Exception as error:  # a third-party module may raise anything
+            raise InputError(
+                f"the quantity {point.name} of {point.value} cannot be loaded: {error!r}"
+            ) from error
+
+
+def list_quantities() -> list[type[Declared]]:
+    """Return the quantities that can be claimed by their name, those of this package first."""
+    _load_families()
+    _load_installed()
+    return [kind for kind in QUANTITIES.values() if not kind.is_error]
+
+
+def find_quantity(name: str) -> type[Declared] | None:
+    """Return the quantity that a name begins with; None if it is that of a rule, or not known here."""
+    _load_families()
+    name = name.partition(":")[0]
+    if name not in QUANTITIES:
+        _load_installed()
+    return QUANTITIES.get(name)
+
+
+def parse_quantity(name: str) -> Declared | None:
+    """Return the quantity that a claim such as "ppv:0.02" names; None if it is named by a rule.
+
+    Raises:
+        InputError: arguments are missing, too many, or out of range.
+    """
+    kind = find_quantity(name)
+    return None if kind is None else kind.parse(name)
