@@ -6,20 +6,17 @@ import warnings
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pytest
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
-from sklearn.datasets import load_breast_cancer, load_iris, make_classification, make_moons
+from sklearn.datasets import load_iris, make_classification
 from sklearn.exceptions import NotFittedError
 from sklearn.inspection import permutation_importance
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
-from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import (
     check_all_zero_sample_weights_error,
     check_sample_weights_list,
@@ -124,26 +121,6 @@ def test_what_the_refitted_model_does_not_give_is_named_with_both_ways_out(iris,
             getattr(one, name)
 
 
-@pytest.mark.parametrize("name", ["breast_cancer", "crescents", "linear"])
-def test_rows_are_ranked_as_by_the_plain_model_fitted_on_the_same_rows(name):
-    rng = np.random.default_rng(7)
-    if name == "breast_cancer":
-        X, y = load_breast_cancer(return_X_y=True)
-    elif name == "crescents":
-        X, y = make_moons(600, noise=0.3, random_state=0)
-    else:
-        X = rng.normal(size=(600, 5))
-        y = (X[:, 0] + rng.normal(size=600) > 0).astype(int)
-    order, half = rng.permutation(len(y)), len(y) // 2
-    X, y, new_X, new_y = X[order[:half]], y[order[:half]], X[order[half:]], y[order[half:]]
-    one = small().fit(X, y)
-    learned = np.delete(np.arange(half), one.result_.problem.held)
-    plain = make_pipeline(StandardScaler(), SVC(**one.best_params_)).fit(X[learned], y[learned])
-    ours, theirs = (roc_auc_score(new_y, m.decision_function(new_X)) for m in (one, plain))
-    assert ours == pytest.approx(theirs, abs=0.005)
-    assert one.score(new_X, new_y) == pytest.approx(plain.score(new_X, new_y), abs=0.005)
-
-
 @pytest.mark.parametrize(
     ("certify", "rule", "applied"),
     [
@@ -229,25 +206,6 @@ def test_tables_with_words_and_gaps_are_taken_by_name():
         one.predict(turned)
     assert set(one.predict(X)) <= {"no", "yes"}
     assert one.predict(pa.table({name: X[name].slice(0, 3) for name in X.column_names})).shape == (3,)
-
-
-def frames():
-    """One table as everybody has it."""
-    columns = untidy(60).drop_columns("outcome")
-    yield columns
-    yield columns.to_pandas()
-    yield columns.to_pandas(types_mapper=pd.ArrowDtype)
-    yield columns.to_pandas().astype({"city": "category"})
-    yield columns.to_pandas().set_index(pd.Index([f"row {i}" for i in range(60)]))
-    yield pl.from_arrow(columns)
-
-
-def test_data_frames_of_any_kind_give_one_result():
-    y = untidy(60)["outcome"].to_pylist()
-    made = [CKCVClassifier(learner="tree", k=(3,), n_splits=4).fit(X, y) for X in frames()]
-    assert len({one.result_.run_id for one in made}) == 1
-    predicted = [one.predict(X).tolist() for one in made[:1] for X in frames()]
-    assert all(labels == predicted[0] for labels in predicted)
 
 
 def test_shap_explains_it(iris):

@@ -60,15 +60,6 @@ def test_a_fit_that_ends_the_process_is_recorded_as_failed(
     assert left(out) == []
 
 
-def test_so_it_is_in_evaluate(ckcv: Command, table: Path, tmp_path: Path) -> None:
-    out = tmp_path / "scores"
-    words = ("--target", "y", "--resampling", "kfold:2", "--param", "dummy=0,1", "--json")
-    code, shown, messages = ckcv("evaluate", table, *words, *SERIAL, *learner("Aborts"), "--out", out)
-    assert code == 3, messages
-    assert json.loads(shown)
-    assert "Aborted (SIGABRT); it is not begun again" in messages
-
-
 def test_if_every_fit_ends_the_process_the_command_gives_up(
     ckcv: Command, table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -25,7 +25,6 @@ from ckcv_ray.errors import CKCVError, InputError
 
 SIZES = (1, 2, 3, 7, 20, 80, 133, 300)
 DELTAS = (1e-17, 1e-9, 0.001, 0.01, 0.05, 0.3, 0.5, 0.95)
-ULPS = 8 * np.finfo(float).eps
 repeatable = settings(derandomize=True, deadline=None, max_examples=limit_examples(120))
 
 pairs = st.integers(1, 400).flatmap(lambda m: st.tuples(st.integers(0, m - 1), st.just(m)))
@@ -48,16 +47,6 @@ def test_probability_of_so_few_errors_is_delta_at_the_bound(m, delta):
     np.testing.assert_allclose(stats.binom.cdf(x, m, clopper_pearson(x, m, delta)), delta, rtol=1e-10)
 
 
-@given(pairs, deltas)
-@repeatable
-def test_delta_lies_between_the_probabilities_a_few_ulps_either_side(pair, delta):
-    x, m = pair
-    bound = clopper_pearson(x, m, delta)
-    below, above = bound * (1 - ULPS), min(1.0, bound * (1 + ULPS))
-    assert stats.binom.cdf(x, m, above) * (1 - 1e-10) <= delta
-    assert delta <= stats.binom.cdf(x, m, below) * (1 + 1e-10)
-
-
 @pytest.mark.parametrize(("x", "m"), [(0, 1), (0, 20), (3, 20), (19, 20), (7, 57), (40, 57)])
 def test_definition_in_rational_arithmetic(x, m):
     probability = exact_cdf(x, m, clopper_pearson(x, m, 0.05))
@@ -71,16 +60,6 @@ def test_definition_in_rational_arithmetic_at_a_delta_below_one_ulp(x, m):
     assert abs(probability / Fraction(1e-17) - 1) < 1e-10
 
 
-@pytest.mark.parametrize("delta", [0.001, 0.01, 0.05, 0.3])
-@pytest.mark.parametrize("m", [1, 2, 7, 20, 57])
-def test_equals_scipys_exact_one_sided_interval(m, delta):
-    baseline = [
-        stats.binomtest(x, m, alternative="less").proportion_ci(1 - delta, method="exact").high
-        for x in range(m + 1)
-    ]
-    np.testing.assert_allclose(clopper_pearson(np.arange(m + 1), m, delta), baseline, rtol=1e-9)
-
-
 # Closed forms
 
 
@@ -89,11 +68,6 @@ def test_equals_scipys_exact_one_sided_interval(m, delta):
 def test_closed_forms_for_none_and_all_wrong(m, delta):
     assert clopper_pearson(0, m, delta) == pytest.approx(-expm1(log(delta) / m), rel=1e-12)
     assert clopper_pearson(m, m, delta) == clopper_pearson(0, 0, delta) == 1.0
-
-
-@pytest.mark.parametrize("m", SIZES)
-def test_closed_form_for_one_right(m):
-    assert clopper_pearson(m - 1, m, 0.05) == pytest.approx(0.95 ** (1 / m), rel=1e-14)
 
 
 @pytest.mark.parametrize("delta", [1e-30, 1e-100, 1e-110, 1e-150, 1e-200, 1e-300])
@@ -109,22 +83,6 @@ def test_every_delta_that_is_accepted_gives_a_probability(delta):
 
 
 # Monotone in everything
-
-
-@pytest.mark.parametrize("delta", DELTAS)
-@pytest.mark.parametrize("m", SIZES)
-def test_grows_with_errors(m, delta):
-    table = bound_table(m, delta)
-    steps = np.diff(table)
-    assert np.all(steps >= 0)
-    assert np.all(steps[table[:-1] < 1 - 1e-9] > 0)  # nearer to 1 than that, floats run out
-
-
-@given(pairs, deltas, st.floats(1.001, 100.0))
-@repeatable
-def test_falls_as_delta_grows(pair, delta, factor):
-    bound, lower = clopper_pearson(*pair, delta), clopper_pearson(*pair, min(delta * factor, 0.9995))
-    assert lower < bound or (lower == bound and bound > 1 - 1e-9)
 
 
 @given(pairs, deltas)
@@ -153,12 +111,6 @@ def test_coverage_holds_and_is_tight_just_above_each_jump(m, delta):
         failure = non_coverage(m, delta, p)
         assert failure <= delta * (1 + 1e-12)
         assert failure >= delta * (1 - 1e-7)
-
-
-@given(st.integers(1, 60), st.floats(1e-6, 1 - 1e-6), st.sampled_from([0.01, 0.05, 0.4]))
-@repeatable
-def test_coverage_holds_everywhere(m, p, delta):
-    assert non_coverage(m, delta, p) <= delta * (1 + 1e-12)
 
 
 # Shapes and types

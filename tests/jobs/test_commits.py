@@ -65,9 +65,3 @@ def test_reading_against_this_commit_itself() -> None:
     complete, with_gaps = done.stdout.splitlines()
     assert "0% NA" in complete
     assert "2% NA" in with_gaps
-
-
-def test_serial_requires_a_commit() -> None:
-    app = Typer()
-    app.command()(overhead.main)
-    assert CliRunner().invoke(app, ["--serial"]).exit_code == 2

@@ -41,12 +41,6 @@ def test_one_error_more_is_a_difference(pair: tuple[Any, Any, GridSearchCV]) -> 
     assert not search.agree(made, ours, other)
 
 
-def test_the_estimators_of_both_are_seeded_alike(pair: tuple[Any, Any, GridSearchCV]) -> None:
-    made, _, theirs = pair
-    assert {params["random_state"] for params in theirs.cv_results_["params"]} == {0}
-    assert made.problem.learner.space.setting(0, 0)["random_state"] == 0
-
-
 def test_the_figures_are_those_of_the_two_searches(capsys: pytest.CaptureFixture[str]) -> None:
     search.main("naive_bayes,tree", "breast_cancer", 10, 2, only_serial=True, as_json=True)
     shown = json.loads(capsys.readouterr().out)

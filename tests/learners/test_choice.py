@@ -158,12 +158,6 @@ def test_one_class_can_be_named_twice_by_labels() -> None:
     assert twice.codec.columns(TASK).names[:3] == ["learner", "equal.C", "equal.gamma"]
 
 
-def test_the_order_of_the_learners_is_part_of_the_study() -> None:
-    other = Choice((CENTROID, SVM, STUMP))
-    runs = [Problem.of(Study(learner=one), TASK).run_id for one in (CHOICE, other)]
-    assert runs[0] != runs[1]
-
-
 def test_advice_is_that_of_each_learner_that_has_some() -> None:
     assert CHOICE.convergence_advice == "svm: raise max_iter or narrow the grid; stump: there is none"
 

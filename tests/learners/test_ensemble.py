@@ -4,7 +4,6 @@ import pickle
 from dataclasses import replace
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from conftest import blobs, limit_examples
 from hypothesis import given, settings
@@ -94,29 +93,6 @@ def test_parquet_and_back_is_exact_for_any_number_of_classes(tmp_path):
     assert columns.names == ["k", "split", "errors", "n_estimate", *SVM.codec.columns(task_of(X)).names]
 
 
-@pytest.mark.parametrize(
-    ("changed", "messages"),
-    [
-        ({"errors": [1]}, "split 4: it has more errors than rows"),
-        ({"errors": [1, 2, 3]}, "split 4: it has more errors than rows"),
-        ({"errors": [9, 0]}, "split 4: it has more errors than rows"),
-        ({"errors": [-1, 0]}, "or fewer than 0"),
-        ({"errors": None}, "errors has empty cells"),
-        ({"errors": [None, 0]}, "errors has empty cells"),
-        ({"split": None}, "split has empty cells"),
-        ({"offset": None}, "offset has empty cells"),
-        ({"support": [None]}, "support has empty cells"),
-    ],
-    ids=str,
-)
-def test_a_row_that_is_no_member_is_refused(changed, messages):
-    task, member = task_of(np.zeros((8, D))), replace(constant(1.0), split=4, n_estimate=(5, 5))
-    (row,) = to_arrow(Ensemble((member,)), SVM, task).to_pylist()
-    assert from_arrow(pa.Table.from_pylist([row], make_schema(SVM, task)), SVM, task).members[0].split == 4
-    with pytest.raises(ValueError, match=messages):
-        from_arrow(pa.Table.from_pylist([row | changed], make_schema(SVM, task)), SVM, task)
-
-
 def test_pickles_stand_alone_and_predict_the_same():
     ensemble, X = make_ensemble(4)
     files = to_pickles(ensemble, SVM, task_of(X))
@@ -158,12 +134,6 @@ def assert_rows_stand_alone(verb, X, order, cuts):
 def test_neither_order_nor_batches_change_a_vote(seed, n_members, order, cuts):
     ensemble, X = make_ensemble(seed, n_members)
     assert_rows_stand_alone(ensemble.vote, X, np.array(order), cuts)
-
-
-@pytest.mark.parametrize("n_members", [1, 2, 7, 8, 9, 20, 100])
-def test_a_row_alone_is_voted_on_as_among_others(n_members):
-    ensemble, X = make_ensemble(1, n_members)
-    assert_rows_stand_alone(ensemble.vote, X, np.arange(N)[::-1], range(1, N))
 
 
 def test_no_rows_give_no_predictions():
@@ -250,27 +220,6 @@ def test_the_majority_decides_and_a_tie_gives_the_first_class(values, label, sha
 # More than two classes, and models without scores
 
 
-@pytest.mark.parametrize(
-    ("votes", "label", "share"),
-    [
-        ([0, 1, 2], 0, 1 / 3),
-        ([2, 1, 2], 2, 2 / 3),
-        ([2, 2, 1, 1], 1, 1 / 2),
-        ([2, 1, 0, 2, 1], 1, 2 / 5),
-        ([3], 3, 1.0),
-        ([UNDECIDED, 2, 2], 2, 2 / 3),
-        ([UNDECIDED, 1], 0, 1 / 2),
-    ],
-)
-def test_the_majority_of_several_classes(votes, label, share):
-    """A tie gives the first class, which an undecided member votes for."""
-    found = saying(*[[vote] for vote in votes]).vote(np.zeros((2, D)))
-    assert found.label.tolist() == [label] * 2
-    assert found.label.dtype == np.int32
-    assert found.share == pytest.approx([share] * 2)
-    assert np.isnan(found.score).all()
-
-
 @settings(max_examples=limit_examples(40), deadline=None)
 @given(seeds, st.integers(2, 5), st.integers(1, 7))
 def test_votes_of_several_classes_are_counted_one_by_one(seed, n_classes, n_members):
@@ -316,12 +265,6 @@ def test_class_sizes_of_a_task_are_those_of_its_rows():
 
 
 # Constants
-
-
-def test_constants_are_members_that_predict_one_class_for_every_row():
-    """Three of them are: an undecided one predicts the first class."""
-    X = np.zeros((4, D))
-    assert saying([2], [0, 0, 1], [UNDECIDED], [3], [UNDECIDED, 0]).constants(X) == (2, None, 0, 3, 0)
 
 
 def test_a_member_right_about_two_classes_is_no_constant_and_is_not_asked():

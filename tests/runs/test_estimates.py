@@ -16,7 +16,6 @@ from sklearn.metrics import (
     root_mean_squared_error,
     zero_one_loss,
 )
-from sklearn.model_selection import TimeSeriesSplit, cross_validate
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeRegressor
@@ -239,16 +238,6 @@ def test_rows_that_are_fitted_on_are_scored_as_any_others(learner):
     block = trainer.prepare(trainer.share(result.problem.task), every, every[:9])
     right = block.fit(0, 1).model(0).predict(result.problem.task.X).label == result.problem.task.y
     assert result.of_splits(result.entries[0], result.scores[0])[-1] == right.mean()
-
-
-def test_forward_splits_are_scored_as_by_scikit_learn():
-    expected = cross_validate(
-        Ridge(), NUMBERS, TARGET, cv=TimeSeriesSplit(4, gap=3), scoring="neg_root_mean_squared_error"
-    )
-    options = {"learner": Ridge(), "measure": "rmse", "execution": SERIAL}
-    result = evaluate(NUMBERS, TARGET, resampling="time:4:3", **options)
-    assert np.array_equal(result.of_splits(result.entries[0], result.scores[0]), -expected["test_score"])
-    assert "no certificate covers it" in result.summary(details=True)
 
 
 def test_groups_of_forward_splits_must_follow_each_other():

@@ -64,13 +64,6 @@ def test_damaged_bytes_are_no_commit(content: bytes) -> None:
         open_commit(content, 0)
 
 
-def test_too_many_files_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ckcv_ray.storage.journal.MAX_STORED_FILES", 0)
-    with pytest.raises(InputError, match="files has more than 0 values"):
-        open_commit(seal_commit(COMMIT), 0)
-    assert json.loads(seal_commit(COMMIT).partition(b"\n")[2])["files"]["log/a"]["bytes"] == 3
-
-
 @pytest.mark.parametrize("number", [0, 4])
 def test_a_listed_commit_that_is_not_there_is_damage(
     bucket: MemoryBucket, monkeypatch: pytest.MonkeyPatch, number: int
@@ -256,23 +249,3 @@ def test_an_epoch_that_vanishes_is_followed(bucket: MemoryBucket, monkeypatch: p
     newcomer.acquire()
     assert newcomer.epoch == 4
     newcomer.release()
-
-
-def test_epochs_that_are_listed_late_are_followed(
-    bucket: MemoryBucket, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for epoch in (1, 2):
-        bucket.put(name_epoch(epoch), Beat("a", 60.0, 0, True).to_bytes())
-    monkeypatch.setattr(bucket, "list", lambda prefix: [])
-    newcomer = make_lease(bucket)
-    newcomer.acquire()
-    assert newcomer.epoch == 3
-    newcomer.release()
-
-
-def test_nobody_is_busy_where_nobody_was(bucket: MemoryBucket) -> None:
-    assert not make_lease(bucket).busy
-    died = make_lease(bucket)
-    died.acquire()
-    died._stopped.set()
-    assert make_lease(bucket).busy

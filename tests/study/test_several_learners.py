@@ -188,13 +188,9 @@ def test_differences_name_the_learners_and_their_options() -> None:
 @pytest.mark.parametrize(
     ("learners", "message"),
     [
-        ([{"name": "svm"}], "learners: there is a single one"),
-        ([], "learners is empty"),
-        ("svm", "learners='svm' is not a sequence"),
         ([{"name": "svm"}, {"name": "jungle"}], "learner='jungle' is not known"),
         ([{"name": "svm"}, {"name": "centroid", "C": [1]}], "unknown option 'C' of centroid"),
         ([{"name": "svm"}, {"name": "choice", "learners": []}], "learners: a choice cannot hold another one"),
-        ([{"name": "svm"}, {"name": "svm"}], "svm is named twice"),
         ([{"name": "svm"}, 3], "learner=3 is not a mapping"),
     ],
 )

@@ -16,8 +16,7 @@ from ckcv_ray.storage.formats import SCHEMA_VERSION, make_table
 from ckcv_ray.tables.columns.formats import NOTHING_ASKED, Column, ColumnKind, DeclaredTypes
 from ckcv_ray.tables.columns.parse import decode_columns, decode_in_parts, take_in_parts
 from ckcv_ray.tables.columns.schema import Schema, format_column
-from ckcv_ray.tables.readers.frames import make_columns
-from ckcv_ray.tables.task import Task, make_rows
+from ckcv_ray.tables.task import Task
 from ckcv_ray.tables.units import Roles
 from ckcv_ray.version import VERSION
 
@@ -120,15 +119,6 @@ def test_what_a_column_holds_and_its_levels_change_the_digest():
     assert digest(pa.array(["x", "y"] * 4).dictionary_encode()) == words
 
 
-def test_new_rows_become_numbers_as_the_learning_rows_did():
-    columns = pa.table({"a": ["1,5", "2,5"] * 4, "w": ["u", "v"] * 4, "d": ["03.04.2020", "13.04.2020"] * 4})
-    task = Task.from_table(columns.append_column("y", pa.array(Y)))
-    new = pa.table({"d": ["05.06.2020"], "extra": [1], "w": ["never seen"], "a": ["3,5"]})
-    X = task.rows_from(new)
-    day = datetime(2020, 6, 5, tzinfo=UTC).timestamp() * 1000
-    assert X.tolist() == [[3.5, 2.0, day]]
-
-
 def test_rows_that_cannot_be_judged_are_marked():
     schema = Schema((Column("a"), Column("w", CATEGORY, ("u", "v")), Column("d", DATE)))
     table = pa.table(
@@ -145,13 +135,6 @@ def test_rows_that_cannot_be_judged_are_marked():
         rows.check()
     plain = Schema.of_numbers("a").apply(pa.table({"a": [1.0, None]}))
     assert plain.bad.tolist() == [False, True], "a task without gaps knows nothing to fill one with"
-
-
-def test_a_column_of_another_kind_is_refused():
-    with pytest.raises(InputError, match="column 'd' holds int64, not dates"):
-        Schema((Column("d", DATE),)).apply(pa.table({"d": [1]}))
-    with pytest.raises(InputError, match=r"column 'a' holds date32\[day\], not numbers"):
-        Schema((Column("a"),)).apply(pa.table({"a": [date(2020, 1, 1)]}))
 
 
 @pytest.mark.parametrize("kind", [NUMBER, CATEGORY, DATE])
@@ -227,31 +210,6 @@ def test_what_needs_one_part_is_written_as_parquet_writes_it():
     plain = table.cast(pa.schema({"x": pa.string(), "y": pa.int64()})).replace_schema_metadata(metadata)
     parquet.write_table(plain, sink, compression="zstd", write_page_checksum=True)
     assert make_table(table, "run") == sink.getvalue()
-
-
-class Stream:
-    """As much of a data frame as is asked for: its columns as Arrow."""
-
-    def __init__(self, table):
-        self.table = table
-
-    def __arrow_c_stream__(self, requested_schema=None):
-        return self.table.__arrow_c_stream__(requested_schema)
-
-
-def test_data_frames_are_taken_column_by_column():
-    table = pa.table({"a": [1, 2] * 4, "w": ["u", None] * 4, "__index_level_0__": range(8)})
-    task = Task.of(Stream(table), Y)
-    assert task.features == ("a", "w")
-    assert make_rows(Stream(table.select(["w", "a"])), task).tobytes() == task.X.tobytes()
-    assert make_columns(table.select(["a"])).column_names == ["a"]
-
-
-def test_sparse_matrices_are_taken_with_their_zeros():
-    from scipy.sparse import csr_matrix
-
-    X = np.where(np.arange(16).reshape(8, 2) % 3, 0.0, 1.0)
-    assert Task.of(csr_matrix(X), Y).digest == Task.of(X, Y).digest
 
 
 @pytest.mark.parametrize("gap", [None, ""])

@@ -195,11 +195,6 @@ def test_columns_of_a_width_of_their_own_are_not_unfolded(tmp_path: Path, kind: 
     assert read(str(tmp_path / "a.parquet")).learn["a"].null_count == 2
 
 
-def test_text_views_are_text(tmp_path: Path) -> None:
-    parquet.write_table(pa.table({"y": pa.array(["no", "yes"], pa.string_view())}), tmp_path / "a.parquet")
-    assert read(str(tmp_path / "a.parquet")).learn["y"].to_pylist() == ["no", "yes"]
-
-
 def test_a_single_column_may_have_a_separator_in_its_name(tmp_path: Path) -> None:
     text(file := tmp_path / "rows.csv", '"a;b"\n0.5\n')
     assert read(str(file)).learn.column_names == ["a;b"]
@@ -209,13 +204,6 @@ def test_a_pipe_is_no_file(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "a.csv")
     with pytest.raises(InputError, match="there is no file"):
         read(str(tmp_path / "a.csv"))
-
-
-def test_nested_columns_hold_nothing_to_learn_from(tmp_path: Path) -> None:
-    columns = {"a": [[1, 2], None], "a.list.element": [3, 4], "b": [{"c": 1}, {"c": 2}], "y": ["no", "yes"]}
-    parquet.write_table(pa.table(columns), tmp_path / "a.parquet")
-    found = read(str(tmp_path / "a.parquet")).learn.to_pydict()
-    assert found == columns | {"a": [None, None], "b": [None, None]}
 
 
 class Watched(io.BytesIO):

@@ -13,7 +13,6 @@ import pytest
 from ckcv_ray import Execution, Job, Study, load_run
 from ckcv_ray.errors import InputError
 from ckcv_ray.runs.run import run_job
-from ckcv_ray.tables.columns.formats import DeclaredTypes
 from ckcv_ray.tables.task import Task, read
 from ckcv_ray.tables.units import Roles
 
@@ -118,20 +117,6 @@ def test_a_number_without_its_unit_is_refused_with_the_cure_and_not_in_a_run_fol
     with pytest.raises(InputError, match=f"'x' holds double, which may be .* text, such as '12.5{unit}'"):
         again.predict(frame)
     assert np.isnan(task.read(pa.table(frame.assign(x=np.nan))).X[:, 0]).all()
-
-
-@pytest.mark.parametrize("levels", [["1", "2"], ["true", "false"]])
-def test_a_category_is_the_same_in_text_and_by_type(levels: list[str], tmp_path: Path) -> None:
-    asked = DeclaredTypes(categorical=("x",))
-    texts = [levels[i % 2] for i in range(N)]
-    task = Task.from_table(write(tmp_path / "a.csv", texts), Roles("y"), asked)
-    kinds = {"1": [pa.int64(), pa.float64()], "true": [pa.bool_()]}[levels[0]]
-    for kind in kinds:
-        typed = pa.table({"x": pa.array(texts).cast(kind), "z": [i % 5 for i in range(N)]})
-        assert np.array_equal(task.rows_from(typed), task.X)
-    bits = pa.table({"x": [i % 2 for i in range(N)], "z": [i % 5 for i in range(N)]})
-    assert task.schema[0].levels == tuple(sorted(levels))
-    assert "rows have categories that were never seen, such as '0'" in task.read(bits).unseen
 
 
 def test_what_hinders_is_named(tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pytest
 from conftest import limit_examples
@@ -168,29 +167,6 @@ def test_the_index_of_a_file_is_learned_from_on_request_alone(tmp_path, write, n
         assert Task.from_table(columns, Roles("y", ["x", "pid"])).features == ("x", "pid")
 
 
-@pytest.mark.parametrize("kind", [pl.Categorical, pl.Enum(["a", "b"]), pl.String])
-def test_text_of_polars_is_text(tmp_path, kind):
-    frame = pl.DataFrame({"w": pl.Series(["a", "b"] * 4, dtype=kind), "y": ["u", "v"] * 4})
-    task = Task.of(frame.select("w"), frame["y"].to_numpy())
-    assert (task.schema[0].levels, task.X[:2, 0].tolist()) == (("a", "b"), [0, 1])
-    frame.write_ipc(tmp_path / "t.feather")
-    assert (
-        Task.from_table(read(tmp_path / "t.feather").learn, Roles("y")).digest
-        == Task.from_table(pa.table({"w": ["a", "b"] * 4, "y": ["u", "v"] * 4}), Roles("y")).digest
-    )
-
-
-@pytest.mark.parametrize("values", [[1, 2], [True, False], ["01", "02"]])
-def test_what_was_declared_a_category_is_one(values):
-    frame = pd.DataFrame({"c": pd.Categorical(values * 4), "x": np.arange(8.0)})
-    assert [str(one.kind) for one in Task.of(frame, [0, 1] * 4).schema] == ["category", "number"]
-
-
-def test_gaps_of_objects_may_be_nan():
-    X = np.array([["a", 1.0], [np.nan, 2.0], ["b", np.nan], [None, 1.0]] * 2, dtype=object)
-    assert np.isnan(Task.of(X, [0, 1] * 4).X).sum(axis=0).tolist() == [4, 2]
-
-
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -209,23 +185,6 @@ def test_text_tables_are_read_as_people_write_them(tmp_path, text, expected):
     task = Task.from_table(read(file).learn, Roles("y"))
     assert (task.features, task.classes) == (("a", "b"), ("u", "v"))
     assert task.X[:2].tolist() == [[expected[0], 1], [expected[1], 2]]
-
-
-@pytest.mark.parametrize(
-    ("text", "messages"),
-    [
-        ("a;b;y\n2.644;1,5;u\n1.862;2,5;v\n", "whose point may be that of decimals or of thousands"),
-        ("a;b;y\n1,5;1;u\n1.862;2;v\n", "whose point may be that of decimals or of thousands"),
-        ("a;b;y\n06/06/2024;1;u\n03/03/2024;2;v\n", "whose month may come first or second"),
-        ("A title\n\na,b,y\n1,1,u\n2,2,v\n", "its first line has to name the columns"),
-    ],
-)
-def test_what_may_be_read_in_two_ways_is_refused(tmp_path, text, messages):
-    file = tmp_path / "t.csv"
-    head, *lines = text.splitlines()
-    file.write_text("\n".join([head, *lines * 4, ""]))
-    with pytest.raises(InputError, match=messages):
-        Task.from_table(read(file).learn, Roles("y"))
 
 
 @pytest.mark.parametrize("separator", ["", ",,", "é", '"'])
@@ -253,12 +212,6 @@ def test_whole_numbers_that_are_days_are_days_on_request(folder):
     assert task.read(pa.table({"n": [1], "column": [20240412]})).X[0, 1] == task.X[1, 1]
     with pytest.raises(InputError, match="not all are dates such as 20261123"):
         learned(folder, ["1", "2", "3", "4"] * 2, asked=DeclaredTypes(date=("column",)))
-
-
-def test_every_missing_column_is_named(folder):
-    task = learned(folder, COLUMNS["words"])
-    with pytest.raises(InputError, match="there are no columns 'n', 'column': the columns are z"):
-        task.read(pa.table({"z": [1]}))
 
 
 def test_truth_beside_decimal_commas_is_read_in_new_rows(tmp_path: Path) -> None:

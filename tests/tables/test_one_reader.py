@@ -170,11 +170,3 @@ def test_a_label_to_the_base_16_is_known_in_test_rows(tmp_path: Path) -> None:
 def test_what_arrow_alone_reads_is_no_number_and_no_date(tmp_path: Path, cells: list[str]) -> None:
     with pytest.raises(InputError, match=r"(something else|what is none), such as"):
         learned(tmp_path, cells)
-
-
-def test_a_number_that_is_a_day_may_have_a_point(tmp_path: Path) -> None:
-    task, columns = learned(
-        tmp_path, ["20240101.0", "20231231", "20240301"], asked=DeclaredTypes(date=("c",))
-    )
-    assert task.schema[0].form == "%Y%m%d"
-    assert np.array_equal(task.read(columns).X, task.X)

@@ -227,18 +227,6 @@ def test_all_columns_that_are_refused_are_named_at_once():
     assert all(f"column {name!r}" in messages for name in ("odd", "none", "late"))
 
 
-@pytest.mark.parametrize(
-    "kind", [pa.int8(), pa.uint64(), pa.float16(), pa.float32(), pa.float64(), pa.bool_()]
-)
-def test_every_kind_of_number_will_do(kind):
-    values = pa.array(np.array([0, 1, 1, 0, 1, 1, 0, 1]).astype(np.float64)).cast(pa.int64())
-    column = values.cast(kind) if kind != pa.float16() else pa.array(np.array(values, dtype=np.float16))
-    task = Task.from_table(plain_columns(a=column, b=None))
-    assert task.X[:, 0].tolist() == [0, 1, 1, 0, 1, 1, 0, 1]
-    assert task.X.dtype == np.float64
-    assert task.X.flags.c_contiguous
-
-
 @pytest.mark.parametrize("n", [0, 1, 5])
 def test_too_few_rows(n):
     assert f"the table has {n} row{'s' * (n != 1)}: at least 6 are needed" in refusal(
