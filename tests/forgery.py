@@ -36,7 +36,7 @@ from ckcv_ray.learners.steps import EncodedModel
 from ckcv_ray.learners.svm.model import SVMModel
 from ckcv_ray.learners.svm.problem import describe, make_signs
 from ckcv_ray.records.record import Failure, Records
-from ckcv_ray.runs.load import replay
+from ckcv_ray.runs.load import read_results, replay
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.runs.settings import tabulate_settings
@@ -213,7 +213,7 @@ def seal(
     digests |= hash_results(results)
     winner = problem.candidate(leader)
     certificate = certify(HeldOutPredictions(problem, models), winner, leader.l_ms, provisional, digests)
-    folder.write_end(certificate, execution, results)
+    folder.write_end(certificate.to_json(), execution, results)
 
 
 def rewrite_log(
@@ -261,7 +261,7 @@ def forge(out: Path, environment: str = "", logged: bool = True) -> None:
     run, and what members of F* say of rows held out.
     """
     problem, leader = RunFolder(out).problem(), position(out)
-    models = forged_models(problem, RunFolder(out).results(problem).models, logged)
+    models = forged_models(problem, read_results(RunFolder(out), problem).models, logged)
     edit = with_errors_of(models.best, leader, logged and svms(models))
     rewrite_run(out, edit, models=models, environment=environment)
 
@@ -351,7 +351,7 @@ def swap_labels(out: Path, into: Path) -> None:
     """Make a folder in which the labels are what the models of a run predict, and everything fits that."""
     folder, other = RunFolder(out), RunFolder(into)
     before, execution = folder.problem(), folder.execution()
-    models, leader = folder.results(before).models, position(out)
+    models, leader = read_results(folder, before).models, position(out)
     labels = models.best.vote(before.all_rows.X).label
     problem = Problem.of(before.study, replace(before.all_rows, y=labels))
     scored = [
@@ -379,7 +379,7 @@ def stored(out: Path) -> tuple[Problem, Ensemble]:
     """What a finished run is about, and its ensemble."""
     folder = RunFolder(out)
     problem = folder.problem()
-    return problem, folder.results(problem).models.best
+    return problem, read_results(folder, problem).models.best
 
 
 def position(out: Path) -> Leader:

@@ -21,11 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import TypedDict  # pydantic accepts typing.TypedDict from Python 3.12 on
 
-from ckcv_ray.claims.quantity import Claim, Gate
 from ckcv_ray.core.arrays import ONE, Classes
-from ckcv_ray.core.percent import floor_percent, format_level, format_number, format_percent
+from ckcv_ray.core.percent import format_number, format_percent
 from ckcv_ray.core.schedule import Stage
-from ckcv_ray.errors import cut, pluralize
+from ckcv_ray.errors import cut
 from ckcv_ray.learners.ensemble import Models
 from ckcv_ray.study import Problem
 from ckcv_ray.tables.target import Label
@@ -77,112 +76,17 @@ def compute_baselines(problem: Problem) -> tuple[Baseline, ...]:
     return tuple(made)
 
 
-def says_nothing(claim: Claim, baseline: Baseline) -> bool:
-    """Return whether a claim about an error says nothing beyond a constant.
-
-    With a gate it does unless the rule is proven better than every constant; without one, unless the bound is
-    below the constant's error.
-    """
-    if claim.gate is not None:
-        return not claim.gate.passed
-    return claim.bound is None or claim.bound >= baseline["error"]
-
-
 def name_constant(baseline: Baseline, labels: Sequence[Label]) -> str:
     """Return a phrase that names the constant: "always predicting 'benign'", or a number."""
     if "value" in baseline:
         return f"always predicting {format_number(baseline['value'])}"
-    return f"always predicting {_quote(labels[baseline['predicted']])}"
+    return f"always predicting {quote_label(labels[baseline['predicted']])}"
 
 
 def describe_error(baseline: Baseline) -> str:
     """Return the error of the constant: a share of rows, or how far off it is on average."""
     clip = baseline.get("clip")
     return format_percent(baseline["error"]) if clip is None else format_number(clip * baseline["error"])
-
-
-def compare_with_baseline(claim: Claim, baseline: Baseline, labels: Sequence[Label]) -> str:
-    """Return a clause that compares a claim about an error with its baseline."""
-    error = describe_error(baseline)
-    said = f"wrong on {error} of" if "clip" not in baseline else f"off by {error} on average on"
-    clause = f"{name_constant(baseline, labels)} is {said} the {baseline['on']}"
-    if not says_nothing(claim, baseline):
-        return clause
-    if claim.gate is not None:
-        return f"{clause}, and that this is better than a constant is not proven"
-    return f"{clause}, so this says nothing beyond it"
-
-
-def describe_gate(claim: Claim, baseline: Baseline, labels: Sequence[Label]) -> str:
-    """Say that a claim's rule is proven better than every constant; "" if it is not."""
-    if claim.gate is None or not claim.gate.passed:
-        return ""
-    says, counts = _phrase_gate(claim.gate, claim, baseline, labels)
-    return f"{says}: proven, within the same {format_level(claim.delta)} ({counts})"
-
-
-def describe_worthless_bound(claim: Claim, baseline: Baseline, labels: Sequence[Label]) -> list[str]:
-    """Return a list of one sentence if a bound on an error says nothing beyond a constant, else none."""
-    if not claim.quantity.guarded or not says_nothing(claim, baseline):
-        return []
-    if claim.gate is None:
-        return [
-            f"The bound {claim.limit} is not below {describe_error(baseline)}, the "
-            f"{'mean error' if 'clip' in baseline else 'error'} of {name_constant(baseline, labels)} on the "
-            f"{baseline['on']}: it says nothing beyond that."
-        ]
-    says, counts = _phrase_gate(claim.gate, claim, baseline, labels)
-    unable = ", and these rows cannot prove it, even with none wrong" * (claim.gate.least >= 0.5)
-    return [
-        f"The bound {claim.limit} ({claim.classifier}) is a figure, not to be quoted alone: that "
-        f"it {says} is not proven{unable} ({counts})."
-    ]
-
-
-def describe_lack_of_gate(claim: Claim, baseline: Baseline) -> list[str]:
-    """Return a list of one sentence if a bound on an error says something, but has no gate, else none."""
-    if claim.gate is not None or not claim.quantity.is_error or says_nothing(claim, baseline):
-        return []
-    return ["That this is better than a constant is not proven: it takes rows held out (--certify holdout)."]
-
-
-def _phrase_gate(gate: Gate, claim: Claim, baseline: Baseline, labels: Sequence[Label]) -> tuple[str, str]:
-    lost, won = pluralize(gate.lost, "row"), f"{gate.won:,}"
-    if "value" in baseline:
-        constant = name_constant(baseline, labels)
-        return f"is off by less than {constant}", f"further off: {lost}; {constant}: {won}"
-    by_weight = ", by weight," if claim.quantity.weighs else ""
-    return (
-        f"errs less often{by_weight} than always predicting any one class",
-        f"wrong alone: {lost}; always {_quote(labels[gate.predicted])} alone: {won}",
-    )
-
-
-def describe_guesses(claims: Sequence[Claim], labels: Sequence[Label]) -> list[str]:
-    """Return a sentence for each quantity that a constant, or a guess, would reach as well.
-
-    A guess has an AUC of one half, and recalls that add up to 1 whatever the shares it guesses with; one
-    recall alone is reached by always predicting its class.
-    """
-    statements = [said for claim in claims if (said := claim.quantity.doubt(claim))]
-    recalls = dict[str, list[Claim]]()
-    for claim in claims:
-        if claim.quantity.by_class and claim.bound is not None:
-            recalls.setdefault(claim.classifier, []).append(claim)
-    for made in recalls.values():
-        proven = fsum(1 - (claim.bound or 0.0) for claim in made)
-        if len(made) < len(labels):
-            statements += [
-                f"A {claim.name} is reached by always predicting {_quote(claim.label)}: quote it "
-                "with the recalls of all other classes."
-                for claim in made
-            ]
-        elif proven <= 1:
-            statements.append(
-                f"The recalls proven by {made[0].certification} add up to {floor_percent(proven)}: "
-                "together they say nothing beyond a guess, whose recalls add up to 100 %."
-            )
-    return statements
 
 
 def check_baselines(baselines: Sequence[Baseline], n_rows: int, n_classes: int, held: bool) -> None:
@@ -254,13 +158,13 @@ def describe_constants(
     members, statements = Counter(number for number in constants if number is not None), list[str]()
     if len(members) == 1 and members.total() == len(constants):
         (number,) = members
-        says = f"All members of F* predict {_quote(labels[number])} for every learning row"
+        says = f"All members of F* predict {quote_label(labels[number])} for every learning row"
         statements.append(f"{says}: the winner is a constant.")
     elif members:
         statements.append(_count_constants(members, constants, "learning row", labels, "these are constants"))
     if refit is not None:
         statements.append(
-            f"The model refit predicts {_quote(labels[refit])} for every learning row: it is a constant."
+            f"The model refit predicts {quote_label(labels[refit])} for every learning row: it is a constant."
         )
     if scored is None:
         return statements
@@ -272,8 +176,8 @@ def describe_constants(
         )
     if refit is None and scored["refit"] is not None:
         statements.append(
-            f"The model refit predicts {_quote(labels[scored['refit']])} for every held-out row: on rows "
-            "that it has not learned from, it looks like a constant."
+            f"The model refit predicts {quote_label(labels[scored['refit']])} for every held-out row: on "
+            "rows that it has not learned from, it looks like a constant."
         )
     return statements
 
@@ -281,7 +185,7 @@ def describe_constants(
 def _count_constants(
     members: Counter[int], of: Sequence[int | None], row: str, labels: Sequence[Label], says: str
 ) -> str:
-    each = ", ".join(f"{_quote(labels[number])}: {members[number]:,}" for number in sorted(members))
+    each = ", ".join(f"{quote_label(labels[number])}: {members[number]:,}" for number in sorted(members))
     single = f"{members.total():,} of {len(of):,} members of F* predict a single class"
     return f"{single} for every {row} ({each}): {says}."
 
@@ -297,5 +201,6 @@ def _weigh_rows(groups: Groups) -> NDArray[np.float64]:
     return np.asarray(1 / np.bincount(groups)[groups])
 
 
-def _quote(label: Label | None) -> str:
+def quote_label(label: Label | None) -> str:
+    """Return a label in quotes, cut to a length."""
     return cut(repr(label), MAX_OF_LABEL)

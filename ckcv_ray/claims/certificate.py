@@ -5,6 +5,7 @@ the words. Each checks what a file says of it, given the parts before it. In ``c
 of all parts are one flat object: only ``to_json`` and ``from_json`` know that.
 """
 
+import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
 from itertools import chain
@@ -20,17 +21,21 @@ from ckcv_ray.claims.baseline import (
     check_baseline_class,
     check_baselines,
     describe_constants,
-    describe_guesses,
-    describe_lack_of_gate,
-    describe_worthless_bound,
 )
 from ckcv_ray.claims.confusion import CountMatrix, Mistake, check_confusion, derive_confusion, list_mistakes
-from ckcv_ray.claims.quantity import Claim
-from ckcv_ray.claims.subgroups import SubgroupClaim
-from ckcv_ray.claims.wording import L_EE_IS, describe_giveaways, describe_held_share, describe_repeats
+from ckcv_ray.claims.quantity import Claim, SubgroupClaim
+from ckcv_ray.claims.wording import (
+    L_EE_IS,
+    describe_giveaways,
+    describe_guesses,
+    describe_held_share,
+    describe_lack_of_gate,
+    describe_repeats,
+    describe_worthless_bound,
+)
 from ckcv_ray.learners.ensemble import Models
 from ckcv_ray.records.candidates import Searched
-from ckcv_ray.study import Condition
+from ckcv_ray.study import Candidate, Condition, Problem
 from ckcv_ray.tables.target import Label
 from ckcv_ray.validation import STRICT, check_fraction, check_part, check_probability, read_as
 
@@ -462,6 +467,21 @@ class Certificate:
         certificate.counts.check(certificate.winner, certificate.sample)
         certificate.claims.check(certificate.sample)
         return certificate
+
+    def check_source(self, problem: Problem, winner: Candidate) -> None:
+        """Raise ValueError unless it is of this problem and its winner."""
+        certified = self.origin.run_id, self.winner.setting, self.winner.k
+        expected = problem.run_id, dict(winner.setting), winner.k
+        texts = [json.dumps(values, sort_keys=True) for values in (certified, expected)]
+        if texts[0] != texts[1]:  # compared as text: in Python true equals 1.0
+            raise ValueError(f"run_id, setting, k are {certified}, in the other files {expected}")
+        if (self.sample.groups is None) == problem.task.grouped:
+            raise ValueError("it is for a task with groups, or for one without: that of the data differs")
+        if len(self.sample.labels) != problem.task.n_classes:
+            raise ValueError(f"labels: expected {problem.task.n_classes}, one for each class")
+        size = problem.find_size(winner.k)
+        if (self.winner.n_select, self.winner.n_splits) != (size.n_select, size.n_splits):
+            raise ValueError(f"n_select and n_splits are not {size.n_select} and {size.n_splits}")
 
     def list_cautions(self) -> list[str]:
         """Return a sentence for each reason not to rely on what is proven, or not to use F*."""

@@ -27,6 +27,7 @@ GROUPS_OF_ONE_SOURCE = "Assuming independent groups of rows from one source"
 NOTHING = "Nothing can be claimed for"  # begins the sentence of a claim that lacks rows
 MAY_MISS = "may be missed by the cut-off chosen"  # of rows that a recall it guarantees counts
 CLOPPER_PEARSON = "Clopper-Pearson"
+MIN_OF_SUBGROUP = 10  # rows of a subgroup that is claimed: fewer prove no error below a quarter
 DECIMAL_TOLERANCE = 1e-12  # of a value that was written in decimals
 
 
@@ -479,6 +480,64 @@ def name_wrong_bound(certification: Any) -> str:
 def is_stevens(certification: Any) -> bool:
     """Return whether counts on rows held out are bounded by Stevens's bound."""
     return isinstance(certification, Holdout) and certification.holdout_bound == "stevens"
+
+
+@dataclass(frozen=True)
+class SubgroupClaim:
+    """A bound on the error, or on a recall, of one rule in one subgroup.
+
+    Attributes:
+        subgroup: its name, such as "sex = f" or "41.5 <= age < 60".
+        quantity: "error", at most ``bound``; or "recall", at least 1 - ``bound``; of numbers such as
+            "clipped:50", at most ``bound`` times the clip.
+        label: label of the class that a recall is about; None for an error.
+        classifier: the rule, as in ``Claim``.
+        errors, rows: wrong rows and all rows of the subgroup among those held out; of a class for a recall.
+            With numbers there are no wrong rows.
+        bound: in [0, 1]; None where the subgroup has too few rows for a claim.
+        delta: probability with which the bound may fail; None without one.
+        measured: of numbers the mean error of its rows, as a share of the clip; 0 without rows; else None.
+    """
+
+    __pydantic_config__: ClassVar = {**STRICT, "extra": "forbid"}
+
+    subgroup: str
+    quantity: Quantity
+    label: Label | None
+    classifier: str
+    errors: int = 0
+    rows: int = 0
+    bound: float | None = None
+    delta: float | None = None
+    measured: float | None = None
+
+    @property
+    def limit(self) -> str:
+        """What is proven, without its name: "at most 5.00 %", or "nothing"."""
+        if self.bound is None:
+            return f"nothing: takes {MIN_OF_SUBGROUP} rows"
+        return f"{self.quantity.side} {self.quantity.format(self.bound)}" if self.bound < 1 else "nothing"
+
+    @property
+    def rate(self) -> str:
+        """What was measured: the share of rows that are wrong, of a recall right, or the mean error."""
+        if self.measured is not None:
+            return self.quantity.format_measured(self.measured)
+        part = self.errors if self.label is None else self.rows - self.errors
+        return format_percent(part / self.rows) if self.rows else "–"
+
+    def check(self, name: str, n_held: int) -> None:
+        """Raise ValueError if its numbers cannot be."""
+        check_part(f"{name}.errors", self.errors, self.rows, "rows")
+        check_part(f"{name}.rows", self.rows, n_held, "rows")
+        check_fraction(f"{name}.bound", self.bound or 0.0)
+        check_fraction(f"{name}.measured", self.measured or 0.0)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return its fields as JSON values; ``measured`` is absent without one."""
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        values["quantity"] = str(self.quantity)
+        return {name: value for name, value in values.items() if name != "measured" or value is not None}
 
 
 class Acceptance(NamedTuple):

@@ -7,9 +7,10 @@ selection on the same data, and the sentences here say so.
 
 from collections.abc import Sequence
 from dataclasses import replace
+from math import fsum
 
-from ckcv_ray.claims.baseline import MAX_OF_LABEL
-from ckcv_ray.claims.quantity import Claim
+from ckcv_ray.claims.baseline import MAX_OF_LABEL, Baseline, describe_error, name_constant, quote_label
+from ckcv_ray.claims.quantity import Claim, Gate
 from ckcv_ray.core.criteria import (
     Balanced,
     Criterion,
@@ -22,7 +23,8 @@ from ckcv_ray.core.criteria import (
 )
 from ckcv_ray.core.measures import parse_numbers_by_label
 from ckcv_ray.core.percent import ceil_percent, floor_percent, format_level, format_number, round_bound
-from ckcv_ray.errors import cut, cut_list
+from ckcv_ray.errors import cut, cut_list, pluralize
+from ckcv_ray.tables.target import Label
 
 ASSUMPTIONS = (
     "The rows are independent examples from one source, and new patterns come from that same source.",
@@ -245,3 +247,98 @@ def _paper_figure(bound: str, delta: float, l_ee: float, n_splits: int) -> str:
         ),
     }[bound]
     return f"L_EE = {ceil_percent(l_ee)}: {definition}. {proven}"
+
+
+def says_nothing(claim: Claim, baseline: Baseline) -> bool:
+    """Return whether a claim about an error says nothing beyond a constant.
+
+    With a gate it does unless the rule is proven better than every constant; without one, unless the bound is
+    below the constant's error.
+    """
+    if claim.gate is not None:
+        return not claim.gate.passed
+    return claim.bound is None or claim.bound >= baseline["error"]
+
+
+def compare_with_baseline(claim: Claim, baseline: Baseline, labels: Sequence[Label]) -> str:
+    """Return a clause that compares a claim about an error with its baseline."""
+    error = describe_error(baseline)
+    said = f"wrong on {error} of" if "clip" not in baseline else f"off by {error} on average on"
+    clause = f"{name_constant(baseline, labels)} is {said} the {baseline['on']}"
+    if not says_nothing(claim, baseline):
+        return clause
+    if claim.gate is not None:
+        return f"{clause}, and that this is better than a constant is not proven"
+    return f"{clause}, so this says nothing beyond it"
+
+
+def describe_gate(claim: Claim, baseline: Baseline, labels: Sequence[Label]) -> str:
+    """Say that a claim's rule is proven better than every constant; "" if it is not."""
+    if claim.gate is None or not claim.gate.passed:
+        return ""
+    says, counts = _phrase_gate(claim.gate, claim, baseline, labels)
+    return f"{says}: proven, within the same {format_level(claim.delta)} ({counts})"
+
+
+def describe_worthless_bound(claim: Claim, baseline: Baseline, labels: Sequence[Label]) -> list[str]:
+    """Return a list of one sentence if a bound on an error says nothing beyond a constant, else none."""
+    if not claim.quantity.guarded or not says_nothing(claim, baseline):
+        return []
+    if claim.gate is None:
+        return [
+            f"The bound {claim.limit} is not below {describe_error(baseline)}, the "
+            f"{'mean error' if 'clip' in baseline else 'error'} of {name_constant(baseline, labels)} on the "
+            f"{baseline['on']}: it says nothing beyond that."
+        ]
+    says, counts = _phrase_gate(claim.gate, claim, baseline, labels)
+    unable = ", and these rows cannot prove it, even with none wrong" * (claim.gate.least >= 0.5)
+    return [
+        f"The bound {claim.limit} ({claim.classifier}) is a figure, not to be quoted alone: that "
+        f"it {says} is not proven{unable} ({counts})."
+    ]
+
+
+def describe_lack_of_gate(claim: Claim, baseline: Baseline) -> list[str]:
+    """Return a list of one sentence if a bound on an error says something, but has no gate, else none."""
+    if claim.gate is not None or not claim.quantity.is_error or says_nothing(claim, baseline):
+        return []
+    return ["That this is better than a constant is not proven: it takes rows held out (--certify holdout)."]
+
+
+def _phrase_gate(gate: Gate, claim: Claim, baseline: Baseline, labels: Sequence[Label]) -> tuple[str, str]:
+    lost, won = pluralize(gate.lost, "row"), f"{gate.won:,}"
+    if "value" in baseline:
+        constant = name_constant(baseline, labels)
+        return f"is off by less than {constant}", f"further off: {lost}; {constant}: {won}"
+    by_weight = ", by weight," if claim.quantity.weighs else ""
+    return (
+        f"errs less often{by_weight} than always predicting any one class",
+        f"wrong alone: {lost}; always {quote_label(labels[gate.predicted])} alone: {won}",
+    )
+
+
+def describe_guesses(claims: Sequence[Claim], labels: Sequence[Label]) -> list[str]:
+    """Return a sentence for each quantity that a constant, or a guess, would reach as well.
+
+    A guess has an AUC of one half, and recalls that add up to 1 whatever the shares it guesses with; one
+    recall alone is reached by always predicting its class.
+    """
+    statements = [said for claim in claims if (said := claim.quantity.doubt(claim))]
+    recalls = dict[str, list[Claim]]()
+    for claim in claims:
+        if claim.quantity.by_class and claim.bound is not None:
+            recalls.setdefault(claim.classifier, []).append(claim)
+    for made in recalls.values():
+        proven = fsum(1 - (claim.bound or 0.0) for claim in made)
+        if len(made) < len(labels):
+            statements += [
+                f"A {claim.name} is reached by always predicting {quote_label(claim.label)}: quote it "
+                "with the recalls of all other classes."
+                for claim in made
+            ]
+        elif proven <= 1:
+            statements.append(
+                f"The recalls proven by {made[0].certification} add up to {floor_percent(proven)}: "
+                "together they say nothing beyond a guess, whose recalls add up to 100 %."
+            )
+    return statements

@@ -26,8 +26,8 @@ from ckcv_ray.storage.pages import check_page, write_page
 from ckcv_ray.tables.columns.parse import decode
 from ckcv_ray.tables.columns.schema import NewRows
 from ckcv_ray.tables.named import is_named
-from ckcv_ray.tables.readers.files import Reading, find_withheld
-from ckcv_ray.tables.readers.text import decimal_mark
+from ckcv_ray.tables.readers.files import Reading
+from ckcv_ray.tables.readers.limits import decimal_mark, find_withheld
 from ckcv_ray.tables.survey import count_known
 from ckcv_ray.tables.target import Rows, is_text, number_classes, parse_numbers, rows_with_label, some
 from ckcv_ray.tables.task import Task

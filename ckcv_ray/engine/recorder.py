@@ -10,7 +10,6 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.core.selection import Leader
 from ckcv_ray.engine.budget import BudgetQueue
 from ckcv_ray.engine.full import FullQueue, Scores
@@ -203,7 +202,7 @@ class Recorder(Supply, Generic[RunQueue]):
         self._results = make_results(self.problem, table, models, judged) if self.folder is not None else {}
         return hash_results(self._results)
 
-    def write_end(self, certificate: Certificate, execution: Mapping[str, Any]) -> bool:
+    def write_end(self, certificate: Mapping[str, Any], execution: Mapping[str, Any]) -> bool:
         """Write results, certificate, execution and manifest, which finishes the run; return whether it was.
 
         False if the log may not support them, since they were concluded by another recorder, which died.

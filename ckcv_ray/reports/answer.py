@@ -17,20 +17,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
-from ckcv_ray.claims.baseline import (
-    Baseline,
-    describe_error,
+from ckcv_ray.claims.baseline import Baseline, describe_error, name_constant
+from ckcv_ray.claims.certificate import Certificate
+from ckcv_ray.claims.quantity import MIN_OF_SUBGROUP, Claim, Quantity, describe_decisions
+from ckcv_ray.claims.rare_classes import name_classes
+from ckcv_ray.claims.weighted import describe_weights
+from ckcv_ray.claims.wording import (
+    L_EE_IS,
+    PROVISIONAL,
     describe_gate,
+    describe_least,
     describe_worthless_bound,
-    name_constant,
     says_nothing,
 )
-from ckcv_ray.claims.certificate import Certificate
-from ckcv_ray.claims.quantity import Claim, Quantity, describe_decisions
-from ckcv_ray.claims.rare_classes import name_classes
-from ckcv_ray.claims.subgroups import MIN_OF_SUBGROUP
-from ckcv_ray.claims.weighted import describe_weights
-from ckcv_ray.claims.wording import L_EE_IS, PROVISIONAL, describe_least
 from ckcv_ray.core.arrays import ONE
 from ckcv_ray.core.bounds.betting import bound_mean_loss
 from ckcv_ray.core.bounds.binomial import clopper_pearson

@@ -7,13 +7,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ckcv_ray.claims.baseline import Baseline, name_constant, says_nothing
+from ckcv_ray.claims.baseline import Baseline, name_constant
 from ckcv_ray.claims.certificate import Certificate, Sample
 from ckcv_ray.claims.confusion import list_mistakes
 from ckcv_ray.claims.intervals import describe_intervals
 from ckcv_ray.claims.quantity import Claim
 from ckcv_ray.claims.weighted import describe_weights
-from ckcv_ray.claims.wording import L_EE_IS, PROVISIONAL, describe_equal_rows, describe_minimised
+from ckcv_ray.claims.wording import (
+    L_EE_IS,
+    PROVISIONAL,
+    describe_equal_rows,
+    describe_minimised,
+    says_nothing,
+)
 from ckcv_ray.core.criteria import MeanBound
 from ckcv_ray.core.intervals import INTERVALS, MISS
 from ckcv_ray.core.measures import Score

@@ -216,7 +216,7 @@ def _write_results(
     provisional = "failed" in table["state"].to_pylist()
     digests, search = {"data": problem.data_digest, **files}, summarize_search(table, problem)
     certificate = certify(predictions, problem.candidate(winner), winner.l_ms, provisional, digests, search)
-    if not recorder.write_end(certificate, execution):
+    if not recorder.write_end(certificate.to_json(), execution):
         return None
     return Result(problem, execution, Finished(table, models, certificate, judged))
 

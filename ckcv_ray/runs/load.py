@@ -4,6 +4,7 @@ from dataclasses import replace
 from os import PathLike
 from typing import Any
 
+from ckcv_ray.claims.certificate import Certificate, Finished
 from ckcv_ray.core.intervals import BBC
 from ckcv_ray.engine.recorder import make_queue
 from ckcv_ray.errors import StoreError
@@ -13,7 +14,7 @@ from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.values import add_row_values
 from ckcv_ray.storage import formats, models
 from ckcv_ray.storage.execution import find_changes, read_environment
-from ckcv_ray.storage.folder import RunFolder
+from ckcv_ray.storage.folder import CERTIFICATE, RunFolder
 from ckcv_ray.storage.log import Log
 from ckcv_ray.study import CERTIFIED, SCORED, Problem
 
@@ -175,11 +176,26 @@ def read_row_values(folder: RunFolder, result: Result) -> Result:
         return add_row_values(result, held_out)
 
 
+def read_results(folder: RunFolder, problem: Problem) -> Finished:
+    """Return the results of a finished run, from Parquet and JSON alone.
+
+    Raises:
+        StoreError: a file is damaged, or belongs to another winner or other splits.
+    """
+    table, winner = folder.candidates(problem)
+    content = formats.read_json(folder.files, CERTIFICATE)
+    with formats.guard_reading(folder.files, CERTIFICATE):
+        certificate = Certificate.from_json(content)
+        certificate.check_source(problem, winner)
+    fitted = models.read_models(folder.files, problem, winner.k)
+    return Finished(table, fitted, certificate, folder.judged(problem))
+
+
 def _read(folder: RunFolder, problem: Problem) -> Result:
     """Return the result in the files of a finished run, if each file is valid in itself."""
     execution = folder.execution()
     if not problem.scores:
-        return Result(problem, execution, folder.results(problem))
+        return Result(problem, execution, read_results(folder, problem))
     computed = replay(str(folder), problem).scores()
     result = read_row_values(folder, Result(problem, execution, computed=computed))
     if result.kept is None:

@@ -35,7 +35,7 @@ from ckcv_ray.learners.sklearn.spec import list_foreign
 from ckcv_ray.records.candidates import summarize_search
 from ckcv_ray.records.judged import JUDGED_ROWS
 from ckcv_ray.runs.finish import measure
-from ckcv_ray.runs.load import replay
+from ckcv_ray.runs.load import read_results, replay
 from ckcv_ray.runs.recheck import SECONDS, Refit, list_required, recheck
 from ckcv_ray.runs.verification import LONGEST_REASON, Limit, Verification, note_errors
 from ckcv_ray.runs.verify_models import BEST, ModelChecks
@@ -222,7 +222,7 @@ def _check_run(
     folder: RunFolder, problem: Problem, result: Verification, refit: Refit, test: Test
 ) -> Iterator[str]:
     """Yield the differences in what the files say; record in ``result`` what was and was not recomputed."""
-    finished, execution = folder.results(problem), folder.execution()
+    finished, execution = read_results(folder, problem), folder.execution()
     queue: RaceQueue = replay(str(folder), problem)
     if not queue.candidates().equals(finished.candidates):
         yield "candidates.parquet is not what the log gives"

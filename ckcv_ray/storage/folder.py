@@ -34,7 +34,6 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from ckcv_ray.claims.certificate import Certificate, Finished
 from ckcv_ray.core.resampling.base import Splits
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import CKCVError, InputError, StoreError, convert_errors, cut, plain, pluralize
@@ -502,14 +501,14 @@ class RunFolder:
 
     def write_end(
         self,
-        certificate: Certificate,
+        certificate: Mapping[str, Any],
         execution: Mapping[str, Any],
         results: Mapping[str, Content] = NO_FILES,
     ) -> None:
         """Write the results, the certificate, the metadata of the run, and last the manifest of all files.
 
         Args:
-            certificate: of the results.
+            certificate: of the results, as JSON values.
             execution: the metadata.
             results: from ``make_results``; earlier ones are removed. Without, those in the folder stay.
         """
@@ -517,7 +516,7 @@ class RunFolder:
             names = (*RESULTS, *models.pickles_in(self.files))
             earlier = [name for name in names if name not in results and self.files.exists(name)]
             formats.delete_all(self.files, earlier)
-        self.write_manifest(execution, {**results, CERTIFICATE: formats.to_json(certificate.to_json())})
+        self.write_manifest(execution, {**results, CERTIFICATE: formats.to_json(certificate)})
 
     def write_execution(self, execution: Mapping[str, Any]) -> None:
         """Write the metadata of the run."""
@@ -536,33 +535,12 @@ class RunFolder:
         with formats.guard_reading(self.files, EXECUTION):  # a run may end, or be reopened, meanwhile
             return dict(read_metadata(content, finished and self.finished))
 
-    def results(self, problem: Problem) -> Finished:
-        """Return the results of a finished run, from Parquet and JSON alone.
+    def judged(self, problem: Problem) -> pa.Table | None:
+        """Return the judged rows of a finished run; None if it has none.
 
         Raises:
-            StoreError: a file is damaged, or belongs to another winner or other splits.
+            StoreError: they are damaged.
         """
-        table, winner = self.candidates(problem)
-        content = formats.read_json(self.files, CERTIFICATE)
-        with formats.guard_reading(self.files, CERTIFICATE):
-            certificate = Certificate.from_json(content)
-            stored, sample = certificate.winner, certificate.sample
-            certified = certificate.origin.run_id, stored.setting, stored.k
-            expected = problem.run_id, dict(winner.setting), winner.k
-            texts = [json.dumps(values, sort_keys=True) for values in (certified, expected)]
-            if texts[0] != texts[1]:  # compared as text: in Python true equals 1.0
-                raise ValueError(f"run_id, setting, k are {certified}, in the other files {expected}")
-            if (sample.groups is None) == problem.task.grouped:
-                raise ValueError("it is for a task with groups, or for one without: that of the data differs")
-            if len(sample.labels) != problem.task.n_classes:
-                raise ValueError(f"labels: expected {problem.task.n_classes}, one for each class")
-            size = problem.find_size(winner.k)
-            if (stored.n_select, stored.n_splits) != (size.n_select, size.n_splits):
-                raise ValueError(f"n_select and n_splits are not {size.n_select} and {size.n_splits}")
-        fitted = models.read_models(self.files, problem, winner.k)
-        return Finished(table, fitted, certificate, self._read_judged(problem))
-
-    def _read_judged(self, problem: Problem) -> pa.Table | None:
         if not self.files.exists(JUDGED_ROWS):
             return None
         most = count_judged(problem)

@@ -66,13 +66,12 @@ from ckcv_ray.tables.readers.files import (
     Reading,
     check_place,
     find_suffix,
-    find_withheld,
     index_names,
     read_file,
     with_plain_values,
 )
 from ckcv_ray.tables.readers.frames import check_same_order, make_columns, read_rows
-from ckcv_ray.tables.readers.text import decimal_mark, list_remarks
+from ckcv_ray.tables.readers.limits import decimal_mark, find_withheld, list_remarks
 from ckcv_ray.tables.target import (
     GapWords,
     Label,

@@ -22,7 +22,7 @@ from ckcv_ray.errors import InputError, write_option, write_row
 from ckcv_ray.tables.columns.formats import GAPS, NO_NAMES, DeclaredTypes
 from ckcv_ray.tables.columns.parse import decode, infer_column, kept_words, number_values, without_gaps
 from ckcv_ray.tables.readers.files import is_plain
-from ckcv_ray.tables.readers.text import decimal_mark
+from ckcv_ray.tables.readers.limits import decimal_mark
 from ckcv_ray.tables.target import (
     LARGEST,
     MIN_GROUPS,

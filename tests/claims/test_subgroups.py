@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 from ckcv_ray import InputError, Study, Task
-from ckcv_ray.claims.subgroups import MIN_OF_SUBGROUP
+from ckcv_ray.claims.quantity import MIN_OF_SUBGROUP
 from ckcv_ray.reports.answer import describe_worst, list_subgroups
 from ckcv_ray.reports.write import report
 from ckcv_ray.runs.load import load_run

@@ -336,7 +336,7 @@ def test_results_are_written_by_none_but_the_one_that_concluded_them(
     recorder = Recorder(problem, tmp_path / "run")
     recorder.open()
     assert recorder.prepare_results(result.candidates, result.models) is None
-    assert recorder.write_end(result.certificate, result.execution) is False
+    assert recorder.write_end(result.certificate.to_json(), result.execution) is False
     recorder.close()
     names = sorted(file.name for file in (tmp_path / "run").rglob("*") if file.is_file())
     assert names == ["data.parquet", "execution.json", "study.json"]

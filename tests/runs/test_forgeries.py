@@ -27,7 +27,7 @@ from ckcv_ray.learners.sklearn import spec
 from ckcv_ray.learners.sklearn.learner import AnyEstimator, Tree
 from ckcv_ray.learners.sklearn.model import FittedEstimator
 from ckcv_ray.records.record import Failure, Records
-from ckcv_ray.runs.load import replay
+from ckcv_ray.runs.load import read_results, replay
 from ckcv_ray.runs.run import assess, run_job
 from ckcv_ray.runs.verification import Verification
 from ckcv_ray.runs.verify import verify
@@ -157,10 +157,10 @@ def test_an_honest_run_is_verified_whatever_environment_it_names(
 def reseal_environment(out: Path) -> None:
     """Have a run say that it was made elsewhere."""
     folder = RunFolder(out)
-    execution, certificate = folder.execution(), folder.results(folder.problem()).certificate
+    execution, certificate = folder.execution(), read_results(folder, folder.problem()).certificate
     execution["environment"]["processor"] = ANOTHER
     folder.acquire()
-    folder.write_end(certificate, execution)
+    folder.write_end(certificate.to_json(), execution)
     folder.release()
 
 
@@ -213,7 +213,7 @@ def test_scores_that_order_what_certifies_are_found_where_no_label_differs(
     """A claim of the AUC rests on scores: labels alone do not decide."""
     out = honest("holdout, auc", tmp_path)
     problem, _ = stored(out)
-    models = RunFolder(out).results(problem).models
+    models = read_results(RunFolder(out), problem).models
     rows, test = problem.all_rows, problem.take_held_rows()
     assert models.refit is not None
     assert test is not None
@@ -409,18 +409,18 @@ def test_a_model_that_raises_is_a_difference(honest: Honest, tmp_path: Path) -> 
     """One that classifies the first row, which is tried when a file is read, and no other."""
     out = honest("holdout, vote", tmp_path)
     problem, ensemble = stored(out)
-    models = RunFolder(out).results(problem).models
+    models = read_results(RunFolder(out), problem).models
     wrong = np.where(np.arange(problem.task.n) == 0, 0, 7)
     tree = DecisionTreeClassifier(random_state=0).fit(problem.task.X, wrong)
     first = ensemble.members[0]
     broken = replace(first, model=FittedEstimator(first.model.setting, tree, 2))
     folder = RunFolder(out)
-    execution, certificate = folder.execution(), folder.results(problem).certificate
+    execution, certificate = folder.execution(), read_results(folder, problem).certificate
     folder.reopen()
     folder.acquire()
     forged = replace(models, best=Ensemble((broken, *ensemble.members[1:])))
     results = make_results(problem, replay(out).candidates(), forged)
-    folder.write_end(certificate, execution, results)
+    folder.write_end(certificate.to_json(), execution, results)
     folder.release()
     found = verify(out)
     assert any("model of split 0: it cannot classify the rows" in sentence for sentence in found.differences)

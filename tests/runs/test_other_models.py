@@ -20,6 +20,7 @@ from ckcv_ray import Job, Study, Task, evaluate, verify
 from ckcv_ray.learners.ensemble import Ensemble, Models
 from ckcv_ray.learners.sklearn.model import FittedEstimator
 from ckcv_ray.learners.sklearn.store import last_step
+from ckcv_ray.runs.load import read_results
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.models import FULL, make_model_table, read_full
@@ -71,7 +72,7 @@ def share_otherwise(one: Any, other: Any, X: np.ndarray) -> float:
 
 def read_models(folder: Path) -> tuple[Problem, Models]:
     problem = RunFolder(folder).problem()
-    return problem, RunFolder(folder).results(problem).models
+    return problem, read_results(RunFolder(folder), problem).models
 
 
 def with_model(ensemble: Ensemble | None, change: Any) -> Ensemble:

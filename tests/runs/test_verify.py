@@ -28,6 +28,7 @@ from ckcv_ray.learners.base import Status
 from ckcv_ray.learners.ensemble import Ensemble, Member
 from ckcv_ray.learners.svm.problem import describe, make_signs
 from ckcv_ray.records.record import Records
+from ckcv_ray.runs.load import read_results
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.storage.folder import RunFolder
@@ -147,9 +148,9 @@ def test_a_log_that_leads_to_another_winner_is_seen(tmp_path: Path) -> None:
 def rewrite_end(out: Path, execution: dict) -> None:
     """Write certificate, execution and manifest of a finished run again."""
     folder = RunFolder(out)
-    certificate = folder.results(folder.problem()).certificate
+    certificate = read_results(folder, folder.problem()).certificate
     folder.acquire()
-    folder.write_end(certificate, execution)
+    folder.write_end(certificate.to_json(), execution)
     folder.release()
 
 

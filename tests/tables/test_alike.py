@@ -13,7 +13,7 @@ from ckcv_ray.tables.columns.formats import DeclaredTypes
 from ckcv_ray.tables.columns.parse import infer_column
 from ckcv_ray.tables.questions import ask_about_groups
 from ckcv_ray.tables.readers.files import read_file
-from ckcv_ray.tables.readers.text import DECIMAL, decimal_mark
+from ckcv_ray.tables.readers.limits import DECIMAL, decimal_mark
 from ckcv_ray.tables.task import Task, read, read_task
 from ckcv_ray.tables.units import Roles
 

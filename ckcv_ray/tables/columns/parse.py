@@ -37,8 +37,7 @@ from ckcv_ray.tables.columns.formats import (
     is_doubtful,
     positions_by_value,
 )
-from ckcv_ray.tables.readers.limits import check_bytes, count_text_bytes
-from ckcv_ray.tables.readers.text import DECIMAL, decimal_mark
+from ckcv_ray.tables.readers.limits import DECIMAL, check_bytes, count_text_bytes, decimal_mark
 from ckcv_ray.tables.target import NUMBER_TYPES, is_text, is_value, list_distinct
 
 KEPT_WORDS = b"kept"  # metadata of a table: the words of GAPS that are ordinary text in it

@@ -42,7 +42,7 @@ from ckcv_ray.tables.columns.formats import (
     write_example,
 )
 from ckcv_ray.tables.columns.parse import Cells, are_codes, have_short_decimals, read_cells
-from ckcv_ray.tables.readers.files import SPARSE, find_withheld
+from ckcv_ray.tables.readers.limits import SPARSE, find_withheld
 from ckcv_ray.tables.target import LARGEST, check_single, is_text, some, suggest_column
 from ckcv_ray.validation import read_as
 

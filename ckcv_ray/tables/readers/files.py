@@ -28,8 +28,10 @@ from ckcv_ray.tables.readers import feather_sizes, parquet_sizes
 from ckcv_ray.tables.readers.code_pages import check_encoding
 from ckcv_ray.tables.readers.excel import read_excel
 from ckcv_ray.tables.readers.limits import (
+    HELD,
     MAX_CELLS,
     MAX_TABLE_BYTES,
+    SPARSE,
     check_bytes,
     check_size,
     check_text,
@@ -42,11 +44,9 @@ from ckcv_ray.tables.readers.text import COMPRESSED, inflate, read_text
 from ckcv_ray.tables.target import is_value
 from ckcv_ray.validation import as_path, quote, suggest
 
-SPARSE = b"sparse"
 SPACED = (".txt", ".dat")  # text tables that may be separated by spaces
 TEXT, EXCEL = (".csv", ".tsv", *SPACED), (".xlsx",)
 SUFFIXES = (*TEXT, ".parquet", ".feather", *EXCEL, ".npz", ".svmlight", ".libsvm", ".svm")
-HELD = b"held"  # metadata of a column that was not read: the type of its cells
 LONGEST_TYPE = 120
 AS_SUCH = frozenset((pa.float64(), pa.int64(), pa.string(), pa.bool_()))  # whose values are as such
 SAFE_DIGITS = 15  # of decimals, any two of which are two floats
@@ -428,12 +428,6 @@ def _parquet(path: Path) -> pa.Table:
 def withhold(name: str, kind: object) -> pa.Field:
     """Return an empty column in place of one whose cells are not read; it says what they were."""
     return pa.field(name, pa.null(), metadata={HELD: str(kind)[:LONGEST_TYPE]})
-
-
-def find_withheld(columns: pa.Table, name: str) -> str:
-    """Return what a column held whose cells were not read; "" if they were."""
-    held: bytes = (columns.schema.field(name).metadata or {}).get(HELD, b"")
-    return held.decode()
 
 
 def _feather(path: Path) -> pa.Table:

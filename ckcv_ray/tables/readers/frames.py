@@ -14,8 +14,7 @@ from ckcv_ray.tables.readers.files import (
     with_plain_values,
     withhold,
 )
-from ckcv_ray.tables.readers.limits import MAX_CELLS
-from ckcv_ray.tables.readers.text import DECIMAL
+from ckcv_ray.tables.readers.limits import DECIMAL, MAX_CELLS
 from ckcv_ray.tables.target import is_value, some
 from ckcv_ray.validation import as_array
 

@@ -9,6 +9,10 @@ import pyarrow.compute as pc
 
 from ckcv_ray.errors import InputError
 
+DECIMAL = b"decimal"  # metadata of a table whose cells are as they were written: its decimal mark
+REMARKS = b"remarks"  # metadata of a table: what has to be said of how it was read, a line each
+SPARSE = b"sparse"  # metadata of a table that was stored without its zeros
+HELD = b"held"  # metadata of a column that was not read: the type of its cells
 MAX_TABLE_ROWS = 10_000_000
 MAX_TABLE_COLUMNS = 65_536
 MAX_CELLS = 1 << 27
@@ -83,3 +87,24 @@ def has_lengths(kind: pa.DataType) -> bool:
     types = pa.types
     texts = (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary)
     return _is_view(kind) or any(is_one(kind) for is_one in texts)
+
+
+def decimal_mark(columns: pa.Table) -> str | None:
+    """Return the decimal mark of a table whose cells are as they were written: "" if no number has one.
+
+    None for any other table.
+    """
+    mark = (columns.schema.metadata or {}).get(DECIMAL)
+    return None if mark is None else {b",": ",", b".": "."}.get(mark, "")
+
+
+def list_remarks(columns: pa.Table) -> list[str]:
+    """Return what has to be said of how a table was read: ends of sentences that begin with its file."""
+    remarks: bytes = (columns.schema.metadata or {}).get(REMARKS, b"")
+    return remarks.decode("utf-8", "replace").splitlines()
+
+
+def find_withheld(columns: pa.Table, name: str) -> str:
+    """Return what a column held whose cells were not read; "" if they were."""
+    held: bytes = (columns.schema.field(name).metadata or {}).get(HELD, b"")
+    return held.decode()

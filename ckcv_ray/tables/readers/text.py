@@ -25,7 +25,14 @@ from ckcv_ray.tables.columns.formats import (
     is_doubtful,
 )
 from ckcv_ray.tables.readers.code_pages import decode_western
-from ckcv_ray.tables.readers.limits import LINE_BYTES, MAX_TABLE_ROWS, check_bytes, check_size
+from ckcv_ray.tables.readers.limits import (
+    DECIMAL,
+    LINE_BYTES,
+    MAX_TABLE_ROWS,
+    REMARKS,
+    check_bytes,
+    check_size,
+)
 from ckcv_ray.tables.readers.lines import (
     EVERY_LINE,
     LinesLeftOut,
@@ -42,8 +49,6 @@ ONE_THREAD = {"block_size": LINE_BYTES, "use_threads": False}
 EVERY_ROW = (1 << 31) - 1
 SPACE = " "
 PARSED_ROW = re.compile(r"CSV parse error: Row #(\d+)")
-DECIMAL = b"decimal"  # metadata of a table whose cells are as they were written: its decimal mark
-REMARKS = b"remarks"  # metadata of a table: what has to be said of how it was read, a line each
 SAYS_SEPARATOR = re.compile(rb"sep=([^\r\n])\r?\n")  # a first line of spreadsheets
 UTF32 = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
 UTF16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
@@ -169,21 +174,6 @@ def _has_row_names(content: bytes, options: dict[str, Any]) -> bool:
         )
         return bool(columns.column(-1).null_count < columns.num_rows)
     return False
-
-
-def decimal_mark(columns: pa.Table) -> str | None:
-    """Return the decimal mark of a table whose cells are as they were written: "" if no number has one.
-
-    None for any other table.
-    """
-    mark = (columns.schema.metadata or {}).get(DECIMAL)
-    return None if mark is None else {b",": ",", b".": "."}.get(mark, "")
-
-
-def list_remarks(columns: pa.Table) -> list[str]:
-    """Return what has to be said of how a table was read: ends of sentences that begin with its file."""
-    remarks: bytes = (columns.schema.metadata or {}).get(REMARKS, b"")
-    return remarks.decode("utf-8", "replace").splitlines()
 
 
 def _names(content: bytes, options: dict[str, Any]) -> list[str]:
