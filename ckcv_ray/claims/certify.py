@@ -26,7 +26,6 @@ from ckcv_ray.claims.wording import (
     ASSUMPTIONS,
     ASSUMPTIONS_OF_GROUPS,
     PROVISIONAL,
-    describe_figure,
     describe_search,
     list_not_covered,
     list_statements,
@@ -81,7 +80,7 @@ def certify(
         ),
     )
     winner = certificate.winner
-    figure = describe_figure(problem.criterion, winner.l_ee, winner.n_splits, grouped)
+    figure = problem.criterion.state_l_ee(winner.l_ee, winner.n_splits, grouped)
     sentences = (
         *list_statements(figure, claims),
         *([describe_search(**search, clip=problem.clip)] if search is not None else []),

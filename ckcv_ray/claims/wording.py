@@ -12,17 +12,10 @@ from math import fsum
 from ckcv_ray.claims.baseline import MAX_OF_LABEL, Baseline, describe_error, name_constant, quote_label
 from ckcv_ray.claims.quantity import Claim, Gate
 from ckcv_ray.core.criteria import (
-    Balanced,
-    Criterion,
     MeanBound,
-    MeanClippedError,
-    MeanCost,
-    MeanError,
-    MeanGroupError,
     MeanShare,
 )
-from ckcv_ray.core.measures import parse_numbers_by_label
-from ckcv_ray.core.percent import ceil_percent, floor_percent, format_level, format_number, round_bound
+from ckcv_ray.core.percent import ceil_percent, floor_percent, format_level, round_bound
 from ckcv_ray.errors import cut, cut_list, pluralize
 from ckcv_ray.tables.target import Label
 
@@ -48,10 +41,6 @@ ASSUMPTIONS_OF_GROUPS = (
 )
 RELATED_GROUPS = (
     "groups that are related to each other, such as patients of one hospital if new ones come from others"
-)
-SINGLE = (
-    "It would be proven for each individual member if the candidate had been fixed beforehand; it is not "
-    "proven for the average member, nor after selection on the same data."
 )
 PROVISIONAL = (
     "Provisional: evaluations failed, so a better candidate might have been missed. What is proven still "
@@ -99,10 +88,6 @@ L_EE_IS = {
     "mean_error": {"none": "mean error on the estimate sets; no bound"},
     "clipped": {"loss": "the same mean on the estimate sets; no bound"},
 }
-ABOUT_ERROR = (
-    "What is proven below is about the error rate; it holds whatever criterion selected the candidate."
-)
-MAX_COSTS = 6
 
 
 def describe_minimised(criterion: str, bound: str, delta: float) -> str:
@@ -178,75 +163,6 @@ def list_statements(first: str, claims: list[Claim]) -> tuple[str, ...]:
         follows = "By majority vote instead of a random member, what is proven is twice this bound"
         statements.append(f"{follows}: {doubled}.")
     return tuple(statements)
-
-
-def describe_figure(criterion: Criterion, l_ee: float, n_splits: int, grouped: bool = False) -> str:
-    """Return the sentence that says what L_EE is, for the criterion and the bound it is computed with.
-
-    Args:
-        criterion: what was minimised, in its form for groups if it has one.
-        l_ee: its value on the estimate sets.
-        n_splits: of the winner.
-        grouped: whether the task has groups.
-    """
-    level, percent = format_level(criterion.delta), f"L_EE = {ceil_percent(l_ee)}"
-    match criterion:
-        case MeanClippedError():
-            return (
-                f"On the estimate sets the mean error{', each group counted once,' if grouped else ','} of "
-                f"which at most {format_number(criterion.limit)} counts, is with a {level} margin "
-                f"{round_bound(criterion.limit * l_ee)} on average over {n_splits} splits. It is what was "
-                "minimised on the select sets: no bound, and not proven."
-            )
-        case Balanced():
-            return (
-                f"{percent}: the mean over {n_splits} splits, and in each over the classes, of {level} "
-                "Clopper-Pearson bounds on the error rate of a class. It is what was minimised, measured on "
-                f"the estimate sets: not a bound on the error rate, and not proven. {ABOUT_ERROR}"
-            )
-        case MeanCost():
-            return (
-                f"{percent}: the mean over {n_splits} splits of Clopper-Pearson's {level} formula at the "
-                f"total cost of the decisions, in percent of the largest cost ({list_costs(criterion)}). It "
-                "is what was minimised, measured on the estimate sets: not a bound on the error rate, nor on "
-                f"the cost, and not proven. {ABOUT_ERROR}"
-            )
-        case MeanError():
-            return f"{percent}: {_mean_error('wrong rows', n_splits)}"
-        case MeanGroupError():
-            return f"{percent}: {_mean_error('the wrong rows of a group, each group counted once', n_splits)}"
-    return _paper_figure(criterion.bound, criterion.delta, l_ee, n_splits)
-
-
-def _mean_error(wrong: str, n_splits: int) -> str:
-    return (
-        f"the mean error, that is the mean over {n_splits} splits of the share of {wrong}. It is what was "
-        "minimised, measured on the estimate sets: an estimate of the error rate, not a bound on the error "
-        f"rate, and not proven. {ABOUT_ERROR}"
-    )
-
-
-def list_costs(criterion: MeanCost) -> str:
-    """Format the cost of an error on each class, the largest first."""
-    ordered = sorted(parse_numbers_by_label(criterion.costs).items(), key=lambda pair: -pair[1])
-    shown = [f"{label!r} = {cost:g}" for label, cost in ordered[:MAX_COSTS]]
-    return ", ".join(shown) + (", ..." if len(ordered) > MAX_COSTS else "")
-
-
-def _paper_figure(bound: str, delta: float, l_ee: float, n_splits: int) -> str:
-    level = format_level(delta)
-    definition, proven = {
-        "clopper_pearson": (
-            f"the paper's figure, the mean over {n_splits} splits of {level} Clopper-Pearson bounds",
-            SINGLE,
-        ),
-        "loss": (
-            f"the paper's figure for groups, the mean over {n_splits} splits of Clopper-Pearson's {level} "
-            "formula at the sum of the groups' shares of wrong rows",
-            "It is what was minimised, measured on the estimate sets: no bound, and not proven.",
-        ),
-    }[bound]
-    return f"L_EE = {ceil_percent(l_ee)}: {definition}. {proven}"
 
 
 def says_nothing(claim: Claim, baseline: Baseline) -> bool:

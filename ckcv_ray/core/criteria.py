@@ -42,9 +42,24 @@ from ckcv_ray.core.measures import (
     to_text,
 )
 from ckcv_ray.core.options import Option, check_options, option
+from ckcv_ray.core.percent import ceil_percent, format_level, format_number, round_bound
 from ckcv_ray.errors import InputError, cut
 from ckcv_ray.validation import number
 
+SINGLE = (
+    "It would be proven for each individual member if the candidate had been fixed beforehand; it is not "
+    "proven for the average member, nor after selection on the same data."
+)
+ABOUT_ERROR = (
+    "What is proven below is about the error rate; it holds whatever criterion selected the candidate."
+)
+MEAN_ERROR = (
+    "the mean error, that is the mean over {{n}} splits of the share of {}. It is what was minimised, "
+    "measured on "
+    "the estimate sets: an estimate of the error rate, not a bound on the error rate, and not proven. "
+    f"{ABOUT_ERROR}"
+)
+MAX_COSTS = 6  # that a sentence names
 MIN_STUDY_DELTA = 1e-12  # A gives a candidate as little as 1e-22 of it
 FINEST = 1 << 52  # whole numbers up to it, divided by it, are exact
 _table = lru_cache(maxsize=4096)(bound_table)
@@ -78,12 +93,14 @@ class Criterion(ABC):
         by_class: whether units are the rows of each class in every split, (..., n_classes), instead.
         delta: failure probability of each bound.
         bound: name of the bound that L_EE is computed with.
+        l_ee_is: what L_EE is, with places for the number of splits, the level and the costs.
     """
 
     name: ClassVar[str]
     measure: ClassVar[Measure] = ZERO_ONE
     by_class: ClassVar[bool] = False
     bound: ClassVar[str]
+    l_ee_is: ClassVar[str]
     delta: float
 
     def __post_init__(self) -> None:
@@ -108,6 +125,21 @@ class Criterion(ABC):
     @abstractmethod
     def transfer(self, values: Values, units: Any, target_units: Any) -> Values:
         """Return the values expected on ``others``, given those on ``units``, each of all splits."""
+
+    def state_l_ee(self, l_ee: float, n_splits: int, grouped: bool = False) -> str:
+        """Return the sentence that says what L_EE is, and that it is not proven.
+
+        Args:
+            l_ee: the mean over the splits on their estimate sets.
+            n_splits: how many splits there are.
+            grouped: whether the units are groups of rows.
+        """
+        says = self.l_ee_is.format(n=n_splits, level=format_level(self.delta), costs=self.list_costs())
+        return f"L_EE = {ceil_percent(l_ee)}: {says}"
+
+    def list_costs(self) -> str:
+        """Return the cost of an error on each class, the largest first; "" if all errors cost the same."""
+        return ""
 
     def compute_l_ee(self, totals: ArrayLike, units: Any) -> float:
         """Return L_EE, here the mean value, from totals (splits, columns) on estimate sets of ``units``."""
@@ -147,6 +179,7 @@ class MeanBound(SplitBound):
 
     name = "error"
     bound = "clopper_pearson"
+    l_ee_is = f"the paper's figure, the mean over {{n}} splits of {{level}} Clopper-Pearson bounds. {SINGLE}"
 
     delta: float = option(0.05, DELTA)
 
@@ -162,6 +195,13 @@ class MeanShare(SplitBound):
     name = MeanBound.name
     measure: ClassVar[Measure] = GroupShares(np.empty(0, dtype=np.intp))
     bound = "loss"
+    l_ee_is = (
+        "the paper's figure for groups, the mean over {n} splits of Clopper-Pearson's {level} formula at the "
+        "sum "
+        "of the groups' shares of wrong rows. It is what was minimised, measured on the estimate sets: no "
+        "bound, "
+        "and not proven."
+    )
 
     delta: float  # that of U
 
@@ -206,6 +246,17 @@ class MeanClippedError(MeanShare):
         assert self.clip is not None
         return self.clip
 
+    def state_l_ee(self, l_ee: float, n_splits: int, grouped: bool = False) -> str:
+        """Return the sentence that says what L_EE is, in units of the target."""
+        return (
+            f"On the estimate sets the mean error{', each group counted once,' if grouped else ','} of which "
+            "at "
+            f"most {format_number(self.limit)} counts, is with a {format_level(self.delta)} margin "
+            f"{round_bound(self.limit * l_ee)} on average over {n_splits} splits. It is what was minimised "
+            "on the "
+            "select sets: no bound, and not proven."
+        )
+
     def on(self, classes: Sequence[object]) -> Self:
         """Return itself.
 
@@ -233,6 +284,13 @@ class Balanced(Criterion):
     name = "balanced"
     by_class = True
     bound = "clopper_pearson"
+    l_ee_is = (
+        "the mean over {n} splits, and in each over the classes, of {level} Clopper-Pearson bounds on the "
+        "error "
+        "rate of a class. It is what was minimised, measured on the estimate sets: not a bound on the error "
+        "rate, "
+        f"and not proven. {ABOUT_ERROR}"
+    )
 
     delta: float = option(0.05, DELTA)
 
@@ -286,10 +344,23 @@ class MeanCost(SplitBound):
 
     name = "cost"
     bound = "loss"
+    l_ee_is = (
+        "the mean over {n} splits of Clopper-Pearson's {level} formula at the total cost of the decisions, "
+        "in "
+        "percent of the largest cost ({costs}). It is what was minimised, measured on the estimate sets: not "
+        "a "
+        f"bound on the error rate, nor on the cost, and not proven. {ABOUT_ERROR}"
+    )
 
     costs: str = option("", Option(_costs, "Costs for --criterion cost, such as sick=10,healthy=1."))
     delta: float = option(0.05, DELTA)
     weights: tuple[int, ...] = field(default=(), compare=False, repr=False)
+
+    def list_costs(self) -> str:
+        """Return the cost of an error on each class, the largest first."""
+        ordered = sorted(parse_numbers_by_label(self.costs).items(), key=lambda pair: -pair[1])
+        shown = [f"{label!r} = {cost:g}" for label, cost in ordered[:MAX_COSTS]]
+        return ", ".join(shown) + (", ..." if len(ordered) > MAX_COSTS else "")
 
     def on(self, classes: Sequence[object]) -> Self:
         """Return the criterion with labels spelled as those of ``classes``, and with their weights.
@@ -346,6 +417,7 @@ class MeanError(MeanLoss):
     """
 
     name = "mean_error"
+    l_ee_is = MEAN_ERROR.format("wrong rows")
 
     delta: float = option(0.05, DELTA)
 
@@ -362,6 +434,7 @@ class MeanGroupError(MeanLoss):
     """
 
     name = MeanError.name
+    l_ee_is = MEAN_ERROR.format("the wrong rows of a group, each group counted once")
     measure = MeanShare.measure
 
     delta: float  # failure probability of what is proven
