@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from ckcv_ray.claims.live import ALARM, HOLDS, UNCERTIFIED, UNKNOWN, Watched, judge_losses, share_delta
 from ckcv_ray.core.bounds.betting import make_prior
+from ckcv_ray.runs.watch import ALARM, HOLDS, UNCERTIFIED, UNKNOWN, Watched, judge_losses, share_delta
 
 PRIOR = make_prior(0.05, 100)
 

@@ -15,11 +15,10 @@ import pytest
 from conftest import blobs
 
 from ckcv_ray import Execution, InputError, Job, StoreError, Study, Task, load_run, verify, watch
-from ckcv_ray.claims.live import ALARM, HOLDS, UNCERTIFIED, UNKNOWN
 from ckcv_ray.cli.folders import list_runs
 from ckcv_ray.core.bounds.betting import limit_at_all_times, make_prior
 from ckcv_ray.runs.run import run_job
-from ckcv_ray.runs.watch import LiveColumns, list_watched
+from ckcv_ray.runs.watch import ALARM, HOLDS, UNCERTIFIED, UNKNOWN, LiveColumns, list_watched
 from ckcv_ray.storage import stream
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.stream import STREAM
