@@ -137,10 +137,6 @@ class Better(Quantity):
             "right)"
         )
 
-    def find_contrary(self, claim: Claim, units: int) -> float | None:
-        """Return a lower bound on the share of losses, among the rows that one alone has right."""
-        return super().find_contrary(claim, claim.rows or 0) if claim.rows else None
-
     def check(self, study: Any, task: Any, held: int) -> None:
         """Raise InputError if the winner is compared with a learner whose best setting is not found."""
         known = study.learner.by_label

@@ -94,9 +94,9 @@ class Clipped(Quantity):
         """Return the bound that a condition asks for, given in units of the target."""
         return value / self.clip
 
-    def find_contrary(self, claim: Claim, units: int) -> float | None:
+    def find_contrary(self, claim: Claim, units: int, grouped: bool) -> float | None:
         """Return a lower bound on the mean error as a share of the clip."""
-        if claim.measured is None or not units or not claim.held_out:
+        if claim.measured is None:
             return None
         right = round((1 - claim.measured) * units * ONE)
         return 1 - bound_mean_loss([right], units, claim.delta)

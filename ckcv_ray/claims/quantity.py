@@ -382,15 +382,15 @@ class Quantity(Declared):
         """Return the bound on the risk that a condition asks for, given its value."""
         return value if self.at_most else 1 - value
 
-    def find_contrary(self, claim: Claim, units: int) -> float | None:
+    def find_contrary(self, claim: Claim, units: int, grouped: bool) -> float | None:
         """Return a lower bound on the risk, at the delta of the claim; None if none is known.
 
         Args:
-            claim: about it.
+            claim: about it, from rows held out, at no cut-off that was chosen by them.
             units: how many independent rows, or groups, were held out.
+            grouped: whether these are groups.
         """
-        known = self.is_binomial and claim.rows == units and not claim.guaranteed
-        if not known or claim.errors is None or claim.rows is None:
+        if grouped or not self.is_binomial or claim.errors is None or not claim.rows:
             return None
         return 1 - float(clopper_pearson(claim.rows - claim.errors, claim.rows, claim.delta))
 
@@ -553,13 +553,14 @@ class Acceptance(NamedTuple):
         return {**self._asdict(), "condition": str(self.condition)}
 
 
-def decide(condition: Condition, claims: Sequence[Claim], units: int) -> Acceptance:
+def decide(condition: Condition, claims: Sequence[Claim], units: int, grouped: bool) -> Acceptance:
     """Return whether a condition is met by the first claim about its quantity, by every class.
 
     Args:
         condition: of the study's certification.
         claims: of the certificate, in their order.
         units: how many independent rows, or groups, were held out.
+        grouped: whether these are groups.
     """
     about = [claim for claim in claims if condition.name in (str(claim.quantity), _bare_name(claim))]
     first = [claim for claim in about if claim.classifier == about[0].classifier]  # one of each class
@@ -568,7 +569,8 @@ def decide(condition: Condition, claims: Sequence[Claim], units: int) -> Accepta
         quantity = first[0].quantity
         allowed = quantity.scale(condition.value) + DECIMAL_TOLERANCE
         met = all(claim.bound is not None and claim.bound <= allowed for claim in first)
-        contrary = [quantity.find_contrary(claim, units) for claim in first]
+        fixed = [claim for claim in first if claim.held_out and claim.cut_off is None]
+        contrary = [quantity.find_contrary(claim, units, grouped) for claim in fixed]
         refuted = any(least is not None and least > allowed for least in contrary)
     proven = ", ".join(map(str, first))
     return Acceptance(condition, met, refuted, f"proven {proven}" if proven else "nothing is proven of it")

@@ -319,10 +319,6 @@ class Auc(Quantity):
         right = claim.rows - (claim.errors or 0)
         return f"{format_percent(right / claim.rows)} ({right:,} of {claim.rows:,} pairs in order)"
 
-    def find_contrary(self, claim: Claim, units: int) -> float | None:
-        """Return a lower bound on the probability that a pair is not in order."""
-        return super().find_contrary(claim, claim.rows or 0) if claim.rows else None
-
     def doubt(self, claim: Claim) -> str:
         """Return a sentence if a guess, whose AUC is one half, reaches what is proven."""
         if claim.bound is not None and claim.bound < 0.5:

@@ -169,7 +169,7 @@ class ResultValues:
         certification = self.study.certification
         accepted = () if certification is None else certification.accepted
         claims, held = self.certificate.claims.claims, len(self.problem.order_held_units())
-        return tuple(decide(condition, claims, held) for condition in accepted)
+        return tuple(decide(condition, claims, held, self.task.grouped) for condition in accepted)
 
     @property
     def intervals(self) -> list[MeasuredInterval]:
