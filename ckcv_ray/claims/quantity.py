@@ -167,9 +167,8 @@ class Claim:
         values["quantity"] = str(self.quantity)
         values["gate"] = None if self.gate is None else vars(self.gate)
         some = ("measured", "cut_off", "guaranteed", "least_confidence", "gate")
-        return {
-            name: value for name, value in values.items() if name not in some or value not in (None, False)
-        }
+        absent = {name for name in some if values[name] is None or values[name] is False}  # 0 is a value
+        return {name: value for name, value in values.items() if name not in absent}
 
     def check(self, name: str, labels: Sequence[Label]) -> None:
         """Raise ValueError if it is about no class of the labels, or its numbers cannot be."""
