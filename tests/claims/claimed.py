@@ -1,17 +1,24 @@
 """What the tests of claims share: a small study, and runs of it in this process."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ckcv_ray import Execution, Job, Result, Study, Task
-from ckcv_ray.claims.quantity import Claim
+from ckcv_ray.claims.judged import HeldOutPredictions
+from ckcv_ray.claims.quantity import Claim, read_quantity
+from ckcv_ray.claims.rules import Rule
 from ckcv_ray.engine.loop import Stop
+from ckcv_ray.learners.ensemble import Ensemble, Models, Prediction
 from ckcv_ray.runs.run import never, run_job
+from ckcv_ray.study import Problem
 
 SMALL = Study.paper(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), n_splits=5)
+REFIT = Rule("refit")
 
 
 def run(study: Study, task: Task, out: Path | None = None, stop: Stop = never) -> Result:
@@ -26,6 +33,21 @@ def changed(task: Task, y: NDArray[np.int32], X: NDArray[np.float64] | None = No
 
 def make_claim(quantity: str, bound: float, label: str | None = None) -> Claim:
     """A claim about the model refit of which nothing is said but this."""
-    unsaid = {"errors": None, "rows": None, "delta": 0.05, "statement": ""}
-    named = {"quantity": quantity, "label": label, "certification": "holdout", "classifier": "refit"}
-    return Claim(**named, bound=bound, **unsaid)
+    return Claim(read_quantity(quantity), "refit", bound, 0.05, "", label=label)
+
+
+def hold_out_rows(study: Study, task: Task, held: Sequence[int]) -> Problem:
+    """The problem of a study in which just these rows are held out."""
+    problem = Problem.of(study, task)
+    left = problem.all_rows.take_part(np.setdiff1d(np.arange(task.n), held))
+    return replace(problem, task=left, held=np.sort(held).astype(np.intp))
+
+
+def predict_held(
+    problem: Problem, label: NDArray[Any], score: NDArray[Any] | None = None
+) -> HeldOutPredictions:
+    """The rows held out as the model refit judges them, of which there is none: only what it predicts."""
+    held, rows = HeldOutPredictions(problem, Models(Ensemble(()))), len(label)
+    score = label.astype(float) if score is None else score
+    held.make_once(REFIT, lambda: Prediction(label, np.full(rows, -1), score, np.ones(rows)))
+    return held

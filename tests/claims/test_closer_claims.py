@@ -1,38 +1,26 @@
 """Claims that are closer by choice: more rows that certify, and positions."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
-from claimed import SMALL
+from claimed import SMALL, run
 from conftest import blobs
 
-from ckcv_ray import Execution, Job, Study, Task, load_run, verify
+from ckcv_ray import Task
 from ckcv_ray.core.bounds.binomial import clopper_pearson, rank_positions, stevens
 from ckcv_ray.core.draws import draw_pairs, order_held_out
 from ckcv_ray.errors import InputError
-from ckcv_ray.runs.result import Result
-from ckcv_ray.runs.run import run_job
 from ckcv_ray.study import Problem
 from ckcv_ray.study.parts import Holdout
 from ckcv_ray.tables.survey import find_repeats
 
-SERIAL = Execution("serial")
 ONE = SMALL.replace(C=1.0, gamma=0.1, k=3)
 STEVENS = ONE.replace(certify="holdout", holdout_share=0.6, holdout_bound="stevens")
 ROWS = blobs(90, shift=0.7)
 
 
-def run(study: Study, task: Task = ROWS, out: Path | None = None) -> Result:
-    return run_job(Job(study, task, out), SERIAL)
-
-
-# Positions
-
-
 def test_held_out_rows_are_bounded_by_the_positions_in_which_they_were_drawn():
     """Redrawn here: which of the drawn rows are wrong, in their order, for each claim."""
-    result = run(STEVENS.replace(claim="refit,sensitivity,specificity,auc"))
+    result = run(STEVENS.replace(claim="refit,sensitivity,specificity,auc"), ROWS)
     refit, sensitivity, specificity, auc, *_ = result.certificate.claims
     drawn = order_held_out(90, 54, result.problem.draws)
     every = result.problem.every_row
@@ -56,13 +44,12 @@ def test_held_out_rows_are_bounded_by_the_positions_in_which_they_were_drawn():
 
 
 def test_only_the_bound_changes_and_the_default_is_as_before():
-    plain = run(STEVENS.replace(holdout_bound="clopper_pearson"))
-    closer = run(STEVENS)
+    plain = run(STEVENS.replace(holdout_bound="clopper_pearson"), ROWS)
+    closer = run(STEVENS, ROWS)
     assert plain.setting == closer.setting
     one, other = plain.certificate.claims.first, closer.certificate.claims.first
     assert (one.errors, one.rows) == (other.errors, other.rows)
     assert one.bound == clopper_pearson(one.errors, one.rows, 0.05)
-    np.testing.assert_array_equal(order_held_rows(plain.problem), np.arange(54))
 
 
 def test_copies_have_no_known_positions_so_they_are_counted_by_clopper_pearson():
@@ -81,12 +68,3 @@ def test_with_groups_positions_are_refused_and_so_is_another_name():
         Problem.of(STEVENS, Task.of(ROWS.X, ROWS.labelled(ROWS.y), groups=groups))
     with pytest.raises(InputError, match=r"^holdout_bound='exact' is not known: choose from clopper_pearson"):
         Holdout(holdout_bound="exact")
-
-
-# Folders
-
-
-def test_a_folder_with_closer_claims_verifies(tmp_path):
-    result = run(STEVENS, out=tmp_path / "run")
-    assert verify(tmp_path / "run").differences == []
-    assert load_run(tmp_path / "run").certificate == result.certificate

@@ -49,7 +49,7 @@ def task() -> Task:
 
 def test_every_count_of_held_out_rows_has_one(task):
     result = run(HALF.replace(claim="refit,vote,sensitivity,specificity,auc"), task)
-    listed = [(found.quantity, found.label, found.classifier) for found in result.intervals]
+    listed = [(str(found.quantity), found.label, found.classifier) for found in result.intervals]
     high, low = task.classes[1], task.classes[0]
     assert listed == [
         ("error", None, "refit"),
@@ -76,7 +76,7 @@ def test_every_count_of_held_out_rows_has_one(task):
 )
 def test_a_recall_at_a_cut_off_that_its_own_rows_chose_has_none(task, require, left):
     result = run(HALF.replace(require=require), task)
-    assert [found.quantity for found in result.intervals] == left
+    assert [str(found.quantity) for found in result.intervals] == left
 
 
 def test_scored_rows_of_cross_validation_and_groups_have_none(task):
