@@ -1,5 +1,10 @@
-"""What authors of learners, measures and resamplings import: see docs/contributing/extending.md."""
+"""What authors of learners, measures, resamplings and claims import: see docs/contributing/extending.md."""
 
+from ckcv_ray.claims.judged import HeldOutPredictions as HeldOutPredictions
+from ckcv_ray.claims.quantity import Claim as Claim
+from ckcv_ray.claims.quantity import Counts as Counts
+from ckcv_ray.claims.quantity import Quantity as Quantity
+from ckcv_ray.claims.rules import Rule as Rule
 from ckcv_ray.core.draws import Draws as Draws
 from ckcv_ray.core.measures import Kind as Kind
 from ckcv_ray.core.measures import Measure as Measure
@@ -8,6 +13,9 @@ from ckcv_ray.core.measures import Outputs as Outputs
 from ckcv_ray.core.options import Option as Option
 from ckcv_ray.core.options import check_options as check_options
 from ckcv_ray.core.options import option as option
+from ckcv_ray.core.quantities import POSITIVE as POSITIVE
+from ckcv_ray.core.quantities import SHARE as SHARE
+from ckcv_ray.core.quantities import argument as argument
 from ckcv_ray.core.resampling.base import FoldSize as FoldSize
 from ckcv_ray.core.resampling.base import Resampling as Resampling
 from ckcv_ray.core.resampling.base import Split as Split

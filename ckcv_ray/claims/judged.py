@@ -89,6 +89,14 @@ class HeldOutPredictions:
         """Return what a rule makes of the rows held out."""
         return self.make_once(rule, lambda: rule.predict(self.models, self.rows.X))
 
+    def predict_probabilities(self, rule: Rule) -> Values:
+        """Return the probability of each class for the rows held out, (rows, n_classes)."""
+        member = self.predict(rule).member
+        return self.make_once(
+            ("probabilities", rule),
+            lambda: rule.ensemble(self.models).probabilities(self.rows.X, member),
+        )
+
     def list_unlearned(self) -> list[tuple[Member, Index]]:
         """Return each member of F* with the rows of its estimate set, from which it has not learned."""
         members = self.models.best.members

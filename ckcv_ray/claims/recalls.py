@@ -50,6 +50,7 @@ from ckcv_ray.claims.rules import CutOff, Rule, orient_scores
 from ckcv_ray.core.arrays import Classes, Mask, Values
 from ckcv_ray.core.bounds.binomial import bound_table, clopper_pearson, find_fewest_rows
 from ckcv_ray.core.draws import draw_pairs
+from ckcv_ray.core.measures import Output
 from ckcv_ray.core.percent import format_level, format_number, format_percent
 from ckcv_ray.core.quantities import register_quantity
 from ckcv_ray.errors import InputError, pluralize
@@ -280,7 +281,8 @@ class Auc(Quantity):
     """The probability that a row of one class has a larger score than one of the other."""
 
     name, phrase = "auc", "AUC"
-    two_classes = ranks = is_binomial = True
+    two_classes = is_binomial = True
+    needs = Output.RANK
     counted = "pairs not in order"
     rows_alone = "rows of a class"
 

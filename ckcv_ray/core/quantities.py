@@ -15,6 +15,7 @@ from math import inf
 from pkgutil import iter_modules
 from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
+from ckcv_ray.core.measures import Output
 from ckcv_ray.core.options import register_part
 from ckcv_ray.core.percent import format_number, format_percent
 from ckcv_ray.errors import InputError
@@ -87,7 +88,7 @@ class Declared:
         brings: claims at the same cut-off of the scores where one is chosen for it; empty if none can be.
         at_prevalence: whether the study states a prevalence apart from it where it is required.
         at_most: whether it is proven to be at most a value; else at least one.
-        ranks: whether it needs scores that order the rows.
+        needs: what the learner has to give for each row besides its class or number; None for nothing.
         answers: whether it is about the rows that are answered, which the option "answer" asks for.
         rows_alone: which rows have to be independent, as those of groups are not; "": groups count.
         share: the quantities of one ``share`` have one share of delta together; "" for each its own.
@@ -104,7 +105,7 @@ class Declared:
     brings: ClassVar[tuple[str, ...]] = ()
     at_prevalence: ClassVar[bool] = False
     at_most: ClassVar[bool] = False
-    ranks: ClassVar[bool] = False
+    needs: ClassVar[Output | None] = None
     answers: ClassVar[bool] = False
     rows_alone: ClassVar[str] = "rows"
     share: ClassVar[str] = ""

@@ -8,12 +8,13 @@ import sys
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
+from ckcv_ray.core.quantities import find_quantity
 from ckcv_ray.errors import LackingError, StoreError
 from ckcv_ray.learners.base import LEARNERS
 from ckcv_ray.learners.sklearn.spec import UntrustedError, is_trusted, list_packages
 from ckcv_ray.storage import formats
 from ckcv_ray.storage.files import Files
-from ckcv_ray.study import CERTIFIED, SCORED, Problem, Study, run_id
+from ckcv_ray.study import CERTIFIED, CLAIMS, SCORED, Problem, Study, run_id
 from ckcv_ray.validation import quote
 from ckcv_ray.version import VERSION
 
@@ -38,7 +39,8 @@ def read_identity(files: Files) -> Identity:
     """Read the identity of a run.
 
     Raises:
-        LackingError: it has a learner that is not known here, or may not be imported.
+        LackingError: it has a learner or a claim that is not known here, or an estimator that may not be
+            imported.
         StoreError: it is damaged, or written by another version.
     """
     content = formats.read_json(files, STUDY)
@@ -54,6 +56,11 @@ def read_identity(files: Files) -> Identity:
             raise LackingError(
                 f"{str(files)!r}: the learner {quote(unknown[0])} is not known here: import the module that "
                 "registers it"
+            )
+        if unknown := [name for name in _claims_in(described) if not (name in CLAIMS or find_quantity(name))]:
+            raise LackingError(
+                f"{str(files)!r}: the claim {quote(unknown[0])} is not known here: install the package that "
+                "has it"
             )
         # Packages that are not trusted are not even looked for, and nothing of a package is run.
         trusted = (name for name in filter(is_trusted, _packages_in(described)) if name.isidentifier())
@@ -101,6 +108,12 @@ def _first_difference(content: Any, written: Any, name: str = "") -> str:
 
 def _learners_in(study: Any) -> list[str]:
     return [name for learner in _describe_learners(study) if isinstance(name := learner.get("name"), str)]
+
+
+def _claims_in(study: Any) -> list[str]:
+    certify = study.get("certify") if isinstance(study, dict) else None
+    claims = certify.get("claim") if isinstance(certify, dict) else None
+    return [name for name in claims if isinstance(name, str)] if isinstance(claims, list) else []
 
 
 def _packages_in(study: Any) -> list[str]:

@@ -2,6 +2,7 @@
 
 from ckcv_ray.study.options import SLOTS as SLOTS
 from ckcv_ray.study.options import list_parts as list_parts
+from ckcv_ray.study.parts import CLAIMS as CLAIMS
 from ckcv_ray.study.parts import MIN_HELD_OUT as MIN_HELD_OUT
 from ckcv_ray.study.parts import All as All
 from ckcv_ray.study.parts import Auto as Auto

@@ -415,18 +415,17 @@ def _check_claims(certification: Certification, learner: Learner, task: Task) ->
             raise InputError(
                 f"{source} is for two classes, and the target {task.target!r} has {task.n_classes}: {instead}"
             )
-    unranked = [label for label, single in learner.by_label.items() if Output.RANK not in single.outputs]
-    ranks = (claim for claim, quantity in certification.quantities.items() if quantity.ranks)
-    ranking = next((f"claim={claim}" for claim in ranks), "")
-    ranking = f"require={certification.require}" if certification.require else ranking
-    if ranking and unranked:
-        raise InputError(
-            f"{ranking} needs scores that order the rows, and learner {unranked[0]} gives none: leave it out"
-        )
+    needed = [(f"claim={claim}", quantity.needs) for claim, quantity in certification.quantities.items()]
+    required = [(f"require={certification.require}", Output.RANK)] if certification.require else []
+    for option, output in (*required, *needed):
+        lacking = [label for label, single in learner.by_label.items() if output not in single.outputs]
+        if output is not None and lacking:
+            what = "scores that order the rows" if output == Output.RANK else output.value
+            raise InputError(f"{option} needs {what}, and learner {lacking[0]} gives none: leave it out")
     if certification.require and SAME_SCORE in learner.by_label:
         raise InputError(
-            f"{ranking} needs scores that order the rows, and learner {SAME_SCORE} gives every row the same: "
-            "leave it out"
+            f"require={certification.require} needs scores that order the rows, and learner {SAME_SCORE} "
+            "gives every row the same: leave it out"
         )
     needs = Output.RANK if task.n_classes == 2 else Output.RANKS
     unsure = [label for label, single in learner.by_label.items() if needs not in single.outputs]
