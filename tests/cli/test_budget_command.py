@@ -46,15 +46,6 @@ def test_a_time_and_what_fixes_the_work_exclude_each_other(
     assert not (tmp_path / "run").exists()
 
 
-def test_what_is_no_time_is_refused(ckcv: Command, words: tuple[object, ...], tmp_path: Path) -> None:
-    for text, why in (("10", "expected a time such as 90s, 10m, 2h or 1d"), ("0m", "is not a positive time")):
-        code, shown, messages = ckcv(*words, "--budget", text)
-        assert (code, shown) == (2, "")
-        assert f"--budget '{text}'" in messages
-        assert why in messages
-    assert not (tmp_path / "run").exists()
-
-
 def test_a_time_too_short_for_one_candidate_is_refused_with_the_least_effort(
     ckcv: Command, words: tuple[object, ...], tmp_path: Path
 ) -> None:

@@ -70,15 +70,6 @@ def within(z):
 # The generators' definitions
 
 
-@pytest.mark.parametrize("name", GENERATORS)
-def test_shapes_labels_and_types(samples, name):
-    X, y = samples[name]
-    assert X.shape == (ROWS, DIMENSIONS[name])
-    assert X.dtype == np.float64
-    assert np.isfinite(X).all()
-    assert set(y.tolist()) == {-1, 1}
-
-
 def test_twonorm_is_breimans(samples):
     """Report 460: unit normals in 20 dimensions, means (a, ..., a) and (-a, ..., -a), a = 2 / sqrt(20)."""
     X, y = samples["twonorm"]
@@ -224,13 +215,6 @@ def test_a_name_that_does_not_parse_is_refused(source, plug_ins):
     )
 
 
-def test_an_unknown_set_of_sklearn_is_answered_with_those_there_are():
-    with pytest.raises(
-        InputError, match=r"sklearn:boston is not known: choose from breast_cancer, diabetes, digits"
-    ):
-        load_source("sklearn:boston")
-
-
 def test_breast_cancer_of_sklearn():
     columns = load_source("sklearn:breast_cancer")
     task = Task.from_table(columns.learn)
@@ -248,14 +232,6 @@ def test_sets_of_more_classes_are_tasks_of_as_many(name, classes):
     assert (task.n_classes, task.kind) == (classes, Kind.MULTICLASS)
     assert set(task.y.tolist()) == set(range(classes))
     assert task.labelled(task.y).tolist() == columns["target"].to_pylist()
-
-
-def test_from_matrix_names_columns():
-    X = np.arange(6.0).reshape(3, 2)
-    assert from_matrix(X, None).column_names == ["x0", "x1"]
-    named = from_matrix(X, np.array([1, 2, 3]), ["a", "b"], "c")
-    assert named.column_names == ["a", "b", "c"]
-    assert named["b"].to_pylist() == [1.0, 3.0, 5.0]
 
 
 # Plug-ins

@@ -11,13 +11,11 @@ import pytest
 from conftest import blobs
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 from scipy import sparse
 from scipy.stats import binom
 from sklearn.datasets import dump_svmlight_file
 
-from ckcv_ray import Execution, Job, load_run, verify
-from ckcv_ray.core.arrays import Values
+from ckcv_ray import Execution, Job, verify
 from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.core.draws import Draws, hold_out
 from ckcv_ray.errors import InputError
@@ -58,24 +56,6 @@ def test_bounds_hold_on_tables_that_are_sorted_by_what_is_hard() -> None:
         failures += clopper_pearson(int(wrong[held].sum()), len(held), DELTA) < wrong.mean()
         expected.append(DELTA)
     assert failures <= binom.ppf(0.999, len(expected), DELTA)
-
-
-def test_runs_on_sorted_tables_prove_what_holds_at_seed_0() -> None:
-    """A tree on one fresh table of each size, sorted so that the rows with labels by chance come last."""
-    study, serial = Study.of(learner="tree", k=(3,), n_splits=3), Execution("serial")
-    failures, sizes = 0, range(60, 460, 4)
-
-    def draw(n: int, rng: np.random.Generator) -> tuple[Values, NDArray[np.intp]]:
-        by_chance = np.arange(n) >= n - n // 5
-        x = rng.normal(size=n)
-        return np.column_stack([x, by_chance]), np.where(by_chance, rng.integers(2, size=n), x > 0)
-
-    for n in sizes:
-        rng = np.random.default_rng(np.random.SeedSequence(2, spawn_key=(n,)))
-        result = run_job(Job(study, Task.of(*draw(n, rng))), serial)
-        X, y = draw(20_000, rng)
-        failures += result.proven < np.mean(result.predict(X, by="refit") != y)
-    assert failures <= binom.ppf(0.999, len(sizes), DELTA)
 
 
 def patients() -> pa.Table:
@@ -187,18 +167,6 @@ def test_numbers_have_the_value_of_their_text(numbers: list[float | None]) -> No
     expected = read_cell_values(pa.chunked_array([pa.array(finite, pa.float64())]))
     assert [values.tolist() for values in read_distinct(written)] == [values.tolist() for values in expected]
     assert len(read_cell_values(column)[0]) == len(numbers)
-
-
-def test_a_run_without_a_column_is_found_again_verified_and_predicts(tmp_path: Path) -> None:
-    table, study = patients(), Study.of(learner="tree", k=(3,), n_splits=3)
-    task, serial = Task.from_table(table, Roles("well", drop=["dose"])), Execution("serial")
-    made = run_job(Job(study, task, tmp_path / "run"), serial)
-    again = load_run(tmp_path / "run")
-    assert again.problem.task.salt == salt(table)
-    assert again.certificate.origin.salt == salt(table)
-    assert verify(tmp_path / "run").ok
-    assert (again.predict(table, by="vote") == made.predict(table, by="vote")).all()
-    assert run_job(Job(study, task, tmp_path / "run"), serial).proven == made.proven
 
 
 def test_the_salt_is_verified_with_the_table_and_else_taken_on_trust(tmp_path: Path) -> None:

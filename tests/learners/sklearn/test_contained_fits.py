@@ -49,19 +49,6 @@ def test_whatever_a_fit_raises_is_a_recorded_failure(name: str) -> None:
         assert re.search(f"EndedError: it raised {ENDS[name]}, which would end the program$", reason.strip())
 
 
-@pytest.mark.parametrize("name", ["ExitsInFit", "ExitsInPredict"])
-def test_and_in_evaluate(name: str) -> None:
-    scored = evaluate(
-        TASK.X,
-        TASK.y,
-        learner=f"own_estimators:{name}",
-        param="dummy=1",
-        resampling="kfold:3",
-        execution=SERIAL,
-    )
-    assert len(scored.execution["failures"]) == 3
-
-
 def test_a_measure_that_exits_is_a_recorded_failure() -> None:
     def exits(y: Any, predicted: Any) -> float:
         sys.exit(0)
@@ -238,11 +225,6 @@ def test_a_trial_that_crashes_or_never_ends_refuses_nothing(monkeypatch: pytest.
 
 def make_study(name: str) -> Study:
     return Study.paper(learner=f"own_estimators:{name}", param="dummy=0,1", k=(3, 4), n_splits=4)
-
-
-def test_one_that_behaves_is_run(tmp_path: Path) -> None:
-    result = run(make_study("Constant"), TASK.X, TASK.y, out=tmp_path / "run", execution=SERIAL)
-    assert result.execution["failures"] == []
 
 
 def test_what_is_trusted_here_is_trusted_by_the_processes_of_ray(ray_session: None, tmp_path: Path) -> None:

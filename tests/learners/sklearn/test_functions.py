@@ -17,12 +17,12 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-from ckcv_ray import Execution, Study, evaluate, run
+from ckcv_ray import Execution, Study, evaluate
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.sklearn import store
 from ckcv_ray.learners.sklearn.spec import FUNCTIONS, as_spec, build, make_value
-from ckcv_ray.runs.load import load_run, load_scores
+from ckcv_ray.runs.load import load_scores
 from ckcv_ray.study.problem import OUTER
 
 SERIAL = Execution("serial")
@@ -77,13 +77,6 @@ def test_what_is_random_is_the_same_in_every_state_of_the_global_generator() -> 
         assert np.random.get_state()[1].tolist() == state  # noqa: NPY002
         scores.append(result.of_splits(result.entries[0], result.scores[0]))
     assert np.array_equal(*scores)
-
-
-@pytest.mark.slow
-def test_a_certified_run_stores_and_reads_it(tmp_path: Path) -> None:
-    study = Study.of(learner=ESTIMATORS["mutual information"], k=(3, 5), n_splits=3, certify="paper")
-    result = run(study, X, Y, tmp_path / "run", SERIAL)
-    assert np.array_equal(load_run(tmp_path / "run").predict(X, by="vote"), result.predict(X, by="vote"))
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,6 @@ from ckcv_ray.learners.ensemble import make_schema as members_schema
 from ckcv_ray.learners.steps import compute_weights
 from ckcv_ray.learners.svm import blocks
 from ckcv_ray.learners.svm import blocks as class_blocks
-from ckcv_ray.learners.svm import model as pairwise
 from ckcv_ray.learners.svm.model import Ballot, list_pairs
 from ckcv_ray.learners.svm.trainer import MORE_CLASSES, SVMCodec
 from ckcv_ray.runs.run import run_job
@@ -298,14 +297,6 @@ def test_there_is_no_score():
     predicted = model.predict(task.X)
     assert np.isnan(predicted.score).all()
     assert predicted.label.dtype == np.int32
-
-
-def test_the_size_of_the_internal_block_does_not_matter(monkeypatch):
-    _, task, _, model = fitted()
-    whole = model.predict(task.X).label
-    for block in (1, 50, 97):
-        monkeypatch.setattr(pairwise, "BLOCK_VALUES", block)
-        assert np.array_equal(model.predict(task.X).label, whole)
 
 
 def refused(row, task, messages, error=ValueError):
