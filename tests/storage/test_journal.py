@@ -158,38 +158,30 @@ def test_a_writer_without_a_heartbeat_is_watched_too(bucket: MemoryBucket) -> No
     newcomer.release()
 
 
-def test_who_ends_while_watched_is_followed_at_once(
-    bucket: MemoryBucket, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("ends", [True, False], ids=["who ends is followed", "who is overtaken is refused"])
+def test_what_happens_while_it_watches_is_seen_at_once(
+    bucket: MemoryBucket, monkeypatch: pytest.MonkeyPatch, ends: bool
 ) -> None:
     bucket.put(name_epoch(1), Beat("a", 60.0, 0, False).to_bytes())
     monkeypatch.setattr(object_files, "LOOKS", 600)
     newcomer, read = make_lease(bucket), Lease._read_beat
 
-    def end(self: Lease, epoch: int) -> Beat | None:
+    def happen(self: Lease, epoch: int) -> Beat | None:
         beat = read(self, epoch)
-        bucket.put(name_beat(1), Beat("a", 60.0, 1, True).to_bytes())
+        if ends:
+            bucket.put(name_beat(1), Beat("a", 60.0, 1, True).to_bytes())
+        else:
+            bucket.put(name_epoch(2), Beat("b", 60.0, 0, False).to_bytes())
         return beat
 
-    monkeypatch.setattr(Lease, "_read_beat", end)
-    newcomer.acquire()
-    assert newcomer.epoch == 2
-    newcomer.release()
-
-
-def test_who_is_overtaken_while_it_watches_is_refused(
-    bucket: MemoryBucket, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    bucket.put(name_epoch(1), Beat("a", 60.0, 0, False).to_bytes())
-    monkeypatch.setattr(object_files, "LOOKS", 600)
-    newcomer, read = make_lease(bucket), Lease._read_beat
-
-    def overtake(self: Lease, epoch: int) -> Beat | None:
-        bucket.put(name_epoch(2), Beat("b", 60.0, 0, False).to_bytes())
-        return read(self, epoch)
-
-    monkeypatch.setattr(Lease, "_read_beat", overtake)
-    with pytest.raises(StoreError, match="in use by another run"):
+    monkeypatch.setattr(Lease, "_read_beat", happen)
+    if ends:
         newcomer.acquire()
+        assert newcomer.epoch == 2
+        newcomer.release()
+    else:
+        with pytest.raises(StoreError, match="in use by another run"):
+            newcomer.acquire()
 
 
 def test_who_is_overtaken_between_two_steps_is_refused(
