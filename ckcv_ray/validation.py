@@ -11,7 +11,7 @@ from functools import cache
 from itertools import islice
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -246,10 +246,18 @@ def as_array(name: str, values: Any) -> NDArray[Any]:
         raise InputError(f"{name} is not an array: {error}") from None
 
 
-def check_fraction(name: str, value: float) -> None:
-    """Raise ValueError unless a number of a file is in 0..1."""
-    if not 0 <= value <= 1:
-        raise ValueError(f"{name}: {value} is outside 0..1")
+class Between(NamedTuple):
+    """The range of a number in a file, its ends included: a note on its type, which ``read_as`` checks."""
+
+    low: float
+    high: float
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        return {**handler(source), "ge": self.low, "le": self.high}
+
+
+Fraction = Annotated[float, Between(0, 1)]
+Count = Annotated[int, Between(0, MOST)]
 
 
 def check_probability(name: str, value: float) -> None:

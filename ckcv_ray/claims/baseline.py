@@ -29,7 +29,7 @@ from ckcv_ray.learners.ensemble import Models
 from ckcv_ray.study import Problem
 from ckcv_ray.tables.target import Label
 from ckcv_ray.tables.units import Groups
-from ckcv_ray.validation import check_fraction, check_part
+from ckcv_ray.validation import Count, Fraction, check_part
 
 LEARNING, HELD_OUT = "learning rows", "held-out rows"
 MAX_OF_LABEL = 60
@@ -49,10 +49,10 @@ class Baseline(TypedDict):
     """
 
     on: str
-    predicted: int
-    errors: int
-    rows: int
-    error: float
+    predicted: Count
+    errors: Count
+    rows: Count
+    error: Fraction
     value: NotRequired[float]
     clip: NotRequired[float]
 
@@ -105,7 +105,6 @@ def check_baselines(baselines: Sequence[Baseline], n_rows: int, n_classes: int, 
         if baseline.get("clip", 1.0) <= 0 or not isfinite(baseline.get("value", 0.0)):
             raise ValueError(f"{name}: its value is not finite, or its clip not positive")
         check_part(f"{name}.errors", baseline["errors"], baseline["rows"], "rows")
-        check_fraction(f"{name}.error", baseline["error"])
 
 
 def check_baseline_class(name: str, number: int | None, n_classes: int) -> None:

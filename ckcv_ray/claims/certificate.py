@@ -37,7 +37,7 @@ from ckcv_ray.learners.ensemble import Models
 from ckcv_ray.records.candidates import Searched
 from ckcv_ray.study import Candidate, Condition, Problem
 from ckcv_ray.tables.target import Label
-from ckcv_ray.validation import STRICT, check_fraction, check_part, check_probability, read_as
+from ckcv_ray.validation import STRICT, Count, Fraction, check_part, check_probability, read_as
 
 P = TypeVar("P", bound="CertificatePart")
 
@@ -48,9 +48,9 @@ class ClassCounts(TypedDict):
     With groups the bound is null: rows of one group are related, so Clopper-Pearson does not hold.
     """
 
-    errors: int
-    rows: int
-    bound: float | None
+    errors: Count
+    rows: Count
+    bound: Fraction | None
 
 
 class GroupCounts(TypedDict):
@@ -65,8 +65,8 @@ class GroupCounts(TypedDict):
     """
 
     column: str
-    count: int
-    held: int
+    count: Count
+    held: Count
     losses: tuple[float, ...]
 
 
@@ -129,14 +129,14 @@ class Winner(CertificatePart):
     provisional: bool
     setting: dict[str, Any]
     k: int
-    n_splits: int
-    n_select: int
-    n_train: int
+    n_splits: Count
+    n_select: Count
+    n_train: Count
     criterion: str
     bound: str
     delta: float
-    l_ms: float
-    l_ee: float
+    l_ms: Fraction
+    l_ee: Fraction
     search: Searched | None = None
 
     def check(self) -> None:
@@ -145,14 +145,10 @@ class Winner(CertificatePart):
             raise ValueError(f"criterion {self.criterion!r} is not known")
         if self.bound not in L_EE_IS[self.criterion]:
             raise ValueError(f"bound {self.bound!r} is not known")
-        check_fraction("l_ms", self.l_ms)
-        check_fraction("l_ee", self.l_ee)
         check_probability("delta", self.delta)
         if self.search is not None:
             left, candidates = self.search["not_excluded"], self.search["candidates"]
             check_part("search.not_excluded", left, candidates, "candidates")
-            if self.search["least"] is not None:
-                check_fraction("search.least", self.search["least"])
 
 
 @dataclass(frozen=True)
@@ -171,11 +167,11 @@ class Sample(CertificatePart):
         giveaways: columns of the learning rows that give the target away; absent in the file if none does.
     """
 
-    n_rows: int
-    n_held: int
-    repeats: int
+    n_rows: Count
+    n_held: Count
+    repeats: Count
     labels: tuple[Label, ...]
-    class_rows: tuple[int, ...]
+    class_rows: tuple[Count, ...]
     baselines: tuple[Baseline, ...]
     groups: GroupCounts | None = None
     numbers: NumberCounts | None = None
@@ -194,7 +190,7 @@ class Sample(CertificatePart):
         if self.numbers is not None and not 0 < self.numbers["clip"] < inf:
             raise ValueError("numbers.clip: it is not positive and finite")
         in_all = self.n_rows if n_classes else 0
-        if len(rows) != n_classes or min(rows, default=0) < 0 or sum(rows) != in_all:
+        if len(rows) != n_classes or sum(rows) != in_all:
             raise ValueError(
                 f"class_rows: expected {n_classes}, one for each class, with the sum {self.n_rows}"
             )
@@ -224,8 +220,8 @@ class ModelCounts(CertificatePart):
             Absent in the file of a task with two classes, for which ``by_class`` says the same.
     """
 
-    errors: tuple[int, ...]
-    error: float
+    errors: tuple[Count, ...]
+    error: Fraction
     by_class: tuple[ClassCounts, ...]
     constants: tuple[int | None, ...]
     refit_constant: int | None
@@ -280,7 +276,6 @@ class ModelCounts(CertificatePart):
                 raise ValueError(f"numbers.losses: expected {n_splits}, one for each split, and no errors")
             for split, loss in enumerate(sample.numbers["losses"]):
                 check_part(f"numbers.losses.{split}", loss, winner.n_select, "rows")
-        check_fraction("error", self.error)
         scored = self.scored_constants
         if {len(self.constants), len(scored["members"])} != {n_splits}:
             raise ValueError(f"constants: expected {n_splits}, one for each split")
@@ -297,8 +292,6 @@ class ModelCounts(CertificatePart):
             raise ValueError("by_class: there are bounds with groups, or none without")
         for number, counts in enumerate(self.by_class):
             check_part(f"by_class.{number}.errors", counts["errors"], counts["rows"], "rows")
-            if counts["bound"] is not None:
-                check_fraction(f"by_class.{number}.bound", counts["bound"])
         if (self.confusion is None) != (len(self.by_class) <= 2):
             raise ValueError("confusion: it is given with three or more classes, and only then")
         if self.confusion is not None:

@@ -6,8 +6,8 @@ others iterate over claims. A claim has its sentence: what it assumes, how sure 
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from math import isfinite
-from typing import Any, ClassVar, NamedTuple, cast
+from sys import float_info
+from typing import Annotated, Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from ckcv_ray.core.percent import ceil_percent, floor_percent, format_level, for
 from ckcv_ray.core.quantities import Declared, parse_quantity
 from ckcv_ray.study import Condition, Holdout, Problem
 from ckcv_ray.tables.target import Label
-from ckcv_ray.validation import STRICT, check_fraction, check_part, check_probability
+from ckcv_ray.validation import STRICT, Between, Count, Fraction, check_part, check_probability
 
 ONE_SOURCE = "Assuming independent examples from one source"
 GROUPS_OF_ONE_SOURCE = "Assuming independent groups of rows from one source"
@@ -47,11 +47,11 @@ class Gate:
 
     __pydantic_config__: ClassVar = {**STRICT, "extra": "forbid"}
 
-    predicted: int
-    lost: int
-    won: int
-    bound: float
-    least: float
+    predicted: Count
+    lost: Count
+    won: Count
+    bound: Fraction
+    least: Fraction
 
     @property
     def passed(self) -> bool:
@@ -95,12 +95,12 @@ class Claim:
     statement: str
     certification: str = Holdout.name
     label: Label | None = None
-    errors: int | None = None
-    rows: int | None = None
-    measured: float | None = None
+    errors: Count | None = None
+    rows: Count | None = None
+    measured: Fraction | None = None
     cut_off: float | None = None
     guaranteed: bool = False
-    least_confidence: float | None = None
+    least_confidence: Annotated[float, Between(0, float_info.max)] | None = None
     gate: Gate | None = None
 
     def __str__(self) -> str:
@@ -179,23 +179,15 @@ class Claim:
             raise ValueError(f"{name}: the {quantity} of {label!r} is none of the {len(labels)} classes")
         if quantity.is_mean != (self.measured is not None):
             raise ValueError(f"{name}.measured: it is given for a mean of losses, and only there")
-        check_fraction(f"{name}.measured", self.measured or 0.0)
         if self.bound is not None and not 0 <= self.bound <= quantity.largest:
             raise ValueError(f"{name}.bound: {self.bound} is outside 0..{quantity.largest:g}")
-        if not isfinite(self.cut_off or 0.0):
-            raise ValueError(f"{name}.cut_off: it is not finite")
-        if not 0 <= (self.least_confidence or 0.0) < np.inf:
-            raise ValueError(f"{name}.least_confidence: it is not finite, or negative")
         check_probability(f"{name}.delta", self.delta)
         if (quantity.guarded and self.held_out) != (self.gate is not None):
             raise ValueError(
                 f"{name}.gate: it is given for an error that rows held out bound, and only there"
             )
-        if self.gate is not None:
-            if not 0 <= self.gate.predicted < max(1, len(labels)) or min(self.gate.lost, self.gate.won) < 0:
-                raise ValueError(f"{name}.gate: {self.gate.predicted} is no class, or a count is negative")
-            check_fraction(f"{name}.gate.bound", self.gate.bound)
-            check_fraction(f"{name}.gate.least", self.gate.least)
+        if self.gate is not None and self.gate.predicted >= max(1, len(labels)):
+            raise ValueError(f"{name}.gate: {self.gate.predicted} is no class")
         if (self.errors is None) != (self.rows is None):
             raise ValueError(f"{name}: {self.errors} errors in {self.rows} rows")
         check_part(f"{name}.errors", self.errors or 0, self.rows or 0, "rows")
@@ -504,11 +496,11 @@ class SubgroupClaim:
     quantity: Quantity
     label: Label | None
     classifier: str
-    errors: int = 0
-    rows: int = 0
-    bound: float | None = None
+    errors: Count = 0
+    rows: Count = 0
+    bound: Fraction | None = None
     delta: float | None = None
-    measured: float | None = None
+    measured: Fraction | None = None
 
     @property
     def limit(self) -> str:
@@ -529,8 +521,6 @@ class SubgroupClaim:
         """Raise ValueError if its numbers cannot be."""
         check_part(f"{name}.errors", self.errors, self.rows, "rows")
         check_part(f"{name}.rows", self.rows, n_held, "rows")
-        check_fraction(f"{name}.bound", self.bound or 0.0)
-        check_fraction(f"{name}.measured", self.measured or 0.0)
 
     def to_json(self) -> dict[str, Any]:
         """Return its fields as JSON values; ``measured`` is absent without one."""

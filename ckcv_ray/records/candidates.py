@@ -21,6 +21,7 @@ from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.selection import Leader, Selection
 from ckcv_ray.learners.choice import LABEL
 from ckcv_ray.study import Candidate, Problem
+from ckcv_ray.validation import Count, Fraction
 
 STATES = ("winner", "reported", "tied", "beaten", "open", "failed")
 SHOWN_STATES = ("winner", "reported")
@@ -45,10 +46,10 @@ class Searched(TypedDict):
         least: the least L_MS that one of them could still have; None if there are none.
     """
 
-    effort: int
-    candidates: int
-    not_excluded: int
-    least: float | None
+    effort: Count
+    candidates: Count
+    not_excluded: Count
+    least: Fraction | None
 
 
 class Verdict(NamedTuple):
