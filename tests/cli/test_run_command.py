@@ -54,11 +54,6 @@ def test_json_is_one_object_and_agrees_with_status(ckcv: Command, patients: Path
     assert "finished" in messages
 
 
-def test_the_empty_name_is_no_folder(ckcv: Command, patients: Path) -> None:
-    code, _, messages = ckcv("run", patients, "--target", "outcome", "--out", "")
-    assert (code, "--out ''" in messages) == (2, True)
-
-
 def test_rows_to_test_are_measured(ckcv: Command, patients: Path, tmp_path: Path) -> None:
     words = ("run", patients, "--target", "outcome", "--out", tmp_path / "run", "--test", patients, *SMALL)
     code, shown, _ = ckcv(*words, "--json")

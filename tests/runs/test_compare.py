@@ -109,21 +109,6 @@ def test_groups_by_several_columns_are_those_of_one(runs: Path) -> None:
         compare(runs / "grouped", table, runs / "old", question=Question(group=["center", "nu"]))
 
 
-def test_the_other_way_round_it_is_proven_worse(runs: Path) -> None:
-    found = compare(runs / "old", JUDGED, runs / "new")
-    assert found.answer == WORSE
-    assert found.expected is None
-    assert found.state().startswith("proven worse: a new row is misclassified more often by")
-
-
-def test_a_column_of_predictions_is_compared(runs: Path) -> None:
-    physician = (JUDGED["physician"].to_numpy() != JUDGED["y"].to_numpy()).mean()
-    found = compare(runs / "new", JUDGED, predictions="physician")
-    assert found.errors[1] == physician
-    assert found.reference.name == "column 'physician'"
-    assert found.counted.places == (str(runs / "new" / USES),)
-
-
 @pytest.mark.parametrize(("rows", "method"), [(60, COUNTS), (240, BETTING)])
 def test_with_a_margin_the_difference_is_bounded(runs: Path, rows: int, method: str) -> None:
     judged = JUDGED.slice(60 if rows == 60 else 0, rows)

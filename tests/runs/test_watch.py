@@ -285,11 +285,6 @@ def test_a_row_counts_once(runs: Callable[..., Path]) -> None:
     assert watch(run).rows == 3
 
 
-def test_columns_may_have_other_names(runs: Callable[..., Path]) -> None:
-    table = rows(5, 0.0).rename_columns(["patient", "answer", "outcome"])
-    assert watch(runs(), table, LiveColumns("patient", "answer", "outcome")).rows == 5
-
-
 def test_a_group_may_be_named_by_several_columns(runs: Callable[..., Path]) -> None:
     run, id_ = runs("two groups"), LiveColumns("row")
     table = rows(8, 0.0).rename_columns(["row", "prediction", TASK.target])

@@ -179,18 +179,3 @@ def test_every_claim_about_numbers_has_an_equal_share_of_delta():
     for claim, count in shares.items():
         study = Study.of(learner="ridge", clip=5, certify="holdout", claim=claim)
         assert study.certification.n_shares == count
-
-
-def test_names_of_quantities_of_numbers_are_canonical():
-    assert name_claim("within:.90") == "within:0.9"
-    assert parse_within("within:0.9") == 0.9
-    assert parse_within("refit") is None
-    assert parse_clipped(name_clipped(0.25)) == 0.25
-    assert parse_clipped("error") is None
-    assert is_error("clipped:5")
-    assert is_error("error")
-    assert not is_error("within:0.9")
-    assert is_of_numbers("within:0.9")
-    assert not is_of_numbers("error")
-    assert is_quantity("within:0.9")
-    assert not is_quantity("clipped:5")
