@@ -3,54 +3,50 @@
 import pytest
 from learner_contract import LearnerContract, ShortContract, clouds
 
-from ckcv_ray.learners.sklearn.learner import (
-    LDA,
-    AnyEstimator,
-    Boosting,
-    Forest,
-    Linear,
-    NaiveBayes,
-    Neighbors,
-    Tree,
-)
+from ckcv_ray.learners.base import LEARNERS
+from ckcv_ray.learners.sklearn.learner import AnyEstimator
 
 pytestmark = pytest.mark.filterwarnings("error")
 
 
 class TestLinear(ShortContract):
-    learner = Linear({"C": (0.1, 10.0)})
+    learner = LEARNERS["linear"]({"C": (0.1, 10.0)})
     task = clouds(30, 2)
 
 
 class TestBoosting(ShortContract):
-    learner = Boosting(
+    learner = LEARNERS["boosting"](
         {"learning_rate": 0.1, "max_iter": (2, 5), "max_leaf_nodes": 4, "min_samples_leaf": (1, 3)}
     )
     task = clouds(30, 3)
 
 
 class TestForest(ShortContract):
-    learner = Forest({"max_features": ("sqrt", 0.5), "min_samples_leaf": 1, "n_estimators": (3, 6)})
+    learner = LEARNERS["forest"](
+        {"max_features": ("sqrt", 0.5), "min_samples_leaf": 1, "n_estimators": (3, 6)}
+    )
     task = clouds(30, 2)
 
 
 class TestNeighbors(ShortContract):
-    learner = Neighbors({"n_neighbors": (1, 3, 4)})
+    learner = LEARNERS["neighbors"]({"n_neighbors": (1, 3, 4)})
     task = clouds(30, 3)
 
 
 class TestTree(LearnerContract):
-    learner = Tree({"ccp_alpha": (0.0, 0.02, 0.1), "criterion": ("gini",), "min_samples_leaf": (1, 3)})
+    learner = LEARNERS["tree"](
+        {"ccp_alpha": (0.0, 0.02, 0.1), "criterion": ("gini",), "min_samples_leaf": (1, 3)}
+    )
     task = clouds(30, 3)
 
 
 class TestNaiveBayes(ShortContract):
-    learner = NaiveBayes({"var_smoothing": (1e-9, 0.1, 1.0)})
+    learner = LEARNERS["naive_bayes"]({"var_smoothing": (1e-9, 0.1, 1.0)})
     task = clouds(30, 3)
 
 
 class TestLDA(ShortContract):
-    learner = LDA({"shrinkage": ("auto", 0.5, None)})
+    learner = LEARNERS["lda"]({"shrinkage": ("auto", 0.5, None)})
     task = clouds(30, 3)
 
 

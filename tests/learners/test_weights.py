@@ -22,7 +22,7 @@ from ckcv_ray.core.measures import ZERO_ONE
 from ckcv_ray.core.process import one_thread
 from ckcv_ray.learners.base import LEARNERS, draw_seeds, make_seed_sequence
 from ckcv_ray.learners.nystroem.learner import NystroemSVM
-from ckcv_ray.learners.sklearn.learner import AnyEstimator, Boosting, NaiveBayes, Tree
+from ckcv_ray.learners.sklearn.learner import AnyEstimator
 from ckcv_ray.learners.sklearn.paths import Plain
 from ckcv_ray.learners.sklearn.spec import complete_names
 from ckcv_ray.study import Problem
@@ -38,10 +38,12 @@ TASKS = {
     "three classes": Task.of(*load_iris(return_X_y=True), sample_weight=RNG.uniform(0.1, 4.0, 150)),
 }
 PATHS = {
-    "boosting": Boosting({"learning_rate": (0.1, 0.5), "max_iter": (1, 3, 10, 25), "min_samples_leaf": 5}),
-    "tree": Tree(),
-    "tree of classes": Tree(class_weight="balanced"),
-    "naive Bayes": NaiveBayes(),
+    "boosting": LEARNERS["boosting"](
+        {"learning_rate": (0.1, 0.5), "max_iter": (1, 3, 10, 25), "min_samples_leaf": 5}
+    ),
+    "tree": LEARNERS["tree"](),
+    "tree of classes": LEARNERS["tree"](class_weight="balanced"),
+    "naive Bayes": LEARNERS["naive_bayes"](),
 }
 
 

@@ -21,10 +21,11 @@ from ckcv_ray import Job, Study, Task, evaluate, load_run
 from ckcv_ray.core.measures import OwnScore
 from ckcv_ray.core.percent import ceil_percent
 from ckcv_ray.errors import InputError
+from ckcv_ray.learners.base import LEARNERS
 from ckcv_ray.learners.choice import Choice
 from ckcv_ray.learners.ensemble import Ensemble
 from ckcv_ray.learners.sklearn import spec
-from ckcv_ray.learners.sklearn.learner import AnyEstimator, Tree
+from ckcv_ray.learners.sklearn.learner import AnyEstimator
 from ckcv_ray.learners.sklearn.model import FittedEstimator
 from ckcv_ray.records.record import Failure, Records
 from ckcv_ray.runs.load import read_results, replay
@@ -45,7 +46,7 @@ SVM = Study.paper(C=(1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4), n_splits=3, seed=1)
 TREES = TREE.with_learner(
     Choice(
         (
-            Tree(param={"max_depth": (2, 4), "min_samples_leaf": (1,)}),
+            LEARNERS["tree"](param={"max_depth": (2, 4), "min_samples_leaf": (1,)}),
             AnyEstimator(param={"max_depth": (2, 4)}, estimator="sklearn.tree:ExtraTreeClassifier"),
         )
     )

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from importlib.util import find_spec
 from itertools import chain
+from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -418,7 +419,7 @@ class EstimatorLearner(Learner):
     name: ClassVar[str]
     spec: ClassVar[Spec]
     values: ClassVar[Values] = {}
-    defaults: ClassVar[Values] = {}
+    defaults: ClassVar[Mapping[str, Any]] = MappingProxyType({})
     kinds: ClassVar[frozenset[Kind]] = CLASS_KINDS
     convergence_advice: ClassVar[str] = "raise max_iter, or narrow the search space"
 
@@ -483,6 +484,13 @@ class EstimatorLearner(Learner):
             return frozenset({Output.PROBABILITY, Output.RANK, Output.RANKS})
         return frozenset({Output.RANK, Output.RANKS} if hasattr(estimator, "decision_function") else ())
 
+    @property
+    def trees(self) -> bool:
+        """Whether the name of the estimator, of a pipeline's last step, says that its models are trees."""
+        steps = self.spec.get("params", {}).get("steps") or [[None, self.spec]]
+        name = str(steps[-1][1]["class"]).partition(":")[2]
+        return any(word in name for word in ("Tree", "Forest", "Boosting"))
+
     @cached_property
     def foreign(self) -> bool:
         """Whether its fits call code of another package than scikit-learn."""
@@ -532,7 +540,7 @@ class EstimatorLearner(Learner):
         """Return the learner with the estimator's default of each parameter whose values are not given."""
         if self.sample is not None:
             return self
-        defaults, given = list_parameters(self.build()) | self.defaults, self.param or {}
+        defaults, given = {**list_parameters(self.build()), **self.defaults}, self.param or {}
         return replace(self, param={name: given.get(name, (defaults[name],)) for name in self.all_values})
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
@@ -631,26 +639,6 @@ class WeightedLearner(EstimatorLearner):
 
 
 @dataclass(frozen=True)
-class ScaledLearner(EstimatorLearner):
-    """A learner whose estimator needs columns of one scale; a subclass names it by ``unscaled``."""
-
-    unscaled: ClassVar[Spec]
-    # whether columns are standardised first. Of a table that is encoded, the encoder has scaled the numbers,
-    # and to scale the columns of rare categories and gaps would give these too much weight
-    scales: bool = True
-
-    @property
-    def spec(self) -> Spec:  # type: ignore[override]
-        """The estimator, after standardisation or by itself."""
-        steps = [["scale", {"class": "sklearn.preprocessing:StandardScaler"}], ["model", self.unscaled]]
-        return {"class": PIPELINE, "params": {"steps": steps}} if self.scales else self.unscaled
-
-    def on_encoded(self) -> Self:
-        """Return the learner without standardisation."""
-        return replace(self, scales=False)
-
-
-@dataclass(frozen=True)
 class AnyEstimator(WeightedLearner):
     """Any estimator with the interface of scikit-learn, or a Pipeline of them.
 
@@ -693,12 +681,6 @@ class AnyEstimator(WeightedLearner):
         """Whether its library has a format for its models; of others some are tried."""
         return self.spec["class"] in BOOSTERS
 
-    @property
-    def trees(self) -> bool:
-        """Whether the estimator's name says that its models are trees."""
-        name = type(last_step(self.build())).__name__
-        return any(word in name for word in ("Tree", "Forest", "Boosting"))
-
     def canonical(self, task: Task) -> Self:
         """Return the canonical form; nothing is fitted."""
         return self if task.has_numbers else super().canonical(task)
@@ -715,64 +697,28 @@ class AnyEstimator(WeightedLearner):
         return replace(self, estimator=found)
 
 
-@dataclass(frozen=True)  # as its bases add different fields
-class Linear(ScaledLearner, WeightedLearner):
-    """Logistic regression on standardised columns."""
+@dataclass(frozen=True)
+class ScaledLearner(EstimatorLearner):
+    """A learner whose estimator, ``unscaled``, needs columns of one scale."""
 
-    name = "linear"
-    unscaled: ClassVar[Spec] = {
-        "class": "sklearn.linear_model:LogisticRegression",
-        "params": {"max_iter": 1000},
-    }
-    values: ClassVar[Values] = {"C": tuple(10.0 ** (e / 2) for e in range(-6, 5))}
+    unscaled: ClassVar[Spec]
+    # whether columns are standardised first. Of a table that is encoded, the encoder has scaled the numbers,
+    # and to scale the columns of rare categories and gaps would give these too much weight
+    scales: bool = True
 
+    @property
+    def spec(self) -> Spec:  # type: ignore[override]
+        """The estimator, after standardisation or by itself."""
+        steps = [["scale", {"class": "sklearn.preprocessing:StandardScaler"}], ["model", self.unscaled]]
+        return {"class": PIPELINE, "params": {"steps": steps}} if self.scales else self.unscaled
 
-class Boosting(WeightedLearner):
-    """Gradient boosting of trees on histograms; a path over the number of rounds."""
-
-    name = "boosting"
-    trees: ClassVar[bool] = True
-    spec: ClassVar[Spec] = {
-        "class": "sklearn.ensemble:HistGradientBoostingClassifier",
-        "params": {"early_stopping": False},
-    }
-    values: ClassVar[Values] = {
-        "learning_rate": (0.03, 0.1, 0.3),
-        "max_iter": (25, 50, 100, 200),
-        "max_leaf_nodes": (7, 31),
-        "min_samples_leaf": (5, 20),
-    }
+    def on_encoded(self) -> Self:
+        """Return the learner without standardisation."""
+        return replace(self, scales=False)
 
 
-class Forest(WeightedLearner):
-    """A random forest."""
-
-    name = "forest"
-    trees: ClassVar[bool] = True
-    spec: ClassVar[Spec] = {"class": "sklearn.ensemble:RandomForestClassifier"}
-    values: ClassVar[Values] = {
-        "max_features": ("sqrt", 0.5, 1.0),
-        "min_samples_leaf": (1, 3, 10),
-        "n_estimators": (50, 100, 200),
-    }
-
-
-class ExtraTrees(Forest):
-    """A forest of extremely randomised trees."""
-
-    name = "extra_trees"
-    spec: ClassVar[Spec] = {"class": "sklearn.ensemble:ExtraTreesClassifier"}
-
-
-class Neighbors(ScaledLearner):
-    """The nearest neighbours of standardised columns; a path over their number.
-
-    Unless numbers of them are given, there is none that few rows lack.
-    """
-
-    name = "neighbors"
-    unscaled: ClassVar[Spec] = {"class": "sklearn.neighbors:KNeighborsClassifier"}
-    values: ClassVar[Values] = {"n_neighbors": (1, 3, 5, 7, 9, 11, 15), "weights": ("uniform", "distance")}
+class NeighborsLearner(ScaledLearner):
+    """Nearest neighbours: unless numbers of them are given, there is none that few rows lack."""
 
     def canonical(self, task: Task) -> Self:
         """Return the learner with the numbers of neighbours that the smallest training sets have.
@@ -784,149 +730,6 @@ class Neighbors(ScaledLearner):
         if "n_neighbors" in param or numbers == self.values["n_neighbors"]:
             return self
         return replace(self, param={**param, "n_neighbors": numbers})
-
-
-class Tree(WeightedLearner):
-    """A decision tree; a path over the cost of complexity at which it is pruned."""
-
-    name = "tree"
-    trees: ClassVar[bool] = True
-    spec: ClassVar[Spec] = {"class": "sklearn.tree:DecisionTreeClassifier"}
-    values: ClassVar[Values] = {
-        "ccp_alpha": (0.0, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05),
-        "criterion": ("gini", "entropy"),
-        "min_samples_leaf": (1, 5, 20),
-    }
-
-
-class NaiveBayes(EstimatorLearner):
-    """Naive Bayes with normal distributions; a path over the smoothing of their variances."""
-
-    name = "naive_bayes"
-    spec: ClassVar[Spec] = {"class": "sklearn.naive_bayes:GaussianNB"}
-    values: ClassVar[Values] = {"var_smoothing": tuple(10.0**e for e in range(-12, 1))}
-
-
-class MLP(ScaledLearner):
-    """A neural network with one or two hidden layers on standardised columns."""
-
-    name = "mlp"
-    unscaled: ClassVar[Spec] = {"class": "sklearn.neural_network:MLPClassifier", "params": {"max_iter": 300}}
-    values: ClassVar[Values] = {"alpha": (0.0001, 0.01, 1.0), "hidden_layer_sizes": ([16], [64], [32, 32])}
-
-
-class LDA(EstimatorLearner):
-    """Linear discriminant analysis with shrunken covariances."""
-
-    name = "lda"
-    spec: ClassVar[Spec] = {
-        "class": "sklearn.discriminant_analysis:LinearDiscriminantAnalysis",
-        "params": {"solver": "lsqr"},
-    }
-    values: ClassVar[Values] = {"shrinkage": (None, "auto", 0.1, 0.5, 0.9)}
-
-
-class Constant(EstimatorLearner):
-    """The commonest class of the training rows."""
-
-    name = "constant"
-    spec: ClassVar[Spec] = {"class": "sklearn.dummy:DummyClassifier"}
-    values: ClassVar[Values] = {"strategy": ("most_frequent",)}
-
-
-NAMED: tuple[type[EstimatorLearner], ...] = (
-    *(Linear, Boosting, Forest, ExtraTrees, Neighbors),
-    *(Tree, NaiveBayes, MLP, LDA, Constant),
-)
-
-
-class Regressor(EstimatorLearner):
-    """A base class for learners of numbers."""
-
-    kinds: ClassVar[frozenset[Kind]] = NUMBER_KINDS
-
-
-class Mean(Regressor):
-    """The mean, or the median, of the training rows."""
-
-    name = "mean"
-    spec: ClassVar[Spec] = {"class": "sklearn.dummy:DummyRegressor"}
-    values: ClassVar[Values] = {"strategy": ("mean", "median")}
-
-
-class LinearRegression(Regressor):
-    """Least squares, without a penalty."""
-
-    name = "linear_regression"
-    spec: ClassVar[Spec] = {"class": "sklearn.linear_model:LinearRegression"}
-    values: ClassVar[Values] = {"fit_intercept": (True,)}
-
-
-class Lasso(ScaledLearner, Regressor):
-    """Least squares with an absolute penalty, on standardised columns."""
-
-    name = "lasso"
-    unscaled: ClassVar[Spec] = {"class": "sklearn.linear_model:Lasso", "params": {"max_iter": 10_000}}
-    values: ClassVar[Values] = {"alpha": tuple(10.0 ** (e / 2) for e in range(-6, 3))}
-
-
-class NeighborsRegressor(Regressor, Neighbors):
-    """The mean of the nearest neighbours, on standardised columns."""
-
-    name = "neighbors_regressor"
-    unscaled: ClassVar[Spec] = {"class": "sklearn.neighbors:KNeighborsRegressor"}
-    values: ClassVar[Values] = {"n_neighbors": (1, 3, 5, 9, 15, 25), "weights": ("uniform", "distance")}
-
-
-class TreeRegressor(Regressor):
-    """A regression tree."""
-
-    name = "tree_regressor"
-    trees: ClassVar[bool] = True
-    spec: ClassVar[Spec] = {"class": "sklearn.tree:DecisionTreeRegressor"}
-    values: ClassVar[Values] = {"min_samples_leaf": (1, 5, 20), "max_depth": (None, 3, 6)}
-
-
-class ForestRegressor(Regressor):
-    """A random forest of regression trees."""
-
-    name = "forest_regressor"
-    trees: ClassVar[bool] = True
-    spec: ClassVar[Spec] = {"class": "sklearn.ensemble:RandomForestRegressor"}
-    values: ClassVar[Values] = {**Forest.values, "n_estimators": (100,)}
-
-
-class BoostingRegressor(Regressor):
-    """Gradient boosting of regression trees on histograms."""
-
-    name = "boosting_regressor"
-    trees: ClassVar[bool] = True
-    spec: ClassVar[Spec] = {
-        "class": "sklearn.ensemble:HistGradientBoostingRegressor",
-        "params": {"early_stopping": False},
-    }
-    values: ClassVar[Values] = {
-        "learning_rate": (0.03, 0.1, 0.3),
-        "max_iter": (25, 50, 100, 200),
-        "max_leaf_nodes": (7, 31),
-    }
-
-
-class SVR(ScaledLearner, Regressor):
-    """Support vector regression with a Gaussian kernel, on standardised columns."""
-
-    name = "svr"
-    unscaled: ClassVar[Spec] = {"class": "sklearn.svm:SVR"}
-    values: ClassVar[Values] = {"C": (0.1, 1.0, 10.0, 100.0), "gamma": ("scale", 0.01, 0.1, 1.0)}
-
-
-REGRESSORS: tuple[type[Regressor], ...] = (
-    *(LinearRegression, Lasso, NeighborsRegressor, TreeRegressor),
-    *(ForestRegressor, BoostingRegressor, SVR, Mean),
-)
-
-
-RATES, ROUNDS = (0.05, 0.2), (25, 50, 100, 150, 200)
 
 
 class BoostingLearner(EstimatorLearner):
@@ -942,60 +745,107 @@ class BoostingLearner(EstimatorLearner):
         super().__post_init__()
 
 
-class XGBoost(BoostingLearner):
-    """XGBoost."""
-
-    name = "xgboost"
-    spec: ClassVar[Spec] = {"class": "xgboost.sklearn:XGBClassifier"}
-    values: ClassVar[Values] = {"learning_rate": RATES, "max_depth": (3, 6), "n_estimators": ROUNDS}
-    defaults: ClassVar[Values] = {"learning_rate": 0.3, "max_depth": 6, "n_estimators": 100}
+WEIGHTED, SCALED, NEAREST = (WeightedLearner,), (ScaledLearner,), (NeighborsLearner,)
+BOOSTED, BOOSTED_WEIGHTED = (BoostingLearner,), (BoostingLearner, WeightedLearner)
 
 
-class LightGBM(BoostingLearner, WeightedLearner):
-    """LightGBM."""
+class Row(NamedTuple):
+    """A learner with a short name."""
 
-    name = "lightgbm"
-    spec: ClassVar[Spec] = {"class": "lightgbm.sklearn:LGBMClassifier"}
-    values: ClassVar[Values] = {
-        "learning_rate": RATES,
-        "min_child_samples": (5, 20),
-        "n_estimators": ROUNDS,
-        "num_leaves": (7, 31),
-    }
+    path: str  # class of the estimator, as "module:Class"
+    values: Values  # search space
+    bases: tuple[type[EstimatorLearner], ...] = (EstimatorLearner,)
+    params: Mapping[str, Any] = MappingProxyType({})  # of the estimator that are not its defaults
+    defaults: Mapping[str, Any] = MappingProxyType({})  # that the estimator does not tell, by parameter
 
 
-class CatBoost(BoostingLearner):
-    """CatBoost."""
-
-    name = "catboost"
-    spec: ClassVar[Spec] = {"class": "catboost.core:CatBoostClassifier", "params": {"learning_rate": 0.1}}
-    values: ClassVar[Values] = {"depth": (4, 6), "iterations": ROUNDS, "learning_rate": RATES}
-    defaults: ClassVar[Values] = {"depth": 6, "iterations": 1000, "learning_rate": None}
-
-
-class XGBoostRegressor(Regressor, XGBoost):
-    """XGBoost, for numbers."""
-
-    name = "xgboost_regressor"
-    spec: ClassVar[Spec] = {"class": "xgboost.sklearn:XGBRegressor"}
+def _define(rows: Mapping[str, Row], kinds: frozenset[Kind]) -> tuple[Any, ...]:
+    """Return the class of each row, which a pickle finds in this module by the short name."""
+    for name, row in rows.items():
+        spec = {"class": row.path, **({"params": dict(row.params)} if row.params else {})}
+        fixed = {"name": name, "values": row.values, "defaults": row.defaults, "kinds": kinds}
+        fixed |= {"unscaled" if issubclass(row.bases[0], ScaledLearner) else "spec": spec}
+        globals()[name] = dataclass(frozen=True)(type(name, row.bases, {"__module__": __name__, **fixed}))
+    return tuple(globals()[name] for name in rows)
 
 
-class LightGBMRegressor(BoostingLearner, Regressor):
-    """LightGBM, for numbers."""
-
-    name = "lightgbm_regressor"
-    spec: ClassVar[Spec] = {"class": "lightgbm.sklearn:LGBMRegressor"}
-    values: ClassVar[Values] = LightGBM.values
-
-
-class CatBoostRegressor(Regressor, CatBoost):
-    """CatBoost, for numbers."""
-
-    name = "catboost_regressor"
-    spec: ClassVar[Spec] = {"class": "catboost.core:CatBoostRegressor", "params": {"learning_rate": 0.1}}
-
-
-BOOSTING: tuple[type[BoostingLearner], ...] = (
-    *(XGBoost, LightGBM, CatBoost),
-    *(XGBoostRegressor, LightGBMRegressor, CatBoostRegressor),
-)
+WEIGHTS = ("uniform", "distance")  # of neighbours
+FOREST = {"max_features": ("sqrt", 0.5, 1.0), "min_samples_leaf": (1, 3, 10), "n_estimators": (50, 100, 200)}
+HISTOGRAMS = {"learning_rate": (0.03, 0.1, 0.3), "max_iter": (25, 50, 100, 200), "max_leaf_nodes": (7, 31)}
+PRUNED = {"ccp_alpha": (0.0, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05), "criterion": ("gini", "entropy")}
+TO_THE_END = {"early_stopping": False}  # so that the first rounds of a long fit are a short one
+LAYERS = {"alpha": (0.0001, 0.01, 1.0), "hidden_layer_sizes": ([16], [64], [32, 32])}
+RATES, ROUNDS = (0.05, 0.2), (25, 50, 100, 150, 200)
+XGB = {"learning_rate": RATES, "max_depth": (3, 6), "n_estimators": ROUNDS}
+XGB_DEFAULTS = {"learning_rate": 0.3, "max_depth": 6, "n_estimators": 100}
+LEAVES = {"min_child_samples": (5, 20), "num_leaves": (7, 31)}
+LIGHT = {"learning_rate": RATES, "n_estimators": ROUNDS, **LEAVES}
+CAT, CAT_PARAMS = {"depth": (4, 6), "iterations": ROUNDS, "learning_rate": RATES}, {"learning_rate": 0.1}
+CAT_DEFAULTS = {"depth": 6, "iterations": 1000, "learning_rate": None}
+CLASSIFIERS = {
+    "linear": Row(
+        "sklearn.linear_model:LogisticRegression",
+        {"C": tuple(10.0 ** (e / 2) for e in range(-6, 5))},
+        (ScaledLearner, WeightedLearner),
+        {"max_iter": 1000},
+    ),
+    "boosting": Row(
+        "sklearn.ensemble:HistGradientBoostingClassifier",
+        {**HISTOGRAMS, "min_samples_leaf": (5, 20)},
+        WEIGHTED,
+        TO_THE_END,
+    ),
+    "forest": Row("sklearn.ensemble:RandomForestClassifier", FOREST, WEIGHTED),
+    "extra_trees": Row("sklearn.ensemble:ExtraTreesClassifier", FOREST, WEIGHTED),
+    "neighbors": Row(
+        "sklearn.neighbors:KNeighborsClassifier",
+        {"n_neighbors": (1, 3, 5, 7, 9, 11, 15), "weights": WEIGHTS},
+        NEAREST,
+    ),
+    "tree": Row("sklearn.tree:DecisionTreeClassifier", {**PRUNED, "min_samples_leaf": (1, 5, 20)}, WEIGHTED),
+    "naive_bayes": Row(
+        "sklearn.naive_bayes:GaussianNB", {"var_smoothing": tuple(10.0**e for e in range(-12, 1))}
+    ),
+    "mlp": Row("sklearn.neural_network:MLPClassifier", LAYERS, SCALED, {"max_iter": 300}),
+    "lda": Row(
+        "sklearn.discriminant_analysis:LinearDiscriminantAnalysis",
+        {"shrinkage": (None, "auto", 0.1, 0.5, 0.9)},
+        params={"solver": "lsqr"},
+    ),
+    "constant": Row("sklearn.dummy:DummyClassifier", {"strategy": ("most_frequent",)}),
+}
+OF_NUMBERS = {
+    "linear_regression": Row("sklearn.linear_model:LinearRegression", {"fit_intercept": (True,)}),
+    "lasso": Row(
+        "sklearn.linear_model:Lasso",
+        {"alpha": tuple(10.0 ** (e / 2) for e in range(-6, 3))},
+        SCALED,
+        {"max_iter": 10_000},
+    ),
+    "neighbors_regressor": Row(
+        "sklearn.neighbors:KNeighborsRegressor",
+        {"n_neighbors": (1, 3, 5, 9, 15, 25), "weights": WEIGHTS},
+        NEAREST,
+    ),
+    "tree_regressor": Row(
+        "sklearn.tree:DecisionTreeRegressor", {"min_samples_leaf": (1, 5, 20), "max_depth": (None, 3, 6)}
+    ),
+    "forest_regressor": Row("sklearn.ensemble:RandomForestRegressor", {**FOREST, "n_estimators": (100,)}),
+    "boosting_regressor": Row(
+        "sklearn.ensemble:HistGradientBoostingRegressor", HISTOGRAMS, params=TO_THE_END
+    ),
+    "svr": Row("sklearn.svm:SVR", {"C": (0.1, 1.0, 10.0, 100.0), "gamma": ("scale", 0.01, 0.1, 1.0)}, SCALED),
+    "mean": Row("sklearn.dummy:DummyRegressor", {"strategy": ("mean", "median")}),
+}
+LIBRARIES_OF_CLASSES = {
+    "xgboost": Row("xgboost.sklearn:XGBClassifier", XGB, BOOSTED, defaults=XGB_DEFAULTS),
+    "lightgbm": Row("lightgbm.sklearn:LGBMClassifier", LIGHT, BOOSTED_WEIGHTED),
+    "catboost": Row("catboost.core:CatBoostClassifier", CAT, BOOSTED, CAT_PARAMS, CAT_DEFAULTS),
+}
+LIBRARIES_OF_NUMBERS = {
+    "xgboost_regressor": Row("xgboost.sklearn:XGBRegressor", XGB, BOOSTED, defaults=XGB_DEFAULTS),
+    "lightgbm_regressor": Row("lightgbm.sklearn:LGBMRegressor", LIGHT, BOOSTED),
+    "catboost_regressor": Row("catboost.core:CatBoostRegressor", CAT, BOOSTED, CAT_PARAMS, CAT_DEFAULTS),
+}
+NAMED, REGRESSORS = _define(CLASSIFIERS, CLASS_KINDS), _define(OF_NUMBERS, NUMBER_KINDS)
+BOOSTING = (*_define(LIBRARIES_OF_CLASSES, CLASS_KINDS), *_define(LIBRARIES_OF_NUMBERS, NUMBER_KINDS))

@@ -23,7 +23,8 @@ from sklearn.preprocessing import MinMaxScaler, PolynomialFeatures
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import all_estimators
 
-from ckcv_ray.learners.sklearn.learner import NAMED, Boosting, Forest, Tree
+from ckcv_ray.learners.base import LEARNERS
+from ckcv_ray.learners.sklearn.learner import NAMED
 from ckcv_ray.learners.sklearn.store import pack, unpack
 
 X, Y = make_classification(80, 5, random_state=0)
@@ -110,24 +111,24 @@ def test_a_pickle_inside_is_refused() -> None:
 
 
 TREES = {
-    "a child outside": (Tree, "left_child", 10**6),
-    "a child before the first": (Tree, "right_child", -7),
-    "a child that is its parent": (Tree, "left_child", 0),
-    "a column that does not exist": (Tree, "feature", 5),
-    "a column before the first": (Tree, "feature", -3),
-    "a tree of a forest": (Forest, "right_child", 10**6),
-    "boosting: a child outside": (Boosting, "left", 10**6),
-    "boosting: a circle": (Boosting, "right", 0),
-    "boosting: a column that does not exist": (Boosting, "feature_idx", 5),
-    "boosting: categories": (Boosting, "is_categorical", 1),
+    "a child outside": ("tree", "left_child", 10**6),
+    "a child before the first": ("tree", "right_child", -7),
+    "a child that is its parent": ("tree", "left_child", 0),
+    "a column that does not exist": ("tree", "feature", 5),
+    "a column before the first": ("tree", "feature", -3),
+    "a tree of a forest": ("forest", "right_child", 10**6),
+    "boosting: a child outside": ("boosting", "left", 10**6),
+    "boosting: a circle": ("boosting", "right", 0),
+    "boosting: a column that does not exist": ("boosting", "feature_idx", 5),
+    "boosting: categories": ("boosting", "is_categorical", 1),
 }
 
 
 @pytest.mark.parametrize("name", TREES)
 def test_a_tree_that_leaves_its_arrays_is_refused(name: str) -> None:
     learner, field, value = TREES[name]
-    small = {"n_estimators": 3} if learner is Forest else {"max_iter": 3} if learner is Boosting else {}
-    content = pack(quietly(lambda: learner().build().set_params(**small).fit(X, Y)))
+    small = {"n_estimators": 3} if learner == "forest" else {"max_iter": 3} if learner == "boosting" else {}
+    content = pack(quietly(lambda: LEARNERS[learner]().build().set_params(**small).fit(X, Y)))
     assert unpack(forged(content, field, None), 5) is not None
     with pytest.raises(ValueError, match="a tree "):
         unpack(forged(content, field, value), 5)

@@ -15,17 +15,8 @@ from sklearn.tree import DecisionTreeClassifier
 
 from ckcv_ray.core.measures import ZERO_ONE
 from ckcv_ray.core.process import one_thread
-from ckcv_ray.learners.base import draw_seeds, make_seed_sequence
-from ckcv_ray.learners.sklearn.learner import (
-    NAMED,
-    AnyEstimator,
-    Boosting,
-    EstimatorLearner,
-    Forest,
-    NaiveBayes,
-    Neighbors,
-    Tree,
-)
+from ckcv_ray.learners.base import LEARNERS, draw_seeds, make_seed_sequence
+from ckcv_ray.learners.sklearn.learner import NAMED, AnyEstimator, EstimatorLearner
 from ckcv_ray.learners.sklearn.paths import Plain
 from ckcv_ray.learners.sklearn.spec import complete_names
 from ckcv_ray.tables.task import Task
@@ -45,13 +36,17 @@ TASKS = {
     "many columns": Task.of(*(part[:180] for part in load_breast_cancer(return_X_y=True))),
     "five classes": Task.of(*make_classification(200, 12, n_informative=8, n_classes=5, random_state=2)),
 }
-LEARNERS = {
-    "boosting": Boosting({"learning_rate": (0.1, 0.5), "max_iter": (1, 3, 10, 25), "min_samples_leaf": 5}),
-    "boosting of few columns": Boosting({"max_features": 0.5, "max_iter": (2, 9), "max_leaf_nodes": 4}),
-    "neighbors": Neighbors({"n_neighbors": (1, 2, 3, 4, 5, 9, 20, 40), "p": (1, 2)}),
-    "neighbors by brute force": Neighbors({"n_neighbors": (1, 2, 5, 9), "algorithm": "brute"}),
-    "tree": Tree(),
-    "naive Bayes": NaiveBayes(),
+PATHS = {
+    "boosting": LEARNERS["boosting"](
+        {"learning_rate": (0.1, 0.5), "max_iter": (1, 3, 10, 25), "min_samples_leaf": 5}
+    ),
+    "boosting of few columns": LEARNERS["boosting"](
+        {"max_features": 0.5, "max_iter": (2, 9), "max_leaf_nodes": 4}
+    ),
+    "neighbors": LEARNERS["neighbors"]({"n_neighbors": (1, 2, 3, 4, 5, 9, 20, 40), "p": (1, 2)}),
+    "neighbors by brute force": LEARNERS["neighbors"]({"n_neighbors": (1, 2, 5, 9), "algorithm": "brute"}),
+    "tree": LEARNERS["tree"](),
+    "naive Bayes": LEARNERS["naive_bayes"](),
     **{
         f"{type(last).__name__} of sparse rows": AnyEstimator(
             param=param, estimator=make_pipeline(KBinsDiscretizer(3, strategy="uniform"), last)
@@ -74,9 +69,9 @@ def seeded(estimator: Any, train: np.ndarray) -> dict[str, int]:
     return dict(zip(names, draw_seeds(make_seed_sequence(train), len(names)), strict=True))
 
 
-@pytest.mark.parametrize(("name", "data"), [*product(LEARNERS, TASKS)])
+@pytest.mark.parametrize(("name", "data"), [*product(PATHS, TASKS)])
 def test_labels_are_those_of_separate_fits(name: str, data: str) -> None:
-    learner, task = LEARNERS[name], TASKS[data]
+    learner, task = PATHS[name], TASKS[data]
     order = np.random.default_rng(3).permutation(task.n)
     train, score = np.sort(order[: task.n // 2]), np.sort(order[task.n // 2 :])
     block = learner.trainer.prepare(learner.trainer.share(task), train, score)
@@ -108,7 +103,9 @@ def test_a_search_space_has_a_path_where_the_guide_says_so(learner: type[Estimat
 
 def test_what_could_differ_is_fitted_separately() -> None:
     """An option among the values is not an option of the estimator: it is looked at too."""
-    learner = Boosting({"early_stopping": True, "n_iter_no_change": 1, "tol": 1.0, "max_iter": (3, 30)})
+    learner = LEARNERS["boosting"](
+        {"early_stopping": True, "n_iter_no_change": 1, "tol": 1.0, "max_iter": (3, 30)}
+    )
     task = TASKS["two classes"]
     train, score = np.arange(80), np.arange(80, 160)
     block = learner.trainer.prepare(learner.trainer.share(task), train, score)
@@ -121,7 +118,7 @@ def test_what_could_differ_is_fitted_separately() -> None:
 
 
 def test_a_seed_is_the_same_for_all_settings_and_differs_between_splits() -> None:
-    estimator = Forest().build()
+    estimator = LEARNERS["forest"]().build()
     one, again, other = (seeded(estimator, np.arange(n)) for n in (10, 10, 11))
     assert one == again != other
     assert set(one) == {"random_state"}
@@ -129,7 +126,10 @@ def test_a_seed_is_the_same_for_all_settings_and_differs_between_splits() -> Non
 
 
 def test_more_neighbours_than_rows_fail_as_they_do_alone() -> None:
-    task, learner = TASKS["two classes"], Neighbors({"n_neighbors": (1, 5, 30), "weights": "uniform"})
+    task, learner = (
+        TASKS["two classes"],
+        LEARNERS["neighbors"]({"n_neighbors": (1, 5, 30), "weights": "uniform"}),
+    )
     block = learner.trainer.prepare(learner.trainer.share(task), np.arange(20), np.arange(20, 40))
     assert block.fit(0, 2).labels().shape == (2, 20)
     with pytest.raises(ValueError, match="n_neighbors"):

@@ -7,8 +7,8 @@ import pytest
 from learner_contract import clouds
 
 from ckcv_ray import Execution, Study, evaluate, load_run, verify
-from ckcv_ray.learners.base import STATUSES, Status
-from ckcv_ray.learners.sklearn.learner import MLP, NAMED, Neighbors
+from ckcv_ray.learners.base import LEARNERS, STATUSES, Status
+from ckcv_ray.learners.sklearn.learner import NAMED
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.study import Problem
 
@@ -29,7 +29,9 @@ def test_a_short_name_is_run_and_verified(name: str, tmp_path: Path) -> None:
 
 
 def test_a_fit_that_did_not_converge_is_counted() -> None:
-    learner = MLP({"alpha": 0.01, "hidden_layer_sizes": [[4]], "max_iter": (2, 1000), "tol": 0.01})
+    learner = LEARNERS["mlp"](
+        {"alpha": 0.01, "hidden_layer_sizes": [[4]], "max_iter": (2, 1000), "tol": 0.01}
+    )
     block = learner.trainer.prepare(learner.trainer.share(TASK), np.arange(30), np.arange(30, 60))
     ends = [block.fit(path, 1) for path in range(2)]
     assert [STATUSES[fits.status[0]] for fits in ends] == [Status.NOT_CONVERGED, Status.CONVERGED]
@@ -48,7 +50,7 @@ def test_no_more_neighbours_are_asked_for_than_training_sets_have_rows(n: int, c
     numbers = set(problem.learner.space.settings()["n_neighbors"].tolist())
     assert max(numbers) <= min(size.n_train for size in problem.sizes)
     assert 1 in numbers
-    assert (numbers == set(Neighbors.values["n_neighbors"])) == (n >= 90)
+    assert (numbers == set(LEARNERS["neighbors"].values["n_neighbors"])) == (n >= 90)
     given = Problem.of(study.replace(param={"n_neighbors": (1, 50)}), clouds(n, 2))
     assert set(given.learner.space.settings()["n_neighbors"].tolist()) == {1, 50}
 
