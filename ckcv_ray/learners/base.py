@@ -14,7 +14,7 @@ Seeds of what is random in a fit: from the numbers of its training rows, so the 
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields
 from enum import StrEnum
 from typing import Any, ClassVar, NamedTuple, Protocol, Self, cast
 
@@ -415,75 +415,6 @@ class Learner(ABC):
     def __getstate__(self) -> dict[str, Any]:
         """Return the fields alone: what is made from them is made again where it is used."""
         return {field.name: getattr(self, field.name) for field in fields(cast(Any, self))}
-
-
-@dataclass(frozen=True)
-class WrappedLearner(Learner):
-    """A learner that replaces parts of another one, and hands on the rest.
-
-    A study has learners in canonical form, which are wrapped when they are fitted.
-    """
-
-    learner: Learner  # the other one
-
-    @property
-    def name(self) -> str:  # type: ignore[override]
-        """Name of the learner."""
-        return self.learner.name
-
-    @property
-    def kinds(self) -> frozenset[Kind]:
-        """Kinds of task of the learner."""
-        return self.learner.kinds
-
-    @property
-    def outputs(self) -> frozenset[Output]:
-        """What the learner's models give."""
-        return self.learner.outputs
-
-    @property
-    def convergence_advice(self) -> str:
-        """The learner's advice."""
-        return self.learner.convergence_advice
-
-    @property
-    def trees(self) -> bool:
-        """Whether the learner's models split columns at values."""
-        return self.learner.trees
-
-    @property
-    def scaling(self) -> bool | None:
-        """Whether an encoder standardises the learner's numbers."""
-        return self.learner.scaling
-
-    @property
-    def weighs_rows(self) -> bool:
-        """Whether the learner's fits use weights."""
-        return self.learner.weighs_rows
-
-    @property
-    def space(self) -> Space:
-        """The learner's settings."""
-        return self.learner.space
-
-    @property
-    def trainer(self) -> Trainer:
-        """What fits the learner."""
-        return self.learner.trainer
-
-    @property
-    def codec(self) -> Codec:
-        """What stores the learner's models."""
-        return self.learner.codec
-
-    def on_encoded(self) -> Self:
-        """Return the same wrapped learner for encoded rows."""
-        return replace(self, learner=self.learner.on_encoded())
-
-    def on_columns(self, schema: Schema) -> Self | None:
-        """Return the same wrapped learner for rows as they are."""
-        found = self.learner.on_columns(schema)
-        return None if found is None else replace(self, learner=found)
 
 
 def _make_column(values: list[Any]) -> NDArray[Any]:

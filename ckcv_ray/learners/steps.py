@@ -29,7 +29,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ckcv_ray.core.arrays import Classes, Index, Values, agree
-from ckcv_ray.core.measures import LABEL_FORM, Output, Outputs, canonicalize, of_classes, to_text
+from ckcv_ray.core.measures import LABEL_FORM, Kind, Output, Outputs, canonicalize, of_classes, to_text
 from ckcv_ray.core.options import Option
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import (
@@ -41,9 +41,9 @@ from ckcv_ray.learners.base import (
     Model,
     Predicted,
     Setting,
+    Space,
     Trainer,
     WrappedFits,
-    WrappedLearner,
     draw_seeds,
     make_seed_sequence,
 )
@@ -121,15 +121,6 @@ class Balance(StrEnum):
     DOWN = "down"
 
 
-def balance(learner: Learner, how: Balance, task: Task) -> Learner:
-    """Return what fits a learner to balanced training rows of a task; the learner itself with ``NONE``."""
-    if how is Balance.NONE:
-        return learner
-    if isinstance(learner, Choice):
-        return learner.change_each(lambda single: balance(single, how, task))
-    return BalancedLearner(learner, how, compute_share(how, task))
-
-
 def compute_share(how: Balance, task: Task) -> float:
     """Return how many rows balancing all rows of a task would give, relative to their number."""
     if how is Balance.NONE:
@@ -149,11 +140,13 @@ def draw_balanced(y: Classes, train: Index, how: Balance) -> Index:
     Args:
         y: the classes of all rows, (n,).
         train: numbers of the training rows.
-        how: ``UP`` or ``DOWN``.
+        how: ``UP`` or ``DOWN``; with ``NONE`` the rows stay as they are.
 
     Returns:
         Row numbers, ascending.
     """
+    if how is Balance.NONE:
+        return train
     rng = np.random.default_rng(make_seed_sequence(train, KEY))
     classes, counts = np.unique(y[train], return_counts=True)
     parts = list[Index]()
@@ -163,58 +156,6 @@ def draw_balanced(y: Classes, train: Index, how: Balance) -> Index:
         else:
             parts.append(rng.choice(rows, int(counts.min()), replace=False))
     return np.sort(np.concatenate(parts))
-
-
-@dataclass(frozen=True)
-class BalancedLearner(WrappedLearner):
-    """A learner whose training rows are balanced first, in every split."""
-
-    how: Balance
-    share: float  # how many rows it is fitted to, relative to the training rows, about
-
-    @cached_property
-    def trainer(self) -> Trainer:
-        """What fits the learner to balanced rows."""
-        return BalancedTrainer(self)
-
-
-class BalancedTrainer(Trainer):
-    """Balances the training rows of each split, and fits the learner to them."""
-
-    def __init__(self, balanced: BalancedLearner) -> None:
-        self.how, self.factor, self.inner = balanced.how, balanced.share, balanced.learner.trainer
-
-    def share(self, task: Task) -> tuple[Classes, Any]:
-        """Return the classes, and what the learner's splits share."""
-        return task.y, self.inner.share(task)
-
-    def prepare(self, shared: tuple[Classes, Any], train: Index, score: Index) -> Block:
-        """Balance the training rows, and prepare the learner on them; the rows to score are as they are."""
-        y, of_learner = shared
-        return self.inner.prepare(of_learner, draw_balanced(y, train, self.how), score)
-
-    def cost(self, n_train: int) -> float:
-        """Return the relative cost of a fit to as many rows as there are after balancing, about."""
-        return self.inner.cost(self._count_rows(n_train))
-
-    def memory(self, n_train: int, n_score: int, d: int) -> int:
-        """Return the bytes of the learner with balanced rows."""
-        return self.inner.memory(self._count_rows(n_train), n_score, d)
-
-    def check(self, model: Any, task: Task, train: Index, converged: bool) -> Checked:
-        """Check the model against the balanced training rows."""
-        return self.inner.check(model, task, draw_balanced(task.y, train, self.how), converged)
-
-    def load(self) -> None:
-        """Prepare the process for the learner."""
-        self.inner.load()
-
-    def state(self) -> dict[str, str]:
-        """Return what else may change the bits of the learner's results."""
-        return self.inner.state()
-
-    def _count_rows(self, n_train: int) -> int:
-        return max(1, ceil(n_train * self.factor))
 
 
 PART = 1 << 12  # rows encoded at once, whose columns then fit into a processor's cache
@@ -638,21 +579,22 @@ ENCODER = "encoder"
 ROWS = 1 << 16
 
 
-def encode(learner: Learner, encoding: Encoding, task: Task) -> Learner:
-    """Return what fits a learner to a task.
+def add_steps(learner: Learner, encoding: Encoding, balance: Balance, task: Task) -> Learner:
+    """Return what fits a learner to a task, to training rows that are encoded and balanced first.
 
-    That is the learner itself if the columns are numbers without gaps, unless it wants them standardised, or
-    if it selects columns by name, as the table has them.
+    Rows are not encoded if the columns are numbers without gaps, unless the learner wants them standardised,
+    or if it selects columns by name, as the table has them. Where nothing is done it is the learner itself.
     """
     if isinstance(learner, Choice):
-        return learner.change_each(lambda single: encode(single, encoding, task))
-    if (found := learner.on_columns(task.schema)) is not None:
-        return found
-    if task.schema.plain and not learner.scaling:
-        return learner
-    suited = encoding.resolve(learner.trees, learner.scaling)
-    learner = learner.on_encoded() if suited.categories is Categories.ONEHOT else learner
-    return Encoded(learner, suited, task.schema, task.n_classes)
+        return learner.change_each(lambda single: add_steps(single, encoding, balance, task))
+    by_name, suited = learner.on_columns(task.schema), None
+    if by_name is None and not (task.schema.plain and not learner.scaling):
+        suited = encoding.resolve(learner.trees, learner.scaling)
+        learner = learner.on_encoded() if suited.categories is Categories.ONEHOT else learner
+    if suited is None and balance is Balance.NONE:
+        return by_name or learner
+    share = compute_share(balance, task)
+    return Prepared(by_name or learner, suited, balance, share, task.schema, task.n_classes)
 
 
 def settle_scaling(learner: Learner, encoding: Encoding, task: Task) -> Learner:
@@ -680,54 +622,100 @@ def describe_scaling(learner: Learner, encoding: Encoding, task: Task) -> list[s
 
 
 @dataclass(frozen=True)
-class Encoded(WrappedLearner):
-    """A learner whose rows are encoded first, in every split."""
+class Prepared(Learner):
+    """A learner whose training rows are encoded and balanced first, in every split.
 
-    encoding: Encoding  # how columns are encoded
+    A study has learners in canonical form, to which steps are added when they are fitted.
+    """
+
+    learner: Learner
+    encoding: Encoding | None  # how columns are encoded; None if they are not
+    balance: Balance
+    share: float  # how many rows it is fitted to, relative to the training rows, about
     schema: Schema  # the columns of the table
     n_classes: int
 
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """Name of the learner."""
+        return self.learner.name
+
+    @property
+    def kinds(self) -> frozenset[Kind]:
+        """Kinds of task of the learner."""
+        return self.learner.kinds
+
+    @property
+    def outputs(self) -> frozenset[Output]:
+        """What the learner's models give."""
+        return self.learner.outputs
+
+    @property
+    def convergence_advice(self) -> str:
+        """The learner's advice."""
+        return self.learner.convergence_advice
+
+    @property
+    def space(self) -> Space:
+        """The learner's settings."""
+        return self.learner.space
+
     @cached_property
     def trainer(self) -> Trainer:
-        """What fits an encoder, and the learner to encoded rows."""
-        return EncodedTrainer(self)
+        """What fits an encoder, and the learner to encoded and balanced rows."""
+        return PreparedTrainer(self)
 
     @cached_property
     def codec(self) -> Codec:
-        """What stores the learner's models with their encoders."""
-        return EncodedCodec(self)
+        """What stores the learner's models, with their encoders."""
+        return self.learner.codec if self.encoding is None else EncodedCodec(self)
 
     @cached_property
     def width(self) -> int:
-        """The largest number of columns that the table can become."""
-        return self.encoding.width(self.schema, self.n_classes)
+        """The largest number of columns that the table can become where it is encoded."""
+        return 0 if self.encoding is None else self.encoding.width(self.schema, self.n_classes)
 
 
-class EncodedTrainer(Trainer):
-    """Fits an encoder to the training rows of each split, and the learner to encoded rows."""
+class PreparedTrainer(Trainer):
+    """Encodes the rows of each split, balances its training rows, and fits the learner to them."""
 
-    def __init__(self, encoded: Encoded) -> None:
-        self.encoding, self.width, self.inner = encoded.encoding, encoded.width, encoded.learner.trainer
+    def __init__(self, prepared: Prepared) -> None:
+        self.encoding, self.balance, self.factor = prepared.encoding, prepared.balance, prepared.share
+        self.width, self.inner = prepared.width, prepared.learner.trainer
 
-    def prepare(self, shared: Task, train: Index, score: Index) -> "EncodedBlock":
-        """Fit an encoder to the training rows, and prepare the learner on encoded rows."""
-        encoder = self.encoding.fit(shared, train)
-        task = encoder.task(shared)
-        return EncodedBlock(encoder, self.inner.prepare(self.inner.share(task), train, score))
+    def share(self, task: Task) -> tuple[Task, Any]:
+        """Return the task, and what the learner's splits share unless each encodes the rows by itself."""
+        return task, self.inner.share(task) if self.encoding is None else None
+
+    def prepare(self, shared: tuple[Task, Any], train: Index, score: Index) -> Block:
+        """Prepare the learner on encoded rows, those to train on balanced; those to score are all there."""
+        task, of_learner = shared
+        if self.encoding is None:
+            return self.inner.prepare(of_learner, draw_balanced(task.y, train, self.balance), score)
+        encoder = self.encoding.fit(task, train)
+        of_learner = self.inner.share(encoder.task(task))
+        train = draw_balanced(task.y, train, self.balance)
+        return EncodedBlock(encoder, self.inner.prepare(of_learner, train, score))
 
     def cost(self, n_train: int) -> float:
-        """Return the relative cost of a fit by the learner."""
-        return self.inner.cost(n_train)
+        """Return the relative cost of a fit to as many rows as there are after balancing, about."""
+        return self.inner.cost(self._count_rows(n_train))
 
     def memory(self, n_train: int, n_score: int, d: int) -> int:
-        """Return the bytes of the learner with as many columns as there can be, and of the rows."""
-        return self.inner.memory(n_train, n_score, self.width) + 8 * (n_train + n_score) * self.width
+        """Return the bytes of the learner, with as many columns as there can be, and of encoded rows."""
+        rows = self._count_rows(n_train)
+        if self.encoding is None:
+            return self.inner.memory(rows, n_score, d)
+        return self.inner.memory(rows, n_score, self.width) + 8 * (n_train + n_score) * self.width
 
-    def check(self, model: "EncodedModel", task: Task, train: Index, converged: bool) -> Checked:
+    def check(self, model: Any, task: Task, train: Index, converged: bool) -> Checked:
         """Fit the encoder again, and check the model as its learner does if it is the same in every bit."""
+        balanced = draw_balanced(task.y, train, self.balance)
+        if self.encoding is None:
+            return self.inner.check(model, task, balanced, converged)
         if self.encoding.fit(task, train).text != model.encoder.text:
             return Checked([], ["its encoder: only a fit tells"])
-        return self.inner.check(model.model, model.encoder.task(task), train, converged)
+        return self.inner.check(model.model, model.encoder.task(task), balanced, converged)
 
     def load(self) -> None:
         """Prepare the process for the learner."""
@@ -737,12 +725,15 @@ class EncodedTrainer(Trainer):
         """Return what else may change the bits of the learner's results."""
         return self.inner.state()
 
+    def _count_rows(self, n_train: int) -> int:
+        return max(1, ceil(n_train * self.factor))
+
 
 class EncodedCodec(Codec):
     """The learner's table, and a column with the encoder of each model."""
 
-    def __init__(self, encoded: Encoded) -> None:
-        self.schema, self.width, self.inner = encoded.schema, encoded.width, encoded.learner.codec
+    def __init__(self, prepared: Prepared) -> None:
+        self.schema, self.width, self.inner = prepared.schema, prepared.width, prepared.learner.codec
 
     def columns(self, task: Task) -> pa.Schema:
         """Return the columns of the learner's table, and that of the encoder."""

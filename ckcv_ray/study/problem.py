@@ -32,7 +32,7 @@ from ckcv_ray.core.selection import Leader
 from ckcv_ray.errors import InputError, pluralize
 from ckcv_ray.learners.base import Fits, Learner, Setting
 from ckcv_ray.learners.choice import LABEL
-from ckcv_ray.learners.steps import balance, compute_share, describe_scaling, encode
+from ckcv_ray.learners.steps import add_steps, compute_share, describe_scaling
 from ckcv_ray.study.canonical import (
     as_numbers,
     canonicalize_certified,
@@ -476,7 +476,7 @@ class Problem:
     def learner(self) -> Learner:
         """What is fitted: the study's learner, after an encoder unless the table is of plain numbers."""
         study = self.study
-        return encode(balance(study.learner, study.balancing, self.task), study.encoding, self.task)
+        return add_steps(study.learner, study.encoding, study.balancing, self.task)
 
     @property
     def scaling(self) -> list[str]:
