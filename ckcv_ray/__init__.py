@@ -25,7 +25,7 @@ _NAMES = {  # by module; below once more for type checkers, and tests/test_publi
     "learners.choice": "Choice",
     "learners.sklearn.learner": "AnyEstimator",
     "learners.sklearn.spec": "trust",
-    "learners.nystroem.learner": "NystroemSVM",
+    "learners.nystroem": "NystroemSVM",
     "learners.svm.learner": "GaussianSVM",
     "reports.write": "report",
     "runs.load": "load_run load_scores",
@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     from ckcv_ray.errors import StoreError as StoreError
     from ckcv_ray.estimator import CKCVClassifier as CKCVClassifier
     from ckcv_ray.learners.choice import Choice as Choice
-    from ckcv_ray.learners.nystroem.learner import NystroemSVM as NystroemSVM
+    from ckcv_ray.learners.nystroem import NystroemSVM as NystroemSVM
     from ckcv_ray.learners.sklearn.learner import AnyEstimator as AnyEstimator
     from ckcv_ray.learners.sklearn.spec import trust as trust
     from ckcv_ray.learners.svm.learner import GaussianSVM as GaussianSVM

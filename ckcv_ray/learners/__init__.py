@@ -7,7 +7,7 @@ from typing import Any
 
 from ckcv_ray.learners.base import LEARNERS
 from ckcv_ray.learners.choice import Choice
-from ckcv_ray.learners.nystroem.learner import NystroemSVM
+from ckcv_ray.learners.nystroem import NystroemSVM
 from ckcv_ray.learners.simple import Ridge
 from ckcv_ray.learners.sklearn.learner import BOOSTING, NAMED, REGRESSORS, AnyEstimator
 from ckcv_ray.learners.svm.learner import GaussianSVM

@@ -11,9 +11,9 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from ckcv_ray import Execution, InputError, NystroemSVM, Study, Task, load_run, run, verify
 from ckcv_ray.core.measures import ZERO_ONE, GroupShares
+from ckcv_ray.learners import nystroem
 from ckcv_ray.learners.base import STATUSES, Status
-from ckcv_ray.learners.nystroem import trainer as trainers
-from ckcv_ray.learners.nystroem.trainer import BATCH, NystroemBlock, NystroemModel, NystroemTrainer
+from ckcv_ray.learners.nystroem import BATCH, NystroemBlock, NystroemModel, NystroemTrainer
 from ckcv_ray.study import Problem
 
 SERIAL = Execution("serial")
@@ -143,7 +143,7 @@ def test_groups_are_counted_by_their_shares() -> None:
 
 
 def test_a_fit_that_is_stopped_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trainers, "MAX_STEPS", 1)
+    monkeypatch.setattr(nystroem, "MAX_STEPS", 1)
     task, block = clouds(60, 2), prepare(clouds(60, 2))
     fits = block.fit(0, 3)
     assert STATUSES[fits.status[2]] is Status.NOT_CONVERGED

@@ -1,6 +1,6 @@
-"""Fits of the Gaussian SVM on Nyström features to splits of a task, and checks of its models.
+"""The Gaussian support vector machine on Nyström features as a learner, for up to a million rows.
 
-A Gaussian SVM on Nyström features as a self-contained model: a sum of kernels at a few landmark rows.
+A model is a sum of kernels at a few landmark rows.
 
 With the landmarks l_1 ... l_m, their kernel matrix K and k(x) = (exp(-gamma |x - l_j|^2))_j, the features
 of a row are z(x) = K^(-1/2) k(x): of all functions of k(x), the products z(x)'z(x') are closest to the
@@ -24,22 +24,22 @@ leaves A as it was (Mangasarian, Optimization Methods and Software 17, 2002; Kee
 S Z_A is kept along the path.
 
 The last column of Z is of ones: its coefficient is b, and has no part in |w|^2. All sums are float64.
-
-The table of fitted SVMs on Nyström features: a row for each model, whose landmarks are row numbers.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from ckcv_ray.core.arrays import Classes, Index, Mask, Values, agree
-from ckcv_ray.core.measures import Measure
+from ckcv_ray.core.measures import Kind, Measure, Output
+from ckcv_ray.core.options import Option, option
 from ckcv_ray.core.process import one_thread
+from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import (
     STATUSES,
     Checked,
@@ -51,11 +51,14 @@ from ckcv_ray.learners.base import (
     Trainer,
     make_seed_sequence,
 )
-from ckcv_ray.learners.steps import compute_weights
+from ckcv_ray.learners.steps import CLASS_WEIGHT, EQUALLY, compute_weights
+from ckcv_ray.learners.svm.learner import KernelMachine
 from ckcv_ray.learners.svm.problem import Scaling, fit_scaling
-from ckcv_ray.tables.target import Rows
+from ckcv_ray.tables.target import Label, Rows
 from ckcv_ray.tables.task import Task
+from ckcv_ray.validation import integer
 
+MAX_LANDMARKS = 10_000  # their kernel matrix takes 800 MB
 BATCH = 512  # rows of every matrix product: some kernels of BLAS round the last rows of others in another way
 RANK = (
     1e-10  # of the largest eigenvalue of K: directions of smaller ones are within rounding, and are left out
@@ -295,7 +298,7 @@ SCHEMA = pa.schema(
 
 
 class NystroemCodec(Codec):
-    """The models of ``learner.NystroemSVM``.
+    """A row for each model, whose landmarks are row numbers.
 
     Args:
         n_landmarks: number of landmarks of each.
@@ -374,6 +377,65 @@ def _list_numbers(model: NystroemModel) -> list[Any]:
     return [model.C, model.gamma, *fitted]
 
 
+@dataclass(frozen=True)
+class NystroemSVM(KernelMachine):
+    """A linear SVM on Nyström features of the Gaussian kernel, with offset and squared hinge loss.
+
+    The kernel is approximated: by its values at ``landmarks`` rows, drawn at random from the training rows of
+    each split. The linear problem is solved exactly, to the tenth digit of what it minimises. Time grows with
+    rows, and not with their square. Of more than two classes, each is separated from all others.
+
+    Attributes:
+        C: costs, positive; sorted, made unique, rounded to 12 significant digits.
+        gamma: kernel widths, like ``C``.
+        scale: "standard" (fitted only on the training rows of each split) or "none".
+        landmarks: number of landmarks: more are closer to the kernel, time grows with their square.
+        class_weight: factors of C by class: "balanced" (n / (K n_c), from the n training rows of each split,
+            n_c of them of class c, one of K), or by label as a mapping or as text such as "sick=10,well=1",
+            where a class that is not named weighs 1; "equal" or None for equal weights.
+
+    Raises:
+        InputError: a field of the wrong type or outside its range.
+    """
+
+    name: ClassVar[str] = "svm_nystroem"
+    kinds: ClassVar[frozenset[Kind]] = frozenset({Kind.BINARY, Kind.MULTICLASS})
+    outputs: ClassVar[frozenset[Output]] = frozenset({Output.RANK})
+    weighs_rows: ClassVar[bool] = True
+    convergence_advice: ClassVar[str] = "leave out the largest values of C"
+
+    landmarks: int = option(
+        500,
+        Option(
+            lambda name, value: integer(name, value, least=1, most=MAX_LANDMARKS),
+            "Rows by which svm_nystroem approximates.",
+            int,
+            "500",
+            "SVM",
+        ),
+    )
+    class_weight: str | Mapping[Label, float] | None = option(EQUALLY, CLASS_WEIGHT)
+
+    @cached_property
+    def trainer(self) -> "NystroemTrainer":
+        """What fits and checks."""
+        return NystroemTrainer(self)
+
+    @cached_property
+    def codec(self) -> "NystroemCodec":
+        """What stores landmarks by their row numbers."""
+        return NystroemCodec(self.landmarks)
+
+    def check_rows(self, n_train: int) -> None:
+        """Check that there are as many training rows as landmarks; see ``base.Learner``."""
+        if self.landmarks > n_train:
+            by_default = " (the default)" if self.landmarks == type(self).landmarks else ""
+            raise InputError(
+                f"landmarks={self.landmarks}{by_default}: they are drawn from the training rows of a split, "
+                f"which may be only {n_train}: give at most {n_train}, or choose learner svm, which is exact"
+            )
+
+
 SOLVE_ROWS = 8  # rows for each landmark whose products take as long as what does not depend on rows
 SCALING_COPIES = 3  # of the training rows: themselves, and what their deviation is computed from
 COLUMNS = 8  # numbers for each row of a fit: signs, weights, decision values, slack
@@ -389,11 +451,7 @@ CONVERGED, NOT_CONVERGED = STATUSES.index(Status.CONVERGED), STATUSES.index(Stat
 class NystroemTrainer(Trainer):
     """What fits the settings of a learner."""
 
-    gammas: tuple[float, ...]  # of the paths
-    costs: tuple[float, ...]  # their steps
-    n_landmarks: int
-    scale: str  # how features are scaled
-    class_weight: str  # canonical form of the option
+    learner: NystroemSVM
 
     def prepare(self, shared: Task, train: Index, score: Index) -> "NystroemBlock":
         """Draw the landmarks of a split, and fit its scaling.
@@ -410,24 +468,24 @@ class NystroemTrainer(Trainer):
             ValueError: there are fewer training rows than landmarks.
         """
         different = np.unique(train)
-        if len(different) < self.n_landmarks:
+        if len(different) < self.learner.landmarks:
             raise ValueError(
-                f"{self.n_landmarks} landmarks cannot be drawn from {len(different)} training rows"
+                f"{self.learner.landmarks} landmarks cannot be drawn from {len(different)} training rows"
             )
         draws = np.random.default_rng(make_seed_sequence(train))
-        rows = np.sort(draws.choice(different, self.n_landmarks, replace=False))
-        return Landmarks(rows, task.X[rows], fit_scaling(task.X[train], self.scale))
+        rows = np.sort(draws.choice(different, self.learner.landmarks, replace=False))
+        return Landmarks(rows, task.X[rows], fit_scaling(task.X[train], self.learner.scale))
 
     def cost(self, n_train: int) -> float:
         """Return the number of training rows, and a constant."""
-        return float(n_train + SOLVE_ROWS * self.n_landmarks)
+        return float(n_train + SOLVE_ROWS * self.learner.landmarks)
 
     def memory(self, n_train: int, n_score: int, d: int) -> int:
         """Return the bytes of the features of the training rows, of matrices of landmarks, and of rows."""
-        m = self.n_landmarks
+        m = self.learner.landmarks
         features = n_train * (m + 1 + COLUMNS)
         matrices = m * (8 * m + 3 * BLOCK)
-        scored = n_score * 3 * len(self.costs)
+        scored = n_score * 3 * len(self.learner.C)
         return 8 * (features + matrices + SCALING_COPIES * n_train * d + scored)
 
     def check(self, model: NystroemModel, task: Task, train: Index, converged: bool) -> Checked:
@@ -458,7 +516,8 @@ class NystroemBlock(NamedTuple):
 
     def fit(self, path: int, length: int) -> "NystroemFits":
         """Fit the first ``length`` costs at one gamma."""
-        costs, gamma = self.trainer.costs[:length], self.trainer.gammas[path]
+        learner = self.trainer.learner
+        costs, gamma = learner.C[:length], learner.gamma[path]
         normalisation, problems = self.make_problems(gamma)
         outputs = [list(solve_path(problem, costs)) for problem in problems]
         models = []
@@ -479,7 +538,7 @@ class NystroemBlock(NamedTuple):
         task, y = self.task, self.task.y[self.train]
         normalisation = self.landmarks.find_normalisation(gamma)
         Z = self.landmarks.compute_features(task.X, self.train, gamma, normalisation)
-        weights = compute_weights(self.trainer.class_weight, task.classes, y)[y]
+        weights = compute_weights(self.trainer.learner.class_weight_text, task.classes, y)[y]
         if (of_rows := task.weighting.take(self.train)) is not None:
             weights = weights * of_rows
         positive = [1] if count_outputs(task) == 1 else range(task.n_classes)
@@ -502,26 +561,20 @@ class NystroemBlock(NamedTuple):
         return True
 
 
+@dataclass(frozen=True)
 class NystroemFits:
-    """The fits of one gamma at its first costs.
+    """The fits of one gamma at its first costs."""
 
-    Args:
-        models: of each step.
-        n_iter: Newton steps of each, (steps,).
-        converged: whether the fits of all its outputs did, (steps,).
-        task, score: the rows to score.
-    """
+    models: list[NystroemModel]
+    n_iter: NDArray[np.int64]  # Newton steps of each, (steps,)
+    converged: NDArray[np.bool_]  # whether the fits of all its outputs did, (steps,)
+    task: Task
+    score: Index  # the rows to score
 
-    def __init__(
-        self,
-        models: list[NystroemModel],
-        n_iter: NDArray[np.int64],
-        converged: NDArray[np.bool_],
-        task: Task,
-        score: Index,
-    ) -> None:
-        self.models, self.n_iter, self.task, self.score = models, n_iter, task, score
-        self.status = np.where(converged, CONVERGED, NOT_CONVERGED).astype(np.int8)
+    @property
+    def status(self) -> NDArray[np.int8]:
+        """Position of each fit's status."""
+        return np.where(self.converged, CONVERGED, NOT_CONVERGED).astype(np.int8)
 
     def totals(self, measure: Measure) -> NDArray[np.int64]:
         """Return the totals of each model on the scored rows, whose kernel all of them share."""

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 from sklearn.svm import LinearSVC
 
-from ckcv_ray.learners.nystroem import trainer
-from ckcv_ray.learners.nystroem.trainer import (
+from ckcv_ray.learners import nystroem
+from ckcv_ray.learners.nystroem import (
     ARMIJO,
     Gram,
     Point,
@@ -109,7 +109,7 @@ def test_rows_of_one_sign_have_a_constant(sign: float) -> None:
 
 
 def test_a_path_that_is_stopped_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trainer, "MAX_STEPS", 1)
+    monkeypatch.setattr(nystroem, "MAX_STEPS", 1)
     stopped = list(solve_path(make_problem(1), COSTS))
     assert not all(solution.converged for solution in stopped)
     assert {solution.n_iter for solution in stopped} == {1}

@@ -1,1 +1,0 @@
-"""The Gaussian support vector machine on Nyström features: for very many rows."""
