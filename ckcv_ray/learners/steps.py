@@ -594,7 +594,7 @@ def add_steps(learner: Learner, encoding: Encoding, balance: Balance, task: Task
     if suited is None and balance is Balance.NONE:
         return by_name or learner
     share = compute_share(balance, task)
-    return Prepared(by_name or learner, suited, balance, share, task.schema, task.n_classes)
+    return PreparedLearner(by_name or learner, suited, balance, share, task.schema, task.n_classes)
 
 
 def settle_scaling(learner: Learner, encoding: Encoding, task: Task) -> Learner:
@@ -622,7 +622,7 @@ def describe_scaling(learner: Learner, encoding: Encoding, task: Task) -> list[s
 
 
 @dataclass(frozen=True)
-class Prepared(Learner):
+class PreparedLearner(Learner):
     """A learner whose training rows are encoded and balanced first, in every split.
 
     A study has learners in canonical form, to which steps are added when they are fitted.
@@ -679,7 +679,7 @@ class Prepared(Learner):
 class PreparedTrainer(Trainer):
     """Encodes the rows of each split, balances its training rows, and fits the learner to them."""
 
-    def __init__(self, prepared: Prepared) -> None:
+    def __init__(self, prepared: PreparedLearner) -> None:
         self.encoding, self.balance, self.factor = prepared.encoding, prepared.balance, prepared.share
         self.width, self.inner = prepared.width, prepared.learner.trainer
 
@@ -732,7 +732,7 @@ class PreparedTrainer(Trainer):
 class EncodedCodec(Codec):
     """The learner's table, and a column with the encoder of each model."""
 
-    def __init__(self, prepared: Prepared) -> None:
+    def __init__(self, prepared: PreparedLearner) -> None:
         self.schema, self.width, self.inner = prepared.schema, prepared.width, prepared.learner.codec
 
     def columns(self, task: Task) -> pa.Schema:

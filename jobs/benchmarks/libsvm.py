@@ -38,7 +38,7 @@ def path(
     max_iter: int,
     weights: Weights = EQUAL,
 ) -> Solutions:
-    """Fit each C in turn, starting from zero; see ``solvers.PathSolver``."""
+    """Fit each C in turn, starting from zero; see ``path.path``."""
     K = 1.0 - M.double[:, : len(y)]
 
     def fit(C: float) -> Solution:
@@ -59,7 +59,7 @@ def path_on_points(
     *,
     weights: Weights = EQUAL,
 ) -> Solutions:
-    """Fit each C in turn, from zero; LIBSVM computes the kernel; see ``solvers.PathSolverOnPoints``."""
+    """Fit each C in turn, from zero; LIBSVM computes the kernel; see ``path_on_points``."""
 
     def fit(C: float) -> Solution:
         svc = _train(X, y, weights, C=C, gamma=gamma, tol=tolerance, max_iter=max_iter)

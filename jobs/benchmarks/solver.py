@@ -35,9 +35,9 @@ from ckcv_ray.core.process import one_thread
 from ckcv_ray.core.resampling.base import Split
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine.evaluate import evaluate, share
-from ckcv_ray.learners.svm.blocks import SOLVERS
 from ckcv_ray.learners.svm.kernels import complement, compute_distances, gaussian, make_complement
 from ckcv_ray.learners.svm.learner import GaussianSVM
+from ckcv_ray.learners.svm.path import path
 from ckcv_ray.learners.svm.problem import Signs, fit_scaling, make_signs, standard
 from ckcv_ray.study import Problem
 from jobs.benchmarks import libsvm
@@ -165,7 +165,7 @@ def audit(case: Case) -> Audit:
     iterations: list[int] = []
     for gamma in case.learner.gamma:
         M, K, K_score = complement(distances, gamma), gaussian(distances, gamma), gaussian(scored, gamma)
-        fits = SOLVERS["newton"](make_complement(M), y, case.learner.C, 1e-3, 10**7).solutions()
+        fits = path(make_complement(M), y, case.learner.C, 1e-3, 10**7).solutions()
         exact = libsvm.path(make_complement(M), y, case.learner.C, 1e-6, 10**7).solutions()
         for C, a, b in zip(case.learner.C, fits, exact, strict=True):
             reach_a, reach_b = reach(K, y, a, C), reach(K, y, b, C)
@@ -186,7 +186,7 @@ def slowest_fit(M: Matrix, y: Matrix, C_values: tuple[float, ...]) -> float:
 
     def time(n_C: int) -> float:
         start = perf_counter()
-        SOLVERS["newton"](kernel, y, C_values[:n_C], 1e-3, 10**7)
+        path(kernel, y, C_values[:n_C], 1e-3, 10**7)
         return perf_counter() - start
 
     times = [min(time(n_C) for _ in range(3)) for n_C in range(1, len(C_values) + 1)]

@@ -28,7 +28,7 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from ckcv_ray.learners.svm.blocks import SOLVERS
+from ckcv_ray.learners.svm import path as paths
 from ckcv_ray.learners.svm.problem import Solutions
 from ckcv_ray.storage.files import LocalFiles
 from jobs.nightly.figures import Role
@@ -44,7 +44,7 @@ THRESHOLD = 0.15
 
 def plant(share: float) -> None:
     """Make every path of the solver in this process take longer by this share."""
-    path = SOLVERS["newton"]
+    path = paths.path
 
     def slowed(*args: Any) -> Solutions:
         start = process_time()
@@ -54,7 +54,7 @@ def plant(share: float) -> None:
             pass
         return fits
 
-    SOLVERS["newton"] = cast(Any, slowed)
+    paths.path = cast(Any, slowed)
 
 
 def night(out: Path, name: str, share: float) -> Verdict:

@@ -35,10 +35,10 @@ from sklearn.svm import SVC
 from ckcv_ray import Execution, InputError, Job, Result, Study, Task, TestRows, run_many
 from ckcv_ray.core.process import one_thread
 from ckcv_ray.core.schedule import Stage
-from ckcv_ray.learners.svm.blocks import SOLVERS
 from ckcv_ray.learners.svm.kernels import complement, compute_distances, gaussian, make_complement
 from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.learners.svm.model import UNDECIDED_WIDTH
+from ckcv_ray.learners.svm.path import path
 from ckcv_ray.learners.svm.problem import fit_scaling, make_signs
 from ckcv_ray.study import Problem
 from ckcv_ray.tables import named
@@ -228,7 +228,7 @@ def hindsight(one: Part) -> float:
     least = 1.0
     for gamma in learner.gamma:
         M = make_complement(complement(D, gamma))
-        fits = SOLVERS[learner.solver](M, y, learner.C, learner.tolerance, learner.max_iter)
+        fits = path(M, y, learner.C, learner.tolerance, learner.max_iter)
         wrong = truth[:, None] * (gaussian(D_test, gamma) @ fits.b.T + fits.offset) <= UNDECIDED_WIDTH
         least = min(least, float(wrong.mean(axis=0).min()))
     return 100 * least

@@ -10,8 +10,8 @@ from conftest import blobs
 
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine import evaluate as worker
+from ckcv_ray.learners.svm import path as solver
 from ckcv_ray.learners.svm import trainer
-from ckcv_ray.learners.svm.blocks import SOLVERS
 from ckcv_ray.records.record import Records
 from ckcv_ray.study import Problem, Study
 from ckcv_ray.tables.task import Task
@@ -95,7 +95,7 @@ def test_a_solver_that_raises_is_data_not_a_crash(
     def broken(*args: object) -> None:
         raise FloatingPointError("the matrix is a pineapple")
 
-    monkeypatch.setitem(SOLVERS, study.learner.solver, broken)
+    monkeypatch.setattr(solver, "path", broken)
     unit = Unit(Stage.SELECT, 0, 0, ((0, 3), (1, 2)))
     outcome = worker.evaluate([unit], worker.share(Problem.of(study, task)))
     assert not len(outcome.records)
@@ -107,14 +107,14 @@ def test_whether_an_evaluation_fails_depends_on_its_key_alone(
     study: Study, task: Task, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A path that raises at its last step keeps the counts of the others, as a shorter path would."""
-    sound = SOLVERS[study.learner.solver]
+    sound = solver.path
 
     def fragile(M: object, y: object, C_values: tuple[float, ...], *rest: object) -> object:
         if C_values[-1] > 1.0:
             raise FloatingPointError("C is too large")
         return sound(M, y, C_values, *rest)
 
-    monkeypatch.setitem(SOLVERS, study.learner.solver, fragile)
+    monkeypatch.setattr(solver, "path", fragile)
     inputs = worker.share(Problem.of(study, task))
     long = worker.evaluate([Unit(Stage.SELECT, 0, 0, ((0, 3),))], inputs)
     short = worker.evaluate([Unit(Stage.SELECT, 0, 0, ((0, 2),))], inputs)

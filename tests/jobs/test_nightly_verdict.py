@@ -77,9 +77,9 @@ def test_the_trial_counts_alarms(false: int, missed: int, code: int, monkeypatch
 def test_the_planted_slowdown_is_a_quarter(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter([0.0, 4.0, 4.5, 5.0])
     monkeypatch.setattr(nightly_trial, "process_time", lambda: next(clock))
-    monkeypatch.setitem(nightly_trial.SOLVERS, "newton", lambda *args: args)
+    monkeypatch.setattr(nightly_trial.paths, "path", lambda *args: args)
     nightly_trial.plant(nightly_trial.SLOWER)
-    assert nightly_trial.SOLVERS["newton"](1, 2) == (1, 2)  # type: ignore[call-arg, arg-type]
+    assert nightly_trial.paths.path(1, 2) == (1, 2)  # type: ignore[call-arg, arg-type]
     assert list(clock) == [], "four seconds of work, and one of waiting"
 
 

@@ -10,8 +10,6 @@ Without scaling, the distances are gathered from the shared matrix; the exponent
 gathered block and not on the shared matrix: it costs about as much as gathering, which would have to be
 repeated for every gamma (0.8 against 0.45 ns per element; at k = 3 a block has at most 4/9 of them).
 
-Solvers of the SVM by name: ``SOLVERS`` of a kernel matrix, ``ON_POINTS`` of rows, and their protocols.
-
 A split of more than two classes, prepared for all gammas and all pairs of classes.
 
 The training rows lie class by class, so that the rows of a class are a range. Distances are computed or
@@ -33,7 +31,7 @@ Reference: Knerr, Personnaz, Dreyfus, "Single-layer learning revisited", Neuroco
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,7 +57,6 @@ from ckcv_ray.learners.svm.model import Ballot, PairwiseSVM, add_votes, classify
 from ckcv_ray.learners.svm.path import MAX_FREE
 from ckcv_ray.learners.svm.problem import (
     DOUBLES,
-    EQUAL,
     Matrix,
     Options,
     Scaling,
@@ -73,52 +70,6 @@ from ckcv_ray.learners.svm.problem import (
     scratch,
 )
 from ckcv_ray.tables.target import Rows
-
-
-class PathSolver(Protocol):
-    """A solver: the fits of one training block for ascending C."""
-
-    def __call__(
-        self,
-        M: Complement,
-        y: Vector,
-        C_values: tuple[float, ...],
-        tolerance: float,
-        max_iter: int,
-        weights: Weights = EQUAL,
-    ) -> Solutions:
-        """Solve for every C in turn.
-
-        Args:
-            M: 1 - K of the n training rows, symmetric, never written to. With sum b = 0, Kb = -Mb.
-            y: labels -1.0 or +1.0, shape (n,); a single class gives the constant classifier.
-            C_values: ascending, positive.
-            tolerance: largest KKT violation, in the solver's arithmetic, of a converged fit.
-            max_iter: iterations after which a fit is returned as it is, with status NOT_CONVERGED.
-            weights: of the two classes, positive.
-        """
-
-
-class PathSolverOnPoints(Protocol):
-    """A solver that never holds all of K, for training sets too large for ``PathSolver``."""
-
-    def __call__(
-        self,
-        X: Matrix,
-        gamma: float,
-        y: Vector,
-        C_values: tuple[float, ...],
-        tolerance: float,
-        max_iter: int,
-        *,
-        weights: Weights = EQUAL,
-    ) -> Solutions:
-        """Solve for every C in turn, on the scaled rows X [n, d]; otherwise as ``PathSolver``."""
-
-
-SOLVERS: dict[str, PathSolver] = {"newton": path.path}
-ON_POINTS: dict[str, PathSolverOnPoints] = {"newton": decomposition.path_on_points}
-
 
 DENSE_BYTES = 1 << 31
 WHOLE_BYTES = 1 << 31
@@ -145,8 +96,7 @@ class Dense(NamedTuple):
     def fit(self, gamma: float, y: Matrix, weights: Weights, options: Options) -> Solutions:
         """Fit the path of one gamma to labels y."""
         fill_complement(self.train_distances, gamma, self.train_kernel)
-        solver = SOLVERS[options.solver]
-        return solver(self.train_kernel, y, options.C_values, options.tolerance, options.max_iter, weights)
+        return path.path(self.train_kernel, y, *options, weights)
 
     def errors(self, gamma: float, fits: Solutions, y: Signs) -> NDArray[np.int64]:
         """Return the errors by class of each fit on the scored rows with signs y, shape (n_C, 2)."""
@@ -194,10 +144,9 @@ class Points(NamedTuple):
 
 def fit_rows(X: Matrix, gamma: float, y: Vector, weights: Weights, options: Options) -> Solutions:
     """Fit the path of one gamma to scaled rows X [n, d] with labels y, whose distances are not at hand."""
-    solving = options.C_values, options.tolerance, options.max_iter
     if whole_bytes(len(X)) > WHOLE_BYTES:
-        return ON_POINTS[options.solver](X, gamma, y, *solving, weights=weights)
-    return SOLVERS[options.solver](compute_complement(X, gamma), y, *solving, weights)
+        return decomposition.path_on_points(X, gamma, y, *options, weights=weights)
+    return path.path(compute_complement(X, gamma), y, *options, weights)
 
 
 def whole_bytes(n_train: int) -> int:
@@ -266,8 +215,7 @@ class DenseClasses(NamedTuple):
         first, second = pair
         columns = self.of_class[first], self.of_class[second]
         M = pair_complement(*columns, gamma, self.ranges[first], self.ranges[second])
-        solver = SOLVERS[options.solver]
-        return solver(M, y, options.C_values, options.tolerance, options.max_iter, weights)
+        return path.path(M, y, *options, weights)
 
     def strips(self, gamma: float) -> Iterator[Strip]:
         """Yield the kernel from the training rows to all scored rows."""

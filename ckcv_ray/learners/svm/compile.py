@@ -1,11 +1,4 @@
-"""Scalar operations written so that LLVM turns the loops around them into vector code.
-
-numba's ``min`` and ``max`` honour NaN and the sign of zero, and its integers widen to 64 bits; either keeps a
-reduction scalar. These do not: floats carry the flags nnan and nsz, and integers stay at 32 bits.
-
-``fill_tile`` is written in vectors itself, since no loop makes LLVM keep a tile of sums in registers.
-
-Machine code for the functions that numba compiles: one file for all of it, the same in every process.
+"""Machine code for the functions that numba compiles: one file for all of it, the same in every process.
 
 The code of a function also contains copies of the functions it calls, and LLVM's loader keeps the first copy
 it gets. Copies compiled next to different neighbours may round differently. So the functions are compiled
@@ -16,15 +9,20 @@ The file's name is a digest of all that may change the code: the sources, Python
 processor, and numba's settings. Two states never share a file. The file starts with the digest of its
 content; a truncated or damaged file is replaced. It is kept in ``NUMBA_CACHE_DIR`` if that is set, else in
 the user's cache folder, else in the package; if none of them is writable, every process compiles for itself.
+
+First, scalar operations written so that LLVM turns the loops around them into vector code. numba's ``min``
+and ``max`` honour NaN and the sign of zero, and its integers widen to 64 bits; either keeps a reduction
+scalar. These do not: floats carry the flags nnan and nsz, and integers stay at 32 bits.
 """
 
 import hashlib
+import inspect
 import os
 import pickle
 import subprocess
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from functools import cache
 from importlib.metadata import version
@@ -34,166 +32,54 @@ from threading import Lock
 from typing import Any
 
 import numba
-import numpy as np
 import platformdirs
 from filelock import FileLock
-from llvmlite import ir
 from numba import types
-from numba.core import cgutils, config
+from numba.core import config
 from numba.core.caching import NullCache
 from numba.core.compiler import CompileResult
 from numba.core.registry import cpu_target
 from numba.core.serialize import dumps
 from numba.core.sigutils import normalize_signature
 from numba.extending import intrinsic
-from numpy.typing import NDArray
 
 from ckcv_ray.errors import RunError
-from ckcv_ray.learners.svm.problem import DOUBLES
 
 FAST = {"contract", "reassoc", "arcp", "nsz"}
-REDUCTION_FLAGS = ("nnan", "nsz")
-INT32 = ir.IntType(32)
-INT64 = ir.IntType(64)
-SHIFT = 1.5 * 2.0**52
-TILE_ROWS = 4
 
 
-@intrinsic
-def lesser(typingctx: Any, a: Any, b: Any) -> Any:
-    """Return the lesser of two floats that are not NaN."""
+def emit(signature: Any, generate: Callable[..., Any]) -> Any:
+    """Return a function of these types (None: all are that of its first argument) as the code LLVM is given.
 
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.select(
-            builder.fcmp_ordered("<", *args, flags=REDUCTION_FLAGS), *args, flags=REDUCTION_FLAGS
-        )
-
-    return a(a, a), generate
-
-
-@intrinsic
-def greater(typingctx: Any, a: Any, b: Any) -> Any:
-    """Return the greater of two floats that are not NaN."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.select(
-            builder.fcmp_ordered(">", *args, flags=REDUCTION_FLAGS), *args, flags=REDUCTION_FLAGS
-        )
-
-    return a(a, a), generate
-
-
-@intrinsic
-def fuse(typingctx: Any, a: Any, b: Any, c: Any) -> Any:
-    """Return a * b + c, rounded once."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.fma(*args)
-
-    return a(a, a, a), generate
-
-
-@intrinsic
-def largest_gain(typingctx: Any, best: Any, difference: Any, m: Any, index: Any, mask: Any) -> Any:
-    """Return max(best, key), where key holds about log2(difference^2 / m) above the index, in one int32.
-
-    The bits of a positive float, read as an integer, are its logarithm with the mantissa as the
-    fraction; so a subtraction replaces the division, to within 9 percent of the gain.
+    ``generate`` takes the builder and the arguments; without a value it returns nothing.
     """
 
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        best, difference, m, index, mask = args
-        gain = builder.bitcast(builder.fmul(difference, difference), INT32)
-        key = _pack(builder, builder.sub(gain, builder.bitcast(m, INT32)), index, mask)
-        return builder.select(builder.icmp_signed(">", key, best), key, best)
+    def define(typingctx: Any, *kinds: Any) -> Any:
+        def write(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            value = generate(builder, *args)
+            return context.get_dummy_value() if value is None else value
 
-    return types.int32(types.int32, types.float32, types.float32, types.int64, types.int32), generate
+        return (kinds[0](*kinds) if signature is None else signature), write
 
-
-@intrinsic
-def lowest(typingctx: Any, best: Any, height: Any, index: Any, mask: Any) -> Any:
-    """Return min(best, key), where key holds the upper bits of height above the index.
-
-    If height is negative, by rounding, so is the key.
-    """
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        best, height, index, mask = args
-        key = _pack(builder, builder.bitcast(height, INT32), index, mask)
-        return builder.select(builder.icmp_signed("<", key, best), key, best)
-
-    return types.int32(types.int32, types.float32, types.int64, types.int32), generate
+    define.__signature__ = inspect.signature(generate)  # type: ignore[attr-defined]  # where numba looks
+    return intrinsic(define)
 
 
-def _pack(builder: Any, value: Any, index: Any, mask: Any) -> Any:
-    return builder.or_(builder.and_(value, mask), builder.trunc(index, INT32))
+def _widen(builder: Any) -> None:
+    # llvmlite's ``add`` accepts only attributes without a value
+    set.add(builder.function.attributes, '"prefer-vector-width"="512"')
 
 
-@intrinsic
-def power_of_two(typingctx: Any, t: Any) -> Any:
-    """Return 2^(t - SHIFT) for an integer t - SHIFT from -1022 to 1023, where SHIFT = 1.5 * 2^52.
-
-    At that size a float's low bits are its integer part; shifted up to the exponent, they are the power.
-    """
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        bits = builder.shl(builder.bitcast(args[0], INT64), ir.Constant(INT64, 52))
-        return builder.bitcast(builder.add(bits, ir.Constant(INT64, 1023 << 52)), ir.DoubleType())
-
-    return types.float64(types.float64), generate
+def _choose(test: str) -> Any:
+    flags = {"flags": ("nnan", "nsz")}
+    return emit(
+        None, lambda write, a, b: write.select(write.fcmp_ordered(test, a, b, **flags), a, b, **flags)
+    )
 
 
-@intrinsic
-def wide(typingctx: Any) -> Any:
-    """Let LLVM use vectors of 512 bits in the calling function, where the CPU has them."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        # llvmlite's ``add`` accepts only attributes without a value
-        set.add(builder.function.attributes, '"prefer-vector-width"="512"')
-        return context.get_dummy_value()
-
-    return types.void(), generate
-
-
-@intrinsic
-def fill_tile(typingctx: Any, A: Any, panel: Any, D: Any, i: Any, j: Any) -> Any:
-    """Fill ``TILE_ROWS`` rows from i on of ``DOUBLES`` columns from j on of D with squared distances.
-
-    Row i of D is for row i of A [rows, d], and column j + q for column q of ``panel`` [d, DOUBLES]; the
-    arrays are C-contiguous. Beyond the last row, that row is filled again. Each sum is over the features in
-    order, rounded after every operation, whatever the vectors of the processor.
-    """
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        *arrays, i, j = args
-        A, panel, D = (
-            context.make_array(kind)(context, builder, array)
-            for kind, array in zip(signature.args, arrays, strict=False)
-        )
-        vector = ir.VectorType(ir.DoubleType(), DOUBLES)
-        undefined, first = ir.Constant(vector, ir.Undefined), ir.Constant(ir.VectorType(INT32, DOUBLES), None)
-        n, d = cgutils.unpack_tuple(builder, A.shape)
-        last, width = builder.sub(n, INT64(1)), cgutils.unpack_tuple(builder, D.shape)[1]
-        rows = [builder.add(i, INT64(r)) for r in range(TILE_ROWS)]
-        rows = [builder.select(builder.icmp_signed("<", row, last), row, last) for row in rows]
-        inputs = [builder.gep(A.data, [builder.mul(row, d)]) for row in rows]
-        sums = [cgutils.alloca_once_value(builder, ir.Constant(vector, [0.0] * DOUBLES)) for _ in rows]
-        with cgutils.for_range(builder, d) as loop:
-            at = builder.gep(panel.data, [builder.mul(loop.index, INT64(DOUBLES))])
-            features = builder.load(builder.bitcast(at, vector.as_pointer()), align=8)
-            for row, total in zip(inputs, sums, strict=True):
-                value = builder.insert_element(
-                    undefined, builder.load(builder.gep(row, [loop.index])), INT32(0)
-                )
-                difference = builder.fsub(builder.shuffle_vector(value, undefined, first), features)
-                square = builder.fmul(difference, difference)
-                builder.store(builder.fadd(builder.load(total), square), total)
-        for row, total in zip(rows, sums, strict=True):
-            at = builder.gep(D.data, [builder.add(builder.mul(row, width), j)])
-            builder.store(builder.load(total), builder.bitcast(at, vector.as_pointer()), align=8)
-        return context.get_dummy_value()
-
-    return types.void(A, panel, D, i, j), generate
+lesser, greater = _choose("<"), _choose(">")  # of two floats that are not NaN
+# lets LLVM use vectors of 512 bits in the calling function, where the CPU has them
+wide = emit(types.void(), _widen)
 
 
 Signatures = list[tuple[Any, tuple[Any, ...]]]  # functions, each with the types of its arguments
@@ -297,11 +183,6 @@ def entry(function: Any) -> Callable[..., None]:
     return entry_point
 
 
-def writable(array: NDArray[Any]) -> NDArray[Any]:
-    """Return the array, or a copy if it is read-only or not C-contiguous: those are different types."""
-    return array if array.flags.carray else np.require(array, requirements=("C", "W"))
-
-
 def compile_all() -> bytes:
     """Compile every function in this process, which must not have loaded any; return a file's content."""
     listed, Code.compiling = list_signatures(), True
@@ -316,31 +197,21 @@ def file_name() -> str:
     for file in sorted(SOLVER_FOLDER.glob("*.py")):
         digest.update(f"{file.name} {file.stat().st_size}\n".encode())
         digest.update(file.read_bytes())
-    digest.update(_state().encode())
+    digest.update(state().encode())
     return f"solver-{digest.hexdigest()[:32]}.bin"
 
 
-@cache
 def state() -> str:
     """Return the SHA-256 of all but the sources: Python, packages, processor, and settings of numba."""
-    return _state()
-
-
-def _state() -> str:
     settings = {
         name: value
         for name, value in sorted(vars(config).items())
         if name.isupper() and isinstance(value, bool | int | float | str | None)
         if not any(part in name for part in WITHOUT_EFFECT)
     }
+    versions = [(name, version(name)) for name in COMPILER_PACKAGES]
     processor = cpu_target.target_context.codegen().magic_tuple()
-    return hashlib.sha256(repr((sys.version, _versions(), settings, processor)).encode()).hexdigest()
-
-
-@cache
-def _versions() -> list[tuple[str, str]]:
-    """Read the versions of the packages that make the code; once, since it takes a millisecond."""
-    return [(name, version(name)) for name in COMPILER_PACKAGES]
+    return hashlib.sha256(repr((sys.version, versions, settings, processor)).encode()).hexdigest()
 
 
 def seal(content: bytes) -> bytes:
@@ -356,47 +227,49 @@ def open_sealed(file: bytes) -> bytes | None:
 
 def _code() -> bytes:
     """Return the code of this state from its file, or compile it and keep the file."""
-    name, folders = file_name(), list(_folders())
+    name, folders, reasons = file_name(), _folders(), list[str]()
     if (content := _find(folders, name)) is not None:
         return content
     with ExitStack() as stack:
-        for folder in folders:
-            with suppress(OSError):  # a folder that is not writable
+        for folder in folders:  # the first that is writable
+            try:
                 folder.mkdir(0o755, parents=True, exist_ok=True)
                 stack.enter_context(FileLock(folder / "solver.lock", timeout=LOCK_SECONDS))
                 break
+            except OSError as error:
+                reasons.append(f"{folder}: {error.strerror}")
         if (content := _find(folders, name)) is not None:  # another process was faster
             return content
         file = _build()
         if (content := open_sealed(file)) is None:
             raise RunError("the solver could not be compiled: its code arrived incomplete or damaged")
-        _keep(file, folders, name)
+        if len(reasons) == len(folders) or not _keep(file, folders[len(reasons)], name):
+            warnings.warn(
+                f"the compiled solver cannot be cached ({'; '.join(reasons) or folder}), so every process "
+                "compiles it again: set NUMBA_CACHE_DIR to a writable folder",
+                RuntimeWarning,
+                stacklevel=2,
+            )
     return content
 
 
-def _folders() -> Iterator[Path]:
-    """Yield the folders that may contain files, the preferred one first."""
-    if config.CACHE_DIR:
-        yield Path(config.CACHE_DIR)
-        return
+def _folders() -> list[Path]:
+    """Return the folders that may contain files, the preferred one first."""
     user = Path(platformdirs.user_cache_dir("ckcv_ray"))
-    if user.is_absolute():  # it is not for a user without a home folder
-        yield user
-    yield PACKAGE / "__pycache__"
+    cached = [user] if user.is_absolute() else []  # it is not for a user without a home folder
+    return [Path(config.CACHE_DIR)] if config.CACHE_DIR else [*cached, PACKAGE / "__pycache__"]
 
 
 def _find(folders: list[Path], name: str) -> bytes | None:
+    """Return the content of the first whole file that only this user and root can have written."""
+    owners = {0, os.geteuid()} if hasattr(os, "geteuid") else None
     for folder in folders:
         with suppress(OSError), (folder / name).open("rb") as file:
-            if _is_trusted(os.fstat(file.fileno())) and (content := open_sealed(file.read())) is not None:
+            status = os.fstat(file.fileno())
+            ours = (owners is None or status.st_uid in owners) and not status.st_mode & OTHERS_WRITE
+            if ours and (content := open_sealed(file.read())) is not None:
                 return content
     return None
-
-
-def _is_trusted(file: os.stat_result) -> bool:
-    """Return whether only this user and root can have written a file: its content is executed."""
-    owners = {0, os.geteuid()} if hasattr(os, "geteuid") else {file.st_uid}
-    return file.st_uid in owners and not file.st_mode & OTHERS_WRITE
 
 
 def _build() -> bytes:
@@ -405,37 +278,25 @@ def _build() -> bytes:
     command = [sys.executable, "-P", "-c", BUILD, str(PACKAGE.parent)]
     done = subprocess.run(command, env=environment, capture_output=True)
     if done.returncode:
-        reason = done.stderr.decode(errors="replace").strip().splitlines()[-1:] or [
-            f"exit code {done.returncode}"
-        ]
-        raise RunError(f"the solver could not be compiled: {reason[0]}")
+        said = done.stderr.decode(errors="replace").strip().splitlines() or [f"exit code {done.returncode}"]
+        raise RunError(f"the solver could not be compiled: {said[-1]}")
     return done.stdout
 
 
-def _keep(file: bytes, folders: list[Path], name: str) -> None:
-    """Write the file to the first writable folder, with permission to write for its owner only."""
-    reasons = []
-    for folder in folders:
+def _keep(file: bytes, folder: Path, name: str) -> bool:
+    """Write the file to a locked folder, for its owner alone to write; return whether that succeeded."""
+    with suppress(OSError):
+        descriptor, temporary = mkstemp(dir=folder, prefix=f".{name}-")
         try:
-            descriptor, temporary = mkstemp(dir=folder, prefix=f".{name}-")
-            try:
-                with os.fdopen(descriptor, "wb") as target:
-                    target.write(file)
-                os.chmod(temporary, 0o644)
-                os.replace(temporary, folder / name)
-            finally:
-                with suppress(FileNotFoundError):
-                    os.unlink(temporary)
-            with suppress(OSError):  # the oldest files of other states go
-                stale = [old for old in folder.glob("solver-*.bin") if old.name != name]
-                for old in sorted(stale, key=lambda old: old.stat().st_mtime)[: -KEPT_FILES or None]:
-                    old.unlink()
-            return
-        except OSError as error:
-            reasons.append(f"{folder}: {error.strerror}")
-    warnings.warn(
-        f"the compiled solver cannot be cached ({'; '.join(reasons)}), so every process compiles it again: "
-        "set NUMBA_CACHE_DIR to a writable folder",
-        RuntimeWarning,
-        stacklevel=2,
-    )
+            with os.fdopen(descriptor, "wb") as target:
+                target.write(file)
+            os.chmod(temporary, 0o644)
+            os.replace(temporary, folder / name)
+        finally:
+            Path(temporary).unlink(missing_ok=True)
+        with suppress(OSError):  # the oldest files of other states go
+            stale = [old for old in folder.glob("solver-*.bin") if old.name != name]
+            for old in sorted(stale, key=lambda old: old.stat().st_mtime)[: -KEPT_FILES or None]:
+                old.unlink()
+        return True
+    return False

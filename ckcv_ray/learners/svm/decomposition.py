@@ -12,7 +12,7 @@ from threading import get_ident
 import numpy as np
 from numpy.typing import NDArray
 
-from ckcv_ray.learners.svm.compile import load_code, writable
+from ckcv_ray.learners.svm.compile import load_code
 from ckcv_ray.learners.svm.kernels import Complement, RowIndex, complement_product, compute_complement
 from ckcv_ray.learners.svm.path import Workspace, describe_fit, index_mask, optimise, rescale, workspace
 from ckcv_ray.learners.svm.problem import (
@@ -24,6 +24,7 @@ from ckcv_ray.learners.svm.problem import (
     empty_fits,
     fit_constant,
     snap_to_bounds,
+    writable,
 )
 
 BLOCK = 4096
@@ -40,11 +41,11 @@ def path_on_points(
     block: int = BLOCK,
     weights: Weights = EQUAL,
 ) -> Solutions:
-    """Fit each C in turn, starting from the previous solution; see ``solvers.PathSolverOnPoints``.
+    """Fit each C in turn, starting from the previous solution; without ever holding all of K.
 
     Args:
         X: training rows [n, d]; gamma: width of the kernel exp(-gamma * squared distance).
-        y, C_values, tolerance, max_iter: as for ``solvers.PathSolver``.
+        y, C_values, tolerance, max_iter: as for ``path.path``.
         block: rows of a working set, at least 2.
         weights: of the two classes.
     """

@@ -2,24 +2,21 @@
 
 For small gamma, K differs from 1 only in its last digits, while M keeps full precision. The solver works with
 M, in float64 and in float32.
+
+``fill_tile`` is written in vectors itself, since no loop makes LLVM keep a tile of sums in registers.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from ckcv_ray.learners.svm.compile import (
-    SHIFT,
-    TILE_ROWS,
-    compile_listed,
-    fill_tile,
-    load_code,
-    power_of_two,
-    wide,
-    writable,
-)
-from ckcv_ray.learners.svm.problem import DOUBLES, LANES, Matrix, Single, align, round_up, scratch
+from ckcv_ray.learners.svm.compile import compile_listed, emit, load_code, wide
+from ckcv_ray.learners.svm.problem import DOUBLES, LANES, Matrix, Single, align, round_up, scratch, writable
 
 PANELS = 8  # of ``DOUBLES`` columns each, whose features are read again while they are in the cache
 MIRRORED_FROM = 50  # columns from which on copying half of a square takes less time than computing it
@@ -28,6 +25,8 @@ MIN_CURVATURE = 1e-12
 LOG2_E = 1.4426950408889634
 LN2_HIGH, LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10  # their sum is ln 2
 LAST = 1.0 / 6227020800.0
+INT32, INT64 = ir.IntType(32), ir.IntType(64)
+SHIFT, TILE_ROWS = 1.5 * 2.0**52, 4
 LARGEST_EXPONENT = 700.0  # exp(-LARGEST) is far below the last digit of 1
 RowIndex = NDArray[np.int64]
 
@@ -150,6 +149,57 @@ def pair_complement(
     _fill_pair(of_first[first], of_second[first], gamma, row, M.double, M.single, 0)
     _fill_pair(of_first[second], of_second[second], gamma, row, M.double, M.single, of_first.shape[1])
     return M
+
+
+def _define_tile(typingctx: Any, A: Any, panel: Any, D: Any, i: Any, j: Any) -> Any:
+    """Fill ``TILE_ROWS`` rows from i on of ``DOUBLES`` columns from j on of D with squared distances.
+
+    Row i of D is for row i of A [rows, d], and column j + q for column q of ``panel`` [d, DOUBLES]; the
+    arrays are C-contiguous. Beyond the last row, that row is filled again. Each sum is over the features in
+    order, rounded after every operation, whatever the vectors of the processor.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        *arrays, i, j = args
+        A, panel, D = (
+            context.make_array(kind)(context, builder, array)
+            for kind, array in zip(signature.args, arrays, strict=False)
+        )
+        vector = ir.VectorType(ir.DoubleType(), DOUBLES)
+        undefined, first = ir.Constant(vector, ir.Undefined), ir.Constant(ir.VectorType(INT32, DOUBLES), None)
+        n, d = cgutils.unpack_tuple(builder, A.shape)
+        last, width = builder.sub(n, INT64(1)), cgutils.unpack_tuple(builder, D.shape)[1]
+        rows = [builder.add(i, INT64(r)) for r in range(TILE_ROWS)]
+        rows = [builder.select(builder.icmp_signed("<", row, last), row, last) for row in rows]
+        inputs = [builder.gep(A.data, [builder.mul(row, d)]) for row in rows]
+        sums = [cgutils.alloca_once_value(builder, ir.Constant(vector, [0.0] * DOUBLES)) for _ in rows]
+        with cgutils.for_range(builder, d) as loop:
+            at = builder.gep(panel.data, [builder.mul(loop.index, INT64(DOUBLES))])
+            features = builder.load(builder.bitcast(at, vector.as_pointer()), align=8)
+            for row, total in zip(inputs, sums, strict=True):
+                value = builder.insert_element(
+                    undefined, builder.load(builder.gep(row, [loop.index])), INT32(0)
+                )
+                difference = builder.fsub(builder.shuffle_vector(value, undefined, first), features)
+                square = builder.fmul(difference, difference)
+                builder.store(builder.fadd(builder.load(total), square), total)
+        for row, total in zip(rows, sums, strict=True):
+            at = builder.gep(D.data, [builder.add(builder.mul(row, width), j)])
+            builder.store(builder.load(total), builder.bitcast(at, vector.as_pointer()), align=8)
+        return context.get_dummy_value()
+
+    return types.void(A, panel, D, i, j), generate
+
+
+def _power(builder: Any, t: Any) -> Any:
+    bits = builder.shl(builder.bitcast(t, INT64), ir.Constant(INT64, 52))
+    return builder.bitcast(builder.add(bits, ir.Constant(INT64, 1023 << 52)), ir.DoubleType())
+
+
+fill_tile = intrinsic(_define_tile)
+# 2^(t - SHIFT) for an integer t - SHIFT from -1022 to 1023, where SHIFT = 1.5 * 2^52. At that size a float's
+# low bits are its integer part; shifted up to the exponent, they are the power
+power_of_two = emit(types.float64(types.float64), _power)
 
 
 @compile_listed()

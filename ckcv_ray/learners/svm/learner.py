@@ -187,7 +187,7 @@ class GaussianSVM(KernelMachine):
         """What fits and checks; the compiled solver is imported with it."""
         from ckcv_ray.learners.svm.trainer import SVMTrainer
 
-        options = Options(self.C, self.solver, self.tolerance, self.max_iter)
+        options = Options(self.C, self.tolerance, self.max_iter)
         return SVMTrainer(self.gamma, options, self.scale, self.class_weight_text)
 
     @cached_property

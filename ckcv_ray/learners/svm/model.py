@@ -28,9 +28,9 @@ from ckcv_ray.core.arrays import Classes
 from ckcv_ray.core.measures import UNDECIDED as NEITHER
 from ckcv_ray.core.process import one_thread
 from ckcv_ray.learners.base import Model, Predicted
-from ckcv_ray.learners.svm.compile import FAST, compile_listed, load_code, wide, writable
+from ckcv_ray.learners.svm.compile import FAST, compile_listed, load_code, wide
 from ckcv_ray.learners.svm.kernels import compute_distances, gaussian
-from ckcv_ray.learners.svm.problem import Matrix, Scaling, Signs, Solutions, Vector
+from ckcv_ray.learners.svm.problem import Matrix, Scaling, Signs, Solutions, Vector, writable
 from ckcv_ray.tables.target import Rows
 
 UNDECIDED_WIDTH = 1e-9  # this close to zero, rounding would decide the label: an error

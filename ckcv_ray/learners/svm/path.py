@@ -46,22 +46,21 @@ is not enough.
 
 from functools import lru_cache
 from threading import get_ident
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from llvmlite import ir
+from numba import types
 from numpy.typing import NDArray
 
 from ckcv_ray.learners.svm.compile import (
     FAST,
     compile_listed,
+    emit,
     entry,
-    fuse,
     greater,
-    largest_gain,
     lesser,
-    lowest,
     wide,
-    writable,
 )
 from ckcv_ray.learners.svm.kernels import MIN_CURVATURE, Complement, RowIndex
 from ckcv_ray.learners.svm.newton import WORK_ROWS, newton
@@ -79,9 +78,37 @@ from ckcv_ray.learners.svm.problem import (
     fit_constant,
     round_up,
     scratch,
+    writable,
 )
 
 Double = NDArray[np.float64]
+INT32 = ir.IntType(32)
+
+
+def _pack(builder: Any, value: Any, index: Any, mask: Any) -> Any:
+    """Write the upper bits of a value above an index, in one int32."""
+    return builder.or_(builder.and_(value, mask), builder.trunc(index, INT32))
+
+
+def _gain(builder: Any, best: Any, difference: Any, m: Any, index: Any, mask: Any) -> Any:
+    gain = builder.bitcast(builder.fmul(difference, difference), INT32)
+    key = _pack(builder, builder.sub(gain, builder.bitcast(m, INT32)), index, mask)
+    return builder.select(builder.icmp_signed(">", key, best), key, best)
+
+
+def _height(builder: Any, best: Any, height: Any, index: Any, mask: Any) -> Any:
+    key = _pack(builder, builder.bitcast(height, INT32), index, mask)
+    return builder.select(builder.icmp_signed("<", key, best), key, best)
+
+
+# a * b + c, rounded once
+fuse = emit(None, lambda builder, a, b, c: builder.fma(a, b, c))
+# max(best, key), where key holds about log2(difference^2 / m) above the index, in one int32. The bits of a
+# positive float, read as an integer, are its logarithm with the mantissa as the fraction; so a subtraction
+# replaces the division, to within 9 percent of the gain
+largest_gain = emit(types.int32(types.int32, types.float32, types.float32, types.int64, types.int32), _gain)
+# min(best, key), where key holds the upper bits of height above the index; negative if height is, by rounding
+lowest = emit(types.int32(types.int32, types.float32, types.int64, types.int32), _height)
 
 
 @compile_listed(fastmath=FAST)
@@ -214,7 +241,16 @@ def path(
     max_iter: int,
     weights: Weights = EQUAL,
 ) -> Solutions:
-    """Fit each C in turn, starting from the previous solution; see ``solvers.PathSolver``."""
+    """Fit each C in turn, starting from the previous solution.
+
+    Args:
+        M: 1 - K of the n training rows, symmetric, never written to. With sum b = 0, Kb = -Mb.
+        y: labels -1.0 or +1.0, shape (n,); a single class gives the constant classifier.
+        C_values: ascending, positive.
+        tolerance: largest KKT violation, in the solver's arithmetic, of a converged fit.
+        max_iter: iterations after which a fit is returned as it is, with status NOT_CONVERGED.
+        weights: of the two classes, positive.
+    """
     if y[0] == y[-1] and (y == y[0]).all():
         return fit_constant(y, len(C_values))
     M, y, n = Complement(writable(M.double), writable(M.single)), writable(y), len(y)

@@ -65,6 +65,11 @@ def scratch(name: str, shape: tuple[int, ...], dtype: Any = np.float64) -> NDArr
     return memory[:size].reshape(shape)
 
 
+def writable(array: NDArray[Any]) -> NDArray[Any]:
+    """Return the array, or a copy if it is read-only or not C-contiguous: those are different types."""
+    return array if array.flags.carray else np.require(array, requirements=("C", "W"))
+
+
 def round_up(n: int, lanes: int) -> int:
     """Return the smallest multiple of ``lanes`` that is not below n."""
     return -(-n // lanes) * lanes
@@ -98,10 +103,9 @@ EQUAL = Weights()
 
 
 class Options(NamedTuple):
-    """What a solver needs besides rows, classes and gamma; see ``solvers.PathSolver``."""
+    """What a solver needs besides rows, classes and gamma; see ``path.path``."""
 
     C_values: tuple[float, ...]
-    solver: str
     tolerance: float
     max_iter: int
 

@@ -33,7 +33,7 @@ from ckcv_ray.study import Execution, Problem, Study
 from ckcv_ray.tables.target import Rows
 from ckcv_ray.tables.task import Task
 
-SOLVING = Options((0.1, 10.0), "newton", 1e-6, 10_000_000)
+SOLVING = Options((0.1, 10.0), 1e-6, 10_000_000)
 SERIAL = Execution("serial")
 
 
@@ -96,7 +96,7 @@ def test_whether_the_kernel_is_whole_depends_on_the_training_rows_alone(
         in_parts.append(len(X))
         return path_on_points(X, *args, **kwargs)
 
-    monkeypatch.setitem(blocks.ON_POINTS, "newton", count)
+    monkeypatch.setattr(blocks.decomposition, "path_on_points", count)
     for limit, n_score in ((0, 60), (blocks.dense_bytes(50, 10), 60), (0, 1)):
         monkeypatch.setattr(blocks, "DENSE_BYTES", limit)
         for n_train in (50, 51):

@@ -18,7 +18,7 @@ from ckcv_ray.core.resampling.complete import split_complete
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import Status
 from ckcv_ray.learners.steps import compute_weights, match_labels
-from ckcv_ray.learners.svm.blocks import ON_POINTS, SOLVERS
+from ckcv_ray.learners.svm import path
 from ckcv_ray.learners.svm.decomposition import path_on_points
 from ckcv_ray.learners.svm.kernels import complement, compute_distances, gaussian, make_complement
 from ckcv_ray.learners.svm.learner import GaussianSVM
@@ -27,8 +27,8 @@ from ckcv_ray.runs.run import run_job
 from ckcv_ray.study import Execution, Problem, read_toml
 from jobs.benchmarks import libsvm
 
-EVERY_SOLVER = SOLVERS | {"libsvm": libsvm.path}
-EVERY_ON_POINTS = ON_POINTS | {"libsvm": libsvm.path_on_points}
+EVERY_SOLVER = {"newton": path.path, "libsvm": libsvm.path}
+EVERY_ON_POINTS = {"newton": path_on_points, "libsvm": libsvm.path_on_points}
 PLENTY = 10_000_000
 GRID = (0.01, 0.1, 1.0, 10.0, 100.0)
 WEIGHTS = [Weights(1.0, 10.0), Weights(0.3, 0.7), Weights(1e-3, 30.0), Weights(20.0, 0.05)]
@@ -228,7 +228,7 @@ def test_any_problem_is_solved_to_its_tolerance(case, tolerance):
     M = make_complement(complement(np.asfortranarray(D), gamma))
     for array in (*M, y):
         array.flags.writeable = False
-    whole = SOLVERS["newton"](M, y, C_values, tolerance, PLENTY, w).solutions()
+    whole = path.path(M, y, C_values, tolerance, PLENTY, w).solutions()
     in_blocks = path_on_points(X, gamma, y, C_values, tolerance, PLENTY, 8, w).solutions()
     for C, s, other in zip(C_values, whole, in_blocks, strict=True):
         if abs(y.sum()) == len(y):

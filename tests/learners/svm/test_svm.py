@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import minimize
 
 from ckcv_ray.learners.base import STATUSES, Status
-from ckcv_ray.learners.svm.blocks import SOLVERS
+from ckcv_ray.learners.svm import path as paths
 from ckcv_ray.learners.svm.kernels import compute_distances, gaussian, make_complement
 from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.learners.svm.problem import Solution
@@ -20,7 +20,7 @@ PLENTY = 10_000_000
 GRID = (0.01, 0.1, 1.0, 10.0, 100.0)
 
 
-EVERY = SOLVERS | {"libsvm": libsvm.path}
+EVERY = {"newton": paths.path, "libsvm": libsvm.path}
 
 
 @pytest.fixture(params=sorted(EVERY))
@@ -281,8 +281,6 @@ def test_more_rows_than_the_packed_index_was_made_for(tolerance):
     """Beyond 2048 rows the keys of the pair loop give up more bits of the gain."""
     p = problem(31, n=2200, gamma=0.3)
     M = make_complement(1.0 - p.K)
-    for C, s in zip(
-        (0.1, 10.0), SOLVERS["newton"](M, p.y, (0.1, 10.0), tolerance, PLENTY).solutions(), strict=True
-    ):
+    for C, s in zip((0.1, 10.0), paths.path(M, p.y, (0.1, 10.0), tolerance, PLENTY).solutions(), strict=True):
         assert s.status is Status.CONVERGED
         assert audit(p, s, C).violation <= tolerance * 1.001 + 1e-9
