@@ -34,6 +34,8 @@ from xdist.scheduler import LoadFileScheduling
 from ckcv_ray.cli import main as cli
 from ckcv_ray.learners import base
 from ckcv_ray.learners.sklearn.learner import BOOSTING
+from ckcv_ray.reports.facts import facts
+from ckcv_ray.runs.result import Result
 from ckcv_ray.study import Study
 from ckcv_ray.tables.task import Task
 
@@ -342,6 +344,12 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home" / "cache"))
     monkeypatch.delenv("CKCV_IDA", raising=False)
     return tmp_path / "home"
+
+
+def tell(result: Result) -> dict[str, str]:
+    """What a result tells, by the names of facts; of several of one name the first."""
+    told = [fact for section in facts(result) for fact in section.facts]
+    return {fact.name: fact.text for fact in reversed(told)}
 
 
 def unwrap(text: str) -> str:

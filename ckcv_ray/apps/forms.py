@@ -14,7 +14,7 @@ markup is escaped. The same run and answers give the same bytes.
 
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from itertools import groupby
@@ -22,13 +22,13 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
 from ckcv_ray.errors import InputError, explain_removed, pluralize, printable
-from ckcv_ray.reports.facts import Stored, tell
+from ckcv_ray.reports.facts import facts
+from ckcv_ray.reports.render import UNNAMED, load_template
+from ckcv_ray.reports.sections import Section
 from ckcv_ray.runs.load import load
 from ckcv_ray.storage.files import check_regular
-from ckcv_ray.storage.folder import RunFolder
+from ckcv_ray.storage.folder import MANIFEST, RunFolder
 from ckcv_ray.storage.pages import check_form, write_form, write_new
 from ckcv_ray.study import CERTIFIED
 from ckcv_ray.validation import STRICT, as_path, check_choice, quote, read_as, suggest
@@ -148,8 +148,10 @@ def read_form(name: str) -> Form:
     return read_as(Form, tomllib.loads(file.read_text("utf-8")))
 
 
-def fill_items(form: Form, run: Stored, answers: Mapping[str, str]) -> FilledForm:
-    """Fill a form with facts about a run, and with a person's answers by the numbers of items.
+def fill_items(
+    form: Form, run_id: str, sections: Sequence[Section], answers: Mapping[str, str]
+) -> FilledForm:
+    """Fill a form with what a run tells, and with a person's answers by the numbers of items.
 
     Raises:
         InputError: an answer is for an item that the form does not have.
@@ -162,16 +164,29 @@ def fill_items(form: Form, run: Stored, answers: Mapping[str, str]) -> FilledFor
         )
     return FilledForm(
         form,
-        run.result.run_id,
+        run_id,
         tuple(
             FilledItem(
                 item,
-                tuple(printable(sentence) for name in item.facts for sentence in tell(run, name)),
+                tuple(printable(text) for name in item.facts for text in list_sentences(sections, name)),
                 tuple(divide_paragraphs(answers.get(item.number, ""))),
             )
             for item in form.item
         ),
     )
+
+
+def list_sentences(sections: Sequence[Section], name: str) -> Iterator[str]:
+    """Yield as sentences the facts of a name, or below it ("packages.numpy"), and rows of such a table."""
+    for section in sections:
+        for fact in section.facts:
+            if fact.name == name or fact.name.startswith(f"{name}."):
+                text = f"{UNNAMED.get(fact.name, f'{fact.name}: ').strip()} {fact.text}".strip()
+                yield text if text.endswith(".") else f"{text}."
+        for table in section.tables:
+            for first, *rest in table.rows if table.title == name else ():
+                cells = ", ".join(f"{head} {cell}" for head, cell in zip(table.heads[1:], rest, strict=True))
+                yield f"{first}: {cells}."
 
 
 def divide_paragraphs(text: str) -> list[str]:
@@ -249,54 +264,26 @@ def _parse_markdown(name: str, text: str, form: Form) -> dict[str, str]:
     return answers
 
 
-MARKUP = re.compile(r"([\\`*_\[\]<>&|~#])")
-
-
 def write_markdown(filled: FilledForm) -> bytes:
     """Return a filled form as Markdown."""
-    return "\n\n".join(_list_paragraphs(filled)).encode() + b"\n"
+    return _render("form.md", filled)
 
 
 def write_html(filled: FilledForm) -> bytes:
     """Return a filled form as one HTML page that loads nothing."""
-    environment = Environment(
-        loader=PackageLoader("ckcv_ray.apps"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
-    )
-    page: str = environment.get_template("form.html").render(
-        filled=filled, sections=_group_sections(filled), no_conformity=NO_CONFORMITY
+    return _render("form.html", filled)
+
+
+def _render(template: str, filled: FilledForm) -> bytes:
+    grouped = groupby(filled.items, key=lambda found: found.item.section)
+    sections = [(section, list(items)) for section, items in grouped]
+    page = load_template(template, "ckcv_ray.apps").render(
+        filled=filled, sections=sections, no_conformity=NO_CONFORMITY
     )
     return page.encode()
 
 
 FORM_WRITERS: dict[str, Callable[[FilledForm], bytes]] = {".md": write_markdown, ".html": write_html}
-
-
-def escape_markdown(text: str) -> str:
-    """Return text in which nothing is markup of Markdown, nor HTML inside it."""
-    return MARKUP.sub(r"\\\1", text)
-
-
-def _group_sections(filled: FilledForm) -> list[tuple[str, list[FilledItem]]]:
-    grouped = groupby(filled.items, key=lambda found: found.item.section)
-    return [(section, list(items)) for section, items in grouped]
-
-
-def _list_paragraphs(filled: FilledForm) -> Iterator[str]:
-    form = filled.form
-    yield f"# {escape_markdown(f'{form.title}: run {filled.run_id}')}"
-    yield from map(escape_markdown, (NO_CONFORMITY, f"Source: {form.source}.", form.note, filled.counts))
-    for section, items in _group_sections(filled):
-        yield f"## {escape_markdown(section)}"
-        for item in items:
-            yield f"### {escape_markdown(f'{item.item.number}: {item.item.text}')}"
-            for label, sentences in (
-                ("From the run:", item.found),
-                ("By a person:", item.answer),
-                ("For a person to fill:", (item.item.ask,) if item.is_open else ()),
-            ):
-                if sentences:
-                    yield f"**{label}**"
-                    yield "\n".join(f"* {escape_markdown(sentence)}" for sentence in sentences)
 
 
 FilePath = str | PathLike[str]
@@ -330,7 +317,8 @@ def fill_form(folder: FilePath, name: str, out: FilePath, answers: FilePath | No
             f"{str(folder)!r} predicts numbers, and these forms are about classifiers: ckcv report describes "
             "it"
         )
-    filled = fill_items(form, Stored(result, run.manifest_digest()), given)
+    told = facts(result, manifest={MANIFEST: run.manifest_digest()})
+    filled = fill_items(form, result.run_id, told, given)
     write_form(run.files, FORM_WRITERS[suffix](filled), out)
     return filled
 

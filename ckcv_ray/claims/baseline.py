@@ -76,11 +76,16 @@ def compute_baselines(problem: Problem) -> tuple[Baseline, ...]:
     return tuple(made)
 
 
+def quote_constant(baseline: Baseline, labels: Sequence[Label]) -> str:
+    """Return what is always predicted: a label in quotes, or a number."""
+    if "value" in baseline:
+        return format_number(baseline["value"])
+    return quote_label(labels[baseline["predicted"]])
+
+
 def name_constant(baseline: Baseline, labels: Sequence[Label]) -> str:
     """Return a phrase that names the constant: "always predicting 'benign'", or a number."""
-    if "value" in baseline:
-        return f"always predicting {format_number(baseline['value'])}"
-    return f"always predicting {quote_label(labels[baseline['predicted']])}"
+    return f"always predicting {quote_constant(baseline, labels)}"
 
 
 def describe_error(baseline: Baseline) -> str:

@@ -19,7 +19,7 @@ from ckcv_ray.errors import (
     plain,
     pluralize,
 )
-from ckcv_ray.reports.answer import make_answer
+from ckcv_ray.reports.facts import find_quoted
 from ckcv_ray.runs.load import COMMAND_NAMES, load
 from ckcv_ray.runs.result import Result
 from ckcv_ray.storage import formats
@@ -193,7 +193,7 @@ def describe_outcome(result: Result) -> str:
     if result.finished is None:
         entry, figures = result.rank(result.scores[0])[0]
         return f"{figures.name} {figures.mean:.4g} ({entry.name})"
-    if not make_answer(result).sentence:
+    if find_quoted(result)[0] is None:
         return "nothing can be quoted"
     first = result.certificate.claims.first
     return f"{first.name} {first.says}"

@@ -110,7 +110,7 @@ def report(
     page: PageOptions,
     asked: FormOptions,
     out: Annotated[
-        Path | None, make_option("File to write: HTML; with --for .md or .html.", "report.html in the folder")
+        Path | None, make_option("File to write: .html, or .md for Markdown.", "report.html in the folder")
     ] = None,
 ) -> None:
     """Write an HTML report of a finished run, or the form of a reporting guideline.

@@ -1,287 +1,895 @@
-"""Facts about a finished run, by name, as sentences: what forms of reporting guidelines are filled with.
+"""What a finished study tells: each fact once, in the order in which a reader asks for it.
 
-Every fact is a function of the stored run alone: nothing is fitted, and no model is applied.
+What the number is and whether it may be quoted, what it is about, what voids it, how it is checked and what
+to do next; then performance by class, claims, data, method and search, and as an appendix the paper's
+figures, the models and the options.
 """
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from math import ceil, sqrt
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from ckcv_ray.claims.baseline import Baseline, describe_error, quote_constant
 from ckcv_ray.claims.certificate import Certificate
+from ckcv_ray.claims.intervals import MeasuredInterval, describe_intervals, is_fixed_for
+from ckcv_ray.claims.quantity import MIN_OF_SUBGROUP, Claim, Quantity, describe_decisions
+from ckcv_ray.claims.rare_classes import name_classes
 from ckcv_ray.claims.weighted import describe_weights
-from ckcv_ray.claims.wording import L_EE_IS, describe_minimised
-from ckcv_ray.core.percent import ceil_percent, format_percent
-from ckcv_ray.errors import pluralize
-from ckcv_ray.learners.steps import EQUALLY
-from ckcv_ray.reports.answer import list_cautions, make_answer, name_search
-from ckcv_ray.reports.summary import (
-    CONFUSION_IS,
-    ERROR_IS,
-    describe_baseline,
-    describe_edges,
-    describe_learner,
-    describe_shares,
-    name_judged,
+from ckcv_ray.claims.wording import (
+    L_EE_IS,
+    PROVISIONAL,
+    describe_gate,
+    describe_least,
+    describe_minimised,
+    describe_worthless_bound,
+    says_nothing,
 )
+from ckcv_ray.core.arrays import ONE
+from ckcv_ray.core.bounds.betting import bound_mean_loss
+from ckcv_ray.core.bounds.binomial import clopper_pearson
+from ckcv_ray.core.options import get_values
+from ckcv_ray.core.percent import (
+    ceil_percent,
+    floor_percent,
+    format_level,
+    format_number,
+    format_percent,
+    round_bound,
+)
+from ckcv_ray.core.resampling.complete import Rotation
+from ckcv_ray.errors import cut, cut_list, plain, pluralize
+from ckcv_ray.learners.base import Setting
+from ckcv_ray.learners.sklearn.spec import list_foreign
+from ckcv_ray.learners.steps import EQUALLY
+from ckcv_ray.records.judged import describe_judged
+from ckcv_ray.reports.scores import tell_scores
+from ckcv_ray.reports.sections import (
+    BINARY_QUANTITIES,
+    CAUTION,
+    DETAILS,
+    FIRST,
+    FOLDER,
+    PAGE,
+    QUESTION,
+    Fact,
+    Proof,
+    Section,
+    Table,
+    describe_share,
+    describe_subject,
+    list_first,
+    name_units,
+    tell_classes,
+    tell_cost,
+    tell_data,
+    tell_options,
+    tell_origin,
+)
+from ckcv_ray.runs.judged import Judged
 from ckcv_ray.runs.values import ResultValues
-from ckcv_ray.study import Candidate, describe_setting
+from ckcv_ray.storage.execution import Before, EarlierRun
+from ckcv_ray.study import MIN_HELD_OUT, Candidate, Holdout, Problem, describe_setting
+from ckcv_ray.tables.survey import describe_sorted
+from ckcv_ray.tables.target import Label
+from ckcv_ray.validation import quote
 
-MAX_COLUMNS = 40  # that are named
-MAX_NAMED_CLASSES = 20  # whose confusion is listed
+NO_DIGEST: Mapping[str, str] = {}
+OWN_CUT_OFF = "; at the learner's own cut-off, not the one chosen"
+COUNTED = re.compile(r" \([^()]*(\([^()]*\)[^()]*)*\)\.$")  # at the end of a claim: how it was counted
+WORST = 5  # classes
+MAX_RUNS = 3  # folders that are named
+LONGEST_LABEL, LONGEST_REASON, LONGEST_CLAIM = 24, 80, 160  # characters
+LONGEST_CLAIMS = 240  # together
+NEW_ROWS = "on new rows, none of these"  # what is selected again by judged rows is not covered
+BETTER_DATA = "more of them, better columns, or other learners"
+HELD_OUT, ESTIMATED = "held-out rows", "rows of all estimate sets, each by the member of its split"
+SAME_RATE = "assuming the same error rate (then with probability about one half)"
+CHECKED = (
+    "It recomputes the number from the run folder; with --refit it also fits again what the number rests on."
+)
+NOT_AVAILABLE = "not available"
+ERROR_IS = "mean error of the members on their estimate sets (an estimate, not a bound)"
+PAPER_IS = (
+    "Anguita, Ghelardoni, Ghio, Oneto, Ridella: The ‘K’ in K-fold Cross Validation, ESANN 2012: in each "
+    "split one part trains, one selects and one estimates; they share no row."
+)
 
 
-class Stored(NamedTuple):
-    """What is stored of a finished run, and what it tells: ``_tell_rows`` yields the sentences of "rows".
+def facts(
+    result: ResultValues, judged: Judged | None = None, manifest: Mapping[str, str] = NO_DIGEST
+) -> list[Section]:
+    """Return what a finished study tells, in the order of the page.
 
-    Attributes:
-        result: its winner, claims and models.
-        manifest: SHA-256 of its manifest.
+    Args:
+        result: what it knows.
+        judged: without a certification, the predictions that its folder keeps.
+        manifest: SHA-256 of the manifest of its folder, by its name.
     """
+    if result.finished is None:
+        return [*tell_scores(result, judged), *tell_origin(result, manifest)]
+    c, options, numbers = result.certificate, result.study.options(), result.task.has_numbers
+    return [
+        _tell_quote(result),
+        Section("subject", "What is it about?", [*_tell_subject(result)]),
+        Section("voids", "What voids it?", [*_tell_conditions(c)]),
+        Section("check", "How do I check it?", [Fact(f"ckcv verify {FOLDER}", CHECKED)]),
+        Section("next", "What do I do next?", [*_tell_next(result)]),
+        Section("performance", f"Performance{'' if numbers else ' by class'}", *_tell_performance(result)),
+        Section("claims", "Claims and assumptions", [*_tell_claims(c)]),
+        tell_data(result, c.sample.repeats),
+        Section("method", "Method", [*_tell_method(result)]),
+        Section("search", "Search", [*_tell_search(result)]),
+        Section(
+            "means", f"Appendix: {'means over splits' if numbers else 'L_MS and L_EE'}", *_tell_means(result)
+        ),
+        Section("models", "Models", [*_tell_models(result)]),
+        Section("cost", "Time spent", tell_cost(result.execution)),
+        tell_options(options | {"k": options["k"] or f"3:{result.task.n_units} (all)"}),
+        *tell_origin(result, {**c.origin.digests, **manifest}),
+    ]
 
-    result: ResultValues
-    manifest: str
 
-    @property
-    def certificate(self) -> Certificate:
-        """The certificate of the run."""
-        return self.result.certificate
+# The first screen
 
-    def _tell_target(self) -> Iterator[str]:
-        task, n = self.result.task, len(self.result.task.classes)
-        labels = ", ".join(map(repr, task.classes[:MAX_NAMED_CLASSES]))
-        more = f" and {n - MAX_NAMED_CLASSES} more" if n > MAX_NAMED_CLASSES else ""
-        yield f"Predicted is the column {task.target!r}, with {n} classes: {labels}{more}."
 
-    def _tell_shares(self) -> Iterator[str]:
-        sample = self.certificate.sample
-        yield f"Shares of the classes among all {sample.n_rows:,} rows: {describe_shares(sample)}."
+def find_quoted(result: ResultValues) -> tuple[Claim | None, str]:
+    """Return the claim that may be quoted, and why the first may not be if it may not; None if none may.
 
-    def _tell_rows(self) -> Iterator[str]:
-        sample, task = self.certificate.sample, self.result.task
-        columns = pluralize(len(task.features), "column")
-        yield f"The table has {sample.n_rows:,} rows, and {columns} to predict from."
-        if sample.n_held:
-            yield (
-                f"{sample.n_held:,} rows were held out before anything was fitted or selected; "
-                f"{task.n:,} were learned from."
-            )
-        for label, rows in zip(sample.labels[:MAX_NAMED_CLASSES], sample.class_rows, strict=False):
-            yield f"Rows of class {label!r}: {rows:,}."
+    If the error says nothing it is the first claim that the study asks for and that is proven: what the
+    cut-off was chosen for, or a condition to accept the result that is met.
+    """
+    c = result.certificate
+    first = c.claims.first
+    nothing = describe_worthless_bound(first, c.sample.baseline, c.sample.labels)
+    if first.bound is None:
+        nothing = [first.statement]
+    elif not first.quantity.is_error and not first.says_something:
+        nothing = [f"The {first.name} is proven to be {first.says}, which is nothing."]
+    if not nothing:
+        return first, ""
+    asked = {decision.condition.name for decision in result.decisions if decision.met}
+    if result.problem.required is not None:
+        asked.add(result.problem.required.name)
+    proven = (claim for claim in c.claims if str(claim.quantity) in asked and claim.says_something)
+    asked_for = next((claim for claim in proven if not claim.quantity.is_error), None)
+    return asked_for if first.quantity.is_error else None, nothing[0]
 
-    def _tell_columns(self) -> Iterator[str]:
-        schema = list(self.result.problem.all_rows.schema)
-        shown = [f"{column.name!r} ({column.kind})" for column in schema[:MAX_COLUMNS]]
-        more = f", and {len(schema) - MAX_COLUMNS} more" if len(schema) > MAX_COLUMNS else ""
-        yield f"Columns to predict from, as they were understood: {', '.join(shown)}{more}."
 
-    def _tell_gaps(self) -> Iterator[str]:
-        rows = self.result.problem.all_rows
-        missing = np.isnan(rows.X).sum(axis=0)
-        gaps = {name: int(n) for name, n in zip(rows.features, missing, strict=True) if n}
-        if not gaps:
-            yield f"No value is missing in the {rows.n:,} rows."
-            return
-        listed = [f"{name!r} {count:,} ({format_percent(count / rows.n)})" for name, count in gaps.items()]
-        more = f", and {len(listed) - MAX_COLUMNS} more columns" if len(listed) > MAX_COLUMNS else ""
-        yield f"Missing values by column, of {rows.n:,} rows: {', '.join(listed[:MAX_COLUMNS])}{more}."
+def _tell_quote(result: ResultValues) -> Section:
+    c, (quoted, nothing) = result.certificate, find_quoted(result)
+    cautions = [text for text in _list_cautions(result) if quoted or text != nothing]
+    kicker = "Nothing to quote yet" if quoted is None else "The number to quote"
+    if c.winner.provisional:
+        kicker = "Provisional: evaluations failed; the bound is proven nevertheless"
+    question = result.problem.all_rows.question
+    verdict = _give_verdict(
+        result, quoted, nothing, "Quote with CAUTION" if cautions or question else "May be quoted"
+    )
+    told = [
+        *([] if quoted is None else _tell_number(result, quoted)),
+        Fact("accepted", describe_decisions(result.decisions), FIRST, result.decisions),
+        Fact(
+            "verdict",
+            verdict,
+            FIRST,
+            _find_share(c),
+        ),
+        Fact("claim", "" if quoted is None else COUNTED.sub(".", quoted.statement), FIRST),
+        *(Fact(CAUTION, text, FIRST) for text in cautions),
+        Fact(QUESTION, question, FIRST),
+        Fact("unread", _describe_passed_over(result), FIRST),
+        *(Fact("note", text, DETAILS) for text in _list_notes(result)),
+    ]
+    return Section("quote", kicker, [fact for fact in told if fact.text])
+
+
+def _find_share(c: Certificate) -> float | None:
+    """Return the bound on the error of the first claim, to be compared with what was measured; else None."""
+    first = c.claims.first
+    return first.risk if first.quantity.is_error and c.sample.numbers is None else None
+
+
+def _tell_number(result: ResultValues, quoted: Claim) -> Iterator[Fact]:
+    """Yield the number to quote, and a few words on what it is of and by what it is proven."""
+    new, counts = name_units(result), f"; {quoted.counted}" if quoted.counted else ""
+    said = f"{quoted.name} on {new} in the long run, {quoted.side}"
+    yield Fact("number", quoted.limit, PAGE, quoted.bound, *_find_basis(quoted))
+    yield Fact("of", f"{said}; proven, by {quoted.certification}{counts}")
+
+
+class Basis(NamedTuple):
+    """The rule that a claim is about and the rows that it rests on, as all that stands beside it."""
+
+    rule: str
+    rows: str
+
+
+def _find_basis(claim: Claim) -> Basis:
+    cut_off = "" if claim.cut_off is None else f" with cut-off {claim.cut_off:.6g}"
+    return Basis(f"{claim.classifier}{cut_off}", HELD_OUT if claim.held_out else ESTIMATED)
+
+
+def _give_verdict(result: ResultValues, quoted: Claim | None, nothing: str, may: str) -> str:
+    first, grouped = result.certificate.claims.first, result.certificate.sample.groups is not None
+    if quoted is None:
+        return f"Nothing can be quoted yet. {nothing}"
+    if nothing:
+        return f"The error cannot be quoted; proven are: {_list_other_claims(result.certificate)}"
+    says = first.quantity.headline(first, grouped)
+    return f"{may}: {says}, with probability {format_level(first.delta)}"
+
+
+def _list_cautions(result: ResultValues) -> list[str]:
+    """Return what may void the number, the gravest first."""
+    c, problem, task, counts = result.certificate, result.problem, result.task, result.class_counts
+    said, learned = list[str](), np.isin(range(task.n_classes), task.y)
+    if problem.held is not None and not task.has_numbers:
+        held = np.bincount(problem.all_rows.y[problem.held], minlength=task.n_classes)
+        if listed := name_classes(task, np.flatnonzero(~learned), held):
+            said.append(f"All rows held out, so never predicted, and all count as wrong: {listed}.")
+    if counts is not None and len(counts) > 2:  # else it is said by class
+        never = np.flatnonzero(learned & counts.any(axis=1) & (counts.diagonal() == 0))
+        if listed := name_classes(task, never, counts.sum(axis=1)):
+            said.append(f"Never found, so that every row of theirs counts as wrong: {listed}.")
+    provisional = [PROVISIONAL] if c.winner.provisional else []
+    said += [*describe_sorted(problem.all_rows, result.study.seed), *c.list_cautions()]
+    return [*dict.fromkeys([*provisional, *_list_earlier(result), *c.describe_repeats(), *said])]
+
+
+def _list_earlier(result: ResultValues) -> Iterator[str]:
+    """Yield a sentence if earlier runs judged rows that this one judges, and one if some saw them."""
+    before: Before | None = result.execution.get("before")
+    if before is None:
+        return
+    judged = [run for run in before["runs"] if run["judged"]]
+    seen = [run for run in before["runs"] if not run["judged"]]
+    some, these = "Rows equal to some", f"of these {pluralize(before['rows'], 'row')} were"
+    if judged:
+        some_of = some if any(run["twins"] for run in judged) else "Some"
+        first, number = judged[0], len(judged) + 1
+        later = f" and {pluralize(number - 2, 'later one')}" if number > 2 else ""
+        which = "both were named before either" if number == 2 else f"all {number} were named before any"
         yield (
-            f"In numbers and dates a gap is filled with the {self.result.study.encoding.gaps} of the "
-            "training rows of each split, and a column of its own says where it was; in categories a gap is "
-            "a category."
+            f"{some_of} {these} judged before, by {_name_run(first)}{later}. Quote {plain(first['run_id'])}. "
+            f"This one is covered only if {which} was seen and each had delta/{number}."
+        )
+    if seen:
+        some_of = some if any(run["twins"] for run in seen) else "Some"
+        names = ", ".join(cut_list(list(map(_name_run, seen)), "more", MAX_RUNS))
+        yield (
+            f"{some_of} {these} seen before, by {names}: this bound is not covered if what "
+            f"{'it' if len(seen) == 1 else 'they'} showed led to this study; --learner a,b compares them "
+            "within the learning rows."
         )
 
-    def _tell_repeats(self) -> Iterator[str]:
-        none = "No row equals another in every column that does not number the rows."
-        yield from self.certificate.describe_repeats() or [none]
 
-    def _tell_groups(self) -> Iterator[str]:
-        groups = self.certificate.sample.groups
-        if groups is None:
-            yield "Rows are taken as independent: no column was named whose rows belong together."
-            return
+def _name_run(run: EarlierRun) -> str:
+    return f"{plain(run['command'])} {plain(run['run_id'])} ({quote(run['folder'])})"
+
+
+def _describe_passed_over(result: ResultValues) -> str:
+    """Say which folders next to a run were not looked at for rows that it judges; "" if all were."""
+    before: Before | None = result.execution.get("before")
+    if before is None:
+        return ""
+    passed = [
+        f"{quote(name)} ({cut(plain(why), LONGEST_REASON)})" for name, why in before["passed_over"].items()
+    ]
+    listed = cut_list(passed, "more", MAX_RUNS)
+    listed += [f"{pluralize(before['older'], 'older run')}"] if before["older"] else []
+    return f"{', '.join(listed)}: not known is whether these rows were judged there" if listed else ""
+
+
+def _list_notes(result: ResultValues) -> Iterator[str]:
+    execution = result.execution
+    if not_converged := execution["not_converged"]:
+        yield f"{not_converged:,} fits did not converge: {result.problem.learner.convergence_advice}"
+    if failed := execution["evaluations"]["failed"]:
+        yield f"{failed:,} evaluations failed; their tracebacks are in the report"
+    every, learned, unit = result.problem.all_rows.n_units, result.task.n_units, result.problem.all_rows.unit
+    if 2 * (every - learned) > every + 1:  # half of an odd number is rounded
         yield (
-            f"Rows belong together in {groups['count']:,} groups by the column {groups['column']!r}, which "
-            "are taken as independent and are never divided."
+            f"{every - learned} of {every} {unit}s certify and {learned} are learned from: the bound is "
+            "closer the more certify, and the model errs more the fewer it has learned from"
         )
 
-    def _tell_weights(self) -> Iterator[str]:
-        yield describe_weights(self.result.problem) or "All rows weigh the same."
 
-    def _tell_encoding(self) -> Iterator[str]:
-        problem, study = self.result.problem, self.result.study
-        if problem.all_rows.schema.plain:
-            yield "All columns are numbers without gaps, and are taken as they are."
-        else:
-            yield (
-                f"Categories became numbers by the method {str(study.encoding.categories)!r}; those with "
-                f"less than {format_percent(study.encoding.rare)} of the training rows are joined."
-            )
-        yield (
-            "Whatever is estimated from rows (scaling, filling, encoding) is estimated inside each split "
-            "from its training rows alone, so the claims cover it."
-        )
+def _tell_next(result: ResultValues) -> Iterator[Fact]:
+    """Yield how a closer bound can be had, and the commands that apply and show the result."""
+    first, baseline = result.certificate.claims.first, result.certificate.sample.baseline
+    quoted, nothing = find_quoted(result)
+    advice = [*_advise(result, first, baseline)] or ([BETTER_DATA] if nothing else [])
+    for number, text in enumerate(advice):
+        yield Fact("or" if number else "next", f"{NEW_ROWS}: {text}", FIRST)
+    yield from (
+        Fact("note", f"{edge}: a better candidate may be there", DETAILS)
+        for edge in list_edges(result.problem, result.setting)
+    )
+    ckcv = " ".join(["ckcv", *(f"--trust {package}" for package in list_foreign(result.study.learner))])
+    predict = "" if quoted is None else f"; {ckcv} predict {FOLDER} NEW.csv"
+    yield Fact("then", f"{ckcv} report {FOLDER}{predict}", FIRST)
+    if quoted is not None:
+        does = "predicts" if result.task.has_numbers else "classifies"
+        yield Fact("", f"ckcv predict {does} new rows with exactly the model the number is about.")
 
-    def _tell_learner(self) -> Iterator[str]:
-        for label, learner in self.result.study.learner.by_label.items():
-            values = learner.space.settings()
-            distinct = {name: [*dict.fromkeys(map(str, column.tolist()))] for name, column in values.items()}
-            lists = [f"; {name} in {{{_list_first(found)}}}" for name, found in distinct.items()]
-            yield f"Learner {label}: {pluralize(sum(learner.space.lengths), 'setting')}{''.join(lists)}."
 
-    def _tell_resampling(self) -> Iterator[str]:
-        winner, groups = self.certificate.winner, self.certificate.sample.groups
-        units = "rows" if groups is None else "groups"
-        ks = [size.k for size in self.result.problem.sizes]
-        yield (
-            "Complete k-fold cross validation with tuned k (Anguita and others, ESANN 2012): in each split "
-            "one part trains, one selects and one estimates; they share no row."
-        )
-        yield f"Numbers of folds that were compared: {_list_first(ks)}."
-        yield (
-            f"At the selected k = {winner.k}: {winner.n_splits} random splits into {winner.n_train:,} "
-            f"{units} that train, {winner.n_select:,} that select and {winner.n_select:,} that estimate."
-        )
+def list_edges(problem: Problem, setting: Setting) -> list[str]:
+    """Return one sentence for each grid, a list of numbers, that has the winner's setting on its edge."""
+    _, learner = problem.find_learner(setting)
+    values = ((name, known, setting.get(name)) for name, known in get_values(learner).items())
+    return [
+        f"{name} = {value:g} is on the edge of its grid: {NEW_ROWS}, widen --{name.replace('_', '-')} beyond "
+        f"{value:g}"
+        for name, known, value in values
+        if isinstance(known, tuple) and isinstance(value, int | float) and len(known) > 1
+        if value in (known[0], known[-1])
+    ]
 
-    def _tell_selection(self) -> Iterator[str]:
-        winner = self.certificate.winner
-        minimised = describe_minimised(winner.criterion, winner.bound, winner.delta).partition(" (minimised")[
-            0
-        ]
-        yield f"Minimised was the {minimised}."
-        yield f"Search: {name_search(self.result)}."
 
-    def _tell_learners(self) -> Iterator[str]:
-        rows = self.result.per_learner()
-        yield from (f"{row['learner']}: {describe_learner(row)}." for row in rows if len(rows) > 1)
+def _advise(result: ResultValues, first: Claim, baseline: Baseline) -> Iterator[str]:
+    """Yield how a closer bound can be had, with what it is expected to be: by rows held out, or by more."""
+    c, error, delta = result.certificate, result.measured_error, first.delta
+    sample = c.sample
+    if sample.numbers is not None or sample.groups is not None:
+        yield from _advise_losses(result, first, baseline)
+        return
+    if not first.quantity.is_error:
+        return
+    worthless = says_nothing(first, baseline)
+    if worthless and not _is_measured_better(first, baseline, error):
+        yield "--learner all, or other columns: as measured, this is not better than a constant"
+    elif not sample.n_held and (held := _count_held_out(sample.n_rows)):
+        bound = _expect_bound(error, held, delta)
+        if bound < min(first.risk, baseline["error"]):
+            yield f"--certify holdout: about {ceil_percent(bound)}"
+    by_class = any(claim.label is not None for claim in c.claims)
+    if worthless and sample.n_held and len(sample.labels) == 2 and not by_class:
+        yield "--criterion balanced --claim refit,sensitivity,specificity: proven for each class"
+    if sample.n_held and not worthless:
+        bound = _expect_bound(error, 2 * sample.n_held, delta)
+        rows = f"{float(f'{2 * sample.n_rows:.2g}'):,.0f} rows"
+        yield f"with {rows}: about {ceil_percent(bound)}, {SAME_RATE}"
 
-    def _tell_winner(self) -> Iterator[str]:
-        result = self.result
-        yield f"Selected: {Candidate(result.setting, result.k)}."
-        yield from (f"{sentence}." for sentence in describe_edges(result.problem, result.setting))
 
-    def _tell_model(self) -> Iterator[str]:
-        models, first = self.result.models, self.certificate.claims.first
-        members = pluralize(len(models.best.members), "member")
-        yield (
-            f"The ensemble F* has {members}, one for each split, at the selected setting "
-            f"({describe_setting(self.result.setting)})."
-        )
-        if models.refit is not None:
-            yield "Besides, one model is fitted on all rows that were not held out, and one on all rows."
-        rule, certification = first.classifier, first.certification
-        yield f"The first claim is about the rule {rule!r}, by the certification {certification!r}."
-        yield "All models are stored in the run folder as tables, and ckcv predict applies them to new rows."
+def _count_held_out(units: int) -> int:
+    """Return how many of these units are held out by default; 0 if they are too few."""
+    share = Holdout().canonical(units).holdout_share
+    assert isinstance(share, float)
+    held = int(share * units)
+    return held if held >= MIN_HELD_OUT else 0
 
-    def _tell_first_claim(self) -> Iterator[str]:
-        yield self.certificate.claims.first.statement
 
-    def _tell_claims(self) -> Iterator[str]:
-        yield from (claim.statement for claim in self.certificate.claims)
+def _advise_losses(result: ResultValues, first: Claim, baseline: Baseline) -> Iterator[str]:
+    """Yield how a closer bound can be had of the errors of numbers, or of groups.
 
-    def _tell_error(self) -> Iterator[str]:
-        counts, winner = self.certificate.counts, self.certificate.winner
-        if measured := dict(make_answer(self.result).facts).get("measured"):
-            yield f"Measured, of what the first claim is about: {measured}."
-        yield f"Error: {format_percent(counts.error)}, {ERROR_IS}."
-        yield f"L_EE: {ceil_percent(winner.l_ee)}, {L_EE_IS[winner.criterion][winner.bound]}."
+    Which bound is the closest depends on losses one by one, which are not known of other rows: of rows held
+    out it is expected by their total alone, and of more rows with a distance from the mean that shrinks as
+    the root of their number grows.
+    """
+    sample, error = result.certificate.sample, result.measured_error
+    groups = sample.groups
+    if not first.quantity.is_error or first.risk <= error:
+        return
+    units, name = (sample.n_rows, "rows") if groups is None else (groups["count"], "groups")
+    worthless, clip = says_nothing(first, baseline), sample.numbers and sample.numbers["clip"]
+    show = ceil_percent if clip is None else lambda bound: round_bound(clip * bound)
+    if worthless and not _is_measured_better(first, baseline, error):
+        yield "another --learner, or other columns: as measured, this is not better than a constant"
+        return
+    if not sample.n_held and (held := _count_held_out(units)):
+        bound = bound_mean_loss([ceil(error * held * ONE)], held, first.delta)
+        of = f"with {held:,} of {units:,} {name} held out"
+        if bound < min(first.risk, baseline["error"]):
+            yield f"--certify holdout: about {show(bound)}, {of}"
+        elif worthless:
+            yield f"--certify holdout: closer where {name} are about equally far off, {of}"
+    if sample.n_held and not worthless:
+        bound = error + (first.risk - error) / sqrt(2)
+        condition = SAME_RATE if clip is None else "if they are as far off as these"
+        yield f"with {float(f'{2 * units:.2g}'):,.0f} {name}: about {show(bound)}, {condition}"
 
-    def _tell_classes(self) -> Iterator[str]:
-        labels, counts = self.certificate.sample.labels, self.result.class_counts
+
+def _expect_bound(error: float, rows: int, delta: float) -> float:
+    """Return the bound that held-out rows prove if as many are wrong as were measured."""
+    return float(clopper_pearson(ceil(error * rows), rows, delta))
+
+
+def _is_measured_better(first: Claim, baseline: Baseline, error: float) -> bool:
+    """Return whether fewer rows were wrong than by the constant that is hardest to beat."""
+    return first.gate.lost < first.gate.won if first.gate is not None else error < baseline["error"]
+
+
+# What it is about
+
+
+def _tell_subject(result: ResultValues) -> Iterator[Fact]:
+    c, problem = result.certificate, result.problem
+    first, basis = c.claims.first, _find_basis(c.claims.first)
+    quoted, nothing = find_quoted(result)
+    required = problem.required
+    lack = "" if required is None else c.claims.explain_lack_of_cut_off(required)
+    compared = [claim for claim in c.claims if claim.quantity.reference]
+    proven = "" if quoted is not None and nothing else _list_other_claims(c)
+    wrong = None if result.class_counts is None else result.class_counts.tolist()
+    told = [
+        Fact("", describe_subject(result)),
+        Fact("required", "" if lack == first.statement else lack, FIRST),
+        Fact("measured", _describe_measured(result), FIRST, result.measured_error, *basis),
+        Fact("baseline", _describe_baseline(c), FIRST, c.sample.baseline["error"], *basis),
+        Fact(
+            "better",
+            describe_gate(first, c.sample.baseline, c.sample.labels),
+            FIRST,
+            first.gate,
+            *basis,
+        ),
+        Fact("proven", proven, FIRST, None, *basis),
+        Fact("by class", _describe_classes(result), FIRST, wrong, *basis),
+        Fact("answered", _describe_answered(c), FIRST),
+        Fact("compared", "; ".join(claim.quantity.describe(claim) for claim in compared), FIRST),
+        Fact("subgroups", _describe_worst(c), FIRST),
+        Fact("model", _describe_model(result), FIRST),
+        Fact("search", _name_search(result), DETAILS if c.winner.search is None else FIRST, c.winner.search),
+        Fact("weights", describe_weights(problem), FIRST),
+    ]
+    yield from (fact for fact in told if fact.text)
+
+
+def _describe_measured(result: ResultValues) -> str:
+    """Say what was measured of what the first claim is about: an estimate, which the bound allows for."""
+    c, counts = result.certificate, result.class_counts
+    first = c.claims.first
+    on = "held-out rows" if first.held_out else "scored rows"
+    if c.sample.numbers is not None and first.held_out:
+        on = f"{c.sample.n_held:,} {on}"
+    if first.bound is None and not first.quantity.is_error:
+        return ""
+    if first.quantity.made_of:
+        return _describe_predictive(result, first.quantity, on)
+    if first.label is not None:
         if counts is None:
-            return
-        yield f"By class, measured: {name_judged(self.result)}."
-        lines = list(zip(labels, counts.tolist(), range(len(labels)), strict=True))[:MAX_NAMED_CLASSES]
-        for label, line, number in lines:
-            rows = sum(line)
-            right = f", recall {format_percent(line[number] / rows)}" if rows else ""
-            yield f"Class {label!r}, measured: {rows - line[number]:,} of {rows:,} rows wrong{right}."
-        if len(labels) <= MAX_NAMED_CLASSES:
-            yield f"Confusion, {CONFUSION_IS}:"
-            for label, line, _ in lines:
-                cells = [
-                    f"{predicted!r} {format_percent(count / max(1, sum(line)))}"
-                    for predicted, count in zip(labels, line, strict=False)
-                ]
-                yield f"{label!r} predicted as {', '.join(cells)}."
+            return ""
+        # the claim of a recall that a cut-off guarantees counts the rows that it may miss
+        number = result.task.classes.index(first.label)
+        rows = int(counts[number].sum())
+        first = replace(first, errors=rows - int(counts[number, number]), rows=rows)
+    said = first.quantity.measure(first, on, result.measured_error, c.sample.groups is not None)
+    papers = not first.held_out and "paper" in L_EE_IS[c.winner.criterion][c.winner.bound]
+    papers = papers and c.sample.groups is None and c.sample.numbers is None
+    return f"{said}; the paper's L_EE {ceil_percent(c.winner.l_ee)}" if papers else said
 
-    def _tell_baseline(self) -> Iterator[str]:
-        sample = self.certificate.sample
-        for baseline in sample.baselines:
-            yield f"Baseline: {format_percent(baseline['error'])}, {describe_baseline(sample, baseline)}."
 
-    def _tell_cautions(self) -> Iterator[str]:
-        cautions = [*self.certificate.list_cautions(), *list_cautions(self.result)]
-        yield from cautions or ["The run itself found no reason to doubt what it claims."]
+def _describe_predictive(result: ResultValues, quantity: Quantity, on: str) -> str:
+    """Say what a predictive value or net benefit of the first claim is by the recalls that were measured."""
+    counts, positive = result.class_counts, result.problem.positive
+    if counts is None or not counts.sum(axis=1).all():
+        return ""
+    (found, right), (positives, negatives) = (
+        values[[positive, 1 - positive]].tolist() for values in (counts.diagonal(), counts.sum(axis=1))
+    )
+    said = f"{found:,} of {positives:,} positive {on} and {right:,} of {negatives:,} others right"
+    return f"{quantity.measure_recalls(found / positives, right / negatives)} ({said})"
 
-    def _tell_conditions(self) -> Iterator[str]:
-        yield from self.certificate.wording.assumptions
-        yield f"Not covered: {'; '.join(self.certificate.wording.not_covered)}."
 
-    def _tell_balance(self) -> Iterator[str]:
-        study, method = self.result.study, str(self.result.study.balancing)
-        yield f"Training rows were {'not balanced' if method == 'none' else f'balanced: {method}'}."
-        weights = {getattr(learner, "class_weight", EQUALLY) for learner in study.learner.by_label.values()}
-        yield from (f"Classes were weighted: {weight}." for weight in sorted(map(str, weights - {EQUALLY})))
-        criterion = self.certificate.winner.criterion
-        if criterion in ("balanced", "cost"):
-            yield f"What was minimised counts the classes separately: criterion {criterion!r}."
+def _describe_baseline(c: Certificate) -> str:
+    """Say what the error of the constant is, on the rows that the first claim rests on."""
+    baseline, off = c.sample.baseline, "" if c.sample.numbers is None else "off by "
+    mean = "" if c.sample.groups is None else ", mean over groups"
+    on = "same rows" if c.claims.first.held_out else baseline["on"]
+    always = f"if {quote_constant(baseline, c.sample.labels)} were always predicted"
+    return f"{off}{describe_error(baseline)}{' on average' if off else ''} on the {on} {always}{mean}"
 
-    def _tell_threshold(self) -> Iterator[str]:
-        required = self.result.problem.required
-        if required is None:
-            named = "a row gets the class that the model names"
-            yield f"No cut-off was tuned: {named}, and claims are about that class."
-            return
-        chosen = [claim.cut_off for claim in self.certificate.claims if claim.cut_off is not None]
+
+def _list_other_claims(c: Certificate) -> str:
+    """Say what is proven besides of what the first claim is about; "" if nothing is."""
+    first = c.claims.first
+    proven = [
+        f"{claim.name} {claim.says}{_name_cut_off(claim, first)}"
+        for claim in c.claims
+        if not claim.quantity.is_error
+        and not claim.quantity.answers
+        and not claim.quantity.reference
+        and claim is not first
+        and claim.says_something  # a recall of at least 0 % is nothing
+        and claim.classifier == first.classifier
+    ]
+    shown = [cut(text, LONGEST_CLAIM) for text in proven]
+    ends = np.cumsum([len(text) for text in shown])
+    return "; ".join(cut_list(shown, "more: --details", max(1, int(np.sum(ends <= LONGEST_CLAIMS)))))
+
+
+def _name_cut_off(claim: Claim, first: Claim) -> str:
+    """Return the cut-off that a claim is about and the first claim is not; "" without one."""
+    value = claim.cut_off
+    return "" if value is None or value == first.cut_off else f" with cut-off {value:.6g}"
+
+
+def _describe_answered(c: Certificate) -> str:
+    """Say what is proven of the rows answered, and what was counted; "" if all rows are answered."""
+    answered = [claim for claim in c.claims if claim.quantity.answers]
+    if not answered:
+        return ""
+    error, share = sorted(answered, key=lambda claim: not claim.quantity.at_most)
+    if error.least_confidence is None:
+        return "" if error is c.claims.first else error.statement
+    return (
+        f"{share.limit} of new rows or more, with {error.says} of them wrong; measured: "
+        f"{error.rows:,} of {share.rows:,} held-out rows, {error.errors:,} of them wrong"
+    )
+
+
+def _describe_classes(result: ResultValues) -> str:
+    """Return how many rows of each class the rule of the first claim has wrong, the worst first.
+
+    They are the rows that this claim counts: with one about the error they add up to what is measured.
+    """
+    if (counts := result.class_counts) is None:
+        return ""
+    first, rows = result.certificate.claims.first, counts.sum(axis=1)
+    wrong = rows - counts.diagonal()
+    worst = sorted(range(len(rows)), key=lambda number: -wrong[number] / max(1, rows[number]))
+    said = ", ".join(
+        f"{cut(repr(result.task.classes[i]), LONGEST_LABEL)} {describe_share(wrong[i], rows[i])}"
+        for i in worst[:WORST]
+    )
+    more = f", {len(worst) - WORST} classes more" if len(worst) > WORST else ""
+    every = first.label is None and first.rows not in (None, rows.sum())
+    unchosen = _has_cut_off(result.certificate) and first.cut_off is None
+    of = f"{f', of all {rows.sum():,} rows' if every else ''}{OWN_CUT_OFF if unchosen else ''}"
+    return f"{said} wrong{more}{of}"
+
+
+def _has_cut_off(c: Certificate) -> bool:
+    return any(claim.cut_off is not None for claim in c.claims)
+
+
+def _describe_worst(c: Certificate) -> str:
+    """Say of which subgroup the largest error is proven; "" without subgroups."""
+    claimed = [claim for claim in c.claims.subgroups or () if claim.label is None]
+    known = [claim for claim in claimed if claim.bound is not None]
+    if not claimed:
+        return ""
+    own = OWN_CUT_OFF if _has_cut_off(c) else ""
+    small = f"; {len(claimed) - len(known)} too small to say" if len(known) < len(claimed) else ""
+    if not known:
+        return f"each has fewer than {MIN_OF_SUBGROUP} held-out rows: nothing is proven of them{own}"
+    worst = max(known, key=lambda claim: claim.bound or 0.0)
+    of, limit = f"in the worst of {len(known)} ({worst.subgroup}:", worst.quantity.format(worst.bound or 0.0)
+    if worst.quantity.is_mean:
+        counted = f"{worst.rate} measured on {worst.rows:,} rows"
+        return f"off by at most {limit} on average {of} {counted}){small}{own}"
+    counted = f"{worst.errors:,} of {worst.rows:,} measured"
+    return f"at most {limit} wrong {of} {counted}){small}{own}"
+
+
+def _describe_model(result: ResultValues) -> str:
+    sample = result.certificate.sample
+    held = f", {sample.n_held:,} held out" if sample.n_held else ""
+    groups = "" if sample.groups is None else f" in {sample.groups['count']:,} groups"
+    features = pluralize(len(result.task.features), "column")
+    chosen = Candidate(result.setting, result.k)
+    several = f", {len(sample.labels)} classes" if len(sample.labels) > 2 else ""
+    kind = ", numbers" if sample.numbers is not None else several  # of two both are named by class
+    return f"{chosen}; {sample.n_rows:,} rows{groups}{held}, {features}{kind}"
+
+
+def _name_search(result: ResultValues) -> str:
+    """Say how candidates were compared, and how many were left of which one may be better."""
+    search, candidates = result.certificate.winner.search, len(result.candidates)
+    if search is None:
+        return f"race: the best of {candidates:,} candidates"
+    left, least, numbers = search["not_excluded"], search["least"], result.certificate.sample.numbers
+    clip = None if numbers is None else numbers["clip"]
+    budget = f"budget, effort {search['effort']:,}"
+    if least is None:
+        return f"{budget}: the best of {candidates:,} candidates, of which all others are excluded"
+    could = f"the best of them could still have {describe_least(least, clip)}"
+    return f"{budget}: {left:,} of {candidates:,} candidates were not excluded; {could}"
+
+
+def _tell_conditions(c: Certificate) -> Iterator[Fact]:
+    for text in (
+        *c.wording.not_covered,
+        "a study repeated with other seeds, grids or data until it looked good",
+    ):
+        yield Fact("not covered", text)
+
+
+# Further sections
+
+
+def _tell_performance(result: ResultValues) -> tuple[list[Fact], list[Table]]:
+    """Return what was measured by class with the rule of the first claim, in words and tables."""
+    c, counts = result.certificate, result.class_counts
+    basis, finished = _find_basis(c.claims.first), result.finished
+    told, tables = (
+        [Fact("operating point", f"{basis.rows}, by {basis.rule}", DETAILS, None, *basis)],
+        list[Table](),
+    )
+    if counts is not None:
+        fixed, delta = _list_fixed(result), result.study.delta
+        proven = [_find_proven(result, label) for label in result.task.classes]
+        level = format_level(c.claims.first.delta) if any(proven) else ""
+        wrong, tables = tell_classes(result, counts, Proof(fixed, delta, proven, level))
+        told.append(wrong)
+    for baseline in c.sample.baselines[:-1]:
+        counted = "" if c.sample.numbers is not None else f" ({baseline['errors']:,} of {baseline['rows']:,})"
+        always = f"if {quote_constant(baseline, c.sample.labels)} were always predicted"
+        said = f"{describe_error(baseline)}{counted} on the {baseline['on']} {always}"
+        told.append(Fact("baseline", said, DETAILS, baseline["error"], rows=baseline["on"]))
+    if subgroups := _list_subgroups(c):
+        tables.append(subgroups)
+    others = [each for each in result.intervals if not _shares_basis(each, c.claims.first)]
+    told += [Fact("measured", interval.describe(), DETAILS) for interval in others]
+    if others:
+        told.append(Fact("intervals", describe_intervals(c.winner.delta), DETAILS))
+    if finished is not None and finished.judged is not None:
+        told.append(Fact("judged", describe_judged(finished.judged), DETAILS))
+    return told, tables
+
+
+def _shares_basis(interval: MeasuredInterval, first: Claim) -> bool:
+    return (interval.classifier, interval.cut_off) == (first.classifier, first.cut_off)
+
+
+def _list_fixed(result: ResultValues) -> frozenset[str]:
+    """Return which of ``BINARY_QUANTITIES`` have binomial counts: the classifier is fixed for held-out rows.
+
+    A cut-off that was chosen depends on the labels of these rows, so PPV and NPV at it have none.
+    """
+    first = result.certificate.claims.first
+    if result.certificate.sample.groups is not None or not first.held_out:
+        return frozenset()
+    if first.cut_off is None:
+        return frozenset(BINARY_QUANTITIES)
+    return frozenset(name for name in BINARY_QUANTITIES[:2] if is_fixed_for(name, result.problem.required))
+
+
+def _find_proven(result: ResultValues, label: Label) -> str:
+    """Return what is claimed of the recall of a class by the rule of the first claim; "" if nothing is."""
+    claims = result.certificate.claims
+    claimed = [
+        claim
+        for claim in claims
+        if claim.quantity.by_class and claim.label == label and claim.shares_rule(claims.first)
+    ]
+    return f"at least {claimed[0].limit}" if claimed and claimed[0].bound is not None else ""
+
+
+def _list_subgroups(c: Certificate) -> Table | None:
+    """Return the error and each recall of every subgroup; of small ones, one line that says so."""
+    rows = list[tuple[str, ...]]()
+    for claim in c.claims.subgroups or ():
+        name = "mean error" if claim.quantity.is_mean else "error"
+        name = name if claim.label is None else f"recall of {claim.label}"
+        if claim.bound is not None or claim.label is None:
+            rows.append((claim.subgroup, name, f"{claim.rows:,}", claim.rate, claim.limit))
+    if not rows:
+        return None
+    own = "" if c.sample.numbers is not None else ", at the model's own cut-off"
+    note = (
+        f"Named before the run: {pluralize(len({row[0] for row in rows}), 'subgroup')} of the rows held out. "
+        f"What is proven of them holds for all of them together{own}."
+    )
+    return Table("Subgroups", ("subgroup", "figure", "rows", "measured", "proven"), rows, note, DETAILS)
+
+
+def _tell_claims(c: Certificate) -> Iterator[Fact]:
+    for claim in c.claims:
+        yield Fact("proven", claim.statement, DETAILS, claim.bound, *_find_basis(claim))
+    told = {PROVISIONAL, *c.list_cautions(), *(claim.statement for claim in c.claims)}
+    yield from (Fact("remark", text, DETAILS) for text in c.wording.statements[1:] if text not in told)
+    yield from (Fact("assumption", text) for text in c.wording.assumptions)
+
+
+def _tell_method(result: ResultValues) -> Iterator[Fact]:
+    c, study, problem = result.certificate, result.study, result.problem
+    winner, unit = c.winner, "rows" if c.sample.groups is None else "groups"
+    divided = f"the {unit} were divided at random {pluralize(winner.n_splits, 'time')} into"
+    if study.resampling.name == Rotation.name:
+        divided = f"the {unit} were shuffled and cut into k parts, which in turn were"
+    refit = ", and one more model was fitted on all rows that were not held out" if c.sample.n_held else ""
+    minimised = describe_minimised(winner.criterion, winner.bound, winner.delta).partition(" (")[0]
+    numbers = result.task.has_numbers
+    yield Fact(
+        "question",
+        f"Which setting of {', '.join(problem.learners)}, with which number of folds, predicts "
+        f"{result.task.target} best among {len(result.candidates):,} candidates, and how "
+        f"{'far off' if numbers else 'often'} is it {'' if numbers else 'wrong '}at most on "
+        f"{name_units(result)}?",
+    )
+    yield Fact(
+        "selection",
+        f"For every candidate, a setting of the learner with a number of folds k, {divided} a part to learn "
+        f"from, a part to select by and a part to estimate on. The candidate with the smallest {minimised} "
+        "won, and was fitted again on each of its splits; these "
+        f"{pluralize(len(result.ensemble.members), 'model')} are the ensemble F*{refit}.",
+    )
+    yield Fact("proof", _describe_proof(result))
+    for label, learner in study.learner.by_label.items():
+        values = learner.space.settings()
+        distinct = {name: [*dict.fromkeys(map(str, column.tolist()))] for name, column in values.items()}
+        lists = [f"; {name} in {{{list_first(found)}}}" for name, found in distinct.items()]
+        yield Fact("settings", f"{label}: {pluralize(sum(learner.space.lengths), 'setting')}{''.join(lists)}")
+    yield Fact("folds", f"k in {{{list_first([size.k for size in problem.sizes])}}}")
+    yield from _tell_preparation(result)
+    yield Fact("reference", PAPER_IS)
+
+
+def _describe_proof(result: ResultValues) -> str:
+    sample, first = result.certificate.sample, result.certificate.claims.first
+    level = format_level(first.delta)
+    if not first.held_out:
+        return (
+            "The bound comes from the parts to estimate on, and pays for the selection: each candidate has "
+            f"its share of the probability to fail, so that it holds at {level} whichever was selected."
+        )
+    limit = f"a limit for independent {'rows' if sample.groups is None else 'groups'}"
+    if sample.numbers is None and not sample.groups:
+        limit = "the exact binomial limit of Clopper and Pearson"
+    wrong = "how many of them are judged wrongly"
+    if sample.numbers is not None:
+        wrong = "how far off the predictions for them are"
+    used = f"The bound comes from {sample.n_held:,} rows that nothing used before"
+    return f"{used}: {wrong}, and {limit} at {level}."
+
+
+def _tell_preparation(result: ResultValues) -> Iterator[Fact]:
+    """Yield what was done to rows before fits, and to scores after them."""
+    problem, study = result.problem, result.study
+    encoding = "all columns are numbers without gaps, and are taken as they are"
+    if not problem.all_rows.schema.plain:
+        encoding = (
+            f"categories became numbers by the method {str(study.encoding.categories)!r}, those with less "
+            f"than {format_percent(study.encoding.rare)} of the training rows joined; a gap in a number or "
+            f"date is filled with the {study.encoding.gaps} of the training rows of each split, and a column "
+            "of its own says where it was; in categories a gap is a category"
+        )
+    yield Fact("encoding", encoding)
+    yield Fact(
+        "preparation",
+        "whatever is estimated from rows (scaling, filling, encoding) is estimated inside each split from "
+        "its training rows alone, so the claims cover it",
+    )
+    yield from (Fact("scaling", text, DETAILS) for text in problem.scaling)
+    weights = sorted(
+        {str(getattr(learner, "class_weight", EQUALLY)) for learner in study.learner.by_label.values()}
+    )
+    balanced = [f"training rows balanced: {study.balance}"] * (study.balance != "none")
+    balanced += [f"classes weighted: {weight}" for weight in weights if weight != str(EQUALLY)]
+    balanced += [f"criterion {study.criterion!r} counts the classes separately"] * (
+        result.certificate.winner.criterion in ("balanced", "cost")
+    )
+    yield Fact("balance", "; ".join(balanced) or "none")
+    chosen = [claim.cut_off for claim in result.certificate.claims if claim.cut_off is not None]
+    cut_off = "none tuned: a row gets the class that the model names, and claims are about that class"
+    if problem.required is not None:
         said = f"it is {chosen[0]:.6g}" if chosen else "none qualified"
-        yield f"A cut-off of the scores was chosen on the held-out rows for {required}: {said}."
+        cut_off = f"chosen on the held-out rows for {problem.required}: {said}"
+    if not result.task.has_numbers:
+        yield Fact("cut-off", cut_off)
 
-    def _tell_failures(self) -> Iterator[str]:
-        counts = self.result.execution["evaluations"]
-        yield f"{counts['failed']:,} of {counts['planned']:,} planned evaluations failed."
-        if self.certificate.winner.provisional:
-            yield "The result is provisional: a better candidate might have been missed."
-        if (stopped := self.result.execution["not_converged"]) > 0:
-            yield f"{stopped:,} fits were stopped at their limit of iterations."
 
-    def _tell_software(self) -> Iterator[str]:
-        execution, environment = self.result.execution, self.result.execution["environment"]
-        packages = ", ".join(f"{name} {version}" for name, version in environment["packages"].items())
-        yield f"ckcv-ray {execution['package']}, Python {environment['python']}; {packages}."
-
-    def _tell_hardware(self) -> Iterator[str]:
-        execution, environment = self.result.execution, self.result.execution["environment"]
-        yield f"Computed on {environment['processor']}, {environment['system']}."
-        yield (
-            f"{execution['fits']:,} fits in {execution['seconds']:.1f} s with "
-            f"{pluralize(execution['workers'], 'worker')} ({execution['backend']})."
+def _tell_search(result: ResultValues) -> Iterator[Fact]:
+    """Yield what was selected, and what came of each learner and of each reported k."""
+    winner, unit = result.certificate.winner, "rows" if result.certificate.sample.groups is None else "groups"
+    per_learner, execution = result.per_learner(), result.execution
+    yield Fact("best", str(Candidate(winner.setting, winner.k)), DETAILS, winner.setting)
+    parts = (
+        f"{winner.n_train:,} {unit} to train, {winner.n_select:,} to select, {winner.n_select:,} to estimate"
+    )
+    yield Fact("splits", f"{winner.n_splits:,}, each of {parts}", DETAILS, winner.n_splits)
+    for row in per_learner if len(per_learner) > 1 else []:
+        yield Fact("learner", f"{row['learner']}: {_describe_learner(row)}", DETAILS)
+    yield from _tell_reported(result)
+    if test := execution.get("test"):
+        error, vote = (
+            NOT_AVAILABLE if test[name] is None else format_percent(test[name])
+            for name in ("error", "vote_error")
+        )
+        yield Fact(
+            "test error",
+            f"{error} on {test['rows']:,} rows by a random member of F*, {vote} by majority vote (as "
+            "reported by the run); no claim covers this",
+            DETAILS,
+            test["error"],
         )
 
-    def _tell_origin(self) -> Iterator[str]:
-        origin, study = self.certificate.origin, self.result.study
-        same = "the same study on the same table has the same run number"
-        yield f"Run {origin.run_id}, seed {study.seed}; {same}."
-        yield f"SHA-256 of the data: {origin.digests['data']}; of the manifest of all files: {self.manifest}."
-        yield "ckcv verify recomputes the result from the run folder; with --refit from the data."
 
-    def _tell_source(self) -> Iterator[str]:
-        yield f"The rows were read from {self.result.execution['source']!r}."
-
-    def _tell_test(self) -> Iterator[str]:
-        test = self.result.execution["test"]
-        if test is None:
-            yield "The run was measured on no separate test rows."
-        else:
-            rate = format_percent(test["error"])
-            yield f"On {test['rows']:,} separate test rows F* errs on {rate}; no claim covers this."
+def _describe_learner(row: Mapping[str, Any]) -> str:
+    """Say what came of a learner, given its entry in ``Result.per_learner``."""
+    failed = f"; {row['failed']:,} of {row['candidates']:,} candidates failed" if row["failed"] else ""
+    if row["setting"] is None:
+        return f"{row['state']}, L_MS at least {floor_percent(row['lower_bound'])}{failed}"
+    setting = {name: value for name, value in row["setting"].items() if name != "learner"}
+    return f"{row['state']}, L_MS {ceil_percent(row['l_ms'])}, {Candidate(setting, row['k'])}{failed}"
 
 
-def _list_first(values: Sequence[object]) -> str:
-    shown = ", ".join(map(str, values[:MAX_NAMED_CLASSES]))
-    return f"{shown}{', ...' if len(values) > MAX_NAMED_CLASSES else ''}"
+def _tell_reported(result: ResultValues) -> Iterator[Fact]:
+    """Yield the best candidate of each reported k that is complete."""
+    tests = (result.execution.get("test") or {}).get("reported", {})
+    per_k = result.per_k()
+    for k in result.study.report_k if result.problem.clip is None else ():
+        row = next(row for row in per_k if row["k_first"] <= k <= row["k_last"])
+        if row["l_ms"] is not None:
+            l_ee = ceil_percent(row["l_ee"]) if row["l_ee"] is not None else NOT_AVAILABLE
+            test = tests.get(str(k))
+            measured = (
+                f", test error {format_percent(test['error'])}" if test and test["error"] is not None else ""
+            )
+            setting = describe_setting(row["setting"])
+            yield Fact(
+                f"k = {k}",
+                f"L_MS {ceil_percent(row['l_ms'])}, L_EE {l_ee}, {setting}{measured}",
+                DETAILS,
+                row["l_ms"],
+            )
 
 
-def tell(run: Stored, name: str) -> tuple[str, ...]:
-    """Return the sentences of a fact about a run; none if there is nothing to say."""
-    return tuple(getattr(run, f"_tell_{name}")())
+def _tell_means(result: ResultValues) -> tuple[list[Fact], list[Table]]:
+    """Return the means over splits that the winner was selected by, of whose rows nothing is proven."""
+    c = result.certificate
+    winner, counts, n_splits = c.winner, c.counts, f"{c.winner.n_splits:,}"
+    figure = Fact("remark", c.wording.statements[0], DETAILS)
+    if c.sample.numbers is not None:
+        clip, level = c.sample.numbers["clip"], format_level(winner.delta)
+        bounds = f"mean error, of which at most {format_number(clip)} counts, with a {level} margin"
+        error = f"{format_number(clip * counts.error)} on the estimate sets (an estimate, not a bound)"
+        return [
+            Fact(
+                "selected by",
+                f"{round_bound(clip * winner.l_ms)}, {bounds}, on the select sets (minimised)",
+                DETAILS,
+                winner.l_ms,
+            ),
+            Fact(
+                "estimated",
+                f"{round_bound(clip * winner.l_ee)}, the same on the estimate sets; no bound",
+                DETAILS,
+                winner.l_ee,
+            ),
+            Fact("mean error", error, DETAILS, counts.error),
+            figure,
+        ], []
+    minimised = describe_minimised(winner.criterion, winner.bound, winner.delta)
+    told = [
+        Fact("L_MS", f"{ceil_percent(winner.l_ms)}, {minimised}", DETAILS, winner.l_ms),
+        Fact(
+            "L_EE",
+            f"{ceil_percent(winner.l_ee)}, {L_EE_IS[winner.criterion][winner.bound]}",
+            DETAILS,
+            winner.l_ee,
+        ),
+        Fact("error of F*", f"{format_percent(counts.error)}, {ERROR_IS}", DETAILS, counts.error),
+        figure,
+    ]
+    rows = [
+        (
+            str(label), f"{side['rows']:,}", f"{side['errors']:,}",
+            format_percent(side["errors"] / side["rows"] if side["rows"] else 0.0),
+            "–" if side["bound"] is None else ceil_percent(side["bound"]),
+        )
+        for label, side in zip(c.sample.labels, counts.by_class, strict=True)
+    ]  # fmt: skip
+    note = f"Rows and errors are summed over all {n_splits} estimate sets, which share rows. "
+    note += (
+        "There is no bound: rows of one group are related."
+        if c.sample.groups
+        else "The bound is the mean over the splits."
+    )
+    heads = ("class", "rows", "wrong", "share", f"mean {format_level(winner.delta)} bound")
+    return told, [Table("The winner on its estimate sets, by class", heads, rows, note)]
+
+
+def _tell_models(result: ResultValues) -> Iterator[Fact]:
+    models, one = result.models, "one model at the winner's setting, fitted on all rows"
+    members = f"{pluralize(len(models.best.members), 'model')}, each fitted on the rows of its split"
+    yield Fact("F*", f"{members} but those that estimate; k = {result.k}")
+    if models.refit is not None:
+        yield Fact("refit", f"{one} that were not held out")
+    if models.full is not None:
+        yield Fact("full", f"{one}; nothing is proven for it alone")

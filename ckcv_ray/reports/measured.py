@@ -1,18 +1,11 @@
-"""Section of the page about measured performance: tables and figures of the judged rows.
+"""Figures of the judged rows, with captions and tables; where one is missing, its caption says why."""
 
-Where one is missing, it says why.
-"""
-
-from collections.abc import Collection, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator
 
 import numpy as np
 
-from ckcv_ray.claims.intervals import describe_intervals, format_ends, is_fixed_for
-from ckcv_ray.core.bounds.binomial import bound_both_sides
 from ckcv_ray.core.percent import floor_percent, format_percent
 from ckcv_ray.errors import pluralize
-from ckcv_ray.reports.answer import list_subgroups
 from ckcv_ray.reports.figures import (
     LOW,
     MAX_BARS,
@@ -33,23 +26,16 @@ from ckcv_ray.runs.judged import (
     BY_PROBABILITY,
     GRID,
     TABLE_GRID,
-    ClassPerformance,
     Judged,
-    RowShare,
     calibrate,
     count_scores,
-    measure_classes,
     permute_columns,
     trace_net_benefit,
     trace_roc,
 )
-from ckcv_ray.runs.values import ResultValues, tabulate_predictions
-from ckcv_ray.study import Holdout
+from ckcv_ray.runs.values import ResultValues
 
 NET_BENEFIT = "net_benefit:"
-BINARY_QUANTITIES = ("sensitivity", "specificity", "ppv", "npv")  # of two classes
-MAX_CONFUSED = 12  # classes of a confusion matrix on the page
-MAX_MEASURED = 40  # classes with measures of their own
 LISTED_BENEFITS = 11  # rows in the table of the decision curve
 MAX_IMPORTANT = 50  # columns in the table of importance
 ABOUT_CUT_OFF = {
@@ -58,137 +44,17 @@ ABOUT_CUT_OFF = {
     "": "",
 }
 CURVES = " Curves are of single models, whose scores are on different scales."
-KEEP = "the folder keeps no predictions by row: ckcv evaluate --save-predictions keeps them"
 
 
-class ClassFigure(NamedTuple):
-    """One measured figure: its name, counts, value, exact interval, and what is proven of it.
-
-    The last two are "" if there is none.
-    """
-
-    name: str
-    counts: str
-    value: str
-    interval: str
-    proven: str
-
-
-def describe_performance(result: ResultValues, judged: Judged | None) -> dict[str, Any]:
-    """Return what the page shows of the rows that were judged: nothing but a sentence if none are known."""
+def draw_performance(result: ResultValues, judged: Judged | None) -> Iterator[Picture]:
+    """Yield the figures of judged rows; none if none are known."""
     if judged is None:
-        why_not = KEEP[0].upper() + KEEP[1:] + "."
-        return {"judged": None, "proven": False, "pictures": [], "subgroups": [], "why_not": why_not}
-    subgroups = list_subgroups(result.certificate) if result.finished is not None else []
+        return
     if result.task.has_numbers:
-        pictures = [_draw_numbers(result, judged)]
-        none: dict[str, Any] = {"proven": False, "measures": [], "by_class": []}
-        return {"judged": judged, "pictures": pictures, "subgroups": subgroups, **none}
-    n_classes, fixed = result.task.n_classes, _list_fixed(result)
-    known = None if result.finished is None else result.class_counts
-    counts = tabulate_predictions(judged.y, judged.label, n_classes) if known is None else known
-    classes, total = measure_classes(counts), int(counts.sum())
-    wrong = RowShare(total - int(counts.diagonal().sum()), total)
-    confusion = counts if counts[:, -1].any() else counts[:, :-1]
-    return {
-        "judged": judged,
-        "proven": any(_find_proven(result, number) for number in range(n_classes)),
-        "matrix": confusion.tolist() if n_classes <= MAX_CONFUSED else [],
-        "undecided": bool(counts[:, -1].any()),
-        "wrong": wrong,
-        "interval": _format_interval(result, wrong, fixed >= set(BINARY_QUANTITIES)),
-        "intervals": describe_intervals(result.study.delta) if fixed else "",
-        "measures": _list_measures(result, classes, fixed) if n_classes == 2 else [],
-        "by_class": _list_classes(result, classes, bool(fixed)) if n_classes > 2 else [],
-        "more_classes": max(0, n_classes - MAX_MEASURED) if n_classes > 2 else 0,
-        "subgroups": subgroups,
-        "pictures": [
-            _draw_roc(result, judged),
-            _draw_calibration(result, judged),
-            _draw_net_benefit(result, judged),
-            _draw_scores(result, judged),
-            _draw_importance(result, judged),
-        ],
-    }
-
-
-def _list_measures(
-    result: ResultValues, classes: Sequence[ClassPerformance], fixed: Collection[str]
-) -> list[ClassFigure]:
-    number = result.problem.positive
-    label, second = (str(result.task.classes[each]) for each in (number, 1 - number))
-    proven = [_find_proven(result, number), _find_proven(result, 1 - number), "", ""]
-    names = (
-        f"sensitivity: ‘{label}’ found",
-        f"specificity: ‘{second}’ found",
-        f"PPV: ‘{label}’ predicted, and right",
-        f"NPV: ‘{second}’ predicted, and right",
-    )
-    return [
-        ClassFigure(
-            name,
-            f"{share.part:,} of {share.whole:,}",
-            _format_share(share),
-            _format_interval(result, share, figure in fixed),
-            known,
-        )
-        for name, share, figure, known in zip(
-            names, classes[number][1:], BINARY_QUANTITIES, proven, strict=True
-        )
-    ]
-
-
-def _list_fixed(result: ResultValues) -> frozenset[str]:
-    """Return which of ``BINARY_QUANTITIES`` have binomial counts: the classifier is fixed for held-out rows.
-
-    A cut-off that was chosen depends on the labels of these rows, so PPV and NPV at it have none.
-    """
-    if result.finished is None or result.certificate.sample.groups is not None:
-        return frozenset()
-    first = result.certificate.claims.first
-    if first.certification != Holdout.name:
-        return frozenset()
-    if first.cut_off is None:
-        return frozenset(BINARY_QUANTITIES)
-    return frozenset(name for name in BINARY_QUANTITIES[:2] if is_fixed_for(name, result.problem.required))
-
-
-def _format_interval(result: ResultValues, share: RowShare, fixed: bool) -> str:
-    if not fixed or not share.whole:
-        return ""
-    return format_ends(*bound_both_sides(share.part, share.whole, result.study.delta))
-
-
-def _format_share(share: RowShare) -> str:
-    return "–" if share.value is None else format_percent(share.value)
-
-
-def _find_proven(result: ResultValues, number: int) -> str:
-    """Return what is claimed of the recall of a class by the rule of the first claim; "" if nothing is."""
-    if result.finished is None:
-        return ""
-    label, first = result.task.classes[number], result.certificate.claims.first
-    claimed = [
-        claim
-        for claim in result.certificate.claims
-        if claim.quantity.by_class and claim.label == label and claim.shares_rule(first)
-    ]
-    return f"at least {claimed[0].limit}" if claimed and claimed[0].bound is not None else ""
-
-
-def _list_classes(
-    result: ResultValues, classes: Sequence[ClassPerformance], fixed: bool
-) -> list[dict[str, Any]]:
-    return [
-        {
-            "label": result.task.classes[found.number],
-            "rows": found.sensitivity.whole,
-            "values": [_format_share(share) for share in found[1:]],
-            "interval": _format_interval(result, found.sensitivity, fixed),
-            "proven": _find_proven(result, found.number),
-        }
-        for found in classes[:MAX_MEASURED]
-    ]
+        yield _draw_numbers(result, judged)
+        return
+    for draw in (_draw_roc, _draw_calibration, _draw_net_benefit, _draw_scores, _draw_importance):
+        yield draw(result, judged)
 
 
 def _draw_roc(result: ResultValues, judged: Judged) -> Picture:

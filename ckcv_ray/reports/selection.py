@@ -1,11 +1,11 @@
-"""Sections of the page about what was compared.
+"""Figures of what was compared, with captions and tables.
 
-They are the claims, candidates and the winner's splits of a study with a certification, and else the scores
-of every split, with validation curves and heat maps: a score over one hyperparameter or two.
+They are the candidates and the winner's splits of a study with a certification, and else the scores of every
+split, with validation curves and heat maps: a score over one hyperparameter or two.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from math import isfinite
 from typing import Any, NamedTuple
 
@@ -14,18 +14,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ckcv_ray.claims.certificate import Certificate, ModelCounts, Winner
-from ckcv_ray.claims.wording import L_EE_IS, describe_minimised
+from ckcv_ray.claims.certificate import Winner
 from ckcv_ray.core.criteria import MeanBound, MeanError
 from ckcv_ray.core.measures import Score
-from ckcv_ray.core.percent import ceil_percent, format_level, round_bound
+from ckcv_ray.core.percent import ceil_percent, floor_percent, format_level
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.selection import ABSENT, Leader
 from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.errors import StoreError, pluralize
 from ckcv_ray.learners.base import Space
-from ckcv_ray.learners.choice import LABEL
-from ckcv_ray.reports.answer import name_search
 from ckcv_ray.reports.figures import (
     MAX_CURVES,
     MAX_NAME,
@@ -43,17 +40,10 @@ from ckcv_ray.reports.figures import (
     draw_strips,
     draw_validation,
 )
-from ckcv_ray.reports.summary import (
-    ERROR_IS,
-    describe_baseline,
-    describe_interval,
-    describe_learner,
-    describe_permutations,
-    describe_score,
-    describe_shares,
-)
-from ckcv_ray.runs.settings import SettingScores, rank_settings
-from ckcv_ray.runs.values import Entry, ResultValues, format_setting
+from ckcv_ray.reports.scores import list_differing, name_entries
+from ckcv_ray.reports.sections import shorten_setting, shorten_value
+from ckcv_ray.runs.settings import SettingScores
+from ckcv_ray.runs.values import ResultValues
 from ckcv_ray.study import Candidate, describe_setting
 
 STEP, PATH = "setting of a series", "series of settings"  # of a search space whose axes have no names
@@ -77,65 +67,19 @@ class OneSplit(NamedTuple):
     estimate_bound: float
 
 
-class Share(NamedTuple):
-    """A cell of the confusion matrix: rows, their share of the actual class, whether they are right."""
-
-    rows: int
-    share: float
-    right: bool
-
-
-def describe_run(result: ResultValues, queue: RaceQueue) -> dict[str, Any]:
-    """Return what the page shows of a study with a certification, whose log was replayed.
+def draw_search(result: ResultValues, queue: RaceQueue) -> dict[str, list[Picture]]:
+    """Return the figures of all candidates and of all k, and that of the winner's splits, by their sections.
 
     Raises:
         StoreError: the log does not lead to the certificate's winner.
     """
-    certificate, leader = result.certificate, queue.selection.winner()
+    leader = queue.selection.winner()
     if leader is None or queue.problem.candidate(leader) != Candidate(result.setting, result.k):
         raise StoreError("the log does not lead to the certificate's winner: see ckcv verify")
-    at, spans = make_landscape(result.candidates, queue, leader), list_spans(result.per_k())
-    splits, winner, sample = _list_splits(result, queue, leader), certificate.winner, certificate.sample
-    known, labels = [claim.statement for claim in certificate.claims], sample.labels
-    known += certificate.list_cautions()
-    grouped = sample.groups is not None and winner.criterion == MeanBound.name
-    return {
-        "certificate": certificate,
-        "search": name_search(result),
-        "sample": sample,
-        "best": Candidate(result.setting, result.k),
-        "winner": winner,
-        "claims": [(claim, sample.baseline) for claim in certificate.claims],
-        "remarks": [sentence for sentence in certificate.wording.statements if sentence not in known],
-        "units": "rows" if sample.groups is None else "groups",
-        "error_is": ERROR_IS,
-        "baselines": [(baseline, describe_baseline(sample, baseline)) for baseline in sample.baselines],
-        "shares": describe_shares(sample),
-        "l_ms_is": describe_minimised(winner.criterion, winner.bound, winner.delta),
-        "l_ee_is": L_EE_IS[winner.criterion][winner.bound],
-        "dot": DOTS["groups" if grouped else winner.criterion].format(format_level(winner.delta)),
-        "mean_is": "L_EE",
-        "split_value": _name_value(winner),
-        "at": at,
-        "over": name_landscape(at),
-        "spans": spans,
-        "learners": [(row["learner"], describe_learner(row)) for row in result.per_learner()],
-        "splits": splits,
-        "landscape": draw_landscape(at, _describe_landscape(result, at)),
-        "folds": draw_folds(
-            spans,
-            f"L_MS or its lower bound, and L_EE, against k from {spans[0].first} to {spans[-1].last}. "
-            f"The winner is k = {result.k} with L_MS {ceil_percent(result.l_ms)} and L_EE "
-            f"{ceil_percent(result.l_ee)}. All values are in the table below the figure.",
-        ),
-        "spread": _draw_spread(result, splits),
-        "classes": [
-            {"actual": label, "predicted": labels[1 - number] if len(labels) == 2 else None, **side}
-            for number, (label, side) in enumerate(zip(labels, certificate.counts.by_class, strict=True))
-        ],
-        "confusion": _tabulate_confusion(certificate.counts),
-        "mistakes": _list_mistakes(certificate),
-    }
+    at = make_landscape(result.candidates, queue, leader)
+    splits = _list_splits(result, queue, leader)
+    search = [_draw_landscape(result, at), _draw_folds(result)]
+    return {"search": search, "means": [_draw_spread(result, splits)]}
 
 
 def make_landscape(candidates: pa.Table, queue: RaceQueue, leader: Leader) -> Landscape:
@@ -225,52 +169,15 @@ def _find_axis(known: dict[str, NDArray[Any]], name: str, count: int) -> Axis:
     """
     for hyperparameter, values in known.items():
         if len({str(value) for value in values.tolist()}) == count:
-            return Axis(hyperparameter, tuple(map(_short, values)))
+            return Axis(hyperparameter, tuple(map(shorten_value, values)))
     differing = [column for column, values in known.items() if len(set(map(str, values.tolist()))) > 1]
     together = [
-        ", ".join(map(_short, row)) for row in zip(*(known[column] for column in differing), strict=True)
+        ", ".join(map(shorten_value, row))
+        for row in zip(*(known[column] for column in differing), strict=True)
     ]
     if len(set(together)) == count:
         return Axis(", ".join(differing), tuple(together))
     return Axis(name, tuple(str(i + 1) for i in range(count)), counted=True)
-
-
-def _short(value: Any) -> str:
-    return f"{float(f'{value:.3g}'):g}" if isinstance(value, float | np.floating) else str(value)
-
-
-def shorten_setting(setting: Mapping[str, Any] | None) -> str:
-    """Format hyperparameters with three digits; "" if there are none."""
-    return ", ".join(f"{name} = {_short(value)}" for name, value in (setting or {}).items())
-
-
-def _tabulate_confusion(counts: ModelCounts) -> list[list[Share]]:
-    """Return the confusion matrix by actual and predicted class, the undecided last if there are any.
-
-    Empty for two classes, whose errors say the same, and for more than a page can show.
-    """
-    if not 2 < len(counts.by_class) <= MAX_PAGE_COLUMNS:
-        return []
-    lines = []
-    for number, (line, rows) in enumerate(zip(counts.confusion_matrix, counts.class_totals, strict=True)):
-        cells = [*line, *([rows - sum(line)] if counts.undecided else [])]
-        lines.append([Share(count, count / max(1, rows), i == number) for i, count in enumerate(cells)])
-    return lines
-
-
-def _list_mistakes(certificate: Certificate) -> list[dict[str, Any]]:
-    """Return the most frequent mistakes of more classes than a confusion matrix can show."""
-    labels = certificate.sample.labels
-    if len(labels) <= MAX_PAGE_COLUMNS:
-        return []
-    return [
-        {
-            **mistake._asdict(),
-            "actual": labels[mistake.actual],
-            "predicted": "undecided" if mistake.predicted is None else labels[mistake.predicted],
-        }
-        for mistake in certificate.counts.list_mistakes()[:MAX_PAGE_COLUMNS]
-    ]
 
 
 def _name_value(winner: Winner) -> str:
@@ -285,29 +192,124 @@ def name_landscape(at: Landscape) -> str:
     return f"L_MS over {axes}" if axes else "L_MS"
 
 
-def _describe_landscape(result: ResultValues, at: Landscape) -> str:
+def _draw_landscape(result: ResultValues, at: Landscape) -> Picture:
     exists = ~np.isnan(at.value)
-    complete = int(np.sum((at.splits == at.n_splits) & exists))
+    complete, over = int(np.sum((at.splits == at.n_splits) & exists)), name_landscape(at)
     left_open = int(np.sum(at.left_open))
     more = f"; {left_open} were not excluded" if left_open else ""
-    return (
-        f"{name_landscape(at)} at k = {result.k}. Minimum: {ceil_percent(result.l_ms)} "
-        f"at {shorten_setting(result.setting)}. {complete} of {int(np.sum(exists))} candidates have "
-        f"all {at.n_splits} splits; for the others a lower bound is drawn{more}. All values are in the table "
+    label = (
+        f"{over} at k = {result.k}. Minimum: {ceil_percent(result.l_ms)} at "
+        f"{shorten_setting(result.setting)}. {complete} of {int(np.sum(exists))} candidates have all "
+        f"{at.n_splits} splits; for the others a lower bound is drawn{more}. All values are in the table "
         "below the figure."
     )
+    caption = (
+        f"Each square is a candidate. A full square has all {at.n_splits} splits, and its colour is its "
+        "L_MS. A smaller square was dropped as beaten after some of its splits: the smaller the square, the "
+        "fewer splits, and its colour is a lower bound of L_MS."
+    )
+    if left_open:
+        caption += (
+            " An empty diamond is an open candidate: it was not excluded that its L_MS is below the "
+            "winner's, because the search within a budget gave it few splits at this k, or none."
+        )
+    caption += " The star is the winner"
+    caption += "; a cross is a candidate with failed evaluations." if at.failed.any() else "."
+    for axis in (at.steps, at.paths):
+        if axis.counted and not axis.absent:
+            caption += f" The {axis.name} is a position in the learner's search space, counted from 1."
+    rows = [
+        (value, *(_format_candidate(at, path, step) for step in range(len(at.steps.values))))
+        for path, value in enumerate(at.paths.values)
+    ]
+    name = "setting" if at.paths.absent else at.paths.name
+    heads = (name if at.steps.absent else f"{name} \\ {at.steps.name}", *at.steps.values)
+    return Picture(f"{over} at k = {result.k}", draw_landscape(at, label), caption, heads, rows)
 
 
-def _draw_spread(result: ResultValues, splits: Sequence[OneSplit]) -> str:
-    value = _name_value(result.certificate.winner)
-    select, estimate = [s.select_bound for s in splits], [s.estimate_bound for s in splits]
+def _format_candidate(at: Landscape, path: int, step: int) -> str:
+    """Return L_MS of a candidate, or a lower bound and the number of splits that prove it."""
+    value = float(at.value[path, step])
+    if value != value:
+        return "–"
+    if at.failed[path, step]:
+        return "failed"
+    if at.splits[path, step] == at.n_splits:
+        return ceil_percent(value)
+    left_open = "open, " if at.left_open[path, step] else ""
+    return f"{left_open}≥ {floor_percent(value)} ({at.splits[path, step]})"
+
+
+def _draw_folds(result: ResultValues) -> Picture:
+    spans = list_spans(result.per_k())
+    units = "rows" if result.certificate.sample.groups is None else "groups"
+    states = {span.state for span in spans}
+    label = (
+        f"L_MS or its lower bound, and L_EE, against k from {spans[0].first} to {spans[-1].last}. The winner "
+        f"is k = {result.k} with L_MS {ceil_percent(result.l_ms)} and L_EE {ceil_percent(result.l_ee)}. All "
+        "values are in the table below the figure."
+    )
+    left_open = " (an empty diamond where a candidate is open: there it may be below, and was not excluded)"
+    failed = " (a cross where evaluations failed: there it may be below)"
+    caption = (
+        "For the winner and each reported k: L_MS and L_EE of its best candidate. For every other k a "
+        "triangle: a lower bound of L_MS for all its candidates, which is above the winner's "
+        f"L_MS{left_open if 'open' in states else ''}{failed if 'failed' in states else ''}. In the table, "
+        "unseen means that this needed no fit: not even splits without errors could have won. Values of k "
+        f"with the same number of {units} in a fold are one procedure, and joined by a line."
+    )
+    rows = [
+        (
+            f"{span.first} to {span.last}" if span.last > span.first else f"{span.first}",
+            f"{span.n_select}", span.state,
+            *("–" if value is None else show(value) for value, show in (
+                (span.lower_bound, floor_percent), (span.l_ms, ceil_percent), (span.l_ee, ceil_percent)
+            )),
+            span.setting or "–",
+        )
+        for span in spans
+    ]  # fmt: skip
+    heads = ("k", f"{units} in a fold", "state", "lower bound of L_MS", "L_MS", "L_EE", "setting")
+    return Picture("L_MS and L_EE against k", draw_folds(spans, label), caption, heads, rows)
+
+
+def _draw_spread(result: ResultValues, splits: Sequence[OneSplit]) -> Picture:
+    winner, sample = result.certificate.winner, result.certificate.sample
+    grouped = sample.groups is not None
+    value, select, estimate = (
+        _name_value(winner),
+        [s.select_bound for s in splits],
+        [s.estimate_bound for s in splits],
+    )
     ranges = [f"from {ceil_percent(min(of))} to {ceil_percent(max(of))}, mean" for of in (select, estimate)]
+    mean = ceil_percent(sum(estimate) / len(estimate))
     label = (
         f"{value.capitalize()}s of the {len(splits)} splits. On the select sets {ranges[0]} L_MS "
-        f"{ceil_percent(result.l_ms)}; on the estimate sets {ranges[1]} "
-        f"{ceil_percent(sum(estimate) / len(estimate))}. All values are in the table below the figure."
+        f"{ceil_percent(result.l_ms)}; on the estimate sets {ranges[1]} {mean}. All values are in the table "
+        "below the figure."
     )
-    return draw_spread(select, estimate, label, value)
+    kind = "groups" if grouped and winner.criterion == MeanBound.name else winner.criterion
+    caption = (
+        f"Each dot is {DOTS[kind].format(format_level(winner.delta))} of one split of the winner, on "
+        f"{winner.n_select:,} {'groups' if grouped else 'rows'}. The lines are their means, L_MS and L_EE. "
+        "The splits share rows: their spread is not an error bar of the mean."
+    )
+    rows = [
+        (
+            f"{s.split}", f"{s.select_errors}", ceil_percent(s.select_bound),
+            f"{s.estimate_errors}", ceil_percent(s.estimate_bound),
+        )
+        for s in splits
+    ]  # fmt: skip
+    heads = ("split", "errors, select", value, "errors, estimate", value)
+    last = ("mean", "", ceil_percent(result.l_ms), "", mean)
+    return Picture(
+        f"{value.capitalize()}s of the single splits",
+        draw_spread(select, estimate, label, value),
+        caption,
+        heads,
+        [*rows, last],
+    )
 
 
 MIN_VALUES = 3  # of a hyperparameter, for its curve
@@ -424,45 +426,9 @@ def _make_heat(
 
 FIVE_NUMBERS = (0.0, 0.25, 0.5, 0.75, 1.0)
 PARAMETERS = re.compile(r"(?<![^ ])([^ ,=]+) = ")  # in the text of a setting
-FEW_SPLITS = 40  # of which every score is listed
-MAX_COLUMNS_OF_SPLITS = 8  # lines as columns of such a table; more are rows
-MAX_INNER = 50  # settings listed by their inner splits
 
 
-def describe_scores(result: ResultValues) -> dict[str, Any]:
-    """Return what the page shows of the scores of a study without a certification."""
-    settings, chosen = rank_settings(result), () if result.chosen is None else result.entries
-    return {
-        "entries": result.entries,
-        "names": name_entries(result),
-        "most_columns": MAX_COLUMNS_OF_SPLITS,
-        "sections": [_describe_score(result, score, settings) for score in result.scores],
-        "inner": _list_inner(result, settings),
-        "listed": result.n_splits <= FEW_SPLITS,
-        "selected": [(entry.learner, result.list_settings(entry)) for entry in chosen],
-        "about_intervals": describe_interval(result),
-    }
-
-
-def _describe_score(result: ResultValues, score: Score, settings: Sequence[SettingScores]) -> dict[str, Any]:
-    tests = [(entry.name, result.test_by_permutations(entry, score)) for entry in result.entries]
-    return {
-        "score": score,
-        "title": describe_score(result, score),
-        "figures": [result.figures(entry, score) for entry in result.entries],
-        "permutations": [(name, describe_permutations(test)) for name, test in tests if test is not None],
-        "intervals": [result.interval(entry, score) for entry in result.entries if result.study.interval],
-        "values": [_list_known(result.of_splits(entry, score)) for entry in result.entries],
-        "bounds": [_format_bounds(result, entry, score) for entry in result.entries] if score.bound else [],
-        "compared": result.compare_entries(score),
-        "ranks": [] if result.chosen is not None else [row.places[score.name].rank for row in settings],
-        "pictures": list(_draw_pictures(result, score, settings)),
-    }
-
-
-def _draw_pictures(
-    result: ResultValues, score: Score, settings: Sequence[SettingScores]
-) -> Iterator[Picture]:
+def draw_scores(result: ResultValues, score: Score, settings: Sequence[SettingScores]) -> Iterator[Picture]:
     """Yield the scores of single splits, and each learner's validation curve and heat map."""
     splits = "inner splits" if result.chosen is not None else "splits"
     if result.n_splits > 1:
@@ -519,7 +485,7 @@ def _draw_strips(result: ResultValues, score: Score) -> Picture:
     values = (result.of_splits(entry, score)[result.counted] for entry in result.entries)
     known = [splits[~np.isnan(splits)] for splits in values]
     if not result.one_each:
-        more = f" Lines are named by {', '.join(_list_differing(result))}."
+        more = f" Lines are named by {', '.join(list_differing(result))}."
     if len(known) > MAX_STRIPS:
         more += f" The first {MAX_STRIPS} of {len(known):,} lines are drawn."
     rows = [
@@ -535,43 +501,3 @@ def _draw_strips(result: ResultValues, score: Score) -> Picture:
         ("line", "splits", "least", "lower quartile", "median", "upper quartile", "largest"),
         rows,
     )
-
-
-def name_entries(result: ResultValues) -> list[str]:
-    """Return a short name for each entry in figures: its learner, and its values of what differs."""
-    if result.one_each:
-        return [entry.name for entry in result.entries]
-    differing, names = _list_differing(result), []
-    for entry in result.entries:
-        setting = entry.settings[0] or {}
-        values = ", ".join(str(setting[name]) for name in differing if name in setting)
-        names.append(f"{entry.learner}: {values}" if len(result.problem.learners) > 1 else values)
-    return names
-
-
-def _list_differing(result: ResultValues) -> list[str]:
-    """Return the hyperparameters in which the settings of entries differ, in their order."""
-    settings = [entry.settings[0] or {} for entry in result.entries]
-    known = dict.fromkeys(name for setting in settings for name in setting if name != LABEL)
-    return [name for name in known if len({str(setting.get(name)) for setting in settings}) > 1]
-
-
-def _list_inner(result: ResultValues, settings: Sequence[SettingScores]) -> list[dict[str, Any]]:
-    """Return the best settings of each score by the inner splits of a nested resampling, if it is row."""
-    if result.chosen is None:
-        return []
-    listed = []
-    for name in settings[0].places:
-        ranked = sorted(settings, key=lambda row: row.places[name].rank or len(settings) + 1)
-        rows = [(row.learner, format_setting(row.setting), row.places[name]) for row in ranked[:MAX_INNER]]
-        listed.append({"score": name, "rows": rows, "more": len(settings) - len(rows)})
-    return listed
-
-
-def _format_bounds(result: ResultValues, entry: Entry, score: Score) -> list[str]:
-    bounds = _list_known(result.bounds(entry, score))
-    return ["–" if bound is None else round_bound(bound, up=not score.greater) for bound in bounds]
-
-
-def _list_known(values: NDArray[np.float64]) -> list[float | None]:
-    return [None if value != value else value for value in values.tolist()]

@@ -1,7 +1,6 @@
 """A run's result: what ``run``, ``evaluate`` and ``load_run`` return."""
 
 from dataclasses import dataclass, replace
-from html import escape
 from importlib import import_module
 from math import inf
 from secrets import randbits
@@ -31,11 +30,11 @@ from ckcv_ray.validation import integer
 
 DRAWING = ("auto", "random")  # rules that draw members
 SHOWN = {  # how a result is shown, which is made above this folder, and imported when it is asked for
-    "card": "reports.answer.make_card",
-    "edges": "reports.summary.describe_edges",
-    "kept": "reports.summary.describe_kept",
+    "card": "reports.render.make_card",
+    "edges": "reports.facts.list_edges",
+    "kept": "reports.scores.describe_kept",
     "plot": "reports.plots.Plots",
-    "summary": "reports.summary.summarize",
+    "summary": "reports.render.summarize",
 }
 if TYPE_CHECKING:
     from ckcv_ray.reports.plots import Plots
@@ -397,8 +396,6 @@ class Result(ResultValues):
 
     def _repr_html_(self) -> str:
         """Return the result for a notebook: a card with the bound drawn, or the scores."""
-        if self.finished is None:
-            return f"<pre>{escape(self.summary())}</pre>"
         card: str = _show("card", self)
         return card
 

@@ -152,19 +152,14 @@ def test_a_matrix_that_does_not_fit_is_refused(three: Result, change, messages: 
 @pytest.mark.slow
 def test_summary_and_report_show_every_cell(three: Result, folder: Path) -> None:
     text, html = three.summary(details=True), make_page(folder)
-    assert "confusion " in text
     assert "Confusion matrix" in html
-    lines = [line for line in text.splitlines() if line.startswith("  'kind") and ":" not in line]
-    assert len(lines) == 3
+    lines = [line.split() for line in text[text.index("Confusion matrix") :].splitlines()[2:5]]
     for line, counts in zip(lines, three.certificate.counts.confusion_matrix, strict=True):
-        for count in counts:
-            share = format_percent(count / sum(counts)) if count else " 0"
-            assert share in line
-            assert not count or share in html
+        assert line[-len(counts) :] == [f"{count:,}" for count in counts]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("n_classes", "in_page"), [(11, True), (32, False)])
+@pytest.mark.parametrize(("n_classes", "in_page"), [(11, True), (13, False)])
 def test_of_many_classes_the_most_frequent_mistakes_are_listed(
     n_classes: int, in_page: bool, tmp_path: Path
 ) -> None:
@@ -174,6 +169,7 @@ def test_of_many_classes_the_most_frequent_mistakes_are_listed(
     assert len(found) > 10
     for one in found[:10]:
         actual, predicted = (result.certificate.sample.labels[n] for n in (one.actual, one.predicted or 0))
-        assert f"{actual!r} predicted as {predicted!r}:  {format_percent(one.share)}" in text
+        if not in_page:
+            assert re.search(rf"{actual} +{predicted} +{one.rows} +{format_percent(one.share)}", text)
     assert ("Confusion matrix" in html) == in_page
-    assert ("Most frequent mistakes" in html) != in_page
+    assert ("The most frequent of" in html) != in_page

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from claimed import SMALL, run
-from conftest import blobs
+from conftest import blobs, tell
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom, binomtest, norm
@@ -14,7 +14,6 @@ from ckcv_ray import InputError, Study, Task
 from ckcv_ray.claims.recalls import find_cut_off
 from ckcv_ray.claims.rules import CutOff, orient_scores
 from ckcv_ray.core.bounds.binomial import clopper_pearson, find_fewest_rows
-from ckcv_ray.reports.answer import make_answer
 from ckcv_ray.runs.export import export
 from ckcv_ray.study import Problem
 
@@ -201,9 +200,9 @@ def test_a_quantity_of_which_nothing_is_proven_is_not_quoted():
     claims = result.certificate.claims
     first = replace(claims.first, bound=1.0)
     certificate = replace(result.certificate, claims=replace(claims, claims=(first, *claims.claims[1:])))
-    answer = make_answer(replace(result, finished=result.finished._replace(certificate=certificate)))
-    assert answer.verdict == (
+    told = tell(replace(result, finished=result.finished._replace(certificate=certificate)))
+    assert told["verdict"] == (
         "Nothing can be quoted yet. The sensitivity (recall of 1) is proven to be at least 0.00 %, which is "
         "nothing."
     )
-    assert answer.sentence == ""
+    assert "claim" not in told

@@ -172,7 +172,7 @@ def test_what_is_proven_better_may_be_quoted_and_says_so_of_the_same_rows(
     assert "within the same " in shown
     baseline = result.certificate.sample.baselines[1]
     figure = format_percent(baseline["error"]) if name != "numbers" else "on average"
-    assert f"{figure} on the same rows by always predicting" in shown
+    assert f"{figure} on the same rows if " in shown
     assert Certificate.from_json(result.certificate.to_json()) == result.certificate
 
 
@@ -187,7 +187,6 @@ def test_a_bound_below_a_constant_that_is_not_proven_better_is_a_figure() -> Non
     assert shown.startswith("Nothing can be quoted yet. The bound ")
     assert "(refit) is a figure, not to be quoted alone: that it errs less often than" in shown
     assert f"always 'well' alone: {gate['won']})" in shown
-    assert "not proven better than a constant" in result.summary(details=True)
     assert "that this is better than a constant is not proven" in result.claim_for(result.rule())
 
 

@@ -63,7 +63,7 @@ def test_every_count_of_held_out_rows_has_one(task):
         assert (found.low, found.high) == bound_both_sides(right, claim.rows, 0.05)
     error = result.intervals[0]
     said = result.summary(details=True)
-    assert f"measured       error {100 * error.part / error.rows:.2f} %" in said
+    assert f"{error.part} of {error.rows} rows ({100 * error.part / error.rows:.2f} %, " in said
     assert "exact 95 % intervals (Clopper-Pearson, two-sided), each by itself and not jointly" in said
     stored = json.loads(json.dumps(result.to_json()))["measured"]
     assert stored[0]["quantity"] == "error"

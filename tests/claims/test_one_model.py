@@ -70,11 +70,9 @@ def halved(problem: Problem, model: SVMModel, train: np.ndarray) -> SVMModel:
 
 
 def test_held_out_rows_prove_a_model_that_has_not_learned_from_them() -> None:
-    for claim, said in (("refit", "which refit has"), ("vote", "which vote has"), ("sensitivity", None)):
+    for claim, rule in (("refit", "refit"), ("vote", "vote"), ("sensitivity", "refit")):
         result = run_job(Job(HELD.replace(claim=claim), ROWS), SERIAL)
-        lines = [line for line in result.summary(details=True).splitlines() if line.startswith("held out")]
-        assert len(lines) == (said is not None)
-        assert all(str(said) in line for line in lines)
+        assert f"operating point held-out rows, by {rule}\n" in result.summary(details=True)
 
 
 def test_the_model_on_all_rows_has_learned_from_the_rows_held_out(tmp_path: Path, ckcv) -> None:

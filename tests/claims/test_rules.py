@@ -93,10 +93,11 @@ def test_a_claim_has_the_count_of_what_it_is_about():
             wrong = int(np.sum(result.classify(held.X, rule).label != held.y))
             assert (claim.errors, claim.rows) == (wrong, len(held.y))
             who = "the vote" if claim.classifier == "vote" else "this model"
-            assert f"({who}: {wrong} of {len(held.y)} scored rows wrong)" in result.summary(details=True)
+            assert claim.counted == f"{who}: {wrong} of {len(held.y)} scored rows wrong"
+            assert claim.statement in result.summary(details=True)
     for number, claim in enumerate(one for one in result.certificate.claims if str(one.quantity) == "recall"):
         assert claim.rows == int(np.sum(held.y == number))
-        assert f"scored rows of {claim.label!r} wrong" in result.summary(details=True)
+        assert f"previously unused rows of class {claim.label!r} wrong" in result.summary(details=True)
 
 
 def test_predictions_without_a_certified_key_are_drawn_afresh_and_repeated_by_their_seed():

@@ -6,13 +6,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from claimed import SMALL, run
+from conftest import tell
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 from ckcv_ray import InputError, Study, Task
 from ckcv_ray.claims.quantity import MIN_OF_SUBGROUP
-from ckcv_ray.reports.answer import describe_worst, list_subgroups
+from ckcv_ray.reports.facts import facts
 from ckcv_ray.reports.write import report
 from ckcv_ray.runs.load import load_run
 from ckcv_ray.runs.verify import verify
@@ -109,9 +110,9 @@ def test_a_run_claims_its_subgroups_jointly(tmp_path):
                 assert claim.bound == pytest.approx(high, rel=1e-9)
             failures += [sum(claim.delta for claim in of_part)] if of_part[0]["delta"] else []
         assert sum(failures) == pytest.approx(share / 2)  # of two columns
-    assert "wrong in the worst of" in describe_worst(result.certificate)
-    proven = [line.proven for line in list_subgroups(result.certificate)]
-    assert f"nothing: takes {MIN_OF_SUBGROUP} rows" in proven
+    assert "wrong in the worst of" in tell(result)["subgroups"]
+    (table,) = (table for part in facts(result) for table in part.tables if table.title == "Subgroups")
+    assert f"nothing: takes {MIN_OF_SUBGROUP} rows" in [row[-1] for row in table.rows]
     assert load_run(tmp_path / "run").certificate == result.certificate
     assert verify(tmp_path / "run").differences == []
     assert "Subgroups" in Path(report(tmp_path / "run")).read_text()
@@ -120,14 +121,14 @@ def test_a_run_claims_its_subgroups_jointly(tmp_path):
 def test_a_run_without_subgroups_says_nothing_of_them():
     result = run(SMALL.replace(k=(3, 5), certify="holdout"), make_task(120))
     assert result.certificate.claims.subgroups is None
-    assert describe_worst(result.certificate) == ""
+    assert "subgroups" not in tell(result)
 
 
 def test_subgroups_that_are_all_small_claim_nothing():
     rng = np.random.default_rng(0)
     columns = {"x": rng.normal(size=80), "who": [f"p{i % 20}" for i in range(80)], "y": np.arange(80) % 2}
     result = run(study("who"), Task.from_table(pa.table(columns), Roles("y")))
-    assert describe_worst(result.certificate).startswith("each has fewer than 10 held-out rows")
+    assert tell(result)["subgroups"].startswith("each has fewer than 10 held-out rows")
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from conftest import unwrap
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
@@ -12,7 +13,6 @@ from sklearn.preprocessing import StandardScaler
 
 from ckcv_ray import AnyEstimator, Execution, InputError, Job, Study, load_run
 from ckcv_ray.learners.steps import PreparedLearner
-from ckcv_ray.reports.summary import summarize
 from ckcv_ray.runs.run import assess, run_job
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.study import Problem
@@ -106,20 +106,20 @@ def test_a_run_is_stored_verified_and_says_it(scale: str, task: Task, tmp_path: 
     assert loaded.predict(columns, by="vote").tolist() == result.predict(columns, by="vote").tolist()
     scaled = scale == "standard" or (scale == "if_encoded" and task is HOLED)
     said = "are standardised in each split for" if scaled else "as they are; --scale standard"
-    assert summarize(loaded, details=True).count("scaling        numbers ") == 1
-    assert said in summarize(loaded, details=True)
+    assert loaded.summary(details=True).count("scaling         numbers ") == 1
+    assert said in loaded.summary(details=True)
 
 
 def test_scores_say_it_too(tmp_path: Path) -> None:
     study = Study.without_certification("kfold:3", learner=OWN)
     result = assess(study, HOLED, tmp_path / "a", SERIAL)
-    assert "Scaling: numbers are given to" in summarize(result)
+    assert "scaling numbers are given to" in unwrap(result.summary())
     scaled = Study.without_certification("kfold:3", learner=OWN, scale="standard")
-    assert "Scaling: numbers are standardised" in summarize(assess(scaled, HOLED, tmp_path / "b", SERIAL))
+    assert "numbers are standardised" in unwrap(assess(scaled, HOLED, tmp_path / "b", SERIAL).summary())
     trees = Study.without_certification("kfold:3", learner=TREE, scale="if_encoded")
-    assert "as they are" in summarize(assess(trees, HOLED, tmp_path / "c", SERIAL))
+    assert "as they are" in unwrap(assess(trees, HOLED, tmp_path / "c", SERIAL).summary())
     other = Study.without_certification("kfold:3", learner="linear")
-    assert "Scaling" not in summarize(assess(other, HOLED, tmp_path / "d", SERIAL))
+    assert "scaling" not in assess(other, HOLED, tmp_path / "d", SERIAL).summary()
 
 
 def test_another_scaling_is_refused() -> None:

@@ -16,7 +16,7 @@ from conftest import blobs, unwrap
 from ckcv_ray import Execution, Job, Result, Study, Task, load_run, report, run, verify
 from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.core.percent import ceil_percent
-from ckcv_ray.reports.answer import LINE_WIDTH, MAX_LINES
+from ckcv_ray.reports.render import LINE_WIDTH, MAX_LINES
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.storage.folder import LONGEST_QUESTION
 from ckcv_ray.tables.units import Roles
@@ -40,7 +40,9 @@ def test_what_may_be_quoted_comes_first_with_its_sentence_once() -> None:
     result = make(HELD, blobs(200, shift=2.0))
     shown = unwrap(result.summary())
     first = result.certificate.claims.first
-    assert shown.startswith(f"May be quoted: at most {ceil_percent(first.bound)} of new rows are wrong")
+    assert shown.startswith(
+        f"May be quoted: in the long run at most {first.limit} of new rows are misclassified"
+    )
     sentence, _, counted = first.statement.rpartition(" (")
     assert shown.count(sentence) == 1
     assert counted not in shown
@@ -144,10 +146,10 @@ def test_a_question_is_answered_before_a_bound_is_quoted(tmp_path: Path) -> None
     task = Task.from_table(columns, Roles("y", drop=["patient"]))
     result = run_job(Job(HELD, task, tmp_path / "run"), Execution("serial"))
     for shown in map(unwrap, (result.summary(), load_run(tmp_path / "run").summary())):
-        assert shown.startswith("Quote with CAUTION: at most")
+        assert shown.startswith("Quote with CAUTION: in the long run at most")
         assert "QUESTION column 'patient' repeats: 50 values in 200 rows" in shown
     page = unescape(Path(report(tmp_path / "run", tmp_path / "page.html")).read_text(encoding="utf-8"))
-    assert "Quote with CAUTION: at most" in page
+    assert "Quote with CAUTION: in the long run at most" in page
     assert "column 'patient' repeats: 50 values in 200 rows" in page
     assert verify(tmp_path / "run").ok
 

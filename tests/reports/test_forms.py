@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from conftest import blobs
+from pages import FORBIDDEN, HOSTILE, Page
 from refused import snapshot
-from test_page import FORBIDDEN, HOSTILE, Page
 
 from ckcv_ray import InputError, StoreError, Study, evaluate, load_run
 from ckcv_ray.apps.forms import (
@@ -18,9 +18,9 @@ from ckcv_ray.apps.forms import (
     GUIDELINES,
     NO_CONFORMITY,
     FilledForm,
-    escape_markdown,
     fill_form,
     fill_items,
+    list_sentences,
     parse_answers,
     read_form,
     write_answers,
@@ -28,7 +28,9 @@ from ckcv_ray.apps.forms import (
     write_markdown,
     write_template,
 )
-from ckcv_ray.reports.facts import Stored, tell
+from ckcv_ray.reports.facts import facts
+from ckcv_ray.reports.render import escape_markdown
+from ckcv_ray.reports.sections import Section
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.study import Execution
 from ckcv_ray.tables.task import Task
@@ -37,7 +39,6 @@ from ckcv_ray.tables.units import Roles
 SERIAL = Execution("serial")
 SMALL = Study.paper(C=(1.0, 10.0), gamma=(1.0,), k=(3, 5), n_splits=3)
 TREES = Study.paper(learner="tree,constant", k=(3,), n_splits=2)
-FACTS = {name.removeprefix("_tell_") for name in vars(Stored) if name.startswith("_tell_")}
 
 
 @pytest.fixture(scope="module")
@@ -48,8 +49,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def stored(folder: Path) -> Stored:
-    return Stored(load_run(folder), "0" * 64)
+def told(folder: Path) -> list[Section]:
+    return facts(load_run(folder), manifest={"manifest.json": "0" * 64})
 
 
 def untidy(n: int = 60, label: str = "ill", column: str = "ward") -> Task:
@@ -97,65 +98,54 @@ def test_the_numbers_are_those_of_the_guideline(name: str, numbers: Any) -> None
         assert any(re.match(rf"{re.escape(number)}(?![0-9])", other) for other in known), number
 
 
-def test_every_fact_is_asked_for() -> None:
-    asked = {name for guideline in GUIDELINES for item in read_form(guideline).item for name in item.facts}
-    assert asked == FACTS
-
-
 # Facts
 
 
-def test_every_fact_is_sentences_of_the_stored_run_alone(stored: Stored) -> None:
-    for name in FACTS:
-        for sentence in tell(stored, name):
-            assert sentence.endswith((".", ":"))
-    first = stored.certificate.claims.first.statement
-    assert tell(stored, "first_claim") == (first,)
-    assert first in tell(stored, "claims")
-    assert stored.certificate.origin.run_id in tell(stored, "origin")[0]
+def test_every_name_of_a_form_is_that_of_a_fact(told: list[Section]) -> None:
+    study = SMALL.replace(certify="holdout", class_weight="balanced", criterion="balanced", report_k=(3,))
+    twice = Task.of(np.vstack([blobs(60).X] * 2), np.concatenate([blobs(60).y] * 2))
+    results = [run_job(Job(study, twice), SERIAL), run_job(Job(TREES, untidy()), SERIAL)]
+    every = [told, *map(facts, results)]
+    for name in {
+        name for guideline in GUIDELINES for item in read_form(guideline).item for name in item.facts
+    }:
+        said = [text for sections in every for text in list_sentences(sections, name)]
+        assert said or name in ("test error", "scaling"), name
+        assert all(text.endswith(".") for text in said)
+    first = results[0].certificate.claims.first.statement
+    assert f"proven: {first}" in [*list_sentences(every[1], "proven")]
+    (repeats,) = list_sentences(every[1], "repeats")
+    assert repeats == "repeats: 120 rows equal another one."
+    assert "criterion 'balanced'" in " ".join(list_sentences(every[1], "balance"))
 
 
 def test_facts_about_an_untidy_table() -> None:
-    result = run_job(Job(TREES, untidy()), SERIAL)
-    run = Stored(result, "0" * 64)
-    facts = {name: " ".join(tell(run, name)) for name in FACTS}
-    assert "'ward' (category), 'dose' (number)" in facts["columns"]
-    assert "'dose'" in facts["gaps"]
-    assert "filled with the median" in facts["gaps"]
-    assert "30 groups by the column 'patient'" in facts["groups"]
-    assert "weighted by 'weight' in fits alone" in facts["weights"]
-    assert "Categories became numbers by the method 'auto'" in facts["encoding"]
-    assert "tree: " in facts["learners"]
-    assert "constant: " in facts["learners"]
-    assert "Learner constant: 1 setting; strategy in {most_frequent}." in facts["learner"]
-
-
-def test_facts_about_rows_held_out_and_repeated() -> None:
-    task = blobs(60)
-    twice = Task.of(np.vstack([task.X, task.X]), np.concatenate([task.y, task.y]))
-    study = SMALL.replace(certify="holdout", class_weight="balanced", criterion="balanced")
-    run = Stored(run_job(Job(study, twice), SERIAL), "0" * 64)
-    assert "rows were held out before anything was fitted" in tell(run, "rows")[1]
-    assert "120 of 120 rows equal another row" in tell(run, "repeats")[0]
-    assert "one model is fitted on all rows that were not held out" in " ".join(tell(run, "model"))
-    balance = " ".join(tell(run, "balance"))
-    assert "Classes were weighted: balanced." in balance
-    assert "criterion 'balanced'" in balance
+    told = facts(run_job(Job(TREES, untidy()), SERIAL))
+    said = {fact.name: fact.text for section in told for fact in section.facts}
+    assert "ward" in said["columns"]
+    assert "dose" in said["gaps"]
+    assert "filled with the median" in said["encoding"]
+    assert said["groups"].startswith("30, by patient (2 rows each)")
+    assert "weighted by 'weight' in fits alone" in said["weights"]
+    learners = [fact.text for section in told for fact in section.facts if fact.name == "learner"]
+    assert [text.partition(":")[0] for text in learners] == ["tree", "constant"]
+    settings = [fact.text for section in told for fact in section.facts if fact.name == "settings"]
+    assert "constant: 1 setting; strategy in {most_frequent}" in settings
 
 
 # Pages
 
 
 @pytest.fixture(scope="module")
-def filled(stored: Stored) -> FilledForm:
+def filled(told: list[Section]) -> FilledForm:
     answers = {"1": "A *title*.\n\nIts\nsecond paragraph.", "3a": "<b>"}
-    return fill_items(read_form("tripod-ai"), stored, answers)
+    return fill_items(read_form("tripod-ai"), "a run", told, answers)
 
 
 @pytest.mark.parametrize("name", GUIDELINES)
-def test_every_form_has_every_item_and_claims_no_conformity(name: str, stored: Stored) -> None:
+def test_every_form_has_every_item_and_claims_no_conformity(name: str, told: list[Section]) -> None:
     form = read_form(name)
-    filled = fill_items(form, stored, {})
+    filled = fill_items(form, "a run", told, {})
     markdown, page = write_markdown(filled).decode(), Page(write_html(filled).decode())
     for text in (markdown, " ".join(page.parts)):
         assert NO_CONFORMITY in text
@@ -165,7 +155,7 @@ def test_every_form_has_every_item_and_claims_no_conformity(name: str, stored: S
         assert escape_markdown(f"{item.number}: {item.text}") in markdown
         assert f"{item.number}: {item.text}" in " ".join(page.parts)
         assert found.is_open == bool(item.ask)
-        assert bool(found.found) == any(tell(stored, fact) for fact in item.facts)
+        assert bool(found.found) == any([*list_sentences(told, name)] for name in item.facts)
     assert filled.open_numbers == [item.number for item in form.item if item.ask]
     assert f"{len(form.item)} items: {len(form.item) - len(filled.open_numbers)} filled" in filled.counts
 
@@ -187,7 +177,7 @@ def test_answers_are_shown_and_close_items(filled: FilledForm) -> None:
 
 def test_names_in_the_data_are_no_markup() -> None:
     result = run_job(Job(TREES, untidy(label=HOSTILE[0], column=HOSTILE[1])), SERIAL)
-    filled = fill_items(read_form("model-card"), Stored(result, "0" * 64), {})
+    filled = fill_items(read_form("model-card"), "a run", facts(result), {})
     page = write_html(filled).decode()
     assert not FORBIDDEN & set(Page(page).tags)
     assert "<script" not in page
@@ -229,11 +219,11 @@ def test_what_is_no_answer_is_refused(name: str, text: str, message: str) -> Non
         parse_answers(name, text, read_form("tripod-ai"))
 
 
-def test_an_answer_to_no_item_is_refused(stored: Stored) -> None:
+def test_an_answer_to_no_item_is_refused(told: list[Section]) -> None:
     form = read_form("tripod-ai")
     answers = parse_answers("a.md", "## 5aa Data\nx", form)
     with pytest.raises(InputError, match=r"TRIPOD\+AI has no item '5aa'; did you mean 5a"):
-        fill_items(form, stored, answers)
+        fill_items(form, "a run", told, answers)
     answers = parse_answers("a.md", "## 6, further clauses\nx", read_form("ts-4213"))
     assert answers == {"6, further clauses": "x"}
 

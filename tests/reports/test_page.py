@@ -8,7 +8,6 @@ import subprocess
 from collections.abc import Callable
 from functools import cache
 from html import escape
-from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +16,7 @@ import pytest
 from conftest import Ran, blobs
 from forgery import reseal
 from matplotlib.image import imread
+from pages import FORBIDDEN, HOSTILE, Page
 
 from ckcv_ray import load_run
 from ckcv_ray.core.percent import ceil_percent
@@ -26,7 +26,7 @@ from ckcv_ray.engine.evaluate import evaluate, make_failures
 from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.records.record import Outcome
 from ckcv_ray.reports import figures
-from ckcv_ray.reports.page import flatten
+from ckcv_ray.reports.sections import flatten
 from ckcv_ray.reports.write import make_page
 from ckcv_ray.runs.run import Job, check_job, run_job, run_work
 from ckcv_ray.runs.verify import verify
@@ -39,32 +39,8 @@ from ckcv_ray.tables.units import Roles
 Command = Callable[..., Ran]
 SERIAL = Execution("serial")
 SMALL = Study.paper(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4, 5, 20, 21), n_splits=5, report_k=(5,))
-FORBIDDEN = {"script", "img", "link", "iframe", "object", "embed", "base", "form", "image", "audio", "video"}
-HOSTILE = ("<script>document.title='taken'</script>", "\"'></bdi></td><img src=x onerror=alert(1)>&amp;")
 NAMES = ("</style><script>1</script>", "{{ 7 * 7 }} & <b>", "長い名前 שלום العربية", "w" * 5000)
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
-
-
-class Page(HTMLParser):
-    """Tags, attributes and text of a page as a browser reads them."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.tags: list[str] = []
-        self.attributes: list[tuple[str, str]] = []
-        self.labels: list[str] = []
-        self.parts: list[str] = []
-        self.feed(text)
-        self.text = " ".join(" ".join(self.parts).split())
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        self.attributes += [(name, value or "") for name, value in attrs]
-        if tag == "svg":
-            self.labels.append(dict(attrs).get("aria-label") or "")
-
-    def handle_data(self, data: str) -> None:
-        self.parts.append(data)
 
 
 def hostile_task() -> Task:
@@ -95,30 +71,6 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("hostile") / "run"
     run_job(Job(SMALL, hostile_task(), out), SERIAL)
     return out
-
-
-def test_every_figure_of_the_summary_is_on_the_page(finished: Path) -> None:
-    result, shown = load_run(finished), Page(show_once(finished))
-    for figure in set(re.findall(r"[\d.,]+ %", result.summary(details=True))):
-        assert figure in shown.text
-    wording = result.certificate.wording
-    for sentence in (*wording.statements, *wording.assumptions, *result.edges()):
-        assert sentence in shown.text
-    counts, setting = result.execution["evaluations"], result.setting
-    words = (f"{counts['planned']:,}", f"{counts['dropped']:,}", *result.certificate.origin.digests)
-    winner = f"C = {setting['C']:g}, gamma = {setting['gamma']:g}, k = {result.k}"
-    for word in (*words, winner, result.run_id, "test error"):
-        assert word in shown.text
-    assert RunFolder(finished).sha256("manifest.json") in shown.text
-
-
-def test_the_number_to_quote_comes_first_and_is_the_proven_one(finished: Path) -> None:
-    text, proven = Page(show_once(finished)).text, load_run(finished).certificate.claims.first
-    number = f"{ceil_percent(proven.bound)} wrong on new rows, at most; proven, by paper"
-    assert number in text
-    assert text.index(number) < text.index("Claims and assumptions")
-    assert "not proven for the average member" in text
-    assert "Provisional" not in text
 
 
 class Failing(SerialBackend):

@@ -10,8 +10,8 @@ from conftest import blobs, unwrap
 
 from ckcv_ray import Execution, Study, evaluate, load_run, report
 from ckcv_ray.errors import InputError
-from ckcv_ray.reports import page as pages
-from ckcv_ray.reports.page import describe_data
+from ckcv_ray.reports import sections
+from ckcv_ray.reports.sections import tell_data
 from ckcv_ray.reports.write import make_page
 from ckcv_ray.runs.run import Job, run_job
 
@@ -107,16 +107,17 @@ def test_data_are_described_column_by_column(tmp_path: Path, monkeypatch: pytest
     )
     y = np.where(np.arange(n) % 3 == 0, "sick", "well")
     result = evaluate(table, y, tmp_path / "run", SERIAL, learner="tree")
-    found = describe_data(result)
-    by_name = {column.name: column for column in found["columns"]}
-    assert (by_name["age"].missing, by_name["age"].share) == (10, 1 / 6)
-    assert by_name["ward"].typical == "north (66.67 %)"
-    assert by_name["admitted"].kind == "date"
-    assert by_name["admitted"].typical.startswith("2024-01-")
-    assert [(one.label, one.rows) for one in found["class_rows"]] == [("sick", 20), ("well", 40)]
-    facts = dict(found["facts"])
-    assert facts["gaps"].startswith("10 of 240 cells")
-    assert "(2 numbers, 1 category, 1 date)" in facts["columns learned from"]
-    monkeypatch.setattr(pages, "MAX_DESCRIBED", 1)
-    assert describe_data(result)["more_columns"] == ["ward", "admitted", "dose"]
+    found = tell_data(result, 0)
+    classes, columns = found.tables
+    assert [row[:2] for row in classes.rows] == [("sick", "20"), ("well", "40")]
+    by_name = {name: row for name, *row in columns.rows}
+    assert by_name["age"][:3] == ["number", "10", "16.67 %"]
+    assert by_name["ward"][-1] == "north (66.67 %)"
+    assert by_name["admitted"][0] == "date"
+    assert by_name["admitted"][-1].startswith("2024-01-")
+    told = {fact.name: fact.text for fact in found.facts}
+    assert told["gaps"] == "10 of 240 cells (4.17 %): age 10 (16.67 %)"
+    assert told["columns"] == "4 (2 numbers, 1 category, 1 date): age, ward, admitted, dose"
+    monkeypatch.setattr(sections, "MAX_DESCRIBED", 1)
+    assert tell_data(result, 0).tables[-1].rows == [("ward",), ("admitted",), ("dose",)]
     assert "Names of 3 more columns" in make_page(tmp_path / "run", result)

@@ -104,7 +104,7 @@ def test_bbc_is_that_of_tsamardinos(refit, tmp_path):
     again = load_scores(tmp_path / "run")
     assert again.summary_json() == result.summary_json()
     assert verify(tmp_path / "run").ok
-    said = result.summary()
+    said = " ".join(result.summary().split())
     assert said.count(" to 0.") == 2
     assert "chosen again in each of 1,000 bootstrap draws" in said
     assert "best of several lines" not in said
@@ -252,9 +252,11 @@ def test_scores_that_mislead_are_named():
     assert "CAUTION" not in plain
     zeros = np.where(np.arange(60) < 2, 0.0, values)
     said = evaluate(inputs, zeros, measure="mape,r2", **options).summary()
+    said = " ".join(said.split())
     assert "mape divides by the target, which is 0 in 2 rows" in said
     assert "r2: a split is compared with the mean of the rows that it scores, 12 in the smallest" in said
     groups = evaluate(inputs, values, measure="r2", groups=np.arange(60) // 6, **options).summary()
+    groups = " ".join(groups.split())
     assert "explains what differs between groups" in groups
     assert (
         "CAUTION"
@@ -268,5 +270,5 @@ def infinite(y, predicted):
 
 def test_an_infinite_score_is_said_to_count_as_not_defined():
     result = evaluate(X, Y, resampling="kfold:3", measure=infinite, **BAYES)
-    assert "incomplete: 3 not defined" in result.summary(details=True)
-    assert "infinite on a split counts as not defined" in result.summary(details=True)
+    assert "3 not defined" in result.summary()
+    assert "infinite on a split counts as not defined" in " ".join(result.summary().split())

@@ -116,7 +116,7 @@ def test_it_is_verified_and_described(name: str, made: Made) -> None:
     assert any("judged rows, from the models" in sentence for sentence in found.recomputed)
     result = load_run(made(name))
     said = describe_judged(result.finished.judged)
-    assert f"judged         {said}" in result.summary(details=True)
+    assert f"judged          {said}" in result.summary(details=True)
     rows = len(np.unique(result.finished.judged["row"].to_numpy()))
     assert said.startswith(f"{rows} rows, by ")
     report(made(name))
@@ -195,4 +195,4 @@ def test_judged_rows_that_were_removed_with_their_digest_are_a_difference(held: 
     assert load_run(held).finished.judged is None
     (removed,) = verify(held).differences
     assert removed == f"{JUDGED_ROWS} has 0 judged rows, computed again there are {before:,}"
-    assert "judged         " not in load_run(held).summary(details=True)
+    assert "judged          " not in load_run(held).summary(details=True)

@@ -19,12 +19,12 @@ from ckcv_ray import Execution, Study, evaluate, load_scores
 from ckcv_ray.core.arrays import ONE
 from ckcv_ray.core.intervals import bound_score
 from ckcv_ray.core.measures import Kind, Outputs, make_score
+from ckcv_ray.core.percent import round_bound
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.simple import Ridge
 from ckcv_ray.learners.sklearn.learner import REGRESSORS
 from ckcv_ray.learners.steps import Categories, Encoding
-from ckcv_ray.reports.summary import round_bound
 from ckcv_ray.runs.run import assess, run
 from ckcv_ray.study import Problem
 from ckcv_ray.study.problem import OUTER

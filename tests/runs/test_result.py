@@ -118,7 +118,7 @@ def test_labels_of_any_kind_are_told_as_they_are(labels: tuple) -> None:
     task = blobs(60)
     result = run(task=Task.of(task.X, np.array(labels)[task.y]))
     for label in result.task.classes:
-        assert f"{label!r} predicted as" in result.summary(details=True)
+        assert f"{label!r} " in result.summary(details=True)
     assert set(result.predict(task.X).tolist()) == set(labels)
 
 

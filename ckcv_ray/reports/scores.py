@@ -1,0 +1,492 @@
+"""What the scores of a study without a certification tell: tables, doubts, and what they are worth."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from ckcv_ray.claims.wording import describe_equal_rows
+from ckcv_ray.core.intervals import INTERVALS, MISS
+from ckcv_ray.core.measures import Score
+from ckcv_ray.core.percent import ceil_percent, format_level, round_bound
+from ckcv_ray.errors import pluralize
+from ckcv_ray.learners.choice import LABEL
+from ckcv_ray.learners.steps import Balance
+from ckcv_ray.reports.sections import (
+    CAUTION,
+    FIRST,
+    FOLDER,
+    NOT_SET,
+    PAGE,
+    QUESTION,
+    Fact,
+    Proof,
+    Section,
+    Table,
+    describe_subject,
+    tell_classes,
+    tell_cost,
+    tell_data,
+    tell_options,
+)
+from ckcv_ray.runs.judged import Judged
+from ckcv_ray.runs.settings import SettingScores, rank_settings
+from ckcv_ray.runs.values import (
+    SCORE_DELTA,
+    Entry,
+    Figures,
+    PermutationTest,
+    ResultValues,
+    format_setting,
+    tabulate_predictions,
+)
+from ckcv_ray.tables.columns.formats import ColumnKind
+from ckcv_ray.validation import quote
+
+MAX_LISTED_SETTINGS = 10  # in a terminal, of those among which one is chosen
+MAX_INNER = 50  # settings listed by their inner splits
+FEW_SPLITS = 40  # of which every score is listed
+MAX_COLUMNS_OF_SPLITS = 8  # lines as columns of such a table; more are rows
+FEW_SCORED_ROWS = 20  # of a split, about whose mean little can be said
+CHOSEN = {
+    "best": "the best",
+    "one_se": "the simplest within one standard error of the best",
+    "tolerance": "the simplest within {} of the best",
+}
+RELATIVE = frozenset({"mape", "neg_mean_absolute_percentage_error"})
+EXPLAINED = frozenset({"r2", "cor2"})
+KEEP = "The folder keeps no predictions by row: ckcv evaluate --save-predictions keeps them."
+REFERENCE = (
+    "S. Arlot, A. Celisse: A survey of cross-validation procedures for model selection, Statistics Surveys "
+    "4, 2010."
+)
+INCOMPLETE = (
+    "Some scores are incomplete: a fit failed, or a score is not defined on a split. They have no mean."
+)
+TEST_IS = (
+    "The test is the corrected resampled t-test (Nadeau, Bengio 2003), a heuristic: splits share rows. A "
+    "difference found among many comparisons may be chance."
+)
+BOUND_IS = (
+    "A bound holds for one model, of a line that was named before its score was seen, on rows that are "
+    "independent."
+)
+
+
+def tell_scores(result: ResultValues, judged: Judged | None) -> list[Section]:
+    """Return what is told of a study without a certification.
+
+    Args:
+        result: what it knows.
+        judged: the predictions that its folder keeps; None if it keeps none.
+    """
+    settings = rank_settings(result)
+    scored = [_tell_score(result, score, settings) for score in result.scores]
+    first, rows = result.scores[0], pluralize(result.task.n, "row")
+    balance = result.study.balance
+    balanced = "" if balance == Balance.NONE else f"; training rows are balanced by class ({balance})"
+    splits = (
+        f"{result.study.resampling.name}: {pluralize(int(result.counted.sum()), 'split')} of {rows}{balanced}"
+    )
+    entry = result.kept or result.rank(first)[0][0]
+    return [
+        Section("scores", "Scores", [Fact("splits", splits, FIRST, result.n_splits)]),
+        *scored,
+        *_tell_inner(result, settings),
+        Section("quote", "An estimate, not a bound", [*_tell_estimate(result, first, entry)]),
+        Section("subject", "What is it about?", [*_tell_subject(result)]),
+        Section("voids", "What voids it?", [*_tell_conditions(len(result.entries) > 1)]),
+        Section(
+            "check",
+            "How do I check it?",
+            [
+                Fact(
+                    f"ckcv verify {FOLDER}",
+                    "It recomputes every figure from the log; with --refit it also fits again.",
+                )
+            ],
+        ),
+        Section("next", "What do I do next?", [_advise(result, entry)]),
+        _tell_performance(result, judged),
+        tell_data(result, result.repeats.rows),
+        Section("method", "Method", [*_tell_method(result)]),
+        Section("models", "Models", [Fact("model", _describe_model(result))]),
+        Section("cost", "Time spent", tell_cost(result.execution)),
+        tell_options(result.study.to_json()),
+    ]
+
+
+def describe_score(result: ResultValues, score: Score) -> str:
+    """Return a score's name, of which class it is if of one, and what is better."""
+    task, better = result.task, "larger" if score.greater else "smaller"
+    of_class = f"of {task.classes[1]!r}; " if score.of_second and task.n_classes == 2 else ""
+    return f"{score.name} ({of_class}{better} is better)"
+
+
+def format_score(value: float | None, layout: str = "") -> str:
+    """Format a number with four decimals, or four digits where these show it badly; "–" if unknown."""
+    if value is None or value != value:
+        return NOT_SET
+    usual = value == 0 or 1e-3 <= abs(value) < 10_000
+    return f"{value:{layout}.4{'f' if usual else 'g'}}"
+
+
+def _tell_score(result: ResultValues, score: Score, settings: Sequence[SettingScores]) -> Section:
+    """Return a score of every entry: its figures, what was compared, and every split."""
+    tables = [_tabulate_score(result, score, settings)]
+    if result.n_splits <= FEW_SPLITS:
+        values = [[*map(format_score, result.of_splits(entry, score).tolist())] for entry in result.entries]
+        tables.append(_tabulate_splits(result, "Every split", values))
+        if score.bound and not result.unbounded:
+            bounds = [_format_bounds(result, entry, score) for entry in result.entries]
+            side = "at least" if score.greater else "at most"
+            note = (
+                f"What the score of each split's model is {side} on new rows, with probability 95 %: from "
+                "the rows that the split scores (Clopper-Pearson; for a clipped error a bet), if rows are "
+                "independent. Each holds by itself, for a split and a line that were named before the scores "
+                "were seen."
+            )
+            tables.append(_tabulate_splits(result, "Bounds for single models", bounds, note))
+    return Section(score.name, describe_score(result, score), [*_tell_tests(result, score)], tables)
+
+
+def _tabulate_score(result: ResultValues, score: Score, settings: Sequence[SettingScores]) -> Table:
+    """Return the figures of a score; where one of many settings is chosen, that with the best mean first."""
+    ranks = {} if result.chosen is not None or result.one_each else _find_ranks(result, score, settings)
+    entries, many = list(result.entries), len(result.entries) > MAX_LISTED_SETTINGS
+    if result.study.choose and many:
+        entries = [entry for entry, _ in result.rank(score)]
+    found = {entry: result.figures(entry, score) for entry in entries}
+    level = f"approximate {format_level(MISS)}"
+    heads = (
+        "learner",
+        *(["rank"] if ranks else []),
+        "mean",
+        "sd",
+        "se",
+        "pooled",
+        *([level] if result.study.interval else []),
+    )
+    lacking = any(each.missing or each.undefined for each in found.values())
+    rows = [
+        (
+            entry.name,
+            *([NOT_SET if ranks[entry] is None else f"{ranks[entry]}"] if ranks else []),
+            *map(format_score, (figures.mean, figures.deviation, figures.error, figures.pooled)),
+            *([_format_limits(*result.interval(entry, score))] if result.study.interval else []),
+            *([_count_lacking(figures)] if lacking else []),
+        )
+        for entry, figures in found.items()
+    ]
+    most = MAX_LISTED_SETTINGS if result.study.choose else None
+    heads = (*heads, *(["lacking"] if lacking else []))
+    return Table(describe_score(result, score), heads, rows, level=FIRST, most=most)
+
+
+def _find_ranks(
+    result: ResultValues, score: Score, settings: Sequence[SettingScores]
+) -> dict[Entry, int | None]:
+    ranks = (row.places[score.name].rank for row in settings)
+    return dict(zip(result.entries, ranks, strict=True))
+
+
+def _format_limits(low: float, high: float) -> str:
+    return f"{format_score(low)} to {format_score(high)}" if low == low else NOT_SET
+
+
+def _count_lacking(figures: Figures) -> str:
+    counts = (figures.missing, "failed"), (figures.undefined, "not defined")
+    return ", ".join(f"{count} {what}" for count, what in counts if count) or NOT_SET
+
+
+def _tabulate_splits(
+    result: ResultValues, title: str, values: Sequence[Sequence[str]], note: str = ""
+) -> Table:
+    names = name_entries(result)
+    if len(names) > MAX_COLUMNS_OF_SPLITS:
+        lines = [(name, ", ".join(line)) for name, line in zip(names, values, strict=True)]
+        return Table(title, ("line", f"splits 0 to {result.n_splits - 1}"), lines, note, folded=True)
+    rows = [(str(split), *line) for split, line in enumerate(zip(*values, strict=True))]
+    return Table(title, ("split", *names), rows, note, folded=result.n_splits > 1)
+
+
+def _format_bounds(result: ResultValues, entry: Entry, score: Score) -> list[str]:
+    bounds = result.bounds(entry, score).tolist()
+    return [NOT_SET if bound != bound else round_bound(bound, up=not score.greater) for bound in bounds]
+
+
+def _tell_tests(result: ResultValues, score: Score) -> Iterator[Fact]:
+    """Yield what is known of the mean of each entry by itself, and of its difference from the best."""
+    for entry in result.entries:
+        if (test := result.test_by_permutations(entry, score)) is not None:
+            yield Fact(entry.name, _describe_permutations(test), FIRST, test.p)
+    if result.n_splits == 1:
+        side, level = "at least" if score.greater else "at most", f"{100 * (1 - SCORE_DELTA):g} %"
+        for entry in result.entries:
+            (bound,) = _format_bounds(result, entry, score)
+            if bound != NOT_SET:
+                yield Fact(entry.name, f"{side} {bound} on new rows, with probability {level}", FIRST)
+    for entry, best, compared in result.compare_entries(score):
+        p = f"p {compared.p:.3f}" if not compared.p < 0.0005 else "p < 0.001"
+        ends = f"{format_score(compared.low, '+')} to {format_score(compared.high, '+')}"
+        said = f"{format_score(compared.difference, '+')}, 95 % interval {ends}, {p}"
+        yield Fact(f"{entry.name} - {best.name}", said, FIRST, compared.difference)
+
+
+def _describe_permutations(test: PermutationTest) -> str:
+    if test.p != test.p:
+        return "no p, since there is no mean"
+    counted = f"; {test.undefined:,} without a mean count as if they were" if test.undefined else ""
+    good = f"{test.as_good:,} of {test.n:,} permutations of the target are as good or better"
+    return f"p {test.p:.4g}: {good}{counted}"
+
+
+def name_entries(result: ResultValues) -> list[str]:
+    """Return a short name for each entry: its learner, and its values of what differs."""
+    if result.one_each:
+        return [entry.name for entry in result.entries]
+    differing, names = list_differing(result), []
+    for entry in result.entries:
+        setting = entry.settings[0] or {}
+        values = ", ".join(str(setting[name]) for name in differing if name in setting)
+        names.append(f"{entry.learner}: {values}" if len(result.problem.learners) > 1 else values)
+    return names
+
+
+def list_differing(result: ResultValues) -> list[str]:
+    """Return the hyperparameters in which the settings of entries differ, in their order."""
+    settings = [entry.settings[0] or {} for entry in result.entries]
+    known = dict.fromkeys(name for setting in settings for name in setting if name != LABEL)
+    return [name for name in known if len({str(setting.get(name)) for setting in settings}) > 1]
+
+
+def _tell_inner(result: ResultValues, settings: Sequence[SettingScores]) -> Iterator[Section]:
+    """Yield the settings by the inner splits of a nested resampling, and which were selected."""
+    if result.chosen is None:
+        return
+    tables = []
+    for name in settings[0].places:
+        ranked = [row for row in settings if row.places[name].rank is not None]
+        ranked.sort(key=lambda row: row.places[name].rank or 0)
+        rows = [_list_setting(row, name) for row in ranked[:MAX_INNER]]
+        of = f", the best {len(rows)} of {len(settings):,} settings" if len(settings) > len(rows) else ""
+        heads = ("setting", "mean", "sd", "rank")
+        level, most = (FIRST, MAX_LISTED_SETTINGS) if name == result.study.select_by else (PAGE, None)
+        tables.append(Table(f"Inner splits by {name}{of}", heads, rows, level=level, most=most))
+    about = (
+        "Means over outer splits of the mean over the splits inside, and the standard deviation over all of "
+        "these. A setting is selected by such figures, so the best of them is too good."
+    )
+    if result.n_splits <= FEW_SPLITS:
+        rows = [
+            (entry.learner, str(split), text)
+            for entry in result.entries
+            for split, text in enumerate(result.list_settings(entry))
+        ]
+        tables.append(Table("What was selected", ("learner", "split", "setting"), rows))
+    yield Section("inner", "Settings on inner splits", [Fact("", about)], tables)
+
+
+def _list_setting(row: SettingScores, score: str) -> tuple[str, ...]:
+    mean, deviation, rank = row.places[score]
+    text = format_setting(row.setting)
+    return (
+        f"{row.learner} ({text})" if text else row.learner,
+        format_score(mean),
+        format_score(deviation),
+        f"{rank}",
+    )
+
+
+def _tell_estimate(result: ResultValues, score: Score, entry: Entry) -> Iterator[Fact]:
+    found, several = result.figures(entry, score), len(result.entries) > 1
+    spread = "" if found.deviation != found.deviation else f"; standard deviation {found.deviation:.4f}"
+    splits = pluralize(int(result.counted.sum()), "split")
+    if found.mean == found.mean:
+        yield Fact("number", format_score(found.mean), value=found.mean)
+        yield Fact("of", f"mean {score.name} of {entry.name} over {splits}{spread}")
+        yield Fact(
+            "verdict",
+            "As an estimate, with its name and the splits it is of. It is no bound, and nothing is proven by "
+            "it.",
+        )
+        if several:
+            chosen = (
+                f"It is the best of {len(result.entries):,}, chosen by this very figure, so it is too good."
+            )
+            yield Fact(CAUTION, chosen)
+    else:
+        yield Fact(
+            "verdict", "No: a fit failed, or the score is not defined on a split, so there is no mean."
+        )
+    if not result.complete:
+        yield Fact(CAUTION, INCOMPLETE)
+    yield from (Fact(CAUTION, text, FIRST) for text in _list_doubts(result))
+    if result.task.question:
+        yield Fact(QUESTION, result.task.question, FIRST)
+
+
+def _list_doubts(result: ResultValues) -> Iterator[str]:
+    """Yield what may make scores too good and bounds untrue, or not what they seem."""
+    task, repeats = result.task, result.repeats
+    if repeats.rows:
+        yield (
+            f"{describe_equal_rows(repeats.rows, task.n, task.grouped)}: if they have the same origin (one "
+            f"patient, one document), up to {ceil_percent(repeats.copies / task.n_units)} of what is scored "
+            "is not new, a share of wrong rows may be too small by as much, and no bound is proven."
+        )
+    dates = [(c.name, task.X[:, i]) for i, c in enumerate(task.schema) if c.kind is ColumnKind.DATE]
+    ascends = any(np.all(np.diff(values[~np.isnan(values)]) >= 0) for _, values in dates)
+    if result.study.resampling.in_order and dates and not ascends:
+        names = " or ".join(quote(name) for name, _ in dates)
+        yield (
+            f"{result.study.resampling} takes the order of the table as that of time, and rows are not in "
+            f"ascending order of {names}: splits learn from rows that come after those that are scored. Sort "
+            "the table by its date."
+        )
+    named = {score.name: score for score in result.scores}
+    if (zeros := int(np.sum(task.y == 0))) and (relative := RELATIVE & named.keys()):
+        yield (
+            f"{min(relative)} divides by the target, which is 0 in {pluralize(zeros, 'row')}: by "
+            f"{np.finfo(np.float64).eps:.1g} there, as in scikit-learn, so that these rows decide the mean. "
+            "Choose absolute or rmse."
+        )
+    if any(result.figures(entry, score).undefined for entry in result.entries for score in result.scores):
+        yield (
+            "A score that is not defined on a split, such as AUC where all rows scored are of one class, has "
+            "no mean; one that is infinite on a split counts as not defined there."
+        )
+    if (explained := named.keys() & EXPLAINED) and result.n_splits > 1:
+        least, names = int(result.rows[result.counted, 1].min()), " and ".join(sorted(explained))
+        grouped = " (and so also explains what differs between groups)" if task.grouped else ""
+        if least < FEW_SCORED_ROWS:
+            yield (
+                f"{names}: a split is compared with the mean of the rows that it scores, {least} in the "
+                "smallest: read the pooled figure, which is compared with the mean of all scored "
+                f"rows{grouped}."
+            )
+
+
+def _tell_subject(result: ResultValues) -> Iterator[Fact]:
+    scores, resampling = result.scores, result.study.resampling
+    bounded = result.n_splits == 1 and not result.unbounded and any(score.bound for score in scores)
+    told = [
+        Fact("", describe_subject(result)),
+        Fact("", f"Each split fits on some rows and scores others ({resampling})."),
+        Fact("note", resampling.note, FIRST),
+        Fact("weights", result.task.weighting.describe(), FIRST),
+        Fact("intervals", _describe_interval(result), FIRST),
+        *(Fact("scaling", f"{text}.", FIRST) for text in result.problem.scaling),
+        Fact("model", _describe_kept_model(result), FIRST),
+        Fact("bound", BOUND_IS if bounded else "", FIRST),
+        Fact("bound", _describe_lack_of_bound(result), FIRST),
+        Fact("test", TEST_IS if any(map(result.compare_entries, scores)) else "", FIRST),
+    ]
+    yield from (fact for fact in told if fact.text)
+
+
+def _describe_lack_of_bound(result: ResultValues) -> str:
+    if not result.unbounded or not any(score.bound for score in result.scores):
+        return ""
+    return f"No bound is proven for any model on new rows: {result.unbounded}."
+
+
+def _describe_interval(result: ResultValues) -> str:
+    """Say what the intervals are, if the study has any."""
+    if not result.study.interval:
+        return ""
+    interval = INTERVALS[result.study.interval]
+    if interval.exact:
+        return (
+            f"{format_level(MISS)} intervals: {interval.about}, and for a line that was named before its "
+            "score was seen."
+        )
+    best = "" if interval.choosing else ", and do for the best of several lines"
+    return (
+        f"Approximate {format_level(MISS)} intervals: {interval.about}. They may fail more often than that "
+        f"says{best}."
+    )
+
+
+def _describe_kept_model(result: ResultValues) -> str:
+    return f"fitted on all {result.task.n:,} rows: {describe_kept(result)}" if result.study.choose else ""
+
+
+def describe_kept(result: ResultValues) -> str:
+    """Say which setting was fitted on all rows, by what it was chosen, and what that says of new rows."""
+    kept, score, study = result.kept, result.scores[0], result.study
+    if kept is None:
+        return f"no setting has {score.name} on every split, so none was fitted on all rows"
+    measured = (
+        f"its mean {score.name} by {study.resampling} is {format_score(result.figures(kept, score).mean)}"
+    )
+    if len(result.entries) == 1:
+        return f"{kept.name}; {measured}"
+    how, _, tolerance = study.choose.partition(":")
+    return (
+        f"{kept.name}, {CHOSEN[how].format(tolerance)} of {len(result.entries):,} settings; {measured}, "
+        "which is too good: it was chosen by it. To see what the choice is worth: --resampling nested:5:5 "
+        f"--select-by {score.name}"
+    )
+
+
+def _tell_conditions(several: bool) -> Iterator[Fact]:
+    for text in (
+        "rows that belong together, such as visits of one patient, in different parts of a split",
+        "scaling or a choice of columns made on the full table before the splits",
+        *(["a choice among many lines by the figure that is quoted"] if several else []),
+        "new rows from another source than these",
+    ):
+        yield Fact("not covered", text)
+
+
+def _advise(result: ResultValues, entry: Entry) -> Fact:
+    if result.kept is not None:
+        said = f"It predicts new rows with the model fitted on all rows ({entry.name})."
+        return Fact(f"ckcv predict {FOLDER} NEW.csv", said)
+    if result.task.has_numbers:
+        return Fact("ckcv evaluate … --refit best", "It fits the best line on all rows, to predict new ones.")
+    said = "It makes a study with a certificate, for a number that may be quoted as a bound."
+    return Fact("ckcv run … --out NEW_FOLDER", said)
+
+
+def _tell_performance(result: ResultValues, judged: Judged | None) -> Section:
+    if judged is None:
+        return Section("performance", "Performance by class", [Fact("", KEEP)])
+    counted = Fact("operating point", judged.rows)
+    if result.task.has_numbers:
+        return Section("performance", "Performance", [counted])
+    counts = tabulate_predictions(judged.y, judged.label, result.task.n_classes)
+    wrong, tables = tell_classes(result, counts, Proof((), MISS, ("",) * len(counts), ""))
+    return Section("performance", "Performance by class", [counted, wrong], tables)
+
+
+def _tell_method(result: ResultValues) -> Iterator[Fact]:
+    names = ", ".join(score.name for score in result.scores)
+    learners = ", ".join(result.problem.learners)
+    yield Fact(
+        "question", f"How well is {result.task.target} predicted by {learners}, as measured by {names}?"
+    )
+    splits = "one split" if result.n_splits == 1 else f"each of {result.n_splits:,} splits"
+    yield Fact(
+        "splits",
+        f"The rows were divided by {result.study.resampling}: on {splits} a learner is fitted on some rows "
+        "and scored on others.",
+    )
+    chosen = "No setting was selected: every line of the tables is fitted as it is named."
+    if result.chosen is not None:
+        chosen = (
+            f"Settings were selected inside the training rows of each split, by {result.study.select_by}."
+        )
+    yield Fact("selection", chosen)
+    yield Fact(
+        "figures",
+        "A figure is the mean over splits, an estimate of what a model fitted on as many rows scores on new "
+        "rows of the same source.",
+    )
+    yield Fact("reference", REFERENCE)
+
+
+def _describe_model(result: ResultValues) -> str:
+    return (
+        "none: the study keeps scores" if result.kept is None else f"{result.kept.name}, fitted on all rows"
+    )

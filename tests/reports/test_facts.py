@@ -1,0 +1,232 @@
+"""Facts are told once: the same in every form, and those side by side of one rule and its rows."""
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from cases import BY_DAY, CASES
+from conftest import unwrap
+from finished import Finished
+from pages import Page
+
+from ckcv_ray import Execution, Job, Result, Study, Task
+from ckcv_ray.core.percent import ceil_percent
+from ckcv_ray.reports.facts import facts, find_quoted
+from ckcv_ray.reports.render import escape_markdown
+from ckcv_ray.reports.sections import CAUTION, DETAILS, FIRST, FOLDER, Fact, Section
+from ckcv_ray.reports.write import make_markdown, make_page
+from ckcv_ray.runs.judged import GRID, calibrate, judge_rows, trace_roc
+from ckcv_ray.runs.load import load
+from ckcv_ray.runs.run import run_job
+
+SERIAL = Execution("serial")
+SMALL: dict[str, Any] = {"k": (3,), "n_splits": 3, "C": (1.0,), "gamma": (0.1,)}
+HELD: dict[str, Any] = {**SMALL, "certify": "holdout"}
+GROUPS = [
+    {"measured", "baseline", "better", "proven", "by class"},
+    {"operating point", "wrong"},
+]  # side by side
+COUNTS = re.compile(r"'(\w+)' (\d+) of (\d+)")
+CASE = pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(name, marks=[] if name in BY_DAY else [pytest.mark.night])
+        for name, lines in CASES.items()
+        if "--out" in lines and name not in ("refusals", "what was removed")
+    ],
+)
+
+
+def list_folders(finished: Finished, case: str) -> Iterator[Path]:
+    return (study.parent for study in sorted(finished(case).parent.glob("*/study.json")))
+
+
+@cache
+def read(folder: Path) -> tuple[Result, list[Section]]:
+    result = load(folder)
+    return result, facts(result)
+
+
+@cache
+def show(folder: Path) -> str:
+    return make_page(folder, read(folder)[0])
+
+
+def list_told(sections: list[Section], level: int = 3) -> list[Fact]:
+    return [fact for section in sections for fact in section.facts if fact.level <= level]
+
+
+def find(sections: list[Section], name: str) -> Fact:
+    return next(fact for fact in list_told(sections) if fact.name == name)
+
+
+@CASE
+def test_every_form_shows_the_same_facts(case: str, finished: Finished) -> None:
+    for folder in list_folders(finished, case):
+        result, sections = read(folder)
+        page, markdown = Page(show(folder)).text, make_markdown(folder)
+        brief, whole = (unwrap(result.summary(details, FOLDER)) for details in (False, True))
+        for fact in list_told(sections):
+            assert unwrap(fact.text) in page
+            assert escape_markdown(fact.text) in markdown
+            assert fact.level > DETAILS or unwrap(fact.text) in whole
+        tables = [table for section in sections for table in section.tables]
+        for table in tables:
+            for cell in (
+                table.title,
+                table.note.split("\n")[0],
+                *table.heads,
+                *(c for row in table.rows for c in row),
+            ):
+                assert unwrap(cell) in page
+                assert escape_markdown(cell) in markdown
+            assert (table.title in whole) or table.level > DETAILS
+        first = [fact for fact in list_told(sections, FIRST) if fact.name not in (CAUTION, "or")]
+        assert all(unwrap(fact.text) in brief for fact in first)
+        assert "None" not in brief + whole
+
+
+@CASE
+def test_facts_side_by_side_are_of_one_rule_and_its_rows(case: str, finished: Finished) -> None:
+    for folder in list_folders(finished, case):
+        result, sections = read(folder)
+        for names in GROUPS:
+            told = [
+                fact for section in sections for fact in section.facts if fact.name in names and fact.rule
+            ]
+            assert len({(fact.rule, fact.rows) for fact in told}) <= 1
+        if result.finished is not None:
+            check_counts(result, sections)
+
+
+def check_counts(result: Result, sections: list[Section]) -> None:
+    """Count again, from the judged rows, what is told of the first claim, and compare it with JSON."""
+    first, said, content = result.certificate.claims.first, find(sections, "baseline"), result.to_json()
+    assert said.value == content["baseline"]["error"]
+    assert find(sections, "fits").value == content["fits"]
+    judged = result.finished.judged
+    if judged is not None and first.held_out and result.certificate.sample.numbers is None:
+        rows = judged.to_pandas()
+        rows = rows[rows["classifier"] == first.classifier]
+        if first.cut_off is None and first.quantity.is_error:
+            mean = rows.groupby("unit")["loss"].mean().mean() if result.task.grouped else rows["loss"].mean()
+            assert find(sections, "measured").value == pytest.approx(mean)
+            assert f"{100 * mean:.2f} % wrong" in find(sections, "measured").text
+    if result.class_counts is not None:
+        counts = np.array(find(sections, "by class").value)
+        assert counts[:, :-1].tolist() == content["confusion"]
+        wrong, total = int(counts.sum() - counts.diagonal().sum()), int(counts.sum())
+        assert find(sections, "wrong").text.startswith(f"{wrong:,} of {total:,} rows")
+        listed = {
+            label: (int(part), int(of)) for label, part, of in COUNTS.findall(find(sections, "by class").text)
+        }
+        for label, line, right in zip(
+            result.task.classes, counts.sum(axis=1), counts.diagonal(), strict=True
+        ):
+            assert listed[label] == (line - right, line)
+        if first.quantity.is_error:
+            assert (wrong, total) == (first.errors, first.rows)
+
+
+@CASE
+def test_a_large_number_is_shown_where_one_may_be_quoted(case: str, finished: Finished) -> None:
+    for folder in list_folders(finished, case):
+        result, sections = read(folder)
+        numbers = [fact for fact in list_told(sections) if fact.name == "number"]
+        if result.finished is not None:
+            quoted, why_not = find_quoted(result)
+            assert [fact.value for fact in numbers] == ([] if quoted is None else [quoted.bound])
+            assert ("Nothing can be quoted" in result.summary()) == (quoted is None)
+            assert bool(why_not) or quoted is result.certificate.claims.first
+        assert re.findall('<p class="number"><bdi>([^<]*)', show(folder)) == [f.text for f in numbers]
+
+
+@pytest.mark.parametrize("case", ["required", "what is claimed of two classes", "three classes", "answered"])
+def test_what_is_proven_stands_beside_figures_of_its_rule_alone(case: str, finished: Finished) -> None:
+    for folder in list_folders(finished, case):
+        result, sections = read(folder)
+        (table,) = (table for section in sections for table in section.tables if table.title == "By class")
+        first = result.certificate.claims.first
+        shown = {row[table.heads.index("proven")] for row in table.rows} if "proven" in table.heads else set()
+        of_first = [
+            claim
+            for claim in result.certificate.claims
+            if claim.quantity.by_class and claim.shares_rule(first)
+        ]
+        if len(result.task.classes) == 2:
+            assert shown - {"–"} == {
+                f"at least {claim.limit}" for claim in of_first if claim.bound is not None
+            }
+        for interval in result.intervals:
+            assert ("cut-off" in interval.describe()) == (interval.cut_off is not None)
+
+
+def rare(n: int) -> Task:
+    """Rows of which few are of the second class, which are found easily at the price of false alarms."""
+    rng = np.random.default_rng(4)
+    sick = rng.permutation(n) < 0.12 * n
+    return Task.of(rng.normal(size=(n, 2)) + 1.5 * sick[:, None], np.where(sick, "sick", "healthy"))
+
+
+@pytest.mark.parametrize("asked", [{"require": "sensitivity>=0.6"}, {"accept": "specificity>=0.9"}])
+def test_what_was_asked_and_is_proven_decides_the_headline(asked: dict[str, str], tmp_path: Path) -> None:
+    study = Study.of(**HELD, claim="refit,sensitivity,specificity", **asked)
+    result = run_job(Job(study, rare(500), tmp_path / "run"), SERIAL)
+    assert result.proven >= result.baseline
+    sections = facts(result)
+    verdict = find(sections, "verdict").text
+    assert verdict.startswith("The error cannot be quoted; proven are: sensitivity (recall of 'sick')")
+    assert any("not to be quoted alone" in fact.text for fact in list_told(sections) if fact.name == CAUTION)
+    name = "sensitivity" if "require" in asked else "specificity"
+    assert f"the {name}" in find(sections, "claim").text
+    assert "ckcv predict" in result.summary(folder="runs/a")
+    assert find(sections, "number").text != ceil_percent(result.proven)
+
+
+def overlap(n: int) -> Task:
+    rng = np.random.default_rng(2)
+    y = np.arange(n) % 2
+    return Task.of(rng.normal(size=(n, 2)) + 1.2 * y[:, None], np.array(["ash", "birch"])[y])
+
+
+@pytest.mark.parametrize("learner", ["svm", "naive_bayes"])
+def test_the_positive_class_turns_every_figure(learner: str, tmp_path: Path) -> None:
+    """The AUC is the same; rates, probabilities and captions are those of the class that is named."""
+    grid = {name: SMALL[name] for name in ("k", "n_splits", *(("C", "gamma") if learner == "svm" else ()))}
+    results = []
+    for label in ("ash", "birch"):
+        study = Study.of(learner=learner, **grid, certify="holdout", claim="refit", positive=label)
+        results.append(run_job(Job(study, overlap(200), tmp_path / label), SERIAL))
+        captions = Page(make_page(tmp_path / label)).text
+        assert f"if it is of the class ‘{label}’" in captions
+        assert f"A larger score speaks for ‘{label}’" in captions
+        assert f"sensitivity: ‘{label}’ found" in captions
+    first, second = (judge_rows(result) for result in results)
+    one, two = trace_roc(first), trace_roc(second)
+    assert one.areas[0] == pytest.approx(two.areas[0])
+    assert one.point == pytest.approx((1 - two.point[1], 1 - two.point[0]))
+    for roc in (one, two):  # the models classify by their scores, so that they work on the curve
+        near = np.abs(GRID - roc.point[0]).argmin()
+        curve = roc.curves[0]
+        assert curve[max(0, near - 1)] - 0.02 <= roc.point[1] <= curve[min(100, near + 1)] + 0.02
+    if learner == "naive_bayes":
+        low, high = calibrate(first), calibrate(second)
+        means = [np.average(one.mean, weights=one.rows) for one in (low, high)]
+        assert means[0] == pytest.approx(1 - means[1])
+        assert np.average(low.observed, weights=low.rows) == pytest.approx(np.mean(first.y == 0))
+
+
+def test_classes_that_are_never_found_are_a_caution() -> None:
+    rng = np.random.default_rng(1)
+    y = np.array(["ash", "birch", "cedar"])[np.where(rng.random(240) < 0.06, 2, np.arange(240) % 2)]
+    X = rng.normal(size=(240, 2)) + 4.0 * (y == "birch")[:, None]  # nothing tells cedar from ash
+    result = run_job(Job(Study.of(**HELD), Task.of(X, y)), SERIAL)
+    counts = result.class_counts
+    assert counts[2].sum() > 0 == counts[2, 2]
+    (said,) = (fact.text for fact in list_told(facts(result)) if fact.text.startswith("Never found"))
+    assert f"'cedar' ({counts[2].sum()} rows)" in said
+    assert result.summary().startswith("Quote with CAUTION")
