@@ -117,7 +117,7 @@ class Check(Run):
         if quantity.startswith("better:"):
             return [*self.compare_learners(claim, delta, copies), delta]
         number = self.labels.index(claim["label"]) if quantity in OF_CLASS else None
-        if kind == "holdout":
+        if kind == "holdout" and quantity in ("error", "auc", *OF_CLASS):
             delta = delta if number is None else delta / jointly
             return [*self.bound_held_out(claim, number, delta, copies), delta]
         if kind != "paper" or quantity != "error":
