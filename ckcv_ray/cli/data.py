@@ -326,7 +326,9 @@ def describe_columns(task: Task, held: int) -> list[str]:
     if more := len(columns) - len(shown):
         lines.append(f"and {pluralize(more, 'column')} more")
     if held:
-        lines.append(f"(of the {pluralize(task.n, 'row')} to learn from: nobody looks at those held out)")
+        lines.append(
+            f"(of the {pluralize(task.n, 'row')} to learn from: the held-out rows are not inspected)"
+        )
     return lines
 
 

@@ -55,10 +55,10 @@ from ckcv_ray.reports.sections import (
     FOLDER,
     PAGE,
     QUESTION,
+    ByClass,
     Fact,
-    Proof,
+    FactTable,
     Section,
-    Table,
     describe_share,
     describe_subject,
     list_first,
@@ -112,6 +112,7 @@ def facts(
     if result.finished is None:
         return [*tell_scores(result, judged), *tell_origin(result, manifest)]
     c, options, numbers = result.certificate, result.study.options(), result.task.has_numbers
+    options["k"] = options["k"] or f"3:{result.task.n_units} (all)"
     return [
         _tell_quote(result),
         Section("subject", "What is it about?", [*_tell_subject(result)]),
@@ -128,7 +129,7 @@ def facts(
         ),
         Section("models", "Models", [*_tell_models(result)]),
         Section("cost", "Time spent", tell_cost(result.execution)),
-        tell_options(options | {"k": options["k"] or f"3:{result.task.n_units} (all)"}),
+        tell_options({f"--{name.replace('_', '-')}": value for name, value in options.items()}),
         *tell_origin(result, {**c.origin.digests, **manifest}),
     ]
 
@@ -602,19 +603,19 @@ def _tell_conditions(c: Certificate) -> Iterator[Fact]:
 # Further sections
 
 
-def _tell_performance(result: ResultValues) -> tuple[list[Fact], list[Table]]:
+def _tell_performance(result: ResultValues) -> tuple[list[Fact], list[FactTable]]:
     """Return what was measured by class with the rule of the first claim, in words and tables."""
     c, counts = result.certificate, result.class_counts
     basis, finished = _find_basis(c.claims.first), result.finished
     told, tables = (
         [Fact("operating point", f"{basis.rows}, by {basis.rule}", DETAILS, None, *basis)],
-        list[Table](),
+        list[FactTable](),
     )
     if counts is not None:
         fixed, delta = _list_fixed(result), result.study.delta
         proven = [_find_proven(result, label) for label in result.task.classes]
         level = format_level(c.claims.first.delta) if any(proven) else ""
-        wrong, tables = tell_classes(result, counts, Proof(fixed, delta, proven, level))
+        wrong, tables = tell_classes(result, counts, ByClass(fixed, delta, proven, level))
         told.append(wrong)
     for baseline in c.sample.baselines[:-1]:
         counted = "" if c.sample.numbers is not None else f" ({baseline['errors']:,} of {baseline['rows']:,})"
@@ -660,7 +661,7 @@ def _find_proven(result: ResultValues, label: Label) -> str:
     return f"at least {claimed[0].limit}" if claimed and claimed[0].bound is not None else ""
 
 
-def _list_subgroups(c: Certificate) -> Table | None:
+def _list_subgroups(c: Certificate) -> FactTable | None:
     """Return the error and each recall of every subgroup; of small ones, one line that says so."""
     rows = list[tuple[str, ...]]()
     for claim in c.claims.subgroups or ():
@@ -675,7 +676,7 @@ def _list_subgroups(c: Certificate) -> Table | None:
         f"Named before the run: {pluralize(len({row[0] for row in rows}), 'subgroup')} of the rows held out. "
         f"What is proven of them holds for all of them together{own}."
     )
-    return Table("Subgroups", ("subgroup", "figure", "rows", "measured", "proven"), rows, note, DETAILS)
+    return FactTable("Subgroups", ("subgroup", "figure", "rows", "measured", "proven"), rows, note, DETAILS)
 
 
 def _tell_claims(c: Certificate) -> Iterator[Fact]:
@@ -761,7 +762,7 @@ def _tell_preparation(result: ResultValues) -> Iterator[Fact]:
     )
     balanced = [f"training rows balanced: {study.balance}"] * (study.balance != "none")
     balanced += [f"classes weighted: {weight}" for weight in weights if weight != str(EQUALLY)]
-    balanced += [f"criterion {study.criterion!r} counts the classes separately"] * (
+    balanced += [f"criterion {result.certificate.winner.criterion!r} counts the classes separately"] * (
         result.certificate.winner.criterion in ("balanced", "cost")
     )
     yield Fact("balance", "; ".join(balanced) or "none")
@@ -830,7 +831,7 @@ def _tell_reported(result: ResultValues) -> Iterator[Fact]:
             )
 
 
-def _tell_means(result: ResultValues) -> tuple[list[Fact], list[Table]]:
+def _tell_means(result: ResultValues) -> tuple[list[Fact], list[FactTable]]:
     """Return the means over splits that the winner was selected by, of whose rows nothing is proven."""
     c = result.certificate
     winner, counts, n_splits = c.winner, c.counts, f"{c.winner.n_splits:,}"
@@ -882,7 +883,7 @@ def _tell_means(result: ResultValues) -> tuple[list[Fact], list[Table]]:
         else "The bound is the mean over the splits."
     )
     heads = ("class", "rows", "wrong", "share", f"mean {format_level(winner.delta)} bound")
-    return told, [Table("The winner on its estimate sets, by class", heads, rows, note)]
+    return told, [FactTable("The winner on its estimate sets, by class", heads, rows, note)]
 
 
 def _tell_models(result: ResultValues) -> Iterator[Fact]:

@@ -16,12 +16,12 @@ from ckcv_ray.core.percent import ceil_percent, format_level, format_percent
 from ckcv_ray.errors import cut, pluralize, printable
 from ckcv_ray.reports.about import About
 from ckcv_ray.reports.facts import facts
-from ckcv_ray.reports.sections import CAUTION, DETAILS, FIRST, FOLDER, Fact, Section, Table
+from ckcv_ray.reports.sections import CAUTION, DETAILS, FIRST, FOLDER, Fact, FactTable, Section
 from ckcv_ray.runs.values import ResultValues
 
 LINE_WIDTH = 80  # characters of a line of the first screen
 INDENT, WIDE_INDENT = 10, 16  # of texts after names, on the first screen and in details
-MAX_LINES = 15
+MAX_LINES = 16
 MIN_COLUMN, MAX_CELL = 9, 70  # characters of a column of a table in a terminal
 UNNAMED = {
     "accepted": "",
@@ -102,7 +102,7 @@ def wrap_fact(fact: Fact, level: int = FIRST) -> list[str]:
     return [line.replace("\u00a0%", " %") for line in lines]
 
 
-def align_columns(table: Table) -> str:
+def align_columns(table: FactTable) -> str:
     """Return a table as lines of text: names to the left, all else to the right."""
     shown = table.rows[: table.most]
     cells = [[cut(cell, MAX_CELL) for cell in row] for row in (table.heads, *shown)]
@@ -181,9 +181,8 @@ def render_page(result: ResultValues, sections: Sequence[Section], about: About)
 def _cut_section(section: Section, names: Sequence[str] | None) -> Section:
     """Return a section for a short report: without what is folded, and of its facts those named."""
     kept = [fact for fact in section.facts if names is None or fact.name in names]
-    return replace(
-        section, facts=kept, tables=[table for table in section.tables if section.name == "performance"]
-    )
+    tables = section.tables if section.name == "performance" else ()
+    return replace(section, facts=kept, tables=tables, figures=())
 
 
 def make_title(result: ResultValues, about: About) -> str:
@@ -201,7 +200,7 @@ def render_markdown(title: str, sections: Sequence[Section], about: About) -> st
     return BLANK.sub("\n\n", text)
 
 
-def find_figures(table: Table) -> list[bool]:
+def find_figures(table: FactTable) -> list[bool]:
     """Return for each column of a table whether it has figures, which stand to the right."""
     return [
         all(FIGURE.match(cell) and len(cell) < MAX_CELL // 2 for cell in column)

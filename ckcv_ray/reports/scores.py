@@ -18,10 +18,10 @@ from ckcv_ray.reports.sections import (
     NOT_SET,
     PAGE,
     QUESTION,
+    ByClass,
     Fact,
-    Proof,
+    FactTable,
     Section,
-    Table,
     describe_subject,
     tell_classes,
     tell_cost,
@@ -149,7 +149,7 @@ def _tell_score(result: ResultValues, score: Score, settings: Sequence[SettingSc
     return Section(score.name, describe_score(result, score), [*_tell_tests(result, score)], tables)
 
 
-def _tabulate_score(result: ResultValues, score: Score, settings: Sequence[SettingScores]) -> Table:
+def _tabulate_score(result: ResultValues, score: Score, settings: Sequence[SettingScores]) -> FactTable:
     """Return the figures of a score; where one of many settings is chosen, that with the best mean first."""
     ranks = {} if result.chosen is not None or result.one_each else _find_ranks(result, score, settings)
     entries, many = list(result.entries), len(result.entries) > MAX_LISTED_SETTINGS
@@ -179,7 +179,7 @@ def _tabulate_score(result: ResultValues, score: Score, settings: Sequence[Setti
     ]
     most = MAX_LISTED_SETTINGS if result.study.choose else None
     heads = (*heads, *(["lacking"] if lacking else []))
-    return Table(describe_score(result, score), heads, rows, level=FIRST, most=most)
+    return FactTable(describe_score(result, score), heads, rows, level=FIRST, most=most)
 
 
 def _find_ranks(
@@ -200,13 +200,13 @@ def _count_lacking(figures: Figures) -> str:
 
 def _tabulate_splits(
     result: ResultValues, title: str, values: Sequence[Sequence[str]], note: str = ""
-) -> Table:
+) -> FactTable:
     names = name_entries(result)
     if len(names) > MAX_COLUMNS_OF_SPLITS:
         lines = [(name, ", ".join(line)) for name, line in zip(names, values, strict=True)]
-        return Table(title, ("line", f"splits 0 to {result.n_splits - 1}"), lines, note, folded=True)
+        return FactTable(title, ("line", f"splits 0 to {result.n_splits - 1}"), lines, note, folded=True)
     rows = [(str(split), *line) for split, line in enumerate(zip(*values, strict=True))]
-    return Table(title, ("split", *names), rows, note, folded=result.n_splits > 1)
+    return FactTable(title, ("split", *names), rows, note, folded=result.n_splits > 1)
 
 
 def _format_bounds(result: ResultValues, entry: Entry, score: Score) -> list[str]:
@@ -271,7 +271,7 @@ def _tell_inner(result: ResultValues, settings: Sequence[SettingScores]) -> Iter
         of = f", the best {len(rows)} of {len(settings):,} settings" if len(settings) > len(rows) else ""
         heads = ("setting", "mean", "sd", "rank")
         level, most = (FIRST, MAX_LISTED_SETTINGS) if name == result.study.select_by else (PAGE, None)
-        tables.append(Table(f"Inner splits by {name}{of}", heads, rows, level=level, most=most))
+        tables.append(FactTable(f"Inner splits by {name}{of}", heads, rows, level=level, most=most))
     about = (
         "Means over outer splits of the mean over the splits inside, and the standard deviation over all of "
         "these. A setting is selected by such figures, so the best of them is too good."
@@ -282,7 +282,7 @@ def _tell_inner(result: ResultValues, settings: Sequence[SettingScores]) -> Iter
             for entry in result.entries
             for split, text in enumerate(result.list_settings(entry))
         ]
-        tables.append(Table("What was selected", ("learner", "split", "setting"), rows))
+        tables.append(FactTable("What was selected", ("learner", "split", "setting"), rows))
     yield Section("inner", "Settings on inner splits", [Fact("", about)], tables)
 
 
@@ -456,7 +456,7 @@ def _tell_performance(result: ResultValues, judged: Judged | None) -> Section:
     if result.task.has_numbers:
         return Section("performance", "Performance", [counted])
     counts = tabulate_predictions(judged.y, judged.label, result.task.n_classes)
-    wrong, tables = tell_classes(result, counts, Proof((), MISS, ("",) * len(counts), ""))
+    wrong, tables = tell_classes(result, counts, ByClass((), MISS, ("",) * len(counts), ""))
     return Section("performance", "Performance by class", [counted, wrong], tables)
 
 

@@ -61,7 +61,7 @@ class Fact:
 
 
 @dataclass(frozen=True)
-class Table:
+class FactTable:
     """Facts that are told side by side.
 
     Attributes:
@@ -97,7 +97,7 @@ class Section:
     name: str
     title: str
     facts: Sequence[Fact] = ()
-    tables: Sequence[Table] = ()
+    tables: Sequence[FactTable] = ()
     figures: Sequence[Any] = ()
 
 
@@ -133,7 +133,7 @@ def tell_data(result: ResultValues, repeats: int) -> Section:
     task = result.problem.all_rows
     columns = [_describe_column(task.X[:, i], each) for i, each in enumerate(task.schema.columns)]
     tables = [
-        Table(
+        FactTable(
             "Columns",
             ("column", "kind", "gaps", "share", "values", "typical"),
             columns[:MAX_DESCRIBED],
@@ -145,10 +145,10 @@ def tell_data(result: ResultValues, repeats: int) -> Section:
     if not task.has_numbers:
         rows = zip(task.classes, np.bincount(task.y, minlength=task.n_classes).tolist(), strict=True)
         shares = [(str(label), f"{count:,}", format_percent(count / task.n)) for label, count in rows]
-        tables.insert(0, Table("Rows of each class", ("class", "rows", "prevalence"), shares))
+        tables.insert(0, FactTable("Rows of each class", ("class", "rows", "prevalence"), shares))
     if more := task.schema.columns[MAX_DESCRIBED:]:
         names = [(column.name,) for column in more]
-        tables.append(Table(f"Names of {len(more):,} more columns", ("column",), names, folded=True))
+        tables.append(FactTable(f"Names of {len(more):,} more columns", ("column",), names, folded=True))
     return Section("data", "The data", [*_tell_table(result, task, repeats)], tables)
 
 
@@ -271,7 +271,7 @@ def tell_failures(failures: Sequence[Failure], problem: Problem) -> list[Section
         groups.setdefault(failure.traceback, []).append((stage, str(k), str(failure.split), first, last))
     heads = ("stage", "k", "split", "from", "to")
     tables = [
-        Table(
+        FactTable(
             f"{pluralize(len(paths), 'path')} failed with this traceback",
             heads,
             paths,
@@ -339,7 +339,7 @@ def _format_plain(value: Any) -> str:
 
 
 @dataclass(frozen=True)
-class Proof:
+class ByClass:
     """What is known beyond the counts of a table by class.
 
     Attributes:
@@ -355,7 +355,9 @@ class Proof:
     level: str
 
 
-def tell_classes(result: ResultValues, counts: NDArray[np.int64], known: Proof) -> tuple[Fact, list[Table]]:
+def tell_classes(
+    result: ResultValues, counts: NDArray[np.int64], known: ByClass
+) -> tuple[Fact, list[FactTable]]:
     """Tell what a rule makes of the rows of each class, from a table of predictions.
 
     Args:
@@ -385,14 +387,14 @@ def tell_classes(result: ResultValues, counts: NDArray[np.int64], known: Proof) 
     ]
     shown = [tuple(row[i] for i in kept) for row in rows]
     tables = [
-        Table("By class", [heads[i] for i in kept], shown, note, DETAILS),
+        FactTable("By class", [heads[i] for i in kept], shown, note, DETAILS),
         _tell_confusion(labels, counts),
     ]
     return Fact("wrong", said, DETAILS, wrong.part), tables
 
 
 def _list_binary(
-    result: ResultValues, classes: Sequence[ClassPerformance], known: Proof
+    result: ResultValues, classes: Sequence[ClassPerformance], known: ByClass
 ) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """Return heads and rows of the figures of two classes, of which one is positive."""
     positive = result.problem.positive
@@ -417,7 +419,7 @@ def _list_binary(
 
 
 def _list_classes(
-    result: ResultValues, classes: Sequence[ClassPerformance], known: Proof
+    result: ResultValues, classes: Sequence[ClassPerformance], known: ByClass
 ) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """Return heads and rows of the figures of each of several classes against all others."""
     heads = (
@@ -445,7 +447,7 @@ def _format_share(share: RowShare) -> str:
     return NOT_SET if share.value is None else format_percent(share.value)
 
 
-def _format_interval(share: RowShare, known: Proof) -> str:
+def _format_interval(share: RowShare, known: ByClass) -> str:
     return (
         format_ends(*bound_both_sides(share.part, share.whole, known.delta))
         if share.whole and known.fixed
@@ -453,7 +455,7 @@ def _format_interval(share: RowShare, known: Proof) -> str:
     )
 
 
-def _tell_confusion(labels: Sequence[Label], counts: NDArray[np.int64]) -> Table:
+def _tell_confusion(labels: Sequence[Label], counts: NDArray[np.int64]) -> FactTable:
     """Return the confusion matrix in rows; of more classes than can be shown, the most frequent mistakes."""
     if len(labels) <= MAX_CONFUSED:
         undecided = bool(counts[:, -1].any())
@@ -463,7 +465,7 @@ def _tell_confusion(labels: Sequence[Label], counts: NDArray[np.int64]) -> Table
             (str(label), *(f"{n:,}" for n in line))
             for label, line in zip(labels, lines.tolist(), strict=True)
         ]
-        return Table("Confusion matrix, in rows", heads, rows, level=DETAILS)
+        return FactTable("Confusion matrix, in rows", heads, rows, level=DETAILS)
     found = list_mistakes(counts[:, :-1].tolist(), counts.sum(axis=1).tolist())
     rows = [
         (
@@ -473,4 +475,4 @@ def _tell_confusion(labels: Sequence[Label], counts: NDArray[np.int64]) -> Table
         for each in found[:MAX_MISTAKES]
     ]  # fmt: skip
     title = f"The most frequent of {pluralize(len(found), 'kind')} of mistake"
-    return Table(title, ("actual", "predicted", "rows", "share of the class"), rows, level=DETAILS)
+    return FactTable(title, ("actual", "predicted", "rows", "share of the class"), rows, level=DETAILS)

@@ -1,6 +1,7 @@
 """The confusion matrix: counted as it is defined, checked when it is read, and shown to people."""
 
 import json
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path

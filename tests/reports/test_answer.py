@@ -1,4 +1,4 @@
-"""The first screen of a run: what may be quoted, in fifteen lines, and what to do next."""
+"""The first screen of a run: what may be quoted, in sixteen lines, and what to do next."""
 
 import re
 from collections.abc import Callable
@@ -61,7 +61,7 @@ def test_what_may_be_quoted_comes_first_with_its_sentence_once() -> None:
         (PAPER, Task.of(*(np.repeat(part, 2, axis=0) for part in (blobs(60).X, blobs(60).y)))),
     ],
 )
-def test_it_has_fifteen_lines_that_fit_a_terminal(study: Study, task: Task) -> None:
+def test_it_has_sixteen_lines_that_fit_a_terminal(study: Study, task: Task) -> None:
     lines = make(study, task).summary(folder="runs/one").splitlines()
     assert len(lines) <= MAX_LINES
     assert max(map(len, lines)) <= LINE_WIDTH

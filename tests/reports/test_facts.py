@@ -68,6 +68,8 @@ def find(sections: list[Section], name: str) -> Fact:
 def test_every_form_shows_the_same_facts(case: str, finished: Finished) -> None:
     for folder in list_folders(finished, case):
         result, sections = read(folder)
+        if result.study.save_predictions:  # the page alone shows them
+            sections = [section for section in sections if section.name != "performance"]
         page, markdown = Page(show(folder)).text, make_markdown(folder)
         brief, whole = (unwrap(result.summary(details, FOLDER)) for details in (False, True))
         for fact in list_told(sections):

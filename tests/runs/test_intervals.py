@@ -205,7 +205,7 @@ def test_an_interval_is_shown_as_approximate_wherever_it_is(tmp_path):
     shown = result.to_json()["entries"][0]["scores"]["accuracy"]["approximate_interval"]
     assert shown == {"name": "corrected_t", "level": 0.95, "low": low, "high": high}
     page = make_page(tmp_path / "run")
-    assert "approx. from" in page
+    assert "approximate 95 %" in page
     assert f"{low:.4f}" in page
     again = load_scores(tmp_path / "run")
     assert again.summary_json() == result.summary_json()

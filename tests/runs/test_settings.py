@@ -76,9 +76,10 @@ def test_settings_of_a_nested_resampling_are_those_of_its_inner_splits(tmp_path:
     chosen = [(one.path, one.step) for one in result.settings if one.places["auc"].rank == 1]
     assert tuple(result.chosen[0, 0].tolist()) in chosen
     assert {*result.settings[0].places} == {"auc", "zero_one"}
-    assert "Inner splits by auc, the best 10 of 12 settings" in result.summary()
+    assert "Inner splits by auc" in result.summary()
+    assert "and 2 more" in result.summary()
     page = make_page(tmp_path / "run")
-    assert "Settings by auc on inner splits" in page
+    assert "Inner splits by auc" in page
     assert load_scores(tmp_path / "run").settings == result.settings
 
 
