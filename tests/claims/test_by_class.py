@@ -13,12 +13,11 @@ from ckcv_ray import Task
 from ckcv_ray.claims.judged import HeldOutPredictions
 from ckcv_ray.claims.quantity import Claim
 from ckcv_ray.claims.recalls import Auc, Recall
-from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.core.draws import Draws, draw_pairs
 from ckcv_ray.core.percent import floor_percent
 from ckcv_ray.errors import InputError
-from ckcv_ray.study import Holdout, Problem, Study
+from ckcv_ray.study import Problem, Study
 
 TWO = ("sensitivity", "specificity")
 HELD = SMALL.replace(certify="holdout", claim=TWO)
@@ -26,15 +25,9 @@ HELD = SMALL.replace(certify="holdout", claim=TWO)
 
 def hold_out_classes(study: Study, sizes: tuple[int, ...]) -> Problem:
     """The problem of a study of which as many rows of each class are held out as ``sizes`` says."""
-    task = blobs(60) if len(sizes) == 2 else three_classes()
+    task = blobs(60)
     rows = (np.flatnonzero(task.y == c)[:m] for c, m in enumerate(sizes))
     return hold_out_rows(study, task, np.concatenate([*rows]))
-
-
-def three_classes(n: int = 60) -> Task:
-    rng = np.random.default_rng(3)
-    y = np.arange(n) % 3
-    return Task.of(rng.normal(size=(n, 2)) + 2 * y[:, None], np.array(["red", "green", "blue"])[y])
 
 
 def judge_wrong(problem: Problem, wrong: tuple[int, ...]) -> HeldOutPredictions:
@@ -81,21 +74,6 @@ def test_two_recalls_hold_jointly_and_each_uses_up_its_half(sizes):
     assert max(failing) <= 0.2 * (1 + 1e-9)
     if min(sizes):
         assert max(failing) == pytest.approx(1 - (1 - 0.1) ** 2, rel=1e-9)
-
-
-def test_three_recalls_hold_jointly():
-    sizes = (3, 2, 4)
-    problem = hold_out_classes(SMALL.replace(certify="holdout", claim="recall", delta=0.2), sizes)
-    counts = list(product(*(range(m + 1) for m in sizes)))
-    found = {wrong: bound_recalls(problem, wrong) for wrong in counts}
-    assert len(found[0, 0, 0]) == 3
-    lowest = [min(found[wrong][c] for wrong in counts) * (1 + 1e-12) for c in range(3)]
-    failing = fsum(
-        probability(wrong, sizes, tuple(lowest))
-        for wrong in counts
-        if any(risk > bound for risk, bound in zip(lowest, found[wrong], strict=True))
-    )
-    assert failing == pytest.approx(1 - (1 - 0.2 / 3) ** 3, rel=1e-9)
 
 
 def test_the_recalls_hold_at_any_prevalence_and_the_error_does_not():
@@ -187,26 +165,6 @@ def test_delta_is_shared_among_rules_recalls_and_the_auc(claim, deltas):
 # Runs
 
 
-def test_held_out_claims_count_the_rows_of_each_class():
-    task = blobs(60)
-    result = run(SMALL.replace(certify="holdout", claim="vote,sensitivity,specificity,auc"), task)
-    held = result.problem.take_held_rows()
-    made = {str(c.quantity): c for c in result.certificate.claims if c.certification == "holdout"}
-    votes = result.predictions(held.X, Rule("vote"))
-    for name, number in (("sensitivity", 1), ("specificity", 0)):
-        rows = held.y == number
-        wrong = int(np.sum(votes.label[rows] != number))
-        assert made[name].bound == clopper_pearson(wrong, int(rows.sum()), made[name].delta)
-        assert made[name].label == task.classes[number]
-        assert made[name].classifier == "vote"
-        assert f"{wrong} of {rows.sum()} previously unused rows of class" in made[name].statement
-    low, high = draw_pairs(held.y, result.problem.draws)
-    wrong = int(np.sum(votes.score[high] <= votes.score[low]))
-    assert made["auc"].bound == clopper_pearson(wrong, len(low), 0.05 / 3)
-    assert made["auc"].label is None
-    assert len(low) == min(np.bincount(held.y))
-
-
 def test_without_a_rule_the_claims_are_about_the_one_model_and_so_is_predict():
     result = run(SMALL.replace(certify="holdout", claim="auc,sensitivity"), blobs(60))
     auc, sensitivity = result.certificate.claims
@@ -263,17 +221,3 @@ def test_a_positive_class_that_there_is_not_is_refused():
     three = Task.of(blobs(90).X, np.arange(90) % 3)
     with pytest.raises(InputError, match="positive='1' is for two classes, and the target 'y' has 3 classes"):
         Problem.of(HELD.replace(claim="refit", positive="1"), three)
-
-
-@pytest.mark.parametrize(
-    ("options", "messages"),
-    [
-        ({"claim": "recall,sensitivity"}, "claim=recall is of every class, sensitivity included"),
-        ({"claim": "sensitivity", "positive": ("sick",)}, "is not a label of the target"),
-        ({"claim": "accuracy"}, "claim='accuracy' is not known"),
-    ],
-)
-def test_claims_that_contradict_each_other_are_refused(options, messages):
-    with pytest.raises(InputError) as refused:
-        Holdout(**options)
-    assert messages in str(refused.value)

@@ -1,6 +1,5 @@
 """Cut-offs for a predictive value: the theorem exactly and by simulation, and what a run makes of them."""
 
-import json
 import re
 from dataclasses import replace
 
@@ -10,9 +9,9 @@ from claimed import REFIT, SMALL, run
 from conftest import tell
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import binom, binomtest, norm
+from scipy.stats import binom
 
-from ckcv_ray import InputError, Study, Task
+from ckcv_ray import Study, Task
 from ckcv_ray.claims.judged import HeldOutPredictions
 from ckcv_ray.claims.paper import list_needs
 from ckcv_ray.claims.predictive import (
@@ -28,9 +27,7 @@ from ckcv_ray.claims.predictive import (
 from ckcv_ray.claims.quantity import read_quantity
 from ckcv_ray.claims.rules import CutOff, orient_scores
 from ckcv_ray.core.bounds.binomial import clopper_pearson
-from ckcv_ray.runs.verify import verify
 from ckcv_ray.study import Problem
-from jobs.check_certificate import main as check_certificate
 
 PPV, NPV = Ppv(0.02), Npv(0.02)
 scores = st.lists(st.integers(-4, 4).map(float), min_size=1, max_size=80)
@@ -41,12 +38,6 @@ def make_tests(
 ) -> ValueTests:
     listed = tuple(CountedCutOff(CutOff(float(-i), 1), *count) for i, count in enumerate(counts))
     return ValueTests(listed, rows, PPV, least, 0.025)
-
-
-def bound_at_cut_off(tests: ValueTests, number: int) -> float:
-    """The bound on the share missed, or wrongly flagged, at the cut-off chosen: for all cut-offs together."""
-    each = tests.delta / 2 / len(tests.counts)
-    return clopper_pearson(tests.chosen[1 + number], tests.rows[number], each)
 
 
 def test_the_value_at_the_cut_off_is_too_small_as_rarely_as_the_theorem_says():
@@ -75,33 +66,6 @@ def test_the_value_at_the_cut_off_is_too_small_as_rarely_as_the_theorem_says():
     assert total == pytest.approx(1.0)
     assert 0 < failure <= delta
     assert passing > failure
-
-
-@pytest.mark.parametrize(("predictive", "least"), [(PPV, 0.2), (NPV, 0.997)])
-@pytest.mark.parametrize("decimals", [None, 1])
-def test_everything_that_is_claimed_holds_jointly_on_fresh_sets(predictive, least, decimals):
-    """The value, and both recalls at the cut-off, on normal scores or on scores with many ties."""
-    rng, delta, y = np.random.default_rng(5), 0.05, np.repeat([1, 0], [150, 600]).astype(np.int32)
-    small = either = claimed = 0
-    for _ in range(250):
-        learned, held = (rng.normal(2.0 * y) for _ in range(2))
-        if decimals is not None:
-            learned, held = learned.round(decimals), held.round(decimals)
-        cut_offs = fix_cut_offs(learned, y, 1, predictive, least, len(y), delta)
-        tests = ValueTests(count_cut_offs(held, y, 1, cut_offs), (150, 600), predictive, least, delta)
-        if not tests.passed:
-            continue
-        steps = np.arange(-90, 130) / 10
-        t = tests.chosen.cut_off.value
-        t = t if decimals is None else steps[tests.chosen.cut_off.flag(steps)][0] - 0.05
-        sensitivity, specificity = norm.sf(t - 2), norm.cdf(t)
-        missed, flagged = (bound_at_cut_off(tests, of) for of in (0, 1))
-        claimed += 1
-        small += predictive.compute(sensitivity, specificity) < least
-        either += 1 - sensitivity > missed or 1 - specificity > flagged
-    assert claimed > 50
-    assert binomtest(small, 250, delta, alternative="greater").pvalue > 1e-4
-    assert binomtest(either, 250, delta, alternative="greater").pvalue > 1e-4
 
 
 @given(scores, st.integers(0, 1), st.sampled_from([PPV, NPV]), st.randoms(use_true_random=False))
@@ -135,16 +99,6 @@ def test_the_first_cut_off_has_the_best_prospects():
     assert expected[0] >= 0.2
     last = ValueTests(counts[-1:], (500, 2000), PPV, 0.2, 0.025)
     assert last.measured >= 0.2
-
-
-def test_the_sequence_stops_at_its_first_failure():
-    tests = make_tests((60, 0), (40, 30), (20, 0))
-    assert tests.passed == 1
-    assert tests.chosen == tests.counts[0]
-    assert tests.count_passed(copies=150) == 0
-    assert make_tests((40, 30), (20, 0)).passed == 0
-    assert make_tests((40, 30)).chosen.flagged == 30
-    assert tests.measured == 1.0
 
 
 def test_what_it_takes_is_said_where_nothing_passes():
@@ -190,8 +144,7 @@ def study(**options: str | float | None) -> Study:
     ("require", "claim"),
     [
         ("ppv>=0.3", "refit"),
-        ("npv>=0.99", "vote,npv:0.05,net_benefit:0.05:0.1"),
-        ("npv>=0.99", "vote,ppv:0.05"),
+        ("npv>=0.99", "vote,ppv:0.05,net_benefit:0.05:0.1"),
     ],
 )
 def test_a_run_chooses_and_applies_its_cut_off(task, require, claim):
@@ -210,12 +163,8 @@ def test_a_run_chooses_and_applies_its_cut_off(task, require, claim):
     assert (specificity.errors, specificity.rows) == (np.sum(~ill & flagged), np.sum(~ill))
     assert value.bound == pytest.approx(1 - least)
     delta = 0.05 / result.study.certification.n_shares / 2
-    assert value.delta == delta
-    assert sensitivity.delta == specificity.delta == delta / 2
-    bounds = [clopper_pearson(each.errors, each.rows, delta / 2) for each in (sensitivity, specificity)]
-    proven = value.quantity.compute(*(1 - bound for bound in bounds))
-    assert proven >= least
-    assert sensitivity.bound >= bounds[0]
+    each = (clopper_pearson(of.errors, of.rows, delta / 2) for of in (sensitivity, specificity))
+    assert value.quantity.compute(*(1 - bound for bound in each)) >= least
     for name in claims.keys() - {f"{require[:3]}:0.05", "sensitivity", "specificity"}:
         recalls = 1 - sensitivity.bound, 1 - specificity.bound
         assert 1 - claims[name].bound == pytest.approx(claims[name].quantity.compute(*recalls))
@@ -236,11 +185,11 @@ def test_what_is_required_comes_first_and_is_measured_beside(task):
     assert result.intervals == []  # the cut-off was chosen by all of these rows
 
 
-def test_nothing_is_flagged_where_nothing_is_proven(tmp_path, capsys):
+def test_nothing_is_flagged_where_nothing_is_proven():
     rng = np.random.default_rng(0)
     noise = Task.of(rng.normal(size=(900, 2)), np.arange(900) % 2)
     asked = study(require="ppv>=0.2", prevalence=0.05, claim="npv:0.05", positive=None)
-    result = run(asked, noise, tmp_path / "run")
+    result = run(asked, noise)
     first, ppv, sensitivity, specificity = result.certificate.claims.claims[:4]
     assert {claim.bound for claim in (first, ppv, sensitivity, specificity)} == {None}
     assert result.flag_rule is None
@@ -250,29 +199,6 @@ def test_nothing_is_flagged_where_nothing_is_proven(tmp_path, capsys):
     alone = run(study(require="ppv>=0.2", prevalence=0.05, positive=None), noise)
     assert alone.intervals == []
     assert "measured" not in tell(alone)
-    assert verify(tmp_path / "run").differences == []
-    assert check_certificate(str(tmp_path / "run")) == 0, capsys.readouterr().out
-
-
-def test_rows_that_repeat_are_counted_once(task, tmp_path, capsys):
-    """Each row of the table twice: with one of each counted, the same value is proven or none."""
-    twice = Task.of(np.concatenate([task.X, task.X]), task.labelled(np.concatenate([task.y, task.y])))
-    result = run(study(require="ppv>=0.3", prevalence=0.05), twice, tmp_path / "run")
-    assert result.certificate.claims.first.bound == pytest.approx(0.7)
-    assert result.certificate.claims.bound_without_copies in (result.certificate.claims.first.bound, None)
-    assert check_certificate(str(tmp_path / "run")) == 2
-    assert "the rows wrong at every cut-off, which are not stored" in capsys.readouterr().out
-
-
-def test_a_forged_value_is_found(task, tmp_path, capsys):
-    run(study(require="ppv>=0.3", prevalence=0.05), task, tmp_path / "run")
-    file = tmp_path / "run" / "certificate.json"
-    stored = json.loads(file.read_text())
-    for claim in (stored["claims"][1], stored["claims"][2]):
-        claim["errors"] = claim["rows"] // 2
-    file.write_text(json.dumps(stored))
-    assert check_certificate(str(tmp_path / "run")) == 1
-    assert "DIFFERS" in capsys.readouterr().out
 
 
 def test_a_plan_says_how_many_positives_it_takes(task):
@@ -299,58 +225,3 @@ def test_labels_of_rows_held_out_have_no_part_in_the_cut_offs(task):
     cut_offs = [[counted.cut_off for counted in tests.counts] for tests in tested]
     assert cut_offs[0] == cut_offs[1]
     assert tested[0].counts != tested[1].counts
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"require": "ppv>=0.3"}, r"^require=ppv>=0.3 is about rows of which a stated share is positive"),
-        (
-            {"prevalence": 0.02},
-            r"^prevalence=0.02 is that of a required predictive value, and none is required",
-        ),
-        (
-            {"require": "sensitivity>=0.9", "prevalence": 0.02},
-            r"^prevalence=0.02 is that of .*: add require=ppv>=0.3, or leave it out; .* such as ppv:0.02",
-        ),
-        ({"require": "ppv>=0.3", "prevalence": 0.0}, r"^prevalence=0.0 is outside \(0, 1\): it is the share"),
-        ({"require": "ppv>=0.3", "prevalence": 1.0}, r"^prevalence=1.0 is outside \(0, 1\)"),
-        ({"require": "ppv>=0.3", "prevalence": "2 %"}, r"^prevalence='2 %' is not a number"),
-        (
-            {"require": "ppv:0.02>=0.3"},
-            r"the prevalence is an option of its own: write ppv>=0.3 and prevalence=",
-        ),
-        (
-            {"require": "net_benefit:0.02:0.1>=0.3"},
-            r"a cut-off is chosen for sensitivity, specificity, ppv or npv",
-        ),
-        ({"require": "ppv<=0.3", "prevalence": 0.02}, r"is at least a value: write ppv>=0.3"),
-        ({"accept": "ppv>=0.3"}, r"^claim='ppv' takes a prevalence: write ppv:0.02"),
-        (
-            {"require": "ppv>=0.9", "prevalence": 0.001},
-            r"^require=ppv>=0.9 at prevalence=0.001 takes [0-9,]+ held-out rows at least, about [0-9,]+ of "
-            r"them positive and none of them wrong, and 450 are held out",
-        ),
-        ({"require": "ppv>=0.3", "prevalence": 0.05, "answer": "error<=0.1"}, r"leave one of them out"),
-    ],
-)
-def test_what_cannot_be_required_is_refused(options, said, task):
-    with pytest.raises(InputError, match=said):
-        Problem.of(study(positive=None, **options), task)
-
-
-def test_groups_and_paper_are_refused(task):
-    grouped = Task.of(task.X, task.labelled(task.y), groups=np.arange(900) // 2)
-    with pytest.raises(InputError, match=r"^require=ppv>=0.3 counts rows of a class as independent"):
-        Problem.of(study(require="ppv>=0.3", prevalence=0.05), grouped)
-    with pytest.raises(InputError, match=r"requires certify holdout, not paper"):
-        SMALL.replace(certify="paper", require="ppv>=0.3", prevalence=0.05)
-
-
-def test_the_study_says_it():
-    asked = study(require="ppv>=.30", prevalence=0.02)
-    assert asked.to_json()["certify"]["require"] == "ppv>=0.3"
-    assert asked.to_json()["certify"]["prevalence"] == 0.02
-    assert asked.to_json()["certify"]["claim"] == ["ppv:0.02", "sensitivity", "specificity"]
-    assert Study.from_json(asked.to_json()) == asked
-    assert asked.certification.n_shares == 1

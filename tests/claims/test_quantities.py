@@ -1,0 +1,393 @@
+"""The contract of quantities, on all that there are."""
+
+from collections.abc import Sequence
+from itertools import product
+from types import SimpleNamespace
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+from claimed import REFIT
+from nearest_centroid import NearestCentroid  # registers it
+from quantity_contract import Law, QuantityContract, Row
+
+from ckcv_ray import InputError, Study, Task
+from ckcv_ray.claims.answered import AnsweredTests, count_answered
+from ckcv_ray.claims.judged import HeldOutPredictions
+from ckcv_ray.claims.predictive import ValueTests, count_cut_offs
+from ckcv_ray.claims.quantity import Claim
+from ckcv_ray.claims.rules import CutOff
+from ckcv_ray.core.quantities import QUANTITIES, list_quantities
+from ckcv_ray.learners.choice import ChosenModel
+from ckcv_ray.learners.ensemble import Ensemble, Member, Models
+from ckcv_ray.study import Problem
+
+HIT, MISS, RIGHT, FLAGGED = (Row(1, 1, 1.0),), (Row(1, 0, -1.0),), (Row(0, 0, -1.0),), (Row(0, 1, 1.0),)
+BINARY = (HIT, RIGHT, MISS, FLAGGED)
+
+
+def make_law(share: float, sensitivity: float, specificity: float) -> Law:
+    """Return the chances of ``BINARY`` at a share of the positive class and two recalls."""
+    of = (share * sensitivity, (1 - share) * specificity)
+    return (*of, share - of[0], 1 - share - of[1])
+
+
+# Rules as good as "always negative", or a little or much better, and recalls from hardly any to nearly all.
+LAWS = [
+    *(
+        make_law(q, s, 1 - b * q * s / (1 - q))
+        for q, s, b in product((0.2, 0.4), (0.1, 0.5, 0.9), (1, 0.9, 0.3))
+    ),
+    *(make_law(0.5, *recalls) for recalls in product((0.05, 0.4, 0.75, 0.97), repeat=2)),
+]
+
+
+def measure_recall(contract: QuantityContract, claim: Claim, law: Law, number: int) -> float:
+    """Return the true recall of a class by the rule of a claim."""
+    of = [(p, row) for p, (row,) in zip(law, contract.kinds, strict=True) if row.y == number]
+    return sum(p for p, row in of if row.classify(claim) == number) / sum(p for p, _ in of)
+
+
+class OfClasses(QuantityContract):
+    """What is counted of two classes."""
+
+    kinds = BINARY
+    laws = LAWS
+    worse = ((0, 2), (1, 3))
+    perfect = (0, 0, 0, 0, 1, 1, 1)
+    together = "refit,sensitivity,specificity,auc,ppv:0.3,npv:0.3,net_benefit:0.3:0.2"
+
+    def find_risk(self, claim: Claim, law: Law) -> float:
+        name = claim.quantity.name
+        if claim.quantity.by_class:
+            return 1 - measure_recall(self, claim, law, self.problem.task.classes.index(claim.label))
+        recalls = measure_recall(self, claim, law, 1), measure_recall(self, claim, law, 0)
+        if claim.quantity.made_of:
+            return 1 - find_value(name, claim.quantity, *recalls)
+        return super().find_risk(claim, law)
+
+
+def find_value(name: str, quantity: Any, sensitivity: float, specificity: float) -> float:
+    """Return a predictive value or net benefit by Bayes's formula."""
+    q = quantity.prevalence
+    found, flagged = q * sensitivity, (1 - q) * (1 - specificity)
+    if name == "net_benefit":
+        return found - flagged * quantity.worth / (1 - quantity.worth)
+    if name == "npv":
+        return (1 - q) * specificity / ((1 - q) * specificity + q * (1 - sensitivity))
+    return found / (found + flagged)
+
+
+class TestError(OfClasses):
+    claim = "refit"
+
+
+class TestErrorByPositions(OfClasses):
+    """By the order of the draw, in which wrong rows come at random."""
+
+    claim = together = "refit"
+    options: ClassVar = {"holdout_bound": "stevens"}
+    laws = LAWS[::3]
+    units = 4
+    ordered = True
+    perfect = (0, 0, 1, 1)
+
+
+class TestErrorOfGroups(QuantityContract):
+    """Groups of two rows, of which none, one or both are wrong."""
+
+    claim = "refit"
+    kinds = ((*HIT, *HIT), (*RIGHT, *RIGHT), (*MISS, *RIGHT), (*FLAGGED, *MISS))
+    laws = ((25, 25, 25, 25), (50, 45, 0, 5), (30, 40, 20, 10), (10, 50, 0, 40), (40, 30, 30, 0))
+    worse = ((0, 2), (1, 3), (2, 3))
+    units = 4
+    perfect = (0, 0, 1, 1)
+
+
+class TestSensitivity(OfClasses):
+    claim = "sensitivity"
+    lack = "there are no held-out rows of class 1."
+
+
+class TestSpecificity(OfClasses):
+    claim = "specificity"
+    lack = "there are no held-out rows of class 0."
+
+
+class TestRecall(OfClasses):
+    """Of three classes; predictions of the third are wrong half of the time."""
+
+    claim = together = "recall"
+    kinds = (HIT, RIGHT, MISS, FLAGGED, (Row(2, 2),), (Row(2, 1),))
+    laws = ((30, 30, 2, 2, 30, 6), (20, 10, 20, 10, 20, 20), (50, 10, 10, 10, 2, 18))
+    worse = ((0, 2), (1, 3), (4, 5))
+    units = 6
+    perfect = (0, 0, 1, 1, 4, 4)
+    lack = "there are no held-out rows of class "
+
+
+class TestSensitivityRequired(OfClasses):
+    """A cut-off is chosen by the rows of the class; both recalls are at this cut-off."""
+
+    claim = together = "sensitivity"
+    options: ClassVar = {"require": "sensitivity>=0.4"}
+    kinds = ((Row(1, 1, 2.0),), (Row(1, 1, 1.0),), (Row(1, 0, -1.0),), (Row(0, 0, -2.0),), (Row(0, 1, 1.5),))
+    laws = ((20, 20, 20, 20, 20), (32, 4, 44, 10, 10), (10, 40, 0, 25, 25), (31, 0, 49, 10, 10))
+    worse = ((0, 1), (1, 2), (3, 4))
+    units = 6
+    perfect = (0, 0, 0, 0, 3, 3)
+    lack = "a cut-off with sensitivity>=0.4 takes "
+    refused = r"^require=sensitivity>=0.4 takes [0-9]+ held-out rows of class 1 at least"
+
+
+class TestAuc(OfClasses):
+    claim = "auc"
+    kinds = ((Row(1, 1, 2.0),), (Row(0, 0, 0.0),), (Row(1, 1, 1.0),), (Row(0, 1, 1.0),))
+    laws = LAWS[::3]
+    units = 5
+    ordered = True
+    perfect = (0, 0, 0, 1, 1)
+    lack = "there are no held-out rows of one of the classes."
+
+    def find_risk(self, claim: Claim, law: Law) -> float:
+        of = [
+            [(p, row.score) for p, (row,) in zip(law, self.kinds, strict=True) if row.y == c] for c in (0, 1)
+        ]
+        pairs = [(p * q, high > low) for (p, low), (q, high) in product(*of)]
+        return sum(p for p, in_order in pairs if not in_order) / sum(p for p, _ in pairs)
+
+
+class TestPpv(OfClasses):
+    claim = "ppv:0.3"
+    lack = "nothing is proven for a recall it follows from."
+
+
+class TestNpv(OfClasses):
+    claim = "npv:0.3"
+    lack = "nothing is proven for a recall it follows from."
+
+
+class TestNetBenefit(OfClasses):
+    claim = "net_benefit:0.3:0.2"
+    lack = "nothing is proven for a recall it follows from."
+
+
+class TestPpvRequired(OfClasses):
+    """Two cut-offs are tested in order; the second flags more rows of both classes."""
+
+    claim, together = "ppv:0.5", "refit"
+    options: ClassVar = {"require": "ppv>=0.55", "prevalence": 0.5, "claim": "refit", "delta": 0.9}
+    kinds = ((Row(1, 1, 2.0),), (Row(1, 1, 1.0),), (Row(0, 0, -2.0),), (Row(0, 1, 1.0),), (Row(0, 1, 2.0),))
+    laws = (
+        (25, 25, 5, 40, 5),
+        (20, 20, 20, 20, 20),
+        (40, 10, 41, 5, 4),
+        (10, 50, 10, 30, 0),
+        (5, 45, 40, 5, 5),
+    )
+    worse = ((3, 4),)
+    units = 8
+    perfect = (0, 0, 0, 0, 2, 2, 2, 2)
+    lack = "of 2 cut-offs "
+    refused = r"^require=ppv>=0.55 at prevalence=0.5 takes [0-9,]+ held-out rows at least"
+
+    def add(self, held: HeldOutPredictions, rows: Sequence[Row]) -> None:
+        score, y = (np.array(values) for values in zip(*((row.score, row.y) for row in rows), strict=True))
+        cut_offs = CutOff(2.0, 1), CutOff(1.0, 1)
+        sizes = int(np.sum(y == 1)), int(np.sum(y == 0))
+        tests = ValueTests(count_cut_offs(score, y, 1, cut_offs), sizes, self.quantity, 0.55, held.delta / 2)
+        held.make_once((str(self.quantity), REFIT), lambda: tests)
+
+
+class OfAnswered(QuantityContract):
+    """Rows of three confidences; too many of those of the second are wrong in some laws."""
+
+    options: ClassVar = {"answer": "error<=0.5", "delta": 0.4}
+    together = "refit"
+    kinds = (*tuple((Row(1, predicted, score),) for score in (3.0, 2.0, 1.0) for predicted in (1, 0)), RIGHT)
+    laws = ((10, 10, 10, 30, 20, 10, 10), (20, 2, 30, 8, 10, 20, 10), (12, 18, 10, 40, 20, 0, 0))
+    worse = ((0, 1), (2, 3), (4, 5))
+    units = 5
+    refused = r"^answer=error<=0.5 takes [0-9,]+ held-out rows at least, all of them right"
+
+    def add(self, held: HeldOutPredictions, rows: Sequence[Row]) -> None:
+        confidence, wrong = np.array([(abs(row.score), row.y != row.predicted) for row in rows]).T
+        counts = count_answered(confidence, wrong.astype(bool), np.array([3.0, 2.0, 0.0]))
+        held.make_once(("answered", REFIT), lambda: AnsweredTests(counts, len(rows), 0.5, held.delta / 2))
+
+    def find_risk(self, claim: Claim, law: Law) -> float:
+        least = claim.least_confidence or 0.0
+        answered = [(p, row) for p, (row,) in zip(law, self.kinds, strict=True) if abs(row.score) >= least]
+        share = sum(p for p, _ in answered)
+        if claim.quantity.name == "answered_share":
+            return 1 - share
+        return sum(p for p, row in answered if row.y != row.predicted) / share
+
+
+class TestAnsweredError(OfAnswered):
+    claim = "answered_error"
+    lack = "it takes about "
+
+
+class TestAnsweredShare(OfAnswered):
+    claim = "answered_share"
+    lack = "nothing is proven of their error."
+
+
+class OfNumbers(QuantityContract):
+    """Numbers of which the median of the learning rows predicts some as well as the model."""
+
+    options: ClassVar = {"learner": "ridge", "clip": 4}
+    together = "refit,within:0.6"
+    kinds = ((Row(0.0, 1.0),), (Row(5.0, 4.0),), (Row(-5.0, -3.0),), (Row(5.0, 0.0),))
+    laws = ((25, 25, 25, 25), (5, 45, 45, 5), (50, 0, 0, 50), (10, 50, 30, 10), (58, 0, 0, 42))
+    worse = ((0, 2), (1, 3), (2, 3))
+    units = 5
+    perfect = (1, 1, 1, 2, 2)
+    is_known = False
+
+    def find_risk(self, claim: Claim, law: Law) -> float:
+        errors = sorted((abs(row.predicted - row.y), p) for p, (row,) in zip(law, self.kinds, strict=True))
+        return next(e for i, (e, _) in enumerate(errors) if sum(p for _, p in errors[: i + 1]) >= 0.6 - 1e-12)
+
+
+class TestClipped(OfNumbers):
+    claim = "refit"
+
+
+class TestWithin(OfNumbers):
+    claim = "within:0.6"
+    refused = r"^claim=within:0.6 takes 42 held-out rows at least"
+
+
+class TestWeightedError(OfClasses):
+    """A right row of great weight counts as much as a wrong one."""
+
+    claim = together = "weighted_error:2"
+    kinds = tuple((row._replace(weight=w),) for (row,), w in zip(BINARY, (2.0, 0.5, 0.5, 2.0), strict=True))
+    worse = ((0, 3), (1, 2))
+    units = 4
+    perfect = (0, 0, 1, 1)
+
+
+class TestBetter(QuantityContract):
+    """Rows that both, one alone, or neither of two models has right."""
+
+    claim = "better:constant"
+    options: ClassVar = {"learner": "linear,constant"}
+    kinds = (*tuple((Row(1, a, other=b),) for a, b in ((1, 0), (1, 1), (0, 0), (0, 1))), (Row(0, 0),))
+    laws = ((20, 20, 20, 20, 20), (30, 10, 10, 5, 45), (30, 20, 0, 30, 20), (5, 10, 10, 40, 35))
+    worse = ((0, 1), (0, 2), (1, 3), (2, 3))
+    perfect = (0, 0, 0, 0, 0, 4, 4)
+
+    def add(self, held: HeldOutPredictions, rows: Sequence[Row]) -> None:
+        other = Member(3, 0, ChosenModel("constant", SimpleNamespace(setting={})), (), ())
+        object.__setattr__(held, "models", Models(Ensemble(()), references=Ensemble((other,))))
+        predicted = held.predict(REFIT)._replace(label=np.array([row.other for row in rows]))
+        held.make_once(("reference", "constant"), lambda: predicted)
+
+    def find_risk(self, claim: Claim, law: Law) -> float:
+        lost, won = law[3], law[0]
+        return lost / (lost + won)
+
+
+def test_every_quantity_keeps_the_contract() -> None:
+    list_quantities()
+    contracts = [kind for name, kind in globals().items() if name.startswith("Test")]
+    assert {str(kind().quantity.name) for kind in contracts} == set(QUANTITIES)
+
+
+# What a study may not ask for, on a table of two equal classes.
+
+HELD = {"learner": "linear", "certify": "holdout", "holdout_share": 0.5}
+VALUE = {"require": "ppv>=0.3", "prevalence": 0.05}
+REFUSED = [
+    ({"require": "sensitivity>=0.99"}, r"^require=sensitivity>=0.99 takes 368 held-out rows of class "),
+    ({"require": "ppv:0.02>=0.5"}, "is an option of its own: write ppv>=0.3 and prevalence=0.02"),
+    (
+        {"require": "net_benefit:0.02:0.1>=0.3"},
+        "is chosen for sensitivity, specificity, ppv or npv",
+    ),
+    ({"require": "sensitivity"}, "lacks its value: .* as 'sensitivity>=0.9', or write sensitivity:0.9"),
+    ({"require": "sensitivity<=0.9"}, "is at least a value: write sensitivity>=0.9"),
+    ({"require": "sensitivity>=1.5"}, "'1.5' is no number between 0 and 1"),
+    ({"require": "sensitivity>=x"}, "'x' is no number between 0 and 1"),
+    ({"require": "speed>=0.5"}, "speed is not known: choose from sensitivity, spec"),
+    (
+        {"require": "sensitivity>=0.9", "claim": "recall"},
+        "require=sensitivity>=0.9 is made of sensitivity",
+    ),
+    ({"claim": "recall,ppv:0.1"}, "claim=recall is of every class, and ppv:0.1 is made of sensitivity"),
+    ({"claim": "recall,sensitivity"}, "claim=recall is of every class, sensitivity included"),
+    ({"claim": "accuracy"}, "claim='accuracy' is not known"),
+    ({"claim": "sensitivity", "positive": ("sick",)}, "is not a label of the target"),
+    ({"claim": "ppv"}, "^claim='ppv' takes a prevalence: write ppv:0.02"),
+    ({"claim": "net_benefit:0.02"}, "write net_benefit:0.02:0.1"),
+    ({"claim": "npv:0"}, "^claim=npv:0: '0' is no number between 0 and 1: write npv:0.02"),
+    ({"accept": "auc>=0.9"}, "^accept=auc>=0.9 is about what is not claimed: add auc to the claims"),
+    ({"accept": "error<=0.1", "claim": "auc"}, "about the error, which is not claimed: claim refit,auc"),
+    ({"accept": "ppv>=0.3"}, "^claim='ppv' takes a prevalence: write ppv:0.02"),
+    ({"require": "ppv>=0.3"}, "^require=ppv>=0.3 is about rows of which a stated share is positive"),
+    ({"prevalence": 0.02}, "^prevalence=0.02 is that of a required predictive value, and none is"),
+    (
+        {"require": "sensitivity>=0.9", "prevalence": 0.02},
+        "add require=ppv>=0.3, or leave it out",
+    ),
+    (VALUE | {"prevalence": 0.0}, r"^prevalence=0.0 is outside \(0, 1\): it is the share"),
+    (VALUE | {"prevalence": 1.0}, r"^prevalence=1.0 is outside \(0, 1\)"),
+    (VALUE | {"prevalence": "2 %"}, "^prevalence='2 %' is not a number"),
+    (VALUE | {"require": "ppv<=0.3"}, "is at least a value: write ppv>=0.3"),
+    (VALUE | {"answer": "error<=0.1"}, "leave one of them out"),
+    (
+        {"require": "ppv>=0.9", "prevalence": 0.001},
+        "takes [0-9,]+ held-out rows at least, about [0-9,]+ of them positive and none of them wrong",
+    ),
+    ({"answer": "error<=0.001"}, r"^answer=error<=0.001 takes 4,380 held-out rows at least, .* 200 are held"),
+    ({"answer": "error>=0.1"}, "is that it is at most a value: write error<=0.1"),
+    ({"answer": "sensitivity>=0.9"}, "rows are answered so that few of them are wrong: write error<=0.05"),
+    ({"answer": "error<=1"}, "'1' is no number between 0 and 1"),
+    ({"answer": "error"}, "^answer='error' lacks its value: .* as 'error<=0.05', or write error:0.05"),
+    ({"claim": "answered_error"}, "nothing says which are: add answer=error<=0.05"),
+    ({"accept": "answered_share>=0.5"}, "is about what is not claimed: add answer=error<=0.05"),
+    ({"accept": "answered_error>=0.5"}, "write answered_error<=0.5"),
+    ({"accept": "answered_share<=0.5", "answer": "error<=0.1"}, "write answered_share>=0.5"),
+    ({"certify": "paper", "holdout_share": None} | VALUE, "requires certify holdout, not paper"),
+    ({"certify": "paper", "answer": "error<=0.1"}, "requires certify holdout, not paper"),
+]
+
+
+@pytest.mark.parametrize(("options", "said"), REFUSED)
+def test_what_does_not_go_together_is_refused(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        Problem.of(Study.of(**HELD | options), Task.of(np.arange(800.0).reshape(400, 2), np.arange(400) % 2))
+
+
+def test_scores_that_order_no_rows_are_refused() -> None:
+    task = Task.of(np.arange(800.0).reshape(400, 2), np.arange(400) % 2)
+    for options in ({"require": "sensitivity>=0.8"}, {"answer": "error<=0.1"}):
+        with pytest.raises(InputError, match=r"needs (scores that order|a confidence in each)"):
+            Problem.of(Study.of(**HELD | options).with_learner(NearestCentroid()), task)
+
+
+@pytest.mark.parametrize(
+    ("options", "claimed"),
+    [
+        ({"require": "ppv>=.30", "prevalence": 0.02}, ("ppv:0.02", "sensitivity", "specificity")),
+        ({"answer": "error<=.050"}, ("refit", "answered_error", "answered_share")),
+    ],
+)
+def test_what_an_option_claims_is_in_the_study(options: dict[str, Any], claimed: tuple[str, ...]) -> None:
+    study = Study.of(**HELD | options)
+    assert study.certification.claim == claimed
+    assert Study.from_json(study.to_json()) == study
+    assert study.certification.n_shares == (1 if "require" in options else 2)
+
+
+@pytest.mark.parametrize("options", [{"require": "sensitivity>=0.8"}, {"answer": "error<=0.1"}, VALUE])
+def test_rows_of_groups_and_other_numbers_of_classes_are_refused(options: dict[str, Any]) -> None:
+    X, number = np.arange(800.0).reshape(400, 2), np.arange(400)
+    with pytest.raises(InputError, match=r"counts rows( of a class)? as independent"):
+        Problem.of(Study.of(**HELD | options), Task.of(X, number % 2, groups=number // 2))
+    if "require" in options:
+        with pytest.raises(InputError, match=r"is for two classes.*: leave it out"):
+            Problem.of(Study.of(**HELD | options), Task.of(X, number % 3))
