@@ -3,15 +3,19 @@
 It has six parts: where it comes from, the winner, the rows, what was counted of the models, the claims, and
 the words. Each checks what a file says of it, given the parts before it. In ``certificate.json`` the fields
 of all parts are one flat object: only ``to_json`` and ``from_json`` know that.
+
+The confusion matrix counts rows over the members of F*, each on its estimate set. These sets share rows, so
+that the matrix is an estimate like the mean error, not a count of independent rows.
 """
 
 import json
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, fields, replace
 from itertools import chain
-from math import inf
+from math import fsum, inf
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
+import numpy as np
 import pyarrow as pa
 from typing_extensions import TypedDict  # pydantic accepts typing.TypedDict from Python 3.12 on
 
@@ -21,25 +25,42 @@ from ckcv_ray.claims.baseline import (
     check_baseline_class,
     check_baselines,
     describe_constants,
+    describe_error,
+    name_constant,
+    quote_label,
 )
-from ckcv_ray.claims.confusion import CountMatrix, Mistake, check_confusion, derive_confusion, list_mistakes
-from ckcv_ray.claims.quantity import Claim, SubgroupClaim
+from ckcv_ray.claims.quantity import Claim, Gate, SubgroupClaim
 from ckcv_ray.claims.wording import (
     L_EE_IS,
+    describe_equal_rows,
     describe_giveaways,
-    describe_guesses,
     describe_held_share,
-    describe_lack_of_gate,
-    describe_repeats,
-    describe_worthless_bound,
 )
-from ckcv_ray.learners.ensemble import Models
+from ckcv_ray.core.percent import ceil_percent, floor_percent, format_level
+from ckcv_ray.core.schedule import Stage
+from ckcv_ray.errors import pluralize
+from ckcv_ray.learners.ensemble import Ensemble, Models, check_predicted
 from ckcv_ray.records.candidates import Searched
 from ckcv_ray.study import Candidate, Condition, Problem
 from ckcv_ray.tables.target import Label
 from ckcv_ray.validation import STRICT, Count, Fraction, check_part, check_probability, read_as
 
+CountMatrix = tuple[tuple[int, ...], ...]  # rows by their class (a line) and by the class predicted
 P = TypeVar("P", bound="CertificatePart")
+
+
+class Mistake(NamedTuple):
+    """Rows of one class that are predicted as another.
+
+    Attributes:
+        actual, predicted: class numbers; None if undecided.
+        rows: how many; share: of the rows of the actual class.
+    """
+
+    actual: int
+    predicted: int | None
+    rows: int
+    share: float
 
 
 class ClassCounts(TypedDict):
@@ -540,3 +561,192 @@ class Finished(NamedTuple):
     models: Models
     certificate: Certificate
     judged: pa.Table | None = None
+
+
+def describe_repeats(
+    repeats: int, rows: int, grouped: bool, first: Claim, without: float | None
+) -> list[str]:
+    """Return a list of one sentence about rows that equal another row; empty if there are none.
+
+    Args:
+        repeats, rows: how many do, and all rows.
+        grouped: whether the other row is one of another group.
+        first: the first claim.
+        without: its bound if one row of each origin is counted.
+    """
+    origin = "if they have the same origin (one patient, one document)"
+    instead = replace(first, bound=without)
+    if not instead.says_something:
+        says = f"{origin}, nothing here is proven"
+    else:
+        limits = f"{instead.says} instead of {first.limit}"
+        says = f"{origin} and are counted once, the first claim is {limits}"
+    return [f"{describe_equal_rows(repeats, rows, grouped)}: {says}."] if repeats else []
+
+
+def list_statements(first: str, claims: list[Claim]) -> tuple[str, ...]:
+    """Return ``first``, what L_EE is, then every claim, and what follows for the majority vote."""
+    statements = [first, *(claim.statement for claim in claims)]
+    drawn = (
+        claim.bound for claim in claims if claim.classifier == "random" and not claim.quantity.of_numbers
+    )
+    if (bound := next(drawn, None)) is not None:  # the one claim of the paper's certification
+        doubled = ceil_percent(2 * bound) if bound < 0.5 else "100 %, which says nothing"
+        follows = "By majority vote instead of a random member, what is proven is twice this bound"
+        statements.append(f"{follows}: {doubled}.")
+    return tuple(statements)
+
+
+def says_nothing(claim: Claim, baseline: Baseline) -> bool:
+    """Return whether a claim about an error says nothing beyond a constant.
+
+    With a gate it does unless the rule is proven better than every constant; without one, unless the bound is
+    below the constant's error.
+    """
+    if claim.gate is not None:
+        return not claim.gate.passed
+    return claim.bound is None or claim.bound >= baseline["error"]
+
+
+def compare_with_baseline(claim: Claim, baseline: Baseline, labels: Sequence[Label]) -> str:
+    """Return a clause that compares a claim about an error with its baseline."""
+    error = describe_error(baseline)
+    said = f"wrong on {error} of" if "clip" not in baseline else f"off by {error} on average on"
+    clause = f"{name_constant(baseline, labels)} is {said} the {baseline['on']}"
+    if not says_nothing(claim, baseline):
+        return clause
+    if claim.gate is not None:
+        return f"{clause}, and that this is better than a constant is not proven"
+    return f"{clause}, so this says nothing beyond it"
+
+
+def describe_gate(claim: Claim, baseline: Baseline, labels: Sequence[Label]) -> str:
+    """Say that a claim's rule is proven better than every constant; "" if it is not."""
+    if claim.gate is None or not claim.gate.passed:
+        return ""
+    says, counts = _phrase_gate(claim.gate, claim, baseline, labels)
+    return f"{says}: proven, within the same {format_level(claim.delta)} ({counts})"
+
+
+def describe_worthless_bound(claim: Claim, baseline: Baseline, labels: Sequence[Label]) -> list[str]:
+    """Return a list of one sentence if a bound on an error says nothing beyond a constant, else none."""
+    if not claim.quantity.guarded or not says_nothing(claim, baseline):
+        return []
+    if claim.gate is None:
+        return [
+            f"The bound {claim.limit} is not below {describe_error(baseline)}, the "
+            f"{'mean error' if 'clip' in baseline else 'error'} of {name_constant(baseline, labels)} on the "
+            f"{baseline['on']}: it says nothing beyond that."
+        ]
+    says, counts = _phrase_gate(claim.gate, claim, baseline, labels)
+    unable = ", and these rows cannot prove it, even with none wrong" * (claim.gate.least >= 0.5)
+    return [
+        f"The bound {claim.limit} ({claim.classifier}) is a figure, not to be quoted alone: that "
+        f"it {says} is not proven{unable} ({counts})."
+    ]
+
+
+def describe_lack_of_gate(claim: Claim, baseline: Baseline) -> list[str]:
+    """Return a list of one sentence if a bound on an error says something, but has no gate, else none."""
+    if claim.gate is not None or not claim.quantity.is_error or says_nothing(claim, baseline):
+        return []
+    return ["That this is better than a constant is not proven: it takes rows held out (--certify holdout)."]
+
+
+def _phrase_gate(gate: Gate, claim: Claim, baseline: Baseline, labels: Sequence[Label]) -> tuple[str, str]:
+    lost, won = pluralize(gate.lost, "row"), f"{gate.won:,}"
+    if "value" in baseline:
+        constant = name_constant(baseline, labels)
+        return f"is off by less than {constant}", f"further off: {lost}; {constant}: {won}"
+    by_weight = ", by weight," if claim.quantity.weighs else ""
+    return (
+        f"errs less often{by_weight} than always predicting any one class",
+        f"wrong alone: {lost}; always {quote_label(labels[gate.predicted])} alone: {won}",
+    )
+
+
+def describe_guesses(claims: Sequence[Claim], labels: Sequence[Label]) -> list[str]:
+    """Return a sentence for each quantity that a constant, or a guess, would reach as well.
+
+    A guess has an AUC of one half, and recalls that add up to 1 whatever the shares it guesses with; one
+    recall alone is reached by always predicting its class.
+    """
+    statements = [said for claim in claims if (said := claim.quantity.doubt(claim))]
+    recalls = dict[str, list[Claim]]()
+    for claim in claims:
+        if claim.quantity.by_class and claim.bound is not None:
+            recalls.setdefault(claim.classifier, []).append(claim)
+    for made in recalls.values():
+        proven = fsum(1 - (claim.bound or 0.0) for claim in made)
+        if len(made) < len(labels):
+            statements += [
+                f"A {claim.name} is reached by always predicting {quote_label(claim.label)}: quote it "
+                "with the recalls of all other classes."
+                for claim in made
+            ]
+        elif proven <= 1:
+            statements.append(
+                f"The recalls proven by {made[0].certification} add up to {floor_percent(proven)}: "
+                "together they say nothing beyond a guess, whose recalls add up to 100 %."
+            )
+    return statements
+
+
+def count_confusion(problem: Problem, ensemble: Ensemble, k: int) -> CountMatrix:
+    """Count the rows of the members' estimate sets by their class and the class that is predicted.
+
+    Rows on which a member is undecided are in no column.
+
+    Args:
+        problem: what was solved.
+        ensemble: F*.
+        k: its number of folds.
+
+    Raises:
+        RunError: a member predicts a class that does not exist.
+    """
+    task, n_classes = problem.task, problem.task.n_classes
+    counts = np.zeros((n_classes, n_classes), np.int64)
+    size = problem.sizes.index(problem.find_size(k))
+    for member in ensemble.members:
+        _, scored = problem.rows(Stage.REFIT, size, member.split)
+        predicted = member.model.predict(task.X[scored]).label
+        check_predicted(member, predicted)
+        decided = predicted >= 0
+        np.add.at(counts, (task.y[scored][decided], predicted[decided]), 1)
+    return tuple(map(tuple, counts.tolist()))
+
+
+def derive_confusion(errors: Sequence[int], rows: Sequence[int]) -> CountMatrix:
+    """Return the matrix of two classes from the wrong rows and all rows of each."""
+    (first, second), (n_first, n_second) = errors, rows
+    return ((n_first - first, first), (second, n_second - second))
+
+
+def list_mistakes(matrix: CountMatrix, rows: Sequence[int]) -> list[Mistake]:
+    """Return the mistakes that were made, the largest share of a class first.
+
+    Args:
+        matrix: counts by actual and predicted class.
+        rows: all rows of each actual class.
+    """
+    found = [
+        Mistake(actual, predicted, count, count / n)
+        for actual, (counts, n) in enumerate(zip(matrix, rows, strict=True))
+        for predicted, count in [*enumerate(counts), (None, n - sum(counts))]
+        if count and predicted != actual
+    ]
+    return sorted(found, key=lambda mistake: -mistake.share)
+
+
+def check_confusion(matrix: CountMatrix, rows: Sequence[int]) -> None:
+    """Raise ValueError unless a matrix fits the number of rows of each class.
+
+    Whether its right rows are those of the members' counts is left to a verification, which names the member.
+    """
+    n_classes = len(rows)
+    if len(matrix) != n_classes or any(len(counts) != n_classes for counts in matrix):
+        raise ValueError(f"confusion: expected {n_classes} rows and columns, one for each class")
+    for number, counts in enumerate(matrix):
+        if min(counts) < 0 or sum(counts) > rows[number]:
+            raise ValueError("confusion: it has more rows than there are, or a negative number of them")

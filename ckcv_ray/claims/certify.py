@@ -16,8 +16,9 @@ from ckcv_ray.claims.certificate import (
     Sample,
     Winner,
     Wording,
+    count_confusion,
+    list_statements,
 )
-from ckcv_ray.claims.confusion import count_confusion
 from ckcv_ray.claims.judged import HeldOutPredictions
 from ckcv_ray.claims.paper import count_losses, prove
 from ckcv_ray.claims.subgroups import claim_subgroups
@@ -28,7 +29,6 @@ from ckcv_ray.claims.wording import (
     PROVISIONAL,
     describe_search,
     list_not_covered,
-    list_statements,
 )
 from ckcv_ray.core.arrays import ONE
 from ckcv_ray.core.bounds.binomial import clopper_pearson

@@ -81,9 +81,10 @@ class Predictive(Quantity):
         """The largest value that classifying no row, or every row, as positive reaches."""
         raise NotImplementedError
 
-    def compute(self, sensitivity: float, specificity: float) -> float:
-        """Return it for two recalls in [0, 1]; it increases in both."""
-        raise NotImplementedError
+    @property
+    def conditions(self) -> tuple[float, float | None]:
+        """The prevalence, and no probability."""
+        return self.prevalence, None
 
     def explain_value(self, label: Label) -> str:
         """Return what it is, as a clause; ``label`` is that of the positive class."""
@@ -116,10 +117,6 @@ class Predictive(Quantity):
         assert claim.label is not None
         says = f"the {self.title} of {who} is {claim.says}: {self.explain_value(claim.label)}"
         return replace(claim, statement=write_statement(ONE_SOURCE, claim.delta, says, method))
-
-    def measure_recalls(self, sensitivity: float, specificity: float) -> str:
-        """Format what it is by the recalls that were measured."""
-        return format_percent(self.compute(sensitivity, specificity))
 
     def doubt(self, claim: Claim) -> str:
         """Return a sentence if a constant reaches what is proven."""
@@ -297,6 +294,11 @@ class NetBenefit(Predictive):
     name = "net_benefit"
     phrase = "net benefit at a prevalence of {0} (a row is worth flagging from {1} on)"
     largest = LARGEST_BOUND
+
+    @property
+    def conditions(self) -> tuple[float, float]:
+        """The prevalence, and the probability from which on a row is worth flagging."""
+        return self.prevalence, self.worth
 
     @property
     def by_constants(self) -> float:

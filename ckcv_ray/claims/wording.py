@@ -6,18 +6,14 @@ selection on the same data, and the sentences here say so.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
-from math import fsum
 
-from ckcv_ray.claims.baseline import MAX_OF_LABEL, Baseline, describe_error, name_constant, quote_label
-from ckcv_ray.claims.quantity import Claim, Gate
+from ckcv_ray.claims.baseline import MAX_OF_LABEL
 from ckcv_ray.core.criteria import (
     MeanBound,
     MeanShare,
 )
-from ckcv_ray.core.percent import ceil_percent, floor_percent, format_level, round_bound
-from ckcv_ray.errors import cut, cut_list, pluralize
-from ckcv_ray.tables.target import Label
+from ckcv_ray.core.percent import floor_percent, format_level, round_bound
+from ckcv_ray.errors import cut, cut_list
 
 ASSUMPTIONS = (
     "The rows are independent examples from one source, and new patterns come from that same source.",
@@ -102,27 +98,6 @@ def describe_equal_rows(repeats: int, rows: int, grouped: bool = False) -> str:
     return f"{repeats:,} of {rows:,} rows equal {another} in every column that does not number the rows"
 
 
-def describe_repeats(
-    repeats: int, rows: int, grouped: bool, first: Claim, without: float | None
-) -> list[str]:
-    """Return a list of one sentence about rows that equal another row; empty if there are none.
-
-    Args:
-        repeats, rows: how many do, and all rows.
-        grouped: whether the other row is one of another group.
-        first: the first claim.
-        without: its bound if one row of each origin is counted.
-    """
-    origin = "if they have the same origin (one patient, one document)"
-    instead = replace(first, bound=without)
-    if not instead.says_something:
-        says = f"{origin}, nothing here is proven"
-    else:
-        limits = f"{instead.says} instead of {first.limit}"
-        says = f"{origin} and are counted once, the first claim is {limits}"
-    return [f"{describe_equal_rows(repeats, rows, grouped)}: {says}."] if repeats else []
-
-
 def list_not_covered(grouped: bool, has_numbers: bool) -> tuple[str, ...]:
     """Return what the claims do not cover, of a task with groups or without, of numbers or of classes."""
     if not grouped:
@@ -150,111 +125,3 @@ def describe_held_share(held: int, units: int, unit: str) -> list[str]:
     """
     part = f"{held:,} of {units:,} {unit}s are held out, more than two thirds"
     return [f"{part}: few are left to learn from."] if 3 * held > 2 * units else []
-
-
-def list_statements(first: str, claims: list[Claim]) -> tuple[str, ...]:
-    """Return ``first``, what L_EE is, then every claim, and what follows for the majority vote."""
-    statements = [first, *(claim.statement for claim in claims)]
-    drawn = (
-        claim.bound for claim in claims if claim.classifier == "random" and not claim.quantity.of_numbers
-    )
-    if (bound := next(drawn, None)) is not None:  # the one claim of the paper's certification
-        doubled = ceil_percent(2 * bound) if bound < 0.5 else "100 %, which says nothing"
-        follows = "By majority vote instead of a random member, what is proven is twice this bound"
-        statements.append(f"{follows}: {doubled}.")
-    return tuple(statements)
-
-
-def says_nothing(claim: Claim, baseline: Baseline) -> bool:
-    """Return whether a claim about an error says nothing beyond a constant.
-
-    With a gate it does unless the rule is proven better than every constant; without one, unless the bound is
-    below the constant's error.
-    """
-    if claim.gate is not None:
-        return not claim.gate.passed
-    return claim.bound is None or claim.bound >= baseline["error"]
-
-
-def compare_with_baseline(claim: Claim, baseline: Baseline, labels: Sequence[Label]) -> str:
-    """Return a clause that compares a claim about an error with its baseline."""
-    error = describe_error(baseline)
-    said = f"wrong on {error} of" if "clip" not in baseline else f"off by {error} on average on"
-    clause = f"{name_constant(baseline, labels)} is {said} the {baseline['on']}"
-    if not says_nothing(claim, baseline):
-        return clause
-    if claim.gate is not None:
-        return f"{clause}, and that this is better than a constant is not proven"
-    return f"{clause}, so this says nothing beyond it"
-
-
-def describe_gate(claim: Claim, baseline: Baseline, labels: Sequence[Label]) -> str:
-    """Say that a claim's rule is proven better than every constant; "" if it is not."""
-    if claim.gate is None or not claim.gate.passed:
-        return ""
-    says, counts = _phrase_gate(claim.gate, claim, baseline, labels)
-    return f"{says}: proven, within the same {format_level(claim.delta)} ({counts})"
-
-
-def describe_worthless_bound(claim: Claim, baseline: Baseline, labels: Sequence[Label]) -> list[str]:
-    """Return a list of one sentence if a bound on an error says nothing beyond a constant, else none."""
-    if not claim.quantity.guarded or not says_nothing(claim, baseline):
-        return []
-    if claim.gate is None:
-        return [
-            f"The bound {claim.limit} is not below {describe_error(baseline)}, the "
-            f"{'mean error' if 'clip' in baseline else 'error'} of {name_constant(baseline, labels)} on the "
-            f"{baseline['on']}: it says nothing beyond that."
-        ]
-    says, counts = _phrase_gate(claim.gate, claim, baseline, labels)
-    unable = ", and these rows cannot prove it, even with none wrong" * (claim.gate.least >= 0.5)
-    return [
-        f"The bound {claim.limit} ({claim.classifier}) is a figure, not to be quoted alone: that "
-        f"it {says} is not proven{unable} ({counts})."
-    ]
-
-
-def describe_lack_of_gate(claim: Claim, baseline: Baseline) -> list[str]:
-    """Return a list of one sentence if a bound on an error says something, but has no gate, else none."""
-    if claim.gate is not None or not claim.quantity.is_error or says_nothing(claim, baseline):
-        return []
-    return ["That this is better than a constant is not proven: it takes rows held out (--certify holdout)."]
-
-
-def _phrase_gate(gate: Gate, claim: Claim, baseline: Baseline, labels: Sequence[Label]) -> tuple[str, str]:
-    lost, won = pluralize(gate.lost, "row"), f"{gate.won:,}"
-    if "value" in baseline:
-        constant = name_constant(baseline, labels)
-        return f"is off by less than {constant}", f"further off: {lost}; {constant}: {won}"
-    by_weight = ", by weight," if claim.quantity.weighs else ""
-    return (
-        f"errs less often{by_weight} than always predicting any one class",
-        f"wrong alone: {lost}; always {quote_label(labels[gate.predicted])} alone: {won}",
-    )
-
-
-def describe_guesses(claims: Sequence[Claim], labels: Sequence[Label]) -> list[str]:
-    """Return a sentence for each quantity that a constant, or a guess, would reach as well.
-
-    A guess has an AUC of one half, and recalls that add up to 1 whatever the shares it guesses with; one
-    recall alone is reached by always predicting its class.
-    """
-    statements = [said for claim in claims if (said := claim.quantity.doubt(claim))]
-    recalls = dict[str, list[Claim]]()
-    for claim in claims:
-        if claim.quantity.by_class and claim.bound is not None:
-            recalls.setdefault(claim.classifier, []).append(claim)
-    for made in recalls.values():
-        proven = fsum(1 - (claim.bound or 0.0) for claim in made)
-        if len(made) < len(labels):
-            statements += [
-                f"A {claim.name} is reached by always predicting {quote_label(claim.label)}: quote it "
-                "with the recalls of all other classes."
-                for claim in made
-            ]
-        elif proven <= 1:
-            statements.append(
-                f"The recalls proven by {made[0].certification} add up to {floor_percent(proven)}: "
-                "together they say nothing beyond a guess, whose recalls add up to 100 %."
-            )
-    return statements

@@ -14,20 +14,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ckcv_ray.claims.baseline import Baseline, describe_error, quote_constant
-from ckcv_ray.claims.certificate import Certificate
-from ckcv_ray.claims.intervals import MeasuredInterval, describe_intervals, is_fixed_for
-from ckcv_ray.claims.quantity import MIN_OF_SUBGROUP, Claim, Quantity, describe_decisions
+from ckcv_ray.claims.certificate import Certificate, describe_gate, describe_worthless_bound, says_nothing
+from ckcv_ray.claims.quantity import (
+    MIN_OF_SUBGROUP,
+    Claim,
+    MeasuredInterval,
+    Quantity,
+    describe_decisions,
+    describe_intervals,
+    is_fixed_for,
+)
 from ckcv_ray.claims.rare_classes import name_classes
 from ckcv_ray.claims.weighted import describe_weights
-from ckcv_ray.claims.wording import (
-    L_EE_IS,
-    PROVISIONAL,
-    describe_gate,
-    describe_least,
-    describe_minimised,
-    describe_worthless_bound,
-    says_nothing,
-)
+from ckcv_ray.claims.wording import L_EE_IS, PROVISIONAL, describe_least, describe_minimised
 from ckcv_ray.core.arrays import ONE
 from ckcv_ray.core.bounds.betting import bound_mean_loss
 from ckcv_ray.core.bounds.binomial import clopper_pearson
@@ -473,7 +472,7 @@ def _describe_predictive(result: ResultValues, quantity: Quantity, on: str) -> s
         values[[positive, 1 - positive]].tolist() for values in (counts.diagonal(), counts.sum(axis=1))
     )
     said = f"{found:,} of {positives:,} positive {on} and {right:,} of {negatives:,} others right"
-    return f"{quantity.measure_recalls(found / positives, right / negatives)} ({said})"
+    return f"{format_percent(quantity.compute(found / positives, right / negatives))} ({said})"
 
 
 def _describe_baseline(c: Certificate) -> str:

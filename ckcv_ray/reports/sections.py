@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ckcv_ray.claims.confusion import list_mistakes
-from ckcv_ray.claims.intervals import describe_intervals, format_ends
+from ckcv_ray.claims.certificate import list_mistakes
+from ckcv_ray.claims.quantity import describe_intervals, format_ends
 from ckcv_ray.core.arrays import Values
 from ckcv_ray.core.bounds.binomial import bound_both_sides
 from ckcv_ray.core.percent import format_percent

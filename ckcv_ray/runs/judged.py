@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ckcv_ray.claims.predictive import NetBenefit, Predictive
 from ckcv_ray.claims.rules import ONE_MODEL
 from ckcv_ray.core.arrays import Classes, Index, Values
 from ckcv_ray.core.measures import LABEL, PROBABILITY, RANK, VALUE, Output, Outputs
@@ -504,14 +503,14 @@ def trace_net_benefit(result: ResultValues, judged: Judged) -> DecisionCurve | N
     is_positive, flagged = judged.y == judged.positive, judged.label == judged.positive
     recalls = float(np.mean(flagged[is_positive])), float(np.mean(~flagged[~is_positive]))
     claims = () if result.finished is None else result.certificate.claims.claims
-    of_rule = [claim for claim in claims if claim.shares_rule(claims[0])]
-    benefits = [(claim.quantity, claim) for claim in of_rule if isinstance(claim.quantity, NetBenefit)]
-    others = [(claim.quantity, claim) for claim in of_rule if isinstance(claim.quantity, Predictive)]
-    prevalence = next((quantity.prevalence for quantity, _ in [*benefits, *others]), np.mean(is_positive))
+    stated = [(claim, claim.quantity.conditions) for claim in claims if claim.shares_rule(claims[0])]
+    known = [(claim, *conditions) for claim, conditions in stated if conditions is not None]
+    known.sort(key=lambda each: each[2] is None)  # net benefits first
+    prevalence = known[0][1] if known else float(np.mean(is_positive))
     points = tuple(
-        ProvenPoint(quantity.worth, 1 - claim.bound, quantity.compute(*recalls))
-        for quantity, claim in benefits
-        if quantity.prevalence == prevalence and claim.bound is not None
+        ProvenPoint(worth, 1 - claim.bound, claim.quantity.compute(*recalls))
+        for claim, share, worth in known
+        if worth is not None and share == prevalence and claim.bound is not None
     )
     last = max([BEYOND_SHARE * prevalence, *(BEYOND_LAST * point.worth for point in points)])
     worth = np.linspace(0.0, min(LARGEST_WORTH, last), N_WORTHS)

@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
+from ckcv_ray.claims.certificate import compare_with_baseline
 from ckcv_ray.claims.quantity import Claim
 from ckcv_ray.claims.rules import ONE_MODEL, Rule, find_member, parse_rule
-from ckcv_ray.claims.wording import compare_with_baseline
 from ckcv_ray.core.arrays import Values
 from ckcv_ray.core.intervals import LEVEL
 from ckcv_ray.core.measures import Output

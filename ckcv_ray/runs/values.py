@@ -12,8 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ckcv_ray.claims.certificate import Certificate, Finished
-from ckcv_ray.claims.intervals import MeasuredInterval, list_intervals
-from ckcv_ray.claims.quantity import Acceptance, decide
+from ckcv_ray.claims.quantity import Acceptance, MeasuredInterval, decide, list_intervals
 from ckcv_ray.claims.rules import CutOff
 from ckcv_ray.core.arrays import Classes, Index, Values
 from ckcv_ray.core.bounds.paired import Compared, compare_scores

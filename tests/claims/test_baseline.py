@@ -11,14 +11,14 @@ from conftest import blobs, unwrap
 
 from ckcv_ray import Result, Study, Task
 from ckcv_ray.claims.baseline import Baseline, ScoredConstants, describe_constants
-from ckcv_ray.claims.judged import HeldOutPredictions
-from ckcv_ray.claims.paper import prove
-from ckcv_ray.claims.wording import (
+from ckcv_ray.claims.certificate import (
     compare_with_baseline,
     describe_guesses,
     describe_worthless_bound,
     says_nothing,
 )
+from ckcv_ray.claims.judged import HeldOutPredictions
+from ckcv_ray.claims.paper import prove
 from ckcv_ray.core.percent import ceil_percent, format_percent
 from ckcv_ray.reports.write import report
 from ckcv_ray.runs.load import load_run

@@ -10,13 +10,7 @@ import numpy as np
 import pytest
 
 from ckcv_ray import Job, Result, Study, Task, load_run
-from ckcv_ray.claims.certificate import Certificate
-from ckcv_ray.claims.confusion import (
-    Mistake,
-    count_confusion,
-    derive_confusion,
-    list_mistakes,
-)
+from ckcv_ray.claims.certificate import Certificate, Mistake, count_confusion, derive_confusion, list_mistakes
 from ckcv_ray.core.percent import format_percent
 from ckcv_ray.errors import RunError
 from ckcv_ray.learners.base import Predicted

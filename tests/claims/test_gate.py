@@ -12,8 +12,7 @@ from scipy.stats import binom
 
 from ckcv_ray import Result, Study, Task
 from ckcv_ray.claims.better import PairedCounts
-from ckcv_ray.claims.certificate import Certificate
-from ckcv_ray.claims.wording import describe_guesses
+from ckcv_ray.claims.certificate import Certificate, describe_guesses
 from ckcv_ray.core.bounds.betting import bound_losses
 from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.core.draws import order_held_out

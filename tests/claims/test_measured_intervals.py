@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom, binomtest
 
 from ckcv_ray import Task
-from ckcv_ray.claims.intervals import describe_intervals, format_ends
+from ckcv_ray.claims.quantity import describe_intervals, format_ends
 from ckcv_ray.core.bounds.binomial import bound_both_sides
 
 HALF = SMALL.replace(k=(3, 5), certify="holdout", holdout_share=0.5)

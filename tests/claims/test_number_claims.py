@@ -12,10 +12,9 @@ from scipy.stats import binom
 
 from ckcv_ray import Result, Study, Task
 from ckcv_ray.claims.baseline import describe_error, name_constant
-from ckcv_ray.claims.certificate import Certificate
+from ckcv_ray.claims.certificate import Certificate, compare_with_baseline, describe_repeats
 from ckcv_ray.claims.numbers import claim_within
 from ckcv_ray.claims.rules import Rule
-from ckcv_ray.claims.wording import compare_with_baseline, describe_repeats
 from ckcv_ray.core.percent import format_number
 
 REFIT = Rule("refit")

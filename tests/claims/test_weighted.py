@@ -14,7 +14,7 @@ from pyarrow import parquet
 
 from ckcv_ray import Result, Study, Task, load_run
 from ckcv_ray.claims.certificate import Certificate
-from ckcv_ray.claims.intervals import list_intervals
+from ckcv_ray.claims.quantity import list_intervals
 from ckcv_ray.core.bounds.betting import bound_by_betting, bound_by_optimised_bet
 from ckcv_ray.core.draws import order_held_out
 from ckcv_ray.engine.forecast import plan_problem
