@@ -146,8 +146,6 @@ def test_a_score_that_is_missing_is_out_of_order():
     ("claim", "deltas"),
     [
         ("sensitivity", [0.05]),
-        ("specificity", [0.05]),
-        ("sensitivity,specificity", [0.025, 0.025]),
         ("refit,recall", [0.025, 0.0125, 0.0125]),
         ("recall,auc,vote", [0.05 / 6, 0.05 / 6, 0.05 / 3, 0.05 / 3]),
     ],

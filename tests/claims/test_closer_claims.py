@@ -43,15 +43,6 @@ def test_held_out_rows_are_bounded_by_the_positions_in_which_they_were_drawn():
     assert auc.bound == pytest.approx(expected, rel=1e-12)
 
 
-def test_only_the_bound_changes_and_the_default_is_as_before():
-    plain = run(STEVENS.replace(holdout_bound="clopper_pearson"), ROWS)
-    closer = run(STEVENS, ROWS)
-    assert plain.setting == closer.setting
-    one, other = plain.certificate.claims.first, closer.certificate.claims.first
-    assert (one.errors, one.rows) == (other.errors, other.rows)
-    assert one.bound == clopper_pearson(one.errors, one.rows, 0.05)
-
-
 def test_copies_have_no_known_positions_so_they_are_counted_by_clopper_pearson():
     X, y = ROWS.X.copy(), ROWS.labelled(ROWS.y).copy()
     X[:6], y[:6] = X[6:12], y[6:12]
