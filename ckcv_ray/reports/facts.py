@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ckcv_ray.claims.baseline import Baseline, describe_error, quote_constant
+from ckcv_ray.claims.baseline import describe_error, quote_constant
 from ckcv_ray.claims.certificate import Certificate, describe_gate, describe_worthless_bound, says_nothing
 from ckcv_ray.claims.quantity import (
     MIN_OF_SUBGROUP,
@@ -70,7 +70,7 @@ from ckcv_ray.reports.sections import (
 )
 from ckcv_ray.runs.judged import Judged
 from ckcv_ray.runs.values import ResultValues
-from ckcv_ray.storage.execution import Before, EarlierRun
+from ckcv_ray.storage.execution import Before
 from ckcv_ray.study import MIN_HELD_OUT, Candidate, Holdout, Problem, describe_setting
 from ckcv_ray.tables.survey import describe_sorted
 from ckcv_ray.tables.target import Label
@@ -243,32 +243,26 @@ def _list_cautions(result: ResultValues) -> list[str]:
 def _list_earlier(result: ResultValues) -> Iterator[str]:
     """Yield a sentence if earlier runs judged rows that this one judges, and one if some saw them."""
     before: Before | None = result.execution.get("before")
-    if before is None:
-        return
-    judged = [run for run in before["runs"] if run["judged"]]
-    seen = [run for run in before["runs"] if not run["judged"]]
-    some, these = "Rows equal to some", f"of these {pluralize(before['rows'], 'row')} were"
-    if judged:
-        some_of = some if any(run["twins"] for run in judged) else "Some"
-        first, number = judged[0], len(judged) + 1
-        later = f" and {pluralize(number - 2, 'later one')}" if number > 2 else ""
-        which = "both were named before either" if number == 2 else f"all {number} were named before any"
-        yield (
-            f"{some_of} {these} judged before, by {_name_run(first)}{later}. Quote {plain(first['run_id'])}. "
-            f"This one is covered only if {which} was seen and each had delta/{number}."
-        )
-    if seen:
-        some_of = some if any(run["twins"] for run in seen) else "Some"
-        names = ", ".join(cut_list(list(map(_name_run, seen)), "more", MAX_RUNS))
-        yield (
-            f"{some_of} {these} seen before, by {names}: this bound is not covered if what "
-            f"{'it' if len(seen) == 1 else 'they'} showed led to this study; --learner a,b compares them "
-            "within the learning rows."
-        )
-
-
-def _name_run(run: EarlierRun) -> str:
-    return f"{plain(run['command'])} {plain(run['run_id'])} ({quote(run['folder'])})"
+    for judged in (True, False):
+        runs = [run for run in before["runs"] if run["judged"] == judged] if before is not None else []
+        if before is None or not runs:
+            continue
+        some = "Rows equal to some" if any(run["twins"] for run in runs) else "Some"
+        names = [f"{plain(run['command'])} {plain(run['run_id'])} ({quote(run['folder'])})" for run in runs]
+        these, number = f"{some} of these {pluralize(before['rows'], 'row')} were", len(runs) + 1
+        if judged:
+            later = f" and {pluralize(number - 2, 'later one')}" if number > 2 else ""
+            which = "both were named before either" if number == 2 else f"all {number} were named before any"
+            yield (
+                f"{these} judged before, by {names[0]}{later}. Quote {plain(runs[0]['run_id'])}. This one is "
+                f"covered only if {which} was seen and each had delta/{number}."
+            )
+        else:
+            yield (
+                f"{these} seen before, by {', '.join(cut_list(names, 'more', MAX_RUNS))}: this bound is not "
+                f"covered if what {'it' if number == 2 else 'they'} showed led to this study; --learner a,b "
+                "compares them within the learning rows."
+            )
 
 
 def _describe_passed_over(result: ResultValues) -> str:
@@ -300,9 +294,8 @@ def _list_notes(result: ResultValues) -> Iterator[str]:
 
 def _tell_next(result: ResultValues) -> Iterator[Fact]:
     """Yield how a closer bound can be had, and the commands that apply and show the result."""
-    first, baseline = result.certificate.claims.first, result.certificate.sample.baseline
     quoted, nothing = find_quoted(result)
-    advice = [*_advise(result, first, baseline)] or ([BETTER_DATA] if nothing else [])
+    advice = [*_advise(result)] or ([BETTER_DATA] if nothing else [])
     for number, text in enumerate(advice):
         yield Fact("or" if number else "next", f"{NEW_ROWS}: {text}", FIRST)
     yield from (
@@ -330,29 +323,41 @@ def list_edges(problem: Problem, setting: Setting) -> list[str]:
     ]
 
 
-def _advise(result: ResultValues, first: Claim, baseline: Baseline) -> Iterator[str]:
-    """Yield how a closer bound can be had, with what it is expected to be: by rows held out, or by more."""
-    c, error, delta = result.certificate, result.measured_error, first.delta
-    sample = c.sample
-    if sample.numbers is not None or sample.groups is not None:
-        yield from _advise_losses(result, first, baseline)
+def _advise(result: ResultValues) -> Iterator[str]:
+    """Yield how a closer bound can be had, with what it is expected to be: by rows held out, or by more.
+
+    Which bound of losses is the closest depends on them one by one, which are not known of other rows: of
+    rows held out it is expected by their total alone, and of more rows with a distance from the mean that
+    shrinks as the root of their number grows.
+    """
+    c, error = result.certificate, result.measured_error
+    first, sample, groups, baseline = c.claims.first, c.sample, c.sample.groups, c.sample.baseline
+    counted = sample.numbers is None and groups is None
+    if not first.quantity.is_error or not (counted or first.risk > error):
         return
-    if not first.quantity.is_error:
-        return
+    units, name = (sample.n_rows, "rows") if groups is None else (groups["count"], "groups")
     worthless = says_nothing(first, baseline)
-    if worthless and not _is_measured_better(first, baseline, error):
-        yield "--learner all, or other columns: as measured, this is not better than a constant"
-    elif not sample.n_held and (held := _count_held_out(sample.n_rows)):
-        bound = _expect_bound(error, held, delta)
+    better = error < baseline["error"] if first.gate is None else first.gate.lost < first.gate.won
+    if worthless and not better:
+        learner = "--learner all" if counted else "another --learner"
+        yield f"{learner}, or other columns: as measured, this is not better than a constant"
+    elif not sample.n_held and (held := _count_held_out(units)):
+        of = "" if counted else f", with {held:,} of {units:,} {name} held out"
+        bound = _expect_bound(error, held, first.delta, counted)
         if bound < min(first.risk, baseline["error"]):
-            yield f"--certify holdout: about {ceil_percent(bound)}"
+            yield f"--certify holdout: about {first.quantity.format(bound)}{of}"
+        elif worthless and not counted:
+            yield f"--certify holdout: closer where {name} are about equally far off{of}"
     by_class = any(claim.label is not None for claim in c.claims)
-    if worthless and sample.n_held and len(sample.labels) == 2 and not by_class:
+    if worthless and counted and sample.n_held and len(sample.labels) == 2 and not by_class:
         yield "--criterion balanced --claim refit,sensitivity,specificity: proven for each class"
     if sample.n_held and not worthless:
-        bound = _expect_bound(error, 2 * sample.n_held, delta)
-        rows = f"{float(f'{2 * sample.n_rows:.2g}'):,.0f} rows"
-        yield f"with {rows}: about {ceil_percent(bound)}, {SAME_RATE}"
+        bound = error + (first.risk - error) / sqrt(2)
+        if counted:
+            bound = _expect_bound(error, 2 * sample.n_held, first.delta, counted)
+        condition = SAME_RATE if sample.numbers is None else "if they are as far off as these"
+        about = f"about {first.quantity.format(bound)}"
+        yield f"with {float(f'{2 * units:.2g}'):,.0f} {name}: {about}, {condition}"
 
 
 def _count_held_out(units: int) -> int:
@@ -363,44 +368,11 @@ def _count_held_out(units: int) -> int:
     return held if held >= MIN_HELD_OUT else 0
 
 
-def _advise_losses(result: ResultValues, first: Claim, baseline: Baseline) -> Iterator[str]:
-    """Yield how a closer bound can be had of the errors of numbers, or of groups.
-
-    Which bound is the closest depends on losses one by one, which are not known of other rows: of rows held
-    out it is expected by their total alone, and of more rows with a distance from the mean that shrinks as
-    the root of their number grows.
-    """
-    sample, error = result.certificate.sample, result.measured_error
-    groups = sample.groups
-    if not first.quantity.is_error or first.risk <= error:
-        return
-    units, name = (sample.n_rows, "rows") if groups is None else (groups["count"], "groups")
-    worthless, clip = says_nothing(first, baseline), sample.numbers and sample.numbers["clip"]
-    show = ceil_percent if clip is None else lambda bound: round_bound(clip * bound)
-    if worthless and not _is_measured_better(first, baseline, error):
-        yield "another --learner, or other columns: as measured, this is not better than a constant"
-        return
-    if not sample.n_held and (held := _count_held_out(units)):
-        bound = bound_mean_loss([ceil(error * held * ONE)], held, first.delta)
-        of = f"with {held:,} of {units:,} {name} held out"
-        if bound < min(first.risk, baseline["error"]):
-            yield f"--certify holdout: about {show(bound)}, {of}"
-        elif worthless:
-            yield f"--certify holdout: closer where {name} are about equally far off, {of}"
-    if sample.n_held and not worthless:
-        bound = error + (first.risk - error) / sqrt(2)
-        condition = SAME_RATE if clip is None else "if they are as far off as these"
-        yield f"with {float(f'{2 * units:.2g}'):,.0f} {name}: about {show(bound)}, {condition}"
-
-
-def _expect_bound(error: float, rows: int, delta: float) -> float:
-    """Return the bound that held-out rows prove if as many are wrong as were measured."""
-    return float(clopper_pearson(ceil(error * rows), rows, delta))
-
-
-def _is_measured_better(first: Claim, baseline: Baseline, error: float) -> bool:
-    """Return whether fewer rows were wrong than by the constant that is hardest to beat."""
-    return first.gate.lost < first.gate.won if first.gate is not None else error < baseline["error"]
+def _expect_bound(error: float, units: int, delta: float, counted: bool) -> float:
+    """Return the bound that units held out prove if as many are wrong, or as far off, as were measured."""
+    if counted:
+        return float(clopper_pearson(ceil(error * units), units, delta))
+    return bound_mean_loss([ceil(error * units * ONE)], units, delta)
 
 
 # What it is about
