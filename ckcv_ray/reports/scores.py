@@ -1,6 +1,7 @@
 """What the scores of a study without a certification tell: tables, doubts, and what they are worth."""
 
 from collections.abc import Iterator, Sequence
+from math import nan
 
 import numpy as np
 
@@ -23,6 +24,7 @@ from ckcv_ray.reports.sections import (
     FactTable,
     Section,
     describe_subject,
+    drop_empty,
     tell_classes,
     tell_cost,
     tell_data,
@@ -33,7 +35,6 @@ from ckcv_ray.runs.settings import SettingScores, rank_settings
 from ckcv_ray.runs.values import (
     SCORE_DELTA,
     Entry,
-    Figures,
     PermutationTest,
     ResultValues,
     format_setting,
@@ -59,6 +60,7 @@ REFERENCE = (
     "S. Arlot, A. Celisse: A survey of cross-validation procedures for model selection, Statistics Surveys "
     "4, 2010."
 )
+CHECKED = "It recomputes every figure from the log; with --refit it also fits again."
 INCOMPLETE = (
     "Some scores are incomplete: a fit failed, or a score is not defined on a split. They have no mean."
 )
@@ -88,6 +90,7 @@ def tell_scores(result: ResultValues, judged: Judged | None) -> list[Section]:
         f"{result.study.resampling.name}: {pluralize(int(result.counted.sum()), 'split')} of {rows}{balanced}"
     )
     entry = result.kept or result.rank(first)[0][0]
+    kept = "none: the study keeps scores" if result.kept is None else f"{entry.name}, fitted on all rows"
     return [
         Section("scores", "Scores", [Fact("splits", splits, FIRST, result.n_splits)]),
         *scored,
@@ -95,21 +98,12 @@ def tell_scores(result: ResultValues, judged: Judged | None) -> list[Section]:
         Section("quote", "An estimate, not a bound", [*_tell_estimate(result, first, entry)]),
         Section("subject", "What is it about?", [*_tell_subject(result)]),
         Section("voids", "What voids it?", [*_tell_conditions(len(result.entries) > 1)]),
-        Section(
-            "check",
-            "How do I check it?",
-            [
-                Fact(
-                    f"ckcv verify {FOLDER}",
-                    "It recomputes every figure from the log; with --refit it also fits again.",
-                )
-            ],
-        ),
+        Section("check", "How do I check it?", [Fact(f"ckcv verify {FOLDER}", CHECKED)]),
         Section("next", "What do I do next?", [_advise(result, entry)]),
         _tell_performance(result, judged),
         tell_data(result, result.repeats.rows),
         Section("method", "Method", [*_tell_method(result)]),
-        Section("models", "Models", [Fact("model", _describe_model(result))]),
+        Section("models", "Models", [Fact("model", kept)]),
         Section("cost", "Time spent", tell_cost(result.execution)),
         tell_options(result.study.to_json()),
     ]
@@ -151,51 +145,29 @@ def _tell_score(result: ResultValues, score: Score, settings: Sequence[SettingSc
 
 def _tabulate_score(result: ResultValues, score: Score, settings: Sequence[SettingScores]) -> FactTable:
     """Return the figures of a score; where one of many settings is chosen, that with the best mean first."""
-    ranks = {} if result.chosen is not None or result.one_each else _find_ranks(result, score, settings)
-    entries, many = list(result.entries), len(result.entries) > MAX_LISTED_SETTINGS
-    if result.study.choose and many:
+    listed = result.chosen is None and not result.one_each
+    ranks = dict(zip(result.entries, (row.places[score.name].rank for row in settings), strict=False))
+    entries, choose = list(result.entries), result.study.choose
+    if choose and len(entries) > MAX_LISTED_SETTINGS:
         entries = [entry for entry, _ in result.rank(score)]
-    found = {entry: result.figures(entry, score) for entry in entries}
-    level = f"approximate {format_level(MISS)}"
-    heads = (
-        "learner",
-        *(["rank"] if ranks else []),
-        "mean",
-        "sd",
-        "se",
-        "pooled",
-        *([level] if result.study.interval else []),
-    )
-    lacking = any(each.missing or each.undefined for each in found.values())
-    rows = [
-        (
-            entry.name,
-            *([NOT_SET if ranks[entry] is None else f"{ranks[entry]}"] if ranks else []),
-            *map(format_score, (figures.mean, figures.deviation, figures.error, figures.pooled)),
-            *([_format_limits(*result.interval(entry, score))] if result.study.interval else []),
-            *([_count_lacking(figures)] if lacking else []),
+    rows = []
+    for entry in entries:
+        found = result.figures(entry, score)
+        low, high = result.interval(entry, score) if result.study.interval else (nan, nan)
+        lacking = (found.missing, "failed"), (found.undefined, "not defined")
+        rows.append(
+            (
+                entry.name,
+                f"{ranks[entry]}" if listed and ranks[entry] is not None else NOT_SET,
+                *map(format_score, (found.mean, found.deviation, found.error, found.pooled)),
+                f"{format_score(low)} to {format_score(high)}" if low == low else NOT_SET,
+                ", ".join(f"{count} {what}" for count, what in lacking if count) or NOT_SET,
+            )
         )
-        for entry, figures in found.items()
-    ]
-    most = MAX_LISTED_SETTINGS if result.study.choose else None
-    heads = (*heads, *(["lacking"] if lacking else []))
-    return FactTable(describe_score(result, score), heads, rows, level=FIRST, most=most)
-
-
-def _find_ranks(
-    result: ResultValues, score: Score, settings: Sequence[SettingScores]
-) -> dict[Entry, int | None]:
-    ranks = (row.places[score.name].rank for row in settings)
-    return dict(zip(result.entries, ranks, strict=True))
-
-
-def _format_limits(low: float, high: float) -> str:
-    return f"{format_score(low)} to {format_score(high)}" if low == low else NOT_SET
-
-
-def _count_lacking(figures: Figures) -> str:
-    counts = (figures.missing, "failed"), (figures.undefined, "not defined")
-    return ", ".join(f"{count} {what}" for count, what in counts if count) or NOT_SET
+    interval = f"approximate {format_level(MISS)}"
+    heads = ("learner", "rank", "mean", "sd", "se", "pooled", interval, "lacking")
+    most = MAX_LISTED_SETTINGS if choose else None
+    return FactTable(describe_score(result, score), *drop_empty(heads, rows), level=FIRST, most=most)
 
 
 def _tabulate_splits(
@@ -369,6 +341,7 @@ def _list_doubts(result: ResultValues) -> Iterator[str]:
 def _tell_subject(result: ResultValues) -> Iterator[Fact]:
     scores, resampling = result.scores, result.study.resampling
     bounded = result.n_splits == 1 and not result.unbounded and any(score.bound for score in scores)
+    model = f"fitted on all {result.task.n:,} rows: {describe_kept(result)}" if result.study.choose else ""
     told = [
         Fact("", describe_subject(result)),
         Fact("", f"Each split fits on some rows and scores others ({resampling})."),
@@ -376,7 +349,7 @@ def _tell_subject(result: ResultValues) -> Iterator[Fact]:
         Fact("weights", result.task.weighting.describe(), FIRST),
         Fact("intervals", _describe_interval(result), FIRST),
         *(Fact("scaling", f"{text}.", FIRST) for text in result.problem.scaling),
-        Fact("model", _describe_kept_model(result), FIRST),
+        Fact("model", model, FIRST),
         Fact("bound", BOUND_IS if bounded else "", FIRST),
         Fact("bound", _describe_lack_of_bound(result), FIRST),
         Fact("test", TEST_IS if any(map(result.compare_entries, scores)) else "", FIRST),
@@ -405,10 +378,6 @@ def _describe_interval(result: ResultValues) -> str:
         f"Approximate {format_level(MISS)} intervals: {interval.about}. They may fail more often than that "
         f"says{best}."
     )
-
-
-def _describe_kept_model(result: ResultValues) -> str:
-    return f"fitted on all {result.task.n:,} rows: {describe_kept(result)}" if result.study.choose else ""
 
 
 def describe_kept(result: ResultValues) -> str:
@@ -484,9 +453,3 @@ def _tell_method(result: ResultValues) -> Iterator[Fact]:
         "rows of the same source.",
     )
     yield Fact("reference", REFERENCE)
-
-
-def _describe_model(result: ResultValues) -> str:
-    return (
-        "none: the study keeps scores" if result.kept is None else f"{result.kept.name}, fitted on all rows"
-    )

@@ -297,6 +297,14 @@ def tell_origin(result: ResultValues, digests: Mapping[str, str]) -> list[Sectio
     return [Section("environment", "Environment", environment), Section("files", "How to verify it", files)]
 
 
+def drop_empty(
+    heads: Sequence[str], rows: Sequence[Sequence[str]]
+) -> tuple[list[str], list[tuple[str, ...]]]:
+    """Return heads and rows of a table without the columns in which nothing is known."""
+    kept = [i for i in range(len(heads)) if not i or any(row[i] != NOT_SET for row in rows)]
+    return [heads[i] for i in kept], [tuple(row[i] for i in kept) for row in rows]
+
+
 def list_first(texts: Sequence[object], most: int = MAX_NAMED) -> str:
     """List the first of some texts, and count the others."""
     more = f" and {len(texts) - most:,} more" if len(texts) > most else ""
@@ -379,17 +387,8 @@ def tell_classes(
     )
     note = f"{proven} PPV and NPV are those at the prevalence of these rows.{intervals}"
     made = _list_binary if len(labels) == 2 else _list_classes
-    heads, rows = made(result, measure_classes(counts), known)
-    kept = [
-        i
-        for i, head in enumerate(heads)
-        if (known.fixed or "interval" not in head) and (known.level or "proven" not in head)
-    ]
-    shown = [tuple(row[i] for i in kept) for row in rows]
-    tables = [
-        FactTable("By class", [heads[i] for i in kept], shown, note, DETAILS),
-        _tell_confusion(labels, counts),
-    ]
+    heads, rows = drop_empty(*made(result, measure_classes(counts), known))
+    tables = [FactTable("By class", heads, rows, note, DETAILS), _tell_confusion(labels, counts)]
     return Fact("wrong", said, DETAILS, wrong.part), tables
 
 
