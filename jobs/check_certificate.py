@@ -101,8 +101,10 @@ class Check(Run):
             return claims.bound_tested(claim, self.certificate, self.certify, y, delta / 2, copies)
         if quantity.split(":")[0] in claims.PREDICTIVE:
             pair = claims.find_recalls(self.certificate["claims"], claim)
-            value = claims.predict(quantity, *(1 - self.bound_claim(recall, copies)[0] for recall in pair))
-            return [1 - value, None, None, delta / 2 if required else delta]
+            missed = [self.bound_claim(recall, copies)[0] for recall in pair]
+            nothing = any(bound in (None, 1.0) for bound in missed)
+            bound = None if nothing else 1 - claims.predict(quantity, *(1 - bound for bound in missed))
+            return [bound, None, None, delta / 2 if required else delta]
         if quantity in claims.ANSWERED:
             found = self.judge(claim["classifier"])
             if found is None or len(self.labels) > 2:
@@ -167,12 +169,16 @@ class Check(Run):
             losses = np.ceil(judged.average_groups(loss, self.all_units[self.held]) * ONE) / ONE
             bound = betting.bound_held(losses[order], delta, copies)
             return [bound, int(np.sum(loss)), len(y)]
-        m = int(np.bincount(y).min() if quantity == "auc" else np.sum((y == number) | (number is None)))
+        sizes = np.bincount(y, minlength=len(self.labels))
+        m = int(min(sizes) if quantity == "auc" else len(y) if number is None else sizes[number])
         positive, left, v = self.labels.index(self.certify.get("positive") or self.labels[1]), m - copies, 1.0
-        required = quantity in self.certify.get("require", "")  # the cut-off was chosen for it
+        name, _, value = self.certify.get("require", "").partition(">=")
+        required, least = quantity == name, float(value or 0)  # the cut-off was chosen for it
+        of_required = int(sizes[positive if name == "sensitivity" else 1 - positive])
+        if value and number is not None and bounds.bound_count(0, of_required, delta) > 1 - least:
+            return [None, 0, m]  # no cut-off qualifies
         wrong = np.arange(m) < (claim["errors"] or 0)
         if required:
-            least = float(self.certify["require"].partition(">=")[2])
             wrong = np.arange(m) < np.sum(bounds.bound_count(np.arange(m + 1), m, delta) <= 1 - least) - 1
         elif found is not None:
             of = (y == number) | (number is None)
@@ -182,13 +188,14 @@ class Check(Run):
             if found is None:
                 raise NotImplementedError(f"which rows or pairs are wrong, {quantity} of {rule}")
             v = bounds.rank(wrong)
-        return [float(bounds.bound_count(min(x, max(0, left)), max(0, left), delta, v)), x, m]
+        bound = float(bounds.bound_count(min(x, max(0, left)), max(0, left), delta, v))
+        return [bound if m else None, x, m]
 
     def compare_learners(self, claim: Claim, delta: float, copies: int) -> list[Any]:
         """Return the bound, the rows lost and the rows decided of a comparison with another learner."""
         winner, other = (self.judged.get(claim[name]) for name in ("classifier", "quantity"))
         if winner is None or other is None:  # there is nothing to compare with
-            return [1.0, 0, 0]
+            return [None, 0, 0]
         order = np.searchsorted(np.sort(self.drawn), self.drawn)
         units = self.all_units[self.held]
         return judged.compare_learners(winner, other, self.all_y[self.held], units, order, delta, copies)
@@ -227,8 +234,9 @@ class Check(Run):
             judged = set(self.all_units[self.held if np.any(self.held) else ...].tolist())
             table = self.columns, self.all_y, self.all_units
             repeats, copies = bounds.count_copies(*table, stored["repeats"], judged)
-            bound = max(self.bound_claim(stored["claims"][0], left)[0] for left in (0, copies))
+            found = [self.bound_claim(stored["claims"][0], left)[0] for left in (0, copies)]
             self.compare("rows that repeat", stored["repeats"], repeats)
+            bound = None if None in found else max(found)
             self.compare("bound without copies", stored["bound_without_copies"], bound)
 
 

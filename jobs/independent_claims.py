@@ -37,12 +37,12 @@ def bound_answered(
     """
     if copies:
         raise NotImplementedError("the rows answered at every threshold, which are not stored")
-    if str(claim.quantity) == "answered_error":
+    if claim["quantity"] == "answered_error":
         passed = float(bound_count(wrong, rows, delta)) <= most if rows else False
-        return [most if passed else 1.0, wrong, rows, delta]
+        return [most if passed else None, wrong, rows, delta]
     if "least_confidence" not in claim:
-        return [1.0, wrong, held, delta]
-    found = re.search(r"Clopper-Pearson for (\d+) thresholds together", claim.statement)
+        return [None, wrong, held, delta]
+    found = re.search(r"Clopper-Pearson for (\d+) thresholds together", claim["statement"])
     assert found is not None
     return [float(bound_count(wrong, held, delta / int(found[1]))), wrong, held, delta]
 
@@ -72,15 +72,15 @@ def bound_tested(
     held = {label: int(np.sum(y == number)) for number, label in enumerate(certificate["labels"])}
     pair = find_recalls(certificate["claims"], claim)
     value, each = name_required(certify), delta / 2
-    counts = [(recall.errors, held[recall.label]) for recall in pair]
-    if claim.quantity == value:
+    counts = [(recall["errors"], held[recall["label"]]) for recall in pair]
+    if claim["quantity"] == value:
         least = float(certify["require"].partition(">=")[2])
         recalls = (1 - float(bound_count(*count, each)) for count in counts)
         passed = "cut_off" in claim and predict(value, *recalls) >= least
-        return [1 - least if passed else 1.0, None, None, delta]
-    found = re.search(r"Clopper-Pearson for (\d+) cut-offs together", claim.statement)
-    wrong, rows = claim.errors, held[claim.label]
-    bound = 1.0 if found is None else float(bound_count(wrong, rows, each / int(found[1])))
+        return [1 - least if passed else None, None, None, delta]
+    found = re.search(r"Clopper-Pearson for (\d+) cut-offs together", claim["statement"])
+    wrong, rows = claim["errors"], held[claim["label"]]
+    bound = None if found is None else float(bound_count(wrong, rows, each / int(found[1])))
     return [bound, wrong, rows, each]
 
 
@@ -99,14 +99,14 @@ def predict(name: str, sensitivity: float, specificity: float) -> float:
 def find_recalls(claims: list[dict[str, Any]], claim: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the claims about sensitivity and specificity of the rule of a claim."""
     recalls = [each for each in claims if each["quantity"] in ("sensitivity", "specificity")]
-    pair = [each for each in recalls if each["classifier"] == claim.classifier]
+    pair = [each for each in recalls if each["classifier"] == claim["classifier"]]
     return sorted(pair, key=lambda each: str(each["quantity"]))
 
 
 def is_guarded(claim: dict[str, Any]) -> bool:
     """Return whether a claim has to be of a rule that is proven better than every constant."""
-    of_error = claim.quantity.split(":")[0] in ("error", "weighted_error")
-    return of_error and claim.certification == "holdout"
+    of_error = claim["quantity"].split(":")[0] in ("error", "weighted_error")
+    return of_error and claim["certification"] == "holdout"
 
 
 def bound_subgroups(parts: list[dict[str, Any]], columns: list[str], delta: float) -> list[float | None]:
@@ -118,7 +118,7 @@ def bound_subgroups(parts: list[dict[str, Any]], columns: list[str], delta: floa
     of = [max((name for name in named if name in part["subgroup"]), key=len) for part in parts]
     for part, column in zip(parts, of, strict=True):
         about = [one for one, name in zip(parts, of, strict=True) if name == column]
-        claimed = sum(str(one.quantity) == "error" and one.rows >= 10 for one in about)
+        claimed = sum(one["quantity"] == "error" and one["rows"] >= 10 for one in about)
         level = delta / max(1, claimed) / lines
         bounds.append(
             None if part["bound"] is None else float(bound_count(part["errors"], part["rows"], level))

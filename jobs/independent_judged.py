@@ -63,9 +63,9 @@ def average_groups(values: Array, units: Array) -> Array:
 def count_answered(claim: dict[str, Any], judged: Judged | None, y: Array) -> tuple[int, int]:
     """Return the counts of a claim about answered rows: of two classes from judged rows, else as stored."""
     if judged is None or "least_confidence" not in claim or y.max() > 1 or "score" not in judged:
-        return claim.errors, claim.rows
-    answered = round_scores(np.abs(judged["score"])) >= claim.least_confidence
-    if str(claim.quantity) == "answered_share":
+        return claim["errors"], claim["rows"]
+    answered = round_scores(np.abs(judged["score"])) >= claim["least_confidence"]
+    if claim["quantity"] == "answered_share":
         return int(np.sum(~answered)), len(y)
     return int(np.sum(answered & (judged["predicted"] != y))), int(np.sum(answered))
 
@@ -106,7 +106,7 @@ def find_wrong(
         positive: number of the class of rows that a cut-off flags.
         rng: what draws the pairs.
     """
-    if str(claim.quantity) == "auc":
+    if claim["quantity"] == "auc":
         return find_wrong_pairs(judged["score"], y, rng)
     return np.asarray((decide(judged, claim.get("cut_off"), positive) != y)[order][of[order]])
 
@@ -155,11 +155,11 @@ def compare_constants(
         order: as for ``compare_learners``.
     """
     y, units, shares = all_y[held], all_units[held], None
-    if str(claim.quantity) != "error":
-        shares = rule["weight"][order] / float(claim.quantity.split(":")[1])
+    if claim["quantity"] != "error":
+        shares = rule["weight"][order] / float(claim["quantity"].split(":")[1])
     beaten, flawless = (
         [
-            compare_learners(of, {"predicted": 0 * y + number}, y, units, order, claim.delta, 0, shares)
+            compare_learners(of, {"predicted": 0 * y + number}, y, units, order, claim["delta"], 0, shares)
             for number in range(all_y.max() + 1)
         ]
         for of in (rule, {"predicted": y})
@@ -171,8 +171,8 @@ def compare_constants(
 
 def bound_weighted(claim: dict[str, Any], by_rule: dict[str, Judged], delta: float, copies: int) -> list[Any]:
     """Return the weighted error that was measured, its bound, the wrong rows and the rows of a claim."""
-    rows = by_rule[claim.classifier]
+    rows = by_rule[claim["classifier"]]
     wrong, order = (rows["predicted"] != rows["label"]).astype(float), np.argsort(rows["order"])
-    shares = rows["weight"] / float(claim.quantity.split(":")[1])
+    shares = rows["weight"] / float(claim["quantity"].split(":")[1])
     bound = betting.bound_held(wrong[order], delta, copies, shares[order])
     return [float(np.average(wrong, weights=shares)), bound, int(sum(wrong)), len(wrong)]

@@ -11,7 +11,6 @@ from ckcv_ray.cli.output import say
 from ckcv_ray.core.percent import format_percent
 from ckcv_ray.errors import InputError, plain, pluralize
 from ckcv_ray.reports.about import MAX_PURPOSE
-from ckcv_ray.reports.write import report as write_report
 from ckcv_ray.runs.export import CHECKED_ROWS
 from ckcv_ray.runs.export import export as export_model
 from ckcv_ray.runs.load import load
@@ -130,10 +129,10 @@ def report(
     if asked.form is not None:
         return _fill(folder, asked.form, asked, out)
     purpose = read_purpose(page.purpose)
-    written = write_report(
-        folder, out, title=page.title, author=page.author, purpose=purpose, short=page.short
-    )
-    return say(f"report: {written}")
+    from ckcv_ray.reports.write import report as write_report  # imports matplotlib
+
+    made = write_report(folder, out, title=page.title, author=page.author, purpose=purpose, short=page.short)
+    return say(f"report: {made}")
 
 
 def _fill(folder: str, guideline: str, asked: FormOptions, out: Path | None) -> None:

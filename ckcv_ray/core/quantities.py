@@ -186,10 +186,10 @@ def _load_installed() -> None:
 
 
 def list_quantities() -> list[type[Declared]]:
-    """Return the quantities that can be claimed by their name, those of this package first."""
+    """Return the quantities that can be claimed by their name, by name."""
     _load_families()
     _load_installed()
-    return [kind for kind in QUANTITIES.values() if not kind.is_error]
+    return [QUANTITIES[name] for name in sorted(QUANTITIES) if not QUANTITIES[name].is_error]
 
 
 def find_quantity(name: str) -> type[Declared] | None:

@@ -33,16 +33,16 @@ from scipy.stats import binomtest, norm
 
 from ckcv_ray import Execution, Study, clopper_pearson, run
 from ckcv_ray.claims.better import PairedCounts
-from ckcv_ray.claims.predictive import ValueTests, count_cut_offs, fix_cut_offs
+from ckcv_ray.claims.predictive import Npv, Ppv, PredictiveValue, ValueTests, count_cut_offs, fix_cut_offs
+from ckcv_ray.claims.recalls import find_cut_off
 from ckcv_ray.core.arrays import ONE, Values
 from ckcv_ray.core.bounds.betting import bound_losses, bound_mean_loss
 from ckcv_ray.core.bounds.paired import judge_differences
-from ckcv_ray.study import Condition
 
 LEVEL, DELTA = 0.01, 0.05
 MARGIN = 0.03
 SIZES = (20, 66, 400)
-LEAST = {"ppv": 0.3, "npv": 0.998}  # required at a prevalence of 2 %
+LEAST: dict[PredictiveValue, float] = {Ppv(0.02): 0.3, Npv(0.02): 0.998}  # required
 Draw = Callable[[np.random.Generator, int], Values]
 
 
@@ -208,7 +208,7 @@ def measure_studies(studies: int) -> Cell:
         rng = np.random.default_rng([number, 11])
         X, y = rng.normal(size=(120, 2)), rng.permutation(np.arange(120) % 2)
         claims = run(study.replace(seed=number), X, y, execution=Execution("serial")).certificate.claims
-        false += any(is_proven_better(claim) for claim in claims if claim.quantity.startswith("better:"))
+        false += any(claim.risk < 0.5 for claim in claims)
     allowed, figures = DELTA / 2, {"false": false / max(1, studies)}  # a share of delta for each claim
     return Cell("claim better: whole studies of labels at random", false, studies, allowed, figures)
 
@@ -220,14 +220,15 @@ def measure_cut_offs(decimals: int | None, runs: int) -> Iterator[Cell]:
     given.
     """
     rng, each, few, either = np.random.default_rng(1), DELTA / 2, 0, 0
-    condition, y = Condition("sensitivity", True, 0.9), np.repeat([1, 0], [100, 300]).astype(np.int32)
+    y = np.repeat([1, 0], [100, 300]).astype(np.int32)
     for _ in range(runs):
         drawn = rng.normal(2.0 * y)
         score = drawn if decimals is None else drawn.round(decimals)
-        chosen = choose_cut_off(score, y, 1, condition, each)
-        assert chosen is not None
-        t = chosen.cut_off.value - (0.0 if decimals is None else 0.5 * 10**-decimals)
-        wrong = int(np.sum(chosen.cut_off.flag(score[100:])))
+        found = find_cut_off(score, y, 1, 1, 0.9, each)
+        assert found is not None
+        assert found.cut_off is not None
+        t = found.cut_off.value - (0.0 if decimals is None else 0.5 * 10**-decimals)
+        wrong = int(np.sum(found.cut_off.flag(score[100:])))
         small = bool(norm.sf(t - 2) < 0.9)
         few += small
         either += small or bool(norm.sf(t) > clopper_pearson(wrong, 300, each))
@@ -236,31 +237,33 @@ def measure_cut_offs(decimals: int | None, runs: int) -> Iterator[Cell]:
     yield Cell(f"cut-off, both recalls: {scores}", either, runs, DELTA, {"false": either / runs})
 
 
-def measure_values(name: str, decimals: int | None, runs: int) -> Cell:
+def measure_values(predictive: PredictiveValue, decimals: int | None, runs: int) -> Cell:
     """Return how often a required predictive value is below what is claimed of it, and how often one is.
 
     Scores of 300 positives and 1200 negatives held out are normal, two deviations apart, and rounded if
     ``decimals`` is given; cut-offs are fixed by as many learning rows. What is required is reached just above
     the middle of the cut-offs, so that a false claim takes a test that should fail.
     """
-    rng, predictive = np.random.default_rng([2, len(name)]), Predictive(name, 0.02, None)
+    rng, least = np.random.default_rng([2, 3]), LEAST[predictive]
     y, right = np.repeat([1, 0], [300, 1200]).astype(np.int32), np.repeat([1, 0], [300, 1200])
     false = claimed = 0
     for _ in range(runs):
         learned, held = (rng.normal(2.0 * right) for _ in range(2))
         if decimals is not None:
             learned, held = learned.round(decimals), held.round(decimals)
-        cut_offs = fix_cut_offs(learned, y, 1, predictive, LEAST[name], len(y), DELTA)
-        tests = ValueTests(count_cut_offs(held, y, 1, cut_offs), (300, 1200), predictive, LEAST[name], DELTA)
+        cut_offs = fix_cut_offs(learned, y, 1, predictive, least, len(y), DELTA)
+        tests = ValueTests(count_cut_offs(held, y, 1, cut_offs), (300, 1200), predictive, least, DELTA)
         t = tests.chosen.cut_off.value
         if decimals is not None:
             steps = np.arange(-80, 120) / 10**decimals
             t = steps[tests.chosen.cut_off.flag(steps)][0] - 0.5 * 10**-decimals
         passed = tests.passed > 0
         claimed += passed
-        false += passed and bool(predictive.compute(norm.sf(t - 2), norm.cdf(t)) < LEAST[name])
+        false += passed and bool(predictive.compute(norm.sf(t - 2), norm.cdf(t)) < least)
     scores = "normal scores" if decimals is None else f"scores of {decimals} digit"
-    return Cell(f"{name} at .02, {LEAST[name]:g}: {scores}", false, runs, DELTA, {"claimed": claimed / runs})
+    return Cell(
+        f"{predictive.name} at .02, {least:g}: {scores}", false, runs, DELTA, {"claimed": claimed / runs}
+    )
 
 
 def measure(runs: int, studies: int) -> list[Cell]:
@@ -268,7 +271,7 @@ def measure(runs: int, studies: int) -> list[Cell]:
     cells = [measure_losses(name, m, runs) for name in LOSSES for m in SIZES]
     cells += [measure_weighted(name, m, runs) for name in WEIGHTED for m in SIZES]
     cells += [cell for decimals in (None, 1) for cell in measure_cut_offs(decimals, runs)]
-    cells += [measure_values(name, decimals, runs) for name in LEAST for decimals in (None, 1)]
+    cells += [measure_values(predictive, decimals, runs) for predictive in LEAST for decimals in (None, 1)]
     sizes = (100, 200, 400)
     cells += [
         measure_claims(d, n, runs, grouped) for d in DIFFERENCES for n in sizes for grouped in (False, True)

@@ -195,7 +195,9 @@ def failed(one: Cell) -> str:
 
 def closeness(one: Cell) -> str:
     """Format the mean bound, and how many times the mean truth it is."""
-    return f"{one.bound:.1f} ({one.bound / one['truth']:.2f})" if one["truth"] else f"{one.bound:.1f}"
+    return (
+        f"{one['bound']:.1f} ({one['bound'] / one['truth']:.2f})" if one["truth"] else f"{one['bound']:.1f}"
+    )
 
 
 def means(summaries: Summaries) -> dict[str, Cell]:
@@ -216,7 +218,7 @@ def averages(summaries: Summaries) -> Iterator[str]:
         return
     yield "\nMeans over the generated data with 200 and 400 rows, %: bound, truth, slack"
     for claim, one in means({one: summaries[one] for one in settings}).items():
-        yield f"{claim:<38}{one.bound:6.1f}{one['truth']:7.1f}{one['slack']:7.1f}"
+        yield f"{claim:<38}{one['bound']:6.1f}{one['truth']:7.1f}{one['slack']:7.1f}"
 
 
 def report(summaries: Summaries, runs: int) -> Iterator[str]:

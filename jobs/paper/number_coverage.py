@@ -127,13 +127,13 @@ def check_claims(noise: str, seed: int, certify: str, in_order: bool = False) ->
         ensemble = result.models.refit if claim.classifier == "refit" else result.models.best
         assert ensemble is not None
         errors = np.abs(np.array([predict_numbers(one.model, new.X) for one in ensemble.members]) - new.y)
-        if (share := parse_within(claim.quantity)) is not None:
-            within = float(np.mean(errors <= claim.bound))
+        if (share := claim.quantity.width_of) is not None:
+            within = float(np.mean(errors <= claim.risk))
             found["within"] = Checked(claim, within, within < share)
         else:
             clipped = np.minimum(errors, CLIP).mean(axis=0)
             truth = float(np.average(clipped, weights=weights)) / CLIP
-            found[certify] = Checked(claim, truth, truth > claim.bound)
+            found[certify] = Checked(claim, truth, truth > claim.risk)
     return found
 
 
@@ -150,7 +150,7 @@ def measure_noise(noise: str, runs: int, in_order: bool = False) -> list[Cell]:
             sum(one.is_false for one in checked),
             runs,
             checked[0].claim.delta,
-            float(np.mean([one.claim.bound for one in checked])),
+            float(np.mean([one.claim.risk for one in checked])),
             float(np.mean([one.truth for one in checked])),
         )
         for name, checked in found.items()

@@ -7,6 +7,7 @@ import numpy as np
 
 from ckcv_ray import Execution, InputError, Job, Study, Task
 from ckcv_ray.claims.judged import HeldOutPredictions
+from ckcv_ray.claims.paper import prove
 from ckcv_ray.core.process import one_thread
 from ckcv_ray.learners.ensemble import Ensemble, Models
 from ckcv_ray.runs.run import run_job
@@ -72,8 +73,8 @@ def half(study: Study, task: Task, fresh: Fresh) -> Iterator[Measured]:
     yield Measured(REFIT, result.proven, float(missed.sum()))
     if not task.grouped:
         closer = Problem.of(study.replace(**HALF, claim="refit", holdout_bound="stevens"), task)
-        (claim,) = holdout(HeldOutPredictions(closer, result.models))
-        yield Measured(STEVENS, claim.bound, float(missed.sum()))
+        (claim,) = prove(HeldOutPredictions(closer, result.models), result.k)
+        yield Measured(STEVENS, claim.risk, float(missed.sum()))
         yield from recalls(study, task, result.models, missed / fresh.weight.sum(axis=0))
         yield from cut_off(study, task, result.models, fresh)
 
@@ -84,10 +85,10 @@ def recalls(study: Study, task: Task, models: Models, missed: Matrix) -> Iterato
     What is claimed does not change the selection, so the models are those of the study with another claim.
     """
     problem = Problem.of(study.replace(**HALF, claim="sensitivity,specificity"), task)
-    bounds = [claim.bound for claim in holdout(HeldOutPredictions(problem, models))]
+    claims = prove(HeldOutPredictions(problem, models), models.best.members[0].k)
     each = [
-        Measured(name, bound, float(missed[c]))
-        for (name, c), bound in zip(OF_CLASS.items(), bounds, strict=True)
+        Measured(name, claim.risk, float(missed[c]))
+        for (name, c), claim in zip(OF_CLASS.items(), claims, strict=True)
     ]
     yield from each
     yield max(each, key=lambda one: one.truth - one.bound)._replace(claim=BOTH)
@@ -102,12 +103,12 @@ def cut_off(study: Study, task: Task, models: Models, fresh: Fresh) -> Iterator[
         problem = Problem.of(study.replace(**HALF, require=REQUIRED), task)
     except InputError:
         return
-    claims = list(holdout(HeldOutPredictions(problem, models)))
-    if "cut_off" not in claims[0]:
+    claims = prove(HeldOutPredictions(problem, models), models.best.members[0].k)
+    if claims[0].cut_off is None:
         return
-    label = make_claimed_rule(problem, claims[0]).predict(models, fresh.X).label
+    label = claims[0].make_rule(problem).predict(models, fresh.X).label
     each = [
-        Measured(name, claim.bound, float((label != c) @ fresh.weight[:, c] / fresh.weight[:, c].sum()))
+        Measured(name, claim.risk, float((label != c) @ fresh.weight[:, c] / fresh.weight[:, c].sum()))
         for (name, c), claim in zip(CUT.items(), claims, strict=True)
     ]
     yield from each

@@ -151,7 +151,7 @@ def _read_folder(folder: Path) -> Observed:
         seen |= _pick(content, OF_CERTIFICATE)
         seen["data"] = content["digests"]["data"]
         seen["claims"] = [_pick(claim, CLAIM) for claim in content["claims"]]
-        of_claims = {claim.statement: f"claims[{i}]" for i, claim in enumerate(seen["claims"])}
+        of_claims = {claim["statement"]: f"claims[{i}]" for i, claim in enumerate(seen["claims"])}
         seen["statements"] = [of_claims.get(statement, statement) for statement in seen["statements"]]
     elif (file := folder / "scores.json").exists():
         content = json.loads(file.read_text())

@@ -3,8 +3,7 @@
 import json
 from collections import Counter
 from fractions import Fraction
-from itertools import product
-from math import ceil, prod
+from math import ceil
 
 import numpy as np
 import pytest
@@ -18,9 +17,7 @@ from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.claims.paper import weight
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.arrays import ONE
-from ckcv_ray.core.bounds.betting import bound_by_optimised_bet, make_concave_table
-from ckcv_ray.core.bounds.binomial import clopper_pearson
-from ckcv_ray.core.measures import GroupShares
+from ckcv_ray.core.bounds.betting import make_concave_table
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.study import Problem
 from ckcv_ray.tables.columns.schema import Schema
@@ -52,11 +49,6 @@ def loss(result: Result, member: object, train_and_score: tuple[np.ndarray, np.n
     return shares(member.model.predict(task.X[score]).label != task.y[score], task.groups[score])
 
 
-def test_the_paper_s_figure_is_said_to_be_none_that_is_proven(results: dict[str, Result]) -> None:
-    (sentence,) = (s for s in results["paper"].certificate.wording.statements if s.startswith("L_EE"))
-    assert sentence.endswith("measured on the estimate sets: no bound, and not proven.")
-
-
 @pytest.mark.parametrize("name", STUDIES)
 def test_paper_is_the_bound_on_the_losses_at_its_share_of_delta(
     results: dict[str, Result], name: str
@@ -76,24 +68,6 @@ def test_paper_is_the_bound_on_the_losses_at_its_share_of_delta(
     assert result.error == pytest.approx(sum(losses) / ONE / len(losses) / size.n_select)
     n = problem.task.n_units
     assert (size.n_select, size.n_train) == (n // result.k, n - 2 * (n // result.k))
-
-
-def test_holdout_is_the_bound_on_the_loss_of_the_groups_held_out(results: dict[str, Result]) -> None:
-    result = results["holdout"]
-    problem, certificate = result.problem, result.certificate
-    held = problem.take_held_rows()
-    groups = held.groups
-    assert len(set(groups.tolist())) == 12
-    for claim, name in zip(certificate.claims, ("refit", "vote"), strict=False):
-        predicted = Rule(name).predict(result.models, held.X).label
-        losses = GroupShares(groups).measure_losses(held.y, predicted) / ONE
-        assert claim.classifier == name
-        assert claim.delta == 0.05 / 2
-        assert claim.bound == bound_by_optimised_bet(losses, 0.05 / 2)
-        counted = f"{np.sum(predicted != held.y)} of {len(held.y)} rows of 12 previously unused groups wrong"
-        assert counted in claim.statement
-    groups = certificate.sample.groups
-    assert (groups["held"], groups["count"], certificate.sample.n_held) == (12, 30, 36)
 
 
 @pytest.mark.parametrize("name", STUDIES)
@@ -133,52 +107,6 @@ def test_a_certificate_of_groups_can_be_written_and_read(results: dict[str, Resu
             Certificate.from_json(content | {"groups": content["groups"] | harm})
     with pytest.raises(ValueError, match="bounds with groups, or none without"):
         Certificate.from_json({name: value for name, value in content.items() if name != "groups"})
-
-
-def test_the_file_of_a_task_without_groups_does_not_speak_of_groups() -> None:
-    assert "groups" not in run(SMALL, blobs(60)).certificate.to_json()
-
-
-# Exact coverage: every table of m groups of a fixed law, classified by a fixed classifier
-
-KINDS = [(1, 0), (1, 1), (3, 0), (3, 1), (3, 3), (5, 2)]  # rows of a group, and how many of them are wrong
-M = 4
-
-
-def claimed_bounds() -> dict[tuple[int, ...], tuple[float, float]]:
-    """For each combination of groups: the bound claimed, and that of Clopper-Pearson on the rows."""
-    bounds = {}
-    for drawn in product(range(len(KINDS)), repeat=M):
-        sizes = np.array([KINDS[i][0] for i in drawn])
-        predicted = np.concatenate([np.arange(n) < wrong for n, wrong in (KINDS[i] for i in drawn)])
-        measure = GroupShares(np.repeat(np.arange(M), sizes))
-        y = np.zeros(len(predicted), dtype=np.int32)
-        order = np.arange(M)
-        claim = claim_group_loss(Rule("vote"), measure, predicted.astype(np.int32), y, 0.05, order)
-        bounds[drawn] = claim.bound, clopper_pearson(int(predicted.sum()), len(y), 0.05)
-    return bounds
-
-
-def test_the_claim_holds_for_any_law_of_groups_and_that_of_rows_does_not() -> None:
-    bounds, losses = claimed_bounds(), np.array([wrong / n for n, wrong in KINDS])
-    laws = [*np.random.default_rng(0).dirichlet(np.full(len(KINDS), 0.4), size=60)]
-    laws += [np.eye(len(KINDS))[i] * q + np.eye(len(KINDS))[j] * (1 - q)
-             for i, j in product(range(len(KINDS)), repeat=2) for q in (0.5, 0.55)]  # fmt: skip
-    failures, of_rows = [], []
-    for law in laws:
-        mean = float(law @ losses)
-        chance = {drawn: prod(law[i] for i in drawn) for drawn in bounds}
-        failures.append(sum(p for drawn, p in chance.items() if bounds[drawn][0] < mean - 1e-12))
-        of_rows.append(sum(p for drawn, p in chance.items() if bounds[drawn][1] < mean - 1e-12))
-    assert max(failures) <= 0.05
-    assert max(of_rows) > 0.05
-
-
-def test_groups_without_a_loss_leave_doubt_and_groups_that_lose_all_leave_nothing_to_claim() -> None:
-    y = np.zeros(6, dtype=np.int32)
-    measure = GroupShares(np.array([0, 0, 1, 1, 2, 2]))
-    claims = [claim_group_loss(Rule("vote"), measure, p, y, 0.05, np.arange(3)) for p in (y, 1 - y)]
-    assert 0.5 < claims[0].bound < claims[1].bound == 1
 
 
 def test_the_constant_is_judged_by_groups_as_the_claims_are() -> None:

@@ -304,15 +304,12 @@ VALUE = {"require": "ppv>=0.3", "prevalence": 0.05}
 REFUSED = [
     ({"require": "sensitivity>=0.99"}, r"^require=sensitivity>=0.99 takes 368 held-out rows of class "),
     ({"require": "ppv:0.02>=0.5"}, "is an option of its own: write ppv>=0.3 and prevalence=0.02"),
-    (
-        {"require": "net_benefit:0.02:0.1>=0.3"},
-        "is chosen for sensitivity, specificity, ppv or npv",
-    ),
+    ({"require": "net_benefit:0.02:0.1>=0.3"}, "is chosen for npv, ppv, sensitivity or specificity"),
     ({"require": "sensitivity"}, "lacks its value: .* as 'sensitivity>=0.9', or write sensitivity:0.9"),
     ({"require": "sensitivity<=0.9"}, "is at least a value: write sensitivity>=0.9"),
     ({"require": "sensitivity>=1.5"}, "'1.5' is no number between 0 and 1"),
     ({"require": "sensitivity>=x"}, "'x' is no number between 0 and 1"),
-    ({"require": "speed>=0.5"}, "speed is not known: choose from sensitivity, spec"),
+    ({"require": "speed>=0.5"}, "speed is not known: choose from npv, ppv, sensitivity, spec"),
     (
         {"require": "sensitivity>=0.9", "claim": "recall"},
         "require=sensitivity>=0.9 is made of sensitivity",

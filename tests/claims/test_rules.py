@@ -81,25 +81,6 @@ def test_a_value_of_by_names_one_rule_and_nothing_else_does() -> None:
             parse_rule(by)
 
 
-def test_a_claim_has_the_count_of_what_it_is_about():
-    """A bound below the plain error is that of one lucky model, and its line says how lucky."""
-    task = blobs(60)
-    study = SMALL.replace(certify="holdout", claim=("refit", "vote", "recall"), seed=7)
-    result = run(study, task)
-    held = result.problem.take_held_rows()
-    for claim in result.certificate.claims:
-        if claim.certification == "holdout" and str(claim.quantity) == "error":
-            rule = Rule(claim.classifier)
-            wrong = int(np.sum(result.classify(held.X, rule).label != held.y))
-            assert (claim.errors, claim.rows) == (wrong, len(held.y))
-            who = "the vote" if claim.classifier == "vote" else "this model"
-            assert claim.counted == f"{who}: {wrong} of {len(held.y)} scored rows wrong"
-            assert claim.statement in result.summary(details=True)
-    for number, claim in enumerate(one for one in result.certificate.claims if str(one.quantity) == "recall"):
-        assert claim.rows == int(np.sum(held.y == number))
-        assert f"previously unused rows of class {claim.label!r} wrong" in result.summary(details=True)
-
-
 def test_predictions_without_a_certified_key_are_drawn_afresh_and_repeated_by_their_seed():
     result = run(SMALL, blobs(60))
     one, other = (result.rule("random") for _ in range(2))

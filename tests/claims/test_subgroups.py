@@ -81,12 +81,6 @@ def test_bins_of_dates_are_named_by_dates():
         assert (part.rows == chosen).all()
 
 
-def test_bins_have_about_equal_numbers_of_learning_rows():
-    task = make_task(gaps=False)
-    sizes = [part.rows.sum() for part in divide_rows(parse_subgroup("age:5"), task, task.X)]
-    assert max(sizes) - min(sizes) <= 4
-
-
 @pytest.mark.slow
 def test_a_run_claims_its_subgroups_jointly(tmp_path):
     task = make_task()
@@ -100,15 +94,15 @@ def test_a_run_claims_its_subgroups_jointly(tmp_path):
         failures = []
         for part in parts:
             of_part = [claim for claim in claims if claim.subgroup == part.name]
-            assert [claim.quantity for claim in of_part] == ["error", "recall", "recall"]
-            assert of_part[0]["rows"] == part.rows.sum() == of_part[1]["rows"] + of_part[2]["rows"]
-            assert of_part[0]["errors"] == np.sum(wrong & part.rows)
+            assert [str(claim.quantity) for claim in of_part] == ["error", "recall", "recall"]
+            assert of_part[0].rows == part.rows.sum() == of_part[1].rows + of_part[2].rows
+            assert of_part[0].errors == np.sum(wrong & part.rows)
             assert all((claim.bound is None) == (part.rows.sum() < MIN_OF_SUBGROUP) for claim in of_part)
             for claim in (claim for claim in of_part if claim.bound is not None and claim.rows):
                 counted = binomtest(claim.errors, claim.rows, alternative="less")
                 high = counted.proportion_ci(1 - claim.delta, "exact").high
                 assert claim.bound == pytest.approx(high, rel=1e-9)
-            failures += [sum(claim.delta for claim in of_part)] if of_part[0]["delta"] else []
+            failures += [sum(claim.delta for claim in of_part)] if of_part[0].delta else []
         assert sum(failures) == pytest.approx(share / 2)  # of two columns
     assert "wrong in the worst of" in tell(result)["subgroups"]
     (table,) = (table for part in facts(result) for table in part.tables if table.title == "Subgroups")
@@ -121,7 +115,7 @@ def test_a_run_claims_its_subgroups_jointly(tmp_path):
 def test_a_run_without_subgroups_says_nothing_of_them():
     result = run(SMALL.replace(k=(3, 5), certify="holdout"), make_task(120))
     assert result.certificate.claims.subgroups is None
-    assert "subgroups" not in tell(result)
+    assert "in the worst of" not in result.summary()
 
 
 def test_subgroups_that_are_all_small_claim_nothing():

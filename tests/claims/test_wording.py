@@ -1,6 +1,5 @@
 """Words that match the numbers, with what is and is not proven beside them."""
 
-from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -10,10 +9,7 @@ from claimed import SMALL, run
 from conftest import unwrap
 
 from ckcv_ray import Study, load_run
-from ckcv_ray.claims.paper import weight
 from ckcv_ray.claims.wording import describe_held_share
-from ckcv_ray.core.bounds.binomial import clopper_pearson, make_safe_table
-from ckcv_ray.core.percent import ceil_percent
 from ckcv_ray.reports.write import report
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.tables.columns.formats import DeclaredTypes
@@ -69,16 +65,6 @@ def noisy(n: int, copies: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 ONE = Study.paper(C=1.0, gamma=0.1, k=3, n_splits=3)
 
 
-@pytest.mark.parametrize("certify", ["paper", "holdout"])
-def test_two_equal_rows_of_many_cost_what_two_rows_are_worth(certify):
-    result = run(ONE.replace(certify=certify), Task.of(*noisy(599, 1)))
-    c = result.certificate
-    (sentence,) = [one for one in c.list_cautions() if "equal another row" in one]
-    assert 0 < c.claims.bound_without_copies - c.claims.first.bound < 0.003
-    without, first = ceil_percent(c.claims.bound_without_copies), ceil_percent(c.claims.first.bound)
-    assert sentence.endswith(f"the first claim is at most {without} instead of {first}.")
-
-
 def test_what_is_left_falls_with_the_share_that_repeats():
     lost = []
     for copies in (0, 5, 20, 60, 100):
@@ -90,19 +76,6 @@ def test_what_is_left_falls_with_the_share_that_repeats():
     copied = Task.of(np.tile(X, (times, 1)), np.tile(y, times))
     known = run(ONE.replace(certify="holdout"), copied).certificate
     assert any(one.endswith("nothing here is proven.") for one in known.list_cautions())
-
-
-def test_the_bound_without_copies_is_that_of_as_many_fewer_rows():
-    result = run(ONE.replace(certify="holdout"), Task.of(*noisy(120, 6)))
-    claim = result.certificate.claims.first
-    old = find_repeats(result.problem.all_rows, result.problem.held).copies
-    assert 0 < old <= 6
-    expected = clopper_pearson(claim.errors, claim.rows - old, 0.05)
-    assert result.certificate.claims.bound_without_copies == expected
-    plain = run(ONE, Task.of(*noisy(120, 6))).certificate
-    level = float(Fraction(0.05) * weight(result.problem, 3))
-    expected = np.mean(make_safe_table(plain.winner.n_select - 6, level)[list(plain.counts.errors)])
-    assert plain.claims.bound_without_copies == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.slow
@@ -121,11 +94,6 @@ def test_the_bound_without_copies_holds_for_labels_that_cannot_be_learned():
         without += c.claims.bound_without_copies < 0.5
     assert failed > 40
     assert without <= 8  # P(Bin(60, 0.05) > 8) < 0.004
-
-
-def test_quantities_are_graded_too():
-    result = run(ONE.replace(certify="holdout", claim=("sensitivity", "auc")), Task.of(*noisy(300, 3)))
-    assert "the first claim is at least " in result.certificate.list_cautions()[-1]
 
 
 # Columns that number the rows
@@ -195,17 +163,6 @@ def test_of_units_held_out_those_that_are_not_new_are_counted(grouped):
         new = {origin[unit] for unit in judged} - learned
         assert find_repeats(task, held).copies == len(judged) - len(new)
         assert count_copies({"x": X[:, 0]}, y, units, 1, judged)[1] == len(judged) - len(new)
-
-
-def test_equal_groups_leave_a_second_figure():
-    """Every group stands twice: what is held out and was not learned from still proves something."""
-    rng = np.random.default_rng(3)
-    X, groups = rng.normal(size=(240, 2)), np.arange(240) // 2
-    y = (X[:, 0] > 0).astype(int)
-    task = Task.of(np.tile(X, (2, 1)), np.tile(y, 2), groups=np.concatenate([groups, 120 + groups]))
-    study = Study.of(learner="naive_bayes", k=(3,), n_splits=3, certify="holdout")
-    claims = run(study, task).certificate.claims
-    assert claims.first.bound < claims.bound_without_copies < 1
 
 
 def test_a_column_that_gives_the_target_away_is_a_caution_of_the_certificate(tmp_path):

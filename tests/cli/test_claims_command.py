@@ -39,13 +39,13 @@ def test_rows_are_flagged_by_the_cut_off_that_was_proven(ckcv: Command, table: P
     code, _, said = ckcv("predict", tmp_path / "run", table, "--refit", "--out", tmp_path / "own.csv")
     assert code == 0
     assert "column flag has the one chosen" in said
-    assert "column flag by the model fitted on all rows that were not held out with cut-off" in said
+    assert "column flag by the model fitted on the learning rows with cut-off" in said
     own = list(csv.DictReader((tmp_path / "own.csv").read_text().splitlines()))
     assert [line["flag"] for line in own] == [line["flag"] for line in lines]
 
 
 CONDITIONS = {
-    ("--require", "sensitivty>=0.9"): "is not known: choose from sensitivity, specificity, ppv, npv",
+    ("--require", "sensitivty>=0.9"): "is not known: choose from npv, ppv, sensitivity, specificity",
     ("--require", "sensitivity>=0.8,specificity>=0.5"): "a cut-off is chosen for one condition",
     ("--answer", "0.1"): "expected a condition such as error<=0.05",
     ("--answer", "error<=0"): "write error<=0.05",
@@ -86,7 +86,7 @@ def test_where_no_cut_off_is_found_every_command_says_why_and_counts_nothing(
     assert "no column flag: Nothing can be claimed" in said
     assert lack in said
     assert ckcv("report", out)[0] == 0
-    assert "0 of 53" not in (out / "report.html").read_text()
+    assert " 0 of 53" not in (out / "report.html").read_text()
 
 
 def test_figures_at_another_cut_off_than_the_one_chosen_say_so(

@@ -63,7 +63,7 @@ def test_rows_without_predictions_may_come_from_standard_input(
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
     code, shown, messages = ckcv("watch", run, "-", "--id", "patient", "--stream", "live.jsonl")
     assert (code, Path("live.jsonl").exists()) == (0, True)
-    by = "by the model fitted on all rows that were not held out"
+    by = "by the model fitted on the learning rows"
     assert by in shown
     assert f"there is no column 'prediction': predicted here, {by}" in messages
 

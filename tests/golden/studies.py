@@ -126,7 +126,8 @@ def describe(result: Result) -> Values:
             "l_ms": result.l_ms,
             "l_ee": result.l_ee,
             "claims": [
-                [c.certification, c.classifier, c.quantity, c.bound, c.delta] for c in certificate.claims
+                [c[name] for name in ("certification", "classifier", "quantity", "bound", "delta")]
+                for c in certificate.claims
             ],
             "reported": [[row["k_first"], row["l_ms"], row["l_ee"]] for row in result.per_k() if row["l_ee"]],
             "candidates": digest(list(_candidates(result))),

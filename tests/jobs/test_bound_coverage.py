@@ -144,7 +144,7 @@ def test_a_cell_counts_failures_and_averages_in_percent() -> None:
     one = cells(25)[REFIT]
     assert (one["failures"], one["runs"], one["made"]) == (25, 500, 500)
     assert one["truth"] == pytest.approx(20)
-    assert one["slack"] == pytest.approx(one.bound - one["truth"])
+    assert one["slack"] == pytest.approx(one["bound"] - one["truth"])
     assert binom.cdf(25, 500, one["at_most"] / 100) == pytest.approx(0.05)
     assert one["p"] == pytest.approx(binom.sf(24, 500, 0.05))
 
@@ -191,7 +191,7 @@ def test_the_job(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch
     assert set(printed["settings"]["eight:60"]) == set(CLAIMS) - FEW
     for claims in printed["settings"].values():
         for one in claims.values():
-            assert one["slack"] == pytest.approx(one.bound - one["truth"])
+            assert one["slack"] == pytest.approx(one["bound"] - one["truth"])
             assert 0 <= one["failures"] <= one["runs"] == 2
     assert sorted(stored(out)) == [("eight:60", 0), ("eight:60", 1), ("grouped:200", 0), ("grouped:200", 1)]
     assert {c: tuple(v) for c, v in stored(out)["eight:60", 1]["claims"].items()} == trial(EIGHT, 1)

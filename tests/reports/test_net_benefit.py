@@ -7,7 +7,8 @@ import pytest
 from conftest import blobs
 
 from ckcv_ray import Execution, InputError, Result, Study, Task, run
-from ckcv_ray.reports.measured import describe_performance
+from ckcv_ray.claims.predictive import NetBenefit
+from ckcv_ray.reports.measured import draw_performance
 from ckcv_ray.runs.judged import BY_BEST, BY_PROBABILITY, Judged, judge_rows, trace_net_benefit
 from ckcv_ray.runs.run import Job, run_job
 
@@ -38,8 +39,8 @@ def test_the_points_are_what_is_claimed_at_the_prevalence(result: Result) -> Non
     claims = {str(claim.quantity): claim for claim in result.certificate.claims}
     assert [point.worth for point in found.points] == [0.1, 0.03]
     for point in found.points:
-        name = Predictive("net_benefit", 0.02, point.worth)
-        assert point.proven == 1 - claims[str(name)]["bound"]
+        name = NetBenefit(0.02, point.worth)
+        assert point.proven == 1 - claims[str(name)].bound
         assert point.measured == name.compute(*find_recalls(judged, 1))
         assert point.proven < point.measured
     assert found.worth[0] == 0
@@ -53,7 +54,7 @@ def test_the_curves_are_net_benefits(result: Result) -> None:
     ill, share = judged.y == 1, np.mean(judged.y == 1)
     for i in range(0, len(found.worth), 10):
         w = float(found.worth[i])
-        named = Predictive("net_benefit", 0.02, w)
+        named = NetBenefit(0.02, w)
         assert found.by_rule[i] == pytest.approx(named.compute(*find_recalls(judged, 1)))
         assert found.everybody[i] == pytest.approx(named.compute(1.0, 0.0))
         given = judged.probability[:, 1]
@@ -103,7 +104,7 @@ def test_several_classes_or_rows_of_one_have_none(result: Result) -> None:
     judged = judge_rows(result)
     one = judged._replace(y=np.zeros_like(judged.y))
     assert trace_net_benefit(result, one) is None
-    picture = next(p for p in describe_performance(result, one)["pictures"] if "Decision" in p.title)
+    picture = next(p for p in draw_performance(result, one) if "Decision" in p.title)
     assert picture.caption == "There is none: it takes two classes, and rows of both."
     three = blobs(150)
     several = run(Study.paper(k=(3,), n_splits=2, C=(1.0,), gamma=(0.1,)), three.X, np.arange(150) % 3)

@@ -27,7 +27,7 @@ def linear() -> Result:
 
 def test_bounds_are_those_of_the_claims(svm: Result) -> None:
     axes = svm.plot.bounds()
-    claims = [claim for claim in svm.certificate.claims if claim.quantity == ERROR]
+    claims = [claim for claim in svm.certificate.claims if claim.quantity.is_error]
     assert [bar.get_width() for bar in axes.patches] == [100 * claim.bound for claim in claims]
     assert len(axes.get_yticklabels()) == len(claims)
     assert 100 * svm.l_ee in [line.get_xdata()[0] for line in axes.lines]

@@ -19,7 +19,6 @@ from sklearn.tree import DecisionTreeClassifier
 
 from ckcv_ray import Job, Study, Task, evaluate, load_run
 from ckcv_ray.core.measures import OwnScore
-from ckcv_ray.core.percent import ceil_percent
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import LEARNERS
 from ckcv_ray.learners.choice import Choice
@@ -173,14 +172,13 @@ def test_models_that_fit_what_certifies_are_found_and_the_true_bound_is_said(
     true = load_run(out).certificate.claims.claims
     forge(out, environment)
     forged = load_run(out).certificate.claims.claims
-    assert forged[0]["bound"] < true[0]["bound"] - 0.05  # the forgery is worth its trouble, and can be loaded
+    assert forged[0].bound < true[0].bound - 0.05  # the forgery is worth its trouble, and can be loaded
     found = verify(out)
     assert not found.ok
     sentences = found.unverified if environment else found.differences
     assert any("fitted again, it classifies" in sentence for sentence in sentences)
     said = "\n".join(sentence for sentence in sentences if sentence.startswith("computed again, "))
-    shown = ceil_percent(true[0]["bound"]) if true[0]["quantity"] == "error" else true[0]["quantity"]
-    assert shown in said
+    assert (true[0].limit if true[0].quantity.is_error else str(true[0].quantity)) in said
 
 
 @pytest.mark.parametrize("name", UNLOGGED)
@@ -189,7 +187,7 @@ def test_models_that_no_log_speaks_of_are_found(name: str, honest: Honest, tmp_p
     out = honest(name, tmp_path)
     true = load_run(out).certificate.claims.claims
     forge(out, ANOTHER, logged=False)
-    assert load_run(out).certificate.claims.first.bound < true[0]["bound"] - 0.05
+    assert load_run(out).certificate.claims.first.bound < true[0].bound - 0.05
     for refit in (0.0, 1.0) if name in ("holdout, vote", "svm, holdout") else (0.0,):
         found = verify(out, refit=refit, execution=SERIAL)
         assert not found.ok
@@ -229,7 +227,7 @@ def test_scores_that_order_what_certifies_are_found_where_no_label_differs(
     refit = Ensemble((replace(member, model=model),))
     true = load_run(out).certificate.claims.first
     rewrite_run(out, models=replace(models, refit=refit), environment=ANOTHER)
-    assert load_run(out).certificate.claims.first.bound < true["bound"] - 0.05
+    assert load_run(out).certificate.claims.first.bound < true.bound - 0.05
     found = verify(out)
     assert found.differences == []
     scores, messages = found.unverified

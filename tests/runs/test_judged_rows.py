@@ -72,13 +72,13 @@ def test_every_claimed_rule_judges_the_rows_held_out(name: str, made: Made) -> N
         assert table["order"].tolist() == [drawn.index(unit) for unit in groups[rows]]
         np.testing.assert_array_equal(table["label"], problem.all_rows.y[rows])
         np.testing.assert_array_equal(table["loss"], table["predicted"] != table["label"])
-        (claim,) = [c for c in claims if (c.classifier, c.quantity) == (classifier, "error")]
+        (claim,) = [c for c in claims if (c.classifier, str(c.quantity)) == (classifier, "error")]
         assert claim.errors == table["loss"].sum()
     winner = result.setting["learner"]
-    (compared,) = [c for c in claims if ":" in c.quantity and c.rows]
-    assert compared["quantity"] != f"better:{winner}"
-    lost = take(result, "refit")["loss"] - take(result, compared["quantity"])["loss"]
-    assert (compared["errors"], compared["rows"]) == (np.sum(lost > 0), np.sum(lost != 0))
+    (compared,) = [c for c in claims if c.quantity.reference and c.rows]
+    assert compared.quantity.reference != winner
+    lost = take(result, "refit")["loss"] - take(result, str(compared.quantity))["loss"]
+    assert (compared.errors, compared.rows) == (np.sum(lost > 0), np.sum(lost != 0))
 
 
 def test_judged_rows_are_there_whatever_the_models_are_read_from(made: Made) -> None:

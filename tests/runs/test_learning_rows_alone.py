@@ -150,7 +150,7 @@ def test_a_gap_in_one_row_held_out_is_filled_and_changes_no_model():
     for claim, same in zip(
         other.certificate.claims, run(GAPPED, of_arrays(filled, y)).certificate.claims, strict=True
     ):
-        assert claim.bound == same["bound"]
+        assert claim.bound == same.bound
 
 
 def test_a_new_row_with_a_gap_is_judged_as_those_held_out_were_and_refused_if_no_row_had_one():

@@ -197,23 +197,23 @@ def test_the_mean_error_of_each_subgroup_is_claimed(tmp_path):
     predicted = predict_numbers(result.models.refit.members[0].model, held.X)
     losses = clipped(held.y, predicted)
     place = list(result.task.features).index("place")
-    assert [part["subgroup"] for part in parts[:3]] == ["place = north", "place = south", "place missing"]
+    assert [part.subgroup for part in parts[:3]] == ["place = north", "place = south", "place missing"]
     masks = held.X[:, place] == 0, held.X[:, place] == 1, np.isnan(held.X[:, place])
     for part, rows in zip(parts, masks, strict=False):
-        assert (part["quantity"], part["rows"], part["errors"]) == ("clipped:4", rows.sum(), 0)
-        assert part["measured"] == pytest.approx(losses[rows].mean(), abs=1e-5)
-        assert part["measured"] < part["bound"] < 1
-        assert part["delta"] == pytest.approx(0.05 / 4 / 3)  # of refit and subgroups, then of two columns
-    assert sum(part["rows"] for part in parts) == 2 * len(held.y)
+        assert (str(part.quantity), part.rows, part.errors) == ("clipped:4", rows.sum(), 0)
+        assert part.measured == pytest.approx(losses[rows].mean(), abs=1e-5)
+        assert part.measured < part.bound < 1
+        assert part.delta == pytest.approx(0.05 / 4 / 3)  # of refit and subgroups, then of two columns
+    assert sum(part.rows for part in parts) == 2 * len(held.y)
     assert verify(tmp_path / "run", refit=1.0, execution=SERIAL).ok
     page = Path(report(tmp_path / "run", tmp_path / "report.html")).read_text(encoding="utf-8")
-    worst = max((part for part in parts if part["bound"] is not None), key=lambda part: part["bound"])
+    worst = max((part for part in parts if part.bound is not None), key=lambda part: part.bound)
     shown = " ".join(result.summary().split())
     assert f"subgroups off by at most {round_bound(4 * worst.bound)} on average in the worst of" in shown
     table = next(table for part in facts(result) for table in part.tables if table.title == "Subgroups")
     assert table.rows[0][:2] == ("place = north", "mean error")
     assert "place = north" in page
-    assert f"at most {round_bound(4 * parts[0]['bound'])}" in page
+    assert f"at most {round_bound(4 * parts[0].bound)}" in page
 
 
 def test_a_subgroup_that_is_changed_in_the_file_is_found(tmp_path):

@@ -201,7 +201,8 @@ def test_rows_without_predictions_are_predicted_by_the_rule(runs: Callable[..., 
     names = [f"n{i}" for i in range(40)]
     found = watch(run, pa.table({"id": names, **features(40)}))
     assert (
-        "there is no column 'prediction': predicted here, by the model fitted on all rows" in found.notes[0]
+        "there is no column 'prediction': predicted here, by the model fitted on the learning rows"
+        in found.notes[0]
     )
     result, table = load_run(run), features(40)
     answers = result.predict(np.column_stack([table[name] for name in TASK.features]), by="refit")
@@ -220,7 +221,7 @@ def test_predictions_that_are_not_those_of_the_rule_are_a_caution(runs: Callable
         "prediction": np.where(np.arange(40) < 3, swapped, answers),
     }
     assert watch(run, pa.table(other)).notes == (
-        "CAUTION: 3 of 40 predictions are not those of the model fitted on all rows that were not held out: "
+        "CAUTION: 3 of 40 predictions are not those of the model fitted on the learning rows: "
         "what is certified is about its own",
     )
     assert watch(runs("paper"), pa.table(other)).notes == ()  # members are drawn: nothing can be compared

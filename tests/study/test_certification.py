@@ -126,7 +126,7 @@ def test_a_claim_that_is_not_known_is_answered_with_those_that_are(claim):
         with pytest.raises(InputError) as refused:
             Holdout(claim=asked)
         messages = str(refused.value)
-        assert messages.startswith(f"claim={claim!r} is not known: choose from refit, vote, sensit")
+        assert messages.startswith(f"claim={claim!r} is not known: choose from refit, vote, answered_error,")
 
 
 @pytest.mark.parametrize("claim", [1, {"vote": 1}, [1], [None], b"vote"])
