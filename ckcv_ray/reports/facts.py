@@ -105,7 +105,7 @@ def facts(
 
     Args:
         result: what it knows.
-        judged: without a certification, the predictions that its folder keeps.
+        judged: the rows that figures show; without a certification, the predictions that its folder keeps.
         manifest: SHA-256 of the manifest of its folder, by its name.
     """
     if result.finished is None:
@@ -118,7 +118,9 @@ def facts(
         Section("voids", "What voids it?", [*_tell_conditions(c)]),
         Section("check", "How do I check it?", [Fact(f"ckcv verify {FOLDER}", CHECKED)]),
         Section("next", "What do I do next?", [*_tell_next(result)]),
-        Section("performance", f"Performance{'' if numbers else ' by class'}", *_tell_performance(result)),
+        Section(
+            "performance", f"Performance{'' if numbers else ' by class'}", *_tell_performance(result, judged)
+        ),
         Section("claims", "Claims and assumptions", [*_tell_claims(c)]),
         tell_data(result, c.sample.repeats),
         Section("method", "Method", [*_tell_method(result)]),
@@ -574,7 +576,7 @@ def _tell_conditions(c: Certificate) -> Iterator[Fact]:
 # Further sections
 
 
-def _tell_performance(result: ResultValues) -> tuple[list[Fact], list[FactTable]]:
+def _tell_performance(result: ResultValues, judged: Judged | None) -> tuple[list[Fact], list[FactTable]]:
     """Return what was measured by class with the rule of the first claim, in words and tables."""
     c, counts = result.certificate, result.class_counts
     basis, finished = _find_basis(c.claims.first), result.finished
@@ -601,6 +603,8 @@ def _tell_performance(result: ResultValues) -> tuple[list[Fact], list[FactTable]
         told.append(Fact("intervals", describe_intervals(c.winner.delta), DETAILS))
     if finished is not None and finished.judged is not None:
         told.append(Fact("judged", describe_judged(finished.judged), DETAILS))
+    if judged is not None:
+        told.append(Fact("figures", f"of {judged.rows}"))
     return told, tables
 
 
