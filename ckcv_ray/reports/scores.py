@@ -140,7 +140,9 @@ def _tell_score(result: ResultValues, score: Score, settings: Sequence[SettingSc
                 "were seen."
             )
             tables.append(_tabulate_splits(result, "Bounds for single models", bounds, note))
-    return Section(score.name, describe_score(result, score), [*_tell_tests(result, score)], tables)
+    return Section(
+        f"score-{score.name}", describe_score(result, score), [*_tell_tests(result, score)], tables
+    )
 
 
 def _tabulate_score(result: ResultValues, score: Score, settings: Sequence[SettingScores]) -> FactTable:

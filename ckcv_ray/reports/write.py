@@ -92,7 +92,7 @@ def make_page(out: str | PathLike[str], result: Result | None = None, about: Abo
         judged, pictures = read_judged(result, held_out), dict[str, list[Picture]]()
         settings, failures = rank_settings(result), result.failures
         for score in result.scores:
-            pictures[score.name] = [*draw_scores(result, score, settings)]
+            pictures[f"score-{score.name}"] = [*draw_scores(result, score, settings)]
     else:
         queue = replay(out, result.problem)
         judged, failures = judge_rows(result), tuple(queue.failures())
