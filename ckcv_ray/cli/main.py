@@ -3,8 +3,8 @@
 Results go to standard output, messages to standard error. Exit codes: 0 done; 1 verification found
 differences, or a run could not finish; 2 bad input; 3 finished with failed evaluations; 4 the run folder is
 damaged or belongs to something else; 5 proven not to hold: a condition (--accept), a watched stream, a
-comparison; 6 not yet proven, or not verified here; 129, 130, 138 and 143 interrupted by SIGHUP, Ctrl-C,
-SIGUSR1 and SIGTERM.
+comparison; 6 not yet proven: a condition, a comparison, or not verified here; 129, 130, 138 and 143
+interrupted by SIGHUP, Ctrl-C, SIGUSR1 and SIGTERM.
 """
 
 import gc
@@ -183,8 +183,8 @@ Run any command with --help to see its options.
 
 Exit codes: 0 done; 1 verification found differences, or a run could not finish; 2 bad input; 3 finished
 with failed evaluations; 4 the run folder is damaged or belongs to something else; 5 proven not to hold: a
-condition (--accept), a watched stream, a comparison; 6 not yet proven, or not verified here; 129, 130,
-138, 143 interrupted.
+condition (--accept), a watched stream, a comparison; 6 not yet proven: a condition, a comparison, or not
+verified here; 129, 130, 138, 143 interrupted.
 """,
 )
 

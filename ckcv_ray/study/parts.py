@@ -12,7 +12,7 @@ Conditions on what is proven, such as sensitivity>=0.9, which is sensitivity:0.9
 
 Certifications: sources of claims, as frozen values that declare what they are proven for.
 
-The proofs are in ``claims.proofs``.
+The proofs are in ``claims``.
 """
 
 import re
@@ -326,7 +326,7 @@ MIN_HELD_OUT = 10  # rows, or groups: fewer prove nothing of use
 
 
 class Certification:
-    """A source of claims; its proof is in ``claims.proofs``.
+    """A source of claims; its proof is in ``claims.paper``.
 
     Attributes:
         name: short name.
@@ -466,7 +466,9 @@ class Certification:
 
 
 ACCEPT = Option(
-    parse_conditions, "What must be proven, such as specificity>=0.6; else exit code 5.", panel="Certificate"
+    parse_conditions,
+    "What must be proven, such as specificity>=0.6; else exit code 5 (proven not to hold) or 6.",
+    panel="Certificate",
 )
 
 
