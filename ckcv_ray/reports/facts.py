@@ -84,7 +84,6 @@ MAX_RUNS = 3  # folders that are named
 LONGEST_LABEL, LONGEST_REASON, LONGEST_CLAIM = 24, 80, 160  # characters
 LONGEST_CLAIMS = 240  # together
 NEW_ROWS = "on new rows, none of these"  # what is selected again by judged rows is not covered
-BETTER_DATA = "more of them, better columns, or other learners"
 HELD_OUT, ESTIMATED = "held-out rows", "rows of all estimate sets, each by the member of its split"
 SAME_RATE = "assuming the same error rate (then with probability about one half)"
 CHECKED = (
@@ -171,6 +170,8 @@ def _tell_quote(result: ResultValues) -> Section:
     verdict = _give_verdict(
         result, quoted, nothing, "Quote with CAUTION" if cautions or question else "May be quoted"
     )
+    first = c.claims.first  # of an error, its bound is compared with what was measured
+    share = first.risk if first.quantity.is_error and c.sample.numbers is None else None
     told = [
         *([] if quoted is None else _tell_number(result, quoted)),
         Fact("accepted", describe_decisions(result.decisions), FIRST, result.decisions),
@@ -178,7 +179,7 @@ def _tell_quote(result: ResultValues) -> Section:
             "verdict",
             verdict,
             FIRST,
-            _find_share(c),
+            share,
         ),
         Fact("claim", "" if quoted is None else COUNTED.sub(".", quoted.statement), FIRST),
         *(Fact(CAUTION, text, FIRST) for text in cautions),
@@ -187,12 +188,6 @@ def _tell_quote(result: ResultValues) -> Section:
         *(Fact("note", text, DETAILS) for text in _list_notes(result)),
     ]
     return Section("quote", kicker, [fact for fact in told if fact.text])
-
-
-def _find_share(c: Certificate) -> float | None:
-    """Return the bound on the error of the first claim, to be compared with what was measured; else None."""
-    first = c.claims.first
-    return first.risk if first.quantity.is_error and c.sample.numbers is None else None
 
 
 def _tell_number(result: ResultValues, quoted: Claim) -> Iterator[Fact]:
@@ -297,7 +292,7 @@ def _list_notes(result: ResultValues) -> Iterator[str]:
 def _tell_next(result: ResultValues) -> Iterator[Fact]:
     """Yield how a closer bound can be had, and the commands that apply and show the result."""
     quoted, nothing = find_quoted(result)
-    advice = [*_advise(result)] or ([BETTER_DATA] if nothing else [])
+    advice = [*_advise(result)] or (["more of them, better columns, or other learners"] if nothing else [])
     for number, text in enumerate(advice):
         yield Fact("or" if number else "next", f"{NEW_ROWS}: {text}", FIRST)
     yield from (
