@@ -97,17 +97,6 @@ def test_a_baseline_on_held_out_rows_is_that_of_the_commoner_class_of_the_learni
     assert sum(result.certificate.sample.class_rows) == learning["rows"] + held["rows"] == 60
 
 
-def test_a_claim_is_compared_with_the_baseline_of_the_same_rows() -> None:
-    result = held_out(seed=3)
-    learning, held = result.certificate.sample.baselines
-    assert result.certificate.sample.baseline == held
-    assert result.baseline == held["error"] > learning["error"]
-    assert f"wrong on {format_percent(held['error'])} of the held-out rows" in result.claim_for(result.rule())
-    lines = result.summary(details=True).splitlines()
-    shown = [line for line in lines if line.startswith("baseline ")]
-    assert ["learning rows" in line for line in shown] == [False, True]
-
-
 def test_a_bound_equal_to_the_baseline_says_nothing() -> None:
     baseline = Baseline(on="learning rows", predicted=2, errors=1, rows=4, error=0.25)
     claim = replace(make_claim("error", 0.25), certification="paper")

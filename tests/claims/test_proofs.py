@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from fractions import Fraction
-from math import fsum
 
 import numpy as np
 import pytest
@@ -11,10 +10,7 @@ from conftest import blobs
 from scipy import stats
 
 from ckcv_ray.claims.paper import claim_random_member, weight
-from ckcv_ray.claims.wording import ASSUMPTIONS, NOT_COVERED
-from ckcv_ray.core.bounds.binomial import make_safe_table
 from ckcv_ray.core.draws import Draws, hold_out
-from ckcv_ray.core.percent import ceil_percent
 from ckcv_ray.study import Problem, Study
 
 # paper
@@ -60,23 +56,6 @@ def test_weights_of_a_large_table_are_not_summed_as_fractions():
     assert exact * (1 - Fraction(1, 10**30)) < found <= exact
 
 
-def test_paper_is_the_safe_bound_at_the_weighted_level():
-    result = run(SMALL, blobs(60))
-    c = result.certificate
-    total = sum(Fraction(1, (size.k - 2) * (size.k - 1)) for size in SMALL.resampling.fold_sizes(60))
-    level = float(Fraction(1, 6 * (result.k - 2) * (result.k - 1)) / total * Fraction(SMALL.delta))
-    bounds = make_safe_table(c.winner.n_select, level)[np.array(c.counts.errors)]
-    expected = min(1.0, fsum(bounds) / len(bounds))
-    (claim,) = c.claims
-    assert claim.certification == "paper"
-    assert claim.bound == pytest.approx(expected, rel=1e-12)
-    assert claim.bound > c.winner.l_ee
-    assert f"at most {ceil_percent(expected)}" in claim.statement
-    assert "A over 6 x k candidates" in claim.statement
-    assert claim.statement in c.wording.statements
-    assert (c.wording.assumptions, c.wording.not_covered) == (ASSUMPTIONS, NOT_COVERED)
-
-
 def test_paper_claims_nothing_where_the_safe_bound_is_not_checked():
     problem = Problem.of(Study.paper(C=1.0, gamma=1.0, k=3, n_splits=2), blobs(18_001))
     claim = claim_random_member(problem, 3, [300, 320])
@@ -115,13 +94,3 @@ def test_what_is_held_out_is_touched_by_nothing():
         np.testing.assert_array_equal(a.model.vectors, b.model.vectors)
     assert one.run_id != other.run_id
     assert one.certificate.claims.claims != other.certificate.claims.claims
-
-
-def test_the_rest_is_a_study_of_the_rows_left():
-    study, task = SMALL.replace(certify="holdout", holdout_share=0.25), blobs(60)
-    left = np.delete(np.arange(60), hold_out(60, 0.25, Draws(study.seed, task.salt)))
-    plain = run(SMALL, task.take_part(left))
-    divided = run(study, task)
-    assert (divided.setting, divided.k) == (plain.setting, plain.k)
-    assert (divided.l_ms, divided.l_ee) == (plain.l_ms, plain.l_ee)
-    assert divided.candidates.equals(plain.candidates)

@@ -65,13 +65,9 @@ def noisy(n: int, copies: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 ONE = Study.paper(C=1.0, gamma=0.1, k=3, n_splits=3)
 
 
-def test_what_is_left_falls_with_the_share_that_repeats():
-    lost = []
-    for copies in (0, 5, 20, 60, 100):
-        c = run(ONE.replace(certify="holdout"), Task.of(*noisy(200, copies))).certificate
-        lost.append(c.claims.bound_without_copies / c.claims.first.bound)
-    assert lost[0] == 1
-    assert lost == sorted(lost)
+def test_what_is_left_may_be_nothing():
+    few = run(ONE.replace(certify="holdout"), Task.of(*noisy(200, 5))).certificate.claims
+    assert few.first.bound < few.bound_without_copies < 1
     (X, y), times = noisy(30, 0), 8
     copied = Task.of(np.tile(X, (times, 1)), np.tile(y, times))
     known = run(ONE.replace(certify="holdout"), copied).certificate
