@@ -200,8 +200,7 @@ def foresee_gate(problem: Problem, name: str, delta: float) -> Need:
         )
     line = (
         f"{name}, with probability {format_level(delta)}: at most {ceil_percent(best)}{of_clip} if none of "
-        "the "
-        f"{held:,} held-out {unit}s is {bad}; better than a constant takes {takes}"
+        f"the {held:,} held-out {unit}s is {bad}; better than a constant takes {takes}"
     )
     return Need(name, delta, held, needed, [line])
 

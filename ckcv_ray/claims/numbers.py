@@ -72,8 +72,7 @@ class Clipped(Quantity):
         clip = format_number(self.clip)
         return (
             f"the {what} by {who} {'are' if grouped else 'is'} off by {claim.says} on average, where an "
-            "error "
-            f"above {clip} counts as {clip}"
+            f"error above {clip} counts as {clip}"
         )
 
     def headline(self, claim: Claim, grouped: bool) -> str:

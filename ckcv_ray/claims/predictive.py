@@ -222,10 +222,8 @@ class PredictiveValue(Predictive, Requirable):
             raise InputError(
                 f"require={study.certification.require} at prevalence={self.prevalence:g} takes "
                 f"{needed:,} held-out rows at least, about {share * needed:,.0f} of them positive and none "
-                "of "
-                f"them wrong, and {held:,} are held out: hold out more (holdout_share), require less, or "
-                "take "
-                "more rows"
+                f"of them wrong, and {held:,} are held out: hold out more (holdout_share), require less, or "
+                "take more rows"
             )
 
     def foresee(self, problem: Problem, name: str, delta: float) -> Iterator[Need]:
@@ -242,8 +240,7 @@ class PredictiveValue(Predictive, Requirable):
             f"not before {round(share * needed):,} held-out rows of class {label!r}, and no row of any class "
             "wrong",
             f"{round(share * usual):,} with {pluralize(round(missed * share * usual), 'miss', 'misses')}, "
-            "and the "
-            "others wrong half as often as that allows",
+            "and the others wrong half as often as that allows",
         ]
         if round(share * needed) > rows:
             words.append(f"expected in a table of {ceil(needed * table.n / held):,} rows")

@@ -172,8 +172,7 @@ class Recall(Quantity):
         method = f"{seen}, {bound_name}{jointly if together > 1 else ''}"
         says = (
             f"the {claim.name} of {who} is {claim.says}: the probability that a new row of class {label!r} "
-            "is "
-            "classified correctly, whatever the share of this class"
+            "is classified correctly, whatever the share of this class"
         )
         return replace(claim, statement=write_statement(ONE_SOURCE, claim.delta, says, method))
 
@@ -302,8 +301,7 @@ class Auc(Quantity):
                 f"the AUC of {who} is {claim.says}: the probability that the score of a new row of class "
                 f"{high!r} "
                 f"is larger than that of one of class {low!r} (a tie counts as an error), whatever the "
-                "shares of "
-                "the classes"
+                "shares of the classes"
             )
             method = f"{seen}, {name_wrong_bound(held.certification)}"
             claim = replace(claim, statement=write_statement(ONE_SOURCE, held.delta, says, method))

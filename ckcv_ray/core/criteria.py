@@ -199,8 +199,7 @@ class MeanShare(SplitBound):
         "the paper's figure for groups, the mean over {n} splits of Clopper-Pearson's {level} formula at the "
         "sum "
         "of the groups' shares of wrong rows. It is what was minimised, measured on the estimate sets: no "
-        "bound, "
-        "and not proven."
+        "bound, and not proven."
     )
 
     delta: float  # that of U
@@ -250,11 +249,9 @@ class MeanClippedError(MeanShare):
         """Return the sentence that says what L_EE is, in units of the target."""
         return (
             f"On the estimate sets the mean error{', each group counted once,' if grouped else ','} of which "
-            "at "
-            f"most {format_number(self.limit)} counts, is with a {format_level(self.delta)} margin "
+            f"at most {format_number(self.limit)} counts, is with a {format_level(self.delta)} margin "
             f"{round_bound(self.limit * l_ee)} on average over {n_splits} splits. It is what was minimised "
-            "on the "
-            "select sets: no bound, and not proven."
+            "on the select sets: no bound, and not proven."
         )
 
     def on(self, classes: Sequence[object]) -> Self:
@@ -288,8 +285,7 @@ class Balanced(Criterion):
         "the mean over {n} splits, and in each over the classes, of {level} Clopper-Pearson bounds on the "
         "error "
         "rate of a class. It is what was minimised, measured on the estimate sets: not a bound on the error "
-        "rate, "
-        f"and not proven. {ABOUT_ERROR}"
+        f"rate, and not proven. {ABOUT_ERROR}"
     )
 
     delta: float = option(0.05, DELTA)
@@ -348,8 +344,7 @@ class MeanCost(SplitBound):
         "the mean over {n} splits of Clopper-Pearson's {level} formula at the total cost of the decisions, "
         "in "
         "percent of the largest cost ({costs}). It is what was minimised, measured on the estimate sets: not "
-        "a "
-        f"bound on the error rate, nor on the cost, and not proven. {ABOUT_ERROR}"
+        f"a bound on the error rate, nor on the cost, and not proven. {ABOUT_ERROR}"
     )
 
     costs: str = option("", Option(_costs, "Costs for --criterion cost, such as sick=10,healthy=1."))
