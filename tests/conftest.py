@@ -63,6 +63,7 @@ PROCESSES = frozenset(  # folders and files whose tests start processes, compile
         "test_backends",
         "test_bad_arguments",
         "test_bad_input",
+        "test_bombs",
         "test_boosting_libraries",
         "test_bounds",
         "test_check_certificate",

@@ -1,8 +1,8 @@
 """The two formats of a run's files, Parquet and JSON: written atomically, read within limits.
 
 Every Parquet file names the run it belongs to, the version of its schema and that of this package; a reader
-rejects what it does not know. A file may come from anybody, so it is checked against limits before memory is
-allocated for it.
+rejects what it does not know. A file may come from anybody, so what it says of itself is checked first, and
+it is read under a limit of memory.
 """
 
 import json
@@ -17,7 +17,7 @@ from ckcv_ray.errors import RunError, StoreError, convert_errors
 from ckcv_ray.storage.files import Content, Files, LocalFiles
 from ckcv_ray.tables.columns.parse import decode_columns, decode_in_parts
 from ckcv_ray.tables.readers.files import check_parquet_size, is_plain, read_parquet
-from ckcv_ray.tables.readers.limits import MAX_CELLS, MAX_TABLE_ROWS
+from ckcv_ray.tables.readers.limits import FOLDER_BYTES, MAX_CELLS, MAX_TABLE_ROWS, limit_memory
 from ckcv_ray.version import VERSION
 
 SCHEMA_VERSION = 12
@@ -104,7 +104,7 @@ def read_table(
     Raises:
         StoreError: it is missing, damaged, too large, or another run's.
     """
-    with guard_reading(files, name), files.open(name) as stream:
+    with guard_reading(files, name), files.open(name) as stream, limit_memory(FOLDER_BYTES):
         actual = check_parquet_size(stream, rows, values)
     if not belongs(actual.metadata or {}, run_id):
         raise StoreError(
@@ -112,20 +112,20 @@ def read_table(
         )
     if not (actual.equals(schema) if schema is not None else all(map(is_plain, actual.types))):
         raise StoreError(f"{files.path(name)} does not have the expected columns")
-    with guard_reading(files, name), files.open(name) as stream:
+    with guard_reading(files, name), files.open(name) as stream, limit_memory(FOLDER_BYTES):
         return read_parquet(stream, actual, verified=True)
 
 
 def rows_in(files: Files, name: str) -> int:
     """Return the number of rows that a Parquet file declares."""
-    with files.open(name) as stream:
+    with files.open(name) as stream, limit_memory(FOLDER_BYTES):
         return int(parquet.read_metadata(stream).num_rows)
 
 
 def make_metadata(files: Files, name: str) -> dict[bytes, bytes]:
     """Return the metadata of a Parquet file; empty if it cannot be read."""
     try:
-        with files.open(name) as stream:
+        with files.open(name) as stream, limit_memory(FOLDER_BYTES):
             return parquet.read_schema(stream).metadata or {}
     except Exception:  # readers raise errors of all kinds
         return {}

@@ -16,12 +16,14 @@ from pyarrow import parquet
 
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study import Study, run_id
+from ckcv_ray.tables.readers import limits
 from ckcv_ray.tables.task import Task
 from ckcv_ray.tables.units import Roles
 from jobs.faults.fuzz_readers import CALLS, PACKAGE, Calls, Fault
 
 POLL_SECONDS = 0.02
 GUARD = 3
+OWN_SHARE = 0.05  # of the memory that is free, for reading a table: as if there were little
 
 
 def seal(folder: Path) -> None:
@@ -53,6 +55,7 @@ def serve(pipe: Any, log_file: Path, most_mib: int) -> None:
         faulthandler.register(signal.SIGUSR1, log)
         resource.setrlimit(resource.RLIMIT_DATA, (GUARD * most_mib << 20,) * 2)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        limits.OWN_SHARE = OWN_SHARE
         with suppress(EOFError):
             while True:
                 reader, folder, sealed = pipe.recv()

@@ -1,6 +1,6 @@
 """Malicious files for ``fuzz``: small or cheap to write, but expensive to read.
 
-Families of them that lie about their sizes are in ``fuzz_bombs``.
+Files that lie about their sizes are in ``tests/tables/test_bombs.py``.
 """
 
 import io

@@ -2,7 +2,7 @@
 
 A file is built to its format from odd parts (``SHAPED``), or is a valid one with damaged bytes (``damaged``).
 Where a checksum would refuse the damage before the reader sees it, the checksum is computed again afterwards.
-Malicious files are in ``fuzz_hostile``, and families of files that expand to large ones in ``fuzz_bombs``.
+Malicious files are in ``fuzz_hostile``.
 """
 
 import json
@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 from pyarrow import parquet
 
-from jobs.faults.fuzz_bombs import bomb_file
 from jobs.faults.fuzz_parts import DEEP, HUGE, NUMBERS, VALUES, WORDS, Case, damaged, rarely
 from jobs.faults.fuzz_tables import (
     COLUMNS,
@@ -176,10 +175,10 @@ def run_case(draw: DrawFn, runs: dict[str, dict[str, bytes]]) -> Case:
 SVMLIGHT = b"".join(b"%+d 1:%g 3:%g # row\n" % (sign, *row) for sign, row in zip(SIGNS, X, strict=True))
 SHAPED: dict[str, tuple[str, SearchStrategy[bytes]]] = {
     "csv": ("input.csv", csv_text()),
-    "parquet": ("input.parquet", rarely(bomb_file("parquet"), parquet_file())),
-    "feather": ("input.feather", rarely(bomb_file("feather"), feather_file())),
-    "xlsx": ("input.xlsx", rarely(bomb_file("xlsx"), xlsx_file())),
-    "npz": ("input.npz", rarely(bomb_file("npz"), npz_file("npz"))),
+    "parquet": ("input.parquet", parquet_file()),
+    "feather": ("input.feather", feather_file()),
+    "xlsx": ("input.xlsx", xlsx_file()),
+    "npz": ("input.npz", npz_file("npz")),
     "svmlight": ("input.svmlight", svmlight_text() | st.just(SVMLIGHT)),
     "ida": ("input.npz", npz_file("ida")),
     "mat": ("input.mat", st.deferred(lambda: st.sampled_from(mat_seeds()))),

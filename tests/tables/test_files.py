@@ -1,15 +1,10 @@
-"""Hostile files: small ones that unfold to large ones, or claim to, are refused in bounded memory."""
+"""What files hold: sizes, text, types, and the threads that read them. Bombs are in ``test_bombs``."""
 
-import base64
 import gzip
 import io
-import json
 import os
-import struct
 import subprocess
 import sys
-import zipfile
-from collections.abc import Callable
 from pathlib import Path
 from threading import get_ident
 
@@ -22,139 +17,6 @@ from ckcv_ray.errors import InputError
 from ckcv_ray.tables.readers import limits
 from ckcv_ray.tables.readers.files import read_parquet
 from ckcv_ray.tables.task import read
-
-READ = """
-import json, sys
-from pathlib import Path
-from ckcv_ray import study
-from ckcv_ray.tables import task as data
-from ckcv_ray.errors import InputError
-
-def peak():
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) >> 10 for line in lines if line.startswith("VmHWM"))
-
-import sklearn.datasets
-before, found = peak(), {}
-for name in sys.argv[1:]:
-    path, told = Path(name), "it was read"
-    try:
-        if path.suffix == ".toml":
-            study.read_toml(path)
-        else:
-            data.read(name)
-    except InputError as error:
-        told = str(error)
-    found[name] = told, peak() - before
-print(json.dumps(found))
-"""
-MAX_MIB = 400
-
-
-def holes(path: Path, size: int) -> None:
-    """A file of zero bytes that takes no room."""
-    path.touch()
-    os.truncate(path, size)
-
-
-def text(path: Path, content: str) -> None:
-    path.write_text(content)
-
-
-def npy(shape: tuple[int, ...], kind: str = "<f8") -> bytes:
-    """An array's header without its values."""
-    header = repr({"descr": kind, "fortran_order": False, "shape": shape}).encode().ljust(117) + b"\n"
-    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header
-
-
-def member(path: Path, content: bytes, zeros: int = 0) -> None:
-    """An NPZ with the array X: its beginning, and then zeros."""
-    with (
-        zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive,
-        archive.open("X.npy", "w", force_zip64=True) as file,
-    ):
-        file.write(content)
-        for _ in range(zeros >> 24):
-            file.write(bytes(1 << 24))
-
-
-def objects(path: Path) -> None:
-    np.savez(path, X=np.array([[{"a": 1}, print]], dtype=object), y=np.array([0]))
-
-
-def wide_parquet(path: Path) -> None:
-    parquet.write_table(pa.table({f"a{i}": [1] for i in range(limits.MAX_TABLE_COLUMNS + 1)}), path)
-
-
-def long_parquet(path: Path) -> None:
-    parquet.write_table(pa.table({"a": pa.array(np.zeros(limits.MAX_TABLE_ROWS + 1, np.int8))}), path)
-
-
-def repeated_text(path: Path) -> None:
-    """A text of 16 KiB in 200 000 rows: 3 GiB, stored once."""
-    column = pa.DictionaryArray.from_arrays(np.zeros(200_000, np.int32), ["x" * (1 << 14)])
-    parquet.write_table(pa.table({"a": column}), path, store_schema=False)
-
-
-def many_views(path: Path) -> None:
-    """The same, as a view, of which Arrow unfolds every one."""
-    schema = pa.schema([("a", pa.string_view())]).serialize().to_pybytes()
-    column = pa.DictionaryArray.from_arrays(np.zeros(200_000, np.int32), ["x" * (1 << 14)])
-    table = pa.table({"a": column})
-    with parquet.ParquetWriter(path, table.schema, store_schema=False) as writer:
-        writer.write_table(table)
-        writer.add_key_value_metadata({"ARROW:schema": base64.b64encode(schema).decode()})
-
-
-def misdeclared(path: Path) -> None:
-    """A column written as optional and declared as required: Arrow aborts over its statistics."""
-    optional, required = (b"\x25" + kind + b"\x18\x01a" for kind in (b"\x02", b"\x00"))
-    parquet.write_table(pa.table({"a": [1, 2]}), path, store_schema=False)
-    content = path.read_bytes()
-    assert content.count(optional) == 1
-    path.write_bytes(content.replace(optional, required))
-
-
-HOSTILE: dict[str, tuple[str, Callable[[Path], None], str]] = {
-    "one line of 1 GB": ("a.csv", lambda p: holes(p, 10**9), "a line of more than 16 MiB"),
-    "a CSV of 8 GB": ("a.csv", lambda p: holes(p, 8 << 30), "takes 8,192 MiB: at most 1,024 MiB"),
-    "a million columns": ("a.csv", lambda p: text(p, ",".join("a" * 10**6) + "\n1\n"), "1,000,000 columns"),
-    "a million columns after \r": ("a.csv", lambda p: text(p, "," * 10**6 + "\r1\r"), "1,000,001 columns"),
-    "empty rows": ("a.csv", lambda p: text(p, "a,b\n" + ",\n" * 11_000_000), "11,000,001 rows"),
-    "zero bytes": ("a.npz", lambda p: holes(p, 5000), "as npz: it is not an archive"),
-    "an object array": ("a.npz", objects, "Object arrays cannot be loaded"),
-    "a zip bomb": ("a.npz", lambda p: member(p, npy((1 << 17, 1 << 10)), 1 << 30), "'X.npy' takes 1,024 MiB"),
-    "10^12 numbers claimed": ("a.npz", lambda p: member(p, npy((10**6, 10**6))), "cannot read"),
-    "10^8 numbers claimed": ("a.npz", lambda p: member(p, npy((10**4, 10**4))), "cannot read"),
-    "a negative shape": ("a.npz", lambda p: member(p, npy((-8, 2))), "cannot read"),
-    "a wide array": ("a.npz", lambda p: member(p, npy((64, 1 << 18), "|i1"), 1 << 24), "262,144 columns"),
-    "an index of 10^9": ("a.svmlight", lambda p: text(p, "1 1:1\n-1 999999999:1\n"), "1,000,000,000 columns"),
-    "an index beyond int64": ("a.svmlight", lambda p: text(p, "1 99999999999999999999:1\n"), "cannot read"),
-    "svmlight in one line": ("a.svmlight", lambda p: holes(p, 10**9), "a line of more than 16 MiB"),
-    "a wide Parquet": ("a.parquet", wide_parquet, "65,537 columns"),
-    "a long Parquet": ("a.parquet", long_parquet, "10,000,001 rows"),
-    "a text many times": ("a.parquet", repeated_text, "column 'a' takes 3,125 MiB"),
-    "a text view many times": ("a.parquet", many_views, "column 'a' takes 3,125 MiB"),
-    "a column misdeclared": ("a.parquet", misdeclared, "cannot read"),
-    "a deep study file": ("a.toml", lambda p: text(p, "C = " + "[" * 10**6), "cannot read the study file"),
-    "a study file of 8 GB": ("a.toml", lambda p: holes(p, 8 << 30), "more than 16 MiB"),
-}  # fmt: skip
-
-
-def test_hostile_files_are_refused_in_bounded_memory(tmp_path: Path) -> None:
-    paths = {name: tmp_path / str(i) / file for i, (name, (file, _, _)) in enumerate(HOSTILE.items())}
-    for name, path in paths.items():
-        path.parent.mkdir()
-        HOSTILE[name][1](path)
-    done = subprocess.run([sys.executable, "-c", READ, *paths.values()], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    for name, path in paths.items():
-        messages, mib = found[str(path)]
-        assert str(path) in messages, name
-        assert HOSTILE[name][2] in messages
-        assert mib <= MAX_MIB, name  # of all up to this one
-        assert list(path.parent.iterdir()) == [path]
 
 
 def test_what_is_large_but_allowed_is_read(tmp_path: Path) -> None:
@@ -196,8 +58,8 @@ def test_columns_of_a_width_of_their_own_are_not_unfolded(tmp_path: Path, kind: 
 
 
 def test_a_single_column_may_have_a_separator_in_its_name(tmp_path: Path) -> None:
-    text(file := tmp_path / "rows.csv", '"a;b"\n0.5\n')
-    assert read(str(file)).learn.column_names == ["a;b"]
+    (tmp_path / "rows.csv").write_text('"a;b"\n0.5\n')
+    assert read(str(tmp_path / "rows.csv")).learn.column_names == ["a;b"]
 
 
 def test_a_pipe_is_no_file(tmp_path: Path) -> None:
@@ -256,3 +118,36 @@ def test_cells_of_a_parquet_file_that_are_none_of_their_type_are_refused(tmp_pat
         parquet.write_table(pa.table({"x": cells, "y": y}), file)
         with pytest.raises(InputError, match=rf"t\.parquet' .*{what}"):
             read(file)
+
+
+LIMITED = """
+import resource, sys, threading
+import numpy as np
+import pyarrow as pa
+from ckcv_ray.tables.readers.limits import limit_memory
+
+def limit():
+    return resource.getrlimit(resource.RLIMIT_AS)[0]
+
+before = limit()
+for allocate in (lambda: np.ones(1 << 27), lambda: pa.allocate_buffer(1 << 30), lambda: [0] * (1 << 27)):
+    try:
+        with limit_memory(1 << 28):
+            allocate()
+    except ValueError as error:
+        print(error)
+    assert limit() == before
+with limit_memory(1 << 30), limit_memory(1 << 32):  # the lower one holds
+    print(limit() < 1 << 32)
+done = threading.Event()
+thread = threading.Thread(target=done.wait)
+thread.start()
+with limit_memory(0):  # it would be that of the other thread too
+    print(limit() == before, len(np.ones(1 << 22)))
+done.set()
+"""
+
+
+def test_memory_is_limited_while_a_file_is_read_and_no_other_thread_runs() -> None:
+    done = subprocess.run([sys.executable, "-c", LIMITED], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["reading it takes more than 256 MiB"] * 3 + ["True", "True 4194304"]

@@ -3,6 +3,7 @@
 import gzip
 import io
 import re
+import zipfile
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -187,11 +188,42 @@ def test_of_several_sheets_one_is_named(book, tmp_path):
     assert read(str(tmp_path / "a.xlsx"), reading=Reading(sheet="Sheet")).learn.num_rows == 8
 
 
-def test_formulas_are_refused(book, tmp_path):
-    book.active["A4"] = "=A2*2"
+def save_computed(book: Workbook, path: Path, value: float) -> None:
+    """Save a workbook as a spreadsheet program does, with a value of each formula."""
+    book.save(path)
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, re.sub(rb"</f><v ?/?>(</v>)?", b"</f><v>%g</v>" % value, content))
+
+
+def test_the_values_stored_with_formulas_are_read_and_a_line_says_so(book, tmp_path):
+    book.active["A4"] = book.active["A6"] = "=A3*2"
+    save_computed(book, tmp_path / "a.xlsx", 7.5)
+    told: list[str] = []
+    ages = read(str(tmp_path / "a.xlsx"), say=told.append).learn["age"].to_pylist()
+    assert ages == [None, 1.5, 7.5, None, 7.5, 5.5, None, 7.5]
+    said = "has 2 formulas, the first in cell A4: the value stored with a formula is read"
+    assert [line for line in told if said in line] == told
+    assert len(told) == 1
+
+
+def test_a_formula_without_a_value_is_refused(book, tmp_path):
+    book.active["A4"] = "=A3*2"
     book.save(tmp_path / "a.xlsx")
-    with pytest.raises(InputError, match="has a formula in cell A4, and tables hold values"):
+    with pytest.raises(InputError, match="has a formula in cell A4 without a stored value: open it in a"):
         read(str(tmp_path / "a.xlsx"))
+
+
+def test_a_last_row_with_formulas_alone_is_asked_about(book, tmp_path):
+    book.active["A10"] = "=SUM(A2:A9)"
+    save_computed(book, tmp_path / "a.xlsx", 7.5)
+    said = "cell A10 of the last row.* say --skip-rows last to leave the row out; .* --skip-rows none"
+    with pytest.raises(InputError, match=said):
+        read(str(tmp_path / "a.xlsx"))
+    assert read(str(tmp_path / "a.xlsx"), Reading(skip_rows="last")).learn.num_rows == 8
+    assert read(str(tmp_path / "a.xlsx"), Reading(skip_rows="none"), str).learn["age"][8].as_py() == 7.5
 
 
 def test_an_empty_sheet_and_no_workbook_are_refused(tmp_path):

@@ -113,11 +113,13 @@ def test_of_new_rows_the_columns_that_were_learned_from_are_looked_at() -> None:
         make_test_rows(with_twin("y", CITY), task)
 
 
-def test_a_file_of_lists_has_no_twins(tmp_path: Path) -> None:
-    """Arrow reads the columns beside lists by name."""
-    file = written(with_twin("age", AGE).append_column("l", pa.array([[1]] * N)), tmp_path / "a.parquet")
-    with pytest.raises(InputError, match="two columns of one name, and others that hold lists: rename one"):
-        read(file)
+def test_twins_beside_lists_are_read(tmp_path: Path) -> None:
+    table = with_twin("age", DOSE).append_column("age.list.element", DOSE)
+    listed = table.add_column(1, "age", pa.array([[1, 2]] * N)).append_column("l", pa.array([[1]] * N))
+    columns = read(written(listed, tmp_path / "a.parquet")).learn
+    assert columns.column_names == listed.column_names
+    plain = [i for i, name in enumerate(columns.column_names) if i != 1 and name != "l"]
+    assert columns.select(plain).equals(table)
 
 
 @pytest.mark.parametrize(

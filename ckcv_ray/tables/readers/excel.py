@@ -1,23 +1,32 @@
 """Reader of Excel workbooks, by openpyxl (the extra ``excel``)."""
 
+import re
 import zipfile
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from ckcv_ray.errors import InputError, write_install
-from ckcv_ray.tables.readers.excel_sizes import MAX_SHEET_ROWS, MAX_WORKBOOK_CELLS, check_workbook
-from ckcv_ray.tables.readers.limits import check_bytes, check_size
-from ckcv_ray.tables.readers.lines import EVERY_LINE, LinesLeftOut, check_rows
+from ckcv_ray.errors import InputError, pluralize, write_install
+from ckcv_ray.tables.readers.limits import LINE_BYTES, REMARKS, check_bytes, check_size
+from ckcv_ray.tables.readers.lines import EVERY_LINE, LAST, NO_MORE, LinesLeftOut, check_rows
 
 FORMULA_CELL = "f"  # openpyxl's type of a cell
+MAX_WORKBOOK_CELLS = 1 << 24
+MAX_SHEET_ROWS = 1 << 20  # of a sheet, as Excel has it
+MAX_SHEET_COLUMNS = 1 << 14
+MAX_ITEMS = MAX_WORKBOOK_CELLS + MAX_SHEET_ROWS  # cells and rows of a part, or strings
+MAX_OTHER_TAGS = 1 << 20  # beside sixteen for each item
+ITEM = re.compile(rb"<(?:\w+:)?(c|row|si)[\s/>]")
+Formulas = dict[int, dict[int, str]]  # by row and column, both counted from 0: the name of the cell
 
 
 def read_excel(path: Path, sheet: str | None = None, lines: LinesLeftOut = EVERY_LINE) -> pa.Table:
     """Read the columns of a sheet, whose first row names them.
+
+    Formulas are read as the values that were stored with them; a remark says so: see ``list_remarks``.
 
     Args:
         path: a workbook.
@@ -25,8 +34,8 @@ def read_excel(path: Path, sheet: str | None = None, lines: LinesLeftOut = EVERY
         lines: rows to leave out.
 
     Raises:
-        InputError: openpyxl is not installed; there are several sheets, formulas, or too many cells; or a row
-            looks like units or totals.
+        InputError: openpyxl is not installed; there are several sheets, or too many cells; a formula has no
+            value; or a row looks like units or totals.
     """
     try:
         from openpyxl import load_workbook
@@ -34,62 +43,105 @@ def read_excel(path: Path, sheet: str | None = None, lines: LinesLeftOut = EVERY
         raise InputError(
             f"{str(path)!r} needs openpyxl: {write_install('excel')}, or save the sheet as CSV"
         ) from None
-    check_bytes(repr(str(path)), path.stat().st_size)
-    with zipfile.ZipFile(path) as archive:
-        check_workbook(archive, repr(str(path)))
-    book = load_workbook(path, read_only=True, keep_links=False)
-    try:
+    name = repr(str(path))
+    check_bytes(name, path.stat().st_size)
+    _check_tags(path)
+    with closing(load_workbook(path, read_only=True, keep_links=False)) as book:
         names = book.sheetnames
         known = ", ".join(repr(name) for name in names[:12])
         if sheet is None and len(names) > 1:
-            raise InputError(
-                f"{str(path)!r} has {len(names)} sheets: name one with --sheet; there are {known}"
-            )
+            raise InputError(f"{name} has {len(names)} sheets: name one with --sheet; there are {known}")
         if sheet is not None and sheet not in names:
-            raise InputError(f"{str(path)!r} has no sheet {sheet!r}: there are {known}")
-        rows, formulas = _read_rows(book[names[0] if sheet is None else sheet], path)
-    finally:
-        book.close()
+            raise InputError(f"{name} has no sheet {sheet!r}: there are {known}")
+        sheet = names[0] if sheet is None else sheet
+        rows, formulas = _read_rows(book[sheet], name)
     filled = np.array(list(map(bool, rows)), np.bool_)
-    numbers = np.flatnonzero(filled & ~lines.find(filled, repr(str(path))))
-    for number in numbers:
-        if formula := formulas[number]:
-            last = "; --skip-rows last leaves the last row out" if number == numbers[-1] else ""
-            raise InputError(
-                f"{str(path)!r} has a formula in cell {formula}, and tables hold values: "
-                f"put values in place of formulas, such as by saving it as CSV{last}"
-            )
+    numbers = np.flatnonzero(filled & ~lines.find(filled, name)).tolist()
+    remark = ""
+    if computed := {number: formulas[number] for number in numbers if number in formulas}:
+        _check_last(computed, numbers, lines, name)
+        with closing(load_workbook(path, read_only=True, keep_links=False, data_only=True)) as book:
+            rows, _ = _read_rows(book[sheet], name)
+        _check_values(computed, rows, name)
+        cells = [cell for places in computed.values() for cell in places.values()]
+        count = pluralize(len(cells), "formula")
+        remark = f"has {count}, the first in cell {cells[0]}: the value stored with a formula is read"
+    check_size(name, len(rows), max(map(len, rows), default=0))
     columns = _make_table([rows[number] for number in numbers], path)
-    check_rows(columns, repr(str(path)), lines, lambda row: int(numbers[1:][row]) + 1)
-    return columns
+    check_rows(columns, name, lines, lambda row: int(numbers[1:][row]) + 1)
+    return columns.replace_schema_metadata({REMARKS: remark.encode()} if remark else None)
 
 
-def _read_rows(sheet: Any, path: Path) -> tuple[list[list[Any]], list[str]]:
-    """Return the cells of every row, without empty ones at its end, and its first formula's place or ""."""
+def _check_tags(path: Path) -> None:
+    """Raise InputError if a workbook would take openpyxl very long, by the tags of its parts."""
+    with zipfile.ZipFile(path) as archive:
+        check_bytes(repr(str(path)), sum(part.file_size for part in archive.infolist()))
+        for part in archive.infolist():
+            cells = rows = items = tags = 0
+            with archive.open(part) as stream:
+                while block := stream.read(LINE_BYTES):
+                    found = ITEM.findall(block)
+                    cells, rows = cells + found.count(b"c"), rows + found.count(b"row")
+                    items, tags = items + len(found), tags + block.count(b"<")
+                    is_sheet = cells <= MAX_SHEET_COLUMNS * (rows + 1) and rows <= MAX_SHEET_ROWS
+                    if not is_sheet or items > MAX_ITEMS or tags > 16 * items + MAX_OTHER_TAGS:
+                        raise _too_many(repr(str(path)))
+
+
+def _too_many(name: str) -> InputError:
+    return InputError(
+        f"{name} has more than {MAX_WORKBOOK_CELLS:,} cells or {MAX_SHEET_ROWS:,} rows, or much else: "
+        "save the table as CSV, or leave out columns or rows"
+    )
+
+
+def _read_rows(sheet: Any, name: str) -> tuple[list[list[Any]], Formulas]:
+    """Return the cells of every row, without empty ones at its end, and its formulas."""
     rows: list[list[Any]] = []
-    formulas: list[str] = []
+    formulas: Formulas = {}
     cells = 0
     sheet.reset_dimensions()  # nobody vouches for them: rows are as long as their cells are many
     for number, row in enumerate(sheet.iter_rows()):
         values = [cell.value for cell in row]
+        cells += len(values)
+        if cells > MAX_WORKBOOK_CELLS or number >= MAX_SHEET_ROWS:
+            raise _too_many(name)
+        if FORMULA_CELL in (kinds := [cell.data_type for cell in row]):
+            formulas[number] = {i: row[i].coordinate for i, kind in enumerate(kinds) if kind == FORMULA_CELL}
         while values and values[-1] is None:
             values.pop()
-        cells += len(values)
-        if cells > MAX_WORKBOOK_CELLS or number > MAX_SHEET_ROWS:
-            raise InputError(
-                f"{str(path)!r} has more than {MAX_WORKBOOK_CELLS:,} cells or {MAX_SHEET_ROWS:,} rows: "
-                "save the table as CSV, or leave out columns or rows"
-            )
         rows.append(values)
-        formulas.append(next((cell.coordinate for cell in row if cell.data_type == FORMULA_CELL), ""))
     return rows, formulas
+
+
+def _check_last(computed: Formulas, numbers: list[int], lines: LinesLeftOut, name: str) -> None:
+    """Raise InputError if the last row has formulas where no other has: it may sum up the others."""
+    others = {i for number, places in computed.items() for i in places if number != numbers[-1]}
+    alone = [cell for i, cell in computed.get(numbers[-1], {}).items() if i not in others]
+    if alone and len(numbers) > 2 and not lines.complete:
+        place = numbers[-1] + 1 if lines.last else LAST
+        raise InputError(
+            f"{name} has a formula in cell {alone[0]} of the last row, and values above it: if it sums up "
+            f"the others, say {lines.advise(place)} to leave the row out; if it is a row like them, "
+            f"{lines.advise(NO_MORE)}"
+        )
+
+
+def _check_values(computed: Formulas, rows: list[list[Any]], name: str) -> None:
+    """Raise InputError if a formula has no value, as in workbooks that no spreadsheet program has saved."""
+    for number, places in computed.items():
+        for i, cell in places.items():
+            if i >= len(rows[number]) or rows[number][i] is None:
+                raise InputError(
+                    f"{name} has a formula in cell {cell} without a stored value: open it in a spreadsheet "
+                    "program and save it, or save the sheet as CSV"
+                )
 
 
 def _make_table(rows: list[list[Any]], path: Path) -> pa.Table:
     if not rows:
         raise InputError(f"{str(path)!r} has an empty sheet: the first row names the columns")
     width = max(map(len, rows))
-    check_size(repr(str(path)), len(rows), width)
     names = ["" if name is None else str(name) for name in rows[0]] + [""] * (width - len(rows[0]))
     filled = {i for row in rows[1:] for i, value in enumerate(row) if value is not None}
     kept = [i for i, name in enumerate(names) if name or i in filled]

@@ -1,14 +1,16 @@
 """Readers of tables as Arrow columns: CSV, Parquet, NPZ and svmlight.
 
-Files are not trusted. The sizes that a file declares are checked against limits before memory is allocated,
-so that a small file that expands to a large one, or claims to, is refused; nothing in it is unpickled.
+Files are not trusted. The sizes that a file declares are checked against limits, and what it expands to in
+fact has a limited memory, so that a small file that expands to a large one, or claims to, is refused; nothing
+in it is unpickled. Text is counted as it is unpacked, and read without that limit: Arrow's reader of text
+ends the process where memory is short.
 """
 
 import json
 import os
 import re
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from io import BytesIO
 from itertools import islice, pairwise
 from math import prod
@@ -24,12 +26,10 @@ from numpy.typing import NDArray
 from pyarrow import parquet
 
 from ckcv_ray.errors import InputError, convert_errors
-from ckcv_ray.tables.readers import feather_sizes, parquet_sizes
 from ckcv_ray.tables.readers.code_pages import check_encoding
 from ckcv_ray.tables.readers.excel import read_excel
 from ckcv_ray.tables.readers.limits import (
     HELD,
-    MAX_CELLS,
     MAX_TABLE_BYTES,
     SPARSE,
     check_bytes,
@@ -37,6 +37,7 @@ from ckcv_ray.tables.readers.limits import (
     check_text,
     count_cell_bytes,
     has_lengths,
+    limit_memory,
 )
 from ckcv_ray.tables.readers.lines import LinesLeftOut
 from ckcv_ray.tables.readers.objects import SCHEMES, Address, Bucket, is_address, parse_address
@@ -179,7 +180,8 @@ def read_file(path: str | Path, reading: Reading = AS_IT_IS) -> pa.Table:
     lines = LinesLeftOut.parse(reading.skip_rows)
     check_encoding(reading.encoding)
     check_file(path)
-    with convert_errors(InputError, f"cannot read {str(path)!r} as {suffix[1:]}"):
+    limited = nullcontext() if suffix in TEXT else limit_memory()
+    with convert_errors(InputError, f"cannot read {str(path)!r} as {suffix[1:]}"), limited:
         if suffix in TEXT:
             separator = "\t" if reading.separator is None and suffix == ".tsv" else reading.separator
             columns = read_text(path, separator, lines, suffix in SPACED, reading.encoding)
@@ -319,41 +321,29 @@ def npz(path: Path) -> Iterator[np.lib.npyio.NpzFile]:
             yield archive
 
 
-def check_parquet_size(source: Path | BinaryIO, most_rows: int, most: int) -> pa.Schema:
-    """Return the schema of a Parquet file, limited to ``most_rows`` rows and ``most`` values.
+def check_parquet_size(source: BinaryIO, most_rows: int, most: int) -> pa.Schema:
+    """Return the schema of a Parquet file that says to hold at most ``most_rows`` rows and ``most`` values.
 
     Raises:
-        InputError: it holds more, or takes more bytes than that many numbers and texts may.
+        InputError: it says to hold more, or to take more bytes than that many numbers and texts may.
     """
     most_bytes = 16 * most + MAX_TABLE_BYTES
     with parquet.ParquetFile(source) as file:
-        metadata, schema = file.metadata, file.schema_arrow
-        rows = max(metadata.num_rows, _count_rows(metadata))
-
-        def check(values: int, size: int) -> None:
-            if values > most or rows > most_rows:
-                allowed = f"at most {most:,} values in {most_rows:,} rows can be read"
-                raise InputError(f"it holds {values:,} values in {rows:,} rows: {allowed}")
-            if size > most_bytes:
-                raise InputError(f"it takes {size >> 20:,} MiB: at most {most_bytes >> 20:,} MiB can be read")
-
-        check(rows * metadata.num_columns, rows * sum(map(count_cell_bytes, schema.types)))
-        values = entries = size = 0
-        with _open_source(source) as stream:
-            for chunk in parquet_sizes.read_parquet_sizes(stream, file.schema, most_bytes):
-                values, entries, size = values + chunk.values, entries + chunk.entries, size + chunk.size
-                check(max(values, entries), size)
+        rows, size, schema = *_count_rows(file.metadata), file.schema_arrow
+        values = rows * file.metadata.num_columns
+    if values > most or rows > most_rows:
+        allowed = f"at most {most:,} values in {most_rows:,} rows can be read"
+        raise InputError(f"it holds {values:,} values in {rows:,} rows: {allowed}")
+    if (size := max(size, rows * sum(map(count_cell_bytes, schema.types)))) > most_bytes:
+        raise InputError(f"it takes {size >> 20:,} MiB: at most {most_bytes >> 20:,} MiB can be read")
     return schema
 
 
-def _count_rows(metadata: parquet.FileMetaData) -> int:
-    """Return the rows of all row groups together; the file may say something else of itself."""
-    return sum(max(0, metadata.row_group(i).num_rows) for i in range(metadata.num_row_groups))
-
-
-def _open_source(source: Path | BinaryIO) -> AbstractContextManager[BinaryIO]:
-    """Open a path for reading; a file that is open stays so."""
-    return source.open("rb", buffering=0) if isinstance(source, Path) else nullcontext(source)
+def _count_rows(metadata: parquet.FileMetaData) -> tuple[int, int]:
+    """Return the rows and bytes of all row groups together; the file may say something else of itself."""
+    groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+    rows = max(metadata.num_rows, sum(max(0, group.num_rows) for group in groups))
+    return rows, sum(max(0, group.total_byte_size) for group in groups)
 
 
 def is_plain(kind: pa.DataType) -> bool:
@@ -365,32 +355,26 @@ def is_plain(kind: pa.DataType) -> bool:
 
 
 def read_parquet(
-    source: Path | BinaryIO,
-    schema: pa.Schema,
-    columns: list[str] | None = None,
-    verified: bool = False,
+    source: Path | BinaryIO, schema: pa.Schema, verified: bool = False, plain: bool = False
 ) -> pa.Table:
-    """Read columns of a Parquet file, text as dictionaries first: a few values may fill very many cells.
+    """Read a Parquet file, text as dictionaries first: a few values may fill very many cells.
 
     Args:
         source: a file that was checked.
         schema: of the file.
-        columns: names of the columns to read; None for all.
         verified: whether to verify the checksums of its pages.
+        plain: whether to read only the columns whose cells are single values.
 
     Raises:
         InputError: its text expands to more than can be read.
     """
     text = [field.name for field in schema if has_lengths(field.type)]
     options = {"read_dictionary": text, "page_checksum_verification": verified, "pre_buffer": False}
-    # Arrow's threads may abort the process at its exit (arrow #34314): tables are read on this one. A path is
-    # read by another function, as ParquetFile would take a.list.element for a part of a list a; but where two
-    # columns have one name (and none is a list) that function does not read them.
-    if isinstance(source, Path) and len(set(schema.names)) == len(schema.names):
-        table = parquet.read_table(source, columns=columns, use_threads=False, **options)
-    else:
-        with parquet.ParquetFile(source, **options) as file:
-            table = file.read(columns, use_threads=False)
+    with parquet.ParquetFile(source, **options) as file:
+        # Arrow's threads may abort the process at its exit (arrow #34314): tables are read on this one, and
+        # by the numbers of columns, as by name a.list.element may be a part of a list a as well
+        chosen = _find_plain(schema) if plain else None
+        table = file.reader.read_all(column_indices=chosen, use_threads=False)
     table.validate(full=True)  # Arrow reads text that is not UTF-8, and times beyond midnight
     check_text(repr(str(source)) if isinstance(source, Path) else "it", table)
     for i, column in enumerate(table.schema):
@@ -399,27 +383,27 @@ def read_parquet(
     return table
 
 
+def _find_plain(schema: pa.Schema) -> list[int]:
+    """Return the numbers of columns whose cells are single values, as Parquet counts: a list by its parts."""
+    starts = np.cumsum([0, *map(_count_parts, schema.types)]).tolist()
+    return [start for start, kind in zip(starts, schema.types, strict=False) if is_plain(kind)]
+
+
+def _count_parts(kind: pa.DataType) -> int:
+    kind = kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
+    return sum(_count_parts(kind.field(i).type) for i in range(kind.num_fields)) or 1
+
+
 def _parquet(path: Path) -> pa.Table:
     name = repr(str(path))
-    with parquet.ParquetFile(path) as file, _open_source(path) as stream:
-        fields, rows = list(file.schema_arrow), max(file.metadata.num_rows, _count_rows(file.metadata))
-        check_size(name, rows, file.metadata.num_columns)
-        check_bytes(
-            name, rows * sum(count_cell_bytes(field.type) for field in fields if is_plain(field.type))
-        )
-        schema, nested = file.schema, any(pa.types.is_nested(field.type) for field in fields)
-        values = entries = size = 0
-        for chunk in parquet_sizes.read_parquet_sizes(stream, schema, MAX_TABLE_BYTES):
-            if not (nested and schema.column(chunk.position).max_repetition_level):  # lists are not read
-                values, entries = values + chunk.values, entries + chunk.entries
-            if max(values, entries) > MAX_CELLS:
-                raise InputError(f"{name} holds {values:,} values: at most {MAX_CELLS:,} can be read")
-            check_bytes(name, size := size + chunk.size)
-    flat = [field.name for field in fields if is_plain(field.type)]
-    if len({field.name for field in fields}) < len(fields) > len(flat):  # which Arrow would read by name
-        raise InputError(f"{name} has two columns of one name, and others that hold lists: rename one")
-    columns = read_parquet(path, pa.schema(fields), flat if len(flat) < len(fields) else None)
-    for i, field in enumerate(fields):
+    with parquet.ParquetFile(path) as file:
+        schema, metadata = file.schema_arrow, file.metadata
+    rows, size = _count_rows(metadata)
+    flat = [kind for kind in schema.types if is_plain(kind)]
+    check_size(name, rows, metadata.num_columns)
+    check_bytes(name, max(rows * sum(map(count_cell_bytes, flat)), size if len(flat) == len(schema) else 0))
+    columns = read_parquet(path, schema, plain=len(flat) < len(schema))
+    for i, field in enumerate(schema):
         if not is_plain(field.type):  # cells of any length, which cannot be learned from
             columns = columns.add_column(i, withhold(field.name, field.type), pa.nulls(columns.num_rows))
     return columns
@@ -434,16 +418,13 @@ def _feather(path: Path) -> pa.Table:
     name, batches = repr(str(path)), []
     check_bytes(name, path.stat().st_size)
     rows = size = 0
-    with path.open("rb", buffering=0) as stream:
-        for sizes in feather_sizes.read_feather_sizes(stream):
-            check_size(name, rows := rows + sizes.rows, 1)
-            check_bytes(name, size := size + sizes.size)
     with pa.OSFile(str(path)) as stored:
         content = stored.read_buffer()  # threads of Arrow's pool would read ahead in a file: see read_parquet
     with pa.ipc.open_file(content, options=pa.ipc.IpcReadOptions(use_threads=False)) as file:
-        check_size(name, rows, len(file.schema))
-        for i in range(file.num_record_batches):
+        for i in range(file.num_record_batches):  # several may be in one place of the file
             batches.append(batch := file.get_batch(i))
+            check_size(name, rows := rows + batch.num_rows, len(file.schema))
+            check_bytes(name, size := size + batch.get_total_buffer_size())
             batch.validate(full=True)  # a reader follows offsets as they are
         columns = pa.Table.from_batches(batches, file.schema)
     for i, field in enumerate(columns.schema):

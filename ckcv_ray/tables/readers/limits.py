@@ -1,7 +1,15 @@
 """Sizes up to which tables are read: a small file may expand to a large one, or claim to.
 
-Limits are those of what a file expands to, and are checked before memory is allocated for it.
+What a file says of itself is checked against limits before it is read; what it expands to in fact is limited
+by the memory that this process may map while it reads.
 """
+
+import resource
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +26,39 @@ MAX_TABLE_COLUMNS = 65_536
 MAX_CELLS = 1 << 27
 MAX_TABLE_BYTES = 1 << 30
 LINE_BYTES = 1 << 24
+FOLDER_BYTES = 2 << 30  # of memory, beside what is mapped, for reading a file of a run folder
+OWN_SHARE = 0.75  # of the memory that is free, for reading a table
+
+
+@contextmanager
+def limit_memory(most: int | None = None) -> Iterator[None]:
+    """Let this process map no more than so many bytes beside what it has; the limit is lifted at the end.
+
+    The limit is one of the process. So none is set while Python has other threads, which could not allocate
+    either, nor on systems other than Linux: there a file may take what memory there is.
+
+    Args:
+        most: bytes; by default three quarters of the memory that is free.
+
+    Raises:
+        ValueError: more was needed.
+    """
+    if sys.platform != "linux" or threading.active_count() > 1:
+        yield
+        return
+    if most is None:
+        free = next(line for line in Path("/proc/meminfo").read_text().splitlines() if "MemAvailable" in line)
+        most = int(OWN_SHARE * 1024 * int(free.split()[1]))
+    mapped = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    least = min(limit for limit in (mapped + most, soft, hard) if limit != resource.RLIM_INFINITY)
+    resource.setrlimit(resource.RLIMIT_AS, (least, hard))
+    try:
+        yield
+    except MemoryError:
+        raise ValueError(f"reading it takes more than {max(0, least - mapped) >> 20:,} MiB") from None
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
 
 
 def check_size(name: str, rows: int, columns: int) -> None:

@@ -1,0 +1,287 @@
+"""One table of bombs: files that expand to large ones, or claim to, and how each of them is refused.
+
+All are read in a process whose memory is limited, which none of them may end.
+"""
+
+import base64
+import json
+import os
+import re
+import struct
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from openpyxl import Workbook
+from pyarrow import parquet
+
+from ckcv_ray.tables.readers import limits
+
+READ = """
+import json, resource, sys, time
+from pathlib import Path
+from ckcv_ray import study
+from ckcv_ray.tables import task as data
+from ckcv_ray.errors import InputError
+
+def status(name):
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) >> 10 for line in lines if line.startswith(name))
+
+import openpyxl, sklearn.datasets
+limit = status("VmSize") + int(sys.argv[1]) << 20, resource.RLIM_INFINITY
+resource.setrlimit(resource.RLIMIT_AS, limit)
+before, found = status("VmHWM"), {}
+for name in sys.argv[2:]:
+    path, told, start = Path(name), "it was read", time.monotonic()
+    try:
+        if path.suffix == ".toml":
+            study.read_toml(path)
+        else:
+            data.read(name)
+    except InputError as error:
+        told = str(error)
+    assert resource.getrlimit(resource.RLIMIT_AS) == limit
+    found[name] = told, time.monotonic() - start
+print(json.dumps([found, status("VmHWM") - before]))
+"""
+MIB, SECONDS = 600, 20  # beside what the process has; of the slowest, on a machine that does other things too
+SHEET = (
+    '<worksheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"><dimension ref="A1:B9"/>'
+    "<sheetData>{}</sheetData>{}</worksheet>"
+)
+
+
+def holes(path: Path, size: int) -> None:
+    """A file of zero bytes that takes no room."""
+    path.touch()
+    os.truncate(path, size)
+
+
+def text(path: Path, content: str) -> None:
+    path.write_text(content)
+
+
+def npy(shape: tuple[int, ...], kind: str = "<f8") -> bytes:
+    """An array's header without its values."""
+    header = repr({"descr": kind, "fortran_order": False, "shape": shape}).encode().ljust(117) + b"\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header
+
+
+def member(path: Path, content: bytes, zeros: int = 0) -> None:
+    """An NPZ with the array X: its beginning, and then zeros."""
+    with (
+        zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive,
+        archive.open("X.npy", "w", force_zip64=True) as file,
+    ):
+        file.write(content)
+        for _ in range(zeros >> 24):
+            file.write(bytes(1 << 24))
+
+
+def objects(path: Path) -> None:
+    np.savez(path, X=np.array([[{"a": 1}, print]], dtype=object), y=np.array([0]))
+
+
+def wide_parquet(path: Path) -> None:
+    parquet.write_table(pa.table({f"a{i}": [1] for i in range(limits.MAX_TABLE_COLUMNS + 1)}), path)
+
+
+def long_parquet(path: Path) -> None:
+    parquet.write_table(pa.table({"a": pa.array(np.zeros(limits.MAX_TABLE_ROWS + 1, np.int8))}), path)
+
+
+def repeated_text(path: Path) -> None:
+    """A text of 16 KiB in 200 000 rows: 3 GiB, stored once."""
+    column = pa.DictionaryArray.from_arrays(np.zeros(200_000, np.int32), ["x" * (1 << 14)])
+    parquet.write_table(pa.table({"a": column}), path, store_schema=False)
+
+
+def many_views(path: Path) -> None:
+    """The same, as a view, of which Arrow unfolds every one."""
+    schema = pa.schema([("a", pa.string_view())]).serialize().to_pybytes()
+    column = pa.DictionaryArray.from_arrays(np.zeros(200_000, np.int32), ["x" * (1 << 14)])
+    table = pa.table({"a": column})
+    with parquet.ParquetWriter(path, table.schema, store_schema=False) as writer:
+        writer.write_table(table)
+        writer.add_key_value_metadata({"ARROW:schema": base64.b64encode(schema).decode()})
+
+
+def misdeclared(path: Path) -> None:
+    """A column written as optional and declared as required: Arrow aborts over its statistics."""
+    optional, required = (b"\x25" + kind + b"\x18\x01a" for kind in (b"\x02", b"\x00"))
+    parquet.write_table(pa.table({"a": [1, 2]}), path, store_schema=False)
+    content = path.read_bytes()
+    assert content.count(optional) == 1
+    path.write_bytes(content.replace(optional, required))
+
+
+def beginnings(path: Path) -> None:
+    """Texts of 300 KB that begin alike, of which only the ends are stored."""
+    table = pa.table({"a": [f"{'a' * 300_000}{i % 2}" for i in range(400)]})
+    parquet.write_table(table, path, use_dictionary=False, column_encoding={"a": "DELTA_BYTE_ARRAY"})
+    with parquet.ParquetWriter(
+        path, table.schema, use_dictionary=False, column_encoding={"a": "DELTA_BYTE_ARRAY"}
+    ) as writer:
+        for _ in range(10):
+            writer.write_table(table)
+
+
+def small_pages(path: Path) -> None:
+    """Pages of 1.2 GB of zeros, of which the footer says that they are small."""
+    size = 20 << 20
+    table = pa.table({"a": ["\0" * size]})
+    options: dict[str, Any] = {"compression": "zstd", "use_dictionary": False, "write_statistics": False}
+    with parquet.ParquetWriter(path, table.schema, **options) as writer:
+        for _ in range(60):
+            writer.write_table(table)
+    content = path.read_bytes()
+    start = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+    said = re.compile(rb"[\x80-\xff]{3}\x14")  # sizes as Thrift writes them, here from 20 to 21 MiB
+    assert len(said.findall(content, start)) >= 120
+    path.write_bytes(content[:start] + said.sub(b"\x80\x80\x80\x00", content[start:]))
+
+
+def more_rows(path: Path) -> None:
+    """A footer that says 2^40 rows, and one of its columns too."""
+    parquet.write_table(pa.table({"a": np.arange(7001) % 7}), path, compression="none", store_schema=False)
+    content = path.read_bytes()
+    start = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+    few, many = (write_varint(2 * rows) for rows in (7001, 1 << 40))
+    footer = content[start:-8].replace(few, many)
+    path.write_bytes(content[:start] + footer + struct.pack("<I", len(footer)) + b"PAR1")
+
+
+def write_varint(value: int) -> bytes:
+    """A number as Thrift writes it."""
+    return bytes([value & 127 | 128]) + write_varint(value >> 7) if value > 127 else bytes([value])
+
+
+def feather(path: Path, table: pa.Table, compression: str | None = "zstd", times: int = 1) -> None:
+    options = pa.ipc.IpcWriteOptions(compression=compression)
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema, options=options) as writer:
+        for _ in range(times):
+            writer.write_table(table)
+
+
+def shared_text(path: Path) -> None:
+    """The text of ``repeated_text``, stored once in another format."""
+    feather(
+        path, pa.table({"a": pa.DictionaryArray.from_arrays(np.zeros(200_000, np.int32), ["x" * (1 << 14)])})
+    )
+
+
+def text_views(path: Path) -> None:
+    """200,000 views of one text of 16 KiB."""
+    view = np.frombuffer(struct.pack("<i4sii", 1 << 14, b"xxxx", 0, 0), np.uint8)
+    buffers = [None, pa.py_buffer(np.tile(view, 200_000).tobytes()), pa.py_buffer(b"x" * (1 << 14))]
+    feather(path, pa.table({"a": pa.Array.from_buffers(pa.string_view(), 200_000, buffers)}))
+
+
+def long_buffers(path: Path, length: int) -> None:
+    """Buffers that say to be very long once unpacked."""
+    feather(path, pa.table({"a": np.arange(5001.0)}), "lz4")
+    lengths = struct.pack("<q", 8 * 5001), struct.pack("<q", length)
+    path.write_bytes(path.read_bytes().replace(*lengths))
+
+
+def workbook(path: Path, rows: str, rest: str = "", strings: str = "") -> None:
+    """A workbook whose sheet is given."""
+    book = Workbook()
+    book.active.append(["x", "y"])
+    book.save(path)
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    members["xl/worksheets/sheet1.xml"] = SHEET.format(rows, rest).encode()
+    if strings:
+        members["xl/sharedStrings.xml"] = strings.encode()
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+
+
+def far_corners(path: Path) -> None:
+    book = Workbook()
+    book.active["A1"], book.active["XFD1048576"] = "a", 1
+    book.save(path)
+
+
+HOSTILE: dict[str, tuple[str, Callable[[Path], None], str]] = {
+    "one line of 1 GB": ("a.csv", lambda p: holes(p, 10**9), "a line of more than 16 MiB"),
+    "a CSV of 8 GB": ("a.csv", lambda p: holes(p, 8 << 30), "takes 8,192 MiB: at most 1,024 MiB"),
+    "a million columns": ("a.csv", lambda p: text(p, ",".join("a" * 10**6) + "\n1\n"), "1,000,000 columns"),
+    "a million columns after \r": ("a.csv", lambda p: text(p, "," * 10**6 + "\r1\r"), "1,000,001 columns"),
+    "empty rows": ("a.csv", lambda p: text(p, "a,b\n" + ",\n" * 11_000_000), "11,000,001 rows"),
+    "zero bytes": ("a.npz", lambda p: holes(p, 5000), "as npz: it is not an archive"),
+    "an object array": ("a.npz", objects, "Object arrays cannot be loaded"),
+    "a zip bomb": ("a.npz", lambda p: member(p, npy((1 << 17, 1 << 10)), 1 << 30), "'X.npy' takes 1,024 MiB"),
+    "10^12 numbers claimed": ("a.npz", lambda p: member(p, npy((10**6, 10**6))), "cannot read"),
+    "10^8 numbers claimed": ("a.npz", lambda p: member(p, npy((10**4, 10**4))), "cannot read"),
+    "a negative shape": ("a.npz", lambda p: member(p, npy((-8, 2))), "cannot read"),
+    "a wide array": ("a.npz", lambda p: member(p, npy((64, 1 << 18), "|i1"), 1 << 24), "262,144 columns"),
+    "an index of 10^9": ("a.svmlight", lambda p: text(p, "1 1:1\n-1 999999999:1\n"), "1,000,000,000 columns"),
+    "an index of 60 thousand": ("a.svmlight", lambda p: text(p, "1 60000:1\n" * 2000), "takes more than"),
+    "an index beyond int64": ("a.svmlight", lambda p: text(p, "1 99999999999999999999:1\n"), "cannot read"),
+    "svmlight in one line": ("a.svmlight", lambda p: holes(p, 10**9), "a line of more than 16 MiB"),
+    "a wide Parquet": ("a.parquet", wide_parquet, "65,537 columns"),
+    "a long Parquet": ("a.parquet", long_parquet, "10,000,001 rows"),
+    "a text many times": ("a.parquet", repeated_text, "column 'a' takes 3,125 MiB"),
+    "a text view many times": ("a.parquet", many_views, "column 'a' takes 3,125 MiB"),
+    "texts that begin alike": ("a.parquet", beginnings, "cannot read"),
+    "pages said to be small": ("a.parquet", small_pages, "column 'a' takes 1,200 MiB"),
+    "2^40 rows": ("a.parquet", more_rows, "1,099,511,627,776 rows"),
+    "a column misdeclared": ("a.parquet", misdeclared, "cannot read"),
+    "a text many times in Feather": ("a.feather", shared_text, "column 'a' takes 3,125 MiB"),
+    "text views": ("a.feather", text_views, "column 'a' takes 3,125 MiB"),
+    "many zeros": (
+        "a.feather",
+        lambda p: feather(p, pa.table({"a": np.zeros(400_000)}), times=60),
+        "10,400,000 rows",
+    ),
+    "a buffer of 2^40 bytes": ("a.feather", lambda p: long_buffers(p, 1 << 40), "takes more than"),
+    "a buffer of 2^63 bytes": ("a.feather", lambda p: long_buffers(p, (1 << 63) - 1), "takes more than"),
+    "30 million cells": (
+        "a.xlsx",
+        lambda p: workbook(p, f"<row>{'<c/>' * 30}</row>" * 10**6),
+        "16,777,216 cells",
+    ),
+    "a row of cells": ("a.xlsx", lambda p: workbook(p, f"<row>{'<c/>' * 99_999}</row>"), "or much else"),
+    "far corners": ("a.xlsx", far_corners, "1,048,576 rows and 16,384 columns"),
+    "a row far below": ("a.xlsx", lambda p: workbook(p, '<row r="999999999"><c/></row>'), "1,048,576 rows"),
+    "merged cells": (
+        "a.xlsx",
+        lambda p: workbook(p, "", f"<mergeCells>{'<mergeCell/>' * 1_100_000}</mergeCells>"),
+        "or much else",
+    ),
+    "strings": (
+        "a.xlsx",
+        lambda p: workbook(p, "<row><c/></row>", "", f"<sst>{'<si/>' * 18_000_000}</sst>"),
+        "16,777,216 cells",
+    ),
+    "a deep study file": ("a.toml", lambda p: text(p, "C = " + "[" * 10**6), "cannot read the study file"),
+    "a study file of 8 GB": ("a.toml", lambda p: holes(p, 8 << 30), "more than 16 MiB"),
+}  # fmt: skip
+
+
+def test_bombs_are_refused_in_a_sentence_within_memory_and_time(tmp_path: Path) -> None:
+    paths = {name: tmp_path / str(i) / file for i, (name, (file, _, _)) in enumerate(HOSTILE.items())}
+    for name, path in paths.items():
+        path.parent.mkdir()
+        HOSTILE[name][1](path)
+    command = [sys.executable, "-c", READ, str(MIB), *map(str, paths.values())]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    found, mib = json.loads(done.stdout)
+    for name, path in paths.items():
+        message, seconds = found[str(path)]
+        assert str(path) in message, name
+        assert HOSTILE[name][2] in message
+        assert "\n" not in message
+        assert seconds < SECONDS, name
+        assert list(path.parent.iterdir()) == [path]
+    assert mib <= MIB
