@@ -31,7 +31,7 @@ from ckcv_ray.errors import StoreError
 from ckcv_ray.learners.base import STATUSES, Status
 from ckcv_ray.learners.choice import ChosenModel
 from ckcv_ray.learners.ensemble import Ensemble, Member, Models, count_classes, judge, make_member
-from ckcv_ray.learners.sklearn.model import FittedEstimator
+from ckcv_ray.learners.sklearn.store import FittedEstimator
 from ckcv_ray.learners.steps import EncodedModel
 from ckcv_ray.learners.svm.model import SVMModel
 from ckcv_ray.learners.svm.problem import describe, make_signs

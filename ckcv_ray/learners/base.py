@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ckcv_ray.core import options
-from ckcv_ray.core.arrays import Classes, Index
+from ckcv_ray.core.arrays import Classes, Index, agree
 from ckcv_ray.core.measures import Kind, Measure, Output, Outputs
 from ckcv_ray.core.options import register_part
 from ckcv_ray.tables.columns.schema import Schema
@@ -278,6 +278,40 @@ class Codec(ABC):
             rounding: how far their numbers may be apart, see ``core.arrays.agree``; at 0 they are equal in
                 every bit.
         """
+
+
+class RowCodec(Codec):
+    """A codec that says how a model becomes a row, and a row a model; the columns are those of ``schema``."""
+
+    schema: pa.Schema
+
+    @abstractmethod
+    def write(self, model: Any) -> dict[str, Any]:
+        """Return the cells of a model's row, by column: JSON values, arrays, and lists of arrays."""
+
+    @abstractmethod
+    def read(self, row: dict[str, Any], task: Task) -> Any:
+        """Return the model in a row; see ``from_table``."""
+
+    def columns(self, task: Task) -> pa.Schema:
+        """Return ``schema``, whatever the task."""
+        return self.schema
+
+    def table(self, models: Sequence[Any], task: Task) -> pa.Table:
+        """Return a table with a row for each model."""
+        rows = [
+            {name: v.tolist() if isinstance(v, np.ndarray) else v for name, v in self.write(model).items()}
+            for model in models
+        ]
+        return pa.Table.from_pylist(rows, schema=self.columns(task))
+
+    def from_table(self, table: pa.Table, task: Task) -> list[Any]:
+        """Return the models stored in a table."""
+        return [self.read(row, task) for row in table.select(self.columns(task).names).to_pylist()]
+
+    def same(self, a: Any, b: Any, rounding: float = 0.0) -> bool:
+        """Return whether the rows of two models are equal."""
+        return agree(self.write(a), self.write(b), rounding)
 
 
 class Learner(ABC):

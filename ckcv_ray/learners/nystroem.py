@@ -35,7 +35,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ckcv_ray.core.arrays import Classes, Index, Mask, Values, agree
+from ckcv_ray.core.arrays import Classes, Index, Mask, Values
 from ckcv_ray.core.measures import Kind, Measure, Output
 from ckcv_ray.core.options import Option, option
 from ckcv_ray.core.process import one_thread
@@ -43,9 +43,9 @@ from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import (
     STATUSES,
     Checked,
-    Codec,
     Model,
     Predicted,
+    RowCodec,
     Setting,
     Status,
     Trainer,
@@ -297,35 +297,22 @@ SCHEMA = pa.schema(
 )
 
 
-class NystroemCodec(Codec):
+class NystroemCodec(RowCodec):
     """A row for each model, whose landmarks are row numbers.
 
     Args:
         n_landmarks: number of landmarks of each.
     """
 
+    schema: ClassVar[pa.Schema] = SCHEMA
+
     def __init__(self, n_landmarks: int) -> None:
         self.n_landmarks = n_landmarks
 
-    def columns(self, task: Task) -> pa.Schema:
-        """Return the columns, which are the same for any task."""
-        return SCHEMA
-
-    def table(self, models: Sequence[NystroemModel], task: Task) -> pa.Table:
-        """Return a table with a row for each model."""
-        rows = [
-            {
-                **{"C": model.C, "gamma": model.gamma, "rows": model.landmarks.rows},
-                **{"dual_coef": list(model.dual_coef), "offset": model.offset},
-                **model.landmarks.scaling._asdict(),
-            }
-            for model in models
-        ]
-        return pa.Table.from_pylist(rows, schema=SCHEMA)
-
-    def from_table(self, table: pa.Table, task: Task) -> list[NystroemModel]:
-        """Return the models stored in a table; see ``base.Codec``."""
-        return [self._read_model(row, task) for row in table.select(SCHEMA.names).to_pylist()]
+    def write(self, model: NystroemModel) -> dict[str, Any]:
+        """Return the numbers of a model, but for the features of its landmarks, which the table has."""
+        row = {"C": model.C, "gamma": model.gamma, "rows": model.landmarks.rows, "offset": model.offset}
+        return {**row, "dual_coef": model.dual_coef, **model.landmarks.scaling._asdict()}
 
     def max_row_values(self, task: Task) -> int:
         """Return the number of values of a model."""
@@ -336,11 +323,7 @@ class NystroemCodec(Codec):
         """Return C and gamma of a model."""
         return {"C": model.C, "gamma": model.gamma}
 
-    def same(self, a: NystroemModel, b: NystroemModel, rounding: float = 0.0) -> bool:
-        """Return whether two models are equal in content."""
-        return agree(_list_numbers(a), _list_numbers(b), rounding)
-
-    def _read_model(self, row: dict[str, Any], task: Task) -> NystroemModel:
+    def read(self, row: dict[str, Any], task: Task) -> NystroemModel:
         """Return the model in a row of the table.
 
         Raises:
@@ -369,12 +352,6 @@ class NystroemCodec(Codec):
 def count_outputs(task: Task) -> int:
     """Return the number of decision values of a row: one for two classes, else one for each."""
     return 1 if task.n_classes == 2 else task.n_classes
-
-
-def _list_numbers(model: NystroemModel) -> list[Any]:
-    """Return all numbers of a model, but for what the table has of its landmarks."""
-    fitted = [*model.landmarks.scaling, model.landmarks.rows, model.dual_coef, model.offset]
-    return [model.C, model.gamma, *fitted]
 
 
 @dataclass(frozen=True)

@@ -24,14 +24,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ckcv_ray.core.arrays import Index, Values, agree
+from ckcv_ray.core.arrays import Index, Values
 from ckcv_ray.core.measures import Kind, Measure, Output, Outputs
 from ckcv_ray.core.options import Option, check_options, option
 from ckcv_ray.learners.base import (
     STATUSES,
-    Codec,
     Learner,
     Model,
+    RowCodec,
     Setting,
     Space,
     Status,
@@ -104,38 +104,27 @@ class SimpleLearner(Learner):
         return FieldsCodec(self)
 
 
-class FieldsCodec(Codec):
+class FieldsCodec(RowCodec):
     """Stores the fields of a learner's models, one in each column."""
 
     def __init__(self, learner: SimpleLearner) -> None:
         self.model, self.schema = learner.model, learner.schema
         self.hyperparameters = tuple(learner.space.setting(0, 0))
 
-    def columns(self, task: Task) -> pa.Schema:
-        """Return ``schema``, whatever the task."""
-        return self.schema
+    def write(self, model: Any) -> dict[str, Any]:
+        """Return the fields of a model that are columns."""
+        return {name: getattr(model, name) for name in self.schema.names}
 
-    def table(self, models: Sequence[Any], task: Task) -> pa.Table:
-        """Return a table with a row of ``schema`` for each model."""
-        names = self.schema.names
-        rows = [{name: np.asarray(getattr(model, name)).tolist() for name in names} for model in models]
-        return pa.Table.from_pylist(rows, schema=self.schema)
-
-    def from_table(self, table: pa.Table, task: Task) -> list[Any]:
-        """Return the models stored in a table; each must be able to classify a row of the task."""
-        rows = table.select(self.schema.names).to_pylist()
-        models = [
-            self.model(**{field.name: _parse_value(row[field.name], field.type) for field in self.schema})
-            for row in rows
-        ]
-        for model in models:
-            if task.has_numbers:
-                try_model(model, task)
-                continue
-            (label,) = model.predict(task.X[:1]).label
-            if not -1 <= label < task.n_classes:
-                raise ValueError(f"it predicts class number {label}, but there are {task.n_classes} classes")
-        return models
+    def read(self, row: dict[str, Any], task: Task) -> Any:
+        """Return the model in a row; it must be able to classify a row of the task."""
+        model = self.model(**{field.name: _parse_value(row[field.name], field.type) for field in self.schema})
+        if task.has_numbers:
+            try_model(model, task)
+            return model
+        (label,) = model.predict(task.X[:1]).label
+        if not -1 <= label < task.n_classes:
+            raise ValueError(f"it predicts class number {label}, but there are {task.n_classes} classes")
+        return model
 
     def max_row_values(self, task: Task) -> int:
         """Allow two numbers per class, or output, for each row and feature, and one more per column."""
@@ -144,10 +133,6 @@ class FieldsCodec(Codec):
     def setting(self, model: Any) -> Setting:
         """Return the hyperparameters a model was fitted at, which are among its fields."""
         return {name: getattr(model, name) for name in self.hyperparameters}
-
-    def same(self, a: Any, b: Any, rounding: float = 0.0) -> bool:
-        """Return whether the fields of two models are equal."""
-        return all(agree(getattr(a, name), getattr(b, name), rounding) for name in self.schema.names)
 
 
 class RowTrainer(Trainer):

@@ -12,7 +12,7 @@ from ckcv_ray.claims.rules import Rule, find_member
 from ckcv_ray.core.percent import format_percent
 from ckcv_ray.errors import InputError, RunError
 from ckcv_ray.learners.choice import ChosenModel
-from ckcv_ray.learners.sklearn.model import FittedEstimator
+from ckcv_ray.learners.sklearn.store import FittedEstimator
 from ckcv_ray.learners.steps import EncodedModel
 from ckcv_ray.runs.result import Result
 from ckcv_ray.storage.files import write_atomically

@@ -25,7 +25,7 @@ from ckcv_ray.learners.choice import Choice
 from ckcv_ray.learners.ensemble import Ensemble
 from ckcv_ray.learners.sklearn import spec
 from ckcv_ray.learners.sklearn.learner import AnyEstimator
-from ckcv_ray.learners.sklearn.model import FittedEstimator
+from ckcv_ray.learners.sklearn.store import FittedEstimator
 from ckcv_ray.records.record import Failure, Records
 from ckcv_ray.runs.load import read_results, replay
 from ckcv_ray.runs.run import assess, run_job

@@ -18,8 +18,7 @@ from untidy import untidy
 
 from ckcv_ray import Job, Study, Task, evaluate, verify
 from ckcv_ray.learners.ensemble import Ensemble, Models
-from ckcv_ray.learners.sklearn.model import FittedEstimator
-from ckcv_ray.learners.sklearn.store import last_step
+from ckcv_ray.learners.sklearn.store import FittedEstimator, last_step
 from ckcv_ray.runs.load import read_results
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.storage.folder import RunFolder

@@ -30,14 +30,6 @@ from ckcv_ray.core.options import Option, check_options, option, thin_values
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import Codec, Learner, Setting, Space, Trainer
 from ckcv_ray.learners.foreign import ask_child, contain
-from ckcv_ray.learners.sklearn.model import (
-    SAMPLE_WEIGHT,
-    BoosterCodec,
-    EstimatorCodec,
-    Template,
-    is_foreign,
-    make_template,
-)
 from ckcv_ray.learners.sklearn.paths import SHARING, Block, EstimatorPath, Plain, SplitFits, fit_model
 from ckcv_ray.learners.sklearn.spec import (
     BOOSTERS,
@@ -63,7 +55,16 @@ from ckcv_ray.learners.sklearn.spec import (
     list_specs,
     trust,
 )
-from ckcv_ray.learners.sklearn.store import last_step, unpack
+from ckcv_ray.learners.sklearn.store import (
+    SAMPLE_WEIGHT,
+    BoosterCodec,
+    EstimatorCodec,
+    Template,
+    is_foreign,
+    last_step,
+    make_template,
+    unpack,
+)
 from ckcv_ray.learners.steps import BALANCED, CLASS_WEIGHT, EQUALLY, NAME, compute_weights, match_labels
 from ckcv_ray.tables.columns.formats import Column
 from ckcv_ray.tables.columns.schema import Schema

@@ -19,10 +19,9 @@ from ckcv_ray.core.arrays import Classes, Index, Values
 from ckcv_ray.core.measures import Measure
 from ckcv_ray.learners.base import Setting, draw_seeds, make_seed_sequence
 from ckcv_ray.learners.ensemble import judge
-from ckcv_ray.learners.sklearn import model as models
-from ckcv_ray.learners.sklearn.model import SAMPLE_WEIGHT, FittedEstimator, Template
+from ckcv_ray.learners.sklearn import store as models
 from ckcv_ray.learners.sklearn.spec import LIBRARIES, find_library, shares_rounds
-from ckcv_ray.learners.sklearn.store import last_step, wrap
+from ckcv_ray.learners.sklearn.store import SAMPLE_WEIGHT, FittedEstimator, Template, last_step, wrap
 from ckcv_ray.tables.target import Rows
 from ckcv_ray.tables.task import Task
 

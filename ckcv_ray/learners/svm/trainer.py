@@ -25,9 +25,9 @@ import pyarrow as pa
 from numba import boolean, float32, float64, int8, int32, int64, typeof, types
 from numpy.typing import NDArray
 
-from ckcv_ray.core.arrays import Classes, Index, agree
+from ckcv_ray.core.arrays import Classes, Index
 from ckcv_ray.core.measures import UNDECIDED, ZERO_ONE, Measure
-from ckcv_ray.learners.base import Checked, Codec, Setting, Status, Trainer
+from ckcv_ray.learners.base import Checked, RowCodec, Setting, Status, Trainer
 from ckcv_ray.learners.steps import compute_weights
 from ckcv_ray.learners.svm import compile as compiler
 from ckcv_ray.learners.svm import kernels, newton
@@ -326,27 +326,41 @@ TWO_CLASSES = pa.schema([*COMMON, *PAIR_COLUMNS.items()])
 MORE_CLASSES = pa.schema([*COMMON, *((name, pa.list_(kind)) for name, kind in PAIR_COLUMNS.items())])
 
 
-class SVMCodec(Codec):
+class SVMCodec(RowCodec):
     """The models of ``learner.GaussianSVM``: ``SVMModel`` for two classes, else ``PairwiseSVM``."""
 
     def columns(self, task: Task) -> pa.Schema:
         """Return the columns: for more than two classes, lists for each pair."""
         return TWO_CLASSES if task.n_classes == 2 else MORE_CLASSES
 
-    def table(self, models: Sequence[Any], task: Task) -> pa.Table:
-        """Return a table with a row for each model."""
-        rows = []
-        for model in models:
-            row = {"C": model.C, "gamma": model.gamma, "support": model.support}
-            if isinstance(model, PairwiseSVM):
-                row["support"] = [model.support[used] for used in model.used]
-            row |= {"dual_coef": model.dual_coef, "offset": model.offset, **model.scaling._asdict()}
-            rows.append(row)
-        return pa.Table.from_pylist(rows, schema=self.columns(task))
+    def write(self, model: SVMModel | PairwiseSVM) -> dict[str, Any]:
+        """Return the numbers of a model, but for the features of its support vectors, which the table has."""
+        pairwise = isinstance(model, PairwiseSVM)
+        support = [model.support[used] for used in model.used] if pairwise else model.support
+        row = {"C": model.C, "gamma": model.gamma, "support": support, "dual_coef": model.dual_coef}
+        return {**row, "offset": model.offset, **model.scaling._asdict()}
 
-    def from_table(self, table: pa.Table, task: Task) -> list[Any]:
-        """Return the models stored in a table; see ``base.Codec``."""
-        return [_read_model(row, task) for row in table.to_pylist()]
+    def read(self, row: dict[str, Any], task: Task) -> SVMModel | PairwiseSVM:
+        """Return the model in a row; see ``base.Codec``."""
+        two, n_pairs = task.n_classes == 2, len(list_pairs(task.n_classes))
+        support, dual_coef, offset = ([row[name]] if two else row[name] for name in PAIR_COLUMNS)
+        if not len(support) == len(dual_coef) == len(offset) == n_pairs:
+            raise ValueError(f"expected support vectors and an offset for each of {n_pairs} pairs of classes")
+        scaling = Scaling(np.array(row["centre"]), np.array(row["scale"]))
+        pairs = [
+            (np.array(rows, dtype=np.int64), np.array(numbers, dtype=np.float64))
+            for rows, numbers in zip(support, dual_coef, strict=True)
+        ]
+        setting = row["C"], row["gamma"]
+        _check_numbers(*setting, scaling, pairs, offset, task.X.shape[1])
+        if two:
+            ((rows, coefficients),) = pairs
+            vectors = task.X[rows].astype(
+                np.float64
+            )  # one dtype object: the same pickle wherever X came from
+            return SVMModel(*setting, scaling, rows, vectors, coefficients, row["offset"])
+        offsets = np.array(offset, dtype=np.float64)
+        return PairwiseSVM.from_pairs(setting, scaling, task.n_classes, pairs, offsets, task.X)
 
     def max_row_values(self, task: Task) -> int:
         """Return the number of values of a model in which every row supports every pair of its class.
@@ -362,45 +376,6 @@ class SVMCodec(Codec):
     def setting(self, model: SVMModel | PairwiseSVM) -> Setting:
         """Return C and gamma of a model."""
         return {"C": model.C, "gamma": model.gamma}
-
-    def same(self, a: SVMModel | PairwiseSVM, b: SVMModel | PairwiseSVM, rounding: float = 0.0) -> bool:
-        """Return whether two models are equal in content."""
-        return type(a) is type(b) and agree(_list_numbers(a), _list_numbers(b), rounding)
-
-
-def _list_numbers(model: SVMModel | PairwiseSVM) -> list[Any]:
-    """Return all numbers of a model, but for what the table has of its support vectors."""
-    arrays = [model.C, model.gamma, *model.scaling, model.support, model.offset]
-    if isinstance(model, PairwiseSVM):
-        return [*arrays, model.n_classes, *model.used, *model.dual_coef]
-    return [*arrays, model.dual_coef]
-
-
-def _read_model(row: dict[str, Any], task: Task) -> SVMModel | PairwiseSVM:
-    """Return the model in a row.
-
-    Raises:
-        ValueError: its numbers cannot be those of a model that was fitted to the task.
-        IndexError: a row number does not exist in the task.
-    """
-    two, n_pairs = task.n_classes == 2, len(list_pairs(task.n_classes))
-    support, dual_coef, offset = ([row[name]] if two else row[name] for name in PAIR_COLUMNS)
-    if not len(support) == len(dual_coef) == len(offset) == n_pairs:
-        raise ValueError(f"expected support vectors and an offset for each of {n_pairs} pairs of classes")
-    scaling = Scaling(np.array(row["centre"]), np.array(row["scale"]))
-    pairs = [
-        (np.array(rows, dtype=np.int64), np.array(numbers, dtype=np.float64))
-        for rows, numbers in zip(support, dual_coef, strict=True)
-    ]
-    setting = row["C"], row["gamma"]
-    if two:
-        ((rows, coefficients),) = pairs
-        vectors = task.X[rows].astype(np.float64)  # one dtype object: the same pickle wherever X came from
-        _check_numbers(*setting, scaling, pairs, offset, task.X.shape[1])
-        return SVMModel(*setting, scaling, rows, vectors, coefficients, row["offset"])
-    _check_numbers(*setting, scaling, pairs, offset, task.X.shape[1])
-    offsets = np.array(offset, dtype=np.float64)
-    return PairwiseSVM.from_pairs(setting, scaling, task.n_classes, pairs, offsets, task.X)
 
 
 def _check_numbers(
