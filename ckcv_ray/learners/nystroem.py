@@ -304,7 +304,7 @@ class NystroemCodec(RowCodec):
         n_landmarks: number of landmarks of each.
     """
 
-    schema: ClassVar[pa.Schema] = SCHEMA
+    schema = SCHEMA
 
     def __init__(self, n_landmarks: int) -> None:
         self.n_landmarks = n_landmarks

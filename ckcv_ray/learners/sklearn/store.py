@@ -24,7 +24,7 @@ from functools import cached_property, lru_cache
 from math import comb
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
@@ -824,7 +824,7 @@ class EstimatorCodec(RowCodec):
         parameters: names in each setting.
     """
 
-    schema: ClassVar[pa.Schema] = pa.schema([("setting", pa.string()), ("estimator", pa.binary())])
+    schema = pa.schema([("setting", pa.string()), ("estimator", pa.binary())])
 
     def __init__(self, spec: Spec, parameters: set[str]) -> None:
         self.spec, self.parameters = spec, parameters
@@ -874,9 +874,7 @@ class BoosterCodec(EstimatorCodec):
     their bytes are.
     """
 
-    schema: ClassVar[pa.Schema] = pa.schema(
-        [("setting", pa.string()), ("classes", pa.list_(pa.int64())), ("model", pa.binary())]
-    )
+    schema = pa.schema([("setting", pa.string()), ("classes", pa.list_(pa.int64())), ("model", pa.binary())])
 
     def write(self, model: FittedEstimator) -> dict[str, Any]:
         """Return the setting and the classes of a model, and its bytes."""

@@ -12,11 +12,20 @@ The table of fitted SVMs: a row for each model, whose support vectors are row nu
 
 Two classes are one pair, of which a cell holds the numbers themselves; of more there is a list of the pairs.
 
+More than two classes: one SVM for each pair of them, on the rows of these two. For each gamma, every pair has
+a path over all C on the split's training rows of its classes, and votes on all scored rows (``Ballot``).
+Scaling, distances and class weights are those of all training rows. What classes without training rows would
+add is what ``SVC`` makes of the others: a pair with one of them is constant and votes for the other class,
+which gives every class that is present the same number of votes (Knerr, Personnaz, Dreyfus, "Single-layer
+learning revisited", Neurocomputing, 1990).
+
 Last, the compiled functions with their argument types, in order; ``compile`` says why the order matters.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from itertools import pairwise
 from threading import get_ident
 from typing import Any, NamedTuple
 
@@ -33,19 +42,29 @@ from ckcv_ray.learners.svm import compile as compiler
 from ckcv_ray.learners.svm import kernels, newton
 from ckcv_ray.learners.svm import model as models
 from ckcv_ray.learners.svm import path as paths
-from ckcv_ray.learners.svm.blocks import ClassesBlock, Dense, Points, block_bytes, prepare, prepare_block
+from ckcv_ray.learners.svm.blocks import (
+    ClassPoints,
+    Dense,
+    DenseClasses,
+    Points,
+    block_bytes,
+    prepare,
+    prepare_classes,
+)
 from ckcv_ray.learners.svm.compile import Signatures
 from ckcv_ray.learners.svm.kernels import compute_distances
-from ckcv_ray.learners.svm.model import PairwiseSVM, SVMModel, list_pairs
+from ckcv_ray.learners.svm.model import Ballot, PairwiseSVM, SVMModel, add_votes, list_pairs
 from ckcv_ray.learners.svm.problem import (
     EQUAL,
     Options,
     Scaling,
     Signs,
     Solutions,
+    Vector,
     Weights,
     describe,
     empty_fits,
+    fit_constant,
     fit_scaling,
     make_signs,
 )
@@ -176,6 +195,8 @@ SHARED_BYTES = 1 << 29
 SHARED_WIDE_BYTES = 1 << 30  # where computing distances takes longer than gathering them
 WIDE = 50
 CLASS_OF_SIGN = np.array([0, UNDECIDED, 1], np.int32)  # -1, 0 and 1
+MAX_VOTES = 1 << 22  # numbers of votes that are held at once
+NO_GRADIENT = np.empty((0, 0))
 
 
 class Shared(NamedTuple):
@@ -208,25 +229,21 @@ class SVMTrainer(Trainer):
         distances = np.ascontiguousarray(compute_distances(task.X, task.X)) if shared else None
         return Shared(task, make_signs(task), distances)
 
-    def prepare(self, shared: Shared, train: Index, score: Index) -> "Block | ClassesBlock":
-        """Prepare the distances of a split."""
+    def prepare(self, shared: Shared, train: Index, score: Index) -> "Block":
+        """Prepare the distances of a split; training rows of more than two classes lie class by class."""
         task, signs, distances = shared
         scaling = fit_scaling(task.X[train], self.scale)
         weights = compute_weights(self.class_weight, task.classes, task.y[train])
-        if task.n_classes > 2:
-            rows = task.X, task.y.astype(np.int32, copy=False), distances, (train, score)
-            return prepare_block(*rows, self.gammas, self.options, scaling, weights)
-        y = signs[train].astype(np.float64)
-        split = (
-            task,
-            train,
-            score,
-            y,
-            signs[score],
-            scaling,
-            prepare(task.X, distances, scaling, train, score),
-        )
-        return Block(self.gammas, self.options, *split, Weights(*weights.tolist()))
+        if task.n_classes == 2:
+            kernel: Kernel = prepare(task.X, distances, scaling, train, score)
+            return Block(
+                self, shared, train, score, scaling, kernel, weights, signs[train].astype(np.float64)
+            )
+        train = train[np.argsort(task.y[train], kind="stable")]
+        ends = np.searchsorted(task.y[train], np.arange(task.n_classes + 1)).tolist()
+        ranges = [slice(*ends_of_class) for ends_of_class in pairwise(ends)]
+        kernel = prepare_classes(task.X, distances, scaling, train, ranges, score)
+        return Block(self, shared, train, score, scaling, kernel, weights, task.y[train])
 
     def cost(self, n_train: int) -> float:
         """Return the squared number of training rows."""
@@ -255,68 +272,107 @@ class SVMTrainer(Trainer):
         return {"machine_code": compiler.state()}
 
 
-class Block(NamedTuple):
-    """One prepared split: rows to train on and to score, labels, scaling, distances, and class weights."""
+Kernel = Dense | Points | DenseClasses | ClassPoints  # of two classes one of the first two
 
-    gammas: tuple[float, ...]
-    options: Options
-    task: Task
-    train: Index
-    score: Index
-    y: Rows
-    score_signs: Signs
+
+class Block(NamedTuple):
+    """One prepared split."""
+
+    trainer: SVMTrainer
+    shared: Shared
+    train: Index  # row numbers of the training rows, of more than two classes class by class
+    score: Index  # row numbers of the scored rows
     scaling: Scaling
-    kernel: Dense | Points
-    weights: Weights
+    kernel: Kernel
+    weights: Vector  # of the classes
+    y: NDArray[Any]  # of the training rows the signs of two classes, or the numbers of more
 
     def fit(self, path: int, length: int) -> "PathFits":
         """Fit the first ``length`` costs at one gamma."""
-        gamma, options = self.gammas[path], self.options._replace(C_values=self.options.C_values[:length])
-        return PathFits(self, gamma, self.kernel.fit(gamma, self.y, self.weights, options))
+        gamma, options = self.trainer.gammas[path], self.trainer.options
+        options = options._replace(C_values=options.C_values[:length])
+        pairs = [self._fit(gamma, pair, options) for pair in list_pairs(len(self.weights))]
+        return PathFits(self, gamma, options.C_values, pairs)
+
+    def _fit(self, gamma: float, pair: tuple[int, int], options: Options) -> Solutions:
+        """Fit the path of one pair of classes, the second of which is +1."""
+        weights = Weights(*(float(self.weights[number]) for number in pair))
+        if isinstance(self.kernel, Dense | Points):
+            return self.kernel.fit(gamma, self.y, weights, options)
+        n_first, n_second = (part.stop - part.start for part in map(self.kernel.ranges.__getitem__, pair))
+        y = np.repeat([-1.0, 1.0], [n_first, n_second])
+        if not len(y):
+            fits = empty_fits(len(options.C_values), 0)
+            fits.converged[:] = True
+        elif not n_first * n_second:
+            fits = fit_constant(y, len(options.C_values))
+        else:
+            fits = self.kernel.fit(gamma, pair, y, weights, options)
+        return fits._replace(gradient=NO_GRADIENT)
+
+    def find_support(self, pair: tuple[int, int], b: Vector) -> tuple[NDArray[np.int64], Vector]:
+        """Return the row numbers of a pair's support vectors, ascending, and their coefficients."""
+        rows = self.train
+        if not isinstance(self.kernel, Dense | Points):
+            rows = np.concatenate([rows[self.kernel.ranges[number]] for number in pair])
+        used = np.flatnonzero(b)
+        used = used[np.argsort(rows[used], kind="stable")]
+        return rows[used].astype(np.int64), b[used]
 
 
 class PathFits(NamedTuple):
-    """The fits of one gamma at its first costs."""
+    """The fits of one gamma at its first costs, of every pair of classes."""
 
     block: Block
     gamma: float
-    fits: Solutions
+    C_values: tuple[float, ...]
+    pairs: list[Solutions]
 
     @property
     def status(self) -> NDArray[np.int8]:
-        """Position of each fit's status."""
-        return self.fits.status
+        """Position of each fit's status: converged if every pair is."""
+        converged = reduce(np.logical_and, [fits.converged for fits in self.pairs])
+        return np.logical_not(converged).view(np.int8)
 
     @property
     def n_iter(self) -> NDArray[np.int64]:
-        """Iterations of each fit."""
-        return self.fits.n_iter
+        """Iterations of each fit, over all pairs."""
+        return reduce(np.add, [fits.n_iter for fits in self.pairs])
 
     def totals(self, measure: Measure) -> NDArray[Any]:
-        """Return the totals of each fit; wrong rows by class are counted in compiled code."""
-        block = self.block
-        if measure is ZERO_ONE:
-            return block.kernel.errors(self.gamma, self.fits, block.score_signs)
-        return measure.totals(block.task.y[block.score], self.predict(), 2)
+        """Return the totals of each fit; wrong rows, or votes, are counted in compiled code."""
+        (task, signs, _), score, kernel = self.block.shared, self.block.score, self.block.kernel
+        if measure is ZERO_ONE and isinstance(kernel, Dense | Points):
+            return kernel.errors(self.gamma, self.pairs[0], signs[score])
+        return measure.totals(task.y[score], self.predict(), task.n_classes)
 
     def predict(self) -> Classes:
         """Return the class of each scored row, or -1 if undecided, (steps, rows)."""
-        return CLASS_OF_SIGN[self.block.kernel.classify(self.gamma, self.fits) + 1]
+        block, kernel, n_C = self.block, self.block.kernel, len(self.C_values)
+        if isinstance(kernel, Dense | Points):
+            return CLASS_OF_SIGN[kernel.classify(self.gamma, self.pairs[0]) + 1]
+        n_classes, labels = len(block.weights), np.empty((n_C, len(block.score)), np.int32)
+        step = max(1, MAX_VOTES // (n_C * n_classes))
+        for scored, M in kernel.strips(self.gamma):
+            for start in range(scored.start, scored.stop, step):
+                stop = min(start + step, scored.stop)
+                ballot = Ballot((n_C, stop - start), n_classes)
+                for pair, fits in zip(list_pairs(n_classes), self.pairs, strict=True):
+                    ranges = kernel.ranges[pair[0]], kernel.ranges[pair[1]]
+                    add_votes(ballot, pair, M, start - scored.start, ranges, fits)
+                labels[:, start:stop] = ballot.winners()
+        return labels
 
-    def model(self, step: int) -> SVMModel:
+    def model(self, step: int) -> SVMModel | PairwiseSVM:
         """Return the model at one cost."""
-        block, b = self.block, self.fits.b[step]
-        used = np.flatnonzero(b)
-        support = block.train[used]
-        return SVMModel(
-            C=block.options.C_values[step],
-            gamma=self.gamma,
-            scaling=block.scaling,
-            support=support.astype(np.int64),
-            vectors=block.task.X[support],
-            dual_coef=b[used],
-            offset=float(self.fits.offset[step]),
-        )
+        block, X, n_classes = self.block, self.block.shared.task.X, len(self.block.weights)
+        found = zip(list_pairs(n_classes), self.pairs, strict=True)
+        pairs = [block.find_support(pair, fits.b[step]) for pair, fits in found]
+        setting, offsets = (self.C_values[step], self.gamma), [fits.offset[step] for fits in self.pairs]
+        if n_classes == 2:
+            ((support, dual_coef),) = pairs
+            return SVMModel(*setting, block.scaling, support, X[support], dual_coef, float(offsets[0]))
+        return PairwiseSVM.from_pairs(setting, block.scaling, n_classes, pairs, np.array(offsets), X)
 
 
 PAIR_COLUMNS = {"support": pa.list_(pa.int64()), "dual_coef": pa.list_(pa.float64()), "offset": pa.float64()}
@@ -335,8 +391,9 @@ class SVMCodec(RowCodec):
 
     def write(self, model: SVMModel | PairwiseSVM) -> dict[str, Any]:
         """Return the numbers of a model, but for the features of its support vectors, which the table has."""
-        pairwise = isinstance(model, PairwiseSVM)
-        support = [model.support[used] for used in model.used] if pairwise else model.support
+        support: Any = model.support
+        if isinstance(model, PairwiseSVM):
+            support = [model.support[used] for used in model.used]
         row = {"C": model.C, "gamma": model.gamma, "support": support, "dual_coef": model.dual_coef}
         return {**row, "offset": model.offset, **model.scaling._asdict()}
 
@@ -376,6 +433,11 @@ class SVMCodec(RowCodec):
     def setting(self, model: SVMModel | PairwiseSVM) -> Setting:
         """Return C and gamma of a model."""
         return {"C": model.C, "gamma": model.gamma}
+
+    def same(self, a: SVMModel | PairwiseSVM, b: SVMModel | PairwiseSVM, rounding: float = 0.0) -> bool:
+        """Return whether two models are equal in content."""
+        n_classes = [getattr(model, "n_classes", 2) for model in (a, b)]
+        return n_classes[0] == n_classes[1] and super().same(a, b, rounding)
 
 
 def _check_numbers(

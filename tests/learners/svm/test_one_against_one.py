@@ -23,8 +23,7 @@ from ckcv_ray.learners.base import STATUSES, Status
 from ckcv_ray.learners.ensemble import from_arrow, judge
 from ckcv_ray.learners.ensemble import make_schema as members_schema
 from ckcv_ray.learners.steps import compute_weights
-from ckcv_ray.learners.svm import blocks
-from ckcv_ray.learners.svm import blocks as class_blocks
+from ckcv_ray.learners.svm import blocks, trainer
 from ckcv_ray.learners.svm.model import Ballot, list_pairs
 from ckcv_ray.learners.svm.trainer import MORE_CLASSES, SVMCodec
 from ckcv_ray.runs.run import run_job
@@ -204,13 +203,13 @@ def test_a_block_in_strips_gives_the_same_labels(whole, monkeypatch):
     dense = block_of(learner, task, split.train, split.select)
     expected = [dense.fit(path, 2) for path in range(2)]
     labels = [fits.predict() for fits in expected]
-    monkeypatch.setattr(class_blocks, "DENSE_BYTES", 0)
-    monkeypatch.setattr(class_blocks, "strip_rows", lambda columns: 7)
+    monkeypatch.setattr(blocks, "DENSE_BYTES", 0)
+    monkeypatch.setattr(blocks, "strip_rows", lambda columns: 7)
     if not whole:
         monkeypatch.setattr(blocks, "WHOLE_BYTES", 0)
     points = block_of(learner, task, split.train, split.select)
-    assert isinstance(points.kernel, class_blocks.ClassPoints)
-    assert isinstance(dense.kernel, class_blocks.DenseClasses)
+    assert isinstance(points.kernel, blocks.ClassPoints)
+    assert isinstance(dense.kernel, blocks.DenseClasses)
     for path in range(2):
         fits = points.fit(path, 2)
         assert np.array_equal(fits.predict(), labels[path])
@@ -225,7 +224,7 @@ def test_votes_are_counted_in_any_number_of_parts(monkeypatch):
     fits = block_of(learner, task, split.train, split.select).fit(0, 2)
     whole = fits.predict()
     for most in (1, 70, 10 * (len(split.select) - 1)):
-        monkeypatch.setattr(class_blocks, "MAX_VOTES", most)
+        monkeypatch.setattr(trainer, "MAX_VOTES", most)
         assert np.array_equal(fits.predict(), whole)
 
 
