@@ -79,30 +79,35 @@ MAX_OPEN = 0.01  # of a decision value, what tolerance and rounding may leave op
 
 def check_model(
     model: SVMModel,
-    X: Rows,
-    y: NDArray[np.int8],
+    task: Task,
     train: Index,
+    pair: tuple[int, int],
     scaling: Scaling,
     tolerance: float,
-    weights: Weights,
+    weights: Vector,
     *,
     converged: bool,
 ) -> Checked:
-    """Check a model against its training rows.
+    """Check a model of two classes against its training rows.
 
     Args:
         model: the SVM.
-        X, y: inputs and signs of its training rows.
-        train: their row numbers in the learning set, ascending.
-        scaling: that of the training rows.
+        task: the learning rows.
+        train: numbers of the training rows of the two classes, ascending.
+        pair: the classes.
+        scaling: that of all training rows.
         tolerance: of the learner: the largest KKT violation of a converged fit.
-        weights: of the two classes, for these training rows.
+        weights: of all classes, for these training rows, (n_classes,).
         converged: whether its fit is known to have converged.
     """
-    checked = Checked(list(_dual(model, y, train, scaling, weights)), [])
+    if not len(train):
+        decides = len(model.support) or model.offset != 0
+        return Checked(["it decides between classes without training rows"] if decides else [], [])
+    signs = np.where(task.y[train] == pair[1], 1.0, -1.0)
+    of_pair = Weights(*(float(weights[number]) for number in pair))
+    checked = Checked(list(_dual(model, signs, train, scaling, of_pair)), [])
     if not np.isin(model.support, train).all():
         return checked
-    signs = y.astype(np.float64)
     if (signs == signs[0]).all():
         if len(model.support) or model.offset != signs[0]:
             checked.differences.append(
@@ -111,8 +116,8 @@ def check_model(
         return checked
     b = np.zeros(len(train))
     b[np.searchsorted(train, model.support)] = model.dual_coef
-    Kb = model.decision(X) - model.offset
-    optimum = describe(Kb, signs, b, model.C, 0, Status.CONVERGED, weights)
+    Kb = model.decision(task.X[train]) - model.offset
+    optimum = describe(Kb, signs, b, model.C, 0, Status.CONVERGED, of_pair)
     rounding = KKT_ROUNDING * (1 + float(np.abs(b).sum()))
     violated = optimum.violation > tolerance + rounding
     if tolerance + rounding > MAX_OPEN:
@@ -133,48 +138,7 @@ def check_model(
     return checked
 
 
-def check_pairs(
-    model: PairwiseSVM,
-    task: Task,
-    train: Index,
-    scaling: Scaling,
-    tolerance: float,
-    weights: NDArray[np.float64],
-    *,
-    converged: bool,
-) -> Checked:
-    """Check the SVM of each pair of classes against the training rows of the two.
-
-    Args:
-        model: the SVMs.
-        task: the learning rows.
-        train: numbers of the training rows, ascending.
-        scaling: that of all training rows.
-        tolerance: of the learner: the largest KKT violation of a converged fit.
-        weights: of the classes, for these training rows, (n_classes,).
-        converged: whether every pair's fit is known to have converged.
-    """
-    checked = Checked([] if model.scaling.is_close(scaling, CONSTRAINT_TOLERANCE) else [OTHER_SCALING], [])
-    classes = task.y[train]
-    for (first, second), svm in model.pairs():
-        rows = train[(classes == first) | (classes == second)]
-        y = np.where(task.y[rows] == second, 1, -1).astype(np.int8)
-        of_pair = Weights(float(weights[first]), float(weights[second]))
-        if len(rows):
-            known = model.scaling, tolerance, of_pair
-            found = check_model(svm, task.X[rows], y, rows, *known, converged=converged)
-        else:
-            decides = len(svm.support) or svm.offset != 0
-            found = Checked(["it decides between classes without training rows"] if decides else [], [])
-        name = f"classes {task.classes[first]!r} and {task.classes[second]!r}"
-        checked.differences.extend(f"{name}: {sentence}" for sentence in found.differences)
-        checked.trusted.extend(f"{name}: {sentence}" for sentence in found.trusted)
-    return checked
-
-
-def _dual(
-    model: SVMModel, y: NDArray[np.int8], train: Index, scaling: Scaling, weights: Weights
-) -> Iterator[str]:
+def _dual(model: SVMModel, y: Vector, train: Index, scaling: Scaling, weights: Weights) -> Iterator[str]:
     """Yield what is wrong with support vectors, scaling and dual variables, given the training rows."""
     inside = np.isin(model.support, train)
     if not inside.all():
@@ -254,14 +218,22 @@ class SVMTrainer(Trainer):
         return block_bytes(n_train, n_score, d, len(self.options.C_values))
 
     def check(self, model: SVMModel | PairwiseSVM, task: Task, train: Index, converged: bool) -> Checked:
-        """Check the scaling, the dual variables and the KKT conditions of a model."""
-        scaling = fit_scaling(task.X[train], self.scale)
-        weights = compute_weights(self.class_weight, task.classes, task.y[train])
-        known = scaling, self.options.tolerance
-        if isinstance(model, PairwiseSVM):
-            return check_pairs(model, task, train, *known, weights, converged=converged)
-        rows = task.X[train], make_signs(task)[train], train
-        return check_model(model, *rows, *known, Weights(*weights.tolist()), converged=converged)
+        """Check the scaling, and the dual variables and KKT conditions of the SVM of each pair of classes."""
+        scaling, y = fit_scaling(task.X[train], self.scale), task.y[train]
+        weights, tolerance = compute_weights(self.class_weight, task.classes, y), self.options.tolerance
+        if isinstance(model, SVMModel):
+            return check_model(model, task, train, (0, 1), scaling, tolerance, weights, converged=converged)
+        close = model.scaling.is_close(scaling, CONSTRAINT_TOLERANCE)
+        checked = Checked([] if close else [OTHER_SCALING], [])
+        for pair, svm in model.pairs():
+            of_pair = task, train[np.isin(y, pair)], pair, model.scaling, tolerance, weights
+            found = check_model(svm, *of_pair, converged=converged)
+            first, second = (task.classes[number] for number in pair)
+            checked.differences.extend(
+                f"classes {first!r} and {second!r}: {one}" for one in found.differences
+            )
+            checked.trusted.extend(f"classes {first!r} and {second!r}: {one}" for one in found.trusted)
+        return checked
 
     def load(self) -> None:
         """Load the compiled solver, compiling it first if necessary."""
