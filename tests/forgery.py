@@ -34,7 +34,7 @@ from ckcv_ray.learners.ensemble import Ensemble, Member, Models, count_classes, 
 from ckcv_ray.learners.sklearn.store import FittedEstimator
 from ckcv_ray.learners.steps import EncodedModel
 from ckcv_ray.learners.svm.model import SVMModel
-from ckcv_ray.learners.svm.problem import describe, make_signs
+from ckcv_ray.learners.svm.problem import EQUAL, find_violation, make_signs
 from ckcv_ray.records.record import Failure, Records
 from ckcv_ray.runs.load import read_results, replay
 from ckcv_ray.runs.result import Result
@@ -337,7 +337,7 @@ def forged_svm(model: SVMModel, task: Task, train: np.ndarray, X: np.ndarray, y:
             b[sign == side] *= min(np.abs(b[sign == 1]).sum(), np.abs(b[sign == -1]).sum()) / total
         one = replace(model, support=train, vectors=task.X[train], dual_coef=b)
         Kb = one.decision(task.X[train]) - one.offset
-        offset = describe(Kb, sign, b, model.C, 0, Status.CONVERGED).offset
+        offset, _ = find_violation(Kb, sign, b, model.C, EQUAL)
         one = replace(one, offset=offset)
         found.append((int(np.sum(one.predict(X).label != y)), len(found), one))
     return min(found)[-1]

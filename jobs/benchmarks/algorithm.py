@@ -33,10 +33,11 @@ from ckcv_ray.core.schedule import Stage
 from ckcv_ray.learners.svm.kernels import complement, compute_distances, gaussian, make_complement
 from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.learners.svm.path import path
-from ckcv_ray.learners.svm.problem import describe, make_signs
+from ckcv_ray.learners.svm.problem import make_signs
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.study import Problem
 from jobs.benchmarks.baselines import Answer, Winner, plain_loop, reach
+from jobs.benchmarks.libsvm import describe, list_solutions
 from jobs.benchmarks.turns import Clock, take_turns
 
 SETS = ("twonorm", "banana", "heart", "german")
@@ -70,7 +71,7 @@ def differing(problem: Problem, winner: Winner, train: Index, score: Index) -> i
     D, D_score = compute_distances(X, X), compute_distances(task.X[score], X)
     K, K_score = gaussian(D, gamma), gaussian(D_score, gamma)
     costs = tuple(cost for cost in problem.learner.C if cost <= winning)
-    a = path(make_complement(complement(D, gamma)), y, costs, 1e-3, 10**7).solution(-1)
+    a = list_solutions(path(make_complement(complement(D, gamma)), y, costs, 1e-3, 10**7))[-1]
     model = SVC(C=winning, gamma=gamma).fit(X, y)
     b = np.zeros(len(y))
     b[model.support_] = model.dual_coef_[0]

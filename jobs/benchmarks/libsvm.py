@@ -8,6 +8,7 @@ measured in float64 may exceed the tolerance by about C * n_train * 2^-24.
 
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -20,14 +21,46 @@ from ckcv_ray.learners.svm.kernels import Complement, complement_product
 from ckcv_ray.learners.svm.problem import (
     EQUAL,
     Matrix,
-    Solution,
     Solutions,
     Vector,
     Weights,
-    describe,
+    find_violation,
     fit_constant,
     snap_to_bounds,
 )
+
+
+@dataclass(frozen=True)
+class Solution:
+    """One fit."""
+
+    b: Vector  # signed dual variables y * alpha, shape (n_train,)
+    gradient: Vector  # Kb - y, shape (n_train,)
+    offset: float  # mean of -gradient over free variables; without any, the middle of the allowed interval
+    value: float  # the dual objective, 1/2 b'Kb - y'b, at most 0
+    violation: float  # KKT violation, >= 0
+    gap: float  # duality gap divided by max(1, primal objective), >= 0 up to rounding
+    n_iter: int  # iterations of the solver
+    status: Status  # converged or not
+
+
+def describe(
+    Kb: Vector, y: Vector, b: Vector, C: float, n_iter: int, status: Status, weights: Weights = EQUAL
+) -> Solution:
+    """Return the solution at b, with gradient, offset, objective, violation and gap computed from K b."""
+    offset, violation = find_violation(Kb, y, b, C, weights)
+    quadratic, linear = float(np.vecdot(b, Kb)), float(np.vecdot(b, y))
+    slack = (weights.of(y) * np.maximum(0.0, 1.0 - y * (Kb + offset))).sum()
+    primal = quadratic / 2 + C * float(slack)
+    gap = (primal + quadratic / 2 - linear) / max(1.0, primal)
+    return Solution(b, Kb - y, offset, quadratic / 2 - linear, violation, gap, n_iter, status)
+
+
+def list_solutions(fits: Solutions) -> list[Solution]:
+    """Return each fit of a path."""
+    status = [Status.CONVERGED if converged else Status.NOT_CONVERGED for converged in fits.converged]
+    columns = fits.offset, fits.value, fits.violation, fits.gap, fits.n_iter
+    return [*map(Solution, fits.b, fits.gradient, *(column.tolist() for column in columns), status)]
 
 
 def path(

@@ -165,8 +165,8 @@ def audit(case: Case) -> Audit:
     iterations: list[int] = []
     for gamma in case.learner.gamma:
         M, K, K_score = complement(distances, gamma), gaussian(distances, gamma), gaussian(scored, gamma)
-        fits = path(make_complement(M), y, case.learner.C, 1e-3, 10**7).solutions()
-        exact = libsvm.path(make_complement(M), y, case.learner.C, 1e-6, 10**7).solutions()
+        fits = libsvm.list_solutions(path(make_complement(M), y, case.learner.C, 1e-3, 10**7))
+        exact = libsvm.list_solutions(libsvm.path(make_complement(M), y, case.learner.C, 1e-6, 10**7))
         for C, a, b in zip(case.learner.C, fits, exact, strict=True):
             reach_a, reach_b = reach(K, y, a, C), reach(K, y, b, C)
             worst = max(worst, reach_a.violation)

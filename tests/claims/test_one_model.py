@@ -10,11 +10,10 @@ from forgery import rewrite_run
 from pyarrow import csv
 
 from ckcv_ray import load_run, verify
-from ckcv_ray.learners.base import Status
 from ckcv_ray.learners.ensemble import Ensemble, judge
 from ckcv_ray.learners.steps import compute_weights
 from ckcv_ray.learners.svm.model import SVMModel
-from ckcv_ray.learners.svm.problem import Weights, describe
+from ckcv_ray.learners.svm.problem import Weights, find_violation
 from ckcv_ray.study import Problem
 
 HELD = SMALL.replace(certify="holdout", holdout_share=0.4)
@@ -56,7 +55,7 @@ def halved(problem: Problem, model: SVMModel, train: np.ndarray) -> SVMModel:
     weights = Weights(*compute_weights(problem.learner.class_weight, classes, y_train).tolist())
     half = replace(model, dual_coef=0.5 * model.dual_coef, offset=0.0)
     outputs = half.decision(problem.task.X[train])
-    return replace(half, offset=float(describe(outputs, y, b, half.C, 0, Status.CONVERGED, weights).offset))
+    return replace(half, offset=find_violation(outputs, y, b, half.C, weights)[0])
 
 
 def test_held_out_rows_prove_a_model_that_has_not_learned_from_them() -> None:

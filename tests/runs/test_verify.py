@@ -24,9 +24,8 @@ from forgery import (
 
 from ckcv_ray import Job, TestRows
 from ckcv_ray.errors import InputError
-from ckcv_ray.learners.base import Status
 from ckcv_ray.learners.ensemble import Ensemble, Member
-from ckcv_ray.learners.svm.problem import describe, make_signs
+from ckcv_ray.learners.svm.problem import EQUAL, find_violation, make_signs
 from ckcv_ray.records.record import Records
 from ckcv_ray.runs.load import read_results
 from ckcv_ray.runs.run import run_job
@@ -119,7 +118,7 @@ def offset_of(member: Member, problem: Problem) -> float:
     b[np.searchsorted(train, model.support)] = model.dual_coef
     Kb = model.decision(task.X[train]) - model.offset
     y = make_signs(task)[train].astype(float)
-    return describe(Kb, y, b, model.C, 0, Status.CONVERGED).offset
+    return find_violation(Kb, y, b, model.C, EQUAL)[0]
 
 
 def test_a_log_that_leads_to_another_winner_is_seen(tmp_path: Path) -> None:

@@ -27,13 +27,11 @@ Standardisation, fitted on the training rows of a model and applied to all its i
 
 import math
 import threading
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ckcv_ray.learners.base import Status
 from ckcv_ray.tables.task import Task
 
 Matrix = NDArray[np.float64]
@@ -110,53 +108,17 @@ class Options(NamedTuple):
     max_iter: int
 
 
-@dataclass(frozen=True)
-class Solution:
-    """One fit."""
-
-    b: Vector  # signed dual variables y * alpha, shape (n_train,)
-    gradient: Vector  # Kb - y, shape (n_train,)
-    offset: float  # mean of -gradient over free variables; without any, the middle of the allowed interval
-    value: float  # the dual objective, 1/2 b'Kb - y'b, at most 0
-    violation: float  # KKT violation, >= 0
-    gap: float  # duality gap divided by max(1, primal objective), >= 0 up to rounding
-    n_iter: int  # iterations of the solver
-    status: Status  # converged or not
-
-
 class Solutions(NamedTuple):
-    """The fits of a path as arrays: b and gradient [n_C, n_train], the others [n_C]; see ``Solution``."""
+    """The fits of a path as arrays: b and gradient [n_C, n_train], the others [n_C]."""
 
-    b: Matrix
-    gradient: Matrix
-    offset: Vector
-    value: Vector
-    violation: Vector
-    gap: Vector
-    n_iter: NDArray[np.int64]
+    b: Matrix  # signed dual variables y * alpha
+    gradient: Matrix  # Kb - y
+    offset: Vector  # mean of -gradient over free variables; without any, the middle of the allowed interval
+    value: Vector  # the dual objective, 1/2 b'Kb - y'b, at most 0
+    violation: Vector  # KKT violation, >= 0
+    gap: Vector  # duality gap divided by max(1, primal objective), >= 0 up to rounding
+    n_iter: NDArray[np.int64]  # iterations of the solver
     converged: NDArray[np.bool_]
-
-    def solution(self, c: int) -> Solution:
-        """Return the fit at C number c."""
-        return Solution(
-            b=self.b[c],
-            gradient=self.gradient[c],
-            offset=float(self.offset[c]),
-            value=float(self.value[c]),
-            violation=float(self.violation[c]),
-            gap=float(self.gap[c]),
-            n_iter=int(self.n_iter[c]),
-            status=Status.CONVERGED if self.converged[c] else Status.NOT_CONVERGED,
-        )
-
-    def solutions(self) -> list[Solution]:
-        """Return each fit."""
-        return [self.solution(c) for c in range(len(self.offset))]
-
-    @property
-    def status(self) -> NDArray[np.int8]:
-        """Position of each fit's status in ``Status``."""
-        return np.logical_not(self.converged).view(np.int8)
 
 
 def empty_fits(n_C: int, n: int) -> Solutions:
@@ -173,10 +135,8 @@ def empty_fits(n_C: int, n: int) -> Solutions:
     )
 
 
-def describe(
-    Kb: Vector, y: Vector, b: Vector, C: float, n_iter: int, status: Status, weights: Weights = EQUAL
-) -> Solution:
-    """Return the solution at b, with gradient, offset, objective, violation and gap computed from K b."""
+def find_violation(Kb: Vector, y: Vector, b: Vector, C: float, weights: Weights) -> tuple[float, float]:
+    """Return the offset and the KKT violation at b, computed from K b."""
     gradient = Kb - y
     lo, hi = weights.bounds(y, C)
     can_rise, can_fall = b < hi, b > lo
@@ -184,20 +144,7 @@ def describe(
     lowest = np.min(-gradient, where=can_fall, initial=np.inf)
     free = can_rise & can_fall
     offset = float(-gradient[free].mean()) if free.any() else float((highest + lowest) / 2)
-    quadratic = float(np.vecdot(b, gradient + y))
-    linear = float(np.vecdot(b, y))
-    slack = (weights.of(y) * np.maximum(0.0, 1.0 - y * (gradient + y + offset))).sum()
-    primal = quadratic / 2 + C * float(slack)
-    return Solution(
-        b=b,
-        gradient=gradient,
-        offset=offset,
-        value=quadratic / 2 - linear,
-        violation=max(0.0, float(highest - lowest)),
-        gap=(primal + quadratic / 2 - linear) / max(1.0, primal),
-        n_iter=n_iter,
-        status=status,
-    )
+    return offset, max(0.0, float(highest - lowest))
 
 
 def snap_to_bounds(b: Vector, y: Vector, C: float, weights: Weights) -> Vector:

@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 
 from ckcv_ray.core.arrays import Classes, Index
 from ckcv_ray.core.measures import UNDECIDED, ZERO_ONE, Measure
-from ckcv_ray.learners.base import Checked, RowCodec, Setting, Status, Trainer
+from ckcv_ray.learners.base import Checked, RowCodec, Setting, Trainer
 from ckcv_ray.learners.steps import compute_weights
 from ckcv_ray.learners.svm import compile as compiler
 from ckcv_ray.learners.svm import kernels, newton
@@ -62,8 +62,8 @@ from ckcv_ray.learners.svm.problem import (
     Solutions,
     Vector,
     Weights,
-    describe,
     empty_fits,
+    find_violation,
     fit_constant,
     fit_scaling,
     make_signs,
@@ -117,22 +117,20 @@ def check_model(
     b = np.zeros(len(train))
     b[np.searchsorted(train, model.support)] = model.dual_coef
     Kb = model.decision(task.X[train]) - model.offset
-    optimum = describe(Kb, signs, b, model.C, 0, Status.CONVERGED, of_pair)
+    offset, violation = find_violation(Kb, signs, b, model.C, of_pair)
     rounding = KKT_ROUNDING * (1 + float(np.abs(b).sum()))
-    violated = optimum.violation > tolerance + rounding
+    violated = violation > tolerance + rounding
     if tolerance + rounding > MAX_OPEN:
         checked.trusted.append(
             f"its KKT conditions: at C = {model.C:g} and tolerance {tolerance:g} much passes for optimal"
         )
     elif violated and not converged:
         checked.trusted.append("that its fit was stopped at the iteration limit: it is not optimal")
-    if abs(optimum.offset - model.offset) > rounding:
-        checked.differences.append(
-            f"its offset is {model.offset!r}; by the KKT conditions it is {optimum.offset!r}"
-        )
+    if abs(offset - model.offset) > rounding:
+        checked.differences.append(f"its offset is {model.offset!r}; by the KKT conditions it is {offset!r}")
     if violated and converged:
         checked.differences.append(
-            f"it violates the KKT conditions of its training rows by {optimum.violation:.3g}, at "
+            f"it violates the KKT conditions of its training rows by {violation:.3g}, at "
             f"most {tolerance:g} is allowed: it is not the model fitted to them"
         )
     return checked

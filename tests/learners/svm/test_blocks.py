@@ -22,7 +22,6 @@ from ckcv_ray.learners.svm.problem import (
     EQUAL,
     Options,
     Solutions,
-    describe,
     empty_fits,
     identity,
     make_signs,
@@ -32,6 +31,7 @@ from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.study import Execution, Problem, Study
 from ckcv_ray.tables.target import Rows
 from ckcv_ray.tables.task import Task
+from jobs.benchmarks import libsvm
 
 SOLVING = Options((0.1, 10.0), 1e-6, 10_000_000)
 SERIAL = Execution("serial")
@@ -135,8 +135,8 @@ def test_fits_of_wide_rows_are_optimal(dense: bool, monkeypatch: pytest.MonkeyPa
     rows, gamma = np.arange(80), 1 / 300
     fits = blocks.prepare(X, None, identity(300), rows, rows[:1]).fit(gamma, y, EQUAL, SOLVING)
     K = np.exp(-gamma * cdist(X, X, "sqeuclidean"))
-    for C, fit in zip(SOLVING.C_values, fits.solutions(), strict=True):
-        optimum = describe(K @ fit.b, y, fit.b, C, fit.n_iter, fit.status)
+    for C, fit in zip(SOLVING.C_values, libsvm.list_solutions(fits), strict=True):
+        optimum = libsvm.describe(K @ fit.b, y, fit.b, C, fit.n_iter, fit.status)
         assert optimum.violation <= 1.01 * SOLVING.tolerance
         assert optimum.offset == pytest.approx(fit.offset, abs=1e-9)
         assert np.all((y * fit.b >= 0) & (y * fit.b <= C))

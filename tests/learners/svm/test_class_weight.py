@@ -22,7 +22,7 @@ from ckcv_ray.learners.svm import path
 from ckcv_ray.learners.svm.decomposition import path_on_points
 from ckcv_ray.learners.svm.kernels import complement, compute_distances, gaussian, make_complement
 from ckcv_ray.learners.svm.learner import GaussianSVM
-from ckcv_ray.learners.svm.problem import EQUAL, Weights, describe, make_signs
+from ckcv_ray.learners.svm.problem import EQUAL, Weights, make_signs
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.study import Execution, Problem, read_toml
 from jobs.benchmarks import libsvm
@@ -88,12 +88,14 @@ def gap(p, solution, C, w):
 def solve(solver, p, w, C_values=GRID, tolerance=1e-6, gamma=0.5):
     """The fits of solver or reference, on a kernel or on points, or of the decomposition in small blocks."""
     if solver == "blocks":
-        return path_on_points(p.X, gamma, p.y, C_values, tolerance, PLENTY, 16, w).solutions()
+        fits = path_on_points(p.X, gamma, p.y, C_values, tolerance, PLENTY, 16, w)
+        return libsvm.list_solutions(fits)
     name, _, on_points = solver.partition(" ")
     if on_points:
-        return EVERY_ON_POINTS[name](p.X, gamma, p.y, C_values, tolerance, PLENTY, weights=w).solutions()
+        fits = EVERY_ON_POINTS[name](p.X, gamma, p.y, C_values, tolerance, PLENTY, weights=w)
+        return libsvm.list_solutions(fits)
     M = make_complement(complement(compute_distances(p.X, p.X), gamma))
-    return EVERY_SOLVER[name](M, p.y, C_values, tolerance, PLENTY, w).solutions()
+    return libsvm.list_solutions(EVERY_SOLVER[name](M, p.y, C_values, tolerance, PLENTY, w))
 
 
 EVERY = ["newton", "libsvm", "newton points", "libsvm points", "blocks"]
@@ -228,8 +230,8 @@ def test_any_problem_is_solved_to_its_tolerance(case, tolerance):
     M = make_complement(complement(np.asfortranarray(D), gamma))
     for array in (*M, y):
         array.flags.writeable = False
-    whole = path.path(M, y, C_values, tolerance, PLENTY, w).solutions()
-    in_blocks = path_on_points(X, gamma, y, C_values, tolerance, PLENTY, 8, w).solutions()
+    whole = libsvm.list_solutions(path.path(M, y, C_values, tolerance, PLENTY, w))
+    in_blocks = libsvm.list_solutions(path_on_points(X, gamma, y, C_values, tolerance, PLENTY, 8, w))
     for C, s, other in zip(C_values, whole, in_blocks, strict=True):
         if abs(y.sum()) == len(y):
             assert not s.b.any()
@@ -240,7 +242,7 @@ def test_any_problem_is_solved_to_its_tolerance(case, tolerance):
             assert one.status is Status.CONVERGED
             assert np.all((one.b >= lo) & (one.b <= hi))
             assert abs(one.b.sum()) <= 1e-9 * C * max(w) * len(y)
-            again = describe(one.b.sum() - complement(D, gamma) @ one.b, y, one.b, C, 0, one.status, w)
+            again = libsvm.describe(one.b.sum() - complement(D, gamma) @ one.b, y, one.b, C, 0, one.status, w)
             assert again.violation <= tolerance * 1.001 + 1e-12 * C * max(w) * len(y)
             assert one.gap == pytest.approx(again.gap, abs=1e-9)
         machine = SVC(
@@ -417,7 +419,7 @@ def test_a_fit_stopped_early_stays_within_its_box(name):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         M = make_complement(1.0 - p.K)
-        solutions = EVERY_SOLVER[name](M, p.y, GRID[2:], 1e-6, 3, w).solutions()
+        solutions = libsvm.list_solutions(EVERY_SOLVER[name](M, p.y, GRID[2:], 1e-6, 3, w))
     for C, s in zip(GRID[2:], solutions, strict=True):
         assert s.status is Status.NOT_CONVERGED
         assert violation(p, s, C, w) > 1e-6

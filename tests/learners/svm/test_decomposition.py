@@ -7,7 +7,6 @@ from ckcv_ray.learners.base import Status
 from ckcv_ray.learners.svm import path
 from ckcv_ray.learners.svm.decomposition import choose_working_set, path_on_points
 from ckcv_ray.learners.svm.kernels import complement, compute_distances, gaussian, make_complement
-from ckcv_ray.learners.svm.problem import describe
 from jobs.benchmarks import libsvm
 
 GRID = (0.01, 0.1, 1.0, 10.0, 100.0)
@@ -31,9 +30,9 @@ def test_every_size_of_working_set_ends_at_the_optimum(block, gamma):
     K = gaussian(D, gamma)
     exact = libsvm.path(make_complement(complement(D, gamma)), y, GRID, 1e-8, PLENTY)
     fits = path_on_points(X, gamma, y, GRID, 1e-6, PLENTY, block)
-    for C, fit, best in zip(GRID, fits.solutions(), exact.solutions(), strict=True):
+    for C, fit, best in zip(GRID, libsvm.list_solutions(fits), libsvm.list_solutions(exact), strict=True):
         assert fit.status is Status.CONVERGED
-        again = describe(K @ fit.b, y, fit.b, C, fit.n_iter, fit.status)
+        again = libsvm.describe(K @ fit.b, y, fit.b, C, fit.n_iter, fit.status)
         assert again.violation <= 1.01e-6
         assert fit.violation == pytest.approx(again.violation, abs=1e-9)
         assert np.all((y * fit.b >= 0) & (y * fit.b <= C))
@@ -60,7 +59,7 @@ def test_one_class_alone_gives_the_constant_classifier():
 def test_the_cap_is_kept_and_told():
     X, y = points(4)
     fits = path_on_points(X, 0.5, y, (1.0, 100.0), 1e-6, 5, block=8)
-    assert [s.status for s in fits.solutions()] == [Status.NOT_CONVERGED] * 2
+    assert [s.status for s in libsvm.list_solutions(fits)] == [Status.NOT_CONVERGED] * 2
     assert np.all(fits.n_iter <= 5)
     assert np.all(fits.violation > 1e-6)
 

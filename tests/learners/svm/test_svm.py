@@ -12,7 +12,6 @@ from ckcv_ray.learners.base import STATUSES, Status
 from ckcv_ray.learners.svm import path as paths
 from ckcv_ray.learners.svm.kernels import compute_distances, gaussian, make_complement
 from ckcv_ray.learners.svm.learner import GaussianSVM
-from ckcv_ray.learners.svm.problem import Solution
 from jobs.benchmarks import libsvm
 
 TOLERANCE = 1e-3
@@ -31,7 +30,7 @@ def path(request):
         M = make_complement(1.0 - K)
         for array in M:
             array.flags.writeable = False
-        return EVERY[request.param](M, *rest).solutions()
+        return libsvm.list_solutions(EVERY[request.param](M, *rest))
 
     solve.name = request.param
     return solve
@@ -246,7 +245,7 @@ def test_one_class_alone_gives_the_constant_classifier(path, label):
     solutions = path(p.K, np.full(12, label), GRID, TOLERANCE, PLENTY)
     assert len(solutions) == len(GRID)
     for solution in solutions:
-        assert isinstance(solution, Solution)
+        assert isinstance(solution, libsvm.Solution)
         assert np.all(p.K_new @ solution.b + solution.offset == label)
         assert solution.status is Status.CONVERGED
         assert (solution.value, solution.violation, solution.gap) == (0, 0, 0)
@@ -281,6 +280,8 @@ def test_more_rows_than_the_packed_index_was_made_for(tolerance):
     """Beyond 2048 rows the keys of the pair loop give up more bits of the gain."""
     p = problem(31, n=2200, gamma=0.3)
     M = make_complement(1.0 - p.K)
-    for C, s in zip((0.1, 10.0), paths.path(M, p.y, (0.1, 10.0), tolerance, PLENTY).solutions(), strict=True):
+    for C, s in zip(
+        (0.1, 10.0), libsvm.list_solutions(paths.path(M, p.y, (0.1, 10.0), tolerance, PLENTY)), strict=True
+    ):
         assert s.status is Status.CONVERGED
         assert audit(p, s, C).violation <= tolerance * 1.001 + 1e-9
