@@ -33,6 +33,7 @@ from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import MOST
 
 COPIES = 4  # copies of a split's rows that a fit may hold at once
+Cells = dict[str, Any]  # of a row of a table of models, by column
 Setting = Mapping[str, Any]  # hyperparameters by name: JSON values, strings of printable characters
 
 
@@ -286,11 +287,11 @@ class RowCodec(Codec):
     schema: pa.Schema
 
     @abstractmethod
-    def write(self, model: Any) -> dict[str, Any]:
+    def write(self, model: Any) -> Cells:
         """Return the cells of a model's row, by column: JSON values, arrays, and lists of arrays."""
 
     @abstractmethod
-    def read(self, row: dict[str, Any], task: Task) -> Any:
+    def read(self, row: Cells, task: Task) -> Any:
         """Return the model in a row; see ``from_table``."""
 
     def columns(self, task: Task) -> pa.Schema:

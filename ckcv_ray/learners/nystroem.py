@@ -29,7 +29,7 @@ The last column of Z is of ones: its coefficient is b, and has no part in |w|^2.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -42,6 +42,7 @@ from ckcv_ray.core.process import one_thread
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import (
     STATUSES,
+    Cells,
     Checked,
     Model,
     Predicted,
@@ -309,7 +310,7 @@ class NystroemCodec(RowCodec):
     def __init__(self, n_landmarks: int) -> None:
         self.n_landmarks = n_landmarks
 
-    def write(self, model: NystroemModel) -> dict[str, Any]:
+    def write(self, model: NystroemModel) -> Cells:
         """Return the numbers of a model, but for the features of its landmarks, which the table has."""
         row = {"C": model.C, "gamma": model.gamma, "rows": model.landmarks.rows, "offset": model.offset}
         return {**row, "dual_coef": model.dual_coef, **model.landmarks.scaling._asdict()}
@@ -323,7 +324,7 @@ class NystroemCodec(RowCodec):
         """Return C and gamma of a model."""
         return {"C": model.C, "gamma": model.gamma}
 
-    def read(self, row: dict[str, Any], task: Task) -> NystroemModel:
+    def read(self, row: Cells, task: Task) -> NystroemModel:
         """Return the model in a row of the table.
 
         Raises:

@@ -29,6 +29,7 @@ from ckcv_ray.core.measures import Kind, Measure, Output, Outputs
 from ckcv_ray.core.options import Option, check_options, option
 from ckcv_ray.learners.base import (
     STATUSES,
+    Cells,
     Learner,
     Model,
     RowCodec,
@@ -111,11 +112,11 @@ class FieldsCodec(RowCodec):
         self.model, self.schema = learner.model, learner.schema
         self.hyperparameters = tuple(learner.space.setting(0, 0))
 
-    def write(self, model: Any) -> dict[str, Any]:
+    def write(self, model: Any) -> Cells:
         """Return the fields of a model that are columns."""
         return {name: getattr(model, name) for name in self.schema.names}
 
-    def read(self, row: dict[str, Any], task: Task) -> Any:
+    def read(self, row: Cells, task: Task) -> Any:
         """Return the model in a row; it must be able to classify a row of the task."""
         model = self.model(**{field.name: _parse_value(row[field.name], field.type) for field in self.schema})
         if task.has_numbers:

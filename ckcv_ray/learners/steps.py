@@ -605,20 +605,15 @@ def settle_scaling(learner: Learner, encoding: Encoding, task: Task) -> Learner:
     return learner.on_unscaled() if task.schema.plain or ordinal else learner
 
 
-def describe_scaling(learner: Learner, encoding: Encoding, task: Task) -> list[str]:
-    """Say how numbers are scaled for each learner whose options say so."""
-    sentences = []
-    for label, single in learner.by_label.items():
-        if not single.has_scaling:
-            continue
-        ordinal = encoding.resolve(single.trees).categories is Categories.ORDINAL
-        if not (task.schema.plain or ordinal) if single.scaling is None else single.scaling:
-            sentences.append(f"numbers are standardised in each split for {label}; --scale none leaves them")
-        else:
-            sentences.append(
-                f"numbers are given to {label} as they are; --scale standard standardises them in each split"
-            )
-    return sentences
+def describe_scaling(learner: Learner) -> list[str]:
+    """Say how numbers are scaled for each learner, in canonical form, whose options say so."""
+    given = "given to {} as they are; --scale standard standardises them in each split"
+    standardised = "standardised in each split for {}; --scale none leaves them"
+    said = {label: single for label, single in learner.by_label.items() if single.has_scaling}
+    return [
+        f"numbers are {(given if single.scaling is False else standardised).format(label)}"
+        for label, single in said.items()
+    ]
 
 
 @dataclass(frozen=True)

@@ -481,7 +481,7 @@ class Problem:
     @property
     def scaling(self) -> list[str]:
         """Sentences that say how numbers are scaled for learners whose options say so."""
-        return describe_scaling(self.study.learner, self.study.encoding, self.task)
+        return describe_scaling(self.study.learner)
 
     @cached_property
     def n_settings(self) -> int:

@@ -339,7 +339,7 @@ class Neighbours(EstimatorPath):
             return np.array([*map(self.split.labels, alone)])  # raises, as it would alone
         template = self.split.estimators.template(self.settings[0])
         weighted = last_step(template.estimator).weights == "distance"
-        votes = _weight_votes(nearest, counts) if weighted else _count_votes(nearest, counts)
+        votes = _weight_votes(nearest, counts, weighted)
         found = nearest.classes[np.argmax(votes, axis=1)].astype(np.int32)
         for step, count in enumerate(counts):
             if nearest.tied[0 if weighted else count - 1 : count].any():
@@ -436,23 +436,20 @@ class Block(NamedTuple):
         return sharing(self.split, settings)
 
 
-def _count_votes(nearest: Nearest, counts: Sequence[int]) -> NDArray[np.int64]:
-    """Return the votes for each class among the first neighbours, (counts, classes, rows)."""
-    classes = range(len(nearest.classes))
-    votes = np.stack([np.cumsum(nearest.number == c, axis=1, dtype=np.int64) for c in classes])
-    return np.moveaxis(votes[:, :, np.array(counts) - 1], 2, 0)
+def _weight_votes(nearest: Nearest, counts: Sequence[int], weighted: bool) -> NDArray[Any]:
+    """Return the votes for each class among the first neighbours, (counts, classes, rows).
 
-
-def _weight_votes(nearest: Nearest, counts: Sequence[int]) -> Rows:
-    """Return the same with votes weighted by 1 / distance, or only those at distance 0 if there are any."""
+    Weights are 1 / distance, or only neighbours at distance 0 vote if there are any.
+    """
+    votes = [nearest.number == c for c in range(len(nearest.classes))]
+    if not weighted:
+        every = np.stack([np.cumsum(of_class, axis=1, dtype=np.int64) for of_class in votes])
+        return np.moveaxis(every[:, :, np.array(counts) - 1], 2, 0)
     with np.errstate(divide="ignore"):
         weights = 1.0 / nearest.distance
-    exact = np.isinf(weights)
-    every = []
+    exact, each = np.isinf(weights), list[Any]()
     for count in counts:
         here = exact[:, :count]
         first = np.where(np.any(here, axis=1, keepdims=True), here, weights[:, :count])
-        number = nearest.number[:, :count]
-        classes = range(len(nearest.classes))
-        every.append([np.sum(np.where(number == c, first, 0.0), axis=1) for c in classes])
-    return np.array(every)
+        each.append([np.sum(np.where(of_class[:, :count], first, 0.0), axis=1) for of_class in votes])
+    return np.array(each)

@@ -862,7 +862,14 @@ def check_space(name: str, value: Any) -> Values | None:
         value = (value,)
     if not isinstance(value, Mapping):
         expect(name, value, Sequence, 'a mapping of lists, such as {"max_features": ["sqrt", 0.5]}')
-        pairs = [_split_pair(name, text) for text in value]
+        pairs = list[tuple[str, str]]()
+        for text in value:
+            key, _, values = map(str.strip, text.partition("=") if isinstance(text, str) else ("", "", ""))
+            if not (key and values):
+                raise InputError(
+                    f"{name}={quote(text)}: expected a parameter and its values, such as C=0.1,1,10"
+                )
+            pairs.append((key, values))
         value = dict(pairs)
         if len(value) < len(pairs):
             twice = next(repeated for repeated in value if sum(key == repeated for key, _ in pairs) > 1)
@@ -899,7 +906,10 @@ def list_settings(space: Values, sample: int | None) -> list[Params]:
     if not drawn and len(ParameterGrid(choices)) <= sample:
         return list_settings(space, None)
     sampler = ParameterSampler(choices, sample, random_state=0)
-    found = [{key: _round_value(setting[key]) for key in space} for setting in sampler]
+    found = [
+        {key: float(f"{v:.12g}") if isinstance(v := _as_plain(setting[key]), float) else v for key in space}
+        for setting in sampler
+    ]
     texts = {json.dumps(setting, sort_keys=True): setting for setting in reversed(found)}
     return list(reversed(texts.values()))
 
@@ -915,17 +925,8 @@ def _make_distribution(text: str) -> Any:
     return stats.loguniform(float(low), float(high))
 
 
-def _round_value(value: Any) -> Any:
-    if isinstance(value, np.generic):
-        value = value.item()
-    return float(f"{value:.12g}") if isinstance(value, float) else value
-
-
-def _split_pair(name: str, text: Any) -> tuple[str, str]:
-    key, equals, values = text.partition("=") if isinstance(text, str) else ("", "", "")
-    if not (equals and key.strip() and values.strip()):
-        raise InputError(f"{name}={quote(text)}: expected a parameter and its values, such as C=0.1,1,10")
-    return key.strip(), values.strip()
+def _as_plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _parse_values(name: str, given: Any) -> Any:
@@ -953,8 +954,7 @@ def _parse_values(name: str, given: Any) -> Any:
 
 
 def _check_value(name: str, value: Any) -> Any:
-    if isinstance(value, np.generic):
-        value = value.item()
+    value = _as_plain(value)
     if isinstance(value, list | tuple):
         return [_check_value(name, item) for item in value]
     if value is None or isinstance(value, bool | int) or (isinstance(value, float) and np.isfinite(value)):

@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from ckcv_ray.core.arrays import Classes, agree
 from ckcv_ray.core.measures import Output, Outputs
 from ckcv_ray.errors import InputError
-from ckcv_ray.learners.base import STATUSES, Model, Predicted, RowCodec, Setting, Status, try_model
+from ckcv_ray.learners.base import STATUSES, Cells, Model, Predicted, RowCodec, Setting, Status, try_model
 from ckcv_ray.learners.foreign import contain, preserve_state
 from ckcv_ray.learners.sklearn.spec import (
     CATBOOST,
@@ -139,17 +139,17 @@ def read_values(content: bytes) -> Any:
     A class is the word that names it: nothing is imported.
     """
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        schema = json.loads(archive.read(SCHEMA_FILE), object_hook=_read_json)
+        schema = json.loads(
+            archive.read(SCHEMA_FILE),  # a node's number, if it has one, becomes one
+            object_hook=lambda node: (
+                {**node, "content": json.loads(node["content"])} if node.get("is_json") else node
+            ),
+        )
         files = {name: archive.read(name) for name in archive.namelist() if name != SCHEMA_FILE}
     return schema, {
         name: np.load(io.BytesIO(file), allow_pickle=False) if name.endswith(SUFFIX) else file
         for name, file in files.items()
     }
-
-
-def _read_json(node: dict[str, Any]) -> dict[str, Any]:
-    """Return a node of a schema with its number, if it has one, as a number."""
-    return {**node, "content": json.loads(node["content"])} if node.get("is_json") else node
 
 
 def _check_types(content: bytes, classes: set[str] | None) -> Iterator[str]:
@@ -829,11 +829,11 @@ class EstimatorCodec(RowCodec):
     def __init__(self, spec: Spec, parameters: set[str]) -> None:
         self.spec, self.parameters = spec, parameters
 
-    def write(self, model: FittedEstimator) -> dict[str, Any]:
+    def write(self, model: FittedEstimator) -> Cells:
         """Return the setting of a model, and its bytes."""
         return {"setting": json.dumps(dict(model.setting)), "estimator": model.content}
 
-    def read(self, row: dict[str, Any], task: Task) -> FittedEstimator:
+    def read(self, row: Cells, task: Task) -> FittedEstimator:
         """Return the model in a row, which must be able to predict a row of the task."""
         known, n_features = tuple(list_classes(self.spec)), task.X.shape[1]
         setting = self.read_setting(row)
@@ -841,7 +841,7 @@ class EstimatorCodec(RowCodec):
         try_model(model, task)
         return model
 
-    def read_setting(self, row: dict[str, Any]) -> Setting:
+    def read_setting(self, row: Cells) -> Setting:
         """Return the setting in a row.
 
         Raises:
@@ -876,13 +876,13 @@ class BoosterCodec(EstimatorCodec):
 
     schema = pa.schema([("setting", pa.string()), ("classes", pa.list_(pa.int64())), ("model", pa.binary())])
 
-    def write(self, model: FittedEstimator) -> dict[str, Any]:
+    def write(self, model: FittedEstimator) -> Cells:
         """Return the setting and the classes of a model, and its bytes."""
         classes, setting = np.asarray(model.estimator.classes_).tolist(), json.dumps(dict(model.setting))
         content = b"" if len(classes) == 1 else model.content
         return {"setting": setting, "classes": classes, "model": content}
 
-    def read(self, row: dict[str, Any], task: Task) -> FittedEstimator:
+    def read(self, row: Cells, task: Task) -> FittedEstimator:
         """Return the model in a row."""
         setting, classes, n_features = self.read_setting(row), row["classes"], task.X.shape[1]
         known = bool(classes) == bool(task.n_classes) and all(0 <= c < task.n_classes for c in classes)

@@ -112,14 +112,9 @@ class SVMModel(Model):
 
     def decision(self, X: Rows) -> NDArray[np.float64]:
         """Return the decision value of every row of X [rows, d], shape (rows,)."""
-        vectors = self.scaling.apply(self.vectors)
         values = np.empty(len(X))
-        step = max(1, BLOCK_VALUES // max(1, len(vectors)))
-        with one_thread():
-            for start in range(0, len(X), step):
-                rows = slice(start, start + step)
-                K = gaussian(compute_distances(self.scaling.apply(X[rows]), vectors), self.gamma)
-                values[rows] = np.vecdot(K, self.dual_coef) + self.offset
+        for rows, K in _compute_kernels(self, X):
+            values[rows] = np.vecdot(K, self.dual_coef) + self.offset
         return values
 
     def predict(self, X: Rows) -> Predicted:
@@ -325,20 +320,21 @@ class PairwiseSVM(Model):
 
     def predict(self, X: Rows) -> Predicted:
         """Classify every row by the votes of the pairs; there is no score."""
-        vectors = self.scaling.apply(self.vectors)
         labels = np.empty(len(X), np.int32)
-        step = max(1, BLOCK_VALUES // max(1, len(vectors)))
-        with one_thread():
-            for start in range(0, len(X), step):
-                rows = slice(start, start + step)
-                D = compute_distances(self.scaling.apply(X[rows]), vectors)
-                labels[rows] = self._winners(gaussian(D, self.gamma))
+        parts = [*zip(list_pairs(self.n_classes), self.used, self.dual_coef, self.offset, strict=True)]
+        for rows, K in _compute_kernels(self, X):
+            ballot = Ballot((len(K),), self.n_classes)
+            for pair, used, dual_coef, offset in parts:
+                ballot.add(*pair, np.vecdot(np.take(K, used, axis=1), dual_coef) + offset)
+            labels[rows] = ballot.winners()
         return Predicted(labels, np.full(len(X), np.nan))
 
-    def _winners(self, K: Rows) -> NDArray[np.int32]:
-        """Return the class of each row, given its kernel with all support vectors, (rows, n_support)."""
-        ballot = Ballot((len(K),), self.n_classes)
-        parts = zip(list_pairs(self.n_classes), self.used, self.dual_coef, self.offset, strict=True)
-        for pair, used, dual_coef, offset in parts:
-            ballot.add(*pair, np.vecdot(np.take(K, used, axis=1), dual_coef) + offset)
-        return ballot.winners()
+
+def _compute_kernels(model: SVMModel | PairwiseSVM, X: Rows) -> Iterator[tuple[slice, Rows]]:
+    """Yield some rows of X at a time, and their kernel with all support vectors, [rows, n_support]."""
+    vectors = model.scaling.apply(model.vectors)
+    step = max(1, BLOCK_VALUES // max(1, len(vectors)))
+    with one_thread():
+        for start in range(0, len(X), step):
+            rows = slice(start, start + step)
+            yield rows, gaussian(compute_distances(model.scaling.apply(X[rows]), vectors), model.gamma)

@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 
 from ckcv_ray.core.arrays import Classes, Index
 from ckcv_ray.core.measures import UNDECIDED, ZERO_ONE, Measure
-from ckcv_ray.learners.base import Checked, RowCodec, Setting, Trainer
+from ckcv_ray.learners.base import Cells, Checked, RowCodec, Setting, Trainer
 from ckcv_ray.learners.steps import compute_weights
 from ckcv_ray.learners.svm import compile as compiler
 from ckcv_ray.learners.svm import kernels, newton
@@ -359,7 +359,7 @@ class SVMCodec(RowCodec):
         """Return the columns: for more than two classes, lists for each pair."""
         return TWO_CLASSES if task.n_classes == 2 else MORE_CLASSES
 
-    def write(self, model: SVMModel | PairwiseSVM) -> dict[str, Any]:
+    def write(self, model: SVMModel | PairwiseSVM) -> Cells:
         """Return the numbers of a model, but for the features of its support vectors, which the table has."""
         support: Any = model.support
         if isinstance(model, PairwiseSVM):
@@ -367,7 +367,7 @@ class SVMCodec(RowCodec):
         row = {"C": model.C, "gamma": model.gamma, "support": support, "dual_coef": model.dual_coef}
         return {**row, "offset": model.offset, **model.scaling._asdict()}
 
-    def read(self, row: dict[str, Any], task: Task) -> SVMModel | PairwiseSVM:
+    def read(self, row: Cells, task: Task) -> SVMModel | PairwiseSVM:
         """Return the model in a row; see ``base.Codec``."""
         two, n_pairs = task.n_classes == 2, len(list_pairs(task.n_classes))
         support, dual_coef, offset = ([row[name]] if two else row[name] for name in PAIR_COLUMNS)
