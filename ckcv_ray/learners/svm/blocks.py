@@ -24,7 +24,6 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ckcv_ray.core.arrays import Index
 from ckcv_ray.learners.svm import decomposition, path
@@ -42,14 +41,12 @@ from ckcv_ray.learners.svm.kernels import (
     scratch_complement,
     strip_rows,
 )
-from ckcv_ray.learners.svm.model import classify, count_errors
 from ckcv_ray.learners.svm.path import MAX_FREE
 from ckcv_ray.learners.svm.problem import (
     DOUBLES,
     Matrix,
     Options,
     Scaling,
-    Signs,
     Solutions,
     Vector,
     Weights,
@@ -84,13 +81,10 @@ class Dense(NamedTuple):
         fill_complement(self.train_distances, gamma, self.train_kernel)
         return path.path(self.train_kernel, y, *options, weights)
 
-    def errors(self, gamma: float, fits: Solutions, y: Signs) -> NDArray[np.int64]:
-        """Return the errors by class of each fit on the scored rows with signs y, shape (n_C, 2)."""
-        return count_errors(complement(self.score_distances, gamma, out=self.score_kernel), fits, y)
-
-    def classify(self, gamma: float, fits: Solutions) -> Signs:
-        """Return the sign that each fit gives each scored row, 0 where it is undecided, shape (n_C, rows)."""
-        return classify(complement(self.score_distances, gamma, out=self.score_kernel), fits)
+    def strips(self, gamma: float) -> Iterator[Strip]:
+        """Yield the kernel from all scored rows to the training rows."""
+        every = slice(0, len(self.score_distances))
+        yield Strip(every, complement(self.score_distances, gamma, out=self.score_kernel))
 
 
 class Points(NamedTuple):
@@ -103,21 +97,7 @@ class Points(NamedTuple):
         """Fit the path of one gamma to labels y."""
         return fit_rows(self.train, gamma, y, weights, options)
 
-    def errors(self, gamma: float, fits: Solutions, y: Signs) -> NDArray[np.int64]:
-        """Return the errors by class of each fit on the scored rows with signs y, shape (n_C, 2)."""
-        errors = np.zeros((len(fits.offset), 2), np.int64)
-        for rows, M in self._strips(gamma):
-            errors += count_errors(M, fits, y[rows])
-        return errors
-
-    def classify(self, gamma: float, fits: Solutions) -> Signs:
-        """Return the sign that each fit gives each scored row, 0 where it is undecided, shape (n_C, rows)."""
-        signs = np.empty((len(fits.offset), len(self.score)), np.int8)
-        for rows, M in self._strips(gamma):
-            signs[:, rows] = classify(M, fits)
-        return signs
-
-    def _strips(self, gamma: float) -> Iterator[Strip]:
+    def strips(self, gamma: float) -> Iterator[Strip]:
         """Yield the kernel from a few scored rows at a time to the training rows."""
         step = strip_rows(len(self.train))
         for start in range(0, len(self.score), step):

@@ -53,7 +53,15 @@ from ckcv_ray.learners.svm.blocks import (
 )
 from ckcv_ray.learners.svm.compile import Signatures
 from ckcv_ray.learners.svm.kernels import compute_distances
-from ckcv_ray.learners.svm.model import Ballot, PairwiseSVM, SVMModel, add_votes, list_pairs
+from ckcv_ray.learners.svm.model import (
+    Ballot,
+    PairwiseSVM,
+    SVMModel,
+    add_votes,
+    classify,
+    count_errors,
+    list_pairs,
+)
 from ckcv_ray.learners.svm.problem import (
     EQUAL,
     Options,
@@ -313,15 +321,20 @@ class PathFits(NamedTuple):
         """Return the totals of each fit; wrong rows, or votes, are counted in compiled code."""
         (task, signs, _), score, kernel = self.block.shared, self.block.score, self.block.kernel
         if measure is ZERO_ONE and isinstance(kernel, Dense | Points):
-            return kernel.errors(self.gamma, self.pairs[0], signs[score])
+            errors = np.zeros((len(self.C_values), 2), np.int64)
+            for rows, M in kernel.strips(self.gamma):
+                errors += count_errors(M, self.pairs[0], signs[score[rows]])
+            return errors
         return measure.totals(task.y[score], self.predict(), task.n_classes)
 
     def predict(self) -> Classes:
         """Return the class of each scored row, or -1 if undecided, (steps, rows)."""
         block, kernel, n_C = self.block, self.block.kernel, len(self.C_values)
-        if isinstance(kernel, Dense | Points):
-            return CLASS_OF_SIGN[kernel.classify(self.gamma, self.pairs[0]) + 1]
         n_classes, labels = len(block.weights), np.empty((n_C, len(block.score)), np.int32)
+        if isinstance(kernel, Dense | Points):
+            for rows, M in kernel.strips(self.gamma):
+                labels[:, rows] = CLASS_OF_SIGN[classify(M, self.pairs[0]) + 1]
+            return labels
         step = max(1, MAX_VOTES // (n_C * n_classes))
         for scored, M in kernel.strips(self.gamma):
             for start in range(scored.start, scored.stop, step):

@@ -113,10 +113,16 @@ def test_scores_in_strips_are_those_of_the_whole(strip: int, monkeypatch: pytest
     split = split_complete(60, 3, 0, 4, Draws(0))
     dense = blocks.prepare(task.X, None, identity(3), split.train, split.select)
     fits = dense.fit(0.5, y[split.train].astype(float), EQUAL, SOLVING)
-    signs, errors = dense.classify(0.5, fits), dense.errors(0.5, fits, y[split.select])
+    ((_, whole),) = dense.strips(0.5)
+    signs, errors = classify(whole, fits), count_errors(whole, fits, y[split.select])
     points = blocks.Points(task.X[split.train], task.X[split.select])
-    assert np.array_equal(points.classify(0.5, fits), signs)
-    assert np.array_equal(points.errors(0.5, fits, y[split.select]), errors)
+    parts = [
+        (rows, classify(M, fits), count_errors(M, fits, y[split.select][rows]))
+        for rows, M in points.strips(0.5)
+    ]
+    assert np.array_equal(np.concatenate([found for _, found, _ in parts], axis=1), signs)
+    assert np.array_equal(sum(found for _, _, found in parts), errors)
+    assert parts[-1][0].stop == len(split.select)
     K = rbf_kernel(task.X[split.select], task.X[split.train], gamma=0.5)
     assert np.array_equal(signs, np.sign(K @ fits.b.T + fits.offset).T)
     wrong = signs != y[split.select]
