@@ -17,7 +17,8 @@ _NAMES = {  # by module; below once more for type checkers, and tests/test_publi
     "SingleSplit Subsampling",
     "core.resampling.base": "Splits",
     "core.resampling.folds": "DrawnFolds ForwardSplits KFold LeaveOneOut NestedSplits RepeatedKFold",
-    "tables.task": "Task TestRows read_task",
+    "tables.named": "read_task",
+    "tables.task": "Task TestRows",
     "engine.forecast": "Plan plan",
     "engine.queue": "Progress",
     "errors": "CKCVError InputError RunError StoreError",
@@ -34,7 +35,8 @@ _NAMES = {  # by module; below once more for type checkers, and tests/test_publi
     "runs.verification": "Verification",
     "runs.verify": "verify",
     "runs.watch": "LiveColumns WatchedRun watch",
-    "study": "All Auto Budget Execution Holdout Inner Paper Race Study",
+    "study.parts": "All Auto Budget Holdout Inner Paper Race",
+    "study.study": "Execution Study",
 }
 _MODULES = {name: f"{__name__}.{module}" for module, names in _NAMES.items() for name in names.split()}
 __version__ = VERSION
@@ -87,18 +89,18 @@ if TYPE_CHECKING:
     from ckcv_ray.runs.watch import LiveColumns as LiveColumns
     from ckcv_ray.runs.watch import WatchedRun as WatchedRun
     from ckcv_ray.runs.watch import watch as watch
-    from ckcv_ray.study import All as All
-    from ckcv_ray.study import Auto as Auto
-    from ckcv_ray.study import Budget as Budget
-    from ckcv_ray.study import Execution as Execution
-    from ckcv_ray.study import Holdout as Holdout
-    from ckcv_ray.study import Inner as Inner
-    from ckcv_ray.study import Paper as Paper
-    from ckcv_ray.study import Race as Race
-    from ckcv_ray.study import Study as Study
+    from ckcv_ray.study.parts import All as All
+    from ckcv_ray.study.parts import Auto as Auto
+    from ckcv_ray.study.parts import Budget as Budget
+    from ckcv_ray.study.parts import Holdout as Holdout
+    from ckcv_ray.study.parts import Inner as Inner
+    from ckcv_ray.study.parts import Paper as Paper
+    from ckcv_ray.study.parts import Race as Race
+    from ckcv_ray.study.study import Execution as Execution
+    from ckcv_ray.study.study import Study as Study
+    from ckcv_ray.tables.named import read_task as read_task
     from ckcv_ray.tables.task import Task as Task
     from ckcv_ray.tables.task import TestRows as TestRows
-    from ckcv_ray.tables.task import read_task as read_task
 
 else:  # what type checkers would take to be every name, or none
     __all__ = sorted(["__version__", *_MODULES])

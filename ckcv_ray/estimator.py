@@ -27,7 +27,9 @@ from ckcv_ray.runs.progress import watch_run
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import Job, Work, check_job, compute, run_work
 from ckcv_ray.storage.places import locate
-from ckcv_ray.study import MIN_HELD_OUT, Execution, Holdout, Paper, Problem, Study
+from ckcv_ray.study.parts import MIN_HELD_OUT, Holdout, Paper
+from ckcv_ray.study.problem import Problem
+from ckcv_ray.study.study import Execution, Study
 from ckcv_ray.tables.columns.formats import DeclaredTypes
 from ckcv_ray.tables.questions import APART
 from ckcv_ray.tables.readers.frames import check_same_order, read_rows

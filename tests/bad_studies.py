@@ -6,7 +6,7 @@ import numpy as np
 from refused import case
 
 from ckcv_ray import Execution, Rotation, Study
-from ckcv_ray.study import read_toml
+from ckcv_ray.study.study import read_toml
 from ckcv_ray.validation import parse_folds, parse_grid
 
 DIGITS = 10**5000  # Python does not write so long a number

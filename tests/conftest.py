@@ -36,7 +36,7 @@ from ckcv_ray.learners import base
 from ckcv_ray.learners.sklearn.learner import BOOSTING
 from ckcv_ray.reports.facts import facts
 from ckcv_ray.runs.result import Result
-from ckcv_ray.study import Study
+from ckcv_ray.study.study import Study
 from ckcv_ray.tables.task import Task
 
 pytest.register_assert_rewrite("learner_contract")

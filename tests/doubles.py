@@ -19,7 +19,8 @@ from ckcv_ray.records.record import Failure, Outcome, Records, record_type
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import Job, Work, check_job, run_work
 from ckcv_ray.storage.folder import FolderPath
-from ckcv_ray.study import Problem, Study
+from ckcv_ray.study.problem import Problem
+from ckcv_ray.study.study import Study
 from ckcv_ray.tables.task import Task
 
 FIRE = "Traceback: the machine caught fire"

@@ -43,7 +43,8 @@ from ckcv_ray.runs.settings import tabulate_settings
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.storage.folder import RunFolder, ScoreFiles, hash_results, make_results
 from ckcv_ray.storage.log import Log
-from ckcv_ray.study import Execution, Problem, Study
+from ckcv_ray.study.problem import Problem
+from ckcv_ray.study.study import Execution, Study
 from ckcv_ray.tables.task import Task, TestRows
 
 SERIAL = Execution("serial")

@@ -15,8 +15,9 @@ from refused import snapshot
 
 from ckcv_ray.cli import main as cli
 from ckcv_ray.runs import run as driver
-from ckcv_ray.study import Execution, Study
-from ckcv_ray.tables.task import Task, read
+from ckcv_ray.study.study import Execution, Study
+from ckcv_ray.tables.named import read
+from ckcv_ray.tables.task import Task
 
 HUGE = "1" + "0" * 30
 LONG = "x" * 300

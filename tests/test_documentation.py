@@ -32,7 +32,7 @@ from ckcv_paper import __main__ as paper
 from ckcv_ray import load_run
 from ckcv_ray.cli import data
 from ckcv_ray.cli import main as ckcv_cli
-from ckcv_ray.study import Study, read_toml
+from ckcv_ray.study.study import Study, read_toml
 
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent

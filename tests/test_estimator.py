@@ -30,8 +30,8 @@ from untidy import untidy
 
 from ckcv_ray import CKCVClassifier, Execution, Study, clopper_pearson, load_run, run, verify
 from ckcv_ray.errors import InputError
-from ckcv_ray.study import Budget, Race
 from ckcv_ray.study import parts as searches
+from ckcv_ray.study.parts import Budget, Race
 
 SMALL = {"C": (0.1, 1.0, 10.0), "gamma": (0.1, 1.0)}
 

@@ -11,8 +11,9 @@ from ckcv_ray.reports.write import make_page
 from ckcv_ray.runs.load import replay
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.runs.verify import verify
-from ckcv_ray.study import read_toml
-from ckcv_ray.tables.task import Task, read
+from ckcv_ray.study.study import read_toml
+from ckcv_ray.tables.named import read
+from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import (
     as_array,
     as_path,

@@ -30,7 +30,7 @@ from ckcv_ray.runs.load import load
 from ckcv_ray.storage.files import check_regular
 from ckcv_ray.storage.folder import MANIFEST, RunFolder
 from ckcv_ray.storage.pages import check_form, write_form, write_new
-from ckcv_ray.study import CERTIFIED
+from ckcv_ray.study.study import CERTIFIED
 from ckcv_ray.validation import STRICT, as_path, check_choice, quote, read_as, suggest
 
 GUIDELINES = ("tripod-ai", "annex-iv", "stard-ai", "ts-4213", "model-card")

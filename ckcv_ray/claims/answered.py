@@ -43,7 +43,7 @@ from ckcv_ray.core.bounds.fixed_sequence import FixedSequence
 from ckcv_ray.core.percent import ceil_percent, format_level, format_percent
 from ckcv_ray.core.quantities import register_quantity
 from ckcv_ray.errors import InputError
-from ckcv_ray.study import Problem
+from ckcv_ray.study.problem import Problem
 
 N_THRESHOLDS = 10
 ALLOWED = 2  # wrong rows at the first threshold: if none were, one by chance would end the sequence

@@ -26,7 +26,7 @@ from ckcv_ray.core.percent import format_number, format_percent
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import cut
 from ckcv_ray.learners.ensemble import Models
-from ckcv_ray.study import Problem
+from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.target import Label
 from ckcv_ray.tables.units import Groups
 from ckcv_ray.validation import Count, Fraction, check_part

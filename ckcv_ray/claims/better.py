@@ -54,7 +54,8 @@ from ckcv_ray.core.quantities import LABEL, argument, register_quantity
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.choice import LABEL as LEARNER
 from ckcv_ray.learners.ensemble import Member, count_classes
-from ckcv_ray.study import Candidate, Problem, Race
+from ckcv_ray.study.parts import Race
+from ckcv_ray.study.problem import Candidate, Problem
 
 
 class PairedCounts(NamedTuple):

@@ -41,7 +41,8 @@ from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import pluralize
 from ckcv_ray.learners.ensemble import Ensemble, Models, check_predicted
 from ckcv_ray.records.candidates import Searched
-from ckcv_ray.study import Candidate, Condition, Problem
+from ckcv_ray.study.parts import Condition
+from ckcv_ray.study.problem import Candidate, Problem
 from ckcv_ray.tables.target import Label
 from ckcv_ray.validation import STRICT, Count, Fraction, check_part, check_probability, read_as
 

@@ -35,7 +35,7 @@ from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.learners.ensemble import Ensemble, Models, count_classes
 from ckcv_ray.records.candidates import Searched
-from ckcv_ray.study import Candidate, Problem
+from ckcv_ray.study.problem import Candidate, Problem
 from ckcv_ray.tables.survey import find_giveaways, find_repeats
 
 

@@ -24,7 +24,7 @@ from ckcv_ray.core.arrays import ONE
 from ckcv_ray.core.measures import GroupShares
 from ckcv_ray.core.percent import format_percent
 from ckcv_ray.core.quantities import register_quantity
-from ckcv_ray.study import Problem
+from ckcv_ray.study.problem import Problem
 
 
 @register_quantity

@@ -18,7 +18,8 @@ from ckcv_ray.core.measures import ClippedErrors, Output
 from ckcv_ray.learners.choice import LABEL
 from ckcv_ray.learners.ensemble import Ensemble, Member, Models, Prediction
 from ckcv_ray.records.judged import count_judged, make_judged_schema
-from ckcv_ray.study import Certification, Problem
+from ckcv_ray.study.parts import Certification
+from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.task import TestRows
 
 Made = TypeVar("Made")

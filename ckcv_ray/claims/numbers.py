@@ -33,7 +33,7 @@ from ckcv_ray.core.bounds.binomial import bound_table, find_fewest_rows
 from ckcv_ray.core.percent import format_level, format_number, round_bound
 from ckcv_ray.core.quantities import POSITIVE, SHARE_OF_ROWS, argument, register_quantity
 from ckcv_ray.errors import InputError
-from ckcv_ray.study import Problem
+from ckcv_ray.study.problem import Problem
 
 
 @register_quantity

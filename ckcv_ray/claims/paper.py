@@ -42,7 +42,8 @@ from ckcv_ray.core.bounds.betting import average_safe
 from ckcv_ray.core.bounds.binomial import MAX_CHECKED
 from ckcv_ray.errors import pluralize
 from ckcv_ray.learners.ensemble import Ensemble, GroupMember
-from ckcv_ray.study import Holdout, Paper, Problem
+from ckcv_ray.study.parts import Holdout, Paper
+from ckcv_ray.study.problem import Problem
 
 RANDOM = Rule("random")
 

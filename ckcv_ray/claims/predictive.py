@@ -55,7 +55,7 @@ from ckcv_ray.core.bounds.fixed_sequence import FixedSequence
 from ckcv_ray.core.percent import floor_percent, format_level, format_number, format_percent
 from ckcv_ray.core.quantities import SHARE, argument, register_quantity
 from ckcv_ray.errors import InputError, pluralize
-from ckcv_ray.study import Problem
+from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.target import Label
 
 N_CUT_OFFS = 10

@@ -25,7 +25,8 @@ from ckcv_ray.core.bounds.betting import MAX_OPTIMISED, bound_losses
 from ckcv_ray.core.bounds.binomial import bound_both_sides, bound_in_order, clopper_pearson
 from ckcv_ray.core.percent import ceil_percent, floor_percent, format_level, format_percent
 from ckcv_ray.core.quantities import Declared, parse_quantity
-from ckcv_ray.study import Condition, Holdout, Problem
+from ckcv_ray.study.parts import Condition, Holdout
+from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.target import Label
 from ckcv_ray.validation import STRICT, Between, Count, Fraction, check_part, check_probability
 

@@ -55,7 +55,7 @@ from ckcv_ray.core.percent import format_level, format_number, format_percent
 from ckcv_ray.core.quantities import register_quantity
 from ckcv_ray.errors import InputError, pluralize
 from ckcv_ray.learners.ensemble import Prediction, count_classes
-from ckcv_ray.study import Problem
+from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.target import Label
 
 BINARY_RECALLS = ("sensitivity", "specificity")  # of the positive class, and of the other

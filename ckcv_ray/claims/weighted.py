@@ -30,7 +30,7 @@ from ckcv_ray.core.bounds.betting import bound_losses
 from ckcv_ray.core.percent import ceil_percent, format_level, format_number, format_percent
 from ckcv_ray.core.quantities import POSITIVE, argument, register_quantity
 from ckcv_ray.errors import InputError
-from ckcv_ray.study import Problem
+from ckcv_ray.study.problem import Problem
 
 
 @register_quantity

@@ -19,9 +19,10 @@ from ckcv_ray.cli.output import NOT_YET_PROVEN, PROVEN_WORSE, say, show
 from ckcv_ray.errors import InputError, StoreError, plain, pluralize
 from ckcv_ray.runs.load import find_environment_changes
 from ckcv_ray.runs.result import Result
-from ckcv_ray.study import Paper, Problem
+from ckcv_ray.study.parts import Paper
+from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.columns.formats import DeclaredTypes
-from ckcv_ray.tables.named import Columns, is_named
+from ckcv_ray.tables.named import Columns, is_named, read
 from ckcv_ray.tables.questions import ANSWERS
 from ckcv_ray.tables.readers.code_pages import check_encoding
 from ckcv_ray.tables.readers.files import AS_IT_IS, SUFFIXES, Reading, check_file, check_place, find_suffix
@@ -31,7 +32,7 @@ from ckcv_ray.tables.readers.objects import is_address
 from ckcv_ray.tables.subgroups import parse_subgroup
 from ckcv_ray.tables.survey import MAX_SURVEYED, list_row_numbers, survey
 from ckcv_ray.tables.target import GapWords, some
-from ckcv_ray.tables.task import Task, TestRows, join_copies, make_test_rows, read
+from ckcv_ray.tables.task import Task, TestRows, join_copies, make_test_rows
 from ckcv_ray.tables.units import Roles, check_kept, split_names
 from ckcv_ray.validation import MOST, as_path, check_choice, integer, quote
 

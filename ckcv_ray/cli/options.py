@@ -23,7 +23,8 @@ from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.learners.base import ANY
 from ckcv_ray.learners.sklearn.learner import BOOSTING
 from ckcv_ray.learners.sklearn.spec import BOOSTERS
-from ckcv_ray.study import SLOTS, Execution, Study, list_options, list_parts, read_toml
+from ckcv_ray.study.options import SLOTS, list_parts
+from ckcv_ray.study.study import Execution, Study, list_options, read_toml
 from ckcv_ray.tables.readers.objects import is_address, parse_address
 from ckcv_ray.tables.target import is_number
 from ckcv_ray.validation import as_path, boolean

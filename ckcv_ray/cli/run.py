@@ -50,7 +50,9 @@ from ckcv_ray.runs.run import Job, Work, assess, check_job, compute, find_result
 from ckcv_ray.storage.files import write_atomically
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.log import Log
-from ckcv_ray.study import Budget, Execution, Paper, Problem, Race, Study, format_toml
+from ckcv_ray.study.parts import Budget, Paper, Race
+from ckcv_ray.study.problem import Problem
+from ckcv_ray.study.study import Execution, Study, format_toml
 from ckcv_ray.tables.survey import find_repeats
 from ckcv_ray.validation import as_path, parse_seconds
 

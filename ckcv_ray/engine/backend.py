@@ -22,7 +22,8 @@ from ckcv_ray.engine.recorder import Recorder
 from ckcv_ray.errors import InputError
 from ckcv_ray.records.record import Outcome
 from ckcv_ray.storage.folder import FolderPath
-from ckcv_ray.study import Execution, Problem
+from ckcv_ray.study.problem import Problem
+from ckcv_ray.study.study import Execution
 
 SERIAL_SECONDS = 20.0
 RAY = "ray>=2.56,<3"  # what to install

@@ -28,7 +28,8 @@ from ckcv_ray.core.selection import ABSENT
 from ckcv_ray.engine.queue import Batch, Progress, Queue
 from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.records.record import Failure, Outcome, Records
-from ckcv_ray.study import Budget, Problem
+from ckcv_ray.study.parts import Budget
+from ckcv_ray.study.problem import Problem
 
 ANCHOR_SPLITS = 1 / 5  # share of the splits in the round that compares fold sizes
 UNITS_PER_ROUND = 32  # about as many parts as a round is divided into, to keep several workers busy

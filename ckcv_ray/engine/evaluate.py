@@ -42,7 +42,7 @@ from ckcv_ray.learners.foreign import (
 from ckcv_ray.records.candidates import find_best
 from ckcv_ray.records.judged import HeldOut
 from ckcv_ray.records.record import Failure, Outcome, Records, record_type
-from ckcv_ray.study import OUTER, Problem, describe_setting
+from ckcv_ray.study.problem import OUTER, Problem, describe_setting
 from ckcv_ray.tables.task import Task, TestRows
 
 INTERPRETER_BYTES = 300 << 20

@@ -26,7 +26,9 @@ from ckcv_ray.engine.race import describe_failures
 from ckcv_ray.engine.recorder import make_queue
 from ckcv_ray.errors import RunError
 from ckcv_ray.records.record import Outcome
-from ckcv_ray.study import CERTIFIED, Budget, Problem, Study, check_kind
+from ckcv_ray.study.parts import Budget
+from ckcv_ray.study.problem import Problem
+from ckcv_ray.study.study import CERTIFIED, Study, check_kind
 from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import MOST, integer, sequence
 

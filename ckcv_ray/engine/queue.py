@@ -16,7 +16,7 @@ import numpy as np
 from ckcv_ray.core.arrays import Values
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.records.record import Outcome, Records
-from ckcv_ray.study import Candidate, Costs, Problem
+from ckcv_ray.study.problem import Candidate, Costs, Problem
 
 
 class Progress(NamedTuple):

@@ -17,7 +17,7 @@ from ckcv_ray.core.selection import ABSENT, FAILED, UNKNOWN, Leader
 from ckcv_ray.engine.queue import Batch, Progress, Queue, choose_batch_seconds, shortest
 from ckcv_ray.records.candidates import make_candidate_table, make_selection
 from ckcv_ray.records.record import Failure, Ledger, Outcome, Records
-from ckcv_ray.study import Candidate, Problem
+from ckcv_ray.study.problem import Candidate, Problem
 
 FORECAST_SECONDS = 0.5
 LEADERLESS_SHARE = 0.5

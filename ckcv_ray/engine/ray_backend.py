@@ -38,7 +38,7 @@ from ckcv_ray.engine.recorder import Recorder
 from ckcv_ray.errors import InputError, RunError
 from ckcv_ray.records.record import Outcome
 from ckcv_ray.storage.folder import FolderPath
-from ckcv_ray.study import Problem
+from ckcv_ray.study.problem import Problem
 
 
 class Metrics:

@@ -23,7 +23,8 @@ from ckcv_ray.storage.execution import Before, Evaluations, Metadata, read_envir
 from ckcv_ray.storage.files import Content
 from ckcv_ray.storage.folder import EXECUTION, FolderPath, RunFolder, ScoreFiles, hash_results, make_results
 from ckcv_ray.storage.log import Log
-from ckcv_ray.study import All, Budget, Inner, Problem, Race
+from ckcv_ray.study.parts import All, Budget, Inner, Race
+from ckcv_ray.study.problem import Problem
 
 
 def make_queue(problem: Problem) -> Any:

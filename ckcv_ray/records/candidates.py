@@ -20,7 +20,7 @@ from ckcv_ray.core.arrays import Values
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.selection import Leader, Selection
 from ckcv_ray.learners.choice import LABEL
-from ckcv_ray.study import Candidate, Problem
+from ckcv_ray.study.problem import Candidate, Problem
 from ckcv_ray.validation import Count, Fraction
 
 STATES = ("winner", "reported", "tied", "beaten", "open", "failed")

@@ -14,7 +14,8 @@ from ckcv_ray.core.intervals import BBC
 from ckcv_ray.core.measures import Output, Outputs
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import InputError, pluralize
-from ckcv_ray.study import OUTER, Holdout, Problem, describe_setting
+from ckcv_ray.study.parts import Holdout
+from ckcv_ray.study.problem import OUTER, Problem, describe_setting
 from ckcv_ray.tables.readers.limits import MAX_TABLE_ROWS
 
 JUDGED_ROWS = "judged.parquet"

@@ -21,7 +21,7 @@ from ckcv_ray.errors import cut, pluralize
 from ckcv_ray.records.record import Failure
 from ckcv_ray.runs.judged import ClassPerformance, RowShare, measure_classes
 from ckcv_ray.runs.values import ResultValues
-from ckcv_ray.study import Problem
+from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.columns.formats import Column, ColumnKind
 from ckcv_ray.tables.target import Label
 from ckcv_ray.tables.task import Task

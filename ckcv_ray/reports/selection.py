@@ -44,7 +44,7 @@ from ckcv_ray.reports.scores import list_differing, name_entries
 from ckcv_ray.reports.sections import shorten_setting, shorten_value
 from ckcv_ray.runs.settings import SettingScores
 from ckcv_ray.runs.values import ResultValues
-from ckcv_ray.study import Candidate, describe_setting
+from ckcv_ray.study.problem import Candidate, describe_setting
 
 STEP, PATH = "setting of a series", "series of settings"  # of a search space whose axes have no names
 MAX_PAGE_COLUMNS = 30  # of a confusion matrix; of more classes, as many mistakes are listed

@@ -28,7 +28,7 @@ from ckcv_ray.runs.settings import tabulate_settings
 from ckcv_ray.runs.values import add_row_values
 from ckcv_ray.storage.execution import Before
 from ckcv_ray.storage.folder import ScoreFiles
-from ckcv_ray.study import OUTER, Problem
+from ckcv_ray.study.problem import OUTER, Problem
 from ckcv_ray.tables.task import TestRows
 from ckcv_ray.version import VERSION
 

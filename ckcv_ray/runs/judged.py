@@ -23,7 +23,7 @@ from ckcv_ray.learners.base import Model
 from ckcv_ray.learners.ensemble import Ensemble
 from ckcv_ray.records.judged import read_outputs
 from ckcv_ray.runs.values import ResultValues, format_setting
-from ckcv_ray.study import Holdout
+from ckcv_ray.study.parts import Holdout
 from ckcv_ray.tables.target import Rows
 
 BINS, PROBABILITY_BINS = 20, 10

@@ -16,7 +16,8 @@ from ckcv_ray.storage import formats, models
 from ckcv_ray.storage.execution import find_changes, read_environment
 from ckcv_ray.storage.folder import CERTIFICATE, RunFolder
 from ckcv_ray.storage.log import Log
-from ckcv_ray.study import CERTIFIED, SCORED, Problem
+from ckcv_ray.study.problem import Problem
+from ckcv_ray.study.study import CERTIFIED, SCORED
 
 MAX_EVALUATIONS = 1 << 28  # each takes about 28 bytes of memory
 COMMAND_NAMES = {CERTIFIED: "run", SCORED: "evaluate"}  # by kind of study

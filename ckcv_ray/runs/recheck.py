@@ -29,7 +29,7 @@ from ckcv_ray.errors import cut_list
 from ckcv_ray.learners.ensemble import Member
 from ckcv_ray.records.record import NO_RECORD, Ledger, Outcome, Records
 from ckcv_ray.runs.verification import Limit, Verification
-from ckcv_ray.study import OUTER, Problem, describe_setting
+from ckcv_ray.study.problem import OUTER, Problem, describe_setting
 
 SECONDS = 3600.0  # that a verification may take: a folder that somebody else made may ask for any fits
 ROUNDING = 1e-9  # relative: other processors round differently

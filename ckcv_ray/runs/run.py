@@ -40,7 +40,9 @@ from ckcv_ray.storage.execution import Before, EarlierRun
 from ckcv_ray.storage.folder import DATA, MANIFEST, FolderPath, RunFolder
 from ckcv_ray.storage.places import find_next_to, locate
 from ckcv_ray.storage.uses import MAX_TWINS
-from ckcv_ray.study import CERTIFIED, SCORED, Budget, Execution, Problem, Study, check_kind
+from ckcv_ray.study.parts import Budget
+from ckcv_ray.study.problem import Problem
+from ckcv_ray.study.study import CERTIFIED, SCORED, Execution, Study, check_kind
 from ckcv_ray.tables.readers.frames import read_rows
 from ckcv_ray.tables.task import Task, TestRows, Words, check_test_rows, hash_columns, mix
 from ckcv_ray.validation import expect

@@ -37,8 +37,10 @@ from ckcv_ray.learners.ensemble import Ensemble, Models
 from ckcv_ray.records.candidates import find_winner, per_k, per_learner
 from ckcv_ray.records.judged import read_outputs
 from ckcv_ray.records.record import Failure
-from ckcv_ray.study import OUTER, Paper, Problem, Study, describe_setting
 from ckcv_ray.study.canonical import check_interval_on
+from ckcv_ray.study.parts import Paper
+from ckcv_ray.study.problem import OUTER, Problem, describe_setting
+from ckcv_ray.study.study import Study
 from ckcv_ray.tables.survey import Repeats, find_repeats
 from ckcv_ray.tables.task import Task
 

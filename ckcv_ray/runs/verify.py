@@ -45,8 +45,10 @@ from ckcv_ray.storage.execution import find_changes, read_environment
 from ckcv_ray.storage.folder import CERTIFICATE, MANIFEST, RunFolder
 from ckcv_ray.storage.pages import REPORT, report_intact
 from ckcv_ray.storage.stream import STREAM, read_stream
-from ckcv_ray.study import Candidate, Execution, Problem
-from ckcv_ray.tables.task import Task, TestRows, check_test_rows, make_test_rows, read
+from ckcv_ray.study.problem import Candidate, Problem
+from ckcv_ray.study.study import Execution
+from ckcv_ray.tables.named import read
+from ckcv_ray.tables.task import Task, TestRows, check_test_rows, make_test_rows
 from ckcv_ray.validation import number
 
 ROUNDED = ("predicted", "score", "loss")  # of numbers and scores: processors round differently

@@ -28,7 +28,7 @@ from ckcv_ray.errors import RunError, cut, pluralize
 from ckcv_ray.learners.base import Setting
 from ckcv_ray.learners.ensemble import Ensemble, Member, Models, count_classes, judge, make_member
 from ckcv_ray.runs.verification import LONGEST_REASON, MODEL_ROUNDING, Limit, describe_difference, note_other
-from ckcv_ray.study import Candidate, Problem
+from ckcv_ray.study.problem import Candidate, Problem
 from ckcv_ray.tables.task import Task, TestRows
 
 BEST, REFIT, FULL, REFERENCES = Models.__annotations__  # the names of the ensembles

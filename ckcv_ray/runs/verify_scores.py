@@ -29,7 +29,7 @@ from ckcv_ray.storage import formats, splits
 from ckcv_ray.storage.execution import find_changes, read_environment
 from ckcv_ray.storage.folder import SCORES, SETTINGS, SUMMARY, RunFolder
 from ckcv_ray.storage.models import read_full
-from ckcv_ray.study import OUTER, Problem
+from ckcv_ray.study.problem import OUTER, Problem
 
 
 def check_scores(folder: RunFolder, problem: Problem, result: Verification, refit: Refit) -> Iterator[str]:

@@ -49,7 +49,8 @@ from ckcv_ray.storage.stream import (
     read_stream,
     write_stream,
 )
-from ckcv_ray.study import CERTIFIED, Holdout
+from ckcv_ray.study.parts import Holdout
+from ckcv_ray.study.study import CERTIFIED
 from ckcv_ray.tables.columns.parse import decode
 from ckcv_ray.tables.survey import count_known, count_repeated
 from ckcv_ray.tables.target import Label, list_distinct, number_classes, rows_with_label, suggest_column

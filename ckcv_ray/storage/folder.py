@@ -56,8 +56,10 @@ from ckcv_ray.storage.pages import REPORT
 from ckcv_ray.storage.places import open_files
 from ckcv_ray.storage.stream import STREAM, ListedStream, Stream, read_stream
 from ckcv_ray.storage.uses import SHA256, USES
-from ckcv_ray.study import CERTIFIED, OUTER, SCORED, Candidate, Paper, Problem
 from ckcv_ray.study.canonical import divide, identify_data
+from ckcv_ray.study.parts import Paper
+from ckcv_ray.study.problem import OUTER, Candidate, Problem
+from ckcv_ray.study.study import CERTIFIED, SCORED
 from ckcv_ray.tables.columns.schema import Schema
 from ckcv_ray.tables.readers.limits import MAX_CELLS, MAX_TABLE_ROWS
 from ckcv_ray.tables.task import Provenance, Task

@@ -14,7 +14,9 @@ from ckcv_ray.learners.base import LEARNERS
 from ckcv_ray.learners.sklearn.spec import UntrustedError, is_trusted, list_packages
 from ckcv_ray.storage import formats
 from ckcv_ray.storage.files import Files
-from ckcv_ray.study import CERTIFIED, CLAIMS, SCORED, Problem, Study, run_id
+from ckcv_ray.study.parts import CLAIMS
+from ckcv_ray.study.problem import Problem
+from ckcv_ray.study.study import CERTIFIED, SCORED, Study, run_id
 from ckcv_ray.validation import quote
 from ckcv_ray.version import VERSION
 

@@ -22,7 +22,7 @@ from ckcv_ray.learners.base import STATUSES
 from ckcv_ray.records.record import POSITIONS, Failure, Records, record_type
 from ckcv_ray.storage import formats
 from ckcv_ray.storage.files import Files
-from ckcv_ray.study import Problem
+from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.readers.limits import MAX_CELLS
 
 LOG = "log/"

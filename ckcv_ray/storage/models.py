@@ -17,7 +17,7 @@ from ckcv_ray.learners.base import Setting
 from ckcv_ray.learners.ensemble import Ensemble, Models
 from ckcv_ray.storage import formats
 from ckcv_ray.storage.files import Content, Files
-from ckcv_ray.study import Problem
+from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.task import Task
 
 ENSEMBLE = "ensemble/"

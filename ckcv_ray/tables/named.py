@@ -12,17 +12,30 @@ References: Breiman, "Bias, variance, and arcing classifiers", report 460, Stati
 section 2.6.2 (waveform, d = 21).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol
+from warnings import warn
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from ckcv_ray.errors import InputError, convert_errors
-from ckcv_ray.tables.readers.files import from_matrix
-from ckcv_ray.tables.readers.limits import MAX_TABLE_ROWS
-from ckcv_ray.validation import suggest
+from ckcv_ray.tables.columns.formats import NOTHING_ASKED, DeclaredTypes
+from ckcv_ray.tables.readers.files import (
+    AS_IT_IS,
+    SUFFIXES,
+    Reading,
+    check_place,
+    find_suffix,
+    from_matrix,
+    read_file,
+)
+from ckcv_ray.tables.readers.limits import MAX_TABLE_ROWS, list_remarks
+from ckcv_ray.tables.task import Task, TestRows, make_test_rows
+from ckcv_ray.tables.units import Roles
+from ckcv_ray.validation import expect, suggest
 
 FRESH_ROWS = 20_000
 SOURCE_FORMS = "sklearn:NAME, twonorm:n:seed, ringnorm:n:seed, waveform:n:seed"
@@ -160,3 +173,65 @@ def _number(text: str, source: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 19):
         raise InputError(f"{source!r}: {text!r} is not a whole number; the forms are {SOURCE_FORMS}")
     return int(text)
+
+
+def read(
+    source: str | Path,
+    reading: Reading = AS_IT_IS,
+    say: Callable[[str], object] = warn,
+) -> Columns:
+    """Read the columns of a file (CSV, Parquet, Feather, Excel, NPZ, svmlight) or of a named set.
+
+    Cells of text tables are text, as they are written.
+
+    Args:
+        source: a file's path, or a named set such as twonorm:400:0.
+        reading: what the file does not say about itself.
+        say: is called with each sentence about how the file was read; by default these are warnings.
+
+    Raises:
+        InputError: the source does not exist or cannot be read.
+    """
+    expect("source", source, str | Path, "a file's path or a named set such as twonorm:400:0")
+    if is_named(name := str(source)):
+        if given := [option for option, value in reading._asdict().items() if value is not None]:
+            raise InputError(f"{given[0]} is for files, and {name!r} is a named set: leave it out")
+        return load_source(name)
+    check_place(name)
+    if find_suffix(Path(source)) not in SUFFIXES:
+        raise InputError(
+            f"{name!r} is neither a file ending in {', '.join(SUFFIXES)} nor a named set "
+            f"({SOURCE_FORMS}){suggest_family(name)}"
+        )
+    columns = read_file(name, reading)
+    for remark in list_remarks(columns):
+        say(f"{name!r} {remark}")
+    return Columns(columns, None)
+
+
+def read_task(
+    source: str | Path,
+    target: str | None = None,
+    features: Sequence[str] | None = None,
+    drop: Sequence[str] | None = None,
+    group: str | Sequence[str] | None = None,
+    asked: DeclaredTypes = NOTHING_ASKED,
+    weight: str | None = None,
+    reading: Reading = AS_IT_IS,
+    id: str | None = None,  # noqa: A002
+) -> tuple[Task, TestRows | None]:
+    """Read a task, and test rows if a named set has any.
+
+    Args:
+        source: a file's path, or a named set such as twonorm:400:0.
+        target, features, drop, group, weight, id: as for ``Roles``.
+        asked: as for ``Task.from_table``.
+        reading: what the file does not say about itself.
+
+    Raises:
+        InputError: the source cannot be read or learned from.
+    """
+    columns = read(source, reading)
+    roles = Roles(target, features, drop, group, weight=weight, id=id)
+    task = Task.from_table(columns.learn, roles, asked, str(source), reading=reading)
+    return task, make_test_rows(columns.test, task)

@@ -18,16 +18,14 @@ and is the same from whichever kind of file or frame it was read. That of the nu
 import hashlib
 import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from datetime import date, time
 from decimal import Decimal
 from enum import IntEnum
 from functools import cached_property
-from pathlib import Path
 from typing import Any, NamedTuple
 from unicodedata import normalize
-from warnings import warn
 
 import numpy as np
 import pyarrow as pa
@@ -36,7 +34,6 @@ from numpy.typing import ArrayLike, NDArray
 from ckcv_ray.core.arrays import Index
 from ckcv_ray.core.measures import Kind
 from ckcv_ray.errors import InputError, pluralize, write_option
-from ckcv_ray.tables import named
 from ckcv_ray.tables.columns.formats import (
     GAPS,
     MINUS,
@@ -62,16 +59,12 @@ from ckcv_ray.tables.columns.schema import NewRows, Schema, format_column
 from ckcv_ray.tables.questions import APART, ask_about_groups, is_row_number, read_labels
 from ckcv_ray.tables.readers.files import (
     AS_IT_IS,
-    SUFFIXES,
     Reading,
-    check_place,
-    find_suffix,
     index_names,
-    read_file,
     with_plain_values,
 )
 from ckcv_ray.tables.readers.frames import check_same_order, make_columns, read_rows
-from ckcv_ray.tables.readers.limits import decimal_mark, find_withheld, list_remarks
+from ckcv_ray.tables.readers.limits import decimal_mark, find_withheld
 from ckcv_ray.tables.target import (
     GapWords,
     Label,
@@ -705,68 +698,6 @@ class TestRows:
         """SHA-256 of the rows."""
         rows = np.column_stack([unify_zeros(self.X), self.y]).astype("<f8")
         return hashlib.sha256(rows.tobytes()).hexdigest()
-
-
-def read(
-    source: str | Path,
-    reading: Reading = AS_IT_IS,
-    say: Callable[[str], object] = warn,
-) -> named.Columns:
-    """Read the columns of a file (CSV, Parquet, Feather, Excel, NPZ, svmlight) or of a named set.
-
-    Cells of text tables are text, as they are written.
-
-    Args:
-        source: a file's path, or a named set such as twonorm:400:0.
-        reading: what the file does not say about itself.
-        say: is called with each sentence about how the file was read; by default these are warnings.
-
-    Raises:
-        InputError: the source does not exist or cannot be read.
-    """
-    expect("source", source, str | Path, "a file's path or a named set such as twonorm:400:0")
-    if named.is_named(name := str(source)):
-        if given := [option for option, value in reading._asdict().items() if value is not None]:
-            raise InputError(f"{given[0]} is for files, and {name!r} is a named set: leave it out")
-        return named.load_source(name)
-    check_place(name)
-    if find_suffix(Path(source)) not in SUFFIXES:
-        raise InputError(
-            f"{name!r} is neither a file ending in {', '.join(SUFFIXES)} nor a named set "
-            f"({named.SOURCE_FORMS}){named.suggest_family(name)}"
-        )
-    columns = read_file(name, reading)
-    for remark in list_remarks(columns):
-        say(f"{name!r} {remark}")
-    return named.Columns(columns, None)
-
-
-def read_task(
-    source: str | Path,
-    target: str | None = None,
-    features: Sequence[str] | None = None,
-    drop: Sequence[str] | None = None,
-    group: str | Sequence[str] | None = None,
-    asked: DeclaredTypes = NOTHING_ASKED,
-    weight: str | None = None,
-    reading: Reading = AS_IT_IS,
-    id: str | None = None,  # noqa: A002
-) -> tuple[Task, TestRows | None]:
-    """Read a task, and test rows if a named set has any.
-
-    Args:
-        source: a file's path, or a named set such as twonorm:400:0.
-        target, features, drop, group, weight, id: as for ``Roles``.
-        asked: as for ``Task.from_table``.
-        reading: what the file does not say about itself.
-
-    Raises:
-        InputError: the source cannot be read or learned from.
-    """
-    columns = read(source, reading)
-    roles = Roles(target, features, drop, group, weight=weight, id=id)
-    task = Task.from_table(columns.learn, roles, asked, str(source), reading=reading)
-    return task, make_test_rows(columns.test, task)
 
 
 def _from_table(

@@ -35,7 +35,7 @@ from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.learners.svm.path import path
 from ckcv_ray.learners.svm.problem import make_signs
 from ckcv_ray.runs.run import run_job
-from ckcv_ray.study import Problem
+from ckcv_ray.study.problem import Problem
 from jobs.benchmarks.baselines import Answer, Winner, plain_loop, reach
 from jobs.benchmarks.libsvm import describe, list_solutions
 from jobs.benchmarks.turns import Clock, take_turns

@@ -18,7 +18,7 @@ from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine.evaluate import Evaluated, _records, evaluate, share
 from ckcv_ray.learners.ensemble import Member
 from ckcv_ray.records.record import Outcome
-from ckcv_ray.study import Problem
+from ckcv_ray.study.problem import Problem
 
 
 @dataclass(frozen=True)

@@ -41,8 +41,8 @@ from ckcv_ray.core.schedule import Stage
 from ckcv_ray.engine.backend import SERIAL, Session, session
 from ckcv_ray.learners.sklearn.learner import NAMED
 from ckcv_ray.runs.run import Work, run_work
-from ckcv_ray.study import Problem, Study
-from ckcv_ray.study.problem import OUTER
+from ckcv_ray.study.problem import OUTER, Problem
+from ckcv_ray.study.study import Study
 from ckcv_ray.tables.task import Task
 
 LEARNERS = ("boosting", "forest", "neighbors", "tree", "naive_bayes", "linear")

@@ -31,7 +31,7 @@ from ckcv_ray.engine.queue import Batch
 from ckcv_ray.engine.ray_backend import RayBackend
 from ckcv_ray.records.record import Outcome
 from ckcv_ray.runs.run import check_job, run_work
-from ckcv_ray.study import Problem
+from ckcv_ray.study.problem import Problem
 from jobs.benchmarks.made_up import MadeUp, measure, occupy, slept
 
 _sleep: Any = ray.remote(max_retries=0)(slept)

@@ -58,7 +58,7 @@ from ckcv_ray.engine.recorder import Recorder
 from ckcv_ray.learners.sklearn.learner import BOOSTING, NAMED, EstimatorLearner
 from ckcv_ray.learners.sklearn.spec import complete_names, list_packages, prepare, trust
 from ckcv_ray.runs.run import check_job, never, run_work
-from ckcv_ray.study import Problem
+from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.task import Task
 
 LEARNERS = ("boosting", "forest", "neighbors", "tree", "naive_bayes", "linear")

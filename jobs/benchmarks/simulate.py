@@ -41,7 +41,7 @@ from ckcv_ray.engine.queue import Batch
 from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.engine.ray_backend import IN_FLIGHT, RayBackend
 from ckcv_ray.records.record import Outcome
-from ckcv_ray.study import Problem
+from ckcv_ray.study.problem import Problem
 from jobs.benchmarks.made_up import MadeUp, measure, occupy
 
 TRIED = 200  # batches that are sent to be measured

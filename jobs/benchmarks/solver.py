@@ -39,7 +39,7 @@ from ckcv_ray.learners.svm.kernels import complement, compute_distances, gaussia
 from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.learners.svm.path import path
 from ckcv_ray.learners.svm.problem import Signs, fit_scaling, make_signs, standard
-from ckcv_ray.study import Problem
+from ckcv_ray.study.problem import Problem
 from jobs.benchmarks import libsvm
 from jobs.benchmarks.baselines import reach
 from jobs.benchmarks.turns import Clock, in_one_step, take_turns
@@ -54,7 +54,7 @@ from time import perf_counter
 from ckcv_ray import Study, read_task
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine.evaluate import evaluate, share
-from ckcv_ray.study import Problem
+from ckcv_ray.study.problem import Problem
 problem = Problem.of(Study.paper(k=3, scale="none"), read_task("twonorm:60:0")[0])
 start = perf_counter()
 evaluate([Unit(Stage.SELECT, 0, 0, ((5, 13),))], share(problem))

@@ -47,8 +47,7 @@ from sklearn.utils.validation import has_fit_parameter
 from ckcv_ray import Execution, Study, Task, evaluate
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.runs.run import assess
-from ckcv_ray.study import Problem
-from ckcv_ray.study.problem import OUTER
+from ckcv_ray.study.problem import OUTER, Problem
 
 SERIAL = Execution("serial")
 CLOSE = 1e-12

@@ -15,7 +15,7 @@ from typing import Any
 from pyarrow import parquet
 
 from ckcv_ray.storage.folder import RunFolder
-from ckcv_ray.study import Study, run_id
+from ckcv_ray.study.study import Study, run_id
 from ckcv_ray.tables.readers import limits
 from ckcv_ray.tables.task import Task
 from ckcv_ray.tables.units import Roles

@@ -19,8 +19,10 @@ from ckcv_ray import CKCVError, RunError, Study, Task, load_run, verify
 from ckcv_ray.reports.write import make_page
 from ckcv_ray.runs.load import find_environment_changes, load_scores, replay
 from ckcv_ray.storage.folder import RunFolder
-from ckcv_ray.study import Problem, read_toml, run_id
-from ckcv_ray.tables.task import make_test_rows, read
+from ckcv_ray.study.problem import Problem
+from ckcv_ray.study.study import read_toml, run_id
+from ckcv_ray.tables.named import read
+from ckcv_ray.tables.task import make_test_rows
 from ckcv_ray.tables.units import Roles
 from jobs.faults.fuzz_parts import CLASSES, SEEN
 

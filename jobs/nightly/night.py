@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 from ckcv_ray.errors import InputError
 from ckcv_ray.storage.files import Files
-from ckcv_ray.tables import task as data
+from ckcv_ray.tables import named as data
 from ckcv_ray.version import VERSION
 from jobs.nightly.figures import PLANS, measure, recount
 from jobs.nightly.history import PAGE, History, Night, machine

@@ -40,7 +40,7 @@ from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.learners.svm.model import UNDECIDED_WIDTH
 from ckcv_ray.learners.svm.path import path
 from ckcv_ray.learners.svm.problem import fit_scaling, make_signs
-from ckcv_ray.study import Problem
+from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables import named
 from ckcv_ray.tables import task as data
 from ckcv_ray.tables.named import Columns

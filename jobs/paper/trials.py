@@ -11,7 +11,7 @@ from ckcv_ray.claims.paper import prove
 from ckcv_ray.core.process import one_thread
 from ckcv_ray.learners.ensemble import Ensemble, Models
 from ckcv_ray.runs.run import run_job
-from ckcv_ray.study import Problem
+from ckcv_ray.study.problem import Problem
 from jobs.paper.sources import SOURCES, Fresh, Matrix, Setting
 
 SERIAL = Execution("serial")

@@ -15,7 +15,7 @@ from ckcv_ray.claims.rules import Rule
 from ckcv_ray.engine.loop import Stop
 from ckcv_ray.learners.ensemble import Ensemble, Models, Prediction
 from ckcv_ray.runs.run import never, run_job
-from ckcv_ray.study import Problem
+from ckcv_ray.study.problem import Problem
 
 SMALL = Study.paper(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), n_splits=5)
 REFIT = Rule("refit")

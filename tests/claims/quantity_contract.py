@@ -41,7 +41,8 @@ from ckcv_ray.claims.quantity import NOTHING, Claim, decide, read_quantity
 from ckcv_ray.core.percent import format_level
 from ckcv_ray.runs.load import load_run
 from ckcv_ray.runs.verify import verify
-from ckcv_ray.study import Condition, Problem
+from ckcv_ray.study.parts import Condition
+from ckcv_ray.study.problem import Problem
 from ckcv_ray.validation import read_as
 from jobs.check_certificate import main as check_certificate
 

@@ -22,7 +22,7 @@ from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.learners.ensemble import Ensemble, Models
 from ckcv_ray.runs.load import load_run
-from ckcv_ray.study import Problem
+from ckcv_ray.study.problem import Problem
 
 confidences = st.lists(st.integers(0, 6).map(float), min_size=1, max_size=60)
 

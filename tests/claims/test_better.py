@@ -23,7 +23,8 @@ from ckcv_ray.learners.ensemble import Ensemble
 from ckcv_ray.records.candidates import find_best
 from ckcv_ray.reports.write import report
 from ckcv_ray.runs.verify import verify
-from ckcv_ray.study import Holdout, Problem
+from ckcv_ray.study.parts import Holdout
+from ckcv_ray.study.problem import Problem
 
 RNG = np.random.default_rng(np.random.SeedSequence(31))
 N = 150

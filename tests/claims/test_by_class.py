@@ -17,7 +17,8 @@ from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.core.draws import Draws, draw_pairs
 from ckcv_ray.core.percent import floor_percent
 from ckcv_ray.errors import InputError
-from ckcv_ray.study import Problem, Study
+from ckcv_ray.study.problem import Problem
+from ckcv_ray.study.study import Study
 
 TWO = ("sensitivity", "specificity")
 HELD = SMALL.replace(certify="holdout", claim=TWO)

@@ -11,7 +11,8 @@ from ckcv_ray.claims.certificate import FIELDS, OPTIONAL, Certificate
 from ckcv_ray.claims.certify import certify
 from ckcv_ray.claims.judged import HeldOutPredictions
 from ckcv_ray.errors import InputError
-from ckcv_ray.study import Candidate, Study
+from ckcv_ray.study.problem import Candidate
+from ckcv_ray.study.study import Study
 
 
 def test_what_failed_leaves_every_claim_as_it_is():

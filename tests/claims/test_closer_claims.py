@@ -9,8 +9,8 @@ from ckcv_ray import Task
 from ckcv_ray.core.bounds.binomial import clopper_pearson, rank_positions, stevens
 from ckcv_ray.core.draws import draw_pairs, order_held_out
 from ckcv_ray.errors import InputError
-from ckcv_ray.study import Problem
 from ckcv_ray.study.parts import Holdout
+from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.survey import find_repeats
 
 ONE = SMALL.replace(C=1.0, gamma=0.1, k=3)

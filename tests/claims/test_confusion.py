@@ -20,7 +20,7 @@ from ckcv_ray.runs.run import run_job
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.storage import formats
 from ckcv_ray.storage.folder import RunFolder
-from ckcv_ray.study import Execution
+from ckcv_ray.study.study import Execution
 
 STUDY = Study.paper(C=(1.0,), gamma=(0.3,), k=(3,), n_splits=4)
 

@@ -15,7 +15,7 @@ from ckcv_ray.core.bounds.betting import bound_losses
 from ckcv_ray.core.draws import order_held_out
 from ckcv_ray.core.percent import format_percent
 from ckcv_ray.learners.ensemble import predict_numbers
-from ckcv_ray.study import Problem
+from ckcv_ray.study.problem import Problem
 
 RNG = np.random.default_rng(53)
 N = 120

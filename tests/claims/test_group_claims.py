@@ -19,7 +19,7 @@ from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.arrays import ONE
 from ckcv_ray.core.bounds.betting import make_concave_table
 from ckcv_ray.core.schedule import Stage
-from ckcv_ray.study import Problem
+from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.columns.schema import Schema
 from ckcv_ray.tables.units import Grouping
 

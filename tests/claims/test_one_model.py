@@ -14,7 +14,7 @@ from ckcv_ray.learners.ensemble import Ensemble, judge
 from ckcv_ray.learners.steps import compute_weights
 from ckcv_ray.learners.svm.model import SVMModel
 from ckcv_ray.learners.svm.problem import Weights, find_violation
-from ckcv_ray.study import Problem
+from ckcv_ray.study.problem import Problem
 
 HELD = SMALL.replace(certify="holdout", holdout_share=0.4)
 ROWS = blobs(60, shift=0.7)  # of two classes that overlap

@@ -27,7 +27,7 @@ from ckcv_ray.claims.predictive import (
 from ckcv_ray.claims.quantity import read_quantity
 from ckcv_ray.claims.rules import CutOff, orient_scores
 from ckcv_ray.core.bounds.binomial import clopper_pearson
-from ckcv_ray.study import Problem
+from ckcv_ray.study.problem import Problem
 
 PPV, NPV = Ppv(0.02), Npv(0.02)
 scores = st.lists(st.integers(-4, 4).map(float), min_size=1, max_size=80)

@@ -11,7 +11,8 @@ from scipy import stats
 
 from ckcv_ray.claims.paper import claim_random_member, weight
 from ckcv_ray.core.draws import Draws, hold_out
-from ckcv_ray.study import Problem, Study
+from ckcv_ray.study.problem import Problem
+from ckcv_ray.study.study import Study
 
 # paper
 

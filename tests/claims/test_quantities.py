@@ -20,7 +20,7 @@ from ckcv_ray.claims.rules import CutOff
 from ckcv_ray.core.quantities import QUANTITIES, list_quantities
 from ckcv_ray.learners.choice import ChosenModel
 from ckcv_ray.learners.ensemble import Ensemble, Member, Models
-from ckcv_ray.study import Problem
+from ckcv_ray.study.problem import Problem
 
 HIT, MISS, RIGHT, FLAGGED = (Row(1, 1, 1.0),), (Row(1, 0, -1.0),), (Row(0, 0, -1.0),), (Row(0, 1, 1.0),)
 BINARY = (HIT, RIGHT, MISS, FLAGGED)

@@ -13,7 +13,7 @@ from ckcv_ray.claims.paper import list_needs
 from ckcv_ray.claims.quantity import Need
 from ckcv_ray.claims.recalls import WANTED
 from ckcv_ray.core.bounds.binomial import clopper_pearson, find_fewest_rows
-from ckcv_ray.study import Problem
+from ckcv_ray.study.problem import Problem
 
 
 def frauds(n: int = 600, rare: int = 12) -> Task:

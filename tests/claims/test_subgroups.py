@@ -17,7 +17,7 @@ from ckcv_ray.reports.facts import facts
 from ckcv_ray.reports.write import report
 from ckcv_ray.runs.load import load_run
 from ckcv_ray.runs.verify import verify
-from ckcv_ray.study import Problem
+from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.subgroups import divide_rows, parse_subgroup
 from ckcv_ray.tables.units import Roles
 

@@ -18,7 +18,7 @@ from ckcv_ray.core.bounds.betting import bound_by_betting
 from ckcv_ray.core.percent import ceil_percent
 from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.runs.verify import verify
-from ckcv_ray.study import Problem
+from ckcv_ray.study.problem import Problem
 
 RNG = np.random.default_rng(34)
 N = 160

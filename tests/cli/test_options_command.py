@@ -21,8 +21,7 @@ from ckcv_ray.cli.options import SLOT_PARTS as PARTS_SHOWN
 from ckcv_ray.cli.options import list_offered, make_study
 from ckcv_ray.core.options import Option, options
 from ckcv_ray.learners.svm import learner as svm
-from ckcv_ray.study import SLOTS, list_parts
-from ckcv_ray.study.options import FIELD_NAMES
+from ckcv_ray.study.options import FIELD_NAMES, SLOTS, list_parts
 from ckcv_ray.study.study import format_toml, list_options
 
 OTHER = {  # of every option a value that is not its default, as a word of the command line

@@ -12,8 +12,8 @@ import pytest
 from ckcv_ray.cli.process import persist, without
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.runs.verify import verify
-from ckcv_ray.study import Execution, Study
-from ckcv_ray.tables.task import read_task
+from ckcv_ray.study.study import Execution, Study
+from ckcv_ray.tables.named import read_task
 
 GRID = ("--C", "0.1,1,10", "--gamma", "0.1,1", "--k", "3,4,5", "--n-splits", "80", "--exhaustive", "--paper")
 DEADLINE = 60.0

@@ -20,7 +20,8 @@ from ckcv_ray.cli import run as command_run
 from ckcv_ray.engine.evaluate import share
 from ckcv_ray.engine.forecast import Estimate
 from ckcv_ray.records.record import Outcome, record_type
-from ckcv_ray.study import Execution, Problem, Study
+from ckcv_ray.study.problem import Problem
+from ckcv_ray.study.study import Execution, Study
 
 
 def test_json_is_one_object_and_agrees_with_status(ckcv: Command, patients: Path, tmp_path: Path) -> None:

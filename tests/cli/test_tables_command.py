@@ -12,7 +12,7 @@ from pyarrow import csv, parquet
 from untidy import untidy
 
 from ckcv_ray import Study, Task
-from ckcv_ray.study import Problem
+from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables import task
 
 ONCE = ("--k", "3", "--n-splits", "3", "--C", "1", "--gamma", "0.1", "--backend", "serial")

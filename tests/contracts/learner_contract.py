@@ -44,7 +44,9 @@ from ckcv_ray.records.candidates import FIGURES, SIZE_COLUMNS
 from ckcv_ray.records.record import Outcome
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import Job, check_job, run_job, run_work
-from ckcv_ray.study import SLOTS, Execution, Problem, Study
+from ckcv_ray.study.options import SLOTS
+from ckcv_ray.study.problem import Problem
+from ckcv_ray.study.study import Execution, Study
 from ckcv_ray.tables.task import Task
 
 FILES = (

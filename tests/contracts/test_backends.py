@@ -21,7 +21,8 @@ from ckcv_ray.records.record import Outcome
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.runs.verify import verify
-from ckcv_ray.study import Execution, Problem, Study
+from ckcv_ray.study.problem import Problem
+from ckcv_ray.study.study import Execution, Study
 
 SERIAL = Execution("serial")
 FILES = ("candidates.parquet", "certificate.json", "study.json", "data.parquet", "ensemble/models.parquet")

@@ -21,7 +21,8 @@ from sklearn.exceptions import DataConversionWarning
 
 from ckcv_ray import CKCVClassifier, InputError, Study, Task, evaluate, run
 from ckcv_ray.tables.columns.formats import DeclaredTypes
-from ckcv_ray.tables.task import make_rows, read
+from ckcv_ray.tables.named import read
+from ckcv_ray.tables.task import make_rows
 from ckcv_ray.tables.units import Roles
 
 Column = Any

@@ -37,7 +37,7 @@ from ckcv_ray.learners.base import LEARNERS, register
 from ckcv_ray.learners.ensemble import Ensemble, to_arrow
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.storage import models
-from ckcv_ray.study import Problem
+from ckcv_ray.study.problem import Problem
 
 HERE = Path(__file__).parent
 SERIAL, RAY = Execution("serial"), Execution("ray", workers=3)

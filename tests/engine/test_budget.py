@@ -26,7 +26,8 @@ from ckcv_ray.records.record import Outcome, Records
 from ckcv_ray.runs.load import load, replay
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.runs.verify import verify
-from ckcv_ray.study import Problem, Study
+from ckcv_ray.study.problem import Problem
+from ckcv_ray.study.study import Study
 
 SERIAL = Execution("serial")
 GRIDS: dict[str, Any] = {

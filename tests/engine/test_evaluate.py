@@ -13,7 +13,8 @@ from ckcv_ray.engine import evaluate as worker
 from ckcv_ray.learners.svm import path as solver
 from ckcv_ray.learners.svm import trainer
 from ckcv_ray.records.record import Records
-from ckcv_ray.study import Problem, Study
+from ckcv_ray.study.problem import Problem
+from ckcv_ray.study.study import Study
 from ckcv_ray.tables.task import Task
 
 SCRIPT = """

@@ -15,7 +15,8 @@ from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.errors import RunError
 from ckcv_ray.learners.svm.trainer import SVMTrainer
 from ckcv_ray.runs.run import Job, check_job, run_job, run_work
-from ckcv_ray.study import Execution, Problem, Study
+from ckcv_ray.study.problem import Problem
+from ckcv_ray.study.study import Execution, Study
 
 SMALL = Study.paper(C=(0.1, 1.0), gamma=(0.1, 1.0), n_splits=4)
 SERIAL = Execution("serial")

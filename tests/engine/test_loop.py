@@ -11,7 +11,8 @@ from ckcv_ray.engine import loop
 from ckcv_ray.engine.backend import SerialBackend
 from ckcv_ray.engine.evaluate import share
 from ckcv_ray.engine.recorder import Recorder
-from ckcv_ray.study import Problem, Study
+from ckcv_ray.study.problem import Problem
+from ckcv_ray.study.study import Study
 
 PROBLEM = Problem.of(Study.of(C=(0.1, 1.0), gamma=(0.1, 1.0), k=(3, 4), n_splits=4), blobs(24))
 

@@ -9,7 +9,7 @@ import ray
 from conftest import blobs
 
 from ckcv_ray.runs.run import Job, run_job
-from ckcv_ray.study import Execution, Study
+from ckcv_ray.study.study import Execution, Study
 
 STUDY = Study.paper(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4, 5), n_splits=6)
 DEADLINE = 60.0

@@ -10,7 +10,8 @@ from doubles import FIRE
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine.evaluate import Inputs, evaluate, make_failures, share
 from ckcv_ray.engine.race import RaceQueue
-from ckcv_ray.study import Problem, Study
+from ckcv_ray.study.problem import Problem
+from ckcv_ray.study.study import Study
 
 STUDY = Study.paper(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4), n_splits=4, report_k=(4,))
 EVERY = ((0, 3), (1, 3))

@@ -22,7 +22,8 @@ from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.learners.svm.compile import _folders
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.storage.folder import RunFolder
-from ckcv_ray.study import Execution, Problem, Study
+from ckcv_ray.study.problem import Problem
+from ckcv_ray.study.study import Execution, Study
 from ckcv_ray.tables.task import Task
 
 

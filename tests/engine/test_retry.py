@@ -13,7 +13,7 @@ from ckcv_ray.engine.evaluate import evaluate, make_failures
 from ckcv_ray.engine.queue import Batch
 from ckcv_ray.engine.ray_backend import MAX_ATTEMPTS, halves, replacements
 from ckcv_ray.runs.run import Job, run_job
-from ckcv_ray.study import Execution, Study
+from ckcv_ray.study.study import Execution, Study
 
 STUDY = Study.paper(C=(0.1, 1.0), gamma=(0.1, 1.0), k=(3, 4, 5), n_splits=4, exhaustive=True)
 TASK = blobs(40, seed=3)

@@ -8,7 +8,7 @@ from nearest_centroid import NearestCentroid
 from ckcv_ray.learners.choice import Choice
 from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.runs.run import Job, run_job
-from ckcv_ray.study import Execution, Study
+from ckcv_ray.study.study import Execution, Study
 from ckcv_ray.tables.task import Task
 
 GRID = (0.01, 0.3, 1.0, 30.0, 1000.0)

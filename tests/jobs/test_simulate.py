@@ -4,7 +4,7 @@ import pytest
 from conftest import blobs
 
 from ckcv_ray import Study
-from ckcv_ray.study import Problem
+from ckcv_ray.study.problem import Problem
 from jobs.benchmarks.made_up import MadeUp, measure
 from jobs.benchmarks.simulate import Costs, simulate
 

@@ -18,7 +18,8 @@ from ckcv_ray.learners.choice import Choice, ChoiceTrainer, ChosenModel
 from ckcv_ray.learners.ensemble import Ensemble, Member, from_arrow, to_arrow
 from ckcv_ray.learners.simple import RowTrainer
 from ckcv_ray.learners.svm.learner import GaussianSVM
-from ckcv_ray.study import Problem, Study
+from ckcv_ray.study.problem import Problem
+from ckcv_ray.study.study import Study
 
 SVM = GaussianSVM(C=(0.1, 1.0), gamma=(0.1, 1.0, 10.0))
 CENTROID, STUMP = NearestCentroid((0.5, 2.0)), DecisionStump()

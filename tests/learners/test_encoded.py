@@ -32,7 +32,7 @@ from ckcv_ray.learners.steps import (
 )
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.runs.verify import verify
-from ckcv_ray.study import Problem
+from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.columns.formats import ColumnKind
 from ckcv_ray.tables.task import Task
 from ckcv_ray.tables.units import Grouping, Roles

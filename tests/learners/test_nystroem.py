@@ -14,7 +14,7 @@ from ckcv_ray.core.measures import ZERO_ONE, GroupShares
 from ckcv_ray.learners import nystroem
 from ckcv_ray.learners.base import STATUSES, Status
 from ckcv_ray.learners.nystroem import BATCH, NystroemBlock, NystroemModel, NystroemTrainer
-from ckcv_ray.study import Problem
+from ckcv_ray.study.problem import Problem
 
 SERIAL = Execution("serial")
 GAMMA = 0.2

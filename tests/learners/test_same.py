@@ -16,7 +16,7 @@ from ckcv_ray import Study
 from ckcv_ray.core.arrays import agree
 from ckcv_ray.learners.base import LEARNERS
 from ckcv_ray.learners.choice import Choice
-from ckcv_ray.study import Problem
+from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.task import Task
 from ckcv_ray.tables.units import Roles
 

@@ -25,7 +25,7 @@ from ckcv_ray.learners.nystroem import NystroemSVM
 from ckcv_ray.learners.sklearn.learner import AnyEstimator
 from ckcv_ray.learners.sklearn.paths import Plain
 from ckcv_ray.learners.sklearn.spec import complete_names
-from ckcv_ray.study import Problem
+from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.units import Roles
 
 RNG = np.random.default_rng(0)

@@ -6,7 +6,7 @@ import pytest
 from ckcv_ray import Execution, InputError, Study, Task, run
 from ckcv_ray.learners.base import ALL, LEARNERS, ZOO
 from ckcv_ray.learners.choice import Choice
-from ckcv_ray.study import Problem
+from ckcv_ray.study.problem import Problem
 
 SERIAL = Execution("serial")
 STUDY = Study.paper(learner=ALL, k=(3,), n_splits=2)

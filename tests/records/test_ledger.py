@@ -8,7 +8,8 @@ from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine.evaluate import evaluate, share
 from ckcv_ray.errors import RunError
 from ckcv_ray.records.record import NO_RECORD, Failure, Ledger, Records
-from ckcv_ray.study import Problem, Study
+from ckcv_ray.study.problem import Problem
+from ckcv_ray.study.study import Study
 
 STUDY = Study.paper(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4), n_splits=3)
 

@@ -11,7 +11,7 @@ from ckcv_ray.learners.base import Space
 from ckcv_ray.reports import figures
 from ckcv_ray.reports.figures import Axis, Landscape, Span
 from ckcv_ray.reports.selection import PATH, STEP, name_axes
-from ckcv_ray.study import Problem
+from ckcv_ray.study.problem import Problem
 
 C, GAMMA = Axis("C", ("0.1", "1", "10")), Axis("gamma", ("0.01", "1"))
 AT = Landscape(

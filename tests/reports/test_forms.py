@@ -32,7 +32,7 @@ from ckcv_ray.reports.facts import facts
 from ckcv_ray.reports.render import escape_markdown
 from ckcv_ray.reports.sections import Section
 from ckcv_ray.runs.run import Job, run_job
-from ckcv_ray.study import Execution
+from ckcv_ray.study.study import Execution
 from ckcv_ray.tables.task import Task
 from ckcv_ray.tables.units import Roles
 

@@ -32,7 +32,7 @@ from ckcv_ray.runs.run import Job, check_job, run_job, run_work
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.pages import write_report
-from ckcv_ray.study import Execution, Study
+from ckcv_ray.study.study import Execution, Study
 from ckcv_ray.tables.task import Task, TestRows
 from ckcv_ray.tables.units import Roles
 

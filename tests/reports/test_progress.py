@@ -14,7 +14,7 @@ from ckcv_ray.engine.queue import Progress
 from ckcv_ray.reports import plots
 from ckcv_ray.runs import progress
 from ckcv_ray.runs.progress import NotebookLine, describe_progress, is_notebook, watch_run
-from ckcv_ray.study import Candidate
+from ckcv_ray.study.problem import Candidate
 
 ROWS = blobs(60, shift=2.0)
 SMALL = {"k": (3, 4), "n_splits": 3}

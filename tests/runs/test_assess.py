@@ -32,9 +32,9 @@ from ckcv_ray.reports.write import make_page
 from ckcv_ray.runs.load import load_run, load_scores, replay
 from ckcv_ray.runs.run import Work, assess, evaluate, run_work
 from ckcv_ray.storage.folder import RunFolder
-from ckcv_ray.study import Problem, Study
 from ckcv_ray.study.parts import All
-from ckcv_ray.study.problem import INNER, OUTER
+from ckcv_ray.study.problem import INNER, OUTER, Problem
+from ckcv_ray.study.study import Study
 from ckcv_ray.tables.task import Task
 
 SERIAL = Execution("serial")

@@ -15,7 +15,7 @@ from ckcv_ray.errors import UnreachableError
 from ckcv_ray.reports.write import report
 from ckcv_ray.runs import run as before
 from ckcv_ray.runs.run import assess, run_job
-from ckcv_ray.study import Problem
+from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.readers.objects import Bucket
 
 SERIAL = Execution("serial")

@@ -22,7 +22,7 @@ from ckcv_ray.learners.choice import Choice
 from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.records.record import Outcome
 from ckcv_ray.runs.run import Job, run_job
-from ckcv_ray.study import Problem
+from ckcv_ray.study.problem import Problem
 
 SVM = GaussianSVM(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0))
 CENTROID, STUMP = NearestCentroid((0.5, 2.0)), DecisionStump()

@@ -16,7 +16,7 @@ from ckcv_ray.learners.ensemble import judge
 from ckcv_ray.learners.svm import blocks
 from ckcv_ray.reports.write import make_page
 from ckcv_ray.runs.run import run_job
-from ckcv_ray.study import Problem
+from ckcv_ray.study.problem import Problem
 
 SERIAL = Execution("serial")
 RNG = np.random.default_rng(np.random.SeedSequence(4))

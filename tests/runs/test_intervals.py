@@ -22,8 +22,8 @@ from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.records import judged
 from ckcv_ray.reports.write import make_page
-from ckcv_ray.study import Study
 from ckcv_ray.study.problem import OUTER
+from ckcv_ray.study.study import Study
 
 SERIAL = Execution("serial")
 X, Y = (part[:120] for part in load_breast_cancer(return_X_y=True))

@@ -10,7 +10,7 @@ import pytest
 from ckcv_ray import Execution, Job, Study, assess, load_run, verify
 from ckcv_ray.errors import InputError
 from ckcv_ray.runs.run import run_job
-from ckcv_ray.study import Problem
+from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.task import Task, make_test_rows
 from ckcv_ray.tables.units import Roles
 

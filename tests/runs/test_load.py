@@ -14,7 +14,7 @@ from ckcv_ray import Execution, InputError, Job, StoreError, Study, Task, load_r
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.runs.load import find_environment_changes, find_run, reopen, replay
 from ckcv_ray.runs.run import run_job
-from ckcv_ray.study import Problem
+from ckcv_ray.study.problem import Problem
 
 SERIAL = Execution("serial")
 KINDS = {

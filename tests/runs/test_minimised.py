@@ -16,7 +16,7 @@ from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.log import Log
-from ckcv_ray.study import Problem
+from ckcv_ray.study.problem import Problem
 
 SERIAL = Execution("serial")
 COST = "cost:sick=10,healthy=1"

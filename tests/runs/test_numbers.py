@@ -22,7 +22,7 @@ from ckcv_ray.reports.facts import facts
 from ckcv_ray.runs.compare import compare
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.runs.watch import watch
-from ckcv_ray.study import Problem
+from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.task import Task, make_test_rows
 from ckcv_ray.tables.units import Roles
 from jobs.check_certificate import main as check_certificate

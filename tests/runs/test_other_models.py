@@ -23,7 +23,7 @@ from ckcv_ray.runs.load import read_results
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.models import FULL, make_model_table, read_full
-from ckcv_ray.study import Problem
+from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.units import Roles
 
 ANOTHER = "another processor"

@@ -19,8 +19,7 @@ from ckcv_ray.errors import InputError
 from ckcv_ray.reports.write import make_page
 from ckcv_ray.runs.load import load_scores
 from ckcv_ray.runs.verify import verify
-from ckcv_ray.study import Problem
-from ckcv_ray.study.problem import OUTER, PERMUTED
+from ckcv_ray.study.problem import OUTER, PERMUTED, Problem
 
 SERIAL = Execution("serial")
 X, Y = load_breast_cancer(return_X_y=True)

@@ -17,7 +17,7 @@ from ckcv_ray.records.record import Outcome
 from ckcv_ray.runs.finish import RefitQueue, finish, measure
 from ckcv_ray.runs.run import check_job, never, run_job, run_work
 from ckcv_ray.storage.folder import RunFolder
-from ckcv_ray.study import Problem
+from ckcv_ray.study.problem import Problem
 
 
 @pytest.fixture

@@ -26,8 +26,7 @@ from ckcv_ray.learners.simple import Ridge
 from ckcv_ray.learners.sklearn.learner import REGRESSORS
 from ckcv_ray.learners.steps import Categories, Encoding
 from ckcv_ray.runs.run import assess, run
-from ckcv_ray.study import Problem
-from ckcv_ray.study.problem import OUTER
+from ckcv_ray.study.problem import OUTER, Problem
 from ckcv_ray.tables.task import Task
 from ckcv_ray.tables.units import Roles
 

@@ -18,7 +18,7 @@ from ckcv_ray.engine.evaluate import WARM_ROWS
 from ckcv_ray.learners.svm import trainer
 from ckcv_ray.runs import run as driver
 from ckcv_ray.runs.run import check_job, run_job, run_work
-from ckcv_ray.study import Problem
+from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.task import Task
 
 SERIAL = Execution("serial")

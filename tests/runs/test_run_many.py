@@ -10,7 +10,7 @@ from conftest import blobs
 
 from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.runs.run import Job, run_job, run_many
-from ckcv_ray.study import Execution
+from ckcv_ray.study.study import Execution
 
 SERIAL = Execution("serial")
 

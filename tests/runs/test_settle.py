@@ -9,7 +9,8 @@ from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.errors import RunError
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import Job, run_job
-from ckcv_ray.study import Execution, Problem, Study
+from ckcv_ray.study.problem import Problem
+from ckcv_ray.study.study import Execution, Study
 from ckcv_ray.tables.task import Task
 
 SERIAL = Execution("serial")

@@ -19,7 +19,7 @@ from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.storage import files, log
 from ckcv_ray.storage.folder import RunFolder
-from ckcv_ray.study import Execution, Study
+from ckcv_ray.study.study import Execution, Study
 
 SERIAL = Execution("serial")
 GRIDS: dict[str, Any] = {"C": (0.1, 1.0), "gamma": (0.1, 1.0), "k": (3,), "n_splits": 2}

@@ -35,7 +35,8 @@ from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.storage import files, formats
 from ckcv_ray.storage.folder import RunFolder
-from ckcv_ray.study import Problem, Study
+from ckcv_ray.study.problem import Problem
+from ckcv_ray.study.study import Study
 from ckcv_ray.tables.task import Task
 
 

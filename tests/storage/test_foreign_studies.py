@@ -27,7 +27,8 @@ from ckcv_ray.runs.load import replay
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.storage.folder import RunFolder
-from ckcv_ray.study import Holdout, run_id
+from ckcv_ray.study.parts import Holdout
+from ckcv_ray.study.study import run_id
 from ckcv_ray.version import VERSION
 
 READERS: tuple[Callable[[Path], object], ...] = (load_run, replay, make_page)

@@ -21,7 +21,7 @@ from ckcv_ray.storage import log as module
 from ckcv_ray.storage.files import LocalFiles
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.log import MAX_PART_ROWS, MAX_SMALL_PARTS, Log, list_columns
-from ckcv_ray.study import Problem
+from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.readers.limits import MAX_CELLS
 from ckcv_ray.tables.task import Task
 

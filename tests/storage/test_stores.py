@@ -40,7 +40,7 @@ from ckcv_ray.storage.journal import name_commit, open_commit
 from ckcv_ray.storage.log import MAX_SMALL_PARTS, Log
 from ckcv_ray.storage.object_files import ObjectFiles
 from ckcv_ray.storage.places import open_files
-from ckcv_ray.study import Execution
+from ckcv_ray.study.study import Execution
 
 obstore = pytest.importorskip("obstore")
 SERIAL = Execution("serial")

@@ -14,7 +14,10 @@ from ckcv_ray.core.draws import Draws, hold_out
 from ckcv_ray.engine.forecast import plan_problem
 from ckcv_ray.errors import InputError
 from ckcv_ray.runs.run import run_job
-from ckcv_ray.study import SLOTS, Holdout, Paper, Problem, Study
+from ckcv_ray.study.options import SLOTS
+from ckcv_ray.study.parts import Holdout, Paper
+from ckcv_ray.study.problem import Problem
+from ckcv_ray.study.study import Study
 from ckcv_ray.tables.task import Task
 
 repeatable = settings(derandomize=True, deadline=None, max_examples=limit_examples(60))

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from ckcv_ray import InputError, Study, Task
-from ckcv_ray.study import Problem
 from ckcv_ray.study.parts import parse_condition
+from ckcv_ray.study.problem import Problem
 
 N = 90
 RNG = np.random.default_rng(0)

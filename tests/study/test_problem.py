@@ -20,7 +20,9 @@ from ckcv_ray.core.selection import Leader
 from ckcv_ray.engine.evaluate import estimate_memory
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.svm.learner import GaussianSVM
-from ckcv_ray.study import SLOTS, Candidate, Problem, Study, run_id
+from ckcv_ray.study.options import SLOTS
+from ckcv_ray.study.problem import Candidate, Problem
+from ckcv_ray.study.study import Study, run_id
 from ckcv_ray.tables.task import Task
 
 repeatable = settings(derandomize=True, deadline=None, max_examples=limit_examples(40))

@@ -12,8 +12,8 @@ from ckcv_ray import InputError, Study, Task
 from ckcv_ray.core.criteria import Balanced
 from ckcv_ray.core.options import options
 from ckcv_ray.core.resampling.complete import Complete, Rotation, choose_k
-from ckcv_ray.study import Auto, Budget, Holdout, Problem, Race
-from ckcv_ray.study.parts import EFFORT_PER_SETTING, EFFORT_PER_SPLIT, RACE_WORK
+from ckcv_ray.study.parts import EFFORT_PER_SETTING, EFFORT_PER_SPLIT, RACE_WORK, Auto, Budget, Holdout, Race
+from ckcv_ray.study.problem import Problem
 
 repeatable = settings(derandomize=True, deadline=None, max_examples=limit_examples(100))
 counts = st.tuples(st.integers(3, 10**6), st.integers(1, 10**4), st.integers(1, 2_000), st.integers(1, 500))

@@ -13,7 +13,7 @@ from ckcv_ray.errors import InputError
 from ckcv_ray.learners.choice import Choice
 from ckcv_ray.learners.sklearn.learner import AnyEstimator
 from ckcv_ray.learners.svm.learner import GaussianSVM
-from ckcv_ray.study import Study, read_toml
+from ckcv_ray.study.study import Study, read_toml
 
 SVM = GaussianSVM(C=(1.0, 10.0))
 LABELLED = Study(

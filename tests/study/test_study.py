@@ -24,20 +24,9 @@ from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import LEARNERS, register
 from ckcv_ray.learners.svm import learner as svm
 from ckcv_ray.learners.svm.learner import GaussianSVM
-from ckcv_ray.study import (
-    SLOTS,
-    All,
-    Execution,
-    Holdout,
-    Inner,
-    Paper,
-    Race,
-    Study,
-    list_options,
-    list_parts,
-    read_toml,
-    run_id,
-)
+from ckcv_ray.study.options import SLOTS, list_parts
+from ckcv_ray.study.parts import All, Holdout, Inner, Paper, Race
+from ckcv_ray.study.study import Execution, Study, list_options, read_toml, run_id
 from ckcv_ray.validation import parse_grid
 
 DIGEST = "0" * 64

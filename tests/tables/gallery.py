@@ -21,9 +21,10 @@ from sklearn import datasets
 
 from ckcv_ray.errors import InputError
 from ckcv_ray.tables.columns.formats import NOTHING_ASKED, DeclaredTypes
+from ckcv_ray.tables.named import read
 from ckcv_ray.tables.readers.files import AS_IT_IS, Reading
 from ckcv_ray.tables.survey import list_row_numbers, survey
-from ckcv_ray.tables.task import Task, read
+from ckcv_ray.tables.task import Task
 from ckcv_ray.tables.units import Roles
 
 N = 24

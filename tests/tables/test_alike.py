@@ -11,10 +11,11 @@ from pyarrow import csv, feather, parquet
 from ckcv_ray.errors import InputError
 from ckcv_ray.tables.columns.formats import DeclaredTypes
 from ckcv_ray.tables.columns.parse import infer_column
+from ckcv_ray.tables.named import read, read_task
 from ckcv_ray.tables.questions import ask_about_groups
 from ckcv_ray.tables.readers.files import read_file
 from ckcv_ray.tables.readers.limits import DECIMAL, decimal_mark
-from ckcv_ray.tables.task import Task, read, read_task
+from ckcv_ray.tables.task import Task
 from ckcv_ray.tables.units import Roles
 
 PAIRS = [

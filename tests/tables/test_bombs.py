@@ -25,7 +25,7 @@ from ckcv_ray.tables.readers import limits
 READ = """
 import json, resource, sys, time
 from pathlib import Path
-from ckcv_ray import study
+from ckcv_ray.study import study
 from ckcv_ray.tables import task as data
 from ckcv_ray.errors import InputError
 

@@ -14,9 +14,9 @@ import pytest
 from pyarrow import csv, feather, parquet
 
 from ckcv_ray.errors import InputError
+from ckcv_ray.tables.named import read
 from ckcv_ray.tables.readers import limits
 from ckcv_ray.tables.readers.files import read_parquet
-from ckcv_ray.tables.task import read
 
 
 def test_what_is_large_but_allowed_is_read(tmp_path: Path) -> None:

@@ -13,7 +13,8 @@ import pytest
 from ckcv_ray import Execution, Job, Study, load_run
 from ckcv_ray.errors import InputError
 from ckcv_ray.runs.run import run_job
-from ckcv_ray.tables.task import Task, read
+from ckcv_ray.tables.named import read
+from ckcv_ray.tables.task import Task
 from ckcv_ray.tables.units import Roles
 
 N = 24

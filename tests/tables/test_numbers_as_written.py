@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from ckcv_ray.errors import InputError
 from ckcv_ray.tables.columns.formats import Amount, DeclaredTypes, split_amount
-from ckcv_ray.tables.task import Task, read, read_task
+from ckcv_ray.tables.named import read, read_task
+from ckcv_ray.tables.task import Task
 from ckcv_ray.tables.units import Roles
 
 N = 24

@@ -11,10 +11,10 @@ from s3_server import S3Server
 from stores import BUCKET, RUN, MemoryBucket, list_keys, use
 
 from ckcv_ray.errors import CKCVError, InputError, StoreError, UnreachableError, convert_errors
+from ckcv_ray.tables.named import read
 from ckcv_ray.tables.readers import objects
 from ckcv_ray.tables.readers.files import Reading, read_file
 from ckcv_ray.tables.readers.objects import Address, Bucket, explain_error, is_address, parse_address
-from ckcv_ray.tables.task import read
 
 obstore = pytest.importorskip("obstore")
 SECRET = "swordfish"

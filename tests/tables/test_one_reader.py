@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from ckcv_ray.errors import InputError
 from ckcv_ray.tables.columns.formats import DeclaredTypes, choose_date_parser, choose_number_parser
 from ckcv_ray.tables.columns.parse import cast_dates, cast_numbers
-from ckcv_ray.tables.task import Task, make_test_rows, read
+from ckcv_ray.tables.named import read
+from ckcv_ray.tables.task import Task, make_test_rows
 
 N = 24
 WHOLE = st.from_regex(r"[+-]?\d{1,25}", fullmatch=True)

@@ -12,8 +12,9 @@ from pyarrow import parquet
 from ckcv_ray.errors import InputError
 from ckcv_ray.tables import target as schema
 from ckcv_ray.tables.columns.schema import Schema
+from ckcv_ray.tables.named import read
 from ckcv_ray.tables.target import list_distinct, number_classes
-from ckcv_ray.tables.task import Task, read
+from ckcv_ray.tables.task import Task
 from ckcv_ray.tables.units import Grouping, Roles
 
 LABELS = {

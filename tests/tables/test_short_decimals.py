@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from ckcv_ray.errors import InputError
 from ckcv_ray.tables.columns.formats import DeclaredTypes, has_short_decimals, is_doubtful
 from ckcv_ray.tables.columns.schema import Schema
-from ckcv_ray.tables.task import Task, read, read_task
+from ckcv_ray.tables.named import read, read_task
+from ckcv_ray.tables.task import Task
 
 N = 40
 FORMS = {  # cells learned from, and new ones: doubtful, the same number as decimals, and as thousands

@@ -10,7 +10,8 @@ from openpyxl import Workbook
 from pyarrow import csv, parquet
 
 from ckcv_ray.errors import InputError
-from ckcv_ray.tables.task import Task, join_copies, make_rows, make_test_rows, read, read_task
+from ckcv_ray.tables.named import read, read_task
+from ckcv_ray.tables.task import Task, join_copies, make_rows, make_test_rows
 from ckcv_ray.tables.units import Roles
 
 N = 40

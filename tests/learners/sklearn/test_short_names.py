@@ -10,7 +10,7 @@ from ckcv_ray import Execution, Study, evaluate, load_run, verify
 from ckcv_ray.learners.base import LEARNERS, STATUSES, Status
 from ckcv_ray.learners.sklearn.learner import NAMED
 from ckcv_ray.runs.run import Job, run_job
-from ckcv_ray.study import Problem
+from ckcv_ray.study.problem import Problem
 
 TASK = clouds(60, 3)
 SERIAL = Execution("serial")

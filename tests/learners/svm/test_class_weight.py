@@ -24,7 +24,8 @@ from ckcv_ray.learners.svm.kernels import complement, compute_distances, gaussia
 from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.learners.svm.problem import EQUAL, Weights, make_signs
 from ckcv_ray.runs.run import run_job
-from ckcv_ray.study import Execution, Problem, read_toml
+from ckcv_ray.study.problem import Problem
+from ckcv_ray.study.study import Execution, read_toml
 from jobs.benchmarks import libsvm
 
 EVERY_SOLVER = {"newton": path.path, "libsvm": libsvm.path}

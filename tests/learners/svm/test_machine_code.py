@@ -25,7 +25,7 @@ import numpy as np
 from ckcv_ray.learners.svm import blocks
 from ckcv_ray.tables.task import Task
 from ckcv_ray.runs.run import Job, run_job
-from ckcv_ray.study import Execution, Study
+from ckcv_ray.study.study import Execution, Study
 
 def models(study):
     result = run_job(Job(study, task), Execution("serial"))

@@ -28,7 +28,7 @@ from ckcv_ray.learners.svm.model import Ballot, list_pairs
 from ckcv_ray.learners.svm.trainer import MORE_CLASSES, SVMCodec
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.runs.verify import verify
-from ckcv_ray.study import Execution
+from ckcv_ray.study.study import Execution
 
 COSTS = (0.01, 0.1, 1.0, 10.0, 1000.0)
 GAMMAS = (1e-3, 0.01, 0.1, 1.0)
