@@ -18,20 +18,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from itertools import groupby
-from os import PathLike
-from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
-from ckcv_ray.errors import InputError, explain_removed, pluralize, printable
-from ckcv_ray.reports.facts import facts
+from ckcv_ray.errors import InputError, pluralize, printable
 from ckcv_ray.reports.render import UNNAMED, load_template
 from ckcv_ray.reports.sections import Section
-from ckcv_ray.runs.load import load
-from ckcv_ray.storage.files import check_regular
-from ckcv_ray.storage.folder import MANIFEST, RunFolder
-from ckcv_ray.storage.pages import check_form, write_form, write_new
-from ckcv_ray.study.study import CERTIFIED
-from ckcv_ray.validation import STRICT, as_path, check_choice, quote, read_as, suggest
+from ckcv_ray.validation import STRICT, check_choice, quote, read_as, suggest
 
 GUIDELINES = ("tripod-ai", "annex-iv", "stard-ai", "ts-4213", "model-card")
 NO_CONFORMITY = (
@@ -284,75 +276,3 @@ def _render(template: str, filled: FilledForm) -> bytes:
 
 
 FORM_WRITERS: dict[str, Callable[[FilledForm], bytes]] = {".md": write_markdown, ".html": write_html}
-
-
-FilePath = str | PathLike[str]
-MAX_ANSWERS_BYTES = 1 << 22
-
-
-def fill_form(folder: FilePath, name: str, out: FilePath, answers: FilePath | None = None) -> FilledForm:
-    """Fill the form of a guideline from a finished run and from a person's answers, and write it.
-
-    It is made from the run folder alone: nothing is fitted, and no model is applied.
-
-    Args:
-        folder: run folder.
-        name: of the guideline: "tripod-ai", "annex-iv", "stard-ai", "ts-4213" or "model-card".
-        out: file to write; its suffix tells the format: .md or .html.
-        answers: file with answers to items, .toml or .md; see ``write_answers``.
-
-    Raises:
-        InputError: there is no such guideline, format or item, the answers cannot be read, or ``out``
-            cannot be written or exists and is no form.
-        StoreError: the folder holds no finished run with a certification, or it is damaged.
-    """
-    form, suffix = read_form(name), check_suffix("out", out, tuple(FORM_WRITERS))
-    run = RunFolder(folder)
-    run.require(CERTIFIED)
-    check_form(run.files, out)
-    given = {} if answers is None else read_answers(answers, form)
-    result = load(folder, CERTIFIED)
-    if result.task.has_numbers:
-        raise InputError(
-            f"{str(folder)!r} predicts numbers, and these forms are about classifiers: ckcv report describes "
-            "it"
-        )
-    told = facts(result, manifest={MANIFEST: run.manifest_digest()})
-    filled = fill_items(form, result.run_id, told, given)
-    write_form(run.files, FORM_WRITERS[suffix](filled), out)
-    return filled
-
-
-def write_answers(folder: FilePath, name: str, out: FilePath) -> str:
-    """Write a file for the answers to every item of a form that only a person can fill; return its path.
-
-    Args:
-        folder: run folder, in which nothing is written.
-        name: of the guideline, as for ``fill_form``.
-        out: file to write, .toml or .md, which must not exist: it may hold answers.
-
-    Raises:
-        InputError: there is no such guideline or format, or the file exists or cannot be written.
-    """
-    form, suffix = read_form(name), check_suffix("template", out, ANSWER_SUFFIXES)
-    return write_new(RunFolder(folder).files, "template", write_template(suffix, form).encode(), out)
-
-
-def read_answers(file: FilePath, form: Form) -> dict[str, str]:
-    """Return the answers in a file as ``write_answers`` makes one, by the numbers of items."""
-    path, _ = as_path("answers", file), check_suffix("answers", file, ANSWER_SUFFIXES)
-    try:
-        check_regular(path, MAX_ANSWERS_BYTES)
-        text = path.read_text("utf-8")
-    except (OSError, ValueError) as error:
-        raise InputError(f"answers={str(file)!r} cannot be read: {error}") from None
-    return parse_answers(path.name, text, form)
-
-
-def check_suffix(option: str, file: FilePath, allowed: tuple[str, ...]) -> str:
-    """Return the suffix of a file, which tells its format, if it is one of those allowed."""
-    suffix = Path(file).suffix.lower()
-    if suffix not in allowed:
-        gone, ends = explain_removed(f"{option}={suffix}"), " or ".join(allowed)
-        raise InputError(gone or f"{option}={quote(str(file))}: the name has to end in {ends}")
-    return suffix

@@ -5,18 +5,35 @@ from typing import Annotated, NamedTuple
 
 import typer
 
-from ckcv_ray.apps.forms import fill_form, write_answers
+from ckcv_ray.apps.forms import (
+    ANSWER_SUFFIXES,
+    FORM_WRITERS,
+    FilledForm,
+    Form,
+    fill_items,
+    parse_answers,
+    read_form,
+    write_template,
+)
 from ckcv_ray.cli.options import Folder, make_flag, make_option, with_options
 from ckcv_ray.cli.output import say
 from ckcv_ray.core.percent import format_percent
-from ckcv_ray.errors import InputError, plain, pluralize
+from ckcv_ray.errors import InputError, explain_removed, plain, pluralize
 from ckcv_ray.reports.about import MAX_PURPOSE
+from ckcv_ray.reports.facts import facts
+from ckcv_ray.reports.write import report as write_report
 from ckcv_ray.runs.export import CHECKED_ROWS
 from ckcv_ray.runs.export import export as export_model
 from ckcv_ray.runs.load import load
-from ckcv_ray.validation import check_choice
+from ckcv_ray.storage.files import check_regular
+from ckcv_ray.storage.folder import MANIFEST, RunFolder
+from ckcv_ray.storage.pages import check_form, write_form, write_new
+from ckcv_ray.study.study import CERTIFIED
+from ckcv_ray.validation import check_choice, quote
 
 PANEL, PAGE_PANEL = "Forms", "Page"
+MAX_ANSWERS_BYTES = 1 << 22
+FilePath = str | Path
 
 
 class FormOptions(NamedTuple):
@@ -129,8 +146,6 @@ def report(
     if asked.form is not None:
         return _fill(folder, asked.form, asked, out)
     purpose = read_purpose(page.purpose)
-    from ckcv_ray.reports.write import report as write_report  # imports matplotlib
-
     made = write_report(folder, out, title=page.title, author=page.author, purpose=purpose, short=page.short)
     return say(f"report: {made}")
 
@@ -146,6 +161,63 @@ def _fill(folder: str, guideline: str, asked: FormOptions, out: Path | None) -> 
     if asked.strict and (left := filled.open_numbers):
         say(f"{pluralize(len(left), 'item')} that a person has to fill: {', '.join(left)}")
         raise typer.Exit(1)
+
+
+def fill_form(folder: FilePath, name: str, out: FilePath, answers: FilePath | None = None) -> FilledForm:
+    """Fill the form of a guideline from a finished run and from a file of answers, and write it.
+
+    It is made from the run folder alone: nothing is fitted, and no model is applied.
+
+    Raises:
+        InputError: there is no such guideline, format or item, the answers cannot be read, or ``out``
+            cannot be written or exists and is no form.
+        StoreError: the folder holds no finished run with a certification, or it is damaged.
+    """
+    form, suffix = read_form(name), _check_suffix("out", out, tuple(FORM_WRITERS))
+    run = RunFolder(folder)
+    run.require(CERTIFIED)
+    check_form(run.files, out)
+    given = {} if answers is None else _read_answers(answers, form)
+    result = load(folder, CERTIFIED)
+    if result.task.has_numbers:
+        raise InputError(
+            f"{str(folder)!r} predicts numbers, and these forms are about classifiers: ckcv report describes "
+            "it"
+        )
+    told = facts(result, manifest={MANIFEST: run.manifest_digest()})
+    filled = fill_items(form, result.run_id, told, given)
+    write_form(run.files, FORM_WRITERS[suffix](filled), out)
+    return filled
+
+
+def write_answers(folder: FilePath, name: str, out: FilePath) -> str:
+    """Write a file, which must not exist, for the answers that only a person can give; return its path.
+
+    Raises:
+        InputError: there is no such guideline or format, or the file exists or cannot be written.
+    """
+    form, suffix = read_form(name), _check_suffix("template", out, ANSWER_SUFFIXES)
+    return write_new(RunFolder(folder).files, "template", write_template(suffix, form).encode(), out)
+
+
+def _read_answers(file: FilePath, form: Form) -> dict[str, str]:
+    """Return the answers in a file as ``write_answers`` makes one, by the numbers of items."""
+    _check_suffix("answers", file, ANSWER_SUFFIXES)
+    try:
+        check_regular(Path(file), MAX_ANSWERS_BYTES)
+        text = Path(file).read_text("utf-8")
+    except (OSError, ValueError) as error:
+        raise InputError(f"answers={str(file)!r} cannot be read: {error}") from None
+    return parse_answers(Path(file).name, text, form)
+
+
+def _check_suffix(option: str, file: FilePath, allowed: tuple[str, ...]) -> str:
+    """Return the suffix of a file, which tells its format, if it is one of those allowed."""
+    suffix = Path(file).suffix.lower()
+    if suffix not in allowed:
+        gone, ends = explain_removed(f"{option}={suffix}"), " or ".join(allowed)
+        raise InputError(gone or f"{option}={quote(str(file))}: the name has to end in {ends}")
+    return suffix
 
 
 def export(

@@ -20,6 +20,7 @@ from ckcv_ray.core.percent import format_percent
 from ckcv_ray.errors import cut, pluralize
 from ckcv_ray.records.record import Failure
 from ckcv_ray.runs.judged import ClassPerformance, RowShare, measure_classes
+from ckcv_ray.runs.settings import shorten_setting
 from ckcv_ray.runs.values import ResultValues
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.columns.formats import Column, ColumnKind
@@ -309,16 +310,6 @@ def list_first(texts: Sequence[object], most: int = MAX_NAMED) -> str:
     """List the first of some texts, and count the others."""
     more = f" and {len(texts) - most:,} more" if len(texts) > most else ""
     return f"{', '.join(map(str, texts[:most]))}{more}"
-
-
-def shorten_value(value: Any) -> str:
-    """Format a value of a hyperparameter with three digits."""
-    return f"{float(f'{value:.3g}'):g}" if isinstance(value, float | np.floating) else str(value)
-
-
-def shorten_setting(setting: Mapping[str, Any] | None) -> str:
-    """Format hyperparameters with three digits; "" if there are none."""
-    return ", ".join(f"{name} = {shorten_value(value)}" for name, value in (setting or {}).items())
 
 
 def flatten(values: Any, name: str = "") -> list[tuple[str, str]]:

@@ -7,11 +7,9 @@ from pathlib import Path
 from ckcv_ray.records.judged import HELD_OUT, list_held_out_columns
 from ckcv_ray.reports.about import NOTHING_SAID, About
 from ckcv_ray.reports.facts import facts
-from ckcv_ray.reports.figures import Picture
-from ckcv_ray.reports.measured import draw_performance
+from ckcv_ray.reports.figures import Picture, draw_performance, draw_scores, draw_search
 from ckcv_ray.reports.render import make_title, render_markdown, render_page
 from ckcv_ray.reports.sections import tell_failures
-from ckcv_ray.reports.selection import draw_scores, draw_search
 from ckcv_ray.runs.judged import judge_rows, read_judged
 from ckcv_ray.runs.load import load, replay
 from ckcv_ray.runs.result import Result

@@ -34,11 +34,11 @@ SHOWN = {  # how a result is shown, which is made above this folder, and importe
     "card": "reports.render.make_card",
     "edges": "reports.facts.list_edges",
     "kept": "reports.scores.describe_kept",
-    "plot": "reports.plots.Plots",
+    "plot": "reports.figures.Plots",
     "summary": "reports.render.summarize",
 }
 if TYPE_CHECKING:
-    from ckcv_ray.reports.plots import Plots
+    from ckcv_ray.reports.figures import Plots
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -1,18 +1,23 @@
-"""Every setting of a study without a certification by its scores: mean, standard deviation and rank."""
+"""Every setting of a study: its scores and rank, and where it is among the hyperparameters.
 
-from collections.abc import Iterator, Mapping
+A validation curve is a score over one hyperparameter; a grid has settings over two.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from math import nan
+from math import isfinite, nan
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ckcv_ray.core.arrays import Values
+from ckcv_ray.core.arrays import Index, Values
 from ckcv_ray.core.measures import Score
 from ckcv_ray.learners.base import Setting
+from ckcv_ray.learners.choice import LABEL
 from ckcv_ray.runs.values import ResultValues, format_setting, to_number
+from ckcv_ray.study.problem import describe_setting
 
 SETTING_COLUMNS = pa.schema(
     [
@@ -153,3 +158,178 @@ def rank_losses(losses: Values) -> list[int | None]:
     """Return ranks from 1 for the smallest; equal ones share the smallest rank, and nan has none."""
     known: NDArray[np.float64] = np.sort(losses[~np.isnan(losses)])
     return [None if loss != loss else 1 + int(np.searchsorted(known, loss)) for loss in losses.tolist()]
+
+
+MIN_VALUES = 3  # of a hyperparameter, for its curve
+MAX_SIDE = 40  # values of a hyperparameter in a grid
+MAX_CURVES = 6
+
+
+class Axis(NamedTuple):
+    """A hyperparameter and its values as text; without a name and with one value if there is none."""
+
+    name: str
+    values: tuple[str, ...]
+
+
+class Grid(NamedTuple):
+    """Settings over two hyperparameters: at each pair of values the best of them.
+
+    Attributes:
+        x, y: the hyperparameters.
+        best: position of the setting, (values of y, values of x); -1 where there is none.
+        joined: whether settings differ in more than these.
+    """
+
+    x: Axis
+    y: Axis
+    best: Index
+    joined: bool
+
+
+def make_grid(settings: Sequence[Setting], losses: Values) -> Grid:
+    """Return settings of one learner over the hyperparameters of most values; ``losses`` says which is best.
+
+    Settings that have more than ``MAX_SIDE`` values of one are numbered instead.
+    """
+    differing = _list_differing(settings)
+    pair = _order_names(differing)[:2]
+    if any(len(differing[name]) > MAX_SIDE for name in pair):
+        settings = [{"setting": i + 1} for i in range(len(settings))]
+        differing, pair = _list_differing(settings), ["setting"]
+    known = [(name, differing[name]) for name in pair] + [("", [None])] * (2 - len(pair))
+    places = [
+        [[repr(value) for value in values].index(repr(setting.get(name))) for setting in settings]
+        for name, values in known
+    ]
+    best = np.full([len(values) for _, values in known], -1)
+    for i in np.argsort(-losses, kind="stable").tolist():
+        best[places[0][i], places[1][i]] = i
+    x, y = (Axis(name, tuple(map(_short, values))) for name, values in known)
+    return Grid(x, y, best.T, len(differing) > 2)
+
+
+def _list_differing(settings: Sequence[Setting]) -> dict[str, list[Any]]:
+    """Return the distinct values of each hyperparameter that has several, numbers in ascending order."""
+    found = {name: _list_values(settings, name) for name in settings[0] if name != LABEL}
+    return {name: values for name, values in found.items() if len(values) > 1}
+
+
+def _order_names(differing: Mapping[str, Sequence[Any]]) -> list[str]:
+    """Return names of hyperparameters by how many values they have, after one of several numbers."""
+    order = sorted(differing, key=lambda name: -len(differing[name]))
+    numeric = [name for name in order if len(differing[name]) >= MIN_VALUES and _is_numeric(differing[name])]
+    return [*numeric[:1], *(name for name in order if name not in numeric[:1])]
+
+
+def shorten_setting(setting: Mapping[str, Any] | None) -> str:
+    """Format hyperparameters with three digits; "" if there are none."""
+    return ", ".join(f"{name} = {_short(value)}" for name, value in (setting or {}).items())
+
+
+def _short(value: Any) -> str:
+    if value is None:
+        return ""
+    return f"{float(f'{value:.3g}'):g}" if isinstance(value, float | np.floating) else str(value)
+
+
+class Curve(NamedTuple):
+    """A score over a hyperparameter.
+
+    Attributes:
+        line: values of the other hyperparameters, as text.
+        x: values of the hyperparameter, ascending.
+        mean, deviation: over splits, of the shape of x.
+    """
+
+    line: str
+    x: Values
+    mean: Values
+    deviation: Values
+
+
+class Validation(NamedTuple):
+    """A score of one learner over its hyperparameters.
+
+    Attributes:
+        learner: its label.
+        parameter: the hyperparameter of the curves; "" where none has three numbers or more.
+        curves: one for each combination of the others, those with the best means, the best first.
+        left_out: number of combinations without a curve.
+        means: mean of each setting.
+        heat: the settings over two hyperparameters; None where fewer differ, or they have very many values.
+        best: the setting with the best mean, and that mean, as text.
+    """
+
+    learner: str
+    parameter: str
+    curves: Sequence[Curve]
+    left_out: int
+    means: Values
+    heat: Grid | None
+    best: str
+
+
+def list_validations(settings: Iterable[SettingScores], score: Score) -> list[Validation]:
+    """Return the curves and grids of every learner of which several settings have a mean."""
+    by_learner: dict[str, list[SettingScores]] = {}
+    for row in settings:
+        if row.places[score.name].rank is not None:
+            by_learner.setdefault(row.learner, []).append(row)
+    made = [_validate(learner, found, score) for learner, found in by_learner.items()]
+    return [row for row in made if row.parameter or row.heat is not None]
+
+
+def _validate(learner: str, rows: Sequence[SettingScores], score: Score) -> Validation:
+    settings, means = [row.setting for row in rows], np.array([row.places[score.name].mean for row in rows])
+    differing, best = _list_differing(settings), int(np.argmin(score.loss * means))
+    first = _order_names(differing)[:1]
+    numeric = [name for name in first if len(differing[name]) >= MIN_VALUES and _is_numeric(differing[name])]
+    parameter = numeric[0] if numeric else ""
+    rest = [name for name in differing if name != parameter]
+    curves = _list_curves(rows, parameter, rest, score) if parameter else []
+    grid = make_grid(settings, score.loss * means)
+    return Validation(
+        learner,
+        parameter,
+        curves[:MAX_CURVES],
+        max(0, len(curves) - MAX_CURVES),
+        means,
+        grid if grid.y.name else None,
+        f"best mean {means[best]:.4g} at {describe_setting(_take(settings[best], differing))}",
+    )
+
+
+def _list_values(settings: Sequence[Setting], name: str) -> list[Any]:
+    """Return the distinct values of a hyperparameter: numbers ascending, others as they first appear."""
+    found = list({repr(setting.get(name)): setting.get(name) for setting in settings}.values())
+    return sorted(found) if _is_numeric(found) else found
+
+
+def _is_numeric(values: Sequence[Any]) -> bool:
+    return all(
+        isinstance(value, int | float) and type(value) is not bool and isfinite(value) for value in values
+    )
+
+
+def _take(setting: Setting, names: Iterable[str]) -> dict[str, Any]:
+    return {name: setting.get(name) for name in names}
+
+
+def _list_curves(
+    settings: Sequence[SettingScores], parameter: str, rest: Sequence[str], score: Score
+) -> list[Curve]:
+    """Return a curve over a hyperparameter for each combination of others, that with the best mean first."""
+    lines: dict[str, list[SettingScores]] = {}
+    for row in settings:
+        lines.setdefault(describe_setting(_take(row.setting, rest)), []).append(row)
+    made = []
+    for line, found in lines.items():
+        found.sort(key=lambda row: row.setting[parameter])
+        columns = [
+            (row.setting[parameter], row.places[score.name].mean, row.places[score.name].deviation)
+            for row in found
+        ]
+        x, mean, deviation = np.array(columns, np.float64).T
+        made.append(Curve(line, x, mean, np.nan_to_num(deviation)))
+    return sorted(made, key=lambda curve: float(np.min(score.loss * curve.mean)))

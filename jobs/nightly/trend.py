@@ -2,11 +2,9 @@
 
 from typing import NamedTuple
 
-from matplotlib.ticker import MaxNLocator
+import numpy as np
 
-from ckcv_ray.reports.figures import INK, L_MS, MARK, inline_svg, new_figure
-
-TREND_SIZE = (4.0, 1.7)
+from ckcv_ray.reports.charts import BLUE, RED, Band, Chart, Mark, Part, Scale, write_svg
 
 
 class Trend(NamedTuple):
@@ -28,19 +26,15 @@ class Trend(NamedTuple):
 
 def draw_trend(trend: Trend, label: str) -> str:
     """Draw a line through the nights as SVG, the median as a dashed line, the range of alarms shaded."""
-    with new_figure(label, TREND_SIZE) as figure:
-        axes = figure.add_subplot()
-        x, colour = range(len(trend.values)), MARK if trend.alarm else L_MS
-        axes.plot(x, trend.values, "-", color=L_MS, linewidth=1.2, marker="o", markersize=3)
-        axes.plot(x[-1:], trend.values[-1:], "o", color=colour, markersize=7)
-        shown = [value for value in (*trend.values, trend.median, trend.least) if value is not None]
-        margin = 0.15 * (max(shown) - min(shown)) or 0.1 * abs(shown[0]) or 1.0
-        axes.set_ylim(min(shown) - margin, max(shown) + margin)
-        axes.set_xlim(-0.5, max(len(x), 2) - 0.5)
-        if trend.median is not None:
-            axes.axhline(trend.median, color=INK, linestyle="--", linewidth=0.8)
-        if trend.least is not None:
-            axes.axhspan(min(shown) - margin, trend.least, color=MARK, alpha=0.12, linewidth=0)
-        axes.set_xticks([0, len(x) - 1][: len(x)], [trend.nights[0], trend.nights[-1]][: len(x)])
-        axes.yaxis.set_major_locator(MaxNLocator(4))
-        return inline_svg(figure, label)
+    x, values = np.arange(len(trend.values)), np.array(trend.values)
+    shown = [value for value in (*trend.values, trend.median, trend.least) if value is not None]
+    margin = 0.15 * (max(shown) - min(shown)) or 0.1 * abs(shown[0]) or 1.0
+    low, ends = min(shown) - margin, np.array([-0.6, len(x) - 0.4])
+    parts: list[Part] = []
+    if trend.least is not None:
+        parts.append(Band(ends, np.full(2, low), np.full(2, trend.least), RED, 0.12))
+    if trend.median is not None:
+        parts.append(Mark(ends, trend.median, width=0.8, dash=(4, 2)))
+    parts.append(Mark(x, values, BLUE, width=1.2, shape="o", size=3))
+    parts.append(Mark(x[-1:], values[-1:], RED if trend.alarm else BLUE, shape="o", size=7))
+    return write_svg(Chart(Scale(names=trend.nights), Scale("", low, max(shown) + margin), parts, 140), label)

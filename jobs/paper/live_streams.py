@@ -42,7 +42,7 @@ from ckcv_ray.core.bounds.betting import (
     make_prior,
     trace_alarm,
 )
-from ckcv_ray.reports.figures import as_svg, new_figure
+from jobs.svg import as_svg, new_figure
 
 BOUND, DELTA, LEVEL = 0.05, 0.05, 0.01
 PRIOR = make_prior(10 / 300, 300)
@@ -195,7 +195,7 @@ def draw_picture(file: Path, labels: int = 3000) -> None:
             axes.legend()
         figure.axes[0].set_ylabel("error, %")
         figure.axes[0].set_ylim(0, 12)
-        file.write_text(as_svg(figure, background="white"))
+        file.write_text(as_svg(figure))
 
 
 def main(

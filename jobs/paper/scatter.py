@@ -5,9 +5,11 @@ from typing import NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.ticker import FormatStrFormatter, LogLocator, NullLocator
 
 from ckcv_ray.core.arrays import Values
-from ckcv_ray.reports.figures import L_MS, as_svg, new_figure, round_ticks
+from ckcv_ray.reports.charts import BLUE
+from jobs.svg import as_svg, new_figure
 
 SET_SIZE = (7.2, 5.6)
 PAPER, MIN_SHOWN = "#808080", 1e-3
@@ -48,7 +50,7 @@ def bounds_against_errors(rows: Sequence[SetErrors]) -> str:
         axes.plot(*paper.T, "o", color=PAPER, markerfacecolor="white", markersize=5, label="the paper's")
         axes.errorbar(
             test, l_ee, l_ee_sd, test_sd,
-            fmt="o", color=L_MS, markersize=5, elinewidth=0.9, label="ours, mean ± sd",
+            fmt="o", color=BLUE, markersize=5, elinewidth=0.9, label="ours, mean ± sd",
         )  # fmt: skip
         _scale_alike(axes, np.vstack([ours, paper]), ours + np.stack([test_sd, l_ee_sd], axis=1))
         for at, i in zip(np.linspace(0.02, 0.98, len(rows)), np.argsort(l_ee), strict=True):
@@ -59,7 +61,7 @@ def bounds_against_errors(rows: Sequence[SetErrors]) -> str:
         axes.set_xlabel("test error of F*, in %")
         axes.set_ylabel("L_EE, in %")
         axes.legend(loc="upper left")
-        return as_svg(figure, "white")
+        return as_svg(figure)
 
 
 def _scale_alike(axes: Axes, means: Values, highest: Values) -> None:
@@ -68,8 +70,10 @@ def _scale_alike(axes: Axes, means: Values, highest: Values) -> None:
     if low.min() > 0:
         axes.set_xscale("log")
         axes.set_yscale("log")
-        round_ticks(axes.xaxis)
-        round_ticks(axes.yaxis)
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            axis.set_major_formatter(FormatStrFormatter("%g"))
+            axis.set_minor_locator(NullLocator())
     axes.set_xlim(low[0], high[0])
     axes.set_ylim(low[1], high[1])
     axes.set_aspect("equal")

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from ckcv_ray import Execution, KFold, evaluate
 from ckcv_ray.core.arrays import Values
-from ckcv_ray.reports.figures import as_svg, new_figure
+from jobs.svg import as_svg, new_figure
 
 SERIAL = Execution("serial")
 
@@ -97,7 +97,7 @@ def picture(found: Estimates, file: Path) -> None:
         right.set_title("milliseconds for an estimate")
         for axes in (left, middle, right):
             axes.set_xlabel("number of folds k")
-        file.write_text(as_svg(figure, "white"))
+        file.write_text(as_svg(figure))
 
 
 def main(

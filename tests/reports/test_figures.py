@@ -1,124 +1,156 @@
-"""Pictures: what is drawn of a landscape, of values of k and of single splits, in a page's own colours."""
+"""Charts: what is drawn stands inside its axes, in a page's own colours, and is the same for a notebook."""
 
 import re
 from html import unescape
+from xml.etree import ElementTree
 
 import numpy as np
+import pytest
 from conftest import blobs
+from matplotlib.figure import Figure
 
-from ckcv_ray import Study
-from ckcv_ray.learners.base import Space
-from ckcv_ray.reports import figures
-from ckcv_ray.reports.figures import Axis, Landscape, Span
-from ckcv_ray.reports.selection import PATH, STEP, name_axes
-from ckcv_ray.study.problem import Problem
+from ckcv_ray import Result, Study, run
+from ckcv_ray.core.percent import ceil_percent
+from ckcv_ray.reports import charts
+from ckcv_ray.reports.charts import Band, Chart, Mark, Scale, Tiles, draw_on, shorten_name, write_svg
+from ckcv_ray.reports.figures import Picture, draw_performance, draw_search
+from ckcv_ray.runs.judged import judge_rows
+from ckcv_ray.runs.load import replay
+from ckcv_ray.runs.settings import Axis, make_grid
 
-C, GAMMA = Axis("C", ("0.1", "1", "10")), Axis("gamma", ("0.01", "1"))
-AT = Landscape(
-    steps=C,
-    paths=GAMMA,
-    value=np.array([[0.2, 0.3, 0.1], [0.4, 0.25, 0.3]]),
-    splits=np.array([[5, 5, 5], [2, 5, 1]]),
-    failed=np.zeros((2, 3), np.bool_),
-    left_open=np.zeros((2, 3), np.bool_),
-    n_splits=5,
-    best=(0, 2),
+X = np.array([1.0, 2.0, 5.0, 100.0])
+NAMES = ("_hidden", "$x_1$", "<b>", "a" * 80)
+EVERYTHING = Chart(
+    Scale("<i>", log=True),
+    Scale("$y$", 0.0, 1.0),
+    [
+        Band(X, X / 200, X / 100, charts.BLUE, 0.2),
+        Mark(X, [0.1, np.nan, 0.3, 7.0], name="_line", width=1.0, dash=(2, 1)),
+        *(Mark(X, 0.5, charts.RED, shape=shape, name=f"{shape} <b>") for shape in ["o", "x", *charts.SHAPES]),
+    ],
 )
-WINNER = Span(3, 3, 133, "winner", 0.1, "C = 1, gamma = 1", 0.1, 0.11)
-BEATEN = WINNER._replace(first=6, last=6, state="beaten", setting="", l_ms=None, l_ee=None, lower_bound=0.2)
-
-
-def squares(svg: str) -> list[tuple[float, float]]:
-    """Width and height of each tile with a line around it."""
-    found = []
-    for path in re.findall(r'<path d="(M [^"]*z)\s*"[^>]*stroke-width: 0\.4', svg):
-        x, y = np.array(re.findall(r"[ML] ([\d.]+) ([\d.]+)", path), float).T
-        found.append((float(np.ptp(x)), float(np.ptp(y))))
-    return found
+SQUARES = Chart(
+    Scale("C", names=("1", "2", "3", "4")), Scale("gamma", names=NAMES, down=True),
+    [Tiles(np.arange(4), np.ones(4), np.full(4, 0.9), np.array([3.0, 2.0, 1.0, 9.0]), "L_MS", 0.5)],
+)  # fmt: skip
 
 
 def words(svg: str) -> list[str]:
-    """What is written in a picture."""
-    return [unescape(text).strip() for text in re.findall(r"<text[^>]*>([^<]*)</text>", svg)]
+    """What is written in a chart."""
+    return [unescape(text) for text in re.findall(r"<text[^>]*>([^<]*)</text>", svg)]
 
 
-def test_every_candidate_is_a_square_the_smaller_the_fewer_splits_it_has() -> None:
-    sides = [width for width, _ in squares(figures.draw_landscape(AT, "label"))]
-    assert len(sides) == 6
-    full = sides[0]
-    assert [round(side / full, 2) for side in sides] == [1, 1, 1, round(0.66 * 0.4 / 0.98, 2), 1, 0.13]
+@pytest.mark.parametrize("chart", [EVERYTHING, SQUARES], ids=["marks", "squares"])
+def test_a_chart_is_well_formed_inside_its_box_and_the_same_each_time(chart: Chart) -> None:
+    svg = write_svg(chart, '"<label>"')
+    assert svg == write_svg(chart, '"<label>"')
+    root = ElementTree.fromstring(svg)
+    assert (root.get("role"), root.get("aria-label")) == ("img", '"<label>"')
+    for at, most in (("x", charts.WIDTH), ("cx", charts.WIDTH), ("y", chart.height), ("cy", chart.height)):
+        places = [float(part.get(at, 0)) for part in root.iter()]
+        assert min(places) >= 0
+        assert max(places) <= most
+    assert "nan" not in svg
+    assert set(re.findall(r"(?:fill|stroke)=\"([a-zA-Z]+)\"", svg)) == {charts.INK, "none"}
 
 
-def test_what_does_not_exist_or_failed_is_no_square() -> None:
-    value = AT.value.copy()
-    value[1, 1:] = np.nan
-    assert len(squares(figures.draw_landscape(AT._replace(value=value), "label"))) == 4
-    drawn = figures.draw_landscape(AT._replace(failed=AT.value == 0.2), "label")
-    assert len(squares(drawn)) == 5
-    assert figures.draw_landscape(AT, "label").count(figures.MARK) < drawn.count(figures.MARK)
+def test_names_are_text_that_fits_and_no_formula_markup_or_hidden_label() -> None:
+    assert {"<i>", "$y$", "_line", "x <b>"} <= set(words(write_svg(EVERYTHING, "label")))
+    shown = words(write_svg(SQUARES, "label"))
+    assert set(map(shorten_name, NAMES)) <= set(shown)
+    assert max(map(len, shown)) <= charts.MAX_NAME
 
 
-def test_axes_are_named_and_no_name_is_a_formula_or_markup() -> None:
-    steps = Axis("$x_1$ <b>", ("$\\frac", "<script>", "100 %"))
-    drawn = figures.draw_landscape(AT._replace(steps=steps), '"<label>"')
-    assert {"gamma", "0.01", steps.name, *steps.values} <= set(words(drawn))
-    assert 'aria-label="&quot;&lt;label&gt;&quot;"' in drawn
+def test_what_is_unknown_or_outside_is_not_drawn() -> None:
+    marks = [Mark([1, 2, 3, 4], [1, np.nan, 1, 9], shape="o"), Mark([1, 2, 3, 4], [1, 1, np.nan, 1], width=1)]
+    svg = write_svg(Chart(Scale(), Scale("", 0, 2), marks), "label")
+    assert svg.count("<circle") == 2
+    assert [path.count("L") for path in re.findall(r'd="(M[^"HVv]*)" fill="none"', svg)] == [1]
 
 
-def test_an_open_candidate_is_a_diamond_and_takes_no_colour_from_the_others() -> None:
-    value, left_open = AT.value.copy(), AT.left_open.copy()
-    value[1, 0], left_open[1, 0] = 0.001, True
-    drawn = figures.draw_landscape(AT._replace(value=value, left_open=left_open), "label")
-    plain = figures.draw_landscape(AT, "label")
-    assert len(squares(drawn)) == len(squares(plain)) - 1
-    without = figures.draw_landscape(AT._replace(value=np.where(left_open, np.nan, AT.value)), "label")
-    assert drawn.count("<use") == without.count("<use") + 1, "a marker more"
-    assert squares(without) == squares(drawn)
-    colours = [re.findall(r"fill: (#\w+)", svg) for svg in (drawn, without)]
-    assert colours[0] == colours[1]
+@pytest.mark.parametrize("ends", [(0.0, 1.0), (-3.7, 12.4), (1e-9, 3e-9), (0.0, 4e6), (5.0, 5.1)])
+@pytest.mark.parametrize("log", [False, True])
+def test_ticks_are_few_round_numbers_on_the_axis(ends: tuple[float, float], log: bool) -> None:
+    low, high = (max(ends[0], 1e-9), ends[1]) if log else ends
+    ticks = Scale(log=log).find_ticks((low, high), 6)
+    assert (1 if log else 2) <= len(ticks) + (log and high < 10 * low) <= 7
+    slack = 1e-6 * (high - low)
+    assert all(low - slack <= value <= high + slack for value, _ in ticks)
+    assert all(float(text) == pytest.approx(value, abs=1e-12) for value, text in ticks)
 
 
-def test_a_picture_takes_the_colour_of_the_text_around_it_and_has_the_same_bytes() -> None:
-    def draw() -> list[str]:
-        spread = figures.draw_spread([0.1, 0.2], [0.2, 0.3], "label")
-        folds = figures.draw_folds([WINNER, BEATEN], "label")
-        return [figures.draw_landscape(AT, "label"), folds, spread]
-
-    assert draw() == draw()
-    for drawn in draw():
-        assert "currentColor" in drawn
-        assert figures.INK not in drawn
-        assert "<image" not in drawn
-
-
-def test_the_axes_of_grids_are_their_names() -> None:
-    problem = Problem.of(Study.paper(C=(0.1, 1.0), gamma=(0.25, 0.5, 2.0)), blobs(30))
-    axes = Axis("C", ("0.1", "1")), Axis("gamma", ("0.25", "0.5", "2"))
-    assert name_axes(problem.learner.space) == axes
+@pytest.mark.parametrize("chart", [EVERYTHING, SQUARES], ids=["marks", "squares"])
+def test_axes_of_matplotlib_have_the_same_chart(chart: Chart) -> None:
+    axes = Figure().add_subplot()
+    draw_on(axes, chart)
+    marks = [part for part in chart.parts if isinstance(part, Mark)]
+    for line, mark in zip(axes.lines, marks, strict=True):
+        assert np.array_equal(line.get_ydata(), np.broadcast_to(mark.y, X.shape), equal_nan=True)
+    assert len(axes.collections) == len(chart.parts) - len(marks)
+    x_ends, y_ends = chart.find_ends()
+    assert (axes.get_xlim(), axes.get_ylim()) == (x_ends, y_ends[::-1] if chart.y.down else y_ends)
+    assert (axes.get_xlabel(), axes.get_ylabel()) == (chart.x.label, chart.y.label)
 
 
-def test_axes_of_other_search_spaces_are_named_or_counted() -> None:
-    depth = [{"rule": "a", "depth": 1}, {"rule": "a", "depth": 2}]
-    assert name_axes(Space([depth])) == (Axis("depth", ("1", "2")), Axis("rule", ("a",)))
-    shorter = [{"rule": "b", "depth": 1}]
-    assert name_axes(Space([depth, shorter])) == (Axis("depth", ("1", "2")), Axis("rule", ("a", "b")))
-    other = [{"rule": "b", "depth": 7}]
-    assert name_axes(Space([depth, other])) == (Axis(STEP, ("1", "2"), True), Axis("rule", ("a", "b")))
-    same = [{"rule": "a", "depth": 3}]
-    assert name_axes(Space([depth, same])) == (Axis(STEP, ("1", "2"), True), Axis(PATH, ("1", "2"), True))
-    grid = [[{"rule": rule, "share": share}] for rule in ("a", "b") for share in (0.5, 1.0)]
-    steps, paths = name_axes(Space(grid))
-    assert paths == Axis("rule, share", ("a, 0.5", "a, 1", "b, 0.5", "b, 1"))
-    assert (steps, steps.absent) == (Axis(STEP, ("1",), True), True)
+@pytest.fixture(scope="module")
+def result(tmp_path_factory: pytest.TempPathFactory) -> tuple[Result, dict[str, Picture]]:
+    out, rows = tmp_path_factory.mktemp("figures") / "run", blobs(160, shift=2.0)
+    study = Study.of(k=(3, 4, 20), n_splits=3, certify="holdout", C=(0.1, 1.0, 10.0), gamma=(0.01, 1.0))
+    made = run(study, rows.X, rows.y, out=out)
+    pictures = [
+        *draw_search(made, replay(out, made.problem)).values(),
+        [*draw_performance(made, judge_rows(made))],
+    ]
+    return made, {picture.title: picture for section in pictures for picture in section}
 
 
-def test_lines_have_names_that_are_no_formula_and_fit() -> None:
-    names = ["_hidden", "$x$", "<b>", "a" * 80]
-    values = [np.array([0.1, 0.2])] * 4
-    drawn = words(figures.draw_strips(values, names, "accuracy", "label"))
-    shown = [figures.shorten_name(name) for name in names]
-    assert set(shown) <= set(drawn)
-    assert max(map(len, shown)) <= figures.MAX_NAME
-    curve = figures.Curve("C", "accuracy", np.array([10.0, 20.0]), np.array([0.1, 0.2]), np.zeros(2))
-    assert "_hidden" not in words(figures.draw_validation([curve], ["_hidden"], "label")), "one needs no name"
-    assert {"_hidden", "$x$"} <= set(words(figures.draw_validation([curve] * 2, ["_hidden", "$x$"], "label")))
+def test_every_figure_has_a_table_as_wide_as_its_heads_or_a_reason(
+    result: tuple[Result, dict[str, Picture]],
+) -> None:
+    _, pictures = result
+    assert len(pictures) == 8
+    for picture in pictures.values():
+        assert {len(row) for row in picture.rows} == ({len(picture.heads)} if picture.chart else set())
+        assert picture.caption.startswith("There is none: ") == (picture.svg == "")
+    assert [title for title, picture in pictures.items() if not picture.chart] == ["Calibration"]
+
+
+def test_the_landscape_has_what_the_table_of_candidates_says_of_the_winners_k(
+    result: tuple[Result, dict[str, Picture]],
+) -> None:
+    made, pictures = result
+    picture = pictures[f"L_MS over C and gamma at k = {made.k}"]
+    rows = [row for row in made.candidates.to_pylist() if row["k_first"] <= made.k <= row["k_last"]]
+    tiles, *_, star = picture.chart.parts
+    values = [row["lower_bound"] if row["l_ms"] is None else row["l_ms"] for row in rows]
+    assert sorted(tiles.values) == sorted(100 * value for value in values)
+    assert picture.svg.count('stroke-width=".3"') == len(rows) == 6
+    assert picture.heads == ("gamma \\ C", "0.1", "1", "10")
+    (best,) = [row for row in rows if row["state"] == "winner"]
+    x, y = picture.heads.index(f"{best['C']:g}"), [row[0] for row in picture.rows].index(f"{best['gamma']:g}")
+    assert (star.x.tolist(), star.y.tolist()) == ([x - 1], [y])
+    assert picture.rows[y][x] == ceil_percent(made.l_ms)
+
+
+def test_a_grid_has_the_best_setting_at_each_pair_of_values() -> None:
+    settings = [{"a": a, "b": b, "c": c} for a in (1.0, 2.0, 0.5) for b in ("x", "y") for c in (1, 2)]
+    losses = np.random.default_rng(0).random(len(settings))
+    grid = make_grid(settings[:-2], losses[:-2])
+    assert (grid.x, grid.y, grid.joined) == (Axis("a", ("0.5", "1", "2")), Axis("b", ("x", "y")), True)
+    assert grid.best[1, 0] == -1
+    for (y, x), i in np.ndenumerate(grid.best):
+        pair = (float(grid.x.values[x]), grid.y.values[y])
+        alike = [j for j, one in enumerate(settings[:-2]) if (one["a"], one["b"]) == pair]
+        assert i == min(alike, key=losses.__getitem__, default=-1)
+
+
+def test_fewer_or_more_hyperparameters_than_a_grid_has_are_named_or_numbered() -> None:
+    def name(*settings: dict[str, object]) -> tuple[Axis, Axis]:
+        grid = make_grid(settings, np.zeros(len(settings)))
+        return grid.x, grid.y
+
+    none = Axis("", ("",))
+    assert name({"a": 1}) == (none, none)
+    assert name({"a": 1, "b": "x"}, {"a": 1, "b": "y"}) == (Axis("b", ("x", "y")), none)
+    many = [{"a": float(a), "b": float(-a)} for a in range(50)]
+    assert name(*many) == (Axis("setting", tuple(map(str, range(1, 51)))), none)

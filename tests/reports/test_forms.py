@@ -18,16 +18,15 @@ from ckcv_ray.apps.forms import (
     GUIDELINES,
     NO_CONFORMITY,
     FilledForm,
-    fill_form,
     fill_items,
     list_sentences,
     parse_answers,
     read_form,
-    write_answers,
     write_html,
     write_markdown,
     write_template,
 )
+from ckcv_ray.cli.report import fill_form, write_answers
 from ckcv_ray.reports.facts import facts
 from ckcv_ray.reports.render import escape_markdown
 from ckcv_ray.reports.sections import Section

@@ -8,7 +8,7 @@ from conftest import blobs
 
 from ckcv_ray import Execution, InputError, Result, Study, Task, run
 from ckcv_ray.claims.predictive import NetBenefit
-from ckcv_ray.reports.measured import draw_performance
+from ckcv_ray.reports.figures import draw_performance
 from ckcv_ray.runs.judged import BY_BEST, BY_PROBABILITY, Judged, judge_rows, trace_net_benefit
 from ckcv_ray.runs.run import Job, run_job
 
@@ -108,5 +108,5 @@ def test_several_classes_or_rows_of_one_have_none(result: Result) -> None:
     assert picture.caption == "There is none: it takes two classes, and rows of both."
     three = blobs(150)
     several = run(Study.paper(k=(3,), n_splits=2, C=(1.0,), gamma=(0.1,)), three.X, np.arange(150) % 3)
-    with pytest.raises(InputError, match="no decision curve of this result: it takes two classes"):
+    with pytest.raises(InputError, match="Decision curve of this result: there is none: it takes"):
         several.plot.decision_curve()

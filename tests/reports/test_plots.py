@@ -6,7 +6,7 @@ import pytest
 from conftest import blobs
 from matplotlib.figure import Figure
 
-from ckcv_ray import InputError, Result, Study, run
+from ckcv_ray import InputError, Result, Study, evaluate, run
 
 matplotlib.use("agg")
 SMALL = {"k": (3, 4), "n_splits": 3, "certify": "holdout"}
@@ -28,20 +28,18 @@ def linear() -> Result:
 def test_bounds_are_those_of_the_claims(svm: Result) -> None:
     axes = svm.plot.bounds()
     claims = [claim for claim in svm.certificate.claims if claim.quantity.is_error]
-    assert [bar.get_width() for bar in axes.patches] == [100 * claim.bound for claim in claims]
+    bars, *lines = axes.lines
+    assert bars.get_xdata()[1::3].tolist() == [100 * claim.risk for claim in claims]
     assert len(axes.get_yticklabels()) == len(claims)
-    assert 100 * svm.l_ee in [line.get_xdata()[0] for line in axes.lines]
+    assert 100 * svm.l_ee in [line.get_xdata()[0] for line in lines]
 
 
-def test_the_surface_has_a_dot_for_each_setting_at_the_winners_k(svm: Result, linear: Result) -> None:
-    axes = svm.plot.surface()
-    (dots,) = axes.collections
-    assert len(dots.get_offsets()) == 9
-    assert np.nanmin(dots.get_array()) == 100 * svm.l_ms
-    assert (axes.get_xlabel(), axes.get_ylabel(), axes.get_xscale()) == ("C", "gamma", "log")
-    (line,) = linear.plot.surface().lines
-    assert min(line.get_ydata()) == 100 * linear.l_ms
-    assert list(line.get_xdata()) == [0.01, 0.1, 10.0]
+def test_the_surface_has_a_square_for_each_setting_at_the_winners_k(svm: Result, linear: Result) -> None:
+    for result, names, n in ((svm, ("C", "gamma"), 9), (linear, ("C", ""), 3)):
+        axes = result.plot.surface()
+        (squares,) = axes.collections
+        assert (len(squares.get_paths()), (axes.get_xlabel(), axes.get_ylabel())) == (n, names)
+        assert np.min(squares.get_array()) == 100 * result.l_ms
 
 
 @pytest.mark.parametrize("name", ["bounds", "surface", "roc", "calibration", "decision_curve", "scores"])
@@ -53,14 +51,13 @@ def test_they_draw_on_given_axes_and_on_new_ones(linear: Result, name: str) -> N
 
 
 def test_what_cannot_be_drawn_is_refused_with_the_reason(svm: Result) -> None:
-    with pytest.raises(InputError, match="no calibration of this result: the models give no probabilities"):
+    with pytest.raises(
+        InputError, match="Calibration of this result: there is none: the models give no prob"
+    ):
         svm.plot.calibration()
-    three = blobs(150)
-    y = np.arange(150) % 3
-    several = run(Study.of(**SMALL, C=(1.0,), gamma=(0.1,)), three.X, y)
-    with pytest.raises(InputError, match="no ROC curve of this result: it takes two classes"):
+    rows = blobs(150)
+    several = run(Study.of(**SMALL, C=(1.0,), gamma=(0.1,)), rows.X, np.arange(150) % 3)
+    with pytest.raises(InputError, match="ROC curve of this result: there is none: it takes two classes"):
         several.plot.roc()
-    with pytest.raises(InputError, match="no distribution of scores of this result: the models give none"):
-        several.plot.scores()
-    with pytest.raises(InputError, match="no surface of this result: its settings differ in no parameter"):
-        several.plot.surface()
+    with pytest.raises(InputError, match="this is an evaluation, which has no claims"):
+        evaluate(rows.X, rows.y, learner="constant", resampling="kfold:3").plot.bounds()

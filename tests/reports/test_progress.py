@@ -11,7 +11,7 @@ from matplotlib import pyplot
 
 from ckcv_ray import CKCVClassifier, Execution, Study, evaluate, run
 from ckcv_ray.engine.queue import Progress
-from ckcv_ray.reports import plots
+from ckcv_ray.reports import figures
 from ckcv_ray.runs import progress
 from ckcv_ray.runs.progress import NotebookLine, describe_progress, is_notebook, watch_run
 from ckcv_ray.study.problem import Candidate
@@ -141,7 +141,7 @@ def test_ipython_in_a_terminal_is_no_notebook(
 @pytest.mark.parametrize("inside", [True, False], ids=["in a notebook", "elsewhere"])
 def test_a_plot_is_one_of_pyplot_in_a_notebook_alone(inside: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its front end shows the figures of pyplot; elsewhere they would stay in memory."""
-    monkeypatch.setattr(plots, "is_notebook", lambda: inside)
+    monkeypatch.setattr(figures, "is_notebook", lambda: inside)
     before = pyplot.get_fignums()
     result = run(Study.of(**SMALL), ROWS.X, ROWS.y, execution=Execution("serial"))
     assert result.plot.bounds().has_data()

@@ -10,8 +10,8 @@ from forgery import column, rewrite
 from sklearn.linear_model import Ridge as SklearnRidge
 
 from ckcv_ray import Execution, InputError, RunError, Study, TestRows, load_run, report, run, verify
-from ckcv_ray.apps.forms import fill_form
 from ckcv_ray.claims.baseline import compute_baselines
+from ckcv_ray.cli.report import fill_form
 from ckcv_ray.core.arrays import ONE
 from ckcv_ray.core.measures import ClippedErrors, Outputs
 from ckcv_ray.core.percent import round_bound

@@ -17,10 +17,9 @@ from sklearn.svm import SVC
 from ckcv_ray import Execution, evaluate, load_scores, verify
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import StoreError
-from ckcv_ray.reports.figures import is_geometric
-from ckcv_ray.reports.selection import list_validations
+from ckcv_ray.reports.charts import is_geometric
 from ckcv_ray.reports.write import make_page
-from ckcv_ray.runs.settings import rank_losses
+from ckcv_ray.runs.settings import list_validations, rank_losses
 from ckcv_ray.storage.folder import SETTINGS
 from ckcv_ray.study.problem import INNER
 
@@ -111,20 +110,22 @@ def test_one_parameter_has_a_curve_and_two_have_lines_and_a_heat_map() -> None:
     result = compute(**FOUR, resampling="kfold:3")
     (score,) = result.scores
     (found,) = list_validations(result.settings, score)
-    assert (found.parameter, found.left_out, found.joined) == ("C", 0, False)
-    assert sorted(found.lines) == ["gamma = 0.01", "gamma = 0.1", "gamma = 1"]
+    assert (found.parameter, found.left_out, found.heat.joined) == ("C", 0, False)
+    assert sorted(curve.line for curve in found.curves) == ["gamma = 0.01", "gamma = 0.1", "gamma = 1"]
     means = {(s.setting["C"], s.setting["gamma"]): s.places["zero_one"].mean for s in result.settings}
-    for curve, line in zip(found.curves, found.lines, strict=True):
-        gamma = float(line.rpartition(" ")[2])
+    for curve in found.curves:
+        gamma = float(curve.line.rpartition(" ")[2])
         assert curve.x.tolist() == [0.1, 1, 10, 100]
         assert curve.mean.tolist() == [means[C, gamma] for C in curve.x]
     assert min(found.curves[0].mean) == min(means.values())
     heat = found.heat
     assert (heat.x.values, heat.y.values) == (("0.1", "1", "10", "100"), ("0.01", "0.1", "1"))
-    assert heat.mean[heat.best] == min(means.values())
+    assert found.means[heat.best].tolist() == [
+        [means[C, g] for C in (0.1, 1, 10, 100)] for g in (0.01, 0.1, 1)
+    ]
     one = compute(learner="svm", C=(1, 10, 100), gamma=0.1, resampling="kfold:3")
     (alone,) = list_validations(one.settings, score)
-    assert (alone.lines, alone.heat) == ([""], None)
+    assert ([curve.line for curve in alone.curves], alone.heat) == ([""], None)
     assert list_validations(compute(learner="svm", resampling="kfold:3").settings, score) == []
 
 
@@ -140,17 +141,17 @@ def test_of_more_parameters_the_best_lines_are_drawn_and_the_heat_map_has_the_be
     result = compute(tmp_path / "run", **options, resampling="kfold:3")
     (found,) = list_validations(result.settings, result.scores[0])
     best = max(one.places["accuracy"].mean for one in result.settings)
-    assert (len(found.curves), found.left_out, found.joined) == (6, 2, True)
-    assert max(found.curves[0].mean) == best == found.heat.mean[found.heat.best]
+    assert (len(found.curves), found.left_out, found.heat.joined) == (6, 2, True)
+    assert max(found.curves[0].mean) == best == found.means[found.heat.best].max()
     page = make_page(tmp_path / "run")
     assert "at the best values of the others" in page
     assert "2 lines with worse means not drawn" in page
     assert page.count('role="img"') == 3
-    assert f"best mean {best:.4g} at " in page  # the text for readers that show no pictures
+    assert f"best mean {best:.4g} at " in page
     options["param"] = {"criterion": ["gini", "entropy"], "max_depth": [1, 2], "ccp_alpha": [0.0]}
     (plain,) = list_validations(compute(**options, resampling="kfold:3").settings, result.scores[0])
     assert (plain.parameter, plain.curves) == ("", [])
-    assert plain.heat.mean.shape == (2, 2)
+    assert plain.heat.best.shape == (2, 2)
 
 
 @pytest.mark.parametrize(
