@@ -290,7 +290,7 @@ def test_the_run_id_is_the_sha256_of_canonical_json():
 @pytest.mark.slow
 def test_the_run_id_does_not_depend_on_the_hash_seed():
     asked = {"k": (9, 3, 5), "report_k": (5, 3), "certify": "holdout", "claim": ("vote", "refit")}
-    code = f"from ckcv_ray.study import *; print(run_id(Study.paper(**{asked}), '0' * 64))"
+    code = f"from ckcv_ray.study.study import *; print(run_id(Study.paper(**{asked}), '0' * 64))"
     other = "2" if os.environ.get("PYTHONHASHSEED") == "1" else "1"
     environment = {**os.environ, "PYTHONHASHSEED": other}
     messages = subprocess.run(
