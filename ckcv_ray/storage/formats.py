@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import parquet
 
 from ckcv_ray.errors import RunError, StoreError, convert_errors
@@ -106,14 +107,18 @@ def read_table(
     """
     with guard_reading(files, name), files.open(name) as stream, limit_memory(FOLDER_BYTES):
         actual = check_parquet_size(stream, rows, values)
-    if not belongs(actual.metadata or {}, run_id):
-        raise StoreError(
-            f"{files.path(name)} does not belong to run {run_id}, or has a schema this version cannot read"
-        )
-    if not (actual.equals(schema) if schema is not None else all(map(is_plain, actual.types))):
-        raise StoreError(f"{files.path(name)} does not have the expected columns")
-    with guard_reading(files, name), files.open(name) as stream, limit_memory(FOLDER_BYTES):
-        return read_parquet(stream, actual, verified=True)
+        if not belongs(actual.metadata or {}, run_id):
+            raise StoreError(
+                f"{files.path(name)} does not belong to run {run_id}, "
+                "or has a schema this version cannot read"
+            )
+        if not (actual.equals(schema) if schema is not None else all(map(is_plain, actual.types))):
+            raise StoreError(f"{files.path(name)} does not have the expected columns")
+        table = read_parquet(stream, actual, verified=True)
+        lists = (column for column in table.columns if pa.types.is_list(column.type))
+        if sum(pc.sum(pc.list_value_length(column)).as_py() or 0 for column in lists) > values:
+            raise ValueError(f"its lists hold more than {values:,} values")
+        return table
 
 
 def rows_in(files: Files, name: str) -> int:

@@ -364,7 +364,7 @@ WATCHED = (
     *("os.posix_spawn", "socket.", "urllib.", "http.", "ctypes.", "shutil.", "os.kill", "os.putenv", "mmap."),
 )
 DISTRIBUTIONS = "scipy.stats._distn_infrastructure"  # it executes a text of its own for each distribution
-SYSTEM = ("/proc/locks", "/proc/self/", "/sys/")
+SYSTEM = ("/proc/locks", "/proc/self/", f"/proc/{os.getpid()}/statm", "/sys/")
 
 
 class Guard:

@@ -68,7 +68,7 @@ for line in sys.stdin:
     signal.alarm(0)
     print(json.dumps((told, peak() - before)), flush=True)
 """
-MAX_MIB = 500
+MAX_MIB = 1000  # of the 2 GiB that a file may take
 Reader = Callable[[Path], tuple[list[Any], int]]
 Content = dict[str, Any]
 Change = Callable[[Content], object]

@@ -26,7 +26,7 @@ READ = """
 import json, resource, sys, time
 from pathlib import Path
 from ckcv_ray.study import study
-from ckcv_ray.tables import task as data
+from ckcv_ray.tables import named as data
 from ckcv_ray.errors import InputError
 
 def status(name):
@@ -34,7 +34,7 @@ def status(name):
     return next(int(line.split()[1]) >> 10 for line in lines if line.startswith(name))
 
 import openpyxl, sklearn.datasets
-limit = status("VmSize") + int(sys.argv[1]) << 20, resource.RLIM_INFINITY
+limit = status("VmSize") + int(sys.argv[1]) << 20, resource.getrlimit(resource.RLIMIT_AS)[1]
 resource.setrlimit(resource.RLIMIT_AS, limit)
 before, found = status("VmHWM"), {}
 for name in sys.argv[2:]:
@@ -50,7 +50,7 @@ for name in sys.argv[2:]:
     found[name] = told, time.monotonic() - start
 print(json.dumps([found, status("VmHWM") - before]))
 """
-MIB, SECONDS = 600, 20  # beside what the process has; of the slowest, on a machine that does other things too
+MIB, SECONDS = 600, 30  # beside what the process has; of the slowest, on a machine that does other things too
 SHEET = (
     '<worksheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"><dimension ref="A1:B9"/>'
     "<sheetData>{}</sheetData>{}</worksheet>"
@@ -119,17 +119,6 @@ def misdeclared(path: Path) -> None:
     content = path.read_bytes()
     assert content.count(optional) == 1
     path.write_bytes(content.replace(optional, required))
-
-
-def beginnings(path: Path) -> None:
-    """Texts of 300 KB that begin alike, of which only the ends are stored."""
-    table = pa.table({"a": [f"{'a' * 300_000}{i % 2}" for i in range(400)]})
-    parquet.write_table(table, path, use_dictionary=False, column_encoding={"a": "DELTA_BYTE_ARRAY"})
-    with parquet.ParquetWriter(
-        path, table.schema, use_dictionary=False, column_encoding={"a": "DELTA_BYTE_ARRAY"}
-    ) as writer:
-        for _ in range(10):
-            writer.write_table(table)
 
 
 def small_pages(path: Path) -> None:
@@ -232,7 +221,6 @@ HOSTILE: dict[str, tuple[str, Callable[[Path], None], str]] = {
     "a long Parquet": ("a.parquet", long_parquet, "10,000,001 rows"),
     "a text many times": ("a.parquet", repeated_text, "column 'a' takes 3,125 MiB"),
     "a text view many times": ("a.parquet", many_views, "column 'a' takes 3,125 MiB"),
-    "texts that begin alike": ("a.parquet", beginnings, "cannot read"),
     "pages said to be small": ("a.parquet", small_pages, "column 'a' takes 1,200 MiB"),
     "2^40 rows": ("a.parquet", more_rows, "1,099,511,627,776 rows"),
     "a column misdeclared": ("a.parquet", misdeclared, "cannot read"),
@@ -260,8 +248,8 @@ HOSTILE: dict[str, tuple[str, Callable[[Path], None], str]] = {
     ),
     "strings": (
         "a.xlsx",
-        lambda p: workbook(p, "<row><c/></row>", "", f"<sst>{'<si/>' * 18_000_000}</sst>"),
-        "16,777,216 cells",
+        lambda p: workbook(p, "<row><c/></row>", "", f"<sst>{'<t/>' * 1_200_000}</sst>"),
+        "or much else",
     ),
     "a deep study file": ("a.toml", lambda p: text(p, "C = " + "[" * 10**6), "cannot read the study file"),
     "a study file of 8 GB": ("a.toml", lambda p: holes(p, 8 << 30), "more than 16 MiB"),

@@ -115,7 +115,7 @@ def test_of_new_rows_the_columns_that_were_learned_from_are_looked_at() -> None:
 
 
 def test_twins_beside_lists_are_read(tmp_path: Path) -> None:
-    table = with_twin("age", DOSE).append_column("age.list.element", DOSE)
+    table = with_twin("age", DOSE).append_column("age.list.element", pa.array(DOSE))
     listed = table.add_column(1, "age", pa.array([[1, 2]] * N)).append_column("l", pa.array([[1]] * N))
     columns = read(written(listed, tmp_path / "a.parquet")).learn
     assert columns.column_names == listed.column_names

@@ -341,7 +341,7 @@ def check_parquet_size(source: BinaryIO, most_rows: int, most: int) -> pa.Schema
 
 def _count_rows(metadata: parquet.FileMetaData) -> tuple[int, int]:
     """Return the rows and bytes of all row groups together; the file may say something else of itself."""
-    groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+    groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]  # whose columns may abort Arrow
     rows = max(metadata.num_rows, sum(max(0, group.num_rows) for group in groups))
     return rows, sum(max(0, group.total_byte_size) for group in groups)
 
