@@ -69,7 +69,7 @@ def test_unconverged_fits_are_counted_and_shown(ckcv: Command, patients: Path, t
     words = ("run", patients, "--target", "outcome", "--out", tmp_path / "run", "--max-iter", 3, *SMALL)
     code, shown, _ = ckcv(*words, "--details")
     assert code == 0
-    assert "stopped at the iteration limit" in shown
+    assert "fits did not converge" in shown
     log = parquet.read_table(tmp_path / "run" / "log")
     assert "not_converged" in set(log["status"].to_pylist())
 

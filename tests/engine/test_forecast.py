@@ -62,7 +62,7 @@ def test_a_thinned_study_stands_for_the_whole(n_splits):
 def test_hundred_million_evaluations_take_seconds_and_no_more_memory():
     """Against the same study in small: what is listed anywhere would show."""
     code = (
-        "import json, sys; from ckcv_ray import Study; from ckcv_ray.tables.task import read_task\n"
+        "import json, sys; from ckcv_ray import Study; from ckcv_ray.tables.named import read_task\n"
         "from ckcv_ray.engine.forecast import plan_problem; from ckcv_ray.study.problem import Problem\n"
         "task, _ = read_task('twonorm:400:0')\n"
         "planned = plan_problem(Problem.of(Study.paper(n_splits=int(sys.argv[1])), task))\n"

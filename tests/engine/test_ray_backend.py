@@ -181,9 +181,7 @@ def run_homeless(home: str, tmp_path: Path) -> None:
     mark = f"CKCV_HOMELESS={tmp_path}"
     plain = {key: value for key, value in os.environ.items() if not key.startswith(("RAY_", "HOME"))}
     plain |= dict([mark.split("=")]) | {"TMPDIR": str(tmp_path)}
-    plain |= (
-        {"HOME": str(tmp_path), "NUMBA_CACHE_DIR": str(next(_folders()))} if home == "with a file" else {}
-    )
+    plain |= {"HOME": str(tmp_path), "NUMBA_CACHE_DIR": str(_folders()[0])} if home == "with a file" else {}
     words = ["run", "twonorm:60:0", "--k", "3,4", "--n-splits", "2", "--C", "1", "--gamma", "0.1"]
     options = ["--backend", "ray", "--workers", "1", "--out", str(tmp_path / "run")]
     done = subprocess.run(

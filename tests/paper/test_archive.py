@@ -14,7 +14,7 @@ from ckcv_paper import archive as archive_module
 from ckcv_paper.archive import read
 from ckcv_paper.download import locate
 from ckcv_ray.errors import InputError
-from ckcv_ray.tables import task as data
+from ckcv_ray.tables import named as data
 from ckcv_ray.tables.named import GENERATORS
 from ckcv_ray.tables.target import number_classes
 from ckcv_ray.tables.task import Task

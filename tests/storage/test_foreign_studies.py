@@ -288,7 +288,7 @@ def test_a_delta_that_is_no_probability_is_refused(out: Path, delta: float, clai
     """Sentences are made of it, also where nothing is verified."""
 
     def forge(content: dict[str, Any]) -> None:
-        for part in (*content["claims"], content["proven"]) if claimed else (content,):
+        for part in content["claims"] if claimed else (content,):
             part["delta"] = delta
 
     put(out, "certificate.json", forge)

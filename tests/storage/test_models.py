@@ -43,7 +43,7 @@ SEALED = {
     "a scale of 0": (first("scale", [1.0, 0.0]), "must be positive"),
     "an endless offset": (first("offset", float("inf")), "not finite"),
     "too few coefficients": (first("dual_coef", [1.0]), "one coefficient each"),
-    "support of no row": (first("support", [99]), "out of bounds"),
+    "support of no row": (first("support", [99]), "in ascending order"),
     "support from the end": (first("support", [-1]), "in ascending order"),
     "split before the first": (first("split", -1), "each of the 3 splits"),
     "another k": (first("k", 5), "each of the 3 splits"),
