@@ -121,7 +121,7 @@ def facts(
         Section(
             "performance", f"Performance{'' if numbers else ' by class'}", *_tell_performance(result, judged)
         ),
-        Section("claims", "Claims and assumptions", [*_tell_claims(c)]),
+        Section("claims", "Claims and assumptions", [*_tell_claims(result)]),
         tell_data(result, c.sample.repeats),
         Section("method", "Method", [*_tell_method(result)]),
         Section("search", "Search", [*_tell_search(result)]),
@@ -650,10 +650,12 @@ def _list_subgroups(c: Certificate) -> FactTable | None:
     return FactTable("Subgroups", ("subgroup", "figure", "rows", "measured", "proven"), rows, note, DETAILS)
 
 
-def _tell_claims(c: Certificate) -> Iterator[Fact]:
+def _tell_claims(result: ResultValues) -> Iterator[Fact]:
+    c = result.certificate
     for claim in c.claims:
         yield Fact("proven", claim.statement, DETAILS, claim.bound, *_find_basis(claim))
-    told = {PROVISIONAL, *c.list_cautions(), *(claim.statement for claim in c.claims)}
+    told = {PROVISIONAL, describe_weights(result.problem), *c.list_cautions()}
+    told |= {claim.statement for claim in c.claims}
     yield from (Fact("remark", text, DETAILS) for text in c.wording.statements[1:] if text not in told)
     yield from (Fact("assumption", text) for text in c.wording.assumptions)
 
