@@ -8,6 +8,7 @@ declared.
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from functools import cache
 from importlib import import_module
@@ -173,31 +174,36 @@ def _load_families() -> None:
 
 
 @cache
-def _load_installed() -> None:
+def _find_installed() -> dict[str, Any]:
+    """Return the entry points of quantities of other packages, by name."""
     from importlib.metadata import entry_points  # takes 40 ms
 
-    for point in entry_points(group=GROUP):
-        try:
-            register_quantity(point.load())
-        except Exception as error:  # a third-party module may raise anything
-            raise InputError(
-                f"the quantity {point.name} of {point.value} cannot be loaded: {error!r}"
-            ) from error
+    return {point.name: point for point in entry_points(group=GROUP)}
 
 
 def list_quantities() -> list[type[Declared]]:
-    """Return the quantities that can be claimed by their name, by name."""
+    """Return the quantities that can be claimed by name, in order; without those that cannot be loaded."""
     _load_families()
-    _load_installed()
+    for name in _find_installed():
+        with suppress(InputError):
+            find_quantity(name)
     return [QUANTITIES[name] for name in sorted(QUANTITIES) if not QUANTITIES[name].is_error]
 
 
 def find_quantity(name: str) -> type[Declared] | None:
-    """Return the quantity that a name begins with; None if it is that of a rule, or not known here."""
+    """Return the quantity that a name begins with; None if it is that of a rule, or not known here.
+
+    Raises:
+        InputError: it is of another package, and cannot be loaded.
+    """
     _load_families()
     name = name.partition(":")[0]
-    if name not in QUANTITIES:
-        _load_installed()
+    if name not in QUANTITIES and (point := _find_installed().get(name)) is not None:
+        try:
+            register_quantity(point.load())
+        except Exception as error:  # a third-party module may raise anything
+            what = f"the quantity {name} of {point.value}"
+            raise InputError(f"{what} cannot be loaded: {error!r}") from error
     return QUANTITIES.get(name)
 
 

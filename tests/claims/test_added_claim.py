@@ -8,6 +8,7 @@ import json
 import sys
 import tomllib
 from collections.abc import Iterator
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
@@ -15,8 +16,9 @@ from blocks import read_blocks
 from conftest import blobs
 from pyarrow import csv
 
-from ckcv_ray import load_run
+from ckcv_ray import Study, load_run
 from ckcv_ray.core import quantities
+from ckcv_ray.errors import InputError
 from jobs.check_certificate import main as check_certificate
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "contributing" / "claims.md"
@@ -26,7 +28,7 @@ MAX_LINES = 40
 def forget() -> None:
     """Forget what the package has registered, and that entry points were looked up."""
     quantities.QUANTITIES.pop("brier", None)
-    quantities._load_installed.cache_clear()
+    quantities._find_installed.cache_clear()
     sys.modules.pop("brier_claim", None)
 
 
@@ -105,3 +107,13 @@ def test_the_claim_of_the_guide_is_run_verified_and_reported(
     code, _, said = ckcv("report", out)
     assert code == 4
     assert "the claim 'brier' is not known here: install the package that has it" in said
+
+
+def test_a_package_that_cannot_be_loaded_is_in_the_way_of_its_own_claim_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    broken = {"luck": EntryPoint("luck", "no_such_module:Luck", quantities.GROUP)}
+    monkeypatch.setattr(quantities, "_find_installed", lambda: broken)
+    assert Study.of(claim="refit,auc", require="sensitivity>=0.9").certification.n_shares == 3
+    with pytest.raises(InputError, match="the quantity luck of no_such_module:Luck cannot be loaded"):
+        Study.of(claim="refit,luck")
