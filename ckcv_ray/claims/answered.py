@@ -189,7 +189,7 @@ class AnsweredError(OfAnswered):
     def check(self, study: Any, task: Any, held: int) -> None:
         """Raise InputError if all rows held out, none of them wrong, do not prove the error allowed."""
         condition = study.certification.answering
-        needed = find_fewest_rows(condition.value, 0, study.delta / study.certification.n_shares / 2)
+        needed = find_fewest_rows(condition.value, 0, study.delta_of_claim / 2)
         if held < needed:
             raise InputError(
                 f"answer={condition} takes {needed:,} held-out rows at least, all of them right, and "

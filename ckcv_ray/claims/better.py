@@ -49,7 +49,7 @@ from ckcv_ray.core.bounds.betting import bound_losses
 from ckcv_ray.core.bounds.binomial import MAX_CHECKED, clopper_pearson, find_fewest_rows, find_first
 from ckcv_ray.core.bounds.paired import Differences, expect_units
 from ckcv_ray.core.measures import GRAIN, ClippedErrors, average_by_group
-from ckcv_ray.core.percent import ceil_percent, format_level, format_percent
+from ckcv_ray.core.percent import ceil_percent, format_about, format_level, format_percent
 from ckcv_ray.core.quantities import LABEL, argument, register_quantity
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.choice import LABEL as LEARNER
@@ -170,7 +170,7 @@ def add_gate(held: HeldOutPredictions, claim: Claim, copies: int = 0) -> Claim:
     constants: Sequence[float] = range(problem.task.n_classes)
     if problem.clip is not None:
         constants = [compute_baselines(problem)[0]["value"]]
-    shares = claim.quantity.count(held, rule).shares
+    shares = claim.quantity.count(held, rule).shares if claim.quantity.weighs else None
     loss, gates = _measure_loss(held, held.predict(rule).label), list[Gate]()
     for number, constant in enumerate(constants):
         of_constant = _measure_loss(held, np.full(len(y), constant))
@@ -254,8 +254,8 @@ def _state(held: HeldOutPredictions, member: Member, rule: Rule, compared: Paire
         # ``expect_units`` proves one of two statements at half of the delta that it is given
         expected = expect_units(compared.differences, 2 * claim.delta, None, compared.has_losses)
         if expected is not None:
-            in_all = float(f"{problem.all_rows.n_units * expected / len(compared.differences):.2g}")
-            units = f"about {in_all:,.0f} new {problem.all_rows.unit}s"
+            in_all = format_about(problem.all_rows.n_units * expected / len(compared.differences))
+            units = f"about {in_all} new {problem.all_rows.unit}s"
             more = f"{units}, none of these but like them, are expected to prove it"
         says = f"of {who} and {against}: {wins}; not yet proven that the former misclassifies fewer {of}"
         says += f" than the latter: {more}"

@@ -61,7 +61,7 @@ class HeldOutPredictions:
     @property
     def delta(self) -> float:
         """The delta of each of the claims that share that of the study."""
-        return self.problem.study.delta / self.certification.n_shares
+        return self.problem.study.delta_of_claim
 
     @property
     def grouped(self) -> bool:

@@ -17,7 +17,7 @@ out.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import isfinite
+from math import ceil, isfinite
 from sys import float_info
 from typing import Any
 
@@ -30,6 +30,7 @@ from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.arrays import ONE, Values
 from ckcv_ray.core.bounds.betting import bound_mean_loss
 from ckcv_ray.core.bounds.binomial import bound_table, find_fewest_rows
+from ckcv_ray.core.measures import GRAIN
 from ckcv_ray.core.percent import format_level, format_number, round_bound
 from ckcv_ray.core.quantities import POSITIVE, SHARE_OF_ROWS, argument, register_quantity
 from ckcv_ray.errors import InputError
@@ -97,8 +98,9 @@ class Clipped(Quantity):
         """Return a lower bound on the mean error as a share of the clip."""
         if claim.measured is None:
             return None
-        right = round((1 - claim.measured) * units * ONE)
-        return 1 - bound_mean_loss([right], units, claim.delta)
+        right = min(units * ONE, ceil((1 - claim.measured) * units * ONE))
+        rounding = (GRAIN + 1) / ONE  # by which a loss, and then a group's mean, may be rounded up
+        return 1 - bound_mean_loss([right], units, claim.delta) - rounding
 
     def foresee(self, problem: Problem, name: str, delta: float) -> Iterator[Need]:
         """Yield what it takes to prove that a rule is better than the constant."""
@@ -176,7 +178,7 @@ class Within(Quantity):
 
     def check(self, study: Any, task: Any, held: int) -> None:
         """Raise InputError if the rows held out are too few to prove anything."""
-        needed = self._count_needed(study.delta / study.certification.n_shares)
+        needed = self._count_needed(study.delta_of_claim)
         if held < needed:
             raise InputError(
                 f"claim={self} takes {needed:,} held-out rows at least, and {held:,} are held out: "

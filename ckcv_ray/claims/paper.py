@@ -85,10 +85,9 @@ def list_needs(problem: Problem) -> list[Need]:
     It is read before the run, so it depends on the rows to learn from and on how many rows each class has,
     and not on those drawn.
     """
-    certification = problem.study.certification
-    if not isinstance(certification, Holdout) or problem.held is None:
+    if not isinstance(problem.study.certification, Holdout) or problem.held is None:
         return []
-    delta = problem.study.delta / certification.n_shares
+    delta = problem.study.delta_of_claim
     claimed = list_claimed(problem).items()
     return [need for name, quantity in claimed for need in quantity.foresee(problem, name, delta)]
 

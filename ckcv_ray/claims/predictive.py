@@ -217,7 +217,7 @@ class PredictiveValue(Predictive, Requirable):
         if required is None or required.name != str(self):
             return
         share = float(np.mean(task.y == study.certification.find_positive(task.classes)))
-        needed = self.count_rows(required.value, share, study.delta / study.certification.n_shares / 2)
+        needed = self.count_rows(required.value, share, study.delta_of_claim / 2)
         if held < needed:
             raise InputError(
                 f"require={study.certification.require} at prevalence={self.prevalence:g} takes "

@@ -23,9 +23,9 @@ from ckcv_ray.claims.rules import ONE_MODEL, CutOff, Rule
 from ckcv_ray.core.arrays import Mask, Values
 from ckcv_ray.core.bounds.betting import MAX_OPTIMISED, bound_losses
 from ckcv_ray.core.bounds.binomial import bound_both_sides, bound_in_order, clopper_pearson
-from ckcv_ray.core.percent import ceil_percent, floor_percent, format_level, format_percent
+from ckcv_ray.core.percent import ceil_percent, floor_percent, format_about, format_level, format_percent
 from ckcv_ray.core.quantities import Declared, parse_quantity
-from ckcv_ray.study.parts import Condition, Holdout
+from ckcv_ray.study.parts import Certification, Condition, Holdout
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.target import Label
 from ckcv_ray.validation import STRICT, Between, Count, Fraction, check_part, check_probability
@@ -35,6 +35,7 @@ GROUPS_OF_ONE_SOURCE = "Assuming independent groups of rows from one source"
 NOTHING = "Nothing can be claimed for"  # begins the sentence of a claim that lacks rows
 MAY_MISS = "may be missed by the cut-off chosen"  # of rows that a recall it guarantees counts
 CLOPPER_PEARSON = "Clopper-Pearson"
+SAME_RATE = "assuming the same error rate (then with probability about one half)"
 MIN_OF_SUBGROUP = 10  # rows of a subgroup that is claimed: fewer prove no error below a quarter
 DECIMAL_TOLERANCE = 1e-12  # of a value that was written in decimals
 
@@ -205,7 +206,8 @@ class Counts(NamedTuple):
     """What was counted on the rows held out for a claim.
 
     Attributes:
-        losses: of each independent unit, in [0, 1], in the order drawn, (units,).
+        losses: of each independent unit, in [0, 1], in the order drawn, (units,); of a quantity that bounds
+            them by itself what it needs of each, such as the distance of a prediction.
         errors, rows: as in ``Claim``.
         measured: likewise.
         shares: what each unit counts for, in [0, 1], (units,); None if all count the same.
@@ -449,11 +451,7 @@ def advise_rows(n: int, needed: int | None, held: int, why: str) -> str:
     """
     if needed is None:
         return f"more rows alone do not help, since {why}"
-    in_all = float(f"{n * needed / held:.2g}")
-    return (
-        f"it takes about {in_all:,.0f} new rows, none of these, assuming the same error rate (then with "
-        "probability about one half)"
-    )
+    return f"it takes about {format_about(n * needed / held)} new rows, none of these, {SAME_RATE}"
 
 
 def leave_out(wrong: int, units: int, copies: int) -> tuple[int, int]:
@@ -476,12 +474,12 @@ def bound_wrong(held: HeldOutPredictions, wrong: Mask, delta: float, copies: int
     return float(clopper_pearson(*leave_out(int(np.sum(wrong)), len(wrong), copies), delta))
 
 
-def name_wrong_bound(certification: Any) -> str:
+def name_wrong_bound(certification: Certification) -> str:
     """Return the name of the bound on the rows that are wrong."""
     return "Stevens by positions in the order of the draw" if is_stevens(certification) else CLOPPER_PEARSON
 
 
-def is_stevens(certification: Any) -> bool:
+def is_stevens(certification: Certification) -> bool:
     """Return whether counts on rows held out are bounded by Stevens's bound."""
     return isinstance(certification, Holdout) and certification.holdout_bound == "stevens"
 

@@ -190,9 +190,7 @@ class Recall(Quantity):
 
 def share_recalls(problem: Problem) -> float:
     """Return the delta of all recalls together: half of their share where a predictive value is required."""
-    certification = problem.study.certification
-    assert certification is not None
-    delta = problem.study.delta / certification.n_shares
+    delta = problem.study.delta_of_claim
     return delta / 2 if problem.required is not None and problem.required.kind.made_of else delta
 
 
@@ -245,7 +243,7 @@ class BinaryRecall(Recall, Requirable):
         if condition is None or condition.name != self.name:
             return
         number = self.find_class(study.certification.find_positive(task.classes))
-        delta = study.delta / study.certification.n_shares / len(BINARY_RECALLS)
+        delta = study.delta_of_claim / len(BINARY_RECALLS)
         needed = find_fewest_rows(1 - condition.value, 0, delta)
         expected = held * float(np.mean(task.y == number))
         if expected < needed:

@@ -56,3 +56,8 @@ def format_number(value: float) -> str:
         return f"{value:.{NUMBER_DIGITS}g}"
     text = f"{value:.{max(0, NUMBER_DIGITS - 1 - floor(log10(abs(value))))}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def format_about(count: float) -> str:
+    """Format a number of rows that is expected, with two digits: "1,100"."""
+    return f"{float(f'{count:.2g}'):,.0f}"

@@ -17,6 +17,7 @@ from ckcv_ray.claims.baseline import describe_error, quote_constant
 from ckcv_ray.claims.certificate import Certificate, describe_gate, describe_worthless_bound, says_nothing
 from ckcv_ray.claims.quantity import (
     MIN_OF_SUBGROUP,
+    SAME_RATE,
     Claim,
     MeasuredInterval,
     Quantity,
@@ -34,6 +35,7 @@ from ckcv_ray.core.options import get_values
 from ckcv_ray.core.percent import (
     ceil_percent,
     floor_percent,
+    format_about,
     format_level,
     format_number,
     format_percent,
@@ -86,7 +88,6 @@ LONGEST_LABEL, LONGEST_REASON, LONGEST_CLAIM = 24, 80, 160  # characters
 LONGEST_CLAIMS = 240  # together
 NEW_ROWS = "on new rows, none of these"  # what is selected again by judged rows is not covered
 HELD_OUT, ESTIMATED = "held-out rows", "rows of all estimate sets, each by the member of its split"
-SAME_RATE = "assuming the same error rate (then with probability about one half)"
 CHECKED = (
     "It recomputes the number from the run folder; with --refit it also fits again what the number rests on."
 )
@@ -99,7 +100,10 @@ PAPER_IS = (
 
 
 def facts(
-    result: ResultValues, judged: Judged | None = None, manifest: Mapping[str, str] = NO_DIGEST
+    result: ResultValues,
+    judged: Judged | None = None,
+    manifest: Mapping[str, str] = NO_DIGEST,
+    most: int = PAGE,
 ) -> list[Section]:
     """Return what a finished study tells, in the order of the page.
 
@@ -107,9 +111,10 @@ def facts(
         result: what it knows.
         judged: the rows that figures show; without a certification, the predictions that its folder keeps.
         manifest: SHA-256 of the manifest of its folder, by its name.
+        most: the largest level that is told; what takes long and is above it is left out.
     """
     if result.finished is None:
-        return [*tell_scores(result, judged), *tell_origin(result, manifest)]
+        return [*tell_scores(result, judged, most), *tell_origin(result, manifest)]
     c, options, numbers = result.certificate, result.study.options(), result.task.has_numbers
     options["k"] = options["k"] or f"3:{result.task.n_units} (all)"
     return [
@@ -122,7 +127,7 @@ def facts(
             "performance", f"Performance{'' if numbers else ' by class'}", *_tell_performance(result, judged)
         ),
         Section("claims", "Claims and assumptions", [*_tell_claims(result)]),
-        tell_data(result, c.sample.repeats),
+        tell_data(result, c.sample.repeats, most),
         Section("method", "Method", [*_tell_method(result)]),
         Section("search", "Search", [*_tell_search(result)]),
         Section(
@@ -355,7 +360,7 @@ def _advise(result: ResultValues) -> Iterator[str]:
             bound = _expect_bound(error, 2 * sample.n_held, first.delta, counted)
         condition = SAME_RATE if sample.numbers is None else "if they are as far off as these"
         about = f"about {first.quantity.format(bound)}"
-        yield f"with {float(f'{2 * units:.2g}'):,.0f} {name}: {about}, {condition}"
+        yield f"with {format_about(2 * units)} {name}: {about}, {condition}"
 
 
 def _count_held_out(units: int) -> int:

@@ -44,7 +44,7 @@ def summarize(result: ResultValues, details: bool = False, folder: str = "") -> 
         folder: where it is kept, for commands to paste; "" without one.
     """
     name = shlex.quote(folder)
-    sections = [_place(section, name if folder else "") for section in facts(result)]
+    sections = [_place(section, name if folder else "") for section in facts(result, most=DETAILS)]
     if not details and result.finished is not None:
         command = f"ckcv status {name} --details" if folder else "summary(details=True)"
         sections = _shorten(sections, command)
@@ -127,7 +127,7 @@ def make_card(result: ResultValues) -> str:
         return load_template("card.html").render(
             told=(), bars=(), run_id=result.run_id, text=summarize(result)
         )
-    placed = [_place(section, "") for section in facts(result)]
+    placed = [_place(section, "") for section in facts(result, most=FIRST)]
     told = [fact for section in placed for fact in section.facts if fact.level == FIRST]
     values = {fact.name: fact.value for fact in told if fact.name in ("verdict", "measured", "baseline")}
     bars = []

@@ -74,12 +74,13 @@ BOUND_IS = (
 )
 
 
-def tell_scores(result: ResultValues, judged: Judged | None) -> list[Section]:
+def tell_scores(result: ResultValues, judged: Judged | None, most: int) -> list[Section]:
     """Return what is told of a study without a certification.
 
     Args:
         result: what it knows.
         judged: the predictions that its folder keeps; None if it keeps none.
+        most: as for ``facts``.
     """
     settings = rank_settings(result)
     scored = [_tell_score(result, score, settings) for score in result.scores]
@@ -101,7 +102,7 @@ def tell_scores(result: ResultValues, judged: Judged | None) -> list[Section]:
         Section("check", "How do I check it?", [Fact(f"ckcv verify {FOLDER}", CHECKED)]),
         Section("next", "What do I do next?", [_advise(result, entry)]),
         _tell_performance(result, judged),
-        tell_data(result, result.repeats.rows),
+        tell_data(result, result.repeats.rows, most),
         Section("method", "Method", [*_tell_method(result)]),
         Section("models", "Models", [Fact("model", kept)]),
         Section("cost", "Time spent", tell_cost(result.execution)),

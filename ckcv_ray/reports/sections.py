@@ -129,18 +129,29 @@ def describe_subject(result: ResultValues) -> str:
     return f"Prediction of {what} for {name_units(result)}, learned from {learned}{held_out}."
 
 
-def tell_data(result: ResultValues, repeats: int) -> Section:
-    """Tell of the table, including the rows held out; ``repeats`` rows of it equal another one."""
+def tell_data(result: ResultValues, repeats: int, most: int) -> Section:
+    """Tell of the table, including the rows held out.
+
+    Args:
+        result: the study.
+        repeats: how many rows equal another one.
+        most: the largest level that is told: its columns, which take long of many rows, are the page's.
+    """
     task = result.problem.all_rows
-    columns = [_describe_column(task.X[:, i], each) for i, each in enumerate(task.schema.columns)]
+    tables = _tabulate_columns(task) if most == PAGE else []
+    return Section("data", "The data", [*_tell_table(result, task, repeats)], tables)
+
+
+def _tabulate_columns(task: Task) -> list[FactTable]:
+    described = enumerate(task.schema.columns[:MAX_DESCRIBED])
     tables = [
         FactTable(
             "Columns",
             ("column", "kind", "gaps", "share", "values", "typical"),
-            columns[:MAX_DESCRIBED],
+            [_describe_column(task.X[:, i], column) for i, column in described],
             "Typical is the median with the quartiles, or the most common category with its share; values "
             "are different ones.",
-            folded=len(columns) > MAX_OPEN_COLUMNS,
+            folded=len(task.schema.columns) > MAX_OPEN_COLUMNS,
         )
     ]
     if not task.has_numbers:
@@ -150,7 +161,7 @@ def tell_data(result: ResultValues, repeats: int) -> Section:
     if more := task.schema.columns[MAX_DESCRIBED:]:
         names = [(column.name,) for column in more]
         tables.append(FactTable(f"Names of {len(more):,} more columns", ("column",), names, folded=True))
-    return Section("data", "The data", [*_tell_table(result, task, repeats)], tables)
+    return tables
 
 
 def _tell_table(result: ResultValues, task: Task, repeats: int) -> Iterator[Fact]:

@@ -434,6 +434,12 @@ class Study:
         return self.selecting.criterion
 
     @property
+    def delta_of_claim(self) -> float:
+        """The delta of each of the claims that share that of the study, which must have a certification."""
+        assert self.certification is not None
+        return self.delta / self.certification.n_shares
+
+    @property
     def report_k(self) -> tuple[int, ...]:
         """Values of k whose own best candidate is reported."""
         return self.selecting.report_k

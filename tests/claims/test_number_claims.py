@@ -1,6 +1,7 @@
 """What is claimed of predicted numbers: exact coverage, ties, infinite errors, copies, forgeries."""
 
 import json
+from math import ceil
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,7 +17,10 @@ from ckcv_ray.claims.baseline import describe_error, name_constant
 from ckcv_ray.claims.certificate import Certificate, compare_with_baseline
 from ckcv_ray.claims.numbers import Clipped, Within
 from ckcv_ray.claims.paper import list_needs
-from ckcv_ray.claims.quantity import Counts
+from ckcv_ray.claims.quantity import Claim, Counts
+from ckcv_ray.core.arrays import ONE
+from ckcv_ray.core.bounds.betting import bound_mean_loss
+from ckcv_ray.core.measures import ClippedErrors
 from ckcv_ray.core.percent import format_number
 
 N = 120
@@ -156,3 +160,15 @@ def test_a_forged_certificate_of_numbers_is_refused(held, path, value, words):
     assert Certificate.from_json(json.loads(json.dumps(values))).to_json() == held.certificate.to_json()
     with pytest.raises(ValueError, match=words):
         Certificate.from_json(forge(values, path, value))
+
+
+@given(st.integers(1, 60), st.floats(0.0, 1.0), st.floats(0.01, 0.3))
+def test_the_contrary_of_a_mean_error_allows_for_losses_that_were_rounded_up(m, share, delta):
+    """Were every true error smaller by all that rounding adds, what is refuted would still be false."""
+    measure = ClippedErrors(1.0)
+    losses = measure.measure_losses(np.zeros(m), np.full(m, share))
+    measured = int(losses.sum()) / (ONE * m)
+    claim = Claim(Clipped(1.0), "refit", 1.0, delta, "", measured=measured)
+    least = Clipped(1.0).find_contrary(claim, m, grouped=False)
+    exact = 1 - bound_mean_loss([ceil((1 - share) * m * ONE)], m, delta)
+    assert least <= exact
