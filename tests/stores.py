@@ -19,8 +19,8 @@ from ckcv_ray.errors import UnreachableError
 from ckcv_ray.storage import places
 from ckcv_ray.storage.journal import open_commit
 from ckcv_ray.storage.object_files import ObjectFiles
-from ckcv_ray.tables.readers import files as table_files
-from ckcv_ray.tables.readers.objects import Address, Bucket, Listed
+from ckcv_ray.tables import read as table_files
+from ckcv_ray.tables.objects import Address, Bucket, Listed
 
 BUCKET = "bucket"
 RUN = f"s3://{BUCKET}/runs/x"

@@ -36,8 +36,7 @@ from ckcv_ray import (
 from ckcv_ray.reports.write import make_page  # here: matplotlib makes folders when it is first imported
 from ckcv_ray.runs.load import replay
 from ckcv_ray.runs.run import run_job
-from ckcv_ray.tables.task import make_test_rows
-from ckcv_ray.tables.units import Roles
+from ckcv_ray.tables.task import Roles, make_test_rows
 
 SERIAL = Execution("serial")
 STUDY = Study.paper(C=1.0, gamma=1.0, k=3, n_splits=2)

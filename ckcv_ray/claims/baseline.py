@@ -27,8 +27,8 @@ from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import cut
 from ckcv_ray.learners.ensemble import Models
 from ckcv_ray.study.problem import Problem
-from ckcv_ray.tables.target import Label
-from ckcv_ray.tables.units import Groups
+from ckcv_ray.tables.columns import Label
+from ckcv_ray.tables.task import Groups
 from ckcv_ray.validation import Count, Fraction, check_part
 
 LEARNING, HELD_OUT = "learning rows", "held-out rows"

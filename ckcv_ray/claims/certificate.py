@@ -43,7 +43,7 @@ from ckcv_ray.learners.ensemble import Ensemble, Models, check_predicted
 from ckcv_ray.records.candidates import Searched
 from ckcv_ray.study.parts import Condition
 from ckcv_ray.study.problem import Candidate, Problem
-from ckcv_ray.tables.target import Label
+from ckcv_ray.tables.columns import Label
 from ckcv_ray.validation import STRICT, Count, Fraction, check_part, check_probability, read_as
 
 CountMatrix = tuple[tuple[int, ...], ...]  # rows by their class (a line) and by the class predicted

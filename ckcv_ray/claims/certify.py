@@ -36,7 +36,7 @@ from ckcv_ray.core.schedule import Stage
 from ckcv_ray.learners.ensemble import Ensemble, Models, count_classes
 from ckcv_ray.records.candidates import Searched
 from ckcv_ray.study.problem import Candidate, Problem
-from ckcv_ray.tables.survey import find_giveaways, find_repeats
+from ckcv_ray.tables.questions import find_giveaways, find_repeats
 
 
 def certify(

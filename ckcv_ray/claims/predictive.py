@@ -56,7 +56,7 @@ from ckcv_ray.core.percent import floor_percent, format_level, format_number, fo
 from ckcv_ray.core.quantities import SHARE, argument, register_quantity
 from ckcv_ray.errors import InputError, pluralize
 from ckcv_ray.study.problem import Problem
-from ckcv_ray.tables.target import Label
+from ckcv_ray.tables.columns import Label
 
 N_CUT_OFFS = 10
 N_CONSIDERED = 100  # cut-offs, evenly spaced among the scores of the class

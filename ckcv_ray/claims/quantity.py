@@ -27,7 +27,7 @@ from ckcv_ray.core.percent import ceil_percent, floor_percent, format_about, for
 from ckcv_ray.core.quantities import Declared, parse_quantity
 from ckcv_ray.study.parts import Certification, Condition, Holdout
 from ckcv_ray.study.problem import Problem
-from ckcv_ray.tables.target import Label
+from ckcv_ray.tables.columns import Label
 from ckcv_ray.validation import STRICT, Between, Count, Fraction, check_part, check_probability
 
 ONE_SOURCE = "Assuming independent examples from one source"

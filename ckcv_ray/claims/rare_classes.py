@@ -13,8 +13,7 @@ from ckcv_ray.core.arrays import Index
 from ckcv_ray.core.percent import format_percent
 from ckcv_ray.errors import cut, cut_list, pluralize
 from ckcv_ray.study.parts import MIN_HELD_OUT
-from ckcv_ray.tables.target import MIN_CLASSES
-from ckcv_ray.tables.task import Task
+from ckcv_ray.tables.task import MIN_CLASSES, Task
 
 MAX_UNLEARNED = 0.05  # probability that a class is never learned, from which on it is said
 MAX_NAMED, MAX_OF_LABEL = 5, 24

@@ -56,7 +56,7 @@ from ckcv_ray.core.quantities import register_quantity
 from ckcv_ray.errors import InputError, pluralize
 from ckcv_ray.learners.ensemble import Prediction, count_classes
 from ckcv_ray.study.problem import Problem
-from ckcv_ray.tables.target import Label
+from ckcv_ray.tables.columns import Label
 
 BINARY_RECALLS = ("sensitivity", "specificity")  # of the positive class, and of the other
 WANTED = (0.8, 0.9, 0.95)  # values of a claim whose rows are counted before a run

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ckcv_ray.core.arrays import Classes, Values
 from ckcv_ray.core.measures import Output
 from ckcv_ray.learners.ensemble import Ensemble, Models, Prediction
-from ckcv_ray.tables.target import Rows
+from ckcv_ray.tables.columns import Rows
 from ckcv_ray.validation import check_choice
 
 MAX_DIGITS = 18

@@ -21,19 +21,32 @@ from ckcv_ray.runs.load import find_environment_changes
 from ckcv_ray.runs.result import Result
 from ckcv_ray.study.parts import Paper
 from ckcv_ray.study.problem import Problem
-from ckcv_ray.tables.columns.formats import DeclaredTypes
+from ckcv_ray.tables.columns import DeclaredTypes, some
+from ckcv_ray.tables.limits import MAX_TABLE_BYTES
 from ckcv_ray.tables.named import Columns, is_named, read
-from ckcv_ray.tables.questions import ANSWERS
-from ckcv_ray.tables.readers.code_pages import check_encoding
-from ckcv_ray.tables.readers.files import AS_IT_IS, SUFFIXES, Reading, check_file, check_place, find_suffix
-from ckcv_ray.tables.readers.limits import MAX_TABLE_BYTES
-from ckcv_ray.tables.readers.lines import LinesLeftOut
-from ckcv_ray.tables.readers.objects import is_address
+from ckcv_ray.tables.objects import is_address
+from ckcv_ray.tables.questions import ANSWERS, MAX_SURVEYED, list_row_numbers, survey
+from ckcv_ray.tables.read import (
+    AS_IT_IS,
+    SUFFIXES,
+    LinesLeftOut,
+    Reading,
+    check_encoding,
+    check_file,
+    check_place,
+    find_suffix,
+)
 from ckcv_ray.tables.subgroups import parse_subgroup
-from ckcv_ray.tables.survey import MAX_SURVEYED, list_row_numbers, survey
-from ckcv_ray.tables.target import GapWords, some
-from ckcv_ray.tables.task import Task, TestRows, join_copies, make_test_rows
-from ckcv_ray.tables.units import Roles, check_kept, split_names
+from ckcv_ray.tables.task import (
+    GapWords,
+    Roles,
+    Task,
+    TestRows,
+    check_kept,
+    join_copies,
+    make_test_rows,
+    split_names,
+)
 from ckcv_ray.validation import MOST, as_path, check_choice, integer, quote
 
 SOURCES = (
@@ -306,7 +319,7 @@ def describe_reading(problem: Problem) -> list[str]:
     task, certification = problem.task, problem.study.certification
     divided = {parse_subgroup(name).column for name in (certification.subgroups if certification else ())}
     words = (found.describe() for found in task.gap_words if len(found.rows) > 1 or found.column in divided)
-    return [*list_row_numbers(task), *words]
+    return [*list_row_numbers(task.row_numbers), *words]
 
 
 def describe_columns(task: Task, held: int) -> list[str]:

@@ -25,8 +25,8 @@ from ckcv_ray.learners.sklearn.learner import BOOSTING
 from ckcv_ray.learners.sklearn.spec import BOOSTERS
 from ckcv_ray.study.options import SLOTS, list_parts
 from ckcv_ray.study.study import Execution, Study, list_options, read_toml
-from ckcv_ray.tables.readers.objects import is_address, parse_address
-from ckcv_ray.tables.target import is_number
+from ckcv_ray.tables.objects import is_address, parse_address
+from ckcv_ray.tables.task import is_number
 from ckcv_ray.validation import as_path, boolean
 
 MAX_FOLDERS = 999  # named after one table

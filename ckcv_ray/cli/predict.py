@@ -23,15 +23,19 @@ from ckcv_ray.runs.load import load, load_run
 from ckcv_ray.runs.result import Result
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.pages import check_page, write_page
-from ckcv_ray.tables.columns.parse import decode
-from ckcv_ray.tables.columns.schema import NewRows
+from ckcv_ray.tables.columns import NewRows, Rows, decode, is_text, some
+from ckcv_ray.tables.limits import decimal_mark, find_withheld
 from ckcv_ray.tables.named import is_named
-from ckcv_ray.tables.readers.files import Reading
-from ckcv_ray.tables.readers.limits import decimal_mark, find_withheld
-from ckcv_ray.tables.survey import count_known
-from ckcv_ray.tables.target import Rows, is_text, number_classes, parse_numbers, rows_with_label, some
-from ckcv_ray.tables.task import Task
-from ckcv_ray.tables.units import check_column, find_groups
+from ckcv_ray.tables.questions import count_known
+from ckcv_ray.tables.read import Reading
+from ckcv_ray.tables.task import (
+    Task,
+    check_column,
+    find_groups,
+    number_classes,
+    parse_numbers,
+    rows_with_label,
+)
 from ckcv_ray.validation import as_path, quote
 
 PROBABILITY = "probability_"  # begins the name of the column of a class

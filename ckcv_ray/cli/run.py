@@ -53,7 +53,7 @@ from ckcv_ray.storage.log import Log
 from ckcv_ray.study.parts import Budget, Paper, Race
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.study.study import Execution, Study, format_toml
-from ckcv_ray.tables.survey import find_repeats
+from ckcv_ray.tables.questions import find_repeats
 from ckcv_ray.validation import as_path, parse_seconds
 
 HOUR, LONG = 3600.0, 600.0

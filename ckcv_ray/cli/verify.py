@@ -20,7 +20,7 @@ from ckcv_ray.runs.recheck import SECONDS
 from ckcv_ray.runs.verification import Verification
 from ckcv_ray.runs.verify import verify as verify_folder
 from ckcv_ray.study.study import Execution
-from ckcv_ray.tables.readers.files import Reading
+from ckcv_ray.tables.read import Reading
 
 STOP_SECONDS = 2.0  # in which a verification ends by itself, between two fits
 

@@ -21,7 +21,7 @@ from ckcv_ray.runs.compare import OPEN, WORSE, Question
 from ckcv_ray.runs.compare import compare as compare_runs
 from ckcv_ray.runs.watch import LiveColumns
 from ckcv_ray.runs.watch import watch as watch_run
-from ckcv_ray.tables.readers.files import Reading
+from ckcv_ray.tables.read import Reading
 
 LIVE = f"Live rows with their labels; leave it out to look at the stream alone. {SOURCES}"
 

@@ -27,8 +27,7 @@ from ckcv_ray.core import options
 from ckcv_ray.core.arrays import Classes, Index, agree
 from ckcv_ray.core.measures import Kind, Measure, Output, Outputs
 from ckcv_ray.core.options import register_part
-from ckcv_ray.tables.columns.schema import Schema
-from ckcv_ray.tables.target import Rows
+from ckcv_ray.tables.columns import Rows, Schema
 from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import MOST
 

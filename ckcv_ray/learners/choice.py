@@ -33,7 +33,7 @@ from ckcv_ray.learners.base import (
     WrappedFits,
     check_filled,
 )
-from ckcv_ray.tables.target import Rows
+from ckcv_ray.tables.columns import Rows
 from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import MOST, integer, quote, sequence
 

@@ -17,7 +17,7 @@ from ckcv_ray.core.draws import draw_members, seed_members
 from ckcv_ray.core.measures import Measure, Output
 from ckcv_ray.errors import RunError
 from ckcv_ray.learners.base import Learner, Model, check_filled
-from ckcv_ray.tables.target import Rows
+from ckcv_ray.tables.columns import Rows
 from ckcv_ray.tables.task import Task
 
 PICKLE_PROTOCOL = 5

@@ -55,7 +55,7 @@ from ckcv_ray.learners.base import (
 from ckcv_ray.learners.steps import CLASS_WEIGHT, EQUALLY, compute_weights
 from ckcv_ray.learners.svm.learner import KernelMachine
 from ckcv_ray.learners.svm.problem import Scaling, fit_scaling
-from ckcv_ray.tables.target import Label, Rows
+from ckcv_ray.tables.columns import Label, Rows
 from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import integer
 

@@ -40,7 +40,7 @@ from ckcv_ray.learners.base import (
     try_model,
 )
 from ckcv_ray.learners.ensemble import judge
-from ckcv_ray.tables.target import Rows
+from ckcv_ray.tables.columns import Rows
 from ckcv_ray.tables.task import Target, Task
 from ckcv_ray.validation import grid
 

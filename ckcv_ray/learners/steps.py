@@ -48,9 +48,7 @@ from ckcv_ray.learners.base import (
     make_seed_sequence,
 )
 from ckcv_ray.learners.choice import Choice
-from ckcv_ray.tables.columns.formats import Column, ColumnKind
-from ckcv_ray.tables.columns.schema import Schema
-from ckcv_ray.tables.target import Rows
+from ckcv_ray.tables.columns import Column, ColumnKind, Rows, Schema
 from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import read_as
 

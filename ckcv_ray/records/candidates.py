@@ -179,7 +179,7 @@ def per_k(table: pa.Table, problem: Problem) -> list[dict[str, Any]]:
     groups = (
         table.append_column("failed", pc.equal(table["state"], "failed"))
         .append_column("open", pc.equal(table["state"], "open"))
-        .group_by(list(SIZE_COLUMNS), use_threads=False)  # threads may abort at exit: tables.readers.files
+        .group_by(list(SIZE_COLUMNS), use_threads=False)  # threads may abort at exit: tables.read
         .aggregate([("lower_bound", "min"), ("splits", "max"), ("failed", "any"), ("open", "any")])
         .sort_by("k_first")
     )

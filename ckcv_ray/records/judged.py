@@ -16,7 +16,7 @@ from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import InputError, pluralize
 from ckcv_ray.study.parts import Holdout
 from ckcv_ray.study.problem import OUTER, Problem, describe_setting
-from ckcv_ray.tables.readers.limits import MAX_TABLE_ROWS
+from ckcv_ray.tables.limits import MAX_TABLE_ROWS
 
 JUDGED_ROWS = "judged.parquet"
 

@@ -75,8 +75,8 @@ from ckcv_ray.runs.values import ResultValues
 from ckcv_ray.storage.execution import Before
 from ckcv_ray.study.parts import MIN_HELD_OUT, Holdout
 from ckcv_ray.study.problem import Candidate, Problem, describe_setting
-from ckcv_ray.tables.survey import describe_sorted
-from ckcv_ray.tables.target import Label
+from ckcv_ray.tables.columns import Label
+from ckcv_ray.tables.questions import describe_sorted
 from ckcv_ray.validation import quote
 
 NO_DIGEST: Mapping[str, str] = {}

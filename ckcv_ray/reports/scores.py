@@ -40,7 +40,7 @@ from ckcv_ray.runs.values import (
     format_setting,
     tabulate_predictions,
 )
-from ckcv_ray.tables.columns.formats import ColumnKind
+from ckcv_ray.tables.columns import ColumnKind
 from ckcv_ray.validation import quote
 
 MAX_LISTED_SETTINGS = 10  # in a terminal, of those among which one is chosen

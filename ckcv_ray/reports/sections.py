@@ -23,8 +23,7 @@ from ckcv_ray.runs.judged import ClassPerformance, RowShare, measure_classes
 from ckcv_ray.runs.settings import shorten_setting
 from ckcv_ray.runs.values import ResultValues
 from ckcv_ray.study.problem import Problem
-from ckcv_ray.tables.columns.formats import Column, ColumnKind
-from ckcv_ray.tables.target import Label
+from ckcv_ray.tables.columns import Column, ColumnKind, Label
 from ckcv_ray.tables.task import Task
 
 FIRST, DETAILS, PAGE = 1, 2, 3  # levels: of the first screen, of --details, of the page alone

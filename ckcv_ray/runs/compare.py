@@ -49,11 +49,21 @@ from ckcv_ray.storage.uses import (
     make_use,
     read_uses,
 )
-from ckcv_ray.tables.columns.schema import NewRows
-from ckcv_ray.tables.survey import count_repeated, find_known
-from ckcv_ray.tables.target import number_classes, rows_with_label
-from ckcv_ray.tables.task import Task, compute_salt, hash_columns, join_copies, mix
-from ckcv_ray.tables.units import Grouping, check_column, find_groups, name_groups
+from ckcv_ray.tables.columns import NewRows
+from ckcv_ray.tables.questions import count_repeated, find_known
+from ckcv_ray.tables.task import (
+    Grouping,
+    Task,
+    check_column,
+    compute_salt,
+    find_groups,
+    hash_columns,
+    join_copies,
+    mix,
+    name_groups,
+    number_classes,
+    rows_with_label,
+)
 from ckcv_ray.validation import as_path, integer, number, quote
 
 

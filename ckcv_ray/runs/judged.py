@@ -24,7 +24,7 @@ from ckcv_ray.learners.ensemble import Ensemble
 from ckcv_ray.records.judged import read_outputs
 from ckcv_ray.runs.values import ResultValues, format_setting
 from ckcv_ray.study.parts import Holdout
-from ckcv_ray.tables.target import Rows
+from ckcv_ray.tables.columns import Rows
 
 BINS, PROBABILITY_BINS = 20, 10
 GRID = np.linspace(0.0, 1.0, 101)  # of false positive rates

@@ -25,7 +25,7 @@ from ckcv_ray.runs.settings import SettingScores, describe_settings, rank_settin
 from ckcv_ray.runs.values import Entry, ResultValues, format_setting, to_number
 from ckcv_ray.study.parts import Holdout
 from ckcv_ray.study.study import MAX_SEED
-from ckcv_ray.tables.target import Label, Rows
+from ckcv_ray.tables.columns import Label, Rows
 from ckcv_ray.tables.task import make_rows
 from ckcv_ray.validation import integer
 

@@ -43,7 +43,7 @@ from ckcv_ray.storage.uses import MAX_TWINS
 from ckcv_ray.study.parts import Budget
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.study.study import CERTIFIED, SCORED, Execution, Study, check_kind
-from ckcv_ray.tables.readers.frames import read_rows
+from ckcv_ray.tables.read import read_rows
 from ckcv_ray.tables.task import Task, TestRows, Words, check_test_rows, hash_columns, mix
 from ckcv_ray.validation import expect
 

@@ -41,7 +41,7 @@ from ckcv_ray.study.canonical import check_interval_on
 from ckcv_ray.study.parts import Paper
 from ckcv_ray.study.problem import OUTER, Problem, describe_setting
 from ckcv_ray.study.study import Study
-from ckcv_ray.tables.survey import Repeats, find_repeats
+from ckcv_ray.tables.questions import Repeats, find_repeats
 from ckcv_ray.tables.task import Task
 
 SCORE_DELTA = 0.05  # of the bounds on the scores of one split

@@ -13,7 +13,7 @@ from ckcv_ray.core.measures import VALUE
 from ckcv_ray.errors import CKCVError, LackingError, cut, pluralize
 from ckcv_ray.learners.base import Model, Predicted
 from ckcv_ray.study.problem import Problem
-from ckcv_ray.tables.target import Rows
+from ckcv_ray.tables.columns import Rows
 from ckcv_ray.tables.task import Task
 
 LONGEST_REASON = 200

@@ -51,11 +51,9 @@ from ckcv_ray.storage.stream import (
 )
 from ckcv_ray.study.parts import Holdout
 from ckcv_ray.study.study import CERTIFIED
-from ckcv_ray.tables.columns.parse import decode
-from ckcv_ray.tables.survey import count_known, count_repeated
-from ckcv_ray.tables.target import Label, list_distinct, number_classes, rows_with_label, suggest_column
-from ckcv_ray.tables.task import join_copies
-from ckcv_ray.tables.units import check_column, find_groups
+from ckcv_ray.tables.columns import Label, decode, list_distinct, suggest_column
+from ckcv_ray.tables.questions import count_known, count_repeated
+from ckcv_ray.tables.task import check_column, find_groups, join_copies, number_classes, rows_with_label
 from ckcv_ray.validation import as_path, expect, quote
 
 HOLDS, UNKNOWN, ALARM, UNCERTIFIED = "holds", "unknown", "alarm", "not_certified"

@@ -60,10 +60,9 @@ from ckcv_ray.study.canonical import divide, identify_data
 from ckcv_ray.study.parts import Paper
 from ckcv_ray.study.problem import OUTER, Candidate, Problem
 from ckcv_ray.study.study import CERTIFIED, SCORED
-from ckcv_ray.tables.columns.schema import Schema
-from ckcv_ray.tables.readers.limits import MAX_CELLS, MAX_TABLE_ROWS
-from ckcv_ray.tables.task import Provenance, Task
-from ckcv_ray.tables.units import Roles
+from ckcv_ray.tables.columns import Schema
+from ckcv_ray.tables.limits import MAX_CELLS, MAX_TABLE_ROWS
+from ckcv_ray.tables.task import Provenance, Roles, Task
 from ckcv_ray.validation import quote, read_as
 
 DATA, EXECUTION = "data.parquet", "execution.json"

@@ -20,7 +20,7 @@ from secrets import token_hex
 from typing import Any, ClassVar, cast
 
 from ckcv_ray.errors import RunError, StoreError, convert_errors
-from ckcv_ray.tables.readers.objects import Bucket, ask_at_once
+from ckcv_ray.tables.objects import Bucket, ask_at_once
 from ckcv_ray.validation import STRICT, check_count, read_as
 
 COMMITS, OBJECTS = "commits/", "files/"

@@ -23,7 +23,7 @@ from ckcv_ray.records.record import POSITIONS, Failure, Records, record_type
 from ckcv_ray.storage import formats
 from ckcv_ray.storage.files import Files
 from ckcv_ray.study.problem import Problem
-from ckcv_ray.tables.readers.limits import MAX_CELLS
+from ckcv_ray.tables.limits import MAX_CELLS
 
 LOG = "log/"
 PART = re.compile(r"log/part-([0-9]+)\.parquet")

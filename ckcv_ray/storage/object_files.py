@@ -42,7 +42,7 @@ from ckcv_ray.errors import InputError, RunError, StoreError, UnreachableError, 
 from ckcv_ray.storage.files import BLOCK_BYTES, MAX_FILE_BYTES, Content, Files, Names
 from ckcv_ray.storage.journal import OBJECT, OBJECTS, Journal, OvertakenError, StoredFile, name_commit
 from ckcv_ray.storage.locks import LOCK
-from ckcv_ray.tables.readers.objects import Bucket, Returned, ask_at_once
+from ckcv_ray.tables.objects import Bucket, Returned, ask_at_once
 from ckcv_ray.validation import STRICT, quote, read_as
 
 LOCKS = "lock/"

@@ -12,7 +12,7 @@ from ckcv_ray.errors import CKCVError, InputError
 from ckcv_ray.storage.files import Files, LocalFiles
 from ckcv_ray.storage.journal import COMMITS
 from ckcv_ray.storage.object_files import ObjectFiles
-from ckcv_ray.tables.readers.objects import Bucket, ask_at_once, is_address, parse_address
+from ckcv_ray.tables.objects import Bucket, ask_at_once, is_address, parse_address
 from ckcv_ray.validation import as_path
 
 RUN = re.compile(rf"(?:(.+?)/)?{COMMITS}[0-9]+")

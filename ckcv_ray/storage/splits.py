@@ -9,7 +9,7 @@ from ckcv_ray.core.arrays import Index
 from ckcv_ray.core.resampling.base import Splits
 from ckcv_ray.storage import formats
 from ckcv_ray.storage.files import Files
-from ckcv_ray.tables.readers.limits import MAX_CELLS
+from ckcv_ray.tables.limits import MAX_CELLS
 
 FILE = "splits.parquet"
 SPLIT_COLUMNS = pa.schema([("split", pa.int32()), ("train", pa.bool_()), ("row", pa.int64())])

@@ -22,7 +22,7 @@ from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.storage import formats
 from ckcv_ray.storage.files import Files, LocalFiles
 from ckcv_ray.storage.identity import STUDY
-from ckcv_ray.tables.target import Label
+from ckcv_ray.tables.columns import Label
 from ckcv_ray.validation import STRICT, check_count, check_probability, read_as
 
 STREAM = "stream.jsonl"

@@ -31,9 +31,8 @@ from ckcv_ray.learners.steps import NAME as WEIGHTS
 from ckcv_ray.study.options import list_parts
 from ckcv_ray.study.parts import CLAIMS, MIN_HELD_OUT, Certification, Holdout
 from ckcv_ray.study.study import Study
-from ckcv_ray.tables.columns.formats import ColumnKind
+from ckcv_ray.tables.columns import ColumnKind, some
 from ckcv_ray.tables.subgroups import check_subgroups
-from ckcv_ray.tables.target import some
 from ckcv_ray.tables.task import MIN_ROWS, Task
 
 VOTE = CLAIMS[-1]

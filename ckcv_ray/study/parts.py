@@ -35,8 +35,8 @@ from ckcv_ray.core.quantities import (
 )
 from ckcv_ray.core.selection import check_choose
 from ckcv_ray.errors import InputError, explain_removed_option
+from ckcv_ray.tables.columns import Label
 from ckcv_ray.tables.subgroups import parse_subgroups
-from ckcv_ray.tables.target import Label
 from ckcv_ray.validation import MOST, boolean, check_choice, expect, folds, integer, number, quote, sequence
 
 ONE, EACH = "one", "each"

@@ -43,9 +43,8 @@ from ckcv_ray.study.canonical import (
 )
 from ckcv_ray.study.parts import Budget, Condition, Paper, Selecting
 from ckcv_ray.study.study import Study, run_id
-from ckcv_ray.tables.target import Rows
-from ckcv_ray.tables.task import Task, TestRows
-from ckcv_ray.tables.units import Groups
+from ckcv_ray.tables.columns import Rows
+from ckcv_ray.tables.task import Groups, Task, TestRows
 from ckcv_ray.validation import expect
 
 ScoreTotals = NDArray[np.float64]

@@ -22,19 +22,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ckcv_ray.errors import InputError, convert_errors
-from ckcv_ray.tables.columns.formats import NOTHING_ASKED, DeclaredTypes
-from ckcv_ray.tables.readers.files import (
-    AS_IT_IS,
-    SUFFIXES,
-    Reading,
-    check_place,
-    find_suffix,
-    from_matrix,
-    read_file,
-)
-from ckcv_ray.tables.readers.limits import MAX_TABLE_ROWS, list_remarks
-from ckcv_ray.tables.task import Task, TestRows, make_test_rows
-from ckcv_ray.tables.units import Roles
+from ckcv_ray.tables.columns import NOTHING_ASKED, DeclaredTypes
+from ckcv_ray.tables.limits import MAX_TABLE_ROWS, list_remarks
+from ckcv_ray.tables.read import AS_IT_IS, SUFFIXES, Reading, check_place, find_suffix, from_matrix, read_file
+from ckcv_ray.tables.task import Roles, Task, TestRows, make_test_rows
 from ckcv_ray.validation import expect, suggest
 
 FRESH_ROWS = 20_000
@@ -92,7 +83,7 @@ def load_source(source: str) -> Columns:
     raise InputError(f"{source!r} does not name a set: the forms are {SOURCE_FORMS}")
 
 
-def suggest_family(source: str) -> str:
+def _suggest_family(source: str) -> str:
     """Return the end of a message that offers the first word of the named sets nearest to a source's."""
     family, colon, _ = source.partition(":")
     return suggest(family, ("sklearn", PAPER, *GENERATORS)) if colon else ""
@@ -201,7 +192,7 @@ def read(
     if find_suffix(Path(source)) not in SUFFIXES:
         raise InputError(
             f"{name!r} is neither a file ending in {', '.join(SUFFIXES)} nor a named set "
-            f"({SOURCE_FORMS}){suggest_family(name)}"
+            f"({SOURCE_FORMS}){_suggest_family(name)}"
         )
     columns = read_file(name, reading)
     for remark in list_remarks(columns):

@@ -1,10 +1,9 @@
-"""Columns that identify what a row is of, and measure nothing: numbers of the rows, and names of groups.
+"""What is asked and said of a table: identifiers, groups, spellings, repeats, what gives the target away.
 
-Numbers of the rows are not learned from: of a table that is sorted by its target they give it away. A column
-that looks as if it named groups is asked about, by its name or by its values alone.
-
-What tells a name from a measurement are its repeats. Half of the values or more differ, and yet some repeat,
-as often as names do and not by chance:
+Columns that number the rows are not learned from: of a table that is sorted by its target they give it away.
+A column that looks as if it named groups is asked about, by its name or by its values alone. What tells a
+name from a measurement are its repeats. Half of the values or more differ, and yet some repeat, as often as
+names do and not by chance:
 
 * text that is no number, amount or date;
 * whole numbers that fill a range, such as 1, 1, 2, 3, 3, 3, 4, with equal ones in rows next to each other;
@@ -15,31 +14,50 @@ as often as names do and not by chance:
 Labels that may be one class written in several ways are asked about, joined or kept apart: they are one
 number, or differ in what is easily written otherwise: Yes and YES, type 1 and type-1, >50K and >50K., 01 and
 1.0.
+
+Equal rows are harmless where independent examples happen to be alike, and not where they are one example that
+was entered several times. Both look the same, so they are counted: how many there are, and how many would
+have to be left out to keep one of each. A column that numbers the rows, such as an id, makes all rows differ
+and says nothing about a row: it is not compared.
 """
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Container
-from typing import Any
+from collections.abc import Callable, Container, Iterable, Iterator
+from functools import cache
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ckcv_ray.core.arrays import Values
+from ckcv_ray.core.arrays import Index, Values
+from ckcv_ray.core.draws import SURVEYED, Draws
+from ckcv_ray.core.resampling.base import Split, Units, arrange
 from ckcv_ray.errors import InputError, pluralize, write_option
-from ckcv_ray.tables.columns.formats import (
+from ckcv_ray.tables.columns import (
     LOOKS_LIKE_DATE,
+    MAX_CLASSES,
+    MIN_GROUPS,
     NO_NAMES,
+    SPACES,
+    Cells,
+    Column,
     ColumnError,
+    ColumnKind,
+    Rows,
+    Schema,
     bare,
     find_number_form,
     fold_marks,
     fold_text,
+    infer_column,
+    is_text,
+    list_distinct,
+    number_values,
+    unify_zeros,
 )
-from ckcv_ray.tables.columns.parse import Cells, infer_column, number_values
-from ckcv_ray.tables.target import MAX_CLASSES, MIN_GROUPS, SPACES, is_text, list_distinct
-from ckcv_ray.validation import check_choice
+from ckcv_ray.validation import check_choice, quote
 
 ENTITIES = frozenset(
     (
@@ -196,7 +214,6 @@ def _are_names(x: Values) -> bool:
 ANSWERS = JOIN, APART = "join", "apart"
 MAX_SPELLINGS = 10 * MAX_CLASSES  # of more than this the classes are too many in any case
 MAX_WAYS = 4
-
 RowCounts = dict[str, int]  # rows of each way of writing a class
 
 
@@ -272,7 +289,7 @@ def _find_classes(cells: Cells, values: list[Any]) -> tuple[list[str], list[Any]
     return texts, [None if text.lower() in gaps else fold_text(text) for text in texts]
 
 
-def describe_spellings(categories: tuple[str, ...], rows: list[int]) -> str:
+def _describe_spellings(categories: tuple[str, ...], rows: list[int]) -> str:
     """Say which categories may be one, written in several ways; "" if none are.
 
     Args:
@@ -306,3 +323,339 @@ def _compare(texts: list[str]) -> str:
     }
     found = (f"differ in {what}" for what, fold in folds.items() if len(set(map(fold, texts))) == 1)
     return next(found, "are one value")
+
+
+LARGEST_KAPPA = 0.001
+MAX_TYPED = 1 << 32  # a seed above it was drawn by --seed random
+FNV_BASIS, FNV_PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
+
+
+class Examined(Protocol):
+    """What is looked at of a ``Task``, which is made with the help of this module."""
+
+    @property
+    def X(self) -> Rows:
+        """Inputs, (n, d)."""
+
+    @property
+    def y(self) -> NDArray[Any]:
+        """Class numbers, or numbers to predict, (n,)."""
+
+    @property
+    def schema(self) -> Schema:
+        """How the columns are understood."""
+
+    @property
+    def target(self) -> str:
+        """Name of the label column."""
+
+    @property
+    def groups(self) -> NDArray[np.intp]:
+        """The group of each row, (n,)."""
+
+    @property
+    def n_units(self) -> int:
+        """Number of groups; of rows if there are none."""
+
+    @property
+    def has_numbers(self) -> bool:
+        """Whether numbers are predicted."""
+
+
+class Repeats(NamedTuple):
+    """Rows that equal another row in every column that is compared, including the label.
+
+    With groups, the other row is of another group: rows of one group may be related in any way.
+    """
+
+    rows: int  # how many there are
+    # how many rows, or groups, are left out to keep one of those that are equal, or that share equal rows.
+    # Where some are held out, of these alone: all that equal a learning row, and of others all but one
+    copies: int
+
+
+def find_repeats(task: Examined, held: Index | None = None) -> Repeats:
+    """Count the rows that equal another row, and the copies among rows that are held out, if any are."""
+    columns = _select_compared(task)
+    if not columns.any():
+        return Repeats(0, 0)
+    rows = np.empty((len(task.y), np.count_nonzero(columns) + 1))
+    rows[:, :-1], rows[:, -1] = np.compress(columns, task.X, axis=1), task.y
+    items, counts = _number_rows(rows)
+    judged = np.full(task.n_units, held is None)
+    if held is not None:
+        judged[task.groups[held]] = True
+    if task.n_units == len(task.y):
+        return Repeats(int(counts[counts > 1].sum()), _count_copies(items, judged))
+    pairs = np.unique(np.column_stack([items, task.groups]), axis=0)
+    shared = np.bincount(pairs[:, 0]) > 1  # items of more than one group
+    connected = _connect_groups(pairs[shared[pairs[:, 0]]], task.n_units)
+    return Repeats(int(np.sum(shared[items])), _count_copies(connected, judged))
+
+
+def _count_copies(number: NDArray[np.intp], judged: NDArray[np.bool_]) -> int:
+    """Return how many judged units to leave out so that all are new, by a number that equal units share."""
+    alone = np.bincount(number[judged], minlength=int(number.max()) + 1) == np.bincount(number)
+    return int(np.sum(judged)) - int(np.sum(alone[np.unique(number)]))
+
+
+def describe_sorted(task: Examined, seed: int) -> list[str]:
+    """Return a list of one sentence if a known seed draws too little from a table that is sorted, else none.
+
+    With a known seed the draws rest on the salt, a digest of which rows there are. If the rows come sorted
+    and few of them differ, few salts are likely, and those may draw lucky positions. Kappa is the probability
+    of the likeliest table: of a multinomial with the shares of the different rows.
+    """
+    if seed >= MAX_TYPED:
+        return []
+    units = task.y[np.unique(task.groups, return_index=True)[1]] if task.n_units < len(task.y) else task.y
+    shares = np.unique(units, return_counts=True)[1] / len(units)
+    if np.mean(units[1:] != units[:-1]) >= (1 - np.sum(shares**2)) / 2:
+        return []
+    n, counts = len(task.y), _number_rows(np.column_stack([task.X, task.y]))[1]
+    log_kappa = -(len(counts) - 1) / 2 * np.log(2 * np.pi * n) - np.log(counts / n).sum() / 2
+    if log_kappa <= np.log(LARGEST_KAPPA):
+        return []
+    return [
+        f"The rows are sorted by {quote(task.target)}, and only {len(counts)} of {n:,} differ: a known "
+        "seed may draw positions that flatter such a table. Let --seed random draw one, before any is judged."
+    ]
+
+
+def count_known(X: Rows, task: Examined) -> int:
+    """Count the rows of X [rows, d] that are among the learning rows."""
+    return int(find_known(X, task).sum())
+
+
+def count_repeated(X: Rows, task: Examined) -> int:
+    """Count the rows of X [rows, d], with the columns of a task, that equal another row of it."""
+    columns = _select_compared(task)
+    if not columns.any():
+        return 0
+    counts = _number_rows(X[:, columns])[1]
+    return int(counts[counts > 1].sum())
+
+
+def _numbers_rows(x: NDArray[np.float64], column: Column) -> bool:
+    """Return whether a column numbers or names the rows: every value differs, and says nothing about its row.
+
+    That is a column of whole numbers without wide gaps, or called like a number (patient_id), or of names.
+    """
+    if column.kind is ColumnKind.NUMBER and not np.all(np.floor(x) == x):  # sooner known than the next
+        return False
+    if len(np.unique(x)) < len(x) or len(x) < 2:  # gaps are equal
+        return False
+    if column.kind is not ColumnKind.NUMBER:
+        return column.kind is ColumnKind.CATEGORY
+    dense = x.max() - x.min() < DENSE * len(x)
+    return bool(dense) or is_name_of_groups(column.name) or not column.name.strip("_ ")
+
+
+def _select_compared(task: Examined) -> NDArray[np.bool_]:
+    numbering = [_numbers_rows(task.X[:, i], column) for i, column in enumerate(task.schema)]
+    return ~np.array(numbering, dtype=bool)
+
+
+def find_known(X: Rows, task: Examined) -> NDArray[np.bool_]:
+    """Return which rows of X [rows, d] are among the learning rows, (rows,)."""
+    columns = _select_compared(task)
+    if not columns.any():
+        return np.zeros(len(X), dtype=bool)
+    return np.isin(_as_items(X[:, columns]), _as_items(task.X[:, columns]))
+
+
+def _connect_groups(pairs: NDArray[np.intp], n: int) -> NDArray[np.intp]:
+    """Return a number for each of n groups, which those that are connected by equal rows share, (n,).
+
+    ``pairs`` has item and group, for each item that several groups have, (pairs, 2).
+    """
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    items = pairs[:, 0]
+    size = n + int(items.max(initial=-1)) + 1
+    edges = coo_array((np.ones(len(pairs)), (pairs[:, 1], n + items)), shape=(size, size))
+    return np.asarray(connected_components(edges, directed=False)[1][:n], np.intp)
+
+
+def _number_rows(rows: Rows) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return a number for each row, the same for equal rows alone, and how many rows have each number.
+
+    Rows are sorted by a hash, which takes a tenth of the time that whole rows do; those of equal hashes are
+    then compared whole.
+    """
+    items = _as_items(rows)
+    hashes, numbers, counts = np.unique(_hash_items(items), return_inverse=True, return_counts=True)
+    several = np.flatnonzero(counts[numbers] > 1)
+    numbers[several] = len(hashes) + np.unique(items[several], return_inverse=True)[1]
+    _, numbers, counts = np.unique(numbers, return_inverse=True, return_counts=True)
+    return numbers, counts
+
+
+def _hash_items(items: NDArray[np.void]) -> NDArray[np.uint64]:
+    """Return a hash of each row's bits, the same for equal rows: FNV-1a, a number at a time."""
+    words = items.view(np.uint64).reshape(len(items), items.itemsize // 8)
+    hashes = np.full(len(items), FNV_BASIS)
+    for column in words.T:
+        hashes ^= column
+        hashes *= FNV_PRIME
+        hashes ^= hashes >> np.uint64(32)  # a product hands bits upwards only
+    return hashes
+
+
+def _as_items(rows: Rows) -> NDArray[np.void]:
+    items = np.ascontiguousarray(unify_zeros(rows))
+    return items.view(np.dtype((np.void, items.itemsize * items.shape[1])))[:, 0]
+
+
+FOLDS, LEAVES = 5, 8
+TOO_CLOSE = 1e-4  # to a correlation of 1
+GIVES_AWAY = 1 / 50  # of the baseline's error
+MIN_SEPARATED = 8  # rows of the smaller class, from which on one cut that separates all rows says enough
+MAX_SURVEYED_ROWS = 20_000  # looked at to see whether a column gives the target away
+MAX_SURVEYED = 10_000_000  # cells
+AWAY = "gives the target away: would it be known for a new row?"
+
+
+class Surveyed(NamedTuple):
+    """What is known of a column."""
+
+    name: str  # of the column
+    kind: str  # what it holds, in a word
+    missing: int  # number of gaps
+    distinct: int  # number of different values
+    note: str  # what looks like a mistake; "" if nothing does
+
+
+def list_row_numbers(names: Iterable[str]) -> list[str]:
+    """Say of each column that numbers the rows that it is not learned from."""
+    named = [f"column {name[:60]!r}" if name.strip() else "a column without a name" for name in names]
+    return [
+        f"{column} numbers the rows and is not learned from; --features names it if it is meant"
+        for column in named
+    ]
+
+
+def survey(task: Examined) -> list[Surveyed]:
+    """Return what is known of each column that is learned from; of plain numbers, of those with a note."""
+    said: list[Surveyed] = []
+    for x, column, note in zip(task.X.T, task.schema, _notes(task), strict=True):
+        if note or not task.schema.plain:
+            known = np.sort(x[~np.isnan(x)])
+            distinct = int(np.count_nonzero(known[1:] != known[:-1])) + min(1, len(known))
+            said.append(Surveyed(column.name, str(column.kind), len(x) - len(known), distinct, note))
+    return said
+
+
+def find_giveaways(task: Examined) -> tuple[str, ...]:
+    """Return the names of the columns that give the target away; of a very large table none."""
+    if task.X.size > MAX_SURVEYED:
+        return ()
+    return tuple(column.name for column, note in zip(task.schema, _notes(task), strict=True) if note == AWAY)
+
+
+def _notes(task: Examined) -> Iterator[str]:
+    """Yield for each column the first thing that looks like a mistake."""
+    first: dict[bytes, str] = {}
+    folds = cache(lambda: _draw_folds(task.y))
+    for i, column in enumerate(task.schema):
+        x = task.X[:, i]
+        twin = first.setdefault(unify_zeros(x).tobytes(), column.name)
+        if np.all(x == x[0]) or np.all(np.isnan(x)):
+            yield "is the same in every row"
+        elif twin != column.name:
+            yield f"is a copy of {twin[:60]}"
+        elif column.kind is ColumnKind.NUMBER and _numbers_rows(x, column):
+            out = write_option("drop", column.name) if column.name.strip() else "--features"
+            yield f"seems to number the rows: leave it out with {out}"
+        elif column.kind is ColumnKind.CATEGORY and 2 * len(np.unique(x)) > len(x):
+            yield "has another text in most rows: is it a number, a date or a name in an unknown form?"
+        elif _follows(x, task.y) if task.has_numbers else _gives_away(x, task.y, folds):
+            yield AWAY
+        else:
+            known = x[~np.isnan(x)] if column.levels else x[:0]
+            rows = np.bincount(known.astype(np.intp), minlength=len(column.levels)).tolist()
+            yield _describe_spellings(column.levels, rows)
+
+
+def _follows(x: Values, y: Values) -> bool:
+    """Return whether numbers to predict are hardly more than another unit of a column."""
+    known = ~np.isnan(x)
+    x, y = x[known], y[known]
+    if min(len(np.unique(x)), len(np.unique(y))) < LEAVES:
+        return False
+    return bool(abs(np.corrcoef(x, y)[0, 1]) > 1 - TOO_CLOSE)
+
+
+def _draw_folds(y: NDArray[np.int32]) -> list[Split]:
+    """Deal the rows that are surveyed to folds, class by class; the same for all columns."""
+    y = y[:MAX_SURVEYED_ROWS]
+    order = arrange(Units(len(y), y), True, Draws(0).at(*SURVEYED).make_generator())
+    return [Split.score(len(y), order[i::FOLDS]) for i in range(FOLDS)]
+
+
+def _gives_away(x: Values, y: NDArray[np.int32], folds: Callable[[], list[Split]]) -> bool:
+    """Return whether one cut separates two classes, or a tree of eight leaves hardly errs in five folds."""
+    x, y = x[:MAX_SURVEYED_ROWS], y[:MAX_SURVEYED_ROWS]
+    counts = np.sort(np.bincount(y, minlength=2))
+    allowed = max(1.0, GIVES_AWAY * (len(y) - int(counts[-1])))
+    if counts[0] < FOLDS or counts[:-LEAVES].sum() > allowed:  # each leaf stands for one class
+        return False
+    known, place = np.unique(x, return_inverse=True)  # gaps are one value, the last
+    in_order = y[np.lexsort((y, place))]
+    changes = int(np.sum(in_order[1:] != in_order[:-1]))
+    pairs = np.bincount(place * len(counts) + y, minlength=len(known) * len(counts))
+    least = len(y) - int(pairs.reshape(-1, len(counts)).max(axis=1).sum())  # of the best function
+    if len(counts) == 2 and counts[0] >= MIN_SEPARATED and not least and changes == 1:
+        return True
+    if least > allowed or changes > FOLDS * LEAVES + 2 * FOLDS * allowed:  # then no such tree can do that
+        return False
+    if np.isnan(known[-1]):
+        known[-1] = 2 * known[-2] - known[0] + 1
+    wrong = 0
+    for train, _, score in folds():
+        predicted = predict_by_small_tree(known[place[train]], y[train], known[place[score]])
+        wrong += int(np.count_nonzero(predicted != y[score]))
+        if wrong > allowed:
+            return False
+    return True
+
+
+def predict_by_small_tree(x: Values, y: NDArray[np.int32], x_new: Values) -> NDArray[np.intp]:
+    """Return what a classification tree of one column and at most eight leaves predicts.
+
+    The piece is cut next whose Gini impurity falls most by it (Breiman et al., Classification and Regression
+    Trees, 1984). Written here, since importing scikit-learn takes longer than a small run.
+
+    Args:
+        x, y: column and classes to learn from, (rows,).
+        x_new: column of the rows to predict, (new,).
+
+    Returns:
+        The predicted classes, (new,).
+    """
+    order = np.argsort(x, kind="stable")
+    x, y = x[order], y[order]
+    total = np.zeros((len(x) + 1, int(y.max()) + 1))  # of each class before a row
+    np.cumsum(np.eye(total.shape[1])[y], axis=0, out=total[1:])
+    borders = np.flatnonzero(x[1:] > x[:-1]) + 1
+
+    def cut(start: int, stop: int) -> tuple[float, int, int, int]:
+        """Return by how much the best cut of a piece lowers its impurity, the cut, and the piece."""
+        at = borders[(borders > start) & (borders < stop)]
+        if not len(at):
+            return 0.0, start, start, stop
+        left, right = total[at] - total[start], total[stop] - total[at]
+        pure = np.sum(left**2, axis=1) / (at - start) + np.sum(right**2, axis=1) / (stop - at)
+        best = int(np.argmax(pure))
+        whole = np.sum((total[stop] - total[start]) ** 2) / (stop - start)
+        return float(pure[best] - whole), int(at[best]), start, stop
+
+    pieces = [cut(0, len(x))]
+    while len(pieces) < LEAVES and (most := max(pieces))[0] > 1e-9 * len(x):
+        _, at, start, stop = most
+        pieces.remove(most)
+        pieces += [cut(start, at), cut(at, stop)]
+    starts = np.sort([start for _, _, start, _ in pieces])
+    classes: NDArray[np.intp] = np.argmax(np.diff(total[[*starts, len(x)]], axis=0), axis=1)
+    return classes[np.searchsorted((x[starts[1:]] + x[starts[1:] - 1]) / 2, x_new)]

@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from ckcv_ray.core.arrays import Values
 from ckcv_ray.errors import InputError, cut
-from ckcv_ray.tables.columns.formats import ColumnKind
-from ckcv_ray.tables.target import Rows
-from ckcv_ray.tables.task import Task
+from ckcv_ray.tables.columns import ColumnKind, Rows
+from ckcv_ray.tables.questions import Examined
 from ckcv_ray.validation import integer, quote, sequence
 
 USUAL_BINS, MAX_BINS = 4, 20
@@ -65,10 +64,10 @@ class Subgroup(NamedTuple):
     rows: NDArray[np.bool_]
 
 
-def check_subgroups(names: Sequence[str], task: Task) -> None:
+def check_subgroups(names: Sequence[str], task: Examined) -> None:
     """Raise InputError if subgroups are of no column that is learned from, or their bins cannot be made."""
     for subgroups in map(parse_subgroup, names):
-        if subgroups.column not in task.features:
+        if subgroups.column not in task.schema.names:
             why = "is the target" if subgroups.column == task.target else "is no column that is learned from"
             raise InputError(
                 f"subgroups={cut(str(subgroups), LONGEST_OF_SUBGROUP)}: {quote(subgroups.column)} {why}: "
@@ -77,7 +76,7 @@ def check_subgroups(names: Sequence[str], task: Task) -> None:
         divide_rows(subgroups, task, task.X)
 
 
-def divide_rows(subgroups: Subgroups, task: Task, X: Rows) -> list[Subgroup]:
+def divide_rows(subgroups: Subgroups, task: Examined, X: Rows) -> list[Subgroup]:
     """Return the subgroups that some rows belong to.
 
     Args:
@@ -88,7 +87,7 @@ def divide_rows(subgroups: Subgroups, task: Task, X: Rows) -> list[Subgroup]:
     Raises:
         InputError: bins are asked for of what are no numbers, or cannot be made of the learning rows.
     """
-    position = task.features.index(subgroups.column)
+    position = task.schema.names.index(subgroups.column)
     column, learned, values = list(task.schema)[position], task.X[:, position], X[:, position]
     name = column.name[:LONGEST_OF_SUBGROUP]
     if column.kind is ColumnKind.CATEGORY:

@@ -1,7 +1,13 @@
-"""Learning tasks: tables checked once, and the digest that identifies them.
+"""Learning tasks: tables checked once, what their columns are for, and the digest that identifies them.
 
 Whatever the source, data arrive as Arrow columns; ``Task.from_table`` turns them into a checked ``Task``,
-which no other code has to check again.
+which no other code has to check again. Every check raises an InputError that names the column and the row,
+and says how to fix it.
+
+A group of rows that belong together, such as the visits of one patient, is known by its number, counted from
+0 in the order of first appearance. How the column spells its values has no effect on a study, and is not
+stored. Weights of rows are used in fits alone, unless the error by weight is claimed: all else that is
+measured and claimed is of rows, which count once each.
 
 Every draw is made with the salt H of the table: the digest of its rows, in any order. A known seed alone
 draws known positions, and a table may be sorted so that these are the easy rows. With H the positions depend
@@ -18,87 +24,784 @@ and is the same from whichever kind of file or frame it was read. That of the nu
 import hashlib
 import json
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
+from csv import Error, reader
 from dataclasses import dataclass, replace
 from datetime import date, time
 from decimal import Decimal
 from enum import IntEnum
 from functools import cached_property
+from math import inf, isfinite, nan
 from typing import Any, NamedTuple
 from unicodedata import normalize
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
-from ckcv_ray.core.arrays import Index
+from ckcv_ray.core.arrays import Classes, Index, Values
 from ckcv_ray.core.measures import Kind
-from ckcv_ray.errors import InputError, pluralize, write_option
-from ckcv_ray.tables.columns.formats import (
+from ckcv_ray.errors import InputError, pluralize, write_option, write_row
+from ckcv_ray.tables.columns import (
+    FIRST_ROWS,
     GAPS,
+    LARGEST,
+    MAX_CLASSES,
+    MIN_GROUPS,
     MINUS,
+    NO_NAMES,
     NOTHING_ASKED,
+    NUMBER_TYPES,
+    SPACES,
     TRUTH,
+    Cells,
+    ColumnError,
     ColumnKind,
     DeclaredTypes,
+    Label,
+    NewRows,
+    Rows,
+    Schema,
     bare,
     canonical_text,
-)
-from ckcv_ray.tables.columns.parse import (
-    FIRST_ROWS,
-    Cells,
     cast_numbers,
+    check_single,
+    choose_number_parser,
+    decode,
     decode_columns,
+    drop_gaps,
     find_alike,
+    find_number_form,
+    fold_text,
+    format_column,
     infer_column,
+    is_text,
+    kept_words,
+    list_distinct,
+    number_values,
+    positions_by_value,
     read_moments,
+    some,
+    suggest_column,
     take_gaps,
+    unify_zeros,
     without_gaps,
 )
-from ckcv_ray.tables.columns.schema import NewRows, Schema, format_column
+from ckcv_ray.tables.limits import MAX_TABLE_BYTES, decimal_mark, find_withheld
 from ckcv_ray.tables.questions import APART, ask_about_groups, is_row_number, read_labels
-from ckcv_ray.tables.readers.files import (
+from ckcv_ray.tables.read import (
     AS_IT_IS,
     Reading,
+    check_same_order,
     index_names,
+    is_plain,
+    make_columns,
+    read_rows,
     with_plain_values,
 )
-from ckcv_ray.tables.readers.frames import check_same_order, make_columns, read_rows
-from ckcv_ray.tables.readers.limits import decimal_mark, find_withheld
-from ckcv_ray.tables.target import (
-    GapWords,
-    Label,
-    Rows,
-    check_classes,
-    check_single,
-    check_spread,
-    choose_name,
-    encode_classes,
-    is_text,
-    list_distinct,
-    number_classes,
-    parse_numbers,
-    rows_with_label,
-    some,
-    unify_zeros,
-)
-from ckcv_ray.tables.units import (
-    GROUP_NAMES,
-    TARGETS,
-    UNWEIGHTED,
-    USUAL_ROLES,
-    WEIGHT_NAMES,
-    Grouping,
-    Groups,
-    Roles,
-    Weighting,
-    check_asked,
-    check_column,
-    check_kept,
-    find_groups,
-    make_unit_column,
-)
-from ckcv_ray.validation import as_array, expect
+from ckcv_ray.validation import as_array, expect, quote, sequence
+
+MIN_OF_CLASS = 2
+MIN_CLASSES = 2
+MAX_SEARCHED = 10_000  # values searched for an example in a message
+
+
+def check_classes(
+    classes: tuple[Label, ...], y: Classes, target: str, allow_singletons: bool = False
+) -> None:
+    """Raise InputError if a class has a single row; with ``allow_singletons`` if most classes have."""
+    counts = np.bincount(y, minlength=len(classes))
+    few = np.flatnonzero(counts < MIN_OF_CLASS).tolist()
+    most_scored = len(classes) // 2
+    if len(few) <= (most_scored if allow_singletons else 0):
+        return
+    needs = "most classes need" if allow_singletons else "each needs"
+    named, it = some([repr(classes[i]) for i in few], 3), "it" if len(few) == 1 else "them"
+    have = f"class {named} has 1 row" if len(few) == 1 else f"classes {named} have 1 row each"
+    cures = (
+        f"leave {it} out" if len(classes) - len(few) >= MIN_CLASSES else "",
+        f"score {it} by ckcv evaluate, which proves nothing" if len(few) <= most_scored else "",
+    )
+    cure = ", or ".join(filter(None, cures))
+    raise InputError(
+        f"{have}: {needs} at least {MIN_OF_CLASS}{cure and f' ({cure})'}; the "
+        f"target {target!r} has {len(classes):,} classes ({some(classes)}){_perhaps_numbers(classes)}"
+    )
+
+
+def _perhaps_numbers(classes: Sequence[Label]) -> str:
+    if any(isinstance(label, bool) or _find_number(label) is None for label in classes):
+        return ""
+    return "; to predict numbers, choose a learner of numbers such as ridge, in ckcv run with --clip"
+
+
+def number_classes(column: pa.ChunkedArray, classes: tuple[Label, ...], target: str) -> Classes:
+    """Return the class numbers of a column of labels.
+
+    A label may be written in another way than its class: 01 or 1.0 for 1, True for true, YES for yes.
+
+    Raises:
+        InputError: a label is not one of the classes.
+    """
+    return _number_labels(*_encode(column, target), classes, target)
+
+
+def _number_labels(values: list[Any], codes: Index, classes: tuple[Label, ...], target: str) -> Classes:
+    """Return the class number of each row, given the distinct labels and the position of each row's."""
+    exact = {label: number for number, label in enumerate(classes)}
+    texts = [str(label) for label in classes]
+    alike, folded = positions_by_value(texts), positions_by_value(texts, fold_text)
+    found = (
+        exact.get(value, alike.get(canonical_text(str(value)), folded.get(fold_text(str(value)), -1)))
+        for value in values
+    )
+    numbers = np.array([-1 if value is None else number for value, number in zip(values, found, strict=True)])
+    if len(codes) and numbers[codes].min() < 0:
+        unknown = values[codes[int(np.argmin(numbers[codes]))]]
+        labels = [repr(label) for label in classes]
+        listed = " and ".join(labels) if len(labels) == 2 else some(labels)
+        raise InputError(f"column {target!r} holds {unknown!r}: the labels are {listed}")
+    return np.asarray(numbers[codes], dtype=np.int32)
+
+
+class GapWords(NamedTuple):
+    """Words in a column that were taken for empty cells."""
+
+    column: str  # its name
+    rows: dict[str, int]  # in how many rows each word stands; "" is a cell that is empty
+    n: int  # number of rows of the table
+
+    @classmethod
+    def of(cls, column: pa.ChunkedArray, name: str, taken: NDArray[np.bool_]) -> "GapWords":
+        """Return the words in those cells of a column that were taken for empty ones, (rows,)."""
+        values, codes = list_distinct(column.filter(pa.array(taken)))
+        rows: Counter[str] = Counter()
+        for value, count in zip(values, np.bincount(codes, minlength=len(values)).tolist(), strict=True):
+            rows[bare(value) if isinstance(value, str) else ""] += count
+        return cls(name, {word: rows[word] for word in sorted(rows) if rows[word]}, len(column))
+
+    @property
+    def words(self) -> list[str]:
+        """The words, without that of an empty cell."""
+        return [word for word in self.rows if word]
+
+    def list_words(self) -> str:
+        """Say in how many rows each word stands, such as "'NA' in 12 and 'none' in 3"."""
+        return " and ".join(f"{word!r} in {self.rows[word]:,}" for word in self.words)
+
+    def share(self, words: Iterable[str]) -> str:
+        """Say of how many rows some words are a share, such as "of 300 rows (4 %)"."""
+        rows = sum(self.rows[word] for word in words)
+        return f"of {self.n:,} rows ({format(100 * rows / self.n, '.3g')} %)"
+
+    def advise(self) -> str:
+        """Name the option that keeps the words."""
+        keeps = "keeps it" if len(self.words) == 1 else "keeps them"
+        return f"{write_option('keep-values', ','.join(self.words))} {keeps}"
+
+    def describe(self) -> str:
+        """Say which words of a feature were taken for empty cells, and how to keep them."""
+        were = "was taken for an empty cell" if len(self.words) == 1 else "were taken for empty cells"
+        like = ", like cells that are empty" if "" in self.rows else ""
+        listed = f"{self.list_words()} {self.share(self.words)}"
+        return f"column {self.column[:60]!r}: {listed} {were}{like}: {self.advise()}"
+
+    def describe_labels(self) -> tuple[str, str]:
+        """Say in how many rows labels were taken for empty cells, and name the option that keeps words."""
+        words = f", {self.list_words()} of them" if self.words else ""
+        kept = f"; {self.advise()} as {'a label' if len(self.words) == 1 else 'labels'}" if words else ""
+        return f"{sum(self.rows.values()):,} {self.share(self.rows)}{words}", kept
+
+
+def rows_with_label(
+    column: pa.ChunkedArray, target: str, numbers: bool = False, kept: Collection[str] = ()
+) -> NDArray[np.bool_]:
+    """Return which cells of a column of labels, or of numbers to predict, are no gaps.
+
+    Words that are ``kept`` are none.
+    """
+    values, codes = _encode(column, target)
+    gaps = (GAPS if numbers else NO_NAMES).difference(kept)
+    missing = (value is None or value != value or str(value).lower() in gaps for value in values)
+    return ~np.array(list(missing))[codes]
+
+
+def choose_name(names: Sequence[str], taken: Iterable[str]) -> str:
+    """Return a name, other than those taken, for a column that has none: one of ``names`` if possible."""
+    known = set(taken)
+    candidates = (*names, *(f"{names[0]}_{i}" for i in range(len(known) + 1)))
+    return next(name for name in candidates if name not in known)
+
+
+def _encode(column: pa.ChunkedArray, target: str) -> tuple[list[Any], Index]:
+    """Return the distinct values of a column of labels, None for an empty cell, and each row's position."""
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    allowed = (pa.types.is_string, pa.types.is_large_string, pa.types.is_boolean, *NUMBER_TYPES)
+    if not any(is_one(kind) for is_one in (*allowed, pa.types.is_null)):
+        raise InputError(
+            f"the target {target!r} has type {kind}: labels are text or numbers; write it as one of them, or "
+            "name another column as target"
+        )
+    values, codes = list_distinct(column)
+    return [value.strip(SPACES) if isinstance(value, str) else value for value in values], codes
+
+
+def encode_classes(column: pa.ChunkedArray, target: str) -> tuple[tuple[Label, ...], Classes]:
+    """Return the classes of a target without gaps, sorted, and the class number of every row."""
+    values, codes = _encode(column, target)
+    limit = inf if any(isinstance(value, float) for value in values) else 2**63
+    counts = np.bincount(codes, minlength=len(values)).tolist()
+    totals: Counter[Label] = Counter()
+    for value, count in zip(values, counts, strict=True):  # a dictionary may hold a value twice
+        if count:
+            totals[value + 0.0 if isinstance(value, float) else value] += count  # -0.0 equals 0.0
+    for value in totals:
+        if not isinstance(value, str) and not (isfinite(value) and abs(value) < limit):
+            row = int(np.argmax(codes == values.index(value))) + 1
+            raise InputError(
+                f"the target {target!r} has {value} in row {row}: labels are text or finite numbers"
+            )
+    if not MIN_CLASSES <= len(totals) <= MAX_CLASSES:
+        found = sorted(totals)[:MAX_SEARCHED]
+        raise InputError(
+            f"the target {target!r} has {pluralize(len(totals), 'class', 'classes')} "
+            f"({some(found, of=len(totals))}): expected {MIN_CLASSES} to {MAX_CLASSES:,}"
+            f"{_perhaps_numbers(found)}"
+        )
+    ordered = sorted(totals)
+    numbers = {label: _find_number(label) for label in ordered}
+    if None not in numbers.values():  # texts that are all numbers are sorted by what they are worth
+        ordered.sort(key=lambda label: (numbers[label], label))
+    classes = tuple(ordered)
+    if len(codes) * max(len(str(label)) for label in classes) > MAX_TABLE_BYTES:
+        raise InputError(
+            f"the labels of {target!r} take more than {MAX_TABLE_BYTES >> 20:,} MiB: shorten them"
+        )
+    return classes, _number_labels(values, codes, classes, target)
+
+
+def _find_number(label: Label) -> float | None:
+    if not isinstance(label, str):
+        return float(label)
+    _, is_one, number = canonical_text(label).partition("number ")
+    return float(number) if is_one else None
+
+
+def parse_numbers(
+    column: pa.ChunkedArray,
+    target: str,
+    thousands: str = "",
+    kept: Collection[str] = (),
+    decimal: str | None = None,
+) -> Rows:
+    """Return a target of numbers, (n,) float64.
+
+    ``thousands`` is the mark between thousands, if it was said, and ``decimal`` that of decimals in the
+    table, if it is known. Words that are ``kept`` are no gaps, and no numbers.
+
+    Raises:
+        InputError: it has text, empty cells, numbers that are too large, or one value alone.
+    """
+    if is_text(column.type):
+        gaps = GAPS.difference(kept)
+        column = _parse_text_numbers(column, target, "the target", thousands, gaps, decimal)
+    if not any(is_one(column.type) for is_one in NUMBER_TYPES):
+        example = next((value for value in column[:MAX_SEARCHED].to_pylist() if value is not None), None)
+        raise InputError(
+            f"the target {target!r} has type {column.type}, such as {str(example)[:60]!r}, and the learner "
+            "predicts numbers: name a column of numbers, or choose a learner of classes such as forest"
+        )
+    y = np.asarray(column.cast(pa.float64(), safe=False).to_numpy(), np.float64)
+    if np.isnan(y).any():
+        row = int(np.argmax(np.isnan(y))) + 1
+        raise InputError(
+            f"the target {target!r} has empty cells, the first in row {row}: fix them, or leave these rows "
+            "out with --drop-unlabelled"
+        )
+    if (most := np.abs(y).max()) > LARGEST:
+        raise InputError(
+            f"the target {target!r} has {most:g} in row {np.abs(y).argmax() + 1}: numbers are finite, and of "
+            f"magnitude at most {LARGEST:g}"
+        )
+    if np.all(y == y[0]):
+        raise InputError(f"the target {target!r} is {y[0]:g} in every row: there is nothing to learn")
+    return y + 0.0
+
+
+def _parse_text_numbers(
+    column: pa.ChunkedArray,
+    name: str,
+    role: str,
+    thousands: str = "",
+    gaps: Collection[str] = GAPS,
+    decimal: str | None = None,
+) -> pa.ChunkedArray:
+    """Return numbers that are written as text as numbers; text of another kind as it is.
+
+    Args:
+        column: of text.
+        name: of the column.
+        role: what the column is, for messages, such as "the target".
+        thousands: the mark between thousands, if it was said.
+        gaps: words that say that a cell is empty.
+        decimal: the decimal mark of the table, if it is known.
+
+    Raises:
+        InputError: some cells are no numbers, or numbers may be read in two ways.
+    """
+    values, codes = list_distinct(column)
+    texts = [None if value is None else bare(value) for value in values]
+    known = drop_gaps(texts, gaps)
+    try:
+        form, bad = find_number_form(known, name, decimal, thousands) if known else ("", known)
+    except ColumnError as problem:
+        raise InputError(f"{role} {name!r} {problem}") from None
+    if not form:
+        return column
+    if bad:
+        row = int(np.argmax(codes == texts.index(bad[0]))) + 1
+        raise InputError(f"{role} {name!r} has {bad[0][:60]!r} in row {row}, which is no number: fix it")
+    parse, number = choose_number_parser(form), set(known)
+    numbers = [parse(text) if text in number else nan for text in texts]
+    return pa.chunked_array([np.array(numbers, np.float64)[codes]])
+
+
+def _check_spread(X: NDArray[np.float64], names: list[str], plain: bool) -> None:
+    """Raise InputError if no column varies, or if one has numbers too small to compute with.
+
+    Where columns are encoded in each split (not ``plain``), numbers are scaled there, or need not be.
+    """
+    first = X[:1]
+    if np.all((first == X) | (np.isnan(first) & np.isnan(X))):
+        raise InputError(f"nothing varies from row to row in {some(names)}: there is nothing to learn from")
+    if not plain:
+        return
+    most = np.abs(X).max(axis=0)
+    if len(small := np.flatnonzero((most > 0) & (most < 1 / LARGEST))):
+        name, value = names[small[0]], most[small[0]]
+        raise InputError(
+            f"column {name!r} has no magnitude above {value:g}: at least {1 / LARGEST:g} is needed; "
+            f"change its unit, or leave it out with {write_option('drop', name)} or --features"
+        )
+
+
+def is_number(value: str) -> bool:
+    """Return whether text can be read as a float."""
+    try:
+        float(value)
+    except ValueError:
+        return False
+    return True
+
+
+TARGETS = ("target", "y", "label", "class")
+
+
+class Roles(NamedTuple):
+    """What the columns of a table are for.
+
+    Attributes:
+        target: name of the column to predict; None for the one column named target, y, label or class.
+        features: names of the columns to learn from; None for every column but the target, the groups, the
+            weights, and those that number the rows.
+        drop: names of columns to leave out.
+        group: name of the column whose equal values (text, whole numbers) mark rows that belong together, or
+            names of several, whose values then agree together: a list, or a row of a CSV file (center,id).
+            If a column has a name that reads like such a row, it is meant.
+        numbers: whether the target has numbers to predict, and not classes.
+        weight: name of the column of positive numbers that says what each row weighs in a fit.
+        id: name of the column that names the rows, which is not learned from.
+    """
+
+    target: str | None = None
+    features: Sequence[str] | None = None
+    drop: Sequence[str] | None = None
+    group: str | Sequence[str] | None = None
+    numbers: bool = False
+    weight: str | None = None
+    id: str | None = None
+
+    def resolve(self, names: list[str], index: set[str]) -> tuple[str, list[str]]:
+        """Return the target and the features of a table with these columns, of which ``index`` name rows.
+
+        Raises:
+            InputError: a column is missing, has two purposes, or no feature is left.
+        """
+        target = _find_target_name(names, self.target)
+        groups = find_groups(self.group, names)
+        _check_chosen(names, target, groups, self)
+        unasked = index if self.features is None else ()
+        left_out = {target, *groups, self.weight, self.id, *(self.drop or ()), *unasked}
+        wanted = dict.fromkeys(names if self.features is None else self.features)
+        chosen = [name for name in wanted if name not in left_out]
+        if not chosen:
+            raise InputError(
+                f"no feature is left besides the target {target!r}: correct --features and --drop"
+            )
+        check_single(names, set(chosen), droppable=True)
+        return target, chosen
+
+
+USUAL_ROLES = Roles()
+
+
+def _find_target_name(names: list[str], target: str | None) -> str:
+    """Return the name of the target, by default the one column that is called like one."""
+    if target is not None:
+        check_column(target, names, " for the target")
+        return target
+    matches = [name for name in TARGETS if name in names]
+    if len(matches) != 1:
+        which = (
+            f"columns {', '.join(matches)} could all be" if matches else f"none of {', '.join(TARGETS)} is"
+        )
+        hint = ""
+        if len(names) == 1 and any(mark in names[0] for mark in ";\t"):
+            hint = " (say by --separator what separates the columns)"
+        elif sum(map(is_number, names)) > len(names) / 2:
+            hint = " (the first line must name the columns)"
+        raise InputError(f"{which} the target: name it with --target; the columns are {some(names)}{hint}")
+    check_single(names, matches)
+    return matches[0]
+
+
+def split_names(text: str) -> list[str]:
+    """Return the names of columns in a,b,c; names that contain a comma are quoted, as in a CSV file."""
+    try:
+        return next(reader([text], skipinitialspace=True)) or [""]
+    except Error as error:
+        raise InputError(f"{quote(text)} is no row of names: {error}") from None
+
+
+def find_groups(group: str | Sequence[str] | None, names: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of the columns that together say which rows belong together; see ``Roles.group``.
+
+    Raises:
+        InputError: it is no name, and no list of names.
+    """
+    if group is None:
+        return ()
+    expect("group", group, str | list | tuple, "the name of a column, or a list of them")
+    if isinstance(group, str):
+        return (group,) if group in names else tuple(dict.fromkeys(split_names(group)))
+    return sequence("group", group, least=1, kind="column names")
+
+
+def name_groups(groups: Sequence[str], names: Sequence[str] = ()) -> str | None:
+    """Return the one name of these columns together; None of none.
+
+    Raises:
+        InputError: another one of the columns ``names`` has it.
+    """
+    name = groups[0] if len(groups) == 1 else write_row(groups) if groups else None
+    if len(groups) > 1 and name in names:
+        raise InputError(f"a column is named {name!r}, as the groups by these columns would be: rename it")
+    return name
+
+
+def check_column(name: object, names: Sequence[str], purpose: str = "") -> None:
+    """Raise InputError unless a table has a single column of this name, which is wanted for a ``purpose``."""
+    if not (isinstance(name, str) and name in names):
+        raise InputError(
+            f"there is no column {quote(name)}{purpose}: the columns are {some(names)}"
+            f"{suggest_column(name, names)}"
+        )
+    check_single(names, [name])
+
+
+def _check_chosen(names: list[str], target: str, groups: Sequence[str], roles: Roles) -> None:
+    """Raise InputError unless the columns asked for exist, and each is for one purpose."""
+    features, drop, known = roles.features, roles.drop, list(dict.fromkeys(names))
+    for argument, value in (("features", features), ("drop", drop)):
+        expect(argument, value, list | tuple | None, "a list of column names")
+        for name in value or ():
+            check_column(name, known)
+    if target in (drop or ()):
+        raise InputError(
+            f"column {quote(target)} is the target: leave it out of --drop, or name another as the target"
+        )
+    for argument, column, purpose, says in (
+        *(("group", group, "groups", "which rows belong together") for group in groups),
+        ("weight", roles.weight, "weights", "what rows weigh"),
+        ("id", roles.id, "names of rows", "which row is which"),
+    ):
+        expect(argument, column, str | None, "the name of a column")
+        if column is None:
+            continue
+        check_column(column, names, f" for the {purpose}")
+        if column == target:
+            raise InputError(
+                f"column {column!r} is the target, and cannot say {says}: name another column with "
+                f"--{argument}"
+            )
+        if column in (features or ()):
+            raise InputError(f"column {column!r} says {says}, and is no feature: leave it out of --features")
+    if roles.weight in groups:
+        raise InputError(
+            f"column {roles.weight!r} says which rows belong together, and cannot say what rows weigh: name "
+            "another column with --weight"
+        )
+
+
+def _check_asked(asked: DeclaredTypes, chosen: Sequence[str]) -> None:
+    """Raise InputError unless each column that is asked to be of a kind is learned from, and of one kind."""
+    seen: set[str] = set()
+    for option, names in asked.names.items():
+        for name in names:
+            if name not in chosen:
+                raise InputError(
+                    f"--{option} {quote(name)}: the columns that are learned from are {some(chosen)}"
+                    f"{suggest_column(name, chosen)}"
+                )
+            if name in seen:
+                raise InputError(f"column {quote(name)} is given two kinds: leave it out of one")
+            seen.add(name)
+
+
+def check_kept(words: Collection[str]) -> frozenset[str]:
+    """Return words of gaps that are kept as text, in lower case.
+
+    Raises:
+        InputError: a word is no gap, or the text of an empty cell.
+    """
+    for word in words:
+        if not word.strip():
+            raise InputError("keep_values='': an empty cell is a gap in any case: name words, such as NA")
+        if word.lower() not in GAPS:
+            raise InputError(
+                f"keep_values={quote(word)}: it is no word that is taken for an empty cell, as these are, in "
+                f"capitals as well: {', '.join(sorted(GAPS - {''}))}: leave it out"
+            )
+    return frozenset(word.lower() for word in words)
+
+
+Groups = NDArray[np.intp]
+GROUP_NAMES = ("group", "groups", "group_of_row")
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """Which rows belong together: the groups of a column, or each row is a group of its own.
+
+    Groups are the units that are drawn independently.
+
+    Attributes:
+        n: number of rows.
+        named: the group of each row, numbered from 0 in the order of first appearance, (n,); None if each row
+            is its own.
+        column: name of the column of groups; None if each row is its own.
+        question: asks about a column that looks like groups, for display; "" if there is none.
+    """
+
+    n: int
+    named: Groups | None = None
+    column: str | None = None
+    question: str = ""
+
+    @classmethod
+    def read(cls, columns: pa.Table, names: Sequence[str], question: str = "") -> "Grouping":
+        """Return the grouping by columns of a table, in which rows of a group agree; of none each is its own.
+
+        ``question`` asks about a column that looks like groups, where none is named.
+
+        Raises:
+            InputError: as for ``group_numbers``, or a column has the name of the groups.
+        """
+        if not names:
+            return cls(columns.num_rows, question=question)
+        gaps = NO_NAMES - kept_words(columns)
+        groups, *rest = (group_numbers(infer_column(columns, name), name, gaps) for name in names)
+        for finer in rest:
+            groups = renumber(groups * len(groups) + finer)
+        return cls(columns.num_rows, groups, name_groups(names, columns.column_names))
+
+    @property
+    def given(self) -> bool:
+        """Whether rows belong together."""
+        return self.named is not None
+
+    @cached_property
+    def numbers(self) -> Groups:
+        """The group of each row, (n,)."""
+        return np.arange(self.n) if self.named is None else self.named
+
+    @property
+    def n_units(self) -> int:
+        """Number of groups."""
+        return self.n if self.named is None else int(self.named.max(initial=-1)) + 1
+
+    @property
+    def unit(self) -> str:
+        """The word for a unit: "group" or "row"."""
+        return "group" if self.given else "row"
+
+    def rows(self, units: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Return the rows of some units, ascending; rows that are their own units as they are."""
+        return np.flatnonzero(np.isin(self.numbers, units)) if self.given else units
+
+    def repeat_rows(self, units: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Return the rows of units as often as each unit is named; those of groups ascending."""
+        if not self.given:
+            return units
+        times = np.bincount(units, minlength=self.n_units)[self.numbers]
+        return np.repeat(np.arange(self.n), times)
+
+    def count_fewest_rows(self, units: int) -> int:
+        """Return the smallest number of rows that this many different units can have."""
+        if self.named is None:
+            return units
+        return int(np.sort(np.bincount(self.named))[:units].sum())
+
+    def part(self, rows: NDArray[np.intp]) -> "Grouping":
+        """Return the grouping of some rows, whose groups are numbered again."""
+        named = None if self.named is None else renumber(self.named[rows])
+        return replace(self, n=len(rows), named=named)
+
+    def check(self) -> None:
+        """Raise InputError if groups are too few, or do not group anything."""
+        if self.named is None:
+            return
+        count, name = self.n_units, str(self.column)
+        if count < MIN_GROUPS:
+            raise InputError(
+                f"column {name!r} has {count} different value{'s' * (count > 1)}: at least {MIN_GROUPS} "
+                "groups are needed; name the column that says which rows belong together, such as the "
+                "patient's number"
+            )
+        if count == self.n:
+            drop = "the columns with --drop" if "," in name else write_option("drop", name)
+            raise InputError(
+                f"column {name!r} has a different value in each of the {count:,} rows, so it groups nothing: "
+                f"leave --group out (and {drop}), as bounds for independent rows are closer; or name the "
+                "column that says which rows belong together"
+            )
+
+
+def renumber(groups: NDArray[np.integer]) -> Groups:
+    """Return group numbers (n,) counted from 0 in the order of first appearance."""
+    _, first, number = np.unique(groups, return_index=True, return_inverse=True)
+    rank = np.empty(len(first), dtype=np.intp)
+    rank[np.argsort(first)] = np.arange(len(first))
+    return rank[number]
+
+
+def group_numbers(column: pa.ChunkedArray, name: str, gaps: Collection[str] = NO_NAMES) -> Groups:
+    """Return the group number of every row of a column.
+
+    Raises:
+        InputError: it has empty cells, or values that are not text, numbers, dates or the like.
+    """
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if not is_plain(kind) or pa.types.is_null(kind):
+        what = "is empty" if pa.types.is_null(kind) else f"holds {kind}"
+        raise InputError(f"column {name!r} {what}: groups are named by text or whole numbers")
+    if is_text(kind):  # whose cells are of one group if they differ in the spaces around them alone
+        encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+        encoded = encoded.unify_dictionaries().combine_chunks()
+        names = without_gaps(pa.chunked_array([encoded.dictionary]), gaps)
+        numbers = names.dictionary_encode().combine_chunks().indices
+        column = pa.chunked_array([numbers.take(encoded.indices)])
+    else:
+        column = decode(column)
+    missing = pc.is_null(column, nan_is_null=True)
+    if len(rows := np.flatnonzero(missing.to_numpy())):
+        raise InputError(
+            f"column {name!r} has no group in {len(rows):,} of {len(column):,} rows, the first in row "
+            f"{rows[0] + 1}: fill the empty cells (NA, null, nan and ? are such, unless --keep-values "
+            "names them), with a value of its own for each row that belongs to no other, or leave these rows "
+            "out"
+        )
+    try:
+        return renumber(number_values(column))
+    except pa.ArrowException as error:
+        raise InputError(f"column {name!r} cannot be read as groups: {error}") from None
+
+
+WEIGHT_NAMES = ("weight", "sample_weight", "weight_of_row")
+
+
+@dataclass(frozen=True)
+class Weighting:
+    """What rows weigh in a fit."""
+
+    named: Values | None = None  # the weight of each row, positive, (n,); None if all weigh the same
+    column: str | None = None  # name of the column of weights; None if all weigh the same
+
+    @classmethod
+    def read(cls, columns: pa.Table, name: str | None, thousands: str = "") -> "Weighting":
+        """Return the weights in a column of a table; without a name all rows weigh the same.
+
+        ``thousands`` is the mark between thousands, if it was said.
+
+        Raises:
+            InputError: a cell is empty, or no positive number of a magnitude that can be computed with.
+        """
+        if name is None:
+            return UNWEIGHTED
+        role, column = "the column of weights", infer_column(columns, name)
+        called = f"{role} {name!r}"
+        if is_text(column.type):
+            column = _parse_text_numbers(column, name, role, thousands, decimal=decimal_mark(columns))
+        if not any(is_one(column.type) for is_one in NUMBER_TYPES):
+            raise InputError(f"{called} has type {column.type}: name a column of numbers with --weight")
+        weights = np.asarray(column.cast(pa.float64(), safe=False).to_numpy(), np.float64)
+        if len(empty := np.flatnonzero(np.isnan(weights))):
+            raise InputError(
+                f"{called} has {len(empty)} empty cells, the first in row {empty[0] + 1}: fill them, or "
+                "leave these rows out"
+            )
+        if len(bad := np.flatnonzero(~((weights >= 1 / LARGEST) & (weights <= LARGEST)))):
+            raise InputError(
+                f"{called} has {weights[bad[0]]:g} in row {bad[0] + 1}: weights are positive, from "
+                f"{1 / LARGEST:g} to {LARGEST:g}; leave out a row of weight zero"
+            )
+        return cls(weights, name)
+
+    @property
+    def given(self) -> bool:
+        """Whether rows have weights."""
+        return self.named is not None
+
+    def take(self, rows: Index) -> Values | None:
+        """Return the weights of some rows, as often as each is named; None if all weigh the same."""
+        return None if self.named is None else self.named[rows]
+
+    def part(self, rows: Index) -> "Weighting":
+        """Return the weighting of some rows."""
+        return replace(self, named=self.take(rows))
+
+    def describe(self) -> str:
+        """Say what the weights are used for; "" if all rows weigh the same."""
+        if self.column is None:
+            return ""
+        return (
+            f"Rows are weighted by {self.column!r} in fits alone: measures and claims are of unweighted rows."
+        )
+
+
+UNWEIGHTED = Weighting()
+
+
+def _make_unit_column(name: str, values: ArrayLike, n: int) -> pa.Array:
+    """Return the "groups" or the "sample_weight" of n rows, given as an array, as a column.
+
+    Raises:
+        InputError: it is not one value for each row, or weights are no numbers.
+    """
+    column: NDArray[np.generic] = as_array(name, values)
+    if column.shape != (n,):
+        what = "group" if name == "groups" else "weight"
+        raise InputError(f"{name} has shape {column.shape}: expected ({n},), the {what} of each row")
+    if name == "sample_weight":
+        if column.dtype.kind not in "iuf":
+            raise InputError(f"{name} has type {column.dtype}: expected numbers")
+        column = np.asarray(column, np.float64)
+    try:
+        return pa.array(column, from_pandas=True)
+    except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
+        raise InputError(f"{name} cannot be read as a column: {error}") from None
+
 
 Words = NDArray[np.uint64]
 
@@ -148,19 +851,19 @@ def compute_salt(columns: pa.Table, left_out: Collection[str | None]) -> str:
     for i, name in enumerate(columns.column_names):
         if name not in left_out:
             forms, values = read_cell_values(columns.column(i))
-            if not name_rows(forms, values):
-                total += hash_cells(forms, values, name)
+            if not _name_rows(forms, values):
+                total += _hash_cells(forms, values, name)
     return hashlib.sha256(np.sort(mix(total)).astype("<u8").tobytes()).hexdigest()
 
 
 def hash_columns(columns: pa.Table, names: Iterable[str]) -> dict[str, Words]:
     """Return the hashes of the cells of some columns, by the name of the column, each (rows,)."""
-    return {name: hash_cells(*read_cell_values(columns[name]), name) for name in names}
+    return {name: _hash_cells(*read_cell_values(columns[name]), name) for name in names}
 
 
-def hash_cells(forms: Words, values: Words, name: str) -> Words:
+def _hash_cells(forms: Words, values: Words, name: str) -> Words:
     """Return the hash of each cell of a column; 0 of the number 0."""
-    hashes = mix(values ^ forms ^ digest_text(name))
+    hashes = mix(values ^ forms ^ _digest_text(name))
     hashes[(forms == CellForm.NUMBER) & (values == 0)] = 0
     return hashes
 
@@ -172,13 +875,13 @@ def mix(z: Words) -> Words:
     return np.asarray(z ^ (z >> np.uint64(31)))
 
 
-def digest_text(text: str) -> np.uint64:
+def _digest_text(text: str) -> np.uint64:
     """Return eight bytes of the BLAKE2b of a text as a number."""
     digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return np.uint64(int.from_bytes(digest, "little"))
 
 
-def name_rows(forms: Words, values: Words) -> bool:
+def _name_rows(forms: Words, values: Words) -> bool:
     """Return whether the cells of a column without gaps all differ, and are text, or almost consecutive."""
     if np.all(forms == CellForm.TEXT):
         return len(np.unique(values)) == len(values)
@@ -201,22 +904,22 @@ def read_cell_values(column: pa.ChunkedArray) -> tuple[Words, Words]:
         ):
             numbers = cast_numbers(without_gaps(column, GAPS), comma=False)
         if numbers is not None and not np.isinf(numbers).any():
-            return view_numbers(CellForm.NUMBER, numbers)
+            return _view_numbers(CellForm.NUMBER, numbers)
         return read_distinct(column)
     if pa.types.is_duration(kind):  # of more than Python's may be
         return read_distinct(column.cast(pa.int64()).cast(pa.string()))
     cells = Cells(column)
     if pa.types.is_boolean(kind):
-        return view_numbers(CellForm.TRUTH, column.cast(pa.float64()).to_numpy())
+        return _view_numbers(CellForm.TRUTH, column.cast(pa.float64()).to_numpy())
     if not cells.declared and cells.are_numbers:
         exact = column.cast(pa.string()) if pa.types.is_decimal(kind) else column
-        return view_numbers(CellForm.NUMBER, exact.cast(pa.float64(), safe=False).to_numpy())
+        return _view_numbers(CellForm.NUMBER, exact.cast(pa.float64(), safe=False).to_numpy())
     if not cells.declared and cells.are_dates:
-        return view_numbers(CellForm.MOMENT, read_moments(column))
+        return _view_numbers(CellForm.MOMENT, read_moments(column))
     return read_distinct(column)
 
 
-def view_numbers(form: CellForm, values: NDArray[np.float64]) -> tuple[Words, Words]:
+def _view_numbers(form: CellForm, values: NDArray[np.float64]) -> tuple[Words, Words]:
     """Return the form of each number, nan for gaps, and its bits."""
     gaps = np.isnan(values)
     bits = np.where(gaps, 0.0, values + 0.0).view(np.uint64)  # -0.0 is 0.0
@@ -229,36 +932,36 @@ def read_distinct(column: pa.ChunkedArray) -> tuple[Words, Words]:
         values, codes = list_distinct(column)
     except pa.ArrowNotImplementedError:  # of lists, in a column that is not learned from
         values, codes = column.to_pylist(), np.arange(len(column))
-    forms, bits = np.array([read_value(value) for value in values], np.uint64).reshape(-1, 2).T
+    forms, bits = np.array([_read_value(value) for value in values], np.uint64).reshape(-1, 2).T
     return forms[codes], bits[codes]
 
 
-def read_value(value: Any) -> tuple[int, int]:
+def _read_value(value: Any) -> tuple[int, int]:
     """Return the form of a cell and its value in 64 bits."""
     if value is None or value != value:
         return CellForm.GAP, 0
     if isinstance(value, str):
-        return parse_text(bare(value).replace(MINUS, "-"))
+        return _parse_text(bare(value).replace(MINUS, "-"))
     if isinstance(value, int | float | Decimal):
-        return CellForm.TRUTH if isinstance(value, bool) else CellForm.NUMBER, view_bits(value)
+        return CellForm.TRUTH if isinstance(value, bool) else CellForm.NUMBER, _view_bits(value)
     if isinstance(value, date | time):
-        return parse_text(value.isoformat())
-    return CellForm.TEXT, int(digest_text(repr(value)))
+        return _parse_text(value.isoformat())
+    return CellForm.TEXT, int(_digest_text(repr(value)))
 
 
-def parse_text(text: str) -> tuple[int, int]:
+def _parse_text(text: str) -> tuple[int, int]:
     """Return the form of a text and its value in 64 bits."""
     if text.lower() in GAPS:
         return CellForm.GAP, 0
     if (meant := canonical_text(text)) in TRUTH:
-        return CellForm.TRUTH, view_bits(TRUTH[meant])
+        return CellForm.TRUTH, _view_bits(TRUTH[meant])
     form, _, number = meant.partition(" ")
     if meant != normalize("NFC", text) and form != "time":
-        return CellForm.NUMBER if form == "number" else CellForm.MOMENT, view_bits(float(number))
-    return CellForm.TEXT, int(digest_text(meant))
+        return CellForm.NUMBER if form == "number" else CellForm.MOMENT, _view_bits(float(number))
+    return CellForm.TEXT, int(_digest_text(meant))
 
 
-def view_bits(value: float | Decimal) -> int:
+def _view_bits(value: float | Decimal) -> int:
     """Return the bits of a number as a double."""
     return int(np.float64(value + 0).view(np.uint64))  # -0.0 is 0.0
 
@@ -384,10 +1087,10 @@ class Task:
             ) from None
         if groups is not None:
             group = choose_name(GROUP_NAMES, columns.column_names)
-            columns = columns.append_column(group, make_unit_column("groups", groups, len(labels)))
+            columns = columns.append_column(group, _make_unit_column("groups", groups, len(labels)))
         if sample_weight is not None:
             weight = choose_name(WEIGHT_NAMES, columns.column_names)
-            weights = make_unit_column("sample_weight", sample_weight, len(labels))
+            weights = _make_unit_column("sample_weight", sample_weight, len(labels))
             columns = columns.append_column(weight, weights)
         features = [name for name in columns.column_names if name not in (target, group, weight)]
         task = _from_table(columns, Roles(target, features, None, group, numbers, weight), asked)
@@ -577,7 +1280,7 @@ class Task:
             return kept
         schema = kept.schema.narrow(kept.X)
         if schema.plain:
-            check_spread(kept.X, list(kept.features), plain=True)
+            _check_spread(kept.X, list(kept.features), plain=True)
         return replace(kept, schema=schema, X=kept.schema.translate(kept.X, schema))
 
     def recode(self, rows: Rows, table: "Task") -> Rows:
@@ -724,7 +1427,7 @@ def _from_table(
             f"the table has {pluralize(columns.num_rows, 'row')}: at least {MIN_ROWS} are needed"
         )
     for name in (*groups, *(name for name in asked.categorical if name in chosen)):
-        check_alike(columns, name)
+        _check_alike(columns, name)
     classes, y = _read_target(columns, written[target], target, roles.numbers, asked)
     weighting = Weighting.read(columns, roles.weight, asked.thousands)
     provenance = Provenance(AS_IT_IS, roles.id, asked.drop_unlabelled, tuple(sorted(kept)))
@@ -735,11 +1438,11 @@ def _from_table(
     question = "" if groups else ask_about_groups(columns, {target, roles.weight})
     grouping = Grouping.read(columns, groups, question)
     if known is None:
-        check_asked(asked, chosen)
+        _check_asked(asked, chosen)
         schema, X = Schema.learn(columns, chosen, asked)
         if roles.features is None:
             schema, X, numbering = _leave_out_row_numbers(schema, X, asked)
-        check_spread(X, list(schema.names), schema.plain)
+        _check_spread(X, list(schema.names), schema.plain)
         for column, x in zip(schema, X.T, strict=True):
             if column.kind is ColumnKind.CATEGORY:
                 words.append(GapWords.of(written[column.name], column.name, np.isnan(x)))
@@ -806,7 +1509,7 @@ def _leave_out_row_numbers(
     return Schema(tuple(schema[i] for i in kept)).settle(X), X, names
 
 
-def check_alike(columns: pa.Table, name: str) -> None:
+def _check_alike(columns: pa.Table, name: str) -> None:
     """Raise InputError if two names in a column of a text table would become one."""
     if alike := find_alike(columns, name):
         kind = infer_column(columns, name).type

@@ -16,9 +16,8 @@ from pyarrow import parquet
 
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study.study import Study, run_id
-from ckcv_ray.tables.readers import limits
-from ckcv_ray.tables.task import Task
-from ckcv_ray.tables.units import Roles
+from ckcv_ray.tables import limits
+from ckcv_ray.tables.task import Roles, Task
 from jobs.faults.fuzz_readers import CALLS, PACKAGE, Calls, Fault
 
 POLL_SECONDS = 0.02

@@ -22,8 +22,7 @@ from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.study.study import read_toml, run_id
 from ckcv_ray.tables.named import read
-from ckcv_ray.tables.task import make_test_rows
-from ckcv_ray.tables.units import Roles
+from ckcv_ray.tables.task import Roles, make_test_rows
 from jobs.faults.fuzz_parts import CLASSES, SEEN
 
 PACKAGE = str(Path(ckcv_ray.__file__).parent)

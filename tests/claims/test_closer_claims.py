@@ -11,7 +11,7 @@ from ckcv_ray.core.draws import draw_pairs, order_held_out
 from ckcv_ray.errors import InputError
 from ckcv_ray.study.parts import Holdout
 from ckcv_ray.study.problem import Problem
-from ckcv_ray.tables.survey import find_repeats
+from ckcv_ray.tables.questions import find_repeats
 
 ONE = SMALL.replace(C=1.0, gamma=0.1, k=3)
 STEVENS = ONE.replace(certify="holdout", holdout_share=0.6, holdout_bound="stevens")

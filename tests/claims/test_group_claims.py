@@ -20,8 +20,8 @@ from ckcv_ray.core.arrays import ONE
 from ckcv_ray.core.bounds.betting import make_concave_table
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.study.problem import Problem
-from ckcv_ray.tables.columns.schema import Schema
-from ckcv_ray.tables.units import Grouping
+from ckcv_ray.tables.columns import Schema
+from ckcv_ray.tables.task import Grouping
 
 GROUPS = np.random.default_rng(1).permutation(np.repeat(np.arange(30), 3))
 TASK = Task.of(blobs(90).X, blobs(90).y, groups=GROUPS)

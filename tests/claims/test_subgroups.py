@@ -19,7 +19,7 @@ from ckcv_ray.runs.load import load_run
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.subgroups import divide_rows, parse_subgroup
-from ckcv_ray.tables.units import Roles
+from ckcv_ray.tables.task import Roles
 
 WARDS = ("north", "south", "rare")
 

@@ -12,8 +12,8 @@ from ckcv_ray import Study, load_run
 from ckcv_ray.claims.wording import describe_held_share
 from ckcv_ray.reports.write import report
 from ckcv_ray.runs.verify import verify
-from ckcv_ray.tables.columns.formats import DeclaredTypes
-from ckcv_ray.tables.survey import Repeats, count_known, count_repeated, find_repeats
+from ckcv_ray.tables.columns import DeclaredTypes
+from ckcv_ray.tables.questions import Repeats, count_known, count_repeated, find_repeats
 from ckcv_ray.tables.task import Task
 from jobs.independent_bounds import count_copies
 

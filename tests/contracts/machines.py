@@ -7,9 +7,8 @@ import numpy as np
 from ckcv_ray.learners.ensemble import Ensemble, Member
 from ckcv_ray.learners.svm.model import SVMModel
 from ckcv_ray.learners.svm.problem import Scaling, identity
-from ckcv_ray.tables.columns.schema import Schema
-from ckcv_ray.tables.task import Task
-from ckcv_ray.tables.units import Grouping
+from ckcv_ray.tables.columns import Schema
+from ckcv_ray.tables.task import Grouping, Task
 
 
 def task_of(X: Any) -> Task:

@@ -12,7 +12,7 @@ from untidy import untidy
 
 from ckcv_ray import Execution, Job, Study, Task
 from ckcv_ray.runs.run import run_job
-from ckcv_ray.tables.units import Roles
+from ckcv_ray.tables.task import Roles
 
 RNG = np.random.default_rng(np.random.SeedSequence(4))
 GROUPS = RNG.permutation(np.repeat(np.arange(24), RNG.integers(1, 5, size=24)))

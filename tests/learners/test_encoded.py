@@ -33,9 +33,8 @@ from ckcv_ray.learners.steps import (
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.study.problem import Problem
-from ckcv_ray.tables.columns.formats import ColumnKind
-from ckcv_ray.tables.task import Task
-from ckcv_ray.tables.units import Grouping, Roles
+from ckcv_ray.tables.columns import ColumnKind
+from ckcv_ray.tables.task import Grouping, Roles, Task
 
 SERIAL = Execution("serial")
 ENCODINGS = [

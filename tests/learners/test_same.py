@@ -17,8 +17,7 @@ from ckcv_ray.core.arrays import agree
 from ckcv_ray.learners.base import LEARNERS
 from ckcv_ray.learners.choice import Choice
 from ckcv_ray.study.problem import Problem
-from ckcv_ray.tables.task import Task
-from ckcv_ray.tables.units import Roles
+from ckcv_ray.tables.task import Roles, Task
 
 ROUNDING = 1e-9
 TASKS = {

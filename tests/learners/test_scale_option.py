@@ -16,8 +16,7 @@ from ckcv_ray.learners.steps import PreparedLearner
 from ckcv_ray.runs.run import assess, run_job
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.study.problem import Problem
-from ckcv_ray.tables.task import Task
-from ckcv_ray.tables.units import Roles
+from ckcv_ray.tables.task import Roles, Task
 
 SERIAL = Execution("serial")
 N, D = 60, 3

@@ -26,7 +26,7 @@ from ckcv_ray.learners.sklearn.learner import AnyEstimator
 from ckcv_ray.learners.sklearn.paths import Plain
 from ckcv_ray.learners.sklearn.spec import complete_names
 from ckcv_ray.study.problem import Problem
-from ckcv_ray.tables.units import Roles
+from ckcv_ray.tables.task import Roles
 
 RNG = np.random.default_rng(0)
 X, Y = make_classification(160, 8, random_state=1)

@@ -16,8 +16,7 @@ from ckcv_paper.download import locate
 from ckcv_ray.errors import InputError
 from ckcv_ray.tables import named as data
 from ckcv_ray.tables.named import GENERATORS
-from ckcv_ray.tables.target import number_classes
-from ckcv_ray.tables.task import Task
+from ckcv_ray.tables.task import Task, number_classes
 
 BOTH = pytest.mark.parametrize("form", [".npz", ".mat"])
 

@@ -19,7 +19,7 @@ from ckcv_ray.core.percent import ceil_percent
 from ckcv_ray.reports.render import LINE_WIDTH, MAX_LINES
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.storage.folder import LONGEST_QUESTION
-from ckcv_ray.tables.units import Roles
+from ckcv_ray.tables.task import Roles
 
 SMALL = {"k": (3, 4), "n_splits": 4, "C": (0.1, 1.0), "gamma": (0.1,)}
 PAPER, HELD = Study.of(certify="paper", **SMALL), Study.of(certify="holdout", **SMALL)

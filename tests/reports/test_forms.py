@@ -32,8 +32,7 @@ from ckcv_ray.reports.render import escape_markdown
 from ckcv_ray.reports.sections import Section
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.study.study import Execution
-from ckcv_ray.tables.task import Task
-from ckcv_ray.tables.units import Roles
+from ckcv_ray.tables.task import Roles, Task
 
 SERIAL = Execution("serial")
 SMALL = Study.paper(C=(1.0, 10.0), gamma=(1.0,), k=(3, 5), n_splits=3)

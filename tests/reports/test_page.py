@@ -32,8 +32,7 @@ from ckcv_ray.runs.verify import verify
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.pages import write_report
 from ckcv_ray.study.study import Execution, Study
-from ckcv_ray.tables.task import Task, TestRows
-from ckcv_ray.tables.units import Roles
+from ckcv_ray.tables.task import Roles, Task, TestRows
 
 Command = Callable[..., Ran]
 SERIAL = Execution("serial")

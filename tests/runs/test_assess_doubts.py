@@ -18,8 +18,7 @@ from ckcv_ray.errors import InputError
 from ckcv_ray.runs.load import load_scores
 from ckcv_ray.runs.run import assess
 from ckcv_ray.study.problem import OUTER
-from ckcv_ray.tables.task import Task
-from ckcv_ray.tables.units import Roles
+from ckcv_ray.tables.task import Roles, Task
 
 SERIAL = Execution("serial")
 X, Y = (part[:200] for part in load_breast_cancer(return_X_y=True))

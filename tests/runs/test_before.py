@@ -16,7 +16,7 @@ from ckcv_ray.reports.write import report
 from ckcv_ray.runs import run as before
 from ckcv_ray.runs.run import assess, run_job
 from ckcv_ray.study.problem import Problem
-from ckcv_ray.tables.readers.objects import Bucket
+from ckcv_ray.tables.objects import Bucket
 
 SERIAL = Execution("serial")
 HELD = Study.of(C=(1.0,), gamma=(0.1,), k=(3,), n_splits=2, certify="holdout", holdout_share=0.5)

@@ -20,7 +20,7 @@ from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.object_files import ObjectFiles
 from ckcv_ray.storage.pages import write_report
 from ckcv_ray.storage.places import locate, open_files
-from ckcv_ray.tables.readers.objects import Bucket
+from ckcv_ray.tables.objects import Bucket
 
 obstore = pytest.importorskip("obstore")
 Ran = tuple[int, str, str]

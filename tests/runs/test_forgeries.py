@@ -32,7 +32,7 @@ from ckcv_ray.runs.run import assess, run_job
 from ckcv_ray.runs.verification import Verification
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.storage.folder import RunFolder, make_results
-from ckcv_ray.tables.units import Roles
+from ckcv_ray.tables.task import Roles
 
 ANOTHER = "another processor"
 N = 90

@@ -11,8 +11,7 @@ from ckcv_ray import Execution, Job, Study, assess, load_run, verify
 from ckcv_ray.errors import InputError
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.study.problem import Problem
-from ckcv_ray.tables.task import Task, make_test_rows
-from ckcv_ray.tables.units import Roles
+from ckcv_ray.tables.task import Roles, Task, make_test_rows
 
 SERIAL, SALT = Execution("serial"), "5a" * 32
 DAY = np.datetime64("2026-01-01", "ms")

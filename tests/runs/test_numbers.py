@@ -23,8 +23,7 @@ from ckcv_ray.runs.compare import compare
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.runs.watch import watch
 from ckcv_ray.study.problem import Problem
-from ckcv_ray.tables.task import Task, make_test_rows
-from ckcv_ray.tables.units import Roles
+from ckcv_ray.tables.task import Roles, Task, make_test_rows
 from jobs.check_certificate import main as check_certificate
 
 SERIAL = Execution("serial")
@@ -141,7 +140,7 @@ def test_no_constant_is_better_for_the_groups_than_their_median():
 @pytest.mark.parametrize("certify", CERTIFIED)
 def test_groups_of_one_row_are_rows(certify, monkeypatch):
     """The same splits, winner, bounds and errors, in every bit; such groups are refused elsewhere."""
-    monkeypatch.setattr("ckcv_ray.tables.units.Grouping.check", lambda grouping: None)
+    monkeypatch.setattr("ckcv_ray.tables.task.Grouping.check", lambda grouping: None)
     study = CERTIFIED[certify].replace(**({"claim": "refit"} if certify == "holdout" else {}))
     rows, groups = (run(study, X, Y, groups=of, execution=SERIAL) for of in (None, np.arange(N)))
     for name in ("setting", "k", "l_ms", "l_ee", "error"):

@@ -24,7 +24,7 @@ from ckcv_ray.runs.run import run_job
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.models import FULL, make_model_table, read_full
 from ckcv_ray.study.problem import Problem
-from ckcv_ray.tables.units import Roles
+from ckcv_ray.tables.task import Roles
 
 ANOTHER = "another processor"
 TABLE = blobs(90, shift=2.0)

@@ -27,8 +27,7 @@ from ckcv_ray.learners.sklearn.learner import REGRESSORS
 from ckcv_ray.learners.steps import Categories, Encoding
 from ckcv_ray.runs.run import assess, run
 from ckcv_ray.study.problem import OUTER, Problem
-from ckcv_ray.tables.task import Task
-from ckcv_ray.tables.units import Roles
+from ckcv_ray.tables.task import Roles, Task
 
 SERIAL = Execution("serial")
 X, Y = load_diabetes(return_X_y=True)

@@ -32,7 +32,7 @@ from ckcv_ray.runs.run import run_job
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study.problem import Problem
-from ckcv_ray.tables.readers.files import from_matrix
+from ckcv_ray.tables.read import from_matrix
 
 
 @pytest.fixture(scope="module")

@@ -22,7 +22,7 @@ from ckcv_ray.runs.watch import ALARM, HOLDS, UNCERTIFIED, UNKNOWN, LiveColumns,
 from ckcv_ray.storage import stream
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.stream import STREAM
-from ckcv_ray.tables.units import Grouping
+from ckcv_ray.tables.task import Grouping
 
 SERIAL = Execution("serial")
 N = 160

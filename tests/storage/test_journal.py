@@ -21,7 +21,7 @@ from ckcv_ray.storage.journal import (
     seal_commit,
 )
 from ckcv_ray.storage.object_files import Beat, Lease, name_beat, name_epoch
-from ckcv_ray.tables.readers.objects import parse_address
+from ckcv_ray.tables.objects import parse_address
 
 obstore = pytest.importorskip("obstore")
 STORED = StoredFile("files/log/a/000001-0123456789abcdef", 3, sha256(b"123").hexdigest())

@@ -22,7 +22,7 @@ from ckcv_ray.storage.files import LocalFiles
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.log import MAX_PART_ROWS, MAX_SMALL_PARTS, Log, list_columns
 from ckcv_ray.study.problem import Problem
-from ckcv_ray.tables.readers.limits import MAX_CELLS
+from ckcv_ray.tables.limits import MAX_CELLS
 from ckcv_ray.tables.task import Task
 
 FAILURE = Failure(False, 1, 2, 0, 0, 2, "Traceback: fire\nand smoke")

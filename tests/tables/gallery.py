@@ -20,12 +20,11 @@ from pyarrow import parquet
 from sklearn import datasets
 
 from ckcv_ray.errors import InputError
-from ckcv_ray.tables.columns.formats import NOTHING_ASKED, DeclaredTypes
+from ckcv_ray.tables.columns import NOTHING_ASKED, DeclaredTypes
 from ckcv_ray.tables.named import read
-from ckcv_ray.tables.readers.files import AS_IT_IS, Reading
-from ckcv_ray.tables.survey import list_row_numbers, survey
-from ckcv_ray.tables.task import Task
-from ckcv_ray.tables.units import Roles
+from ckcv_ray.tables.questions import list_row_numbers, survey
+from ckcv_ray.tables.read import AS_IT_IS, Reading
+from ckcv_ray.tables.task import Roles, Task
 
 N = 24
 RNG = np.random.default_rng(np.random.SeedSequence(18))
@@ -355,7 +354,7 @@ def said_of(exhibit: Exhibit) -> tuple[str, str]:
             return "refused", str(error).replace(f"{folder}/", "")
     kinds = ", ".join(f"{one.name or '(no name)'} {one.kind}" for one in task.schema.columns[-2:])
     notes += [f"{one.name or '(no name)'} {one.note}" for one in survey(task) if one.note]
-    notes += list_row_numbers(task)
+    notes += list_row_numbers(task.row_numbers)
     if task.question:
         notes.append(task.question)
     return kinds, "; ".join(notes)

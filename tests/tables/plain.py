@@ -7,9 +7,8 @@ import pyarrow as pa
 import pytest
 
 from ckcv_ray.errors import InputError
-from ckcv_ray.tables.columns.schema import Schema
-from ckcv_ray.tables.task import Task
-from ckcv_ray.tables.units import Grouping, Roles
+from ckcv_ray.tables.columns import Schema
+from ckcv_ray.tables.task import Grouping, Roles, Task
 
 # Numbers that a careless reader changes: subnormal, huge, 17 digits, both zeros.
 AWKWARD = [0.0, -0.0, 0.1, 1 / 3, -2 / 3, 5e-324, 1e-300, 1.7976931348623157e149, 9007199254740993.0, -1.5]

@@ -9,14 +9,12 @@ from openpyxl import Workbook
 from pyarrow import csv, feather, parquet
 
 from ckcv_ray.errors import InputError
-from ckcv_ray.tables.columns.formats import DeclaredTypes
-from ckcv_ray.tables.columns.parse import infer_column
+from ckcv_ray.tables.columns import DeclaredTypes, infer_column
+from ckcv_ray.tables.limits import DECIMAL, decimal_mark
 from ckcv_ray.tables.named import read, read_task
 from ckcv_ray.tables.questions import ask_about_groups
-from ckcv_ray.tables.readers.files import read_file
-from ckcv_ray.tables.readers.limits import DECIMAL, decimal_mark
-from ckcv_ray.tables.task import Task
-from ckcv_ray.tables.units import Roles
+from ckcv_ray.tables.read import read_file
+from ckcv_ray.tables.task import Roles, Task
 
 PAIRS = [
     ("01", "1"),

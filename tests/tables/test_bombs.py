@@ -20,7 +20,7 @@ import pyarrow as pa
 from openpyxl import Workbook
 from pyarrow import parquet
 
-from ckcv_ray.tables.readers import limits
+from ckcv_ray.tables import limits
 
 READ = """
 import json, resource, sys, time

@@ -12,8 +12,7 @@ from ckcv_ray.errors import InputError
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.tables.named import read
-from ckcv_ray.tables.readers.code_pages import OTHERS, find_words, is_plausible
-from ckcv_ray.tables.readers.files import Reading
+from ckcv_ray.tables.read import OTHERS, Reading, find_words, is_plausible
 
 FOREIGN = {  # two labels, which are text of western Europe in no way
     "cp1251": ("Москва", "Казань"),

@@ -13,11 +13,18 @@ from pyarrow import parquet
 
 from ckcv_ray.errors import InputError
 from ckcv_ray.storage.formats import SCHEMA_VERSION, make_table
-from ckcv_ray.tables.columns.formats import NOTHING_ASKED, Column, ColumnKind, DeclaredTypes
-from ckcv_ray.tables.columns.parse import decode_columns, decode_in_parts, take_in_parts
-from ckcv_ray.tables.columns.schema import Schema, format_column
-from ckcv_ray.tables.task import Task
-from ckcv_ray.tables.units import Roles
+from ckcv_ray.tables.columns import (
+    NOTHING_ASKED,
+    Column,
+    ColumnKind,
+    DeclaredTypes,
+    Schema,
+    decode_columns,
+    decode_in_parts,
+    format_column,
+    take_in_parts,
+)
+from ckcv_ray.tables.task import Roles, Task
 from ckcv_ray.version import VERSION
 
 Y = [0, 1] * 4
@@ -155,7 +162,7 @@ def test_text_is_made_in_small_parts(values, codes, dtype):
     texts = pa.array(values, dtype)
     numbers = pa.array([code if code is None else code % len(values) for code in codes], pa.int64())
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("ckcv_ray.tables.columns.parse.PART_BYTES", 20)
+        patch.setattr("ckcv_ray.tables.columns.PART_BYTES", 20)
         parts = take_in_parts(texts, numbers)
     assert pa.chunked_array(parts, dtype).to_pylist() == texts.take(numbers).to_pylist()
     longest = max(len((value or "").encode()) for value in values)
@@ -180,7 +187,7 @@ def test_a_table_is_decoded_in_small_parts(rows, again):
     tables = [pa.table(columns), *[pa.table(columns | {"a": other})] * again]
     table = pa.concat_tables(tables)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("ckcv_ray.tables.columns.parse.PART_BYTES", 9)
+        patch.setattr("ckcv_ray.tables.columns.PART_BYTES", 9)
         parts = list(decode_in_parts(table))
     assert pa.concat_tables(parts).equals(decode_columns(table))
     assert decode_columns(table).to_pylist() == table.to_pylist()

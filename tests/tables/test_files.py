@@ -14,9 +14,9 @@ import pytest
 from pyarrow import csv, feather, parquet
 
 from ckcv_ray.errors import InputError
+from ckcv_ray.tables import limits
 from ckcv_ray.tables.named import read
-from ckcv_ray.tables.readers import limits
-from ckcv_ray.tables.readers.files import read_parquet
+from ckcv_ray.tables.read import read_parquet
 
 
 def test_what_is_large_but_allowed_is_read(tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ def test_arrow_reads_files_without_its_pool_of_threads(name: str, tmp_path: Path
     (tmp_path / "t.csv.gz").write_bytes(gzip.compress((tmp_path / "t.csv").read_bytes()))
     count = "len(os.listdir('/proc/self/task'))"
     code = (
-        f"import os; from ckcv_ray.tables.readers.files import read_file; n = {count}; "
+        f"import os; from ckcv_ray.tables.read import read_file; n = {count}; "
         f"read_file({name!r}); print({count} - n)"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, check=True)
@@ -124,7 +124,7 @@ LIMITED = """
 import resource, sys, threading
 import numpy as np
 import pyarrow as pa
-from ckcv_ray.tables.readers.limits import limit_memory
+from ckcv_ray.tables.limits import limit_memory
 
 def limit():
     return resource.getrlimit(resource.RLIMIT_AS)[0]

@@ -17,12 +17,11 @@ from pyarrow import parquet
 from ckcv_ray.cli.data import check_source
 from ckcv_ray.errors import InputError
 from ckcv_ray.storage.identity import STUDY
-from ckcv_ray.tables.columns.formats import ColumnKind
+from ckcv_ray.tables import read as files
+from ckcv_ray.tables.columns import ColumnKind
 from ckcv_ray.tables.named import read
-from ckcv_ray.tables.readers import files
-from ckcv_ray.tables.readers.files import STUDY_FILE, Reading, read_file
-from ckcv_ray.tables.task import Task
-from ckcv_ray.tables.units import Roles
+from ckcv_ray.tables.read import STUDY_FILE, Reading, read_file
+from ckcv_ray.tables.task import Roles, Task
 
 
 def write_csv(path, X, y):

@@ -15,11 +15,10 @@ from ckcv_ray.runs.compare import compare
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.runs.watch import watch
 from ckcv_ray.study.study import Study
-from ckcv_ray.tables.columns.formats import ColumnKind, DeclaredTypes
+from ckcv_ray.tables.columns import ColumnKind, DeclaredTypes
 from ckcv_ray.tables.named import read_task
-from ckcv_ray.tables.readers.files import read_file
-from ckcv_ray.tables.task import Task, compute_salt
-from ckcv_ray.tables.units import Roles
+from ckcv_ray.tables.read import read_file
+from ckcv_ray.tables.task import Roles, Task, compute_salt
 
 NAMIBIA = DeclaredTypes(keep_values=("NA",))
 COUNTRIES = ["NA", "ZA", "", "DE"] * 10

@@ -7,11 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ckcv_ray import InputError, Task
-from ckcv_ray.tables.columns.schema import Schema
-from ckcv_ray.tables.questions import is_name_of_groups
-from ckcv_ray.tables.survey import find_repeats
-from ckcv_ray.tables.target import choose_name
-from ckcv_ray.tables.units import GROUP_NAMES, Grouping, Roles, group_numbers, renumber
+from ckcv_ray.tables.columns import Schema
+from ckcv_ray.tables.questions import find_repeats, is_name_of_groups
+from ckcv_ray.tables.task import GROUP_NAMES, Grouping, Roles, choose_name, group_numbers, renumber
 
 RNG = np.random.default_rng(0)
 GROUPS = np.repeat(np.arange(8), 3)

@@ -15,12 +15,10 @@ from plain import digest_learned
 
 from ckcv_ray import InputError, Task
 from ckcv_ray.errors import LIST_OPTIONS, MAX_OF_NAME, write_option
-from ckcv_ray.tables.columns import parse
-from ckcv_ray.tables.columns.formats import DeclaredTypes
-from ckcv_ray.tables.questions import ask_about_groups, is_row_number
-from ckcv_ray.tables.survey import list_row_numbers
-from ckcv_ray.tables.task import make_test_rows
-from ckcv_ray.tables.units import Grouping, Roles
+from ckcv_ray.tables import columns as parse
+from ckcv_ray.tables.columns import DeclaredTypes
+from ckcv_ray.tables.questions import ask_about_groups, is_row_number, list_row_numbers
+from ckcv_ray.tables.task import Grouping, Roles, make_test_rows
 
 N = 240
 RNG = np.random.default_rng(np.random.SeedSequence(32))
@@ -61,8 +59,11 @@ def test_a_column_that_numbers_the_rows_is_not_learned_from_unless_it_is_named(
     task = Task.from_table(table(**{name: values}), Roles("y"))
     assert (task.features, task.row_numbers) == (("noise",), (name,))
     assert digest_learned(task) == digest_learned(Task.from_table(table(), Roles("y")))
-    assert len(list_row_numbers(task)) == 1
-    assert "numbers the rows and is not learned from; --features names it" in list_row_numbers(task)[0]
+    assert len(list_row_numbers(task.row_numbers)) == 1
+    assert (
+        "numbers the rows and is not learned from; --features names it"
+        in list_row_numbers(task.row_numbers)[0]
+    )
     meant = Task.from_table(table(**{name: values}), Roles("y", ["noise", name]))
     assert (meant.features, meant.row_numbers) == (("noise", name), ())
     said = Task.from_table(table(**{name: values}), Roles("y"), DeclaredTypes(numeric=[name]))
@@ -110,7 +111,7 @@ def test_where_nothing_else_is_left_the_option_is_named() -> None:
 
 def test_a_column_without_a_name_is_called_so() -> None:
     task = Task.from_table(table(**{"": SHUFFLED}), Roles("y"))
-    assert list_row_numbers(task)[0].startswith("a column without a name numbers the rows")
+    assert list_row_numbers(task.row_numbers)[0].startswith("a column without a name numbers the rows")
 
 
 def test_all_columns_are_learned_from_that_are_given_in_python() -> None:

@@ -14,8 +14,7 @@ from ckcv_ray import Execution, Job, Study, load_run
 from ckcv_ray.errors import InputError
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.tables.named import read
-from ckcv_ray.tables.task import Task
-from ckcv_ray.tables.units import Roles
+from ckcv_ray.tables.task import Roles, Task
 
 N = 24
 DAYS = [i % 28 + 1 for i in range(N)]

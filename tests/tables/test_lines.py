@@ -10,8 +10,7 @@ from openpyxl import Workbook
 
 from ckcv_ray.errors import InputError
 from ckcv_ray.tables.named import read, read_task
-from ckcv_ray.tables.readers.files import Reading
-from ckcv_ray.tables.readers.lines import LinesLeftOut, leave_out_lines, number_lines
+from ckcv_ray.tables.read import LinesLeftOut, Reading, leave_out_lines, number_lines
 
 HEAD = "name,age,dose,y"
 ROWS = [f"P{i % 4},{40 + i},{i}.5,{'ab'[i % 2]}" for i in range(8)]

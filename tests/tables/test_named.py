@@ -20,7 +20,7 @@ from ckcv_ray.core.measures import Kind
 from ckcv_ray.errors import InputError
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.tables.named import GENERATORS, Columns, is_named, load_source, read, read_task
-from ckcv_ray.tables.readers.files import Reading, from_matrix
+from ckcv_ray.tables.read import Reading, from_matrix
 from ckcv_ray.tables.task import Task
 
 LIMIT = 6.0

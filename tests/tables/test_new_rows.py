@@ -15,12 +15,10 @@ from openpyxl import Workbook
 from pyarrow import feather, parquet
 
 from ckcv_ray.errors import InputError
-from ckcv_ray.tables.columns.formats import DeclaredTypes
+from ckcv_ray.tables.columns import DeclaredTypes
 from ckcv_ray.tables.named import read
-from ckcv_ray.tables.readers.files import Reading
-from ckcv_ray.tables.target import number_classes
-from ckcv_ray.tables.task import Task
-from ckcv_ray.tables.units import Roles
+from ckcv_ray.tables.read import Reading
+from ckcv_ray.tables.task import Roles, Task, number_classes
 
 LABELS = ["ill", "well"] * 4
 COLUMNS = {

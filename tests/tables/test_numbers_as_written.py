@@ -9,10 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ckcv_ray.errors import InputError
-from ckcv_ray.tables.columns.formats import Amount, DeclaredTypes, split_amount
+from ckcv_ray.tables.columns import Amount, DeclaredTypes, split_amount
 from ckcv_ray.tables.named import read, read_task
-from ckcv_ray.tables.task import Task
-from ckcv_ray.tables.units import Roles
+from ckcv_ray.tables.task import Roles, Task
 
 N = 24
 AMOUNTS = ["$28,773", "$1,250", "$3,999"]

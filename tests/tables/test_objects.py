@@ -11,10 +11,10 @@ from s3_server import S3Server
 from stores import BUCKET, RUN, MemoryBucket, list_keys, use
 
 from ckcv_ray.errors import CKCVError, InputError, StoreError, UnreachableError, convert_errors
+from ckcv_ray.tables import objects
 from ckcv_ray.tables.named import read
-from ckcv_ray.tables.readers import objects
-from ckcv_ray.tables.readers.files import Reading, read_file
-from ckcv_ray.tables.readers.objects import Address, Bucket, explain_error, is_address, parse_address
+from ckcv_ray.tables.objects import Address, Bucket, explain_error, is_address, parse_address
+from ckcv_ray.tables.read import Reading, read_file
 
 obstore = pytest.importorskip("obstore")
 SECRET = "swordfish"
@@ -220,7 +220,7 @@ def test_a_table_is_read_from_a_store(memory: Any) -> None:
 
 def test_a_table_that_is_too_large_is_not_read(memory: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     obstore.put(memory, "t.csv", b"a,y\n1,u\n2,v\n")
-    monkeypatch.setattr("ckcv_ray.tables.readers.files.MAX_TABLE_BYTES", 4)
+    monkeypatch.setattr("ckcv_ray.tables.read.MAX_TABLE_BYTES", 4)
     with pytest.raises(InputError, match=rf"cannot read 's3://{BUCKET}/t\.csv': it is larger than"):
         read_file(f"s3://{BUCKET}/t.csv")
 

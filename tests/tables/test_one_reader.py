@@ -10,8 +10,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ckcv_ray.errors import InputError
-from ckcv_ray.tables.columns.formats import DeclaredTypes, choose_date_parser, choose_number_parser
-from ckcv_ray.tables.columns.parse import cast_dates, cast_numbers
+from ckcv_ray.tables.columns import (
+    DeclaredTypes,
+    cast_dates,
+    cast_numbers,
+    choose_date_parser,
+    choose_number_parser,
+)
 from ckcv_ray.tables.named import read
 from ckcv_ray.tables.task import Task, make_test_rows
 

@@ -22,12 +22,11 @@ from ckcv_ray.errors import InputError
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.study.study import Study
-from ckcv_ray.tables.columns.formats import NOTHING_ASKED, DeclaredTypes
+from ckcv_ray.tables.columns import NOTHING_ASKED, DeclaredTypes
 from ckcv_ray.tables.named import read_task
-from ckcv_ray.tables.readers.files import Reading
-from ckcv_ray.tables.survey import describe_sorted
-from ckcv_ray.tables.task import Task, compute_salt, read_cell_values, read_distinct
-from ckcv_ray.tables.units import Roles
+from ckcv_ray.tables.questions import describe_sorted
+from ckcv_ray.tables.read import Reading
+from ckcv_ray.tables.task import Roles, Task, compute_salt, read_cell_values, read_distinct
 
 DELTA, HELD = 0.05, 5
 

@@ -10,12 +10,10 @@ from plain import awkward_X, digest_learned, plain_columns, refusal
 from pyarrow import parquet
 
 from ckcv_ray.errors import InputError
-from ckcv_ray.tables import target as schema
-from ckcv_ray.tables.columns.schema import Schema
+from ckcv_ray.tables import task as schema
+from ckcv_ray.tables.columns import Schema, list_distinct
 from ckcv_ray.tables.named import read
-from ckcv_ray.tables.target import list_distinct, number_classes
-from ckcv_ray.tables.task import Task
-from ckcv_ray.tables.units import Grouping, Roles
+from ckcv_ray.tables.task import Grouping, Roles, Task, number_classes
 
 LABELS = {
     "text": ("no", "yes"),

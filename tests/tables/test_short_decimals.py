@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ckcv_ray.errors import InputError
-from ckcv_ray.tables.columns.formats import DeclaredTypes, has_short_decimals, is_doubtful
-from ckcv_ray.tables.columns.schema import Schema
+from ckcv_ray.tables.columns import DeclaredTypes, Schema, has_short_decimals, is_doubtful
 from ckcv_ray.tables.named import read, read_task
 from ckcv_ray.tables.task import Task
 

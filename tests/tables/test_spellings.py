@@ -14,11 +14,10 @@ from ckcv_ray.errors import InputError
 from ckcv_ray.runs.load import load
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.study.study import Execution, Study
-from ckcv_ray.tables.columns.formats import DeclaredTypes, fold_text
+from ckcv_ray.tables.columns import DeclaredTypes, fold_text
 from ckcv_ray.tables.named import read, read_task
 from ckcv_ray.tables.questions import MAX_SPELLINGS
-from ckcv_ray.tables.task import Task, make_test_rows
-from ckcv_ray.tables.units import Roles
+from ckcv_ray.tables.task import Roles, Task, make_test_rows
 
 SMALL = Study.paper(learner="tree", k=(3,), n_splits=2)
 JOIN, APART = DeclaredTypes(labels="join"), DeclaredTypes(labels="apart")

@@ -7,10 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.tree import DecisionTreeClassifier
 
-from ckcv_ray.tables import survey as module
-from ckcv_ray.tables.survey import LEAVES, find_giveaways, predict_by_small_tree, survey
-from ckcv_ray.tables.task import Task
-from ckcv_ray.tables.units import Roles
+from ckcv_ray.tables import questions as module
+from ckcv_ray.tables.questions import LEAVES, find_giveaways, predict_by_small_tree, survey
+from ckcv_ray.tables.task import Roles, Task
 
 N = 200
 rng = np.random.default_rng(np.random.SeedSequence(7))

@@ -10,10 +10,9 @@ from plain import plain_columns, plain_task, refusal
 
 from ckcv_ray.core.measures import Kind
 from ckcv_ray.errors import InputError
-from ckcv_ray.tables.survey import count_known, find_repeats
-from ckcv_ray.tables.target import MAX_CLASSES, encode_classes
-from ckcv_ray.tables.task import Task, TestRows, check_test_rows, make_test_rows
-from ckcv_ray.tables.units import Roles
+from ckcv_ray.tables.columns import MAX_CLASSES
+from ckcv_ray.tables.questions import count_known, find_repeats
+from ckcv_ray.tables.task import Roles, Task, TestRows, check_test_rows, encode_classes, make_test_rows
 
 
 class Frame:

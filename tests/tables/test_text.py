@@ -11,9 +11,8 @@ from pyarrow import feather
 
 from ckcv_ray.errors import InputError
 from ckcv_ray.tables.named import read
-from ckcv_ray.tables.readers.files import Reading
-from ckcv_ray.tables.task import Task
-from ckcv_ray.tables.units import Roles
+from ckcv_ray.tables.read import Reading
+from ckcv_ray.tables.task import Roles, Task
 
 ROWS = [("1.5", "Zürich", "no"), ("2.25", "Genève", "yes"), ("", "a, b; c", "no"), ("4.0", "", "yes")] * 2
 NAMES = ("größe", "stadt", "y")

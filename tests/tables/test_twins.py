@@ -11,8 +11,7 @@ from pyarrow import csv, parquet
 
 from ckcv_ray.errors import InputError
 from ckcv_ray.tables.named import read, read_task
-from ckcv_ray.tables.task import Task, join_copies, make_rows, make_test_rows
-from ckcv_ray.tables.units import Roles
+from ckcv_ray.tables.task import Roles, Task, join_copies, make_rows, make_test_rows
 
 N = 40
 RNG = np.random.default_rng(np.random.SeedSequence(3))

@@ -5,8 +5,8 @@ import pyarrow as pa
 import pytest
 
 from ckcv_ray import InputError, Task
-from ckcv_ray.tables.columns.formats import DeclaredTypes
-from ckcv_ray.tables.units import UNWEIGHTED, Roles
+from ckcv_ray.tables.columns import DeclaredTypes
+from ckcv_ray.tables.task import UNWEIGHTED, Roles
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(24, 2))

@@ -66,9 +66,7 @@ from ckcv_ray.learners.sklearn.store import (
     unpack,
 )
 from ckcv_ray.learners.steps import BALANCED, CLASS_WEIGHT, EQUALLY, NAME, compute_weights, match_labels
-from ckcv_ray.tables.columns.formats import Column
-from ckcv_ray.tables.columns.schema import Schema
-from ckcv_ray.tables.target import Label, some
+from ckcv_ray.tables.columns import Column, Label, Schema, some
 from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import check_choice, integer, quote, suggest
 

@@ -22,7 +22,7 @@ from ckcv_ray.learners.ensemble import judge
 from ckcv_ray.learners.sklearn import store as models
 from ckcv_ray.learners.sklearn.spec import LIBRARIES, find_library, shares_rounds
 from ckcv_ray.learners.sklearn.store import SAMPLE_WEIGHT, FittedEstimator, Template, last_step, wrap
-from ckcv_ray.tables.target import Rows
+from ckcv_ray.tables.columns import Rows
 from ckcv_ray.tables.task import Task
 
 

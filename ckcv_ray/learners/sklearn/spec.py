@@ -49,7 +49,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ckcv_ray.errors import InputError, write_install
-from ckcv_ray.tables.columns.formats import ColumnKind
+from ckcv_ray.tables.columns import ColumnKind
 from ckcv_ray.validation import MAX_GRID, check_count, expect, parse_grid, quote, suggest
 
 FUNCTION, SLICE, KINDS = "function", "slice", "kinds"

@@ -57,8 +57,8 @@ from ckcv_ray.learners.sklearn.spec import (
     prepare,
     table,
 )
-from ckcv_ray.tables.readers.limits import MAX_TABLE_COLUMNS
-from ckcv_ray.tables.target import Rows
+from ckcv_ray.tables.columns import Rows
+from ckcv_ray.tables.limits import MAX_TABLE_COLUMNS
 from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import quote
 

@@ -20,7 +20,7 @@ from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import Learner, Path, Space
 from ckcv_ray.learners.steps import BALANCED, CLASS_WEIGHT, EQUALLY, NAME, match_labels
 from ckcv_ray.learners.svm.problem import Options
-from ckcv_ray.tables.target import Label
+from ckcv_ray.tables.columns import Label
 from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import MOST, check_choice, grid, integer, number, quote
 

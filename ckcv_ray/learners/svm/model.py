@@ -31,7 +31,7 @@ from ckcv_ray.learners.base import Model, Predicted
 from ckcv_ray.learners.svm.compile import FAST, compile_listed, load_code, wide
 from ckcv_ray.learners.svm.kernels import compute_distances, gaussian
 from ckcv_ray.learners.svm.problem import Matrix, Scaling, Signs, Solutions, Vector, writable
-from ckcv_ray.tables.target import Rows
+from ckcv_ray.tables.columns import Rows
 
 UNDECIDED_WIDTH = 1e-9  # this close to zero, rounding would decide the label: an error
 

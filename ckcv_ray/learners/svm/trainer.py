@@ -76,7 +76,7 @@ from ckcv_ray.learners.svm.problem import (
     fit_scaling,
     make_signs,
 )
-from ckcv_ray.tables.target import Rows
+from ckcv_ray.tables.columns import Rows
 from ckcv_ray.tables.task import Task
 
 CONSTRAINT_TOLERANCE = 1e-9

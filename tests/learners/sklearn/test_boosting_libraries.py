@@ -29,7 +29,7 @@ from ckcv_ray.learners.sklearn.paths import LibraryRounds, Plain
 from ckcv_ray.learners.sklearn.spec import LIBRARIES as TABLE
 from ckcv_ray.learners.sklearn.spec import build
 from ckcv_ray.runs.load import load_scores
-from ckcv_ray.tables.columns.schema import Schema
+from ckcv_ray.tables.columns import Schema
 from ckcv_ray.tables.task import Task
 
 SERIAL = Execution("serial")

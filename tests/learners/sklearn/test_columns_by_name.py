@@ -29,8 +29,7 @@ from ckcv_ray.runs.load import load_run, load_scores
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.study.problem import OUTER
-from ckcv_ray.tables.columns.formats import Column, ColumnKind
-from ckcv_ray.tables.columns.schema import Schema
+from ckcv_ray.tables.columns import Column, ColumnKind, Schema
 from ckcv_ray.tables.task import Task
 
 SERIAL = Execution("serial")

@@ -30,7 +30,7 @@ from ckcv_ray.learners.svm.trainer import may_share
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.study.study import Execution, Study
-from ckcv_ray.tables.target import Rows
+from ckcv_ray.tables.columns import Rows
 from ckcv_ray.tables.task import Task
 from jobs.benchmarks import libsvm
 

@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 
 from ckcv_paper import download, matlab
 from ckcv_ray.errors import InputError, convert_errors
+from ckcv_ray.tables.limits import LINE_BYTES, MAX_CELLS, MAX_TABLE_BYTES, check_bytes, check_size
 from ckcv_ray.tables.named import Columns
-from ckcv_ray.tables.readers.files import from_matrix, npz
-from ckcv_ray.tables.readers.limits import LINE_BYTES, MAX_CELLS, MAX_TABLE_BYTES, check_bytes, check_size
+from ckcv_ray.tables.read import from_matrix, npz
 
 VARIABLE = "CKCV_IDA"
 FORM = "ida:NAME:R, such as ida:banana:1"

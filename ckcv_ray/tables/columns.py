@@ -1,0 +1,1512 @@
+"""The columns of a table: how cells are written, what a column holds, and the numbers that it becomes.
+
+A table is understood once, from the learning rows. Its rows, and those to be predicted later, then become
+numbers [rows, d]: a number as it is, a date in milliseconds since 1970, a category as the number of its
+level. A gap is nan. What a cell becomes depends on the cell and on the schema alone, never on other rows or
+on labels; and nothing is estimated from rows: that is done inside each split (``learners.steps``).
+"""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from functools import cached_property, partial
+from itertools import pairwise
+from math import inf, isfinite, nan
+from typing import Any, NamedTuple
+from unicodedata import category, normalize
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from pyarrow import csv
+
+from ckcv_ray.core.arrays import Index, Values
+from ckcv_ray.errors import InputError, pluralize, write_option
+from ckcv_ray.tables.limits import (
+    DECIMAL,
+    SPARSE,
+    check_bytes,
+    count_text_bytes,
+    decimal_mark,
+    find_withheld,
+)
+from ckcv_ray.validation import quote, read_as, suggest
+
+MIN_GROUPS = 6
+MAX_CLASSES = 1_000
+LARGEST = 1e150  # the squares of this number and of its inverse still fit in a float
+SPACES = " \u00a0"
+NUMBER_TYPES = (pa.types.is_integer, pa.types.is_floating)
+Label = str | int | float | bool
+Rows = NDArray[np.float64]
+
+
+def check_single(names: Iterable[str], used: Collection[str], droppable: bool = False) -> None:
+    """Raise InputError if two columns of a table have one of the names that are used.
+
+    They differ: those that are identical were joined by ``join_copies``. The message names --drop if they are
+    ``droppable``.
+    """
+    for name, count in Counter(names).items():
+        if count > 1 and name in used:
+            drop = f", or leave both out with {write_option('drop', name)}" if droppable else ""
+            raise InputError(f"two columns are named {name!r}, and differ: rename or remove one{drop}")
+
+
+def suggest_column(name: object, names: Iterable[str]) -> str:
+    """Return the end of a message that offers the column that was probably meant; "" if none is near.
+
+    That is one whose name differs in what is easily written otherwise, or the nearest one.
+    """
+    names = list(names)
+    if isinstance(name, str) and (alike := [known for known in names if fold_text(known) == fold_text(name)]):
+        unseen = any(not (sign.isascii() or sign.isalnum()) for sign in name + alike[0])
+        return f"; did you mean {ascii(alike[0]) if unseen else quote(alike[0])}?"
+    return suggest(name, names, quote)
+
+
+def list_distinct(column: pa.ChunkedArray) -> tuple[list[Any], Index]:
+    """Return the distinct values of a column, None for an empty cell as the last, and each row's position."""
+    if pa.types.is_null(column.type):  # Arrow cannot join dictionaries of nothing
+        return [None], np.zeros(len(column), np.intp)
+    if not pa.types.is_dictionary(column.type):
+        column = column.dictionary_encode()
+    unified = column.unify_dictionaries().combine_chunks()
+    if isinstance(unified, pa.ChunkedArray):  # of no rows
+        return [None], np.zeros(0, np.intp)
+    values = unified.dictionary.to_pylist()
+    codes = unified.indices.fill_null(len(values)).to_numpy(zero_copy_only=False)
+    return [*values, None], codes.astype(np.intp)
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Return whether a type is that of text."""
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def is_value(kind: pa.DataType) -> bool:
+    """Return whether cells of a type are numbers, truth values, text, dates or times of day, or all empty."""
+    types = pa.types
+    dates = types.is_date, types.is_timestamp, types.is_time
+    plain = (is_text, *NUMBER_TYPES, types.is_decimal, types.is_boolean, *dates, types.is_null)
+    return any(is_one(kind) for is_one in plain)
+
+
+def some(names: Any, most: int = 12, of: int = 0) -> str:
+    """Join the first names for a message, which may be the first ``of`` more."""
+    shown, count = [str(name)[:60] for name in names[:most]], max(of, len(names))
+    return ", ".join(shown) + (f", ... ({count} in all)" if count > most else "")
+
+
+def unify_zeros(rows: Rows) -> Rows:
+    """Return rows with the same bytes for all zeros, and for all gaps."""
+    numbers = rows + 0.0  # -0.0 and 0.0 are one number
+    numbers[np.isnan(numbers)] = np.nan
+    return numbers
+
+
+class ColumnKind(StrEnum):
+    """What a column holds."""
+
+    NUMBER = "number"
+    CATEGORY = "category"
+    DATE = "date"
+
+
+@dataclass(frozen=True)
+class Column:
+    """How a column is understood.
+
+    Attributes:
+        name: its name.
+        kind: what it holds.
+        levels: the text of each level of a category, sorted; empty for other kinds.
+        form: how text is read: see ``choose_number_parser`` and ``choose_date_parser``; "" for columns that
+            were not text.
+        lenient: whether what is no number is a gap, as ``--numeric`` asks.
+        zoned: whether dates are moments that say how far they are from UTC; a day alone does not.
+        short_decimals: whether every number was text with one or two decimals, or none but thousands, and
+            nobody said what marks thousands: a cell with three, such as 1.250, may then have such a mark.
+    """
+
+    name: str
+    kind: ColumnKind = ColumnKind.NUMBER
+    levels: tuple[str, ...] = ()
+    form: str = ""
+    lenient: bool = False
+    short_decimals: bool = False
+    zoned: bool = False
+
+
+class DeclaredTypes(NamedTuple):
+    """What the user says of columns.
+
+    Attributes:
+        categorical, numeric, date: names of the columns of each kind.
+        thousands: the mark between thousands, a comma or a point, where a number does not tell; "" if that
+            is not known.
+        labels: what labels are that differ in case or spaces alone, or are one number: "join" for one class,
+            "apart" for several; "" to ask.
+        drop_unlabelled: whether rows without a label are left out; otherwise they are refused.
+        keep_values: words that are otherwise taken for empty cells, such as NA, in any case of letters: here
+            they are text like any other, in every column.
+    """
+
+    categorical: Collection[str] = ()
+    numeric: Collection[str] = ()
+    date: Collection[str] = ()
+    thousands: str = ""
+    labels: str = ""
+    drop_unlabelled: bool = False
+    keep_values: Collection[str] = ()
+
+    @property
+    def names(self) -> dict[str, Collection[str]]:
+        """The names of the columns of each kind, by the option that says so."""
+        return {"categorical": self.categorical, "numeric": self.numeric, "date": self.date}
+
+    def kind(self, name: str) -> ColumnKind | None:
+        """Return the kind that was asked for; None if the values decide."""
+        kinds = (ColumnKind.CATEGORY, ColumnKind.NUMBER, ColumnKind.DATE)
+        asked = zip(kinds, self.names.values(), strict=True)
+        return next((kind for kind, names in asked if name in names), None)
+
+
+NOTHING_ASKED = DeclaredTypes()
+NO_NAMES = frozenset(  # what names no label, and no group
+    (
+        *("", "?", "na", "n/a", "#n/a", "nan", "null", "n.a.", "#na", "#n/a n/a", "<na>", "-nan"),
+        *("1.#ind", "-1.#ind", "1.#qnan", "-1.#qnan"),
+    )
+)
+MINUS = "\u2212"  # as word processors and spreadsheets write it
+GAPS = NO_NAMES | {"none", "nil", "-", MINUS, "--", ".", "missing"}
+NUMBER_DATES = "%Y%m%d"  # dates that may be stored as whole numbers
+DAY_FORMATS = (
+    *("%Y-%m-%d", "%Y/%m/%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y"),
+    *("%d %b %Y", "%b %d, %Y", NUMBER_DATES),
+)
+TIME_FORMS = ("", " %H:%M", " %H:%M:%S", "T%H:%M:%S", "T%H:%M")
+ISO = "iso"
+WRITTEN_DATES = "2026-11-23, 23.11.2026, 11/23/2026, 23 Nov 2026 or Nov 23, 2026, with a time or without"
+LOOKS_LIKE_DATE = re.compile(
+    r"\d{1,4}([./-])\d{1,2}\1\d{1,4}([ T]|$)|\d{1,2} [A-Za-z]{3} \d{4}$|[A-Za-z]{3} \d{1,2}, \d{4}$"
+)
+ISO_DATE = re.compile(
+    r"\d{4}-\d\d-\d\d([ T]\d\d(:\d\d(:\d\d(\.\d{1,9})?)?)?(Z|[+-]\d\d(:?\d\d)?)?)?$", re.ASCII
+)
+ZONE = re.compile(r"[T ]\d\d(:\d\d(:\d\d(\.\d+)?)?)?(Z|[+-]\d\d(:?\d\d)?)$")  # at the end of a moment
+NAMED_ZONE = re.compile(  # at the end of a moment, such as CET or Europe/Rome; AM and PM are none
+    r"\b\d{4}\b.*\d\d:\d\d(:\d\d(\.\d+)?)? ?(?!AM\b|PM\b)([A-Z]{2,5}\b|[A-Z][a-z]+/\w+$)"
+)
+TIME = re.compile(r"(\d{1,2}):(\d\d)(?::(\d\d)(?:\.0+)?)?$", re.ASCII)
+HYPHEN = re.compile(r"(?<=\w)[-_\u2010-\u2015\u2212](?=\w)")
+TRUTH = {"true": 1.0, "false": 0.0}
+EITHER_SIGN = f"[+{MINUS}-]?"
+DECIMALS = r"(?:\d+\.?\d*|\.\d+)"
+POINT = re.compile(rf"{EITHER_SIGN}{DECIMALS}([eE]{EITHER_SIGN}\d+)?$")
+COMMA = re.compile(rf"{EITHER_SIGN}\d*,\d+$")
+HEX = re.compile(r"0[xX][0-9a-fA-F]{1,16}$")
+POINTS = re.compile(rf"{EITHER_SIGN}[1-9]\d{{0,2}}(\.\d{{3}})+(,\d+)?$")  # points of thousands
+THOUSANDS = re.compile(rf"{EITHER_SIGN}[1-9]\d{{0,2}}(,\d{{3}})+(\.\d*)?$")
+FORTRAN = re.compile(rf"{EITHER_SIGN}{DECIMALS}[dD]{EITHER_SIGN}\d+$")
+QUOTED = re.compile(rf"['\u2019]{EITHER_SIGN}\d[\d.,]*['\u2019]?$")  # as spreadsheets write text
+SHEET_ERROR = re.compile(r"#[^\W\d_]+(/0)?[!?]$|#NV$|Err:\d{3}$")
+DASH = re.compile(rf"[{MINUS}\u2010-\u2015-]+$")
+E_CODE = r"^\s*\d+[eE]\d+\s*$"  # such as 12E03
+ALL_DIGITS = r"^\s*\d+([eE]\d+)?\s*$"
+DIGIT_SPACES = " \u00a0\u2009\u202f"  # plain, no-break, thin and narrow
+APOSTROPHES = "'\u2019"
+SIGNS = r"%\u2030$\u00a2-\u00a5\u058f\u060b\u09f2\u09f3\u0e3f\u17db\u20a0-\u20c0"  # %, per mille, currencies
+PERCENT_SIGNS = ("%", "\u2030")
+CODES = (  # of currencies, ISO 4217: those that are traded most
+    *("AED", "ARS", "AUD", "BRL", "CAD", "CHF", "CLP", "CNY", "COP", "CZK", "DKK", "EUR", "GBP", "HKD"),
+    *("HUF", "IDR", "ILS", "INR", "JPY", "KRW", "MXN", "MYR", "NOK", "NZD", "PHP", "PLN", "RON", "RUB"),
+    *("SAR", "SEK", "SGD", "THB", "TRY", "TWD", "USD", "ZAR"),
+)
+UNIT = f"[{SIGNS}]|{'|'.join(CODES)}"
+AMOUNT = re.compile(
+    rf"(?P<sign>{EITHER_SIGN})(?P<before>{UNIT})?[{DIGIT_SPACES}]?(?P<inner>{EITHER_SIGN})(?P<digits>\d[\d.,{DIGIT_SPACES}{APOSTROPHES}]*?)"
+    rf"[{DIGIT_SPACES}]?(?P<after>{UNIT})?$"
+)
+GROUPED_DIGITS = re.compile(
+    rf"[1-9]\d{{0,2}}(?:([{DIGIT_SPACES}{APOSTROPHES}])\d{{3}})(?:\1\d{{3}})*(?:[.,]\d*)?$"
+)
+PLAIN = re.compile(r"\d+(?:[.,]\d*)?$|\d{1,3}(?:([.,])\d{3})+(?:[.,]\d*)?$")
+LAST_EXACT = 2.0**53  # from here on floats hold only some whole numbers
+AMOUNTS = "|"  # between the unit of amounts and the form of their numbers
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+Parser = Callable[[str], float | None]
+
+
+class ColumnError(Exception):
+    """What is wrong with a column, without its name."""
+
+
+def bare(text: str) -> str:
+    """Return text without spaces around it, and without the quotes that a space has kept in place."""
+    text = text.strip()
+    quoted = len(text) > 1 and text[0] == text[-1] == '"'
+    return text[1:-1].replace('""', '"').strip() if quoted else text
+
+
+def drop_gaps(distinct: Iterable[str | None], gaps: Collection[str] = GAPS) -> list[str]:
+    """Return the texts that are no gaps."""
+    return [text for text in distinct if text is not None and text.lower() not in gaps]
+
+
+def canonical_text(text: str) -> str:
+    """Return the same for texts of one value: True and true, 01 and 1.0, 1,5 and 1.5, 08:00 and 08:00:00.
+
+    So are letters with an accent of their own or one after them, which look alike: Unicode's form C. Whole
+    numbers of which floats hold only some are compared to their last digit, as they are names.
+    """
+    if text.lower() in TRUTH:
+        return text.lower()
+    if POINT.match(text) or (COMMA.match(text) and not THOUSANDS.match(text)):
+        number = _to_float(text.replace(",", "."))
+        digits = text.lstrip(f"+{MINUS}-0")
+        if LAST_EXACT <= abs(number) < inf and digits.isdecimal():
+            return f"number {int(digits) if number > 0 else -int(digits)}"
+        return f"number {number + 0.0!r}"
+    if (whole := _hexadecimal(text)) is not None:
+        return f"number {whole if whole >= LAST_EXACT else float(whole)!r}"
+    if (moment := _iso(text)) is not None:
+        return f"date {moment!r}"
+    if parts := TIME.match(text):
+        return "time {:02d}:{}:{}".format(int(parts[1]), parts[2], parts[3] or "00")
+    return normalize("NFC", text)
+
+
+def fold_text(text: str) -> str:
+    """Return the same for texts that are one value, or that differ in what is easily written otherwise.
+
+    That is case, spaces, hyphens and dashes between words, a point at the end, and signs of no width.
+    """
+    value = canonical_text(text)
+    if value != normalize("NFC", text):  # a number, a date, a time or a truth value
+        return value
+    return canonical_text(fold_marks(value).casefold())
+
+
+def fold_marks(text: str) -> str:
+    """Return text without spaces, hyphens between words, a point at the end, and signs of no width."""
+    seen = "".join(sign for sign in text if category(sign) != "Cf")
+    words = HYPHEN.sub(" ", seen.strip())
+    return "".join((words[:-1] if words.endswith(".") and len(words) > 1 else words).split())
+
+
+def positions_by_value(
+    texts: Sequence[str], make_key: Callable[[str], str] = canonical_text
+) -> dict[str, int]:
+    """Return the position of each text by its ``canonical_text``, without those that two texts share."""
+    ways = [make_key(text) for text in texts]
+    count = Counter(ways)
+    return {way: i for i, way in enumerate(ways) if count[way] == 1}
+
+
+def find_number_form(
+    texts: Sequence[str], name: str, decimal: str | None = None, thousands: str = ""
+) -> tuple[str, list[str]]:
+    """Return the form in which most of some texts are numbers, "" for none, and those that are not in it.
+
+    Args:
+        texts: at least one.
+        name: of the column.
+        decimal: the decimal mark of other columns of the table, if it is known.
+        thousands: the mark between thousands, "," or ".", if that was said.
+
+    Raises:
+        ColumnError: a comma or a point may be that of thousands or of decimals.
+    """
+    if amounts := _list_amounts(texts):
+        return _form_of_amounts(texts, amounts, name, decimal, thousands), []
+    found = {
+        "point": [text for text in texts if not POINT.match(text)],
+        "comma": [
+            text
+            for text in texts  # a point, or none, that cannot be one of thousands
+            if not (COMMA.match(text) or (POINT.match(text) and not POINTS.match(text)))
+        ],
+        "points": [text for text in texts if not (_has_points(text) or COMMA.match(text))],
+        "thousands": [text for text in texts if not (POINT.match(text) or THOUSANDS.match(text))],
+    }
+    if thousands and any(thousands in text for text in texts):
+        found = {form: found[form] for form in (("points",) if thousands == "." else ("thousands",))}
+    form = min(found, key=lambda form: len(found[form]))
+    doubtful = form == "comma" and len(found["comma"]) == len(found["thousands"])
+    if doubtful and decimal == ".":
+        form, doubtful = "thousands", False
+    parse = choose_number_parser(form)
+    bad = [text for text in found[form] if text.lower() in TRUTH or parse(text) is None]
+    if thousands:
+        return ("" if len(bad) == len(texts) else form), bad
+    if doubtful:
+        raise _ambiguous("comma", next(text for text in texts if THOUSANDS.match(text)), name)
+    points = [text for text in texts if "." in text and _has_points(text)]
+    certain = any("," in text or text.count(".") > 1 for text in points)
+    if form == "points" and not certain:
+        raise _ambiguous("point", points[0], name)
+    if form == "point" and decimal == "," and points and len(points) == sum("." in text for text in texts):
+        raise _ambiguous("point", points[0], name)
+    return ("" if len(bad) == len(texts) else form), bad
+
+
+class Amount(NamedTuple):
+    """A number with a unit, or with spaces or apostrophes between thousands."""
+
+    unit: str  # such as "%" or "EUR"; "" for none
+    number: str  # what is left, without these spaces and apostrophes
+    grouped: bool  # whether there were any
+
+
+def split_amount(text: str) -> Amount | None:
+    """Return the parts of an amount such as $7,000, 1 250,00 EUR, 16.29% or (3,400), which is negative.
+
+    None of other text, of plain numbers as well: these are read by their own forms.
+    """
+    negative = text.startswith("(") and text.endswith(")")
+    found = AMOUNT.match(text[1:-1].strip() if negative else text)
+    if found is None or (found["before"] and found["after"]) or (found["sign"] and found["inner"]):
+        return None
+    digits, sign = found["digits"], found["sign"] or found["inner"]
+    grouped = bool(GROUPED_DIGITS.match(digits))
+    if not (grouped or PLAIN.match(digits)) or (negative and sign):
+        return None
+    unit = found["before"] or found["after"] or ""
+    if not (unit or grouped or negative):
+        return None
+    number = re.sub(f"[{DIGIT_SPACES}{APOSTROPHES}]", "", digits)
+    return Amount(unit, f"{'-' if negative else sign}{number}", grouped)
+
+
+def _list_amounts(texts: Iterable[str]) -> list[Amount]:
+    amounts = list[Amount]()
+    for text in texts:
+        amount = split_amount(text) or (Amount("", text, False) if PLAIN.match(text) else None)
+        if amount is None:
+            return []
+        amounts.append(amount)
+    units = {amount.unit for amount in amounts}
+    written = any(amount.unit or amount.grouped for amount in amounts) or any("(" in text for text in texts)
+    return amounts if written and ("" not in units or len(units) == 1) else []
+
+
+def _form_of_amounts(
+    texts: Sequence[str], amounts: Sequence[Amount], name: str, decimal: str | None, thousands: str
+) -> str:
+    """Return the form of texts that are amounts: their unit, and the form of their numbers."""
+    if len(units := {amount.unit: text for text, amount in zip(texts, amounts, strict=True)}) > 1:
+        (_, first), (_, second), *_ = sorted(units.items())
+        raise ColumnError(
+            f"has amounts in several units, such as {first!r} and {second!r}: write all in one, or say "
+            f"{write_option('categorical', name)}, or {advise_dropping(name)}"
+        )
+    form, bad = find_number_form([amount.number for amount in amounts], name, decimal, thousands)
+    if bad:
+        example = next(text for text, amount in zip(texts, amounts, strict=True) if amount.number == bad[0])
+        raise ColumnError(
+            f"has amounts whose points and commas differ in meaning, such as {example!r}: write all in one "
+            f"way, or say {write_option('categorical', name)}, or {advise_dropping(name)}"
+        )
+    return f"{amounts[0].unit}{AMOUNTS}{form}"
+
+
+def find_decimal_mark(form: str) -> str:
+    """Return the decimal mark of numbers in a form of ``choose_number_parser``."""
+    return "," if form.rpartition(AMOUNTS)[2] in ("comma", "points") else "."
+
+
+def has_short_decimals(texts: Iterable[str], form: str) -> bool:
+    """Return whether all of some numbers in a form have one or two decimals, or only marks of thousands."""
+    mark = find_decimal_mark(form)
+    whole = form.rpartition(AMOUNTS)[2] in ("thousands", "points")
+    decimals = (_split_number(text).rpartition(mark) for text in texts)
+    return all(last.isdigit() and len(last) in (1, 2) if found else whole for _, found, last in decimals)
+
+
+def is_doubtful(text: str, form: str) -> bool:
+    """Return whether the decimal mark of a number in a form may be one between thousands, as in 1.250."""
+    pattern = POINTS if find_decimal_mark(form) == "." else THOUSANDS
+    number = _split_number(text)
+    return bool(len(re.findall("[.,]", number)) == 1 and pattern.match(number))
+
+
+def _split_number(text: str) -> str:
+    amount = split_amount(text)
+    return text if amount is None else amount.number
+
+
+def _has_thousands(texts: Iterable[str], mark: str) -> bool:
+    """Return whether a mark, a comma or a point, may stand between thousands wherever it does."""
+    form = THOUSANDS if mark == "," else POINTS
+    written = [text for text in texts if mark and mark in text]
+    return bool(written) and all(map(form.match, written))
+
+
+def _has_points(text: str) -> bool:
+    """Return whether text is a number whose points, if any, may be those of thousands."""
+    return bool(POINTS.match(text) or (POINT.match(text) and "." not in text))
+
+
+def _ambiguous(mark: str, text: str, name: str) -> ColumnError:
+    said, clear = (",", "a point") if mark == "comma" else (".", "a comma, or with two decimals")
+    return ColumnError(
+        f"has numbers such as {text!r}, whose {mark} may be that of decimals or of thousands: say "
+        f"--thousands {said} if it is that of thousands, or write them with {clear}, or without, or "
+        f"{advise_dropping(name)}"
+    )
+
+
+def choose_number_parser(form: str) -> Parser:
+    """Return what reads text as numbers.
+
+    Args:
+        form: "point" for a decimal point, "comma" for a decimal comma, "points" for one with points between
+            thousands, "thousands" for a decimal point with commas between thousands; "" for what a text
+            table takes as a number by itself; after a unit and "|" that of amounts in this unit, such as
+            "$|thousands". A text table's truth values and its whole numbers to the base
+            16, such as 0x1F, are numbers in "" and "comma".
+    """
+    unit, amounts, inner = form.rpartition(AMOUNTS)
+    if amounts:
+        plain = choose_number_parser(inner)
+
+        def parse_amount(text: str) -> float | None:
+            amount = split_amount(text)
+            if amount is None:  # a number without a % may be of 1 or of 100
+                return None if unit in PERCENT_SIGNS else plain(text)
+            same = amount.unit == unit or (not amount.unit and unit not in PERCENT_SIGNS)
+            return plain(amount.number) if same else None
+
+        return parse_amount
+
+    def parse(text: str) -> float | None:
+        if form in ("", "comma") and text.lower() in TRUTH:
+            return TRUTH[text.lower()]
+        if form in ("", "comma") and HEX.match(text):
+            return _hexadecimal(text)
+        if form == "comma" and POINTS.match(text):
+            return None
+        if form == "points" and "." in text and not POINTS.match(text):
+            return None
+        if form == "thousands" and THOUSANDS.match(text):
+            text = text.replace(",", "")
+        elif form == "points" or (form == "comma" and "." not in text):
+            text = text.replace(".", "").replace(",", ".")
+        try:
+            return None if "_" in text else _to_float(text)
+        except ValueError:
+            return None
+
+    return parse
+
+
+def _to_float(text: str) -> float:
+    """Return a number that is written with a point, and perhaps with another sign for minus."""
+    return float(text.replace(MINUS, "-"))
+
+
+def _hexadecimal(text: str) -> int | None:
+    """Return a whole number of up to 63 bits to the base 16, such as 0x1F; None if text is none."""
+    return whole if HEX.match(text) and (whole := int(text, 16)) < 2**63 else None
+
+
+def _find_date_form(texts: Sequence[str], name: str) -> tuple[str, list[str]]:
+    """Return the format in which most of some texts are dates, and those that are none.
+
+    Raises:
+        ColumnError: the month may come first or second.
+    """
+    best, fewest = "", list(texts)
+    equal: list[str] = []
+    for form in (day + time for day in DAY_FORMATS for time in TIME_FORMS):
+        parse = choose_date_parser(form)
+        if parse(texts[0]) is None and parse(texts[-1]) is None:
+            continue
+        bad = [text for text in texts if parse(text) is None]
+        if len(bad) < len(fewest):
+            best, fewest, equal = form, bad, []
+        elif len(bad) == len(fewest) < len(texts):
+            equal.append(form)
+    if equal:
+        first, second = choose_date_parser(best), choose_date_parser(equal[0])
+        example = next((text for text in texts if first(text) != second(text)), texts[0])
+        raise ColumnError(
+            f"has dates such as {example!r}, whose month may come first or second: write them as "
+            f"2026-11-23, or say {write_option('categorical', name)}, or {advise_dropping(name)}"
+        )
+    if fewest and len(bad := [text for text in texts if _iso(text) is None]) < len(fewest):
+        return ISO, bad
+    return best, fewest
+
+
+def choose_date_parser(form: str) -> Parser:
+    """Return what reads text as milliseconds since 1970 in UTC; None if it is no date.
+
+    Args:
+        form: a format of ``strptime``; "iso", or "", for dates such as 2026-11-23T12:30:00+01:00.
+    """
+
+    def parse(text: str) -> float | None:
+        if form == NUMBER_DATES and POINT.match(text) and _to_float(text).is_integer():  # such as 20261123.0
+            text = str(int(_to_float(text)))
+        try:
+            moment = datetime.strptime(text, form).replace(tzinfo=UTC)
+        except ValueError:
+            return None
+        return (moment - EPOCH).total_seconds() * 1000
+
+    return _iso if form in (ISO, "") else parse
+
+
+def _write_example(form: str) -> str:
+    """Return a date written in a form of ``choose_date_parser``."""
+    return datetime(2026, 11, 23, 12, 30).strftime("%Y-%m-%d" if form in (ISO, "") else form)
+
+
+def _iso(text: str) -> float | None:
+    if not ISO_DATE.match(text):
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    since = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - EPOCH
+    return float(int(since / timedelta(milliseconds=1)))  # as Arrow cuts fractions off
+
+
+def advise_dropping(name: str) -> str:
+    """Say how to leave a column out."""
+    if not name.strip():
+        return "give it a name, or list the others in --features"
+    return f"leave it out with {write_option('drop', name)} or --features"
+
+
+KEPT_WORDS = b"kept"  # metadata of a table: the words of GAPS that are ordinary text in it
+EMPTY_WORDS = csv.ConvertOptions().null_values  # that Arrow takes for empty cells of a text table
+PART_BYTES = 1 << 24  # of text that is made at once
+FIRST_ROWS = 100
+FEW = 16  # rows of each text from which on a column is read text by text
+FIRST_DAY = -62_135_596_800_000  # in milliseconds since 1970: January 1 of the year 1
+
+
+class Read(NamedTuple):
+    """A column as numbers."""
+
+    values: Values  # (rows,), nan for gaps; a category that was never seen is a level of its own, the last
+    bad: NDArray[np.bool_]  # which rows hold a value of another kind, (rows,)
+
+
+class Cells:
+    """A column as it was read, whose distinct texts are looked up once.
+
+    Cells of a text table are text, as they were written. They are of one kind together, such as whole
+    numbers, which says how the column is understood; what a cell becomes then depends on its text alone.
+
+    Attributes:
+        values: the column, no dictionary.
+        stored: type of its values.
+        declared: whether it was a dictionary, which says that its values are categories.
+        written: whether it is text of a text table.
+        decimal: the decimal mark of its table; None or "" if it is not known.
+        thousands: the mark between thousands, if that was said.
+        gaps: words that say that a cell is empty, in lower case.
+    """
+
+    def __init__(
+        self,
+        values: pa.ChunkedArray,
+        decimal: str | None = None,
+        thousands: str = "",
+        kept: Collection[str] = (),
+    ) -> None:
+        self.declared = pa.types.is_dictionary(values.type)
+        self.stored = values.type.value_type if self.declared else values.type
+        self.written = decimal is not None and is_text(self.stored)
+        self.values, self.decimal, self.thousands = decode(values), decimal, thousands
+        self.gaps = GAPS.difference(kept) if is_text(self.stored) else GAPS
+
+    @classmethod
+    def of(cls, columns: pa.Table, name: str | int, thousands: str = "") -> "Cells":
+        """Return the cells of a column of a table, by its name or position."""
+        return cls(columns.column(name), decimal_mark(columns), thousands, kept_words(columns))
+
+    def infer(self) -> pa.ChunkedArray:
+        """Return the values; of a text table as what its cells are together, such as whole numbers."""
+        if not self.written or is_text(self.typed.type):
+            return self.values
+        if pa.types.is_null(self.typed.type):
+            return pa.chunked_array([pa.nulls(len(self.values))])
+        return pa.chunked_array([self.typed.take(chunk.indices) for chunk in self.encoded.chunks])
+
+    @property
+    def comma(self) -> bool:
+        """Whether it is of a table with decimal commas."""
+        return self.decimal == ","
+
+    @cached_property
+    def kind(self) -> pa.DataType:
+        """Type of the values; of cells as they were written the type that they are of together."""
+        if not self.written:
+            return self.stored
+        if self.values.null_count == len(self.values):
+            return pa.null()
+        if self.numbers is not None:
+            return pa.float64()
+        return pa.timestamp("ms") if self.moments is not None else self.typed.type
+
+    @property
+    def are_numbers(self) -> bool:
+        """Whether the values are numbers, decimal ones and booleans included."""
+        types = (*NUMBER_TYPES, pa.types.is_boolean, pa.types.is_decimal)
+        return any(is_one(self.kind) for is_one in types)
+
+    @property
+    def are_dates(self) -> bool:
+        """Whether the values are days or moments."""
+        return bool(pa.types.is_date(self.kind) or pa.types.is_timestamp(self.kind))
+
+    @cached_property
+    def numbers(self) -> Values | None:
+        """Text as numbers, all of it at once; None if some of it has to be read cell by cell, or is none."""
+        return cast_numbers(self.values, self.comma)
+
+    @cached_property
+    def moments(self) -> Values | None:
+        """Text as milliseconds since 1970, all of it at once; None if some has to be read cell by cell."""
+        return cast_dates(self.values)
+
+    @cached_property
+    def zoned(self) -> NDArray[np.bool_]:
+        """Which moments say how far they are from UTC, (rows,)."""
+        if not is_text(self.stored):
+            return np.full(len(self.values), getattr(self.stored, "tz", None) is not None)
+        texts, codes = self.texts
+        return np.array([bool(ZONE.search(text or "")) for text in texts], np.bool_)[codes]
+
+    @cached_property
+    def encoded(self) -> pa.ChunkedArray:
+        """The values as a dictionary, the same for all chunks."""
+        return self.values.dictionary_encode().unify_dictionaries()
+
+    @cached_property
+    def typed(self) -> pa.Array:
+        """The distinct values of cells as they were written, as what they are together.
+
+        That is as Arrow reads a column of a table; but codes such as 12E03, and numbers of more digits than
+        floats tell apart, are text.
+        """
+        texts = self.encoded.chunk(0).dictionary if self.encoded.num_chunks else pa.array([], pa.string())
+        if not len(texts):
+            return pa.nulls(0)
+        sink = pa.BufferOutputStream()
+        csv.write_csv(pa.table({"": texts}), sink, csv.WriteOptions(quoting_style="all_valid"))
+        written = sink.getvalue()
+        read = csv.read_csv(
+            pa.BufferReader(written),
+            csv.ReadOptions(block_size=written.size + 1, use_threads=False),
+            csv.ParseOptions(newlines_in_values=True),
+            csv.ConvertOptions(
+                strings_can_be_null=True,
+                null_values=[word for word in EMPTY_WORDS if word.lower() in self.gaps],
+                decimal_point="," if self.comma else ".",
+            ),
+        )
+        typed = read.column(0).combine_chunks()
+        floating = pa.types.is_floating(typed.type)
+        large = floating and pc.any(pc.greater_equal(pc.abs(typed), LAST_EXACT)).as_py()
+        return texts if _are_codes(texts) or (large and _all_match(texts, ALL_DIGITS)) else typed
+
+    @property
+    def have_few_texts(self) -> bool:
+        """Whether most texts are in many rows, so that they are read as fast one by one."""
+        return self.encoded.num_chunks == 0 or FEW * len(self.encoded.chunk(0).dictionary) < len(self.values)
+
+    @property
+    def are_codes(self) -> bool:
+        """Whether cells as they were written are all digits, of which some have an E among them: 12E03."""
+        return self.written and any(map(_are_codes, self.values.chunks)) and _are_codes(pa.array(self.known))
+
+    @cached_property
+    def texts(self) -> tuple[list[str | None], NDArray[np.intp]]:
+        """The distinct texts, without spaces around them, None for a gap, and the position of each row's."""
+        values = self.values
+        if pa.types.is_floating(self.stored):
+            numbers = values.drop_null().to_numpy()
+            whole = np.isfinite(numbers) & (np.floor(numbers) == numbers) & (np.abs(numbers) < LAST_EXACT)
+            if np.all(whole):  # a gap has made them floating
+                values = values.cast(pa.int64())
+        raw, codes = list_distinct(self.encoded if is_text(values.type) else values.cast(pa.string()))
+        stripped = [None if text is None else bare(text) for text in raw]
+        stripped = [None if text is None or text.lower() in self.gaps else text for text in stripped]
+        known = list(dict.fromkeys(stripped))
+        position = {text: i for i, text in enumerate(known)}
+        return known, np.array([position[text] for text in stripped], dtype=np.intp)[codes]
+
+    @property
+    def known(self) -> list[str]:
+        """The distinct texts that are no gaps, without spaces around them."""
+        return [text for text in self.texts[0] if text is not None]
+
+    def choose_form(self, column: Column) -> str:
+        """Return how numbers are written here, in a column that is understood as ``column``."""
+        return column.form or ("comma" if self.comma else "")
+
+    def find_doubtful_mark(self, text: str, column: Column) -> str:
+        """Return the mark of a cell that may be that of decimals or of thousands; "" if it has none."""
+        form = self.choose_form(column)
+        doubtful = column.short_decimals and is_doubtful(bare(text), form)
+        return find_decimal_mark(form) if doubtful else ""
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """The levels of a column of categories, sorted: of cells as they were written those of their values.
+
+        Where a cell would not find its level then, such as 0x1F that of 31, they are the texts themselves.
+        """
+        texts = self.known
+        if self.written and not is_text(self.kind):
+            values = tuple(sorted(set(Cells(pa.chunked_array([self.typed])).known)))
+            number = _make_numbering(values)
+            if all(number(text) < len(values) for text in texts):
+                return values
+        return tuple(sorted(set(texts)))
+
+
+def _read_cells(cells: Cells, column: Column) -> Read:
+    """Return the cells of a column as numbers.
+
+    Raises:
+        ColumnError: all of them are of another kind.
+    """
+    if pa.types.is_null(cells.stored):
+        return _all_known(np.full(len(cells.values), nan))
+    if not is_value(cells.stored):
+        raise ColumnError(f"holds {cells.stored}, which cannot be read")
+    if column.kind is ColumnKind.CATEGORY:
+        return _of_distinct(cells, _make_numbering(column.levels))
+    if column.kind is ColumnKind.DATE:
+        if is_text(cells.stored) and column.form in ("", ISO) and cells.moments is not None:
+            return _all_known(cells.moments)
+        if is_text(cells.stored) or (cells.are_numbers and column.form):
+            return _of_distinct(cells, choose_date_parser(column.form))
+        if not cells.are_dates:
+            raise ColumnError(f"holds {cells.stored}, not dates")
+        return _all_known(read_moments(cells.values))
+    if is_text(cells.stored):
+        return _numbers_in_text(cells, column)
+    if not cells.are_numbers:
+        raise ColumnError(f"holds {cells.stored}, not numbers")
+    unit = column.form.rpartition(AMOUNTS)[0]
+    if unit in PERCENT_SIGNS and cells.values.null_count < len(cells.values):
+        raise ColumnError(
+            f"holds {cells.stored}, which may be of 1 or of 100, and the cells learned from have a {unit}: "
+            f"write it as text, such as '12.5{unit}'"
+        )
+    values = cells.values.cast(pa.int8()) if pa.types.is_boolean(cells.stored) else cells.values
+    if pa.types.is_decimal(cells.stored):
+        values = values.cast(pa.string()).cast(pa.float64())
+    return _all_known(values.to_numpy())
+
+
+def infer_column(columns: pa.Table, name: str) -> pa.ChunkedArray:
+    """Return a column of a table; of a text table as what its cells are together, such as whole numbers."""
+    cells = Cells.of(columns, name)
+    return columns.column(name) if not cells.written or is_text(cells.typed.type) else cells.infer()
+
+
+def find_alike(columns: pa.Table, name: str) -> tuple[str, str] | None:
+    """Return two different texts of a column of a text table that are one value; None if there are none."""
+    cells = Cells.of(columns, name)
+    if not cells.written or pa.types.is_null(cells.typed.type):
+        return None
+    values = cells.typed
+    if is_text(values.type):
+        if cells.numbers is None:
+            return None
+        values = pa.array([text and canonical_text(bare(text)) for text in values.to_pylist()], pa.string())
+    if pa.types.is_floating(values.type):
+        values = pc.add(values, 0.0)  # -0.0 and 0.0 are one number
+    if pc.count_distinct(values).as_py() == len(values) - values.null_count:
+        return None
+    first: dict[Any, str] = {}
+    for text, value in zip(cells.encoded.chunk(0).dictionary.to_pylist(), values.to_pylist(), strict=True):
+        if value is not None and value == value and first.setdefault(value, bare(text)) != bare(text):
+            return first[value], bare(text)
+    return None
+
+
+def take_gaps(columns: pa.Table, kept: Collection[str]) -> pa.Table:
+    """Return a table as it is read if some words of ``GAPS`` are ordinary text in it, in any case of letters.
+
+    In a text table the others that Arrow takes for empty cells are null then, so that numbers are read at
+    once. What else is a gap depends on the column.
+    """
+    marks = {**(columns.schema.metadata or {}), KEPT_WORDS: ",".join(sorted(kept)).encode()}
+    cells = columns.columns
+    if DECIMAL in marks:
+        empty = pa.array([word for word in EMPTY_WORDS if word.lower() not in kept])
+        for i, column in enumerate(cells):
+            if column.type == empty.type and pc.any(found := pc.is_in(column, empty)).as_py():
+                cells[i] = pc.if_else(found, pa.scalar(None, column.type), column)
+    return pa.Table.from_arrays(cells, schema=columns.schema.with_metadata(marks))
+
+
+def kept_words(columns: pa.Table) -> frozenset[str]:
+    """Return the words of ``GAPS`` that are ordinary text in a table; none of one that nobody has taken."""
+    return frozenset((columns.schema.metadata or {}).get(KEPT_WORDS, b"").decode().split(",")) - {""}
+
+
+def _are_codes(texts: pa.Array) -> bool:
+    """Return whether texts may be codes such as 12E03: all are digits, of which some have an E among them."""
+    content = b"" if (held := texts.buffers()[2]) is None else held.to_pybytes()
+    if b"e" not in content and b"E" not in content:
+        return False  # found in no time
+    digits = _all_match(texts[:FIRST_ROWS], ALL_DIGITS) and _all_match(texts, ALL_DIGITS)
+    return digits and bool(pc.any(pc.match_substring_regex(texts, E_CODE)).as_py())
+
+
+def _all_match(texts: pa.Array, pattern: str) -> bool:
+    return bool(pc.all(pc.match_substring_regex(texts, pattern)).as_py())
+
+
+def cast_numbers(texts: pa.ChunkedArray, comma: bool) -> Values | None:
+    """Return text as numbers, nan for nulls; None unless Arrow casts all of it.
+
+    That is what ``choose_number_parser`` reads in the forms "" and "point" (or "comma"), at once: both round
+    to the nearest float, and Arrow casts nothing that the parser refuses, but for words of nan that are no
+    gaps, such as nan(1). Nor is anything that Arrow casts a date or a truth value.
+    """
+    if comma:
+        if pc.any(pc.match_substring(texts, ".")).as_py():
+            return None
+        texts = pc.replace_substring(texts, ",", ".")
+    if (cast := _cast(texts, pa.float64())) is None:
+        return None
+    numbers = cast.to_numpy()
+    return numbers if np.count_nonzero(np.isnan(numbers)) == cast.null_count else None
+
+
+def cast_dates(texts: pa.ChunkedArray) -> Values | None:
+    """Return text as milliseconds since 1970, nan for nulls; None unless Arrow casts all of it.
+
+    That is what ``choose_date_parser`` reads in the form "", at once: Arrow casts nothing that the parser
+    refuses, but for the year 0, and both cut fractions of a millisecond off.
+    """
+    for kind in (pa.timestamp(unit, zone) for zone in (None, "UTC") for unit in ("s", "ns")):
+        if (cast := _cast(texts, kind)) is not None:
+            moments = read_moments(cast)
+            return None if np.any(moments < FIRST_DAY) else moments
+    return None
+
+
+def _cast(texts: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray | None:
+    try:
+        texts.slice(0, FIRST_ROWS).cast(kind)  # Arrow words a message for every text that it cannot cast
+        return texts.cast(kind)
+    except pa.ArrowInvalid:
+        return None
+
+
+def number_values(column: pa.ChunkedArray) -> NDArray[np.intp]:
+    """Return a number for each row of a column without gaps, the same for equal values alone."""
+    if pa.types.is_floating(column.type):
+        values: Values = column.to_numpy() + 0.0  # -0.0 and 0.0 are one number
+        return np.unique(values, return_inverse=True)[1]
+    encoded = column.dictionary_encode().unify_dictionaries().combine_chunks()
+    return np.asarray(encoded.indices.to_numpy(zero_copy_only=False), np.intp)
+
+
+def decode(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return the values of a column, which may be a dictionary that holds a value, or none, twice.
+
+    Raises:
+        InputError: they take too many bytes.
+    """
+    if not pa.types.is_dictionary(values.type):
+        return values
+    check_bytes("a column", count_text_bytes(values))
+    parts = [part for chunk in values.chunks for part in take_in_parts(chunk.dictionary, chunk.indices)]
+    return pa.chunked_array(parts, values.type.value_type)
+
+
+def decode_columns(columns: pa.Table) -> pa.Table:
+    """Return a table whose columns hold values in place of dictionaries.
+
+    Raises:
+        InputError: those of a column take too many bytes.
+    """
+    for i, field in enumerate(columns.schema):
+        if pa.types.is_dictionary(field.type):
+            columns = columns.set_column(i, field.with_type(field.type.value_type), decode(columns.column(i)))
+    return columns
+
+
+def decode_in_parts(columns: pa.Table) -> Iterator[pa.Table]:
+    """Yield the rows of a table with values in place of dictionaries, some megabytes of text at a time.
+
+    A table without rows is one part.
+    """
+    sizes = np.zeros(columns.num_rows, np.int64)
+    for column in columns.columns:
+        if pa.types.is_dictionary(column.type) and is_text(column.type.value_type):
+            sizes += np.concatenate([sizes[:0], *(_measure(c.dictionary, c.indices) for c in column.chunks)])
+    for start, end in _cut(sizes):
+        yield decode_columns(columns.slice(start, end - start))
+
+
+def take_in_parts(values: pa.Array, codes: pa.Array) -> list[pa.Array]:
+    """Return the value of each code: text in parts of some megabytes, since Arrow doubles what grows."""
+    if not is_text(values.type):
+        return [values.take(codes)]
+    return [values.take(codes.slice(start, end - start)) for start, end in _cut(_measure(values, codes))]
+
+
+def _measure(texts: pa.Array, codes: pa.Array) -> NDArray[np.int64]:
+    lengths = pc.fill_null(pc.take(pc.binary_length(texts), codes), 0)
+    return np.asarray(lengths.to_numpy(zero_copy_only=False), np.int64)
+
+
+def _cut(sizes: NDArray[np.int64]) -> list[tuple[int, int]]:
+    """Return first and last row + 1 of parts of rows of ``PART_BYTES``, given the bytes of each row."""
+    ends = np.cumsum(sizes)
+    cuts = np.unique([0, *np.searchsorted(ends, np.arange(PART_BYTES, sizes.sum(), PART_BYTES)), len(sizes)])
+    return list(pairwise(cuts.tolist())) or [(0, 0)]
+
+
+def without_gaps(values: pa.ChunkedArray, gaps: Collection[str]) -> pa.ChunkedArray:
+    """Return text without spaces around it, and null in place of words that say that it is missing.
+
+    Chunk by chunk, as each step holds a copy of all text that it is given.
+    """
+    words, null, parts = pa.array(sorted(gaps), values.type), pa.scalar(None, values.type), []
+    for chunk in values.chunks:
+        trimmed = pc.utf8_trim_whitespace(chunk)
+        parts.append(pc.if_else(pc.is_in(pc.utf8_lower(trimmed), words), null, trimmed))
+    return pa.chunked_array(parts, values.type)
+
+
+def _all_known(values: NDArray[Any]) -> Read:
+    return Read(np.asarray(values, dtype=np.float64), np.zeros(len(values), np.bool_))
+
+
+def _make_numbering(levels: tuple[str, ...]) -> Callable[[str], float]:
+    """Return what gives the number of a level, which may be written in another way; one more for no level."""
+    exact, alike = {level: i for i, level in enumerate(levels)}, positions_by_value(levels)
+    return lambda text: float(exact.get(text, alike.get(canonical_text(text), len(levels))))
+
+
+def _numbers_in_text(cells: Cells, column: Column) -> Read:
+    """Read text as numbers: all at once if that can be done, else each distinct text."""
+    form, thousands = cells.choose_form(column), cells.thousands
+    mark, parse = find_decimal_mark(form), choose_number_parser(form)
+    if form in ("", "point", "comma") and not (
+        column.short_decimals  # three characters behind a decimal mark may be a group of thousands
+        and np.any(_count_decimals(pc.utf8_trim_whitespace(cells.values), form) == 3)
+    ):
+        if cells.comma == (form == "comma") and cells.numbers is not None:
+            return _all_known(cells.numbers)
+        if not cells.have_few_texts:
+            numbers = cast_numbers(without_gaps(cells.values, cells.gaps), form == "comma")
+            if numbers is not None:
+                return _all_known(numbers)
+    if not column.short_decimals:
+        return _of_distinct(cells, parse, column.lenient)
+
+    def parse_certain(text: str) -> float | None:
+        """Take the mark of 1.250 for that of thousands if that is said; without a word it is no number."""
+        if thousands in ("", mark) and is_doubtful(text, form):
+            return parse(text.replace(mark, "")) if thousands else None
+        return parse(text)
+
+    return _of_distinct(cells, parse_certain, column.lenient, partial(is_doubtful, form=form))
+
+
+def _have_short_decimals(cells: Cells, form: str) -> bool:
+    """Return whether all cells of a column that Arrow takes for numbers have one or two decimals."""
+    for values in (cells.values.slice(0, FIRST_ROWS), cells.values):  # most others are found at once
+        decimals = _count_decimals(values, form)
+        if not np.all((decimals == 1) | (decimals == 2)):
+            return False
+    return bool(len(decimals))
+
+
+def _count_decimals(texts: pa.ChunkedArray, form: str) -> NDArray[np.int64]:
+    """Return the number of bytes behind the first decimal mark of each text that is no null; -1 without."""
+    place = pc.find_substring(texts, find_decimal_mark(form))
+    behind = pc.subtract(pc.binary_length(texts), pc.add(place, 1))
+    counts = pc.if_else(pc.less(place, 0), -1, behind)
+    return np.asarray(counts.drop_null().to_numpy(), np.int64)
+
+
+def read_moments(moments: pa.ChunkedArray) -> Values:
+    """Return days or moments as milliseconds since 1970, nan for nulls."""
+    zone = getattr(moments.type, "tz", None)
+    stamps = moments.cast(pa.timestamp("ms", zone), safe=False).cast(pa.int64())
+    gap = stamps.is_null().to_numpy()
+    return np.where(gap, nan, stamps.fill_null(0).to_numpy().astype(np.float64))
+
+
+def _of_distinct(
+    cells: Cells, parse: Parser, lenient: bool = False, doubt: Callable[[str], bool] = lambda text: False
+) -> Read:
+    """Return the numbers of texts, each distinct one parsed once; nan and bad where it cannot be.
+
+    If ``lenient``, what is no number is a gap, unless there is ``doubt`` about what it is.
+    """
+    texts, codes = cells.texts
+    numbers, bad = np.full(len(texts), nan), np.zeros(len(texts), np.bool_)
+    for i, text in enumerate(texts):
+        if text is None:
+            continue
+        parsed = parse(text)
+        numbers[i], bad[i] = (nan, not lenient or doubt(text)) if parsed is None else (parsed, False)
+    return Read(numbers[codes], bad[codes])
+
+
+MOSTLY = 0.5  # share of a column's values from which they are its kind, and others a mistake
+
+
+class OddCellsError(ColumnError):
+    """Cells that are none of the numbers of their column, which several columns may have.
+
+    Attributes:
+        example: the first.
+        sort: the same for those of one cure.
+    """
+
+    def __init__(self, name: str, rows: int, example: str, sort: Hashable) -> None:
+        super().__init__(
+            f"holds numbers and in {pluralize(rows, 'row')} something else{example}{_advise(sort, name)}, or "
+            f"{advise_dropping(name)}"
+        )
+        self.example, self.sort = example, sort
+
+
+@dataclass(frozen=True)
+class Schema:
+    """How the columns of a table are understood, in their order.
+
+    Attributes:
+        columns: one for each feature.
+        plain: whether all of them are numbers, and have no gaps in the rows they were learned from: every
+            learner takes these as they are, and a row with a gap cannot be judged.
+    """
+
+    columns: tuple[Column, ...]
+    plain: bool = False
+
+    @classmethod
+    def of_numbers(cls, names: Iterable[str]) -> "Schema":
+        """Return the schema of columns of plain numbers."""
+        return cls(tuple(map(Column, names)), plain=True)
+
+    @classmethod
+    def from_json(cls, content: Any) -> "Schema":
+        """Return the schema that JSON values describe, as if there were gaps.
+
+        Raises:
+            ValueError: they describe none.
+        """
+        return cls(tuple(read_as(list[Column], content)))
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """Return how the columns are understood as JSON values, which ``from_json`` reads."""
+        return [asdict(column) for column in self]
+
+    @classmethod
+    def learn(cls, columns: pa.Table, names: Sequence[str], types: DeclaredTypes) -> tuple["Schema", Values]:
+        """Return how the named columns of a table are understood, and their rows as numbers [n, d].
+
+        Raises:
+            InputError: what is wrong with every column that cannot be learned from, and how to mend each.
+        """
+        learned: list[Column] = []
+        X = np.empty((columns.num_rows, len(names)))
+        problems: dict[str, ColumnError] = {}
+        position = {name: i for i, name in enumerate(columns.column_names)}
+        for i, name in enumerate(names):
+            cells = Cells.of(columns, position[name], types.thousands)
+            try:
+                if held := find_withheld(columns, name):
+                    raise ColumnError(_not_learned_from(held, name))
+                column, X[:, i] = _learn_column(cells, name, types.kind(name))
+                learned.append(column)
+            except ColumnError as problem:
+                problems[name] = problem
+        if problems:
+            raise InputError("; and ".join(_join_problems(problems)))
+        return cls(tuple(learned)).settle(X), X
+
+    def apply(self, columns: pa.Table, gaps: bool | None = None, thousands: str = "") -> "NewRows":
+        """Return the rows of a table as numbers, its columns matched by name.
+
+        Args:
+            columns: a table with the columns of the schema, and perhaps others.
+            gaps: whether a row with a gap can be judged; by default unless the columns are ``plain``.
+            thousands: the mark between thousands in a column of ``short_decimals``; "" if that is not known.
+
+        Raises:
+            InputError: a column is missing, or of another kind as a whole.
+        """
+        gaps = not self.plain if gaps is None else gaps
+        names = columns.column_names
+        position = {name: i for i, name in enumerate(names)}
+        check_single(names, self.names)
+        sparse = SPARSE in (columns.schema.metadata or {})  # what is absent is zero
+        absent = (name for name in self.names if name not in position)
+        if missing := [name for name in absent if not (sparse and name.startswith("x"))]:
+            what = f"is no column {missing[0]!r}"
+            if len(missing) > 1:
+                what = f"are no columns {some([repr(name) for name in missing])}"
+            raise InputError(
+                f"there {what}: the columns are {some(names)}{suggest_column(missing[0], names)}"
+            )
+        X = np.zeros((columns.num_rows, len(self)))
+        bad, strange = np.zeros((2, columns.num_rows), np.bool_)
+        reason = example = unseen = ""
+        for i, column in enumerate(self):
+            if column.name not in position:
+                continue
+            cells = Cells.of(columns, position[column.name], thousands)
+            try:
+                if held := find_withheld(columns, column.name):
+                    raise ColumnError(f"holds {held}, which cannot be read")
+                X[:, i], wrong = _read_cells(cells, column)
+            except ColumnError as problem:
+                raise InputError(f"column {column.name!r} {problem}: fix it") from None
+            if column.kind is ColumnKind.DATE:
+                wrong |= (cells.zoned != column.zoned) & ~np.isnan(X[:, i])
+            wrong |= np.isinf(X[:, i]) | (np.abs(X[:, i]) > LARGEST) | (np.isnan(X[:, i]) & (not gaps))
+            if wrong.any() and not reason:
+                reason = _reason(cells, column, X[:, i], wrong)
+            bad |= wrong
+            if column.levels and (new := X[:, i] == len(column.levels)).any():
+                example = example or f"{_cell(cells.values, int(np.argmax(new)))} in column {column.name!r}"
+                strange |= new
+        if (rows := int(strange.sum())) == 1:
+            unseen = f"1 row has a category that was never seen, {example}: it counts as a rare one"
+        elif rows:
+            unseen = (
+                f"{rows:,} rows have categories that were never seen, such as {example}: they count as rare "
+                "ones"
+            )
+        return NewRows(X, bad, reason, unseen)
+
+    def settle(self, X: Values) -> "Schema":
+        """Return the schema, ``plain`` if it is for rows X [rows, d]."""
+        numbers = all(column.kind is ColumnKind.NUMBER for column in self)
+        return replace(self, plain=numbers and not np.isnan(X).any())
+
+    def narrow(self, X: Values) -> "Schema":
+        """Return how columns are understood by some rows X [rows, d] alone: with the categories they hold.
+
+        Raises:
+            InputError: a column is empty in all of these rows.
+        """
+        narrowed: list[Column] = []
+        for column, x in zip(self, X.T, strict=True):
+            gap = np.isnan(x)
+            if gap.all():
+                out = advise_dropping(column.name)
+                raise InputError(f"column {column.name!r} is empty in every row that is learned from: {out}")
+            known = x[~gap].astype(np.intp)
+            rows = np.bincount(known, minlength=len(column.levels)) if column.levels else ()
+            levels = tuple(level for level, count in zip(column.levels, rows, strict=True) if count)
+            narrowed.append(replace(column, levels=levels))
+        return Schema(tuple(narrowed)).settle(X)
+
+    def translate(self, X: Values, narrowed: "Schema") -> Values:
+        """Return rows X [rows, d] as a narrower schema has them: other categories were never seen."""
+        X = X.copy()
+        for i, (column, narrower) in enumerate(zip(self, narrowed, strict=True)):
+            if column.levels != narrower.levels:
+                number = {level: i for i, level in enumerate(narrower.levels)}
+                unseen = len(narrower.levels)
+                levels = [*(number.get(level, unseen) for level in column.levels), unseen]
+                known = ~np.isnan(X[:, i])
+                X[known, i] = np.array(levels, np.float64)[X[known, i].astype(np.intp)]
+        return X
+
+    @property
+    def as_stored(self) -> "Schema":
+        """How columns are understood that ``format_column`` returned, whose numbers are no text."""
+        forms = ("" if column.kind is ColumnKind.NUMBER else column.form for column in self)
+        stored = (replace(column, form=form) for column, form in zip(self, forms, strict=True))
+        return replace(self, columns=tuple(stored))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return tuple(column.name for column in self)
+
+    @property
+    def is_default(self) -> bool:
+        """Whether columns of plain numbers, without a word about how they are written, are understood so."""
+        return self == Schema.of_numbers(self.names)
+
+    def __iter__(self) -> Iterator[Column]:
+        return iter(self.columns)
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    def __getitem__(self, position: int) -> Column:
+        return self.columns[position]
+
+
+class NewRows(NamedTuple):
+    """Rows to be predicted, as numbers.
+
+    Attributes:
+        X: (rows, d); a category that was never seen has a level of its own.
+        bad: which rows cannot be judged, (rows,).
+        reason: why the first of them cannot; "" if all can.
+        unseen: says in how many rows a category was never seen; "" if all were.
+    """
+
+    X: Values
+    bad: NDArray[np.bool_]
+    reason: str
+    unseen: str = ""
+
+    def check(self) -> None:
+        """Raise InputError if a row cannot be judged."""
+        if self.reason:
+            raise InputError(self.reason)
+
+
+def _cell(values: pa.ChunkedArray, row: int) -> str:
+    return repr(str(values[row].as_py())[:40])
+
+
+def _reason(cells: Cells, column: Column, numbers: Values, wrong: NDArray[np.bool_]) -> str:
+    """Say why the first wrong row of a column cannot be judged."""
+    row = int(np.argmax(wrong))
+    said = cells.values[row].as_py()
+    if np.isinf(numbers[row]):
+        wrong_here = f"{numbers[row]} in row {row + 1}"
+    elif said is None or said != said or (isinstance(said, str) and not drop_gaps([bare(said)], cells.gaps)):
+        empty = int(np.isnan(numbers).sum())
+        wrong_here = f"{pluralize(empty, 'empty cell')}, the first in row {row + 1}"
+    elif isinstance(said, str) and (mark := cells.find_doubtful_mark(said, column)):
+        return (
+            f"column {column.name!r} has {said[:40]!r} in row {row + 1}, whose mark may be that of "
+            f"thousands: no cell learned from has three decimals; say --thousands {mark} if it is, "
+            f"--thousands {',.'.replace(mark, '')} if it is that of decimals, or write it with two decimals"
+        )
+    elif column.kind is ColumnKind.DATE and not np.isnan(numbers[row]):
+        here, there = ("no", "one") if column.zoned else ("a", "none")
+        wrong_here = (
+            f"{str(said)[:40]!r} in row {row + 1}, which has {here} time zone, and those learned from {there}"
+        )
+    elif not isinstance(said, str) and isfinite(said) and abs(said) > LARGEST:
+        wrong_here = f"{said} in row {row + 1}, and magnitudes are at most {LARGEST:g}"
+    else:
+        kind = (
+            f"date such as {_write_example(column.form)}" if column.kind is ColumnKind.DATE else column.kind
+        )
+        wrong_here = f"{str(said)[:40]!r} in row {row + 1}, not a {kind}"
+    return f"column {column.name!r} has {wrong_here}: fix it"
+
+
+def format_column(values: Values, column: Column) -> pa.Array:
+    """Return numbers as a column that is understood as ``column`` again, if that kind is asked for.
+
+    Categories are a dictionary, so that a long one is held once.
+    """
+    gap = np.isnan(values)
+    if column.kind is ColumnKind.CATEGORY:
+        unseen = f"{max(column.levels, key=len, default='')}?"  # longer than any level: a level of none
+        levels = pa.array([*column.levels, unseen], pa.string())
+        codes = pa.array(np.where(gap, 0, values).astype(np.int64), mask=gap)
+        return pa.DictionaryArray.from_arrays(codes, levels)
+    if column.kind is ColumnKind.DATE:
+        kind = pa.timestamp("ms", "UTC" if column.zoned else None)
+        return pa.array(np.where(gap, 0, values).astype(np.int64), kind, mask=gap)
+    return pa.array(values, mask=gap) if gap.any() else pa.array(np.ascontiguousarray(values))
+
+
+def _learn_column(cells: Cells, name: str, asked: ColumnKind | None) -> tuple[Column, Values]:
+    column = _infer(cells, name, asked)
+    numbers, bad = _read_cells(cells, replace(column, short_decimals=False))  # none here has three
+    if bad.any():  # Arrow takes for a number or a date what is none for us, such as nan(1) and 0000-01-01
+        column = _infer_text(cells, name, asked)
+        numbers = _read_cells(cells, column).values
+    out = advise_dropping(name)
+    if len(numbers) and np.isnan(numbers).all():
+        raise ColumnError(f"is empty: {out}")
+    limit = f"magnitudes are at most {LARGEST:g}, and no number may stand for a missing value; "
+    for wrong, what in ((np.isinf(numbers), ""), (np.abs(numbers) > LARGEST, limit)):
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            raise ColumnError(f"has {numbers[row]} in row {row + 1}: {what}fix it, or {out}")
+    if column.kind is ColumnKind.DATE:
+        known = ~np.isnan(numbers)
+        zoned = cells.zoned & known
+        if zoned.any() and not np.array_equal(zoned, known):
+            first, second = int(np.argmax(zoned)), int(np.argmax(known & ~zoned))
+            raise ColumnError(
+                f"has times with a zone, such as {_cell(cells.values, first)} in row {first + 1}, and "
+                f"without: {_cell(cells.values, second)} in row {second + 1}: write all in one way, or say "
+                f"{write_option('categorical', name)}, or {out}"
+            )
+        column = replace(column, zoned=bool(zoned.any()))
+    return column, numbers
+
+
+def _infer(cells: Cells, name: str, asked: ColumnKind | None) -> Column:
+    if cells.declared and not cells.are_dates and asked is None and len(cells.texts[0]) < len(cells.values):
+        return _infer_text(cells, name, ColumnKind.CATEGORY)
+    may_have = cells.are_numbers and cells.written and cells.thousands
+    if may_have and _has_thousands(cells.known, cells.thousands):  # which Arrow took for decimals
+        return _infer_text(cells, name, asked)
+    has_values = cells.are_numbers or cells.are_dates or pa.types.is_time(cells.kind)
+    if has_values and asked is ColumnKind.CATEGORY:
+        return Column(name, asked, cells.levels)
+    if cells.are_numbers:
+        if asked is ColumnKind.DATE:  # such as 20261123
+            known = cells.known
+            form, bad = _find_date_form(known, name) if known else ("", known)
+            if form and not bad:
+                return Column(name, ColumnKind.DATE, form=form)
+            raise ColumnError(
+                "holds numbers, of which not all are dates such as 20261123: leave it out of "
+                f"{write_option('date', name)}"
+            )
+        if asked is None and cells.are_codes:
+            raise ColumnError(_ask_about_codes(cells, name))
+        form = "comma" if cells.comma else ""
+        short = cells.written and not cells.thousands and _have_short_decimals(cells, form)
+        return Column(name, form=form, lenient=asked is ColumnKind.NUMBER, short_decimals=short)
+    if cells.are_dates:
+        if asked is ColumnKind.NUMBER:
+            raise ColumnError(f"holds dates, not numbers: leave it out of {write_option('numeric', name)}")
+        return Column(name, ColumnKind.DATE)
+    if is_text(cells.kind):
+        return _infer_text(cells, name, asked)
+    if pa.types.is_null(cells.kind):
+        raise ColumnError(f"is empty: {advise_dropping(name)}")
+    raise ColumnError(_not_learned_from(str(cells.kind), name))
+
+
+def _not_learned_from(kind: str, name: str) -> str:
+    return f"holds {kind}, which cannot be learned from: {advise_dropping(name)}"
+
+
+def _infer_text(cells: Cells, name: str, asked: ColumnKind | None) -> Column:
+    """Decide what a column of text holds, from its distinct values and those of each row."""
+    out = advise_dropping(name)
+    distinct, codes = cells.texts
+    if not (known := cells.known):
+        raise ColumnError(f"is empty: {out}")
+    counts = np.bincount(codes, minlength=len(distinct))
+    rows_of = {text: int(counts[i]) for i, text in enumerate(distinct) if text is not None}
+    rows = sum(rows_of.values())
+    if asked is ColumnKind.CATEGORY:
+        return Column(name, ColumnKind.CATEGORY, cells.levels)
+    if asked in (None, ColumnKind.NUMBER):
+        form, bad = find_number_form(known, name, cells.decimal, cells.thousands)
+        wrong = sum(rows_of[text] for text in bad)
+        foreign = [text for text in bad if FORTRAN.match(text) or QUOTED.match(text)]
+        if foreign and wrong - sum(rows_of[text] for text in foreign) <= (1 - MOSTLY) * rows:
+            cure = "E for D, as in 0.126E+00" if FORTRAN.match(foreign[0]) else "them without the apostrophe"
+            raise ColumnError(
+                f"has what may be numbers{_such_as(foreign, distinct, codes)}: write {cure}, if they are, or "
+                f"say {write_option('categorical', name)}, or {out}"
+            )
+        numbers = set(known).difference(bad)
+        short = bool(numbers) and not cells.thousands and has_short_decimals(numbers, form)
+        if asked is ColumnKind.NUMBER and len(bad) < len(known):
+            return Column(name, ColumnKind.NUMBER, form=form, lenient=True, short_decimals=short)
+        if asked is ColumnKind.NUMBER:
+            raise ColumnError(f"holds no numbers{_such_as(bad, distinct, codes)}: {out}, or from --numeric")
+        if not bad and _are_codes(pa.array(known)):
+            raise ColumnError(_ask_about_codes(cells, name))
+        if not bad:
+            return Column(name, ColumnKind.NUMBER, form=form, short_decimals=short)
+        if wrong <= (1 - MOSTLY) * rows and form:
+            sorts = {text: _sort_odd(text, name) for text in bad}
+            text = next((text for text in bad if sorts[text]), bad[0])
+            raise OddCellsError(name, wrong, _such_as([text], distinct, codes), sorts[text] or frozenset(bad))
+    if asked in (None, ColumnKind.DATE) and (named := [text for text in known if NAMED_ZONE.search(text)]):
+        raise ColumnError(
+            f"has times whose zone is a name{_such_as(named, distinct, codes)}: write it as in +01:00, or "
+            f"say {write_option('categorical', name)}, or {out}"
+        )
+    if asked is ColumnKind.DATE or LOOKS_LIKE_DATE.match(known[0]):
+        form, bad = _find_date_form(known, name)
+        wrong = sum(rows_of[text] for text in bad)
+        if not bad:
+            return Column(name, ColumnKind.DATE, form=form)
+        if asked is ColumnKind.DATE or wrong <= (1 - MOSTLY) * rows:
+            raise ColumnError(
+                f"holds dates and in {pluralize(wrong, 'row')} what is none"
+                f"{_such_as(bad, distinct, codes)}: dates are written as {WRITTEN_DATES}; mend it, or say "
+                f"{write_option('categorical', name)}, or {out}"
+            )
+    if len(known) == rows and rows > 2:
+        raise ColumnError(
+            f"has another text in each of its {pluralize(rows, 'row')}{_such_as(known, distinct, codes)}, "
+            f"of which nothing can be learned: {out}, or say {write_option('id', name)} if it names the rows"
+        )
+    return Column(name, ColumnKind.CATEGORY, cells.levels)
+
+
+def _ask_about_codes(cells: Cells, name: str) -> str:
+    distinct, codes = cells.texts
+    code = [text for text in distinct if text is not None and re.match(E_CODE, text)]
+    return (
+        f"has what may be numbers or codes{_such_as(code, distinct, codes)}: say "
+        f"{write_option('numeric', name)} ({float(code[0]):g}), {write_option('categorical', name)}, or "
+        f"{advise_dropping(name)}"
+    )
+
+
+def _sort_odd(text: str, name: str) -> str:
+    sorts = {"header": text == name.strip(), "error": SHEET_ERROR.match(text), "dash": DASH.match(text)}
+    return next((sort for sort, is_one in sorts.items() if is_one), "")
+
+
+def _advise(sort: Hashable, *names: str) -> str:
+    """Say how to mend a sort of odd cells in some columns of numbers."""
+    numeric = write_option("numeric", *names)
+    match sort:
+        case "header":
+            return ", its name, as in a second header: skip that line with --skip-rows and its number"
+        case "error":
+            return f", an error in a spreadsheet: mend it there, or, only if it is a gap, say {numeric}"
+        case "dash":
+            return f", a dash alone: write 0 if it is zero, or, if it is a gap, say {numeric}"
+    category = (
+        write_option("categorical", *names) if len(names) == 1 else "or --categorical or --drop as well"
+    )
+    return f": mend it, or say {numeric} (what is none is a gap), {category}"
+
+
+def _join_problems(problems: dict[str, ColumnError]) -> list[str]:
+    """Say what is wrong with columns: of several with odd cells of one cure once."""
+    alike: dict[Hashable, list[str]] = defaultdict(list)
+    for name, problem in problems.items():
+        alike[(problem.sort,) if isinstance(problem, OddCellsError) else name].append(name)
+    said = list[str]()
+    for names in alike.values():
+        first = problems[names[0]]
+        if isinstance(first, OddCellsError) and len(names) > 1:
+            said.append(
+                f"columns {some(names)} hold numbers and in some rows something else{first.example} of "
+                f"{names[0]!r}{_advise(first.sort, *names)}"
+            )
+        else:
+            said.append(f"column {names[0]!r} {first}")
+    return said
+
+
+def _such_as(bad: Sequence[str], distinct: Sequence[str | None], codes: NDArray[Any]) -> str:
+    row = int(np.argmax(codes == distinct.index(bad[0])))
+    return f", such as {bad[0][:40]!r} in row {row + 1}"

@@ -1,1 +1,0 @@
-"""How columns of cells are understood, and the numbers that they become."""

@@ -1,0 +1,1383 @@
+"""Readers of tables as Arrow columns: text, Excel, Parquet, Feather, NPZ and svmlight files, and data frames.
+
+What a text table does not say (separator, decimal comma, encoding) is guessed from the file alone, and only
+where a single reading is possible: else the file is refused, with the option that says it. Where a guess may
+be wrong after all, or something is left out, a remark says so.
+
+Nearly any bytes can be read as text of western Europe (cp1252), also those of Russian, of Japanese or of a
+Mac. A file is read as that if its words then look like words; else likely code pages are offered, with what
+a word of it is in each.
+
+Files are not trusted. The sizes that a file declares are checked against limits, and what it expands to in
+fact has a limited memory, so that a small file that expands to a large one, or claims to, is refused; nothing
+in it is unpickled. Text is counted as it is unpacked, and read without that limit: Arrow's reader of text
+ends the process where memory is short.
+"""
+
+import codecs
+import json
+import os
+import re
+import zipfile
+from codecs import BOM_UTF8
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, contextmanager, nullcontext, suppress
+from dataclasses import dataclass
+from io import BytesIO
+from itertools import islice, pairwise
+from math import prod
+from os.path import isdir, isfile
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, BinaryIO, NamedTuple
+from unicodedata import name as describe
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from pyarrow import csv, parquet
+
+from ckcv_ray.errors import InputError, convert_errors, pluralize, write_install
+from ckcv_ray.tables.columns import (
+    GAPS,
+    ColumnError,
+    bare,
+    drop_gaps,
+    find_decimal_mark,
+    find_number_form,
+    is_doubtful,
+    is_value,
+    some,
+)
+from ckcv_ray.tables.limits import (
+    DECIMAL,
+    HELD,
+    LINE_BYTES,
+    MAX_CELLS,
+    MAX_TABLE_BYTES,
+    MAX_TABLE_ROWS,
+    REMARKS,
+    SPARSE,
+    check_bytes,
+    check_size,
+    check_text,
+    count_cell_bytes,
+    has_lengths,
+    limit_memory,
+)
+from ckcv_ray.tables.objects import SCHEMES, Address, Bucket, is_address, parse_address
+from ckcv_ray.validation import as_array, as_path, quote, suggest
+
+WESTERN = "cp1252"  # what spreadsheets of western Europe write
+OTHERS = (  # the likelier first
+    *("cp1251", "mac_roman", "shift_jis", "cp932", "koi8_r", "euc_kr", "gb18030", "big5"),
+    *("cp1250", "cp850", "cp1253", "cp1255", "cp1256", "cp866", "euc_jp"),
+)
+MAX_OFFERED = 4
+MAX_WORDS = 50_000  # that are looked at
+SAMPLE_BYTES = 1 << 20  # in which code pages are compared
+LONGEST_WORD = 40
+ODD_SHARE = 20  # fewer than one word in 20 may be odd
+WORD_START = re.compile(r"[A-Za-z]*\Z")
+WORD_END = re.compile(r"[^\0-\x7f][^\0-@\[-`{-\x7f]*")  # from the first letter on that is not ASCII
+BETWEEN_WORDS = re.compile(rb"[\s,;\"]")
+SYMBOLS = {
+    **dict.fromkeys("’‘–—…·´°×µªº\xa0", "j"),  # may join letters
+    **dict.fromkeys("¹²³", "2"),
+    **dict.fromkeys("„‚¿¡", "p"),  # open a word, and do not end it
+    **dict.fromkeys("“”«»‹›", "q"),
+}
+ODD = re.compile("x|Lp|L[spq]+L|[s2]{2}|2LL|[al]U|[AU]U[al]".replace("L", "[aAlUo]"))  # see _outline
+ODD_IN_LATIN = re.compile("[lU]{3}|^[^aA]*$")
+ALONE = "àèéåöøæÀÉÅÖØÆ"  # letters that are words, or symbols, by themselves
+SCRIPTS = dict.fromkeys(("HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA"), "CJK")
+
+
+def check_encoding(encoding: str | None) -> None:
+    """Raise InputError unless an encoding is one of text that Python knows; None is one to be found."""
+    try:
+        "a".encode("utf-8" if encoding is None else encoding)
+    except (LookupError, ValueError, TypeError):
+        known = ", ".join((WESTERN, *OTHERS[:3]))
+        raise InputError(
+            f"encoding={quote(encoding)}: expected one of text that Python knows, such as {known} or utf-16"
+        ) from None
+
+
+def _decode_western(content: bytes, name: str) -> tuple[str, str]:
+    """Return text that is not in UTF-8, and what has to be said of that.
+
+    Raises:
+        InputError: it does not look like text of western Europe.
+    """
+    try:
+        text = content.decode(WESTERN)
+    except UnicodeDecodeError as error:
+        raise InputError(_ask(content, error.start, name)) from None
+    words = find_words(text)
+    odd = [word for word in words if not is_plausible(word)]
+    if len(odd) * ODD_SHARE >= len(words):
+        raise InputError(_ask(content, words[odd[0]], name))
+    sample = odd[0] if odd else next(filter(str.isalpha, words), next(iter(words)))
+    return text, f"is not UTF-8: read as {WESTERN}, as in {sample!r}; say --encoding if that is wrong"
+
+
+def find_words(text: str) -> dict[str, int]:
+    """Return the first words that are not ASCII, each once, with the place of its first such letter."""
+    words: dict[str, int] = {}
+    for found in islice(WORD_END.finditer(text), MAX_WORDS):
+        at = found.start()
+        start = WORD_START.findall(text[max(0, at - LONGEST_WORD) : at])[0]
+        words.setdefault(start + found[0][:LONGEST_WORD], at)
+    return words
+
+
+def is_plausible(word: str) -> bool:
+    """Return whether a word that is not ASCII looks like one, as it does in the right code page.
+
+    Its letters are of one script, without symbols among them, and not capital after small ones. A Latin word
+    has an ASCII letter as well, and at most two others together.
+    """
+    outline = "".join(map(_outline, word))
+    letters = [letter for letter, kind in zip(word, outline, strict=True) if kind in "aAlUo"]
+    if not letters:
+        return not ODD.search(outline)
+    scripts = {describe(letter, "NONE").split()[0] for letter in letters}
+    scripts = {SCRIPTS.get(script, script) for script in scripts}
+    if ODD.search(outline) or len(scripts) > 1 or "HALFWIDTH" in scripts:
+        return False
+    alone = len(word) == 1 and word in ALONE
+    return scripts != {"LATIN"} or alone or not ODD_IN_LATIN.search(outline)
+
+
+def _outline(c: str) -> str:
+    """Return a letter that says what a character is: A, a (ASCII), U, l, o (other letters), or a mark."""
+    if c in SYMBOLS or not c.isalpha():
+        return SYMBOLS.get(c, "s" if c.isprintable() else "x")
+    if c.isascii():
+        return "A" if c.isupper() else "a"
+    return "U" if c.isupper() else "l" if c.islower() else "o"
+
+
+def _ask(content: bytes, place: int, name: str) -> str:
+    """Return the question which encoding a text is in, given the place of a byte that is in doubt."""
+    first = content.rfind(b"\n", 0, max(0, place - SAMPLE_BYTES // 2)) + 1
+    lines = content[first : first + SAMPLE_BYTES]
+    lines = lines[: lines.rfind(b"\n") + 1] or lines
+    characters = lines.decode("utf-8", "replace")
+    broken = characters.count("\ufffd")
+    if 2 * broken < sum(not c.isascii() for c in characters):
+        try:
+            content.decode()
+        except UnicodeDecodeError as error:
+            line, byte = content.count(b"\n", 0, error.start) + 1, content[error.start]
+            return (
+                f"{name} is UTF-8, but not in line {line:,}, which has the byte {byte:#x}: files of two "
+                f"encodings may be joined in it; save all in UTF-8, or say --encoding {WESTERN} if none of "
+                "it is"
+            )
+    start, end = content[max(0, place - LONGEST_WORD) : place], content[place : place + LONGEST_WORD]
+    word = BETWEEN_WORDS.split(start)[-1] + BETWEEN_WORDS.split(end, 1)[0]
+    shares: dict[str, float] = {}
+    for encoding in OTHERS:
+        with suppress(UnicodeDecodeError):
+            words = find_words(lines.decode(encoding))
+            shares[encoding] = sum(map(is_plausible, words)) / max(1, len(words))
+    readings: dict[str, str] = {}  # the encoding of each
+    for encoding in sorted(shares, key=lambda encoding: -shares[encoding]):
+        readings.setdefault(word.decode(encoding, "replace"), encoding)
+    offered = [(encoding, reading) for reading, encoding in readings.items()][:MAX_OFFERED]
+    with suppress(UnicodeDecodeError):
+        offered.append((WESTERN, word.decode(WESTERN)))
+    named = ", ".join(f"--encoding {encoding} for {reading!r}" for encoding, reading in offered)
+    line = content.count(b"\n", 0, place) + 1
+    return f"{name} is not UTF-8, and what line {line:,} has is not certain: say {named}, or another encoding"
+
+
+LAST, NO_MORE = "last", "none"
+RANGE = re.compile(r"([1-9]\d{0,9})(?:-([1-9]\d{0,9}))?", re.ASCII)
+MIN_OTHERS = 5  # rows without which nothing is said of the first and the last
+MAX_READ = 1_000  # rows looked at to see whether a column holds numbers
+MAX_LINES_SAID = 20  # to leave out
+NAMES_LINE = re.compile(rb"[\r\n]*([^\r\n]*[A-Za-z\x80-\xff][^\r\n]*)")  # a first line with a letter
+TOTALS = re.compile(r"(grand |sub-?)?totals?|sums?|mean|average|all|overall", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class LinesLeftOut:
+    """Which lines of a file, or rows of a sheet, are left out."""
+
+    said: str = ""  # how that was said, such as "2,5-7,last"; "" if it was not
+    ranges: tuple[tuple[int, int], ...] = ()  # the first and the last line of each range, counted from 1
+    last: bool = False  # whether the last line that is not blank is left out
+    complete: bool = False  # whether there are no others that look as if they should be left out
+
+    @classmethod
+    def parse(cls, text: str | None) -> "LinesLeftOut":
+        """Read numbers of lines, such as 2,5-7,last; "none" says that there are no more.
+
+        Raises:
+            InputError: the text is none of these.
+        """
+        if text is None:
+            return cls()
+        words = [word.strip() for word in text.split(",")] if isinstance(text, str) else [""]
+        ranges: list[tuple[int, int]] = []
+        for word in words:
+            if word in (LAST, NO_MORE):
+                continue
+            found = RANGE.fullmatch(word)
+            first, end = (int(found[1]), int(found[2] or found[1])) if found else (1, 0)
+            if not first <= end <= MAX_TABLE_ROWS:
+                raise InputError(
+                    f"skip_rows={quote(text)}: expected numbers of lines, counted from 1, such as 2 or "
+                    f"1-3,{LAST}, or {NO_MORE}"
+                )
+            ranges.append((first, end))
+        return cls(text, tuple(ranges), LAST in words, NO_MORE in words)
+
+    def find(self, filled: NDArray[np.bool_], name: str) -> NDArray[np.bool_]:
+        """Return which lines are left out, (lines,).
+
+        Args:
+            filled: which lines are not blank, (lines,).
+            name: of the file, for messages.
+
+        Raises:
+            InputError: the file has fewer lines than are named.
+        """
+        chosen = np.zeros(len(filled), np.bool_)
+        for first, end in self.ranges:
+            if end > len(filled):
+                raise InputError(
+                    f"skip_rows={quote(self.said)}: {name} has {len(filled):,} lines, and no line {end:,}"
+                )
+            chosen[first - 1 : end] = True
+        if self.last and filled.any():
+            chosen[np.flatnonzero(filled)[-1]] = True
+        return chosen
+
+    def advise(self, line: int | str) -> str:
+        """Return the option that leaves out another line as well, or says that there are no more."""
+        return f"--skip-rows {','.join(word for word in (self.said, str(line)) if word)}"
+
+
+EVERY_LINE = LinesLeftOut()
+
+
+def leave_out_lines(content: bytes, lines: LinesLeftOut, name: str) -> bytes:
+    """Return text without some of its lines.
+
+    Raises:
+        InputError: it has fewer lines than are named.
+    """
+    if not (lines.ranges or lines.last):
+        return content
+    starts, filled = _find_lines(content)
+    chosen = lines.find(filled, name)
+    change = np.flatnonzero(np.diff(chosen.astype(np.int8), prepend=1, append=1))
+    parts = zip(change[::2].tolist(), change[1::2].tolist(), strict=True)  # of lines that are kept
+    return b"".join(content[starts[first] : starts[end]] for first, end in parts)
+
+
+def number_lines(content: bytes, lines: LinesLeftOut, name: str) -> list[int]:
+    """Return the numbers of the lines of a text that are neither blank nor left out, counted from 1."""
+    _, filled = _find_lines(content)
+    kept: list[int] = (np.flatnonzero(filled & ~lines.find(filled, name)) + 1).tolist()
+    return kept
+
+
+def _find_lines(content: bytes) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Return where lines of a text start and the last one ends, (lines + 1,), and which are not blank."""
+    mark = b"\n" if b"\n" in content else b"\r"
+    ends = np.flatnonzero(np.frombuffer(content, np.uint8) == mark[0]) + 1
+    starts = np.unique([0, *ends, len(content)])
+    filled = [bool(content[first:end].strip()) for first, end in pairwise(starts.tolist())]
+    return starts, np.array(filled, np.bool_)
+
+
+def _check_names_once(content: bytes, written: bytes, lines: LinesLeftOut, name: str) -> None:
+    """Raise InputError if the line that names the columns is repeated below, as in files that were joined.
+
+    Args:
+        content: the text that is read.
+        written: the same with the lines that are left out of it.
+        lines: which these are, and whether there are more to leave out.
+        name: of the file, for messages.
+    """
+    names = NAMES_LINE.match(content)
+    if lines.complete or names is None:
+        return
+    end = b"\n" if b"\n" in content else b"\r"
+    if all(content.find(end + mark + names[1], names.end()) < 0 for mark in (b"", BOM_UTF8)):
+        return
+    starts, filled = _find_lines(written)
+    kept = np.flatnonzero(filled & ~lines.find(filled, name)).tolist()
+    texts = ((i, written[starts[i] : starts[i + 1]].rstrip(b"\r\n")) for i in kept)
+    same = [i + 1 for i, text in texts if text.removeprefix(BOM_UTF8) == names[1]]
+    if len(same) > 1:
+        repeats = ",".join(map(str, same[1 : MAX_LINES_SAID + 1]))
+        raise InputError(
+            f"line {same[1]:,} of {name} repeats line {same[0]:,}, which names the columns: if files were "
+            f"joined, say {lines.advise(repeats)}; if it is a row like the others, {lines.advise(NO_MORE)}"
+        )
+
+
+def check_rows(columns: pa.Table, name: str, lines: LinesLeftOut, number: Callable[[int], int]) -> None:
+    """Raise InputError if the first row looks like a header or units, or the last one like totals.
+
+    Args:
+        columns: of the table.
+        name: of the file, for messages.
+        lines: what was left out of it, and whether there is more to leave out.
+        number: returns the number of the line of a row; rows are counted from 0.
+    """
+    if lines.complete or columns.num_rows <= MIN_OTHERS:
+        return
+    keep = lines.advise(NO_MORE)
+    if found := _find_header(columns):
+        (column, cell), line = found, number(0)
+        raise InputError(
+            f"{name} has {cell[:40]!r} in column {column[:60]!r} of line {line:,}, and numbers in all lines "
+            f"below: if that line is a second header or has units, say {lines.advise(line)} to leave it out; "
+            f"if it is a row like the others, {keep}"
+        )
+    if cell := _find_totals(columns):
+        line = number(columns.num_rows - 1)
+        place = line if lines.last else LAST
+        raise InputError(
+            f"line {line:,} of {name}, the last, begins with {cell[:40]!r}: if it sums up the others, say "
+            f"{lines.advise(place)} to leave it out; if it is a row like them, {keep}"
+        )
+
+
+def _find_header(columns: pa.Table) -> tuple[str, str] | None:
+    """Return a column and its first cell, if the first row has a text there and all others have numbers.
+
+    None unless each cell of the row is empty, or a text that no other row has in this column.
+    """
+    cells = [(column, column[0].as_py()) for column in columns.columns]
+    if not all(isinstance(cell, str) and not _has_numbers([cell]) for _, cell in cells if not _is_gap(cell)):
+        return None
+    texts = [(i, cell) for i, (_, cell) in enumerate(cells) if not _is_gap(cell)]
+    numbers = [(i, cell) for i, cell in texts if _has_numbers(cells[i][0].slice(1, MAX_READ).to_pylist())]
+    if not numbers or not all(_is_single(columns.column(i), cell) for i, cell in texts):
+        return None
+    i, cell = numbers[0]
+    return columns.column_names[i], cell
+
+
+def _find_totals(columns: pa.Table) -> str:
+    """Return the first cell of the last row if it is a word for totals, and in no other row; else ""."""
+    row = [column[-1].as_py() for column in columns.columns]
+    i = next((i for i, cell in enumerate(row) if not _is_gap(cell)), None)
+    if i is None or not isinstance(row[i], str):
+        return ""
+    cell = row[i].strip()
+    word = TOTALS.match(cell)
+    if word is None or cell[word.end() : word.end() + 1].isalnum():
+        return ""
+    alone = not any(letter.isalnum() for letter in cell[word.end() :])
+    likely = (alone or any(map(_is_gap, row))) and _is_single(columns.column(i), row[i])
+    return cell if likely else ""
+
+
+def _is_gap(cell: Any) -> bool:
+    return cell is None or (isinstance(cell, str) and cell.strip().lower() in GAPS)
+
+
+def _has_numbers(cells: Iterable[str | None]) -> bool:
+    texts = drop_gaps({None if cell is None else cell.strip() for cell in cells})
+    try:
+        form, bad = find_number_form(texts, "") if texts else ("", [])
+    except ColumnError:  # numbers that may be read in two ways
+        return True
+    return bool(form) and not bad
+
+
+def _is_single(column: pa.ChunkedArray, cell: str) -> bool:
+    """Return whether a text is in one row of a column alone."""
+    return bool(pc.sum(pc.equal(column, cell)).as_py() == 1)
+
+
+COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
+SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+SAMPLE_LINES = 100
+ONE_THREAD = {"block_size": LINE_BYTES, "use_threads": False}
+EVERY_ROW = (1 << 31) - 1
+SPACE = " "
+PARSED_ROW = re.compile(r"CSV parse error: Row #(\d+)")
+SAYS_SEPARATOR = re.compile(rb"sep=([^\r\n])\r?\n")  # a first line of spreadsheets
+UTF32 = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
+UTF16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
+OWN_MARKS = (codecs.BOM_UTF8, *UTF32, *UTF16)  # with which a text says its encoding itself
+COMMENT_MARK = re.compile(rb"\s*# +(?!of )")  # before the names, as numpy.savetxt writes it
+NO_ROW = b" \t\v\f\r\n,;|\x1a"  # what lines at the end may hold that are none, with the end of a file of DOS
+LINE_END = re.compile(rb"[\r\n]")
+END_BYTES = 1 << 10  # that are looked at first for such lines
+DECIMAL_COMMA = re.compile(
+    rb"(?:^|[;\t|\n])\"?(?:[+-]|\xe2\x88\x92)?\d+,(?:\d{1,2}|\d{4,})\"?(?=[;\t|\r\n]|$)"
+)
+
+
+def read_text(
+    path: Path,
+    separator: str | None = None,
+    lines: LinesLeftOut = EVERY_LINE,
+    spaces: bool = False,
+    encoding: str | None = None,
+) -> pa.Table:
+    """Read the columns of a text table, whose first line names them: every cell as text, as it is written.
+
+    An empty cell is null. The metadata of the table has its decimal mark and remarks: see ``decimal_mark``
+    and ``list_remarks``.
+
+    Args:
+        path: a file, perhaps compressed, as its suffix says.
+        separator: of the columns, where a space is any number of spaces and tabs; None to find it.
+        lines: those to leave out.
+        spaces: whether the separator that is found may be spaces.
+        encoding: of the text; None to find it.
+
+    Raises:
+        InputError: it is too large, no text, may be read in several ways, or has rows that seem to be none.
+    """
+    name = repr(str(path))
+    if separator is not None and (len(separator) != 1 or not separator.isascii() or separator in '\r\n"'):
+        raise InputError(f"separator={separator!r}: expected one character, such as ';' or a tab")
+    written, remarks = _utf8(_inflate(path, "".join(SEPARATORS).encode(), encoding), name)
+    written = _empty_end(written)
+    content = leave_out_lines(written, lines, name)
+    heads = 0  # lines before that of the names
+    if said := SAYS_SEPARATOR.match(content):
+        content, separator, heads = content[said.end() :], separator or said[1].decode("ascii", "replace"), 1
+
+    def find_line(row: int) -> int:
+        """Return the number in the file of a line that is not blank, counted from 0."""
+        numbers = number_lines(written, lines, name)
+        return numbers[min(heads + row, len(numbers) - 1)]
+
+    kept = content
+    if mark := COMMENT_MARK.match(content):
+        content = content[mark.end() :]
+    separator = separator or _separator(content, name, spaces)
+    if separator == SPACE:
+        if mark and len({len(line.split()) for line in content.split(b"\n", 2)[:2]}) > 1:  # it is a name
+            content, mark = mark[0] + content, None
+        content, separator = _join_spaces(content, name), "\t"
+    columns = _parse(content, separator, name, find_line)
+    # a text may have several lines: then rows but the first and the last have no number of their own
+    check_rows(columns, name, lines, lambda row: find_line(1 if row == 0 else MAX_TABLE_ROWS))
+    _check_names_once(kept, written, lines, name)
+    if mark:
+        first = columns.column_names[0]
+        remarks.append(f"has a # before its names: it is left out, and the first column is {first!r}")
+    return columns.replace_schema_metadata({**columns.schema.metadata, REMARKS: "\n".join(remarks).encode()})
+
+
+def _parse(content: bytes, separator: str, name: str, find_line: Callable[[int], int]) -> pa.Table:
+    """Return the columns of a text in UTF-8, from the line that names them."""
+    comma = separator != "," and DECIMAL_COMMA.search(content[:LINE_BYTES]) is not None
+    options: dict[str, Any] = {
+        "read_options": csv.ReadOptions(**ONE_THREAD),
+        "parse_options": csv.ParseOptions(delimiter=separator, newlines_in_values=b'"' in content),
+    }
+    try:
+        as_text = dict.fromkeys(_names(content, options), pa.string())
+        convert = csv.ConvertOptions(strings_can_be_null=True, null_values=[""], column_types=as_text)
+        columns = csv.read_csv(pa.BufferReader(content), **options, convert_options=convert)
+    except pa.ArrowInvalid as error:
+        if "Expected" not in str(error):
+            raise
+        reason = str(error)
+        if b'"' not in content:  # in which a line may end
+            reason = PARSED_ROW.sub(lambda row: f"line {find_line(int(row[1]) - 1):,}", reason)
+        if _has_row_names(content, options):
+            raise InputError(
+                f"{name} has a cell more in every line than names in its first: if they are row names, as by "
+                "R's write.table, write it with row.names=FALSE, or put a name and the separator before the "
+                "others, such as row, and say --id row; if that line is a title, --skip-rows leaves it out "
+                "(such as 1)"
+            ) from None
+        raise InputError(
+            f"{name} has lines of different lengths ({reason}): its first line has to name the columns, "
+            "without a title or remarks above, which --skip-rows leaves out (such as 1-2); or say "
+            f"--separator, which is {separator!r} here"
+        ) from None
+    columns = columns.rename_columns([column.strip() for column in columns.column_names])
+    mark = b"," if comma else b"." if _has_decimal_points(columns) else b""
+    return columns.replace_schema_metadata({DECIMAL: mark})
+
+
+def _has_decimal_points(columns: pa.Table) -> bool:
+    """Return whether a column begins with numbers alone, of which a point can only be that of decimals."""
+    for column in columns.slice(0, SAMPLE_LINES).columns:
+        known = drop_gaps({None if cell is None else bare(cell) for cell in column.to_pylist()})
+        if any("." in text for text in known):
+            with suppress(ColumnError):
+                form, bad = find_number_form(known, "")
+                certain = any("." in text and not is_doubtful(text, form) for text in known)
+                if certain and not bad and find_decimal_mark(form) == ".":
+                    return True
+    return False
+
+
+def _has_row_names(content: bytes, options: dict[str, Any]) -> bool:
+    """Return whether every line has a cell more than there are names, and not by a separator at its end."""
+    first = f"row{options['parse_options'].delimiter}".encode()
+    convert = csv.ConvertOptions(strings_can_be_null=True)
+    with suppress(pa.ArrowInvalid):
+        columns = csv.read_csv(
+            pa.BufferReader(first + content.lstrip(b"\r\n")), **options, convert_options=convert
+        )
+        return bool(columns.column(-1).null_count < columns.num_rows)
+    return False
+
+
+def _names(content: bytes, options: dict[str, Any]) -> list[str]:
+    """Return the names of the columns as Arrow reads them.
+
+    Not by ``csv.open_csv``: a thread of Arrow's pool reads ahead for it, and may be the last to hold
+    ``content``. To release it the thread asks for the interpreter, and where that is shutting down it ends
+    the process ("terminate called without an active exception"). ``csv.read_csv`` joins its thread.
+    """
+    skipping = {**options, "read_options": csv.ReadOptions(**ONE_THREAD, skip_rows_after_names=EVERY_ROW)}
+    try:
+        return list(csv.read_csv(pa.BufferReader(content), **skipping).column_names)
+    except pa.ArrowInvalid:  # there is no row to skip, or the table is no table
+        return list(csv.read_csv(pa.BufferReader(content), **options).column_names)
+
+
+def _inflate(path: Path, separators: bytes, encoding: str | None = None) -> bytes:
+    """Return the content of a text table; what is too large, or no text, is refused on the way.
+
+    Args:
+        path: a file, perhaps compressed, as its suffix says.
+        separators: what may stand between the columns, a byte each.
+        encoding: of a file that does not say it itself; None to leave it as it is, else it is read as UTF-8.
+
+    Raises:
+        InputError: see above.
+    """
+    name = repr(str(path))
+    check_bytes(name, path.stat().st_size)
+    parts: list[bytes] = []
+    size = rows = cells = columns = 0
+    wide = False  # in UTF-16 every other byte is zero
+    decoder = None if encoding is None else codecs.getincrementaldecoder(encoding)()
+    kind, file = COMPRESSED.get(path.suffix.lower()), pa.OSFile(str(path))
+    with file if kind is None else pa.CompressedInputStream(file, kind) as stream:
+        while block := stream.read(LINE_BYTES):
+            if not parts and block.startswith(OWN_MARKS):
+                wide, decoder = block.startswith(tuple(UTF16)), None
+            if decoder is not None:
+                block = _decode(decoder, block, f"{name} is not in {encoding}", rows)
+            rows += (ends := max(block.count(b"\n"), block.count(b"\r")))
+            cells += _most(separators, block)
+            size += len(block)
+            if len(block) >= LINE_BYTES and not ends:
+                raise InputError(f"{name} has a line of more than {LINE_BYTES >> 20} MiB: is it a table?")
+            if not wide and b"\0" in block:
+                raise InputError(
+                    f"{name} holds zero bytes: it is no text, unless it is in UTF-16: then say --encoding "
+                    "utf-16-le, or save it in UTF-8"
+                )
+            check_bytes(name, size)
+            columns = columns or 1 + _most(separators, re.split(rb"[\r\n]", block, maxsplit=1)[0])
+            check_size(name, rows, max(columns, cells // max(1, rows)))
+            parts.append(block)
+    if decoder is not None:
+        parts.append(_decode(decoder, b"", f"{name} is not in {encoding}", rows))
+    return b"".join(parts)
+
+
+def _decode(decoder: codecs.IncrementalDecoder, block: bytes, refusal: str, rows: int) -> bytes:
+    """Return more of a text in UTF-8, of which some rows were read; without more, its end."""
+    try:
+        return decoder.decode(block, final=not block).encode()
+    except UnicodeError as error:
+        before = error.object[: error.start] if isinstance(error, UnicodeDecodeError) else b""
+        line = rows + 1 + before.count(b"\n")
+        raise InputError(
+            f"{refusal}, as line {line:,} shows: say another --encoding, or leave it out to have it found or "
+            "asked for"
+        ) from None
+
+
+def _most(separators: bytes, content: bytes) -> int:
+    return max(map(content.count, separators))
+
+
+def _empty_end(content: bytes) -> bytes:
+    """Return text whose last lines are empty where they hold blanks and separators alone."""
+    content = content.rstrip(b"\x1a")
+    end = content[-END_BYTES:]
+    end = end if end.strip(NO_ROW) else content
+    last = LINE_END.search(content, len(content) - len(end) + len(end.rstrip(NO_ROW)))
+    if last is None or not content[last.start() :].strip(b"\r\n"):
+        return content
+    return content[: last.start()] + re.sub(rb"[^\r\n]+", b"", content[last.start() :])
+
+
+def _utf8(content: bytes, name: str) -> tuple[bytes, list[str]]:
+    """Return text in UTF-8, without a mark of the order of bytes, and remarks."""
+    if content.startswith(UTF32):
+        raise InputError(f"{name} is in UTF-32: save it in UTF-8")
+    for mark, encoding in UTF16.items():
+        if content.startswith(mark):
+            try:
+                return content[len(mark) :].decode(encoding).encode(), []
+            except UnicodeDecodeError:
+                raise InputError(f"{name} begins as text in UTF-16, and is none: save it in UTF-8") from None
+    content = content.removeprefix(codecs.BOM_UTF8)
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    with suppress(UnicodeDecodeError):  # block by block, as characters take up to four bytes each
+        for at in range(0, len(content), LINE_BYTES):
+            decoder.decode(content[at : at + LINE_BYTES])
+        decoder.decode(b"", final=True)
+        return content, []
+    text, remark = _decode_western(content, name)
+    return text.encode(), [remark]
+
+
+def _join_spaces(content: bytes, name: str) -> bytes:
+    """Return text with a tab in place of every number of spaces and tabs between columns."""
+    if b'"' in content:
+        content = re.sub(rb'("[^"]*")|[ \t]+', lambda found: found[1] or b"\t", content)
+    else:
+        content = re.sub(rb"[ \t]+", b"\t", content)
+    content = re.sub(rb"(?m)^\t|\t(?=\r?$)", b"", content)
+    rows = max(content.count(b"\n"), content.count(b"\r"))
+    check_size(name, rows, 1 + content.count(b"\t") // max(1, rows))
+    return content
+
+
+def _separator(content: bytes, name: str, spaces: bool = False) -> str:
+    """Return the separator that divides every line alike; spaces only if they may, and no other does."""
+    lines = [line for line in content[:LINE_BYTES].splitlines()[:SAMPLE_LINES] if line.strip()]
+    bare = [re.sub(rb'"[^"]*"?', b"", line) for line in lines]
+    counts = {separator: [line.count(separator.encode()) for line in bare] for separator in SEPARATORS}
+    present = [separator for separator, found in counts.items() if found and found[0]]
+    alike = [separator for separator in present if len(set(counts[separator])) == 1]
+    if len(alike) > 1:
+        called = " and ".join(SEPARATORS[separator] for separator in alike)
+        raise InputError(
+            f"{name} may be separated by {called}, which all divide every line alike: say --separator "
+            f"{alike[0]!r} or another"
+        )
+    if alike:
+        return alike[0]
+    words = [len(re.sub(rb'"[^"]*"?', b"q", line).split()) for line in lines]
+    names, rows = words[:1], set(words[1:] or words)
+    if spaces and len(rows) == 1 and names[0] > 1 and min(rows) - names[0] in (0, 1):  # 1: names of rows
+        return SPACE
+    return max(present, key=lambda separator: counts[separator][0], default=",")
+
+
+FORMULA_CELL = "f"  # openpyxl's type of a cell
+MAX_WORKBOOK_CELLS = 1 << 24
+MAX_SHEET_ROWS = 1 << 20  # of a sheet, as Excel has it
+MAX_SHEET_COLUMNS = 1 << 14
+MAX_ITEMS = MAX_WORKBOOK_CELLS + MAX_SHEET_ROWS  # cells and rows of a part, or strings
+MAX_OTHER_TAGS = 1 << 20  # beside sixteen for each item
+ITEM = re.compile(rb"<(?:\w+:)?(c|row|si)[\s/>]")
+Formulas = dict[int, dict[int, str]]  # by row and column, both counted from 0: the name of the cell
+
+
+def _read_excel(path: Path, sheet: str | None = None, lines: LinesLeftOut = EVERY_LINE) -> pa.Table:
+    """Read the columns of a sheet, whose first row names them.
+
+    Formulas are read as the values that were stored with them; a remark says so: see ``list_remarks``.
+
+    Args:
+        path: a workbook.
+        sheet: name of the sheet; None if there is only one.
+        lines: rows to leave out.
+
+    Raises:
+        InputError: openpyxl is not installed; there are several sheets, or too many cells; a formula has no
+            value; or a row looks like units or totals.
+    """
+    try:
+        from openpyxl import load_workbook
+    except ImportError:
+        raise InputError(
+            f"{str(path)!r} needs openpyxl: {write_install('excel')}, or save the sheet as CSV"
+        ) from None
+    name = repr(str(path))
+    check_bytes(name, path.stat().st_size)
+    _check_tags(path)
+    with closing(load_workbook(path, read_only=True, keep_links=False)) as book:
+        names = book.sheetnames
+        known = ", ".join(repr(name) for name in names[:12])
+        if sheet is None and len(names) > 1:
+            raise InputError(f"{name} has {len(names)} sheets: name one with --sheet; there are {known}")
+        if sheet is not None and sheet not in names:
+            raise InputError(f"{name} has no sheet {sheet!r}: there are {known}")
+        sheet = names[0] if sheet is None else sheet
+        rows, formulas = _read_rows(book[sheet], name)
+    filled = np.array(list(map(bool, rows)), np.bool_)
+    numbers = np.flatnonzero(filled & ~lines.find(filled, name)).tolist()
+    remark = ""
+    if computed := {number: formulas[number] for number in numbers if number in formulas}:
+        _check_last(computed, numbers, lines, name)
+        with closing(load_workbook(path, read_only=True, keep_links=False, data_only=True)) as book:
+            rows, _ = _read_rows(book[sheet], name)
+        _check_values(computed, rows, name)
+        cells = [cell for places in computed.values() for cell in places.values()]
+        count = pluralize(len(cells), "formula")
+        remark = f"has {count}, the first in cell {cells[0]}: the value stored with a formula is read"
+    check_size(name, len(rows), max(map(len, rows), default=0))
+    columns = _make_table([rows[number] for number in numbers], path)
+    check_rows(columns, name, lines, lambda row: int(numbers[1:][row]) + 1)
+    return columns.replace_schema_metadata({REMARKS: remark.encode()} if remark else None)
+
+
+def _check_tags(path: Path) -> None:
+    """Raise InputError if a workbook would take openpyxl very long, by the tags of its parts."""
+    with zipfile.ZipFile(path) as archive:
+        check_bytes(repr(str(path)), sum(part.file_size for part in archive.infolist()))
+        for part in archive.infolist():
+            cells = rows = items = tags = 0
+            with archive.open(part) as stream:
+                while block := stream.read(LINE_BYTES):
+                    found = ITEM.findall(block)
+                    cells, rows = cells + found.count(b"c"), rows + found.count(b"row")
+                    items, tags = items + len(found), tags + block.count(b"<")
+                    is_sheet = cells <= MAX_SHEET_COLUMNS * (rows + 1) and rows <= MAX_SHEET_ROWS
+                    if not is_sheet or items > MAX_ITEMS or tags > 16 * items + MAX_OTHER_TAGS:
+                        raise _too_many(repr(str(path)))
+
+
+def _too_many(name: str) -> InputError:
+    return InputError(
+        f"{name} has more than {MAX_WORKBOOK_CELLS:,} cells or {MAX_SHEET_ROWS:,} rows, or much else: "
+        "save the table as CSV, or leave out columns or rows"
+    )
+
+
+def _read_rows(sheet: Any, name: str) -> tuple[list[list[Any]], Formulas]:
+    """Return the cells of every row, without empty ones at its end, and its formulas."""
+    rows: list[list[Any]] = []
+    formulas: Formulas = {}
+    cells = 0
+    sheet.reset_dimensions()  # nobody vouches for them: rows are as long as their cells are many
+    for number, row in enumerate(sheet.iter_rows()):
+        values = [cell.value for cell in row]
+        cells += len(values)
+        if cells > MAX_WORKBOOK_CELLS or number >= MAX_SHEET_ROWS:
+            raise _too_many(name)
+        if FORMULA_CELL in (kinds := [cell.data_type for cell in row]):
+            formulas[number] = {i: row[i].coordinate for i, kind in enumerate(kinds) if kind == FORMULA_CELL}
+        while values and values[-1] is None:
+            values.pop()
+        rows.append(values)
+    return rows, formulas
+
+
+def _check_last(computed: Formulas, numbers: list[int], lines: LinesLeftOut, name: str) -> None:
+    """Raise InputError if the last row has formulas where no other has: it may sum up the others."""
+    others = {i for number, places in computed.items() for i in places if number != numbers[-1]}
+    alone = [cell for i, cell in computed.get(numbers[-1], {}).items() if i not in others]
+    if alone and len(numbers) > 2 and not lines.complete:
+        place = numbers[-1] + 1 if lines.last else LAST
+        raise InputError(
+            f"{name} has a formula in cell {alone[0]} of the last row, and values above it: if it sums up "
+            f"the others, say {lines.advise(place)} to leave the row out; if it is a row like them, "
+            f"{lines.advise(NO_MORE)}"
+        )
+
+
+def _check_values(computed: Formulas, rows: list[list[Any]], name: str) -> None:
+    """Raise InputError if a formula has no value, as in workbooks that no spreadsheet program has saved."""
+    for number, places in computed.items():
+        for i, cell in places.items():
+            if i >= len(rows[number]) or rows[number][i] is None:
+                raise InputError(
+                    f"{name} has a formula in cell {cell} without a stored value: open it in a spreadsheet "
+                    "program and save it, or save the sheet as CSV"
+                )
+
+
+def _make_table(rows: list[list[Any]], path: Path) -> pa.Table:
+    if not rows:
+        raise InputError(f"{str(path)!r} has an empty sheet: the first row names the columns")
+    width = max(map(len, rows))
+    names = ["" if name is None else str(name) for name in rows[0]] + [""] * (width - len(rows[0]))
+    filled = {i for row in rows[1:] for i, value in enumerate(row) if value is not None}
+    kept = [i for i, name in enumerate(names) if name or i in filled]
+    arrays = (_array([row[i] if i < len(row) else None for row in rows[1:]]) for i in kept)
+    return pa.Table.from_arrays(list(arrays), names=[names[i] for i in kept])
+
+
+def _array(values: list[Any]) -> pa.Array:
+    """Return cells as a column; of several types, as text."""
+    kinds = set(map(type, values)) - {type(None)}
+    if len(kinds) == 1 or bool not in kinds:  # True is no 1
+        with suppress(pa.ArrowException, OverflowError):
+            return pa.array(values)
+    return pa.array([None if value is None else str(value) for value in values])
+
+
+SPACED = (".txt", ".dat")  # text tables that may be separated by spaces
+TEXT, EXCEL = (".csv", ".tsv", *SPACED), (".xlsx",)
+SUFFIXES = (*TEXT, ".parquet", ".feather", *EXCEL, ".npz", ".svmlight", ".libsvm", ".svm")
+LONGEST_TYPE = 120
+AS_SUCH = frozenset((pa.float64(), pa.int64(), pa.string(), pa.bool_()))  # whose values are as such
+SAFE_DIGITS = 15  # of decimals, any two of which are two floats
+ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+STORES = ("s3a", "gcs", "abfs", "abfss", "wasb", "wasbs", "hdfs")  # under names that are not read
+STUDY_FILE = "study.json"  # by which a run folder is known
+MAX_FILES = 3
+AS_CSV = "write it as CSV first, "
+FRAME = AS_CSV + "in Python by pandas.{}.to_csv({{csv!r}}, index=False)"
+CURES = {  # what to do with files of other formats
+    **dict.fromkeys(
+        (".zip", ".7z", ".rar", ".tar", ".tgz", ".xz", *COMPRESSED),
+        "unpack it first, and name the table in it",
+    ),
+    **dict.fromkeys((".xls", ".xlsb", ".xlsm", ".ods", ".numbers"), "save it as .xlsx or .csv"),
+    **dict.fromkeys(
+        (".data", ".tab", ".asc", ".prn"),
+        "if it is text, rename it to .csv (.txt if spaces separate its columns, which its first line names)",
+    ),
+    ".arff": "copy the lines below @data to a .csv file, below a line of the names that follow @attribute",
+    ".rds": AS_CSV + "in R by write.csv(readRDS({file!r}), {csv!r}, row.names=FALSE)",
+    ".rdata": AS_CSV + "in R by write.csv(FRAME, {csv!r}, row.names=FALSE)",
+    ".dta": FRAME.format("read_stata({file!r})"),
+    ".sav": FRAME.format("read_spss({file!r})"),
+    ".sas7bdat": FRAME.format("read_sas({file!r})"),
+    ".json": FRAME.format("read_json({file!r})"),
+    ".jsonl": FRAME.format("read_json({file!r}, lines=True)"),
+    ".npy": "write X and y into one file, by numpy.savez({npz!r}, X=X, y=y)",
+    ".mat": "read it by scipy.io.loadmat, and write X and y by numpy.savez({npz!r}, X=X, y=y)",
+}
+
+
+def find_suffix(path: Path) -> str:
+    """Return the suffix that says the format: of a compressed text table the one before that."""
+    suffix = path.suffix.lower()
+    inner = Path(path.stem).suffix.lower()
+    return inner if suffix in COMPRESSED and inner in TEXT else suffix
+
+
+class Reading(NamedTuple):
+    """What a file does not say about itself.
+
+    Attributes:
+        separator: of the columns of a text table; None to find it.
+        sheet: of a workbook; None if it has one.
+        skip_rows: numbers of lines of a text table, or of rows of a sheet, to leave out, such as
+            "1-3,7,last"; "none" to keep those that look like units or totals; None to leave out none, and to
+            refuse these.
+        encoding: of a text table that does not say it by its first bytes, such as cp1251, shift_jis or
+            mac_roman; None to find it: UTF-8, or cp1252 if it looks like that.
+    """
+
+    separator: str | None = None
+    sheet: str | None = None
+    skip_rows: str | None = None
+    encoding: str | None = None
+
+    def adapt(self, source: str) -> "Reading":
+        """Return what applies to another file, which may be of another format."""
+        suffix = find_suffix(Path(source))
+        kept = (value if suffix in suffixes else None for value, suffixes in zip(self, FOR, strict=True))
+        return Reading(*kept)
+
+
+AS_IT_IS = Reading()
+FOR = (TEXT, EXCEL, (*TEXT, *EXCEL), TEXT)  # suffixes of the files that each field is for
+
+
+def check_place(source: str) -> None:
+    """Raise InputError if a source is a folder, an address that is not read, or of a format that is not."""
+    path = Path(source)
+    if (cure := CURES.get(find_suffix(path))) and not isdir(source):
+        advice = cure.format(file=source, csv=f"{path.stem}.csv", npz=f"{path.stem}.npz")
+        raise InputError(f"{source!r} is not read as {path.suffix}: {advice}")
+    if found := ADDRESS.match(source):
+        scheme = found[1].lower()
+        if scheme in SCHEMES:
+            parse_address("source", source)
+            return
+        if scheme in ("http", "https"):
+            mend = "download the file first, and name it"
+        elif scheme in STORES:
+            mend = "copy the file from its object store to this machine first, and name it"
+        else:
+            mend = f"tables are not read from {scheme}://: name a file on this machine"
+        raise InputError(f"{source!r} is an address: {mend}")
+    if not isdir(source):
+        return
+    if isfile(Path(source) / STUDY_FILE):
+        raise InputError(
+            f"{source!r} is a run folder, and no table: name a file; ckcv status, report and verify read a "
+            "run folder, and ckcv predict reads it and then a file of rows"
+        )
+    files = (path for path in sorted(Path(source).iterdir()) if find_suffix(path) in SUFFIXES)
+    named = [repr(str(path)) for path in islice(files, MAX_FILES)]
+    such = f", such as {' or '.join(named)}" if named else f": none here ends in {', '.join(SUFFIXES)}"
+    raise InputError(f"{source!r} is a folder, and no table: name a file{such}")
+
+
+def check_file(path: Path) -> None:
+    """Raise InputError if there is no file at a path."""
+    if not path.is_file():
+        nearby: list[str] = []
+        with suppress(OSError):
+            nearby = [name for name in os.listdir(path.parent) if find_suffix(Path(name)) in SUFFIXES]
+        raise InputError(f"there is no file {str(path)!r}{suggest(path.name, nearby, quote)}")
+
+
+def read_file(path: str | Path, reading: Reading = AS_IT_IS) -> pa.Table:
+    """Read the columns of a file in the format given by its suffix; those of a text table are all text.
+
+    Args:
+        path: the file, or an address such as s3://bucket/patients.parquet.
+        reading: what it does not say about itself.
+
+    Raises:
+        InputError: the file does not exist, is not in that format, or is too large.
+        UnreachableError: its store does not answer.
+    """
+    check_place(str(path))
+    if is_address(path):
+        return _read_object(parse_address("source", str(path)), reading)
+    path = as_path("path", path)
+    suffix = find_suffix(path)
+    if suffix not in SUFFIXES:
+        raise InputError(f"{str(path)!r} does not end in {', '.join(SUFFIXES)}")
+    for option, value, suffixes in zip(Reading._fields, reading, FOR, strict=True):
+        if value is not None and suffix not in suffixes:
+            raise InputError(f"{option} is for {' and '.join(suffixes)}, not {str(path)!r}: leave it out")
+    lines = LinesLeftOut.parse(reading.skip_rows)
+    check_encoding(reading.encoding)
+    check_file(path)
+    limited = nullcontext() if suffix in TEXT else limit_memory()
+    with convert_errors(InputError, f"cannot read {str(path)!r} as {suffix[1:]}"), limited:
+        if suffix in TEXT:
+            separator = "\t" if reading.separator is None and suffix == ".tsv" else reading.separator
+            columns = read_text(path, separator, lines, suffix in SPACED, reading.encoding)
+        elif suffix in EXCEL:
+            columns = _read_excel(path, reading.sheet, lines)
+        else:
+            readers = {".parquet": _parquet, ".feather": _feather, ".npz": _npz}
+            columns = readers.get(suffix, _svmlight)(path)
+        return _check_names(with_plain_values(columns), text=suffix in TEXT)
+
+
+def _read_object(address: Address, reading: Reading) -> pa.Table:
+    """Read a table from an object store, by a copy of it that is removed at the end."""
+    bucket, _, name = address.key.rpartition("/")
+    with TemporaryDirectory(prefix="ckcv-") as folder:
+        copy = Path(folder) / name
+        with copy.open("wb") as file:
+            try:
+                Bucket(address._replace(key=bucket)).download(name, MAX_TABLE_BYTES, file)
+            except FileNotFoundError:
+                raise InputError(f"there is no object {str(address)!r}") from None
+            except InputError:
+                raise
+            except ValueError as error:
+                raise InputError(f"cannot read {str(address)!r}: {error}") from None
+        try:
+            return read_file(copy, reading)
+        except InputError as error:
+            raise InputError(str(error).replace(str(copy), str(address))) from None
+
+
+def with_plain_values(columns: pa.Table) -> pa.Table:
+    """Return the columns with their values as such, and not as they are stored: views, runs, decimals.
+
+    Categories that are no numbers, text or dates, but such as bytes, become an empty column that says so.
+    """
+    for i, kind in enumerate(columns.schema.types):
+        if kind in AS_SUCH:
+            continue
+        field, stored = columns.schema.field(i), columns.column(i)
+        if pa.types.is_dictionary(kind) and not is_value(kind.value_type):
+            columns = columns.set_column(i, _withhold(field.name, kind), pa.nulls(columns.num_rows))
+        elif (values := _as_values(stored)) is not stored:
+            columns = columns.set_column(i, field.with_type(values.type), values)
+    return columns
+
+
+def _as_values(stored: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return a column with its values as such; the column itself if it has them, or holds no plain values."""
+    kind = stored.type
+    if pa.types.is_dictionary(kind):
+        return _as_categories(stored)
+    if pa.types.is_run_end_encoded(kind) and is_value(kind.value_type):
+        with suppress(pa.ArrowNotImplementedError):  # of views
+            return _as_values(pc.run_end_decode(stored))
+    if pa.types.is_string_view(kind):
+        return stored.cast(pa.string())
+    if pa.types.is_float16(kind):
+        return stored.cast(pa.float32())
+    if pa.types.is_timestamp(kind):
+        try:
+            pa.array([0], kind).cast(pa.string())
+        except pa.ArrowInvalid:  # a zone that is not known here
+            return stored.cast(pa.timestamp(kind.unit, "UTC"))
+    return _read_decimals(stored) if pa.types.is_decimal(kind) else stored
+
+
+def _as_categories(stored: pa.ChunkedArray) -> pa.ChunkedArray:
+    levels = [chunk.dictionary for chunk in stored.chunks]
+    joined = pa.chunked_array(levels, stored.type.value_type)
+    if (plain := _as_values(joined)) is joined:
+        return stored
+    values, ends = plain.combine_chunks(), np.cumsum([0, *map(len, levels)])  # as Arrow may join chunks
+    parts = [
+        pa.DictionaryArray.from_arrays(chunk.indices, values[start:end], ordered=stored.type.ordered)
+        for chunk, (start, end) in zip(stored.chunks, pairwise(ends.tolist()), strict=True)
+    ]
+    return pa.chunked_array(parts, pa.dictionary(stored.type.index_type, values.type, stored.type.ordered))
+
+
+def _read_decimals(decimals: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return whole numbers, or the nearest floats; the decimals where two of them are nearest to one."""
+    texts = decimals.cast(pa.string())  # Arrow does not round a decimal to the nearest float
+    if decimals.type.scale <= 0:
+        with suppress(pa.ArrowInvalid):
+            return texts.cast(pa.int64())
+    numbers = texts.cast(pa.float64())
+    digits = (pc.max(pc.abs(numbers)).as_py() or 0.0) * 10.0**decimals.type.scale
+    exact = digits < 10.0**SAFE_DIGITS or pc.count_distinct(texts) == pc.count_distinct(numbers)
+    return numbers if exact else decimals
+
+
+def index_names(columns: pa.Table) -> set[str]:
+    """Return the names of the columns that are the index of a pandas frame, which names rows."""
+    try:
+        said = json.loads((columns.schema.metadata or {}).get(b"pandas", b"{}")).get("index_columns", [])
+    except (ValueError, AttributeError):  # nobody vouches for the metadata of a file
+        said = []
+    named = {name for name in said if isinstance(name, str)} if isinstance(said, list) else set()
+    return named | {name for name in columns.column_names if name.startswith("__index_level_")}
+
+
+def _name_columns(d: int) -> list[str]:
+    """Return the names of d columns that have none."""
+    return [f"x{i}" for i in range(d)]
+
+
+def from_matrix(
+    X: NDArray[Any], y: NDArray[Any] | None, names: list[str] | None = None, target: str = "y"
+) -> pa.Table:
+    """Make columns x0, x1, ... (or ``names``) from X [n, d], and the target from y [n]."""
+    names = names or _name_columns(X.shape[1])
+    columns: dict[str, Any] = {name: np.ascontiguousarray(X[:, i]) for i, name in enumerate(names)}
+    if X.dtype == object:  # in which nan is a gap
+        columns = {name: pa.array(values, from_pandas=True) for name, values in columns.items()}
+    return pa.table(columns | ({} if y is None else {target: y}))
+
+
+@contextmanager
+def npz(path: Path) -> Iterator[np.lib.npyio.NpzFile]:
+    """Open an archive of arrays, refusing pickles; it is closed at the end in any case.
+
+    Raises:
+        InputError: an array expands to more than can be read.
+    """
+    with path.open("rb") as file:
+        if file.read(2) not in (b"PK", b"\x93N"):
+            raise ValueError("it is not an archive of arrays (np.savez)")
+        file.seek(0)
+        archive = np.load(file, allow_pickle=False)
+        if not isinstance(archive, np.lib.npyio.NpzFile):
+            raise ValueError("it is a single array, not an archive of arrays (np.savez)")
+        with archive:
+            assert archive.zip is not None
+            for member in archive.zip.infolist():
+                check_bytes(f"{str(path)!r}: the array {member.filename!r}", member.file_size)
+            yield archive
+
+
+def check_parquet_size(source: BinaryIO, most_rows: int, most: int) -> pa.Schema:
+    """Return the schema of a Parquet file that says to hold at most ``most_rows`` rows and ``most`` values.
+
+    Raises:
+        InputError: it says to hold more, or to take more bytes than that many numbers and texts may.
+    """
+    most_bytes = 16 * most + MAX_TABLE_BYTES
+    with parquet.ParquetFile(source) as file:
+        rows, size, schema = *_count_rows(file.metadata), file.schema_arrow
+        values = rows * file.metadata.num_columns
+    if values > most or rows > most_rows:
+        allowed = f"at most {most:,} values in {most_rows:,} rows can be read"
+        raise InputError(f"it holds {values:,} values in {rows:,} rows: {allowed}")
+    if (size := max(size, rows * sum(map(count_cell_bytes, schema.types)))) > most_bytes:
+        raise InputError(f"it takes {size >> 20:,} MiB: at most {most_bytes >> 20:,} MiB can be read")
+    return schema
+
+
+def _count_rows(metadata: parquet.FileMetaData) -> tuple[int, int]:
+    """Return the rows and bytes of all row groups together; the file may say something else of itself."""
+    groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]  # whose columns may abort Arrow
+    rows = max(metadata.num_rows, sum(max(0, group.num_rows) for group in groups))
+    return rows, sum(max(0, group.total_byte_size) for group in groups)
+
+
+def is_plain(kind: pa.DataType) -> bool:
+    """Return whether cells of a type are single values: no lists, no bytes of a width the file chooses."""
+    if pa.types.is_dictionary(kind):
+        return is_plain(kind.value_type) and not pa.types.is_dictionary(kind.value_type)
+    fixed = pa.types.is_fixed_size_binary(kind) or isinstance(kind, pa.BaseExtensionType)
+    return not (fixed or pa.types.is_nested(kind))
+
+
+def read_parquet(
+    source: Path | BinaryIO, schema: pa.Schema, verified: bool = False, plain: bool = False
+) -> pa.Table:
+    """Read a Parquet file, text as dictionaries first: a few values may fill very many cells.
+
+    Args:
+        source: a file that was checked.
+        schema: of the file.
+        verified: whether to verify the checksums of its pages.
+        plain: whether to read only the columns whose cells are single values.
+
+    Raises:
+        InputError: its text expands to more than can be read.
+    """
+    text = [field.name for field in schema if has_lengths(field.type)]
+    options = {"read_dictionary": text, "page_checksum_verification": verified, "pre_buffer": False}
+    with parquet.ParquetFile(source, **options) as file:
+        # Arrow's threads may abort the process at its exit (arrow #34314): tables are read on this one, and
+        # by the numbers of columns, as by name a.list.element may be a part of a list a as well
+        chosen = _find_plain(schema) if plain else None
+        table = file.reader.read_all(column_indices=chosen, use_threads=False)
+    table.validate(full=True)  # Arrow reads text that is not UTF-8, and times beyond midnight
+    check_text(repr(str(source)) if isinstance(source, Path) else "it", table)
+    for i, column in enumerate(table.schema):
+        if column.name in text and pa.types.is_dictionary(column.type):
+            table = table.set_column(i, column.name, table.column(i).cast(column.type.value_type))
+    return table
+
+
+def _find_plain(schema: pa.Schema) -> list[int]:
+    """Return the numbers of columns whose cells are single values, as Parquet counts: a list by its parts."""
+    starts = np.cumsum([0, *map(_count_parts, schema.types)]).tolist()
+    return [start for start, kind in zip(starts, schema.types, strict=False) if is_plain(kind)]
+
+
+def _count_parts(kind: pa.DataType) -> int:
+    kind = kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
+    return sum(_count_parts(kind.field(i).type) for i in range(kind.num_fields)) or 1
+
+
+def _parquet(path: Path) -> pa.Table:
+    name = repr(str(path))
+    with parquet.ParquetFile(path) as file:
+        schema, metadata = file.schema_arrow, file.metadata
+    rows, size = _count_rows(metadata)
+    flat = [kind for kind in schema.types if is_plain(kind)]
+    check_size(name, rows, metadata.num_columns)
+    check_bytes(name, max(rows * sum(map(count_cell_bytes, flat)), size if len(flat) == len(schema) else 0))
+    columns = read_parquet(path, schema, plain=len(flat) < len(schema))
+    for i, field in enumerate(schema):
+        if not is_plain(field.type):  # cells of any length, which cannot be learned from
+            columns = columns.add_column(i, _withhold(field.name, field.type), pa.nulls(columns.num_rows))
+    return columns
+
+
+def _withhold(name: str, kind: object) -> pa.Field:
+    """Return an empty column in place of one whose cells are not read; it says what they were."""
+    return pa.field(name, pa.null(), metadata={HELD: str(kind)[:LONGEST_TYPE]})
+
+
+def _feather(path: Path) -> pa.Table:
+    name, batches = repr(str(path)), []
+    check_bytes(name, path.stat().st_size)
+    rows = size = 0
+    with pa.OSFile(str(path)) as stored:
+        content = stored.read_buffer()  # threads of Arrow's pool would read ahead in a file: see read_parquet
+    with pa.ipc.open_file(content, options=pa.ipc.IpcReadOptions(use_threads=False)) as file:
+        for i in range(file.num_record_batches):  # several may be in one place of the file
+            batches.append(batch := file.get_batch(i))
+            check_size(name, rows := rows + batch.num_rows, len(file.schema))
+            check_bytes(name, size := size + batch.get_total_buffer_size())
+            batch.validate(full=True)  # a reader follows offsets as they are
+        columns = pa.Table.from_batches(batches, file.schema)
+    for i, field in enumerate(columns.schema):
+        if not is_plain(field.type):
+            columns = columns.set_column(i, _withhold(field.name, field.type), pa.nulls(columns.num_rows))
+    check_size(name, columns.num_rows, columns.num_columns)
+    check_bytes(name, rows * sum(map(count_cell_bytes, columns.schema.types)))
+    check_text(name, columns)
+    return columns
+
+
+def _npz(path: Path) -> pa.Table:
+    with npz(path) as archive:
+        if "X" not in archive.files:
+            raise InputError(f"{str(path)!r} has no array 'X': it holds {', '.join(archive.files[:12])}")
+        shape = _check_array(archive, "X", path)
+        check_size(repr(str(path)), *(shape if len(shape) == 2 else (0, 0)))
+        if "y" in archive.files:
+            _check_array(archive, "y", path)
+        X, y = archive["X"], archive["y"] if "y" in archive.files else None
+    if X.ndim != 2 or (y is not None and y.shape != X.shape[:1]):
+        shapes = f"X has shape {X.shape}" + ("" if y is None else f" and y {y.shape}")
+        raise InputError(f"{str(path)!r}: {shapes}: expected (n, d) and (n,)")
+    check_size(repr(str(path)), *X.shape)
+    return from_matrix(X, y)
+
+
+def _check_array(archive: np.lib.npyio.NpzFile, name: str, path: Path) -> tuple[int, ...]:
+    """Return the shape of an array of an archive, which is checked to be no longer than its file."""
+    assert archive.zip is not None
+    member = next(info for info in archive.zip.infolist() if info.filename in (name, f"{name}.npy"))
+    with archive.zip.open(member) as file:
+        version = np.lib.format.read_magic(file)
+        read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+        if version not in read:
+            raise ValueError(f"its array {name!r} is of a version for names that are not in ASCII")
+        shape, _, dtype = read[version](file)
+    size = prod(shape) * dtype.itemsize
+    if min(shape, default=0) < 0 or size > member.file_size:
+        raise ValueError(f"its array {name!r} says to be longer than it is")
+    check_bytes(f"{str(path)!r}: the array {name!r}", size)
+    return tuple(shape)
+
+
+def _svmlight(path: Path) -> pa.Table:
+    from sklearn.datasets import load_svmlight_file
+
+    content = _inflate(path, b":")
+    X, y = load_svmlight_file(BytesIO(content), zero_based=True)  # "auto" may vary from file to file
+    check_size(repr(str(path)), *X.shape)
+    columns = from_matrix(X.toarray(), y)
+    if X.shape[1] > 1 and not X[:, 0].count_nonzero():  # the file numbers columns from one
+        columns = columns.drop_columns(["x0"])
+    return columns.replace_schema_metadata({SPARSE: b"yes"})
+
+
+def _check_names(columns: pa.Table, text: bool) -> pa.Table:
+    """Return the columns, checking that names (and, in a text file, values) are in UTF-8."""
+    for i, column in enumerate(columns.schema):
+        valid = False
+        with suppress(UnicodeDecodeError):
+            valid = column.name is not None and not (text and pa.types.is_binary(column.type))
+        if not valid:
+            raise InputError(f"column {i + 1} is not in UTF-8: save the file in that encoding")
+    return columns
+
+
+UNREADABLE = (pa.ArrowException, ValueError, TypeError, OverflowError)
+
+
+def make_columns(X: Any, features: tuple[str, ...] | None = None) -> pa.Table:
+    """Return the columns of X.
+
+    Args:
+        X: a data frame of pandas or polars, an Arrow table, an array [n, d], a sparse matrix, or what
+            ``read_rows`` reads.
+        features: names of the columns if X has none, or those of a frame count from 0; by default x0, x1, ...
+
+    Raises:
+        InputError: X is none of these.
+    """
+    X = read_rows(X)
+    if hasattr(X, "__arrow_c_stream__"):
+        columns = _arrow(X)
+        if columns.num_columns and list(getattr(X, "columns", ())) == list(range(columns.num_columns)):
+            columns = columns.rename_columns(features or _name_columns(columns.num_columns))  # as of an array
+        return columns
+    if hasattr(X, "toarray") and hasattr(X, "shape"):  # a sparse matrix, with its zeros
+        _check_cells(X.shape)
+        values = np.asarray(X.toarray())
+    else:
+        values = as_array("X", X)
+    names = [str(name) for name in getattr(X, "columns", ())] or None
+    if values.ndim != 2 or (names is None and features is not None and values.shape[1] != len(features)):
+        wanted = f"(rows, {len(features)})" if features is not None else "(n, d)"
+        raise InputError(f"X has shape {values.shape}: expected {wanted}")
+    if values.dtype.kind == "c":
+        raise InputError("X is complex: features are real numbers")
+    if not values.shape[1]:
+        raise InputError(f"X has shape {values.shape}: there is no feature to learn from")
+    if names is not None and len(names) != values.shape[1]:
+        raise InputError(
+            f"X has {pluralize(values.shape[1], 'column')} named {some(names)}: names must match the columns"
+        )
+    try:
+        columns = from_matrix(values, None)
+        return columns.rename_columns(names or features or columns.column_names)
+    except UNREADABLE as error:
+        raise InputError(f"X cannot be read as columns: {error}") from None
+
+
+def read_rows(X: Any) -> Any:
+    """Return the rows of a lazy frame of polars, or of a batch, reader, dataset or column of Arrow.
+
+    All else is returned as it is.
+    """
+    if isinstance(X, pa.RecordBatch | pa.RecordBatchReader):
+        return pa.table(X)
+    if isinstance(X, pa.Array | pa.ChunkedArray):
+        column = _as_values(pa.chunked_array(getattr(X, "chunks", [X]), X.type))
+        if not (pa.types.is_dictionary(column.type) and is_value(column.type.value_type)):
+            return column
+        parts = [chunk.dictionary_decode() for chunk in column.chunks]  # an array would hold values for gaps
+        return pa.chunked_array(parts, column.type.value_type)
+    if type(X).__module__.partition(".")[0] in ("polars", "pyarrow"):
+        for method in ("collect", "to_table"):
+            if hasattr(X, method):
+                return getattr(X, method)()
+    return X
+
+
+def check_same_order(X: Any, name: str, values: Any) -> None:
+    """Raise InputError if the index of y or the like, of pandas, has the labels of X's in another order."""
+    if not (hasattr(X, "loc") and hasattr(values, "loc")):
+        return
+    rows, labels = X.index, values.index
+    if len(rows) == len(labels) and not rows.equals(labels) and set(rows) == set(labels):
+        raise InputError(
+            f"the index of {name} has the labels of that of X in another order: give {name}.loc[X.index]"
+        )
+
+
+def _arrow(X: Any) -> pa.Table:
+    """Return a data frame's columns, without its index, which names rows."""
+    names = [str(name) for name in getattr(X, "columns", ())] if hasattr(X, "set_axis") else []
+    if twins := len(set(names)) < len(names):  # of pandas, which Arrow takes by name
+        X = X.set_axis(range(len(names)), axis=1)
+    try:
+        columns = pa.table(X)
+    except UNREADABLE as error:
+        if not (hasattr(X, "columns") and hasattr(X, "dtypes")):
+            raise InputError(f"X cannot be read as columns: {error}") from None
+        columns = _read_each(X)
+    columns = with_plain_values(columns)
+    if twins:
+        columns = columns.rename_columns([*names, *columns.column_names[len(names) :]])
+    index = index_names(columns)
+    kept = [i for i, name in enumerate(columns.column_names) if name not in index]
+    marks = {key: value for key, value in (columns.schema.metadata or {}).items() if key == DECIMAL}
+    return columns.select(kept).replace_schema_metadata(marks or None)
+
+
+def _read_each(X: Any) -> pa.Table:
+    """Return the columns of a frame, each by itself; one that Arrow cannot read is empty, and says why."""
+    _check_cells(X.shape)
+    columns, fields = [], []
+    for name, kind in zip(X.columns, X.dtypes, strict=True):
+        try:
+            part = X[[name]]
+            part = pa.table(part.sparse.to_dense() if type(kind).__name__ == "SparseDtype" else part)
+            read, field = part.column(0), part.schema.field(0)
+        except UNREADABLE as error:
+            read, field = pa.nulls(len(X)), _withhold(str(name), f"{kind} ({error.args[0]})")
+        columns.append(read)
+        fields.append(field)
+    return pa.table(columns, pa.schema(fields))
+
+
+def _check_cells(shape: tuple[int, ...]) -> None:
+    if int(np.prod(shape, dtype=object)) > MAX_CELLS:
+        raise InputError(f"X has shape {shape}: at most {MAX_CELLS:,} cells can be learned from")
