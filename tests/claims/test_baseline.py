@@ -136,22 +136,6 @@ def test_a_constant_model_that_was_fitted_on_all_learning_rows_is_pointed_out(tm
     assert (learning["errors"] + held["errors"], held["rows"]) == (12, result.certificate.sample.n_held)
 
 
-@pytest.mark.parametrize(
-    ("changed", "messages"),
-    [
-        ({"class_rows": [48, 12]}, "class_rows.0 is 48, computed again it is 12"),
-        ({"constants": [1, 1, 0, 1, 1]}, "constants.2 is 0, computed again it is 1"),
-        ({"error": 0.01}, "error is 0.01, computed again it is"),
-        ({"baselines": [LEARNING | {"errors": 48}]}, "baselines.0.errors is 48, computed again it is 12"),
-    ],
-)
-def test_verify_notices_what_was_touched_up(
-    constant: Path, tmp_path: Path, changed: dict[str, object], messages: str
-) -> None:
-    forged(constant, tmp_path, changed)
-    assert any(f"certificate.json: {messages}" in sentence for sentence in verify(tmp_path).differences)
-
-
 def forged(run_folder: Path, copy: Path, changed: dict[str, object]) -> None:
     """Copy a run, with other values in its certificate."""
     shutil.copytree(run_folder, copy, dirs_exist_ok=True)

@@ -13,10 +13,8 @@ from ckcv_ray import Task
 from ckcv_ray.claims.judged import HeldOutPredictions
 from ckcv_ray.claims.quantity import Claim
 from ckcv_ray.claims.recalls import Auc, Recall
-from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.core.draws import Draws, draw_pairs
 from ckcv_ray.core.percent import floor_percent
-from ckcv_ray.errors import InputError
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.study.study import Study
 
@@ -77,48 +75,6 @@ def test_two_recalls_hold_jointly_and_each_uses_up_its_half(sizes):
         assert max(failing) == pytest.approx(1 - (1 - 0.1) ** 2, rel=1e-9)
 
 
-def test_the_recalls_hold_at_any_prevalence_and_the_error_does_not():
-    """The classes of 8 held-out rows are drawn at 1 in 8; new rows have another share of them."""
-    delta, n, share, risks = 0.2, 8, 1 / 8, (0.02, 0.9)
-    study = SMALL.replace(certify="holdout", claim="recall", delta=delta)
-    recalls, errors, error_now = 0.0, 0.0, 0.0
-    new = 0.5  # share of the rare class among new rows
-    risk_new = (1 - new) * risks[0] + new * risks[1]
-    risk_now = (1 - share) * risks[0] + share * risks[1]
-    for rare in range(n + 1):
-        sizes = (n - rare, rare)
-        problem = hold_out_classes(study, sizes)
-        for wrong in product(*(range(m + 1) for m in sizes)):
-            weight = binom.pmf(rare, n, share) * probability(wrong, sizes, risks)
-            low, high = bound_recalls(problem, wrong)
-            recalls += weight * (risk_new > (1 - new) * low + new * high)
-            error = clopper_pearson(sum(wrong), n, delta)
-            errors += weight * (risk_new > error)
-            error_now += weight * (risk_now > error)
-    assert recalls <= delta
-    assert error_now <= delta
-    assert errors > 0.4
-
-
-def test_the_pairs_are_binomial_so_the_auc_is_covered():
-    """All scores of 2 and 4 rows with three values each, ties included: a finite sum over 3**6 tables."""
-    delta, sizes, values = 0.2, (4, 2), np.array([0.0, 1.0, 2.0])
-    weights = [np.array([0.6, 0.3, 0.1]), np.array([0.1, 0.2, 0.7])]
-    study = SMALL.replace(certify="holdout", claim="auc", delta=delta)
-    problem = hold_out_classes(study, sizes)
-    y = problem.take_held_rows().y
-    out_of_order = sum(weights[0][i] * weights[1][j] for i in range(3) for j in range(i + 1))
-    bounds: dict[float, float] = {}
-    for drawn in product(range(3), repeat=len(y)):
-        weight = float(np.prod([weights[c][i] for c, i in zip(y, drawn, strict=True)]))
-        score = values[list(drawn)]
-        claim = claim_auc(problem, score)
-        bounds[claim.bound] = bounds.get(claim.bound, 0.0) + weight
-    expected = {clopper_pearson(x, 2, delta): binom.pmf(x, 2, out_of_order) for x in range(3)}
-    assert bounds == pytest.approx(expected, rel=1e-12)
-    assert sum(weight for bound, weight in bounds.items() if out_of_order > bound) <= delta
-
-
 def test_pairs_are_disjoint_and_do_not_depend_on_anything_but_the_labels():
     y = np.array([0, 1, 1, 0, 1, 1, 1, 0])
     low, high = draw_pairs(y, Draws(7))
@@ -138,27 +94,6 @@ def test_a_score_that_is_missing_is_out_of_order():
     assert claim.bound == 1.0
     assert "at least 0.00 %" in claim.statement
     assert "3 of 3 disjoint pairs" in claim.statement
-
-
-# How delta is shared
-
-
-@pytest.mark.parametrize(
-    ("claim", "deltas"),
-    [
-        ("sensitivity", [0.05]),
-        ("refit,recall", [0.025, 0.0125, 0.0125]),
-        ("recall,auc,vote", [0.05 / 6, 0.05 / 6, 0.05 / 3, 0.05 / 3]),
-    ],
-)
-def test_delta_is_shared_among_rules_recalls_and_the_auc(claim, deltas):
-    """The deltas of all claims of a run add up to its delta."""
-    result = run(SMALL.replace(certify="holdout", claim=claim), blobs(60))
-    made = [c for c in result.certificate.claims if c.certification == "holdout"]
-    assert [one.delta for one in made] == pytest.approx(deltas, rel=1e-14)
-    assert sum(deltas) == pytest.approx(0.05)
-    of_class = [one.statement for one in made if one.label is not None]
-    assert len(of_class) < 2 or all("jointly for the 2 classes" in statement for statement in of_class)
 
 
 # Runs
@@ -209,14 +144,3 @@ def test_a_positive_class_has_one_form_in_the_study(labels, positive, number):
     assert problem.positive == (1 if number is None else 0)
     if number is None:
         assert problem.run_id == Problem.of(HELD, task).run_id
-
-
-# What is refused
-
-
-def test_a_positive_class_that_there_is_not_is_refused():
-    with pytest.raises(InputError, match="'ill', which is no label of the target: the labels are '-1', '1'"):
-        Problem.of(HELD.replace(positive="ill"), blobs(60))
-    three = Task.of(blobs(90).X, np.arange(90) % 3)
-    with pytest.raises(InputError, match="positive='1' is for two classes, and the target 'y' has 3 classes"):
-        Problem.of(HELD.replace(claim="refit", positive="1"), three)

@@ -12,7 +12,6 @@ from ckcv_ray.claims.certify import certify
 from ckcv_ray.claims.judged import HeldOutPredictions
 from ckcv_ray.errors import InputError
 from ckcv_ray.study.problem import Candidate
-from ckcv_ray.study.study import Study
 
 
 def test_what_failed_leaves_every_claim_as_it_is():
@@ -98,28 +97,6 @@ def test_a_certificate_without_one_of_its_fields_is_refused(finished, name):
 
 
 # What is refused
-
-
-@pytest.mark.parametrize(
-    ("options", "messages"),
-    [
-        ({"holdout_share": 0.3}, "holdout_share=0.3 requires certify holdout, not paper"),
-        ({"claim": ("vote",)}, "claim=('vote',) requires certify holdout, not paper"),
-        ({"certify": "holdout", "holdout_share": 0.0}, "outside (0, 1)"),
-        ({"certify": "holdout", "holdout_share": 1.0}, "outside (0, 1)"),
-        ({"certify": "holdout", "holdout_share": "a third"}, "expected a share such as 0.33, or auto"),
-        (
-            {"certify": "holdout", "claim": ("best",)},
-            "choose from refit, vote, answered_error, answered_share, auc, better:svm, net_benefit:0.02:0.1,",
-        ),
-        ({"resampling": "rotation", "n_splits": 5}, "n_splits=5 requires resampling complete, not rot"),
-        ({"certify": "luck"}, "choose from holdout, paper"),
-    ],
-)
-def test_a_study_refuses_what_it_cannot_certify(options, messages):
-    with pytest.raises(InputError) as refused:
-        Study.paper(**options)
-    assert messages in str(refused.value)
 
 
 @pytest.mark.parametrize(("share", "refused"), [(0.001, "0 rows of 60 held"), (0.95, "57 of 60 rows held")])

@@ -8,9 +8,6 @@ from conftest import blobs
 from ckcv_ray import Task
 from ckcv_ray.core.bounds.binomial import clopper_pearson, rank_positions, stevens
 from ckcv_ray.core.draws import draw_pairs, order_held_out
-from ckcv_ray.errors import InputError
-from ckcv_ray.study.parts import Holdout
-from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.questions import find_repeats
 
 ONE = SMALL.replace(C=1.0, gamma=0.1, k=3)
@@ -51,11 +48,3 @@ def test_copies_have_no_known_positions_so_they_are_counted_by_clopper_pearson()
     first = certificate.claims.first
     without = clopper_pearson(first.errors, first.rows - old, 0.05)
     assert certificate.claims.bound_without_copies == without > first.bound
-
-
-def test_with_groups_positions_are_refused_and_so_is_another_name():
-    groups = np.repeat(np.arange(30), 3)
-    with pytest.raises(InputError, match=r"^holdout_bound=stevens is for rows that are right or wrong"):
-        Problem.of(STEVENS, Task.of(ROWS.X, ROWS.labelled(ROWS.y), groups=groups))
-    with pytest.raises(InputError, match=r"^holdout_bound='exact' is not known: choose from clopper_pearson"):
-        Holdout(holdout_bound="exact")

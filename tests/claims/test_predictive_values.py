@@ -172,19 +172,6 @@ def test_a_run_chooses_and_applies_its_cut_off(task, require, claim):
     assert result.summary().startswith("ACCEPTED: sensitivity>=0.1: proven sensitivity")
 
 
-def test_what_is_required_comes_first_and_is_measured_beside(task):
-    result = run(study(require="ppv>=0.3", prevalence=0.05), task)
-    named = [str(claim.quantity) for claim in result.certificate.claims]
-    assert named[:3] == ["ppv:0.05", "sensitivity", "specificity"]
-    assert result.summary().startswith("May be quoted: PPV at a prevalence of 5.00 % is at least 30.00 %")
-    told = tell(result)
-    measured = told["measured"]
-    assert "positive held-out rows and" in measured
-    assert float(measured.split()[0]) >= 30
-    assert "sensitivity (recall of 'ill') at least" in told["proven"]
-    assert result.intervals == []  # the cut-off was chosen by all of these rows
-
-
 def test_nothing_is_flagged_where_nothing_is_proven():
     rng = np.random.default_rng(0)
     noise = Task.of(rng.normal(size=(900, 2)), np.arange(900) % 2)

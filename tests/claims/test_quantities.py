@@ -303,11 +303,26 @@ def test_every_quantity_keeps_the_contract() -> None:
     assert {str(kind().quantity.name) for kind in contracts} == set(QUANTITIES)
 
 
-# What a study may not ask for, on a table of two equal classes.
+# What a study may not ask for, of a table of two equal classes or of another one.
 
 HELD = {"learner": "linear", "certify": "holdout", "holdout_share": 0.5}
+PAPER = {"certify": "paper", "holdout_share": None}
 VALUE = {"require": "ppv>=0.3", "prevalence": 0.05}
-REFUSED = [
+BETTER = {"learner": "svm,linear"}
+NUMBERS = {"learner": "ridge", "clip": 2}
+X, NUMBER = np.arange(800.0).reshape(400, 2), np.arange(400)
+WEIGHTS = np.where(NUMBER % 3 == 1, 3.0, 0.5)
+TASKS = {
+    "two": Task.of(X, NUMBER % 2),
+    "three": Task.of(X, NUMBER % 3),
+    "groups": Task.of(X, NUMBER % 2, groups=NUMBER // 2),
+    "weights": Task.of(X, NUMBER % 2, sample_weight=WEIGHTS),
+    "weighted groups": Task.of(X, NUMBER % 2, groups=NUMBER // 2, sample_weight=WEIGHTS),
+    "weighted numbers": Task.of(X, NUMBER / 7, numbers=True, sample_weight=WEIGHTS),
+}
+CHOOSING = VALUE, {"require": "sensitivity>=0.8"}, {"answer": "error<=0.1"}
+CENTROID = NearestCentroid()
+REFUSED: list[tuple[Any, ...]] = [
     ({"require": "sensitivity>=0.99"}, r"^require=sensitivity>=0.99 takes 368 held-out rows of class "),
     ({"require": "ppv:0.02>=0.5"}, "is an option of its own: write ppv>=0.3 and prevalence=0.02"),
     ({"require": "net_benefit:0.02:0.1>=0.3"}, "is chosen for npv, ppv, sensitivity or specificity"),
@@ -354,22 +369,62 @@ REFUSED = [
     ({"accept": "answered_share>=0.5"}, "is about what is not claimed: add answer=error<=0.05"),
     ({"accept": "answered_error>=0.5"}, "write answered_error<=0.5"),
     ({"accept": "answered_share<=0.5", "answer": "error<=0.1"}, "write answered_share>=0.5"),
-    ({"certify": "paper", "holdout_share": None} | VALUE, "requires certify holdout, not paper"),
-    ({"certify": "paper", "answer": "error<=0.1"}, "requires certify holdout, not paper"),
+    *(
+        (PAPER | option, "requires certify holdout, not paper")
+        for option in (VALUE, {"answer": "error<=0.1"})
+    ),
+    (PAPER | BETTER | {"claim": "better:svm"}, "requires certify holdout, not paper"),
+    (PAPER | {"claim": ("vote",)}, r"^claim=\('vote',\) requires certify holdout, not paper"),
+    (PAPER | {"holdout_share": 0.3}, "^holdout_share=0.3 requires certify holdout, not paper"),
+    (PAPER | {"resampling": "rotation", "n_splits": 5}, "n_splits=5 requires resampling complete, not rot"),
+    ({"certify": "luck"}, "choose from holdout, paper"),
+    ({"holdout_share": "a third"}, "expected a share such as 0.33, or auto"),
+    *(({"holdout_share": share}, r"outside \(0, 1\)") for share in (0.0, 1.0)),
+    ({"claim": ("best",)}, "choose from refit, vote, answered_error, answered_share, auc, better:svm, net_b"),
+    ({"holdout_bound": "exact"}, "^holdout_bound='exact' is not known: choose from clopper_pearson"),
+    ({"positive": "ill"}, "'ill', which is no label of the target: the labels are '0', '1'"),
+    ({"positive": "1"}, "^positive='1' is for two classes, and the target 'y' has 3 classes", "three"),
+    ({"holdout_bound": "stevens"}, "^holdout_bound=stevens is for rows that are right or wrong", "groups"),
+    *((option, r"counts rows( of a class)? as independent", "groups") for option in CHOOSING),
+    *((option, r"is for two classes.*: leave it out", "three") for option in CHOOSING[:2]),
+    *(
+        (option, r"needs (scores that order|a confidence in each)", "two", CENTROID)
+        for option in CHOOSING[1:]
+    ),
+    ({"claim": "better"}, "claim='better' takes the label of a learner that the winner is compared with"),
+    ({"claim": "better:"}, "claim='better:' takes the label of a learner"),
+    (BETTER | {"claim": "better:forest"}, r"is none of the learners of the study \(svm, linear\): add it to"),
+    ({"claim": "better:linear"}, "and linear is the only one: name several, such as"),
+    (BETTER | {"claim": "better:svm", "search": "budget"}, "a search within a budget may leave open: choose"),
+    (BETTER | {"accept": "better:svm>=0.5"}, "^accept=better:svm>=0.5 is about what is not claimed"),
+    ({"claim": "weighted_error"}, "takes the largest weight that a new row can have: write"),
+    ({"claim": "weighted_error:-1"}, "claim=weighted_error:-1: '-1' is no positive number"),
+    ({"claim": "weighted_error:3:1"}, "takes the largest weight that a new row can have"),
+    ({"claim": "weighted_error:3"}, "and there are none: name their column with --weight"),
+    ({"claim": "weighted_error:2"}, "no weight is above 2, and 'weight' has 3 in row 2", "weights"),
+    ({"claim": "weighted_error:3", "accept": "weighted_error:3>=0.5"}, "is that it is at most a value"),
+    (
+        {"claim": "weighted_error:3"},
+        "counts rows as independent, which rows of groups are",
+        "weighted groups",
+    ),
+    (NUMBERS | {"claim": "weighted_error:3"}, "^claim=weighted_error:3 is about classes", "weighted numbers"),
 ]
 
 
-@pytest.mark.parametrize(("options", "said"), REFUSED)
-def test_what_does_not_go_together_is_refused(options: dict[str, Any], said: str) -> None:
+@pytest.mark.parametrize("row", REFUSED, ids=str)
+def test_what_does_not_go_together_is_refused(row: tuple[Any, ...]) -> None:
+    options, said, *rest = row
+    given = {name: value for name, value in (HELD | options).items() if value is not None}
+
+    def ask() -> Problem:
+        study = Study.of(**given)
+        return Problem.of(
+            study.with_learner(rest[1]) if rest[1:] else study, TASKS[rest[0] if rest else "two"]
+        )
+
     with pytest.raises(InputError, match=said):
-        Problem.of(Study.of(**HELD | options), Task.of(np.arange(800.0).reshape(400, 2), np.arange(400) % 2))
-
-
-def test_scores_that_order_no_rows_are_refused() -> None:
-    task = Task.of(np.arange(800.0).reshape(400, 2), np.arange(400) % 2)
-    for options in ({"require": "sensitivity>=0.8"}, {"answer": "error<=0.1"}):
-        with pytest.raises(InputError, match=r"needs (scores that order|a confidence in each)"):
-            Problem.of(Study.of(**HELD | options).with_learner(NearestCentroid()), task)
+        ask()
 
 
 @pytest.mark.parametrize(
@@ -384,13 +439,3 @@ def test_what_an_option_claims_is_in_the_study(options: dict[str, Any], claimed:
     assert study.certification.claim == claimed
     assert Study.from_json(study.to_json()) == study
     assert study.certification.n_shares == (1 if "require" in options else 2)
-
-
-@pytest.mark.parametrize("options", [{"require": "sensitivity>=0.8"}, {"answer": "error<=0.1"}, VALUE])
-def test_rows_of_groups_and_other_numbers_of_classes_are_refused(options: dict[str, Any]) -> None:
-    X, number = np.arange(800.0).reshape(400, 2), np.arange(400)
-    with pytest.raises(InputError, match=r"counts rows( of a class)? as independent"):
-        Problem.of(Study.of(**HELD | options), Task.of(X, number % 2, groups=number // 2))
-    if "require" in options:
-        with pytest.raises(InputError, match=r"is for two classes.*: leave it out"):
-            Problem.of(Study.of(**HELD | options), Task.of(X, number % 3))
