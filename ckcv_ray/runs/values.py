@@ -37,7 +37,7 @@ from ckcv_ray.learners.ensemble import Ensemble, Models
 from ckcv_ray.records.candidates import find_winner, per_k, per_learner
 from ckcv_ray.records.judged import read_outputs
 from ckcv_ray.records.record import Failure
-from ckcv_ray.study.canonical import check_interval_on
+from ckcv_ray.study.needs import check_interval_on
 from ckcv_ray.study.parts import Paper
 from ckcv_ray.study.problem import OUTER, Problem, describe_setting
 from ckcv_ray.study.study import Study
@@ -423,7 +423,8 @@ class ResultValues:
             raise InputError("this study has no interval: name one, such as corrected_t")
         if name != self.study.interval:
             measure = self.study.functions.get(score.name, score.name)
-            check_interval_on(replace(self.study, interval=name, measures=(measure,)), self.task)
+            asked = replace(self.study, interval=name, measures=(measure,))
+            check_interval_on(name, asked.resampling, self.task)
         if INTERVALS[name].choosing:
             return self._corrected[score.name] if entry is self._best else Limits(nan, nan)
         fitted, scored = self.rows.sum(axis=0)

@@ -56,9 +56,8 @@ from ckcv_ray.storage.pages import REPORT
 from ckcv_ray.storage.places import open_files
 from ckcv_ray.storage.stream import STREAM, ListedStream, Stream, read_stream
 from ckcv_ray.storage.uses import SHA256, USES
-from ckcv_ray.study.canonical import divide, identify_data
 from ckcv_ray.study.parts import Paper
-from ckcv_ray.study.problem import OUTER, Candidate, Problem
+from ckcv_ray.study.problem import OUTER, Candidate, Problem, divide, identify_data
 from ckcv_ray.study.study import CERTIFIED, SCORED
 from ckcv_ray.tables.columns import Schema
 from ckcv_ray.tables.limits import MAX_CELLS, MAX_TABLE_ROWS

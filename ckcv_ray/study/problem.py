@@ -3,6 +3,8 @@
 The scores of one split, from what its models give for the scored rows.
 """
 
+import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -13,6 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ckcv_ray.core.arrays import Index
+from ckcv_ray.core.bounds.betting import bound_losses
+from ckcv_ray.core.bounds.binomial import clopper_pearson, find_fewest_rows
 from ckcv_ray.core.criteria import Criterion, MeanClippedError, for_groups
 from ckcv_ray.core.draws import PART, PERMUTATIONS, Draws, order_held_out, permute_within
 from ckcv_ray.core.measures import (
@@ -25,26 +29,33 @@ from ckcv_ray.core.measures import (
     Output,
     Outputs,
     Score,
+    extend_score,
+    make_score,
 )
 from ckcv_ray.core.resampling.base import EMPTY, FoldSize, Split, Units
+from ckcv_ray.core.resampling.complete import CertifiableFolds, check_folds
 from ckcv_ray.core.schedule import Stage, Unit, count_kept, weigh_rounds
 from ckcv_ray.core.selection import Leader
 from ckcv_ray.errors import InputError, pluralize
 from ckcv_ray.learners.base import Fits, Learner, Setting
 from ckcv_ray.learners.choice import LABEL
-from ckcv_ray.learners.steps import add_steps, compute_share, describe_scaling
-from ckcv_ray.study.canonical import (
+from ckcv_ray.learners.steps import add_steps, compute_share, describe_scaling, settle_scaling
+from ckcv_ray.study.needs import (
     as_numbers,
-    canonicalize_certified,
-    canonicalize_scored,
-    fill_new_rows,
-    identify_data,
-    recode_table,
+    check_balance_stored,
+    check_certified,
+    check_interval_on,
+    check_scored,
+    check_simplest,
+    check_splits,
+    expand,
+    selects_columns,
 )
-from ckcv_ray.study.parts import Budget, Condition, Paper, Selecting
+from ckcv_ray.study.parts import MIN_HELD_OUT, Budget, Condition, Paper, Selecting
 from ckcv_ray.study.study import Study, run_id
 from ckcv_ray.tables.columns import Rows
-from ckcv_ray.tables.task import Groups, Task, TestRows
+from ckcv_ray.tables.subgroups import check_subgroups
+from ckcv_ray.tables.task import MIN_ROWS, Groups, Task, TestRows
 from ckcv_ray.validation import expect
 
 ScoreTotals = NDArray[np.float64]
@@ -161,8 +172,8 @@ class Problem:
         expect("study", study, Study, "a Study, such as Study.of(k=(3, 5, 10))")
         expect("task", task, Task, "a Task: make one with Task.of(X, y)")
         if study.certification is None:
-            study, scores = canonicalize_scored(study, task)
-            task = fill_new_rows(study, task)
+            study, scores = _canonicalize_scored(study, task)
+            task = _fill_new_rows(study, task)
             sizes, name = study.resampling.fold_sizes(task.n_units), run_id(study, task.digest)
             made = cls(study, task, task, None, sizes, name, scores)
             if (inner := study.resampling.inner) is not None:
@@ -174,7 +185,7 @@ class Problem:
                 made = replace(made, sizes=(*sizes, permuted))
             made._check_rows()
             return made
-        study, held, learned = canonicalize_certified(study, task)
+        study, held, learned = _canonicalize_certified(study, task)
         sizes = study.resampling.fold_sizes(learned.n_units)
         name = run_id(study, identify_data(task, learned))
         made = cls(study, learned, task, held, sizes, name)
@@ -404,7 +415,7 @@ class Problem:
     @cached_property
     def every_row(self) -> Task:
         """All rows of the table, including those held out, as the learning rows are understood."""
-        return recode_table(self.all_rows, self.task)
+        return _recode_table(self.all_rows, self.task)
 
     @cached_property
     def data_digest(self) -> str:
@@ -604,3 +615,133 @@ class Problem:
             return Units(task.n, task.y)
         cells = np.bincount(task.groups * task.n_classes + task.y, minlength=task.n_units * task.n_classes)
         return Units(task.n_units, class_rows=cells.reshape(task.n_units, task.n_classes))
+
+
+def _canonicalize_certified(study: Study, task: Task) -> tuple[Study, Index | None, Task]:
+    """Return the canonical form of a study with a certification, the rows held out, and the others."""
+    assert study.certification is not None
+    parts = study.learner, study.criterion, study.certification, study.encoding, study.balancing
+    certification = check_certified(*parts, task)
+    study = replace(study, certification=certification)
+    held, learned = divide(study, task)
+    check_subgroups(certification.subgroups, learned)
+    learning = np.arange(task.n) if held is None else np.delete(np.arange(task.n), held)
+    numbers = as_numbers(study.encoding, _recode_table(task, learned), learning)
+    learner = settle_scaling(study.learner.canonical(numbers), study.encoding, learned)
+    study = study.with_learner(learner)
+    study = replace(study, search=replace(study.selecting, criterion=study.criterion.on(task.classes)))
+    study = _with_folds(study, learned.n_units, task.unit)
+    sizes = study.resampling.fold_sizes(learned.n_units)
+    settings, n_splits = sum(study.learner.space.lengths), max(size.n_splits for size in sizes)
+    search = study.selecting.resolve(learned.n_units, settings, len(sizes), n_splits)
+    study = replace(study, search=search)
+    for quantity in certification.quantities.values():
+        quantity.check(study, task, 0 if held is None else len(held))
+    return study, held, learned
+
+
+def _canonicalize_scored(study: Study, task: Task) -> tuple[Study, tuple[Score, ...]]:
+    """Return the canonical form of a study without a certification on a task, and its scores."""
+    for label, learner in study.learner.by_label.items():
+        if task.kind not in learner.kinds:
+            made = ": make the task with numbers=True" if study.predicts_numbers else ""
+            raise InputError(
+                f"learner={label} is not for {task.kind}, which is what {task.target!r} has{made}"
+            )
+    names = dict.fromkeys((*study.measure_names, *filter(None, [study.select_by])))
+    functions = {name: measure.score(task.kind, task.labelled) for name, measure in study.functions.items()}
+    scores = tuple(functions.get(name) or make_score(name, task.kind) for name in names)
+    check_scored(study.learner, study.encoding, study.balancing, task, scores)
+    check_splits(study.resampling, scores, study.permutations, task)
+    outer = getattr(study.resampling, "outer", study.resampling)
+    scores = tuple(map(extend_score, scores)) if outer.corrected else scores
+    check_interval_on(study.interval, study.resampling, task)
+    numbers = as_numbers(study.encoding, task, np.arange(task.n))
+    selects = study.select_by is not None or study.choose != ""
+    learner = study.learner if selects else study.learner.usual(expand(task))
+    study = study.with_learner(settle_scaling(learner.canonical(numbers), study.encoding, task))
+    check_simplest(study.choose, study.resampling, study.learner, task)
+    if study.choose:
+        check_balance_stored(study.learner, study.balancing)
+    return study, scores
+
+
+def divide(study: Study, task: Task) -> tuple[Index | None, Task]:
+    """Return the rows that a study holds out of a task, None if none, and the learning rows by themselves.
+
+    Raises:
+        InputError: too few rows are held out, or left to learn from.
+    """
+    n, certification = task.n_units, study.certification
+    draws = Draws(study.seed, task.salt)
+    units = None if certification is None else certification.canonical(n).draw_held_out(n, draws)
+    if units is None:
+        return None, _fill_new_rows(study, task)
+    if len(units) < MIN_HELD_OUT or n < MIN_HELD_OUT + MIN_ROWS:
+        raise InputError(_describe_few(study, task, len(units)))
+    held = task.grouping.rows(units)
+    learned = task.without(held)
+    if learned.schema.plain and not task.schema.plain:
+        learned = replace(learned, fills=study.encoding.fit_fills(learned.X))
+    return held, _fill_new_rows(study, learned)
+
+
+def _describe_few(study: Study, task: Task, held: int) -> str:
+    """Return what so few units held out would prove at best, and what to do instead."""
+    unit, delta, losses = "group" if task.grouped else "row", study.delta, task.grouped or task.has_numbers
+    best = bound_losses(np.zeros(held), delta) if losses and held else float(clopper_pearson(0, held, delta))
+    of_clip = " of the clip" if task.has_numbers else ""
+    outside = find_fewest_rows(float(np.nextafter(0.5, 0)), 0, delta)
+    gate = "" if losses else f", and better than a constant takes {outside} of them outside each class"
+    paper = f"--paper runs from {MIN_ROWS} rows on (--k 3 --n-splits 90 takes every split once), and "
+    return (
+        f"{pluralize(held, unit)} of {task.n_units:,} held out would prove an error of at most "
+        f"{ceil(100 * best)} in 100{of_clip} if none of them were wrong{gate}: hold out at least "
+        f"{MIN_HELD_OUT}, which are half of {2 * MIN_HELD_OUT}. Of fewer {unit}s "
+        f"{'' if task.has_numbers else paper}ckcv evaluate gives scores, without a proof"
+    )
+
+
+def _fill_new_rows(study: Study, learned: Task) -> Task:
+    """Return learning rows with what stands for gaps of others in numbers and dates, where they have none.
+
+    A learner that selects columns by name is given them as they are, and has seen no gap there; others encode
+    each column in every split.
+    """
+    if learned.schema.plain or not any(selects_columns(study.learner, learned)):
+        return learned
+    known = np.array([not column.levels for column in learned.schema]) & ~np.isnan(learned.X).any(axis=0)
+    if not known.any():
+        return learned
+    fills = np.full(len(known), np.nan)
+    fills[known] = study.encoding.fit_fills(learned.X[:, known])
+    return replace(learned, fills=tuple(fills.tolist()))
+
+
+def _recode_table(table: Task, learned: Task) -> Task:
+    """Return all rows of a table as its learning rows are understood."""
+    if table.schema == learned.schema and learned.fills is None:
+        return table
+    X = np.ascontiguousarray(learned.recode(table.X, table))
+    return replace(learned, X=X, y=table.y, grouping=table.grouping, weighting=table.weighting)
+
+
+def identify_data(table: Task, learned: Task) -> str:
+    """Return the SHA-256 of a table, and of how its learning rows are understood if that is otherwise."""
+    if table.schema == learned.schema:
+        return table.digest
+    columns = [] if learned.schema.plain else [[column.name, column.levels] for column in learned.schema]
+    return hashlib.sha256(json.dumps([table.digest, columns]).encode()).hexdigest()
+
+
+def _with_folds(study: Study, n: int, unit: str) -> Study:
+    """Return the canonical form of a study for n learning rows, or groups of them."""
+    check_folds("report_k", study.report_k, n, unit)
+    assert isinstance(study.resampling, CertifiableFolds)
+    settings = sum(study.learner.space.lengths)
+    resampling = study.resampling.choose_k(n, settings, study.delta).canonical(n, unit)
+    for k in study.report_k:
+        if resampling.k is not None and k not in resampling.k:
+            asked = ",".join(map(str, resampling.k))
+            raise InputError(f"report_k={k} is not among k={asked}: add it to k to have it computed")
+    return replace(study, resampling=resampling)
