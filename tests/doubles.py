@@ -15,7 +15,7 @@ from ckcv_ray.engine.ray_backend import halves, replacements
 from ckcv_ray.engine.recorder import Decision, Recorder
 from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.learners.svm.trainer import SVMTrainer
-from ckcv_ray.records.record import Failure, Outcome, Records, record_type
+from ckcv_ray.records.record import Failure, Outcome, record_type
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import Job, Work, check_job, run_work
 from ckcv_ray.storage.folder import FolderPath
@@ -40,31 +40,6 @@ def run_with(
     return run_work(work, opened=SERIAL._replace(backend=make, recorder=recorder))
 
 
-class Unruly(SerialBackend):
-    """Keeps several batches waiting, takes them in any order, and hands some of them back twice."""
-
-    name = "unruly"
-
-    def __init__(self, seed: int, window: int) -> None:
-        self.rng = np.random.default_rng(seed)
-        self.window = window
-
-    def wait(self) -> Iterable[Outcome]:
-        self.queue.rotate(int(self.rng.integers(len(self.queue))))
-        units = self.queue.popleft().units
-        if len(units) > 1 and self.rng.random() < 0.5:
-            self.queue.append(Batch(units[1:]))
-            units = units[:1]
-        outcome = evaluate(units, self.inputs)
-        outcome = outcome._replace(records=self._shuffled(outcome.records), members=outcome.members[::-1])
-        return [outcome] * int(self.rng.integers(1, 3))
-
-    def _shuffled(self, records: Records) -> Records:
-        paths = [records[records["path"] == path] for path in np.unique(records["path"])]
-        order = self.rng.permutation(len(paths))
-        return np.concatenate([paths[i] for i in order]) if paths else records
-
-
 class Failing(SerialBackend):
     """Loses every unit that ``doomed`` picks."""
 
@@ -78,18 +53,6 @@ class Failing(SerialBackend):
         lost = [unit for unit in units if self.doomed(unit, problem)]
         kept = [unit for unit in units if not self.doomed(unit, problem)]
         return [evaluate(kept, self.inputs), make_failures(lost, problem.n_totals, FIRE)]
-
-
-class Lying(SerialBackend):
-    """Changes one count the second time it is asked."""
-
-    name = "lying"
-
-    def wait(self) -> Iterable[Outcome]:
-        (outcome,) = super().wait()
-        altered = outcome.records.copy()
-        altered["totals"][-1, -1] += 1
-        return [outcome, outcome._replace(records=altered)]
 
 
 def k_of(problem: Problem, unit: Unit) -> int:

@@ -20,6 +20,7 @@ import io
 import json
 import pickle
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -188,6 +189,28 @@ class ShortContract:
                 with pytest.raises((ValueError, IndexError)):
                     self.learner.codec.from_table(rows, self.task)
 
+    def test_weights_of_classes_are_those_of_the_training_rows(self) -> None:
+        """Labels of other rows have no part in balanced ones, a class that is not named weighs 1, and of a
+        class that weighs more fewer rows are missed.
+        """
+        if not hasattr(self.learner, "class_weight") or self.learner.name == "estimator":
+            return
+        _, score = self.split()
+        other, last = replace(self.task, y=self.task.y.copy()), self.task.classes[-1]
+        other.y[score] = (other.y[score] + 1) % self.task.n_classes
+        named = dict.fromkeys(self.task.classes, 1) | {last: 7}
+        assert all(map(self.learner.codec.same, self.weighted("balanced"), self.weighted("balanced", other)))
+        assert all(map(self.learner.codec.same, self.weighted({last: 7}), self.weighted(named)))
+        rows = self.task.X[self.task.y == self.task.n_classes - 1]
+        heavy, light = (
+            sum(
+                np.sum(model.predict(rows).label != self.task.n_classes - 1)
+                for model in self.weighted(weights)
+            )
+            for weights in ({last: 7}, {last: 1 / 7})
+        )
+        assert heavy < light
+
     def test_models_of_other_rows_differ(self) -> None:
         train, score = self.split()
         others = list(self.models(score))
@@ -232,6 +255,18 @@ class ShortContract:
     def models(self, train: Any = None) -> list[Any]:
         fitted = self.every_fit() if train is None else self.every_fit(train, self.split()[1])
         return [fits.model(step) for fits, length in fitted for step in range(length)]
+
+    def weighted(self, class_weight: Any, task: Task | None = None) -> list[Any]:
+        """Return its models with weights of classes, on the split of the task or of another one."""
+        of = task or self.task
+        learner = replace(self.learner, class_weight=class_weight).canonical(of)
+        block = learner.trainer.prepare(learner.trainer.share(of), *self.split())
+        fitted = [block.fit(path, length) for path, length in enumerate(learner.space.lengths)]
+        return [
+            fits.model(step)
+            for fits, n in zip(fitted, learner.space.lengths, strict=True)
+            for step in range(n)
+        ]
 
     def judged(self, model: Any) -> tuple[int, ...]:
         _, score = self.split()

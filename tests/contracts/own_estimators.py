@@ -226,11 +226,6 @@ class ExitsAtOnce(InOneSplit):
         os._exit(0)
 
 
-class Aborts(InOneSplit):
-    def misbehave(self, X: Any, y: Any) -> None:
-        os.abort()
-
-
 class HangsInOneSplit(InOneSplit):
     """Never returns, and heeds no signal: as compiled code may."""
 

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 import ray
 from conftest import blobs
-from doubles import Faulty, Fragile, Unruly, run_with
+from doubles import Faulty, Fragile, run_with
+from learner_contract import Unruly
 
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine.backend import Backend, MakeRecorder, SerialBackend
@@ -53,7 +54,7 @@ KINDS = {
     "ray on one worker": Kind(lambda: RayBackend(1), remote_recorder),
     "ray on three": Kind(lambda: RayBackend(3), remote_recorder),
     "ray without an actor": Kind(lambda: RayBackend(2)),
-    "reorders": Kind(lambda: Unruly(seed=3, window=7)),
+    "reorders": Kind(Unruly),
     "duplicates": scripted("twice", "again", "do"),
     "delays": scripted("hold", "hold", "do"),
     "loses": scripted("lose", "do", "in_parts"),

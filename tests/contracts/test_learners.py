@@ -32,7 +32,7 @@ class TestDecisionStump(LearnerContract):
     task = clouds(30, 3)
 
 
-class TestChoiceOfTwoClasses(LearnerContract):
+class TestChoiceOfTwoClasses(ShortContract):
     learner = Choice((GaussianSVM(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0)), NearestCentroid((0.5, 2.0))))
     task = clouds(30, 2)
 
@@ -57,7 +57,7 @@ class TestNearestCentroidOfTwoClasses(ShortContract):
     task = clouds(30, 2, d=1)
 
 
-class TestGaussianSVMOfThreeClasses(LearnerContract):
+class TestGaussianSVMOfThreeClasses(ShortContract):
     learner = GaussianSVM(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0))
     task = clouds(30, 3)
 
@@ -67,7 +67,7 @@ class TestNystroemSVM(LearnerContract):
     task = clouds(30, 2)
 
 
-class TestNystroemSVMOfThreeClasses(LearnerContract):
+class TestNystroemSVMOfThreeClasses(ShortContract):
     learner = NystroemSVM(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), landmarks=6)
     task = clouds(30, 3)
 

@@ -28,8 +28,6 @@ from ckcv_ray import (
     load_run,
     verify,
 )
-from ckcv_ray.core.bounds.binomial import clopper_pearson
-from ckcv_ray.core.schedule import Stage
 from ckcv_ray.engine.evaluate import evaluate, share
 from ckcv_ray.engine.recorder import Recorder
 from ckcv_ray.errors import RunError
@@ -90,27 +88,6 @@ def test_a_run_passes_verify_and_can_be_loaded(finished: Path) -> None:
     assert np.array_equal(result.predict(TASK.X, seed=1), opened.predict(TASK.X, seed=1))
 
 
-def test_the_certificate_counts_every_class(finished: Path) -> None:
-    result = load_run(finished)
-    task, sides = result.problem.task, result.certificate.counts.by_class
-    assert result.certificate.sample.labels == ("blue", "green", "red")
-    assert len(sides) == 3
-    wrong, rows = np.zeros((2, len(result.ensemble.members), 3), int)
-    for i, member in enumerate(result.ensemble.members):
-        size = next(j for j, size in enumerate(result.problem.sizes) if size.holds(result.k))
-        _, score = result.problem.rows(Stage.REFIT, size, i)
-        missed = member.model.predict(task.X[score]).label != task.y[score]
-        for c in range(3):
-            wrong[i, c], rows[i, c] = np.sum(missed & (task.y[score] == c)), np.sum(task.y[score] == c)
-    for c, side in enumerate(sides):
-        assert (side["errors"], side["rows"]) == (wrong[:, c].sum(), rows[:, c].sum())
-        assert side["bound"] == pytest.approx(np.mean(clopper_pearson(wrong[:, c], rows[:, c])))
-    assert result.certificate.counts.errors == tuple(wrong.sum(axis=1))
-
-
-# killed
-
-
 def test_a_recorder_in_a_process_that_does_not_know_the_learner_resumes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -126,9 +103,6 @@ def test_a_recorder_in_a_process_that_does_not_know_the_learner_resumes(
     assert after.metadata()["damaged"] == []
     assert after.progress().computed == before.progress().computed > 0
     after.close()
-
-
-# forged
 
 
 def reseal(out: Path, ensemble: Ensemble | None = None, edit: Forger = lambda records: None) -> None:

@@ -148,6 +148,13 @@ class Shrinks(NearestCentroid):
 
 
 @dataclass(frozen=True)
+class Unweighted(NearestCentroid):
+    """Has weights of classes, and does not use them."""
+
+    class_weight: str | None = option(None, Option(lambda name, value: value, "Unweighted."))
+
+
+@dataclass(frozen=True)
 class Neighbours(NearestCentroid):
     """Has an option with the name of another option."""
 
@@ -169,6 +176,7 @@ BROKEN = [
     (Tight, "test_its_models_have_no_more_values_than_declared"),
     (Shrinks, "test_its_canonical_form_is_canonical"),
     (Cheaper, "test_more_rows_cost_no_less"),
+    (Unweighted, "test_weights_of_classes_are_those_of_the_training_rows"),
     (Neighbours, "test_its_names_do_not_clash_with_others"),
 ]
 

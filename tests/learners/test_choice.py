@@ -47,9 +47,6 @@ def ensemble(of: list[Any]) -> Ensemble:
     return Ensemble(tuple(Member(3, i, model, (0, 0), (5, 5)) for i, model in enumerate(of)))
 
 
-# positions
-
-
 def test_paths_are_those_of_the_learners_one_after_the_other() -> None:
     assert list(CHOICE.space.lengths) == [2, 2, 2, 2, 1, 2, 2]
     assert [CHOICE.trainer.paths[path] for path in (0, 2, 3, 4, 5, 6)] == [
@@ -78,9 +75,6 @@ def test_settings_are_empty_where_a_learner_has_no_such_hyperparameter() -> None
     assert columns["learner"].tolist() == 6 * ["svm"] + 3 * ["centroid"] + 4 * ["stump"]
     assert columns["C"].tolist() == [0.1, 1.0] * 3 + [None] * 7
     assert columns["shrinkage"].tolist() == [None] * 6 + [0.5, 2.0, 0.0] + ["whole", "half"] * 2
-
-
-# what it refuses
 
 
 @dataclass(frozen=True)
@@ -141,9 +135,6 @@ def test_scores_rank_if_those_of_every_learner_do() -> None:
         Problem.of(study, TASK)
 
 
-# labels
-
-
 def test_labels_that_are_the_names_change_nothing() -> None:
     named = Choice((SVM, CENTROID), ("svm", "centroid"))
     assert named == Choice((SVM, CENTROID))
@@ -161,9 +152,6 @@ def test_one_class_can_be_named_twice_by_labels() -> None:
 
 def test_advice_is_that_of_each_learner_that_has_some() -> None:
     assert CHOICE.convergence_advice == "svm: raise max_iter or narrow the grid; stump: there is none"
-
-
-# fits
 
 
 def test_a_split_is_prepared_only_for_learners_that_are_fitted() -> None:
@@ -205,9 +193,6 @@ def test_arrays_that_learners_share_are_sent_once() -> None:
 
 def test_memory_is_that_of_one_learner_at_a_time() -> None:
     assert CHOICE.trainer.memory(100, 50, 3) == max(one.trainer.memory(100, 50, 3) for one in CHOICE.learners)
-
-
-# tables of models
 
 
 def test_models_of_several_learners_share_a_table() -> None:

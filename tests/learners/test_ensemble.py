@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from conftest import blobs, limit_examples
+from conftest import limit_examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from machines import bits, make_constant, make_model, task_of
@@ -70,9 +70,6 @@ def saying(*members):
     return Ensemble(tuple(Member(3, i, Says(*labels), none, none) for i, labels in enumerate(members)))
 
 
-# Stored and read back
-
-
 @settings(max_examples=limit_examples(30), deadline=None)
 @given(seeds, st.integers(1, 6))
 def test_arrow_and_back_is_exact(seed, n_members):
@@ -111,9 +108,6 @@ def test_a_pickle_holds_the_support_and_not_the_learning_set():
     X = rng.normal(size=(5000, D))
     content = to_pickles(Ensemble((make_member(rng, X, n_support=2),)), SVM, task_of(X))["model-00000.pkl"]
     assert len(content) < 5000
-
-
-# Each row alone
 
 
 def assert_rows_stand_alone(verb, X, order, cuts):
@@ -157,9 +151,6 @@ def test_nothing_is_written_into_the_arguments():
     assert (bits(ensemble), bits(X)) == before
 
 
-# The member that decides
-
-
 @settings(max_examples=limit_examples(30), deadline=None)
 @given(seeds, seeds)
 def test_a_prediction_is_that_of_the_member_it_names(seed, draw):
@@ -189,9 +180,6 @@ def test_equal_rows_meet_any_member():
     assert chisquare(np.bincount(drawn.member, minlength=20)).pvalue > 1e-6
     assert bits(drawn) == bits(ensemble.random(X, 5))
     assert drawn.member.tolist() != ensemble.random(X, 6).member.tolist()
-
-
-# The vote
 
 
 @pytest.mark.parametrize(
@@ -256,15 +244,6 @@ def test_every_member_can_be_asked_alone():
         found = ensemble.by_member(X, i)
         assert found.member.tolist() == [i] * N
         assert bits(found.score) == bits(member.model.predict(X).score)
-
-
-def test_class_sizes_of_a_task_are_those_of_its_rows():
-    task = blobs(31)
-    assert count_classes(task.y, 2) == (15, 16)
-    assert count_classes(task.y[task.y == 0], 2) == (15, 0)
-
-
-# Constants
 
 
 def test_a_member_right_about_two_classes_is_no_constant_and_is_not_asked():

@@ -1,7 +1,6 @@
 """The SVM on Nyström features: what is approximated, what it depends on, what is refused."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,14 +8,13 @@ from learner_contract import clouds
 from sklearn.kernel_approximation import Nystroem
 from sklearn.metrics.pairwise import rbf_kernel
 
-from ckcv_ray import Execution, InputError, NystroemSVM, Study, Task, load_run, run, verify
+from ckcv_ray import InputError, NystroemSVM, Study, Task
 from ckcv_ray.core.measures import ZERO_ONE, GroupShares
 from ckcv_ray.learners import nystroem
 from ckcv_ray.learners.base import STATUSES, Status
 from ckcv_ray.learners.nystroem import BATCH, NystroemBlock, NystroemModel, NystroemTrainer
 from ckcv_ray.study.problem import Problem
 
-SERIAL = Execution("serial")
 GAMMA = 0.2
 TRAIN, SCORE = (np.flatnonzero(np.arange(60) % 4 // 2 == part) for part in (0, 1))
 
@@ -31,9 +29,6 @@ def prepare(task: Task, train: np.ndarray = TRAIN, **changes: object) -> Nystroe
 
 def fit(task: Task, train: np.ndarray = TRAIN, **changes: object) -> NystroemModel:
     return prepare(task, train, **changes).fit(0, 3).model(2)
-
-
-# features
 
 
 @pytest.mark.parametrize("scale", ["standard", "none"])
@@ -86,9 +81,6 @@ def test_values_do_not_depend_on_how_rows_are_batched() -> None:
     assert alone[:, 0].tobytes() == every[:9, 1].tobytes()
 
 
-# landmarks
-
-
 def test_landmarks_depend_on_the_numbers_of_the_training_rows_alone() -> None:
     task = clouds(60, 2)
     drawn = prepare(task).landmarks.rows
@@ -118,9 +110,6 @@ def test_repeated_training_rows_count_repeatedly_and_are_drawn_once() -> None:
     assert landmarks.scaling.centre.tolist() == task.X[repeated].mean(axis=0).tolist()
     with pytest.raises(ValueError, match="31 landmarks cannot be drawn from 30 training rows"):
         prepare(task, repeated, landmarks=31)
-
-
-# models
 
 
 def test_weights_of_classes_are_factors_of_their_losses() -> None:
@@ -184,29 +173,6 @@ def test_a_class_without_training_rows_is_never_predicted() -> None:
         assert make_trainer().check(alone, task, TRAIN[task.y[TRAIN] == number], True) == ([], [])
         changed = replace(alone, offset=2 * alone.offset)  # as many errors, and no fit's
         assert make_trainer().check(changed, task, TRAIN[task.y[TRAIN] == number], True).differences
-
-
-# runs
-
-
-@pytest.mark.parametrize("text", [False, True], ids=["numbers", "text and gaps"])
-def test_a_run_passes_verify_and_predicts_as_it_was_certified(text: bool, tmp_path: Path) -> None:
-    rng = np.random.default_rng(4)
-    y = rng.choice(["ill", "well"], 150)
-    x = rng.normal(size=150) + (y == "ill")
-    columns = {"x": np.where(rng.random(150) < 0.1, np.nan, x) if text else x, "z": rng.normal(size=150)}
-    columns |= {"colour": rng.choice(["red", "green"], 150)} if text else {}
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame(columns)
-    study = Study.of(
-        learner="svm_nystroem,constant", k=(3, 5), n_splits=3, C="0.1,10", gamma="0.1", landmarks=9
-    )
-    result = run(study.replace(certify="holdout"), frame, y, out=tmp_path / "run", execution=SERIAL)
-    assert result.setting["learner"] == "svm_nystroem"
-    assert verify(tmp_path / "run").differences == []
-    assert verify(tmp_path / "run", refit=1.0, execution=SERIAL).differences == []
-    again = load_run(tmp_path / "run")
-    assert again.predict(frame).tolist() == result.predict(frame).tolist()
 
 
 def test_memory_grows_with_features_and_columns_of_the_training_rows() -> None:

@@ -39,9 +39,6 @@ def quietly(make: Callable[[], Any]) -> Any:
         return make()
 
 
-# The table
-
-
 @pytest.mark.skipif(table().version != sklearn.__version__, reason="it is of another scikit-learn")
 def test_the_table_is_that_of_every_class_and_parameter() -> None:
     """So a new version of scikit-learn opens nothing before somebody has looked."""
@@ -87,9 +84,6 @@ def test_making_a_listed_class_only_stores_its_parameters(path: str) -> None:
     made = quietly(lambda: build({"class": path, "params": params}))  # some are deprecated
     assert type(made) is kind
     assert {name for name in vars(made) if name.endswith("_") and not name.startswith("_")} == set()
-
-
-# Studies
 
 
 class Cache:
@@ -158,9 +152,6 @@ def test_what_people_use_is_allowed() -> None:
         spec = as_spec("estimator", estimator)
         assert as_spec("estimator", build(spec)) == spec
     Study.paper(learner=PIPELINE, param={"standardscaler": ["passthrough"], "n_estimators": (2, 3)})
-
-
-# Models
 
 
 def test_a_model_of_another_class_than_the_study_s_is_refused_before_it_is_built(

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from ckcv_ray import Execution, InputError, Study, Task, load_run, run, verify
+from ckcv_ray import InputError, Study, Task
 from ckcv_ray.core.draws import Draws
 from ckcv_ray.core.resampling.complete import split_complete
 from ckcv_ray.learners.base import LEARNERS
@@ -72,20 +72,6 @@ def test_in_a_study_of_several_each_that_has_weights_takes_them() -> None:
     assert (tree.class_weight, svm.class_weight) == ("balanced", "equal")
 
 
-def test_a_run_with_weights_is_stored_and_verified(tmp_path: Any) -> None:
-    study = Study.paper(
-        learner="sklearn.tree:DecisionTreeClassifier",
-        param="max_depth=1,3",
-        class_weight={"sick": 4},
-        k=(3, 4),
-        n_splits=3,
-    )
-    result = run(study, X, Y, out=tmp_path / "run", execution=Execution("serial"))
-    assert result.study.learner.class_weight == "sick=4"  # type: ignore[attr-defined]
-    assert load_run(tmp_path / "run").certificate == result.certificate
-    assert not verify(tmp_path / "run", refit=1.0).differences
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -97,8 +83,3 @@ def test_a_run_with_weights_is_stored_and_verified(tmp_path: Any) -> None:
 def test_weights_that_cannot_be_used_are_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         Study.paper(class_weight="balanced", **options)
-
-
-def test_a_weight_of_no_label_is_refused() -> None:
-    with pytest.raises(InputError, match="class_weight names 'Sick', which is no label of the target"):
-        LEARNERS["tree"](class_weight={"Sick": 2}).canonical(TASK)

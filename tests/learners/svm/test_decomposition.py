@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from ckcv_ray.learners.base import Status
-from ckcv_ray.learners.svm import path
 from ckcv_ray.learners.svm.decomposition import choose_working_set, path_on_points
 from ckcv_ray.learners.svm.kernels import complement, compute_distances, gaussian, make_complement
 from jobs.benchmarks import libsvm
@@ -38,15 +37,6 @@ def test_every_size_of_working_set_ends_at_the_optimum(block, gamma):
         assert np.all((y * fit.b >= 0) & (y * fit.b <= C))
         assert abs(fit.b.sum()) <= 1e-10 * C * len(y)
         assert fit.value == pytest.approx(best.value, rel=1e-6)
-
-
-def test_it_agrees_with_the_path_on_the_whole_kernel():
-    X, y = points(2)
-    M = make_complement(complement(compute_distances(X, X), 0.2))
-    dense, sparse = path.path(M, y, GRID, 1e-6, PLENTY), path_on_points(X, 0.2, y, GRID, 1e-6, PLENTY)
-    np.testing.assert_allclose(sparse.value, dense.value, rtol=1e-6)
-    np.testing.assert_allclose(sparse.offset, dense.offset, atol=1e-4)
-    assert sparse.converged.all()
 
 
 def test_one_class_alone_gives_the_constant_classifier():

@@ -29,9 +29,6 @@ def made(seed=0, d=D):
     return make_model(np.random.default_rng(seed), X), X
 
 
-# The decision function
-
-
 @settings(max_examples=limit_examples(30), deadline=None)
 @given(seeds)
 def test_the_decision_is_the_sum_that_defines_it(seed):
@@ -57,16 +54,6 @@ def test_a_model_without_support_is_constant():
     assert make_constant(0.5).predict(X).label.tolist() == [1] * 4
 
 
-@settings(max_examples=limit_examples(60), deadline=None)
-@given(seeds, st.integers(1, 9), st.permutations(range(N)), st.lists(st.integers(0, N), max_size=8))
-def test_neither_order_nor_batches_change_a_decision(seed, d, order, cuts):
-    model, X = made(seed, d)
-    whole = model.decision(X)
-    assert bits(model.decision(X[order])) == bits(whole[order])
-    batches = [model.decision(rows) for rows in np.split(X, sorted(cuts))]
-    assert bits(np.concatenate(batches)) == bits(whole)
-
-
 def test_the_size_of_the_internal_block_does_not_matter(monkeypatch):
     model, X = made(2)
     whole = model.predict(X)
@@ -82,8 +69,6 @@ def test_the_layout_of_the_rows_in_memory_does_not_matter():
     for rows in (np.asfortranarray(X), wide[:, ::2], X[::-1].copy()[::-1]):
         assert bits(model.predict(rows)) == bits(whole)
 
-
-# The undecided
 
 NEAR = [0.0, -0.0, 1e-10, -1e-10, 1e-9, -1e-9, np.nextafter(1e-9, 0)]
 CLEAR = [np.nextafter(1e-9, 1), 2e-9, 1.0, 1e300]
@@ -112,19 +97,6 @@ def test_a_decision_beyond_1e_9_counts_by_its_sign(value):
         assert found.dtype == np.int32
         assert judged(decision, label) == (0, 0)
         assert judged(decision, 1 - label) == ((1, 0) if label else (0, 1))
-
-
-# The table
-
-
-@settings(max_examples=limit_examples(30), deadline=None)
-@given(seeds, st.integers(1, 6))
-def test_a_table_and_back_is_exact(seed, n_models):
-    _, X = made(seed)
-    listed = [make_model(np.random.default_rng(seed + i), X) for i in range(n_models)]
-    again = SVMCodec().from_table(SVMCodec().table(listed, task_of(X)), task_of(X))
-    assert bits(again) == bits(listed)
-    assert all(SVMCodec().same(a, b) for a, b in zip(again, listed, strict=True))
 
 
 def test_parquet_and_back_is_exact_for_awkward_numbers(tmp_path):

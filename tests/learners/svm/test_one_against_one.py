@@ -13,7 +13,7 @@ from sklearn import datasets
 from sklearn.svm import SVC
 from sklearn.utils.class_weight import compute_class_weight
 
-from ckcv_ray import GaussianSVM, Job, Study, Task
+from ckcv_ray import GaussianSVM, Task
 from ckcv_ray.core.draws import Draws
 from ckcv_ray.core.measures import UNDECIDED as NEITHER
 from ckcv_ray.core.measures import ZERO_ONE, GroupShares
@@ -26,9 +26,6 @@ from ckcv_ray.learners.steps import compute_weights
 from ckcv_ray.learners.svm import blocks, trainer
 from ckcv_ray.learners.svm.model import Ballot, list_pairs
 from ckcv_ray.learners.svm.trainer import MORE_CLASSES, SVMCodec
-from ckcv_ray.runs.run import run_job
-from ckcv_ray.runs.verify import verify
-from ckcv_ray.study.study import Execution
 
 COSTS = (0.01, 0.1, 1.0, 10.0, 1000.0)
 GAMMAS = (1e-3, 0.01, 0.1, 1.0)
@@ -63,9 +60,6 @@ def block_of(learner, task, train, score):
 
 def a_split(task, number=0):
     return split_complete(task.n, 4, number, 4, Draws(0))
-
-
-# Votes
 
 
 def winner_of(n_classes, f):
@@ -109,9 +103,6 @@ def test_every_way_three_classes_can_vote():
     assert set(winners.tolist()) == {-1, 0, 1, 2}
     circle = np.array([[-1.0], [1.0], [-1.0]])  # 0 beats 1, 2 beats 0, 1 beats 2: one vote each
     assert counted(3, circle).tolist() == [0]
-
-
-# Against scikit-learn
 
 
 def is_determined(model, weights):
@@ -193,9 +184,6 @@ def test_without_some_classes_it_is_the_svc_of_the_others(missing, class_weight)
         assert learner.trainer.check(model, task, train, True) == ([], [])
 
 
-# Blocks
-
-
 @pytest.mark.parametrize("whole", [True, False])
 def test_a_block_in_strips_gives_the_same_labels(whole, monkeypatch):
     task, learner = clouds(200, 4, 6), GaussianSVM((0.3, 5.0), (0.05, 0.5), tolerance=1e-6)
@@ -243,20 +231,6 @@ def test_shared_distances_give_the_same_bits():
         assert np.array_equal(one.predict(), other.predict())
 
 
-def test_the_order_of_the_classes_among_the_rows_does_not_matter_much():
-    task = clouds(90, 3, 8)
-    learner = GaussianSVM((1.0,), (0.3,), tolerance=1e-9)
-    order = np.argsort(-task.y, kind="stable")
-    other = Task.of(task.X[order], task.y[order])
-    new = clouds(50, 3, 9).X
-    everything = np.arange(task.n)
-    labels = [
-        block_of(learner, one, everything, everything[:5]).fit(0, 1).model(0).predict(new).label
-        for one in (task, other)
-    ]
-    assert np.array_equal(*labels)
-
-
 def test_totals_of_groups_are_those_of_the_models():
     task = clouds(90, 4, 10)
     learner = GaussianSVM((0.1, 1.0, 10.0), (0.1, 1.0))
@@ -279,9 +253,6 @@ def test_a_fit_has_not_converged_if_a_pair_has_not():
     assert fits.n_iter[0] == sum(pair.n_iter[0] for pair in fits.pairs)
     plenty = block_of(GaussianSVM((1.0,), (1.0,)), task, split.train, split.select).fit(0, 1)
     assert STATUSES[plenty.status[0]] is Status.CONVERGED
-
-
-# The model
 
 
 def fitted(n_classes=4, missing=()):
@@ -425,20 +396,3 @@ def test_balanced_weights_whose_product_with_c_vanishes_are_refused_on_the_task(
 
 
 # Runs
-
-
-@pytest.mark.parametrize("certify", ["holdout", "paper"])
-def test_a_run_of_three_classes_is_verified_with_refits(certify, tmp_path):
-    study = Study.paper(
-        C=(0.1, 1.0, 10.0),
-        gamma=(0.1, 1.0),
-        k=(3, 5),
-        n_splits=3,
-        class_weight={"0": 2},
-        certify=certify,
-        criterion="balanced",
-    )
-    result = run_job(Job(study, clouds(90, 3, 13), tmp_path / "run"), Execution("serial"))
-    assert len(result.certificate.sample.labels) == 3
-    found = verify(tmp_path / "run", refit=1.0, execution=Execution("serial"))
-    assert found.differences == []
