@@ -19,7 +19,6 @@ def swapped(values, **changed):
 
 FILES = {
     "good.csv": csv_text(),
-    "many.csv": "a,b,y\n" + "".join(f"{i},{i % 7},{i % 2}\n" for i in range(36)),
     "groups.csv": csv_text(
         header="a,b,id,y",
         a=[f"{i}" for i in range(16)],
@@ -33,7 +32,6 @@ FILES = {
     "text.csv": csv_text(b=swapped(B, row2="tall")),
     "blank.csv": csv_text(b=[""] * 8),
     "one class.csv": csv_text(y=["yes"] * 8),
-    "three classes.csv": csv_text(y=swapped(Y, row3="maybe", row4="maybe")),
     "no target.csv": csv_text(header="a,b,outcome"),
     "only target.csv": csv_text(a=None, b=None, header="y"),
     "test without a.csv": csv_text(a=None, header="b,y"),

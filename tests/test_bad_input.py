@@ -75,11 +75,6 @@ CASES = {
     ),
     # labels and rows
     "one class": run("", "has 1 class (yes): expected 2", source="one class.csv"),
-    "sensitivity of three classes": run(
-        "--certify holdout --claim sensitivity",
-        "--claim sensitivity is for two classes, and the target 'y' has 3: claim recall",
-        source="three classes.csv",
-    ),
     # k
     "k of 2": run("--k 2,3 --certify paper", "--k 2 is outside 3..8: there are 8 rows to learn from"),
     "negative k": run("--k=-3", "-3 is below 0"),
@@ -94,8 +89,6 @@ CASES = {
         "give at most",
     ),
     # the rest of the study
-    "no splits": run("--n-splits 0", "--n-splits 0 is below 1"),
-    "negative seed": run("--seed=-1", "--seed -1 is below 0"),
     "iterations beyond int64": run(f"--max-iter {HUGE}", "--max-iter"),
     "missing study file": run("--study nowhere.toml", "study file 'nowhere.toml'"),
     "broken study file": run("--study broken.toml", "study file 'broken.toml'", "Unclosed array"),
@@ -104,21 +97,6 @@ CASES = {
     "k of the study file": run("--study k.toml --certify paper", "--k 99 is outside 3..8"),
     # execution
     "serial workers": run("--backend serial --workers 2", "--workers 2", "leave out --backend serial"),
-    "better than itself": run(
-        "--certify holdout --claim better:svm",
-        "--claim better:svm compares the winner with another learner, and svm is the only one",
-        source="many.csv",
-    ),
-    "better than an unknown learner": run(
-        "--learner svm,tree --certify holdout --claim better:forest",
-        "--claim better:forest compares the winner with forest, which is none of the learners of the study",
-        source="many.csv",
-    ),
-    "better within a budget": run(
-        "--learner svm,tree --certify holdout --claim better:tree --search budget",
-        "--claim better:tree needs the best setting of tree, which a search within a budget may leave open",
-        source="many.csv",
-    ),
     "claim of 5001 digits": run(f"--certify holdout --claim {'9' * 5001}", "--claim '999"),
     # rows to test on
     "missing test file": run("--test nowhere.csv", "there is no file 'nowhere.csv'"),
@@ -238,9 +216,6 @@ def test_no_permission_to_write(ckcv, tmp_path, monkeypatch):
     refused(ckcv, case, tmp_path)
 
 
-# Run folders
-
-
 @pytest.fixture
 def folder(finished, tmp_path):
     """A finished run to do harm to."""
@@ -285,8 +260,6 @@ def test_a_damaged_folder_is_refused_with_the_file_named(ckcv, folder, tmp_path,
     words = [verb, str(folder), *(["good.csv"] if verb == "predict" else [])]
     refused(ckcv, Case(words, (messages,), 4), tmp_path)
 
-
-# Prediction
 
 PREDICT = {
     "missing data": (["nowhere.csv"], "there is no file 'nowhere.csv'"),

@@ -5,43 +5,17 @@ from math import inf, nan
 
 import numpy as np
 import pytest
-from conftest import blobs, limit_examples, unwrap
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from conftest import blobs, unwrap
 
 from ckcv_ray import Execution, Job, clopper_pearson, verify
-from ckcv_ray.core.draws import Draws, hold_out
+from ckcv_ray.core.draws import Draws
 from ckcv_ray.engine.forecast import plan_problem
 from ckcv_ray.errors import InputError
 from ckcv_ray.runs.run import run_job
-from ckcv_ray.study.options import SLOTS
-from ckcv_ray.study.parts import Holdout, Paper
+from ckcv_ray.study.parts import Holdout
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.study.study import Study
 from ckcv_ray.tables.task import Task
-
-repeatable = settings(derandomize=True, deadline=None, max_examples=limit_examples(60))
-
-
-def test_what_each_goes_with_is_known_to_a_study():
-    for certification in (Paper, Holdout):
-        assert SLOTS["certify"][certification.name] is certification
-        assert certification.resamplings <= set(SLOTS["resampling"])
-        assert certification.criteria <= set(SLOTS["criterion"])
-        assert certification.resamplings
-        assert certification.criteria
-
-
-# Rows held out
-
-
-@given(st.integers(12, 200), st.floats(0.1, 0.9), st.integers(0, 2**40))
-@repeatable
-def test_holdout_holds_out_its_share_and_the_others_nothing(n, share, seed):
-    held = Holdout(share).draw_held_out(n, Draws(seed))
-    assert len(held) == int(share * n)
-    assert np.array_equal(held, hold_out(n, share, Draws(seed)))
-    assert Paper().draw_held_out(n, Draws(seed)) is None
 
 
 @pytest.mark.parametrize("share", [0, 1, -0.1, 1.5, nan, inf, "1.3", "most", "", True, None])
@@ -101,9 +75,6 @@ def test_a_class_that_is_held_out_whole_is_never_predicted_and_a_caution(learner
     for asked in ({"claim": "refit,recall"}, {"claim": "auc"}):
         if classes == 2 or "recall" in str(asked):
             assert plan_problem(Problem.of(study.replace(**asked), other)).evaluations > 0
-
-
-# Claims
 
 
 @pytest.mark.parametrize(

@@ -39,9 +39,6 @@ def three_classes(n=30):
     return Task.of(X, ["a", "b", "c"] * (n // 3))
 
 
-# One form
-
-
 @pytest.mark.parametrize("n", [6, 7, 30])
 def test_3_to_n_has_one_canonical_form(n):
     listed = Study.paper(k=range(3, n + 1))
@@ -82,9 +79,6 @@ def test_the_run_id_is_that_of_all_rows_those_held_out_among_them():
     assert one.run_id != two.run_id
 
 
-# What is refused
-
-
 @pytest.mark.parametrize("k", [0, 1, 2, 401, 10**6])
 def test_a_reported_k_lies_between_3_and_the_number_of_rows(k):
     with pytest.raises(InputError, match=rf"^report_k={k} is outside 3\.\.400: there are 400 rows"):
@@ -122,9 +116,6 @@ def test_a_problem_is_of_a_study_and_a_task(wrong):
         Problem.of(wrong, blobs(30))
     with pytest.raises(InputError, match=r"^task=.*is not a Task"):
         Problem.of(Study(), wrong)
-
-
-# What it comes to
 
 
 @pytest.mark.parametrize("parts", COMBINATIONS, ids=str)
@@ -299,11 +290,6 @@ def test_a_criterion_for_rows_is_refused(criterion: dict[str, str]) -> None:
 def test_a_claim_by_class_is_refused(claim: str) -> None:
     with pytest.raises(InputError, match=f"claim={claim} counts rows .* leave it out, or --group"):
         Problem.of(Study.paper(certify="holdout", claim=claim, **GRIDS), TASK)
-
-
-def test_a_cut_off_is_refused_by_the_name_of_its_option() -> None:
-    with pytest.raises(InputError, match=r"^require=sensitivity>=0.8 counts .* leave it out, or --group"):
-        Problem.of(Study.paper(certify="holdout", require="sensitivity>=0.8", **GRIDS), TASK)
 
 
 def test_holding_out_too_many_groups_is_refused() -> None:

@@ -26,9 +26,6 @@ def make_task(n: int, labels: int = 0) -> Task:
     return Task.of(np.arange(float(n))[:, None], y)
 
 
-# What auto stands for
-
-
 @given(counts)
 @repeatable
 def test_auto_races_where_that_is_cheap_and_else_has_the_default_budget(numbers):
@@ -60,13 +57,6 @@ def test_a_default_effort_is_enough_for_the_default_rounds(numbers):
     of_setting, of_split = map(int, re.findall(r"\d+", text))
     assert found.effort == of_setting * n_settings + of_split * n_splits
     assert found == Budget(effort=found.effort)
-
-
-def test_everything_and_an_effort_exclude_each_other():
-    with pytest.raises(
-        InputError, match="exhaustive computes everything, and effort=7 limits it: leave one of them out"
-    ):
-        Auto(exhaustive=True, effort=7)
 
 
 # What a study that says auto is stored as
