@@ -63,9 +63,6 @@ def mentions(words: str) -> Iterator[tuple[str, tuple[str, ...]]]:
         yield from ((name, found.groups()) for found in re.finditer(words, text))
 
 
-# Values from results
-
-
 def column(text: str, pattern: str) -> list[float]:
     return [float(value.replace(",", "")) for value in re.findall(pattern, text)]
 
@@ -117,9 +114,6 @@ def studies(pattern: str, shape: str) -> Callable[[], tuple[str, str]]:
         return format(min(numbers), shape), format(max(numbers), shape)
 
     return value
-
-
-# Values from the code
 
 
 def versions() -> tuple[str, str]:

@@ -1,6 +1,5 @@
 """Cut-offs, conditions and subgroups on the command line."""
 
-import csv
 import re
 from pathlib import Path
 
@@ -23,25 +22,6 @@ def table(tmp_path: Path) -> Path:
     columns = {"marker": x.round(4), "sex": rng.choice(["f", "m"], 240), "state": sick}
     write_csv(pa.table(columns), tmp_path / "table.csv")
     return tmp_path / "table.csv"
-
-
-def test_rows_are_flagged_by_the_cut_off_that_was_proven(ckcv: Command, table: Path, tmp_path: Path) -> None:
-    asked = ("run", table, "--target", "state", "--out", tmp_path / "run", *ONCE, "--positive", "sick")
-    code, printed, _ = ckcv(*asked, "--require", "sensitivity>=0.8", "--accept", "sensitivity>=0.8")
-    assert code == 0
-    assert printed.startswith("ACCEPTED: sensitivity>=0.8: proven sensitivity (recall of 'sick') at least")
-    out = tmp_path / "new.csv"
-    code, _, said = ckcv("predict", tmp_path / "run", table, "--out", out)
-    assert code == 0
-    assert "with cut-off" in said
-    lines = list(csv.DictReader(out.read_text().splitlines()))
-    assert {(line["prediction"], line["flag"]) for line in lines} == {("sick", "true"), ("well", "false")}
-    code, _, said = ckcv("predict", tmp_path / "run", table, "--refit", "--out", tmp_path / "own.csv")
-    assert code == 0
-    assert "column flag has the one chosen" in said
-    assert "column flag by the model fitted on the learning rows with cut-off" in said
-    own = list(csv.DictReader((tmp_path / "own.csv").read_text().splitlines()))
-    assert [line["flag"] for line in own] == [line["flag"] for line in lines]
 
 
 CONDITIONS = {

@@ -108,21 +108,6 @@ def test_rows_that_were_learned_from_are_told(ckcv: Command, patients_run: Path,
     assert "of them are learning rows" not in messages
 
 
-def test_predict_by_one_member(ckcv: Command, patients: Path, tmp_path: Path) -> None:
-    grids = ("--C", "1,10", "--gamma", "0.1,1", "--k", "3,4", "--n-splits", "4", "--backend", "serial")
-    certified = ("--certify", "holdout", "--claim", "vote")
-    named = (patients, "--target", "outcome", "--out", tmp_path / "run")
-    assert ckcv("run", *named, *grids, *certified)[0] == 0
-    code, shown, messages = ckcv("predict", tmp_path / "run", patients, "--member", 2)
-    table = csv.read_csv(io.BytesIO(shown.encode()))
-    assert code == 0
-    assert set(table["member"].to_pylist()) == {2}
-    assert "by the member of F* fitted on split 2: nothing is proven for it alone" in messages
-    for words, wrong in ((("--member", 4), "above 3"), (("--member", 1, "--vote"), "exclude each other")):
-        code, _, messages = ckcv("predict", tmp_path / "run", patients, *words)
-        assert (code, wrong in messages) == (2, True)
-
-
 def test_options_that_choose_a_rule_are_one_value_of_by_or_exclude_each_other() -> None:
     flags = {name: name for name in ("vote", "refit", "full")}
     flags |= {"member": "member:3", "all_members": "random"}
@@ -137,18 +122,6 @@ def test_options_that_choose_a_rule_are_one_value_of_by_or_exclude_each_other() 
                 choose_rule(**given | {other: 3 if other == "member" else True})
     with pytest.raises(InputError, match="member=-1 is below 0"):
         choose_rule(**nothing | {"member": -1})
-
-
-def test_predict_by_vote_into_a_file(
-    ckcv: Command, patients_run: Path, patients: Path, tmp_path: Path
-) -> None:
-    code, shown, messages = ckcv("predict", patients_run, patients, "--vote", "--out", tmp_path / "p.parquet")
-    table = parquet.read_table(tmp_path / "p.parquet")
-    assert (code, shown) == (0, "")
-    assert "by the majority vote of F*: nothing is proven for it alone" in messages
-    assert table.num_rows == 40
-    assert table["member"].null_count == 40
-    assert min(table["share"].to_pylist()) >= 0.5
 
 
 THREADS = """

@@ -25,19 +25,6 @@ def table(tmp_path: Path) -> Path:
     return tmp_path / "table.csv"
 
 
-def test_what_was_understood_is_said_before_a_run(ckcv: Command, table: Path, tmp_path: Path) -> None:
-    asked = (table, "--target", "outcome", "--out", tmp_path / "run", *ONCE)
-    code, _, said = ckcv("run", *asked)
-    assert code == 2
-    assert "column 'code' has another text in each of its 60 rows" in said
-    code, _, said = ckcv("run", *asked, "--id", "code")
-    assert code == 0
-    lines = [line.split() for line in said.splitlines()]
-    kinds = {words[0]: words[1] for words in lines if len(words) == 4}
-    expected = {"age": "number", "city": "category", "admitted": "date", "smokes": "number"}
-    assert kinds == {"column": "kind", **expected}
-
-
 def test_copies_are_joined_and_groups_are_of_several_columns(
     ckcv: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

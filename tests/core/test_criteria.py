@@ -32,9 +32,6 @@ units = st.integers(1, 200)
 deltas = st.sampled_from([0.5, 0.05, 1e-4, 1e-12])
 
 
-# Values
-
-
 @given(units, deltas, st.integers(2, 5), st.data())
 @repeatable
 def test_a_value_is_the_bound_on_the_errors_of_all_classes_together(m, delta, n_classes, data):
@@ -98,24 +95,15 @@ def test_a_transfer_keeps_the_error_rate_where_it_is_a_count_on_both(m, times, d
         assert criterion.transfer(np.array([many]), m * times, m) == pytest.approx(few, rel=1e-9)
 
 
-# What is reported
-
-
 def test_the_papers_figure_is_the_mean_of_its_bounds():
     errors = [3, 0, 7]
     assert MeanBound().compute_l_ee(np.array(errors)[:, None], 40) == fsum(clopper_pearson(errors, 40)) / 3
-
-
-# Refusals
 
 
 @pytest.mark.parametrize("delta", [0, 1, -0.1, 1.5, nan, inf, 9e-13, "0.05", True, None])
 def test_delta_is_a_probability_that_can_be_shared_out(delta):
     with pytest.raises(InputError, match=r"^delta="):
         MeanBound(delta)
-
-
-# By class
 
 
 def class_rows(draw, n_splits):
@@ -171,9 +159,6 @@ def test_a_transfer_keeps_the_order_and_returns_what_it_was_given(criterion, few
     assert np.all((moved >= np.min(criterion.least(units[1])) - 1e-12) & (moved <= 1))
     assert criterion.transfer(moved, units[1], units[0]) == pytest.approx(values, abs=2e-2)
     assert criterion.transfer(values, units[0], units[0]) == pytest.approx(values, abs=1e-9)
-
-
-# Costs
 
 
 def test_weights_are_shares_of_the_largest_cost_rounded_up():
@@ -246,8 +231,6 @@ def test_every_class_is_named_once(costs, classes, messages):
         MeanCost(costs).on(classes)
 
 
-# Groups
-
 GROUP_SIZES = [1, 2, 7, 33, 133, 6_000]
 
 
@@ -275,9 +258,6 @@ def test_with_groups_the_papers_figure_is_the_mean_of_the_values():
     totals = np.column_stack([[9, 9, 9], losses])
     assert criterion.compute_l_ee(totals, 40) == fsum(criterion.value(totals, 40)) / 3
     assert (criterion.bound, criterion.name) == ("loss", MeanBound.name)
-
-
-# The mean error
 
 
 @given(st.integers(1, 10**6), st.data())

@@ -4,7 +4,6 @@ from itertools import pairwise, product
 
 import numpy as np
 import pytest
-from scipy.stats import binom
 
 from ckcv_ray.core.arrays import ONE
 from ckcv_ray.core.bounds.betting import average_safe, bound_mean_loss, choose_loss_method, make_concave_table
@@ -70,17 +69,3 @@ def test_the_bound_holds_exactly_for_independent_losses(values: tuple[float, ...
                 failed += float(np.prod(weights[list(drawn)]))
         worst = max(worst, failed)
     assert worst <= 0.05
-
-
-def test_an_averaged_bound_holds_for_dependent_splits() -> None:
-    """Two splits of 12 losses, the second of which errs always if the first has none."""
-    m, p = 12, np.linspace(0.01, 0.99, 25)
-    for rate in p:
-        weights = binom.pmf(np.arange(m + 1), m, rate)
-        risks = np.where(np.arange(m + 1) == 0, 1.0, rate)
-        failed = 0.0
-        for x, weight in enumerate(weights):
-            for y, other in enumerate(binom.pmf(np.arange(m + 1), m, risks[x])):
-                mean = (rate + risks[x]) / 2
-                failed += weight * other * (bound_mean_loss([x * ONE, y * ONE], m, 0.05) < mean)
-        assert failed <= 0.05

@@ -55,9 +55,6 @@ def test_what_it_is_for():
     assert ZERO_ONE.kinds == {Kind.BINARY, Kind.MULTICLASS}
 
 
-# Groups
-
-
 @given(scored(), st.data())
 @repeatable
 def test_the_loss_of_groups_is_the_sum_of_their_shares_of_wrong_rows_rounded_up(case, data):

@@ -81,9 +81,6 @@ def test_a_drawn_split_does_not_depend_on_how_many_were_asked_for():
         )
 
 
-# Enumeration
-
-
 @pytest.mark.parametrize(
     ("n", "k", "total"), [(3, 3, 6), (4, 3, 12), (5, 3, 20), (6, 4, 30), (6, 3, 90), (7, 3, 210)]
 )
@@ -121,9 +118,6 @@ def test_count_is_never_more_than_asked_nor_than_exist(shape, n_splits):
     assert 1 <= count <= n_splits
     m = n // k
     assert count == n_splits or count == comb(n, 2 * m) * comb(2 * m, m)
-
-
-# Drawing
 
 
 def test_seeds_and_indices_give_different_splits():
@@ -169,9 +163,6 @@ def test_neighbouring_splits_and_sizes_are_independent():
         assert abs(overlap - pairs * law.mean()) <= 5 * np.sqrt(pairs * law.var())
 
 
-# The rotation
-
-
 @pytest.mark.slow
 @given(rows_and_folds, st.integers(0, 2**64))
 @repeatable
@@ -214,9 +205,6 @@ def test_held_out_rows_members_and_draws_are_uniform():
     )
     assert stats.chisquare(counts).pvalue > 1e-4
     assert stats.chisquare(np.bincount(draw_members(7, 7000, seed_members(3)), minlength=7)).pvalue > 1e-4
-
-
-# Fold sizes
 
 
 def plain_sizes(n, k, n_splits):

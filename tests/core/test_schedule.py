@@ -181,9 +181,6 @@ class Race:
         }
 
 
-# The answer
-
-
 @pytest.mark.parametrize("flight", FLIGHTS)
 @pytest.mark.parametrize(
     "tables",
@@ -263,9 +260,6 @@ def test_a_race_taken_up_again_repeats_nothing_known_and_ends_alike(seed):
     race.run()
     assert race.open() == []
     assert race.selection.winner() == tables.best()
-
-
-# Progress
 
 
 @pytest.mark.parametrize("own", [(), (0, 1)])
@@ -371,9 +365,6 @@ def test_exhaustive_holds_nothing_back():
     assert race.fits == tables.evaluations
 
 
-# How much is computed
-
-
 @pytest.mark.parametrize("seed", range(4))
 def test_the_first_leader_takes_one_whole_split_and_then_about_one_path_of_each(seed):
     tables = realistic(seed)
@@ -424,9 +415,6 @@ def test_drops_leave_little_more_than_the_shortest_proofs(seed):
     race = Race(tables, 1, seed).run()
     assert needed <= sum(race.known()) <= race.fits
     assert race.fits <= 2 * needed
-
-
-# The forecast
 
 
 @pytest.mark.parametrize("flight", [1, 7])

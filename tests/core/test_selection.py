@@ -160,9 +160,6 @@ def prefix_of(selection, size, path, step):
     return len(known) if known.all() else int(np.argmin(known))
 
 
-# L_MS and the winner
-
-
 @given(seeds)
 @repeatable
 def test_leaders_are_the_least_sums_with_ties_to_smaller_step_path_k(seed):
@@ -242,9 +239,6 @@ def test_mean_bound_rounds_once_and_ignores_order(bounds, left, random):
     assert mean_bound(bounds, Least.of(0.0099, n_splits)) == expected
     random.shuffle(bounds)
     assert mean_bound(bounds, Least.of(0.0099, n_splits)) == expected
-
-
-# The race
 
 
 @given(seeds)
@@ -417,9 +411,6 @@ def test_the_best_of_a_learner_is_known_however_far_it_is_behind(seed):
         assert set(selection.thresholds(j)[learners == learner]) == {best[learner]}
 
 
-# Failures
-
-
 def test_a_failure_never_replaces_a_value_and_a_value_always_replaces_a_failure():
     counts, failure = [2, 0, 1], None
     for arrivals in ([counts, failure], [failure, counts], [failure, counts, failure]):
@@ -461,27 +452,6 @@ def test_a_failed_split_blocks_its_candidate_once_it_is_next():
     assert selection.winner() == (rounded_mean([bound_table(5)[x] for x in (0, 4, 0)], 3), 0, 0, 0)
 
 
-@given(seeds, st.booleans())
-@repeatable
-def test_failed_candidates_never_lead_and_the_others_race_as_ever(seed, exhaustive):
-    case, rng = make_case(seed), np.random.default_rng(seed)
-    failing = {tuple(path) for *path, _ in case.paths() if rng.random() < 0.15}
-    selection = case.selection(exhaustive=exhaustive)
-    for size, split, path, length in deliveries(case, rng):
-        if (size, split, path) in failing:
-            selection.fail(size, split, path, slice(0, length))
-            selection.refresh()
-        else:
-            deliver(selection, case, [(size, split, path, length)])
-    broken = {(size, path) for size, _, path in failing}
-    whole = [(case.l_ms(j, g, c), c, g, j) for j, g, c in case.candidates() if (j, g) not in broken]
-    assert selection.winner() == min(whole, default=None)
-    assert not any(selection.alive(j).any() for j in range(len(case.sizes)))
-
-
-# Proofs
-
-
 @given(seeds)
 @repeatable
 def test_proof_is_the_first_prefix_that_suffices_and_its_exact_bound(seed):
@@ -497,23 +467,6 @@ def test_proof_is_the_first_prefix_that_suffices_and_its_exact_bound(seed):
             for known in range(n_splits):
                 found = find_shortest_proof(bounds[:known], Least.of(least(m), n_splits), threshold)
                 assert found == (expected if proving and proving[0] <= known else None)
-
-
-@given(seeds)
-@repeatable
-def test_proofs_at_the_end_do_not_depend_on_what_else_was_computed(seed):
-    """Stop adding to a candidate as soon as it is dropped: the proof is still that of the complete table."""
-    case, rng = make_case(seed), np.random.default_rng(seed)
-    whole, raced = complete(case), case.selection()
-    for size, split, path, length in deliveries(case, rng):
-        if raced.alive(size)[path, :length].any():
-            deliver(raced, case, [(size, split, path, length)])
-    assert raced.winner() == whole.winner()
-    for j, g, c in case.candidates():
-        threshold = raced.threshold(j)
-        proof = raced.sizes[j].proof(g, c, threshold)
-        assert proof == whole.sizes[j].proof(g, c, threshold)
-        assert (proof is None) == (case.l_ms(j, g, c) <= threshold)
 
 
 # A least value for each split
@@ -624,9 +577,6 @@ def test_an_empty_selection_has_no_winner_and_values_are_not_shared():
     assert np.all(selection.sizes[1].values == UNKNOWN)
 
 
-# Paths of different lengths
-
-
 @given(seeds, st.booleans())
 @repeatable
 def test_what_is_beyond_the_end_of_a_path_stays_absent_and_takes_no_part(seed, exhaustive):
@@ -647,21 +597,6 @@ def test_what_is_beyond_the_end_of_a_path_stays_absent_and_takes_no_part(seed, e
                 selection.leaders[j] is None or not beyond[selection.leaders[j][2], selection.leaders[j][1]]
             )
     assert selection.winner() == case.best()
-
-
-@given(seeds)
-@repeatable
-def test_a_short_path_races_as_a_long_one_whose_other_results_never_come(seed):
-    case, rng = make_case(seed), np.random.default_rng(seed)
-    beyond = np.arange(max(case.lengths)) >= np.array(case.lengths)[:, None]
-    short, long = case.selection(), Case(case.sizes, case.tables).selection()
-    for piece in deliveries(case, rng):
-        deliver(short, case, [piece])
-        deliver(long, case, [piece])
-        for j in range(len(case.sizes)):
-            assert short.leaders[j] == long.leaders[j]
-            assert short.threshold(j) == long.threshold(j)
-            assert np.array_equal(short.alive(j), long.alive(j) & ~beyond)
 
 
 def test_the_cases_do_have_paths_of_different_lengths():

@@ -11,7 +11,6 @@ from conftest import blobs
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine import evaluate as worker
 from ckcv_ray.learners.svm import path as solver
-from ckcv_ray.learners.svm import trainer
 from ckcv_ray.records.record import Records
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.study.study import Study
@@ -70,15 +69,6 @@ def test_another_process_gives_the_same_bytes(scale: str) -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
     assert done.stdout == evaluate([unit("select")], scale).tobytes()
-
-
-def test_shared_distances_and_distances_made_anew_give_the_same_records(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    shared = evaluate([unit("select")], "none")
-    monkeypatch.setattr(trainer, "SHARED_BYTES", 0)
-    assert worker.share(problem("none")).shared.distances is None
-    assert np.array_equal(shared, evaluate([unit("select")], "none"))
 
 
 def test_the_shared_data_are_not_written_to() -> None:

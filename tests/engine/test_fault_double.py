@@ -9,7 +9,7 @@ from math import fsum
 import numpy as np
 import pytest
 from conftest import blobs, limit_examples
-from doubles import FIRE, HARMLESS, Faulty, Unruly, run_with
+from doubles import FIRE, HARMLESS, Faulty
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from test_ray_bytes import content
@@ -91,19 +91,6 @@ def test_no_fault_changes_a_byte(folders, undisturbed, script, least, study):
     assert content(out) == undisturbed(study)
     assert result.execution["failures"] == []
     assert result.execution["evaluations"]["failed"] == 0
-
-
-@settings(slow, max_examples=limit_examples(25))
-@given(seed=st.integers(0, 10**6), window=st.integers(1, 9))
-def test_order_repetition_and_batching_change_nothing(seed, window):
-    study = Study.paper(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), n_splits=4, seed=seed % 7, report_k=(4,))
-    task = blobs(24, seed=seed % 5)
-    quiet, noisy = run_job(Job(study, task), SERIAL), run_with(Unruly(seed, window), study, task)
-    assert noisy.candidates.equals(quiet.candidates)
-    assert noisy.certificate == quiet.certificate
-    for mine, theirs in zip(noisy.ensemble.members, quiet.ensemble.members, strict=True):
-        assert (mine.split, mine.k, mine.errors) == (theirs.split, theirs.k, theirs.errors)
-        assert study.learner.codec.same(mine.model, theirs.model)
 
 
 @cache

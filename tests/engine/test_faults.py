@@ -95,9 +95,6 @@ def test_a_run_outlives_what_is_killed_under_it(tmp_path: Path, whole: Path, kin
     assert verify(tmp_path / "run").differences == []
 
 
-# The log
-
-
 @pytest.mark.parametrize("fault", ["truncated", "flipped", "deleted", "emptied"])
 def test_a_damaged_part_is_named_and_computed_again(tmp_path: Path, whole: Path, fault: str) -> None:
     out, asked = tmp_path / "run", iter(range(10**6))

@@ -82,9 +82,6 @@ def test_hundred_million_evaluations_take_seconds_and_no_more_memory():
     assert peaks[1] < peaks[0] + 150
 
 
-# The trial
-
-
 def test_the_trial_is_not_computed_again(monkeypatch):
     monkeypatch.setattr(forecast, "TRIAL_SECONDS", 0.0)
     problem = Problem.of(SMALL, blobs(30))

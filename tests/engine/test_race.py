@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 
-import numpy as np
 import pytest
 from conftest import blobs
 from doubles import FIRE
@@ -49,22 +48,6 @@ def test_it_hands_out_each_path_once_and_ends_decided(problem: Problem, inputs: 
     assert {unit.stage for unit in units} == {Stage.SELECT}
     assert len(done) == queue.fits
     assert len(set(done)) == queue.progress().computed
-
-
-def test_any_order_and_any_number_of_times_give_the_same(problem: Problem, inputs: Inputs) -> None:
-    splits = [(j, i) for j in range(2) for i in range(4)]
-    outcomes = [evaluate([Unit(Stage.SELECT, j, i, EVERY)], inputs) for j, i in splits]
-    rng, tables = np.random.default_rng(0), []
-    for _ in range(5):
-        queue = RaceQueue(problem)
-        for i in rng.choice(len(outcomes), 3 * len(outcomes)):
-            queue.add(outcomes[i])
-        for outcome in outcomes:
-            queue.add(outcome)
-        assert not len(queue.add(outcomes[0]))
-        tables.append(queue.candidates())
-        assert queue.progress().computed == problem.n_evaluations
-    assert all(table.equals(tables[0]) for table in tables)
 
 
 def test_what_is_done_failed_and_dropped_is_all_that_was_planned(problem: Problem, inputs: Inputs) -> None:

@@ -64,9 +64,6 @@ def test_what_is_in_no_batch_yet_is_shared_by_all_workers(left, waiting, workers
     assert seconds <= choose_batch_seconds(left, workers, least)
 
 
-# units that wait
-
-
 def units(n: int) -> list[Unit]:
     return [Unit(Stage.SELECT, 0, split, ((0, 1 + split % 3),)) for split in range(n)]
 

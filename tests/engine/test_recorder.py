@@ -283,9 +283,6 @@ def test_estimates_that_are_lost_when_all_is_decided_are_computed_again(
     check(tmp_path / "run", tmp_path / "whole")
 
 
-# What it keeps
-
-
 @pytest.fixture
 def problem() -> Problem:
     return Problem.of(PLAIN, TASK)
