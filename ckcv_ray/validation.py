@@ -6,12 +6,13 @@ Every check of an argument raises an InputError that gives the argument's name, 
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from functools import cache
 from itertools import islice
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, TypeVar
+from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 from ckcv_ray.errors import CKCVError, InputError, cut, explain_removed_option
 
 T = TypeVar("T")
+OPTIONAL = {"optional": True}  # a field that is absent from a file where it has its default
 STRICT = {"strict": True, "allow_inf_nan": False}
 MAX_QUOTED = 200
 MAX_LISTED = 100_000
@@ -270,6 +272,36 @@ def check_part(name: str, part: float, whole: int, units: str) -> None:
     """Raise ValueError unless a count of a file is at least 0 and at most that of all ``units``."""
     if not 0 <= part <= whole:
         raise ValueError(f"{name}: {part} of {whole} {units}, which is more than there are, or below 0")
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A value of a file: as it is read it has no other fields, at any depth, and no other types."""
+
+    __pydantic_config__: ClassVar = {**STRICT, "extra": "forbid"}
+
+    def to_json(self) -> dict[str, Any]:
+        """Return its fields as JSON values, without those that may be absent and are."""
+        values = {each: getattr(self, each.name) for each in fields(self)}
+        return {
+            each.name: to_values(value)
+            for each, value in values.items()
+            if each.metadata != OPTIONAL or value is not each.default
+        }
+
+
+def to_values(value: Any) -> Any:
+    """Return a value of a field as JSON; what JSON does not know, such as a quantity, as it is named."""
+    match value:
+        case Stored():
+            return value.to_json()
+        case dict():
+            return {name: to_values(inner) for name, inner in value.items()}
+        case list() | tuple():
+            return [to_values(inner) for inner in value]
+        case str() | int() | float() | None:
+            return value
+    return str(value)
 
 
 def read_as(kind: type[T], values: Any) -> T:

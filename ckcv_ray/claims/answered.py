@@ -27,18 +27,15 @@ import numpy as np
 
 from ckcv_ray.claims.judged import HeldOutPredictions
 from ckcv_ray.claims.quantity import (
-    NOTHING,
-    ONE_SOURCE,
     Claim,
     Need,
     Quantity,
     advise_rows,
-    leave_out,
-    write_statement,
+    bound_count,
 )
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.arrays import Mask, Values
-from ckcv_ray.core.bounds.binomial import MAX_ROWS, clopper_pearson, find_fewest_rows
+from ckcv_ray.core.bounds.binomial import MAX_ROWS, find_fewest_rows
 from ckcv_ray.core.bounds.fixed_sequence import FixedSequence
 from ckcv_ray.core.percent import ceil_percent, format_level, format_percent
 from ckcv_ray.core.quantities import register_quantity
@@ -67,31 +64,53 @@ class AnsweredTests(FixedSequence[Answered]):
         held: rows held out.
         most: largest error allowed of the rows answered, in (0, 1).
         delta: of each test, and of the bounds on the share answered together.
+        n: rows of the table.
     """
 
     counts: tuple[Answered, ...]
     held: int
     most: float
     delta: float
+    n: int = 0
+
+    @property
+    def jointly(self) -> str:
+        """How sure both claims are together, as a clause."""
+        return f"jointly with probability at least {format_level(2 * self.delta)}"
 
     def passes(self, counted: Answered, copies: int) -> bool:
         """Return whether few enough of the rows answered at a threshold are wrong."""
-        left = leave_out(counted.wrong, counted.rows, copies)
-        return bool(clopper_pearson(*left, self.delta) <= self.most)
+        return bound_count(counted.wrong, counted.rows, self.delta, copies) <= self.most
 
     def bound_left_out(self, copies: int = 0) -> float:
         """Return the upper bound on the share of rows that are not answered at the chosen threshold."""
-        left = leave_out(self.held - self.chosen.rows, self.held, copies)
-        return float(clopper_pearson(*left, self.delta / len(self.counts)))
+        return bound_count(self.held - self.chosen.rows, self.held, self.delta / len(self.counts), copies)
 
     def count_needed(self) -> int | None:
         """Return how many answered rows, as many of them wrong as now, prove an error; None if none do."""
         rate, rows = self.chosen.wrong / self.chosen.rows, self.chosen.rows
         if rate >= self.most:
             return None
-        while rows <= MAX_ROWS and clopper_pearson(ceil(rate * rows), rows, self.delta) > self.most:
+        while rows <= MAX_ROWS and bound_count(ceil(rate * rows), rows, self.delta) > self.most:
             rows = ceil(rows * STEP)
         return rows if rows <= MAX_ROWS else None
+
+    def explain_lack(self) -> str:
+        """Return why no test passes, and what it would take, as the end of a sentence."""
+        threshold, wrong, rows = self.chosen
+        if not rows:
+            return (
+                f"none of {self.held:,} held-out rows has the confidence of those that the first test would "
+                f"answer, {threshold:.6g}; on new rows, none of these, more of them may help, or a learner "
+                "whose scores differ more from row to row."
+            )
+        bound = bound_count(wrong, rows, self.delta)
+        advice = advise_rows(self.n, self.count_needed(), rows, "too many of them are wrong")
+        return (
+            f"of the {rows:,} most confident of {self.held:,} held-out rows {wrong:,} are wrong "
+            f"({format_percent(wrong / rows)}), which proves at most {ceil_percent(bound)} and not "
+            f"{ceil_percent(self.most)}; {advice}."
+        )
 
 
 class OfAnswered(Quantity):
@@ -103,29 +122,12 @@ class OfAnswered(Quantity):
     def claim(self, held: HeldOutPredictions, rule: Rule, copies: int = 0) -> Iterator[Claim]:
         """Yield the claim at the last threshold that passed; see ``Quantity``."""
         tests = held.make_once(("answered", rule), lambda: try_thresholds(held, rule))
-        claim = replace(self.make_claim(rule, tests, copies), least_confidence=tests.chosen.threshold)
-        if not tests.passed:
-            subject, why = self.explain_lack(rule.classifier(), tests, held.problem.all_rows.n)
-            lack = f"{NOTHING} {subject}: {why}"
-            yield replace(claim, bound=None, least_confidence=None, statement=lack)
-            return
-        says, method = self.word(claim, rule.classifier(), tests)
-        jointly = f"jointly with probability at least {format_level(2 * tests.delta)}"
-        yield replace(
-            claim,
-            statement=write_statement(ONE_SOURCE, tests.delta, says, f"holdout: {method}; {jointly}"),
-        )
+        least = tests.chosen.threshold if tests.passed else None
+        claim = Claim(self, rule.name, None, tests.delta, "", least_confidence=least)
+        yield self.conclude(claim, rule.classifier(), tests, copies)
 
-    def make_claim(self, rule: Rule, tests: AnsweredTests, copies: int) -> Claim:
-        """Return the claim of the tests, without its sentence."""
-        raise NotImplementedError
-
-    def word(self, claim: Claim, who: str, tests: AnsweredTests) -> tuple[str, str]:
-        """Return what is proven, and how, as clauses."""
-        raise NotImplementedError
-
-    def explain_lack(self, who: str, tests: AnsweredTests, n: int) -> tuple[str, str]:
-        """Return what nothing can be claimed for, and why; n rows are in all."""
+    def conclude(self, claim: Claim, who: str, tests: AnsweredTests, copies: int) -> Claim:
+        """Return the claim with what the tests prove."""
         raise NotImplementedError
 
 
@@ -135,47 +137,21 @@ class AnsweredError(OfAnswered):
 
     name, phrase = "answered_error", "error of the rows answered"
     at_most = True
-    counted = "rows answered wrong"
+    counted, measured_as = "rows answered wrong", "{rate} wrong ({part:,} of {rows:,} {on} that are answered)"
 
-    def make_claim(self, rule: Rule, tests: AnsweredTests, copies: int) -> Claim:
-        """Return the claim of the error that is allowed, without its sentence."""
-        _, wrong, rows = tests.chosen
+    def conclude(self, claim: Claim, who: str, tests: AnsweredTests, copies: int) -> Claim:
+        """Return the claim with the error that is allowed; where no test passes, with what it would take."""
+        threshold, wrong, rows = tests.chosen
         bound = tests.most if tests.count_passed(copies) >= tests.passed else None
-        return Claim(self, rule.name, bound, tests.delta, "", errors=wrong, rows=rows)
-
-    def word(self, claim: Claim, who: str, tests: AnsweredTests) -> tuple[str, str]:
-        """Return what is proven, and how, as clauses."""
-        confident = f"its confidence is at least {tests.chosen.threshold:.6g}"
-        return (
-            f"a new row that {who} answers, since {confident}, is misclassified with probability at most "
-            f"{ceil_percent(tests.most)}",
-            f"{claim.errors} of {claim.rows} previously unused rows answered wrong, Clopper-Pearson; "
-            f"{tests.passed} of {len(tests.counts)} thresholds passed in a fixed sequence",
+        claim, most = replace(claim, bound=bound, errors=wrong, rows=rows), ceil_percent(tests.most)
+        if not tests.passed:
+            return claim.give_up(f"the rows that {who} answers", tests.explain_lack())
+        return claim.state(
+            f"a new row that {who} answers, since its confidence is at least {threshold:.6g}, is "
+            f"misclassified with probability at most {most}",
+            f"holdout: {wrong} of {rows} previously unused rows answered wrong, Clopper-Pearson; "
+            f"{tests.passed} of {len(tests.counts)} thresholds passed in a fixed sequence; {tests.jointly}",
         )
-
-    def explain_lack(self, who: str, tests: AnsweredTests, n: int) -> tuple[str, str]:
-        """Return what nothing can be claimed for, and what it would take."""
-        (threshold, wrong, rows), subject = tests.chosen, f"the rows that {who} answers"
-        if not rows:
-            return subject, (
-                f"none of {tests.held:,} held-out rows has the confidence of those that the first test would "
-                f"answer, {threshold:.6g}; on new rows, none of these, more of them may help, or a learner "
-                "whose scores differ more from row to row."
-            )
-        bound = clopper_pearson(wrong, rows, tests.delta)
-        advice = advise_rows(n, tests.count_needed(), rows, "too many of them are wrong")
-        return subject, (
-            f"of the {rows:,} most confident of {tests.held:,} held-out rows {wrong:,} are wrong "
-            f"({format_percent(wrong / rows)}), which proves at most {ceil_percent(bound)} and not "
-            f"{ceil_percent(tests.most)}; {advice}."
-        )
-
-    def measure(self, claim: Claim, on: str, mean: float, grouped: bool) -> str:
-        """Say how many of the rows answered were wrong."""
-        if claim.bound is None or not claim.rows:
-            return ""
-        rate = format_percent((claim.errors or 0) / claim.rows)
-        return f"{rate} wrong ({claim.errors:,} of {claim.rows:,} {on} that are answered)"
 
     def doubt(self, claim: Claim) -> str:
         """Return a sentence: it is not compared with constants."""
@@ -201,8 +177,7 @@ class AnsweredError(OfAnswered):
         certification = problem.study.certification
         assert certification is not None
         assert certification.answering is not None
-        assert problem.held is not None
-        rows, delta = len(problem.held), delta / 2
+        rows, delta = problem.all_rows.n - problem.task.n, delta / 2
         needed = find_fewest_rows(certification.answering.value, 0, delta)
         line = (
             f"{self.title}, with probability {format_level(delta)}: takes {needed:,} held-out rows that are "
@@ -216,33 +191,19 @@ class AnsweredShare(OfAnswered):
     """The share of rows that are answered."""
 
     name, phrase = "answered_share", "share of rows answered"
-    counted = "held-out rows not answered"
+    counted, measured_as = "held-out rows not answered", "{rate} ({part:,} of {rows:,} {on} answered)"
 
-    def make_claim(self, rule: Rule, tests: AnsweredTests, copies: int) -> Claim:
-        """Return the claim of the share answered, without its sentence."""
-        counts = tests.held - tests.chosen.rows, tests.held
-        bound = tests.bound_left_out(copies)
-        return Claim(self, rule.name, bound, tests.delta, "", errors=counts[0], rows=counts[1])
-
-    def word(self, claim: Claim, who: str, tests: AnsweredTests) -> tuple[str, str]:
-        """Return what is proven, and how, as clauses."""
-        return (
-            f"{who} answers {claim.says} of new rows: a row if its confidence is at least "
-            f"{tests.chosen.threshold:.6g}",
-            f"{tests.chosen.rows} of {tests.held} previously unused rows answered, Clopper-Pearson for "
-            f"{len(tests.counts)} thresholds together",
+    def conclude(self, claim: Claim, who: str, tests: AnsweredTests, copies: int) -> Claim:
+        """Return the claim with the share that is answered; nothing where no test passes."""
+        (threshold, _, rows), bound = tests.chosen, tests.bound_left_out(copies)
+        claim = replace(claim, bound=bound, errors=tests.held - rows, rows=tests.held)
+        if not tests.passed:
+            return claim.give_up(f"the share of rows that {who} answers", "nothing is proven of their error.")
+        return claim.state(
+            f"{who} answers {claim.says} of new rows: a row if its confidence is at least {threshold:.6g}",
+            f"holdout: {rows} of {tests.held} previously unused rows answered, Clopper-Pearson for "
+            f"{len(tests.counts)} thresholds together; {tests.jointly}",
         )
-
-    def explain_lack(self, who: str, tests: AnsweredTests, n: int) -> tuple[str, str]:
-        """Return what nothing can be claimed for, and why."""
-        return f"the share of rows that {who} answers", "nothing is proven of their error."
-
-    def measure(self, claim: Claim, on: str, mean: float, grouped: bool) -> str:
-        """Say how many rows were answered."""
-        if claim.bound is None or not claim.rows:
-            return ""
-        part = claim.rows - (claim.errors or 0)
-        return f"{format_percent(part / claim.rows)} ({part:,} of {claim.rows:,} {on} answered)"
 
 
 def try_thresholds(held: HeldOutPredictions, rule: Rule) -> AnsweredTests:
@@ -257,7 +218,7 @@ def try_thresholds(held: HeldOutPredictions, rule: Rule) -> AnsweredTests:
     thresholds = fix_thresholds(np.concatenate(confidence), len(rows.y), condition.value, delta)
     wrong = held.predict(rule).label != rows.y
     counts = count_answered(rule.measure_confidence(held.models, rows.X), wrong, thresholds)
-    return AnsweredTests(counts, len(rows.y), condition.value, delta)
+    return AnsweredTests(counts, len(rows.y), condition.value, delta, held.problem.all_rows.n)
 
 
 def fix_thresholds(confidence: Values, held: int, most: float, delta: float) -> Values:

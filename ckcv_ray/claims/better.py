@@ -30,32 +30,31 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ckcv_ray.claims.baseline import compute_baselines
 from ckcv_ray.claims.judged import HeldOutPredictions
 from ckcv_ray.claims.quantity import (
     GROUPS_OF_ONE_SOURCE,
-    NOTHING,
     ONE_SOURCE,
     Claim,
     Gate,
     Need,
     Quantity,
+    bound_count,
     name_loss_bound,
-    write_statement,
 )
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.arrays import ONE, Values
 from ckcv_ray.core.bounds.betting import bound_losses
-from ckcv_ray.core.bounds.binomial import MAX_CHECKED, clopper_pearson, find_fewest_rows, find_first
+from ckcv_ray.core.bounds.binomial import MAX_CHECKED, find_fewest_rows, find_first
 from ckcv_ray.core.bounds.paired import Differences, expect_units
-from ckcv_ray.core.measures import GRAIN, ClippedErrors, average_by_group
-from ckcv_ray.core.percent import ceil_percent, format_about, format_level, format_percent
+from ckcv_ray.core.measures import GRAIN, average_by_group
+from ckcv_ray.core.percent import ceil_percent, format_about, format_level
 from ckcv_ray.core.quantities import LABEL, argument, register_quantity
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.choice import LABEL as LEARNER
 from ckcv_ray.learners.ensemble import Member, count_classes
 from ckcv_ray.study.parts import Race
 from ckcv_ray.study.problem import Candidate, Problem
+from ckcv_ray.tables.task import Groups
 
 
 class PairedCounts(NamedTuple):
@@ -79,8 +78,7 @@ class PairedCounts(NamedTuple):
         """Return the upper bound on the share of losses; ``copies`` of the units are not counted."""
         if self.has_losses or self.shares is not None:
             return bound_losses((1 + self.differences) / 2, delta, self.shares, copies)
-        left = max(0, self.won + self.lost - copies)
-        return float(clopper_pearson(min(self.lost, left), left, delta))
+        return bound_count(self.lost, self.won + self.lost, delta, copies)
 
 
 @register_quantity
@@ -93,6 +91,7 @@ class Better(Quantity):
     name = "better"
     phrase = "share of wins against {0}"
     counted = "rows that one alone has right lost"
+    measured_as = "{rate} won ({part:,} of {rows:,} {on} that one alone has right)"
     rows_alone = ""
     is_binomial = True
 
@@ -108,16 +107,15 @@ class Better(Quantity):
             winner = held.problem.learner.codec.setting(held.models.best.members[0].model)[LEARNER]
             why = "no candidate of it could be completed"
             why = "it is the learner that was selected" if winner == self.learner else why
-            lack = f"{NOTHING} a comparison with {self.learner}: {why}."
-            yield Claim(self, rule.name, None, held.delta, lack, errors=0, rows=0)
+            claim = Claim(self, rule.name, None, held.delta, "", errors=0, rows=0)
+            yield claim.give_up(f"a comparison with {self.learner}", f"{why}.")
             return
         predicted = held.predict(rule), held.predict_by_reference(self.learner)
         wrong, missed = (each.label != held.rows.y for each in predicted)
         compared = _compare(held, wrong, missed)
-        bound = compared.bound(held.delta, copies)
-        counts = compared.lost, compared.won + compared.lost
-        claim = Claim(self, rule.name, bound, held.delta, "", errors=counts[0], rows=counts[1])
-        yield replace(claim, statement=_state(held, member, rule, compared, claim))
+        bound, rows = compared.bound(held.delta, copies), compared.won + compared.lost
+        claim = Claim(self, rule.name, bound, held.delta, "", errors=compared.lost, rows=rows)
+        yield _state(held, member, rule, compared, claim)
 
     def describe(self, claim: Claim) -> str:
         """Say what a comparison proves, and what was counted, in a few words."""
@@ -127,16 +125,6 @@ class Better(Quantity):
         proven = "proven" if claim.bound < 0.5 else "not yet proven"
         counts = f"{rows - lost:,} held-out rows won, {lost:,} lost"
         return f"{proven} better than {self.learner}: {counts}; share of wins {claim.says}"
-
-    def measure(self, claim: Claim, on: str, mean: float, grouped: bool) -> str:
-        """Say how many of the rows that one of the two alone has right were won."""
-        if not claim.rows:
-            return ""
-        won = claim.rows - (claim.errors or 0)
-        return (
-            f"{format_percent(won / claim.rows)} won ({won:,} of {claim.rows:,} {on} that one alone has "
-            "right)"
-        )
 
     def check(self, study: Any, task: Any, held: int) -> None:
         """Raise InputError if the winner is compared with a learner whose best setting is not found."""
@@ -167,13 +155,10 @@ def add_gate(held: HeldOutPredictions, claim: Claim, copies: int = 0) -> Claim:
         claim: which is ``guarded``.
     """
     problem, y, rule = held.problem, held.rows.y, Rule(claim.classifier)
-    constants: Sequence[float] = range(problem.task.n_classes)
-    if problem.clip is not None:
-        constants = [compute_baselines(problem)[0]["value"]]
     shares = claim.quantity.count(held, rule).shares if claim.quantity.weighs else None
-    loss, gates = _measure_loss(held, held.predict(rule).label), list[Gate]()
-    for number, constant in enumerate(constants):
-        of_constant = _measure_loss(held, np.full(len(y), constant))
+    loss, gates = held.measure_loss(held.predict(rule).label), list[Gate]()
+    for number, constant in enumerate(list_constants(problem)):
+        of_constant = held.measure_loss(np.full(len(y), constant))
         compared, flawless = (_compare(held, of, of_constant) for of in (loss, np.zeros(len(loss))))
         bound, least = (
             counts._replace(shares=shares).bound(claim.delta, copies) for counts in (compared, flawless)
@@ -181,6 +166,22 @@ def add_gate(held: HeldOutPredictions, claim: Claim, copies: int = 0) -> Claim:
         gates.append(Gate(predicted=number, lost=compared.lost, won=compared.won, bound=bound, least=least))
     hardest = max(gates, key=lambda gate: gate.bound)
     return replace(claim, gate=replace(hardest, least=max(gate.least for gate in gates)))
+
+
+def list_constants(problem: Problem) -> Sequence[float]:
+    """Return what constants predict: each class, or of numbers the median of those to learn from."""
+    task = problem.task
+    if problem.clip is None:
+        return range(task.n_classes)
+    if task.grouped:  # of which each counts once: the least number that half of them are up to
+        weights = weigh_rows(task.groups)
+        return [float(np.quantile(task.y, 0.5, weights=weights, method="inverted_cdf"))]
+    return [float(np.median(task.y))]
+
+
+def weigh_rows(groups: Groups) -> NDArray[np.float64]:
+    """Return how much each row counts: every group as much as any other."""
+    return np.asarray(1 / np.bincount(groups)[groups])
 
 
 def foresee_gate(problem: Problem, name: str, delta: float) -> Need:
@@ -193,7 +194,7 @@ def foresee_gate(problem: Problem, name: str, delta: float) -> Need:
         takes = f"about {needed:,} of them, none {bad}"
     else:
         needed = find_fewest_rows(float(np.nextafter(0.5, 0)), 0, delta)
-        best, unit = float(clopper_pearson(0, held, delta)), "row"
+        best, unit = bound_count(0, held, delta), "row"
         outside = round(held * (1 - max(count_classes(table.y, table.n_classes)) / table.n))
         takes = (
             f"{needed:,} rows outside each class, none of them wrong, and about {outside:,} are outside the "
@@ -209,22 +210,16 @@ def foresee_gate(problem: Problem, name: str, delta: float) -> Need:
 def _count_gate_units(problem: Problem, delta: float) -> int:
     """Return how many units that lose nothing are proven better than every constant."""
     task = problem.task
-    value = compute_baselines(problem)[0].get("value")
-    constants = range(task.n_classes) if value is None else (value,)
     measure = problem.make_loss_measure(task.groups)
-    losses = [measure.measure_losses(task.y, np.full(task.n, constant)) / ONE for constant in constants]
+    losses = [
+        measure.measure_losses(task.y, np.full(task.n, constant)) / ONE
+        for constant in list_constants(problem)
+    ]
 
     def passes(units: int) -> bool:
         return all(bound_losses((1 - np.resize(of, units)) / 2, delta) < 0.5 for of in losses)
 
     return find_first(passes, 1, MAX_CHECKED)
-
-
-def _measure_loss(held: HeldOutPredictions, predicted: NDArray[Any]) -> Values:
-    """Return the loss of each row held out: 1 if it is wrong, of numbers the clipped error by the clip."""
-    if held.problem.clip is None:
-        return np.asarray(predicted != held.rows.y, dtype=np.float64)
-    return np.asarray(ClippedErrors(held.problem.clip).measure_losses(held.rows.y, predicted) / ONE)
 
 
 def _compare(held: HeldOutPredictions, loss: NDArray[Any], against: NDArray[Any]) -> PairedCounts:
@@ -237,8 +232,10 @@ def _compare(held: HeldOutPredictions, loss: NDArray[Any], against: NDArray[Any]
     return PairedCounts(won, lost, differences, held.problem.has_losses)
 
 
-def _state(held: HeldOutPredictions, member: Member, rule: Rule, compared: PairedCounts, claim: Claim) -> str:
-    """Return the sentence of a claim: proven, or not yet and about how many rows it would take."""
+def _state(
+    held: HeldOutPredictions, member: Member, rule: Rule, compared: PairedCounts, claim: Claim
+) -> Claim:
+    """Return a claim with its sentence: proven, or not yet and about how many rows it would take."""
     problem, who, label = held.problem, rule.classifier(), claim.quantity.reference
     setting = dict(problem.learner.codec.setting(member.model))
     del setting[LEARNER]
@@ -264,4 +261,4 @@ def _state(held: HeldOutPredictions, member: Member, rule: Rule, compared: Paire
         f"{compared.lost} by the former alone, {proven_by}"
     )
     given = GROUPS_OF_ONE_SOURCE if compared.has_losses else ONE_SOURCE
-    return write_statement(given, claim.delta, says, method)
+    return claim.state(says, method, given)

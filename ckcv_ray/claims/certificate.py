@@ -4,64 +4,126 @@ It has six parts: where it comes from, the winner, the rows, what was counted of
 the words. Each checks what a file says of it, given the parts before it. In ``certificate.json`` the fields
 of all parts are one flat object: only ``to_json`` and ``from_json`` know that.
 
+The baseline is the error of the constant that always predicts the most common class, to compare bounds with.
+The most common class is that of the learning rows (the first of equal ones): nothing else has been seen when
+it is chosen. Its error is counted on the rows that a claim rests on: the learning rows for ``paper``, of
+which a bound that is not below it says nothing beyond the constant, and the held-out rows for holdout,
+where it is proven or not that a rule errs less often than every constant (``quantity.Gate``).
+
+With groups of related rows, claims are about the groups' error rates, where each group counts once: so does
+the error of the constant, and the most common class is the one that makes it smallest on the learning rows.
+
+With numbers the constant is the median of the learning rows, and its error the mean clipped one; with groups
+too, each counts once.
+
 The confusion matrix counts rows over the members of F*, each on its estimate set. These sets share rows, so
 that the matrix is an estimate like the mean error, not a count of independent rows.
+
+``l_ee`` is the paper's figure and never called a confidence bound: it would be proven for each individual
+member if the candidate had been fixed beforehand. It is proven neither for the average member nor after
+selection on the same data, and the sentences here say so.
 """
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, fields, replace
-from itertools import chain
-from math import fsum, inf
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from dataclasses import dataclass, field, fields, replace
+from math import fsum
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 from typing_extensions import TypedDict  # pydantic accepts typing.TypedDict from Python 3.12 on
 
-from ckcv_ray.claims.baseline import (
-    Baseline,
-    ScoredConstants,
-    check_baseline_class,
-    check_baselines,
-    describe_constants,
-    describe_error,
-    name_constant,
-    quote_label,
-)
 from ckcv_ray.claims.quantity import Claim, Gate, SubgroupClaim
-from ckcv_ray.claims.wording import (
-    L_EE_IS,
-    describe_equal_rows,
-    describe_giveaways,
-    describe_held_share,
+from ckcv_ray.core.percent import (
+    floor_percent,
+    format_level,
+    format_number,
+    format_percent,
+    round_bound,
 )
-from ckcv_ray.core.percent import ceil_percent, floor_percent, format_level
-from ckcv_ray.core.schedule import Stage
-from ckcv_ray.errors import pluralize
-from ckcv_ray.learners.ensemble import Ensemble, Models, check_predicted
+from ckcv_ray.errors import cut, cut_list, pluralize
+from ckcv_ray.learners.ensemble import Models
 from ckcv_ray.records.candidates import Searched
 from ckcv_ray.study.parts import Condition
 from ckcv_ray.study.problem import Candidate, Problem
 from ckcv_ray.tables.columns import Label
-from ckcv_ray.validation import STRICT, Count, Fraction, check_part, check_probability, read_as
+from ckcv_ray.validation import OPTIONAL, Count, Fraction, Stored, check_part, check_probability, read_as
 
+LEARNING, HELD_OUT = "learning rows", "held-out rows"
+MAX_OF_LABEL = 60
 CountMatrix = tuple[tuple[int, ...], ...]  # rows by their class (a line) and by the class predicted
-P = TypeVar("P", bound="CertificatePart")
+FREE_TEXT_FIELDS = ("label", "labels", "column", "subgroup", "giveaways")  # the user's names and values
+PROVISIONAL = (
+    "Provisional: evaluations failed, so a better candidate might have been missed. What is proven still "
+    "holds for this one, since it allows for any selection."
+)
 
 
-class Mistake(NamedTuple):
-    """Rows of one class that are predicted as another.
+@dataclass(frozen=True)
+class Baseline(Stored):
+    """Error of always predicting the most common class of the learning rows, or the median of their numbers.
 
     Attributes:
-        actual, predicted: class numbers; None if undecided.
-        rows: how many; share: of the rows of the actual class.
+        on: the rows it is counted on: "learning rows" or "held-out rows".
+        predicted: number of the class predicted, a position in ``labels``; 0 with numbers.
+        errors: rows of another class, or with another number.
+        rows: all of these rows.
+        error: the error rate, in [0, 1]; with groups, the mean of the groups' error rates; with numbers the
+            mean error as a share of the clip.
+        value, clip: of numbers, the one predicted, and the largest error that counts; absent with classes.
     """
 
-    actual: int
-    predicted: int | None
-    rows: int
-    share: float
+    on: str
+    predicted: Count
+    errors: Count
+    rows: Count
+    error: Fraction
+    value: float | None = field(default=None, metadata=OPTIONAL)
+    clip: float | None = field(default=None, metadata=OPTIONAL)
+
+    @property
+    def figure(self) -> str:
+        """The error of the constant: a share of rows, or how far off it is on average."""
+        return format_percent(self.error) if self.clip is None else format_number(self.clip * self.error)
+
+    def quote(self, labels: Sequence[Label]) -> str:
+        """Return what is always predicted: a label in quotes, or a number."""
+        return quote_label(labels[self.predicted]) if self.value is None else format_number(self.value)
+
+    def check(self, name: str, n_classes: int) -> None:
+        """Raise ValueError if it is that of no class, or has more errors than rows."""
+        check_class_number(f"{name}.predicted", self.predicted, max(1, n_classes))
+        if {self.value is None, self.clip is None} != {n_classes > 0}:
+            raise ValueError(f"{name}: value and clip are given with numbers, and only then")
+        if self.clip is not None and self.clip <= 0:
+            raise ValueError(f"{name}.clip: it is not positive")
+        check_part(f"{name}.errors", self.errors, self.rows, "rows")
+
+
+def check_class_number(name: str, number: int | None, n_classes: int) -> None:
+    """Raise ValueError if a class number of a file is that of no class; None, for no class, is none."""
+    if number is not None and not 0 <= number < n_classes:
+        raise ValueError(f"{name}: the class number {number} is outside 0..{n_classes - 1}")
+
+
+def quote_label(label: Label | None) -> str:
+    """Return a label in quotes, cut to a length."""
+    return cut(repr(label), MAX_OF_LABEL)
+
+
+class Constants(TypedDict):
+    """The class that each model predicts for every row of some, such as those it was scored on.
+
+    Attributes:
+        members: of F*; None for a model that predicts more than one class.
+        refit: of the model refit; None also if there is no such model.
+    """
+
+    members: tuple[int | None, ...]
+    refit: int | None
 
 
 class ClassCounts(TypedDict):
@@ -106,14 +168,7 @@ class NumberCounts(TypedDict):
 
 
 @dataclass(frozen=True)
-class CertificatePart:
-    """A part of a certificate: read from a file, it has no other fields, at any depth, and no other types."""
-
-    __pydantic_config__: ClassVar = {**STRICT, "extra": "forbid"}
-
-
-@dataclass(frozen=True)
-class Origin(CertificatePart):
+class Origin(Stored):
     """What a certificate is made from.
 
     Attributes:
@@ -131,7 +186,7 @@ class Origin(CertificatePart):
 
 
 @dataclass(frozen=True)
-class Winner(CertificatePart):
+class Winner(Stored):
     """The candidate that was selected, its splits, and the criterion that selected it.
 
     Attributes:
@@ -159,14 +214,10 @@ class Winner(CertificatePart):
     delta: float
     l_ms: Fraction
     l_ee: Fraction
-    search: Searched | None = None
+    search: Searched | None = field(default=None, metadata=OPTIONAL)
 
     def check(self) -> None:
-        """Raise ValueError if the criterion or its bound is not known, or a value is outside its range."""
-        if self.criterion not in L_EE_IS:
-            raise ValueError(f"criterion {self.criterion!r} is not known")
-        if self.bound not in L_EE_IS[self.criterion]:
-            raise ValueError(f"bound {self.bound!r} is not known")
+        """Raise ValueError if a value is outside its range."""
         check_probability("delta", self.delta)
         if self.search is not None:
             left, candidates = self.search["not_excluded"], self.search["candidates"]
@@ -174,7 +225,7 @@ class Winner(CertificatePart):
 
 
 @dataclass(frozen=True)
-class Sample(CertificatePart):
+class Sample(Stored):
     """The rows of a run.
 
     Attributes:
@@ -195,9 +246,9 @@ class Sample(CertificatePart):
     labels: tuple[Label, ...]
     class_rows: tuple[Count, ...]
     baselines: tuple[Baseline, ...]
-    groups: GroupCounts | None = None
-    numbers: NumberCounts | None = None
-    giveaways: tuple[str, ...] | None = None
+    groups: GroupCounts | None = field(default=None, metadata=OPTIONAL)
+    numbers: NumberCounts | None = field(default=None, metadata=OPTIONAL)
+    giveaways: tuple[str, ...] | None = field(default=None, metadata=OPTIONAL)
 
     @property
     def baseline(self) -> Baseline:
@@ -209,22 +260,27 @@ class Sample(CertificatePart):
         n_classes, rows = len(self.labels), self.class_rows
         if (self.numbers is None) != bool(n_classes):
             raise ValueError("numbers: they are given where there are no labels, and only there")
-        if self.numbers is not None and not 0 < self.numbers["clip"] < inf:
-            raise ValueError("numbers.clip: it is not positive and finite")
-        in_all = self.n_rows if n_classes else 0
-        if len(rows) != n_classes or sum(rows) != in_all:
+        if self.numbers is not None and self.numbers["clip"] <= 0:
+            raise ValueError("numbers.clip: it is not positive")
+        if len(rows) != n_classes or sum(rows) != (self.n_rows if n_classes else 0):
             raise ValueError(
                 f"class_rows: expected {n_classes}, one for each class, with the sum {self.n_rows}"
             )
         check_part("n_held", self.n_held, self.n_rows, "rows")
         check_part("repeats", self.repeats, self.n_rows, "rows")
-        check_baselines(self.baselines, self.n_rows, n_classes, self.n_held > 0)
         if self.groups is not None:
             check_part("groups.held", self.groups["held"], self.groups["count"], "groups")
+        expected = (LEARNING, HELD_OUT)[: 1 + (self.n_held > 0)]
+        if tuple(baseline.on for baseline in self.baselines) != expected:
+            raise ValueError(f"baselines: expected one on the {' and one on the '.join(expected)}")
+        if sum(baseline.rows for baseline in self.baselines) != self.n_rows:
+            raise ValueError(f"baselines: expected {self.n_rows} rows in all")
+        for number, baseline in enumerate(self.baselines):
+            baseline.check(f"baselines.{number}", n_classes)
 
 
 @dataclass(frozen=True)
-class ModelCounts(CertificatePart):
+class ModelCounts(Stored):
     """What was counted of the models.
 
     Attributes:
@@ -247,8 +303,8 @@ class ModelCounts(CertificatePart):
     by_class: tuple[ClassCounts, ...]
     constants: tuple[int | None, ...]
     refit_constant: int | None
-    scored_constants: ScoredConstants
-    confusion: CountMatrix | None = None
+    scored_constants: Constants
+    confusion: CountMatrix | None = field(default=None, metadata=OPTIONAL)
 
     @property
     def class_totals(self) -> tuple[int, ...]:
@@ -256,72 +312,68 @@ class ModelCounts(CertificatePart):
         return tuple(counts["rows"] for counts in self.by_class)
 
     @property
-    def confusion_matrix(self) -> CountMatrix:
-        """Rows of all estimate sets by class and predicted class; of two classes, the undecided are wrong."""
-        errors = [counts["errors"] for counts in self.by_class]
-        if not errors:  # numbers
-            return ()
-        return self.confusion or derive_confusion(errors, self.class_totals)
-
-    @property
-    def undecided(self) -> int:
-        """Rows of all estimate sets that their split's member is undecided on; 0 with two classes."""
-        return sum(self.class_totals) - sum(map(sum, self.confusion_matrix))
-
-    @property
     def constant(self) -> bool:
         """Whether each member of F* predicts a single class for every learning row."""
         return None not in self.constants
 
-    def list_mistakes(self) -> list[Mistake]:
-        """Return which classes are predicted as which others, the largest share of a class first."""
-        return list_mistakes(self.confusion_matrix, self.class_totals)
+    def tabulate(self) -> NDArray[np.int64]:
+        """Return rows of all estimate sets by class and predicted class, (n_classes, n_classes + 1).
+
+        The last column is of rows that their split's member is undecided on; of two classes these are wrong.
+        """
+        totals, matrix = np.array(self.class_totals), self.confusion
+        if matrix is None:
+            (first, second) = self.by_class
+            right = [counts["rows"] - counts["errors"] for counts in self.by_class]
+            matrix = ((right[0], first["errors"]), (second["errors"], right[1]))
+        return np.column_stack([matrix, totals - np.sum(matrix, axis=1)])
 
     def check(self, winner: Winner, sample: Sample) -> None:
         """Raise ValueError if there is not one count for each split and class, or one is impossible."""
-        n_classes, n_splits, groups = len(sample.labels), winner.n_splits, sample.groups
+        n_classes, n_splits, grouped = len(sample.labels), winner.n_splits, sample.groups is not None
+        self._check_classes(n_classes, grouped)
+        lists: dict[str, tuple[Sequence[float], int]] = {
+            "errors": (self.errors, sample.n_rows if grouped else winner.n_select)
+        }
+        for name, counts in (("groups", sample.groups), ("numbers", sample.numbers)):
+            if counts is not None:
+                lists[f"{name}.losses"] = counts["losses"], winner.n_select
+        scored = self.scored_constants
+        constants = {"constants": self.constants, "scored_constants.members": scored["members"]}
+        for name, values in ({name: values for name, (values, _) in lists.items()} | constants).items():
+            if len(values) != n_splits:
+                raise ValueError(f"{name}: expected {n_splits}, one for each split")
+        if sample.numbers is not None and any(self.errors):
+            raise ValueError("numbers.losses: they are given for numbers, and no errors")
+        for name, (values, most) in lists.items():
+            for split, value in enumerate(values):
+                check_part(f"{name}.{split}", value, most, "units")
+        single = {"refit_constant": [self.refit_constant], "scored_constants.refit": [scored["refit"]]}
+        for name, numbers in (constants | single).items():
+            for number in numbers:
+                check_class_number(name, number, n_classes)
+
+    def _check_classes(self, n_classes: int, grouped: bool) -> None:
         if len(self.by_class) != n_classes:
             raise ValueError(f"by_class: expected {n_classes}, one for each class")
-        self._check_classes(grouped=groups is not None)
-        if len(self.errors) != n_splits:
-            raise ValueError(f"errors: expected {n_splits}, one for each split")
-        for split, errors in enumerate(self.errors):
-            rows = winner.n_select if groups is None else sample.n_rows
-            check_part(f"errors.{split}", errors, rows, "rows")
-        if groups is not None:
-            if len(groups["losses"]) != n_splits:
-                raise ValueError(f"groups.losses: expected {n_splits}, one for each split")
-            for split, loss in enumerate(groups["losses"]):
-                check_part(f"groups.losses.{split}", loss, winner.n_select, "groups")
-        if sample.numbers is not None:
-            if len(sample.numbers["losses"]) != n_splits or any(self.errors):
-                raise ValueError(f"numbers.losses: expected {n_splits}, one for each split, and no errors")
-            for split, loss in enumerate(sample.numbers["losses"]):
-                check_part(f"numbers.losses.{split}", loss, winner.n_select, "rows")
-        scored = self.scored_constants
-        if {len(self.constants), len(scored["members"])} != {n_splits}:
-            raise ValueError(f"constants: expected {n_splits}, one for each split")
-        for name, numbers in (
-            ("constants", self.constants),
-            ("refit_constant", [self.refit_constant]),
-            ("scored_constants", [*scored["members"], scored["refit"]]),
-        ):
-            for number in numbers:
-                check_baseline_class(name, number, n_classes)
-
-    def _check_classes(self, grouped: bool) -> None:
         if any((counts["bound"] is None) != grouped for counts in self.by_class):
             raise ValueError("by_class: there are bounds with groups, or none without")
         for number, counts in enumerate(self.by_class):
             check_part(f"by_class.{number}.errors", counts["errors"], counts["rows"], "rows")
-        if (self.confusion is None) != (len(self.by_class) <= 2):
+        matrix = self.confusion
+        if (matrix is None) != (n_classes <= 2):
             raise ValueError("confusion: it is given with three or more classes, and only then")
-        if self.confusion is not None:
-            check_confusion(self.confusion, self.class_totals)
+        if matrix is None:
+            return
+        if {len(matrix), *map(len, matrix)} != {n_classes}:
+            raise ValueError(f"confusion: expected {n_classes} rows and columns, one for each class")
+        lines = zip(matrix, self.class_totals, strict=True)
+        if any(min(counts) < 0 or sum(counts) > rows for counts, rows in lines):
+            raise ValueError("confusion: it has more rows than there are, or a negative number of them")
 
 
 @dataclass(frozen=True)
-class Claims(CertificatePart):
+class Claims(Stored):
     """What is proven; iteration yields the claims.
 
     Attributes:
@@ -333,7 +385,7 @@ class Claims(CertificatePart):
 
     claims: tuple[Claim, ...]
     bound_without_copies: float | None
-    subgroups: tuple[SubgroupClaim, ...] | None = None
+    subgroups: tuple[SubgroupClaim, ...] | None = field(default=None, metadata=OPTIONAL)
 
     def __iter__(self) -> Iterator[Claim]:
         return iter(self.claims)
@@ -342,15 +394,6 @@ class Claims(CertificatePart):
     def first(self) -> Claim:
         """The claim to quote."""
         return self.claims[0]
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the fields as JSON values."""
-        subgroups = None if self.subgroups is None else [claim.to_json() for claim in self.subgroups]
-        return {
-            "claims": [claim.to_json() for claim in self.claims],
-            "bound_without_copies": self.bound_without_copies,
-            "subgroups": subgroups,
-        }
 
     def explain_lack_of_cut_off(self, required: Condition) -> str:
         """Return the sentence that says why no cut-off was chosen for a condition; "" if one was."""
@@ -378,7 +421,7 @@ class Claims(CertificatePart):
 
 
 @dataclass(frozen=True)
-class Wording(CertificatePart):
+class Wording(Stored):
     """The certificate in words.
 
     Attributes:
@@ -391,44 +434,77 @@ class Wording(CertificatePart):
     not_covered: tuple[str, ...]
 
 
-OPTIONAL = ("groups", "confusion", "search", "subgroups", "numbers", "giveaways")  # absent where None
-FIELDS = (  # of certificate.json, in their order
-    "run_id",
-    "certification",
-    "seed",
-    "salt",
-    "provisional",
-    "criterion",
-    "setting",
-    "k",
-    "n_splits",
-    "n_select",
-    "n_train",
-    "n_held",
-    "n_rows",
-    "repeats",
-    "bound_without_copies",
-    "bound",
-    "delta",
-    "l_ms",
-    "l_ee",
-    "errors",
-    "error",
-    "constants",
-    "refit_constant",
-    "scored_constants",
-    "class_rows",
-    "baselines",
-    "by_class",
-    "claims",
-    "labels",
-    "statements",
-    "assumptions",
-    "not_covered",
-    "digests",
-    *OPTIONAL,
-)
-FREE_TEXT_FIELDS = ("label", "labels", "column", "subgroup", "giveaways")  # the user's names and values
+class Contrast(NamedTuple):
+    """A claim about an error beside the constants: whether its rule is better than these, in words."""
+
+    claim: Claim
+    baseline: Baseline
+    labels: Sequence[Label]
+
+    @property
+    def worthless(self) -> bool:
+        """Whether the claim says nothing beyond a constant.
+
+        With a gate it does unless the rule is proven better than every constant; without one, unless the
+        bound is below the constant's error.
+        """
+        claim = self.claim
+        if claim.gate is not None:
+            return not claim.gate.passed
+        return claim.bound is None or claim.bound >= self.baseline.error
+
+    @property
+    def clause(self) -> str:
+        """A clause that compares the claim with its baseline."""
+        figure = self.baseline.figure
+        said = f"wrong on {figure} of" if self.baseline.clip is None else f"off by {figure} on average on"
+        clause = f"{self._constant} is {said} the {self.baseline.on}"
+        if not self.worthless:
+            return clause
+        if self.claim.gate is not None:
+            return f"{clause}, and that this is better than a constant is not proven"
+        return f"{clause}, so this says nothing beyond it"
+
+    @property
+    def better(self) -> str:
+        """A clause that says that the rule is proven better than every constant; "" if it is not."""
+        if self.claim.gate is None or self.worthless:
+            return ""
+        says, counts = self._phrase(self.claim.gate)
+        return f"{says}: proven, within the same {format_level(self.claim.delta)} ({counts})"
+
+    @property
+    def caution(self) -> str:
+        """A sentence if the claim is about an error and says nothing beyond a constant; else ""."""
+        claim, baseline = self.claim, self.baseline
+        if not claim.quantity.guarded or not self.worthless:
+            return ""
+        if claim.gate is None:
+            what = "error" if baseline.clip is None else "mean error"
+            return (
+                f"The bound {claim.limit} is not below {baseline.figure}, the {what} of {self._constant} on "
+                f"the {baseline.on}: it says nothing beyond that."
+            )
+        says, counts = self._phrase(claim.gate)
+        unable = ", and these rows cannot prove it, even with none wrong" * (claim.gate.least >= 0.5)
+        return (
+            f"The bound {claim.limit} ({claim.classifier}) is a figure, not to be quoted alone: that "
+            f"it {says} is not proven{unable} ({counts})."
+        )
+
+    @property
+    def _constant(self) -> str:
+        return f"always predicting {self.baseline.quote(self.labels)}"
+
+    def _phrase(self, gate: Gate) -> tuple[str, str]:
+        lost, won = pluralize(gate.lost, "row"), f"{gate.won:,}"
+        if self.baseline.clip is not None:
+            return f"is off by less than {self._constant}", f"further off: {lost}; {self._constant}: {won}"
+        by_weight = ", by weight," if self.claim.quantity.weighs else ""
+        return (
+            f"errs less often{by_weight} than always predicting any one class",
+            f"wrong alone: {lost}; always {quote_label(self.labels[gate.predicted])} alone: {won}",
+        )
 
 
 @dataclass(frozen=True)
@@ -453,10 +529,8 @@ class Certificate:
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields of all parts as one flat JSON object."""
-        values: dict[str, Any] = self.claims.to_json()
-        for part in (self.origin, self.winner, self.sample, self.counts, self.wording):
-            values |= asdict(part)
-        return {name: values[name] for name in FIELDS if name not in OPTIONAL or values[name] is not None}
+        parts = [getattr(self, part.name).to_json() for part in fields(self)]
+        return {name: value for part in parts for name, value in part.items()}
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> "Certificate":
@@ -466,17 +540,15 @@ class Certificate:
             ValueError: a field is missing, unknown, of another type, outside its range, or holds control
                 characters.
         """
-        certificate = cls(
-            origin=_read(Origin, values),
-            winner=_read(Winner, values),
-            sample=_read(Sample, values),
-            counts=_read(ModelCounts, values),
-            claims=_read(Claims, values),
-            wording=_read(Wording, values),
-        )
-        if unknown := sorted(values.keys() - set(FIELDS)):
-            raise ValueError(f"{unknown[0]}: a certificate has no such field")
+        kinds: dict[str, Any] = {part.name: part.type for part in fields(cls)}
+        parts, left = dict[str, Any](), dict(values)
+        for part, kind in kinds.items():
+            names = [each.name for each in fields(kind) if each.name in left]
+            parts[part] = read_as(kind, {name: left.pop(name) for name in names})
+        if left:
+            raise ValueError(f"{min(left)}: a certificate has no such field")
         _check_printable(values)
+        certificate = cls(**parts)
         certificate.winner.check()
         certificate.sample.check()
         certificate.counts.check(certificate.winner, certificate.sample)
@@ -485,54 +557,61 @@ class Certificate:
 
     def check_source(self, problem: Problem, winner: Candidate) -> None:
         """Raise ValueError unless it is of this problem and its winner."""
-        certified = self.origin.run_id, self.winner.setting, self.winner.k
-        expected = problem.run_id, dict(winner.setting), winner.k
+        of, size, criterion = self.winner, problem.find_size(winner.k), problem.criterion
+        certified = self.origin.run_id, of.setting, of.k, of.n_select, of.n_splits, of.criterion, of.bound
+        expected = (
+            *(problem.run_id, dict(winner.setting), winner.k, size.n_select, size.n_splits),
+            *(criterion.name, criterion.bound),
+        )
         texts = [json.dumps(values, sort_keys=True) for values in (certified, expected)]
         if texts[0] != texts[1]:  # compared as text: in Python true equals 1.0
-            raise ValueError(f"run_id, setting, k are {certified}, in the other files {expected}")
+            what = "run_id, setting, k, n_select, n_splits, criterion, bound"
+            raise ValueError(f"{what} are {certified}, in the other files {expected}")
         if (self.sample.groups is None) == problem.task.grouped:
             raise ValueError("it is for a task with groups, or for one without: that of the data differs")
         if len(self.sample.labels) != problem.task.n_classes:
             raise ValueError(f"labels: expected {problem.task.n_classes}, one for each class")
-        size = problem.find_size(winner.k)
-        if (self.winner.n_select, self.winner.n_splits) != (size.n_select, size.n_splits):
-            raise ValueError(f"n_select and n_splits are not {size.n_select} and {size.n_splits}")
+
+    def compare(self, claim: Claim) -> Contrast:
+        """Return a claim beside the baseline on the rows that it rests on."""
+        return Contrast(claim, self.sample.baseline, self.sample.labels)
 
     def list_cautions(self) -> list[str]:
         """Return a sentence for each reason not to rely on what is proven, or not to use F*."""
-        sample, first = self.sample, self.claims.first
+        sample, (first, *others) = self.sample, self.claims.claims
         held, units, unit = sample.n_held, sample.n_rows, "row"
         if sample.groups is not None:
             held, units, unit = sample.groups["held"], sample.groups["count"], "group"
-        alone = (first, *(claim for claim in self.claims.claims[1:] if claim.gate is not None))
-        worthless = (describe_worthless_bound(claim, sample.baseline, sample.labels) for claim in alone)
-        return [
-            *chain.from_iterable(worthless),
-            *describe_giveaways(sample.giveaways or ()),
-            *describe_guesses(self.claims.claims, sample.labels),
-            *self.describe_constants(),
-            *describe_held_share(held, units, unit),
-            *describe_lack_of_gate(first, sample.baseline),
-            *self.describe_repeats(),
-        ]
+        alone = (first, *(claim for claim in others if claim.gate is not None))
+        said = [caution for claim in alone if (caution := self.compare(claim).caution)]
+        said += describe_giveaways(sample.giveaways or ())
+        said += describe_guesses(self.claims.claims, sample.labels)
+        said += self.describe_constants()
+        said += describe_held_share(held, units, unit)
+        if first.gate is None and first.quantity.is_error and not self.compare(first).worthless:
+            lack = "That this is better than a constant is not proven"
+            said.append(f"{lack}: it takes rows held out (--certify holdout).")
+        return said + self.describe_repeats()
 
     def describe_constants(self) -> list[str]:
         """Return sentences if members of F* are constants, and one if the model refit is."""
         counts = self.counts
-        return describe_constants(
-            counts.constants, counts.refit_constant, self.sample.labels, counts.scored_constants
-        )
+        learned = Constants(members=counts.constants, refit=counts.refit_constant)
+        return describe_constants(learned, counts.scored_constants, self.sample.labels)
 
     def describe_repeats(self) -> list[str]:
-        """Return a sentence if rows equal another row: how much of what is proven is left."""
-        sample, claims = self.sample, self.claims
-        grouped, without = sample.groups is not None, claims.bound_without_copies
-        return describe_repeats(sample.repeats, sample.n_rows, grouped, claims.first, without)
-
-
-def _read(part: type[P], values: dict[str, Any]) -> P:
-    """Return a part of a certificate, from its fields among the values of a file."""
-    return read_as(part, {field.name: values[field.name] for field in fields(part) if field.name in values})
+        """Return a list of one sentence if rows equal another row: how much of what is proven is left."""
+        sample, first = self.sample, self.claims.first
+        if not sample.repeats:
+            return []
+        origin = "if they have the same origin (one patient, one document)"
+        instead = replace(first, bound=self.claims.bound_without_copies)
+        says = f"{origin}, nothing here is proven"
+        if instead.says_something:
+            limits = f"{instead.says} instead of {first.limit}"
+            says = f"{origin} and are counted once, the first claim is {limits}"
+        equal = describe_equal_rows(sample.repeats, sample.n_rows, sample.groups is not None)
+        return [f"{equal}: {says}."]
 
 
 def _check_printable(values: dict[str, Any]) -> None:
@@ -564,106 +643,38 @@ class Finished(NamedTuple):
     judged: pa.Table | None = None
 
 
-def describe_repeats(
-    repeats: int, rows: int, grouped: bool, first: Claim, without: float | None
-) -> list[str]:
-    """Return a list of one sentence about rows that equal another row; empty if there are none.
+def describe_constants(learned: Constants, scored: Constants, labels: Sequence[Label]) -> list[str]:
+    """Return sentences if members of F* are constants, and one if the model refit is.
 
     Args:
-        repeats, rows: how many do, and all rows.
-        grouped: whether the other row is one of another group.
-        first: the first claim.
-        without: its bound if one row of each origin is counted.
+        learned, scored: which models are, on the learning rows and on those that they were scored on. Of few
+            rows some models may be constants by chance, so members are mentioned if at least half of them
+            are, and more than on all learning rows.
+        labels: the original label of each class.
     """
-    origin = "if they have the same origin (one patient, one document)"
-    instead = replace(first, bound=without)
-    if not instead.says_something:
-        says = f"{origin}, nothing here is proven"
-    else:
-        limits = f"{instead.says} instead of {first.limit}"
-        says = f"{origin} and are counted once, the first claim is {limits}"
-    return [f"{describe_equal_rows(repeats, rows, grouped)}: {says}."] if repeats else []
+    each = [Counter(n for n in of["members"] if n is not None) for of in (learned, scored)]
+    (members, elsewhere), n, said = each, len(learned["members"]), list[str]()
 
+    def add(found: Counter[int], row: str, says: str) -> None:
+        counts = ", ".join(f"{quote_label(labels[number])}: {found[number]:,}" for number in sorted(found))
+        single = f"{found.total():,} of {n:,} members of F* predict a single class for every {row}"
+        said.append(f"{single} ({counts}): {says}.")
 
-def list_statements(first: str, claims: list[Claim]) -> tuple[str, ...]:
-    """Return ``first``, what L_EE is, then every claim, and what follows for the majority vote."""
-    statements = [first, *(claim.statement for claim in claims)]
-    drawn = (
-        claim.bound for claim in claims if claim.classifier == "random" and not claim.quantity.of_numbers
-    )
-    if (bound := next(drawn, None)) is not None:  # the one claim of the paper's certification
-        doubled = ceil_percent(2 * bound) if bound < 0.5 else "100 %, which says nothing"
-        follows = "By majority vote instead of a random member, what is proven is twice this bound"
-        statements.append(f"{follows}: {doubled}.")
-    return tuple(statements)
-
-
-def says_nothing(claim: Claim, baseline: Baseline) -> bool:
-    """Return whether a claim about an error says nothing beyond a constant.
-
-    With a gate it does unless the rule is proven better than every constant; without one, unless the bound is
-    below the constant's error.
-    """
-    if claim.gate is not None:
-        return not claim.gate.passed
-    return claim.bound is None or claim.bound >= baseline["error"]
-
-
-def compare_with_baseline(claim: Claim, baseline: Baseline, labels: Sequence[Label]) -> str:
-    """Return a clause that compares a claim about an error with its baseline."""
-    error = describe_error(baseline)
-    said = f"wrong on {error} of" if "clip" not in baseline else f"off by {error} on average on"
-    clause = f"{name_constant(baseline, labels)} is {said} the {baseline['on']}"
-    if not says_nothing(claim, baseline):
-        return clause
-    if claim.gate is not None:
-        return f"{clause}, and that this is better than a constant is not proven"
-    return f"{clause}, so this says nothing beyond it"
-
-
-def describe_gate(claim: Claim, baseline: Baseline, labels: Sequence[Label]) -> str:
-    """Say that a claim's rule is proven better than every constant; "" if it is not."""
-    if claim.gate is None or not claim.gate.passed:
-        return ""
-    says, counts = _phrase_gate(claim.gate, claim, baseline, labels)
-    return f"{says}: proven, within the same {format_level(claim.delta)} ({counts})"
-
-
-def describe_worthless_bound(claim: Claim, baseline: Baseline, labels: Sequence[Label]) -> list[str]:
-    """Return a list of one sentence if a bound on an error says nothing beyond a constant, else none."""
-    if not claim.quantity.guarded or not says_nothing(claim, baseline):
-        return []
-    if claim.gate is None:
-        return [
-            f"The bound {claim.limit} is not below {describe_error(baseline)}, the "
-            f"{'mean error' if 'clip' in baseline else 'error'} of {name_constant(baseline, labels)} on the "
-            f"{baseline['on']}: it says nothing beyond that."
-        ]
-    says, counts = _phrase_gate(claim.gate, claim, baseline, labels)
-    unable = ", and these rows cannot prove it, even with none wrong" * (claim.gate.least >= 0.5)
-    return [
-        f"The bound {claim.limit} ({claim.classifier}) is a figure, not to be quoted alone: that "
-        f"it {says} is not proven{unable} ({counts})."
-    ]
-
-
-def describe_lack_of_gate(claim: Claim, baseline: Baseline) -> list[str]:
-    """Return a list of one sentence if a bound on an error says something, but has no gate, else none."""
-    if claim.gate is not None or not claim.quantity.is_error or says_nothing(claim, baseline):
-        return []
-    return ["That this is better than a constant is not proven: it takes rows held out (--certify holdout)."]
-
-
-def _phrase_gate(gate: Gate, claim: Claim, baseline: Baseline, labels: Sequence[Label]) -> tuple[str, str]:
-    lost, won = pluralize(gate.lost, "row"), f"{gate.won:,}"
-    if "value" in baseline:
-        constant = name_constant(baseline, labels)
-        return f"is off by less than {constant}", f"further off: {lost}; {constant}: {won}"
-    by_weight = ", by weight," if claim.quantity.weighs else ""
-    return (
-        f"errs less often{by_weight} than always predicting any one class",
-        f"wrong alone: {lost}; always {quote_label(labels[gate.predicted])} alone: {won}",
-    )
+    if len(members) == 1 and members.total() == n:
+        says = f"All members of F* predict {quote_label(labels[min(members)])} for every learning row"
+        said.append(f"{says}: the winner is a constant.")
+    elif members:
+        add(members, "learning row", "these are constants")
+    if learned["refit"] is not None:
+        says = f"The model refit predicts {quote_label(labels[learned['refit']])} for every learning row"
+        said.append(f"{says}: it is a constant.")
+    if elsewhere.total() > members.total() and 2 * elsewhere.total() >= n:
+        says = "on rows that they have not learned from, these look like constants"
+        add(elsewhere, "row they were scored on", says)
+    if learned["refit"] is None and scored["refit"] is not None:
+        says = f"The model refit predicts {quote_label(labels[scored['refit']])} for every held-out row"
+        said.append(f"{says}: on rows that it has not learned from, it looks like a constant.")
+    return said
 
 
 def describe_guesses(claims: Sequence[Claim], labels: Sequence[Label]) -> list[str]:
@@ -693,61 +704,61 @@ def describe_guesses(claims: Sequence[Claim], labels: Sequence[Label]) -> list[s
     return statements
 
 
-def count_confusion(problem: Problem, ensemble: Ensemble, k: int) -> CountMatrix:
-    """Count the rows of the members' estimate sets by their class and the class that is predicted.
+class Mistake(NamedTuple):
+    """Rows of one class that are predicted as another.
 
-    Rows on which a member is undecided are in no column.
-
-    Args:
-        problem: what was solved.
-        ensemble: F*.
-        k: its number of folds.
-
-    Raises:
-        RunError: a member predicts a class that does not exist.
+    Attributes:
+        actual, predicted: class numbers; None if undecided.
+        rows: how many; share: of the rows of the actual class.
     """
-    task, n_classes = problem.task, problem.task.n_classes
-    counts = np.zeros((n_classes, n_classes), np.int64)
-    size = problem.sizes.index(problem.find_size(k))
-    for member in ensemble.members:
-        _, scored = problem.rows(Stage.REFIT, size, member.split)
-        predicted = member.model.predict(task.X[scored]).label
-        check_predicted(member, predicted)
-        decided = predicted >= 0
-        np.add.at(counts, (task.y[scored][decided], predicted[decided]), 1)
-    return tuple(map(tuple, counts.tolist()))
+
+    actual: int
+    predicted: int | None
+    rows: int
+    share: float
 
 
-def derive_confusion(errors: Sequence[int], rows: Sequence[int]) -> CountMatrix:
-    """Return the matrix of two classes from the wrong rows and all rows of each."""
-    (first, second), (n_first, n_second) = errors, rows
-    return ((n_first - first, first), (second, n_second - second))
-
-
-def list_mistakes(matrix: CountMatrix, rows: Sequence[int]) -> list[Mistake]:
+def list_mistakes(counts: NDArray[np.int64]) -> list[Mistake]:
     """Return the mistakes that were made, the largest share of a class first.
 
     Args:
-        matrix: counts by actual and predicted class.
-        rows: all rows of each actual class.
+        counts: rows by class and predicted class, the undecided last, (n_classes, n_classes + 1).
     """
     found = [
-        Mistake(actual, predicted, count, count / n)
-        for actual, (counts, n) in enumerate(zip(matrix, rows, strict=True))
-        for predicted, count in [*enumerate(counts), (None, n - sum(counts))]
+        Mistake(actual, predicted if predicted < len(counts) else None, count, count / sum(line))
+        for actual, line in enumerate(counts.tolist())
+        for predicted, count in enumerate(line)
         if count and predicted != actual
     ]
     return sorted(found, key=lambda mistake: -mistake.share)
 
 
-def check_confusion(matrix: CountMatrix, rows: Sequence[int]) -> None:
-    """Raise ValueError unless a matrix fits the number of rows of each class.
+def describe_least(least: float, clip: float | None) -> str:
+    """Return the least value that a criterion could still have: in percent, or of numbers in their units."""
+    return floor_percent(least) if clip is None else round_bound(clip * least, up=False)
 
-    Whether its right rows are those of the members' counts is left to a verification, which names the member.
+
+def describe_equal_rows(repeats: int, rows: int, grouped: bool = False) -> str:
+    """Say how many rows equal another one, as a clause; with groups, one of another group."""
+    another = "a row of another group" if grouped else "another row"
+    return f"{repeats:,} of {rows:,} rows equal {another} in every column that does not number the rows"
+
+
+def describe_giveaways(names: Sequence[str]) -> list[str]:
+    """Return a list of one sentence about columns that give the target away; empty if there are none."""
+    listed = ", ".join(cut_list([cut(repr(name), MAX_OF_LABEL) for name in names], "more"))
+    of, it = f"Columns {listed} give", "they"
+    if len(names) == 1:
+        of, it = f"Column {listed} gives", "it"
+    return [f"{of} the target away: would {it} be known for a new row?"] if names else []
+
+
+def describe_held_share(held: int, units: int, unit: str) -> list[str]:
+    """Return a list of one sentence if more than two thirds of the rows or groups are held out, else none.
+
+    Args:
+        held, units: rows or groups held out, and of the full table.
+        unit: "row" or "group".
     """
-    n_classes = len(rows)
-    if len(matrix) != n_classes or any(len(counts) != n_classes for counts in matrix):
-        raise ValueError(f"confusion: expected {n_classes} rows and columns, one for each class")
-    for number, counts in enumerate(matrix):
-        if min(counts) < 0 or sum(counts) > rows[number]:
-            raise ValueError("confusion: it has more rows than there are, or a negative number of them")
+    part = f"{held:,} of {units:,} {unit}s are held out, more than two thirds"
+    return [f"{part}: few are left to learn from."] if 3 * held > 2 * units else []

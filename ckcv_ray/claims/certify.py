@@ -3,12 +3,22 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from math import fsum
+from typing import Any
 
-from ckcv_ray.claims.baseline import compute_baselines, find_scored_constants
+import numpy as np
+from numpy.typing import NDArray
+
+from ckcv_ray.claims.better import list_constants, weigh_rows
 from ckcv_ray.claims.certificate import (
+    HELD_OUT,
+    LEARNING,
+    PROVISIONAL,
+    Baseline,
     Certificate,
     Claims,
     ClassCounts,
+    Constants,
+    CountMatrix,
     GroupCounts,
     ModelCounts,
     NumberCounts,
@@ -16,27 +26,45 @@ from ckcv_ray.claims.certificate import (
     Sample,
     Winner,
     Wording,
-    count_confusion,
-    list_statements,
+    describe_least,
 )
+from ckcv_ray.claims.error import describe_weights
 from ckcv_ray.claims.judged import HeldOutPredictions
-from ckcv_ray.claims.paper import count_losses, prove
-from ckcv_ray.claims.subgroups import claim_subgroups
-from ckcv_ray.claims.weighted import describe_weights
-from ckcv_ray.claims.wording import (
-    ASSUMPTIONS,
-    ASSUMPTIONS_OF_GROUPS,
-    PROVISIONAL,
-    describe_search,
-    list_not_covered,
-)
+from ckcv_ray.claims.paper import claim_subgroups, count_losses, prove
+from ckcv_ray.claims.quantity import Claim
 from ckcv_ray.core.arrays import ONE
 from ckcv_ray.core.bounds.binomial import clopper_pearson
+from ckcv_ray.core.percent import ceil_percent
 from ckcv_ray.core.schedule import Stage
-from ckcv_ray.learners.ensemble import Ensemble, Models, count_classes
+from ckcv_ray.learners.ensemble import Ensemble, Models, check_predicted, count_classes
 from ckcv_ray.records.candidates import Searched
 from ckcv_ray.study.problem import Candidate, Problem
 from ckcv_ray.tables.questions import find_giveaways, find_repeats
+from ckcv_ray.tables.task import Groups
+
+ASSUMPTIONS = (
+    "The rows are independent examples from one source, and new patterns come from that same source.",
+    "The splits are plain random splits, neither stratified nor grouped.",
+    "What is drawn follows from the seed and from which rows the table has. It is as good as chance if the "
+    "rows come in random order, if the seed was drawn at random, or if nobody arranged the table or chose "
+    "the seed with the draw in view.",
+    "The study was run once: it was not repeated with other seeds, grids or data until it looked good.",
+)
+NOT_COVERED = (
+    "repeated measurements of the same subject, or rows otherwise related to each other",
+    "scaling or feature selection performed on the full table before the run",
+    "a source that changes after the data were collected",
+)
+ASSUMPTIONS_OF_GROUPS = (
+    "The groups are independent examples from one source, and new groups come from that same source; rows of "
+    "one group may be related in any way.",
+    "All rows that are related belong to one group.",
+    "The splits are plain random splits of whole groups, not stratified.",
+    *ASSUMPTIONS[-2:],
+)
+RELATED_GROUPS = (
+    "groups that are related to each other, such as patients of one hospital if new ones come from others"
+)
 
 
 def certify(
@@ -58,21 +86,19 @@ def certify(
     claims = prove(predictions, candidate.k)
     repeats = find_repeats(problem.all_rows, problem.held)
     again = prove(predictions, candidate.k, repeats.copies) if repeats.copies else claims
-    bounds = [made[0].bound for made in (claims, again)]
-    without = max(
-        (bound for bound in bounds if bound is not None), default=None
-    )  # if equal rows have one origin
-    without = None if None in bounds else without
+    bounds = [made[0].bound for made in (claims, again) if made[0].bound is not None]
     sample = _describe_sample(problem, repeats.rows, count_losses(models.best))
     grouped = sample.groups is not None
-    named = problem.study.certification is not None and problem.study.certification.subgroups
-    subgroups = tuple(claim_subgroups(predictions)) if named else None
     certificate = Certificate(
         origin=Origin(problem.run_id, problem.study.certify, *problem.draws[:2], digests),
         winner=_describe_winner(problem, candidate, l_ms, models.best, provisional, search),
         sample=sample,
         counts=_count_models(problem, candidate.k, models),
-        claims=Claims(tuple(claims), without, subgroups),
+        claims=Claims(
+            tuple(claims),
+            bound_without_copies=max(bounds) if len(bounds) == 2 else None,
+            subgroups=tuple(claim_subgroups(predictions)) or None,
+        ),
         wording=Wording(
             statements=(),
             assumptions=ASSUMPTIONS_OF_GROUPS if grouped else ASSUMPTIONS,
@@ -139,19 +165,17 @@ def _describe_sample(problem: Problem, repeats: int, counted: Sequence[int]) -> 
 
 def _count_models(problem: Problem, k: int, models: Models) -> ModelCounts:
     """Return the counts of the models; ``k`` is the winner's."""
-    task, members, unit = problem.task, models.best.members, ONE if problem.has_losses else 1
-    losses = [loss / unit for loss in count_losses(models.best)]
+    members, learned, n_classes = models.best.members, find_constants(problem, models), problem.task.n_classes
+    losses = [loss / (ONE if problem.has_losses else 1) for loss in count_losses(models.best)]
     delta = problem.study.delta if problem.all_rows.group is None else None
     return ModelCounts(
         errors=tuple(sum(member.errors) for member in members),
         error=fsum(losses) / (len(members) * problem.find_size(k).n_select),
-        by_class=tuple(_count_class(models.best, number, delta) for number in range(task.n_classes)),
-        constants=(None,) * len(members) if task.has_numbers else models.best.constants(task.X),
-        refit_constant=(
-            None if models.refit is None or task.has_numbers else models.refit.constants(task.X)[0]
-        ),
+        by_class=tuple(_count_class(models.best, number, delta) for number in range(n_classes)),
+        constants=learned["members"],
+        refit_constant=learned["refit"],
         scored_constants=find_scored_constants(problem, models, k),
-        confusion=count_confusion(problem, models.best, k) if task.n_classes > 2 else None,
+        confusion=count_confusion(problem, models.best, k) if n_classes > 2 else None,
     )
 
 
@@ -161,3 +185,111 @@ def _count_class(ensemble: Ensemble, number: int, delta: float | None) -> ClassC
     sizes = [member.n_estimate[number] for member in ensemble.members]
     bound = None if delta is None else fsum(clopper_pearson(errors, sizes, delta)) / len(errors)
     return ClassCounts(errors=sum(errors), rows=sum(sizes), bound=bound)
+
+
+def compute_baselines(problem: Problem) -> tuple[Baseline, ...]:
+    """Return the baseline on the learning rows and, if rows were held out, that on the held-out rows."""
+    task, held = problem.task, problem.take_held_rows()
+    on = {LEARNING: (task.y, task.groups)} | ({} if held is None else {HELD_OUT: (held.y, held.units)})
+    return tuple(_count_baseline(problem, name, *rows) for name, rows in on.items())
+
+
+def _count_baseline(problem: Problem, on: str, y: NDArray[Any], groups: Groups) -> Baseline:
+    task, clip = problem.task, problem.clip
+    if clip is None:
+        commonest = int(np.argmax(np.bincount(task.y, weigh_rows(task.groups), minlength=task.n_classes)))
+        wrong, weights = y != commonest, weigh_rows(groups)
+        error = fsum(weights[wrong]) / fsum(weights)
+        return Baseline(on, commonest, int(np.sum(wrong)), len(y), error)
+    (value,) = list_constants(problem)
+    losses = problem.make_loss_measure(groups).measure_losses(y, np.full(len(y), value))
+    error = int(losses.sum()) / (ONE * len(losses))
+    return Baseline(on, 0, int(np.sum(y != value)), len(y), error, value, clip)
+
+
+def find_constants(problem: Problem, models: Models) -> Constants:
+    """Return which models are constants on the learning rows."""
+    if problem.task.has_numbers:  # a constant is what it is: its error says so
+        return Constants(members=(None,) * len(models.best.members), refit=None)
+    X, refit = problem.task.X, None if models.refit is None else models.refit.constants(problem.task.X)[0]
+    return Constants(members=models.best.constants(X), refit=refit)
+
+
+def find_scored_constants(problem: Problem, models: Models, k: int) -> Constants:
+    """Return which models are constants on the rows they were scored on, and wrong about some of them.
+
+    Such a model may know its learning rows by heart, and is a constant for any other row. Members were scored
+    on their estimate sets, with the winner's number of folds k, the model refit on the held-out rows.
+    """
+    X, size = problem.task.X, problem.sizes.index(problem.find_size(k))
+    held, refit = problem.take_held_rows(), None
+    if problem.task.has_numbers:
+        return find_constants(problem, models)
+    if models.refit is not None and held is not None:
+        (refit,) = models.refit.constants_scored(lambda _: held.X)
+    members = models.best.constants_scored(lambda i: X[problem.rows(Stage.REFIT, size, i)[1]])
+    return Constants(members=members, refit=refit)
+
+
+def count_confusion(problem: Problem, ensemble: Ensemble, k: int) -> CountMatrix:
+    """Count the rows of the members' estimate sets by their class and the class that is predicted.
+
+    Rows on which a member is undecided are in no column.
+
+    Args:
+        problem: what was solved.
+        ensemble: F*.
+        k: its number of folds.
+
+    Raises:
+        RunError: a member predicts a class that does not exist.
+    """
+    task, n_classes = problem.task, problem.task.n_classes
+    counts = np.zeros((n_classes, n_classes), np.int64)
+    size = problem.sizes.index(problem.find_size(k))
+    for member in ensemble.members:
+        _, scored = problem.rows(Stage.REFIT, size, member.split)
+        predicted = member.model.predict(task.X[scored]).label
+        check_predicted(member, predicted)
+        decided = predicted >= 0
+        np.add.at(counts, (task.y[scored][decided], predicted[decided]), 1)
+    return tuple(map(tuple, counts.tolist()))
+
+
+def list_statements(first: str, claims: list[Claim]) -> tuple[str, ...]:
+    """Return ``first``, what L_EE is, then every claim, and what follows for the majority vote."""
+    statements = [first, *(claim.statement for claim in claims)]
+    drawn = (
+        claim.bound for claim in claims if claim.classifier == "random" and not claim.quantity.of_numbers
+    )
+    if (bound := next(drawn, None)) is not None:  # the one claim of the paper's certification
+        doubled = ceil_percent(2 * bound) if bound < 0.5 else "100 %, which says nothing"
+        follows = "By majority vote instead of a random member, what is proven is twice this bound"
+        statements.append(f"{follows}: {doubled}.")
+    return tuple(statements)
+
+
+def describe_search(
+    effort: int, candidates: int, not_excluded: int, least: float | None, clip: float | None = None
+) -> str:
+    """Return the sentence about what a search within a budget left open, from its ``Searched``.
+
+    Of numbers ``least`` is a share of their ``clip``.
+    """
+    search = f"The search was within an effort of {effort:,} evaluations"
+    if least is None:
+        return f"{search}, and excluded each of the {candidates:,} candidates that could have been better."
+    return (
+        f"{search}, and another candidate may be better: {not_excluded:,} of {candidates:,} candidates were "
+        f"not excluded, of which the best could still have an L_MS of {describe_least(least, clip)}. What is "
+        "proven holds for this one, since it allows for any selection."
+    )
+
+
+def list_not_covered(grouped: bool, has_numbers: bool) -> tuple[str, ...]:
+    """Return what the claims do not cover, of a task with groups or without, of numbers or of classes."""
+    if not grouped:
+        return NOT_COVERED
+    how = "far off a row is" if has_numbers else "often a row is wrong"
+    large = f"how {how} among all rows, where large groups count more: each group counts once"
+    return (RELATED_GROUPS, large, *NOT_COVERED[1:])

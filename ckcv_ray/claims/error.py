@@ -1,14 +1,32 @@
-"""The error of a rule: how often it is wrong on new rows, or on average on the rows of a new group.
+"""The error of a rule: how often it is wrong on new rows, on those of a new group, or by weight.
 
 Nothing has used the rows held out, so the errors of a rule on them are binomial. With groups of related rows
 the units are groups, and what is bounded is the mean loss of a new group: its share of wrong rows.
+
+By weight it is how often a rule is wrong where rows occur as their weights say. They come from a source in
+which rows occur otherwise than where the classifier will be used: such as a sample in which rare cases are as
+many as common ones. A weight w of each row says how much more often a row like it occurs there, up to a
+factor that need not be known. The error there is
+
+    r = E(w wrong) / E(w),
+
+over new rows of the source. Let no weight be above W, which the user states: rows cannot show what the
+largest one of all new rows is. Given the rule, the pairs (w_t, wrong_t) of the rows held out are independent,
+and with a_t = w_t / W the wealth of a gambler who bets that the error is below p,
+
+    e_s(p) = prod over t <= s of (1 + lam_t a_t (p - wrong_t)),
+
+is a martingale of mean 1 at p = r, since E(a (r - wrong)) = r E(a) - E(a wrong) = 0: the bound is that of
+``core.bounds.betting``. The mean of the weights cancels, so nothing has to be said of it, and a right row of
+great weight counts as much as a wrong one.
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from ckcv_ray.claims.better import foresee_gate
 from ckcv_ray.claims.judged import HeldOutPredictions
 from ckcv_ray.claims.quantity import (
     Claim,
@@ -21,10 +39,13 @@ from ckcv_ray.claims.quantity import (
 )
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.arrays import ONE
+from ckcv_ray.core.bounds.betting import bound_losses
 from ckcv_ray.core.measures import GroupShares
-from ckcv_ray.core.percent import format_percent
-from ckcv_ray.core.quantities import register_quantity
+from ckcv_ray.core.percent import ceil_percent, format_level, format_number, format_percent
+from ckcv_ray.core.quantities import POSITIVE, argument, register_quantity
+from ckcv_ray.errors import InputError
 from ckcv_ray.study.problem import Problem
+from ckcv_ray.tables.task import Task
 
 
 @register_quantity
@@ -48,9 +69,11 @@ class Error(Quantity):
             return super().bound(held, counts, copies)
         return bound_wrong(held, counts.losses > 0, held.delta, copies)
 
-    def state(self, held: HeldOutPredictions, claim: Claim, who: str) -> str:
+    def state(self, claim: Claim, who: str, task: Task) -> str:
         """Return what is proven, as a clause."""
-        return state_error(claim, who, held.grouped)
+        if not task.grouped:
+            return f"{who} misclassifies a new row with probability {claim.says}"
+        return f"of a new group's rows, each classified by {who}, on average {claim.says} are misclassified"
 
     def explain(self, held: HeldOutPredictions, counts: Counts) -> str:
         """Return what was counted, and by which bound it is proven."""
@@ -71,13 +94,74 @@ class Error(Quantity):
         of = "mean over groups; " if grouped else ""
         return f"{format_percent(mean)} wrong ({of}{claim.errors:,} of {claim.rows:,} {on})"
 
+
+@register_quantity
+@dataclass(frozen=True)
+class WeightedError(Quantity):
+    """The error where rows occur in proportion to weights, of which the largest is stated."""
+
+    most: float = argument(POSITIVE, "4", "the largest weight that a new row can have")
+
+    name = "weighted_error"
+    phrase = "weighted error (weights up to {0})"
+    counted_as = f"{Quantity.counted_as}, {{rate}} by weight"
+    measured_as = "{rate} wrong by weight ({part:,} of {rows:,} {on})"
+    at_most = is_mean = guarded = weighs = True
+
+    def count(self, held: HeldOutPredictions, rule: Rule) -> Counts:
+        """Return which rows are wrong, with their weights as shares of the largest one."""
+        wrong, weights = held.predict(rule).label != held.rows.y, held.weights
+        measured = float(np.sum(weights * wrong) / np.sum(weights))
+        losses, shares = wrong[held.order].astype(float), (weights / self.most)[held.order]
+        return Counts(losses, int(np.sum(wrong)), len(wrong), measured, shares)
+
+    def state(self, claim: Claim, who: str, task: Task) -> str:
+        """Return what is proven, as a clause."""
+        return (
+            f"a new row, drawn with a chance in proportion to its weight {task.weight!r}, is "
+            f"misclassified by {who} with probability {claim.says}, if weights are known and none is above "
+            f"{format_number(self.most)}"
+        )
+
+    def explain(self, held: HeldOutPredictions, counts: Counts) -> str:
+        """Return what was counted, and by which bound it is proven."""
+        by_weight = format_percent(counts.measured or 0.0)
+        seen = f"{counts.errors} of {counts.rows} previously unused rows wrong, {by_weight} by weight"
+        return f"{seen}, {name_loss_bound(len(counts.losses), 'row')}"
+
+    def check(self, study: Any, task: Any, held: int) -> None:
+        """Raise InputError if rows have no weights, or one is above what is stated."""
+        weights = task.weighting.named
+        if weights is None:
+            raise InputError(
+                f"claim={self} is by the weights of rows, and there are none: name their column with --weight"
+            )
+        if len(above := np.flatnonzero(weights > self.most)):
+            raise InputError(
+                f"claim={self} says that no weight is above {self.most:g}, and {task.weight!r} has "
+                f"{weights[above[0]]:g} in row {above[0] + 1}: state the largest weight that there can be, "
+                "also in rows that are not here"
+            )
+
     def foresee(self, problem: Problem, name: str, delta: float) -> Iterator[Need]:
-        """Yield what it takes to prove that a rule is better than every constant."""
-        yield foresee_gate(problem, name, delta)
+        """Yield what is proven if no row is wrong, and rows held out weigh as much as those to learn from."""
+        weights = problem.task.weighting.named
+        assert weights is not None
+        shares = np.resize(weights, problem.all_rows.n - problem.task.n) / self.most
+        best = ceil_percent(bound_losses(np.zeros(len(shares)), delta, shares))
+        line = (
+            f"{self.title}, with probability {format_level(delta)}: at most {best} if none of the "
+            f"{len(shares):,} held-out rows is wrong, by the weights of the rows to learn from"
+        )
+        yield Need(name, delta, len(shares), 1, [line])
 
 
-def state_error(claim: Claim, who: str, grouped: bool) -> str:
-    """Return what a claim about an error proves, as a clause."""
-    if grouped:
-        return f"of a new group's rows, each classified by {who}, on average {claim.says} are misclassified"
-    return f"{who} misclassifies a new row with probability {claim.says}"
+def describe_weights(problem: Problem) -> str:
+    """Say what weights of rows are used for; "" if all rows weigh the same."""
+    certification = problem.study.certification
+    if certification is None or not certification.weighs_rows:
+        return problem.all_rows.weighting.describe()
+    return (
+        f"Rows are weighted by {problem.task.weight!r} in fits and in the weighted error alone, which holds "
+        "if weights are known, and not estimated from the rows held out; all else is of unweighted rows."
+    )

@@ -11,9 +11,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from ckcv_ray.claims.rules import Rule
-from ckcv_ray.core.arrays import ONE, Classes, Index, Values
+from ckcv_ray.core.arrays import ONE, Index, Values
 from ckcv_ray.core.measures import ClippedErrors, Output
 from ckcv_ray.learners.choice import LABEL
 from ckcv_ray.learners.ensemble import Ensemble, Member, Models, Prediction
@@ -81,6 +82,14 @@ class HeldOutPredictions:
         assert weights is not None
         return weights
 
+    def measure_loss(self, predicted: NDArray[Any]) -> Values:
+        """Return the loss of each row held out: 1 if it is wrong, or the clipped error by the clip."""
+        y, clip = self.rows.y, self.problem.clip
+        if clip is None:
+            return np.asarray(predicted != y, float)
+        losses = ClippedErrors(clip).measure_losses(y.astype(float), predicted.astype(float))
+        return np.asarray(losses / ONE)
+
     def find_rule(self, claim: str) -> Rule:
         """Return the rule that a claim by this name is about: of a quantity, the first rule that is named."""
         named = claim not in self.certification.quantities
@@ -139,28 +148,17 @@ def _tabulate_rules(held: HeldOutPredictions) -> Iterator[pa.Table]:
     for name, predicted, ensemble in judges:
         setting = problem.learner.codec.setting(ensemble.members[0].model)
         ranks = problem.task.n_classes == 2 and Output.RANK in problem.find_learner(setting)[1].outputs
-        score = predicted.score if ranks else None
-        same = {"classifier": name, "row": problem.held, "unit": unit, "order": order}
-        yield _tabulate(problem, same, rows.y, predicted.label, score)
-
-
-def _tabulate(
-    problem: Problem,
-    same: dict[str, Any],
-    y: Classes | Values,
-    predicted: Classes | Values,
-    score: Values | None,
-) -> pa.Table:
-    """Return the rows of one classifier; ``same`` has columns, or one value for all rows."""
-    n, schema = len(y), make_judged_schema(problem)
-    if problem.clip is None:
-        loss = (predicted != y).astype(np.float64)
-    else:
-        loss = ClippedErrors(problem.clip).measure_losses(y.astype(float), predicted.astype(float)) / ONE
-    columns = {name: np.broadcast_to(values, n) for name, values in same.items()}
-    columns |= {"label": y, "predicted": predicted, "loss": loss}
-    if (weights := problem.all_rows.weighting.take(same["row"])) is not None:
-        columns["weight"] = weights
-    arrays = {name: pa.array(values) for name, values in columns.items()}
-    arrays["score"] = pa.nulls(n, pa.float64()) if score is None else pa.array(score)
-    return pa.table([arrays[field.name].cast(field.type) for field in schema], schema=schema)
+        columns: dict[str, Any] = {
+            "classifier": np.full(len(unit), name),
+            "row": problem.held,
+            "unit": unit,
+            "order": order,
+            "label": rows.y,
+            "predicted": predicted.label,
+            "loss": held.measure_loss(predicted.label),
+            "score": predicted.score if ranks else [None] * len(unit),
+            "weight": problem.all_rows.weighting.take(problem.held),  # a column of weighted rows alone
+        }
+        schema = make_judged_schema(problem)
+        arrays = [pa.array(columns[field.name]).cast(field.type) for field in schema]
+        yield pa.table(arrays, schema=schema)

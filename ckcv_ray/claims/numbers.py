@@ -23,7 +23,6 @@ from typing import Any
 
 import numpy as np
 
-from ckcv_ray.claims.better import foresee_gate
 from ckcv_ray.claims.judged import HeldOutPredictions
 from ckcv_ray.claims.quantity import Claim, Counts, Need, Quantity
 from ckcv_ray.claims.rules import Rule
@@ -35,6 +34,7 @@ from ckcv_ray.core.percent import format_level, format_number, round_bound
 from ckcv_ray.core.quantities import POSITIVE, SHARE_OF_ROWS, argument, register_quantity
 from ckcv_ray.errors import InputError
 from ckcv_ray.study.problem import Problem
+from ckcv_ray.tables.task import Task
 
 
 @register_quantity
@@ -46,6 +46,7 @@ class Clipped(Quantity):
 
     name = "clipped"
     phrase = "mean error (above {0} counts as {0})"
+    counted_as, measured_as = "measured: {rate} on average", "off by {rate} on average ({on})"
     is_error = of_numbers = at_most = is_mean = guarded = True
     rows_alone = ""
 
@@ -63,16 +64,13 @@ class Clipped(Quantity):
         losses = measure.measure_losses(held.rows.y, held.predict(rule).label)
         return Counts(losses[held.order] / ONE, measured=int(losses.sum()) / (ONE * len(losses)))
 
-    def state(self, held: HeldOutPredictions, claim: Claim, who: str) -> str:
-        """Return what is proven, as a clause."""
-        return self.state_mean(claim, who, held.grouped)
-
-    def state_mean(self, claim: Claim, who: str, grouped: bool) -> str:
+    def state(self, claim: Claim, who: str, task: Task) -> str:
         """Return what is proven of the numbers that ``who`` predicts, as a clause."""
-        what = "numbers predicted for a new group's rows" if grouped else "number predicted for a new row"
-        clip = format_number(self.clip)
+        what, clip = "number predicted for a new row", format_number(self.clip)
+        if task.grouped:
+            what = "numbers predicted for a new group's rows"
         return (
-            f"the {what} by {who} {'are' if grouped else 'is'} off by {claim.says} on average, where an "
+            f"the {what} by {who} {'are' if task.grouped else 'is'} off by {claim.says} on average, where an "
             f"error above {clip} counts as {clip}"
         )
 
@@ -81,14 +79,9 @@ class Clipped(Quantity):
         rows, clip = "the rows of a new group" if grouped else "new rows", format_number(self.clip)
         return f"{rows} are off by {claim.says} on average (above {clip} counts as {clip})"
 
-    def describe_counts(self, claim: Claim) -> str:
-        """Say what was measured."""
-        return f"measured: {self.format_measured(claim.measured or 0.0)} on average"
-
     def measure(self, claim: Claim, on: str, mean: float, grouped: bool) -> str:
         """Say how far off the rows were on average."""
-        of = f"{on}, mean over groups" if grouped else on
-        return f"off by {self.format_measured(mean)} on average ({of})"
+        return super().measure(claim, f"{on}, mean over groups" if grouped else on, mean, grouped)
 
     def scale(self, value: float) -> float:
         """Return the bound that a condition asks for, given in units of the target."""
@@ -102,10 +95,6 @@ class Clipped(Quantity):
         rounding = (GRAIN + 1) / ONE  # by which a loss, and then a group's mean, may be rounded up
         return 1 - bound_mean_loss([right], units, claim.delta) - rounding
 
-    def foresee(self, problem: Problem, name: str, delta: float) -> Iterator[Need]:
-        """Yield what it takes to prove that a rule is better than the constant."""
-        yield foresee_gate(problem, name, delta)
-
 
 @register_quantity
 @dataclass(frozen=True)
@@ -117,7 +106,8 @@ class Within(Quantity):
     name = "within"
     phrase = "error of {0} of new rows"
     of_numbers = at_most = True
-    counted = "held-out rows further off"
+    counted_as = "measured: {errors:,} of {rows:,} held-out rows further off"
+    measured_as = "{part:,} of {rows:,} {on} are further off"
     largest = float_info.max
 
     @property
@@ -146,7 +136,7 @@ class Within(Quantity):
         width = float(np.sort(errors)[len(errors) - 1 - beyond]) if few[0] else np.inf
         return width if width < self.largest else np.inf  # of predictions that are not finite too
 
-    def state(self, held: HeldOutPredictions, claim: Claim, who: str) -> str:
+    def state(self, claim: Claim, who: str, task: Task) -> str:
         """Return what is proven, as a clause."""
         return f"at least {self._share} of new rows are predicted to within {claim.limit} by {who}"
 
@@ -164,14 +154,6 @@ class Within(Quantity):
         beyond = f"{format_number(100 * (1 - self.share_of_rows))} %"
         return f"in the long run at most {beyond} of new rows are off by more than {claim.limit}"
 
-    def describe_counts(self, claim: Claim) -> str:
-        """Say how many rows were further off."""
-        return f"measured: {claim.errors:,} of {claim.rows:,} {self.counted}"
-
-    def measure(self, claim: Claim, on: str, mean: float, grouped: bool) -> str:
-        """Say how many rows were further off."""
-        return f"{claim.errors:,} of {claim.rows:,} {on} are further off"
-
     def scale(self, value: float) -> float:
         """Return the bound that a condition asks for: the value itself."""
         return value
@@ -187,8 +169,7 @@ class Within(Quantity):
 
     def foresee(self, problem: Problem, name: str, delta: float) -> Iterator[Need]:
         """Yield how many rows it takes, and how many of them may be further off."""
-        assert problem.held is not None
-        rows, needed = len(problem.held), self._count_needed(delta)
+        rows, needed = problem.all_rows.n - problem.task.n, self._count_needed(delta)
         beyond = int(np.count_nonzero(bound_table(rows, delta) <= 1 - self.share_of_rows)) - 1
         line = (
             f"{self.title}, with probability {format_level(delta)}: takes {needed:,} held-out rows at least; "

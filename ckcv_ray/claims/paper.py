@@ -15,6 +15,16 @@ share of its rows that are wrong. Sums of such losses take the place of counts, 
 
 If rows repeat because they have the same origin, the ``Copies`` are not new: every claim holds again with as
 many fewer independent units in each set (see the theory page, "Repeated rows").
+
+Of subgroups named beforehand, such as women, or patients above 60, error and recalls are claimed.
+Given which held-out rows belong to a subgroup, they are independent draws from its distribution: the wrong
+ones of a fixed rule are binomial. delta is divided equally among the columns, then among the subgroups of a
+column that are claimed, then among the error and the recalls of a subgroup: all hold jointly. Which subgroups
+are claimed is decided by how many rows belong to each, never by labels; edges of bins come from the learning
+rows. The rule decides by its own cut-off: one that was chosen on the same rows would depend on their labels.
+
+Where numbers are predicted, what is claimed of a subgroup is its mean error, of which at most the clip
+counts, by its rows in the order in which they were drawn.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,26 +34,30 @@ from typing import cast
 
 import numpy as np
 
-from ckcv_ray.claims.better import add_gate
-from ckcv_ray.claims.error import Error, state_error
+from ckcv_ray.claims.better import add_gate, foresee_gate
+from ckcv_ray.claims.error import Error
 from ckcv_ray.claims.judged import HeldOutPredictions
 from ckcv_ray.claims.numbers import Clipped
 from ckcv_ray.claims.quantity import (
     GROUPS_OF_ONE_SOURCE,
+    MIN_OF_SUBGROUP,
     ONE_SOURCE,
     Claim,
     Need,
     Quantity,
-    write_statement,
+    SubgroupClaim,
+    bound_count,
 )
+from ckcv_ray.claims.recalls import Recall
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.arrays import ONE
-from ckcv_ray.core.bounds.betting import average_safe
+from ckcv_ray.core.bounds.betting import average_safe, bound_losses
 from ckcv_ray.core.bounds.binomial import MAX_CHECKED
 from ckcv_ray.errors import pluralize
 from ckcv_ray.learners.ensemble import Ensemble, GroupMember
 from ckcv_ray.study.parts import Holdout, Paper
 from ckcv_ray.study.problem import Problem
+from ckcv_ray.tables.subgroups import divide_rows, parse_subgroup
 
 RANDOM = Rule("random")
 
@@ -58,25 +72,28 @@ def prove(held: HeldOutPredictions, k: int, copies: int = 0) -> list[Claim]:
     """
     problem, best = held.problem, held.models.best
     if isinstance(problem.study.certification, Holdout):
-        return list(_prove_by_held_out(held, copies))
+        return [
+            add_gate(held, claim, copies) if quantity.guarded else claim
+            for name, quantity in list_claimed(problem).items()
+            for claim in quantity.claim(held, held.find_rule(name), copies)
+        ]
     learner, _ = problem.find_learner(problem.learner.codec.setting(best.members[0].model))
     counts = [(sum(member.errors), sum(member.n_estimate)) for member in best.members]
     return [claim_random_member(problem, k, count_losses(best), learner, counts, copies)]
-
-
-def _prove_by_held_out(held: HeldOutPredictions, copies: int) -> Iterator[Claim]:
-    for name, quantity in list_claimed(held.problem).items():
-        for claim in quantity.claim(held, held.find_rule(name), copies):
-            yield add_gate(held, claim, copies) if quantity.guarded else claim
 
 
 def list_claimed(problem: Problem) -> dict[str, Quantity]:
     """Return what is claimed by rows held out, by name: the errors of rules, and quantities."""
     certification = problem.study.certification
     assert certification is not None
-    of_rule: Quantity = Error() if problem.clip is None else Clipped(problem.clip)
+    of_rule = make_error(problem)
     found = {name: certification.quantities.get(name, of_rule) for name in certification.claim}
     return cast(dict[str, Quantity], found)
+
+
+def make_error(problem: Problem) -> Quantity:
+    """Return the error that is claimed of a rule: of predicted numbers their mean error."""
+    return Error() if problem.clip is None else Clipped(problem.clip)
 
 
 def list_needs(problem: Problem) -> list[Need]:
@@ -87,9 +104,37 @@ def list_needs(problem: Problem) -> list[Need]:
     """
     if not isinstance(problem.study.certification, Holdout) or problem.held is None:
         return []
-    delta = problem.study.delta_of_claim
-    claimed = list_claimed(problem).items()
-    return [need for name, quantity in claimed for need in quantity.foresee(problem, name, delta)]
+    delta, needs = problem.study.delta_of_claim, list[Need]()
+    for name, quantity in list_claimed(problem).items():
+        needs += [foresee_gate(problem, name, delta)] if quantity.is_error else []
+        needs += quantity.foresee(problem, name, delta)
+    return needs
+
+
+def claim_subgroups(held: HeldOutPredictions) -> Iterator[SubgroupClaim]:
+    """Yield what is claimed of each subgroup of the study: of one with too few rows, without bounds."""
+    problem, certification = held.problem, held.certification
+    if not certification.subgroups:
+        return
+    y, classes, rule = held.rows.y, problem.task.classes, Rule(certification.rule_of_quantities)
+    of_all, losses = make_error(problem), held.measure_loss(held.predict(rule).label)
+    for subgroups in map(parse_subgroup, certification.subgroups):
+        parts = divide_rows(subgroups, problem.task, held.rows.X)
+        claimed = sum(int(part.rows.sum()) >= MIN_OF_SUBGROUP for part in parts)
+        delta = held.delta / len(certification.subgroups) / max(1, claimed) / (1 + len(classes))
+        for part in parts:
+            of_classes = [(Recall(), label, y == number) for number, label in enumerate(classes)]
+            for quantity, label, rows in [(of_all, None, np.ones(len(y), bool)), *of_classes]:
+                drawn = losses[held.order][(part.rows & rows)[held.order]]
+                claim = SubgroupClaim(part.name, quantity, label, rule.name, rows=len(drawn))
+                if quantity.is_mean:
+                    bound = bound_losses(drawn, delta)
+                    claim = replace(claim, measured=float(np.sum(drawn)) / max(1, len(drawn)))
+                else:
+                    claim = replace(claim, errors=int(np.sum(drawn)))
+                    bound = bound_count(claim.errors, claim.rows, delta)
+                enough = int(part.rows.sum()) >= MIN_OF_SUBGROUP
+                yield replace(claim, bound=bound, delta=delta) if enough else claim
 
 
 def claim_random_member(
@@ -128,19 +173,15 @@ def claim_random_member(
     method += f", {name}, {pluralize(len(losses), 'split')}, {m_is}"
     given = f"{GROUPS_OF_ONE_SOURCE} and plain random splits of whole groups"
     given = given if grouped else f"{ONE_SOURCE} and plain random splits"
-    who, delta = RANDOM.classifier(), problem.study.delta
-    claim = Claim(Error(), RANDOM.name, bound, delta, "", certification=Paper.name)
-    if problem.clip is not None:
-        measured = sum(losses) / (ONE * size.n_select * len(losses))
-        quantity = Clipped(problem.clip)
-        claim = replace(claim, quantity=quantity, measured=measured)
-        says = quantity.state_mean(claim, who, grouped)
+    claim = Claim(make_error(problem), RANDOM.name, bound, problem.study.delta, "", certification=Paper.name)
+    if claim.quantity.is_mean:
+        claim = replace(claim, measured=sum(losses) / (ONE * size.n_select * len(losses)))
     else:
         seen = counts or [(loss, size.n_select) for loss in losses]
         errors, rows = map(sum, zip(*seen, strict=True))
         claim = replace(claim, errors=errors, rows=rows)
-        says, method = state_error(claim, who, grouped), f"{method}, {errors} of {rows} scored rows wrong"
-    return replace(claim, statement=write_statement(given, delta, says, method))
+        method += f", {errors} of {rows} scored rows wrong"
+    return claim.state(claim.quantity.state(claim, RANDOM.classifier(), problem.task), method, given)
 
 
 def weight(problem: Problem, k: int, learner: int = 0) -> Fraction:

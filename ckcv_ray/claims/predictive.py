@@ -29,14 +29,11 @@ import numpy as np
 
 from ckcv_ray.claims.judged import HeldOutPredictions
 from ckcv_ray.claims.quantity import (
-    NOTHING,
-    ONE_SOURCE,
     Claim,
     Need,
     Quantity,
     advise_rows,
-    leave_out,
-    write_statement,
+    bound_count,
 )
 from ckcv_ray.claims.recalls import (
     BINARY_RECALLS,
@@ -45,7 +42,6 @@ from ckcv_ray.claims.recalls import (
     Sensitivity,
     Specificity,
     begin_need,
-    choose_cut_off,
     share_recalls,
 )
 from ckcv_ray.claims.rules import CutOff, Rule, orient_scores
@@ -77,11 +73,6 @@ class Predictive(Quantity):
     share = "recalls"
 
     @property
-    def by_constants(self) -> float:
-        """The largest value that classifying no row, or every row, as positive reaches."""
-        raise NotImplementedError
-
-    @property
     def conditions(self) -> tuple[float, float | None]:
         """The prevalence, and no probability."""
         return self.prevalence, None
@@ -105,25 +96,30 @@ class Predictive(Quantity):
             rows=None,
             delta=delta,
             guaranteed=False,
-            statement=f"{NOTHING} the {self.title} of {who}: nothing is proven for a recall it follows from.",
         )
+        if claim.bound is None:
+            yield claim.give_up(
+                f"the {self.title} of {who}", "nothing is proven for a recall it follows from."
+            )
+            return
         method = (
             f"from a sensitivity of at least {floor_percent(recalls[0])} and a specificity of at least "
             f"{floor_percent(recalls[1])}, which hold together"
         )
-        yield claim if claim.bound is None else self._write(claim, who, method)
+        yield self._write(claim, who, method)
 
     def _write(self, claim: Claim, who: str, method: str) -> Claim:
         assert claim.label is not None
         says = f"the {self.title} of {who} is {claim.says}: {self.explain_value(claim.label)}"
-        return replace(claim, statement=write_statement(ONE_SOURCE, claim.delta, says, method))
+        return claim.state(says, method)
 
     def doubt(self, claim: Claim) -> str:
         """Return a sentence if a constant reaches what is proven."""
-        if claim.bound is None or 1 - claim.bound > self.by_constants:
+        reached = max(self.compute(1.0, 0.0), self.compute(0.0, 1.0))  # every row is flagged, or none
+        if claim.bound is None or 1 - claim.bound > reached:
             return ""
-        reached = format_percent(self.by_constants)
-        return f"A {claim.name} of {claim.says} says nothing beyond a constant, which reaches {reached}."
+        says = f"A {claim.name} of {claim.says} says nothing beyond a constant"
+        return f"{says}, which reaches {format_percent(reached)}."
 
 
 @dataclass(frozen=True)
@@ -132,11 +128,6 @@ class PredictiveValue(Predictive, Requirable):
 
     at_prevalence = True
     of_positive: ClassVar[bool]  # whether rows classified as positive are to be right
-
-    @property
-    def by_constants(self) -> float:
-        """The largest value that classifying no row, or every row, as positive reaches."""
-        return self.prevalence if self.of_positive else 1 - self.prevalence
 
     def compute(self, sensitivity: float, specificity: float) -> float:
         """Return it for two recalls in [0, 1]; it increases in both."""
@@ -153,25 +144,23 @@ class PredictiveValue(Predictive, Requirable):
             yield from super().claim(held, rule, copies)
             return
         tests = self._test(held, rule)
-        chosen = choose_cut_off(held, rule)
-        assert chosen is not None
-        label = held.problem.task.classes[held.problem.positive]
+        positive, classes = held.problem.positive, held.problem.task.classes
+        label, second = classes[positive], classes[1 - positive]
         claim = Claim(self, rule.name, None, tests.delta, "", label=label)
-        if chosen.cut_off is None:
+        if not tests.passed:
             lack = explain_lack(held.problem.all_rows.n, tests)
-            yield replace(claim, statement=f"{NOTHING} the {self.title} of {rule.classifier()}: {lack}")
+            yield claim.give_up(f"the {self.title} of {rule.classifier()}", lack)
             return
+        (cut_off, missed, flagged), (positives, negatives) = tests.chosen, tests.rows
         bound = 1 - tests.least if tests.count_passed(copies) >= tests.passed else None
-        claim = replace(claim, bound=bound, cut_off=chosen.cut_off.value)
-        (missed, flagged), (positives, negatives) = tests.chosen[1:], tests.rows
-        second = held.problem.task.classes[1 - held.problem.positive]
+        claim = replace(claim, bound=bound, cut_off=cut_off.value)
         method = (
             f"holdout: {missed} of {positives} previously unused rows of class {label!r} and {flagged} of "
             f"{negatives} of class {second!r} wrong, Clopper-Pearson for both; {tests.passed} of "
             f"{len(tests.counts)} cut-offs passed in a fixed sequence; jointly with the recalls with "
             f"probability at least {format_level(2 * tests.delta)}"
         )
-        yield self._write(claim, replace(rule, cut_off=chosen.cut_off).classifier(), method)
+        yield self._write(claim, replace(rule, cut_off=cut_off).classifier(), method)
 
     def choose_cut_off(self, held: HeldOutPredictions, rule: Rule) -> ChosenCutOff:
         """Return the cut-off of the last test that passed."""
@@ -297,11 +286,6 @@ class NetBenefit(Predictive):
         """The prevalence, and the probability from which on a row is worth flagging."""
         return self.prevalence, self.worth
 
-    @property
-    def by_constants(self) -> float:
-        """The largest value that classifying no row, or every row, as positive reaches."""
-        return max(0.0, self.compute(1.0, 0.0))
-
     def compute(self, sensitivity: float, specificity: float) -> float:
         """Return it for two recalls in [0, 1]; it increases in both."""
         right, wrong = self.prevalence * sensitivity, (1 - self.prevalence) * (1 - specificity)
@@ -347,8 +331,8 @@ class ValueTests(FixedSequence[CountedCutOff]):
 
     def bound_value(self, counted: CountedCutOff, copies: int = 0) -> float:
         """Return the lower bound on the value at a cut-off; ``copies`` of the rows are not counted."""
-        left = [leave_out(*pair, copies) for pair in zip(counted[1:], self.rows, strict=True)]
-        missed, flagged = (float(clopper_pearson(*pair, self.delta / 2)) for pair in left)
+        pairs = zip(counted[1:], self.rows, strict=True)
+        missed, flagged = (bound_count(*pair, self.delta / 2, copies) for pair in pairs)
         return self.predictive.compute(1 - missed, 1 - flagged)
 
     @property

@@ -11,8 +11,8 @@ binomial: scored rows of cross validation, rows of groups, a recall at a cut-off
 rows.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from sys import float_info
 from typing import Annotated, Any, ClassVar, NamedTuple, cast
 
@@ -28,7 +28,8 @@ from ckcv_ray.core.quantities import Declared, parse_quantity
 from ckcv_ray.study.parts import Certification, Condition, Holdout
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.columns import Label
-from ckcv_ray.validation import STRICT, Between, Count, Fraction, check_part, check_probability
+from ckcv_ray.tables.task import Task
+from ckcv_ray.validation import OPTIONAL, Between, Count, Fraction, Stored, check_part, check_probability
 
 ONE_SOURCE = "Assuming independent examples from one source"
 GROUPS_OF_ONE_SOURCE = "Assuming independent groups of rows from one source"
@@ -41,7 +42,7 @@ DECIMAL_TOLERANCE = 1e-12  # of a value that was written in decimals
 
 
 @dataclass(frozen=True)
-class Gate:
+class Gate(Stored):
     """Whether a rule is proven better than every constant: its bound is a figure unless it is.
 
     Attributes:
@@ -53,8 +54,6 @@ class Gate:
             is proven better than every constant if it is below 1/2.
         least: what it would be for the least favourable constant if the rule had no row wrong.
     """
-
-    __pydantic_config__: ClassVar = {**STRICT, "extra": "forbid"}
 
     predicted: Count
     lost: Count
@@ -69,7 +68,7 @@ class Gate:
 
 
 @dataclass(frozen=True)
-class Claim:
+class Claim(Stored):
     """A bound on the risk of one rule that holds with probability 1 - delta, selection included.
 
     Attributes:
@@ -95,8 +94,6 @@ class Claim:
         gate: of an error that rows held out bound; else None.
     """
 
-    __pydantic_config__: ClassVar = {**STRICT, "extra": "forbid"}
-
     quantity: "Quantity"
     classifier: str
     bound: float | None
@@ -106,11 +103,13 @@ class Claim:
     label: Label | None = None
     errors: Count | None = None
     rows: Count | None = None
-    measured: Fraction | None = None
-    cut_off: float | None = None
-    guaranteed: bool = False
-    least_confidence: Annotated[float, Between(0, float_info.max)] | None = None
-    gate: Gate | None = None
+    measured: Fraction | None = field(default=None, metadata=OPTIONAL)
+    cut_off: float | None = field(default=None, metadata=OPTIONAL)
+    guaranteed: bool = field(default=False, metadata=OPTIONAL)
+    least_confidence: Annotated[float, Between(0, float_info.max)] | None = field(
+        default=None, metadata=OPTIONAL
+    )
+    gate: Gate | None = field(default=None, metadata=OPTIONAL)
 
     def __str__(self) -> str:
         """Return what is proven in a few words: "sensitivity (recall of 'sick') at least 90.12 %"."""
@@ -154,7 +153,16 @@ class Claim:
     @property
     def counted(self) -> str:
         """Whose errors were counted for it, and how many: "this model: 0 of 139 rows wrong"; "" if none."""
-        return self.quantity.describe_counts(self)
+        kind, label = self.quantity, self.label
+        if (self.errors is None and not kind.is_mean) or (label is not None and self.bound is None):
+            return ""
+        of = kind.counted if label is None else f"scored rows of {label!r} wrong"
+        of = f"rows of {label!r} {MAY_MISS}" if self.guaranteed else of
+        names = dict.fromkeys(ONE_MODEL, "this model") | {"vote": "the vote"}
+        who = "this model" if self.guaranteed else names.get(self.classifier, "all members")
+        rate = kind.format_measured(self.measured or 0.0)
+        counts = {"errors": self.errors or 0, "rows": self.rows or 0, "rate": rate}
+        return kind.counted_as.format(who=who, of=of, **counts)
 
     def covers(self, rule: Rule) -> bool:
         """Return whether it is about the predictions of a rule."""
@@ -170,21 +178,39 @@ class Claim:
         cut_off = None if self.cut_off is None else CutOff(self.cut_off, problem.positive)
         return Rule(self.classifier, cut_off=cut_off)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return its fields as JSON values; what only some claims have is absent from the others."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        values["quantity"] = str(self.quantity)
-        values["gate"] = None if self.gate is None else vars(self.gate)
-        some = ("measured", "cut_off", "guaranteed", "least_confidence", "gate")
-        absent = {name for name in some if values[name] is None or values[name] is False}  # 0 is a value
-        return {name: value for name, value in values.items() if name not in absent}
+    def state(self, says: str, method: str, given: str = ONE_SOURCE) -> "Claim":
+        """Return it with its sentence: what it assumes, its delta, what it says, and how it was obtained."""
+        sure = f"with probability at least {format_level(self.delta)} over data and splits"
+        return replace(self, statement=f"{given}, {sure}, {says} ({method}).")
+
+    def give_up(self, subject: str, why: str) -> "Claim":
+        """Return it without a bound, with a sentence that says why nothing can be claimed for a subject."""
+        return replace(self, bound=None, statement=f"{NOTHING} {subject}: {why}")
+
+    def find_interval(self, required: Condition | None, delta: float) -> "MeasuredInterval | None":
+        """Return the exact interval of what was counted on held-out rows; None where it is not binomial.
+
+        Args:
+            required: what the cut-off was chosen for, if one was.
+            delta: probability with which the interval may miss.
+        """
+        quantity, wrong, rows = self.quantity, self.errors or 0, self.rows or 0
+        fixed = self.cut_off is None or is_fixed_for(str(quantity), required)
+        counted = quantity.is_binomial and (quantity.is_error or quantity.by_class)
+        if not (self.held_out and counted and fixed and rows) or self.bound is None:
+            return None
+        part, of = wrong if quantity.is_error else rows - wrong, (quantity, self.label, self.classifier)
+        return MeasuredInterval(
+            *of, part, rows, *bound_both_sides(part, rows, delta), 1 - delta, self.cut_off
+        )
 
     def check(self, name: str, labels: Sequence[Label]) -> None:
         """Raise ValueError if it is about no class of the labels, or its numbers cannot be."""
         quantity, label = self.quantity, self.label
         if quantity.of_numbers != (not labels):
             raise ValueError(f"{name}: the {quantity} is not of a target with {len(labels)} classes")
-        if quantity.of_class != (label is not None) or (label is not None and label not in labels):
+        of_class = quantity.by_class or bool(quantity.made_of)
+        if of_class != (label is not None) or label not in (None, *labels):
             raise ValueError(f"{name}: the {quantity} of {label!r} is none of the {len(labels)} classes")
         if quantity.is_mean != (self.measured is not None):
             raise ValueError(f"{name}.measured: it is given for a mean of losses, and only there")
@@ -238,6 +264,8 @@ class Quantity(Declared):
 
     Attributes:
         counted: what its ``errors`` are.
+        counted_as: whose ``errors`` there are among its ``rows``, and of what.
+        measured_as: what was measured, of {part} of {rows} rows ``on``, which is the {rate}, or a mean.
         guarded: whether a claim may be quoted only if its rule is proven better than every constant.
         is_mean: whether it is a mean of losses, which is ``measured``.
         is_binomial: whether its errors are binomial, given its rows, where rows are independent.
@@ -245,6 +273,8 @@ class Quantity(Declared):
     """
 
     counted: ClassVar[str] = "scored rows wrong"
+    counted_as: ClassVar[str] = "{who}: {errors:,} of {rows:,} {of}"
+    measured_as: ClassVar[str] = "{rate} ({part:,} of {rows:,} {on} right)"
     guarded: ClassVar[bool] = False
     is_mean: ClassVar[bool] = False
     is_binomial: ClassVar[bool] = False
@@ -263,9 +293,9 @@ class Quantity(Declared):
         return None
 
     @property
-    def of_class(self) -> bool:
-        """Whether a claim of it names a class."""
-        return self.by_class or bool(self.made_of)
+    def names(self) -> set[str]:
+        """Its name, and that of an error without its clip, which conditions leave out."""
+        return {str(self)} | ({self.name} if self.is_error else set())
 
     @property
     def side(self) -> str:
@@ -294,8 +324,8 @@ class Quantity(Declared):
         """Return the bound on the risk; None if nothing is proven. ``copies`` of the units do not count."""
         return bound_losses(counts.losses, held.delta, counts.shares, copies)
 
-    def state(self, held: HeldOutPredictions, claim: Claim, who: str) -> str:
-        """Return what is proven, as a clause; ``who`` names what classifies rows."""
+    def state(self, claim: Claim, who: str, task: Task) -> str:
+        """Return what is proven, as a clause; ``who`` names what classifies rows like those of a task."""
         return f"the {claim.name} of {who} is {claim.says}"
 
     def name_subject(self, claim: Claim, who: str) -> str:
@@ -318,24 +348,14 @@ class Quantity(Declared):
             copies: held-out rows, or groups, that are not counted as independent.
         """
         counts = self.count(held, rule)
-        claim = Claim(
-            self,
-            rule.name,
-            self.bound(held, counts, copies),
-            held.delta,
-            statement="",
-            errors=counts.errors,
-            rows=counts.rows,
-            measured=counts.measured,
-        )
-        method = self.explain(held, counts)
-        if claim.bound is None:
-            statement = f"{NOTHING} {self.name_subject(claim, rule.classifier())}: holdout: {method}."
+        bound, (_, errors, rows, measured, _) = self.bound(held, counts, copies), counts
+        claim = Claim(self, rule.name, bound, held.delta, "", errors=errors, rows=rows, measured=measured)
+        who, method = rule.classifier(), f"holdout: {self.explain(held, counts)}"
+        if bound is None:
+            yield claim.give_up(self.name_subject(claim, who), f"{method}.")
         else:
             given = GROUPS_OF_ONE_SOURCE if held.grouped else ONE_SOURCE
-            says = self.state(held, claim, rule.classifier())
-            statement = write_statement(given, held.delta, says, f"holdout: {method}")
-        yield replace(claim, statement=statement)
+            yield claim.state(self.state(claim, who, held.problem.task), method, given)
 
     def headline(self, claim: Claim, grouped: bool) -> str:
         """Return what a claim proves, as a clause for the first screen: "AUC is at least 90.12 %".
@@ -346,17 +366,6 @@ class Quantity(Declared):
         """
         return f"{claim.name} is {claim.says}"
 
-    def describe_counts(self, claim: Claim) -> str:
-        """Say whose errors were counted for a claim, and how many; "" if none were."""
-        if claim.errors is None or claim.rows is None or (claim.label is not None and claim.bound is None):
-            return ""
-        counted = f"{claim.errors:,} of {claim.rows:,}"
-        if claim.guaranteed:
-            return f"this model: {counted} rows of {claim.label!r} {MAY_MISS}"
-        of = self.counted if claim.label is None else f"scored rows of {claim.label!r} wrong"
-        names = dict.fromkeys(ONE_MODEL, "this model") | {"vote": "the vote"}
-        return f"{names.get(claim.classifier, 'all members')}: {counted} {of}"
-
     def measure(self, claim: Claim, on: str, mean: float, grouped: bool) -> str:
         """Say what was measured of what a claim is about; "" if nothing was.
 
@@ -366,10 +375,12 @@ class Quantity(Declared):
             mean: the error measured by the rule of the claim on these rows; of groups the mean of theirs.
             grouped: whether the independent units are groups of rows.
         """
-        if claim.errors is None or not claim.rows:
+        wrong, rows = claim.errors or 0, claim.rows or 0
+        if (claim.measured is None and not rows) or (self.answers and claim.bound is None):
             return ""
-        right = claim.rows - claim.errors
-        return f"{format_percent(right / claim.rows)} ({right:,} of {claim.rows:,} {on} right)"
+        part = wrong if self.at_most else rows - wrong
+        rate = self.format_measured(part / rows if claim.measured is None else claim.measured)
+        return self.measured_as.format(rate=rate, part=part, rows=rows, on=on)
 
     @property
     def conditions(self) -> tuple[float, float | None] | None:
@@ -398,7 +409,7 @@ class Quantity(Declared):
         """
         if grouped or not self.is_binomial or claim.errors is None or not claim.rows:
             return None
-        return 1 - float(clopper_pearson(claim.rows - claim.errors, claim.rows, claim.delta))
+        return 1 - bound_count(claim.rows - claim.errors, claim.rows, claim.delta)
 
     def doubt(self, claim: Claim) -> str:
         """Return a sentence if a constant, or a guess, would reach what a claim proves; else ""."""
@@ -427,12 +438,6 @@ def read_quantity(name: str) -> Quantity:
     return cast(Quantity, quantity)
 
 
-def write_statement(given: str, delta: float, says: str, method: str) -> str:
-    """Return the sentence of a claim: what it assumes, its delta, what it says, and how it was obtained."""
-    level = format_level(delta)
-    return f"{given}, with probability at least {level} over data and splits, {says} ({method})."
-
-
 def name_loss_bound(m: int, unit: str) -> str:
     """Return what bounds the mean of the losses of m units held out, each a "row" or a "group"."""
     if m <= MAX_OPTIMISED:
@@ -454,10 +459,10 @@ def advise_rows(n: int, needed: int | None, held: int, why: str) -> str:
     return f"it takes about {format_about(n * needed / held)} new rows, none of these, {SAME_RATE}"
 
 
-def leave_out(wrong: int, units: int, copies: int) -> tuple[int, int]:
-    """Return counts without ``copies`` of the units, all of them right if there are as many."""
+def bound_count(wrong: int, units: int, delta: float, copies: int = 0) -> float:
+    """Return Clopper-Pearson's bound without ``copies`` of the units, right ones if there are as many."""
     left = max(0, units - copies)
-    return min(wrong, left), left
+    return float(clopper_pearson(min(wrong, left), left, delta))
 
 
 def bound_wrong(held: HeldOutPredictions, wrong: Mask, delta: float, copies: int) -> float:
@@ -471,7 +476,7 @@ def bound_wrong(held: HeldOutPredictions, wrong: Mask, delta: float, copies: int
     """
     if is_stevens(held.certification) and not copies:
         return bound_in_order(wrong, delta)
-    return float(clopper_pearson(*leave_out(int(np.sum(wrong)), len(wrong), copies), delta))
+    return bound_count(int(np.sum(wrong)), len(wrong), delta, copies)
 
 
 def name_wrong_bound(certification: Certification) -> str:
@@ -485,7 +490,7 @@ def is_stevens(certification: Certification) -> bool:
 
 
 @dataclass(frozen=True)
-class SubgroupClaim:
+class SubgroupClaim(Stored):
     """A bound on the error, or on a recall, of one rule in one subgroup.
 
     Attributes:
@@ -501,8 +506,6 @@ class SubgroupClaim:
         measured: of numbers the mean error of its rows, as a share of the clip; 0 without rows; else None.
     """
 
-    __pydantic_config__: ClassVar = {**STRICT, "extra": "forbid"}
-
     subgroup: str
     quantity: Quantity
     label: Label | None
@@ -511,7 +514,7 @@ class SubgroupClaim:
     rows: Count = 0
     bound: Fraction | None = None
     delta: float | None = None
-    measured: Fraction | None = None
+    measured: Fraction | None = field(default=None, metadata=OPTIONAL)
 
     @property
     def limit(self) -> str:
@@ -532,12 +535,6 @@ class SubgroupClaim:
         """Raise ValueError if its numbers cannot be."""
         check_part(f"{name}.errors", self.errors, self.rows, "rows")
         check_part(f"{name}.rows", self.rows, n_held, "rows")
-
-    def to_json(self) -> dict[str, Any]:
-        """Return its fields as JSON values; ``measured`` is absent without one."""
-        values = {each.name: getattr(self, each.name) for each in fields(self)}
-        values["quantity"] = str(self.quantity)
-        return {name: value for name, value in values.items() if name != "measured" or value is not None}
 
 
 class Acceptance(NamedTuple):
@@ -562,7 +559,7 @@ def decide(condition: Condition, claims: Sequence[Claim], units: int, grouped: b
         units: how many independent rows, or groups, were held out.
         grouped: whether these are groups.
     """
-    about = [claim for claim in claims if condition.name in (str(claim.quantity), _bare_name(claim))]
+    about = [claim for claim in claims if condition.name in claim.quantity.names]
     first = [claim for claim in about if claim.classifier == about[0].classifier]  # one of each class
     met = refuted = False
     if first:
@@ -576,11 +573,6 @@ def decide(condition: Condition, claims: Sequence[Claim], units: int, grouped: b
     return Acceptance(condition, met, refuted, f"proven {proven}" if proven else "nothing is proven of it")
 
 
-def _bare_name(claim: Claim) -> str:
-    """Return the name of an error without its clip, which conditions leave out."""
-    return claim.quantity.name if claim.quantity.is_error else ""
-
-
 def describe_decisions(decisions: Sequence[Acceptance]) -> str:
     """Return one line that says whether a result is accepted, and why; "" without conditions."""
     if not decisions:
@@ -590,7 +582,8 @@ def describe_decisions(decisions: Sequence[Acceptance]) -> str:
     return f"{'NOT ACCEPTED' if failed else 'ACCEPTED'}: {said}"
 
 
-class MeasuredInterval(NamedTuple):
+@dataclass(frozen=True)
+class MeasuredInterval(Stored):
     """A share of held-out rows, with its exact interval.
 
     Attributes:
@@ -611,10 +604,6 @@ class MeasuredInterval(NamedTuple):
     level: float
     cut_off: float | None = None
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the fields as JSON values."""
-        return {**self._asdict(), "quantity": str(self.quantity)}
-
     def describe(self) -> str:
         """Return the figure and its interval in words."""
         name = self.quantity.name_of(self.label)
@@ -634,35 +623,6 @@ def describe_intervals(delta: float) -> str:
         f"exact {format_level(delta)} intervals (Clopper-Pearson, two-sided), each by itself and not "
         "jointly; they are of what was measured, and no claims"
     )
-
-
-def list_intervals(
-    claims: Iterable[Claim], required: Condition | None, grouped: bool, delta: float
-) -> list[MeasuredInterval]:
-    """Return the intervals of what was counted on held-out rows for claims, in their order.
-
-    Args:
-        claims: of a certificate.
-        required: what the cut-off was chosen for, if one was.
-        grouped: whether rows belong to groups; there are no intervals then.
-        delta: probability with which an interval may miss.
-    """
-    if grouped:
-        return []
-    found = []
-    for claim in claims:
-        fixed = claim.cut_off is None or is_fixed_for(str(claim.quantity), required)
-        counted = claim.quantity.is_binomial and (claim.quantity.is_error or claim.quantity.by_class)
-        if not (claim.held_out and counted and fixed and claim.rows) or claim.bound is None:
-            continue
-        wrong = claim.errors or 0
-        part = wrong if claim.quantity.is_error else claim.rows - wrong
-        ends, about = (
-            bound_both_sides(part, claim.rows, delta),
-            (claim.quantity, claim.label, claim.classifier),
-        )
-        found.append(MeasuredInterval(*about, part, claim.rows, *ends, 1 - delta, claim.cut_off))
-    return found
 
 
 def is_fixed_for(quantity: str, required: Condition | None) -> bool:

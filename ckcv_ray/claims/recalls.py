@@ -35,23 +35,20 @@ from ckcv_ray.claims.judged import HeldOutPredictions
 from ckcv_ray.claims.quantity import (
     CLOPPER_PEARSON,
     MAY_MISS,
-    NOTHING,
-    ONE_SOURCE,
     Claim,
     Need,
     Quantity,
+    bound_count,
     bound_wrong,
-    leave_out,
     name_wrong_bound,
     read_quantity,
-    write_statement,
 )
 from ckcv_ray.claims.rules import CutOff, Rule, orient_scores
 from ckcv_ray.core.arrays import Classes, Mask, Values
-from ckcv_ray.core.bounds.binomial import bound_table, clopper_pearson, find_fewest_rows
+from ckcv_ray.core.bounds.binomial import bound_table, find_fewest_rows
 from ckcv_ray.core.draws import draw_pairs
 from ckcv_ray.core.measures import Output
-from ckcv_ray.core.percent import format_level, format_number, format_percent
+from ckcv_ray.core.percent import format_level, format_number
 from ckcv_ray.core.quantities import register_quantity
 from ckcv_ray.errors import InputError, pluralize
 from ckcv_ray.learners.ensemble import Prediction, count_classes
@@ -66,17 +63,40 @@ class ChosenCutOff(NamedTuple):
     """What was found for a condition that the study requires.
 
     Attributes:
-        cut_off: of the scores; None if there is none, or none that qualifies.
-        lack: why none was chosen, as the end of a sentence.
+        cut_off: of the scores; None if none is required, or none qualifies.
+        lack: why none qualifies, as the end of a sentence; else "".
         misses: for the class whose recall it guarantees, the held-out rows of it that it may miss, which
             are counted as missed.
         n_tested: how many cut-offs were tested on the same rows; None if it was not found by tests.
     """
 
-    cut_off: CutOff | None
+    cut_off: CutOff | None = None
     lack: str = ""
     misses: tuple[int, int] | None = None  # number of the class, and rows
     n_tested: int | None = None
+
+    def guarantees(self, number: int) -> bool:
+        """Return whether the cut-off guarantees the recall of a class."""
+        return self.misses is not None and self.misses[0] == number
+
+    def bound(
+        self, held: HeldOutPredictions, number: int, wrong: Mask, delta: float, copies: int
+    ) -> tuple[float, int, str]:
+        """Return the bound on a class's wrong rows, how many are counted for it, and by what it is proven.
+
+        Args:
+            held, copies: as for ``Quantity.claim``.
+            number: of the class.
+            wrong: which of its rows are, in the order drawn.
+            delta: probability with which the bound may fail.
+        """
+        if self.misses is not None and self.misses[0] == number:
+            return bound_count(self.misses[1], len(wrong), delta, copies), self.misses[1], CLOPPER_PEARSON
+        errors = 0 if self.lack else int(np.sum(wrong))
+        if self.n_tested is not None:
+            name = f"{CLOPPER_PEARSON} for {self.n_tested} cut-offs together"
+            return bound_count(errors, len(wrong), delta / self.n_tested, copies), errors, name
+        return bound_wrong(held, wrong, delta, copies), errors, name_wrong_bound(held.certification)
 
 
 class Requirable(Quantity):
@@ -89,11 +109,11 @@ class Requirable(Quantity):
         """Return the cut-off of a rule's scores for the condition of the study."""
 
 
-def choose_cut_off(held: HeldOutPredictions, rule: Rule) -> ChosenCutOff | None:
-    """Return what was found for the condition of the study on the scores of a rule; None without one."""
+def choose_cut_off(held: HeldOutPredictions, rule: Rule) -> ChosenCutOff:
+    """Return what was found for the condition of the study, if it has one, on the scores of a rule."""
     required = held.problem.required
     if required is None:
-        return None
+        return ChosenCutOff()
     quantity = read_quantity(required.name)
     assert isinstance(quantity, Requirable)
     return held.make_once(("cut-off", rule), lambda: quantity.choose_cut_off(held, rule))
@@ -114,67 +134,50 @@ class Recall(Quantity):
     def claim(self, held: HeldOutPredictions, rule: Rule, copies: int = 0) -> Iterator[Claim]:
         """Yield a claim for each class, at the cut-off that the study requires; see ``Quantity``."""
         chosen, predicted = choose_cut_off(held, rule), held.predict(rule)
-        if chosen is not None and chosen.cut_off is not None:
+        if chosen.cut_off is not None:
             rule = replace(rule, cut_off=chosen.cut_off)
             predicted = predicted._replace(label=chosen.cut_off.classify(predicted.score))
         for number in self.list_classes(held.problem):
-            yield self._claim_class(held, rule, number, predicted.label, chosen, copies)
+            of_class = held.rows.y[held.order] == number
+            wrong = predicted.label[held.order][of_class] != number
+            yield self._claim_class(held, rule, number, wrong, chosen, copies)
 
     def _claim_class(
         self,
         held: HeldOutPredictions,
         rule: Rule,
         number: int,
-        predicted: Classes,
-        chosen: ChosenCutOff | None,
+        wrong: Mask,
+        chosen: ChosenCutOff,
         copies: int,
     ) -> Claim:
-        """Return the claim about one class; ``chosen`` is the cut-off of the rule, if one is required."""
-        y, label, delta = (
-            held.rows.y[held.order],
-            held.problem.task.classes[number],
-            share_recalls(held.problem),
-        )
-        together = count_recalls(held.problem)
-        wrong = predicted[held.order][y == number] != number
-        errors, units, who = int(np.sum(wrong)), len(wrong), rule.classifier()
-        of, bound_name = "wrong", name_wrong_bound(held.certification)
-        guaranteed = chosen is not None and chosen.misses is not None and chosen.misses[0] == number
-        if chosen is None or (chosen.n_tested is None and not guaranteed):
-            bound = bound_wrong(held, wrong, delta / together, copies)
-        else:
-            if guaranteed and chosen.misses is not None:
-                errors, of = chosen.misses[1], MAY_MISS
-            bound_name = CLOPPER_PEARSON
-            level = delta / together
-            if chosen.n_tested is not None:
-                bound_name = f"{CLOPPER_PEARSON} for {chosen.n_tested} cut-offs together"
-                level = level / chosen.n_tested
-            bound = float(clopper_pearson(*leave_out(errors, units, copies), level))
-        lack = "" if chosen is None or chosen.cut_off is not None else chosen.lack
-        lack = lack or ("" if units else f"there are no held-out rows of class {label!r}.")
+        """Return the claim about one class, of which ``wrong`` are the rows in the order drawn."""
+        delta, together = share_recalls(held.problem), count_recalls(held.problem)
+        label, who = held.problem.task.classes[number], rule.classifier()
+        bound, errors, bound_name = chosen.bound(held, number, wrong, delta / together, copies)
         claim = Claim(
             self,
             rule.name,
-            None if lack else bound,
+            bound,
             delta / together,
-            f"{NOTHING} the {self.name_of(label)} of {who}: {lack}",
+            statement="",
             label=label,
-            errors=0 if chosen is not None and chosen.cut_off is None else errors,
-            rows=units,
+            errors=errors,
+            rows=len(wrong),
             cut_off=None if rule.cut_off is None else rule.cut_off.value,
-            guaranteed=guaranteed and not lack,
+            guaranteed=chosen.guarantees(number),
         )
-        if lack:
-            return claim
+        lack = "" if len(wrong) else f"there are no held-out rows of class {label!r}."
+        if lack := chosen.lack or lack:
+            return claim.give_up(f"the {claim.name} of {who}", lack)
+        of = MAY_MISS if claim.guaranteed else "wrong"
         jointly = f"; jointly for the {together} classes with probability at least {format_level(delta)}"
-        seen = f"holdout: {errors} of {units} previously unused rows of class {label!r} {of}"
-        method = f"{seen}, {bound_name}{jointly if together > 1 else ''}"
+        seen = f"holdout: {errors} of {len(wrong)} previously unused rows of class {label!r} {of}"
         says = (
             f"the {claim.name} of {who} is {claim.says}: the probability that a new row of class {label!r} "
             "is classified correctly, whatever the share of this class"
         )
-        return replace(claim, statement=write_statement(ONE_SOURCE, claim.delta, says, method))
+        return claim.state(says, f"{seen}, {bound_name}{jointly if together > 1 else ''}")
 
     def foresee(self, problem: Problem, name: str, delta: float) -> Iterator[Need]:
         """Yield how many rows of each class it takes; none where a predictive value says so."""
@@ -280,7 +283,7 @@ class Auc(Quantity):
     name, phrase = "auc", "AUC"
     two_classes = is_binomial = True
     needs = Output.RANK
-    counted = "pairs not in order"
+    counted, measured_as = "pairs not in order", "{rate} ({part:,} of {rows:,} pairs in order)"
     rows_alone = "rows of a class"
 
     def claim(self, held: HeldOutPredictions, rule: Rule, copies: int = 0) -> Iterator[Claim]:
@@ -288,34 +291,23 @@ class Auc(Quantity):
         problem, who, wrong = held.problem, rule.classifier(), self._order_pairs(held, held.predict(rule))
         errors, units = int(np.sum(wrong)), len(wrong)
         bound = bound_wrong(held, wrong, held.delta, copies) if units else None
-        lack = f"{NOTHING} the AUC of {who}: there are no held-out rows of one of the classes."
-        claim = Claim(self, rule.name, bound, held.delta, lack, errors=errors, rows=units)
-        if bound is not None:
-            high, low = (problem.task.classes[number] for number in (problem.positive, 1 - problem.positive))
-            seen = (
-                f"holdout: {errors} of {units} disjoint pairs of previously unused rows not in order of score"
-            )
-            says = (
-                f"the AUC of {who} is {claim.says}: the probability that the score of a new row of class "
-                f"{high!r} "
-                f"is larger than that of one of class {low!r} (a tie counts as an error), whatever the "
-                "shares of the classes"
-            )
-            method = f"{seen}, {name_wrong_bound(held.certification)}"
-            claim = replace(claim, statement=write_statement(ONE_SOURCE, held.delta, says, method))
-        yield claim
+        claim = Claim(self, rule.name, bound, held.delta, "", errors=errors, rows=units)
+        if bound is None:
+            yield claim.give_up(f"the AUC of {who}", "there are no held-out rows of one of the classes.")
+            return
+        high, low = (problem.task.classes[number] for number in (problem.positive, 1 - problem.positive))
+        says = (
+            f"the AUC of {who} is {claim.says}: the probability that the score of a new row of class "
+            f"{high!r} is larger than that of one of class {low!r} (a tie counts as an error), whatever the "
+            "shares of the classes"
+        )
+        seen = f"holdout: {errors} of {units} disjoint pairs of previously unused rows not in order of score"
+        yield claim.state(says, f"{seen}, {name_wrong_bound(held.certification)}")
 
     def _order_pairs(self, held: HeldOutPredictions, predicted: Prediction) -> Mask:
         """Return which of the pairs are not in order, in the order drawn."""
         low, high = draw_pairs(held.rows.y, held.problem.draws)
         return np.asarray(~(predicted.score[high] > predicted.score[low]))
-
-    def measure(self, claim: Claim, on: str, mean: float, grouped: bool) -> str:
-        """Say how many pairs were in order."""
-        if not claim.rows:
-            return ""
-        right = claim.rows - (claim.errors or 0)
-        return f"{format_percent(right / claim.rows)} ({right:,} of {claim.rows:,} pairs in order)"
 
     def doubt(self, claim: Claim) -> str:
         """Return a sentence if a guess, whose AUC is one half, reaches what is proven."""
@@ -364,8 +356,7 @@ def foresee_rows(
         of_class: rows of the class in the whole table.
         delta: probability with which the claim may fail.
     """
-    assert problem.held is not None
-    held, n = len(problem.held), problem.all_rows.n
+    held, n = problem.all_rows.n - problem.task.n, problem.all_rows.n
     rows, of = round(held * (of_class / n)), "of the rarer class" if label is None else f"of class {label!r}"
     needs = [find_fewest_rows(1 - value, 0, delta) for value in WANTED]
     lines = [begin_need(phrase, delta, rows, held, of)]

@@ -94,6 +94,7 @@ class Criterion(ABC):
         delta: failure probability of each bound.
         bound: name of the bound that L_EE is computed with.
         l_ee_is: what L_EE is, with places for the number of splits, the level and the costs.
+        minimised, estimated: what it is on the select and on the estimate sets, in a few words.
     """
 
     name: ClassVar[str]
@@ -101,6 +102,8 @@ class Criterion(ABC):
     by_class: ClassVar[bool] = False
     bound: ClassVar[str]
     l_ee_is: ClassVar[str]
+    minimised: ClassVar[str]  # with a place for the level
+    estimated: ClassVar[str] = "the same mean on the estimate sets; no bound"
     delta: float
 
     def __post_init__(self) -> None:
@@ -136,6 +139,10 @@ class Criterion(ABC):
         """
         says = self.l_ee_is.format(n=n_splits, level=format_level(self.delta), costs=self.list_costs())
         return f"L_EE = {ceil_percent(l_ee)}: {says}"
+
+    def describe_minimised(self) -> str:
+        """Return what it is on the select sets, in a few words."""
+        return self.minimised.format(format_level(self.delta))
 
     def list_costs(self) -> str:
         """Return the cost of an error on each class, the largest first; "" if all errors cost the same."""
@@ -180,6 +187,8 @@ class MeanBound(SplitBound):
     name = "error"
     bound = "clopper_pearson"
     l_ee_is = f"the paper's figure, the mean over {{n}} splits of {{level}} Clopper-Pearson bounds. {SINGLE}"
+    minimised = "mean {} bound on the select sets (minimised)"
+    estimated = "the same mean on the estimate sets (the paper's figure)"
 
     delta: float = option(0.05, DELTA)
 
@@ -201,6 +210,11 @@ class MeanShare(SplitBound):
         "of the groups' shares of wrong rows. It is what was minimised, measured on the estimate sets: no "
         "bound, and not proven."
     )
+
+    minimised = (
+        "mean share of a group's wrong rows with a {} margin, on the select sets (minimised; no bound)"
+    )
+    estimated = "the same mean on the estimate sets (the paper's figure, for groups; no bound)"
 
     delta: float  # that of U
 
@@ -235,6 +249,8 @@ class MeanClippedError(MeanShare):
 
     name = "clipped"
     measure = ClippedErrors(1.0)
+    minimised = "mean error with a {} margin, in % of the clip, on the select sets (minimised; no bound)"
+    estimated = Criterion.estimated
 
     clip: float | None = option(None, Option(_clip, "Of numbers: the largest error that counts.", float))
     delta: float = option(0.05, DELTA)
@@ -281,6 +297,8 @@ class Balanced(Criterion):
     name = "balanced"
     by_class = True
     bound = "clopper_pearson"
+    minimised = "mean of the classes' {} bounds on the select sets (minimised)"
+    estimated = "the same mean on the estimate sets; no bound on the error"
     l_ee_is = (
         "the mean over {n} splits, and in each over the classes, of {level} Clopper-Pearson bounds on the "
         "error "
@@ -340,6 +358,7 @@ class MeanCost(SplitBound):
 
     name = "cost"
     bound = "loss"
+    minimised = "mean cost with a {} margin, in % of the largest, on the select sets (minimised; no bound)"
     l_ee_is = (
         "the mean over {n} splits of Clopper-Pearson's {level} formula at the total cost of the decisions, "
         "in "
@@ -386,6 +405,8 @@ class MeanLoss(Criterion):
     """The base of a mean over the splits of the mean loss itself, which is no bound."""
 
     bound = "none"
+    minimised = "mean error on the select sets (minimised; no bound)"
+    estimated = "mean error on the estimate sets; no bound"
 
     def least(self, units: int) -> float:
         """Return 0."""

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ckcv_ray.claims.baseline import describe_error, quote_constant
-from ckcv_ray.claims.certificate import Certificate, describe_gate, describe_worthless_bound, says_nothing
+from ckcv_ray.claims.certificate import PROVISIONAL, Certificate, describe_least
+from ckcv_ray.claims.error import describe_weights
 from ckcv_ray.claims.quantity import (
     MIN_OF_SUBGROUP,
     SAME_RATE,
@@ -25,9 +25,6 @@ from ckcv_ray.claims.quantity import (
     describe_intervals,
     is_fixed_for,
 )
-from ckcv_ray.claims.rare_classes import name_classes
-from ckcv_ray.claims.weighted import describe_weights
-from ckcv_ray.claims.wording import L_EE_IS, PROVISIONAL, describe_least, describe_minimised
 from ckcv_ray.core.arrays import ONE
 from ckcv_ray.core.bounds.betting import bound_mean_loss
 from ckcv_ray.core.bounds.binomial import clopper_pearson
@@ -77,6 +74,7 @@ from ckcv_ray.study.parts import MIN_HELD_OUT, Holdout
 from ckcv_ray.study.problem import Candidate, Problem, describe_setting
 from ckcv_ray.tables.columns import Label
 from ckcv_ray.tables.questions import describe_sorted
+from ckcv_ray.tables.task import name_classes
 from ckcv_ray.validation import quote
 
 NO_DIGEST: Mapping[str, str] = {}
@@ -151,11 +149,11 @@ def find_quoted(result: ResultValues) -> tuple[Claim | None, str]:
     """
     c = result.certificate
     first = c.claims.first
-    nothing = describe_worthless_bound(first, c.sample.baseline, c.sample.labels)
+    nothing = c.compare(first).caution
     if first.bound is None:
-        nothing = [first.statement]
+        nothing = first.statement
     elif not first.quantity.is_error and not first.says_something:
-        nothing = [f"The {first.name} is proven to be {first.says}, which is nothing."]
+        nothing = f"The {first.name} is proven to be {first.says}, which is nothing."
     if not nothing:
         return first, ""
     asked = {decision.condition.name for decision in result.decisions if decision.met}
@@ -163,7 +161,7 @@ def find_quoted(result: ResultValues) -> tuple[Claim | None, str]:
         asked.add(result.problem.required.name)
     proven = (claim for claim in c.claims if str(claim.quantity) in asked and claim.says_something)
     asked_for = next((claim for claim in proven if not claim.quantity.is_error), None)
-    return asked_for if first.quantity.is_error else None, nothing[0]
+    return asked_for if first.quantity.is_error else None, nothing
 
 
 def _tell_quote(result: ResultValues) -> Section:
@@ -339,15 +337,15 @@ def _advise(result: ResultValues) -> Iterator[str]:
     if not first.quantity.is_error or not (counted or first.risk > error):
         return
     units, name = (sample.n_rows, "rows") if groups is None else (groups["count"], "groups")
-    worthless = says_nothing(first, baseline)
-    better = error < baseline["error"] if first.gate is None else first.gate.lost < first.gate.won
+    worthless = c.compare(first).worthless
+    better = error < baseline.error if first.gate is None else first.gate.lost < first.gate.won
     if worthless and not better:
         learner = "--learner all" if counted else "another --learner"
         yield f"{learner}, or other columns: as measured, this is not better than a constant"
     elif not sample.n_held and (held := _count_held_out(units)):
         of = "" if counted else f", with {held:,} of {units:,} {name} held out"
         bound = _expect_bound(error, held, first.delta, counted)
-        if bound < min(first.risk, baseline["error"]):
+        if bound < min(first.risk, baseline.error):
             yield f"--certify holdout: about {first.quantity.format(bound)}{of}"
         elif worthless and not counted:
             yield f"--certify holdout: closer where {name} are about equally far off{of}"
@@ -394,10 +392,10 @@ def _tell_subject(result: ResultValues) -> Iterator[Fact]:
         Fact("", describe_subject(result)),
         Fact("required", "" if lack == first.statement else lack, FIRST),
         Fact("measured", _describe_measured(result), FIRST, result.measured_error, *basis),
-        Fact("baseline", _describe_baseline(c), FIRST, c.sample.baseline["error"], *basis),
+        Fact("baseline", _describe_baseline(c), FIRST, c.sample.baseline.error, *basis),
         Fact(
             "better",
-            describe_gate(first, c.sample.baseline, c.sample.labels),
+            c.compare(first).better,
             FIRST,
             first.gate,
             *basis,
@@ -433,7 +431,7 @@ def _describe_measured(result: ResultValues) -> str:
         rows = int(counts[number].sum())
         first = replace(first, errors=rows - int(counts[number, number]), rows=rows)
     said = first.quantity.measure(first, on, result.measured_error, c.sample.groups is not None)
-    papers = not first.held_out and "paper" in L_EE_IS[c.winner.criterion][c.winner.bound]
+    papers = not first.held_out and "paper" in result.problem.criterion.estimated
     papers = papers and c.sample.groups is None and c.sample.numbers is None
     return f"{said}; the paper's L_EE {ceil_percent(c.winner.l_ee)}" if papers else said
 
@@ -454,9 +452,9 @@ def _describe_baseline(c: Certificate) -> str:
     """Say what the error of the constant is, on the rows that the first claim rests on."""
     baseline, off = c.sample.baseline, "" if c.sample.numbers is None else "off by "
     mean = "" if c.sample.groups is None else ", mean over groups"
-    on = "same rows" if c.claims.first.held_out else baseline["on"]
-    always = f"if {quote_constant(baseline, c.sample.labels)} were always predicted"
-    return f"{off}{describe_error(baseline)}{' on average' if off else ''} on the {on} {always}{mean}"
+    on = "same rows" if c.claims.first.held_out else baseline.on
+    always = f"if {baseline.quote(c.sample.labels)} were always predicted"
+    return f"{off}{baseline.figure}{' on average' if off else ''} on the {on} {always}{mean}"
 
 
 def _list_other_claims(c: Certificate) -> str:
@@ -592,10 +590,10 @@ def _tell_performance(result: ResultValues, judged: Judged | None) -> tuple[list
         wrong, tables = tell_classes(result, counts, ByClass(fixed, delta, proven, level))
         told.append(wrong)
     for baseline in c.sample.baselines[:-1]:
-        counted = "" if c.sample.numbers is not None else f" ({baseline['errors']:,} of {baseline['rows']:,})"
-        always = f"if {quote_constant(baseline, c.sample.labels)} were always predicted"
-        said = f"{describe_error(baseline)}{counted} on the {baseline['on']} {always}"
-        told.append(Fact("baseline", said, DETAILS, baseline["error"], rows=baseline["on"]))
+        counted = "" if c.sample.numbers is not None else f" ({baseline.errors:,} of {baseline.rows:,})"
+        always = f"if {baseline.quote(c.sample.labels)} were always predicted"
+        said = f"{baseline.figure}{counted} on the {baseline.on} {always}"
+        told.append(Fact("baseline", said, DETAILS, baseline.error, rows=baseline.on))
     if subgroups := _list_subgroups(c):
         tables.append(subgroups)
     others = [each for each in result.intervals if not _shares_basis(each, c.claims.first)]
@@ -672,7 +670,7 @@ def _tell_method(result: ResultValues) -> Iterator[Fact]:
     if study.resampling.name == Rotation.name:
         divided = f"the {unit} were shuffled and cut into k parts, which in turn were"
     refit = ", and one more model was fitted on all rows that were not held out" if c.sample.n_held else ""
-    minimised = describe_minimised(winner.criterion, winner.bound, winner.delta).partition(" (")[0]
+    minimised = problem.criterion.describe_minimised().partition(" (")[0]
     numbers = result.task.has_numbers
     yield Fact(
         "question",
@@ -834,12 +832,12 @@ def _tell_means(result: ResultValues) -> tuple[list[Fact], list[FactTable]]:
             Fact("mean error", error, DETAILS, counts.error),
             figure,
         ], []
-    minimised = describe_minimised(winner.criterion, winner.bound, winner.delta)
+    criterion = result.problem.criterion
     told = [
-        Fact("L_MS", f"{ceil_percent(winner.l_ms)}, {minimised}", DETAILS, winner.l_ms),
+        Fact("L_MS", f"{ceil_percent(winner.l_ms)}, {criterion.describe_minimised()}", DETAILS, winner.l_ms),
         Fact(
             "L_EE",
-            f"{ceil_percent(winner.l_ee)}, {L_EE_IS[winner.criterion][winner.bound]}",
+            f"{ceil_percent(winner.l_ee)}, {criterion.estimated}",
             DETAILS,
             winner.l_ee,
         ),

@@ -600,7 +600,7 @@ class Plots(NamedTuple):
         bounds = np.array([100 * claim.risk for claim in claims])
         parts = [_draw_bars(np.zeros(len(bounds)), bounds, width=20)]
         for value, name, colour in (
-            (certificate.sample.baseline["error"], "baseline", INK),
+            (certificate.sample.baseline.error, "baseline", INK),
             (certificate.counts.error, "measured (mean of F*)", RED),
             (certificate.winner.l_ee, "minimised, on estimate sets" if of_numbers else "L_EE", ORANGE),
         ):

@@ -5,7 +5,7 @@ from math import nan
 
 import numpy as np
 
-from ckcv_ray.claims.wording import describe_equal_rows
+from ckcv_ray.claims.certificate import describe_equal_rows
 from ckcv_ray.core.intervals import INTERVALS, MISS
 from ckcv_ray.core.measures import Score
 from ckcv_ray.core.percent import ceil_percent, format_level, round_bound

@@ -466,7 +466,7 @@ def _tell_confusion(labels: Sequence[Label], counts: NDArray[np.int64]) -> FactT
             for label, line in zip(labels, lines.tolist(), strict=True)
         ]
         return FactTable("Confusion matrix, in rows", heads, rows, level=DETAILS)
-    found = list_mistakes(counts[:, :-1].tolist(), counts.sum(axis=1).tolist())
+    found = list_mistakes(counts)
     rows = [
         (
             str(labels[each.actual]), "undecided" if each.predicted is None else str(labels[each.predicted]),

@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
-from ckcv_ray.claims.certificate import compare_with_baseline
 from ckcv_ray.claims.quantity import Claim
 from ckcv_ray.claims.rules import ONE_MODEL, Rule, find_member, parse_rule
 from ckcv_ray.core.arrays import Values
@@ -66,7 +65,7 @@ class Result(ResultValues):
         claim is from held-out rows, on those, if it is smaller there. A bound that is not below it says
         nothing beyond this constant.
         """
-        return self.certificate.sample.baseline["error"]
+        return self.certificate.sample.baseline.error
 
     @property
     def test_error(self) -> float | None:
@@ -320,9 +319,9 @@ class Result(ResultValues):
             return self.summary_json() | costs | {"settings": describe_settings(self.settings)}
         certificate, execution = self.certificate, self.execution
         sample, first = certificate.sample, certificate.claims.first
-        constant: Label | float = sample.baseline.get("value", 0.0)
+        constant: Label | float = sample.baseline.value or 0.0
         if not self.task.has_numbers:
-            constant = sample.labels[sample.baseline["predicted"]]
+            constant = sample.labels[sample.baseline.predicted]
         return {
             "run_id": self.run_id,
             "state": "provisional" if certificate.winner.provisional else "finished",
@@ -332,7 +331,7 @@ class Result(ResultValues):
             "l_ee": self.l_ee,
             "error": self.error,
             "proven": first.to_json(),
-            "baseline": sample.baseline | {"predicted": constant},
+            "baseline": sample.baseline.to_json() | {"predicted": constant},
             "below_baseline": self.proven < self.baseline if first.quantity.is_error else None,
             "measured": [interval.to_json() for interval in self.intervals] or None,
             "accepted": [decision.to_json() for decision in self.decisions] or None,
@@ -454,7 +453,7 @@ class Result(ResultValues):
         return (
             f"by {of}: proven {what}, with probability {format_level(claim.delta)} "
             f"({claim.certification}{how}); "
-            f"{compare_with_baseline(claim, sample.baseline, sample.labels)}"
+            f"{self.certificate.compare(claim).clause}"
         )
 
     def _check_full(self, rule: Rule, seed: int | None) -> Rule:

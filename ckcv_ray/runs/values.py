@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ckcv_ray.claims.certificate import Certificate, Finished
-from ckcv_ray.claims.quantity import Acceptance, MeasuredInterval, decide, list_intervals
+from ckcv_ray.claims.quantity import Acceptance, MeasuredInterval, decide
 from ckcv_ray.claims.rules import CutOff
 from ckcv_ray.core.arrays import Classes, Index, Values
 from ckcv_ray.core.bounds.paired import Compared, compare_scores
@@ -175,9 +175,11 @@ class ResultValues:
     @property
     def intervals(self) -> list[MeasuredInterval]:
         """Exact intervals of what was counted on held-out rows, each by itself, at the level of the study."""
-        certificate = self.certificate
-        required, grouped = self.problem.required, certificate.sample.groups is not None
-        return list_intervals(certificate.claims, required, grouped, certificate.winner.delta)
+        if self.task.grouped:
+            return []
+        required, delta = self.problem.required, self.certificate.winner.delta
+        found = (claim.find_interval(required, delta) for claim in self.certificate.claims)
+        return [interval for interval in found if interval is not None]
 
     @property
     def ensemble(self) -> Ensemble:
@@ -229,8 +231,7 @@ class ResultValues:
         if not n_classes:
             return None
         if self.certificate.claims.first.certification == Paper.name:
-            matrix = np.array(counts.confusion_matrix)
-            return np.column_stack([matrix, np.array(counts.class_totals) - matrix.sum(axis=1)])
+            return counts.tabulate()
         if (rows := self._claimed_rows) is None:
             return None
         return tabulate_predictions(rows["label"].to_numpy(), rows["predicted"].to_numpy(), n_classes)

@@ -42,7 +42,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ckcv_ray.core.arrays import Classes, Index, Values
 from ckcv_ray.core.measures import Kind
-from ckcv_ray.errors import InputError, pluralize, write_option, write_row
+from ckcv_ray.errors import InputError, cut, cut_list, pluralize, write_option, write_row
 from ckcv_ray.tables.columns import (
     FIRST_ROWS,
     GAPS,
@@ -104,6 +104,7 @@ from ckcv_ray.validation import as_array, expect, quote, sequence
 
 MIN_OF_CLASS = 2
 MIN_CLASSES = 2
+MAX_CLASSES_NAMED, MAX_OF_CLASS = 5, 24  # of classes that are named in one sentence, and of their labels
 MAX_SEARCHED = 10_000  # values searched for an example in a message
 
 
@@ -1583,3 +1584,11 @@ def _check_classes(task: Task) -> None:
             f"test rows are for classes, and the target {task.target!r} has numbers: leave them out, and see "
             "how far off ckcv predict is on them"
         )
+
+
+def name_classes(task: Task, classes: Sequence[int] | Index, counts: Index, unit: str = "row") -> str:
+    """Name some classes with their ``counts`` (n_classes,); "" if there are none."""
+    named = [
+        f"{cut(repr(task.classes[i]), MAX_OF_CLASS)} ({pluralize(int(counts[i]), unit)})" for i in classes
+    ]
+    return ", ".join(cut_list(named, "classes more", MAX_CLASSES_NAMED))

@@ -13,7 +13,6 @@ from scipy.stats import multinomial
 from ckcv_ray import InputError, Study, Task
 from ckcv_ray.claims.answered import (
     Answered,
-    AnsweredError,
     AnsweredTests,
     count_answered,
     fix_thresholds,
@@ -96,8 +95,7 @@ def test_what_it_takes_is_said_where_nothing_passes():
     """No other seed is advised: one chosen for its result would void what is proven."""
 
     def explain(*counts: Answered) -> str:
-        tests = AnsweredTests(counts, 200, 0.05, 0.025)
-        return " ".join(AnsweredError().explain_lack(REFIT.classifier(), tests, 400))
+        return AnsweredTests(counts, 200, 0.05, 0.025, 400).explain_lack()
 
     said = explain(Answered(1.0, 2, 60))
     assert "of the 60 most confident of 200 held-out rows 2 are wrong (3.33 %), which proves at most" in said

@@ -11,11 +11,7 @@ from claimed import SMALL, make_claim, run
 from conftest import blobs, unwrap
 
 from ckcv_ray import Result, Study, Task
-from ckcv_ray.claims.baseline import Baseline, ScoredConstants, describe_constants
-from ckcv_ray.claims.certificate import (
-    compare_with_baseline,
-    says_nothing,
-)
+from ckcv_ray.claims.certificate import Baseline, Constants, Contrast, describe_constants
 from ckcv_ray.core.percent import ceil_percent, format_percent
 from ckcv_ray.reports.write import report
 from ckcv_ray.runs.load import load_run
@@ -90,22 +86,22 @@ def test_a_baseline_on_held_out_rows_is_that_of_the_commoner_class_of_the_learni
     problem, (learning, held) = result.problem, result.certificate.sample.baselines
     rows = problem.take_held_rows()
     commoner = int(np.bincount(problem.task.y).argmax())
-    assert learning["predicted"] == held["predicted"] == commoner
-    assert (learning["on"], held["on"]) == ("learning rows", "held-out rows")
-    assert learning["errors"] == np.bincount(problem.task.y).min()
-    assert held["errors"] == int(np.sum(rows.y != commoner)) > held["rows"] / 2
-    assert sum(result.certificate.sample.class_rows) == learning["rows"] + held["rows"] == 60
+    assert learning.predicted == held.predicted == commoner
+    assert (learning.on, held.on) == ("learning rows", "held-out rows")
+    assert learning.errors == np.bincount(problem.task.y).min()
+    assert held.errors == int(np.sum(rows.y != commoner)) > held.rows / 2
+    assert sum(result.certificate.sample.class_rows) == learning.rows + held.rows == 60
 
 
 def test_a_bound_equal_to_the_baseline_says_nothing() -> None:
     baseline = Baseline(on="learning rows", predicted=2, errors=1, rows=4, error=0.25)
     claim = replace(make_claim("error", 0.25), certification="paper")
     less = replace(claim, bound=float(np.nextafter(0.25, 0)))
-    assert says_nothing(claim, baseline)
-    assert not says_nothing(less, baseline)
+    assert Contrast(claim, baseline, THREE).worthless
+    assert not Contrast(less, baseline, THREE).worthless
     clause = "always predicting 'red' is wrong on 25.00 % of the learning rows"
-    assert compare_with_baseline(less, baseline, THREE) == clause
-    assert compare_with_baseline(claim, baseline, THREE) == f"{clause}, so this says nothing beyond it"
+    assert Contrast(less, baseline, THREE).clause == clause
+    assert Contrast(claim, baseline, THREE).clause == f"{clause}, so this says nothing beyond it"
 
 
 SINGLE = "members of F* predict a single class for every learning row"
@@ -121,7 +117,9 @@ SINGLE = "members of F* predict a single class for every learning row"
     ],
 )
 def test_constants_among_three_classes(constants: tuple[int | None, ...], messages: list[str]) -> None:
-    assert describe_constants(constants, None, THREE) == messages
+    learned = Constants(members=constants, refit=None)
+    scored = Constants(members=(None,) * 3, refit=None)
+    assert describe_constants(learned, scored, THREE) == messages
 
 
 def test_a_constant_model_that_was_fitted_on_all_learning_rows_is_pointed_out(tmp_path: Path) -> None:
@@ -133,7 +131,7 @@ def test_a_constant_model_that_was_fitted_on_all_learning_rows_is_pointed_out(tm
     assert messages in unwrap(result.summary(details=True))
     assert verify(tmp_path).differences == []
     learning, held = result.certificate.sample.baselines
-    assert (learning["errors"] + held["errors"], held["rows"]) == (12, result.certificate.sample.n_held)
+    assert (learning.errors + held.errors, held.rows) == (12, result.certificate.sample.n_held)
 
 
 def forged(run_folder: Path, copy: Path, changed: dict[str, object]) -> None:
@@ -194,6 +192,7 @@ def test_who_is_right_about_a_few_rows_of_one_class_is_no_constant() -> None:
 
 @pytest.mark.parametrize(("scored", "said"), [((1, 1, None, None), 1), ((1, None, None, None), 0)])
 def test_a_constant_by_chance_is_not_mentioned(scored: tuple[int | None, ...], said: int) -> None:
-    looked = ScoredConstants(members=scored, refit=None)
-    assert len(describe_constants((None,) * 4, None, THREE, looked)) == said
-    assert len(describe_constants((1, 1, None, None), None, THREE, looked)) == 1  # not said twice
+    looked, none = Constants(members=scored, refit=None), Constants(members=(None,) * 4, refit=None)
+    assert len(describe_constants(none, looked, THREE)) == said
+    two = Constants(members=(1, 1, None, None), refit=None)
+    assert len(describe_constants(two, looked, THREE)) == 1  # not said twice

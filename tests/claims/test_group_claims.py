@@ -12,8 +12,8 @@ from conftest import blobs
 from scipy.stats import beta
 
 from ckcv_ray import Result, Study, Task
-from ckcv_ray.claims.baseline import compute_baselines
 from ckcv_ray.claims.certificate import Certificate
+from ckcv_ray.claims.certify import compute_baselines
 from ckcv_ray.claims.paper import weight
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.arrays import ONE
@@ -115,5 +115,5 @@ def test_the_constant_is_judged_by_groups_as_the_claims_are() -> None:
     groups = np.array([0] * 9 + [1, 2, 3, 4, 5] + [6, 6])
     task = Task(np.arange(16.0)[:, None], y, (0, 1), Schema.of_numbers("a"), "y", Grouping(16, groups, "g"))
     (baseline,) = compute_baselines(Problem.of(SMALL.replace(k=3), task))
-    assert (baseline["predicted"], baseline["errors"], baseline["rows"]) == (0, 11, 16)
-    assert baseline["error"] == pytest.approx(2 / 7)
+    assert (baseline.predicted, baseline.errors, baseline.rows) == (0, 11, 16)
+    assert baseline.error == pytest.approx(2 / 7)

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from ckcv_ray import Result, Study, Task
-from ckcv_ray.claims.baseline import describe_error, name_constant
-from ckcv_ray.claims.certificate import Certificate, compare_with_baseline
+from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.claims.numbers import Clipped, Within
 from ckcv_ray.claims.quantity import Claim, Counts
 from ckcv_ray.core.arrays import ONE
@@ -83,13 +82,13 @@ def test_numbers_are_shown_in_units_of_the_target(held):
 def test_the_baseline_is_the_median_of_the_learning_rows(held):
     learning, unseen = held.certificate.sample.baselines
     task = held.problem.task
-    assert learning["value"] == unseen["value"] == np.median(task.y)
+    assert learning.value == unseen.value == np.median(task.y)
     losses = np.minimum(np.abs(task.y - np.median(task.y)), 4) / 4
-    assert learning["error"] == pytest.approx(losses.mean(), abs=2**-19)
-    assert name_constant(learning, ()) == f"always predicting {format_number(np.median(task.y))}"
-    said = compare_with_baseline(held.certificate.claims.first, unseen, ())
-    assert f"is off by {describe_error(unseen)} on average on the held-out rows" in said
-    assert held.baseline == unseen["error"]
+    assert learning.error == pytest.approx(losses.mean(), abs=2**-19)
+    assert learning.quote(()) == format_number(np.median(task.y))
+    said = held.certificate.compare(held.certificate.claims.first).clause
+    assert f"is off by {unseen.figure} on average on the held-out rows" in said
+    assert held.baseline == unseen.error
 
 
 def forge(values: dict[str, Any], path: str, value: Any) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from claimed import SMALL, run
 from conftest import unwrap
 
 from ckcv_ray import Study, load_run
-from ckcv_ray.claims.wording import describe_held_share
+from ckcv_ray.claims.certificate import describe_held_share
 from ckcv_ray.reports.write import report
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.tables.columns import DeclaredTypes

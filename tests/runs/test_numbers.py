@@ -10,7 +10,7 @@ from forgery import column, rewrite
 from sklearn.linear_model import Ridge as SklearnRidge
 
 from ckcv_ray import Execution, InputError, RunError, Study, TestRows, load_run, report, run, verify
-from ckcv_ray.claims.baseline import compute_baselines
+from ckcv_ray.claims.certify import compute_baselines
 from ckcv_ray.cli.report import fill_form
 from ckcv_ray.core.arrays import ONE
 from ckcv_ray.core.measures import ClippedErrors, Outputs
@@ -119,9 +119,7 @@ def test_a_group_counts_once_in_what_is_measured(of_groups):
         assert loss / problem.sizes[size].n_select == pytest.approx(average(losses, groups), abs=1e-5)
     for baseline, rows in zip(sample.baselines, (problem.task, problem.take_held_rows()), strict=False):
         groups = rows.groups if rows is problem.task else rows.units
-        assert baseline["error"] == pytest.approx(
-            average(clipped(rows.y, baseline["value"]), groups), abs=1e-5
-        )
+        assert baseline.error == pytest.approx(average(clipped(rows.y, baseline.value), groups), abs=1e-5)
     if problem.held is not None:
         held, first = problem.take_held_rows(), result.certificate.claims.first
         losses = clipped(held.y, predict_numbers(result.models.refit.members[0].model, held.X))
@@ -134,7 +132,7 @@ def test_no_constant_is_better_for_the_groups_than_their_median():
     measure = problem.make_loss_measure(problem.task.groups)
     for value in np.linspace(Y.min(), Y.max(), 200):
         total = measure.measure_losses(Y, np.full(N, value)).sum()
-        assert total / ONE / len(np.unique(GROUPS)) >= baseline["error"] - 1e-6
+        assert total / ONE / len(np.unique(GROUPS)) >= baseline.error - 1e-6
 
 
 @pytest.mark.parametrize("certify", CERTIFIED)
