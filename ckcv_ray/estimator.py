@@ -143,7 +143,7 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
         check_choice("rule", self.rule, RULES)
         rows, labels = self._check_rows(X, y)
         asked = DeclaredTypes(labels=APART)  # as for scikit-learn, Yes and yes are two classes
-        task = Task.make_unchecked(rows, labels, groups, asked, sample_weight=sample_weight)
+        task = Task.of(rows, labels, groups, asked, sample_weight=sample_weight, checked=False)
         task.grouping.check()
         fewest, found = 2 * MIN_HELD_OUT, pluralize(task.n_units, "group" if task.grouped else "row")
         few = self.certify == Holdout.name and task.n_units < fewest

@@ -40,7 +40,6 @@ MIN_GROUPS = 6
 MAX_CLASSES = 1_000
 LARGEST = 1e150  # the squares of this number and of its inverse still fit in a float
 SPACES = " \u00a0"
-NUMBER_TYPES = (pa.types.is_integer, pa.types.is_floating)
 Label = str | int | float | bool
 Rows = NDArray[np.float64]
 
@@ -83,6 +82,11 @@ def list_distinct(column: pa.ChunkedArray) -> tuple[list[Any], Index]:
     return [*values, None], codes.astype(np.intp)
 
 
+def is_number_type(kind: pa.DataType) -> bool:
+    """Return whether a type is that of whole or floating numbers."""
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
+
+
 def is_text(kind: pa.DataType) -> bool:
     """Return whether a type is that of text."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
@@ -92,7 +96,7 @@ def is_value(kind: pa.DataType) -> bool:
     """Return whether cells of a type are numbers, truth values, text, dates or times of day, or all empty."""
     types = pa.types
     dates = types.is_date, types.is_timestamp, types.is_time
-    plain = (is_text, *NUMBER_TYPES, types.is_decimal, types.is_boolean, *dates, types.is_null)
+    plain = (is_text, is_number_type, types.is_decimal, types.is_boolean, *dates, types.is_null)
     return any(is_one(kind) for is_one in plain)
 
 
@@ -213,6 +217,12 @@ COMMA = re.compile(rf"{EITHER_SIGN}\d*,\d+$")
 HEX = re.compile(r"0[xX][0-9a-fA-F]{1,16}$")
 POINTS = re.compile(rf"{EITHER_SIGN}[1-9]\d{{0,2}}(\.\d{{3}})+(,\d+)?$")  # points of thousands
 THOUSANDS = re.compile(rf"{EITHER_SIGN}[1-9]\d{{0,2}}(,\d{{3}})+(\.\d*)?$")
+NUMBER_FORMS = {  # numbers of each form of ``choose_number_parser``
+    "point": POINT,
+    "comma": re.compile(rf"(?!{POINTS.pattern})({POINT.pattern}|{COMMA.pattern})"),
+    "points": re.compile(rf"{POINTS.pattern}|(?!.*\.){POINT.pattern}|{COMMA.pattern}"),
+    "thousands": re.compile(rf"{POINT.pattern}|{THOUSANDS.pattern}"),
+}
 FORTRAN = re.compile(rf"{EITHER_SIGN}{DECIMALS}[dD]{EITHER_SIGN}\d+$")
 QUOTED = re.compile(rf"['\u2019]{EITHER_SIGN}\d[\d.,]*['\u2019]?$")  # as spreadsheets write text
 SHEET_ERROR = re.compile(r"#[^\W\d_]+(/0)?[!?]$|#NV$|Err:\d{3}$")
@@ -323,36 +333,42 @@ def find_number_form(
     Raises:
         ColumnError: a comma or a point may be that of thousands or of decimals.
     """
-    if amounts := _list_amounts(texts):
+    amounts = list[Amount]()
+    for text in texts:  # most columns have none, as their first text shows
+        amount = split_amount(text) or (Amount("", text, False) if PLAIN.match(text) else None)
+        if amount is None:
+            break
+        amounts.append(amount)
+    written = any(amount.unit or amount.grouped for amount in amounts) or any("(" in text for text in texts)
+    if len(amounts) == len(texts) and written and len({not amount.unit for amount in amounts}) == 1:
         return _form_of_amounts(texts, amounts, name, decimal, thousands), []
     found = {
-        "point": [text for text in texts if not POINT.match(text)],
-        "comma": [
-            text
-            for text in texts  # a point, or none, that cannot be one of thousands
-            if not (COMMA.match(text) or (POINT.match(text) and not POINTS.match(text)))
-        ],
-        "points": [text for text in texts if not (_has_points(text) or COMMA.match(text))],
-        "thousands": [text for text in texts if not (POINT.match(text) or THOUSANDS.match(text))],
+        form: [text for text in texts if not pattern.match(text)] for form, pattern in NUMBER_FORMS.items()
     }
     if thousands and any(thousands in text for text in texts):
-        found = {form: found[form] for form in (("points",) if thousands == "." else ("thousands",))}
+        form = "points" if thousands == "." else "thousands"
+        found = {form: found[form]}
     form = min(found, key=lambda form: len(found[form]))
     doubtful = form == "comma" and len(found["comma"]) == len(found["thousands"])
     if doubtful and decimal == ".":
         form, doubtful = "thousands", False
     parse = choose_number_parser(form)
     bad = [text for text in found[form] if text.lower() in TRUTH or parse(text) is None]
-    if thousands:
-        return ("" if len(bad) == len(texts) else form), bad
-    if doubtful:
-        raise _ambiguous("comma", next(text for text in texts if THOUSANDS.match(text)), name)
-    points = [text for text in texts if "." in text and _has_points(text)]
-    certain = any("," in text or text.count(".") > 1 for text in points)
-    if form == "points" and not certain:
-        raise _ambiguous("point", points[0], name)
-    if form == "point" and decimal == "," and points and len(points) == sum("." in text for text in texts):
-        raise _ambiguous("point", points[0], name)
+    if not thousands:
+        points = [text for text in texts if POINTS.match(text)]
+        if form == "points":
+            doubtful = not any("," in text or text.count(".") > 1 for text in points)
+        elif form == "point":
+            doubtful = decimal == "," and 0 < len(points) == sum("." in text for text in texts)
+        if doubtful:
+            mark = "comma" if form == "comma" else "point"
+            text = next(text for text in texts if THOUSANDS.match(text)) if mark == "comma" else points[0]
+            said, clear = (",", "a point") if mark == "comma" else (".", "a comma, or with two decimals")
+            raise ColumnError(
+                f"has numbers such as {text!r}, whose {mark} may be that of decimals or of thousands: say "
+                f"--thousands {said} if it is that of thousands, or write them with {clear}, or without, or "
+                f"{advise_dropping(name)}"
+            )
     return ("" if len(bad) == len(texts) else form), bad
 
 
@@ -384,18 +400,6 @@ def split_amount(text: str) -> Amount | None:
     return Amount(unit, f"{'-' if negative else sign}{number}", grouped)
 
 
-def _list_amounts(texts: Iterable[str]) -> list[Amount]:
-    amounts = list[Amount]()
-    for text in texts:
-        amount = split_amount(text) or (Amount("", text, False) if PLAIN.match(text) else None)
-        if amount is None:
-            return []
-        amounts.append(amount)
-    units = {amount.unit for amount in amounts}
-    written = any(amount.unit or amount.grouped for amount in amounts) or any("(" in text for text in texts)
-    return amounts if written and ("" not in units or len(units) == 1) else []
-
-
 def _form_of_amounts(
     texts: Sequence[str], amounts: Sequence[Amount], name: str, decimal: str | None, thousands: str
 ) -> str:
@@ -403,15 +407,15 @@ def _form_of_amounts(
     if len(units := {amount.unit: text for text, amount in zip(texts, amounts, strict=True)}) > 1:
         (_, first), (_, second), *_ = sorted(units.items())
         raise ColumnError(
-            f"has amounts in several units, such as {first!r} and {second!r}: write all in one, or say "
-            f"{write_option('categorical', name)}, or {advise_dropping(name)}"
+            f"has amounts in several units, such as {first!r} and {second!r}: write all in one, "
+            f"{_advise_otherwise(name)}"
         )
     form, bad = find_number_form([amount.number for amount in amounts], name, decimal, thousands)
     if bad:
         example = next(text for text, amount in zip(texts, amounts, strict=True) if amount.number == bad[0])
         raise ColumnError(
             f"has amounts whose points and commas differ in meaning, such as {example!r}: write all in one "
-            f"way, or say {write_option('categorical', name)}, or {advise_dropping(name)}"
+            f"way, {_advise_otherwise(name)}"
         )
     return f"{amounts[0].unit}{AMOUNTS}{form}"
 
@@ -439,27 +443,6 @@ def is_doubtful(text: str, form: str) -> bool:
 def _split_number(text: str) -> str:
     amount = split_amount(text)
     return text if amount is None else amount.number
-
-
-def _has_thousands(texts: Iterable[str], mark: str) -> bool:
-    """Return whether a mark, a comma or a point, may stand between thousands wherever it does."""
-    form = THOUSANDS if mark == "," else POINTS
-    written = [text for text in texts if mark and mark in text]
-    return bool(written) and all(map(form.match, written))
-
-
-def _has_points(text: str) -> bool:
-    """Return whether text is a number whose points, if any, may be those of thousands."""
-    return bool(POINTS.match(text) or (POINT.match(text) and "." not in text))
-
-
-def _ambiguous(mark: str, text: str, name: str) -> ColumnError:
-    said, clear = (",", "a point") if mark == "comma" else (".", "a comma, or with two decimals")
-    return ColumnError(
-        f"has numbers such as {text!r}, whose {mark} may be that of decimals or of thousands: say "
-        f"--thousands {said} if it is that of thousands, or write them with {clear}, or without, or "
-        f"{advise_dropping(name)}"
-    )
 
 
 def choose_number_parser(form: str) -> Parser:
@@ -490,9 +473,7 @@ def choose_number_parser(form: str) -> Parser:
             return TRUTH[text.lower()]
         if form in ("", "comma") and HEX.match(text):
             return _hexadecimal(text)
-        if form == "comma" and POINTS.match(text):
-            return None
-        if form == "points" and "." in text and not POINTS.match(text):
+        if "." in text and bool(POINTS.match(text)) is (form == "comma") and form in ("comma", "points"):
             return None
         if form == "thousands" and THOUSANDS.match(text):
             text = text.replace(",", "")
@@ -538,7 +519,7 @@ def _find_date_form(texts: Sequence[str], name: str) -> tuple[str, list[str]]:
         example = next((text for text in texts if first(text) != second(text)), texts[0])
         raise ColumnError(
             f"has dates such as {example!r}, whose month may come first or second: write them as "
-            f"2026-11-23, or say {write_option('categorical', name)}, or {advise_dropping(name)}"
+            f"2026-11-23, {_advise_otherwise(name)}"
         )
     if fewest and len(bad := [text for text in texts if _iso(text) is None]) < len(fewest):
         return ISO, bad
@@ -564,11 +545,6 @@ def choose_date_parser(form: str) -> Parser:
     return _iso if form in (ISO, "") else parse
 
 
-def _write_example(form: str) -> str:
-    """Return a date written in a form of ``choose_date_parser``."""
-    return datetime(2026, 11, 23, 12, 30).strftime("%Y-%m-%d" if form in (ISO, "") else form)
-
-
 def _iso(text: str) -> float | None:
     if not ISO_DATE.match(text):
         return None
@@ -578,6 +554,10 @@ def _iso(text: str) -> float | None:
         return None
     since = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - EPOCH
     return float(int(since / timedelta(milliseconds=1)))  # as Arrow cuts fractions off
+
+
+def _advise_otherwise(name: str) -> str:
+    return f"or say {write_option('categorical', name)}, or {advise_dropping(name)}"
 
 
 def advise_dropping(name: str) -> str:
@@ -609,7 +589,8 @@ class Cells:
     numbers, which says how the column is understood; what a cell becomes then depends on its text alone.
 
     Attributes:
-        values: the column, no dictionary.
+        column: as it was read.
+        values: the same, no dictionary.
         stored: type of its values.
         declared: whether it was a dictionary, which says that its values are categories.
         written: whether it is text of a text table.
@@ -628,7 +609,7 @@ class Cells:
         self.declared = pa.types.is_dictionary(values.type)
         self.stored = values.type.value_type if self.declared else values.type
         self.written = decimal is not None and is_text(self.stored)
-        self.values, self.decimal, self.thousands = decode(values), decimal, thousands
+        self.column, self.values, self.decimal, self.thousands = values, decode(values), decimal, thousands
         self.gaps = GAPS.difference(kept) if is_text(self.stored) else GAPS
 
     @classmethod
@@ -637,17 +618,12 @@ class Cells:
         return cls(columns.column(name), decimal_mark(columns), thousands, kept_words(columns))
 
     def infer(self) -> pa.ChunkedArray:
-        """Return the values; of a text table as what its cells are together, such as whole numbers."""
+        """Return the column; of a text table as what its cells are together, such as whole numbers."""
         if not self.written or is_text(self.typed.type):
-            return self.values
+            return self.column
         if pa.types.is_null(self.typed.type):
             return pa.chunked_array([pa.nulls(len(self.values))])
         return pa.chunked_array([self.typed.take(chunk.indices) for chunk in self.encoded.chunks])
-
-    @property
-    def comma(self) -> bool:
-        """Whether it is of a table with decimal commas."""
-        return self.decimal == ","
 
     @cached_property
     def kind(self) -> pa.DataType:
@@ -663,8 +639,8 @@ class Cells:
     @property
     def are_numbers(self) -> bool:
         """Whether the values are numbers, decimal ones and booleans included."""
-        types = (*NUMBER_TYPES, pa.types.is_boolean, pa.types.is_decimal)
-        return any(is_one(self.kind) for is_one in types)
+        kind = self.kind
+        return is_number_type(kind) or bool(pa.types.is_boolean(kind) or pa.types.is_decimal(kind))
 
     @property
     def are_dates(self) -> bool:
@@ -674,7 +650,7 @@ class Cells:
     @cached_property
     def numbers(self) -> Values | None:
         """Text as numbers, all of it at once; None if some of it has to be read cell by cell, or is none."""
-        return cast_numbers(self.values, self.comma)
+        return cast_numbers(self.values, self.decimal == ",")
 
     @cached_property
     def moments(self) -> Values | None:
@@ -714,23 +690,13 @@ class Cells:
             csv.ConvertOptions(
                 strings_can_be_null=True,
                 null_values=[word for word in EMPTY_WORDS if word.lower() in self.gaps],
-                decimal_point="," if self.comma else ".",
+                decimal_point="," if self.decimal == "," else ".",
             ),
         )
         typed = read.column(0).combine_chunks()
         floating = pa.types.is_floating(typed.type)
         large = floating and pc.any(pc.greater_equal(pc.abs(typed), LAST_EXACT)).as_py()
         return texts if _are_codes(texts) or (large and _all_match(texts, ALL_DIGITS)) else typed
-
-    @property
-    def have_few_texts(self) -> bool:
-        """Whether most texts are in many rows, so that they are read as fast one by one."""
-        return self.encoded.num_chunks == 0 or FEW * len(self.encoded.chunk(0).dictionary) < len(self.values)
-
-    @property
-    def are_codes(self) -> bool:
-        """Whether cells as they were written are all digits, of which some have an E among them: 12E03."""
-        return self.written and any(map(_are_codes, self.values.chunks)) and _are_codes(pa.array(self.known))
 
     @cached_property
     def texts(self) -> tuple[list[str | None], NDArray[np.intp]]:
@@ -753,15 +719,23 @@ class Cells:
         """The distinct texts that are no gaps, without spaces around them."""
         return [text for text in self.texts[0] if text is not None]
 
+    def count(self, texts: Collection[str]) -> int:
+        """Return in how many rows some of the distinct texts stand."""
+        chosen, (distinct, codes) = set(texts), self.texts
+        return int(np.sum(np.array([text in chosen for text in distinct], np.bool_)[codes]))
+
+    def quote(self, row: int) -> str:
+        """Return a cell as a message shows it."""
+        return repr(str(self.values[row].as_py())[:40])
+
+    def show(self, texts: Sequence[str]) -> str:
+        """Return the first of some texts, and its first row, as an example."""
+        distinct, codes = self.texts
+        return f", such as {texts[0][:40]!r} in row {int(np.argmax(codes == distinct.index(texts[0]))) + 1}"
+
     def choose_form(self, column: Column) -> str:
         """Return how numbers are written here, in a column that is understood as ``column``."""
-        return column.form or ("comma" if self.comma else "")
-
-    def find_doubtful_mark(self, text: str, column: Column) -> str:
-        """Return the mark of a cell that may be that of decimals or of thousands; "" if it has none."""
-        form = self.choose_form(column)
-        doubtful = column.short_decimals and is_doubtful(bare(text), form)
-        return find_decimal_mark(form) if doubtful else ""
+        return column.form or ("comma" if self.decimal == "," else "")
 
     @property
     def levels(self) -> tuple[str, ...]:
@@ -814,31 +788,28 @@ def _read_cells(cells: Cells, column: Column) -> Read:
     return _all_known(values.to_numpy())
 
 
-def infer_column(columns: pa.Table, name: str) -> pa.ChunkedArray:
-    """Return a column of a table; of a text table as what its cells are together, such as whole numbers."""
-    cells = Cells.of(columns, name)
-    return columns.column(name) if not cells.written or is_text(cells.typed.type) else cells.infer()
-
-
-def find_alike(columns: pa.Table, name: str) -> tuple[str, str] | None:
-    """Return two different texts of a column of a text table that are one value; None if there are none."""
+def check_alike(columns: pa.Table, name: str) -> None:
+    """Raise InputError if two names in a column of a text table would become one."""
     cells = Cells.of(columns, name)
     if not cells.written or pa.types.is_null(cells.typed.type):
-        return None
-    values = cells.typed
+        return
+    values, kind = cells.typed, "number" if is_number_type(cells.typed.type) else "value"
     if is_text(values.type):
         if cells.numbers is None:
-            return None
+            return
         values = pa.array([text and canonical_text(bare(text)) for text in values.to_pylist()], pa.string())
     if pa.types.is_floating(values.type):
         values = pc.add(values, 0.0)  # -0.0 and 0.0 are one number
     if pc.count_distinct(values).as_py() == len(values) - values.null_count:
-        return None
+        return
     first: dict[Any, str] = {}
     for text, value in zip(cells.encoded.chunk(0).dictionary.to_pylist(), values.to_pylist(), strict=True):
-        if value is not None and value == value and first.setdefault(value, bare(text)) != bare(text):
-            return first[value], bare(text)
-    return None
+        known = bare(text) if value is None or value != value else first.setdefault(value, bare(text))
+        if known != bare(text):
+            raise InputError(
+                f"column {name!r} has {known[:40]!r} and {bare(text)[:40]!r}, which are one {kind} and two "
+                f"names: write them alike if they mean the same, else as words, such as 'no. {known[:40]}'"
+            )
 
 
 def take_gaps(columns: pa.Table, kept: Collection[str]) -> pa.Table:
@@ -914,10 +885,14 @@ def _cast(texts: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray | None:
 
 
 def number_values(column: pa.ChunkedArray) -> NDArray[np.intp]:
-    """Return a number for each row of a column without gaps, the same for equal values alone."""
+    """Return a number for each row of a column without gaps, the same for equal values alone.
+
+    They count from 0 in the order of first appearance.
+    """
+    if not len(column):  # Arrow would return no dictionary
+        return np.zeros(0, np.intp)
     if pa.types.is_floating(column.type):
-        values: Values = column.to_numpy() + 0.0  # -0.0 and 0.0 are one number
-        return np.unique(values, return_inverse=True)[1]
+        column = pa.chunked_array([column.to_numpy() + 0.0])  # -0.0 and 0.0 are one number
     encoded = column.dictionary_encode().unify_dictionaries().combine_chunks()
     return np.asarray(encoded.indices.to_numpy(zero_copy_only=False), np.intp)
 
@@ -1007,11 +982,14 @@ def _numbers_in_text(cells: Cells, column: Column) -> Read:
     mark, parse = find_decimal_mark(form), choose_number_parser(form)
     if form in ("", "point", "comma") and not (
         column.short_decimals  # three characters behind a decimal mark may be a group of thousands
-        and np.any(_count_decimals(pc.utf8_trim_whitespace(cells.values), form) == 3)
+        and pc.any(_have_decimals(pc.utf8_trim_whitespace(cells.values), form, "3")).as_py()
     ):
-        if cells.comma == (form == "comma") and cells.numbers is not None:
+        if (cells.decimal == ",") == (form == "comma") and cells.numbers is not None:
             return _all_known(cells.numbers)
-        if not cells.have_few_texts:
+        distinct = cells.encoded.chunk(0).dictionary if cells.encoded.num_chunks else ()
+        if len(distinct) and FEW * len(distinct) >= len(
+            cells.values
+        ):  # else they are read as fast one by one
             numbers = cast_numbers(without_gaps(cells.values, cells.gaps), form == "comma")
             if numbers is not None:
                 return _all_known(numbers)
@@ -1027,21 +1005,10 @@ def _numbers_in_text(cells: Cells, column: Column) -> Read:
     return _of_distinct(cells, parse_certain, column.lenient, partial(is_doubtful, form=form))
 
 
-def _have_short_decimals(cells: Cells, form: str) -> bool:
-    """Return whether all cells of a column that Arrow takes for numbers have one or two decimals."""
-    for values in (cells.values.slice(0, FIRST_ROWS), cells.values):  # most others are found at once
-        decimals = _count_decimals(values, form)
-        if not np.all((decimals == 1) | (decimals == 2)):
-            return False
-    return bool(len(decimals))
-
-
-def _count_decimals(texts: pa.ChunkedArray, form: str) -> NDArray[np.int64]:
-    """Return the number of bytes behind the first decimal mark of each text that is no null; -1 without."""
-    place = pc.find_substring(texts, find_decimal_mark(form))
-    behind = pc.subtract(pc.binary_length(texts), pc.add(place, 1))
-    counts = pc.if_else(pc.less(place, 0), -1, behind)
-    return np.asarray(counts.drop_null().to_numpy(), np.int64)
+def _have_decimals(texts: pa.ChunkedArray, form: str, counts: str) -> pa.ChunkedArray:
+    """Return which texts have so many decimals, such as "1,2" for one or two."""
+    mark = find_decimal_mark(form)
+    return pc.match_substring_regex(texts, f"^[^{mark}]*[{mark}].{{{counts}}}$")
 
 
 def read_moments(moments: pa.ChunkedArray) -> Values:
@@ -1069,16 +1036,16 @@ def _of_distinct(
     return Read(numbers[codes], bad[codes])
 
 
+CURES_OF_ODD: dict[Hashable, str] = {  # cells among numbers, by their sort
+    "header": ", its name, as in a second header: skip that line with --skip-rows and its number",
+    "error": ", an error in a spreadsheet: mend it there, or, only if it is a gap, say {numeric}",
+    "dash": ", a dash alone: write 0 if it is zero, or, if it is a gap, say {numeric}",
+}
 MOSTLY = 0.5  # share of a column's values from which they are its kind, and others a mistake
 
 
-class OddCellsError(ColumnError):
-    """Cells that are none of the numbers of their column, which several columns may have.
-
-    Attributes:
-        example: the first.
-        sort: the same for those of one cure.
-    """
+class _OddCellsError(ColumnError):
+    """Cells that are none of the numbers of their column: the first, and the same for those of one cure."""
 
     def __init__(self, name: str, rows: int, example: str, sort: Hashable) -> None:
         super().__init__(
@@ -1134,7 +1101,7 @@ class Schema:
             cells = Cells.of(columns, position[name], types.thousands)
             try:
                 if held := find_withheld(columns, name):
-                    raise ColumnError(_not_learned_from(held, name))
+                    raise ColumnError(f"holds {held}, which cannot be learned from: {advise_dropping(name)}")
                 column, X[:, i] = _learn_column(cells, name, types.kind(name))
                 learned.append(column)
             except ColumnError as problem:
@@ -1187,7 +1154,7 @@ class Schema:
                 reason = _reason(cells, column, X[:, i], wrong)
             bad |= wrong
             if column.levels and (new := X[:, i] == len(column.levels)).any():
-                example = example or f"{_cell(cells.values, int(np.argmax(new)))} in column {column.name!r}"
+                example = example or f"{cells.quote(int(np.argmax(new)))} in column {column.name!r}"
                 strange |= new
         if (rows := int(strange.sum())) == 1:
             unseen = f"1 row has a category that was never seen, {example}: it counts as a rare one"
@@ -1281,20 +1248,17 @@ class NewRows(NamedTuple):
             raise InputError(self.reason)
 
 
-def _cell(values: pa.ChunkedArray, row: int) -> str:
-    return repr(str(values[row].as_py())[:40])
-
-
 def _reason(cells: Cells, column: Column, numbers: Values, wrong: NDArray[np.bool_]) -> str:
     """Say why the first wrong row of a column cannot be judged."""
     row = int(np.argmax(wrong))
-    said = cells.values[row].as_py()
+    said, form = cells.values[row].as_py(), cells.choose_form(column)
     if np.isinf(numbers[row]):
         wrong_here = f"{numbers[row]} in row {row + 1}"
     elif said is None or said != said or (isinstance(said, str) and not drop_gaps([bare(said)], cells.gaps)):
         empty = int(np.isnan(numbers).sum())
         wrong_here = f"{pluralize(empty, 'empty cell')}, the first in row {row + 1}"
-    elif isinstance(said, str) and (mark := cells.find_doubtful_mark(said, column)):
+    elif isinstance(said, str) and column.short_decimals and is_doubtful(bare(said), form):
+        mark = find_decimal_mark(form)
         return (
             f"column {column.name!r} has {said[:40]!r} in row {row + 1}, whose mark may be that of "
             f"thousands: no cell learned from has three decimals; say --thousands {mark} if it is, "
@@ -1308,9 +1272,9 @@ def _reason(cells: Cells, column: Column, numbers: Values, wrong: NDArray[np.boo
     elif not isinstance(said, str) and isfinite(said) and abs(said) > LARGEST:
         wrong_here = f"{said} in row {row + 1}, and magnitudes are at most {LARGEST:g}"
     else:
-        kind = (
-            f"date such as {_write_example(column.form)}" if column.kind is ColumnKind.DATE else column.kind
-        )
+        form = "%Y-%m-%d" if column.form in (ISO, "") else column.form
+        date = datetime(2026, 11, 23, 12, 30).strftime(f"date such as {form}")
+        kind = date if column.kind is ColumnKind.DATE else column.kind
         wrong_here = f"{str(said)[:40]!r} in row {row + 1}, not a {kind}"
     return f"column {column.name!r} has {wrong_here}: fix it"
 
@@ -1352,37 +1316,41 @@ def _learn_column(cells: Cells, name: str, asked: ColumnKind | None) -> tuple[Co
         if zoned.any() and not np.array_equal(zoned, known):
             first, second = int(np.argmax(zoned)), int(np.argmax(known & ~zoned))
             raise ColumnError(
-                f"has times with a zone, such as {_cell(cells.values, first)} in row {first + 1}, and "
-                f"without: {_cell(cells.values, second)} in row {second + 1}: write all in one way, or say "
-                f"{write_option('categorical', name)}, or {out}"
+                f"has times with a zone, such as {cells.quote(first)} in row {first + 1}, and "
+                f"without: {cells.quote(second)} in row {second + 1}: write all in one way, "
+                f"{_advise_otherwise(name)}"
             )
         column = replace(column, zoned=bool(zoned.any()))
     return column, numbers
 
 
 def _infer(cells: Cells, name: str, asked: ColumnKind | None) -> Column:
+    """Decide what a column holds, by the kind of its cells together."""
     if cells.declared and not cells.are_dates and asked is None and len(cells.texts[0]) < len(cells.values):
         return _infer_text(cells, name, ColumnKind.CATEGORY)
-    may_have = cells.are_numbers and cells.written and cells.thousands
-    if may_have and _has_thousands(cells.known, cells.thousands):  # which Arrow took for decimals
-        return _infer_text(cells, name, asked)
+    if cells.are_numbers and cells.written and cells.thousands:
+        marked = [text for text in cells.known if cells.thousands in text]
+        if marked and all(map((THOUSANDS if cells.thousands == "," else POINTS).match, marked)):
+            return _infer_text(cells, name, asked)  # Arrow took them for decimals
     has_values = cells.are_numbers or cells.are_dates or pa.types.is_time(cells.kind)
     if has_values and asked is ColumnKind.CATEGORY:
         return Column(name, asked, cells.levels)
-    if cells.are_numbers:
-        if asked is ColumnKind.DATE:  # such as 20261123
-            known = cells.known
-            form, bad = _find_date_form(known, name) if known else ("", known)
-            if form and not bad:
-                return Column(name, ColumnKind.DATE, form=form)
+    if cells.are_numbers and asked is ColumnKind.DATE:  # such as 20261123
+        form, bad = _find_date_form(cells.known, name) if cells.known else ("", cells.known)
+        if not form or bad:
             raise ColumnError(
                 "holds numbers, of which not all are dates such as 20261123: leave it out of "
                 f"{write_option('date', name)}"
             )
-        if asked is None and cells.are_codes:
-            raise ColumnError(_ask_about_codes(cells, name))
-        form = "comma" if cells.comma else ""
-        short = cells.written and not cells.thousands and _have_short_decimals(cells, form)
+        return Column(name, ColumnKind.DATE, form=form)
+    if cells.are_numbers:
+        may_be_codes = asked is None and cells.written and any(map(_are_codes, cells.values.chunks))
+        if may_be_codes and _are_codes(pa.array(cells.known)):
+            raise _ask_about_codes(cells, name)
+        form = "comma" if cells.decimal == "," else ""
+        looked_at = (cells.values.slice(0, FIRST_ROWS), cells.values)  # most others are found at once
+        short = cells.written and not cells.thousands
+        short = short and all(pc.all(_have_decimals(values, form, "1,2")).as_py() for values in looked_at)
         return Column(name, form=form, lenient=asked is ColumnKind.NUMBER, short_decimals=short)
     if cells.are_dates:
         if asked is ColumnKind.NUMBER:
@@ -1392,112 +1360,86 @@ def _infer(cells: Cells, name: str, asked: ColumnKind | None) -> Column:
         return _infer_text(cells, name, asked)
     if pa.types.is_null(cells.kind):
         raise ColumnError(f"is empty: {advise_dropping(name)}")
-    raise ColumnError(_not_learned_from(str(cells.kind), name))
-
-
-def _not_learned_from(kind: str, name: str) -> str:
-    return f"holds {kind}, which cannot be learned from: {advise_dropping(name)}"
+    raise ColumnError(f"holds {cells.kind}, which cannot be learned from: {advise_dropping(name)}")
 
 
 def _infer_text(cells: Cells, name: str, asked: ColumnKind | None) -> Column:
     """Decide what a column of text holds, from its distinct values and those of each row."""
-    out = advise_dropping(name)
-    distinct, codes = cells.texts
-    if not (known := cells.known):
+    out, known, rows = advise_dropping(name), cells.known, cells.count(cells.known)
+    if not known:
         raise ColumnError(f"is empty: {out}")
-    counts = np.bincount(codes, minlength=len(distinct))
-    rows_of = {text: int(counts[i]) for i, text in enumerate(distinct) if text is not None}
-    rows = sum(rows_of.values())
     if asked is ColumnKind.CATEGORY:
         return Column(name, ColumnKind.CATEGORY, cells.levels)
     if asked in (None, ColumnKind.NUMBER):
         form, bad = find_number_form(known, name, cells.decimal, cells.thousands)
-        wrong = sum(rows_of[text] for text in bad)
-        foreign = [text for text in bad if FORTRAN.match(text) or QUOTED.match(text)]
-        if foreign and wrong - sum(rows_of[text] for text in foreign) <= (1 - MOSTLY) * rows:
+        wrong, foreign = cells.count(bad), [text for text in bad if FORTRAN.match(text) or QUOTED.match(text)]
+        if foreign and wrong - cells.count(foreign) <= (1 - MOSTLY) * rows:
             cure = "E for D, as in 0.126E+00" if FORTRAN.match(foreign[0]) else "them without the apostrophe"
             raise ColumnError(
-                f"has what may be numbers{_such_as(foreign, distinct, codes)}: write {cure}, if they are, or "
-                f"say {write_option('categorical', name)}, or {out}"
+                f"has what may be numbers{cells.show(foreign)}: write {cure}, if they are, "
+                f"{_advise_otherwise(name)}"
             )
         numbers = set(known).difference(bad)
         short = bool(numbers) and not cells.thousands and has_short_decimals(numbers, form)
-        if asked is ColumnKind.NUMBER and len(bad) < len(known):
-            return Column(name, ColumnKind.NUMBER, form=form, lenient=True, short_decimals=short)
-        if asked is ColumnKind.NUMBER:
-            raise ColumnError(f"holds no numbers{_such_as(bad, distinct, codes)}: {out}, or from --numeric")
-        if not bad and _are_codes(pa.array(known)):
-            raise ColumnError(_ask_about_codes(cells, name))
-        if not bad:
-            return Column(name, ColumnKind.NUMBER, form=form, short_decimals=short)
+        if asked is ColumnKind.NUMBER and not numbers:
+            raise ColumnError(f"holds no numbers{cells.show(bad)}: {out}, or from --numeric")
+        if asked is None and not bad and _are_codes(pa.array(known)):
+            raise _ask_about_codes(cells, name)
+        if not bad or asked is ColumnKind.NUMBER:
+            return Column(name, form=form, lenient=asked is ColumnKind.NUMBER, short_decimals=short)
         if wrong <= (1 - MOSTLY) * rows and form:
-            sorts = {text: _sort_odd(text, name) for text in bad}
-            text = next((text for text in bad if sorts[text]), bad[0])
-            raise OddCellsError(name, wrong, _such_as([text], distinct, codes), sorts[text] or frozenset(bad))
+            sorts = {"header": re.compile(re.escape(name.strip()) + "$"), "error": SHEET_ERROR, "dash": DASH}
+            odd = ((text, sort) for text in bad for sort, form in sorts.items() if form.match(text))
+            text, sort = next(odd, (bad[0], frozenset(bad)))
+            raise _OddCellsError(name, wrong, cells.show([text]), sort)
     if asked in (None, ColumnKind.DATE) and (named := [text for text in known if NAMED_ZONE.search(text)]):
         raise ColumnError(
-            f"has times whose zone is a name{_such_as(named, distinct, codes)}: write it as in +01:00, or "
-            f"say {write_option('categorical', name)}, or {out}"
+            f"has times whose zone is a name{cells.show(named)}: write it as in +01:00, "
+            f"{_advise_otherwise(name)}"
         )
     if asked is ColumnKind.DATE or LOOKS_LIKE_DATE.match(known[0]):
         form, bad = _find_date_form(known, name)
-        wrong = sum(rows_of[text] for text in bad)
         if not bad:
             return Column(name, ColumnKind.DATE, form=form)
-        if asked is ColumnKind.DATE or wrong <= (1 - MOSTLY) * rows:
+        if asked is ColumnKind.DATE or cells.count(bad) <= (1 - MOSTLY) * rows:
             raise ColumnError(
-                f"holds dates and in {pluralize(wrong, 'row')} what is none"
-                f"{_such_as(bad, distinct, codes)}: dates are written as {WRITTEN_DATES}; mend it, or say "
-                f"{write_option('categorical', name)}, or {out}"
+                f"holds dates and in {pluralize(cells.count(bad), 'row')} what is none{cells.show(bad)}: "
+                f"dates are written as {WRITTEN_DATES}; mend it, {_advise_otherwise(name)}"
             )
     if len(known) == rows and rows > 2:
         raise ColumnError(
-            f"has another text in each of its {pluralize(rows, 'row')}{_such_as(known, distinct, codes)}, "
-            f"of which nothing can be learned: {out}, or say {write_option('id', name)} if it names the rows"
+            f"has another text in each of its {pluralize(rows, 'row')}{cells.show(known)}, of which nothing "
+            f"can be learned: {out}, or say {write_option('id', name)} if it names the rows"
         )
     return Column(name, ColumnKind.CATEGORY, cells.levels)
 
 
-def _ask_about_codes(cells: Cells, name: str) -> str:
-    distinct, codes = cells.texts
-    code = [text for text in distinct if text is not None and re.match(E_CODE, text)]
-    return (
-        f"has what may be numbers or codes{_such_as(code, distinct, codes)}: say "
-        f"{write_option('numeric', name)} ({float(code[0]):g}), {write_option('categorical', name)}, or "
-        f"{advise_dropping(name)}"
+def _ask_about_codes(cells: Cells, name: str) -> ColumnError:
+    code = [text for text in cells.known if re.match(E_CODE, text)]
+    return ColumnError(
+        f"has what may be numbers or codes{cells.show(code)}: say {write_option('numeric', name)} "
+        f"({float(code[0]):g}), {write_option('categorical', name)}, or {advise_dropping(name)}"
     )
-
-
-def _sort_odd(text: str, name: str) -> str:
-    sorts = {"header": text == name.strip(), "error": SHEET_ERROR.match(text), "dash": DASH.match(text)}
-    return next((sort for sort, is_one in sorts.items() if is_one), "")
 
 
 def _advise(sort: Hashable, *names: str) -> str:
     """Say how to mend a sort of odd cells in some columns of numbers."""
-    numeric = write_option("numeric", *names)
-    match sort:
-        case "header":
-            return ", its name, as in a second header: skip that line with --skip-rows and its number"
-        case "error":
-            return f", an error in a spreadsheet: mend it there, or, only if it is a gap, say {numeric}"
-        case "dash":
-            return f", a dash alone: write 0 if it is zero, or, if it is a gap, say {numeric}"
-    category = (
-        write_option("categorical", *names) if len(names) == 1 else "or --categorical or --drop as well"
+    several = "or --categorical or --drop as well"
+    category = write_option("categorical", *names) if len(names) == 1 else several
+    return CURES_OF_ODD.get(sort, ": mend it, or say {numeric} (what is none is a gap), {category}").format(
+        numeric=write_option("numeric", *names), category=category
     )
-    return f": mend it, or say {numeric} (what is none is a gap), {category}"
 
 
 def _join_problems(problems: dict[str, ColumnError]) -> list[str]:
     """Say what is wrong with columns: of several with odd cells of one cure once."""
     alike: dict[Hashable, list[str]] = defaultdict(list)
     for name, problem in problems.items():
-        alike[(problem.sort,) if isinstance(problem, OddCellsError) else name].append(name)
+        alike[(problem.sort,) if isinstance(problem, _OddCellsError) else name].append(name)
     said = list[str]()
     for names in alike.values():
         first = problems[names[0]]
-        if isinstance(first, OddCellsError) and len(names) > 1:
+        if isinstance(first, _OddCellsError) and len(names) > 1:
             said.append(
                 f"columns {some(names)} hold numbers and in some rows something else{first.example} of "
                 f"{names[0]!r}{_advise(first.sort, *names)}"
@@ -1505,8 +1447,3 @@ def _join_problems(problems: dict[str, ColumnError]) -> list[str]:
         else:
             said.append(f"column {names[0]!r} {first}")
     return said
-
-
-def _such_as(bad: Sequence[str], distinct: Sequence[str | None], codes: NDArray[Any]) -> str:
-    row = int(np.argmax(codes == distinct.index(bad[0])))
-    return f", such as {bad[0][:40]!r} in row {row + 1}"

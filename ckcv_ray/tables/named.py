@@ -70,7 +70,14 @@ def load_source(source: str) -> Columns:
     if family == "sklearn" and len(parts) == 1:
         return Columns(_sklearn(parts[0]), None)
     if family in GENERATORS and len(parts) == 2:
-        return _generate(family, _number(parts[0], source), _number(parts[1], source))
+        n, seed = (_number(part, source) for part in parts)
+        if not 6 <= n <= MAX_TABLE_ROWS:
+            raise InputError(f"{family}:{n}: the number of rows is outside 6..{MAX_TABLE_ROWS}")
+        learn, test = (
+            GENERATORS[family](rows, np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(part,))))
+            for part, rows in enumerate((n, FRESH_ROWS))
+        )
+        return Columns(from_matrix(*learn), from_matrix(*test))
     if family not in ("sklearn", *GENERATORS) and (plug_in := _find_plug_in(family)):
         with convert_errors(InputError, f"{plug_in.value} cannot read {source!r}"):  # by raising anything
             reader: Reader = plug_in.load()
@@ -81,12 +88,6 @@ def load_source(source: str) -> Columns:
             "`pip install ./jobs/paper` in a clone of ckcv_ray"
         )
     raise InputError(f"{source!r} does not name a set: the forms are {SOURCE_FORMS}")
-
-
-def _suggest_family(source: str) -> str:
-    """Return the end of a message that offers the first word of the named sets nearest to a source's."""
-    family, colon, _ = source.partition(":")
-    return suggest(family, ("sklearn", PAPER, *GENERATORS)) if colon else ""
 
 
 def _find_plug_in(family: str) -> Any:
@@ -131,16 +132,6 @@ GENERATORS: Mapping[str, Callable[[int, np.random.Generator], GeneratedSample]] 
 
 def _signs(n: int, rng: np.random.Generator) -> NDArray[np.int64]:
     return 2 * rng.integers(2, size=n) - 1
-
-
-def _generate(family: str, n: int, seed: int) -> Columns:
-    if not 6 <= n <= MAX_TABLE_ROWS:
-        raise InputError(f"{family}:{n}: the number of rows is outside 6..{MAX_TABLE_ROWS}")
-    learn, test = (
-        GENERATORS[family](rows, np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(part,))))
-        for part, rows in enumerate((n, FRESH_ROWS))
-    )
-    return Columns(from_matrix(*learn), from_matrix(*test))
 
 
 def _sklearn(name: str) -> pa.Table:
@@ -190,9 +181,11 @@ def read(
         return load_source(name)
     check_place(name)
     if find_suffix(Path(source)) not in SUFFIXES:
+        family, colon, _ = name.partition(":")
+        near = suggest(family, ("sklearn", PAPER, *GENERATORS)) if colon else ""
         raise InputError(
             f"{name!r} is neither a file ending in {', '.join(SUFFIXES)} nor a named set "
-            f"({SOURCE_FORMS}){_suggest_family(name)}"
+            f"({SOURCE_FORMS}){near}"
         )
     columns = read_file(name, reading)
     for remark in list_remarks(columns):

@@ -24,6 +24,7 @@ and says nothing about a row: it is not compared.
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator
+from contextlib import suppress
 from functools import cache
 from typing import Any, NamedTuple, Protocol
 
@@ -51,7 +52,7 @@ from ckcv_ray.tables.columns import (
     find_number_form,
     fold_marks,
     fold_text,
-    infer_column,
+    is_number_type,
     is_text,
     list_distinct,
     number_values,
@@ -137,67 +138,51 @@ def is_name_of_groups(name: str) -> bool:
 
 
 def _count_names(columns: pa.Table, name: str) -> int:
-    """Return the number of values of a column that looks as if it named groups; 0 if it does not."""
+    """Return the number of values of a column that looks as if it named groups; 0 if it does not.
+
+    The most frequent value does not count, as it may stand for none; see the head of the module.
+    """
     if is_name_of_groups(name):
-        counts = _count_rows(_read_names(columns, name))
+        counts = np.bincount(number_values(_read_names(Cells.of(columns, name))))
         enough = len(counts) >= MANY_NAMES or counts.sum() <= MAX_ROWS_OF_NAME * len(counts)
         if len(counts) >= MIN_GROUPS and enough and _share_repeated(counts) >= MIN_SHARED:
             return len(counts)
-    seen = columns.select([name]).slice(0, MAX_ROWS_SEEN)
-    return len(_count_rows(_read_names(columns, name))) if _look_like_names(seen, name) else 0
+    cells = Cells.of(columns.slice(0, MAX_ROWS_SEEN), name)
+    counts = np.bincount(number_values(column := _read_names(cells)))
+    if len(counts) < MANY_NAMES or len(column) > 2 * len(counts):
+        return 0
+    repeated = _share_repeated(counts) - counts.max() / len(column) >= MIN_REPEATED
+    if not repeated or not _are_names(cells, column):
+        return 0
+    return len(np.bincount(number_values(_read_names(Cells.of(columns, name)))))  # of all rows
 
 
-def _read_names(columns: pa.Table, name: str) -> pa.ChunkedArray | None:
-    """Return a column of text or whole numbers without gaps; None if it is another."""
-    cells = Cells.of(columns, name)
+def _read_names(cells: Cells) -> pa.ChunkedArray:
+    """Return a column of text or whole numbers without gaps; of another no cells."""
+    no_names = pa.chunked_array([], pa.null())
     if cells.written and cells.numbers is not None and np.any(cells.numbers != np.floor(cells.numbers)):
-        return None  # found at once; what all texts are together takes several times as long
-    column = cells.infer()
-    kind = column.type
-    if not (is_text(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind)) or column.null_count:
-        return None
-    if pa.types.is_floating(kind) and np.any((values := column.to_numpy()) != np.floor(values)):
-        return None
-    return column
-
-
-def _count_rows(column: pa.ChunkedArray | None) -> NDArray[np.intp]:
-    if column is None or not len(column):
-        return np.zeros(0, np.intp)
-    counts = np.bincount(number_values(column))
-    return counts[counts > 0]
+        return no_names  # found at once; what all texts are together takes several times as long
+    column = cells.values if cells.declared else cells.infer()
+    if pa.types.is_floating(column.type) and np.any((values := column.to_numpy()) != np.floor(values)):
+        return no_names
+    is_name = is_text(column.type) or is_number_type(column.type)
+    return column if is_name and not column.null_count else no_names
 
 
 def _share_repeated(counts: NDArray[np.intp]) -> float:
     return float(counts[counts > 1].sum() / counts.sum())
 
 
-def _look_like_names(columns: pa.Table, name: str) -> bool:
-    """Return whether the values of a column look like names that repeat; see the head of the module.
-
-    The most frequent value does not count, as it may stand for none.
-    """
-    column = _read_names(columns, name)
-    counts = _count_rows(column)
-    if column is None or not (len(counts) >= MANY_NAMES and len(column) <= 2 * len(counts)):
+def _are_names(cells: Cells, column: pa.ChunkedArray) -> bool:
+    """Return whether the values of a column repeat as names do."""
+    if is_text(column.type):
+        if cells.written and cells.numbers is not None:  # of more digits than numbers have
+            return True
+        with suppress(ColumnError):  # numbers in several forms
+            _, words = find_number_form(cells.known, "")
+            return len(words) > len(cells.known) / 2 and not LOOKS_LIKE_DATE.match(cells.known[0])
         return False
-    if _share_repeated(counts) - counts.max() / len(column) < MIN_REPEATED:
-        return False
-    if not is_text(column.type):
-        return _are_names(np.asarray(column.to_numpy(), np.float64))
-    cells = Cells.of(columns, name)
-    if cells.written and cells.numbers is not None:  # of more digits than numbers have
-        return True
-    texts = cells.known
-    try:
-        _, words = find_number_form(texts, name)
-    except ColumnError:  # numbers in several forms
-        return False
-    return len(words) > len(texts) / 2 and not LOOKS_LIKE_DATE.match(texts[0])
-
-
-def _are_names(x: Values) -> bool:
-    """Return whether whole numbers x (n,) repeat as names do."""
+    x = np.asarray(column.to_numpy(), np.float64)
     values, counts = np.unique(x, return_counts=True)
     if len(values) >= MIN_FILLED * (values[-1] - values[0] + 1):
         return bool(1 + np.count_nonzero(np.diff(x)) == len(values))
@@ -237,10 +222,10 @@ def read_labels(columns: pa.Table, target: str, answer: str = "") -> pa.ChunkedA
         check_choice("labels", answer, ANSWERS)
     cells = Cells.of(columns, target)
     if not is_text(cells.stored) or (answer == APART and not cells.written):
-        return columns.column(target)
+        return cells.column
     values, codes = list_distinct(cells.encoded)
     if len(values) > MAX_SPELLINGS:
-        return infer_column(columns, target)
+        return cells.infer()
     texts, classes = _find_classes(cells, values)
     rows = np.bincount(codes, minlength=len(values))
     counts: dict[Any, RowCounts] = defaultdict(lambda: defaultdict(int))
@@ -249,31 +234,29 @@ def read_labels(columns: pa.Table, target: str, answer: str = "") -> pa.ChunkedA
             counts[name][text] += count
     several = [ways for ways in counts.values() if len(ways) > 1]
     if not several:
-        return _type_as_written(columns, target) if cells.written else columns.column(target)
+        return _type_as_written(cells)
     if answer == APART:
-        return columns.column(target)
+        return cells.column
     if not answer:
         raise InputError(
             f"the target {target!r} has {_describe_ways(several, 'label')}: say --labels join if they are "
             "one class, --labels apart if each is one of its own, or write them alike"
         )
     called = {name: min(ways, key=lambda text: (-ways[text], text)) for name, ways in counts.items()}
-    names = list(called.values())
-    position = {name: i for i, name in enumerate(called)}
-    written = [None if name is None else position[name] for name in classes]
-    labels = pa.DictionaryArray.from_arrays(pa.array(written, pa.int32()).take(pa.array(codes)), names)
-    return _type_as_written(columns.set_column(columns.column_names.index(target), target, labels), target)
+    labels = pa.array([called.get(name) for name in classes], pa.string()).take(pa.array(codes))
+    return _type_as_written(
+        Cells.of(columns.set_column(columns.column_names.index(target), target, labels), target)
+    )
 
 
-def _type_as_written(columns: pa.Table, target: str) -> pa.ChunkedArray:
+def _type_as_written(cells: Cells) -> pa.ChunkedArray:
     """Return labels as what they are together, such as whole numbers; as text unless each is written so."""
-    cells = Cells.of(columns, target)
     if cells.written and not is_text(cells.typed.type):
         values, _ = list_distinct(cells.encoded)
         pairs = zip(values, cells.typed.to_pylist(), strict=False)  # an empty cell is the last value
         if all(value is None or str(value) == bare(text) for text, value in pairs):
-            return infer_column(columns, target)
-    return columns.column(target)
+            return cells.infer()
+    return cells.column
 
 
 def _find_classes(cells: Cells, values: list[Any]) -> tuple[list[str], list[Any]]:
@@ -289,21 +272,6 @@ def _find_classes(cells: Cells, values: list[Any]) -> tuple[list[str], list[Any]
     return texts, [None if text.lower() in gaps else fold_text(text) for text in texts]
 
 
-def _describe_spellings(categories: tuple[str, ...], rows: list[int]) -> str:
-    """Say which categories may be one, written in several ways; "" if none are.
-
-    Args:
-        categories: at most ``MAX_SPELLINGS``, of more it is not said.
-        rows: number of rows of each.
-    """
-    counts: dict[str, RowCounts] = defaultdict(dict)
-    if len(categories) <= MAX_SPELLINGS:
-        for text, count in zip(categories, rows, strict=True):
-            counts[fold_text(text)][text] = count
-    several = [ways for ways in counts.values() if len(ways) > 1]
-    return f"has {_describe_ways(several, 'value')}: write them alike if they are one" if several else ""
-
-
 def _describe_ways(several: list[RowCounts], noun: str) -> str:
     """Say how the first of several is written, and what is different there; the others are counted."""
     ways = sorted(several[0].items(), key=lambda way: (-way[1], way[0]))
@@ -311,23 +279,18 @@ def _describe_ways(several: list[RowCounts], noun: str) -> str:
     more = f" and {pluralize(len(ways) - MAX_WAYS, 'other')}" if len(ways) > MAX_WAYS else ""
     rest = f", and {pluralize(len(several) - 1, f'other {noun}')} of several forms" if several[1:] else ""
     listed = ", ".join(shown) + more if more or len(shown) > 2 else " and ".join(shown)
-    return f"{listed}, which {_compare([text for text, _ in ways])}{rest}"
-
-
-def _compare(texts: list[str]) -> str:
     folds: dict[str, Callable[[str], str]] = {
         "case alone": str.casefold,
         "spaces alone": lambda text: "".join(text.split()),
         "case and spaces alone": lambda text: "".join(text.split()).casefold(),
         "hyphens, a point at the end, or signs that are not seen": lambda text: fold_marks(text).casefold(),
     }
-    found = (f"differ in {what}" for what, fold in folds.items() if len(set(map(fold, texts))) == 1)
-    return next(found, "are one value")
+    found = (f"differ in {what}" for what, fold in folds.items() if len(set(map(fold, several[0]))) == 1)
+    return f"{listed}, which {next(found, 'are one value')}{rest}"
 
 
 LARGEST_KAPPA = 0.001
 MAX_TYPED = 1 << 32  # a seed above it was drawn by --seed random
-FNV_BASIS, FNV_PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
 
 
 class Examined(Protocol):
@@ -379,17 +342,22 @@ def find_repeats(task: Examined, held: Index | None = None) -> Repeats:
     columns = _select_compared(task)
     if not columns.any():
         return Repeats(0, 0)
-    rows = np.empty((len(task.y), np.count_nonzero(columns) + 1))
-    rows[:, :-1], rows[:, -1] = np.compress(columns, task.X, axis=1), task.y
-    items, counts = _number_rows(rows)
+    items = _number_rows(np.column_stack([task.X[:, columns], task.y]))
     judged = np.full(task.n_units, held is None)
     if held is not None:
         judged[task.groups[held]] = True
     if task.n_units == len(task.y):
+        counts = np.bincount(items)
         return Repeats(int(counts[counts > 1].sum()), _count_copies(items, judged))
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
     pairs = np.unique(np.column_stack([items, task.groups]), axis=0)
     shared = np.bincount(pairs[:, 0]) > 1  # items of more than one group
-    connected = _connect_groups(pairs[shared[pairs[:, 0]]], task.n_units)
+    groups, n = pairs[shared[pairs[:, 0]]], task.n_units
+    size = n + int(groups[:, 0].max(initial=-1)) + 1
+    edges = coo_array((np.ones(len(groups)), (groups[:, 1], n + groups[:, 0])), shape=(size, size))
+    connected = np.asarray(connected_components(edges, directed=False)[1][:n], np.intp)
     return Repeats(int(np.sum(shared[items])), _count_copies(connected, judged))
 
 
@@ -412,7 +380,7 @@ def describe_sorted(task: Examined, seed: int) -> list[str]:
     shares = np.unique(units, return_counts=True)[1] / len(units)
     if np.mean(units[1:] != units[:-1]) >= (1 - np.sum(shares**2)) / 2:
         return []
-    n, counts = len(task.y), _number_rows(np.column_stack([task.X, task.y]))[1]
+    n, counts = len(task.y), np.bincount(_number_rows(np.column_stack([task.X, task.y])))
     log_kappa = -(len(counts) - 1) / 2 * np.log(2 * np.pi * n) - np.log(counts / n).sum() / 2
     if log_kappa <= np.log(LARGEST_KAPPA):
         return []
@@ -427,12 +395,21 @@ def count_known(X: Rows, task: Examined) -> int:
     return int(find_known(X, task).sum())
 
 
+def find_known(X: Rows, task: Examined) -> NDArray[np.bool_]:
+    """Return which rows of X [rows, d] are among the learning rows, (rows,)."""
+    columns = _select_compared(task)
+    if not columns.any():
+        return np.zeros(len(X), dtype=bool)
+    items = _number_rows(np.concatenate([task.X[:, columns], X[:, columns]]))
+    return np.isin(items[len(task.X) :], items[: len(task.X)])
+
+
 def count_repeated(X: Rows, task: Examined) -> int:
     """Count the rows of X [rows, d], with the columns of a task, that equal another row of it."""
     columns = _select_compared(task)
     if not columns.any():
         return 0
-    counts = _number_rows(X[:, columns])[1]
+    counts = np.bincount(_number_rows(X[:, columns]))
     return int(counts[counts > 1].sum())
 
 
@@ -452,60 +429,17 @@ def _numbers_rows(x: NDArray[np.float64], column: Column) -> bool:
 
 
 def _select_compared(task: Examined) -> NDArray[np.bool_]:
-    numbering = [_numbers_rows(task.X[:, i], column) for i, column in enumerate(task.schema)]
-    return ~np.array(numbering, dtype=bool)
+    return ~np.array(
+        [_numbers_rows(x, column) for x, column in zip(task.X.T, task.schema, strict=True)], bool
+    )
 
 
-def find_known(X: Rows, task: Examined) -> NDArray[np.bool_]:
-    """Return which rows of X [rows, d] are among the learning rows, (rows,)."""
-    columns = _select_compared(task)
-    if not columns.any():
-        return np.zeros(len(X), dtype=bool)
-    return np.isin(_as_items(X[:, columns]), _as_items(task.X[:, columns]))
-
-
-def _connect_groups(pairs: NDArray[np.intp], n: int) -> NDArray[np.intp]:
-    """Return a number for each of n groups, which those that are connected by equal rows share, (n,).
-
-    ``pairs`` has item and group, for each item that several groups have, (pairs, 2).
-    """
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
-    items = pairs[:, 0]
-    size = n + int(items.max(initial=-1)) + 1
-    edges = coo_array((np.ones(len(pairs)), (pairs[:, 1], n + items)), shape=(size, size))
-    return np.asarray(connected_components(edges, directed=False)[1][:n], np.intp)
-
-
-def _number_rows(rows: Rows) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return a number for each row, the same for equal rows alone, and how many rows have each number.
-
-    Rows are sorted by a hash, which takes a tenth of the time that whole rows do; those of equal hashes are
-    then compared whole.
-    """
-    items = _as_items(rows)
-    hashes, numbers, counts = np.unique(_hash_items(items), return_inverse=True, return_counts=True)
-    several = np.flatnonzero(counts[numbers] > 1)
-    numbers[several] = len(hashes) + np.unique(items[several], return_inverse=True)[1]
-    _, numbers, counts = np.unique(numbers, return_inverse=True, return_counts=True)
-    return numbers, counts
-
-
-def _hash_items(items: NDArray[np.void]) -> NDArray[np.uint64]:
-    """Return a hash of each row's bits, the same for equal rows: FNV-1a, a number at a time."""
-    words = items.view(np.uint64).reshape(len(items), items.itemsize // 8)
-    hashes = np.full(len(items), FNV_BASIS)
-    for column in words.T:
-        hashes ^= column
-        hashes *= FNV_PRIME
-        hashes ^= hashes >> np.uint64(32)  # a product hands bits upwards only
-    return hashes
-
-
-def _as_items(rows: Rows) -> NDArray[np.void]:
-    items = np.ascontiguousarray(unify_zeros(rows))
-    return items.view(np.dtype((np.void, items.itemsize * items.shape[1])))[:, 0]
+def _number_rows(rows: Rows) -> NDArray[np.intp]:
+    """Return a number for each row, the same for equal rows alone."""
+    numbers = np.ascontiguousarray(unify_zeros(rows))
+    width = pa.binary(numbers.itemsize * numbers.shape[1])
+    items = pa.FixedSizeBinaryArray.from_buffers(width, len(rows), [None, pa.py_buffer(numbers)])
+    return np.asarray(items.dictionary_encode().indices.to_numpy(), np.intp)
 
 
 FOLDS, LEAVES = 5, 8
@@ -554,28 +488,69 @@ def find_giveaways(task: Examined) -> tuple[str, ...]:
     return tuple(column.name for column, note in zip(task.schema, _notes(task), strict=True) if note == AWAY)
 
 
+class Look(NamedTuple):
+    """A column, as checks look at it; gaps are nan."""
+
+    x: Values  # (n,)
+    column: Column
+    twin: str  # name of the first column with the same cells: its own if there is none before
+    y: NDArray[Any]  # of the task
+    folds: Callable[[], list[Split]] | None  # of the rows that are surveyed; None of numbers to predict
+
+
 def _notes(task: Examined) -> Iterator[str]:
     """Yield for each column the first thing that looks like a mistake."""
     first: dict[bytes, str] = {}
-    folds = cache(lambda: _draw_folds(task.y))
+    folds = None if task.has_numbers else cache(lambda: _draw_folds(task.y))
     for i, column in enumerate(task.schema):
         x = task.X[:, i]
-        twin = first.setdefault(unify_zeros(x).tobytes(), column.name)
-        if np.all(x == x[0]) or np.all(np.isnan(x)):
-            yield "is the same in every row"
-        elif twin != column.name:
-            yield f"is a copy of {twin[:60]}"
-        elif column.kind is ColumnKind.NUMBER and _numbers_rows(x, column):
-            out = write_option("drop", column.name) if column.name.strip() else "--features"
-            yield f"seems to number the rows: leave it out with {out}"
-        elif column.kind is ColumnKind.CATEGORY and 2 * len(np.unique(x)) > len(x):
-            yield "has another text in most rows: is it a number, a date or a name in an unknown form?"
-        elif _follows(x, task.y) if task.has_numbers else _gives_away(x, task.y, folds):
-            yield AWAY
-        else:
-            known = x[~np.isnan(x)] if column.levels else x[:0]
-            rows = np.bincount(known.astype(np.intp), minlength=len(column.levels)).tolist()
-            yield _describe_spellings(column.levels, rows)
+        look = Look(x, column, first.setdefault(unify_zeros(x).tobytes(), column.name), task.y, folds)
+        yield next(filter(None, (check(look) for check in CHECKS)), "")
+
+
+def _find_constant(look: Look) -> str:
+    same = np.all(look.x == look.x[0]) or np.all(np.isnan(look.x))
+    return "is the same in every row" if same else ""
+
+
+def _find_copy(look: Look) -> str:
+    return "" if look.twin == look.column.name else f"is a copy of {look.twin[:60]}"
+
+
+def _find_row_numbers(look: Look) -> str:
+    if look.column.kind is not ColumnKind.NUMBER or not _numbers_rows(look.x, look.column):
+        return ""
+    out = write_option("drop", look.column.name) if look.column.name.strip() else "--features"
+    return f"seems to number the rows: leave it out with {out}"
+
+
+def _find_names(look: Look) -> str:
+    if look.column.kind is not ColumnKind.CATEGORY or 2 * len(np.unique(look.x)) <= len(look.x):
+        return ""
+    return "has another text in most rows: is it a number, a date or a name in an unknown form?"
+
+
+def _find_giveaway(look: Look) -> str:
+    away = _follows(look.x, look.y) if look.folds is None else _gives_away(look.x, look.y, look.folds)
+    return AWAY if away else ""
+
+
+def _find_spellings(look: Look) -> str:
+    """Say which categories may be one, written in several ways; of very many it is not said."""
+    levels, counts = look.column.levels, defaultdict[str, RowCounts](dict)
+    if not levels or len(levels) > MAX_SPELLINGS:
+        return ""
+    rows = np.bincount(look.x[~np.isnan(look.x)].astype(np.intp), minlength=len(levels))
+    for text, count in zip(levels, rows.tolist(), strict=True):
+        counts[fold_text(text)][text] = count
+    several = [ways for ways in counts.values() if len(ways) > 1]
+    return f"has {_describe_ways(several, 'value')}: write them alike if they are one" if several else ""
+
+
+# what looks like a mistake in a column; the first that finds one is told, and the last are the slowest
+CHECKS: tuple[Callable[[Look], str], ...] = (
+    *(_find_constant, _find_copy, _find_row_numbers, _find_names, _find_giveaway, _find_spellings),
+)
 
 
 def _follows(x: Values, y: Values) -> bool:

@@ -25,7 +25,6 @@ from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from io import BytesIO
 from itertools import islice, pairwise
-from math import prod
 from os.path import isdir, isfile
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -106,11 +105,7 @@ def check_encoding(encoding: str | None) -> None:
 
 
 def _decode_western(content: bytes, name: str) -> tuple[str, str]:
-    """Return text that is not in UTF-8, and what has to be said of that.
-
-    Raises:
-        InputError: it does not look like text of western Europe.
-    """
+    """Return text that is not in UTF-8, and what has to be said of that; refuse what is not western."""
     try:
         text = content.decode(WESTERN)
     except UnicodeDecodeError as error:
@@ -300,11 +295,7 @@ def _find_lines(content: bytes) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
 def _check_names_once(content: bytes, written: bytes, lines: LinesLeftOut, name: str) -> None:
     """Raise InputError if the line that names the columns is repeated below, as in files that were joined.
 
-    Args:
-        content: the text that is read.
-        written: the same with the lines that are left out of it.
-        lines: which these are, and whether there are more to leave out.
-        name: of the file, for messages.
+    ``written`` is the text ``content`` with the lines that are left out of it.
     """
     names = NAMES_LINE.match(content)
     if lines.complete or names is None:
@@ -324,14 +315,10 @@ def _check_names_once(content: bytes, written: bytes, lines: LinesLeftOut, name:
         )
 
 
-def check_rows(columns: pa.Table, name: str, lines: LinesLeftOut, number: Callable[[int], int]) -> None:
+def _check_rows(columns: pa.Table, name: str, lines: LinesLeftOut, number: Callable[[int], int]) -> None:
     """Raise InputError if the first row looks like a header or units, or the last one like totals.
 
-    Args:
-        columns: of the table.
-        name: of the file, for messages.
-        lines: what was left out of it, and whether there is more to leave out.
-        number: returns the number of the line of a row; rows are counted from 0.
+    ``number`` returns the number of the line of a row; rows are counted from 0.
     """
     if lines.complete or columns.num_rows <= MIN_OTHERS:
         return
@@ -357,15 +344,15 @@ def _find_header(columns: pa.Table) -> tuple[str, str] | None:
 
     None unless each cell of the row is empty, or a text that no other row has in this column.
     """
-    cells = [(column, column[0].as_py()) for column in columns.columns]
-    if not all(isinstance(cell, str) and not _has_numbers([cell]) for _, cell in cells if not _is_gap(cell)):
+    first = zip(columns.column_names, columns.columns, strict=True)
+    cells = [(name, column, column[0].as_py()) for name, column in first if not _is_gap(column[0].as_py())]
+    if not all(isinstance(cell, str) and not _has_numbers([cell]) for _, _, cell in cells):
         return None
-    texts = [(i, cell) for i, (_, cell) in enumerate(cells) if not _is_gap(cell)]
-    numbers = [(i, cell) for i, cell in texts if _has_numbers(cells[i][0].slice(1, MAX_READ).to_pylist())]
-    if not numbers or not all(_is_single(columns.column(i), cell) for i, cell in texts):
-        return None
-    i, cell = numbers[0]
-    return columns.column_names[i], cell
+    below = (column.slice(1, MAX_READ).to_pylist() for _, column, _ in cells)
+    found = next(
+        ((name, cell) for (name, _, cell), rest in zip(cells, below, strict=True) if _has_numbers(rest)), None
+    )
+    return found if all(_is_single(column, cell) for _, column, cell in cells) else None
 
 
 def _find_totals(columns: pa.Table) -> str:
@@ -421,7 +408,7 @@ DECIMAL_COMMA = re.compile(
 )
 
 
-def read_text(
+def _read_text(
     path: Path,
     separator: str | None = None,
     lines: LinesLeftOut = EVERY_LINE,
@@ -431,17 +418,8 @@ def read_text(
     """Read the columns of a text table, whose first line names them: every cell as text, as it is written.
 
     An empty cell is null. The metadata of the table has its decimal mark and remarks: see ``decimal_mark``
-    and ``list_remarks``.
-
-    Args:
-        path: a file, perhaps compressed, as its suffix says.
-        separator: of the columns, where a space is any number of spaces and tabs; None to find it.
-        lines: those to leave out.
-        spaces: whether the separator that is found may be spaces.
-        encoding: of the text; None to find it.
-
-    Raises:
-        InputError: it is too large, no text, may be read in several ways, or has rows that seem to be none.
+    and ``list_remarks``. A separator that is a space is any number of spaces and tabs; where none is given,
+    one is found, which may be that only with ``spaces``.
     """
     name = repr(str(path))
     if separator is not None and (len(separator) != 1 or not separator.isascii() or separator in '\r\n"'):
@@ -468,7 +446,7 @@ def read_text(
         content, separator = _join_spaces(content, name), "\t"
     columns = _parse(content, separator, name, find_line)
     # a text may have several lines: then rows but the first and the last have no number of their own
-    check_rows(columns, name, lines, lambda row: find_line(1 if row == 0 else MAX_TABLE_ROWS))
+    _check_rows(columns, name, lines, lambda row: find_line(1 if row == 0 else MAX_TABLE_ROWS))
     _check_names_once(kept, written, lines, name)
     if mark:
         first = columns.column_names[0]
@@ -552,13 +530,8 @@ def _names(content: bytes, options: dict[str, Any]) -> list[str]:
 def _inflate(path: Path, separators: bytes, encoding: str | None = None) -> bytes:
     """Return the content of a text table; what is too large, or no text, is refused on the way.
 
-    Args:
-        path: a file, perhaps compressed, as its suffix says.
-        separators: what may stand between the columns, a byte each.
-        encoding: of a file that does not say it itself; None to leave it as it is, else it is read as UTF-8.
-
-    Raises:
-        InputError: see above.
+    Text in an ``encoding`` is read as UTF-8, unless it says its own. Any byte of ``separators`` may stand
+    between the columns.
     """
     name = repr(str(path))
     check_bytes(name, path.stat().st_size)
@@ -689,15 +662,6 @@ def _read_excel(path: Path, sheet: str | None = None, lines: LinesLeftOut = EVER
     """Read the columns of a sheet, whose first row names them.
 
     Formulas are read as the values that were stored with them; a remark says so: see ``list_remarks``.
-
-    Args:
-        path: a workbook.
-        sheet: name of the sheet; None if there is only one.
-        lines: rows to leave out.
-
-    Raises:
-        InputError: openpyxl is not installed; there are several sheets, or too many cells; a formula has no
-            value; or a row looks like units or totals.
     """
     try:
         from openpyxl import load_workbook
@@ -724,13 +688,18 @@ def _read_excel(path: Path, sheet: str | None = None, lines: LinesLeftOut = EVER
         _check_last(computed, numbers, lines, name)
         with closing(load_workbook(path, read_only=True, keep_links=False, data_only=True)) as book:
             rows, _ = _read_rows(book[sheet], name)
-        _check_values(computed, rows, name)
+        for number, places in computed.items():
+            if empty := [cell for i, cell in places.items() if rows[number][i : i + 1] in ([], [None])]:
+                raise InputError(  # no spreadsheet program has saved the workbook
+                    f"{name} has a formula in cell {empty[0]} without a stored value: open it in a "
+                    "spreadsheet program and save it, or save the sheet as CSV"
+                )
         cells = [cell for places in computed.values() for cell in places.values()]
         count = pluralize(len(cells), "formula")
         remark = f"has {count}, the first in cell {cells[0]}: the value stored with a formula is read"
     check_size(name, len(rows), max(map(len, rows), default=0))
     columns = _make_table([rows[number] for number in numbers], path)
-    check_rows(columns, name, lines, lambda row: int(numbers[1:][row]) + 1)
+    _check_rows(columns, name, lines, lambda row: int(numbers[1:][row]) + 1)
     return columns.replace_schema_metadata({REMARKS: remark.encode()} if remark else None)
 
 
@@ -789,17 +758,6 @@ def _check_last(computed: Formulas, numbers: list[int], lines: LinesLeftOut, nam
         )
 
 
-def _check_values(computed: Formulas, rows: list[list[Any]], name: str) -> None:
-    """Raise InputError if a formula has no value, as in workbooks that no spreadsheet program has saved."""
-    for number, places in computed.items():
-        for i, cell in places.items():
-            if i >= len(rows[number]) or rows[number][i] is None:
-                raise InputError(
-                    f"{name} has a formula in cell {cell} without a stored value: open it in a spreadsheet "
-                    "program and save it, or save the sheet as CSV"
-                )
-
-
 def _make_table(rows: list[list[Any]], path: Path) -> pa.Table:
     if not rows:
         raise InputError(f"{str(path)!r} has an empty sheet: the first row names the columns")
@@ -807,24 +765,22 @@ def _make_table(rows: list[list[Any]], path: Path) -> pa.Table:
     names = ["" if name is None else str(name) for name in rows[0]] + [""] * (width - len(rows[0]))
     filled = {i for row in rows[1:] for i, value in enumerate(row) if value is not None}
     kept = [i for i, name in enumerate(names) if name or i in filled]
-    arrays = (_array([row[i] if i < len(row) else None for row in rows[1:]]) for i in kept)
-    return pa.Table.from_arrays(list(arrays), names=[names[i] for i in kept])
-
-
-def _array(values: list[Any]) -> pa.Array:
-    """Return cells as a column; of several types, as text."""
-    kinds = set(map(type, values)) - {type(None)}
-    if len(kinds) == 1 or bool not in kinds:  # True is no 1
-        with suppress(pa.ArrowException, OverflowError):
-            return pa.array(values)
-    return pa.array([None if value is None else str(value) for value in values])
+    columns = []
+    for i in kept:
+        cells = [row[i] if i < len(row) else None for row in rows[1:]]
+        kinds = set(map(type, cells)) - {type(None)}
+        column = [None if cell is None else str(cell) for cell in cells]  # of several types, text
+        if len(kinds) == 1 or bool not in kinds:  # True is no 1
+            with suppress(pa.ArrowException, OverflowError):
+                column = pa.array(cells)
+        columns.append(column)
+    return pa.table(columns, names=[names[i] for i in kept])
 
 
 SPACED = (".txt", ".dat")  # text tables that may be separated by spaces
 TEXT, EXCEL = (".csv", ".tsv", *SPACED), (".xlsx",)
 SUFFIXES = (*TEXT, ".parquet", ".feather", *EXCEL, ".npz", ".svmlight", ".libsvm", ".svm")
 LONGEST_TYPE = 120
-AS_SUCH = frozenset((pa.float64(), pa.int64(), pa.string(), pa.bool_()))  # whose values are as such
 SAFE_DIGITS = 15  # of decimals, any two of which are two floats
 ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 STORES = ("s3a", "gcs", "abfs", "abfss", "wasb", "wasbs", "hdfs")  # under names that are not read
@@ -959,7 +915,7 @@ def read_file(path: str | Path, reading: Reading = AS_IT_IS) -> pa.Table:
     with convert_errors(InputError, f"cannot read {str(path)!r} as {suffix[1:]}"), limited:
         if suffix in TEXT:
             separator = "\t" if reading.separator is None and suffix == ".tsv" else reading.separator
-            columns = read_text(path, separator, lines, suffix in SPACED, reading.encoding)
+            columns = _read_text(path, separator, lines, suffix in SPACED, reading.encoding)
         elif suffix in EXCEL:
             columns = _read_excel(path, reading.sheet, lines)
         else:
@@ -994,8 +950,6 @@ def with_plain_values(columns: pa.Table) -> pa.Table:
     Categories that are no numbers, text or dates, but such as bytes, become an empty column that says so.
     """
     for i, kind in enumerate(columns.schema.types):
-        if kind in AS_SUCH:
-            continue
         field, stored = columns.schema.field(i), columns.column(i)
         if pa.types.is_dictionary(kind) and not is_value(kind.value_type):
             columns = columns.set_column(i, _withhold(field.name, kind), pa.nulls(columns.num_rows))
@@ -1148,7 +1102,10 @@ def read_parquet(
     with parquet.ParquetFile(source, **options) as file:
         # Arrow's threads may abort the process at its exit (arrow #34314): tables are read on this one, and
         # by the numbers of columns, as by name a.list.element may be a part of a list a as well
-        chosen = _find_plain(schema) if plain else None
+        starts = np.cumsum([0, *map(_count_parts, schema.types)]).tolist()  # a list is counted by its parts
+        chosen = (
+            [i for i, kind in zip(starts, schema.types, strict=False) if is_plain(kind)] if plain else None
+        )
         table = file.reader.read_all(column_indices=chosen, use_threads=False)
     table.validate(full=True)  # Arrow reads text that is not UTF-8, and times beyond midnight
     check_text(repr(str(source)) if isinstance(source, Path) else "it", table)
@@ -1156,12 +1113,6 @@ def read_parquet(
         if column.name in text and pa.types.is_dictionary(column.type):
             table = table.set_column(i, column.name, table.column(i).cast(column.type.value_type))
     return table
-
-
-def _find_plain(schema: pa.Schema) -> list[int]:
-    """Return the numbers of columns whose cells are single values, as Parquet counts: a list by its parts."""
-    starts = np.cumsum([0, *map(_count_parts, schema.types)]).tolist()
-    return [start for start, kind in zip(starts, schema.types, strict=False) if is_plain(kind)]
 
 
 def _count_parts(kind: pa.DataType) -> int:
@@ -1215,33 +1166,12 @@ def _npz(path: Path) -> pa.Table:
     with npz(path) as archive:
         if "X" not in archive.files:
             raise InputError(f"{str(path)!r} has no array 'X': it holds {', '.join(archive.files[:12])}")
-        shape = _check_array(archive, "X", path)
-        check_size(repr(str(path)), *(shape if len(shape) == 2 else (0, 0)))
-        if "y" in archive.files:
-            _check_array(archive, "y", path)
         X, y = archive["X"], archive["y"] if "y" in archive.files else None
     if X.ndim != 2 or (y is not None and y.shape != X.shape[:1]):
         shapes = f"X has shape {X.shape}" + ("" if y is None else f" and y {y.shape}")
         raise InputError(f"{str(path)!r}: {shapes}: expected (n, d) and (n,)")
     check_size(repr(str(path)), *X.shape)
     return from_matrix(X, y)
-
-
-def _check_array(archive: np.lib.npyio.NpzFile, name: str, path: Path) -> tuple[int, ...]:
-    """Return the shape of an array of an archive, which is checked to be no longer than its file."""
-    assert archive.zip is not None
-    member = next(info for info in archive.zip.infolist() if info.filename in (name, f"{name}.npy"))
-    with archive.zip.open(member) as file:
-        version = np.lib.format.read_magic(file)
-        read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-        if version not in read:
-            raise ValueError(f"its array {name!r} is of a version for names that are not in ASCII")
-        shape, _, dtype = read[version](file)
-    size = prod(shape) * dtype.itemsize
-    if min(shape, default=0) < 0 or size > member.file_size:
-        raise ValueError(f"its array {name!r} says to be longer than it is")
-    check_bytes(f"{str(path)!r}: the array {name!r}", size)
-    return tuple(shape)
 
 
 def _svmlight(path: Path) -> pa.Table:

@@ -52,7 +52,6 @@ from ckcv_ray.tables.columns import (
     MINUS,
     NO_NAMES,
     NOTHING_ASKED,
-    NUMBER_TYPES,
     SPACES,
     TRUTH,
     Cells,
@@ -66,16 +65,16 @@ from ckcv_ray.tables.columns import (
     bare,
     canonical_text,
     cast_numbers,
+    check_alike,
     check_single,
     choose_number_parser,
     decode,
     decode_columns,
     drop_gaps,
-    find_alike,
     find_number_form,
     fold_text,
     format_column,
-    infer_column,
+    is_number_type,
     is_text,
     kept_words,
     list_distinct,
@@ -108,7 +107,7 @@ MAX_CLASSES_NAMED, MAX_OF_CLASS = 5, 24  # of classes that are named in one sent
 MAX_SEARCHED = 10_000  # values searched for an example in a message
 
 
-def check_classes(
+def _check_classes(
     classes: tuple[Label, ...], y: Classes, target: str, allow_singletons: bool = False
 ) -> None:
     """Raise InputError if a class has a single row; with ``allow_singletons`` if most classes have."""
@@ -238,8 +237,8 @@ def choose_name(names: Sequence[str], taken: Iterable[str]) -> str:
 def _encode(column: pa.ChunkedArray, target: str) -> tuple[list[Any], Index]:
     """Return the distinct values of a column of labels, None for an empty cell, and each row's position."""
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    allowed = (pa.types.is_string, pa.types.is_large_string, pa.types.is_boolean, *NUMBER_TYPES)
-    if not any(is_one(kind) for is_one in (*allowed, pa.types.is_null)):
+    labels = is_text, is_number_type, pa.types.is_boolean, pa.types.is_null
+    if not any(is_one(kind) for is_one in labels):
         raise InputError(
             f"the target {target!r} has type {kind}: labels are text or numbers; write it as one of them, or "
             "name another column as target"
@@ -307,7 +306,7 @@ def parse_numbers(
     if is_text(column.type):
         gaps = GAPS.difference(kept)
         column = _parse_text_numbers(column, target, "the target", thousands, gaps, decimal)
-    if not any(is_one(column.type) for is_one in NUMBER_TYPES):
+    if not is_number_type(column.type):
         example = next((value for value in column[:MAX_SEARCHED].to_pylist() if value is not None), None)
         raise InputError(
             f"the target {target!r} has type {column.type}, such as {str(example)[:60]!r}, and the learner "
@@ -340,16 +339,8 @@ def _parse_text_numbers(
 ) -> pa.ChunkedArray:
     """Return numbers that are written as text as numbers; text of another kind as it is.
 
-    Args:
-        column: of text.
-        name: of the column.
-        role: what the column is, for messages, such as "the target".
-        thousands: the mark between thousands, if it was said.
-        gaps: words that say that a cell is empty.
-        decimal: the decimal mark of the table, if it is known.
-
-    Raises:
-        InputError: some cells are no numbers, or numbers may be read in two ways.
+    Some cells may be no numbers, and numbers may be read in two ways: then it is refused, with the column's
+    ``role``, such as "the target".
     """
     values, codes = list_distinct(column)
     texts = [None if value is None else bare(value) for value in values]
@@ -612,9 +603,9 @@ class Grouping:
         if not names:
             return cls(columns.num_rows, question=question)
         gaps = NO_NAMES - kept_words(columns)
-        groups, *rest = (group_numbers(infer_column(columns, name), name, gaps) for name in names)
+        groups, *rest = (group_numbers(Cells.of(columns, name).infer(), name, gaps) for name in names)
         for finer in rest:
-            groups = renumber(groups * len(groups) + finer)
+            groups = _number(groups * len(groups) + finer)
         return cls(columns.num_rows, groups, name_groups(names, columns.column_names))
 
     @property
@@ -656,7 +647,7 @@ class Grouping:
 
     def part(self, rows: NDArray[np.intp]) -> "Grouping":
         """Return the grouping of some rows, whose groups are numbered again."""
-        named = None if self.named is None else renumber(self.named[rows])
+        named = None if self.named is None else _number(self.named[rows])
         return replace(self, n=len(rows), named=named)
 
     def check(self) -> None:
@@ -679,14 +670,6 @@ class Grouping:
             )
 
 
-def renumber(groups: NDArray[np.integer]) -> Groups:
-    """Return group numbers (n,) counted from 0 in the order of first appearance."""
-    _, first, number = np.unique(groups, return_index=True, return_inverse=True)
-    rank = np.empty(len(first), dtype=np.intp)
-    rank[np.argsort(first)] = np.arange(len(first))
-    return rank[number]
-
-
 def group_numbers(column: pa.ChunkedArray, name: str, gaps: Collection[str] = NO_NAMES) -> Groups:
     """Return the group number of every row of a column.
 
@@ -701,8 +684,7 @@ def group_numbers(column: pa.ChunkedArray, name: str, gaps: Collection[str] = NO
         encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
         encoded = encoded.unify_dictionaries().combine_chunks()
         names = without_gaps(pa.chunked_array([encoded.dictionary]), gaps)
-        numbers = names.dictionary_encode().combine_chunks().indices
-        column = pa.chunked_array([numbers.take(encoded.indices)])
+        column = pa.chunked_array([names.dictionary_encode().combine_chunks().indices.take(encoded.indices)])
     else:
         column = decode(column)
     missing = pc.is_null(column, nan_is_null=True)
@@ -714,9 +696,13 @@ def group_numbers(column: pa.ChunkedArray, name: str, gaps: Collection[str] = NO
             "out"
         )
     try:
-        return renumber(number_values(column))
+        return number_values(column)
     except pa.ArrowException as error:
         raise InputError(f"column {name!r} cannot be read as groups: {error}") from None
+
+
+def _number(groups: NDArray[np.intp]) -> Groups:
+    return number_values(pa.chunked_array([groups]))
 
 
 WEIGHT_NAMES = ("weight", "sample_weight", "weight_of_row")
@@ -740,11 +726,11 @@ class Weighting:
         """
         if name is None:
             return UNWEIGHTED
-        role, column = "the column of weights", infer_column(columns, name)
+        role, column = "the column of weights", Cells.of(columns, name).infer()
         called = f"{role} {name!r}"
         if is_text(column.type):
             column = _parse_text_numbers(column, name, role, thousands, decimal=decimal_mark(columns))
-        if not any(is_one(column.type) for is_one in NUMBER_TYPES):
+        if not is_number_type(column.type):
             raise InputError(f"{called} has type {column.type}: name a column of numbers with --weight")
         weights = np.asarray(column.cast(pa.float64(), safe=False).to_numpy(), np.float64)
         if len(empty := np.flatnonzero(np.isnan(weights))):
@@ -785,11 +771,7 @@ UNWEIGHTED = Weighting()
 
 
 def _make_unit_column(name: str, values: ArrayLike, n: int) -> pa.Array:
-    """Return the "groups" or the "sample_weight" of n rows, given as an array, as a column.
-
-    Raises:
-        InputError: it is not one value for each row, or weights are no numbers.
-    """
+    """Return the "groups" or the "sample_weight" of n rows, given as an array, as a column."""
     column: NDArray[np.generic] = as_array(name, values)
     if column.shape != (n,):
         what = "group" if name == "groups" else "weight"
@@ -933,38 +915,29 @@ def read_distinct(column: pa.ChunkedArray) -> tuple[Words, Words]:
         values, codes = list_distinct(column)
     except pa.ArrowNotImplementedError:  # of lists, in a column that is not learned from
         values, codes = column.to_pylist(), np.arange(len(column))
-    forms, bits = np.array([_read_value(value) for value in values], np.uint64).reshape(-1, 2).T
+    read = [_read_value(value) for value in values]
+    words = [_digest_text(v) if isinstance(v, str) else np.float64(v + 0).view(np.uint64) for _, v in read]
+    forms, bits = np.array([form for form, _ in read], np.uint64), np.array(words, np.uint64)
     return forms[codes], bits[codes]
 
 
-def _read_value(value: Any) -> tuple[int, int]:
-    """Return the form of a cell and its value in 64 bits."""
+def _read_value(value: Any) -> tuple[CellForm, float | Decimal | str]:
+    """Return the form of a cell and its value: a number, 0 of a gap, or a text."""
     if value is None or value != value:
-        return CellForm.GAP, 0
-    if isinstance(value, str):
-        return _parse_text(bare(value).replace(MINUS, "-"))
+        return CellForm.GAP, 0.0
     if isinstance(value, int | float | Decimal):
-        return CellForm.TRUTH if isinstance(value, bool) else CellForm.NUMBER, _view_bits(value)
-    if isinstance(value, date | time):
-        return _parse_text(value.isoformat())
-    return CellForm.TEXT, int(_digest_text(repr(value)))
-
-
-def _parse_text(text: str) -> tuple[int, int]:
-    """Return the form of a text and its value in 64 bits."""
+        return CellForm.TRUTH if isinstance(value, bool) else CellForm.NUMBER, value
+    if not isinstance(value, str | date | time):
+        return CellForm.TEXT, repr(value)
+    text = bare(value).replace(MINUS, "-") if isinstance(value, str) else value.isoformat()
     if text.lower() in GAPS:
-        return CellForm.GAP, 0
+        return CellForm.GAP, 0.0
     if (meant := canonical_text(text)) in TRUTH:
-        return CellForm.TRUTH, _view_bits(TRUTH[meant])
+        return CellForm.TRUTH, TRUTH[meant]
     form, _, number = meant.partition(" ")
     if meant != normalize("NFC", text) and form != "time":
-        return CellForm.NUMBER if form == "number" else CellForm.MOMENT, _view_bits(float(number))
-    return CellForm.TEXT, int(_digest_text(meant))
-
-
-def _view_bits(value: float | Decimal) -> int:
-    """Return the bits of a number as a double."""
-    return int(np.float64(value + 0).view(np.uint64))  # -0.0 is 0.0
+        return CellForm.NUMBER if form == "number" else CellForm.MOMENT, float(number)
+    return CellForm.TEXT, meant
 
 
 MIN_ROWS = 6
@@ -1042,6 +1015,7 @@ class Task:
         numbers: bool = False,
         allow_singletons: bool = False,
         sample_weight: ArrayLike | None = None,
+        checked: bool = True,
     ) -> "Task":
         """Make a task from X [n, d], y [n] and, if given, groups [n] and weights [n].
 
@@ -1051,24 +1025,12 @@ class Task:
         independent of each other. ``asked`` says which columns are categories, numbers or dates where their
         values do not. With ``numbers`` y has no labels of classes, but numbers to predict. With
         ``allow_singletons`` a class may have a single row, as a study without a certification can score it.
-        ``sample_weight`` has a positive number for each row, which it weighs in fits alone.
+        ``sample_weight`` has a positive number for each row, which it weighs in fits alone. Unless it is
+        ``checked`` a task may have few groups, or a single row of any class.
 
         Raises:
             InputError: as for ``from_table``, or the shapes do not match.
         """
-        return cls.make_unchecked(X, y, groups, asked, numbers, sample_weight).check(allow_singletons)
-
-    @classmethod
-    def make_unchecked(
-        cls,
-        X: Any,
-        y: ArrayLike,
-        groups: ArrayLike | None = None,
-        asked: DeclaredTypes = NOTHING_ASKED,
-        numbers: bool = False,
-        sample_weight: ArrayLike | None = None,
-    ) -> "Task":
-        """Make a task as ``of`` does; it may have few groups, or a single row of a class."""
         y, groups, sample_weight = map(read_rows, (y, groups, sample_weight))
         labels = as_array("y", y)
         for name, values in (("y", y), ("groups", groups), ("sample_weight", sample_weight)):
@@ -1095,7 +1057,7 @@ class Task:
             columns = columns.append_column(weight, weights)
         features = [name for name in columns.column_names if name not in (target, group, weight)]
         task = _from_table(columns, Roles(target, features, None, group, numbers, weight), asked)
-        return replace(task, source="arrays")
+        return replace(task.check(allow_singletons) if checked else task, source="arrays")
 
     @classmethod
     def from_table(
@@ -1176,7 +1138,7 @@ class Task:
                 most classes have.
         """
         if not self.has_numbers:
-            check_classes(self.classes, self.y, self.target, allow_singletons)
+            _check_classes(self.classes, self.y, self.target, allow_singletons)
         self.grouping.check()
         return self
 
@@ -1428,7 +1390,7 @@ def _from_table(
             f"the table has {pluralize(columns.num_rows, 'row')}: at least {MIN_ROWS} are needed"
         )
     for name in (*groups, *(name for name in asked.categorical if name in chosen)):
-        _check_alike(columns, name)
+        check_alike(columns, name)
     classes, y = _read_target(columns, written[target], target, roles.numbers, asked)
     weighting = Weighting.read(columns, roles.weight, asked.thousands)
     provenance = Provenance(AS_IT_IS, roles.id, asked.drop_unlabelled, tuple(sorted(kept)))
@@ -1467,11 +1429,11 @@ def _read_target(
     columns: pa.Table, written: pa.ChunkedArray, target: str, numbers: bool, asked: DeclaredTypes
 ) -> tuple[tuple[Label, ...], Target]:
     """Return the classes, none of numbers to predict, and the target; its gaps are named as ``written``."""
-    kept = check_kept(asked.keep_values)
+    kept = kept_words(columns)
     if numbers:
         if asked.labels:
             raise InputError(f"labels={asked.labels} is for classes, and numbers are predicted: leave it out")
-        column, mark = infer_column(columns, target), decimal_mark(columns)
+        column, mark = Cells.of(columns, target).infer(), decimal_mark(columns)
         return (), parse_numbers(column, target, asked.thousands, kept, mark)
     labels = read_labels(columns, target, asked.labels)
     if not asked.drop_unlabelled:
@@ -1510,18 +1472,6 @@ def _leave_out_row_numbers(
     return Schema(tuple(schema[i] for i in kept)).settle(X), X, names
 
 
-def _check_alike(columns: pa.Table, name: str) -> None:
-    """Raise InputError if two names in a column of a text table would become one."""
-    if alike := find_alike(columns, name):
-        kind = infer_column(columns, name).type
-        kind = "number" if pa.types.is_integer(kind) or pa.types.is_floating(kind) else "value"
-        first, second = (repr(text[:40]) for text in alike)
-        raise InputError(
-            f"column {name!r} has {first} and {second}, which are one {kind} and two names: write them alike "
-            f"if they mean the same, else as words, such as 'no. {alike[0][:40]}'"
-        )
-
-
 def make_rows(X: Any, task: Task) -> Rows:
     """Return X [rows, d], anything that a task can be made of, as numbers; columns with names by name.
 
@@ -1540,7 +1490,7 @@ def make_test_rows(columns: pa.Table | None, task: Task) -> TestRows | None:
     expect("task", task, Task, "a Task: make one with Task.of(X, y)")
     if columns is None:
         return None
-    _check_classes(task)
+    _expect_classes(task)
     columns = join_copies(columns)
     if task.target not in columns.column_names:
         raise InputError(f"the test rows have no column {task.target!r} with the labels")
@@ -1560,7 +1510,7 @@ def check_test_rows(test: TestRows | None, task: Task) -> TestRows | None:
     expect("test", test, TestRows | None, "TestRows: make them with make_test_rows(columns, task)")
     if test is None:
         return None
-    _check_classes(task)
+    _expect_classes(task)
     if task.schema.plain:
         X = make_rows(test.X, task)
     else:  # rows are numbers already, as the schema has them
@@ -1578,7 +1528,7 @@ def check_test_rows(test: TestRows | None, task: Task) -> TestRows | None:
     return TestRows(X, y.astype(np.int32))
 
 
-def _check_classes(task: Task) -> None:
+def _expect_classes(task: Task) -> None:
     if task.has_numbers:
         raise InputError(
             f"test rows are for classes, and the target {task.target!r} has numbers: leave them out, and see "

@@ -1,26 +1,46 @@
-"""File formats: of each the same task; what cannot be read is named."""
+"""Readers: every format, separator, encoding and compression; lines that are no rows; what is refused."""
 
+import bz2
 import gzip
 import io
 import re
 import zipfile
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
+from itertools import product
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from openpyxl import Workbook
 from plain import awkward_X
-from pyarrow import parquet
+from pyarrow import feather, parquet
 
+from ckcv_ray import Execution, Job, Study
 from ckcv_ray.cli.data import check_source
 from ckcv_ray.errors import InputError
+from ckcv_ray.runs.run import run_job
+from ckcv_ray.runs.verify import verify
 from ckcv_ray.storage.identity import STUDY
 from ckcv_ray.tables import read as files
 from ckcv_ray.tables.columns import ColumnKind
-from ckcv_ray.tables.named import read
-from ckcv_ray.tables.read import STUDY_FILE, Reading, read_file
+from ckcv_ray.tables.named import read, read_task
+from ckcv_ray.tables.read import (
+    OTHERS,
+    STUDY_FILE,
+    LinesLeftOut,
+    Reading,
+    find_words,
+    is_plausible,
+    leave_out_lines,
+    number_lines,
+    read_file,
+)
 from ckcv_ray.tables.task import Roles, Task
 
 
@@ -344,3 +364,536 @@ def test_other_formats_are_refused_with_what_to_do(name: str, cure: str) -> None
     for open_file in (read, read_file, check_source):
         with pytest.raises(InputError, match=re.escape(cure)):
             open_file(name)
+
+
+TOWNS = [
+    ("1.5", "Zürich", "no"),
+    ("2.25", "Genève", "yes"),
+    ("", "a, b; c", "no"),
+    ("4.0", "", "yes"),
+] * 2
+NAMES = ("größe", "stadt", "y")
+ENCODINGS = ("utf-8", "utf-8-sig", "utf-16", "cp1252", "latin-1")
+
+
+def table(separator: str = ",", decimal: str = ".", end: str = "\n") -> str:
+    quoted = [(a.replace(".", decimal), f'"{b}"' if b else "", c) for a, b, c in TOWNS]
+    return end.join(separator.join(row) for row in [NAMES, *quoted]) + end
+
+
+def digest(path) -> str:
+    return Task.from_table(read(str(path), say=str).learn, Roles("y")).digest
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory) -> str:
+    file = tmp_path_factory.mktemp("plain") / "table.csv"
+    file.write_text(table())
+    return digest(file)
+
+
+@pytest.mark.parametrize(("separator", "encoding"), [*product(",;\t|", ENCODINGS)])
+def test_separators_and_encodings(separator, encoding, tmp_path, expected):
+    file = tmp_path / "table.csv"
+    file.write_bytes(table(separator).encode(encoding))
+    assert digest(file) == expected
+
+
+@pytest.mark.parametrize("separator", [";", "\t", "|"])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_decimal_commas(separator, end, tmp_path, expected):
+    file = tmp_path / "table.csv"
+    file.write_bytes(table(separator, ",", end).encode())
+    assert digest(file) == expected
+
+
+def test_decimal_commas_in_quotes_among_commas(tmp_path, expected):
+    rows = [NAMES, *((f'"{a.replace(".", ",")}"', f'"{b}"', c) for a, b, c in TOWNS)]
+    (tmp_path / "table.csv").write_text("\n".join(",".join(row) for row in rows))
+    assert digest(tmp_path / "table.csv") == expected
+
+
+@pytest.mark.parametrize("kind", ["gz", "bz2", "zst"])
+def test_compressed_tables(kind, tmp_path, expected):
+    content = table("\t").encode()
+    compressed = {
+        "gz": gzip.compress,
+        "bz2": bz2.compress,
+        "zst": lambda raw: pa.compress(raw, codec="zstd", asbytes=True),
+    }[kind](content)
+    (tmp_path / f"table.tsv.{kind}").write_bytes(compressed)
+    assert digest(tmp_path / f"table.tsv.{kind}") == expected
+
+
+def test_feather(tmp_path, expected):
+    (tmp_path / "table.csv").write_text(table())
+    columns = read(str(tmp_path / "table.csv")).learn
+    for compression in ("uncompressed", "zstd", "lz4"):
+        feather.write_feather(columns, str(tmp_path / "table.feather"), compression=compression)
+        assert digest(tmp_path / "table.feather") == expected
+
+
+def test_a_newline_within_quotes_is_part_of_the_text(tmp_path):
+    (tmp_path / "table.csv").write_text("a,b,y\n" + '1,"two\nlines",no\n2,one,yes\n' * 4)
+    assert Task.from_table(read(str(tmp_path / "table.csv")).learn).schema[1].levels == ("one", "two\nlines")
+
+
+def test_a_separator_that_cannot_be_guessed_is_asked_for(tmp_path):
+    file = tmp_path / "table.csv"
+    file.write_text("a;b,y\n" + "1;2,0\n3;4,1\n" * 4)
+    with pytest.raises(InputError, match=r"may be separated by commas and semicolons, .* --separator ','"):
+        read(str(file))
+    assert read(str(file), reading=Reading(";")).learn.column_names == ["a", "b,y"]
+
+
+@pytest.mark.parametrize(
+    ("content", "messages"),
+    [
+        (b"a,y\n1\x000,0\n", "zero bytes"),
+        (b"\xff\xfea,y\n1", "begins as text in UTF-16, and is none"),
+    ],
+)
+def test_what_is_no_text_is_refused(content, messages, tmp_path):
+    (tmp_path / "table.csv").write_bytes(content)
+    with pytest.raises(InputError, match=messages):
+        read(str(tmp_path / "table.csv"))
+
+
+@pytest.mark.slow
+def test_a_compressed_file_that_expands_too_far_is_refused(tmp_path):
+    (tmp_path / "bomb.csv.gz").write_bytes(gzip.compress(b"1,2\n" * (1 << 22) * 40, 1))
+    with pytest.raises(InputError, match="at most 10,000,000 rows"):
+        read(str(tmp_path / "bomb.csv.gz"))
+
+
+def test_a_damaged_feather_file_is_refused(tmp_path):
+    columns = pa.table({"a": ["x", "yy", "z"] * 3, "y": [0, 1, 0] * 3})
+    feather.write_feather(columns, str(tmp_path / "a.feather"), compression="uncompressed")
+    content = bytearray((tmp_path / "a.feather").read_bytes())
+    for at in range(8, len(content), 3):
+        broken = bytearray(content)
+        broken[at] ^= 0xFF
+        (tmp_path / "b.feather").write_bytes(bytes(broken))
+        with suppress(InputError):
+            Task.from_table(read(str(tmp_path / "b.feather")).learn, Roles("y"))
+
+
+HEAD = "name,age,dose,y"
+WARD = [f"P{i % 4},{40 + i},{i}.5,{'ab'[i % 2]}" for i in range(8)]
+Write = Callable[[list[str]], Path]
+
+
+@pytest.fixture(params=["table.csv", "table.xlsx", "crlf.csv", "cr.csv"])
+def write(request: pytest.FixtureRequest, tmp_path: Path) -> Write:
+    """Return what writes lines as a text table, or as a workbook with numbers in its cells."""
+
+    def write_lines(lines: list[str]) -> Path:
+        path = tmp_path / request.param
+        if path.suffix == ".xlsx":
+            book = Workbook()
+            for line in lines:
+                cells = (line and line.split(",")) or []
+                book.active.append([parse_cell(cell) for cell in cells])
+            book.save(path)
+        else:
+            end = {"crlf.csv": "\r\n", "cr.csv": "\r"}.get(path.name, "\n")
+            path.write_bytes((end.join(lines) + end).encode())
+        return path
+
+    return write_lines
+
+
+def parse_cell(text: str) -> str | float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return text or None
+
+
+STRAYS = {  # lines, what is said, and the option that leaves them out
+    "units": ([HEAD, ",years,mg/dl,", *WARD], "'years' in column 'age' of line 2", "2"),
+    "names again": ([HEAD, HEAD, *WARD], "'age' in column 'age' of line 2", "2"),
+    "units below a title": (["Ward 7,,,", HEAD, ",years,mg/dl,", *WARD], "of line 3", "1,3"),
+    "a total": ([HEAD, *WARD, "Total,348,32,"], "line 10 of ", "last"),
+    "a total with colon": ([HEAD, *WARD, "Sum:,348,32,b"], "begins with 'Sum:'", "last"),
+    "a total with its count": ([HEAD, *WARD, "All (n = 8),,4.0,"], "begins with 'All (n = 8)'", "last"),
+    "a grand total": ([HEAD, *WARD, ",Grand total,32,b"], "begins with 'Grand total'", "last"),
+    "blank lines": (
+        [HEAD, "", ",years,mg/dl,", "", *WARD, "", "Mean,43.5,4,", ""],
+        "of line 3",
+        "3,last",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", STRAYS)
+def test_what_is_no_row_is_asked_about_and_left_out(name: str, write: Write) -> None:
+    lines, said, option = STRAYS[name]
+    path = write(lines)
+    expected = read(write([HEAD, *WARD])).learn
+    path = write(lines)
+    title = option.startswith("1,")
+    with pytest.raises(InputError) as refused:
+        read(path, Reading(skip_rows="1" if title else None))
+    assert said in str(refused.value)
+    assert f"say --skip-rows {option.removesuffix(',last')}" in str(refused.value)
+    assert f"--skip-rows {'1,' if title else ''}none" in str(refused.value)
+    found = read(path, Reading(skip_rows=option)).learn
+    assert found.to_pydict() == expected.to_pydict()
+    kept = read(path, Reading(skip_rows="1,none" if title else "none")).learn
+    assert kept.num_rows > len(WARD)
+
+
+def test_the_next_total_is_asked_about_by_its_line(write: Write) -> None:
+    path = write([HEAD, *WARD, "Sum,348,32,", "Mean,43.5,4,"])
+    with pytest.raises(InputError, match=r"line 10 of .*--skip-rows last,10 to leave it out"):
+        read(path, Reading(skip_rows="last"))
+    assert read(path, Reading(skip_rows="last,10")).learn.num_rows == 8
+    assert read(path, Reading(skip_rows="10-11")).learn.num_rows == 8
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [HEAD, *WARD],
+        [HEAD, "P1,old,1.5,a", *WARD],  # a word in a row, of which other cells are those of other rows
+        [HEAD, "Q,41,mg,c", *WARD],  # a number in the row
+        [HEAD, *WARD, "Total,1,2,a", *WARD, "Total,3,4,b"],  # a name that others have
+        [HEAD, *WARD, "Alligator,1,2,a"],
+        [HEAD, *WARD, "All Saints,1,2,a"],
+        [HEAD, *WARD, "7,1,2,a"],
+        [HEAD, ",years,mg/dl,", *WARD[:4]],  # too few to tell
+        ["a,b,y", *["u,v,w"], *(f"x{i % 3},z{i % 3},{'ab'[i % 2]}" for i in range(9))],  # no numbers at all
+    ],
+)
+def test_other_rows_are_not_asked_about(lines: list[str], tmp_path: Path) -> None:
+    (tmp_path / "table.csv").write_text("\n".join(lines))
+    assert read(tmp_path / "table.csv").learn.num_rows == len(lines) - 1
+
+
+def test_numbers_with_commas_of_either_kind_are_numbers_below_units(tmp_path: Path) -> None:
+    lines = ["a;y", "mg;", *(f"{i},500;{'ab'[i % 2]}" for i in range(1, 9))]
+    (tmp_path / "table.csv").write_text("\n".join(lines))
+    with pytest.raises(InputError, match="'mg' in column 'a' of line 2"):
+        read(tmp_path / "table.csv")
+
+
+def test_a_line_that_says_the_separator_counts(tmp_path: Path) -> None:
+    lines = ["sep=;", HEAD.replace(",", ";"), ";years;mg/dl;", *(row.replace(",", ";") for row in WARD)]
+    (tmp_path / "table.csv").write_text("\n".join(lines))
+    with pytest.raises(InputError, match="of line 3"):
+        read(tmp_path / "table.csv")
+    assert read(tmp_path / "table.csv", Reading(skip_rows="3")).learn.num_rows == 8
+    assert read(tmp_path / "table.csv", Reading(skip_rows="1,3")).learn.num_rows == 8
+
+
+def test_a_title_is_left_out_and_lines_keep_their_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    path.write_text("\n".join(["Ward 7", "", "of 2024", HEAD, *WARD, "a,b", *WARD]))
+    with pytest.raises(InputError, match=r"line \d+: .*which --skip-rows leaves out \(such as 1-2\)"):
+        read(path)
+    with pytest.raises(InputError, match=r"line 13: Expected 4 columns, got 2"):
+        read(path, Reading(skip_rows="1-3"))
+    assert read(path, Reading(skip_rows="1-3,13")).learn.num_rows == 16
+    path.write_text(path.read_text().replace("P0", '"P 0"'))
+    with pytest.raises(InputError, match=r"Row #10: Expected 4 columns, got 2"):
+        read(path, Reading(skip_rows="1-3"))
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ("", "expected numbers of lines, counted from 1"),
+        ("0", "expected numbers"),
+        ("3-2", "expected numbers"),
+        ("first", "expected numbers"),
+        ("-1", "expected numbers"),
+        ("1;2", "expected numbers"),
+        ("99999999999", "expected numbers"),
+        ("2-30", r"skip_rows='2-30': .* has 9 lines, and no line 30"),
+        ("1-9", "Empty|empty"),
+    ],
+)
+def test_lines_that_are_not_there_are_refused(option: str, message: str, write: Write) -> None:
+    with pytest.raises(InputError, match=message):
+        read(write([HEAD, *WARD]), Reading(skip_rows=option))
+
+
+def test_numbers_of_lines_are_text_and_for_text_and_sheets(tmp_path: Path) -> None:
+    (tmp_path / "table.csv").write_text("\n".join([HEAD, *WARD]))
+    with pytest.raises(InputError, match="expected numbers of lines"):
+        read(tmp_path / "table.csv", Reading(skip_rows=2))  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"skip_rows is for \.csv .* leave it out"):
+        read(tmp_path / "table.parquet", Reading(skip_rows="2"))
+    assert Reading(";", "A", "2").adapt("a.parquet") == Reading()
+    assert Reading(";", "A", "2").adapt("a.txt.gz") == Reading(";", None, "2")
+    assert Reading(";", "A", "2").adapt("a.xlsx") == Reading(None, "A", "2")
+
+
+def test_formulas_of_a_row_that_is_left_out_are_not_read(tmp_path: Path) -> None:
+    book = Workbook()
+    for row in [("x", "y"), *((i, i % 2) for i in range(8)), ("=SUM(A2:A9)", None)]:
+        book.active.append(row)
+    book.save(tmp_path / "table.xlsx")
+    with pytest.raises(InputError, match=r"formula in cell A10 .* say --skip-rows last to leave the row out"):
+        read(tmp_path / "table.xlsx")
+    assert read(tmp_path / "table.xlsx", Reading(skip_rows="last")).learn.num_rows == 8
+
+
+@given(
+    st.lists(st.sampled_from(["", "a", "b,c", "  "]), max_size=12),
+    st.sets(st.integers(1, 12)),
+    st.booleans(),
+    st.sampled_from(["\n", "\r\n", "\r"]),
+    st.booleans(),
+)
+def test_lines_are_left_out_as_numbered(
+    lines: list[str], numbers: set[int], last: bool, end: str, ended: bool
+) -> None:
+    """The lines that are kept are the others in their order, and their numbers are those of the file."""
+    text = end.join(lines) + end * ended
+    lines = text.splitlines()
+    words = [str(number) for number in sorted(numbers)] + ["last"] * last
+    asked = LinesLeftOut.parse(",".join(words) or "none")
+    filled = [i for i, line in enumerate(lines, 1) if line.strip()]
+    out = numbers | ({filled[-1]} if last and filled else set())
+    if max(numbers, default=0) > len(lines):
+        with pytest.raises(InputError):
+            leave_out_lines(text.encode(), asked, "it")
+        return
+    kept = leave_out_lines(text.encode(), asked, "it").decode()
+    assert kept.splitlines() == [line for i, line in enumerate(lines, 1) if i not in out]
+    assert number_lines(text.encode(), asked, "it") == [i for i in filled if i not in out]
+
+
+ENDS = {"lf": "\n", "crlf": "\r\n", "cr": "\r"}
+
+
+@pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
+@pytest.mark.parametrize("tail", [[",,,"], ["   "], [",,,", "", " ", ";"], ["\x1a"], ["", ",,,", "\x1a\x1a"]])
+def test_lines_of_blanks_and_the_end_of_a_file_of_dos_are_no_rows(
+    end: str, tail: list[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "table.csv"
+    path.write_bytes(end.join([HEAD, *WARD, *tail]).encode())
+    assert read(path).learn.num_rows == 8
+    path.write_bytes(end.join([HEAD, *WARD, *tail, ""]).encode())
+    assert read(path, Reading(skip_rows="10")).learn.num_rows == 8  # which is there, if it is no row
+    path.write_bytes(end.join([HEAD, *WARD, "Total,348,32,", *tail]).encode())
+    with pytest.raises(InputError, match=r"line 10 of .*, the last, begins with 'Total'"):
+        read(path)
+    assert read(path, Reading(skip_rows="last")).learn.num_rows == 8
+
+
+def test_an_end_of_a_file_of_dos_is_no_part_of_a_cell_and_a_row_of_gaps_among_others_is_a_row(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "table.csv"
+    path.write_text("\n".join([HEAD, *WARD, ",,,", *WARD, WARD[0] + "\x1a"]))
+    columns = read(path).learn
+    assert (columns.num_rows, columns["y"][-1].as_py()) == (18, "a")
+    path.write_text("\n".join([HEAD, *WARD, "P9,,,"]))
+    assert read(path).learn.num_rows == 9
+    path.write_text("\n".join([HEAD, *WARD, *[",,,"] * 2_000]))
+    assert read(path).learn.num_rows == 8
+
+
+@pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_names_that_are_repeated_are_named_by_their_lines(end: str, mark: str, tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    path.write_bytes(end.join([mark + "Ward 7", HEAD, *WARD, "", mark + HEAD, *WARD, HEAD, *WARD]).encode())
+    refused = f"line 12 of '{path}' repeats line 2, .*: if files were joined, say --skip-rows 1,12,21; if"
+    with pytest.raises(InputError, match=refused):
+        read(path, Reading(skip_rows="1"))
+    assert read(path, Reading(skip_rows="1,12,21")).learn.num_rows == 24
+    assert read(path, Reading(skip_rows="1,none")).learn.num_rows == 26
+    with pytest.raises(InputError, match=r"repeats line 2, .* say --skip-rows 1,21,12;"):
+        read(path, Reading(skip_rows="1,21"))
+
+
+def test_other_lines_are_no_names(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    for lines in (["1,2,0", "3,4,1", "1,2,0"], ["a,y", "a,yes", "a,no", "aa,y"], ["a,y", "aa,y", "b,y"]):
+        path.write_text("\n".join(lines))
+        assert read(path).learn.num_rows == len(lines) - 1
+
+
+@pytest.mark.parametrize("separator", [",", "\t", " "])
+def test_a_comment_before_names_loses_its_mark_and_that_is_said(separator: str, tmp_path: Path) -> None:
+    path, said = tmp_path / ("table.txt" if separator == " " else "table.csv"), list[str]()
+    rows = [row.replace(",", separator) for row in WARD]
+    path.write_text("\n".join([f"# {HEAD.replace(',', separator)}", *rows]))
+    assert read(path, say=said.append).learn.column_names == HEAD.split(",")
+    assert said == [f"'{path}' has a # before its names: it is left out, and the first column is 'name'"]
+    for name in ("#", "#name", "# of visits") if separator != " " else ("#",):  # these are names
+        path.write_text("\n".join([separator.join([name, *HEAD.split(",")[1:]]), *rows]))
+        assert read(path).learn.column_names[0] == name
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t", " "])
+@pytest.mark.parametrize("quoted", [True, False])
+def test_names_of_rows_without_a_name_are_asked_about(separator: str, quoted: bool, tmp_path: Path) -> None:
+    path = tmp_path / ("table.txt" if separator == " " else "table.csv")
+    lines = [HEAD, *(f"{i},{row}" for i, row in enumerate(WARD, 1))]
+    lines = [separator.join(f'"{cell}"' if quoted else cell for cell in line.split(",")) for line in lines]
+    path.write_text("\n".join(lines) + "\n")
+    with pytest.raises(
+        InputError, match=r"a cell more in every line .* row.names=FALSE, .* say --id row; if"
+    ):
+        read(path)
+    path.write_text("\n".join([f"row{separator}{lines[0]}", *lines[1:]]) + "\n")
+    assert read_task(path, "y", id="row")[0].features == ("name", "age", "dose")
+
+
+def test_a_separator_at_the_end_of_lines_makes_no_names_of_rows(tmp_path: Path) -> None:
+    (tmp_path / "table.csv").write_text("\n".join([HEAD, *(f"{row}," for row in WARD)]))
+    with pytest.raises(InputError, match="lines of different lengths"):
+        read(tmp_path / "table.csv")
+
+
+FOREIGN = {  # two labels, which are text of western Europe in no way
+    "cp1251": ("Москва", "Казань"),
+    "cp866": ("мужской", "женский"),
+    "koi8_r": ("Москва", "Казань"),
+    "cp1250": ("Wałęsa", "Łódź"),
+    "cp1253": ("Αθήνα", "Πάτρα"),
+    "cp1256": ("ذكر", "أنثى"),
+    "shift_jis": ("男性", "女性"),
+    "gb18030": ("北京", "上海"),
+    "big5": ("男性", "女性"),
+    "euc_kr": ("남", "여"),
+    "mac_roman": ("Müller", "Größe"),
+    "cp850": ("Müller", "Größe"),
+}
+WESTERN = [
+    ("für", "wider"),
+    ("não", "sim"),
+    ("été", "hiver"),
+    ("GRÖSSE", "STRAßE"),
+    ("créée", "où"),
+    ("Þórður", "Björk"),
+    ("¿Qué?", "¡Olé!"),
+    ("W/m²K", "µg"),
+    ("“so”", "it’s"),
+    ("pre–post", "5 °C"),
+    ("col·lecció", "1ª"),
+    ("Žižek", "œuvre"),
+    ("Ø", "å"),
+    ("£5", "€5"),
+    ("Foo®", "½"),
+]
+
+
+def write_page(folder: Path, labels: tuple[str, str], encoding: str, name: str = "table.csv") -> Path:
+    rows = (f"{i % 5}.5,{i},{labels[i % 2]}\n" for i in range(24))
+    (folder / name).write_bytes(f"x,z,y\n{''.join(rows)}".encode(encoding))
+    return folder / name
+
+
+@pytest.mark.parametrize("encoding", FOREIGN)
+def test_other_code_pages_are_asked_about_and_said(encoding: str, tmp_path: Path) -> None:
+    labels = FOREIGN[encoding]
+    path = write_page(tmp_path, labels, encoding)
+    with pytest.raises(InputError, match=r"is not UTF-8, and what line 2 has is not certain: say") as refused:
+        read(path)
+    offered = dict(re.findall(r"--encoding (\w+) for '([^']*)'", str(refused.value)))
+    assert offered[encoding] == labels[0]
+    assert len(offered) > 2
+    assert read(path, Reading(encoding=encoding)).learn["y"].unique().to_pylist() == [*labels]
+
+
+@pytest.mark.parametrize("labels", WESTERN)
+def test_text_of_western_europe_is_read_and_said_to_be(labels: tuple[str, str], tmp_path: Path) -> None:
+    said: list[str] = []
+    path = write_page(tmp_path, labels, "cp1252")
+    assert read(path, say=said.append).learn["y"].unique().to_pylist() == [*labels]
+    (remark,) = said
+    assert re.fullmatch(
+        rf"'{path}' is not UTF-8: read as cp1252, as in .*; say --encoding if that is wrong", remark
+    )
+    assert any(word.strip("'\"") in " ".join(labels) for word in re.findall(r"as in (.*);", remark))
+
+
+def test_short_labels_that_are_no_words_are_asked_about(tmp_path: Path) -> None:
+    for labels, encoding in ((("м", "ж"), "cp1251"), (("да", "нет"), "cp1251"), (("男", "女"), "gb18030")):
+        with pytest.raises(InputError, match=f"--encoding {encoding} for '{labels[0]}'"):
+            read(write_page(tmp_path, labels, encoding))
+
+
+def test_few_odd_words_among_many_are_western_still(tmp_path: Path) -> None:
+    words = [f"{'abcdefghij'[i % 10]}ü{'klmn'[i // 10]}" for i in range(40)]
+    (tmp_path / "table.csv").write_bytes("\n".join(["y", *words, "MÃ¼ller"]).encode("cp1252"))
+    said: list[str] = []
+    assert read(tmp_path / "table.csv", say=said.append).learn.num_rows == 41
+    assert "as in 'MÃ¼ller'" in said[0]  # what is odd is shown
+
+
+def test_utf8_with_lines_of_another_encoding_is_refused_with_the_line(tmp_path: Path) -> None:
+    (tmp_path / "table.csv").write_bytes("x\nMüller\nGröße\n".encode() + "Zürich\n".encode("cp1252"))
+    with pytest.raises(InputError, match=r"is UTF-8, but not in line 4, which has the byte 0xfc"):
+        read(tmp_path / "table.csv")
+
+
+def test_nothing_is_said_where_the_file_or_the_user_says_it(tmp_path: Path) -> None:
+    for encoding in ("utf-8", "utf-8-sig", "utf-16"):
+        path = write_page(tmp_path, ("Müller", "Größe"), encoding)
+        for reading in (Reading(), Reading(encoding=encoding)):
+            assert read(path, reading).learn["y"].unique().to_pylist() == ["Müller", "Größe"]
+    for encoding in ("utf-8-sig", "utf-16"):  # these say themselves what they are
+        path = write_page(tmp_path, ("Müller", "Größe"), encoding)
+        assert read(path, Reading(encoding="cp1251")).learn.column_names == ["x", "z", "y"]
+    for encoding in ("cp1252", "utf-16-le", "utf-16-be", "cp500", "utf-32-le"):
+        path = write_page(tmp_path, ("Müller", "Größe"), encoding)
+        assert read(path, Reading(encoding=encoding)).learn["y"].unique().to_pylist() == ["Müller", "Größe"]
+
+
+@pytest.mark.parametrize("encoding", ["no-such", "rot13", "base64", "undefined", "", 1251])
+def test_an_unknown_encoding_is_refused(encoding: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"encoding=.*: expected one of text .* such as cp1252, cp1251"):
+        read(write_page(tmp_path, ("a", "b"), "utf-8"), Reading(encoding=encoding))
+
+
+def test_bytes_that_are_not_of_the_encoding_are_refused_with_their_line(tmp_path: Path) -> None:
+    path = write_page(tmp_path, ("a", "Müller"), "cp1252")
+    with pytest.raises(InputError, match="is not in utf-8, as line 3 shows: say another --encoding"):
+        read(path, Reading(encoding="utf-8"))
+    path.write_bytes(path.read_bytes().strip() + "\n男".encode("shift_jis")[:-1])
+    with pytest.raises(InputError, match="is not in shift_jis, as line 3 shows"):
+        read(path, Reading(encoding="shift_jis"))
+    path.write_bytes("x,y\n1,男".encode("shift_jis")[:-1])
+    with pytest.raises(InputError, match="is not in shift_jis, as line 2 shows"):
+        read(path, Reading(encoding="shift_jis"))
+
+
+def test_an_encoding_is_for_text(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"encoding is for \.csv .* leave it out"):
+        read(tmp_path / "table.parquet", Reading(encoding="cp1251"))
+    assert Reading(encoding="cp1251").adapt("a.xlsx") == Reading()
+    assert Reading(encoding="cp1251").adapt("a.txt.gz") == Reading(encoding="cp1251")
+
+
+def test_a_task_in_python_warns(tmp_path: Path) -> None:
+    with pytest.warns(UserWarning, match="is not UTF-8: read as cp1252, as in 'für'"):
+        task, _ = read_task(write_page(tmp_path, ("für", "wider"), "cp1252"))
+    assert task.classes == ("für", "wider")
+
+
+def test_the_encoding_is_kept_with_the_salt(tmp_path: Path) -> None:
+    path = write_page(tmp_path, ("да", "нет"), "cp1251")
+    task, _ = read_task(path, reading=Reading(encoding="cp1251"))
+    assert task.salt == read_task(write_page(tmp_path, ("да", "нет"), "utf-8", "same.csv"))[0].salt
+    run_job(Job(Study.of(learner="tree", k=(3,), n_splits=3), task, tmp_path / "run"), Execution("serial"))
+    found = verify(tmp_path / "run", table=path)
+    assert (found.ok, f"the salt, from '{path}'" in found.recomputed) == (True, True)
+
+
+@given(st.text(st.characters(codec="cp1252"), min_size=1), st.sampled_from(OTHERS))
+def test_words_are_found_where_they_are(text: str, encoding: str) -> None:
+    """Each place has a letter that is not ASCII, in the word; what is no ASCII is in a word."""
+    words = find_words(text)
+    assert bool(words) == (not text.isascii())
+    for word, place in words.items():
+        assert not text[place].isascii()
+        assert word in text
+        assert is_plausible(word) in (True, False)

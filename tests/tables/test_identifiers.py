@@ -1,4 +1,4 @@
-"""Columns that identify rows: numbers of rows are not learned from, and names that repeat are asked about."""
+"""Columns that identify: numbers of rows, names of groups, names that would become one; and weights."""
 
 import shlex
 from collections.abc import Sequence
@@ -11,14 +11,33 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from openpyxl import Workbook
 from plain import digest_learned
+from pyarrow import csv, feather, parquet
 
-from ckcv_ray import InputError, Task
-from ckcv_ray.errors import LIST_OPTIONS, MAX_OF_NAME, write_option
+from ckcv_ray.errors import LIST_OPTIONS, MAX_OF_NAME, InputError, write_option
 from ckcv_ray.tables import columns as parse
-from ckcv_ray.tables.columns import DeclaredTypes
-from ckcv_ray.tables.questions import ask_about_groups, is_row_number, list_row_numbers
-from ckcv_ray.tables.task import Grouping, Roles, make_test_rows
+from ckcv_ray.tables.columns import Cells, DeclaredTypes, Schema, number_values
+from ckcv_ray.tables.limits import DECIMAL, decimal_mark
+from ckcv_ray.tables.named import read, read_task
+from ckcv_ray.tables.questions import (
+    ask_about_groups,
+    find_repeats,
+    is_name_of_groups,
+    is_row_number,
+    list_row_numbers,
+)
+from ckcv_ray.tables.read import read_file
+from ckcv_ray.tables.task import (
+    GROUP_NAMES,
+    UNWEIGHTED,
+    Grouping,
+    Roles,
+    Task,
+    choose_name,
+    group_numbers,
+    make_test_rows,
+)
 
 N = 240
 RNG = np.random.default_rng(np.random.SeedSequence(32))
@@ -292,3 +311,491 @@ def test_repeated_text_is_unfolded_once_to_be_looked_at() -> None:
         ask_about_groups(columns, ())
     assert held
     assert set(held) == {0}
+
+
+PAIRS = [
+    ("01", "1"),
+    ("1.0", "1"),
+    ("1e3", "1000"),
+    ("+7", "7"),
+    ("-0", "0"),
+    ("true", "TRUE"),
+    ("2024-01-01 10:00", "2024-01-01 10:00:00"),
+]
+
+
+def write(path: Path, cells: list[str], name: str = "y") -> Path:
+    """Write a table with a column of these cells, by turns, and the others that a table has."""
+    columns = {"x": [str(2 * i) for i in range(24)], "y": ["0", "2"] * 12}
+    columns |= {name: [cells[i % len(cells)] for i in range(24)]}
+    lines = zip(*columns.values(), strict=True)
+    path.write_text("\n".join([",".join(columns), *(",".join(line) for line in lines)]) + "\n")
+    return path
+
+
+@pytest.mark.parametrize("pair", PAIRS[:-1], ids=str)
+def test_two_labels_do_not_become_one_class(tmp_path: Path, pair: tuple[str, str]) -> None:
+    other = "false" if "true" in pair else "5"
+    for cells in (*pair, other), (other, *pair[::-1]):
+        source = write(tmp_path / "a.csv", list(cells))
+        for target in ("y", None):
+            with pytest.raises(InputError) as refused:
+                read_task(source, target)
+            assert "the target 'y' has" in str(refused.value)
+            assert all(repr(text) in str(refused.value) for text in pair)
+        named = write(tmp_path / "b.csv", list(cells), "outcome")
+        with pytest.raises(InputError, match="the target 'outcome' has"):
+            read_task(named, "outcome")
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids=str)
+def test_two_names_do_not_become_one_group_or_category(tmp_path: Path, pair: tuple[str, str]) -> None:
+    dates = "2024" in pair[0]
+    others = [f"2024-02-0{i} 10:00" for i in range(1, 7)] if dates else [str(10 + i) for i in range(6)]
+    source = write(tmp_path / "a.csv", [*pair, *others] if "true" not in pair else [*pair, "false"], "code")
+    for asked in ({"group": "code"}, {"asked": DeclaredTypes(categorical=["code"])}):
+        with pytest.raises(InputError, match="column 'code' has") as refused:
+            read_task(source, "y", **asked)
+        assert all(repr(text) in str(refused.value) for text in pair)
+
+
+LONG = [9_300_000_000_000_000_000, 1_300_000_000_000_000_000, 93 * 10**30]
+
+
+@pytest.mark.parametrize("first", LONG)
+def test_names_of_many_digits_are_told_apart_to_the_last_one(tmp_path: Path, first: int) -> None:
+    """Doubles would make one of a thousand of them."""
+    names = [str(first + i) for i in range(8)]
+    source = write(tmp_path / "a.csv", names, "code")
+    task = read_task(source, "y", group="code")[0]
+    assert task.groups.tolist() == [i % 8 for i in range(24)]
+    task = read_task(source, "y", asked=DeclaredTypes(categorical=["code"]))[0]
+    assert task.schema[1].levels == tuple(names)
+    assert np.array_equal(task.rows_from(read(source).learn), task.X)
+    typed = pa.table({"x": np.arange(0, 48, 2), "code": pa.array(names * 3).cast(pa.decimal128(38, 0))})
+    assert np.array_equal(task.rows_from(typed), task.X)
+    labels = read_task(write(tmp_path / "b.csv", names[:2]), "y")[0]
+    assert [int(label) for label in labels.classes] == [first, first + 1]
+    with pytest.raises(InputError, match=f"'code' has '{first}' and '0{first}'"):
+        read_task(write(tmp_path / "c.csv", [*names, f"0{first}"], "code"), "y", group="code")
+
+
+def test_names_of_many_digits_that_repeat_are_asked_about() -> None:
+    rng = np.random.default_rng(0)
+    names = [str(LONG[0] + int(i)) for i in [*range(60), *rng.integers(0, 60, 40)]]
+    columns = pa.table({"value": names}).replace_schema_metadata({DECIMAL: b""})
+    assert "'value' repeats: 60 values in 100 rows" in ask_about_groups(columns, ())
+
+
+def test_as_a_number_they_are_one(tmp_path: Path) -> None:
+    source = write(tmp_path / "a.csv", ["01", "1", "5"], "code")
+    assert read_task(source, "y")[0].X[:3, 1].tolist() == [1, 1, 5]
+    table = read(write(tmp_path / "b.csv", ["01", "1", "5"])).learn
+    assert Task.from_table(table, Roles("y", numbers=True)).y[:3].tolist() == [1, 1, 5]
+
+
+def test_spaces_and_gaps_do_not_count(tmp_path: Path) -> None:
+    assert read_task(write(tmp_path / "a.csv", ["1", " 1", "5 "]), "y")[0].classes == (1, 5)
+    with pytest.raises(InputError, match="has empty cells"):
+        read_task(write(tmp_path / "a.csv", ["1", "NA", "5", "nan"]), "y")
+
+
+COLUMNS = {
+    "whole numbers": ["1", "2", "", "30"],
+    "numbers": ["1", "2.5", "NA", "1e5"],
+    "text": ["1", "b", "", "a,b", 'a "quoted" b'],
+    "truth": ["true", "False", ""],
+    "days": ["2024-01-01", "2024-02-01"],
+    "moments": ["2024-01-01 10:00", "2024-02-01 10:00:00"],
+    "fractions": ["2024-01-01 10:00:00.5", "2024-02-01 10:00:00"],
+    "times": ["10:00", "11:00:01"],
+    "nothing": ["", "NA"],
+    "large": ["9223372036854775807", "1"],
+    "comma": ["1,5", "2"],
+    "lines": ["a\nb", "c"],
+    "zeros": ["01", "02"],
+    "spaces": [" 1", "2 ", "3"],
+}
+
+
+@pytest.mark.parametrize("cells", COLUMNS.values(), ids=COLUMNS)
+@pytest.mark.parametrize("separator", [",", ";"])
+def test_cells_are_together_what_arrow_takes_them_for(
+    tmp_path: Path, cells: list[str], separator: str
+) -> None:
+    source = tmp_path / "a.csv"
+    table = pa.table({"x": [f"{2 * i}" for i in range(24)], " code ": (cells * 24)[:24]})
+    csv.write_csv(table, source, csv.WriteOptions(delimiter=separator, quoting_style="needed"))
+    columns = read_file(source)
+    assert {str(kind) for kind in columns.schema.types} == {"string"}
+    options = {"strings_can_be_null": True, "decimal_point": decimal_mark(columns) or "."}
+    parsing = csv.ParseOptions(delimiter=separator, newlines_in_values=True)
+    expected = csv.read_csv(source, None, parsing, csv.ConvertOptions(**options))
+    for name in columns.column_names:
+        found = Cells.of(columns, name).infer()
+        arrows = expected[f" {name} " if name == "code" else name]
+        assert (found.type, found.to_pylist()) == (arrows.type, arrows.to_pylist())
+
+
+def test_typed_sources_keep_text_apart(tmp_path: Path) -> None:
+    texts = ["01", "1"] * 12
+    table = pa.table({"x": np.arange(0.0, 48, 2), "y": texts})
+    parquet.write_table(table, tmp_path / "a.parquet")
+    feather.write_feather(table, tmp_path / "a.feather")
+    book = Workbook()
+    for row in [("x", "y"), *((2 * i, "01" if i % 2 else 1) for i in range(24))]:
+        book.active.append(row)
+    book.save(tmp_path / "a.xlsx")
+    apart = DeclaredTypes(labels="apart")
+    for name in ("a.parquet", "a.feather", "a.xlsx"):
+        with pytest.raises(InputError, match=r"'01' .* and '1' .* are one value"):
+            read_task(tmp_path / name, "y")
+        assert read_task(tmp_path / name, "y", asked=apart)[0].classes == ("01", "1")
+    assert Task.of(np.arange(24.0)[:, None], texts, asked=apart).classes == ("01", "1")
+
+
+def test_true_is_no_number_in_a_workbook(tmp_path: Path) -> None:
+    book = Workbook()
+    for row in [("x", "y"), *((2 * i, [1.5, 1.0, True][i % 3]) for i in range(24))]:
+        book.active.append(row)
+    book.save(tmp_path / "a.xlsx")
+    assert read_task(tmp_path / "a.xlsx", "y")[0].classes == ("1", "1.5", "True")
+
+
+DRAWS = np.random.default_rng(0)
+GROUPS = np.repeat(np.arange(8), 3)
+X = DRAWS.normal(size=(24, 2))
+Y = np.arange(24) % 2
+TASK = Task.of(X, Y, groups=GROUPS)
+TEXT = [f"patient {g}" for g in GROUPS]
+
+
+def columns(**more: object) -> pa.Table:
+    return pa.table({"a": X[:, 0], "b": X[:, 1], "y": Y, **more})
+
+
+def ids(values: object) -> Task:
+    return Task.from_table(columns(id=values), Roles(group="id"))
+
+
+@given(st.lists(st.integers(0, 5), max_size=20))
+def test_groups_are_numbered_in_the_order_of_first_appearance(given: list[int]) -> None:
+    seen = list(dict.fromkeys(given))
+    assert number_values(pa.chunked_array([given])).tolist() == [seen.index(one) for one in given]
+
+
+def test_the_spelling_of_a_group_has_no_effect() -> None:
+    days = np.datetime64("2020-01-01") + GROUPS
+    spellings = [
+        GROUPS,
+        900 - GROUPS,
+        GROUPS.astype(float),
+        TEXT,
+        pa.array(TEXT).dictionary_encode(),
+        pa.chunked_array([TEXT[:7], TEXT[7:]]),
+        days,
+        pa.DictionaryArray.from_arrays(GROUPS % 4 + 4 * (np.arange(24) % 2), ["a", "b", "c", "d"] * 2),
+    ]
+    *tasks, doubled = [ids(spelling) for spelling in spellings[:-1]] + [
+        Task.restore(columns(id=spellings[-1]), Roles(group="id"), None)
+    ]
+    assert len({task.digest for task in tasks}) == 1
+    for task in tasks:
+        assert np.array_equal(task.groups, GROUPS)
+        assert (task.n, task.n_units, task.group, task.features) == (24, 8, "id", ("a", "b"))
+    assert doubled.n_units == 4
+
+
+def test_the_groups_are_part_of_the_data() -> None:
+    other = Task.of(X, Y, groups=np.roll(GROUPS, 1))
+    renamed = Task.from_table(columns(who=TEXT), Roles(group="who"))
+    plain = Task.from_table(columns())
+    digests = {plain.digest, ids(TEXT).digest, renamed.digest, other.digest, TASK.digest}
+    assert len(digests) == 5
+    assert (plain.grouped, plain.group, plain.n_units) == (False, None, 24)
+    assert plain.groups.tolist() == list(range(24))
+
+
+def test_the_digest_without_groups_is_what_it_was() -> None:
+    task = Task.of(np.arange(12.0).reshape(6, 2), [0, 1] * 3)
+    assert task.digest == "828a9d27f67fc1a3615e24207583c821da6f1cb6b3617189a505d8ad14c7d4d5"
+
+
+def test_stored_columns_give_the_task_again() -> None:
+    for task in (TASK, ids(TEXT), TASK.take_part(np.arange(3, 12)), TASK.without(np.arange(6))):
+        again = Task.restore(task.columns(), Roles(task.target, group=task.group), None, salt=task.salt)
+        assert again.digest == task.digest
+        assert np.array_equal(again.groups, task.groups)
+
+
+def test_parts_of_a_task_number_their_groups_again() -> None:
+    part = TASK.take_part(np.array([20, 21, 3, 4, 5, 22]))
+    assert part.grouped
+    assert part.groups.tolist() == [0, 1, 2, 2, 2, 1]
+    left = TASK.without(np.flatnonzero(GROUPS == 0))
+    assert (left.n, left.n_units) == (21, 7)
+
+
+def test_repeats_are_those_of_another_group() -> None:
+    rows = np.array([[1.0, 2], [1, 2], [3, 4], [3, 4], [5, 6], [7, 8], [7, 8], [7, 8]])
+    y = np.array([0, 0, 1, 1, 0, 1, 1, 1])
+    groups = np.array([0, 0, 1, 2, 3, 4, 4, 5])
+    schema = Schema.of_numbers("ab")
+    assert find_repeats(Task(rows, y, (0, 1), schema, "y", Grouping(len(y)))).rows == 7
+    assert find_repeats(Task(rows, y, (0, 1), schema, "y", Grouping(len(y), groups, "g"))).rows == 5
+
+
+def test_units_are_rows_or_groups() -> None:
+    assert Grouping(24).rows(np.array([2, 5])).tolist() == [2, 5]
+    assert Grouping(24, GROUPS, "g").rows(np.array([1, 4])).tolist() == [3, 4, 5, 12, 13, 14]
+
+
+def test_a_column_without_a_name_gets_one_that_is_free() -> None:
+    assert choose_name(GROUP_NAMES, ["a", "y"]) == "group"
+    taken = ["group", "groups", "group_of_row", "group_0", "group_1"]
+    assert choose_name(GROUP_NAMES, taken) not in taken
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        (
+            [None, *TEXT[1:]],
+            ("'id' has no group in 1 of 24 rows, the first in row 1", "leave these rows out"),
+        ),
+        ([*GROUPS[:-1].astype(float), np.nan], ("in 1 of 24 rows, the first in row 24",)),
+        (pa.nulls(24), ("'id' is empty",)),
+        ([[0]] * 24, ("'id' holds list", "text or whole numbers")),
+        (["one"] * 24, ("'id' has 1 different value:", "at least 6 groups")),
+        (GROUPS % 5, ("'id' has 5 different values", "at least 6 groups")),
+        (np.arange(24), ("a different value in each of the 24 rows", "groups nothing", "--drop id")),
+    ],
+    ids=["a gap", "nan", "empty", "lists", "one group", "five groups", "groups of one row"],
+)
+def test_groups_that_are_refused(values: object, said: tuple[str, ...]) -> None:
+    with pytest.raises(InputError) as refused:
+        ids(values)
+    for part in said:
+        assert part in str(refused.value)
+
+
+CENTER, VISITOR = [f"c {g % 2}" for g in GROUPS], GROUPS // 2  # which agree in the rows of a group
+
+
+@pytest.mark.parametrize(
+    "group", ["center,id", " center, id", '"center",id', ["center", "id"], ("center", "id")], ids=repr
+)
+def test_rows_belong_together_that_agree_in_several_columns(group: object) -> None:
+    table = columns(center=CENTER, id=VISITOR)
+    task = Task.from_table(table, Roles(group=group))
+    assert np.array_equal(task.groups, GROUPS)
+    assert (task.group, task.features, task.question) == ("center,id", ("a", "b"), "")
+    assert task.salt == Task.from_table(columns()).salt == task.make_salt(table)
+    assert task.digest == Task.from_table(table, Roles(group="center,id")).digest
+    stored = Task.restore(task.columns(), Roles("y", group=task.group), None, salt=task.salt)
+    assert stored.digest == task.digest
+
+
+def test_a_name_with_a_comma_is_that_of_a_single_column() -> None:
+    table = columns(**{"center,id": TEXT, "id": VISITOR})
+    for group in ("center,id", '"center,id"', ["center,id"]):
+        task = Task.from_table(table, Roles(group=group, drop=["id"]))
+        assert (task.group, task.n_units, task.features) == ("center,id", 8, ("a", "b"))
+    both = Task.from_table(table, Roles(group='"center,id",id'))
+    assert both.group == '"center,id",id'
+    assert np.array_equal(both.groups, GROUPS)
+
+
+@pytest.mark.parametrize(
+    ("group", "said"),
+    [
+        ("who", "there is no column 'who' for the groups: the columns are a, b, y, center, id, gaps"),
+        ("y", "'y' is the target, and cannot say which rows belong together"),
+        (3, "group=3 is not the name of a column"),
+        ("center,who", "there is no column 'who' for the groups: the columns are a, b, y, center, id, gaps"),
+        ("center,y", "'y' is the target, and cannot say which rows belong together"),
+        ("center,gaps", "'gaps' has no group in 1 of 24 rows, the first in row 1"),
+        ("center,a", "'center,a' has a different value in each of the 24 rows"),
+        (["center", 3], "group=3 is not the name of a column"),
+        ([], "group is empty"),
+        (["center", "b"], "a column is named 'center,b', as the groups by these columns would be: rename it"),
+    ],
+)
+def test_columns_that_cannot_name_groups(group: object, said: str) -> None:
+    table = columns(center=CENTER, id=VISITOR, gaps=[None, *TEXT[1:]], **{"center,b": X[:, 0]})
+    with pytest.raises(InputError, match=said):
+        Task.from_table(table, Roles(group=group))
+
+
+@pytest.mark.parametrize(
+    ("groups", "said"),
+    [
+        (GROUPS[:-1], r"groups has shape \(23,\): expected \(24,\)"),
+        (GROUPS[:, None], r"groups has shape \(24, 1\)"),
+        ([1, "a"] * 11 + [None, object()], "groups cannot be read as a column"),
+    ],
+)
+def test_arrays_that_are_no_groups(groups: object, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        Task.of(X, Y, groups=groups)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["id", "ID", "patient", "Patient_ID", "patientId", "subject", "subject_no", "customerNumber", "patientid",
+     "id_person", "pid", "household", "userid", "Document No"],
+)  # fmt: skip
+def test_names_that_look_like_groups(name: str) -> None:
+    assert is_name_of_groups(name)
+
+
+@pytest.mark.parametrize(
+    "name", ["age", "patient_age", "family_size", "account_balance", "grid", "humid", "number", "x0", "", "µ"]
+)
+def test_names_that_do_not(name: str) -> None:
+    assert not is_name_of_groups(name)
+
+
+def test_a_column_that_looks_like_groups_is_asked_about_once() -> None:
+    table = columns(patient_id=GROUPS, subject=GROUPS)
+    said = (
+        "column 'patient_id' repeats: 8 values in 24 rows. If rows of one value belong together, such as "
+        "visits of one patient, say --group patient_id: without it nothing here is proven."
+    )
+    assert Task.from_table(table).question == said
+    assert Task.from_table(table, Roles(drop=["patient_id"])).question == said
+    assert Task.from_table(table, Roles(features=["a", "b"])).question == said
+    assert Task.from_table(columns(patient_id=TEXT), Roles(drop=["patient_id"])).question == said
+    assert Task.from_table(table, Roles(group="subject")).question == ""
+    assert Task.from_table(table).digest == Task.from_table(table, source="elsewhere").digest
+
+
+@pytest.mark.parametrize(
+    "values", [np.arange(24), GROUPS % 4, GROUPS + 0.5], ids=["no repeats", "few values", "fractions"]
+)
+def test_a_column_that_does_not_repeat_as_groups_do_is_not_asked_about(values: np.ndarray) -> None:
+    assert Task.from_table(columns(patient_id=values)).question == ""
+
+
+def test_text_that_may_name_groups_is_asked_about() -> None:
+    """It is learned from, as a category, unless the user says otherwise."""
+    assert "say --group patient" in Task.from_table(columns(patient=TEXT)).question
+    assert Task.from_table(columns(colour=["red", "blue"] * 12)).question == ""
+
+
+@given(st.lists(st.sampled_from(["a", " a", "b ", "b", "NA-1", "c"]), min_size=1), st.integers(1, 4))
+def test_text_gives_the_same_groups_however_it_is_stored(cells: list[str], parts: int) -> None:
+    chunks = [part.tolist() for part in np.array_split(np.array(cells, object), parts)]
+    plain = pa.chunked_array(chunks, pa.string())
+    bare = [cell.strip() for cell in cells]
+    expected = [list(dict.fromkeys(bare)).index(cell) for cell in bare]
+    for stored in (plain, plain.dictionary_encode(), plain.cast(pa.large_string())):
+        assert group_numbers(stored, "patient").tolist() == expected
+
+
+def test_long_names_of_groups_are_looked_at_once_each() -> None:
+    names = pa.array([letter * (1 << 20) for letter in "abc"])  # 100,000 rows of them would take 100 GB
+    codes = np.random.default_rng(np.random.SeedSequence(0)).integers(3, size=100_000)
+    column = pa.chunked_array([pa.DictionaryArray.from_arrays(pa.array(codes, pa.int8()), names)])
+    first = {code: i for i, code in enumerate(dict.fromkeys(codes.tolist()))}
+    assert group_numbers(column, "patient").tolist() == [first[code] for code in codes.tolist()]
+
+
+WEIGHTS = DRAWS.uniform(0.5, 3.0, 24)
+WEIGHTED = Task.of(X, Y, sample_weight=WEIGHTS)
+
+
+def make_task(values: object, weight: str = "w", **roles: object) -> Task:
+    columns = pa.table({"a": X[:, 0], "b": X[:, 1], "y": Y, "w": values})
+    return Task.from_table(columns, Roles(weight=weight, **roles))
+
+
+def test_a_column_of_weights_is_read_in_any_form_and_is_no_feature() -> None:
+    whole = np.arange(1, 25)
+    for values in (whole, whole.astype(float), [f"{w}.0" for w in whole], [f"{w},00" for w in whole]):
+        task = make_task(values)
+        assert task.weighting.named.tolist() == whole.tolist()
+        assert (task.weight, task.features, task.question) == ("w", ("a", "b"), "")
+
+
+def test_the_mark_between_thousands_holds_for_weights_and_for_a_target_of_numbers() -> None:
+    amounts = pa.array([f"$1,{i:03d}" for i in range(24)])
+    table = pa.table({"a": X[:, 0], "y": Y, "w": amounts})
+    for roles in (Roles("y", weight="w"), Roles("w", numbers=True)):
+        with pytest.raises(InputError, match="say --thousands ,"):
+            Task.from_table(table, roles)
+        task = Task.from_table(table, roles, DeclaredTypes(thousands=","))
+        values = task.y if roles.numbers else task.weighting.named
+        assert values.tolist() == [1000.0 + i for i in range(24)]
+
+
+def test_weights_are_part_of_the_data_where_there_are_any() -> None:
+    plain = Task.of(X, Y)
+    digests = {
+        plain.digest,
+        WEIGHTED.digest,
+        Task.of(X, Y, sample_weight=2 * WEIGHTS).digest,
+    }
+    assert len(digests) == 3
+    assert plain.weighting == UNWEIGHTED
+    assert (plain.weight, plain.weighting.describe()) == (None, "")
+    assert "'weight'" in WEIGHTED.weighting.describe()
+
+
+def test_parts_and_stored_columns_keep_the_weights() -> None:
+    rows = np.array([3, 3, 7, *range(10, 20)])
+    part = WEIGHTED.take_part(rows)
+    assert np.array_equal(part.weighting.named, WEIGHTS[rows])
+    for task in (WEIGHTED, part, WEIGHTED.without(np.arange(6))):
+        again = Task.restore(task.columns(), Roles(task.target, weight=task.weight), None, salt=task.salt)
+        assert again.digest == task.digest
+
+
+def test_columns_of_arrays_do_not_clash_with_the_weights() -> None:
+    frame = pa.table({"weight": X[:, 0], "sample_weight": X[:, 1]})
+    task = Task.of(frame, Y, sample_weight=WEIGHTS)
+    assert (task.features, task.weight) == (("weight", "sample_weight"), "weight_of_row")
+
+
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [
+        ([0.0, *WEIGHTS[1:]], "has 0 in row 1: weights are positive"),
+        ([*WEIGHTS[1:], -2.0], "has -2 in row 24: weights are positive"),
+        ([*WEIGHTS[1:], np.inf], "has inf in row 24"),
+        ([1e-200, *WEIGHTS[1:]], "from 1e-150 to 1e"),
+        ([None, None, *WEIGHTS[2:]], "has 2 empty cells, the first in row 1"),
+        (["", *map(str, WEIGHTS[1:])], "has 1 empty cells, the first in row 1"),
+        ([*map(str, WEIGHTS[1:]), "much"], "has 'much' in row 24, which is no number"),
+        (["much"] * 24, "has type string: name a column of numbers with --weight"),
+        ([True] * 24, "has type bool"),
+    ],
+)
+def test_other_weights_are_refused(values: object, says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        make_task(values)
+
+
+@pytest.mark.parametrize(
+    ("roles", "says"),
+    [
+        ({"weight": "v"}, "no column 'v' for the weights"),
+        ({"weight": "y"}, "'y' is the target, and cannot say what rows weigh"),
+        ({"features": ["a", "w"]}, "'w' says what rows weigh, and is no feature"),
+        ({"group": "w"}, "'w' says which rows belong together, and cannot say what rows weigh"),
+        ({"weight": 3}, "weight"),
+    ],
+)
+def test_a_column_has_one_role(roles: dict[str, object], says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        make_task(WEIGHTS, **roles)
+
+
+def test_arrays_of_another_shape_or_kind_are_refused() -> None:
+    for weights, says in (
+        (WEIGHTS[:3], "shape"),
+        (["a"] * 24, "expected numbers"),
+        (WEIGHTS[:, None], "shape"),
+    ):
+        with pytest.raises(InputError, match=says):
+            Task.of(X, Y, sample_weight=weights)

@@ -1,18 +1,54 @@
-"""Tasks: the digest that names one, the arrays it is made of, its classes and its parts."""
+"""Tasks: digest, arrays, classes, parts; how columns are understood or refused; twins of a name."""
+
+import json
+from dataclasses import asdict
+from datetime import UTC, date, datetime, time
+from itertools import product
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from conftest import limit_examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from plain import plain_columns, plain_task, refusal
+from openpyxl import Workbook
+from plain import awkward_X, digest_learned, plain_columns, plain_task, refusal
+from pyarrow import csv, parquet
 
 from ckcv_ray.core.measures import Kind
 from ckcv_ray.errors import InputError
-from ckcv_ray.tables.columns import MAX_CLASSES
+from ckcv_ray.storage.formats import SCHEMA_VERSION, make_table
+from ckcv_ray.tables import task as schema
+from ckcv_ray.tables.columns import (
+    MAX_CLASSES,
+    NOTHING_ASKED,
+    Column,
+    ColumnKind,
+    DeclaredTypes,
+    Schema,
+    decode_columns,
+    decode_in_parts,
+    format_column,
+    list_distinct,
+    take_in_parts,
+)
+from ckcv_ray.tables.named import read, read_task
 from ckcv_ray.tables.questions import count_known, find_repeats
-from ckcv_ray.tables.task import Roles, Task, TestRows, check_test_rows, encode_classes, make_test_rows
+from ckcv_ray.tables.task import (
+    Grouping,
+    Roles,
+    Task,
+    TestRows,
+    check_test_rows,
+    encode_classes,
+    join_copies,
+    make_rows,
+    make_test_rows,
+    number_classes,
+)
+from ckcv_ray.version import VERSION
 
 
 class Frame:
@@ -29,52 +65,28 @@ class Frame:
 # The digest
 
 
-@given(st.integers(0, 15), st.sampled_from([1e-12, -1.0, 1e300]))
-def test_any_value_changes_the_digest(cell, by):
-    X = np.arange(16.0).reshape(8, 2)
-    X.flat[cell] += by
-    assert plain_task(X=X).digest != plain_task().digest
-
-
-def test_one_bit_changes_the_digest():
-    X = np.ones((8, 2))
-    other = X.copy()
-    other[7, 1] = np.nextafter(1.0, 2.0)
-    assert plain_task(X=X).digest != plain_task(X=other).digest
-
-
-@pytest.mark.parametrize("row", range(8))
-def test_any_label_changes_the_digest(row):
-    y = plain_task().y.copy()
-    y[row] = 1 - y[row]
-    assert plain_task(y=y).digest != plain_task().digest
+GOOD, SWAPPED = plain_task(), [1, 0, 2, 3, 4, 5, 6, 7]
+CELLS = np.arange(16).reshape(8, 2)
 
 
 @pytest.mark.parametrize(
     "changed",
     [
-        {"classes": ("no", "yes ")},
-        {"features": ("b", "a")},
-        {"features": ("a", "b2")},
-        {"features": ("a,b", "")},
-        {"target": "label"},
+        *({"X": np.where(i == CELLS, np.nextafter(GOOD.X, 99), GOOD.X)} for i in range(16)),
+        *({"y": np.where(np.arange(8) == row, 1 - GOOD.y, GOOD.y)} for row in range(8)),
+        *({"classes": ("no", "yes ")}, {"features": ("b", "a")}, {"features": ("a", "b2")}),
+        *({"features": ("a,b", "")}, {"target": "label"}),
+        *({"X": GOOD.X[SWAPPED], "y": GOOD.y[SWAPPED]}, {"X": GOOD.X[:, ::-1]}),
     ],
-    ids=str,
+    ids=lambda changed: ",".join(changed),
 )
-def test_names_change_the_digest(changed):
-    assert plain_task(**changed).digest != plain_task().digest
+def test_any_bit_label_and_name_and_their_order_change_the_digest(changed):
+    assert plain_task(**changed).digest != GOOD.digest
 
 
 def test_labels_of_different_types_are_different_data():
     kinds = [("0", "1"), (0, 1), (False, True), (0.0, 1.0)]
     assert len({plain_task(classes=labels).digest for labels in kinds}) == len(kinds)
-
-
-def test_the_order_of_rows_and_columns_changes_the_digest():
-    task = plain_task()
-    order = [1, 0, 2, 3, 4, 5, 6, 7]
-    assert plain_task(X=task.X[order], y=task.y[order]).digest != task.digest
-    assert plain_task(X=task.X[:, ::-1]).digest != task.digest
 
 
 def test_what_does_not_change_the_digest():
@@ -281,3 +293,603 @@ def test_known_and_repeated_rows_are_counted():
     task = Task.of(X, ["a", "a", "b", "b", "c", "c", "a"])
     assert find_repeats(task).rows == 2  # two rows are alike in every column and the label
     assert count_known(np.array([[-0.0, 1], [1, 0], [6, 7]]), task) == 2
+
+
+TARGETS = {
+    "text": ("no", "yes"),
+    "digits as text": ("9", "10"),
+    "int": (-7, 3),
+    "large int": (2**62, 2**62 + 1),
+    "float": (-0.25, 1e18),
+    "bool": (False, True),
+}
+
+
+# Labels
+
+
+@pytest.mark.parametrize("kind", TARGETS)
+@pytest.mark.parametrize("larger_first", [False, True])
+def test_labels_are_sorted_and_numbered_in_that_order(kind, larger_first):
+    smaller, larger = TARGETS[kind]
+    values = [larger, smaller] * 4 if larger_first else [smaller, larger] * 4
+    expected = [int(value == larger) for value in values]
+    for task in (
+        Task.from_table(plain_columns(y=values)),
+        Task.of(np.eye(8), values),
+        Task.of(np.eye(8), np.array(values)),
+        Task.of(np.eye(8), np.array(values, dtype=object)),
+        Task.from_table(plain_columns(y=pa.array(values).dictionary_encode())),
+    ):
+        assert task.classes == (smaller, larger)
+        assert [type(label) for label in task.classes] == [type(smaller)] * 2
+        assert task.y.tolist() == expected
+        assert task.y.dtype == np.int32
+
+
+@pytest.mark.parametrize("kind", TARGETS)
+def test_columns_written_to_parquet_and_read_again_have_the_same_digest(tmp_path, kind):
+    y = np.array([0, 1, 1, 0, 1, 0, 0, 1], dtype=np.int32)
+    names = ("a b", "ünï", "x,1")
+    task = Task(awkward_X(), y, TARGETS[kind], Schema.of_numbers(names), "the target", Grouping(len(y)))
+    file = tmp_path / "data.parquet"
+    parquet.write_table(task.columns(), file)
+    again = Task.from_table(parquet.read_table(file), Roles("the target"))
+    assert digest_learned(again) == task.digest
+    assert again.classes == task.classes
+    assert again.features == names
+    assert again.X.tobytes() == task.X.tobytes()
+    assert np.array_equal(again.y, y)
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([1] * 8, "'y' has 1 class (1): expected 2 to 1,000"),
+        ([1, 2, 2, 2, 2, 2, 2, 2], "class 1 has 1 row: each needs at least 2 (score it by ckcv evaluate,"),
+        (["b"] * 7 + ["a"], "class 'a' has 1 row"),
+        ([0.5 * i for i in range(8)], "classes 0.0, 0.5, 1.0, ... (8 in all) have 1 row each: each needs"),
+        ([0.5 * i for i in range(8)], "the target 'y' has 8 classes (0.0, 0.5, 1.0"),
+        ([date(2020, 1, 1), date(2020, 1, 2)] * 4, "'y' has type date32[day]: labels are text or numbers"),
+        ([b"a", b"b"] * 4, "'y' has type binary"),
+        ([[1], [2]] * 4, "'y' has type list"),
+        ([{"v": 1}, {"v": 2}] * 4, "'y' has type struct"),
+        (pa.nulls(8), "'y' has empty cells"),
+        ([1, 2, None, 1, 2, 1, 2, 1], "'y' has empty cells in 1 of 8 rows (12.5 %), the first in row 3"),
+        (["a", "b", None, "a", "b", "a", "b", "a"], "'y' has empty cells"),
+        ([1.0, 2.0, float("nan"), 1.0, 2.0, 1.0, 2.0, 1.0], "'y' has empty cells"),
+        ([float("-inf"), float("inf")] * 4, "'y'"),
+        ([1.0, float("inf")] * 4, "'y'"),
+    ],
+    ids=str,
+)
+def test_targets_that_are_no_classes(values, expected):
+    messages = refusal(plain_columns(y=values))
+    assert "target" in messages or "class" in messages
+    assert expected in messages
+
+
+@pytest.mark.parametrize(
+    ("changed", "target", "expected"),
+    [
+        ({"label": [1, 2] * 4}, None, "columns y, label could all be the target"),
+        ({"y": None}, None, "none of target, y, label, class is the target"),
+        ({"y": None}, "b ", "there is no column 'b ' for the target: the columns are a, b"),
+        ({"y": None}, "Y", "there is no column 'Y' for the target"),
+    ],
+)
+def test_a_target_that_cannot_be_found(changed, target, expected):
+    messages = refusal(plain_columns(**changed), target)
+    assert expected in messages
+    assert "the columns are a, b" in messages
+    assert target is not None or "--target" in messages
+
+
+@pytest.mark.parametrize("name", ["target", "y", "label", "class"])
+def test_the_target_is_found_by_its_name(name):
+    columns = plain_columns(y=None).append_column(name, pa.array([1, 2] * 4))
+    task = Task.from_table(columns)
+    assert task.target == name
+    assert task.features == ("a", "b")
+    assert task.digest == Task.from_table(columns, Roles(name)).digest
+
+
+def test_class_numbers_are_by_the_labels_given_and_not_by_those_that_occur():
+    assert number_classes(pa.chunked_array([["b", "b"], ["b"]]), ("a", "b"), "y").tolist() == [1, 1, 1]
+    assert number_classes(pa.chunked_array([[1, 1]]), (1, 2), "y").tolist() == [0, 0]
+    assert number_classes(pa.chunked_array([pa.array([], pa.int64())]), (1, 2), "y").tolist() == []
+
+
+@pytest.mark.parametrize(
+    ("classes", "said", "unknown"),
+    [
+        *product([(1, 2)], ["1 and 2"], [3, -1, 0, None]),
+        *product([("no", "yes")], ["'no' and 'yes'"], ["maybe", "", None]),
+        *product([("a", "b", "c")], ["'a', 'b', 'c'"], ["d", "", None]),
+    ],
+)
+def test_a_label_that_is_none_of_them_is_named_even_if_it_is_nothing(classes, said, unknown):
+    with pytest.raises(InputError, match=rf"column 'y' holds {unknown!r}: the labels are {said}"):
+        number_classes(pa.chunked_array([pa.array([*classes, unknown])]), classes, "y")
+
+
+def test_labels_that_unfold_to_too_much_are_refused(monkeypatch):
+    monkeypatch.setattr(schema, "MAX_TABLE_BYTES", 8 * 300)
+    sound, long = (plain_columns(y=["no", "y" * letters] * 4) for letters in (300, 301))
+    assert Task.from_table(sound).classes == ("no", "y" * 300)
+    assert "the labels of 'y' take more than" in refusal(long)
+
+
+# Features
+
+
+@pytest.mark.parametrize("values", [[b"\x00\xff"] * 8, [b"a"] * 8, [date(2020, 1, 1)] * 8, [[1.0]] * 8])
+def test_a_parquet_column_that_is_not_learned_from_may_hold_anything(tmp_path, values):
+    file = tmp_path / "table.parquet"
+    parquet.write_table(plain_columns(odd=values), file)
+    expected = digest_learned(Task.from_table(plain_columns()))
+    for roles in (Roles(drop=["odd"]), Roles(features=["a", "b"])):
+        assert digest_learned(Task.from_table(read(str(file)).learn, roles)) == expected
+    if pa.types.is_date(pa.array(values).type):  # a kind that can be learned from
+        assert not Task.from_table(read(str(file)).learn).schema.plain
+    else:
+        assert "--drop odd" in refusal(read(str(file)).learn)
+
+
+def test_features_and_drop_choose_columns():
+    columns = plain_columns(c=list("abcdefgh"))
+    assert Task.from_table(columns, Roles(drop=["c"])).features == ("a", "b")
+    assert Task.from_table(columns, Roles(features=["b", "a"])).features == ("b", "a")
+    assert Task.from_table(columns, Roles(features=["b", "c"], drop=["c"])).features == ("b",)
+    assert Task.from_table(columns, Roles(features=["b", "y"])).features == ("b",)
+    assert "column 'y' is the target" in refusal(columns, drop=["y"])
+    assert Task.from_table(columns, Roles(features=["b"])).X[:, 0].tolist() == [2, 7, 1, 8, 2, 8, 1, 8]
+
+
+@pytest.mark.parametrize("option", ["features", "drop"])
+def test_a_column_that_is_not_there_is_named_with_those_that_are(option):
+    messages = refusal(plain_columns(), **{option: ["a", "nowhere"]})
+    assert "there is no column 'nowhere': the columns are a, b, y" in messages
+
+
+@pytest.mark.parametrize(
+    "options", [{"drop": ["a", "b"]}, {"features": ["a"], "drop": ["a"]}, {"features": ["y"]}]
+)
+def test_no_feature_left(options):
+    messages = refusal(plain_columns(), **options)
+    assert "no feature is left besides the target 'y'" in messages
+    assert "--features" in messages
+    assert "--drop" in messages
+
+
+def test_a_feature_asked_for_twice_is_refused_or_comes_once():
+    """A run folder could not hold it: its columns are known by their names."""
+    try:
+        task = Task.from_table(plain_columns(), Roles(features=["a", "a"]))
+    except InputError as error:
+        assert "'a'" in str(error)  # noqa: PT017
+    else:
+        assert digest_learned(Task.from_table(task.columns(), Roles("y"))) == digest_learned(task)
+
+
+REFUSED = {
+    "texts": (list("abcdefgh"), "has another text in each of its 8 rows, such as 'a' in row 1"),
+    "one word": (["1", "2", "3", "4", "5", "6", "7", "eight"], "in 1 row something else, such as 'eight'"),
+    "a day that was not": (["2020-01-01"] * 7 + ["2020-02-30"], "what is none, such as '2020-02-30'"),
+    "days or months": (["01/02/2020", "03/04/2020"] * 4, "such as '01/02/2020', whose month may come first"),
+    "points or thousands": (["1,250", "3,000"] * 4, "such as '1,250', whose comma may be that of"),
+    "lists": ([[1]] * 8, "holds list"),
+    "bytes": ([b"a"] * 8, "holds binary"),
+    "times of day": ([time(10)] * 8, "holds time"),
+    "nothing": (pa.nulls(8), "is empty"),
+    "no number": (pa.nulls(8, pa.float64()), "is empty"),
+    "no word": (["", "NA", None, "?"] * 2, "is empty"),
+    "inf": ([1.0, 2, 3, 4, float("inf"), 6, float("nan"), 8], "has inf in row 5"),
+    "-inf": ([1.0, 2, 3, 4, 5, float("-inf"), 7, 8], "has -inf in row 6"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+def test_a_column_that_nothing_can_be_learned_from_is_named_with_the_way_out(kind):
+    values, expected = REFUSED[kind]
+    messages = refusal(plain_columns(odd=values))
+    assert messages.startswith("column 'odd' ")
+    assert expected in messages
+    assert "--drop odd" in messages
+    assert "--features" in messages
+    dropped = Task.from_table(plain_columns(odd=values), Roles(drop=["odd"]))
+    assert digest_learned(dropped) == digest_learned(Task.from_table(plain_columns()))
+
+
+def test_all_columns_that_are_refused_are_named_at_once():
+    messages = refusal(plain_columns(odd=list("abcdefgh"), none=pa.nulls(8), late=[1.0] * 7 + [float("inf")]))
+    assert all(f"column {name!r}" in messages for name in ("odd", "none", "late"))
+
+
+@pytest.mark.parametrize("n", [0, 1, 5])
+def test_too_few_rows(n):
+    assert f"the table has {n} row{'s' * (n != 1)}: at least 6 are needed" in refusal(
+        plain_columns().slice(0, n)
+    )
+    assert Task.from_table(plain_columns().slice(0, 6)).n == 6
+
+
+def test_long_lists_of_columns_are_cut_short():
+    wide = pa.table({f"c{i}": range(8) for i in range(100)})
+    messages = refusal(wide)
+    assert "c11, ... (100 in all)" in messages
+    assert "c12" not in messages
+
+
+def test_rows_are_taken_by_name_and_other_columns_ignored():
+    columns = plain_columns(c=list("abcdefgh"))
+    task = Task.from_table(plain_columns(), Roles(features=["b", "a"]))
+    assert task.rows_from(columns)[:2].tolist() == [[2, 1], [7, 2]]
+    assert task.rows_from(columns.slice(0, 0)).shape == (0, 2)
+    with pytest.raises(InputError, match=r"there is no column 'b': the columns are a, y, c"):
+        task.rows_from(columns.drop_columns(["b"]))
+
+
+@pytest.mark.parametrize(
+    ("values", "messages"),
+    [
+        (
+            [1.0] * 7 + [1.7976931348623157e308],
+            "column 'a' has 1.7976931348623157e+308 in row 8: magnitudes are at most 1e+150",
+        ),
+        ([-1e200] + [1.0] * 7, "column 'a' has -1e+200 in row 1"),
+        ([k * 1e-200 for k in range(8)], "column 'a' has no magnitude above 7e-200: at least 1e-150"),
+    ],
+)
+def test_numbers_that_cannot_be_squared_are_refused(values, messages):
+    """The spread of a column would be infinite, or zero, and its scaled values with it."""
+    message = refusal(plain_columns(a=values))
+    assert message.startswith(messages)
+    assert "--drop a" in message
+
+
+def test_a_table_in_which_nothing_varies_is_refused():
+    messages = refusal(plain_columns(a=[1.0] * 8, b=[2] * 8))
+    assert messages == "nothing varies from row to row in a, b: there is nothing to learn from"
+    assert Task.from_table(plain_columns(a=[1.0] * 8)).features == ("a", "b")
+
+
+@pytest.mark.parametrize("chunks", [0, 1, 3])
+def test_an_empty_column_in_pieces_has_one_value(chunks: int) -> None:
+    column = pa.chunked_array([pa.nulls(4)] * chunks, pa.null())
+    values, codes = list_distinct(column)
+    assert (values, codes.tolist()) == ([None], [0] * 4 * chunks)
+
+
+Y = [0, 1] * 4
+NUMBER, CATEGORY, DATE = ColumnKind.NUMBER, ColumnKind.CATEGORY, ColumnKind.DATE
+DAY = 86_400_000
+UNDERSTOOD = {
+    "numbers": ([1.5, 2.0] * 4, NUMBER, [1.5, 2.0]),
+    "numbers with gaps": ([1.5, None] * 4, NUMBER, [1.5, np.nan]),
+    "truth values": ([True, False] * 4, NUMBER, [1, 0]),
+    "truth values with gaps": ([True, False, None, True] * 2, NUMBER, [1, 0, np.nan, 1]),
+    "decimals": (pa.array([1, 2] * 4).cast(pa.decimal128(30, 3)), NUMBER, [1, 2]),
+    "numbers as text": (["1.5", " 2 "] * 4, NUMBER, [1.5, 2]),
+    "numbers as text with gaps": (["1.5", "?", "n/a", ""] * 2, NUMBER, [1.5, np.nan, np.nan, np.nan]),
+    "decimal commas": (["1,5", "2", "1.000,25", "-3,0"] * 2, NUMBER, [1.5, 2, 1000.25, -3]),
+    "commas of thousands": (["1,000", "2,000,000.5"] * 4, NUMBER, [1000, 2000000.5]),
+    "percent": (["10 %", "20 %"] * 4, NUMBER, [10, 20]),
+    "amounts": (["$1,234.50", "-$7"] * 4, NUMBER, [1234.5, -7]),
+    "words": (["red", "blue"] * 4, CATEGORY, [1, 0]),
+    "words with gaps and spaces": (["red ", None, "blue", ""] * 2, CATEGORY, [1, np.nan, 0, np.nan]),
+    "words in a dictionary": (pa.array(["red", "blue"] * 4).dictionary_encode(), CATEGORY, [1, 0]),
+    "days": ([date(1970, 1, 2), None] * 4, DATE, [DAY, np.nan]),
+    "moments": ([datetime(1970, 1, 1, 1, tzinfo=UTC)] * 8, DATE, [DAY / 24]),
+    "days as text": (["1970-01-02", "1969-12-31"] * 4, DATE, [DAY, -DAY]),
+    "days with points": (["02.01.1970", "31.12.1969"] * 4, DATE, [DAY, -DAY]),
+    "months first": (["01/02/1970", "12/31/1969"] * 4, DATE, [DAY, -DAY]),
+    "hours as text": (["1970-01-01 01:00", "1970-01-02 00:00"] * 4, DATE, [DAY / 24, DAY]),
+}
+
+
+def column(values, asked=NOTHING_ASKED):
+    (found,), X = Schema.learn(pa.table({"c": values}), ["c"], asked)
+    return found, X[:, 0]
+
+
+@pytest.mark.parametrize("name", UNDERSTOOD)
+def test_a_column_is_understood_by_its_values(name):
+    values, kind, numbers = UNDERSTOOD[name]
+    found, X = column(values)
+    assert found.kind is kind
+    assert np.array_equal(X, np.resize(numbers, 8), equal_nan=True)
+
+
+@pytest.mark.parametrize(
+    ("values", "asked", "kind", "numbers"),
+    [
+        ([3, 1] * 4, DeclaredTypes(categorical=["c"]), CATEGORY, [1, 0]),
+        ([3.0, None] * 4, DeclaredTypes(categorical=["c"]), CATEGORY, [0, np.nan]),
+        (["1", "2", "x", "3"] * 2, DeclaredTypes(numeric=["c"]), NUMBER, [1, 2, np.nan, 3]),
+        (["1", "2", "x", "3"] * 2, DeclaredTypes(categorical=["c"]), CATEGORY, [0, 1, 3, 2]),
+        (["19700102", "19691231"] * 4, DeclaredTypes(date=["c"]), DATE, [DAY, -DAY]),
+    ],
+)
+def test_the_user_may_say_what_a_column_holds(values, asked, kind, numbers):
+    found, X = column(values, asked)
+    assert found.kind is kind
+    assert np.array_equal(X, np.resize(numbers, 8), equal_nan=True)
+
+
+def test_a_category_of_whole_numbers_is_the_same_with_and_without_gaps():
+    """A gap makes a column of whole numbers one of floating point in many programs."""
+    whole, _ = column([3, 10] * 4, DeclaredTypes(categorical=["c"]))
+    floating, _ = column(np.array([3.0, 10.0] * 4), DeclaredTypes(categorical=["c"]))
+    assert whole.levels == floating.levels == ("10", "3")
+
+
+@given(
+    st.lists(st.one_of(st.none(), st.floats(-1e9, 1e9)), min_size=8, max_size=8),
+    st.lists(st.sampled_from([None, "a", "b", " c", "?"]), min_size=8, max_size=8),
+    st.lists(st.one_of(st.none(), st.dates(date(1800, 1, 1), date(2200, 1, 1))), min_size=8, max_size=8),
+)
+def test_a_table_is_understood_again_from_the_columns_of_its_task(numbers, words, days):
+    columns = pa.table(
+        {
+            "x": pa.array([*numbers, 1.0, 2.0]),
+            "w": pa.array([*words, "a", "a"]),
+            "d": pa.array([*days, date(2000, 1, 1), None]),
+            "y": [*Y, 0, 1],
+        }
+    )
+    task = Task.from_table(columns)
+    schema = Schema.from_json(json.loads(json.dumps([asdict(one) for one in task.schema])))
+    again = Task.restore(task.columns(), Roles("y"), schema, salt=task.salt)
+    assert again.digest == task.digest
+    assert again.X.tobytes() == task.X.tobytes()
+
+
+def test_numbers_without_gaps_are_plain():
+    assert Task.from_table(pa.table({"a": range(8), "b": [True, False] * 4, "y": Y})).schema.plain
+    assert not Task.from_table(pa.table({"a": [*range(7), None], "y": Y})).schema.plain
+
+
+def test_what_a_column_holds_and_its_levels_change_the_digest():
+    def digest(values, asked=NOTHING_ASKED):
+        return Task.from_table(pa.table({"a": values, "b": ["u", "v"] * 4, "y": Y}), asked=asked).digest
+
+    words = digest(["x", "y"] * 4)
+    assert len({words, digest(["x", "z"] * 4), digest([0, 1] * 4)}) == 3
+    assert digest([0, 1] * 4) != digest([0, 1] * 4, DeclaredTypes(categorical=["a"]))
+    assert digest(pa.array(["x", "y"] * 4).dictionary_encode()) == words
+
+
+def test_rows_that_cannot_be_judged_are_marked():
+    schema = Schema((Column("a"), Column("w", CATEGORY, ("u", "v")), Column("d", DATE)))
+    table = pa.table(
+        {
+            "a": ["1", "x", "", "inf"],
+            "w": ["u", "v", None, "z"],
+            "d": ["2020-01-01", "?", "soon", "2020-01-01"],
+        }
+    )
+    rows = schema.apply(table)
+    assert rows.bad.tolist() == [False, True, True, True]
+    assert rows.reason == "column 'a' has 'x' in row 2, not a number: fix it"
+    with pytest.raises(InputError, match="'x' in row 2"):
+        rows.check()
+    plain = Schema.of_numbers("a").apply(pa.table({"a": [1.0, None]}))
+    assert plain.bad.tolist() == [False, True], "a task without gaps knows nothing to fill one with"
+
+
+@pytest.mark.parametrize("kind", [NUMBER, CATEGORY, DATE])
+def test_numbers_become_columns_and_numbers_again(kind):
+    values = np.array([0.0, 2.0, np.nan, 1.0])
+    one = Column("c", kind, ("a", "b", "c") if kind is CATEGORY else ())
+    again = Schema((one,)).apply(pa.table({"c": format_column(values, one)})).X[:, 0]
+    assert np.array_equal(values, again, equal_nan=True)
+
+
+@given(
+    values=st.lists(st.text(max_size=9) | st.none(), min_size=1, max_size=5),
+    codes=st.lists(st.integers(0, 4) | st.none(), max_size=60),
+    dtype=st.sampled_from([pa.string(), pa.large_string()]),
+)
+def test_text_is_made_in_small_parts(values, codes, dtype):
+    """Text that grows as a whole takes twice its memory."""
+    texts = pa.array(values, dtype)
+    numbers = pa.array([code if code is None else code % len(values) for code in codes], pa.int64())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("ckcv_ray.tables.columns.PART_BYTES", 20)
+        parts = take_in_parts(texts, numbers)
+    assert pa.chunked_array(parts, dtype).to_pylist() == texts.take(numbers).to_pylist()
+    longest = max(len((value or "").encode()) for value in values)
+    assert all(sum(len((text or "").encode()) for text in part.to_pylist()) <= 20 + longest for part in parts)
+
+
+@given(
+    rows=st.lists(
+        st.tuples(st.integers(0, 2) | st.none(), st.integers(0, 3), st.integers(-5, 5)), max_size=60
+    ),
+    again=st.integers(0, 2),
+)
+def test_a_table_is_decoded_in_small_parts(rows, again):
+    """Chunks may have dictionaries of their own, which hold a null."""
+    one, two, three = (pa.array([row[i] for row in rows], pa.int64()) for i in range(3))
+    columns = {
+        "a": pa.DictionaryArray.from_arrays(one, pa.array(["", "one", None])),
+        "b": pa.DictionaryArray.from_arrays(two, pa.array([0.5, 1.5, 2.5, None])),
+        "c": three,
+    }
+    other = pa.DictionaryArray.from_arrays(one, pa.array([None, "one", "two"]))
+    tables = [pa.table(columns), *[pa.table(columns | {"a": other})] * again]
+    table = pa.concat_tables(tables)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("ckcv_ray.tables.columns.PART_BYTES", 9)
+        parts = list(decode_in_parts(table))
+    assert pa.concat_tables(parts).equals(decode_columns(table))
+    assert decode_columns(table).to_pylist() == table.to_pylist()
+    assert all(sum(len(text or "") for text in part["a"].to_pylist()) <= 9 + 3 for part in parts)
+
+
+@pytest.mark.slow
+def test_long_categories_are_written_without_a_copy_for_each_row():
+    """A file of some kilobytes may hold a long text in a hundred thousand rows."""
+    columns = pa.table({"x": ["a" * 10_000, "b" * 10_000] * 5_000, "y": [0, 1, 1, 0] * 2_500})
+    task = Task.from_table(columns)
+    pool = pa.proxy_memory_pool(pa.default_memory_pool())
+    before = pa.default_memory_pool()
+    pa.set_memory_pool(pool)
+    try:
+        content = make_table(task.coded_columns(), "run").to_pybytes()
+    finally:
+        pa.set_memory_pool(before)
+    assert pool.max_memory() < columns.nbytes / 2
+    assert parquet.read_table(pa.BufferReader(content)).equals(columns)
+
+
+def test_what_needs_one_part_is_written_as_parquet_writes_it():
+    table = pa.table({"x": pa.array(["u", "v", None] * 9).dictionary_encode(), "y": range(27)})
+    sink = pa.BufferOutputStream()
+    metadata = {"run_id": "run", "schema": str(SCHEMA_VERSION), "package": VERSION}
+    plain = table.cast(pa.schema({"x": pa.string(), "y": pa.int64()})).replace_schema_metadata(metadata)
+    parquet.write_table(plain, sink, compression="zstd", write_page_checksum=True)
+    assert make_table(table, "run") == sink.getvalue()
+
+
+@pytest.mark.parametrize("gap", [None, ""])
+def test_columns_in_several_pieces_are_one_column(gap):
+    """As large files are read; gaps are then in pieces that know of different values."""
+    pieces = pa.chunked_array([["u", gap, "v", "u"], ["w", "u", gap, "v"]])
+    found, X = column(pieces)
+    assert found.levels == ("u", "v", "w")
+    assert np.array_equal(X, [0, np.nan, 1, 0, 2, 0, np.nan, 1], equal_nan=True)
+    labels = pa.chunked_array([["a", None, "b", "a"], ["a", "b", None, "b"]])
+    with pytest.raises(InputError, match=r"empty cells in 2 of 8 rows \(25 %\), the first in row 2"):
+        Task.from_table(pa.table({"x": range(8), "y": labels}))
+
+
+N = 40
+RNG = np.random.default_rng(np.random.SeedSequence(3))
+AGE, DOSE = RNG.normal(size=(2, N)).round(3).tolist()
+CITY = RNG.choice(["Rome", "Oslo", "Bonn"], N).tolist()
+OUTCOME = ["ill", "well"] * (N // 2)
+NAMES = ["age", "dose", "city", "y"]
+PLAIN = pa.Table.from_arrays(list(map(pa.array, (AGE, DOSE, CITY, OUTCOME))), names=NAMES)
+SUFFIXES = ["csv", "parquet", "feather", "xlsx"]
+
+
+def with_twin(name: str, values: list[object], place: int = 0) -> pa.Table:
+    return PLAIN.add_column(place, name, pa.array(values))
+
+
+def written(columns: pa.Table, file: Path) -> Path:
+    if file.suffix == ".csv":
+        csv.write_csv(columns, file)
+    elif file.suffix == ".parquet":
+        parquet.write_table(columns, file)
+    elif file.suffix == ".feather":
+        with pa.ipc.new_file(str(file), columns.schema) as writer:
+            writer.write_table(columns)
+    else:
+        book = Workbook()
+        for row in (columns.column_names, *zip(*(column.to_pylist() for column in columns), strict=True)):
+            book.active.append(row)
+        book.save(file)
+    return file
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("name", ["age", "city", "y"])
+def test_a_table_with_an_identical_copy_is_the_one_without(name: str, suffix: str, tmp_path: Path) -> None:
+    twins = with_twin(name, PLAIN[name].to_pylist())
+    usual, _ = read_task(written(PLAIN, tmp_path / f"a.{suffix}"))
+    task, _ = read_task(written(twins, tmp_path / f"b.{suffix}"))
+    assert task.salt == usual.salt
+    assert sorted(task.features) == sorted(usual.features)
+    assert usual.make_salt(read(tmp_path / f"b.{suffix}").learn) == usual.salt
+    assert np.array_equal(usual.rows_from(twins), usual.X)
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_columns_that_differ_are_refused_unless_all_are_left_out(suffix: str, tmp_path: Path) -> None:
+    file = written(with_twin("age", DOSE), tmp_path / f"a.{suffix}")
+    with pytest.raises(InputError, match=r"two columns are named 'age', and differ: .* with --drop age$"):
+        read_task(file)
+    dropped, _ = read_task(file, drop=["age"])
+    chosen, _ = read_task(file, features=["dose", "city"])
+    assert dropped.features == chosen.features == ("dose", "city")
+    assert dropped.salt == chosen.salt == dropped.make_salt(read(file).learn)
+
+
+@pytest.mark.parametrize("role", ["target", "group", "weight", "id"])
+def test_a_column_with_a_purpose_is_a_single_one(role: str) -> None:
+    table = with_twin("city", OUTCOME)
+    with pytest.raises(InputError, match=r"two columns are named 'city', and differ: rename or remove one$"):
+        Task.from_table(table, Roles(**{"target": "y", role: "city"}))
+    with pytest.raises(InputError, match="two columns are named 'y'"):
+        Task.from_table(with_twin("y", CITY))
+
+
+def test_copies_are_of_one_value_in_every_cell() -> None:
+    gaps = [None, *AGE[1:]]
+    twins = [pa.array([float("nan"), *AGE[1:]]), pa.array(gaps), pa.array(AGE), pa.array(AGE)]
+    table = pa.Table.from_arrays(twins, names=["age"] * 4)
+    assert [column.null_count for column in join_copies(table)] == [0, 0]  # the first has nan
+    assert join_copies(PLAIN) is PLAIN
+    words = pa.chunked_array([CITY[:7], CITY[7:]])
+    assert join_copies(with_twin("city", words.dictionary_encode())).num_columns == 4
+
+
+def test_frames_of_python_are_read_alike() -> None:
+    frame = PLAIN.select(["age", "dose"]).to_pandas()
+    frame.index = range(100, 100 + N)
+    task = Task.of(frame, OUTCOME)
+    twins = frame[["age", "dose", "age"]]
+    for X in (twins, pa.Table.from_arrays([PLAIN[name] for name in twins], names=list(twins))):
+        assert Task.of(X, OUTCOME).digest == task.digest
+        assert np.array_equal(make_rows(X, task), task.X)
+    twins = pd.concat([frame, frame[["dose"]].rename(columns={"dose": "age"})], axis=1)
+    with pytest.raises(InputError, match=r"two columns are named 'age', and differ: .* --drop age"):
+        Task.of(twins, OUTCOME)
+    with pytest.raises(InputError, match=r"two columns are named 'age', and differ: rename or remove one$"):
+        make_rows(twins, task)
+
+
+def test_of_new_rows_the_columns_that_were_learned_from_are_looked_at() -> None:
+    task = Task.from_table(PLAIN, Roles(drop=["dose"]))
+    assert np.array_equal(task.rows_from(with_twin("dose", AGE)), task.X)
+    for name in ("age", "city"):
+        with pytest.raises(InputError, match=f"two columns are named '{name}', and differ"):
+            task.rows_from(with_twin(name, DOSE))
+    copied = make_test_rows(with_twin("y", OUTCOME), task)
+    assert copied is not None
+    assert np.array_equal(copied.y, task.y)
+    with pytest.raises(InputError, match="two columns are named 'y'"):
+        make_test_rows(with_twin("y", CITY), task)
+
+
+def test_twins_beside_lists_are_read(tmp_path: Path) -> None:
+    table = with_twin("age", DOSE).append_column("age.list.element", pa.array(DOSE))
+    listed = table.add_column(1, "age", pa.array([[1, 2]] * N)).append_column("l", pa.array([[1]] * N))
+    columns = read(written(listed, tmp_path / "a.parquet")).learn
+    assert columns.column_names == listed.column_names
+    plain = [i for i, name in enumerate(columns.column_names) if i != 1 and name != "l"]
+    assert columns.select(plain).equals(table)
+
+
+@pytest.mark.parametrize(
+    ("came", "offered"),
+    [
+        ("blood pressure ", "'blood pressure '"),
+        ("Blood-pressure", "'Blood-pressure'"),
+        ("BLOOD PRESSURE", "'BLOOD PRESSURE'"),
+        ("Blood pressure.", "'Blood pressure.'"),
+        ("Blood\u2010pressure", r"'Blood\u2010pressure'"),
+        ("Blood\u200b pressure", r"'Blood\u200b pressure'"),
+        ("Blood presure", "'Blood presure'"),
+    ],
+)
+def test_a_column_whose_name_is_written_otherwise_is_offered(came: str, offered: str) -> None:
+    names = ["Blood pressure", *NAMES[1:]]
+    task = Task.from_table(PLAIN.rename_columns(names))
+    with pytest.raises(InputError) as refused:
+        task.rows_from(PLAIN.rename_columns([came, *NAMES[1:]]))
+    assert str(refused.value).startswith("there is no column 'Blood pressure': the columns are")
+    assert str(refused.value).endswith(f"; did you mean {offered}?")
