@@ -28,7 +28,7 @@ _NAMES = {  # by module; below once more for type checkers, and tests/test_publi
     "learners.sklearn.spec": "trust",
     "learners.nystroem": "NystroemSVM",
     "learners.svm.learner": "GaussianSVM",
-    "reports.write": "report",
+    "reports.render": "report",
     "runs.load": "load_run load_scores",
     "runs.result": "Result",
     "runs.run": "Job assess evaluate run run_many",
@@ -75,7 +75,7 @@ if TYPE_CHECKING:
     from ckcv_ray.learners.sklearn.learner import AnyEstimator as AnyEstimator
     from ckcv_ray.learners.sklearn.spec import trust as trust
     from ckcv_ray.learners.svm.learner import GaussianSVM as GaussianSVM
-    from ckcv_ray.reports.write import report as report
+    from ckcv_ray.reports.render import report as report
     from ckcv_ray.runs.load import load_run as load_run
     from ckcv_ray.runs.load import load_scores as load_scores
     from ckcv_ray.runs.result import Result as Result

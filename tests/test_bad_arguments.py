@@ -33,7 +33,7 @@ from ckcv_ray import (
     run_many,
     verify,
 )
-from ckcv_ray.reports.write import make_page  # here: matplotlib makes folders when it is first imported
+from ckcv_ray.reports.render import make_page  # here: matplotlib makes folders when it is first imported
 from ckcv_ray.runs.load import replay
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.tables.task import Roles, make_test_rows

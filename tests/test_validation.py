@@ -7,7 +7,7 @@ import pytest
 from scipy.sparse import csr_matrix
 
 from ckcv_ray import Execution, InputError, StoreError, Study, load_run
-from ckcv_ray.reports.write import make_page
+from ckcv_ray.reports.render import make_page
 from ckcv_ray.runs.load import replay
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.runs.verify import verify

@@ -19,9 +19,9 @@ from ckcv_ray.cli.options import Folder, make_flag, make_option, with_options
 from ckcv_ray.cli.output import say
 from ckcv_ray.core.percent import format_percent
 from ckcv_ray.errors import InputError, explain_removed, plain, pluralize
-from ckcv_ray.reports.about import MAX_PURPOSE
 from ckcv_ray.reports.facts import facts
-from ckcv_ray.reports.write import report as write_report
+from ckcv_ray.reports.render import MAX_PURPOSE
+from ckcv_ray.reports.render import report as write_report
 from ckcv_ray.runs.export import CHECKED_ROWS
 from ckcv_ray.runs.export import export as export_model
 from ckcv_ray.runs.load import load

@@ -1,15 +1,20 @@
 """The figures of a result: each a chart with a caption and the table of its values.
 
-What is drawn of judged rows is of those that the first claim counts, or of kept predictions. ``result.plot``
-draws the same charts in notebooks.
+A chart is a value: marks and tiles on two axes, written as SVG for a page, or drawn on axes of matplotlib in
+notebooks (``result.plot``). Text and lines are in ``INK``, the colour of the surrounding text, in a light and
+in a dark scheme; the same chart gives the same bytes. What is drawn of judged rows is of those that the first
+claim counts, or of kept predictions.
 """
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ckcv_ray.core.arrays import Values
 from ckcv_ray.core.criteria import MeanBound, MeanError
@@ -18,30 +23,12 @@ from ckcv_ray.core.percent import ceil_percent, floor_percent, format_level, for
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.selection import Leader
 from ckcv_ray.engine.race import RaceQueue
-from ckcv_ray.errors import InputError, StoreError, pluralize
-from ckcv_ray.reports.charts import (
-    BLUE,
-    COLOURS,
-    INK,
-    MAX_NAME,
-    ORANGE,
-    RED,
-    Band,
-    Chart,
-    Mark,
-    Scale,
-    Tiles,
-    draw_on,
-    is_geometric,
-    shorten_name,
-    write_svg,
-)
-from ckcv_ray.reports.scores import list_differing, name_entries
+from ckcv_ray.errors import InputError, StoreError, pluralize, printable
+from ckcv_ray.reports.scores import name_entries
 from ckcv_ray.runs.judged import (
     BY_BEST,
     BY_PROBABILITY,
     GRID,
-    TABLE_GRID,
     Judged,
     calibrate,
     count_scores,
@@ -55,25 +42,47 @@ from ckcv_ray.runs.settings import (
     Grid,
     SettingScores,
     Validation,
+    list_differing,
     list_validations,
     make_grid,
-    shorten_setting,
 )
-from ckcv_ray.runs.values import ResultValues
+from ckcv_ray.runs.values import ResultValues, shorten_setting
 from ckcv_ray.study.problem import Candidate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+INK = "currentColor"
+BLUE, ORANGE, RED = "#2f80d8", "#d9730d", "#e5484d"
+COLOURS = (BLUE, ORANGE, "#2b9a66", "#8e4ec6", "#c2298a", "#8d6e4a")  # of curves, and of classes
+SHADES = (  # viridis, from its smallest value to its largest
+    *("#482475", "#463480", "#414487", "#3b528b", "#355f8d", "#2f6c8e", "#2a788e", "#25848e"),
+    *("#21918c", "#1e9c89", "#22a884", "#2fb47c", "#44bf70", "#5ec962", "#7ad151", "#bddf26"),
+)
+WIDTH, HEIGHT, FONT = 330, 230, 9  # in points: small, so that text is large enough on a telephone
+LETTER = 0.55 * FONT  # about the width of one
+LOG_RATIO = 8  # of the ends of an axis that is logarithmic
+MAX_NAME, MAX_KEY = 24, 40  # characters of a name at an axis, and in a legend
+ROUND = [m * 10.0**e for e in range(-12, 13) for m in (1, 2, 5)]
+SHAPES = {  # corners of markers around 0, of about the size of a circle of radius 1
+    "s": ((-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)),
+    "^": ((0, -1.1), (1, 0.9), (-1, 0.9)),
+    "v": ((0, 1.1), (1, -0.9), (-1, -0.9)),
+    "D": ((0, -1.2), (1.2, 0), (0, 1.2), (-1.2, 0)),
+    "*": tuple(
+        (round(r * np.sin(i * np.pi / 5), 2), round(-r * np.cos(i * np.pi / 5), 2))
+        for i, r in enumerate([1.3, 0.55] * 5)
+    ),
+}
 MIN_SIDE, PART_SIDE, FULL_SIDE = 0.12, 0.66, 0.98  # of squares
 FAINT, LINE = 0.35, 1.4
 MAX_STRIPS, MAX_DRAWN_CLASSES, MAX_BARS = 40, 6, 15
 LISTED_BENEFITS = 11  # rows in the table of the decision curve
 MAX_IMPORTANT = 50  # columns in the table of importance
+LISTED_RATES = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0)  # in the table of the ROC curve
 LOWEST, HIGHEST = 0.4, 1.45  # of an axis of net benefits, in prevalences
 FIVE_NUMBERS = (0.0, 0.25, 0.5, 0.75, 1.0)
 QUANTILES = (0.5, 0.75, 0.9, 0.95, 1.0)
-SHAPES = "os^Dvx"  # of curves
 PARAMETERS = re.compile(r"(?<![^ ])([^ ,=]+) = ")  # in the text of a setting
 DASHES = ((), (5, 2), (5, 2, 1, 2), (1, 2))
 ABOUT_CUT_OFF = {
@@ -91,21 +100,305 @@ DOTS = {  # what is drawn for each split
 }
 
 
-class Picture(NamedTuple):
-    """A figure with its table; or the reason why there is none.
+class Mark(NamedTuple):
+    """Points that are drawn alike: joined by a line, or marked, or both. nan breaks a line."""
 
-    Attributes:
-        title: heading.
-        caption: what it shows, or why there is none.
-        chart: what is drawn; None if there is nothing.
-        heads: names of the columns of its table.
-        rows: the table, as text.
+    x: ArrayLike
+    y: ArrayLike
+    colour: str = INK  # of line and markers
+    name: str = ""  # in the legend; "" if it is not there
+    width: float = 0.0  # of the line; 0 if there is none
+    dash: tuple[float, ...] = ()  # lengths of its dashes and gaps
+    shape: str = ""  # of the markers: "o", "x" or one of ``SHAPES``; "" if there are none
+    size: float = 5.0  # of the markers
+    hollow: bool = False  # whether their outline alone is drawn
+    edge: str = ""  # colour of an outline
+    alpha: float = 1.0  # how opaque it is, from 0 to 1
+
+
+class Tiles(NamedTuple):
+    """Squares that are coloured by values."""
+
+    x: NDArray[Any]  # of their middles
+    y: NDArray[Any]
+    side: Values  # of each
+    values: Values
+    label: str  # what the values are
+    power: float = 1.0  # of a value's place on the scale: below 1, colours are finest near its start
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The ends of the scale of colours."""
+        low, high = float(self.values.min()), float(self.values.max())
+        return low, max(high, low + 1e-3 * (abs(low) or 1.0))
+
+
+class Scale(NamedTuple):
+    """One axis of a chart."""
+
+    label: str = ""
+    low: float | None = None  # its ends; None for those of what is drawn, with a margin
+    high: float | None = None
+    names: Sequence[str] | None = None  # of the positions 0, 1, ..., if these have names
+    log: bool = False
+    down: bool = False  # whether it grows downward
+
+    def find_ends(self, values: Values) -> tuple[float, float]:
+        """Return the ends of the axis, for the values that are drawn."""
+        if self.names is not None:
+            return -0.6, len(self.names) - 0.4
+        known = np.log10(values[values > 0]) if self.log else values[np.isfinite(values)]
+        low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
+        margin = 0.05 * (high - low) or 0.05 * abs(low) or 0.5
+        ends = low - margin, high + margin
+        low, high = (10.0 ** ends[0], 10.0 ** ends[1]) if self.log else ends
+        return low if self.low is None else self.low, high if self.high is None else self.high
+
+    def find_ticks(self, ends: tuple[float, float], most: int) -> list[tuple[float, str]]:
+        """Return at most ``most`` positions with what is written there: names, or round numbers."""
+        low, high = ends
+        if self.names is not None:
+            thinned = range(0, len(self.names), -(-len(self.names) // max(1, most)))
+            return [(i, shorten_name(self.names[i])) for i in thinned]
+        if self.log:
+            ticks = [tick for tick in ROUND if low <= tick <= high]
+            if len(ticks) > most:
+                ticks = [tick for tick in ROUND[::3] if low <= tick <= high]
+            ticks = ticks[:: -(-len(ticks) // max(1, most)) or 1]
+        else:
+            step = next((gap for gap in ROUND if (high - low) / gap < most), ROUND[-1])
+            ticks = [i * step for i in range(int(np.ceil(low / step)), int(np.floor(high / step)) + 1)]
+        return [(tick, f"{tick:g}") for tick in ticks]
+
+
+@dataclass(frozen=True)
+class Chart:
+    """What is drawn, in this order, on two axes."""
+
+    x: Scale
+    y: Scale
+    parts: Sequence[Mark | Tiles]
+    height: float = HEIGHT  # in points
+
+    def find_ends(self) -> tuple[tuple[float, float], tuple[float, float]]:
+        """Return the ends of both axes."""
+        x, y = (np.concatenate([np.ravel(part[i]) for part in self.parts]).astype(float) for i in (0, 1))
+        return self.x.find_ends(x), self.y.find_ends(y)
+
+
+def is_geometric(values: Values) -> bool:
+    """Return whether ascending values are rather equal in their ratios than in their differences.
+
+    Few values that lie close together are not: their picture is the same on either scale.
     """
+    if len(values) < 2 or values[0] <= 0 or values[-1] <= LOG_RATIO * values[0]:
+        return False
+    spreads = [np.std(steps) / np.mean(steps) for steps in (np.diff(np.log(values)), np.diff(values))]
+    return len(values) == 2 or bool(spreads[0] < spreads[1])
+
+
+def shorten_name(name: object, most: int = MAX_NAME) -> str:
+    """Return a name as it is written at an axis: on one line, printable, and cut in its middle if long."""
+    text = " ".join(printable(str(name)).split())
+    half = most // 2 - 2
+    return text if len(text) <= most else f"{text[:half]} … {text[-half:]}"
+
+
+class _Frame(NamedTuple):
+    """Where the axes of a chart are, in points, and which values their ends have."""
+
+    chart: Chart
+    left: float
+    top: float
+    right: float
+    bottom: float
+    ends: tuple[tuple[float, float], tuple[float, float]]
+
+    def place(self, x: ArrayLike, y: ArrayLike) -> tuple[Values, Values]:
+        """Return where points are; nan outside the axes."""
+        found, low_to_high = [], (self.bottom, self.top)
+        at = (self.left, self.right), low_to_high[::-1] if self.chart.y.down else low_to_high
+        for scale, values, ends, (first, last) in zip(
+            (self.chart.x, self.chart.y), (x, y), self.ends, at, strict=True
+        ):
+            known, limits = np.asarray(values, np.float64), np.array(ends)
+            if scale.log:
+                known, limits = np.log10(np.where(known > 0, known, np.nan)), np.log10(limits)
+            share = (known - limits[0]) / (limits[1] - limits[0])
+            share[(share < -1e-3) | (share > 1.001)] = np.nan
+            found.append(first + share * (last - first))
+        return found[0], found[1]
+
+
+def write_svg(chart: Chart, label: str) -> str:
+    """Return a chart as an element of an HTML page, with ``label`` as its text for screen readers."""
+    x, row, keys = 20.0, 0, list[tuple[Mark, float, int]]()  # each named mark and its place in the legend
+    for mark in (part for part in chart.parts if isinstance(part, Mark) and part.name):
+        width = 36 + LETTER * len(shorten_name(mark.name, MAX_KEY))
+        if x > 20 and x + width > WIDTH:
+            x, row = 20.0, row + 1
+        keys.append((mark, x, row))
+        x += width
+    tiles, ends = [part for part in chart.parts if isinstance(part, Tiles)], chart.find_ends()
+    top, bottom = 6 + 14 * (row + 1 if keys else 0), chart.height - 30
+    y_ticks = chart.y.find_ticks(ends[1], int((bottom - top) / 14))
+    left = 24 + LETTER * max((len(text) for _, text in y_ticks), default=0)
+    right = WIDTH - (52 if tiles else 10)
+    frame = _Frame(chart, left, top, right, bottom, ends)
+    longest = max((len(text) for _, text in chart.x.find_ticks(ends[0], 8)), default=1)
+    x_ticks = chart.x.find_ticks(ends[0], max(1, int((right - left) / (LETTER * longest + 8))))
+    parts = [
+        f'<svg role="img" aria-label="{escape(label)}" viewBox="0 0 {WIDTH} {chart.height:g}" '
+        f'font-size="{FONT}" fill="{INK}">',
+        *(line for part in chart.parts for line in _write_part(part, frame)),
+        *_write_axes(frame, x_ticks, y_ticks),
+        *(line for part in tiles for line in _write_colours(part, frame)),
+        *(line for mark, x, row in keys for line in _write_key(mark, x, 10 + 14 * row)),
+        "</svg>",
+    ]
+    return "\n".join(parts)
+
+
+def _write_key(mark: Mark, x: float, y: float) -> Iterator[str]:
+    at = np.array([x, x + 20]), np.array([y, y])
+    yield from _write_line(mark, *at)
+    yield from _write_markers(mark, at[0][:1] + 10, at[1][:1])
+    yield _write_text(x + 25, y + 3, shorten_name(mark.name, MAX_KEY), "start")
+
+
+def _write_axes(
+    frame: _Frame, x_ticks: Sequence[tuple[float, str]], y_ticks: Sequence[tuple[float, str]]
+) -> Iterator[str]:
+    chart, left, top, right, bottom, (x_ends, y_ends) = frame
+    stroke = f'stroke="{INK}" stroke-width=".8"/>'
+    yield f'<path d="M{left:.1f} {top:.1f}V{bottom:.1f}H{right:.1f}" fill="none" {stroke}'
+    for value, text in x_ticks:
+        x = float(frame.place([value], [y_ends[0]])[0][0])
+        yield f'<path d="M{x:.1f} {bottom:.1f}v3" {stroke}'
+        yield _write_text(x, bottom + 12, text)
+    for value, text in y_ticks:
+        y = float(frame.place([x_ends[0]], [value])[1][0])
+        yield f'<path d="M{left:.1f} {y:.1f}h-3" {stroke}'
+        yield _write_text(left - 5, y + 3, text, "end")
+    half = LETTER * len(chart.x.label) / 2
+    yield _write_text(min((left + right) / 2, WIDTH - half), bottom + 25, chart.x.label)
+    yield _write_text(9, (top + bottom) / 2, chart.y.label, upright=True)
+
+
+def _write_text(x: float, y: float, text: str, anchor: str = "middle", upright: bool = False) -> str:
+    turn = f' transform="rotate(-90 {x:.1f} {y:.1f})"' if upright else ""
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{turn}>{escape(printable(text))}</text>'
+
+
+def _write_part(part: Mark | Tiles, frame: _Frame) -> Iterator[str]:
+    if isinstance(part, Mark):
+        x, y = frame.place(*np.broadcast_arrays(part.x, part.y))
+        yield from _write_line(part, x, y)
+        yield from _write_markers(part, x, y)
+        return
+    x, y = frame.place(part.x - part.side / 2, part.y - part.side / 2)
+    to_x, to_y = frame.place(part.x + part.side / 2, part.y + part.side / 2)
+    low, high = part.ends
+    shades = (len(SHADES) * ((part.values - low) / (high - low)) ** part.power).astype(int).tolist()
+    for a, b, c, d, shade in zip(x, y, to_x, to_y, shades, strict=True):
+        box = f'x="{a:.1f}" y="{min(b, d):.1f}" width="{c - a:.1f}" height="{abs(d - b):.1f}"'
+        colour = SHADES[min(shade, len(SHADES) - 1)]
+        yield f'<rect {box} fill="{colour}" stroke="{INK}" stroke-width=".3"/>'
+
+
+def _write_colours(part: Tiles, frame: _Frame) -> Iterator[str]:
+    """Yield the bar that says what colours mean."""
+    (low, high), height, x = part.ends, frame.bottom - frame.top, frame.right + 10
+    each = height / len(SHADES)
+    for i, colour in enumerate(SHADES):
+        box = f'x="{x}" y="{frame.bottom - (i + 1) * each:.1f}" width="8" height="{each + 0.3:.1f}"'
+        yield f'<rect {box} fill="{colour}"/>'
+    for value, text in Scale().find_ticks((low, high), 5):
+        share = ((value - low) / (high - low)) ** part.power
+        yield _write_text(x + 11, frame.bottom - height * share + 3, text, "start")
+    yield _write_text(WIDTH - 3, (frame.top + frame.bottom) / 2, part.label, upright=True)
+
+
+def _write_line(mark: Mark, x: Values, y: Values) -> Iterator[str]:
+    if not mark.width:
+        return
+    runs = groupby(zip(x, y, strict=True), key=lambda point: np.isnan(point).any())
+    path = "".join(
+        "M" + "L".join(f"{a:.1f} {b:.1f}" for a, b in points) for broken, points in runs if not broken
+    )
+    dash = f' stroke-dasharray="{" ".join(map(str, mark.dash))}"' if mark.dash else ""
+    faint = f' stroke-opacity="{mark.alpha:g}"' if mark.alpha < 1 else ""
+    stroke = f'stroke="{mark.colour}" stroke-width="{mark.width:g}"{dash}{faint}'
+    yield f'<path d="{path}" fill="none" {stroke}/>'
+
+
+def _write_markers(mark: Mark, x: Values, y: Values) -> Iterator[str]:
+    if not mark.shape:
+        return
+    edge = mark.edge or (mark.colour if mark.hollow or mark.shape == "x" else "none")
+    faint = f' fill-opacity="{mark.alpha:g}"' if mark.alpha < 1 else ""
+    yield f'<g fill="{"none" if mark.hollow else mark.colour}" stroke="{edge}"{faint}>'
+    r = mark.size / 2
+    for a, b in ((a, b) for a, b in zip(x, y, strict=True) if not np.isnan(a + b)):
+        if mark.shape == "o":
+            yield f'<circle cx="{a:.1f}" cy="{b:.1f}" r="{r:g}"/>'
+        elif mark.shape == "x":
+            yield f'<path d="M{a - r:.1f} {b - r:.1f}l{2 * r} {2 * r}m0 {-2 * r}l{-2 * r} {2 * r}"/>'
+        else:
+            corners = " ".join(f"{a + r * dx:.1f},{b + r * dy:.1f}" for dx, dy in SHAPES[mark.shape])
+            yield f'<polygon points="{corners}"/>'
+    yield "</g>"
+
+
+def draw_on(axes: "Axes", chart: Chart) -> None:
+    """Draw a chart on axes of matplotlib."""
+    for part in chart.parts:
+        if isinstance(part, Mark):
+            colour = "black" if part.colour == INK else part.colour
+            (line,) = axes.plot(
+                *np.broadcast_arrays(part.x, part.y), color=colour, alpha=part.alpha, lw=part.width,
+                ls=((0, part.dash) if part.dash else "-") if part.width else "none",
+                marker=part.shape or "none", markersize=part.size, label="named" if part.name else None,
+            )  # fmt: skip
+            line.set_markeredgecolor(part.edge or colour)
+            line.set_markerfacecolor("none" if part.hollow else colour)
+        else:
+            _draw_tiles(axes, part)
+    for name, scale, ends in zip("xy", (chart.x, chart.y), chart.find_ends(), strict=True):
+        getattr(axes, f"set_{name}label")(scale.label, parse_math=False)
+        if scale.log:
+            getattr(axes, f"set_{name}scale")("log")
+        getattr(axes, f"set_{name}lim")(ends[::-1] if scale.down else ends)
+        if scale.names is not None:
+            places, texts = zip(*scale.find_ticks(ends, 20), strict=True)
+            getattr(axes, f"set_{name}ticks")(places, texts, parse_math=False)
+    names = [part.name for part in chart.parts if isinstance(part, Mark) and part.name]
+    # names are not given as labels, where a first "_" would hide them
+    for text, name in zip(axes.legend().get_texts() if names else (), names, strict=True):
+        text.set_parse_math(False)
+        text.set_text(shorten_name(name, MAX_KEY))
+
+
+def _draw_tiles(axes: "Axes", tiles: Tiles) -> None:
+    from matplotlib.collections import PatchCollection
+    from matplotlib.colors import ListedColormap, PowerNorm
+    from matplotlib.patches import Rectangle
+
+    corners = zip(tiles.x - tiles.side / 2, tiles.y - tiles.side / 2, tiles.side, strict=True)
+    squares = [Rectangle((x, y), side, side) for x, y, side in corners]
+    colours: Any = {"cmap": ListedColormap(SHADES), "norm": PowerNorm(tiles.power, *tiles.ends)}
+    drawn = axes.add_collection(PatchCollection(squares, array=tiles.values, **colours))
+    assert axes.figure is not None
+    axes.figure.colorbar(drawn, ax=axes).set_label(tiles.label, parse_math=False)
+
+
+class Picture(NamedTuple):
+    """A figure with the table of its values; or the reason why there is none."""
 
     title: str
-    caption: str
-    chart: Chart | None = None
-    heads: Sequence[str] = ()
+    caption: str  # what it shows, or why there is none
+    chart: Chart | None = None  # None if there is nothing to draw
+    heads: Sequence[str] = ()  # of the table
     rows: Sequence[Sequence[str]] = ()
 
     @property
@@ -121,13 +414,11 @@ def draw_performance(result: ResultValues, judged: Judged | None) -> Iterator[Pi
     Raises:
         StoreError: a stored model cannot classify rows.
     """
-    if judged is None:
-        return
-    if result.task.has_numbers:
+    if judged is not None and result.task.has_numbers:
         yield _draw_numbers(result, judged)
-        return
-    for draw in (_draw_roc, _draw_calibration, _draw_net_benefit, _draw_scores, _draw_importance):
-        yield draw(result, judged)
+    elif judged is not None:
+        for draw in (_draw_roc, _draw_calibration, _draw_net_benefit, _draw_scores, _draw_importance):
+            yield draw(result, judged)
 
 
 def draw_search(result: ResultValues, queue: RaceQueue) -> dict[str, list[Picture]]:
@@ -166,7 +457,6 @@ def _draw_landscape(result: ResultValues) -> Picture:
     value = np.array([row["lower_bound"] if row["l_ms"] is None else row["l_ms"] for row in rows])
     state, splits = (np.array([row[name] for row in rows]) for name in ("state", "splits"))
     settings = [problem.learner.space.setting(row["path"], row["step"]) for row in rows]
-    winner = int(np.flatnonzero(state == "winner")[0])
     grid = make_grid(settings, np.where(state == "winner", -1.0, value))
     y, x = np.nonzero(grid.best >= 0)
     shown = grid.best[y, x]
@@ -187,9 +477,8 @@ def _draw_landscape(result: ResultValues) -> Picture:
         "are in brackets."
     )
     over = " and ".join(axis.name for axis in (grid.x, grid.y) if axis.name)
-    table = _tabulate_grid(grid, [_format_candidate(row, n_splits) for row in rows])
-    title = f"L_MS{' over ' * bool(over)}{over} at k = {result.k}"
-    return Picture(title, caption, _chart_grid(grid, winner, parts), *table)
+    title, winner = f"L_MS{' over ' * bool(over)}{over} at k = {result.k}", int(np.argmax(state == "winner"))
+    return _draw_grid(title, caption, grid, winner, parts, [_format_candidate(row, n_splits) for row in rows])
 
 
 def _format_candidate(row: Mapping[str, Any], n_splits: int) -> str:
@@ -202,27 +491,23 @@ def _format_candidate(row: Mapping[str, Any], n_splits: int) -> str:
     return f"{left}≥ {floor_percent(row['lower_bound'])} ({row['splits']})"
 
 
-def _chart_grid(grid: Grid, best: int, parts: Sequence[Mark | Tiles]) -> Chart:
-    """Return a chart of settings over two hyperparameters, with a star at the best."""
+def _draw_grid(
+    title: str, caption: str, grid: Grid, best: int, parts: Sequence[Mark | Tiles], texts: Sequence[str]
+) -> Picture:
+    """Draw settings over two hyperparameters, with a star at the best; the table has a text of each."""
     y, x = np.nonzero(grid.best == best)
     star = Mark(x, y, "white", shape="*", size=11, edge="black")
     across, up = (Scale(axis.name, names=axis.values) for axis in (grid.x, grid.y))
-    return Chart(across, up, [*parts, star])
-
-
-def _tabulate_grid(grid: Grid, texts: Sequence[str]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Return heads and rows of a table with the text of each setting that is shown."""
     corner = " \\ ".join(axis.name for axis in (grid.y, grid.x) if axis.name) or "setting"
     rows = [
         (name, *("–" if i < 0 else texts[i] for i in line))
         for name, line in zip(grid.y.values, grid.best.tolist(), strict=True)
     ]
-    return (corner, *grid.x.values), rows
+    return Picture(title, caption, Chart(across, up, [*parts, star]), (corner, *grid.x.values), rows)
 
 
 def _draw_folds(result: ResultValues) -> Picture:
     spans, unit = result.per_k(), "rows" if result.certificate.sample.groups is None else "groups"
-    reported = [span for span in spans if span["l_ms"] is not None]
     best = next(span for span in spans if span["state"] == "winner")
     low: dict[str, list[dict[str, Any]]] = {"beaten": [], "open": [], "failed": []}
     for span in spans:
@@ -233,17 +518,16 @@ def _draw_folds(result: ResultValues) -> Picture:
         x = np.array([(span["k_first"], span["k_last"], np.nan) for span in found], np.float64).ravel()
         y = np.array([100 * (span["lower_bound"] or 0.0) for span in found])
         name = f"lower bound ({state})" if found else ""
-        parts += [Mark(x, np.repeat(y, 3), colour, width=0.8)]
-        parts += [Mark(x[::3], y, colour, name, shape=shape, hollow=True)]
+        parts.append(Mark(x, np.repeat(y, 3), colour, width=0.8))
+        parts.append(Mark(x[::3], y, colour, name, shape=shape, hollow=True))
     for column, colour, shape in (("l_ms", BLUE, "o"), ("l_ee", ORANGE, "s")):
-        known = [span for span in reported if span[column] is not None]
+        known = [span for span in spans if span["l_ms"] is not None and span[column] is not None]
         x, y = (np.array([span[name] for span in known], np.float64) for name in ("k_first", column))
         parts.append(Mark(x, 100 * y, colour, column.upper(), shape=shape, size=6))
-    parts.append(
-        Mark([best["k_first"]], [100 * best["l_ms"]], RED, "winner", shape="o", size=11, hollow=True)
-    )
-    ks = np.array([spans[0]["k_first"], spans[-1]["k_last"]], np.float64)
-    many = ks[1] > 8 * ks[0]
+    winner = [best["k_first"]], [100 * best["l_ms"]]
+    parts.append(Mark(*winner, RED, "winner", shape="o", size=11, hollow=True))
+    first, last = float(spans[0]["k_first"]), float(spans[-1]["k_last"])
+    many = last > 8 * first
     caption = (
         "L_MS and L_EE of the best candidate at the winner's and each reported k. At every other k a lower "
         "bound of L_MS for all its candidates: above the winner's where they are beaten"
@@ -251,23 +535,20 @@ def _draw_folds(result: ResultValues) -> Picture:
         f"{'; where evaluations failed it may be below' if low['failed'] else ''}. Unseen, in the table, "
         f"needed no fit. Values of k with as many {unit} in a fold are one procedure, joined by a line."
     )
+    columns = ("lower_bound", floor_percent), ("l_ms", ceil_percent), ("l_ee", ceil_percent)
     rows = [
         (
             " to ".join(map(str, sorted({span["k_first"], span["k_last"]}))),
-            str(span["n_select"]), span["state"], _format(floor_percent, span["lower_bound"]),
-            _format(ceil_percent, span["l_ms"]), _format(ceil_percent, span["l_ee"]),
+            str(span["n_select"]), span["state"],
+            *("–" if span[name] is None else write(span[name]) for name, write in columns),
             shorten_setting(span["setting"]) or "–",
         )
         for span in spans
     ]  # fmt: skip
     heads = ("k", f"{unit} in a fold", "state", "lower bound of L_MS", "L_MS", "L_EE", "setting")
-    ends = (ks[0] / 1.15, ks[1] * 1.1) if many else (ks[0] - 0.8, ks[1] + 0.8)
+    ends = (first / 1.15, last * 1.1) if many else (first - 0.8, last + 0.8)
     chart = Chart(Scale("k", *ends, log=many), Scale("%"), parts)
     return Picture("L_MS and L_EE against k", caption, chart, heads, rows)
-
-
-def _format(formatted: Callable[[float], str], value: float | None) -> str:
-    return "–" if value is None else formatted(value)
 
 
 def _draw_spread(result: ResultValues, queue: RaceQueue, leader: Leader) -> Picture:
@@ -283,10 +564,11 @@ def _draw_spread(result: ResultValues, queue: RaceQueue, leader: Leader) -> Pict
     errors = [sum((queue.ledger.totals(*place) or ())[:n_classes]) for place in places]
     parts, means = [], (float(np.mean(estimate)), result.l_ms)
     for y, (name, values, colour) in enumerate((("L_EE", estimate, ORANGE), ("L_MS", select, BLUE))):
-        x, offset = _stack(100 * np.asarray(values))
-        parts.append(Mark(x, y + offset, colour, shape="o", size=4.5, alpha=0.75))
-        at = [100 * means[y]] * 2
-        parts.append(Mark(at, [y - 0.36, y + 0.36], colour, f"{name} {ceil_percent(means[y])}", LINE))
+        x, count = np.unique(100 * np.asarray(values), return_counts=True)
+        step = min(0.1, 0.6 / max(1, int(count.max()) - 1))  # equal ones are stacked
+        offset = np.array([step * (i - (c - 1) / 2) for c in count for i in range(c)])
+        parts.append(Mark(np.repeat(x, count), y + offset, colour, shape="o", size=4.5, alpha=0.75))
+        parts.append(_draw_mean(100 * means[y], y, colour, f"{name} {ceil_percent(means[y])}"))
     value = "bound"
     if winner.criterion == MeanError.name or winner.bound == "loss":
         value = "error rate" if winner.criterion == MeanError.name else "value"
@@ -308,54 +590,48 @@ def _draw_spread(result: ResultValues, queue: RaceQueue, leader: Leader) -> Pict
     return Picture(f"{value.capitalize()}s of the single splits", caption, chart, heads, rows)
 
 
-def _stack(values: Values) -> tuple[Values, Values]:
-    """Return values in ascending order, and offsets in -0.3 .. 0.3 that separate equal ones."""
-    x, count = np.unique(values, return_counts=True)
-    step = min(0.1, 0.6 / max(1, int(count.max()) - 1))
-    return np.repeat(x, count), np.array([step * (i - (c - 1) / 2) for c in count for i in range(c)])
+def _draw_mean(x: float, y: int, colour: str = INK, name: str = "") -> Mark:
+    return Mark([x, x], [y - 0.36, y + 0.36], colour, name, LINE)
 
 
 def _draw_strips(result: ResultValues, score: Score) -> Picture:
     """Draw the scores of single splits; the table has their quartiles."""
-    names, more = name_entries(result), ""
+    names, more, parts = name_entries(result), "", list[Mark]()
     values = (result.of_splits(entry, score)[result.counted] for entry in result.entries)
     known = [splits[~np.isnan(splits)] for splits in values]
     if not result.one_each:
-        more = f" Lines are named by {', '.join(list_differing(result))}."
+        differing = list_differing([entry.settings[0] or {} for entry in result.entries])
+        more = f" Lines are named by {', '.join(differing)}."
     if len(known) > MAX_STRIPS:
         more += f" The first {MAX_STRIPS} of {len(known):,} lines are drawn."
-    parts, shown = [], known[:MAX_STRIPS]
-    for y, splits in enumerate(shown):
+    for y, splits in enumerate(known[:MAX_STRIPS]):
         parts.append(Mark(splits, y, BLUE, shape="o", size=4.5, alpha=0.5))
         if len(splits):
-            parts.append(Mark([float(np.mean(splits))] * 2, [y - 0.36, y + 0.36], width=LINE))
+            parts.append(_draw_mean(float(np.mean(splits)), y))
     rows = [
         (name, f"{len(splits):,}", *(f"{value:.4f}" for value in np.quantile(splits, FIVE_NUMBERS)))
         for name, splits in zip(names, known, strict=True)
         if len(splits)
     ]
     scale = Scale(names=names[:MAX_STRIPS], down=True)
-    chart = Chart(Scale(f"{score.name} of one split"), scale, parts, 58 + 20 * len(shown))
+    chart = Chart(Scale(f"{score.name} of one split"), scale, parts, 58 + 20 * min(len(known), MAX_STRIPS))
     heads = ("line", "splits", "least", "lower quartile", "median", "upper quartile", "largest")
-    return Picture(
-        "Single splits", f"Each dot is a split, and the bar is the mean.{more}", chart, heads, rows
-    )
+    caption = f"Each dot is a split, and the bar is the mean.{more}"
+    return Picture("Single splits", caption, chart, heads, rows)
 
 
 def _draw_curves(found: Validation, score: Score, splits: str) -> Picture:
     lines, parameters = [curve.line for curve in found.curves], PARAMETERS.findall(found.curves[0].line)
-    several, more = len(lines) > 1, ""
+    several, more, parts = len(lines) > 1, "", list[Mark]()
     if several and max(map(len, lines)) > MAX_NAME:
         lines = [PARAMETERS.sub("", line) for line in lines]
         more = f" Lines are named by {', '.join(parameters)}."
     if found.left_out:
         more += f" {pluralize(found.left_out, 'line')} with worse means not drawn."
-    parts: list[Mark | Band] = []
-    for curve, name, colour, shape in zip(found.curves, lines, COLOURS, SHAPES, strict=False):
-        low, high = curve.mean - curve.deviation, curve.mean + curve.deviation
-        parts.append(Band(curve.x, low, high, colour, 0.2 / len(lines)))
-        named = name if several else ""
-        parts.append(Mark(curve.x, curve.mean, colour, named, LINE, shape=shape, size=4.5))
+    for curve, name, colour, shape in zip(found.curves, lines, COLOURS, "os^Dvx", strict=False):
+        bars = np.column_stack([curve.mean - curve.deviation, curve.mean + curve.deviation, curve.x * np.nan])
+        parts.append(Mark(np.repeat(curve.x, 3), bars.ravel(), colour, width=0.8))
+        parts.append(Mark(curve.x, curve.mean, colour, name * several, LINE, shape=shape, size=4.5))
     rows = [
         (*([curve.line] if several else []), f"{x:g}", f"{mean:.4f}", f"{deviation:.4f}")
         for curve in found.curves
@@ -373,45 +649,12 @@ def _draw_curves(found: Validation, score: Score, splits: str) -> Picture:
 
 def _draw_heat(found: Validation, grid: Grid, score: Score, splits: str) -> Picture:
     y, x = np.nonzero(grid.best >= 0)
-    means = found.means[grid.best[y, x]]
-    tiles = Tiles(x, y, np.full(len(x), FULL_SIDE), means, f"mean {score.name}")
+    tiles = Tiles(x, y, np.full(len(x), FULL_SIDE), found.means[grid.best[y, x]], f"mean {score.name}")
     joined = ", at the best values of the others" if grid.joined else ""
-    return Picture(
-        f"{score.name} of {found.learner} over {grid.x.name} and {grid.y.name}",
-        f"Mean over {splits} at each pair of values{joined}; the star marks the best: {found.best}.",
-        _chart_grid(grid, int(np.argmin(score.loss * found.means)), [tiles]),
-        *_tabulate_grid(grid, [f"{mean:.4f}" for mean in found.means.tolist()]),
-    )
-
-
-def _draw_roc(result: ResultValues, judged: Judged) -> Picture:
-    title, found = "ROC curve", trace_roc(judged) if result.task.n_classes == 2 else None
-    if found is None:
-        return Picture(title, "There is none: it takes two classes, and models that give scores.")
-    area, several = float(found.areas.mean()), len(found.areas) > 1
-    parts = [Mark([0, 100], [0, 100], name="guessing", width=1, dash=(1, 3))]
-    for i, curve in enumerate(found.curves):
-        name = "single models" if several and i == 0 else ""
-        width, alpha = (0.8, FAINT) if several else (2.0, 1.0)
-        parts.append(_line([0, *GRID], [0, *curve], BLUE, name, width)._replace(alpha=alpha))
-    mean = found.curves.mean(axis=0)
-    if several:
-        parts.append(_line([0, *GRID], [0, *mean], BLUE, "their mean", 2))
-    false, true = found.point
-    parts.append(Mark([100 * false], [100 * true], RED, shape="*", size=11, edge="black"))
-    of = f"mean AUC of {len(found.areas)} models" if several else "AUC"
-    caption = (
-        f"{of} {area:.4f}, measured. A row counts as positive if it is of the class "
-        f"‘{result.task.classes[judged.positive]}’. The star is where the rows are classified: "
-        f"{format_percent(false)} false and {format_percent(true)} true positive."
-        f"{' Curves are of single models, whose scores are on different scales.' if several else ''}"
-    )
-    if found.left_out:
-        caption += f" {pluralize(found.left_out, 'model')} judged rows of one class alone."
-    rows = [(format_percent(x), format_percent(float(np.interp(x, GRID, mean)))) for x in TABLE_GRID]
-    heads = ("false positive rate", "true positive rate")
-    x, y = (Scale(f"{head}, in %", -2, 102) for head in heads)
-    return Picture(title, caption, Chart(x, y, parts, 245), heads, rows)
+    caption = f"Mean over {splits} at each pair of values{joined}; the star marks the best: {found.best}."
+    title = f"{score.name} of {found.learner} over {grid.x.name} and {grid.y.name}"
+    texts, best = [f"{mean:.4f}" for mean in found.means.tolist()], int(np.argmin(score.loss * found.means))
+    return _draw_grid(title, caption, grid, best, [tiles], texts)
 
 
 def _line(
@@ -419,6 +662,42 @@ def _line(
 ) -> Mark:
     """Return a line of shares, in percent."""
     return Mark(100 * np.asarray(x, np.float64), 100 * np.asarray(y, np.float64), colour, name, width, dash)
+
+
+def _tabulate(*columns: ArrayLike | None) -> list[tuple[str, ...]]:
+    """Return rows of shares in percent; a column that is not known has none."""
+    length = max(len(np.ravel(column)) for column in columns if column is not None)
+    filled = (np.full(length, np.nan) if column is None else np.ravel(column) for column in columns)
+    rows = zip(*(column.tolist() for column in filled), strict=True)
+    return [tuple("–" if share != share else format_percent(share) for share in row) for row in rows]
+
+
+def _draw_roc(result: ResultValues, judged: Judged) -> Picture:
+    title, found = "ROC curve", trace_roc(judged) if result.task.n_classes == 2 else None
+    if found is None:
+        return Picture(title, "There is none: it takes two classes, and models that give scores.")
+    several, mean, (false, true) = len(found.areas) > 1, found.curves.mean(axis=0), found.point
+    name, width, alpha = ("single models", 0.8, FAINT) if several else ("", 2.0, 1.0)
+    parts = [Mark([0, 100], [0, 100], name="guessing", width=1, dash=(1, 3))]
+    for i, curve in enumerate(found.curves):
+        drawn = _line([0, *GRID], [0, *curve], BLUE, "" if i else name, width)
+        parts.append(drawn._replace(alpha=alpha))
+    if several:
+        parts.append(_line([0, *GRID], [0, *mean], BLUE, "their mean", 2))
+    parts.append(Mark([100 * false], [100 * true], RED, shape="*", size=11, edge="black"))
+    of = f"mean AUC of {len(found.areas)} models" if several else "AUC"
+    caption = (
+        f"{of} {float(found.areas.mean()):.4f}, measured. A row counts as positive if it is of the class "
+        f"‘{result.task.classes[judged.positive]}’. The star is where the rows are classified: "
+        f"{format_percent(false)} false and {format_percent(true)} true positive."
+        f"{' Curves are of single models, whose scores are on different scales.' if several else ''}"
+    )
+    if found.left_out:
+        caption += f" {pluralize(found.left_out, 'model')} judged rows of one class alone."
+    heads = ("false positive rate", "true positive rate")
+    x, y = (Scale(f"{head}, in %", -2, 102) for head in heads)
+    rows = _tabulate(LISTED_RATES, np.interp(LISTED_RATES, GRID, mean))
+    return Picture(title, caption, Chart(x, y, parts, 245), heads, rows)
 
 
 def _draw_calibration(result: ResultValues, judged: Judged) -> Picture:
@@ -431,20 +710,17 @@ def _draw_calibration(result: ResultValues, judged: Judged) -> Picture:
         f"Each dot is about a tenth of the rows, by the predicted probability {of}. Mean difference of "
         f"predicted and observed: {format_percent(found.error)}."
     )
-    columns = (found.low, found.high, found.mean, found.observed)
+    shares = _tabulate(found.low, found.high, found.mean, found.observed)
     rows = [
-        (f"{low} to {high}", mean, observed, f"{n:,}")
-        for low, high, mean, observed, n in zip(
-            *(map(format_percent, column.tolist()) for column in columns), found.rows.tolist(), strict=True
-        )
+        (f"{low} to {high}", *rest, f"{n:,}")
+        for (low, high, *rest), n in zip(shares, found.rows, strict=True)
     ]
     parts = [
         Mark([0, 100], [0, 100], name="predicted = observed", width=1, dash=(1, 3)),
         _line(found.mean, found.observed, BLUE, "", 1.2)._replace(shape="o"),
     ]
     x, y = (Scale(f"{name}, in %", -2, 102) for name in ("predicted probability", "observed share"))
-    chart = Chart(x, y, parts, 245)
-    return Picture(title, caption, chart, ("predicted", "mean", "observed", "rows"), rows)
+    return Picture(title, caption, Chart(x, y, parts, 245), ("predicted", "mean", "observed", "rows"), rows)
 
 
 def _draw_net_benefit(result: ResultValues, judged: Judged) -> Picture:
@@ -472,25 +748,20 @@ def _draw_net_benefit(result: ResultValues, judged: Judged) -> Picture:
     ]
     if found.by_cut_off is not None:
         parts.append(_line(found.worth, found.by_cut_off, ORANGE, found.cut_off, LINE, 5, 2))
-    for i, point in enumerate(found.points):
+    at = np.unique(np.linspace(0, len(found.worth) - 1, LISTED_BENEFITS).astype(int))
+    by_cut_off = None if found.by_cut_off is None else found.by_cut_off[at]
+    rows = _tabulate(found.worth[at], found.by_rule[at], by_cut_off, found.everybody[at], [np.nan] * len(at))
+    for i, (worth, proven, measured) in enumerate(found.points):
         name = "" if i else "proven: at least"
-        parts.append(_line([point.worth] * 2, [point.proven, point.measured], RED, "", 1.2))
-        parts.append(_line([point.worth], [point.proven], RED, name, 0)._replace(shape="^", size=7))
-    listed = np.unique(np.linspace(0, len(found.worth) - 1, LISTED_BENEFITS).astype(int)).tolist()
-    columns = (found.worth, found.by_rule, found.by_cut_off, found.everybody)
-    rows = [
-        (*("–" if column is None else format_percent(float(column[i])) for column in columns), "–")
-        for i in listed
-    ]
-    for point in found.points:
-        worth, measured = format_percent(point.worth), format_percent(point.measured)
-        rows.append((worth, measured, "–", "–", f"at least {floor_percent(point.proven)}"))
+        parts.append(_line([worth] * 2, [proven, measured], RED, "", 1.2))
+        parts.append(_line([worth], [proven], RED, name, 0)._replace(shape="^", size=7))
+        (shares,) = _tabulate([worth], [measured], None, None)
+        rows.append((*shares, f"at least {floor_percent(proven)}"))
     heads = ("worth flagging from", "this rule", found.cut_off or "–", "all rows", "proven of this rule")
     x = Scale("worth flagging from a probability of, in %", 0, 100 * float(found.worth[-1]))
     ends = -LOWEST * 100 * found.prevalence, HIGHEST * 100 * found.prevalence
-    return Picture(
-        title, caption, Chart(x, Scale("net benefit, in % of the rows", *ends), parts, 245), heads, rows
-    )
+    chart = Chart(x, Scale("net benefit, in % of the rows", *ends), parts, 245)
+    return Picture(title, caption, chart, heads, rows)
 
 
 def _draw_scores(result: ResultValues, judged: Judged) -> Picture:
@@ -498,6 +769,7 @@ def _draw_scores(result: ResultValues, judged: Judged) -> Picture:
     found = count_scores(judged, result.task.n_classes)
     if found is None:
         return Picture(title, f"There is none: the models give no {'scores' if two else 'probabilities'}.")
+    edges, counts = found
     classes = [str(label) for label in result.task.classes]
     x, where = "probability given to the class of the row", "The further right, the better."
     if two:
@@ -507,19 +779,13 @@ def _draw_scores(result: ResultValues, judged: Judged) -> Picture:
             where += " Scores of different models, on scales of their own, are in one picture."
     if len(classes) > MAX_DRAWN_CLASSES:
         where += f" The first {MAX_DRAWN_CLASSES} classes are drawn."
-    shown, edges = classes[:MAX_DRAWN_CLASSES], np.repeat(found.edges, 2)
-    parts = [
-        Mark(
-            edges, [0, *np.repeat(100 * counts / max(1, counts.sum()), 2), 0], COLOURS[i], name, 1.6,
-            DASHES[i % len(DASHES)],
-        )
-        for i, (name, counts) in enumerate(zip(shown, found.counts, strict=False))
-    ]  # fmt: skip
+    shown, parts = classes[:MAX_DRAWN_CLASSES], list[Mark]()
+    for i, (name, of_class) in enumerate(zip(shown, counts, strict=False)):
+        steps = [0, *np.repeat(100 * of_class / max(1, of_class.sum()), 2), 0]
+        parts.append(Mark(np.repeat(edges, 2), steps, COLOURS[i], name, 1.6, DASHES[i % len(DASHES)]))
     rows = [
         (f"{low:.3g} to {high:.3g}", *(f"{n:,}" for n in column))
-        for low, high, column in zip(
-            found.edges[:-1], found.edges[1:], found.counts[: len(shown)].T.tolist(), strict=True
-        )
+        for low, high, column in zip(edges[:-1], edges[1:], counts[: len(shown)].T.tolist(), strict=True)
     ]
     chart = Chart(Scale(x), Scale("% of the class", 0), parts, 190)
     caption = f"Share of the rows of each class, by score. {where}"
@@ -532,7 +798,7 @@ def _draw_importance(result: ResultValues, judged: Judged) -> Picture:
     if found is None:
         why = "there are too many columns" if judged.parts else "the folder keeps no models of single splits"
         return Picture(title, f"There is none: {why}.")
-    names, order = result.task.features, np.argsort(-found.rise, kind="stable").tolist()
+    names, order = [*map(str, result.task.features)], np.argsort(-found.rise, kind="stable").tolist()
     caption = (
         "Measured, not proven: how much the share of wrong rows rises when the values of one column are "
         f"shuffled, on {found.rows:,} of the judged rows; lines are standard deviations over shuffles. "
@@ -540,19 +806,14 @@ def _draw_importance(result: ResultValues, judged: Judged) -> Picture:
     )
     if len(names) > MAX_BARS:
         caption += f" The first {MAX_BARS} of {len(names):,} are drawn."
-    rows = [
-        (
-            str(names[i]),
-            *(format_percent(value[i]).removesuffix(" %") for value in (found.rise, found.spread)),
-        )
-        for i in order[:MAX_IMPORTANT]
-    ]
+    shares = _tabulate(found.rise, found.spread)
+    rows = [(names[i], *(share.removesuffix(" %") for share in shares[i])) for i in order[:MAX_IMPORTANT]]
     shown = order[:MAX_BARS]
     rise, spread = 100 * found.rise[shown], 100 * found.spread[shown]
     parts = [_draw_bars(np.zeros(len(shown)), rise), _draw_bars(rise - spread, rise + spread, INK, 1)]
     parts.append(Mark([0, 0], [-0.6, len(shown) - 0.4], width=0.8))
     scale = Scale("rise of the share of wrong rows, in points")
-    chart = Chart(scale, Scale(names=[str(names[i]) for i in shown], down=True), parts, 45 + 17 * len(shown))
+    chart = Chart(scale, Scale(names=[names[i] for i in shown], down=True), parts, 45 + 17 * len(shown))
     return Picture(title, caption, chart, ("column", "rise, in points", "sd"), rows)
 
 
@@ -593,8 +854,7 @@ class Plots(NamedTuple):
 
     def bounds(self, axes: "Axes | None" = None) -> "Axes":
         """Draw what each claim proves of the error, next to L_EE, what was measured, and the baseline."""
-        self._require_claims()
-        certificate = self.result.certificate
+        certificate = self._require_claims().certificate
         claims = [claim for claim in certificate.claims if claim.quantity.is_error]
         of_numbers, ends = certificate.sample.numbers is not None, [-0.6, len(claims) - 0.4]
         bounds = np.array([100 * claim.risk for claim in claims])
@@ -612,8 +872,7 @@ class Plots(NamedTuple):
 
     def surface(self, axes: "Axes | None" = None) -> "Axes":
         """Draw L_MS, or its lower bound, of the winner's learner at its k over its hyperparameters."""
-        self._require_claims()
-        return _plot(axes, _draw_landscape(self.result).chart)
+        return _plot(axes, _draw_landscape(self._require_claims()).chart)
 
     def roc(self, axes: "Axes | None" = None) -> "Axes":
         """Draw the ROC curves of the models on the rows that the first claim counts, and where they work."""
@@ -636,19 +895,18 @@ class Plots(NamedTuple):
         return self._plot_rows(_draw_scores, axes)
 
     def _plot_rows(self, draw: Callable[[ResultValues, Judged], Picture], axes: "Axes | None") -> "Axes":
-        self._require_claims()
-        picture = draw(self.result, judge_rows(self.result))
+        picture = draw(self.result, judge_rows(self._require_claims()))
         if picture.chart is None:
-            raise InputError(
-                f"{picture.title} of this result: {picture.caption[0].lower()}{picture.caption[1:]}"
-            )
+            why = f"{picture.caption[0].lower()}{picture.caption[1:]}"
+            raise InputError(f"{picture.title} of this result: {why}")
         return _plot(axes, picture.chart)
 
-    def _require_claims(self) -> None:
+    def _require_claims(self) -> ResultValues:
         if self.result.finished is None:
             raise InputError(
                 "this is an evaluation, which has no claims: ckcv_ray.run makes a study that has"
             )
+        return self.result
 
 
 def _plot(axes: "Axes | None", chart: Chart | None) -> "Axes":

@@ -1,6 +1,7 @@
 """How facts are shown: lines of a terminal, the card of a notebook, an HTML page, and Markdown.
 
-All are templates over the sections of ``facts``. Whatever could be markup is escaped.
+All are templates over the sections of ``facts``. Whatever could be markup is escaped. A page is made from the
+run folder alone: nothing is unpickled, downloaded or fitted.
 """
 
 import re
@@ -8,31 +9,77 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
+from os import PathLike
+from pathlib import Path
 from textwrap import wrap
+from typing import NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from ckcv_ray.core.percent import ceil_percent, format_level, format_percent
-from ckcv_ray.errors import cut, pluralize, printable
-from ckcv_ray.reports.about import About
+from ckcv_ray.errors import InputError, cut, pluralize, printable
+from ckcv_ray.records.judged import HELD_OUT, list_held_out_columns
 from ckcv_ray.reports.facts import facts
-from ckcv_ray.reports.sections import CAUTION, DETAILS, FIRST, FOLDER, Fact, FactTable, Section
+from ckcv_ray.reports.figures import draw_performance, draw_scores, draw_search
+from ckcv_ray.reports.sections import CAUTION, DETAILS, FIRST, FOLDER, Fact, FactTable, Section, tell_failures
+from ckcv_ray.runs.judged import judge_rows, read_judged
+from ckcv_ray.runs.load import load, replay
+from ckcv_ray.runs.settings import rank_settings
 from ckcv_ray.runs.values import ResultValues
+from ckcv_ray.storage import formats
+from ckcv_ray.storage.folder import MANIFEST, RunFolder
+from ckcv_ray.storage.pages import check_report, write_report
+from ckcv_ray.validation import expect
 
 LINE_WIDTH = 80  # characters of a line of the first screen
 INDENT, WIDE_INDENT = 10, 16  # of texts after names, on the first screen and in details
 MAX_LINES = 16
 MIN_COLUMN, MAX_CELL = 9, 70  # characters of a column of a table in a terminal
-UNNAMED = {
-    "accepted": "",
-    "verdict": "",
-    "claim": "  ",
-    "": "",
-}  # what begins their first line instead of a name
+UNNAMED = {"accepted": "", "verdict": "", "claim": "  ", "": ""}  # what begins them instead of a name
 ROOM = 1.15  # of the scale of a card, times the largest share
 MARKUP = re.compile(r"([\\`*_\[\]<>&|~#])")
 BLANK = re.compile(r"\n{3,}")
 FIGURE = re.compile(r"([-+≥]? ?[\d–]|at (least|most) |nothing|none)[^a-z]{0,24}")
+TOP = ("quote", "subject", "voids", "check", "next")  # sections of the first screen of a page
+SHORT = {  # the others of a short page, with the facts that it tells of them; None for all
+    "performance": None,
+    "data": None,
+    "method": ("selection", "proof", "reference"),
+    "claims": ("assumption",),
+}
+MARKDOWN = ".md"
+MAX_LINE, MAX_PURPOSE = 200, 20_000  # characters
+
+
+class About(NamedTuple):
+    """What a person says of a report."""
+
+    title: str = ""  # heading; "" for one with the target and the table
+    author: str = ""  # who answers for it; "" if it is not said
+    purpose: str = ""  # what the model is for, paragraphs with empty lines between them
+    short: bool = False  # whether it is one page: the number, its conditions, the rows and the performance
+
+    @property
+    def paragraphs(self) -> list[str]:
+        """The paragraphs of the purpose."""
+        return [" ".join(part.split()) for part in self.purpose.split("\n\n") if part.strip()]
+
+    def check(self) -> None:
+        """Check what was said.
+
+        Raises:
+            InputError: a text is too long, or a title or author is no single line.
+        """
+        for name, most in (("title", MAX_LINE), ("author", MAX_LINE), ("purpose", MAX_PURPOSE)):
+            text = getattr(self, name)
+            expect(name, text, str, f"text of at most {most:,} characters")
+            if len(text) > most:
+                raise InputError(f"{name} has {len(text):,} characters: at most {most:,} are allowed")
+            if most == MAX_LINE and text and not text.isprintable():
+                raise InputError(f"{name}={text!r}: expected one line of printable text")
+
+
+NOTHING_SAID = About()
 
 
 def summarize(result: ResultValues, details: bool = False, folder: str = "") -> str:
@@ -59,26 +106,22 @@ def _place(section: Section, folder: str) -> Section:
     return replace(section, facts=[replace(fact, text=fact.text.replace(FOLDER, folder)) for fact in kept])
 
 
+def _list_first(sections: Sequence[Section]) -> list[Fact]:
+    return [fact for section in sections for fact in section.facts if fact.level == FIRST]
+
+
 def _shorten(sections: Sequence[Section], command: str) -> list[Section]:
     """Leave out what there is no room for: further advice, then cautions from the last to the second."""
-    told = [fact for section in sections for fact in section.facts if fact.level == FIRST]
-    lines = sum(len(wrap_fact(fact)) for fact in told)
-    cautions, out = [fact for fact in told if fact.name == CAUTION], list[Fact]()
+    told, instead = _list_first(sections), dict[Fact, list[Fact]]()
+    cautions, lines = [fact for fact in told if fact.name == CAUTION], sum(map(len, map(wrap_fact, told)))
     for fact in [*(fact for fact in told if fact.name == "or"), *reversed(cautions[1:])]:
         if lines > MAX_LINES:
             lines -= len(wrap_fact(fact)) - (fact is cautions[-1] if cautions else 0)
-            out.append(fact)
-    more = sum(fact.name == CAUTION for fact in out)
-    rest = Fact(CAUTION, f"{pluralize(more, 'caution')} more: {command}", FIRST)
+            instead[fact] = []
+    if more := sum(fact.name == CAUTION for fact in instead):
+        instead[cautions[-1]] = [Fact(CAUTION, f"{pluralize(more, 'caution')} more: {command}", FIRST)]
     return [
-        replace(
-            section,
-            facts=[
-                rest if more and fact is cautions[-1] else fact
-                for fact in section.facts
-                if fact not in out or fact is cautions[-1]
-            ],
-        )
+        replace(section, facts=[new for fact in section.facts for new in instead.get(fact, [fact])])
         for section in sections
     ]
 
@@ -91,14 +134,8 @@ def wrap_fact(fact: Fact, level: int = FIRST) -> list[str]:
         first = f"{fact.name}: "
     if level != FIRST:
         return [first + fact.text]
-    rest = " " * min(len(first), width)
-    lines = wrap(
-        fact.text.replace(" %", "\u00a0%"),
-        LINE_WIDTH,
-        initial_indent=first,
-        subsequent_indent=rest,
-        break_on_hyphens=False,
-    )
+    text, rest = fact.text.replace(" %", "\u00a0%"), " " * min(len(first), width)
+    lines = wrap(text, LINE_WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
     return [line.replace("\u00a0%", " %") for line in lines]
 
 
@@ -106,63 +143,116 @@ def align_columns(table: FactTable) -> str:
     """Return a table as lines of text: names to the left, all else to the right."""
     shown = table.rows[: table.most]
     cells = [[cut(cell, MAX_CELL) for cell in row] for row in (table.heads, *shown)]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    lines = [
-        "  ".join(
-            [
-                f"  {first:<{widths[0]}}",
-                *(f"{cell:>{max(MIN_COLUMN, width)}}" for cell, width in zip(rest, widths[1:], strict=True)),
-            ]
-        ).rstrip()
-        for first, *rest in cells
-    ]
+    name, *widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    lines = [table.title]
+    for first, *rest in cells:
+        right = (f"{cell:>{max(MIN_COLUMN, width)}}" for cell, width in zip(rest, widths, strict=True))
+        lines.append("  ".join([f"  {first:<{name}}", *right]).rstrip())
     if more := len(table.rows) - len(shown):
         lines.append(f"  and {more:,} more (ckcv report)")
-    return "\n".join([table.title, *lines, *([f"  {table.note}"] if table.note else [])])
+    return "\n".join([*lines, *([f"  {table.note}"] if table.note else [])])
 
 
 def make_card(result: ResultValues) -> str:
     """Return what a notebook shows of a study: the first screen with its bound drawn, or the scores."""
+    told, bars, text = list[Fact](), list[tuple[str, str, float]](), ""
     if result.finished is None:
-        return load_template("card.html").render(
-            told=(), bars=(), run_id=result.run_id, text=summarize(result)
-        )
-    placed = [_place(section, "") for section in facts(result, most=FIRST)]
-    told = [fact for section in placed for fact in section.facts if fact.level == FIRST]
+        text = summarize(result)
+    else:
+        told = _list_first([_place(section, "") for section in facts(result, most=FIRST)])
     values = {fact.name: fact.value for fact in told if fact.name in ("verdict", "measured", "baseline")}
-    bars = []
-    if values["verdict"] is not None:  # it is an error
+    if values.get("verdict") is not None:  # it is an error
         most = max([*values.values(), 1e-9]) * ROOM
         for name, share in values.items():
             proven = name == "verdict"
             figure = ceil_percent(share) if proven else format_percent(share)
             bars.append(("proven" if proven else name, figure, round(100 * share / most, 2)))
-    return load_template("card.html").render(told=told, bars=bars, run_id=result.run_id, text="")
+    return load_template("card.html").render(told=told, bars=bars, run_id=result.run_id, text=text)
 
 
-TOP = ("quote", "subject", "voids", "check", "next")  # sections of the first screen of a page
-SHORT = {
-    "performance": None,
-    "data": None,
-    "method": ("selection", "proof", "reference"),
-    "claims": ("assumption",),
-}
+def report(
+    folder: str | PathLike[str],
+    out: str | PathLike[str] | None = None,
+    *,
+    title: str = "",
+    author: str = "",
+    purpose: str = "",
+    short: bool = False,
+) -> str:
+    """Write a report of a finished run, or of the scores of a procedure, as HTML; return its path.
 
-
-def render_page(result: ResultValues, sections: Sequence[Section], about: About) -> str:
-    """Return the HTML page of a finished study.
+    The report is made from the run folder alone. Nothing is unpickled or fitted; the page loads nothing and
+    contains no script.
 
     Args:
-        result: what it knows.
-        sections: all that it tells.
-        about: what a person says of the report.
+        folder: run folder.
+        out: file to write; by default report.html in the folder. A name that ends in .md is one of Markdown,
+            without figures.
+        title: heading; by default one with the target and the table.
+        author: who answers for the report.
+        purpose: what the model is for, paragraphs with empty lines between them.
+        short: make a single page: the number, its conditions, the rows and the performance.
+
+    Raises:
+        StoreError: the folder holds no finished run, or it is damaged.
+        InputError: the report cannot be written, or would replace a file that is no report, or a text is too
+            long.
     """
-    by_name = {section.name: section for section in sections}
-    rest = [section for section in sections if section.name not in TOP]
+    run, about = RunFolder(folder), About(title, author, purpose, short)
+    about.check()
+    run.require()
+    check_report(run.files, out)
+    markdown = out is not None and Path(out).suffix.lower() == MARKDOWN
+    return write_report(run.files, (make_markdown if markdown else make_page)(folder, about=about), out)
+
+
+def make_markdown(
+    folder: str | PathLike[str], result: ResultValues | None = None, about: About = NOTHING_SAID
+) -> str:
+    """Return all that a finished run in a folder tells as Markdown, without figures; see ``make_page``."""
+    result = result or load(folder)
+    told = facts(result, manifest={MANIFEST: RunFolder(folder).sha256(MANIFEST)})
+    top, rest = _divide(told)
+    text = load_template("markdown.md").render(
+        title=_make_title(result, about), sections=[*top, *rest], about=about
+    )
+    return BLANK.sub("\n\n", text)
+
+
+def make_page(
+    folder: str | PathLike[str], result: ResultValues | None = None, about: About = NOTHING_SAID
+) -> str:
+    """Return the HTML page of a finished run.
+
+    Args:
+        folder: run folder.
+        result: its result, if already loaded.
+        about: what a person says of the report.
+
+    Raises:
+        StoreError: the folder holds no finished run, or it is damaged.
+    """
+    result, run = result or load(folder), RunFolder(folder)
+    held_out = None
+    if result.study.save_predictions:
+        columns = list_held_out_columns(result.problem)
+        held_out = formats.read_table(run.files, HELD_OUT, result.run_id, columns)
+    if result.finished is None:
+        judged, settings = read_judged(result, held_out), rank_settings(result)
+        scores, failures = result.scores, result.failures
+        pictures = {f"score-{score.name}": [*draw_scores(result, score, settings)] for score in scores}
+    else:
+        queue = replay(folder, result.problem)
+        judged, failures = judge_rows(result), tuple(queue.failures())
+        pictures = {} if result.task.has_numbers else draw_search(result, queue)
+    pictures["performance"] = [*draw_performance(result, judged)]
+    told = facts(result, judged, {MANIFEST: run.sha256(MANIFEST)}) + tell_failures(failures, result.problem)
+    top, rest = _divide([replace(each, figures=pictures.get(each.name, ())) for each in told])
     if about.short:
+        by_name = {section.name: section for section in rest}
         rest = [_cut_section(by_name[name], names) for name, names in SHORT.items() if name in by_name]
     return load_template("page.html").render(
-        title=make_title(result, about),
+        title=_make_title(result, about),
         heading=[
             f"finished {result.execution['finished']}",
             f"author: {about.author}" if about.author else "author not named",
@@ -170,12 +260,18 @@ def render_page(result: ResultValues, sections: Sequence[Section], about: About)
             f"ckcv_ray {result.execution.get('package', 'of unknown version')}",
         ],
         about=about,
-        top=[by_name[name] for name in TOP],
+        top=top,
         rest=rest,
         level="" if result.finished is None else format_level(result.study.delta),
         task=result.task,
         run_id=result.run_id,
     )
+
+
+def _divide(sections: Sequence[Section]) -> tuple[list[Section], list[Section]]:
+    """Return the sections of the first screen, in its order, and the others."""
+    by_name = {section.name: section for section in sections}
+    return [by_name.pop(name) for name in TOP], [*by_name.values()]
 
 
 def _cut_section(section: Section, names: Sequence[str] | None) -> Section:
@@ -185,19 +281,10 @@ def _cut_section(section: Section, names: Sequence[str] | None) -> Section:
     return replace(section, facts=kept, tables=tables, figures=())
 
 
-def make_title(result: ResultValues, about: About) -> str:
-    """Return the title of a report: the one that was asked for, or one with the target and the table."""
+def _make_title(result: ResultValues, about: About) -> str:
     source = result.execution.get("source") or result.task.source
     of_table = f" from {source}" if source and source != "arrays" else ""
     return about.title or f"Prediction of {result.task.target}{of_table}"
-
-
-def render_markdown(title: str, sections: Sequence[Section], about: About) -> str:
-    """Return all facts and tables as Markdown."""
-    by_name = {section.name: section for section in sections}
-    ordered = [by_name[name] for name in TOP] + [each for each in sections if each.name not in TOP]
-    text = load_template("markdown.md").render(title=title, sections=ordered, about=about)
-    return BLANK.sub("\n\n", text)
 
 
 def find_figures(table: FactTable) -> list[bool]:
@@ -217,8 +304,7 @@ def escape_markdown(text: str) -> str:
 def load_template(name: str, package: str = "ckcv_ray.reports") -> Template:
     """Return a template of a package, compiled once; what it prints is escaped for the format of its name."""
     escaped = {".md": lambda text: escape_markdown(printable(text)), ".html": printable}
-    _, dot, suffix = name.rpartition(".")
-    finalize = escaped.get(dot + suffix, str)
+    finalize = escaped.get(Path(name).suffix, str)
     environment = Environment(
         loader=PackageLoader(package),
         auto_reload=False,

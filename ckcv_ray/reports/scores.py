@@ -10,7 +10,6 @@ from ckcv_ray.core.intervals import INTERVALS, MISS
 from ckcv_ray.core.measures import Score
 from ckcv_ray.core.percent import ceil_percent, format_level, round_bound
 from ckcv_ray.errors import pluralize
-from ckcv_ray.learners.choice import LABEL
 from ckcv_ray.learners.steps import Balance
 from ckcv_ray.reports.sections import (
     CAUTION,
@@ -19,7 +18,6 @@ from ckcv_ray.reports.sections import (
     NOT_SET,
     PAGE,
     QUESTION,
-    ByClass,
     Fact,
     FactTable,
     Section,
@@ -31,15 +29,8 @@ from ckcv_ray.reports.sections import (
     tell_options,
 )
 from ckcv_ray.runs.judged import Judged
-from ckcv_ray.runs.settings import SettingScores, rank_settings
-from ckcv_ray.runs.values import (
-    SCORE_DELTA,
-    Entry,
-    PermutationTest,
-    ResultValues,
-    format_setting,
-    tabulate_predictions,
-)
+from ckcv_ray.runs.settings import SettingScores, list_differing, rank_settings
+from ckcv_ray.runs.values import SCORE_DELTA, Entry, ResultValues, format_setting, tabulate_predictions
 from ckcv_ray.tables.columns import ColumnKind
 from ckcv_ray.validation import quote
 
@@ -61,6 +52,10 @@ REFERENCE = (
     "4, 2010."
 )
 CHECKED = "It recomputes every figure from the log; with --refit it also fits again."
+ESTIMATE_IS = (
+    "As an estimate, with its name and the splits it is of. It is no bound, and nothing is proven by it."
+)
+NO_MEAN = "No: a fit failed, or the score is not defined on a split, so there is no mean."
 INCOMPLETE = (
     "Some scores are incomplete: a fit failed, or a score is not defined on a split. They have no mean."
 )
@@ -72,6 +67,21 @@ BOUND_IS = (
     "A bound holds for one model, of a line that was named before its score was seen, on rows that are "
     "independent."
 )
+BOUNDS_ARE = (
+    "What the score of each split's model is {} on new rows, with probability 95 %: from the rows that the "
+    "split scores (Clopper-Pearson; for a clipped error a bet), if rows are independent. Each holds by "
+    "itself, for a split and a line that were named before the scores were seen."
+)
+INNER_ARE = (
+    "Means over outer splits of the mean over the splits inside, and the standard deviation over all of "
+    "these. A setting is selected by such figures, so the best of them is too good."
+)
+NOT_COVERED = (
+    "rows that belong together, such as visits of one patient, in different parts of a split",
+    "scaling or a choice of columns made on the full table before the splits",
+    "a choice among many lines by the figure that is quoted",
+    "new rows from another source than these",
+)
 
 
 def tell_scores(result: ResultValues, judged: Judged | None, most: int) -> list[Section]:
@@ -82,39 +92,27 @@ def tell_scores(result: ResultValues, judged: Judged | None, most: int) -> list[
         judged: the predictions that its folder keeps; None if it keeps none.
         most: as for ``facts``.
     """
-    settings = rank_settings(result)
-    scored = [_tell_score(result, score, settings) for score in result.scores]
-    first, rows = result.scores[0], pluralize(result.task.n, "row")
-    balance = result.study.balance
-    balanced = "" if balance == Balance.NONE else f"; training rows are balanced by class ({balance})"
-    splits = (
-        f"{result.study.resampling.name}: {pluralize(int(result.counted.sum()), 'split')} of {rows}{balanced}"
-    )
-    entry = result.kept or result.rank(first)[0][0]
-    kept = "none: the study keeps scores" if result.kept is None else f"{entry.name}, fitted on all rows"
+    settings, study, several = rank_settings(result), result.study, len(result.entries) > 1
+    splits, rows = pluralize(int(result.counted.sum()), "split"), pluralize(result.task.n, "row")
+    balanced = f"; training rows are balanced by class ({study.balance})" * (study.balance != Balance.NONE)
+    divided = f"{study.resampling.name}: {splits} of {rows}{balanced}"
+    entry = result.kept or result.rank(result.scores[0])[0][0]
+    not_covered = [text for text in NOT_COVERED if several or text != NOT_COVERED[2]]
     return [
-        Section("scores", "Scores", [Fact("splits", splits, FIRST, result.n_splits)]),
-        *scored,
+        Section("scores", "Scores", [Fact("splits", divided, FIRST, result.n_splits)]),
+        *(_tell_score(result, score, settings) for score in result.scores),
         *_tell_inner(result, settings),
-        Section("quote", "An estimate, not a bound", [*_tell_estimate(result, first, entry)]),
+        Section("quote", "An estimate, not a bound", [*_tell_estimate(result, entry, splits)]),
         Section("subject", "What is it about?", [*_tell_subject(result)]),
-        Section("voids", "What voids it?", [*_tell_conditions(len(result.entries) > 1)]),
+        Section("voids", "What voids it?", [Fact("not covered", text) for text in not_covered]),
         Section("check", "How do I check it?", [Fact(f"ckcv verify {FOLDER}", CHECKED)]),
         Section("next", "What do I do next?", [_advise(result, entry)]),
         _tell_performance(result, judged),
         tell_data(result, result.repeats.rows, most),
         Section("method", "Method", [*_tell_method(result)]),
-        Section("models", "Models", [Fact("model", kept)]),
         Section("cost", "Time spent", tell_cost(result.execution)),
-        tell_options(result.study.to_json()),
+        tell_options(study.to_json()),
     ]
-
-
-def describe_score(result: ResultValues, score: Score) -> str:
-    """Return a score's name, of which class it is if of one, and what is better."""
-    task, better = result.task, "larger" if score.greater else "smaller"
-    of_class = f"of {task.classes[1]!r}; " if score.of_second and task.n_classes == 2 else ""
-    return f"{score.name} ({of_class}{better} is better)"
 
 
 def format_score(value: float | None, layout: str = "") -> str:
@@ -127,33 +125,33 @@ def format_score(value: float | None, layout: str = "") -> str:
 
 def _tell_score(result: ResultValues, score: Score, settings: Sequence[SettingScores]) -> Section:
     """Return a score of every entry: its figures, what was compared, and every split."""
-    tables = [_tabulate_score(result, score, settings)]
+    task, better = result.task, "larger" if score.greater else "smaller"
+    of_class = f"of {task.classes[1]!r}; " if score.of_second and task.n_classes == 2 else ""
+    title = f"{score.name} ({of_class}{better} is better)"
+    tables = [_tabulate_score(result, score, settings, title)]
     if result.n_splits <= FEW_SPLITS:
         values = [[*map(format_score, result.of_splits(entry, score).tolist())] for entry in result.entries]
         tables.append(_tabulate_splits(result, "Every split", values))
         if score.bound and not result.unbounded:
             bounds = [_format_bounds(result, entry, score) for entry in result.entries]
-            side = "at least" if score.greater else "at most"
-            note = (
-                f"What the score of each split's model is {side} on new rows, with probability 95 %: from "
-                "the rows that the split scores (Clopper-Pearson; for a clipped error a bet), if rows are "
-                "independent. Each holds by itself, for a split and a line that were named before the scores "
-                "were seen."
-            )
+            note = BOUNDS_ARE.format(_name_side(score))
             tables.append(_tabulate_splits(result, "Bounds for single models", bounds, note))
-    return Section(
-        f"score-{score.name}", describe_score(result, score), [*_tell_tests(result, score)], tables
-    )
+    return Section(f"score-{score.name}", title, [*_tell_tests(result, score)], tables)
 
 
-def _tabulate_score(result: ResultValues, score: Score, settings: Sequence[SettingScores]) -> FactTable:
+def _name_side(score: Score) -> str:
+    return "at least" if score.greater else "at most"
+
+
+def _tabulate_score(
+    result: ResultValues, score: Score, settings: Sequence[SettingScores], title: str
+) -> FactTable:
     """Return the figures of a score; where one of many settings is chosen, that with the best mean first."""
     listed = result.chosen is None and not result.one_each
     ranks = dict(zip(result.entries, (row.places[score.name].rank for row in settings), strict=False))
-    entries, choose = list(result.entries), result.study.choose
+    entries, choose, rows = list(result.entries), result.study.choose, []
     if choose and len(entries) > MAX_LISTED_SETTINGS:
         entries = [entry for entry, _ in result.rank(score)]
-    rows = []
     for entry in entries:
         found = result.figures(entry, score)
         low, high = result.interval(entry, score) if result.study.interval else (nan, nan)
@@ -170,7 +168,7 @@ def _tabulate_score(result: ResultValues, score: Score, settings: Sequence[Setti
     interval = f"approximate {format_level(MISS)}"
     heads = ("learner", "rank", "mean", "sd", "se", "pooled", interval, "lacking")
     most = MAX_LISTED_SETTINGS if choose else None
-    return FactTable(describe_score(result, score), *drop_empty(heads, rows), level=FIRST, most=most)
+    return FactTable(title, *drop_empty(heads, rows), level=FIRST, most=most)
 
 
 def _tabulate_splits(
@@ -193,106 +191,75 @@ def _tell_tests(result: ResultValues, score: Score) -> Iterator[Fact]:
     """Yield what is known of the mean of each entry by itself, and of its difference from the best."""
     for entry in result.entries:
         if (test := result.test_by_permutations(entry, score)) is not None:
-            yield Fact(entry.name, _describe_permutations(test), FIRST, test.p)
-    if result.n_splits == 1:
-        side, level = "at least" if score.greater else "at most", f"{100 * (1 - SCORE_DELTA):g} %"
-        for entry in result.entries:
-            (bound,) = _format_bounds(result, entry, score)
-            if bound != NOT_SET:
-                yield Fact(entry.name, f"{side} {bound} on new rows, with probability {level}", FIRST)
+            counted = f"; {test.undefined:,} without a mean count as if they were" if test.undefined else ""
+            good = f"{test.as_good:,} of {test.n:,} permutations of the target are as good or better"
+            known = "no p, since there is no mean" if test.p != test.p else f"p {test.p:.4g}: {good}{counted}"
+            yield Fact(entry.name, known, FIRST, test.p)
+    for entry in result.entries if result.n_splits == 1 else ():
+        (bound,) = _format_bounds(result, entry, score)
+        if bound != NOT_SET:
+            said = f"{_name_side(score)} {bound} on new rows, with probability {100 * (1 - SCORE_DELTA):g} %"
+            yield Fact(entry.name, said, FIRST)
     for entry, best, compared in result.compare_entries(score):
         p = f"p {compared.p:.3f}" if not compared.p < 0.0005 else "p < 0.001"
-        ends = f"{format_score(compared.low, '+')} to {format_score(compared.high, '+')}"
-        said = f"{format_score(compared.difference, '+')}, 95 % interval {ends}, {p}"
+        difference, low, high = (format_score(value, "+") for value in compared[:3])
+        said = f"{difference}, 95 % interval {low} to {high}, {p}"
         yield Fact(f"{entry.name} - {best.name}", said, FIRST, compared.difference)
-
-
-def _describe_permutations(test: PermutationTest) -> str:
-    if test.p != test.p:
-        return "no p, since there is no mean"
-    counted = f"; {test.undefined:,} without a mean count as if they were" if test.undefined else ""
-    good = f"{test.as_good:,} of {test.n:,} permutations of the target are as good or better"
-    return f"p {test.p:.4g}: {good}{counted}"
 
 
 def name_entries(result: ResultValues) -> list[str]:
     """Return a short name for each entry: its learner, and its values of what differs."""
     if result.one_each:
         return [entry.name for entry in result.entries]
-    differing, names = list_differing(result), []
-    for entry in result.entries:
-        setting = entry.settings[0] or {}
+    settings, names = [entry.settings[0] or {} for entry in result.entries], list[str]()
+    differing = list_differing(settings)
+    for entry, setting in zip(result.entries, settings, strict=True):
         values = ", ".join(str(setting[name]) for name in differing if name in setting)
         names.append(f"{entry.learner}: {values}" if len(result.problem.learners) > 1 else values)
     return names
-
-
-def list_differing(result: ResultValues) -> list[str]:
-    """Return the hyperparameters in which the settings of entries differ, in their order."""
-    settings = [entry.settings[0] or {} for entry in result.entries]
-    known = dict.fromkeys(name for setting in settings for name in setting if name != LABEL)
-    return [name for name in known if len({str(setting.get(name)) for setting in settings}) > 1]
 
 
 def _tell_inner(result: ResultValues, settings: Sequence[SettingScores]) -> Iterator[Section]:
     """Yield the settings by the inner splits of a nested resampling, and which were selected."""
     if result.chosen is None:
         return
-    tables = []
+    tables, heads = list[FactTable](), ("setting", "mean", "sd", "rank")
     for name in settings[0].places:
         ranked = [row for row in settings if row.places[name].rank is not None]
         ranked.sort(key=lambda row: row.places[name].rank or 0)
         rows = [_list_setting(row, name) for row in ranked[:MAX_INNER]]
         of = f", the best {len(rows)} of {len(settings):,} settings" if len(settings) > len(rows) else ""
-        heads = ("setting", "mean", "sd", "rank")
         level, most = (FIRST, MAX_LISTED_SETTINGS) if name == result.study.select_by else (PAGE, None)
         tables.append(FactTable(f"Inner splits by {name}{of}", heads, rows, level=level, most=most))
-    about = (
-        "Means over outer splits of the mean over the splits inside, and the standard deviation over all of "
-        "these. A setting is selected by such figures, so the best of them is too good."
-    )
     if result.n_splits <= FEW_SPLITS:
-        rows = [
+        selected = [
             (entry.learner, str(split), text)
             for entry in result.entries
             for split, text in enumerate(result.list_settings(entry))
         ]
-        tables.append(FactTable("What was selected", ("learner", "split", "setting"), rows))
-    yield Section("inner", "Settings on inner splits", [Fact("", about)], tables)
+        tables.append(FactTable("What was selected", ("learner", "split", "setting"), selected))
+    yield Section("inner", "Settings on inner splits", [Fact("", INNER_ARE)], tables)
 
 
 def _list_setting(row: SettingScores, score: str) -> tuple[str, ...]:
     mean, deviation, rank = row.places[score]
     text = format_setting(row.setting)
-    return (
-        f"{row.learner} ({text})" if text else row.learner,
-        format_score(mean),
-        format_score(deviation),
-        f"{rank}",
-    )
+    name = f"{row.learner} ({text})" if text else row.learner
+    return name, format_score(mean), format_score(deviation), f"{rank}"
 
 
-def _tell_estimate(result: ResultValues, score: Score, entry: Entry) -> Iterator[Fact]:
-    found, several = result.figures(entry, score), len(result.entries) > 1
-    spread = "" if found.deviation != found.deviation else f"; standard deviation {found.deviation:.4f}"
-    splits = pluralize(int(result.counted.sum()), "split")
-    if found.mean == found.mean:
+def _tell_estimate(result: ResultValues, entry: Entry, splits: str) -> Iterator[Fact]:
+    score, n = result.scores[0], len(result.entries)
+    found = result.figures(entry, score)
+    known = found.mean == found.mean
+    if known:
+        spread = f"; standard deviation {found.deviation:.4f}" if found.deviation == found.deviation else ""
         yield Fact("number", format_score(found.mean), value=found.mean)
         yield Fact("of", f"mean {score.name} of {entry.name} over {splits}{spread}")
-        yield Fact(
-            "verdict",
-            "As an estimate, with its name and the splits it is of. It is no bound, and nothing is proven by "
-            "it.",
-        )
-        if several:
-            chosen = (
-                f"It is the best of {len(result.entries):,}, chosen by this very figure, so it is too good."
-            )
-            yield Fact(CAUTION, chosen)
-    else:
-        yield Fact(
-            "verdict", "No: a fit failed, or the score is not defined on a split, so there is no mean."
-        )
+    yield Fact("verdict", ESTIMATE_IS if known else NO_MEAN)
+    if known and n > 1:
+        best = f"It is the best of {n:,}, chosen by this very figure, so it is too good."
+        yield Fact(CAUTION, best)
     if not result.complete:
         yield Fact(CAUTION, INCOMPLETE)
     yield from (Fact(CAUTION, text, FIRST) for text in _list_doubts(result))
@@ -302,7 +269,7 @@ def _tell_estimate(result: ResultValues, score: Score, entry: Entry) -> Iterator
 
 def _list_doubts(result: ResultValues) -> Iterator[str]:
     """Yield what may make scores too good and bounds untrue, or not what they seem."""
-    task, repeats = result.task, result.repeats
+    task, repeats, names = result.task, result.repeats, {score.name for score in result.scores}
     if repeats.rows:
         yield (
             f"{describe_equal_rows(repeats.rows, task.n, task.grouped)}: if they have the same origin (one "
@@ -312,14 +279,12 @@ def _list_doubts(result: ResultValues) -> Iterator[str]:
     dates = [(c.name, task.X[:, i]) for i, c in enumerate(task.schema) if c.kind is ColumnKind.DATE]
     ascends = any(np.all(np.diff(values[~np.isnan(values)]) >= 0) for _, values in dates)
     if result.study.resampling.in_order and dates and not ascends:
-        names = " or ".join(quote(name) for name, _ in dates)
         yield (
             f"{result.study.resampling} takes the order of the table as that of time, and rows are not in "
-            f"ascending order of {names}: splits learn from rows that come after those that are scored. Sort "
-            "the table by its date."
+            f"ascending order of {' or '.join(quote(name) for name, _ in dates)}: splits learn from rows "
+            "that come after those that are scored. Sort the table by its date."
         )
-    named = {score.name: score for score in result.scores}
-    if (zeros := int(np.sum(task.y == 0))) and (relative := RELATIVE & named.keys()):
+    if (zeros := int(np.sum(task.y == 0))) and (relative := RELATIVE & names):
         yield (
             f"{min(relative)} divides by the target, which is 0 in {pluralize(zeros, 'row')}: by "
             f"{np.finfo(np.float64).eps:.1g} there, as in scikit-learn, so that these rows decide the mean. "
@@ -330,57 +295,50 @@ def _list_doubts(result: ResultValues) -> Iterator[str]:
             "A score that is not defined on a split, such as AUC where all rows scored are of one class, has "
             "no mean; one that is infinite on a split counts as not defined there."
         )
-    if (explained := named.keys() & EXPLAINED) and result.n_splits > 1:
-        least, names = int(result.rows[result.counted, 1].min()), " and ".join(sorted(explained))
+    explained, least = names & EXPLAINED, int(result.rows[result.counted, 1].min())
+    if explained and result.n_splits > 1 and least < FEW_SCORED_ROWS:
         grouped = " (and so also explains what differs between groups)" if task.grouped else ""
-        if least < FEW_SCORED_ROWS:
-            yield (
-                f"{names}: a split is compared with the mean of the rows that it scores, {least} in the "
-                "smallest: read the pooled figure, which is compared with the mean of all scored "
-                f"rows{grouped}."
-            )
+        yield (
+            f"{' and '.join(sorted(explained))}: a split is compared with the mean of the rows that it "
+            f"scores, {least} in the smallest: read the pooled figure, which is compared with the mean of "
+            f"all scored rows{grouped}."
+        )
 
 
 def _tell_subject(result: ResultValues) -> Iterator[Fact]:
     scores, resampling = result.scores, result.study.resampling
-    bounded = result.n_splits == 1 and not result.unbounded and any(score.bound for score in scores)
+    bounded, bound = any(score.bound for score in scores), ""
+    if bounded and result.unbounded:
+        bound = f"No bound is proven for any model on new rows: {result.unbounded}."
+    elif bounded and result.n_splits == 1:
+        bound = BOUND_IS
     model = f"fitted on all {result.task.n:,} rows: {describe_kept(result)}" if result.study.choose else ""
-    told = [
-        Fact("", describe_subject(result)),
-        Fact("", f"Each split fits on some rows and scores others ({resampling})."),
-        Fact("note", resampling.note, FIRST),
-        Fact("weights", result.task.weighting.describe(), FIRST),
-        Fact("intervals", _describe_interval(result), FIRST),
-        *(Fact("scaling", f"{text}.", FIRST) for text in result.problem.scaling),
-        Fact("model", model, FIRST),
-        Fact("bound", BOUND_IS if bounded else "", FIRST),
-        Fact("bound", _describe_lack_of_bound(result), FIRST),
-        Fact("test", TEST_IS if any(map(result.compare_entries, scores)) else "", FIRST),
-    ]
-    yield from (fact for fact in told if fact.text)
-
-
-def _describe_lack_of_bound(result: ResultValues) -> str:
-    if not result.unbounded or not any(score.bound for score in result.scores):
-        return ""
-    return f"No bound is proven for any model on new rows: {result.unbounded}."
+    yield Fact("", describe_subject(result))
+    yield Fact("", f"Each split fits on some rows and scores others ({resampling}).")
+    for name, text in (
+        ("note", resampling.note),
+        ("weights", result.task.weighting.describe()),
+        ("intervals", _describe_interval(result)),
+        *(("scaling", f"{text}.") for text in result.problem.scaling),
+        ("model", model),
+        ("bound", bound),
+        ("test", TEST_IS if any(map(result.compare_entries, scores)) else ""),
+    ):
+        if text:
+            yield Fact(name, text, FIRST)
 
 
 def _describe_interval(result: ResultValues) -> str:
     """Say what the intervals are, if the study has any."""
     if not result.study.interval:
         return ""
-    interval = INTERVALS[result.study.interval]
+    interval, level = INTERVALS[result.study.interval], format_level(MISS)
     if interval.exact:
         return (
-            f"{format_level(MISS)} intervals: {interval.about}, and for a line that was named before its "
-            "score was seen."
+            f"{level} intervals: {interval.about}, and for a line that was named before its score was seen."
         )
     best = "" if interval.choosing else ", and do for the best of several lines"
-    return (
-        f"Approximate {format_level(MISS)} intervals: {interval.about}. They may fail more often than that "
-        f"says{best}."
-    )
+    return f"Approximate {level} intervals: {interval.about}. They may fail more often than that says{best}."
 
 
 def describe_kept(result: ResultValues) -> str:
@@ -388,9 +346,8 @@ def describe_kept(result: ResultValues) -> str:
     kept, score, study = result.kept, result.scores[0], result.study
     if kept is None:
         return f"no setting has {score.name} on every split, so none was fitted on all rows"
-    measured = (
-        f"its mean {score.name} by {study.resampling} is {format_score(result.figures(kept, score).mean)}"
-    )
+    mean = format_score(result.figures(kept, score).mean)
+    measured = f"its mean {score.name} by {study.resampling} is {mean}"
     if len(result.entries) == 1:
         return f"{kept.name}; {measured}"
     how, _, tolerance = study.choose.partition(":")
@@ -399,16 +356,6 @@ def describe_kept(result: ResultValues) -> str:
         "which is too good: it was chosen by it. To see what the choice is worth: --resampling nested:5:5 "
         f"--select-by {score.name}"
     )
-
-
-def _tell_conditions(several: bool) -> Iterator[Fact]:
-    for text in (
-        "rows that belong together, such as visits of one patient, in different parts of a split",
-        "scaling or a choice of columns made on the full table before the splits",
-        *(["a choice among many lines by the figure that is quoted"] if several else []),
-        "new rows from another source than these",
-    ):
-        yield Fact("not covered", text)
 
 
 def _advise(result: ResultValues, entry: Entry) -> Fact:
@@ -428,27 +375,18 @@ def _tell_performance(result: ResultValues, judged: Judged | None) -> Section:
     if result.task.has_numbers:
         return Section("performance", "Performance", [counted])
     counts = tabulate_predictions(judged.y, judged.label, result.task.n_classes)
-    wrong, tables = tell_classes(result, counts, ByClass((), MISS, ("",) * len(counts), ""))
+    wrong, tables = tell_classes(result, counts, MISS)
     return Section("performance", "Performance by class", [counted, wrong], tables)
 
 
 def _tell_method(result: ResultValues) -> Iterator[Fact]:
-    names = ", ".join(score.name for score in result.scores)
-    learners = ", ".join(result.problem.learners)
+    names, learners = ", ".join(score.name for score in result.scores), ", ".join(result.problem.learners)
     yield Fact(
         "question", f"How well is {result.task.target} predicted by {learners}, as measured by {names}?"
     )
-    splits = "one split" if result.n_splits == 1 else f"each of {result.n_splits:,} splits"
-    yield Fact(
-        "splits",
-        f"The rows were divided by {result.study.resampling}: on {splits} a learner is fitted on some rows "
-        "and scored on others.",
-    )
-    chosen = "No setting was selected: every line of the tables is fitted as it is named."
-    if result.chosen is not None:
-        chosen = (
-            f"Settings were selected inside the training rows of each split, by {result.study.select_by}."
-        )
+    chosen = f"Settings were selected inside the training rows of each split, by {result.study.select_by}."
+    if result.chosen is None:
+        chosen = "No setting was selected: every line of the tables is fitted as it is named."
     yield Fact("selection", chosen)
     yield Fact(
         "figures",

@@ -4,7 +4,7 @@ Each fact is worded once, here or in ``facts`` and ``scores``. The terminal, the
 forms show the same facts, each as many as it has room for: see ``render``.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -19,9 +19,7 @@ from ckcv_ray.core.bounds.binomial import bound_both_sides
 from ckcv_ray.core.percent import format_percent
 from ckcv_ray.errors import cut, pluralize
 from ckcv_ray.records.record import Failure
-from ckcv_ray.runs.judged import ClassPerformance, RowShare, measure_classes
-from ckcv_ray.runs.settings import shorten_setting
-from ckcv_ray.runs.values import ResultValues
+from ckcv_ray.runs.values import ResultValues, shorten_setting
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.columns import Column, ColumnKind, Label
 from ckcv_ray.tables.task import Task
@@ -35,75 +33,53 @@ MAX_DESCRIBED = 200  # columns
 MAX_OPEN_COLUMNS = 25  # of which the table is not folded
 MAX_LABELS, MAX_LABEL = 3, 40
 MAX_CONFUSED, MAX_MISTAKES = 12, 10  # classes of a confusion matrix; else mistakes that are listed
-BINARY_QUANTITIES = ("sensitivity", "specificity", "ppv", "npv")  # of two classes
-QUARTILES = (0.25, 0.5, 0.75)
+BY_CLASS = {  # what is measured of a class against all others, and how it is named of two
+    "sensitivity": "sensitivity: ‘{}’ found",
+    "specificity": "specificity: ‘{}’ found",
+    "ppv": "PPV: ‘{}’ predicted, and right",
+    "npv": "NPV: ‘{}’ predicted, and right",
+}
+KINDS = {
+    ColumnKind.NUMBER: ("number", "numbers"),
+    ColumnKind.CATEGORY: ("category", "categories"),
+    ColumnKind.DATE: ("date", "dates"),
+}
 
 
 @dataclass(frozen=True, eq=False)
 class Fact:
-    """One thing worth telling about a result.
+    """One thing worth telling about a result. What stands side by side has one rule and one set of rows."""
 
-    Attributes:
-        name: what it is, in a word or two, unique to facts of one kind; "" for a sentence that needs none.
-        text: the fact in words, without the name and without a full stop unless it is a sentence.
-        level: ``FIRST``, ``DETAILS`` or ``PAGE``: where it is told first.
-        value: what the text says, as in ``Result.to_json``; None if that is no single value.
-        rule, rows: which rule it is about, and the rows it is counted on; "" if it is about neither. What
-            stands side by side has one of each.
-    """
-
-    name: str
-    text: str
-    level: int = PAGE
-    value: Any = None
-    rule: str = ""
-    rows: str = ""
+    name: str  # in a word or two, unique to facts of one kind; "" for a sentence that needs none
+    text: str  # in words, without the name and without a full stop unless it is a sentence
+    level: int = PAGE  # ``FIRST``, ``DETAILS`` or ``PAGE``: where it is told first
+    value: Any = None  # what the text says, as in ``Result.to_json``; None if that is no single value
+    rule: str = ""  # that it is about; "" without one
+    rows: str = ""  # that it is counted on; "" without any
 
 
 @dataclass(frozen=True)
 class FactTable:
-    """Facts that are told side by side.
-
-    Attributes:
-        title: what it shows.
-        heads: names of the columns.
-        rows: the cells, as text; the first of each row names it.
-        note: what to know of it, or a traceback, of several lines.
-        level: as in ``Fact``.
-        folded: whether a reader of the page has to ask for it.
-        most: rows that a terminal shows; all of them by default.
-    """
+    """Facts that are told side by side."""
 
     title: str
     heads: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    note: str = ""
+    rows: Sequence[Sequence[str]]  # the first cell of each names it
+    note: str = ""  # what to know of it, or a traceback, of several lines
     level: int = PAGE
-    folded: bool = False
-    most: int | None = None
+    folded: bool = False  # whether a reader of the page has to ask for it
+    most: int | None = None  # rows that a terminal shows; all of them by default
 
 
 @dataclass(frozen=True)
 class Section:
-    """Facts that belong together.
+    """Facts that belong together, with pictures of them where these are drawn."""
 
-    Attributes:
-        name: identifies it.
-        title: heading.
-        facts, tables: what it tells.
-        figures: pictures of it, where it is drawn.
-    """
-
-    name: str
+    name: str  # identifies it
     title: str
     facts: Sequence[Fact] = ()
     tables: Sequence[FactTable] = ()
     figures: Sequence[Any] = ()
-
-
-def describe_share(part: int, whole: int) -> str:
-    """Format a count with the share that it is: "1 of 66 (1.52 %)"."""
-    return f"{part:,} of {whole:,}{f' ({format_percent(part / whole)})' if whole else ''}"
 
 
 def name_units(result: ResultValues) -> str:
@@ -118,12 +94,10 @@ def describe_subject(result: ResultValues) -> str:
     of_groups = f" of {task.n_units:,} groups by {table.group}" if table.grouped else ""
     of_held = f" of {table.n_units - task.n_units:,} groups" if table.grouped else ""
     held_out = f", and judged by {held:,} others{of_held}, which were held out" if held else ""
-    if task.has_numbers:
-        what = f"a number, {task.target},"
-    elif (more := len(labels) - MAX_LABELS) > 0:
-        what = f"{task.target} ({', '.join(labels[: MAX_LABELS - 1])} and {more + 1} more classes)"
-    else:
-        what = f"{task.target} ({', '.join(labels[:-1])} or {labels[-1]})"
+    if (more := len(labels) - MAX_LABELS) > 0:
+        labels[MAX_LABELS - 1 :] = [f"{more + 1} more classes"]
+    joined = f"{', '.join(labels[:-1])} {'and' if more > 0 else 'or'} {labels[-1]}" if labels else ""
+    what = f"{task.target} ({joined})" if labels else f"a number, {task.target},"
     learned = f"{task.n:,} rows{of_groups}, {pluralize(len(table.features), 'feature')}"
     return f"Prediction of {what} for {name_units(result)}, learned from {learned}{held_out}."
 
@@ -137,52 +111,39 @@ def tell_data(result: ResultValues, repeats: int, most: int) -> Section:
         most: the largest level that is told: its columns, which take long of many rows, are the page's.
     """
     task = result.problem.all_rows
+    rows = [] if task.has_numbers else np.bincount(task.y, minlength=task.n_classes).tolist()
+    classes = [(label, n, format_percent(n / task.n)) for label, n in zip(task.classes, rows, strict=True)]
     tables = _tabulate_columns(task) if most == PAGE else []
-    return Section("data", "The data", [*_tell_table(result, task, repeats)], tables)
+    if tables and classes:
+        cells = [(str(label), f"{n:,}", share) for label, n, share in classes]
+        tables.insert(0, FactTable("Rows of each class", ("class", "rows", "prevalence"), cells))
+    target = f"a number, median (and quartiles) {_describe_typical(task.y)}"
+    if classes:
+        shares = list_first([f"{label!r} {share}" for label, _, share in classes])
+        target = f"{pluralize(len(classes), 'class', 'classes')}: {shares}"
+    return Section("data", "The data", [*_tell_table(result, task, target, repeats)], tables)
 
 
 def _tabulate_columns(task: Task) -> list[FactTable]:
-    described = enumerate(task.schema.columns[:MAX_DESCRIBED])
-    tables = [
-        FactTable(
-            "Columns",
-            ("column", "kind", "gaps", "share", "values", "typical"),
-            [_describe_column(task.X[:, i], column) for i, column in described],
-            "Typical is the median with the quartiles, or the most common category with its share; values "
-            "are different ones.",
-            folded=len(task.schema.columns) > MAX_OPEN_COLUMNS,
-        )
-    ]
-    if not task.has_numbers:
-        rows = zip(task.classes, np.bincount(task.y, minlength=task.n_classes).tolist(), strict=True)
-        shares = [(str(label), f"{count:,}", format_percent(count / task.n)) for label, count in rows]
-        tables.insert(0, FactTable("Rows of each class", ("class", "rows", "prevalence"), shares))
-    if more := task.schema.columns[MAX_DESCRIBED:]:
+    columns, more = task.schema.columns[:MAX_DESCRIBED], task.schema.columns[MAX_DESCRIBED:]
+    heads, note = (
+        ("column", "kind", "gaps", "share", "values", "typical"),
+        "Typical is the median with the quartiles, or the most common category with its share; values are "
+        "different ones.",
+    )
+    rows = [_describe_column(task.X[:, i], column) for i, column in enumerate(columns)]
+    tables = [FactTable("Columns", heads, rows, note, folded=len(task.schema.columns) > MAX_OPEN_COLUMNS)]
+    if more:
         names = [(column.name,) for column in more]
         tables.append(FactTable(f"Names of {len(more):,} more columns", ("column",), names, folded=True))
     return tables
 
 
-def _tell_table(result: ResultValues, task: Task, repeats: int) -> Iterator[Fact]:
+def _tell_table(result: ResultValues, task: Task, target: str, repeats: int) -> Iterator[Fact]:
     held = 0 if result.problem.held is None else task.n - result.task.n
     divided = f": {result.task.n:,} to learn from, {held:,} held out" if held else ""
     kinds = [column.kind for column in task.schema.columns]
-    counted = [
-        pluralize(kinds.count(kind), name, many)
-        for kind, name, many in (
-            (ColumnKind.NUMBER, "number", "numbers"),
-            (ColumnKind.CATEGORY, "category", "categories"),
-            (ColumnKind.DATE, "date", "dates"),
-        )
-        if kind in kinds
-    ]
-    target = f"a number, median (and quartiles) {_describe_numbers(task.y)}"
-    if not task.has_numbers:
-        rows = np.bincount(task.y, minlength=task.n_classes).tolist()
-        shares = [
-            f"{label!r} {format_percent(n / task.n)}" for label, n in zip(task.classes, rows, strict=True)
-        ]
-        target = f"{pluralize(task.n_classes, 'class', 'classes')}: {list_first(shares)}"
+    counted = [pluralize(kinds.count(kind), *names) for kind, names in KINDS.items() if kind in kinds]
     yield Fact("run", result.run_id, DETAILS, result.run_id)
     yield Fact("table", task.source or result.execution.get("source") or "arrays")
     yield Fact("rows", f"{task.n:,}{divided}", DETAILS, task.n)
@@ -194,27 +155,16 @@ def _tell_table(result: ResultValues, task: Task, repeats: int) -> Iterator[Fact
         yield Fact("groups", f"{len(sizes):,}, by {task.group} ({each}); {independent}", DETAILS, len(sizes))
     else:
         yield Fact("groups", "none: rows are taken as independent")
-    yield Fact(
-        "columns", f"{len(kinds):,} ({', '.join(counted)}): {list_first(task.features)}", DETAILS, len(kinds)
-    )
+    columns = f"{len(kinds):,} ({', '.join(counted)}): {list_first(task.features)}"
+    yield Fact("columns", columns, DETAILS, len(kinds))
     yield Fact("target", f"{task.target}: {target}", DETAILS)
-    missing = np.isnan(task.X).sum(axis=0).tolist()
-    lacking = [
-        f"{name} {count:,} ({format_percent(count / task.n)})"
-        for name, count in zip(task.features, missing, strict=True)
-        if count
-    ]
-    cells = sum(missing)
-    gaps = (
-        f"{cells:,} of {task.X.size:,} cells ({format_percent(cells / task.X.size)}): {list_first(lacking)}"
-    )
+    missing = dict(zip(task.features, np.isnan(task.X).sum(axis=0).tolist(), strict=True))
+    lacking = [f"{name} {n:,} ({format_percent(n / task.n)})" for name, n in missing.items() if n]
+    cells, size = sum(missing.values()), task.X.size
+    gaps = f"{cells:,} of {size:,} cells ({format_percent(cells / size)}): {list_first(lacking)}"
     yield Fact("gaps", gaps if cells else "none", DETAILS, cells)
-    yield Fact(
-        "repeats",
-        f"{repeats:,} rows equal another one" if repeats else "no row equals another",
-        DETAILS,
-        repeats,
-    )
+    equal = f"{repeats:,} rows equal another one" if repeats else "no row equals another"
+    yield Fact("repeats", equal, DETAILS, repeats)
     if task.weighting.given:
         yield Fact("weights in fits", f"by {task.weight}", DETAILS)
 
@@ -222,28 +172,21 @@ def _tell_table(result: ResultValues, task: Task, repeats: int) -> Iterator[Fact
 def _describe_column(x: Values, column: Column) -> tuple[str, ...]:
     """Return name, kind, gaps and their share, number of different values, and what is typical."""
     known = x[~np.isnan(x)]
-    missing, share = len(x) - len(known), format_percent(1 - len(known) / len(x))
-    gaps = (f"{missing:,}", share) if missing else (NOT_SET, NOT_SET)
-    return column.name, str(column.kind), *gaps, f"{len(np.unique(known)):,}", _find_typical(known, column)
-
-
-def _find_typical(known: Values, column: Column) -> str:
-    """Return median and quartiles, or the most common category and its share of the rows without a gap."""
-    if not len(known):
-        return ""
-    if column.kind is ColumnKind.CATEGORY:
+    missing, typical = len(x) - len(known), ""
+    gaps = (f"{missing:,}", format_percent(missing / len(x))) if missing else (NOT_SET, NOT_SET)
+    if len(known) and column.kind is ColumnKind.CATEGORY:
         counts = np.bincount(known.astype(np.intp))
         best = int(np.argmax(counts))
-        return f"{column.levels[best]} ({format_percent(counts[best] / len(known))})"
-    if column.kind is ColumnKind.DATE:
-        low, middle, high = (_format_date(value) for value in np.quantile(known, QUARTILES))
-        return f"{middle} ({low} to {high})"
-    return _describe_numbers(known)
+        typical = f"{column.levels[best]} ({format_percent(counts[best] / len(known))})"
+    elif len(known):
+        write = _format_date if column.kind is ColumnKind.DATE else "{:.4g}".format
+        typical = _describe_typical(known, write)
+    return column.name, str(column.kind), *gaps, f"{len(np.unique(known)):,}", typical
 
 
-def _describe_numbers(known: Values) -> str:
-    low, middle, high = np.quantile(known, QUARTILES)
-    return f"{middle:.4g} ({low:.4g} to {high:.4g})"
+def _describe_typical(known: Values, write: Callable[[float], str] = "{:.4g}".format) -> str:
+    low, middle, high = map(write, np.quantile(known, (0.25, 0.5, 0.75)).tolist())
+    return f"{middle} ({low} to {high})"
 
 
 def _format_date(milliseconds: float) -> str:
@@ -274,27 +217,21 @@ def tell_failures(failures: Sequence[Failure], problem: Problem) -> list[Section
     """Tell which paths failed, by their tracebacks; nothing if none did."""
     groups: dict[str, list[tuple[str, ...]]] = {}
     for failure in failures:
-        first, last = (
-            shorten_setting(problem.learner.space.setting(failure.path, step))
-            for step in (failure.first, failure.stop - 1)
-        )
+        steps = failure.first, failure.stop - 1
+        ends = [shorten_setting(problem.learner.space.setting(failure.path, step)) for step in steps]
         stage, k = "estimate" if failure.estimate else "select", problem.folds[failure.size].k
-        groups.setdefault(failure.traceback, []).append((stage, str(k), str(failure.split), first, last))
-    heads = ("stage", "k", "split", "from", "to")
+        groups.setdefault(failure.traceback, []).append((stage, str(k), str(failure.split), *ends))
     tables = [
         FactTable(
             f"{pluralize(len(paths), 'path')} failed with this traceback",
-            heads,
-            paths,
-            traceback,
-            folded=True,
+            ("stage", "k", "split", "from", "to"), paths, traceback, folded=True,
         )
         for traceback, paths in groups.items()
-    ]
+    ]  # fmt: skip
     return [Section("failures", "Failures", (), tables)] if tables else []
 
 
-def tell_options(values: Mapping[str, Any]) -> Section:
+def tell_options(values: Mapping[str, object]) -> Section:
     """Tell the options of a study."""
     return Section("study", "Options", [Fact(*pair) for pair in flatten(values)])
 
@@ -347,131 +284,93 @@ def _format_plain(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-@dataclass(frozen=True)
-class ByClass:
-    """What is known beyond the counts of a table by class.
+def measure_class(counts: NDArray[np.int64], number: int) -> list[tuple[int, int]]:
+    """Return sensitivity, specificity, PPV and NPV of a class against all others: rows, of how many.
 
-    Attributes:
-        fixed: which of ``BINARY_QUANTITIES`` have exact intervals.
-        delta: probability with which such an interval may miss.
-        proven: of the recall of each class, in words; "" where nothing is.
-        level: of what is proven; "" if nothing is.
+    Args:
+        counts: rows by class and predicted class, as in ``tell_classes``.
+        number: of the class.
     """
-
-    fixed: Collection[str]
-    delta: float
-    proven: Sequence[str]
-    level: str
+    total, hits = int(counts.sum()), int(counts[number, number])
+    of_class, as_class = int(counts[number].sum()), int(counts[:, number].sum())
+    others = total - of_class - as_class + hits  # of other classes, and not predicted as this one
+    return [(hits, of_class), (others, total - of_class), (hits, as_class), (others, total - as_class)]
 
 
 def tell_classes(
-    result: ResultValues, counts: NDArray[np.int64], known: ByClass
+    result: ResultValues,
+    counts: NDArray[np.int64],
+    delta: float,
+    fixed: Collection[str] = (),
+    proven: Sequence[str] = (),
+    level: str = "",
 ) -> tuple[Fact, list[FactTable]]:
     """Tell what a rule makes of the rows of each class, from a table of predictions.
 
     Args:
         result: what it is of.
         counts: rows by class and predicted class, the undecided last, (n_classes, n_classes + 1).
-        known: what is known beyond.
+        delta: probability with which an interval may miss.
+        fixed: which of ``BY_CLASS`` have exact intervals.
+        proven: of the recall of each class, in words; "" where nothing is.
+        level: of what is proven; "" if nothing is.
     """
-    labels, total = result.task.classes, int(counts.sum())
-    wrong = RowShare(total - int(counts.diagonal().sum()), total)
-    exact = known.fixed and set(known.fixed) >= set(BINARY_QUANTITIES)
-    interval = f", {_format_interval(wrong, known)}" if exact else ""
-    share = NOT_SET if wrong.value is None else format_percent(wrong.value)
-    said = f"{wrong.part:,} of {wrong.whole:,} rows ({share}{interval})"
-    intervals = f" The intervals are {describe_intervals(known.delta)}." if known.fixed else ""
-    proven = (
-        f"Only the column ‘proven’ carries the {known.level} statement."
-        if known.level
-        else "Nothing here is proven."
+
+    def show(part: int, whole: int) -> str:
+        return format_percent(part / whole) if whole else NOT_SET
+
+    def bound(part: int, whole: int) -> str:
+        return format_ends(*bound_both_sides(part, whole, delta)) if fixed and whole else NOT_SET
+
+    labels, total, positive = result.task.classes, int(counts.sum()), result.problem.positive
+    said = [text or NOT_SET for text in proven or [""] * len(labels)]
+    rows: list[tuple[str, ...]]
+    if len(labels) == 2:  # figures of the positive one
+        order = positive, 1 - positive
+        figures = zip(BY_CLASS.items(), order * 2, measure_class(counts, positive), strict=True)
+        heads: tuple[str, ...] = ("figure", "rows", "measured", "interval", "proven")
+        rows = [
+            (
+                name.format(labels[of]), f"{share[0]:,} of {share[1]:,}", show(*share),
+                bound(*share) if quantity in fixed else NOT_SET, said[of] if "found" in name else NOT_SET,
+            )
+            for (quantity, name), of, share in figures
+        ]  # fmt: skip
+    else:
+        heads = ("class", "rows", "sensitivity", "specificity", "PPV", "NPV")
+        heads = (*heads, "interval of sensitivity", "proven of it")
+        shares = [measure_class(counts, number) for number in range(len(labels))]
+        rows = [
+            (str(label), f"{each[0][1]:,}", *(show(*share) for share in each), bound(*each[0]), of_it)
+            for label, each, of_it in zip(labels, shares, said, strict=True)
+        ]
+    wrong = total - int(counts.diagonal().sum())
+    exact = f", {bound(wrong, total)}" if fixed and set(fixed) >= set(BY_CLASS) else ""
+    intervals = f" The intervals are {describe_intervals(delta)}." if fixed else ""
+    carries = (
+        f"Only the column ‘proven’ carries the {level} statement." if level else "Nothing here is proven."
     )
-    note = f"{proven} PPV and NPV are those at the prevalence of these rows.{intervals}"
-    made = _list_binary if len(labels) == 2 else _list_classes
-    heads, rows = drop_empty(*made(result, measure_classes(counts), known))
-    tables = [FactTable("By class", heads, rows, note, DETAILS), _tell_confusion(labels, counts)]
-    return Fact("wrong", said, DETAILS, wrong.part), tables
-
-
-def _list_binary(
-    result: ResultValues, classes: Sequence[ClassPerformance], known: ByClass
-) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Return heads and rows of the figures of two classes, of which one is positive."""
-    positive = result.problem.positive
-    label, other = (result.task.classes[number] for number in (positive, 1 - positive))
-    proven = [*(known.proven[number] for number in (positive, 1 - positive)), "", ""]
-    names = (
-        f"sensitivity: ‘{label}’ found",
-        f"specificity: ‘{other}’ found",
-        f"PPV: ‘{label}’ predicted, and right",
-        f"NPV: ‘{other}’ predicted, and right",
-    )
-    rows: list[tuple[str, ...]] = [
-        (
-            name, f"{share.part:,} of {share.whole:,}", _format_share(share),
-            _format_interval(share, known) if quantity in known.fixed else NOT_SET, said or NOT_SET,
-        )
-        for name, share, quantity, said in zip(
-            names, classes[positive][1:], BINARY_QUANTITIES, proven, strict=True
-        )
-    ]  # fmt: skip
-    return ("figure", "rows", "measured", "interval", "proven"), rows
-
-
-def _list_classes(
-    result: ResultValues, classes: Sequence[ClassPerformance], known: ByClass
-) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Return heads and rows of the figures of each of several classes against all others."""
-    heads = (
-        "class",
-        "rows",
-        "sensitivity",
-        "specificity",
-        "PPV",
-        "NPV",
-        "interval of sensitivity",
-        "proven of it",
-    )
-    rows = [
-        (
-            str(result.task.classes[found.number]), f"{found.sensitivity.whole:,}",
-            *(_format_share(share) for share in found[1:]),
-            _format_interval(found.sensitivity, known), known.proven[found.number] or NOT_SET,
-        )
-        for found in classes
-    ]  # fmt: skip
-    return heads, rows
-
-
-def _format_share(share: RowShare) -> str:
-    return NOT_SET if share.value is None else format_percent(share.value)
-
-
-def _format_interval(share: RowShare, known: ByClass) -> str:
-    return (
-        format_ends(*bound_both_sides(share.part, share.whole, known.delta))
-        if share.whole and known.fixed
-        else NOT_SET
-    )
+    note = f"{carries} PPV and NPV are those at the prevalence of these rows.{intervals}"
+    tables = [FactTable("By class", *drop_empty(heads, rows), note, DETAILS), _tell_confusion(labels, counts)]
+    fact = Fact("wrong", f"{wrong:,} of {total:,} rows ({show(wrong, total)}{exact})", DETAILS, wrong)
+    return fact, tables
 
 
 def _tell_confusion(labels: Sequence[Label], counts: NDArray[np.int64]) -> FactTable:
     """Return the confusion matrix in rows; of more classes than can be shown, the most frequent mistakes."""
+    names = [*map(str, labels), "undecided"]
     if len(labels) <= MAX_CONFUSED:
-        undecided = bool(counts[:, -1].any())
-        heads = ("actual \\ predicted", *map(str, labels), *(["undecided"] if undecided else []))
-        lines = counts if undecided else counts[:, :-1]
+        shown = len(labels) + bool(counts[:, -1].any())
         rows = [
-            (str(label), *(f"{n:,}" for n in line))
-            for label, line in zip(labels, lines.tolist(), strict=True)
+            (name, *(f"{n:,}" for n in line[:shown]))
+            for name, line in zip(names, counts.tolist(), strict=False)
         ]
+        heads = ("actual \\ predicted", *names[:shown])
         return FactTable("Confusion matrix, in rows", heads, rows, level=DETAILS)
     found = list_mistakes(counts)
     rows = [
-        (
-            str(labels[each.actual]), "undecided" if each.predicted is None else str(labels[each.predicted]),
-            f"{each.rows:,}", format_percent(each.share),
-        )
+        (names[each.actual], names[-1 if each.predicted is None else each.predicted], f"{each.rows:,}",
+         format_percent(each.share))
         for each in found[:MAX_MISTAKES]
     ]  # fmt: skip
     title = f"The most frequent of {pluralize(len(found), 'kind')} of mistake"

@@ -28,7 +28,6 @@ from ckcv_ray.tables.columns import Rows
 
 BINS, PROBABILITY_BINS = 20, 10
 GRID = np.linspace(0.0, 1.0, 101)  # of false positive rates
-TABLE_GRID = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0)
 SHUFFLES = 3
 MAX_PERMUTED = 60_000  # rows predicted for the importance of columns
 MIN_PERMUTED = 50  # rows, with fewer of which there is no importance
@@ -37,171 +36,78 @@ MAX_CLASSIFIERS = 3  # that take part in it
 
 
 class JudgedPart(NamedTuple):
-    """Rows that one classifier judges.
+    """Rows that one classifier judges."""
 
-    Attributes:
-        predict: gives the classifier's outputs for rows [n, d].
-        X: the rows.
-        y: their classes.
-    """
-
-    predict: Callable[[Rows], Outputs]
-    X: Rows
-    y: Classes
+    predict: Callable[[Rows], Outputs]  # gives the classifier's outputs for rows [n, d]
+    X: Rows  # the rows
+    y: Classes  # their classes
 
 
 class Judged(NamedTuple):
-    """What classifiers gave for rows that they have not learned from.
+    """What classifiers gave for rows that they have not learned from."""
 
-    Attributes:
-        y: classes, or the numbers to predict, (rows,).
-        label: predicted classes, -1 where a classifier is undecided, or predicted numbers, (rows,).
-        rank: with two classes, what grows with the positive one, (rows,); None if the learner gives no such
-            score.
-        probability: of each class, (rows, n_classes); None if the learner gives none.
-        classifier: number of the classifier that judged each row, (rows,).
-        rows: a phrase that says which rows they are.
-        parts: the classifiers with their rows; none if only their predictions are stored.
-        positive: number of the positive class of two.
-    """
-
-    y: NDArray[Any]
+    y: NDArray[Any]  # classes, or the numbers to predict, (rows,)
+    # predicted classes, -1 where a classifier is undecided, or predicted numbers, (rows,)
     label: NDArray[Any]
+    # with two classes, what grows with the positive one, (rows,); None if the learner gives no such score
     rank: Values | None
-    probability: Values | None
-    classifier: Index
-    rows: str
+    probability: Values | None  # of each class, (rows, n_classes); None if the learner gives none
+    classifier: Index  # number of the classifier that judged each row, (rows,)
+    rows: str  # a phrase that says which rows they are
+    # the classifiers with their rows; none if only their predictions are stored
     parts: tuple[JudgedPart, ...] = ()
-    positive: int = 1
-
-
-class RowShare(NamedTuple):
-    """A count of rows, and of how many it is a part."""
-
-    part: int
-    whole: int
-
-    @property
-    def value(self) -> float | None:
-        """The share; None of no rows."""
-        return self.part / self.whole if self.whole else None
-
-
-class ClassPerformance(NamedTuple):
-    """What was measured of one class against all others.
-
-    Attributes:
-        number: of the class.
-        sensitivity: of its rows, those that are predicted as it (recall).
-        specificity: of the other rows, those that are not predicted as it.
-        ppv: of the rows predicted as it, those that are of it (precision).
-        npv: of the rows not predicted as it, those that are not of it.
-    """
-
-    number: int
-    sensitivity: RowShare
-    specificity: RowShare
-    ppv: RowShare
-    npv: RowShare
+    positive: int = 1  # number of the positive class of two
 
 
 class Roc(NamedTuple):
-    """ROC curves on a common grid, of the positive one of two classes.
+    """ROC curves on a common grid, of the positive one of two classes."""
 
-    Attributes:
-        curves: true positive rate of each classifier at ``GRID``, (n, 101).
-        areas: area under the curve of each classifier, (n,).
-        left_out: classifiers whose rows are all of one class.
-        point: false and true positive rate of all rows together, as they are classified: where the models
-            work.
-    """
-
-    curves: Values
-    areas: Values
-    left_out: int
+    curves: Values  # true positive rate of each classifier at ``GRID``, (n, 101)
+    areas: Values  # area under the curve of each classifier, (n,)
+    left_out: int  # classifiers whose rows are all of one class
+    # false and true positive rate of all rows together, as they are classified: where the models work
     point: tuple[float, float]
 
 
 class Calibration(NamedTuple):
-    """Predicted and observed shares, of rows with similar predictions.
+    """Predicted and observed shares, of rows with similar predictions."""
 
-    Attributes:
-        low, high: limits of the predictions of each group of rows, (bins,).
-        mean: mean prediction of each group.
-        observed: share of rows for which the prediction is true.
-        rows: number of rows.
-        error: mean over the rows of the difference of the two, as an absolute value.
-    """
-
-    low: Values
+    low: Values  # limits of the predictions of each group of rows, (bins,)
     high: Values
-    mean: Values
-    observed: Values
-    rows: NDArray[np.int64]
-    error: float
+    mean: Values  # mean prediction of each group
+    observed: Values  # share of rows for which the prediction is true
+    rows: NDArray[np.int64]  # number of rows
+    error: float  # mean over the rows of the difference of the two, as an absolute value
 
 
 class ProvenPoint(NamedTuple):
-    """A net benefit of which something is proven.
+    """A net benefit of which something is proven."""
 
-    Attributes:
-        worth: the probability from which on a row is worth flagging.
-        proven: what it is at least.
-        measured: of the judged rows.
-    """
-
-    worth: float
-    proven: float
-    measured: float
+    worth: float  # the probability from which on a row is worth flagging
+    proven: float  # what it is at least
+    measured: float  # of the judged rows
 
 
 class DecisionCurve(NamedTuple):
-    """Net benefits at a stated share of the positive class.
+    """Net benefits at a stated share of the positive class."""
 
-    Attributes:
-        prevalence: that share.
-        worth: probabilities from which on a row is worth flagging, (n,).
-        by_rule: measured, of the rows that the rule classifies as positive, (n,).
-        by_cut_off: measured, of the rows above a cut-off that depends on ``worth``, (n,); None if there are
-            neither probabilities nor scores of a single model.
-        cut_off: which cut-off that is, in words; "" if there is none.
-        everybody: of flagging all rows, (n,).
-        points: what is proven of the rule.
-    """
-
-    prevalence: float
-    worth: Values
-    by_rule: Values
+    prevalence: float  # that share
+    worth: Values  # probabilities from which on a row is worth flagging, (n,)
+    by_rule: Values  # measured, of the rows that the rule classifies as positive, (n,)
+    # measured, of the rows above a cut-off that depends on ``worth``, (n,); None if there are neither
+    # probabilities nor scores of a single model
     by_cut_off: Values | None
-    cut_off: str
-    everybody: Values
-    points: tuple[ProvenPoint, ...]
-
-
-class Histogram(NamedTuple):
-    """Shares of the rows of each class, by score.
-
-    Attributes:
-        edges: of the bins, (bins + 1,).
-        counts: rows of each class in each bin, (n_classes, bins).
-    """
-
-    edges: Values
-    counts: NDArray[np.int64]
+    cut_off: str  # which cut-off that is, in words; "" if there is none
+    everybody: Values  # of flagging all rows, (n,)
+    points: tuple[ProvenPoint, ...]  # what is proven of the rule
 
 
 class Importance(NamedTuple):
-    """How much larger the share of wrong rows is after the values of a column are permuted.
+    """How much larger the share of wrong rows is after the values of a column are permuted."""
 
-    Attributes:
-        rise: mean over permutations for each column, (d,).
-        spread: standard deviation over permutations, (d,).
-        rows: number of rows.
-    """
-
-    rise: Values
-    spread: Values
-    rows: int
+    rise: Values  # mean over permutations for each column, (d,)
+    spread: Values  # standard deviation over permutations, (d,)
+    rows: int  # number of rows
 
 
 def predict_part(part: JudgedPart, X: Rows, n_classes: int) -> Outputs:
@@ -226,19 +132,6 @@ def take_labels(outputs: Outputs) -> Classes:
     """Return the classes among the outputs of a classifier, which has given them."""
     assert outputs.label is not None
     return outputs.label
-
-
-def measure_classes(counts: NDArray[np.int64]) -> list[ClassPerformance]:
-    """Return sensitivity, specificity, PPV and NPV of each class, from a table of predictions."""
-    total, rows, predicted = int(counts.sum()), counts.sum(axis=1), counts.sum(axis=0)
-    found = []
-    for c in range(len(counts)):
-        hits, of_class, as_class = int(counts[c, c]), int(rows[c]), int(predicted[c])
-        right_outside = total - of_class - as_class + hits
-        recalls = RowShare(hits, of_class), RowShare(right_outside, total - of_class)
-        values = RowShare(hits, as_class), RowShare(right_outside, total - as_class)
-        found.append(ClassPerformance(c, *recalls, *values))
-    return found
 
 
 def trace_roc(judged: Judged) -> Roc | None:
@@ -296,10 +189,11 @@ def calibrate(judged: Judged) -> Calibration | None:
     return Calibration(low, high, mean, observed, rows[kept], error)
 
 
-def count_scores(judged: Judged, n_classes: int) -> Histogram | None:
+def count_scores(judged: Judged, n_classes: int) -> tuple[Values, NDArray[np.int64]] | None:
     """Count the rows of each class by score; of more than two classes, by the probability of their class.
 
-    None if there is neither.
+    Return the edges of the bins, (bins + 1,), and the rows of each class in each, (n_classes, bins); None if
+    there is neither.
     """
     if judged.rank is not None:
         values = judged.rank
@@ -309,7 +203,7 @@ def count_scores(judged: Judged, n_classes: int) -> Histogram | None:
         return None
     edges = np.histogram_bin_edges(values, BINS)
     counts = [np.histogram(values[judged.y == c], edges)[0] for c in range(n_classes)]
-    return Histogram(edges, np.array(counts))
+    return edges, np.array(counts)
 
 
 def permute_columns(judged: Judged, n_classes: int, seed: int) -> Importance | None:
@@ -531,12 +425,9 @@ def _trace_by_cut_off(judged: Judged, prevalence: float, worth: Values) -> tuple
         share, given = float(np.mean(is_positive)), judged.probability[:, judged.positive]
         right = given * prevalence * (1 - share)
         wrong = (1 - given) * (1 - prevalence) * share
-        flags = [right * (1 - w) >= wrong * w for w in worth.tolist()]
-        found = [
-            float(_compute_benefits(prevalence, w, np.mean(flag[is_positive]), np.mean(~flag[~is_positive])))
-            for w, flag in zip(worth, flags, strict=True)
-        ]
-        return np.array(found), BY_PROBABILITY
+        flags = right * (1 - worth[:, None]) >= wrong * worth[:, None]
+        recalls = flags[:, is_positive].mean(axis=1), (~flags[:, ~is_positive]).mean(axis=1)
+        return _compute_benefits(prevalence, worth, *recalls), BY_PROBABILITY
     if judged.rank is None or len(np.unique(judged.classifier)) > 1:
         return None, ""
     false, true = trace_rates(is_positive, judged.rank)

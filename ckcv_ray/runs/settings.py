@@ -16,7 +16,7 @@ from ckcv_ray.core.arrays import Index, Values
 from ckcv_ray.core.measures import Score
 from ckcv_ray.learners.base import Setting
 from ckcv_ray.learners.choice import LABEL
-from ckcv_ray.runs.values import ResultValues, format_setting, to_number
+from ckcv_ray.runs.values import ResultValues, format_setting, shorten_value, to_number
 from ckcv_ray.study.problem import describe_setting
 
 SETTING_COLUMNS = pa.schema(
@@ -95,15 +95,7 @@ def rank_settings(result: ResultValues) -> list[SettingScores]:
 def tabulate_settings(settings: list[SettingScores]) -> pa.Table:
     """Return a row for each setting and score; what is not known is empty."""
     rows = [
-        {
-            "learner": row.learner,
-            "setting": format_setting(row.setting),
-            "path": row.path,
-            "step": row.step,
-            "inner": row.inner,
-            "measure": name,
-            **{key: to_number(value) for key, value in place._asdict().items()},
-        }
+        {**row._asdict(), "setting": format_setting(row.setting), "measure": name, **_write_place(place)}
         for row in settings
         for name, place in row.places.items()
     ]
@@ -117,13 +109,14 @@ def describe_settings(settings: list[SettingScores]) -> list[dict[str, Any]]:
             "learner": row.learner,
             "setting": dict(row.setting),
             "inner": row.inner,
-            "scores": {
-                name: {key: to_number(value) for key, value in place._asdict().items()}
-                for name, place in row.places.items()
-            },
+            "scores": {name: _write_place(place) for name, place in row.places.items()},
         }
         for row in settings
     ]
+
+
+def _write_place(place: Place) -> dict[str, Any]:
+    return {key: to_number(value) for key, value in place._asdict().items()}
 
 
 def _list_positions(result: ResultValues) -> Iterator[tuple[int, int]]:
@@ -173,18 +166,12 @@ class Axis(NamedTuple):
 
 
 class Grid(NamedTuple):
-    """Settings over two hyperparameters: at each pair of values the best of them.
+    """Settings over two hyperparameters: at each pair of values the best of them."""
 
-    Attributes:
-        x, y: the hyperparameters.
-        best: position of the setting, (values of y, values of x); -1 where there is none.
-        joined: whether settings differ in more than these.
-    """
-
-    x: Axis
+    x: Axis  # the hyperparameters
     y: Axis
-    best: Index
-    joined: bool
+    best: Index  # position of the setting, (values of y, values of x); -1 where there is none
+    joined: bool  # whether settings differ in more than these
 
 
 def make_grid(settings: Sequence[Setting], losses: Values) -> Grid:
@@ -192,11 +179,11 @@ def make_grid(settings: Sequence[Setting], losses: Values) -> Grid:
 
     Settings that have more than ``MAX_SIDE`` values of one are numbered instead.
     """
-    differing = _list_differing(settings)
-    pair = _order_names(differing)[:2]
+    differing = list_differing(settings)
+    pair = _order_names(differing)[0][:2]
     if any(len(differing[name]) > MAX_SIDE for name in pair):
         settings = [{"setting": i + 1} for i in range(len(settings))]
-        differing, pair = _list_differing(settings), ["setting"]
+        differing, pair = list_differing(settings), ["setting"]
     known = [(name, differing[name]) for name in pair] + [("", [None])] * (2 - len(pair))
     places = [
         [[repr(value) for value in values].index(repr(setting.get(name))) for setting in settings]
@@ -205,69 +192,52 @@ def make_grid(settings: Sequence[Setting], losses: Values) -> Grid:
     best = np.full([len(values) for _, values in known], -1)
     for i in np.argsort(-losses, kind="stable").tolist():
         best[places[0][i], places[1][i]] = i
-    x, y = (Axis(name, tuple(map(_short, values))) for name, values in known)
+    x, y = (Axis(name, tuple(map(shorten_value, values))) for name, values in known)
     return Grid(x, y, best.T, len(differing) > 2)
 
 
-def _list_differing(settings: Sequence[Setting]) -> dict[str, list[Any]]:
-    """Return the distinct values of each hyperparameter that has several, numbers in ascending order."""
-    found = {name: _list_values(settings, name) for name in settings[0] if name != LABEL}
-    return {name: values for name, values in found.items() if len(values) > 1}
+def list_differing(settings: Sequence[Setting]) -> dict[str, list[Any]]:
+    """Return the distinct values of each hyperparameter that has several.
+
+    Numbers are in ascending order, other values as they first appear; without a value it is None.
+    """
+    found = dict[str, list[Any]]()
+    for name in dict.fromkeys(name for setting in settings for name in setting if name != LABEL):
+        values: list[Any] = [*{repr(setting.get(name)): setting.get(name) for setting in settings}.values()]
+        if len(values) > 1:
+            found[name] = sorted(values) if _is_numeric(values) else values
+    return found
 
 
-def _order_names(differing: Mapping[str, Sequence[Any]]) -> list[str]:
-    """Return names of hyperparameters by how many values they have, after one of several numbers."""
+def _order_names(differing: Mapping[str, Sequence[Any]]) -> tuple[list[str], str]:
+    """Return hyperparameters by how many values they have, after one of several numbers; and that one."""
     order = sorted(differing, key=lambda name: -len(differing[name]))
     numeric = [name for name in order if len(differing[name]) >= MIN_VALUES and _is_numeric(differing[name])]
-    return [*numeric[:1], *(name for name in order if name not in numeric[:1])]
-
-
-def shorten_setting(setting: Mapping[str, Any] | None) -> str:
-    """Format hyperparameters with three digits; "" if there are none."""
-    return ", ".join(f"{name} = {_short(value)}" for name, value in (setting or {}).items())
-
-
-def _short(value: Any) -> str:
-    if value is None:
-        return ""
-    return f"{float(f'{value:.3g}'):g}" if isinstance(value, float | np.floating) else str(value)
+    first = numeric[0] if numeric else ""
+    return sorted(order, key=lambda name: name != first), first
 
 
 class Curve(NamedTuple):
-    """A score over a hyperparameter.
+    """A score over a hyperparameter."""
 
-    Attributes:
-        line: values of the other hyperparameters, as text.
-        x: values of the hyperparameter, ascending.
-        mean, deviation: over splits, of the shape of x.
-    """
-
-    line: str
-    x: Values
-    mean: Values
+    line: str  # values of the other hyperparameters, as text
+    x: Values  # values of the hyperparameter, ascending
+    mean: Values  # over splits, of the shape of x
     deviation: Values
 
 
 class Validation(NamedTuple):
-    """A score of one learner over its hyperparameters.
+    """A score of one learner over its hyperparameters."""
 
-    Attributes:
-        learner: its label.
-        parameter: the hyperparameter of the curves; "" where none has three numbers or more.
-        curves: one for each combination of the others, those with the best means, the best first.
-        left_out: number of combinations without a curve.
-        means: mean of each setting.
-        heat: the settings over two hyperparameters; None where fewer differ, or they have very many values.
-        best: the setting with the best mean, and that mean, as text.
-    """
-
-    learner: str
-    parameter: str
+    learner: str  # its label
+    parameter: str  # the hyperparameter of the curves; "" where none has three numbers or more
+    # one for each combination of the others, those with the best means, the best first
     curves: Sequence[Curve]
-    left_out: int
-    means: Values
+    left_out: int  # number of combinations without a curve
+    means: Values  # mean of each setting
+    # the settings over two hyperparameters; None where fewer differ, or they have very many values
     heat: Grid | None
-    best: str
+    best: str  # the setting with the best mean, and that mean, as text
 
 
 def list_validations(settings: Iterable[SettingScores], score: Score) -> list[Validation]:
@@ -282,10 +252,8 @@ def list_validations(settings: Iterable[SettingScores], score: Score) -> list[Va
 
 def _validate(learner: str, rows: Sequence[SettingScores], score: Score) -> Validation:
     settings, means = [row.setting for row in rows], np.array([row.places[score.name].mean for row in rows])
-    differing, best = _list_differing(settings), int(np.argmin(score.loss * means))
-    first = _order_names(differing)[:1]
-    numeric = [name for name in first if len(differing[name]) >= MIN_VALUES and _is_numeric(differing[name])]
-    parameter = numeric[0] if numeric else ""
+    differing, best = list_differing(settings), int(np.argmin(score.loss * means))
+    _, parameter = _order_names(differing)
     rest = [name for name in differing if name != parameter]
     curves = _list_curves(rows, parameter, rest, score) if parameter else []
     grid = make_grid(settings, score.loss * means)
@@ -298,12 +266,6 @@ def _validate(learner: str, rows: Sequence[SettingScores], score: Score) -> Vali
         grid if grid.y.name else None,
         f"best mean {means[best]:.4g} at {describe_setting(_take(settings[best], differing))}",
     )
-
-
-def _list_values(settings: Sequence[Setting], name: str) -> list[Any]:
-    """Return the distinct values of a hyperparameter: numbers ascending, others as they first appear."""
-    found = list({repr(setting.get(name)): setting.get(name) for setting in settings}.values())
-    return sorted(found) if _is_numeric(found) else found
 
 
 def _is_numeric(values: Sequence[Any]) -> bool:

@@ -539,6 +539,18 @@ def format_setting(setting: Setting) -> str:
     return describe_setting({name: value for name, value in setting.items() if name != "learner"})
 
 
+def shorten_setting(setting: Mapping[str, Any] | None) -> str:
+    """Format hyperparameters with three digits; "" if there are none."""
+    return ", ".join(f"{name} = {shorten_value(value)}" for name, value in (setting or {}).items())
+
+
+def shorten_value(value: object) -> str:
+    """Format a hyperparameter with three digits; "" for None."""
+    if value is None:
+        return ""
+    return f"{float(f'{value:.3g}'):g}" if isinstance(value, float | np.floating) else str(value)
+
+
 def to_number(value: Any) -> Any:
     """Return a number for JSON, where nan and infinity are null."""
     return None if value is None or not isfinite(value) else value

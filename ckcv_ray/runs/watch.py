@@ -8,6 +8,7 @@ before the stream. So with probability 1 - delta all limits of a stream hold, at
 ever raised although all that is certified still holds with probability at most delta.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import exp, fsum
@@ -62,44 +63,28 @@ LARGEST_LOG = 700.0  # exp of it is still a float
 
 @dataclass(frozen=True)
 class Watched:
-    """A quantity that is watched.
+    """A quantity that is watched."""
 
-    Attributes:
-        label: of the class whose error it is; None for the error on all rows.
-        bound: what is certified of it, an upper bound; None if nothing is.
-        prior: of the limits.
-        delta: its share of the delta of the stream.
-    """
-
-    label: Label | None
-    bound: float | None
-    prior: Prior
-    delta: float
+    label: Label | None  # of the class whose error it is; None for the error on all rows
+    bound: float | None  # what is certified of it, an upper bound; None if nothing is
+    prior: Prior  # of the limits
+    delta: float  # its share of the delta of the stream
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What a stream says about a quantity.
+    """What a stream says about a quantity."""
 
-    Attributes:
-        watched: the quantity.
-        units: rows, or groups, with a label.
-        errors: how many of them are wrong; of groups the sum of their shares of wrong rows.
-        limits: of its rate, which hold at all times together with probability 1 - delta.
-        state: "holds", "unknown", "alarm", or "not_certified".
-        evidence: ln of the largest value of the alarm process, which alarms at ln(1 / delta).
-        alarm_batch: number of the batch, from 1, at whose end the alarm was raised; None without one.
-        more: how many more units a decision is expected to take at the rate so far; None if it has been made,
-            or is out of sight.
-    """
-
-    watched: Watched
-    units: int
-    errors: float
-    limits: AnytimeLimits
-    state: str
-    evidence: float
+    watched: Watched  # the quantity
+    units: int  # rows, or groups, with a label
+    errors: float  # how many of them are wrong; of groups the sum of their shares of wrong rows
+    limits: AnytimeLimits  # of its rate, which hold at all times together with probability 1 - delta
+    state: str  # "holds", "unknown", "alarm", or "not_certified"
+    evidence: float  # ln of the largest value of the alarm process, which alarms at ln(1 / delta)
+    # number of the batch, from 1, at whose end the alarm was raised; None without one
     alarm_batch: int | None
+    # how many more units a decision is expected to take at the rate so far; None if it has been made, or is
+    # out of sight
     more: int | None
 
     @property
@@ -167,35 +152,28 @@ def judge_losses(watched: Watched, losses: Values, batches: NDArray[np.intp]) ->
         losses: those that are its own, in [0, 1], batch after batch, (n,).
         batches: the numbers of their batches, from 0, ascending, (n,).
     """
-    errors, units, delta = fsum(losses), len(losses), watched.delta
+    errors, units, delta, bound = fsum(losses), len(losses), watched.delta, watched.bound
     limits = limit_at_all_times(errors, units, watched.prior, delta)
-    if watched.bound is None:
+    if bound is None:
         return Finding(watched, units, errors, limits, UNCERTIFIED, 0.0, None, None)
     numbers, sizes = np.unique(batches, return_counts=True)
-    alarm = trace_alarm(losses, watched.bound, sizes)
-    evidence = float(alarm.log_evidence.max(initial=0.0))
-    first = alarm.find_first(delta)
+    alarm = trace_alarm(losses, bound, sizes)
+    state, batch, more, first = UNKNOWN, None, None, alarm.find_first(delta)
     if first is not None:
-        return Finding(watched, units, errors, limits, ALARM, evidence, int(numbers[first - 1]) + 1, None)
-    if units and limits.high <= watched.bound:
-        return Finding(watched, units, errors, limits, HOLDS, evidence, None, None)
-    more = expect_confirmation(errors, units, watched.bound, watched.prior, delta)
-    if more is None and units:
-        more = expect_alarm(alarm, watched.prior.update(errors, units), watched.bound, delta)
-    return Finding(watched, units, errors, limits, UNKNOWN, evidence, None, more)
+        state, batch = ALARM, int(numbers[first - 1]) + 1
+    elif units and limits.high <= bound:
+        state = HOLDS
+    else:
+        more = expect_confirmation(errors, units, bound, watched.prior, delta)
+        if more is None and units:
+            more = expect_alarm(alarm, watched.prior.update(errors, units), bound, delta)
+    evidence = float(alarm.log_evidence.max(initial=0.0))
+    return Finding(watched, units, errors, limits, state, evidence, batch, more)
 
 
 def share_delta(delta: float, classes: int) -> tuple[float, float]:
     """Return the shares of delta of the error, and of the error on each class: they add up to delta."""
     return (delta / 2, delta / 2 / classes) if classes else (delta, 0.0)
-
-
-def describe_level(delta: float) -> str:
-    """Say with which probability all of it holds."""
-    return (
-        f"all limits hold at all times together with probability {format_level(delta)}, and an alarm is "
-        f"ever false with probability at most {ceil_percent(delta)}"
-    )
 
 
 CONDITIONS = (
@@ -275,7 +253,8 @@ class WatchedRun:
                 f"stream {self.stream}: {pluralize(self.rows, 'row')}, {self.added:,} of them new"
                 + (f", head {self.head[:12]}" if self.head else ""),
                 *(line for finding in self.findings for line in finding.describe(self.unit)),
-                describe_level(self.delta),
+                f"all limits hold at all times together with probability {format_level(self.delta)}, and an "
+                f"alarm is ever false with probability at most {ceil_percent(self.delta)}",
                 *CONDITIONS,
             ]
         )
@@ -441,7 +420,14 @@ def read_live_rows(
         notes = [f"{pluralize(left, 'row')} without a label: not counted; append them when they have one"]
     table = table.filter(pa.array(known))
     identifiers = _read_names(table, columns.identifier)
-    _check_identifiers(identifiers, before)
+    stored = {row.identifier for row in before}
+    if again := [name for name in identifiers if name in stored]:
+        raise InputError(
+            f"row {again[0]!r} is in the stream already, where a row counts once: leave out the rows that "
+            "were appended before"
+        )
+    if twice := [name for name, times in Counter(identifiers).items() if times > 1]:
+        raise InputError(f"row {twice[0]!r} stands twice in the table: a row counts once")
     try:
         truth = number_classes(table[target], task.classes, target)
     except InputError as unknown:
@@ -474,20 +460,6 @@ def _read_names(table: pa.Table, column: str) -> list[str]:
     return [texts[code] for code in codes]
 
 
-def _check_identifiers(identifiers: list[str], before: tuple[LiveRow, ...]) -> None:
-    stored = {row.identifier for row in before}
-    seen: set[str] = set()
-    for identifier in identifiers:
-        if identifier in stored:
-            raise InputError(
-                f"row {identifier!r} is in the stream already, where a row counts once: leave out the rows "
-                "that were appended before"
-            )
-        if identifier in seen:
-            raise InputError(f"row {identifier!r} stands twice in the table: a row counts once")
-        seen.add(identifier)
-
-
 def _read_predictions(
     result: Result, rule: Rule, table: pa.Table, columns: LiveColumns, identifiers: list[str]
 ) -> tuple[Classes, list[str]]:
@@ -503,7 +475,16 @@ def _read_predictions(
                 "predicted says nothing about the predictions; leave it out"
             )
         given = number_classes(table[name], task.classes, name)
-        return given, _note_other_predictions(result, rule, table, given)
+        notes = list[str]()  # whether they are those of the rule, if it draws nothing and features are there
+        if rule.name != "random" and set(task.features) <= set(table.column_names) and len(given):
+            read = task.read(table)
+            again = result.classify(read.X[~read.bad], rule).label
+            if differing := int(np.sum(again != given[~read.bad])):
+                notes.append(
+                    f"CAUTION: {differing:,} of {pluralize(len(again), 'prediction')} are not those of "
+                    f"{rule.classifier()}: what is certified is about its own"
+                )
+        return given, notes
     missing = [feature for feature in task.features if feature not in table.column_names]
     if missing:
         raise InputError(
@@ -513,24 +494,6 @@ def _read_predictions(
         )
     made = result.classify(task.rows_from(table), rule).label
     return made, [f"there is no column {name!r}: predicted here, by {rule.classifier()}"]
-
-
-def _note_other_predictions(result: Result, rule: Rule, table: pa.Table, given: Classes) -> list[str]:
-    """Return a caution if predictions are not those of the rule, as far as it can be asked again.
-
-    That takes the features, and a rule that draws nothing.
-    """
-    task = result.task
-    if rule.name == "random" or not set(task.features) <= set(table.column_names) or not len(given):
-        return []
-    read = task.read(table)
-    made = result.classify(read.X[~read.bad], rule).label
-    differing = int(np.sum(made != given[~read.bad]))
-    caution = (
-        f"CAUTION: {differing:,} of {pluralize(len(made), 'prediction')} are not those of "
-        f"{rule.classifier()}: what is certified is about its own"
-    )
-    return [caution] if differing else []
 
 
 def _read_groups(table: pa.Table, result: Result, before: tuple[LiveRow, ...]) -> list[str]:

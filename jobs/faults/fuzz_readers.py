@@ -16,7 +16,7 @@ import pyarrow as pa
 import ckcv_ray
 from ckcv_paper.archive import VARIABLE
 from ckcv_ray import CKCVError, RunError, Study, Task, load_run, verify
-from ckcv_ray.reports.write import make_page
+from ckcv_ray.reports.render import make_page
 from ckcv_ray.runs.load import find_environment_changes, load_scores, replay
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study.problem import Problem

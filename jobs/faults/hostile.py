@@ -49,7 +49,7 @@ from ckcv_ray import Execution, Study, evaluate, load_run, run
 from ckcv_ray.errors import CKCVError
 from ckcv_ray.learners.sklearn import store
 from ckcv_ray.learners.sklearn.spec import LIBRARIES, table
-from ckcv_ray.reports.write import make_page
+from ckcv_ray.reports.render import make_page
 from ckcv_ray.runs.load import load_scores, replay
 
 SECONDS, MAX_BYTES = 30, 2 << 30  # for a folder; of memory besides what the process has

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FormatStrFormatter, LogLocator, NullLocator
 
 from ckcv_ray.core.arrays import Values
-from ckcv_ray.reports.charts import BLUE
+from ckcv_ray.reports.figures import BLUE
 from jobs.svg import as_svg, new_figure
 
 SET_SIZE = (7.2, 5.6)

@@ -13,7 +13,7 @@ from conftest import blobs, unwrap
 from ckcv_ray import Result, Study, Task
 from ckcv_ray.claims.certificate import Baseline, Constants, Contrast, describe_constants
 from ckcv_ray.core.percent import ceil_percent, format_percent
-from ckcv_ray.reports.write import report
+from ckcv_ray.reports.render import report
 from ckcv_ray.runs.load import load_run
 from ckcv_ray.runs.verify import verify
 

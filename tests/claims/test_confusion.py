@@ -15,7 +15,7 @@ from ckcv_ray.core.percent import format_percent
 from ckcv_ray.errors import RunError
 from ckcv_ray.learners.base import Predicted
 from ckcv_ray.learners.ensemble import Ensemble
-from ckcv_ray.reports.write import make_page
+from ckcv_ray.reports.render import make_page
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.study.study import Execution
 

@@ -14,7 +14,7 @@ from scipy.stats import binomtest
 from ckcv_ray import InputError, Study, Task
 from ckcv_ray.claims.quantity import MIN_OF_SUBGROUP
 from ckcv_ray.reports.facts import facts
-from ckcv_ray.reports.write import report
+from ckcv_ray.reports.render import report
 from ckcv_ray.runs.load import load_run
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.study.problem import Problem

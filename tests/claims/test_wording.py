@@ -10,7 +10,7 @@ from conftest import unwrap
 
 from ckcv_ray import Study, load_run
 from ckcv_ray.claims.certificate import describe_held_share
-from ckcv_ray.reports.write import report
+from ckcv_ray.reports.render import report
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.tables.columns import DeclaredTypes
 from ckcv_ray.tables.questions import Repeats, count_known, count_repeated, find_repeats

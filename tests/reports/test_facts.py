@@ -16,9 +16,8 @@ from pages import Page
 from ckcv_ray import Execution, Job, Result, Study, Task
 from ckcv_ray.core.percent import ceil_percent
 from ckcv_ray.reports.facts import facts, find_quoted
-from ckcv_ray.reports.render import escape_markdown
+from ckcv_ray.reports.render import LINE_WIDTH, escape_markdown, make_markdown, make_page
 from ckcv_ray.reports.sections import CAUTION, DETAILS, FIRST, FOLDER, Fact, Section
-from ckcv_ray.reports.write import make_markdown, make_page
 from ckcv_ray.runs.judged import GRID, calibrate, judge_rows, trace_roc
 from ckcv_ray.runs.load import load
 from ckcv_ray.runs.run import run_job
@@ -90,6 +89,16 @@ def test_every_form_shows_the_same_facts(case: str, finished: Finished) -> None:
         first = [fact for fact in list_told(sections, FIRST) if fact.name not in (CAUTION, "or")]
         assert all(unwrap(fact.text) in brief for fact in first)
         assert "None" not in brief + whole
+        if result.finished is not None:
+            lines = result.summary(folder="a b").splitlines()
+            assert max(map(len, lines)) <= LINE_WIDTH
+            assert lines[-1].startswith("then      ckcv ")
+            assert "report 'a b'" in lines[-1]
+            (verdict,) = (fact.text for fact in first if fact.name == "verdict")
+            assert brief.startswith(unwrap(verdict)) or brief.startswith(("ACCEPTED", "NOT ACCEPTED"))
+            statement = result.certificate.claims.first.statement
+            assert whole.count(unwrap(statement)) == 1
+            assert "Nothing can be quoted" not in brief or any(fact.name == "next" for fact in first)
 
 
 @CASE

@@ -11,9 +11,19 @@ from matplotlib.figure import Figure
 
 from ckcv_ray import Result, Study, run
 from ckcv_ray.core.percent import ceil_percent
-from ckcv_ray.reports import charts
-from ckcv_ray.reports.charts import Band, Chart, Mark, Scale, Tiles, draw_on, shorten_name, write_svg
-from ckcv_ray.reports.figures import Picture, draw_performance, draw_search
+from ckcv_ray.reports import figures
+from ckcv_ray.reports.figures import (
+    Chart,
+    Mark,
+    Picture,
+    Scale,
+    Tiles,
+    draw_on,
+    draw_performance,
+    draw_search,
+    shorten_name,
+    write_svg,
+)
 from ckcv_ray.runs.judged import judge_rows
 from ckcv_ray.runs.load import replay
 from ckcv_ray.runs.settings import Axis, make_grid
@@ -24,9 +34,8 @@ EVERYTHING = Chart(
     Scale("<i>", log=True),
     Scale("$y$", 0.0, 1.0),
     [
-        Band(X, X / 200, X / 100, charts.BLUE, 0.2),
         Mark(X, [0.1, np.nan, 0.3, 7.0], name="_line", width=1.0, dash=(2, 1)),
-        *(Mark(X, 0.5, charts.RED, shape=shape, name=f"{shape} <b>") for shape in ["o", "x", *charts.SHAPES]),
+        *(Mark(X, 0.5, figures.RED, f"{shape} <b>", shape=shape) for shape in ["o", "x", *figures.SHAPES]),
     ],
 )
 SQUARES = Chart(
@@ -46,19 +55,19 @@ def test_a_chart_is_well_formed_inside_its_box_and_the_same_each_time(chart: Cha
     assert svg == write_svg(chart, '"<label>"')
     root = ElementTree.fromstring(svg)
     assert (root.get("role"), root.get("aria-label")) == ("img", '"<label>"')
-    for at, most in (("x", charts.WIDTH), ("cx", charts.WIDTH), ("y", chart.height), ("cy", chart.height)):
+    for at, most in (("x", figures.WIDTH), ("cx", figures.WIDTH), ("y", chart.height), ("cy", chart.height)):
         places = [float(part.get(at, 0)) for part in root.iter()]
         assert min(places) >= 0
         assert max(places) <= most
     assert "nan" not in svg
-    assert set(re.findall(r"(?:fill|stroke)=\"([a-zA-Z]+)\"", svg)) == {charts.INK, "none"}
+    assert set(re.findall(r"(?:fill|stroke)=\"([a-zA-Z]+)\"", svg)) == {figures.INK, "none"}
 
 
 def test_names_are_text_that_fits_and_no_formula_markup_or_hidden_label() -> None:
     assert {"<i>", "$y$", "_line", "x <b>"} <= set(words(write_svg(EVERYTHING, "label")))
     shown = words(write_svg(SQUARES, "label"))
     assert set(map(shorten_name, NAMES)) <= set(shown)
-    assert max(map(len, shown)) <= charts.MAX_NAME
+    assert max(map(len, shown)) <= figures.MAX_NAME
 
 
 def test_what_is_unknown_or_outside_is_not_drawn() -> None:

@@ -13,7 +13,8 @@ from ckcv_ray import Execution, Study, evaluate
 from ckcv_ray.core.measures import Outputs
 from ckcv_ray.errors import StoreError
 from ckcv_ray.records.judged import HELD_OUT, list_held_out_columns
-from ckcv_ray.reports.write import make_page
+from ckcv_ray.reports.render import make_page
+from ckcv_ray.reports.sections import measure_class
 from ckcv_ray.runs import judged as judging
 from ckcv_ray.runs.judged import (
     Judged,
@@ -21,7 +22,6 @@ from ckcv_ray.runs.judged import (
     calibrate,
     count_scores,
     judge_rows,
-    measure_classes,
     permute_columns,
     predict_part,
     read_judged,
@@ -98,14 +98,13 @@ def test_a_model_that_cannot_classify_is_a_damaged_folder(outputs: Outputs | Non
 
 def test_classes_are_measured_as_scikit_learn_does() -> None:
     y, label = RNG.integers(0, 3, 300).astype(np.int32), RNG.integers(0, 3, 300).astype(np.int32)
-    found = measure_classes(tabulate_predictions(y, label, 3))
-    sensitivity = metrics.recall_score(y, label, average=None)
-    ppv = metrics.precision_score(y, label, average=None)
-    assert [one.sensitivity.value for one in found] == pytest.approx(sensitivity.tolist())
-    assert [one.ppv.value for one in found] == pytest.approx(ppv.tolist())
-    for c, one in enumerate(found):
-        assert one.specificity.value == pytest.approx(metrics.recall_score(y != c, label != c))
-        assert one.npv.value == pytest.approx(metrics.precision_score(y != c, label != c))
+    counts = tabulate_predictions(y, label, 3)
+    for c in range(3):
+        shares = [part / whole for part, whole in measure_class(counts, c)]
+        truth, found = y == c, label == c
+        expected = [metrics.recall_score(truth, found), metrics.recall_score(~truth, ~found)]
+        expected += [metrics.precision_score(truth, found), metrics.precision_score(~truth, ~found)]
+        assert shares == pytest.approx(expected)
 
 
 def test_undecided_rows_are_in_a_column_of_their_own() -> None:
@@ -114,9 +113,9 @@ def test_undecided_rows_are_in_a_column_of_their_own() -> None:
     counts = tabulate_predictions(Y, label, 2)
     assert counts[:, -1].sum() == 3
     assert counts.sum() == 200
-    (no, yes) = measure_classes(counts)
-    assert no.sensitivity.part + yes.sensitivity.part == int(np.sum(label == Y))
-    assert no.npv.whole == 200 - no.ppv.whole
+    (recall, _, ppv, npv), (of_others, *_) = (measure_class(counts, c) for c in range(2))
+    assert recall[0] + of_others[0] == int(np.sum(label == Y))
+    assert npv[1] == 200 - ppv[1]
 
 
 def test_curves_are_of_single_classifiers() -> None:
@@ -148,10 +147,10 @@ def test_calibration_compares_the_same_rows() -> None:
 
 
 def test_every_row_is_in_one_bin_of_its_class() -> None:
-    found = count_scores(make_judged(), 2)
-    assert found.counts.sum(axis=1).tolist() == np.bincount(Y).tolist()
-    by_class = count_scores(make_judged(rank=None), 2)
-    assert by_class.edges[-1] <= 1
+    _, counts = count_scores(make_judged(), 2)
+    assert counts.sum(axis=1).tolist() == np.bincount(Y).tolist()
+    edges, _ = count_scores(make_judged(rank=None), 2)
+    assert edges[-1] <= 1
     assert count_scores(make_judged(rank=None, probability=None), 2) is None
 
 

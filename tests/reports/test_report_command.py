@@ -11,8 +11,8 @@ from conftest import blobs, unwrap
 from ckcv_ray import Execution, Study, evaluate, load_run, report
 from ckcv_ray.errors import InputError
 from ckcv_ray.reports import sections
+from ckcv_ray.reports.render import make_page
 from ckcv_ray.reports.sections import tell_data
-from ckcv_ray.reports.write import make_page
 from ckcv_ray.runs.run import Job, run_job
 
 SERIAL = Execution("serial")

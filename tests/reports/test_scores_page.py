@@ -8,7 +8,7 @@ import pytest
 from sklearn.datasets import load_iris
 
 from ckcv_ray import Execution, evaluate, load_scores
-from ckcv_ray.reports.write import make_page
+from ckcv_ray.reports.render import make_page
 
 SERIAL = Execution("serial")
 X, Y = load_iris(return_X_y=True)

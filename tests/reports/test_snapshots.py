@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from finished import Finished
 
-from ckcv_ray.reports.write import make_page
+from ckcv_ray.reports.render import make_page
 
 PAGES = Path(__file__).with_name("pages")
 OF_A_RUN = re.compile(

@@ -28,7 +28,7 @@ from ckcv_ray.engine.backend import SERIAL as SERIAL_SESSION
 from ckcv_ray.engine.backend import SerialBackend
 from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.learners.sklearn.paths import fit_model
-from ckcv_ray.reports.write import make_page
+from ckcv_ray.reports.render import make_page
 from ckcv_ray.runs.load import load_run, load_scores, replay
 from ckcv_ray.runs.run import Work, assess, evaluate, run_work
 from ckcv_ray.storage.folder import RunFolder

@@ -12,7 +12,7 @@ from stores import BUCKET, MemoryBucket
 
 from ckcv_ray import Execution, Job, Result, Study, Task, load_run
 from ckcv_ray.errors import UnreachableError
-from ckcv_ray.reports.write import report
+from ckcv_ray.reports.render import report
 from ckcv_ray.runs import run as before
 from ckcv_ray.runs.run import assess, run_job
 from ckcv_ray.study.problem import Problem

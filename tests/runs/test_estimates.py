@@ -24,7 +24,7 @@ from ckcv_ray import Bootstrap632Plus, Execution, evaluate, load_scores, verify
 from ckcv_ray.core.resampling.folds import KFold
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import InputError
-from ckcv_ray.reports.write import make_page
+from ckcv_ray.reports.render import make_page
 from ckcv_ray.study.problem import OUTER
 
 SERIAL = Execution("serial")

@@ -14,7 +14,7 @@ from ckcv_ray.core.schedule import Stage
 from ckcv_ray.engine.evaluate import share
 from ckcv_ray.learners.ensemble import judge
 from ckcv_ray.learners.svm import blocks
-from ckcv_ray.reports.write import make_page
+from ckcv_ray.reports.render import make_page
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.study.problem import Problem
 

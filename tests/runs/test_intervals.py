@@ -21,7 +21,7 @@ from ckcv_ray.core.intervals import Scored, compute_interval, correct_best
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.records import judged
-from ckcv_ray.reports.write import make_page
+from ckcv_ray.reports.render import make_page
 from ckcv_ray.study.problem import OUTER
 from ckcv_ray.study.study import Study
 

@@ -17,7 +17,7 @@ from ckcv_ray.core.draws import order_held_out
 from ckcv_ray.errors import StoreError
 from ckcv_ray.records import judged
 from ckcv_ray.records.judged import JUDGED_ROWS, describe_judged
-from ckcv_ray.reports.write import report
+from ckcv_ray.reports.render import report
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.storage.folder import CERTIFICATE

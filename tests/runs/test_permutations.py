@@ -16,7 +16,7 @@ from ckcv_ray.engine.evaluate import evaluate as compute
 from ckcv_ray.engine.evaluate import share
 from ckcv_ray.engine.full import FullQueue
 from ckcv_ray.errors import InputError
-from ckcv_ray.reports.write import make_page
+from ckcv_ray.reports.render import make_page
 from ckcv_ray.runs.load import load_scores
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.study.problem import OUTER, PERMUTED, Problem

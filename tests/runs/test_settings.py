@@ -17,8 +17,8 @@ from sklearn.svm import SVC
 from ckcv_ray import Execution, evaluate, load_scores, verify
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import StoreError
-from ckcv_ray.reports.charts import is_geometric
-from ckcv_ray.reports.write import make_page
+from ckcv_ray.reports.figures import is_geometric
+from ckcv_ray.reports.render import make_page
 from ckcv_ray.runs.settings import list_validations, rank_losses
 from ckcv_ray.storage.folder import SETTINGS
 from ckcv_ray.study.problem import INNER

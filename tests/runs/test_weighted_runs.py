@@ -12,7 +12,7 @@ from ckcv_ray import CKCVClassifier, Execution, Study, Task, load_run, plan, run
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.records.candidates import find_winner
-from ckcv_ray.reports.write import make_page
+from ckcv_ray.reports.render import make_page
 from ckcv_ray.study.problem import Problem
 
 SERIAL = Execution("serial")

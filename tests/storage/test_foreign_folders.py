@@ -22,7 +22,7 @@ from ckcv_ray.cli import main as cli
 from ckcv_ray.errors import InputError, StoreError, printable
 from ckcv_ray.learners.ensemble import make_schema
 from ckcv_ray.records.record import Failure
-from ckcv_ray.reports.write import make_page
+from ckcv_ray.reports.render import make_page
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.storage.folder import RunFolder
@@ -37,7 +37,7 @@ from pathlib import Path
 from ckcv_ray import load_run
 from ckcv_ray.runs.load import replay
 from ckcv_ray.errors import CKCVError
-from ckcv_ray.reports.write import make_page
+from ckcv_ray.reports.render import make_page
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.runs import verify as verification
 
