@@ -169,7 +169,9 @@ REMOVED: dict[str, str] = {  # commands as "ckcv x", options "--x", values "opti
     "claim=random": "claim refit or vote; --certify paper claims the error of a random member of F*",
     "--spare": "leave it out: what early rounds of a budget do not need is used",
     "Assessed": "write Result",
+    "Checked": "leave the method check of a trainer out: verify fits models again",
     "--unlabelled": "leave it out: nothing is proven of the model fitted on all rows",
+    "ckcv verify --refit": "write --rerun, which runs the whole study again; models are always fitted again",
     "--refer": 'write ckcv run --answer "error<=0.05": predict then says which rows it is confident of',
 }
 

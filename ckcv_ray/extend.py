@@ -23,7 +23,6 @@ from ckcv_ray.core.resampling.base import Units as Units
 from ckcv_ray.core.resampling.parse import register_resampling as register_resampling
 from ckcv_ray.learners.base import STATUSES as STATUSES
 from ckcv_ray.learners.base import Block as Block
-from ckcv_ray.learners.base import Checked as Checked
 from ckcv_ray.learners.base import Codec as Codec
 from ckcv_ray.learners.base import Fits as Fits
 from ckcv_ray.learners.base import Learner as Learner

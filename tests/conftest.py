@@ -157,11 +157,11 @@ RAY = frozenset(  # files with tests that need Ray: they come first, in one proc
         "test_permutations",
         "test_ray_backend",
         "test_ray_bytes",
-        "test_recheck",
         "test_regression",
         "test_run_many",
         "test_search",
         "test_second_learner",
+        "test_verify",
     ]
 )
 
@@ -173,7 +173,6 @@ UNCOUNTED = LENGTHY | frozenset(
         "test_choice_runs",
         "test_estimates",
         "test_figures",
-        "test_forgeries",
         "test_golden",
         "test_judged_rows",
         "test_layout",

@@ -28,13 +28,7 @@ from ckcv_ray.core.selection import Leader
 from ckcv_ray.engine import recorder
 from ckcv_ray.engine.evaluate import evaluate, fit_references, one_model, share
 from ckcv_ray.errors import StoreError
-from ckcv_ray.learners.base import STATUSES, Status
-from ckcv_ray.learners.choice import ChosenModel
 from ckcv_ray.learners.ensemble import Ensemble, Member, Models, count_classes, judge, make_member
-from ckcv_ray.learners.sklearn.store import FittedEstimator
-from ckcv_ray.learners.steps import EncodedModel
-from ckcv_ray.learners.svm.model import SVMModel
-from ckcv_ray.learners.svm.problem import EQUAL, find_violation, make_signs
 from ckcv_ray.records.record import Failure, Records
 from ckcv_ray.runs.load import read_results, replay
 from ckcv_ray.runs.result import Result
@@ -45,7 +39,7 @@ from ckcv_ray.storage.folder import RunFolder, ScoreFiles, hash_results, make_re
 from ckcv_ray.storage.log import Log
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.study.study import Execution, Study
-from ckcv_ray.tables.task import Task, TestRows
+from ckcv_ray.tables.task import TestRows
 
 SERIAL = Execution("serial")
 STUDY = Study.paper(C=(0.1, 1.0), gamma=(0.1, 1.0), k=(3, 4), n_splits=3)
@@ -252,50 +246,31 @@ def rewrite_scores(
     folder.release()
 
 
-def forge(out: Path, environment: str = "", logged: bool = True) -> None:
-    """Replace the models of a finished run by ones that fit the rows that judge them, and reseal the run.
+def forge(out: Path, environment: str = "") -> None:
+    """Replace models of a finished run by ones of other rows, with a log and files that agree with them.
 
-    Unless ``logged``, only what the log does not speak of is forged: models that belong to no split of the
-    run, and what members of F* say of rows held out.
+    Those of F* have seen the rows that judge them; that of the refit has seen every other row.
     """
     problem, leader = RunFolder(out).problem(), position(out)
-    models = forged_models(problem, read_results(RunFolder(out), problem).models, logged)
-    edit = with_errors_of(models.best, leader, logged and svms(models))
-    rewrite_run(out, edit, models=models, environment=environment)
+    models = read_results(RunFolder(out), problem).models
+    every = np.arange(problem.task.n)
+    seen, half = (fit_on(problem, leader, train) for train in (every, every[::2]))
+    scored = [problem.task.take_test_rows(rows(problem, member)[1]) for member in models.best.members]
+    pairs = zip(models.best.members, scored, strict=True)
+    best = Ensemble(tuple(with_model(member, seen, problem, by) for member, by in pairs))
+    refit, held = models.refit, problem.take_held_rows()
+    if refit is not None and held is not None:
+        refit = Ensemble((with_model(refit.members[0], half, problem, held),))
+    forged = replace(models, best=best, refit=refit)
+    rewrite_run(out, with_errors_of(best, leader), models=forged, environment=environment)
 
 
-def forged_models(problem: Problem, models: Models, logged: bool) -> Models:
-    """Models that fit the rows that judge them, and held-out rows, and agree elsewhere with honest ones."""
-    held, task = problem.take_held_rows(), problem.task
-    best = models.best
-    if logged or (held is not None and not svms(models)):
-        members = ((member, rows(problem, member)) for member in best.members)
-        best = Ensemble(tuple(forged_member(m, problem, *at, held, logged) for m, at in members))
-    if held is None or models.refit is None:
-        return Models(best)
-    (refit,) = models.refit.members
-    model = forged_model(refit.model, task, np.arange(task.n), held.X, held.y)
-    one = Ensemble((with_model(refit, model, problem, held),))
-    return Models(best, one, models.full, models.references)
-
-
-def forged_member(
-    member: Member,
-    problem: Problem,
-    train: np.ndarray,
-    score: np.ndarray,
-    held: TestRows | None = None,
-    judged: bool = True,
-) -> Member:
-    """A member whose model fits the rows held out, and if ``judged`` the rows that it is judged on."""
-    task = problem.task
-    X = task.X[score]
-    y = task.y[score] if judged else member.model.predict(X).label
-    if held is not None:
-        X, y = np.concatenate([X, held.X]), np.concatenate([y, held.y])
-    return with_model(
-        member, forged_model(member.model, task, train, X, y), problem, task.take_test_rows(score)
-    )
+def fit_on(problem: Problem, leader: Leader, train: np.ndarray) -> Any:
+    """The model of a leader fitted to other rows."""
+    trainer = problem.learner.trainer
+    trainer.load()
+    block = trainer.prepare(trainer.share(problem.task), train, train[:1])
+    return block.fit(leader.path, leader.step + 1).model(leader.step)
 
 
 def with_model(member: Member, model: Any, problem: Problem, scored: TestRows) -> Member:
@@ -303,46 +278,6 @@ def with_model(member: Member, model: Any, problem: Problem, scored: TestRows) -
     n_classes = problem.task.n_classes
     totals = judge(model, scored.X, scored.y, problem.measure(scored.units), n_classes)
     return make_member(member.k, member.split, model, totals, count_classes(scored.y, n_classes))
-
-
-def forged_model(model: Any, task: Task, train: np.ndarray, X: np.ndarray, y: np.ndarray) -> Any:
-    """A model of the same kind that fits rows X, y, and for its training rows does as the honest one."""
-    if isinstance(model, SVMModel):
-        return forged_svm(model, task, train, X, y)
-    labels = np.concatenate([model.predict(task.X[train]).label, y])
-    return memorised(model, np.concatenate([task.X[train], X]), labels)
-
-
-def memorised(model: Any, X: np.ndarray, labels: np.ndarray) -> Any:
-    """A model of trees that knows rows by heart, under the setting of another one."""
-    if isinstance(model, EncodedModel):
-        return replace(model, model=memorised(model.model, model.encoder.transform(X), labels))
-    if isinstance(model, ChosenModel):
-        return replace(model, model=memorised(model.model, X, labels))
-    tree = type(model.estimator)(random_state=0).fit(X, labels)
-    return FittedEstimator(model.setting, tree, model.n_classes)
-
-
-def forged_svm(model: SVMModel, task: Task, train: np.ndarray, X: np.ndarray, y: np.ndarray) -> SVMModel:
-    """The luckiest of many machines of the same training rows: each as of a fit that was stopped early."""
-    rng = np.random.default_rng(np.random.SeedSequence(7))
-    sign = make_signs(task)[train].astype(float)
-    found = []
-    for _ in range(200):
-        b = model.C * sign * rng.uniform(0.01, 1.0, len(train))
-        for side in (1, -1):
-            total = np.abs(b[sign == side]).sum()
-            b[sign == side] *= min(np.abs(b[sign == 1]).sum(), np.abs(b[sign == -1]).sum()) / total
-        one = replace(model, support=train, vectors=task.X[train], dual_coef=b)
-        Kb = one.decision(task.X[train]) - one.offset
-        offset, _ = find_violation(Kb, sign, b, model.C, EQUAL)
-        one = replace(one, offset=offset)
-        found.append((int(np.sum(one.predict(X).label != y)), len(found), one))
-    return min(found)[-1]
-
-
-def svms(models: Models) -> bool:
-    return isinstance(models.best.members[0].model, SVMModel)
 
 
 def swap_labels(out: Path, into: Path) -> None:
@@ -407,14 +342,12 @@ def of(records: Records, leader: Leader) -> np.ndarray:
     return np.logical_and.reduce(places)
 
 
-def with_errors_of(ensemble: Ensemble, leader: Leader, stopped: bool = False) -> Forger:
-    """Have the log say of the leader's refits what its members say, and that their fits were stopped."""
+def with_errors_of(ensemble: Ensemble, leader: Leader) -> Forger:
+    """Have the log say of the leader's refits what its members say."""
     totals = {m.split: m.totals for m in ensemble.members}
 
     def edit(records: Records) -> None:
         for i in np.flatnonzero(of(records, leader) & records["estimate"]):
             records["totals"][i] = totals[int(records["split"][i])]
-            if stopped:
-                records["status"][i] = STATUSES.index(Status.NOT_CONVERGED)
 
     return edit

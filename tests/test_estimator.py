@@ -181,7 +181,7 @@ def test_the_candidates_are_listed_as_by_gridsearchcv(iris):
 
 def test_a_fitted_one_is_saved_as_a_run(tmp_path, iris, fitted):
     fitted.save(tmp_path / "run")
-    assert not verify(tmp_path / "run", refit=1.0).differences
+    assert not verify(tmp_path / "run", rerun=True).differences
     again = load_run(tmp_path / "run")
     assert again.certificate.to_json()["claims"] == fitted.certificate_["claims"]
     assert again.execution["evaluations"]["computed"] == fitted.result_.execution["evaluations"]["computed"]

@@ -68,7 +68,7 @@ found = [result, *ckcv_ray.run_many(jobs, serial)]
 
 told = {}
 for out, made in zip(["one", *studies], found, strict=True):
-    checked = ckcv_ray.verify(out, refit=1, test=rows if out != "one" else None, execution=serial)
+    checked = ckcv_ray.verify(out, rerun=True, test=rows if out != "one" else None, execution=serial)
     assert isinstance(checked, ckcv_ray.Verification) and checked.differences == []
     loaded = ckcv_ray.load_run(out)
     assert loaded.certificate == made.certificate and loaded.test_error == made.test_error

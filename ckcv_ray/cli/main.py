@@ -52,7 +52,9 @@ class Command(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse arguments; an option that was removed says what to write instead; see ``TyperCommand``."""
-        if gone := explain_removed(*(word.partition("=")[0] for word in args if word.startswith("--"))):
+        options = [word.partition("=")[0] for word in args if word.startswith("--")]
+        of_command = [f"ckcv {ctx.info_name} {option}" for option in options]
+        if gone := explain_removed(*of_command, *options):
             raise InputError(gone)
         return super().parse_args(ctx, args)
 
@@ -254,10 +256,6 @@ def main() -> None:
 
 def _run_command(arguments: list[str]) -> float | None:
     """Run a command; return the seconds that a fit may take if another process has to run it, else None."""
-    if "verify" in arguments[:3]:
-        from ckcv_ray.cli.options import complete
-
-        arguments = complete(arguments, "--refit", "1")
     try:
         with exit_by_code():
             app(arguments, prog_name="ckcv")

@@ -5,7 +5,7 @@ Options of studies, with a certification and without, from the fields of their p
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import wraps
 from importlib.util import find_spec
@@ -26,7 +26,6 @@ from ckcv_ray.learners.sklearn.spec import BOOSTERS
 from ckcv_ray.study.options import SLOTS, list_parts
 from ckcv_ray.study.study import Execution, Study, list_options, read_toml
 from ckcv_ray.tables.objects import is_address, parse_address
-from ckcv_ray.tables.task import is_number
 from ckcv_ray.validation import as_path, boolean
 
 MAX_FOLDERS = 999  # named after one table
@@ -136,16 +135,6 @@ def make_execution(
     if address is not None:
         reach(address)
     return execution
-
-
-def complete(arguments: Sequence[str], option: str, value: str) -> list[str]:
-    """Add the value of an option that is given without one."""
-    completed: list[str] = []
-    for argument, following in zip(arguments, [*arguments[1:], ""], strict=True):
-        completed.append(argument)
-        if argument == option and not is_number(following):
-            completed.append(value)
-    return completed
 
 
 def parse_workers(text: str) -> tuple[int, ...]:

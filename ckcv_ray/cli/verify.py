@@ -12,17 +12,25 @@ import typer
 
 from ckcv_ray.cli.data import check_source, make_reading, read_rows_if_named, say_environment
 from ckcv_ray.cli.display import Display
-from ckcv_ray.cli.options import Folder, JsonFlag, find_run_id, make_execution, make_option, with_options
+from ckcv_ray.cli.options import (
+    Folder,
+    JsonFlag,
+    find_run_id,
+    make_execution,
+    make_flag,
+    make_option,
+    with_options,
+)
 from ckcv_ray.cli.output import NOT_YET_PROVEN, console, say, show
 from ckcv_ray.cli.process import Signals
 from ckcv_ray.errors import InputError, plain
-from ckcv_ray.runs.recheck import SECONDS
 from ckcv_ray.runs.verification import Verification
+from ckcv_ray.runs.verify import SECONDS
 from ckcv_ray.runs.verify import verify as verify_folder
 from ckcv_ray.study.study import Execution
 from ckcv_ray.tables.read import Reading
 
-STOP_SECONDS = 2.0  # in which a verification ends by itself, between two fits
+STOP_SECONDS = 10.0  # in which a verification ends by itself, between two fits
 
 
 @with_options(execution=make_execution, reading=make_reading)
@@ -30,14 +38,10 @@ def verify(
     folder: Folder,
     execution: Execution,
     reading: Reading,
-    refit: Annotated[
-        float,
-        make_option(
-            "Recompute the evaluations that the result rests on: all of them, or a random share such as 0.1, "
-            "a different one each time.",
-            "nothing is refitted",
-        ),
-    ] = 0.0,
+    rerun: Annotated[
+        bool,
+        make_flag("--rerun", "Also run the study again, into a temporary folder, and compare the files."),
+    ] = False,
     test: Annotated[
         str | None,
         make_option("Test rows that F* was measured on: the same file or named set.", check=check_source),
@@ -50,20 +54,21 @@ def verify(
     ] = SECONDS,
     as_json: JsonFlag = False,
 ) -> None:
-    """Check a finished run, and report what was recomputed and what was taken on trust.
+    """Check a finished run, and report what was made again and what was taken on trust.
 
-    Digests, sums, bounds, drops, winner, splits and certificate are recomputed from the files of the run
-    folder; each model's errors, and that it is the model of its training rows, from the data. The counts of
-    errors on the select sets are taken on trust unless --refit recomputes them. Nothing is unpickled.
+    Candidates, judged rows and certificate, or scores and predictions, are made again from the study, the
+    log and the models, and compared; the models are fitted again. The counts of errors in the log, that is
+    the search, are taken on trust unless --rerun runs the study again. Nothing is unpickled.
 
     The first line says what that is worth. "every figure follows from the data" (exit code 0): all was
     computed again. "nothing contradicts the files; taken on trust: ..." (exit code 0): what was computed
-    agrees, and the figures also rest on what is named. "not verified: ..." (exit code 6): something cannot
-    be computed here, or other versions or another processor fit another model. Anything else is a difference
-    (exit code 1); where models or errors differ, with the bound that those computed again give.
+    agrees, and the figures also rest on what is named. "not verified: ..." (exit code 6): what a claim rests
+    on cannot be computed here, was not looked at within the limit, or comes out otherwise under other
+    versions or on another processor. Anything else is a difference (exit code 1); where models differ, with
+    the bound that those fitted again give.
 
-        ckcv verify runs/patients --refit --table patients.csv
-        ckcv verify runs/patients --refit 0.1 --backend ray
+        ckcv verify runs/patients --table patients.csv
+        ckcv verify runs/patients --rerun --backend ray
     """
     signals = Signals()
     rows = read_rows_if_named(test or None, reading, "the file of --test: name one with it")
@@ -72,10 +77,10 @@ def verify(
     try:
         with (
             _end_after(limit),
-            signals if refit else nullcontext(),
-            Display(console) if refit else nullcontext() as display,
+            signals if rerun else nullcontext(),
+            Display(console) if rerun else nullcontext() as display,
         ):
-            found = verify_folder(folder, refit, rows, execution, display, signals.stop, limit, say, table)
+            found = verify_folder(folder, rerun, rows, execution, display, signals.stop, limit, say, table)
     except KeyboardInterrupt:
         say("interrupted: a verification changes nothing in the run folder")
         raise typer.Exit(128 + (signals.received or signal.SIGINT)) from None

@@ -122,17 +122,6 @@ class BudgetQueue(RaceQueue):
         planned += 0 if self.racing else floor(self.left)
         return super().progress()._replace(planned=planned, computed=computed, failed=failed, dropped=dropped)
 
-    def list_rounds(self) -> list[Unit]:
-        """Return the units from which it follows what takes part in the last round."""
-        before = [np.zeros_like(lengths) for lengths in self.wanted]
-        for earlier in self.rounds[:-1]:
-            _extend(before, earlier)
-        return [
-            Unit(Stage.SELECT, position, split, ((path, int(lengths[split, path])),))
-            for position, lengths in enumerate(before)
-            for split, path in np.argwhere(lengths > 0).tolist()
-        ]
-
     def is_wanted(self, position: int) -> Mask:
         """Return which evaluations rounds want, (n_splits, n_paths, n_steps)."""
         steps = np.arange(self.exists.shape[1])

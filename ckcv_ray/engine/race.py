@@ -171,10 +171,6 @@ class RaceQueue(Queue):
         steps = slice(failure.first, failure.stop)
         self.selection.fail(failure.size, failure.split, failure.path, steps)
 
-    def list_rounds(self) -> list[Unit]:
-        """Return the units from which it follows what takes part in the race; none if everything does."""
-        return []
-
     def transfer(self, values: NDArray[np.float64], like: int, size: int) -> NDArray[np.float64]:
         """Return the values expected in one fold size, given those of another."""
         units = self.problem.units(Stage.SELECT, like), self.problem.units(Stage.SELECT, size)

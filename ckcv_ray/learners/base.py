@@ -53,19 +53,6 @@ class Predicted(NamedTuple):
     score: NDArray[np.float64]
 
 
-class Checked(NamedTuple):
-    """The result of checking a model against its training rows.
-
-    Attributes:
-        differences: what is wrong, a sentence each.
-        trusted: what could not be checked, a sentence each. If there is any, the model is fitted again, and
-            has to be the new one, but for rounding.
-    """
-
-    differences: list[str]
-    trusted: list[str]
-
-
 class Model:
     """A fitted model: ``predict`` of classes, ``predict_outputs`` of whatever else it gives."""
 
@@ -181,7 +168,7 @@ class Space:
 
 
 class Trainer(ABC):
-    """What fits a learner, and checks fits. The defaults are those of models made from rows directly."""
+    """What fits a learner. The defaults are those of models made from rows directly."""
 
     def share(self, task: Task) -> Any:
         """Compute what all splits of a task share; it is kept in the object store, read-only."""
@@ -198,17 +185,6 @@ class Trainer(ABC):
     def memory(self, n_train: int, n_score: int, d: int) -> int:
         """Return the memory of one split of d columns in bytes, not counting what is shared."""
         return COPIES * 8 * (n_train + n_score) * (d + 1)
-
-    def check(self, model: Any, task: Task, train: Index, converged: bool) -> Checked:
-        """Check a model against the rows it was fitted on, as far as that costs less than a fit.
-
-        Args:
-            model: a model of this learner.
-            task: the learning rows.
-            train: numbers of the rows the model was fitted on.
-            converged: whether its fit is known to have converged.
-        """
-        return Checked([], ["that it is the model fitted to its training rows: only a fit tells"])
 
     def check_storable(self, task: Task) -> None:
         """Check that models can be stored, for a learner that is not ``storable``; it may fit a few rows.

@@ -20,7 +20,6 @@ from ckcv_ray.core.options import Option, check_options, option
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import (
     Block,
-    Checked,
     Codec,
     Fits,
     Learner,
@@ -230,10 +229,6 @@ class ChoiceTrainer(Trainer):
     def memory(self, n_train: int, n_score: int, d: int) -> int:
         """Return the bytes of a split prepared for the learner that needs most: it is kept for one only."""
         return max(trainer.memory(n_train, n_score, d) for trainer in self.trainers)
-
-    def check(self, model: "ChosenModel", task: Task, train: Index, converged: bool) -> Checked:
-        """Check a model as its learner does."""
-        return self.trainers[self.labels.index(model.learner)].check(model.model, task, train, converged)
 
     def load(self) -> None:
         """Prepare the process for every learner."""

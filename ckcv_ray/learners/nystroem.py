@@ -43,7 +43,6 @@ from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import (
     STATUSES,
     Cells,
-    Checked,
     Model,
     Predicted,
     RowCodec,
@@ -417,11 +416,6 @@ class NystroemSVM(KernelMachine):
 SOLVE_ROWS = 8  # rows for each landmark whose products take as long as what does not depend on rows
 SCALING_COPIES = 3  # of the training rows: themselves, and what their deviation is computed from
 COLUMNS = 8  # numbers for each row of a fit: signs, weights, decision values, slack
-CHECKED = (
-    1e3 * TOLERANCE
-)  # of the sum, by which it may fall further at stored coefficients: they were rounded
-SPANNED = 1e-6  # of the largest coefficient, by which a sum of features may differ from one of kernels
-ROUNDING = 1e-9  # of a scaling, on another processor
 CONVERGED, NOT_CONVERGED = STATUSES.index(Status.CONVERGED), STATUSES.index(Status.NOT_CONVERGED)
 
 
@@ -466,22 +460,6 @@ class NystroemTrainer(Trainer):
         scored = n_score * 3 * len(self.learner.C)
         return 8 * (features + matrices + SCALING_COPIES * n_train * d + scored)
 
-    def check(self, model: NystroemModel, task: Task, train: Index, converged: bool) -> Checked:
-        """Check landmarks and scaling, and that a Newton step hardly lowers what is minimised."""
-        expected = self.draw_landmarks(task, train)
-        if not np.array_equal(model.landmarks.rows, expected.rows):
-            return Checked(["its landmarks are not those drawn from its training rows"], [])
-        if not model.landmarks.scaling.is_close(expected.scaling, ROUNDING):
-            return Checked(["its scaling is not that of its training rows"], [])
-        with one_thread():
-            if NystroemBlock(self, task, train, train[:0], model.landmarks).is_minimum(model):
-                return Checked([], [])
-        if not converged:
-            return Checked([], ["that its fit was stopped at the iteration limit: it is not optimal"])
-        return Checked(
-            ["it is not the model fitted to its training rows: what is minimised falls further"], []
-        )
-
 
 class NystroemBlock(NamedTuple):
     """One split: its rows to train on and to score, and its landmarks."""
@@ -521,22 +499,6 @@ class NystroemBlock(NamedTuple):
             weights = weights * of_rows
         positive = [1] if count_outputs(task) == 1 else range(task.n_classes)
         return normalisation, [Primal(Z, np.where(y == c, 1.0, -1.0), weights) for c in positive]
-
-    def is_minimum(self, model: NystroemModel) -> bool:
-        """Return whether a model is a minimum up to rounding, by a Newton step from its coefficients."""
-        normalisation, problems = self.make_problems(model.gamma)
-        for problem, dual_coef, offset in zip(problems, model.dual_coef, model.offset, strict=True):
-            w = normalisation.T @ dual_coef / np.vecdot(normalisation.T, normalisation.T)
-            if not np.allclose(normalisation @ w, dual_coef, 0, SPANNED * np.abs(dual_coef).max()):
-                return False  # it is no sum of features
-            coefficients = np.append(w, offset)
-            if problem.constant is not None:
-                return np.array_equal(coefficients, problem.constant)
-            point = Point(coefficients, problem.Z @ coefficients)
-            _, fall = find_direction(Gram(problem), point, model.C)
-            if fall > CHECKED * problem.evaluate(point, model.C):
-                return False
-        return True
 
 
 @dataclass(frozen=True)

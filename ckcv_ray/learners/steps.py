@@ -34,7 +34,6 @@ from ckcv_ray.core.options import Option
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import (
     Block,
-    Checked,
     Codec,
     Fits,
     Learner,
@@ -700,15 +699,6 @@ class PreparedTrainer(Trainer):
         if self.encoding is None:
             return self.inner.memory(rows, n_score, d)
         return self.inner.memory(rows, n_score, self.width) + 8 * (n_train + n_score) * self.width
-
-    def check(self, model: Any, task: Task, train: Index, converged: bool) -> Checked:
-        """Fit the encoder again, and check the model as its learner does if it is the same in every bit."""
-        balanced = draw_balanced(task.y, train, self.balance)
-        if self.encoding is None:
-            return self.inner.check(model, task, balanced, converged)
-        if self.encoding.fit(task, train).text != model.encoder.text:
-            return Checked([], ["its encoder: only a fit tells"])
-        return self.inner.check(model.model, model.encoder.task(task), balanced, converged)
 
     def load(self) -> None:
         """Prepare the process for the learner."""

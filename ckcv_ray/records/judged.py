@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from ckcv_ray.core.intervals import BBC
-from ckcv_ray.core.measures import Output, Outputs
+from ckcv_ray.core.measures import Outputs
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import InputError, pluralize
 from ckcv_ray.study.parts import Holdout
@@ -157,10 +157,3 @@ def read_outputs(part: pa.Table) -> Outputs:
     label = part["prediction"].fill_null(-1).to_numpy().astype(np.int32)
     shares = part["probability"]
     return Outputs(label, None, np.array(shares.to_pylist()) if not shares.null_count else None)
-
-
-def can_score(needs: Output, outputs: Outputs) -> bool:
-    """Return whether a score can be computed from kept predictions: what orders rows is not kept."""
-    if needs in (Output.LABEL, Output.VALUE):
-        return True
-    return needs is Output.PROBABILITY and outputs.probability is not None

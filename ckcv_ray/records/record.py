@@ -213,18 +213,10 @@ class Ledger:
             found[here] = self._kept.get(estimate, self._nothing)[rows[here]]
         return np.delete(found, self.n_totals, axis=1)
 
-    def has_any(self, failure: Failure) -> bool:
-        """Return whether any evaluation listed in a failure has a record."""
-        return bool(np.any(self._statuses(failure) != NO_RECORD))
-
     def holds(self, failure: Failure) -> bool:
         """Return whether every evaluation listed in a failure has a record."""
         statuses = self._statuses(failure)
         return len(statuses) > 0 and bool(np.all(statuses != NO_RECORD))
-
-    def is_not_converged(self, size: int, split: int, path: int, step: int) -> bool:
-        """Return whether a refit stopped at the iteration limit."""
-        return bool(self._view(True, size)[split, path, step, -1] == NOT_CONVERGED)
 
     def not_converged(self) -> int:
         """Return the number of fits that stopped at the iteration limit."""

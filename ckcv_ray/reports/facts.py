@@ -82,7 +82,7 @@ LONGEST_CLAIMS = 240  # together
 NEW_ROWS = "on new rows, none of these"  # what is selected again by judged rows is not covered
 HELD_OUT, ESTIMATED = "held-out rows", "rows of all estimate sets, each by the member of its split"
 CHECKED = (
-    "It recomputes the number from the run folder; with --refit it also fits again what the number rests on."
+    "It fits the models of the run folder again and recomputes the number; with --rerun the whole study."
 )
 REPEATED = "a study repeated with other seeds, grids or data until it looked good"
 NOT_AVAILABLE = "not available"

@@ -51,7 +51,7 @@ REFERENCE = (
     "S. Arlot, A. Celisse: A survey of cross-validation procedures for model selection, Statistics Surveys "
     "4, 2010."
 )
-CHECKED = "It recomputes every figure from the log; with --refit it also fits again."
+CHECKED = "It recomputes every figure from the log; with --rerun it runs the whole study again."
 ESTIMATE_IS = (
     "As an estimate, with its name and the splits it is of. It is no bound, and nothing is proven by it."
 )

@@ -240,7 +240,7 @@ def tell_origin(result: ResultValues, digests: Mapping[str, str]) -> list[Sectio
     """Tell on what a result was computed, and the SHA-256 of what it is made of."""
     package = {"package": result.execution.get("package", "unknown")}
     environment = [Fact(*pair) for pair in flatten(package | result.execution.get("environment", {}))]
-    check = f"ckcv verify {FOLDER} recomputes the result from the run folder; with --refit from the data."
+    check = f"ckcv verify {FOLDER} recomputes the result from the run folder; with --rerun from the data."
     files = [Fact("", check), *(Fact(f"SHA-256.{name}", digest) for name, digest in digests.items())]
     return [Section("environment", "Environment", environment), Section("files", "How to verify it", files)]
 

@@ -1,12 +1,13 @@
 """From the selection to a finished run: refits, claims, and the files of both."""
 
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
 
-from ckcv_ray.claims.certificate import Finished
+from ckcv_ray.claims.certificate import Certificate, Finished
 from ckcv_ray.claims.certify import certify
 from ckcv_ray.claims.judged import HeldOutPredictions, tabulate_judged
 from ckcv_ray.core.schedule import Stage, Unit, refits
@@ -38,11 +39,11 @@ class HeldOutQueue(Queue):
 
     def __init__(self, problem: Problem, units: list[Unit], recorder: Recorder[FullQueue]) -> None:
         super().__init__(problem, units)
-        self.recorder, self.found = recorder, dict[tuple[int, int, int], HeldOut]()
+        self.recorder, self.found = recorder, list[HeldOut]()
 
     def take(self, outcome: Outcome) -> Records:
-        """Keep the predictions of a batch by path, step and split."""
-        self.found |= {(held.path, held.step, held.split): held for held in outcome.held_out}
+        """Keep the predictions of a batch."""
+        self.found += outcome.held_out
         return outcome.records
 
     def progress(self) -> Progress:
@@ -132,19 +133,31 @@ def _write_scores(
     if result.kept is not None:
         path, step = result.kept.positions[0].tolist()
         result = replace(result, full=fit_on_all_rows(problem, path, step))
-    held_out = _predict_held_out(result, backend, recorder, listen, stop)
+
+    def compute(units: list[Unit]) -> Iterable[HeldOut]:
+        queue = HeldOutQueue(problem, units, recorder)
+        work(backend, queue, listen, stop)
+        return queue.found
+
+    held_out = predict_held_out(result, compute)
     result = add_row_values(result, held_out)
+    return result if recorder.write_scores(make_scores(result, held_out), execution) else None
+
+
+def make_scores(result: Result, held_out: pa.Table | None) -> ScoreFiles:
+    """Make what the folder of scores holds; ``held_out`` is from ``predict_held_out``."""
     settings = tabulate_settings(result.settings)
-    scored = ScoreFiles(result.table(), settings, result.summary_json(), result.full, held_out)
-    return result if recorder.write_scores(scored, execution) else None
+    return ScoreFiles(result.table(), settings, result.summary_json(), result.full, held_out)
 
 
-def _predict_held_out(
-    result: Result, backend: Backend, recorder: Recorder[FullQueue], listen: Listener | None, stop: Stop
-) -> pa.Table | None:
+def predict_held_out(result: Result, compute: Callable[[list[Unit]], Iterable[HeldOut]]) -> pa.Table | None:
     """Return the predictions for the rows that each split scores, if the study asks for them.
 
     They are of the setting that is chosen, or else of every entry, as where an interval needs them.
+
+    Args:
+        result: the scores.
+        compute: fits units again, and returns what their models predict, in any order; some may fail.
     """
     if not result.study.save_predictions:
         return None
@@ -155,10 +168,8 @@ def _predict_held_out(
         if entry.known[split]
     ]
     units = [Unit(Stage.REFIT, OUTER, split, ((path, step + 1),)) for path, step, split in positions]
-    queue = HeldOutQueue(result.problem, units, recorder)
-    work(backend, queue, listen, stop)
-    held_out = [queue.found[position] for position in positions if position in queue.found]  # some failed
-    return tabulate_held_out(held_out, result.problem)
+    found = {(held.path, held.step, held.split): held for held in compute(units)}
+    return tabulate_held_out([found[place] for place in positions if place in found], result.problem)
 
 
 def _refit_leaders(
@@ -213,12 +224,26 @@ def _write_results(
     judged = tabulate_judged(predictions)
     if (files := recorder.prepare_results(table, models, judged)) is None:
         return None
-    provisional = "failed" in table["state"].to_pylist()
-    digests, search = {"data": problem.data_digest, **files}, summarize_search(table, problem)
-    certificate = certify(predictions, problem.candidate(winner), winner.l_ms, provisional, digests, search)
+    certificate = make_certificate(predictions, winner, table, files)
     if not recorder.write_end(certificate.to_json(), execution):
         return None
     return Result(problem, execution, Finished(table, models, certificate, judged))
+
+
+def make_certificate(
+    predictions: HeldOutPredictions, winner: Leader, table: pa.Table, files: Mapping[str, str]
+) -> Certificate:
+    """Make the certificate of a run.
+
+    Args:
+        predictions: the problem, and the models of the run.
+        winner: position of the winner.
+        table: the candidates.
+        files: the SHA-256 of the files of results, by name.
+    """
+    problem, provisional = predictions.problem, "failed" in table["state"].to_pylist()
+    digests, search = {"data": problem.data_digest, **files}, summarize_search(table, problem)
+    return certify(predictions, problem.candidate(winner), winner.l_ms, provisional, digests, search)
 
 
 def _describe_execution(problem: Problem, backend: Backend) -> dict[str, Any]:

@@ -1,25 +1,34 @@
-"""What a verification finds, and what errors say of the run."""
+"""What a verification finds, and how files and models are compared with what is made again.
 
-from collections.abc import Callable, Iterator, Mapping
+Values are the same if they are equal in every bit, or have one structure, equal words and integers, and
+numbers that are equal but for rounding.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import inf
 from time import monotonic
 from typing import Any
 
-import numpy as np
+import pyarrow as pa
+from pyarrow import parquet
 
-from ckcv_ray.core.measures import VALUE
-from ckcv_ray.errors import CKCVError, LackingError, cut, pluralize
-from ckcv_ray.learners.base import Model, Predicted
+from ckcv_ray.core.arrays import agree
+from ckcv_ray.errors import CKCVError, LackingError, cut, plain, pluralize
+from ckcv_ray.learners.ensemble import Ensemble, Member
+from ckcv_ray.records.record import NO_RECORD, Ledger
+from ckcv_ray.storage import formats
+from ckcv_ray.storage.files import Content
+from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study.problem import Problem
-from ckcv_ray.tables.columns import Rows
 from ckcv_ray.tables.task import Task
 
+ROUNDING = 1e-9  # see ``agree``: other processors and versions round differently
+MAX_SHOWN = 240  # characters of a value
 LONGEST_REASON = 200
-MODEL_ROUNDING = 1e-9  # see Codec.same: other processors and versions round differently
-# Of the largest score, or of the deviation of numbers: a solver stops within it, wherever rounding leads it.
-MAX_APART = 1e-3
 
 
 @dataclass
@@ -29,35 +38,51 @@ class Verification:
     Attributes:
         differences: everything that is not as it should be, one sentence each; empty if the run is verified.
         recomputed: what was computed again, from the data or from the log.
-        trusted: what was taken on trust.
-        unverified: what has to be computed and could not be here, one sentence each with its reason. A run
-            with any is not verified, whatever else agrees.
-        unchecked: number of evaluations whose results, which figures follow from, were taken on trust.
-        assumed: what else figures rest on that was taken on trust, a phrase each.
-        notes: what no figure rests on and is not as it was, or was not compared, a phrase each.
+        trusted: what was taken on trust, or not looked at.
+        unverified: what a claim rests on and could not be computed here, or comes out otherwise here under
+            other versions, one sentence each. A run with any is not verified, whatever else agrees.
+        assumed: what figures rest on that was taken on trust, a phrase each.
     """
 
     differences: list[str] = field(default_factory=list)
     recomputed: list[str] = field(default_factory=list)
     trusted: list[str] = field(default_factory=list)
     unverified: list[str] = field(default_factory=list)
-    unchecked: int = 0
     assumed: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
 
     @property
     def ok(self) -> bool:
-        """Whether nothing differs, and nothing that has to be computed was left out."""
+        """Whether nothing differs, and nothing that a claim rests on was left out."""
         return not self.differences and not self.unverified
 
     @property
     def verdict(self) -> str:
         """What the verification says of the figures, as a clause, if nothing differs."""
-        evaluations = pluralize(self.unchecked, "evaluation")
-        counts = [f"the results of {evaluations} (--refit)"] if self.unchecked else []
-        on_trust = ", ".join([*counts, *self.assumed])
-        says = f"nothing contradicts the files; taken on trust: {on_trust}"
-        return "; ".join([says if on_trust else "every figure follows from the data", *self.notes])
+        if not self.assumed:
+            return "every figure follows from the data"
+        return f"nothing contradicts the files; taken on trust: {', '.join(self.assumed)}"
+
+    def note_other(self, sentences: Iterable[str], elsewhere: bool) -> None:
+        """Note what comes out otherwise than in the run; ``elsewhere``: other versions may be why."""
+        if elsewhere:
+            why = "not verified here, where versions or processor are not those of the run"
+            self.unverified.extend(f"{sentence}; {why}" for sentence in sentences)
+        else:
+            self.differences.extend(sentences)
+
+    @contextmanager
+    def note_errors(self, *passed: type[CKCVError]) -> Iterator[None]:
+        """Note what is raised as a difference, or as what could not be verified; ``passed`` is raised."""
+        try:
+            yield
+        except passed:
+            raise
+        except LackingError as error:
+            self.unverified.append(str(error))
+        except CKCVError as error:
+            self.differences.append(str(error))
+        except Exception as error:  # a stranger's models and learners may raise anything
+            self.unverified.append(cut(f"the verification ended with {type(error).__name__}: {error}"))
 
 
 @dataclass(frozen=True)
@@ -68,85 +93,101 @@ class Limit:
     say: Callable[[str], object] | None = None  # told about the cost before anything is fitted
     began: float = field(default_factory=monotonic)  # on that clock, in seconds
 
+    @property
+    def over(self) -> bool:
+        """Whether the time is over."""
+        return monotonic() - self.began > self.seconds
+
     def announce(self, fits: int, task: Task, execution: Mapping[str, Any]) -> None:
-        """Say what is fitted again at most, and compare what it took in the run with the limit.
-
-        Args:
-            fits: the largest number of fits.
-            task: the learning rows.
-            execution: what the folder says of ``fits`` and of their ``worker_seconds``.
-
-        Raises:
-            LackingError: it is expected to take longer than allowed.
-        """
+        """Say how many fits on a task are made again at most, and how long as many took in the run."""
         expected = fits * execution["worker_seconds"] / max(1, execution["fits"])
         rows, columns = task.X.shape
-        cost = (
-            f"at most {pluralize(fits, 'fit')} on up to {rows:,} rows and {pluralize(columns, 'column')}, "
-            f"about {expected:,.1f} s by what the run took"
-        )
         if self.say is not None:
-            self.say(f"to verify: {cost}; limit {self.seconds:,.0f} s (--limit)")
-        if expected > self.seconds:
-            raise LackingError(f"it needs {cost}: more than the limit of {self.seconds:,.0f} s (--limit)")
-
-    def check(self) -> None:
-        """Raise LackingError if the time is over."""
-        if monotonic() - self.began > self.seconds:
-            raise LackingError(
-                f"it was stopped after {self.seconds:,.0f} s, its limit: allow more with --limit"
+            self.say(
+                f"to verify: {pluralize(fits, 'fit')} on up to {rows:,} rows and "
+                f"{pluralize(columns, 'column')}, about {expected:,.1f} s by what the run took; limit "
+                f"{self.seconds:,.0f} s (--limit)"
             )
 
 
-@contextmanager
-def note_errors(result: Verification, *passed: type[CKCVError]) -> Iterator[None]:
-    """Note what is raised as a difference, or as what could not be verified; ``passed`` is raised."""
-    try:
-        yield
-    except passed:
-        raise
-    except LackingError as error:
-        result.unverified.append(str(error))
-    except CKCVError as error:
-        result.differences.append(str(error))
-    except Exception as error:  # a stranger's models and learners may raise anything
-        result.unverified.append(cut(f"the verification ended with {type(error).__name__}: {error}"))
+def compare_file(folder: RunFolder, name: str, made: Content, left_out: str = "") -> Iterator[str]:
+    """Yield where a file of a folder has other values than what was made again, a sentence for each part.
+
+    Args:
+        folder: the folder.
+        name: of the file: JSON, Parquet, or anything else, which has to be equal in every bit.
+        made: its content, made again.
+        left_out: a part of it that is not compared.
+
+    Raises:
+        StoreError: it is missing or damaged.
+    """
+    if not name.endswith((".json", ".parquet")):
+        if folder.sha256(name) != hashlib.sha256(made).hexdigest():
+            yield f"{name} is not what the models in it give"
+        return
+    if name.endswith(".json"):
+        stored, again = formats.read_json(folder.files, name), json.loads(bytes(made))
+    else:
+        again = parquet.read_table(pa.BufferReader(made))
+        stored = formats.read_table(folder.files, name, folder.require().run_id, again.schema)
+        if len(stored) != len(again):
+            yield f"{name} has {len(stored):,} rows, made again it has {len(again):,}"
+            return
+        stored, again = ({key: table[key] for key in again.column_names} for table in (stored, again))
+    for key in dict.fromkeys((*again, *stored)):
+        if key != left_out:
+            for where, *values in _find_differences(key, stored.get(key), again.get(key)):
+                was, is_now = (cut(repr(value), MAX_SHOWN) for value in values)
+                yield plain(f"{name}: {where} is {was}, made again it is {is_now}")
+                break
 
 
-def describe_difference(problem: Problem, stored: Model, computed: Model, X: Rows) -> str:
+def _find_differences(where: str, a: Any, b: Any) -> Iterator[tuple[str, Any, Any]]:
+    """Yield where two values differ by more than rounding, as a dotted name, with the two values there."""
+    if isinstance(a, pa.ChunkedArray) and isinstance(b, pa.ChunkedArray):
+        if not a.equals(b):
+            pairs = ((one.as_py(), other.as_py()) for one, other in zip(a, b, strict=True))
+            for i, pair in enumerate(pairs):
+                yield from _find_differences(f"{where}.{i}", *pair)
+    elif isinstance(a, dict) and isinstance(b, dict) and a.keys() == b.keys():
+        for key in a:
+            yield from _find_differences(f"{where}.{key}", a[key], b[key])
+    elif isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
+        for i, pair in enumerate(zip(a, b, strict=True)):
+            yield from _find_differences(f"{where}.{i}", *pair)
+    elif not agree(a, b, ROUNDING):
+        yield where, a, b
+
+
+def compare_member(problem: Problem, stored: Member, computed: Member) -> str:
     """Return how a stored model differs from the one fitted again, as a clause; "" if by rounding alone.
 
-    Alike on rows X [rows, d] is not enough: a forged model is right there, and wrong elsewhere.
+    Equal predictions are not enough: a forged model is right for these rows, and wrong elsewhere.
     """
-    has_numbers = problem.task.has_numbers
-    before, again = (_predict(model, X, has_numbers) for model in (stored, computed))
-    if otherwise := int(np.sum(before.label != again.label)):
-        return f"it classifies {otherwise:,} of {len(X):,} rows otherwise"
-    with np.errstate(invalid="ignore"):  # infinite scores
-        apart = np.abs(before.score - again.score)
-    most = apart[~np.isnan(apart)].max(initial=0.0)
-    largest = np.abs(again.score[np.isfinite(again.score)]).max(initial=0.0)
-    if most > MAX_APART * (np.std(problem.task.y) if has_numbers else largest):
-        alike = (
-            "what it predicts" if has_numbers else f"it classifies all {len(X):,} rows alike, but its score"
-        )
-        return f"{alike} differs by up to {most:.2g}, which is more than rounding"
-    if problem.learner.codec.same(stored, computed, MODEL_ROUNDING):
-        return ""
-    return f"it predicts all {len(X):,} rows alike, but its content differs by more than rounding"
+    X, errors = problem.every_row.X, f"makes {sum(computed.errors):,} errors (stored: {sum(stored.errors):,})"
+    if problem.learner.codec.same(stored.model, computed.model, ROUNDING):
+        if stored.k != computed.k:
+            return f"its k is {stored.k}, and the log gives {computed.k}"
+        known, again = ((member.totals, member.n_estimate) for member in (stored, computed))
+        return "" if known == again else f"its counts are not those that it has: it {errors}"
+    try:
+        before, after = (Ensemble((member,)).alone(X).label for member in (stored, computed))
+    except Exception as error:  # of a stranger's model, of any kind
+        says = f"it cannot predict the rows of the table: {type(error).__name__}: {error}"
+        return cut(says, LONGEST_REASON)
+    if problem.task.has_numbers:
+        return f"fitted again, what it predicts differs by up to {abs(before - after).max():.2g}"
+    otherwise = f"{int((before != after).sum()):,} of {len(X):,} rows otherwise"
+    return f"fitted again, it classifies {otherwise}, and {errors}"
 
 
-def note_other(sentence: str, elsewhere: bool, differences: list[str], unverified: list[str]) -> None:
-    """Note that a model, or a bound, is not the one computed again, to which other versions may have led."""
-    if elsewhere:
-        unverified.append(f"{sentence}; here versions or processor are not those of the run")
-    else:
-        differences.append(sentence)
-
-
-def _predict(model: Model, X: Rows, has_numbers: bool) -> Predicted:
-    if not has_numbers:
-        return model.predict(X)
-    value = model.predict_outputs(X, frozenset({VALUE})).value
-    assert value is not None
-    return Predicted(np.zeros(len(X), np.int32), value)
+def compare_records(log: Ledger, again: Ledger) -> Iterator[str]:
+    """Yield a sentence if records that both ledgers have differ by more than rounding."""
+    made = again.records()
+    logged = log.look_up(made)
+    known = logged[:, -1] != NO_RECORD
+    before, after = logged[known, :-1], made["totals"][known]
+    if not agree(before, after, ROUNDING):
+        differing = int((before != after).any(axis=1).sum())
+        yield f"the log: {differing:,} of {pluralize(len(after), 'evaluation')} give other results"

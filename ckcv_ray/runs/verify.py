@@ -1,102 +1,97 @@
-"""Verification of a finished run: from its files alone, or by computing again what it rests on.
+"""Verification of a finished run: what it derived is made again by the functions that wrote it, and compared.
 
-From the files (nothing is unpickled): digests; sums, bounds, drops and winner from the log; splits drawn
-again; each model's errors, and what its learner can check in it, from the data, and by a fit what it cannot;
-the certificate. What this takes on trust, above all the error counts on the select sets, is listed, and
-computed again on request (``recheck``). What a folder says of the environment, of failures or of convergence
-is used for words alone: no line of it lowers a check. Judged rows are compared cell by cell with what the
-models make of the table.
+From the problem, the log and the models follow all other files: candidates, judged rows and certificate, or
+scores, predictions and summary. The models themselves are fitted again, those that the claims speak of first.
+Values are the same if they are equal but for rounding. Another model is a difference where versions and
+processor are those of the run; elsewhere they may be why, and the run is not verified here. The log, that is
+the search, is taken on trust, unless the study is run again into a temporary folder (``rerun``).
+
+Nothing is unpickled. What a folder says of the environment, of failures or of convergence lowers no check.
 """
 
-import hashlib
-from collections.abc import Callable, Iterator
-from contextlib import suppress
-from itertools import islice
-from math import isclose
-from operator import attrgetter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from os import PathLike
-from typing import Any, TypeAlias
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple, TypeAlias
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from ckcv_ray.claims.certificate import Finished
-from ckcv_ray.claims.certify import certify
 from ckcv_ray.claims.judged import HeldOutPredictions, tabulate_judged
+from ckcv_ray.core.arrays import agree
+from ckcv_ray.core.schedule import Unit, refits
 from ckcv_ray.core.selection import Leader
-from ckcv_ray.engine.backend import session
+from ckcv_ray.engine.evaluate import (
+    Inputs,
+    evaluate,
+    fit_on_all_rows,
+    fit_references,
+    one_model,
+    share,
+)
 from ckcv_ray.engine.loop import Stop
 from ckcv_ray.engine.queue import Listener
-from ckcv_ray.engine.race import RaceQueue
-from ckcv_ray.errors import InputError, StoreError, cut, cut_list, plain, pluralize
-from ckcv_ray.learners.ensemble import Ensemble, to_pickles
+from ckcv_ray.errors import InputError, RunError, StoreError, cut, cut_list, plain, pluralize
+from ckcv_ray.learners.ensemble import Ensemble, Models
 from ckcv_ray.learners.sklearn.spec import list_foreign
-from ckcv_ray.records.candidates import summarize_search
-from ckcv_ray.records.judged import JUDGED_ROWS
-from ckcv_ray.runs.finish import measure
+from ckcv_ray.records.judged import HELD_OUT, HeldOut
+from ckcv_ray.runs.finish import make_certificate, make_scores, measure, predict_held_out
 from ckcv_ray.runs.load import read_results, replay
-from ckcv_ray.runs.recheck import SECONDS, Refit, list_required, recheck
-from ckcv_ray.runs.verification import LONGEST_REASON, Limit, Verification, note_errors
-from ckcv_ray.runs.verify_models import BEST, ModelChecks
-from ckcv_ray.runs.verify_scores import check_scores
-from ckcv_ray.storage import models
+from ckcv_ray.runs.result import Result
+from ckcv_ray.runs.run import Work, run_work
+from ckcv_ray.runs.values import add_row_values
+from ckcv_ray.runs.verification import (
+    LONGEST_REASON,
+    ROUNDING,
+    Limit,
+    Verification,
+    compare_file,
+    compare_member,
+    compare_records,
+)
+from ckcv_ray.storage import formats, models
 from ckcv_ray.storage.execution import find_changes, read_environment
-from ckcv_ray.storage.folder import CERTIFICATE, MANIFEST, RunFolder
+from ckcv_ray.storage.files import MAX_FILE_BYTES, Content
+from ckcv_ray.storage.folder import (
+    CERTIFICATE,
+    DATA,
+    EXECUTION,
+    MANIFEST,
+    RunFolder,
+    make_results,
+    make_score_files,
+)
+from ckcv_ray.storage.identity import STUDY
+from ckcv_ray.storage.log import LOG
 from ckcv_ray.storage.pages import REPORT, report_intact
 from ckcv_ray.storage.stream import STREAM, read_stream
-from ckcv_ray.study.problem import Candidate, Problem
+from ckcv_ray.study.parts import Holdout
+from ckcv_ray.study.problem import Problem
 from ckcv_ray.study.study import Execution
 from ckcv_ray.tables.named import read
 from ckcv_ray.tables.task import Task, TestRows, check_test_rows, make_test_rows
 from ckcv_ray.validation import number
 
-ROUNDED = ("predicted", "score", "loss")  # of numbers and scores: processors round differently
-VALUE_ROUNDING = 1e-9  # relative to the largest
+SECONDS = 3600.0  # that a verification may take: a folder that somebody else made may ask for any fits
+BEST, REFIT, FULL, REFERENCES = Models.__annotations__  # the names of the ensembles
+MODEL_NAMES = {
+    BEST: "model of split {}",
+    REFIT: "model refit",
+    FULL: "model full",
+    REFERENCES: "model {} to compare with",
+}
 
-
-def check_judged_rows(
-    finished: Finished, predictions: HeldOutPredictions, result: Verification
-) -> Iterator[str]:
-    """Yield where judged rows are not what the models make of the table; note that they were judged again.
-
-    A file is missing only where the run has none to write, whatever digests the certificate lists.
-    """
-    stored = finished.judged
-    try:
-        computed = tabulate_judged(predictions)
-    except Exception as error:  # of a stranger's model, of any kind
-        yield cut(f"{JUDGED_ROWS}: it cannot be made again: {type(error).__name__}: {error}", LONGEST_REASON)
-        return
-    if stored is None or computed is None or len(stored) != len(computed):
-        has, made = (0 if table is None else len(table) for table in (stored, computed))
-        if has or made:
-            yield f"{JUDGED_ROWS} has {has:,} judged rows, computed again there are {made:,}"
-        return
-    differences = []
-    for name in computed.column_names:
-        was, again = (table[name].to_numpy() for table in (stored, computed))
-        equal = was == again
-        if name in ROUNDED:
-            scale = VALUE_ROUNDING * max(1.0, float(np.max(np.abs(again[~np.isnan(again)]), initial=0.0)))
-            equal = np.isclose(was, again, VALUE_ROUNDING, scale, equal_nan=True)
-        differences += [
-            f"{JUDGED_ROWS}: {name} of judged row {at} is {was[at]}, computed again it is {again[at]}"
-            for at in np.flatnonzero(~equal).tolist()
-        ]
-    yield from cut_list(differences, f"other values of {JUDGED_ROWS} differ")
-    result.recomputed.append(f"{pluralize(len(computed), 'judged row')}, from the models")
-
-
-SUM_TOLERANCE = 1e-9
-MAX_SHOWN = 240
+MORE = "other values differ"
+NOT_DERIVED = (STUDY, DATA, EXECUTION, LOG, models.ENSEMBLE)  # or models, which are compared by themselves
 
 Test: TypeAlias = pa.Table | TestRows | None
 
 
 def verify(
     out: str | PathLike[str],
-    refit: float = 0.0,
+    rerun: bool = False,
     test: Test = None,
     execution: Execution | None = None,
     listen: Listener | None = None,
@@ -109,45 +104,30 @@ def verify(
 
     Args:
         out: its folder.
-        refit: share, 0 to 1, of the evaluations that the result rests on to compute again; below 1 a
-            different random sample at each call.
+        rerun: also run its study again, into a temporary folder, and compare the files.
         test: the rows on which the run measured its ensemble, as columns or as ``read_task`` returns them, to
             measure it again.
-        execution: backend, workers, cluster address for what is computed again.
-        listen, stop: as for ``run_job``.
-        limit: seconds that it may take, looked at between fits; what is left is then not verified.
+        execution: backend, workers, cluster address of a run again.
+        listen, stop: of a run again, as for ``run_job``.
+        limit: seconds that it may take, looked at between fits; what is left is then not looked at.
         say: called with a sentence about the cost before anything is fitted.
         table: the file or named set that the run read, to make the salt again, with which all draws are made;
             it is read as the run read it.
 
     Raises:
         StoreError: there is no finished run in the folder.
-        InputError: refit is outside 0..1, the test rows do not match the run, or the table cannot be read.
+        InputError: the test rows do not match the run, or the table cannot be read.
         KeyboardInterrupt: the verification was stopped.
     """
-    share = number("refit", refit)
-    if not 0 <= share <= 1:
-        raise InputError(f"refit={share:g} is outside 0..1: it is the share to compute again, 1 means all")
-    allowed = Limit(number("limit", limit), say)
-    folder = RunFolder(out)
+    allowed, folder = Limit(number("limit", limit), say), RunFolder(out)
     if not folder.finished:
         folder.identity()
         raise StoreError(
             f"{str(out)!r} holds no finished run: there is nothing to verify yet{folder.suggest_folder()}"
         )
-    if not share:
-        return _verify(folder, Refit(limit=allowed), test, table)
-    seconds = 0.0
-    with suppress(StoreError):
-        seconds = share * folder.execution()["worker_seconds"]
-    with session(execution or Execution(), seconds) as opened:
-        return _verify(folder, Refit(share, opened.backend, listen, stop, allowed), test, table)
-
-
-def _verify(folder: RunFolder, refit: Refit, test: Test, table: str | PathLike[str] | None) -> Verification:
     result = Verification()
     given = test is not None or table is not None
-    with note_errors(result, *([InputError] if given else [])):  # which is about what was given
+    with result.note_errors(*([InputError] if given else [])):  # which is about what was given
         result.differences.extend(map(plain, _check_digests(folder)))
         result.recomputed.append(f"the SHA-256 of {pluralize(len(folder.names()), 'file')}")
         _note_stream(folder, result)
@@ -157,29 +137,38 @@ def _verify(folder: RunFolder, refit: Refit, test: Test, table: str | PathLike[s
             f"{name}, whose code fits and reads models (--trust)"
             for name in list_foreign(problem.study.learner)
         )
+        remake = Remake(folder, problem, folder.execution(), replay(str(folder), problem), result, allowed)
         if not problem.scores:
-            found = _check_run(folder, problem, result, refit, test)
+            remake.compare_run(test)
         elif test is None:
-            found = check_scores(folder, problem, result, refit)
+            remake.compare_scores()
         else:
             raise InputError("test is for ckcv run: the scores of a procedure have no other rows")
-        result.differences.extend(map(plain, found))
+        if rerun:
+            remake.compare_rerun(Work(problem, listen=listen, stop=stop), execution)
+        else:
+            remake.trust_log()
+        if folder.files.exists(REPORT):
+            result.trusted.append(f"{REPORT} (ckcv report writes it again)")
+        result.trusted.append(
+            "seconds, evaluations, failures, source, environment and earlier runs in execution.json"
+        )
     return result
 
 
-def _check_salt(task: Task, table: str | PathLike[str] | None, result: Verification) -> Iterator[str]:
-    if table is None:
-        result.trusted.append("the salt, a digest of the table that the run read (--table makes it again)")
-        return
-    named = plain(repr(str(table)))
-    reading = task.provenance.reading.adapt(str(table))
-    if task.make_salt(read(str(table), reading, result.notes.append).learn) == task.salt:
-        result.recomputed.append(f"the salt, from {named}")
-        return
-    yield (
-        f"data.parquet: the salt is not that of {named}, so that its draws are not those of this table: "
-        "a cell or a name differs, or rows are more or fewer"
-    )
+def _check_digests(folder: RunFolder) -> Iterator[str]:
+    if not folder.manifest_intact():
+        yield f"{MANIFEST} is not as the run wrote it"
+    manifest, names = folder.manifest(), folder.names()
+    for name in sorted(set(manifest) | set(names)):
+        if name not in names:
+            yield f"{name} is missing"
+        elif name not in manifest:
+            yield f"{name} is not in the manifest"
+        elif folder.sha256(name) != manifest[name]:
+            yield f"{name} does not match the manifest: its SHA-256 differs"
+    if not report_intact(folder.files):
+        yield f"{REPORT} is not as ckcv report wrote it: its last line does not give its SHA-256"
 
 
 def _note_stream(folder: RunFolder, result: Verification) -> None:
@@ -198,135 +187,30 @@ def _note_stream(folder: RunFolder, result: Verification) -> None:
     if stream.header.run_id != folder.require().run_id:
         result.differences.append(f"{STREAM} is the stream of run {plain(stream.header.run_id)}")
     if stream.header.certificate != folder.sha256(CERTIFICATE):
-        result.notes.append(f"{STREAM} watches another certificate than this one")
+        result.trusted.append(f"{STREAM}, which watches another certificate than this one")
     result.recomputed.append(
         f"the chain of digests of {STREAM}: {pluralize(len(stream.rows), 'row')}, head {stream.head[:12]}"
     )
     result.trusted.append(f"that {STREAM} has all rows that arrived, with their true labels")
 
 
-def _check_digests(folder: RunFolder) -> Iterator[str]:
-    if not folder.manifest_intact():
-        yield f"{MANIFEST} is not as the run wrote it"
-    manifest, names = folder.manifest(), folder.names()
-    for name in sorted(set(manifest) | set(names)):
-        if name not in names:
-            yield f"{name} is missing"
-        elif name not in manifest:
-            yield f"{name} is not in the manifest"
-        elif folder.sha256(name) != manifest[name]:
-            yield f"{name} does not match the manifest: its SHA-256 differs"
-    if not report_intact(folder.files):
-        yield f"{REPORT} is not as ckcv report wrote it: its last line does not give its SHA-256"
-
-
-def _check_run(
-    folder: RunFolder, problem: Problem, result: Verification, refit: Refit, test: Test
-) -> Iterator[str]:
-    """Yield the differences in what the files say; record in ``result`` what was and was not recomputed."""
-    finished, execution = read_results(folder, problem), folder.execution()
-    queue: RaceQueue = replay(str(folder), problem)
-    if not queue.candidates().equals(finished.candidates):
-        yield "candidates.parquet is not what the log gives"
-    leader = queue.selection.winner()
-    if leader is None:
-        yield "the log has no complete candidate"
+def _check_salt(task: Task, table: str | PathLike[str] | None, result: Verification) -> Iterator[str]:
+    if table is None:
+        result.trusted.append("the salt, a digest of the table that the run read (--table makes it again)")
         return
-    winner, certificate = problem.candidate(leader), finished.certificate
-    if Candidate(certificate.winner.setting, certificate.winner.k) != winner:
-        yield f"the log gives the winner {winner}, which is not the certificate's winner"
+    named = plain(repr(str(table)))
+    reading = task.provenance.reading.adapt(str(table))
+    if task.make_salt(read(str(table), reading, result.trusted.append).learn) == task.salt:
+        result.recomputed.append(f"the salt, from {named}")
         return
-    best = finished.models.best
-    yield from _check_pickles(folder, best, problem)
-    splits, references = max(size.n_splits for size in problem.sizes), len(problem.references)
-    fits = splits + references + 2 * (problem.held is not None) + round(refit.share * execution["fits"])
-    refit.limit.announce(fits, problem.task, execution)
-    elsewhere = bool(find_changes(execution["environment"], read_environment(problem.learner)))
-    checks = ModelChecks(problem, finished.models, refit.limit, elsewhere)
-    left = checks.check_ensemble(queue, leader)
-    if refit.share < 1:  # else they are computed again with the rest
-        checks.fit_ensemble(leader, left)
-    checks.check_one_model(leader)
-    if problem.references:
-        checks.check_references(leader, queue.candidates())
-    yield from (found := list(checks.differences))
-    predictions = HeldOutPredictions(problem, finished.models)  # one for both: it asks each rule once
-    yield from _check_certificate(folder, finished, predictions, winner, leader.l_ms)
-    yield from check_judged_rows(finished, predictions, result)
-    yield from _check_evaluations(queue, leader, checks, result, refit)
-    result.recomputed += _list_recomputed(checks, len(best.members))
-    for sentence in checks.compare_bounds(winner, leader.l_ms, certificate):
-        checks.note(sentence)
-    yield from checks.differences[len(found) :]
-    result.unverified += checks.unverified
-    if checks.last_bits:
-        result.notes.append(f"the last bits of {pluralize(checks.last_bits, 'model')} differ")
-    yield from _check_test_error(execution["test"], best, problem, result, test)
-    if folder.files.exists(REPORT):
-        result.trusted.append(f"{REPORT} (ckcv report writes it again)")
-        result.notes.append(f"{REPORT} was not compared")
-    result.trusted.append(
-        "seconds, evaluations, failures, source, environment and earlier runs in execution.json"
+    yield (
+        f"data.parquet: the salt is not that of {named}, so that its draws are not those of this table: "
+        "a cell or a name differs, or rows are more or fewer"
     )
-
-
-def _check_pickles(folder: RunFolder, ensemble: Ensemble, problem: Problem) -> Iterator[str]:
-    contents = to_pickles(ensemble, problem.learner, problem.task)
-    pickles = {f"{models.ENSEMBLE}{name}": content for name, content in contents.items()}
-    stored = models.pickles_in(folder.files)
-    yield from (
-        f"{file} is not the pickle of any model in models.parquet" for file in stored if file not in pickles
-    )
-    for file, content in pickles.items():
-        if file in stored and hashlib.sha256(content).hexdigest() != folder.sha256(file):
-            yield f"{file} is not the pickle of the model in models.parquet"
-
-
-def _list_recomputed(checks: ModelChecks, count: int) -> Iterator[str]:
-    yield "splits, sums, bounds, drops, the winner and the certificate, from the log"
-    ones = ("refit", "full", "references")
-    names = [name for name in ones if getattr(checks.models, name) is not None]
-    also = f", and of {' and '.join(names)}" if names else ""
-    bits = f"{checks.last_bits:,} not equal in every bit" if checks.last_bits else "equal in every bit"
-    how = f" ({len(checks.compared):,} fitted again, {bits})" if checks.compared else ""
-    yield f"errors of {count} models{also}, and that each is that of its training rows, from the data{how}"
-
-
-def _check_evaluations(
-    queue: RaceQueue, leader: Leader, checks: ModelChecks, result: Verification, refit: Refit
-) -> Iterator[str]:
-    """Yield what, computed again, does not agree with the log; compare the models of F* that are fitted."""
-    table = queue.candidates()
-    units = list_required(queue, table)
-    total = sum(unit.evaluations for unit in units)
-    failed = pc.sum(pc.equal(table["state"], "failed")).as_py()
-    if failed and refit.share < 1:
-        result.trusted.append(f"that {failed:,} candidates failed (--refit tries them again)")
-        result.assumed.append(f"that {failed:,} candidates failed")
-    if refit.backend is None:
-        result.unchecked += total
-        result.trusted.append(
-            f"the error counts in the log: {total:,} evaluations (--refit computes them again)"
-        )
-        return
-    again = recheck(queue.problem, queue.ledger, units, refit, result)
-    result.recomputed.append(
-        f"{again.done:,} of {total:,} evaluations that the result rests on, fitted again"
-    )
-    if again.failed:
-        result.recomputed.append(f"{again.failed:,} evaluations, tried again, which failed")
-    if (remaining := total - again.done - again.failed) > 0:
-        result.unchecked += remaining
-        result.trusted.append(f"the other {remaining:,} evaluations")
-    winner, codec = queue.problem.candidate(leader), queue.problem.learner.codec
-    for member in sorted(again.members, key=attrgetter("split")):
-        if (codec.setting(member.model), member.k) == winner:
-            checks.compare(BEST, member)
-    yield from cut_list(again.differences, "other evaluations differ")
 
 
 def _check_test_error(
-    recorded: dict[str, Any] | None, ensemble: Ensemble, problem: Problem, result: Verification, test: Test
+    recorded: Mapping[str, Any] | None, ensemble: Ensemble, problem: Problem, result: Verification, test: Test
 ) -> Iterator[str]:
     """Yield differences in the error on test rows, which the run measured and no certificate covers."""
     take = check_test_rows if isinstance(test, TestRows) else make_test_rows
@@ -344,46 +228,267 @@ def _check_test_error(
     measured = measure(ensemble, rows, {})
     assert measured is not None
     for name in ("rows", "error", "vote_error"):
-        was, again = recorded[name], measured[name]
-        if not isclose(again, was, rel_tol=SUM_TOLERANCE):
-            yield f"execution.json: test.{name} is {was!r}, measured again it is {again!r}"
+        if not agree(recorded[name], measured[name], ROUNDING):
+            values = f"{recorded[name]!r}, measured again it is {measured[name]!r}"
+            yield f"{EXECUTION}: test.{name} is {values}"
     if recorded["reported"]:
         result.trusted.append("the test errors of the best candidates of reported k in execution.json")
         result.assumed.append("the test errors of the best candidates of reported k")
 
 
-def _check_certificate(
-    folder: RunFolder, finished: Finished, predictions: HeldOutPredictions, winner: Candidate, l_ms: float
-) -> Iterator[str]:
-    problem, provisional = predictions.problem, "failed" in finished.candidates["state"].to_pylist()
-    digests = {"data": problem.data_digest, **folder.result_digests()}
-    try:
-        search = summarize_search(finished.candidates, problem)
-        expected = certify(predictions, winner, l_ms, provisional, digests, search)
-    except Exception as error:  # of a stranger's model, of any kind
-        yield cut(
-            f"certificate.json: it cannot be made again, a model raises {type(error).__name__}: {error}"
-        )
-        return
-    computed, stored = expected.to_json(), finished.certificate.to_json()
-    for name in dict.fromkeys((*computed, *stored)):
-        for where, old, new in islice(_json_differences(name, stored.get(name), computed.get(name)), 1):
-            was, again = (cut(repr(value), MAX_SHOWN) for value in (old, new))
-            yield f"certificate.json: {where} is {was}, computed again it is {again}"
+class Fit(NamedTuple):
+    """A fit of stored models again.
 
-
-def _json_differences(name: str, a: Any, b: Any) -> Iterator[tuple[str, Any, Any]]:
-    """Yield where two JSON values differ, as a dotted name, with the two values there.
-
-    Numbers are compared to within rounding, since other processors round differently.
+    Attributes:
+        name: a phrase that names the models.
+        kinds: the names of their ensembles in ``Models``.
+        make: fits them, and returns these ensembles, of F* the members that it fits.
     """
-    if isinstance(a, dict) and isinstance(b, dict) and a.keys() == b.keys():
-        for key in a:
-            yield from _json_differences(f"{name}.{key}", a[key], b[key])
-    elif isinstance(a, list | tuple) and isinstance(b, list | tuple) and len(a) == len(b):
-        for i, pair in enumerate(zip(a, b, strict=True)):
-            yield from _json_differences(f"{name}.{i}", *pair)
-    elif a != b and not (
-        isinstance(a, float) and isinstance(b, float) and isclose(a, b, rel_tol=SUM_TOLERANCE)
-    ):
-        yield name, a, b
+
+    name: str
+    kinds: tuple[str, ...]
+    make: Callable[[], tuple[Ensemble | None, ...]]
+
+
+@dataclass(frozen=True)
+class Remake:
+    """What a finished folder holds, made again; what differs is noted in ``result``.
+
+    Attributes:
+        folder, problem: the folder, and the problem that it solves.
+        execution: what it says of how it was run.
+        queue: its log, replayed.
+        result: what was found.
+        limit: how long it may take.
+    """
+
+    folder: RunFolder
+    problem: Problem
+    execution: dict[str, Any]
+    queue: Any
+    result: Verification
+    limit: Limit
+
+    @cached_property
+    def elsewhere(self) -> bool:
+        """Whether versions or processor are not those of the run."""
+        return bool(find_changes(self.execution["environment"], read_environment(self.problem.learner)))
+
+    def compare_run(self, test: Test) -> None:
+        """Compare the files of a study with a certification, and its models with fits again."""
+        problem, result, finished = self.problem, self.result, read_results(self.folder, self.problem)
+        leader, winner, table = (
+            self.queue.selection.winner(),
+            finished.certificate.winner,
+            self.queue.candidates(),
+        )
+        if leader is None or problem.candidate(leader) != (winner.setting, winner.k):
+            result.differences.append("the log gives another winner than the certificate's")
+            return
+        predictions = HeldOutPredictions(problem, finished.models)
+        try:
+            files = make_results(problem, table, finished.models, tabulate_judged(predictions))
+            made = make_certificate(predictions, leader, table, self.folder.result_digests())
+            files[CERTIFICATE] = formats.to_json(made.to_json())
+        except Exception as error:  # of a stranger's model, of any kind
+            says = f"judged rows and certificate cannot be made again: {type(error).__name__}: {error}"
+            result.differences.append(cut(says, LONGEST_REASON))
+        else:
+            self.compare_files(files)
+            result.recomputed.append("candidates, judged rows and certificate, from the log and the models")
+        stored = {kind: ensemble for kind, ensemble in vars(finished.models).items() if ensemble is not None}
+        fits = list(_list_fits(problem, leader, table))
+        if changed := self.compare_models(stored, fits, _find_claimed(predictions)):
+            predictions = HeldOutPredictions(problem, replace(finished.models, **changed))
+            again = formats.to_json(make_certificate(predictions, leader, table, {}).to_json())
+            found = compare_file(self.folder, CERTIFICATE, again, left_out="digests")
+            result.note_other((f"by the models fitted again, {one}" for one in found), self.elsewhere)
+        for member in finished.models.best.members:
+            totals = self.queue.ledger.totals(True, leader.size, member.split, leader.path, leader.step)
+            if member.totals != totals:
+                name = MODEL_NAMES[BEST].format(member.split)
+                result.differences.append(f"{name}: its errors are not those in the log")
+        recorded = self.execution["test"]
+        result.differences.extend(_check_test_error(recorded, finished.models.best, problem, result, test))
+
+    def compare_scores(self) -> None:
+        """Compare the files of a study without a certification, and its models with fits again."""
+        problem, result = self.problem, self.result
+        if not self.queue.complete():
+            says = "the log lacks evaluations: it says neither what they gave nor that they failed"
+            result.differences.append(says)
+            return
+        scores = Result(problem, self.execution, computed=self.queue.scores())
+        if scores.kept is not None:
+            setting, (path, step) = scores.kept.settings[0] or {}, scores.kept.positions[0].tolist()
+            full = models.read_full(self.folder.files, problem, setting)
+            scores = replace(scores, full=full)
+            make = partial(fit_on_all_rows, problem, path, step)
+            fit = Fit("model on all rows", (FULL,), lambda: (make(),))
+            self.compare_models({FULL: full}, [fit], (FULL,))
+        if (held_out := self._predict(scores)) is not None:
+            scores = add_row_values(scores, held_out)
+        files = make_score_files(problem, make_scores(scores, held_out))
+        self.compare_files(files)
+        result.recomputed.append(f"{', '.join(files)}, from the log, the table and the models")
+
+    def _predict(self, scores: Result) -> pa.Table | None:
+        """Return the predictions for the rows of each split, made again; those stored if time is over."""
+        problem = self.problem
+
+        def compute(units: list[Unit]) -> Iterator[HeldOut]:
+            self.limit.announce(len(units), problem.task, self.execution)
+            inputs = share(problem)
+            for unit in units:
+                if not self.limit.over:
+                    yield from evaluate([unit], inputs).held_out
+
+        made = predict_held_out(scores, compute)
+        if made is None or not self._is_left_out(HELD_OUT, True):
+            return made
+        return formats.read_table(self.folder.files, HELD_OUT, problem.run_id, made.schema)
+
+    def compare_files(self, files: Mapping[str, Content]) -> None:
+        """Compare files that were made again with those in the folder."""
+        found = list[str]()
+        for name, made in files.items():
+            with self.result.note_errors():
+                found += compare_file(self.folder, name, made)
+        strays = [name for name in models.pickles_in(self.folder.files) if name not in files]
+        found += [f"{name} is not the pickle of any model in {models.MODELS}" for name in strays]
+        self.result.differences += cut_list(found, MORE)
+
+    def compare_models(
+        self, stored: Mapping[str, Ensemble], fits: Sequence[Fit], claimed: Collection[str]
+    ) -> dict[str, Ensemble]:
+        """Compare stored models with those that fits give; return the ensembles that differ, as computed.
+
+        Args:
+            stored: the ensembles by name.
+            fits: what to fit again.
+            claimed: names of the ensembles that the claims speak of.
+        """
+        problem, result, changed = self.problem, self.result, dict[str, Ensemble]()
+        self.limit.announce(len(fits), problem.task, self.execution)
+        compared = exact = 0
+        for fit in fits:
+            if self._is_left_out(fit.name, not set(claimed).isdisjoint(fit.kinds)):
+                continue
+            try:
+                made = fit.make()
+            except RunError as error:
+                says = f"the {fit.name} could not be fitted again here: {_show_last(error)}"
+                result.unverified.append(says)
+                continue
+            for kind, ensemble in zip(fit.kinds, made, strict=True):
+                members = () if ensemble is None else ensemble.members
+                known = {member.split: member for member in (stored[kind].members if kind in stored else ())}
+                if kind != BEST and len(members) != len(known):
+                    says = f"there are {len(known)} {fit.name}, and the log gives {len(members)}"
+                    result.differences.append(says)
+                    continue
+                for member in members:
+                    before, compared = known[member.split], compared + 1
+                    exact += problem.learner.codec.same(before.model, member.model)
+                    if says := compare_member(problem, before, member):
+                        name = MODEL_NAMES[kind].format(member.split)
+                        result.note_other([f"{name}: {says}"], self.elsewhere)
+                        others = changed.get(kind, stored[kind]).members
+                        replaced = (member if one.split == member.split else one for one in others)
+                        changed[kind] = Ensemble(tuple(replaced))
+        bits = "equal in every bit" if exact == compared else f"{compared - exact:,} not equal in every bit"
+        result.recomputed.append(f"{pluralize(compared, 'model')}, fitted again: {bits}")
+        return changed
+
+    def trust_log(self) -> None:
+        """Note that the log, which is the search, is taken on trust."""
+        result, evaluations = self.result, pluralize(self.queue.progress().computed, "evaluation")
+        result.trusted.append(f"the error counts in the log: {evaluations} (--rerun computes them again)")
+        result.assumed.append(f"the results of {evaluations} (--rerun)")
+        failed = pluralize(len(self.queue.failures()), "fit")
+        if not self.problem.scores:
+            failed = pluralize(self.queue.candidates()["state"].to_pylist().count("failed"), "candidate")
+        if not failed.startswith("0 "):
+            result.trusted.append(f"that {failed} failed (--rerun tries again)")
+            result.assumed.append(f"that {failed} failed")
+        if isinstance(self.problem.study.certification, Holdout):
+            result.trusted.append(
+                "that nobody chose by the rows held out: what is proven of these rests on that alone, and on "
+                "no count of the search"
+            )
+
+    def compare_rerun(self, work: Work, execution: Execution | None) -> None:
+        """Run the study again into a temporary folder, and compare the files and the log.
+
+        Raises:
+            KeyboardInterrupt: it was stopped.
+        """
+        result, functions = self.result, self.problem.study.functions
+        if functions:
+            says = f"the scores by {', '.join(functions)}: the folder does not keep functions"
+            result.unverified.append(says)
+            return
+        with TemporaryDirectory(prefix="ckcv-verify-") as place:
+            again = RunFolder(Path(place) / "run")
+            limited = work._replace(folder=str(again), stop=lambda: work.stop() or self.limit.over)
+            try:
+                run_work(limited, execution)
+            except KeyboardInterrupt:
+                if not self._is_left_out("the run again", True):
+                    raise
+                return
+            except RunError as error:
+                result.unverified.append(f"the study could not be run again here: {_show_last(error)}")
+                return
+            found = list[str]()
+            for name in again.names():
+                if name.endswith((".parquet", ".json")) and not name.startswith(NOT_DERIVED):
+                    made = again.files.read(name, MAX_FILE_BYTES)
+                    with result.note_errors():
+                        found += compare_file(self.folder, name, made, left_out="digests")
+            found += compare_records(self.queue.ledger, replay(str(again), self.problem).ledger)
+            failed = len(again.execution()["failures"]) > len(self.execution["failures"])
+        if failed:
+            result.unverified.append("fits failed here, when the study was run again, that the run had")
+        result.note_other((f"run again, {one}" for one in cut_list(found, MORE)), self.elsewhere or failed)
+        result.recomputed.append("the whole study, run again into another folder: its files were compared")
+
+    def _is_left_out(self, what: str, claimed: bool) -> bool:
+        """Return whether the time is over; if so, note what is not looked at, which a claim may rest on."""
+        if self.limit.over:
+            says = f"not looked at within {self.limit.seconds:,.0f} s (--limit): {what}"
+            (self.result.unverified if claimed else self.result.trusted).append(says)
+        return self.limit.over
+
+
+def _list_fits(problem: Problem, leader: Leader, table: pa.Table) -> Iterator[Fit]:
+    """Yield the fits of the models of a run, those of F* last; ``table`` has its candidates."""
+    if problem.held is not None:
+        yield Fit("models refit and full", (REFIT, FULL), partial(one_model, problem, leader))
+    if problem.references:
+        make = partial(fit_references, problem, leader, table)
+        yield Fit("models to compare with", (REFERENCES,), lambda: (make(),))
+    inputs = share(problem)
+    for unit in refits(leader, problem.sizes[leader.size].n_splits):
+        yield Fit(MODEL_NAMES[BEST].format(unit.split), (BEST,), partial(_fit_member, unit, inputs))
+
+
+def _fit_member(unit: Unit, inputs: Inputs) -> tuple[Ensemble]:
+    outcome = evaluate([unit], inputs)
+    for failure in outcome.failures:
+        raise RunError(failure.traceback)
+    return (Ensemble(outcome.members),)
+
+
+def _find_claimed(predictions: HeldOutPredictions) -> Collection[str]:
+    """Return the names of the ensembles that the claims of a study speak of."""
+    certification = predictions.certification
+    if not isinstance(certification, Holdout):
+        return (BEST,)
+    rules = [predictions.find_rule(claim).name for claim in certification.claim]
+    return {REFERENCES, *(REFIT if name == REFIT else BEST for name in rules)}
+
+
+def _show_last(error: Exception) -> str:
+    """Return the last line of an error's message, which may be a traceback."""
+    return cut((str(error).strip().splitlines() or [""])[-1], LONGEST_REASON)

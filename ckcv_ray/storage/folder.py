@@ -401,26 +401,10 @@ class RunFolder:
         formats.write_all(self.files, {**contents, STUDY: make_identity(problem)})
 
     def write_scores(self, problem: Problem, scored: ScoreFiles, execution: Mapping[str, Any]) -> None:
-        """Write the scores of a procedure, their summary, its model and its predictions if there are any.
-
-        The metadata of the run and the manifest come last.
-        """
-        contents: dict[str, Content] = {
-            SCORES: formats.make_table(scored.scores, problem.run_id),
-            SETTINGS: formats.make_table(scored.settings, problem.run_id),
-            SUMMARY: formats.to_json(scored.summary),
-        }
-        if scored.full is not None:
-            contents[models.FULL] = models.make_model_table(problem, scored.full)
-        elif self.files.exists(models.FULL):  # an earlier one
+        """Write the scores of a procedure, and what else it has; its metadata and the manifest come last."""
+        if scored.full is None and self.files.exists(models.FULL):  # an earlier one
             formats.delete(self.files, models.FULL)
-        if scored.held_out is not None:
-            names = {"labels": json.dumps(problem.task.classes)}
-            contents[HELD_OUT] = formats.make_table(scored.held_out, problem.run_id, names)
-            if not isinstance(problem.study.resampling, Splits):
-                sets = [problem.rows(Stage.SELECT, OUTER, i) for i in range(problem.sizes[OUTER].n_splits)]
-                contents[splits.FILE] = splits.make_splits(sets, problem.run_id)
-        self.write_manifest(execution, contents)
+        self.write_manifest(execution, make_score_files(problem, scored))
 
     def write_manifest(
         self, execution: Mapping[str, Any], contents: Mapping[str, Content] = NO_FILES
@@ -645,6 +629,24 @@ def make_results(
         names = {"labels": json.dumps(problem.task.classes)}
         files[JUDGED_ROWS] = formats.make_table(judged, problem.run_id, names)
     return files
+
+
+def make_score_files(problem: Problem, scored: ScoreFiles) -> dict[str, Content]:
+    """Return the files of the scores of a procedure, of its model and of its predictions, by name."""
+    contents: dict[str, Content] = {
+        SCORES: formats.make_table(scored.scores, problem.run_id),
+        SETTINGS: formats.make_table(scored.settings, problem.run_id),
+        SUMMARY: formats.to_json(scored.summary),
+    }
+    if scored.full is not None:
+        contents[models.FULL] = models.make_model_table(problem, scored.full)
+    if scored.held_out is not None:
+        names = {"labels": json.dumps(problem.task.classes)}
+        contents[HELD_OUT] = formats.make_table(scored.held_out, problem.run_id, names)
+        if not isinstance(problem.study.resampling, Splits):
+            sets = [problem.rows(Stage.SELECT, OUTER, i) for i in range(problem.sizes[OUTER].n_splits)]
+            contents[splits.FILE] = splits.make_splits(sets, problem.run_id)
+    return contents
 
 
 def hash_results(results: Mapping[str, Content]) -> dict[str, str]:

@@ -78,7 +78,7 @@ def list_steps() -> Iterator[Step]:
                 run, scores = (case.replace(" ", "-") + end for end in ("", "-scores"))
                 data = (table, "--target", "outcome", *options, *how)
                 yield Step(f"run {case}", ("run", *data, *SPLITS, "--out", run))
-                yield Step(f"verify {case}", ("verify", run, "--refit"))
+                yield Step(f"verify {case}", ("verify", run, "--rerun"))
                 yield Step(f"report {case}", ("report", run))
                 yield Step(f"predict {case}", ("predict", run, table, "--out", f"{run}.csv"))
                 yield Step(

@@ -28,7 +28,7 @@ CASES: dict[str, str] = {
         status r
         predict r new.csv
         predict r new.csv --full
-        verify r --refit 1
+        verify r --rerun
         verify r --table tumours.csv
         report r
         run tumours.csv --target kind --n-splits 4 --out r --details
@@ -63,7 +63,7 @@ CASES: dict[str, str] = {
         run tumours.csv --target kind --learner sklearn.svm:SVC --param kernel=poly,rbf
             --param C=0.1,1 {SMALL} --out r
         predict r new.csv
-        verify r --refit 1
+        verify r --rerun
         """,
     "settings drawn, no scale": f"""
         run tumours.csv --target kind --learner linear --param C=loguniform:1e-2:1e2 --sample 4

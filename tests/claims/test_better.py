@@ -130,7 +130,7 @@ def test_models_to_compare_with_are_fitted_again(tmp_path: Path, monkeypatch: py
     def fail(*_: object) -> None:
         raise RunError("no memory")
 
-    monkeypatch.setattr("ckcv_ray.runs.verify_models.fit_references", fail)
+    monkeypatch.setattr("ckcv_ray.runs.verify.fit_references", fail)
     unverified = " ".join(verify(out).unverified)
     assert "the models to compare with could not be fitted again" in unverified
 

@@ -89,7 +89,7 @@ def test_a_run_within_a_time_and_what_reads_its_folder(
     assert (code, json.loads(status)) == (0, ran)
     assert re.search(r"^search +", ckcv("status", out, "--details")[1], re.MULTILINE)
 
-    code, shown, messages = ckcv("verify", out, "--refit", "--backend", "serial")
+    code, shown, messages = ckcv("verify", out, "--rerun", "--backend", "serial")
     assert code == 0, shown
     assert "every figure follows from the data" in shown
     code, _, messages = ckcv("report", out)

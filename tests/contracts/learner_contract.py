@@ -216,14 +216,6 @@ class ShortContract:
         others = list(self.models(score))
         assert not all(map(self.learner.codec.same, self.models(train), others))
 
-    def test_a_model_is_checked_against_its_training_rows(self) -> None:
-        train, score = self.split()
-        for model, other in zip(self.models(train), self.models(score), strict=True):
-            assert self.learner.trainer.check(model, self.task, train, False).differences == []
-            if not self.learner.codec.same(model, other):
-                result = self.learner.trainer.check(other, self.task, train, False)
-                assert result.differences or result.trusted
-
     # helpers
 
     def study(self) -> Study:

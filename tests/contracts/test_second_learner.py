@@ -81,7 +81,7 @@ def out(tmp_path: Path) -> Path:
 
 def test_a_run_passes_verify_and_can_be_loaded(finished: Path) -> None:
     assert verify(finished).differences == []
-    assert verify(finished, refit=1.0, execution=SERIAL).differences == []
+    assert verify(finished, rerun=True, execution=SERIAL).differences == []
     result, opened = load_run(finished), load_run(finished, allow_pickle=True)
     assert result.problem.learner == STUDY.learner
     assert result.setting == result.problem.learner.space.setting(*result.position)

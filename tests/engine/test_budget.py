@@ -400,4 +400,4 @@ def test_a_part_on_which_a_setting_fails_is_too_small_and_excludes_nothing(tmp_p
     out = tmp_path / "run"
     result = run_job(Job(MANY_LANDMARKS, task, out), SERIAL)
     assert result.execution["failures"] == []
-    assert verify(out, refit=1.0, execution=SERIAL).ok
+    assert verify(out, rerun=True, execution=SERIAL).ok

@@ -131,7 +131,7 @@ def test_a_certified_run_is_verified(learner, how, tmp_path):
     grid = {"C": (1.0, 10.0), "gamma": (0.1,)} if learner == "svm" else {}
     study = Study.of(learner=learner, balance=how, k=(3, 5), n_splits=2, certify="holdout", **grid)
     run_job(Job(study, task, tmp_path / "run"), SERIAL)
-    found = verify(tmp_path / "run", refit=1.0, execution=SERIAL)
+    found = verify(tmp_path / "run", rerun=True, execution=SERIAL)
     assert not found.differences
     assert not found.unverified
 

@@ -284,7 +284,7 @@ def test_every_learner_runs_on_any_table_and_is_verified(learner, encode, task, 
     assert again.certificate.to_json() == result.certificate.to_json()
     raw = untidy(20, seed=5).drop_columns("outcome")
     assert np.array_equal(again.predict(raw, by="vote"), result.predict(raw, by="vote"))
-    assert not verify(tmp_path / "run", refit=1.0).differences
+    assert not verify(tmp_path / "run", rerun=True).differences
 
 
 def test_learners_of_one_study_are_encoded_as_suits_each(task):

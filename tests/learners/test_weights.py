@@ -139,8 +139,6 @@ def test_weights_of_a_class_are_class_weights() -> None:
     weighted = fit_all(by_row, plain).model(0)
     by_class = fit_all(Task.of(X, Y), NystroemSVM(landmarks=20, class_weight="1=4")).model(0)
     assert np.array_equal(weighted.dual_coef, by_class.dual_coef)
-    assert plain.trainer.check(weighted, by_row, np.arange(160), True).differences == []
-    assert plain.trainer.check(weighted, Task.of(X, Y), np.arange(160), True).differences
 
 
 @pytest.mark.parametrize("name", LIBRARIES)

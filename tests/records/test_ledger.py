@@ -96,14 +96,11 @@ def test_a_failure_is_held_once_all_its_steps_are(problem: Problem, records: Rec
     ledger = Ledger(problem)
     failure = Failure(False, 1, 0, 0, 1, 3, "fire")
     assert not ledger.holds(failure)
-    assert not ledger.has_any(failure)
     ledger.enter(records[:2])
-    assert ledger.has_any(failure)
     assert not ledger.holds(failure)
     ledger.enter(records[:3])
     assert ledger.holds(failure)
     assert not ledger.holds(failure._replace(estimate=True))
-    assert not ledger.has_any(failure._replace(split=1))
 
 
 def test_fits_that_ended_at_the_cap_are_counted_in_both_stages() -> None:
@@ -112,6 +109,3 @@ def test_fits_that_ended_at_the_cap_are_counted_in_both_stages() -> None:
     ledger, records = Ledger(problem), evaluate(units, share(problem)).records
     ledger.enter(records)
     assert ledger.not_converged() == int(np.sum(records["status"] == 1)) > 0
-    last = records[-1]
-    assert ledger.is_not_converged(0, 0, 1, 2) == bool(last["status"] == 1)
-    assert not ledger.is_not_converged(1, 0, 1, 2)

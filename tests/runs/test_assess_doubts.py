@@ -103,7 +103,7 @@ def wrong_share(y, predicted):
 def test_scores_by_functions_cannot_be_verified(tmp_path):
     options = {"learner": "tree", "resampling": "kfold:3", "execution": SERIAL}
     evaluate(X, Y, tmp_path / "a", measure=[wrong_share, "accuracy"], **options)
-    found = verify(tmp_path / "a", refit=1.0, execution=SERIAL)
+    found = verify(tmp_path / "a", rerun=True, execution=SERIAL)
     assert not found.differences
     assert found.unverified == ["the scores by wrong_share: the folder does not keep functions"]
     assert not found.ok

@@ -200,7 +200,7 @@ def test_an_estimate_that_combines_splits_has_no_deviation_and_no_test(resamplin
     assert note in " ".join(result.summary().split())
     assert note in make_page(tmp_path / "run")
     assert load_scores(tmp_path / "run").table().equals(result.table())
-    assert verify(tmp_path / "run", refit=1, execution=SERIAL).ok
+    assert verify(tmp_path / "run", rerun=True, execution=SERIAL).ok
 
 
 def test_the_setting_with_the_best_estimate_is_kept():

@@ -9,8 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from conftest import blobs
-from forgery import check_refused, column, first, reseal, rewrite, rewrite_json
-from pyarrow import parquet
+from forgery import check_refused, first, reseal, rewrite, rewrite_json
 
 from ckcv_ray import Execution, Job, Result, Study, Task, load_run
 from ckcv_ray.core.draws import order_held_out
@@ -113,7 +112,7 @@ def test_more_rows_than_a_file_may_have_are_not_stored(
 def test_it_is_verified_and_described(name: str, made: Made) -> None:
     found = verify(made(name))
     assert found.ok
-    assert any("judged rows, from the models" in sentence for sentence in found.recomputed)
+    assert any("judged rows and certificate, from" in sentence for sentence in found.recomputed)
     result = load_run(made(name))
     said = describe_judged(result.finished.judged)
     assert f"judged          {said}" in result.summary(details=True)
@@ -125,28 +124,6 @@ def test_it_is_verified_and_described(name: str, made: Made) -> None:
 
 
 # Forgeries
-
-
-@pytest.mark.parametrize("name", ["row", "unit", "order", "label", "predicted", "score", "loss"])
-def test_a_forged_cell_is_found(name: str, held: Path) -> None:
-    value = parquet.read_table(held / JUDGED_ROWS)[name][0].as_py()
-    forged = 1 - value if name in ("label", "predicted", "loss") else (value or 0) + 1
-    rewrite(held, JUDGED_ROWS, first(name, forged))
-    assert load_run(held)
-    found = verify(held).differences
-    assert any(f"{JUDGED_ROWS}: {name} of judged row 0 is {forged}, computed again it is" in f for f in found)
-
-
-def test_a_forged_judge_and_a_row_left_out_are_found(held: Path) -> None:
-    rewrite(held, JUDGED_ROWS, first("classifier", "vote"))
-    assert any("classifier of judged row 0 is vote" in sentence for sentence in verify(held).differences)
-    rewrite(held, JUDGED_ROWS, lambda table: table.slice(1))
-    assert any("computed again there are" in sentence for sentence in verify(held).differences)
-
-
-def test_scores_that_differ_by_rounding_are_equal(held: Path) -> None:
-    rewrite(held, JUDGED_ROWS, column("score", lambda values: [value * (1 + 1e-12) for value in values]))
-    assert not any(JUDGED_ROWS in found and "digest" not in found for found in verify(held).differences[1:])
 
 
 @pytest.mark.parametrize(
@@ -175,12 +152,11 @@ def test_models_that_cannot_judge_are_a_difference(held: Path, monkeypatch: pyte
 
     monkeypatch.setattr("ckcv_ray.runs.verify.tabulate_judged", fail)
     found = verify(held).differences
-    assert f"{JUDGED_ROWS}: it cannot be made again: ValueError: no such row" in found
+    assert "judged rows and certificate cannot be made again: ValueError: no such row" in found
 
 
 def test_judged_rows_that_were_removed_with_their_digest_are_a_difference(held: Path) -> None:
     """The folder stays readable: its claims follow from the models."""
-    before = len(load_run(held).finished.judged)
     (held / JUDGED_ROWS).unlink()
     reseal(held)
     assert any("digests" in sentence for sentence in verify(held).differences)
@@ -194,5 +170,5 @@ def test_judged_rows_that_were_removed_with_their_digest_are_a_difference(held: 
     reseal(held)
     assert load_run(held).finished.judged is None
     (removed,) = verify(held).differences
-    assert removed == f"{JUDGED_ROWS} has 0 judged rows, computed again there are {before:,}"
+    assert removed.endswith(f"{JUDGED_ROWS} is missing")
     assert "judged          " not in load_run(held).summary(details=True)

@@ -196,7 +196,7 @@ def test_a_folder_whose_held_out_rows_differ_from_the_others_is_read_and_verifie
     loaded = load_run(tmp_path / "run")
     assert loaded.certificate == result.certificate
     assert loaded.problem.run_id == result.run_id
-    assert not verify(tmp_path / "run", refit=1.0, test=test, execution=SERIAL).differences
+    assert not verify(tmp_path / "run", rerun=True, test=test, execution=SERIAL).differences
     for by in ("refit", "full", "vote"):
         X = other.drop_columns("y")
         assert np.array_equal(loaded.predict(X, by), result.predict(X, by))

@@ -60,7 +60,7 @@ def test_a_stop_changes_nothing_and_the_run_is_verified(criterion: str, certify:
     resumed = run(study, task, tmp_path / "run")
     assert same(result, resumed)
     assert load_run(tmp_path / "run").certificate.claims == result.certificate.claims
-    assert verify(tmp_path / "run", refit=1.0, execution=SERIAL).differences == []
+    assert verify(tmp_path / "run", rerun=True, execution=SERIAL).differences == []
 
 
 @pytest.mark.parametrize("criterion", CRITERIA[1:])

@@ -60,8 +60,8 @@ def test_a_run_is_read_as_it_was_written_and_verified(folder):
 
 
 def check_verified(folder):
-    for refit in (0.0, 1.0):
-        assert verify(folder, refit=refit, execution=SERIAL).ok
+    for rerun in (False, True):
+        assert verify(folder, rerun=rerun, execution=SERIAL).ok
 
 
 def test_totals_are_those_of_the_models(folder):
@@ -202,7 +202,7 @@ def test_the_mean_error_of_each_subgroup_is_claimed(tmp_path):
         assert part.measured < part.bound < 1
         assert part.delta == pytest.approx(0.05 / 4 / 3)  # of refit and subgroups, then of two columns
     assert sum(part.rows for part in parts) == 2 * len(held.y)
-    assert verify(tmp_path / "run", refit=1.0, execution=SERIAL).ok
+    assert verify(tmp_path / "run", rerun=True, execution=SERIAL).ok
     page = Path(report(tmp_path / "run", tmp_path / "report.html")).read_text(encoding="utf-8")
     worst = max((part for part in parts if part.bound is not None), key=lambda part: part.bound)
     shown = " ".join(result.summary().split())

@@ -154,8 +154,8 @@ def test_a_folder_keeps_them(tmp_path):
     assert test == result.test_by_permutations(result.entries[0], result.scores[0])._asdict()
     assert stored["procedure"]["permutations"] == 5
     assert "of 5 permutations of the target are as good or better" in make_page(tmp_path / "run")
-    found = verify(tmp_path / "run", refit=1.0, execution=SERIAL)
-    assert found.unchecked == len(found.differences) == len(found.unverified) == 0
+    found = verify(tmp_path / "run", rerun=True, execution=SERIAL)
+    assert len(found.assumed) == len(found.differences) == len(found.unverified) == 0
     plain = evaluate(X, Y, execution=SERIAL, **{**options, "permutations": 0})
     assert plain.run_id != result.run_id
     assert plain.summary_json()["procedure"]["permutations"] == 0

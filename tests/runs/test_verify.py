@@ -1,201 +1,632 @@
-"""A verification cannot be fooled without saying what it took on trust, and a refit takes nothing."""
+"""One finished folder of each kind, one table of edits: what a verification says of each.
+
+A careful forger reseals the manifest, so every edit here does. ``SAME`` is verified, ``DIFFERS`` is not, and
+``ELSEWHERE`` says that other versions or another processor may be why.
+"""
 
 import json
 import shutil
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from alike import breaking
 from conftest import blobs
 from forgery import (
+    ACCOUNT,
+    CANDIDATES,
+    CERTIFICATE,
+    MODELS,
     SERIAL,
     SMALL,
     altered,
+    column,
+    fit_on,
     fitted,
+    forge,
     of,
     position,
+    put,
+    reseal,
+    rewrite,
+    rewrite_json,
     rewrite_run,
-    rows,
-    run_small,
+    rewrite_scores,
     stored,
+    swap_labels,
     with_errors_of,
 )
 
-from ckcv_ray import Job, TestRows
+from ckcv_ray import Execution, Job, Progress, Study, Task, TestRows, evaluate
+from ckcv_ray.core.measures import OwnScore
 from ckcv_ray.errors import InputError
-from ckcv_ray.learners.ensemble import Ensemble, Member
-from ckcv_ray.learners.svm.problem import EQUAL, find_violation, make_signs
-from ckcv_ray.records.record import Records
+from ckcv_ray.learners.base import LEARNERS
+from ckcv_ray.learners.choice import Choice
+from ckcv_ray.learners.ensemble import Ensemble, Models
+from ckcv_ray.learners.sklearn import spec
+from ckcv_ray.learners.sklearn.learner import AnyEstimator
+from ckcv_ray.records.judged import HELD_OUT, JUDGED_ROWS
+from ckcv_ray.records.record import Failure, Records
 from ckcv_ray.runs.load import read_results
-from ckcv_ray.runs.run import run_job
+from ckcv_ray.runs.run import assess, run_job
+from ckcv_ray.runs.verification import Verification
 from ckcv_ray.runs.verify import verify
-from ckcv_ray.storage.folder import RunFolder
-from ckcv_ray.study.problem import Problem
+from ckcv_ray.storage.folder import SCORES, SETTINGS, SUMMARY, RunFolder, make_results
+from ckcv_ray.storage.splits import FILE as SPLITS
 from ckcv_ray.tables.read import from_matrix
+from ckcv_ray.tables.task import Roles
+
+SAME, DIFFERS, ELSEWHERE = "same", "differs", "elsewhere"
+ANOTHER = "another processor"
+N = 90
+RNG = np.random.default_rng(np.random.SeedSequence(29))
+X = RNG.normal(size=(N, 3))
+LABELS = RNG.permutation(np.arange(N) % 2)
+TREE = Study.paper(
+    learner="tree", param=("max_depth=2,4", "min_samples_leaf=1"), k=(3, 4), n_splits=3, seed=1
+)
+TREES = TREE.with_learner(
+    Choice(
+        (
+            LEARNERS["tree"](param={"max_depth": (2, 4), "min_samples_leaf": (1,)}),
+            AnyEstimator(param={"max_depth": (2, 4)}, estimator="sklearn.tree:ExtraTreeClassifier"),
+        )
+    )
+)
+AGAINST = tuple(f"better:{label}" for label in TREES.learner.by_label)  # one of them is the winner
+HELD = {"certify": "holdout", "holdout_share": 0.5}
+
+
+def words() -> Task:
+    """Numbers with gaps, and text."""
+    gaps = np.where(RNG.random(N) < 0.1, np.nan, X[:, 0])
+    table = {"size": pa.array(gaps, from_pandas=True), "town": RNG.choice(["here", "there", "nowhere"], N)}
+    return Task.from_table(pa.table({**table, "outcome": np.where(LABELS, "ill", "well")}), Roles("outcome"))
+
+
+VISITS = Task.of(X, np.repeat(LABELS[: N // 3], 3), groups=np.repeat(range(N // 3), 3))
+PLAIN = Task.of(X, LABELS)
+RUNS = {
+    "paper": (SMALL.replace(exhaustive=True), blobs(60, seed=2)),
+    "trees": (TREE.replace(exhaustive=True), PLAIN),
+    "encoded": (TREE, words()),
+    "groups": (TREE, VISITS),
+    "three classes": (TREE, Task.of(X, np.arange(N) % 3)),
+    "held": (SMALL.replace(**HELD, claim="refit,vote"), blobs(60, seed=2)),
+    "held vote": (TREE.replace(**HELD, claim="vote"), PLAIN),
+    "held auc": (TREE.replace(**HELD, claim="auc"), PLAIN),
+    "held better": (TREES.replace(**HELD, claim=("refit", *AGAINST)), VISITS),
+    "numbers": (
+        Study.of(learner="ridge", alpha=(0.1, 1.0), clip=4.0, k=(3,), n_splits=3, **HELD),
+        Task.of(X, 20 + 3 * X[:, 0] + RNG.normal(size=N), numbers=True),
+    ),
+}
+FOLDS = {"learner": "tree,naive_bayes", "measure": "zero_one,log_loss", "resampling": "kfold:3"}
+SCORED: dict[str, dict[str, Any]] = {
+    "folds": FOLDS,
+    "nested": {"learner": "tree", "measure": "zero_one", "select_by": "zero_one", "resampling": "nested:3:3"},
+    "kept": {**FOLDS, "refit": "best", "save_predictions": True},
+    "numbers scored": {"learner": "ridge", "measure": "clipped:2", "resampling": "holdout:0.5"},
+}
+Edit = Callable[[Path], object]
+Honest = Callable[[str], Path]
 
 
 @pytest.fixture(scope="module")
-def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A finished run, to be copied."""
-    out = tmp_path_factory.mktemp("small") / "run"
-    run_small(SMALL, out)
-    return out
+def honest(tmp_path_factory: pytest.TempPathFactory) -> Honest:
+    """The folder of a kind, which is made once."""
+    root = tmp_path_factory.mktemp("honest")
+
+    def make(kind: str) -> Path:
+        out = root / kind.replace(" ", "_")
+        if out.exists():
+            return out
+        if kind in RUNS:
+            run_job(Job(*RUNS[kind], out), SERIAL)
+        else:
+            y = 10 * X[:, 0] if "numbers" in kind else LABELS
+            evaluate(X, y, out, SERIAL, **SCORED[kind])
+        return out
+
+    return make
 
 
-@pytest.fixture
-def out(small: Path, tmp_path: Path) -> Path:
-    return shutil.copytree(small, tmp_path / "run")
+def judge(found: Verification) -> str:
+    return SAME if found.ok else DIFFERS if found.differences else ELSEWHERE
 
 
-def test_a_forgers_hand_that_changes_nothing_is_not_seen(out: Path) -> None:
-    """So that what the others are caught at is what they forged."""
-    rewrite_run(out)
-    assert verify(out).differences == []
-    assert verify(out, refit=1.0, execution=SERIAL).differences == []
-
-
-def test_forged_offsets_are_seen(out: Path) -> None:
-    problem, ensemble = stored(out)
-    moved = [
-        min(
-            (altered(m, problem, offset=m.model.offset + d) for d in (-0.1, 0.1)), key=lambda x: sum(x.errors)
-        )
-        for m in ensemble.members
-    ]
-    forged = Ensemble(tuple(moved))
-    rewrite_run(out, with_errors_of(forged, position(out)), forged)
-    messages = verify(out).differences
-    assert len([sentence for sentence in messages if "by the KKT conditions it is" in sentence]) == 5
-
-
-def test_models_of_another_cost_are_seen(tmp_path: Path) -> None:
-    """As any that are not the machine of their training rows: they break the KKT conditions."""
-    out = tmp_path / "run"
-    run_small(SMALL.replace(C=(1.0, 100.0)), out)
-    problem, ensemble = stored(out)
-    leader, C = position(out), ensemble.members[0].model.C
-    other = fitted(problem, leader._replace(step=1 - leader.step))
-    assert {m.model.C for m in other.members} == {1.0, 100.0} - {C}
-    forged = []
-    for m in other.members:
-        inside = np.clip(m.model.dual_coef, -C, C)
-        shift = inside.sum() / np.sum(np.abs(inside))
-        forged.append(altered(m, problem, C=C, dual_coef=inside * (1 - shift * np.sign(inside))))
-    ensemble = Ensemble(tuple(forged))
-    rewrite_run(out, with_errors_of(ensemble, leader), ensemble)
-    assert any("it violates the KKT conditions" in sentence for sentence in verify(out).differences)
-
-
-def test_models_of_another_setting_are_seen(out: Path) -> None:
-    """Sound machines of their training rows, but not at the winner's setting."""
-    problem, _ = stored(out)
-    leader = position(out)
-    other = fitted(problem, leader._replace(step=(leader.step + 1) % 3))
-    rewrite_run(out, with_errors_of(other, leader), other)
-    messages = [sentence for sentence in verify(out).differences if "fitted at C = " in sentence]
-    assert len(messages) == 5
-    assert all("the winner is C = " in sentence for sentence in messages)
-
-
-def test_models_of_another_split_are_seen(out: Path) -> None:
-    """A support vector of one is a row that the other must not have seen."""
-    problem, ensemble = stored(out)
-    models = [m.model for m in ensemble.members]
-    swapped = [replace(m, model=model) for m, model in zip(ensemble.members, models[::-1], strict=True)]
-    forged = Ensemble(tuple(altered(m, problem) for m in swapped))
-    rewrite_run(out, with_errors_of(forged, position(out)), forged)
-    messages = verify(out).differences
-    assert len([sentence for sentence in messages if "not among its training rows" in sentence]) == 4
-    assert not any("model of split 2" in sentence for sentence in messages)  # which is its own
-
-
-def offset_of(member: Member, problem: Problem) -> float:
-    """The offset that the KKT conditions name for the coefficients of a member."""
-    train, _ = rows(problem, member)
-    model, task = member.model, problem.task
-    b = np.zeros(len(train))
-    b[np.searchsorted(train, model.support)] = model.dual_coef
-    Kb = model.decision(task.X[train]) - model.offset
-    y = make_signs(task)[train].astype(float)
-    return find_violation(Kb, y, b, model.C, EQUAL)[0]
-
-
-def test_a_log_that_leads_to_another_winner_is_seen(tmp_path: Path) -> None:
-    """Its part sealed, and nothing else: candidates, certificate and models are of the winner before."""
-    out, other = tmp_path / "run", tmp_path / "other"
-    run_small(SMALL.replace(exhaustive=True), out)
-    run_small(SMALL.replace(exhaustive=True), other)
-    first = position(out)
-
-    def lucky(records: Records) -> None:
-        records["totals"][of(records, first) & ~records["estimate"], 0] += 3
-
-    rewrite_run(other, lucky)
-    for part in (out / "log").iterdir():
-        part.unlink()
-    for part in (other / "log").iterdir():
-        (out / "log" / part.name).write_bytes(part.read_bytes())
-    rewrite_end(out, RunFolder(out).execution())
-    messages = verify(out).differences
-    assert "candidates.parquet is not what the log gives" in messages
-    assert any(
-        s.startswith("the log gives the winner ") and "not the certificate's winner" in s for s in messages
+@pytest.mark.parametrize("kind", [*RUNS, *SCORED])
+def test_an_honest_folder_is_verified_and_run_again(kind: str, honest: Honest) -> None:
+    found, moments = verify(honest(kind)), list[Progress]()
+    assert (found.differences, found.unverified) == ([], [])
+    assert found.verdict.startswith("nothing contradicts the files; taken on trust: the results of ")
+    assert any("rests on that alone" in one for one in found.trusted) == (
+        kind in ("numbers",) or "held" in kind
     )
+    again = verify(honest(kind), rerun=True, execution=SERIAL, listen=moments.append)
+    assert (again.differences, again.unverified) == ([], [])
+    assert again.verdict == "every figure follows from the data"
+    assert not any("--rerun" in sentence for sentence in again.trusted)
+    assert moments[-1].computed == moments[-1].planned > 0
 
 
-def rewrite_end(out: Path, execution: dict) -> None:
-    """Write certificate, execution and manifest of a finished run again."""
-    folder = RunFolder(out)
-    certificate = read_results(folder, folder.problem()).certificate
-    folder.acquire()
-    folder.write_end(certificate.to_json(), execution)
-    folder.release()
+# Edits
 
 
-def test_models_at_costs_where_rounding_decides_are_fitted_again(tmp_path: Path) -> None:
-    run_small(SMALL.replace(C=1e13, gamma=1e-4), tmp_path / "run")
-    found = verify(tmp_path / "run")
-    assert found.differences == []
-    assert any("(5 fitted again, equal in every bit)" in messages for messages in found.recomputed)
+def cell(file: str, name: str, change: Callable[[Any], Any]) -> Edit:
+    """Change the first cell of a column."""
+    return lambda out: rewrite(out, file, column(name, lambda values: [change(values[0]), *values[1:]]))
 
 
-def test_models_of_a_study_with_a_wide_tolerance_are_fitted_again(tmp_path: Path) -> None:
-    """Else much would pass for optimal, such as a model with half of its coefficients."""
-    out = tmp_path / "run"
-    run_small(SMALL.replace(tolerance=0.9), out)
-    assert any("(5 fitted again, equal in every bit)" in messages for messages in verify(out).recomputed)
+def every(file: str, name: str, change: Callable[[Any], Any]) -> Edit:
+    """Change every cell of a column that is not empty."""
+    return lambda out: rewrite(out, file, column(name, lambda v: [x if x is None else change(x) for x in v]))
+
+
+def written(file: str, **values: Any) -> Edit:
+    """Change fields of a JSON file."""
+    return lambda out: rewrite_json(out, file, put(**values))
+
+
+def close(file: str, name: str, change: Callable[[Any], Any]) -> Edit:
+    """Change every cell a little, with a certificate of that file: as of a run on another processor."""
+
+    def edit(out: Path) -> None:
+        every(file, name, change)(out)
+        digest = RunFolder(out).sha256(file)
+        rewrite_json(out, CERTIFICATE, lambda c: c["digests"].update({file: digest}) or c)
+
+    return edit
+
+
+def without(file: str) -> Edit:
+    """Remove a file, and what the certificate says of it."""
+
+    def edit(out: Path) -> None:
+        (out / file).unlink()
+        rewrite_json(out, CERTIFICATE, lambda c: c["digests"].pop(file) and c)
+
+    return edit
+
+
+def stray(out: Path) -> None:
+    shutil.copy(out / "ensemble" / "model-00000.pkl", out / "ensemble" / "model-00099.pkl")
+    reseal(out)
+
+
+def members(change: Callable[[Any, Any], Any]) -> Edit:
+    """Change every model of F*, with errors and a log that agree."""
+
+    def edit(out: Path) -> None:
+        problem, ensemble = stored(out)
+        forged = Ensemble(tuple(change(problem, member) for member in ensemble.members))
+        rewrite_run(out, with_errors_of(forged, position(out)), forged)
+
+    return edit
+
+
+def of_another_setting(out: Path) -> None:
+    problem, leader = stored(out)[0], position(out)
+    other = fitted(problem, leader._replace(step=leader.step - 1 if leader.step else 1))
+    rewrite_run(out, with_errors_of(other, leader), other)
+
+
+def of_another_split(out: Path) -> None:
     problem, ensemble = stored(out)
-    halves = [altered(m, problem, dual_coef=0.5 * m.model.dual_coef) for m in ensemble.members]
-    forged = Ensemble(tuple(altered(m, problem, offset=offset_of(m, problem)) for m in halves))
+    models = [member.model for member in ensemble.members]
+    swapped = [replace(m, model=model) for m, model in zip(ensemble.members, models[::-1], strict=True)]
+    forged = Ensemble(tuple(altered(member, problem) for member in swapped))
     rewrite_run(out, with_errors_of(forged, position(out)), forged)
-    messages = verify(out).differences
-    assert any("fitted again, it classifies" in sentence for sentence in messages)
 
 
-def test_a_forged_test_error_is_trusted_aloud_and_measured_again(tmp_path: Path) -> None:
-    out, task = tmp_path / "run", blobs(60, seed=2)
-    test = blobs(40, seed=3)
-    run_job(Job(SMALL, task, out, TestRows(test.X, test.y)), SERIAL)
-    columns = from_matrix(test.X, test.labelled(test.y), list(task.features), task.target)
-    assert any("test error in execution.json" in sentence for sentence in verify(out).trusted)
-    found = verify(out, test=columns)
+def models_of(change: Callable[[Any, Models], Models], environment: str = "") -> Edit:
+    """Change the models of a run, and make everything but the log agree with them."""
+
+    def edit(out: Path) -> None:
+        problem = RunFolder(out).problem()
+        models = read_results(RunFolder(out), problem).models
+        rewrite_run(out, models=change(problem, models), environment=environment)
+
+    return edit
+
+
+def other_scores(problem: Any, models: Models) -> Models:
+    """A refit that classifies every row as before, by scores that are half as large."""
+    assert models.refit is not None
+    (member,) = models.refit.members
+    model = member.model
+    half = replace(model, dual_coef=model.dual_coef / 2, offset=model.offset / 2)
+    assert np.array_equal(half.predict(problem.every_row.X).label, model.predict(problem.every_row.X).label)
+    return replace(models, refit=Ensemble((replace(member, model=half),)))
+
+
+def fewer_references(problem: Any, models: Models) -> Models:
+    return replace(models, references=None)
+
+
+def seen_all(problem: Any, models: Models) -> Models:
+    """The model of all rows in place of the one that is claimed."""
+    assert models.full is not None
+    assert models.refit is not None
+    (full,), (refit,) = models.full.members, models.refit.members
+    return replace(models, refit=Ensemble((replace(refit, model=full.model),)))
+
+
+def swapped(out: Path) -> None:
+    """Labels that are what the models predict."""
+    swap_labels(out, out.with_name("swapped"))
+    shutil.rmtree(out)
+    out.with_name("swapped").rename(out)
+
+
+def lucky(out: Path) -> None:
+    """Another candidate than the winner: sound models of it, and a log that selects it."""
+    leader = position(out)
+    other = leader._replace(step=leader.step - 1 if leader.step else 1)
+
+    def edit(records: Records) -> None:
+        records["totals"][of(records, other) & ~records["estimate"]] = 0
+
+    rewrite_run(out, edit)
+
+
+def failed(told: bool) -> Edit:
+    """A winner whose evaluations are said to have failed, or are left out of the log."""
+
+    def edit(out: Path) -> None:
+        first = position(out)
+        failures = [
+            Failure(False, first.size, split, first.path, first.step, first.step + 1, "MemoryError: no room")
+            for split in range(3)
+        ]
+        keep = lambda records: records[~of(records, first) | records["estimate"]]  # noqa: E731
+        rewrite_run(out, keep=keep, provisional=True, failures=failures if told else None)
+
+    return edit
+
+
+def unbeaten(out: Path) -> None:
+    """A log with other counts of a candidate that loses all the same."""
+    leader = position(out)
+
+    def edit(records: Records) -> None:
+        records["totals"][~of(records, leader) & ~records["estimate"] & (records["split"] == 0)] += 1
+
+    rewrite_run(out, edit)
+
+
+def better(out: Path) -> None:
+    def edit(records: Records) -> None:
+        records["totals"][records["size"] == 0, 0] *= 0.1
+
+    rewrite_scores(out, edit)
+
+
+def lost(out: Path) -> None:
+    """A learner that has no score on a split is not compared: so its rivals look better."""
+    keep = lambda records: records[(records["path"] > 0) | (records["split"] > 0)]  # noqa: E731
+    rewrite_scores(out, keep=keep, failures=[Failure(False, 0, 0, 0, 0, 1, "MemoryError: no room")])
+
+
+def from_elsewhere(out: Path) -> None:
+    rewrite_json(out, ACCOUNT, put(environment__processor=ANOTHER))
+
+
+def offset(problem: Any, member: Any) -> Any:
+    return altered(member, problem, offset=member.model.offset + 0.1)
+
+
+def halved(problem: Any, member: Any) -> Any:
+    return altered(member, problem, dual_coef=member.model.dual_coef / 2)
+
+
+def ulp(value: float) -> float:
+    return value * (1 + 1e-12)
+
+
+class Case(NamedTuple):
+    """An edit of a folder, what a verification says of it, and words of its first sentences."""
+
+    kind: str
+    edit: Edit
+    verdict: str
+    words: str = ""
+    rerun: str = ""  # what it says after a run again, if that is something else
+
+
+def judged(name: str, change: Callable[[Any], Any]) -> Case:
+    return Case("held", cell(JUDGED_ROWS, name, change), DIFFERS, f"{JUDGED_ROWS}: {name}.0 is ")
+
+
+FORGED = "fitted again, it classifies"
+CASES = {
+    # cells of what is derived
+    "row": judged("row", lambda x: x + 1),
+    "unit": judged("unit", lambda x: x + 1),
+    "order": judged("order", lambda x: x + 1),
+    "label": judged("label", lambda x: 1 - x),
+    "predicted": judged("predicted", lambda x: 1 - x),
+    "score": judged("score", lambda x: x + 1),
+    "loss": judged("loss", lambda x: 1 - x),
+    "classifier": judged("classifier", lambda x: "vote"),
+    "a row left out": Case(
+        "held", lambda out: rewrite(out, JUDGED_ROWS, lambda t: t.slice(1)), DIFFERS, "made again it has"
+    ),
+    "no judged rows": Case("held", without(JUDGED_ROWS), DIFFERS, f"{JUDGED_ROWS} is missing"),
+    "a better bound": Case("paper", every(CANDIDATES, "l_ms", lambda x: x / 2), DIFFERS, "l_ms."),
+    "another state": Case(
+        "paper", every(CANDIDATES, "state", lambda x: x.replace("beaten", "tied")), DIFFERS, "state."
+    ),
+    "a claim": Case(
+        "held",
+        lambda out: rewrite_json(out, CERTIFICATE, lambda c: c["claims"][0].update(bound=0.01) or c),
+        DIFFERS,
+        f"{CERTIFICATE}: claims.0.bound is 0.01, made again it is",
+    ),
+    "a sentence": Case(
+        "paper",
+        lambda out: rewrite_json(out, CERTIFICATE, lambda c: c["statements"].reverse() or c),
+        DIFFERS,
+        f"{CERTIFICATE}: statements.0",
+    ),
+    "a digest": Case("held", written(CERTIFICATE, digests__data="0" * 64), DIFFERS, "digests.data"),
+    "a rank": Case("folds", cell(SETTINGS, "rank", lambda x: x + 1), DIFFERS, f"{SETTINGS}: rank.0"),
+    "a score of a split": Case("nested", cell(SCORES, "zero_one", lambda x: x + 1), DIFFERS, SCORES),
+    "a figure": Case("folds", written(SUMMARY, run_id="0" * 12), DIFFERS, f"{SUMMARY}: run_id"),
+    "a prediction": Case("kept", cell(HELD_OUT, "prediction", lambda x: 1 - x), DIFFERS, "prediction.0"),
+    "a row of it": Case("kept", cell(HELD_OUT, "row", lambda x: (x + 1) % N), DIFFERS, f"{HELD_OUT}: row.0"),
+    "a truth": Case("kept", cell(HELD_OUT, "truth", lambda x: 1 - x), DIFFERS, f"{HELD_OUT}: truth.0"),
+    "a learner": Case("kept", cell(HELD_OUT, "learner", lambda x: "svm"), DIFFERS, "learner.0 is 'svm'"),
+    "a setting": Case("kept", cell(HELD_OUT, "setting", lambda x: "C=1e9"), DIFFERS, "setting.0"),
+    "a probability": Case(
+        "kept", cell(HELD_OUT, "probability", lambda x: [0.4, 0.6]), DIFFERS, "probability.0"
+    ),
+    "a split": Case("kept", cell(SPLITS, "row", lambda x: (x + 1) % N), DIFFERS, f"{SPLITS}: row.0"),
+    "a stray pickle": Case("paper", stray, DIFFERS, "model-00099.pkl is not the pickle of any model"),
+    "a pickle": Case(
+        "paper",
+        lambda out: (
+            shutil.copy(out / "ensemble/model-00001.pkl", out / "ensemble/model-00000.pkl"),
+            reseal(out),
+        ),
+        DIFFERS,
+        "model-00000.pkl is not what the models in it give",
+    ),
+    # models in their file alone
+    "lower counts": Case("paper", every(MODELS, "errors", lambda x: [0, 0]), DIFFERS, "its counts are not"),
+    "larger classes": Case("paper", every(MODELS, "n_estimate", lambda x: [99, 99]), DIFFERS, "its counts"),
+    "another offset": Case("paper", every(MODELS, "offset", lambda x: x + 9), DIFFERS, FORGED),
+    "another C": Case("paper", every(MODELS, "C", lambda x: 99.0), DIFFERS, FORGED),
+    "a scaling that saw more": Case(
+        "paper", every(MODELS, "centre", lambda x: [y + 0.1 for y in x]), DIFFERS, FORGED
+    ),
+    "foreign support": Case(
+        "paper", every(MODELS, "support", lambda x: list(range(len(x)))), DIFFERS, FORGED
+    ),
+    "unbalanced duals": Case(
+        "paper", every(MODELS, "dual_coef", lambda x: [abs(y) for y in x]), DIFFERS, FORGED
+    ),
+    # whole runs that agree with themselves
+    "nothing": Case("paper", rewrite_run, SAME),
+    "offsets": Case("paper", members(offset), DIFFERS, FORGED),
+    "half of the coefficients": Case("paper", members(halved), DIFFERS, FORGED),
+    "another setting": Case("paper", of_another_setting, DIFFERS, FORGED),
+    "another split": Case("paper", of_another_split, DIFFERS, "model of split 0: " + FORGED),
+    "the model of all rows": Case("held vote", models_of(seen_all), DIFFERS, "model refit: " + FORGED),
+    "the model of all rows, elsewhere": Case(
+        "held auc", models_of(seen_all, ANOTHER), ELSEWHERE, "model refit: " + FORGED
+    ),
+    "scores alone": Case("held", models_of(other_scores), DIFFERS, "it classifies 0 of 60 rows otherwise"),
+    "no references": Case(
+        "held better", models_of(fewer_references), DIFFERS, "there are 0 models to compare with, and"
+    ),
+    **{f"forged, {kind}": Case(kind, forge, DIFFERS, "fitted again, ") for kind in RUNS},
+    **{
+        f"forged elsewhere, {kind}": Case(kind, lambda out: forge(out, ANOTHER), ELSEWHERE, "fitted again, ")
+        for kind in RUNS
+    },
+    **{
+        f"swapped labels, {kind}": Case(kind, swapped, DIFFERS, "fitted again, ")
+        for kind in ("paper", "encoded", "groups", "three classes")
+    },
+    # the search
+    "a lucky choice": Case("paper", lucky, SAME, rerun=DIFFERS),
+    "a lucky choice of trees": Case("trees", lucky, SAME, rerun=DIFFERS),
+    "counts that decide nothing": Case("trees", unbeaten, SAME, rerun=DIFFERS),
+    "said to have failed": Case("trees", failed(True), SAME, rerun=DIFFERS),
+    "left out": Case("trees", failed(False), SAME, rerun=DIFFERS),
+    "better scores": Case("folds", better, SAME, rerun=DIFFERS),
+    "better scores of numbers": Case("numbers scored", better, SAME, rerun=DIFFERS),
+    "better scores inside": Case("nested", better, SAME, rerun=DIFFERS),
+    "a split said to have failed": Case("folds", lost, SAME, rerun=DIFFERS),
+    # what may differ
+    "a score one ulp away": Case("held", close(JUDGED_ROWS, "score", ulp), SAME),
+    "a bound one ulp away": Case("paper", close(CANDIDATES, "l_ms", ulp), SAME),
+    "a score of a split one ulp away": Case("nested", every(SCORES, "zero_one", ulp), SAME),
+    "a probability one ulp away": Case(
+        "kept", every(HELD_OUT, "probability", lambda x: [ulp(y) for y in x]), SAME
+    ),
+    **{f"from elsewhere, {kind}": Case(kind, from_elsewhere, SAME) for kind in (*RUNS, *SCORED)},
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_verdict_of_an_edit(name: str, honest: Honest, tmp_path: Path) -> None:
+    case = CASES[name]
+    out = Path(shutil.copytree(honest(case.kind), tmp_path / "run"))
+    case.edit(out)
+    found = verify(out)
+    assert judge(found) == case.verdict, found
+    assert case.words in "\n".join(found.differences + found.unverified)
+    assert "every figure" not in found.verdict
+    assert max(map(len, found.differences), default=0) < 700
+    if case.rerun:
+        assert judge(verify(out, rerun=True, execution=SERIAL)) == case.rerun
+
+
+def test_models_fitted_again_say_what_they_prove(honest: Honest, tmp_path: Path) -> None:
+    out = Path(shutil.copytree(honest("held vote"), tmp_path / "run"))
+    forge(out)
+    says = "by the models fitted again, certificate.json: claims.0."
+    assert any(sentence.startswith(says) for sentence in verify(out).differences)
+
+
+# What is not looked at, or cannot be computed here
+
+
+@pytest.mark.parametrize(
+    ("kind", "done", "ok"),
+    [("held", 0, False), ("held", 1, False), ("held auc", 1, True), ("paper", 1, False)],
+)
+def test_what_is_left_at_the_limit_is_listed(
+    kind: str, done: int, ok: bool, honest: Honest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The model that is claimed comes first: what no claim rests on may be left."""
+    times = iter([0.0] * (done + 2 if done else 1))
+    monkeypatch.setattr("ckcv_ray.runs.verification.monotonic", lambda: next(times, 1e9))
+    found = verify(honest(kind))
+    assert (found.differences, found.ok) == ([], ok)
+    assert any("not looked at within 3,600 s (--limit): " in one for one in found.trusted + found.unverified)
+    assert bool(found.unverified) != ok
+
+
+def test_a_fit_that_fails_here_is_not_verified(honest: Honest, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_room(*_: object) -> None:
+        raise MemoryError("no room")
+
+    monkeypatch.setattr("ckcv_ray.learners.sklearn.paths.SplitFits.fit", no_room)
+    found, held = verify(honest("trees")), verify(honest("held auc"))
+    messages = "could not be fitted again here: MemoryError: no room"
     assert found.differences == []
-    assert "the test error of F* on 40 rows" in found.recomputed
-    execution = json.loads((out / "execution.json").read_text())
-    execution["test"]["error"] /= 2
-    rewrite_end(out, execution)
-    assert verify(out).differences == []
-    (messages,) = verify(out, test=columns).differences
-    assert "execution.json: test.error is" in messages
-    assert verify(out, test=TestRows(test.X, test.y)).differences == [messages]
+    assert found.unverified == [f"the model of split {i} {messages}" for i in range(3)]
+    assert f"the models refit and full {messages}" in held.unverified
+    again = verify(honest("trees"), rerun=True, execution=SERIAL)
+    assert any("the study could not be run again here" in sentence for sentence in again.unverified)
+
+
+def test_what_failed_in_the_run_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        breaking(patch, lambda unit: (unit.size, unit.split) == (1, 1))
+        run_job(Job(SMALL, blobs(60, seed=2), tmp_path / "run"), SERIAL)
+        assert verify(tmp_path / "run", rerun=True, execution=SERIAL).ok
+    assert "failed" in verify(tmp_path / "run").verdict
+    assert judge(verify(tmp_path / "run", rerun=True, execution=SERIAL)) == DIFFERS
+
+
+def test_fits_that_fail_in_the_run_again_alone_are_no_difference(
+    honest: Honest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    breaking(monkeypatch, lambda unit: (unit.size, unit.split) == (1, 1))
+    assert judge(verify(honest("paper"), rerun=True, execution=SERIAL)) == ELSEWHERE
+
+
+def test_ray_finds_what_one_process_finds(honest: Honest, ray_session: None) -> None:
+    one = verify(honest("paper"), rerun=True, execution=SERIAL)
+    assert verify(honest("paper"), rerun=True, execution=Execution("ray")) == one
+
+
+def test_a_verification_stops_when_asked(honest: Honest) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        verify(honest("paper"), rerun=True, execution=SERIAL, stop=lambda: True)
+
+
+def test_a_model_that_raises_is_a_difference(honest: Honest, tmp_path: Path) -> None:
+    """One that predicts the first row, which is tried when a file is read, and for others no class."""
+    out = Path(shutil.copytree(honest("held vote"), tmp_path / "run"))
+    problem, ensemble = stored(out)
+    wrong = replace(problem, task=replace(problem.task, y=np.where(np.arange(problem.task.n) == 0, 0, 7)))
+    model = fit_on(wrong, position(out), np.arange(problem.task.n))
+    assert model.predict(problem.task.X[:1]).label[0] == 0
+    members = tuple(replace(member, model=model) for member in ensemble.members)
+    folder = RunFolder(out)
+    models = replace(read_results(folder, problem).models, best=Ensemble(members))
+    folder.acquire()
+    certificate, table = read_results(folder, problem).certificate, folder.candidates(problem)[0]
+    folder.write_end(certificate.to_json(), folder.execution(), make_results(problem, table, models))
+    folder.release()
+    found = " ".join(verify(out).differences)
+    assert "judged rows and certificate cannot be made again: " in found
+    assert "model of split 0: it cannot predict the rows of the table" in found
+
+
+def test_a_test_error_is_trusted_aloud_and_measured_again(tmp_path: Path) -> None:
+    out, task, test = tmp_path / "run", blobs(60, seed=2), blobs(40, seed=3)
+    rows = TestRows(test.X, test.y)
+    run_job(Job(SMALL, task, out, rows), SERIAL)
+    columns = from_matrix(test.X, test.labelled(test.y), list(task.features), task.target)
+    assert "the test error (--test)" in verify(out).assumed
+    found = verify(out, test=columns)
+    assert (found.differences, "the test error of F* on 40 rows" in found.recomputed) == ([], True)
+    rewrite_json(out, ACCOUNT, lambda c: c["test"].update(error=c["test"]["error"] / 2) or c)
+    messages = [one for one in verify(out, test=columns).differences if "test.error is" in one]
+    assert messages == [one for one in verify(out, test=rows).differences if "test.error is" in one] != []
     for others in (columns.slice(1), TestRows(test.X[1:], test.y[1:])):
         with pytest.raises(InputError, match="not the rows"):
             verify(out, test=others)
 
 
-def test_test_rows_for_a_run_without_any_are_refused(out: Path) -> None:
+def test_test_rows_for_a_run_without_any_are_refused(honest: Honest) -> None:
     with pytest.raises(InputError, match="not measured on any test rows"):
-        verify(out, test=blobs(40, seed=3).columns())
+        verify(honest("paper"), test=blobs(40, seed=3).columns())
     with pytest.raises(InputError, match="expected a class number below 2"):
-        verify(out, test=TestRows(np.zeros((2, 2)), np.array([0, 2])))
+        verify(honest("paper"), test=TestRows(np.zeros((2, 2)), np.array([0, 2])))
+    with pytest.raises(InputError, match="have no other rows"):
+        verify(honest("folds"), test=blobs(40, seed=3).columns())
+
+
+def own_loss(y: np.ndarray, predicted: np.ndarray) -> float:
+    return 0.0
+
+
+@pytest.mark.parametrize(("name", "verdict"), [("zero_one", DIFFERS), ("own_loss", ELSEWHERE)])
+def test_a_score_of_a_folder_is_not_called_like_a_measure(name: str, verdict: str, tmp_path: Path) -> None:
+    """Else figures that nothing can compute again stand under the name of a known one."""
+    own = OwnScore(name, "0" * 64, own_loss)
+    procedure = replace(Study.without_certification("kfold:3", learner="tree"), measures=(own,))
+    assess(procedure, PLAIN, tmp_path / "run", SERIAL)
+    assert judge(verify(tmp_path / "run", rerun=True, execution=SERIAL)) == verdict
+
+
+@pytest.mark.parametrize(
+    "described",
+    [
+        {"name": "zero_one", "sha256": "0" * 64},
+        {"name": "own loss", "sha256": "0" * 64},
+        {"name": "own_loss", "sha256": "short"},
+        {"name": "own_loss"},
+        {"name": "own_loss", "sha256": "0" * 64, "more": 1},
+        "own_loss",
+    ],
+)
+def test_what_cannot_be_a_function_of_a_user_is_refused(described: object) -> None:
+    content = Study.without_certification("kfold:3", learner="tree", measure=own_loss).to_json()
+    assert list(Study.from_json(content).functions) == ["own_loss"]
+    with pytest.raises(InputError):
+        Study.from_json({**content, "functions": [described]})
+    with pytest.raises(InputError, match="among the measures"):
+        Study.from_json({**content, "measures": ["zero_one"]})
+
+
+@pytest.mark.parametrize(
+    ("change", "messages"),
+    [
+        ({"class": "no_such_package:Thing"}, "no_such_package, which is not installed here"),
+        ({"class": "json:JSONDecoder"}, "importing json runs its code"),
+    ],
+)
+def test_an_estimator_that_cannot_be_fitted_here_is_not_verified(
+    change: dict[str, str], messages: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A package that is trusted and missing, or not trusted: exit code 6, and no word of damage."""
+    monkeypatch.setattr(spec, "_trusted", {"sklearn", "no_such_package"})
+    out = tmp_path / "run"
+    learner = AnyEstimator(estimator="sklearn.tree:DecisionTreeClassifier", param={"max_depth": (2,)})
+    run_job(Job(TREE.with_learner(learner), PLAIN, out), SERIAL)
+    content = json.loads((out / "study.json").read_text())
+    content["study"]["learner"]["estimator"] = change
+    (out / "study.json").write_text(json.dumps(content))
+    assert messages in " ".join(verify(out).unverified)

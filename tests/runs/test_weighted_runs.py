@@ -29,7 +29,7 @@ def test_a_weighted_run_is_verified_and_says_so(certify: str, tmp_path: Path) ->
     assert result.certificate.wording.statements.count(SENTENCE) == 1
     assert [unwrap(result.summary(details=each)).count(SENTENCE) for each in (False, True)] == [1, 1]
     assert " ".join(make_page(tmp_path / "run", result).split()).count("Rows are weighted by") == 1
-    assert verify(tmp_path / "run", refit=1).ok
+    assert verify(tmp_path / "run", rerun=True).ok
     again = load_run(tmp_path / "run")
     assert np.array_equal(again.problem.all_rows.weighting.named, WEIGHTS)
     assert np.array_equal(again.predict(ROWS.X, by="vote"), result.predict(ROWS.X, by="vote"))

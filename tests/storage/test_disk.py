@@ -342,7 +342,7 @@ run_job(Job(Study.paper(C=(1, 10), gamma=(0.1,), k=(3, 5), n_splits=3), task, "r
 found = load_run("run")
 found.summary()
 found.predict(task.X)
-verify("run", refit=1.0)
+verify("run", rerun=True)
 assert threads() == before, (before, threads())
 """
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import blobs
-from forgery import MODELS, PROBLEM, SERIAL, STUDY, check_refused, column, first, rewrite, run_in
+from forgery import MODELS, PROBLEM, SERIAL, STUDY, check_refused, column, first, run_in
 
 from ckcv_ray import load_run
 from ckcv_ray.errors import StoreError
@@ -16,25 +16,6 @@ from ckcv_ray.runs.verify import verify
 from ckcv_ray.storage import models
 from ckcv_ray.storage.files import LocalFiles
 from ckcv_ray.storage.folder import RunFolder
-
-FORGERIES = {
-    "lower counts": ("errors", lambda v: [[0, 0] for _ in v], "errors on its"),
-    "another offset": ("offset", lambda v: [x + 9 for x in v], "errors on its"),
-    "another C": ("C", lambda v: [99.0] * len(v), "the winner is"),
-    "a scaling that saw more": ("centre", lambda v: [[x + 0.1 for x in c] for c in v], "its scaling"),
-    "foreign support": ("support", lambda v: [list(range(len(s))) for s in v], "its training"),
-    "unbalanced duals": ("dual_coef", lambda v: [[abs(x) for x in c] for c in v], "sum to zero"),
-    "larger classes": ("n_estimate", lambda v: [[99, 99] for _ in v], "sizes of the classes"),
-}
-
-
-@pytest.mark.parametrize("name", FORGERIES)
-def test_verify_sees_through_a_forged_manifest(run: Path, name: str) -> None:
-    field, values, messages = FORGERIES[name]
-    assert verify(run).differences == []
-    rewrite(run, MODELS, column(field, values))
-    assert messages in "\n".join(verify(run).differences)
-
 
 SEALED = {
     "no centre": (first("centre", None), "centre has empty cells"),

@@ -259,7 +259,7 @@ def test_a_folder_imports_nothing_for_the_source_that_it_names(plug_ins, tmp_pat
         ("status", tmp_path / "run"),
         ("report", tmp_path / "run"),
         ("predict", tmp_path / "run", tmp_path / "new.csv"),
-        ("verify", tmp_path / "run", "--refit"),
+        ("verify", tmp_path / "run", "--rerun"),
     ):
         assert ckcv(*words)[0] == 0
     assert load_run(tmp_path / "run").task.n == 30

@@ -184,15 +184,6 @@ class Scaling(NamedTuple):
         scaled /= self.scale
         return scaled
 
-    def is_close(self, expected: "Scaling", rounding: float) -> bool:
-        """Return whether it is the expected map up to ``rounding``, relative to the numbers.
-
-        In a centre near zero all but rounding cancels: it is compared relative to its scale.
-        """
-        centre, scale = expected
-        near = np.abs(self.centre - centre) <= rounding * np.maximum(np.abs(centre), scale)
-        return bool(np.all(near)) and np.allclose(self.scale, scale, rounding, 0)
-
 
 def identity(d: int) -> Scaling:
     """Return the map that leaves d features unchanged."""

@@ -22,7 +22,7 @@ learning revisited", Neurocomputing, 1990).
 Last, the compiled functions with their argument types, in order; ``compile`` says why the order matters.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import pairwise
@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 
 from ckcv_ray.core.arrays import Classes, Index
 from ckcv_ray.core.measures import UNDECIDED, ZERO_ONE, Measure
-from ckcv_ray.learners.base import Cells, Checked, RowCodec, Setting, Trainer
+from ckcv_ray.learners.base import Cells, RowCodec, Setting, Trainer
 from ckcv_ray.learners.steps import compute_weights
 from ckcv_ray.learners.svm import compile as compiler
 from ckcv_ray.learners.svm import kernels, newton
@@ -71,95 +71,12 @@ from ckcv_ray.learners.svm.problem import (
     Vector,
     Weights,
     empty_fits,
-    find_violation,
     fit_constant,
     fit_scaling,
     make_signs,
 )
 from ckcv_ray.tables.columns import Rows
 from ckcv_ray.tables.task import Task
-
-CONSTRAINT_TOLERANCE = 1e-9
-KKT_ROUNDING = 1e-12  # of a decision value, per 1 + sum |b|
-OTHER_SCALING = "its scaling is not that of its training rows"
-MAX_OPEN = 0.01  # of a decision value, what tolerance and rounding may leave open; the margin is 1
-
-
-def check_model(
-    model: SVMModel,
-    task: Task,
-    train: Index,
-    pair: tuple[int, int],
-    scaling: Scaling,
-    tolerance: float,
-    weights: Vector,
-    *,
-    converged: bool,
-) -> Checked:
-    """Check a model of two classes against its training rows.
-
-    Args:
-        model: the SVM.
-        task: the learning rows.
-        train: numbers of the training rows of the two classes, ascending.
-        pair: the classes.
-        scaling: that of all training rows.
-        tolerance: of the learner: the largest KKT violation of a converged fit.
-        weights: of all classes, for these training rows, (n_classes,).
-        converged: whether its fit is known to have converged.
-    """
-    if not len(train):
-        decides = len(model.support) or model.offset != 0
-        return Checked(["it decides between classes without training rows"] if decides else [], [])
-    signs = np.where(task.y[train] == pair[1], 1.0, -1.0)
-    of_pair = Weights(*(float(weights[number]) for number in pair))
-    checked = Checked(list(_dual(model, signs, train, scaling, of_pair)), [])
-    if not np.isin(model.support, train).all():
-        return checked
-    if (signs == signs[0]).all():
-        if len(model.support) or model.offset != signs[0]:
-            checked.differences.append(
-                "its training rows are of one class, but it does not predict that class everywhere"
-            )
-        return checked
-    b = np.zeros(len(train))
-    b[np.searchsorted(train, model.support)] = model.dual_coef
-    Kb = model.decision(task.X[train]) - model.offset
-    offset, violation = find_violation(Kb, signs, b, model.C, of_pair)
-    rounding = KKT_ROUNDING * (1 + float(np.abs(b).sum()))
-    violated = violation > tolerance + rounding
-    if tolerance + rounding > MAX_OPEN:
-        checked.trusted.append(
-            f"its KKT conditions: at C = {model.C:g} and tolerance {tolerance:g} much passes for optimal"
-        )
-    elif violated and not converged:
-        checked.trusted.append("that its fit was stopped at the iteration limit: it is not optimal")
-    if abs(offset - model.offset) > rounding:
-        checked.differences.append(f"its offset is {model.offset!r}; by the KKT conditions it is {offset!r}")
-    if violated and converged:
-        checked.differences.append(
-            f"it violates the KKT conditions of its training rows by {violation:.3g}, at "
-            f"most {tolerance:g} is allowed: it is not the model fitted to them"
-        )
-    return checked
-
-
-def _dual(model: SVMModel, y: Vector, train: Index, scaling: Scaling, weights: Weights) -> Iterator[str]:
-    """Yield what is wrong with support vectors, scaling and dual variables, given the training rows."""
-    inside = np.isin(model.support, train)
-    if not inside.all():
-        yield "a support vector is not among its training rows"
-    if not model.scaling.is_close(scaling, CONSTRAINT_TOLERANCE):
-        yield OTHER_SCALING
-    positions = np.searchsorted(train, model.support[inside])
-    if np.any(model.dual_coef[inside] * y[positions] <= 0):
-        yield "a dual variable does not have the sign of its label"
-    size = np.abs(model.dual_coef)
-    bound = model.C * weights.of(model.dual_coef)
-    outside = np.any(size > bound * (1 + CONSTRAINT_TOLERANCE))
-    if outside or abs(model.dual_coef.sum()) > CONSTRAINT_TOLERANCE * size.sum():
-        yield "its dual variables are outside the box or do not sum to zero"
-
 
 SHARED_BYTES = 1 << 29
 SHARED_WIDE_BYTES = 1 << 30  # where computing distances takes longer than gathering them
@@ -222,24 +139,6 @@ class SVMTrainer(Trainer):
     def memory(self, n_train: int, n_score: int, d: int) -> int:
         """Return the bytes of a split's block, solver included."""
         return block_bytes(n_train, n_score, d, len(self.options.C_values))
-
-    def check(self, model: SVMModel | PairwiseSVM, task: Task, train: Index, converged: bool) -> Checked:
-        """Check the scaling, and the dual variables and KKT conditions of the SVM of each pair of classes."""
-        scaling, y = fit_scaling(task.X[train], self.scale), task.y[train]
-        weights, tolerance = compute_weights(self.class_weight, task.classes, y), self.options.tolerance
-        if isinstance(model, SVMModel):
-            return check_model(model, task, train, (0, 1), scaling, tolerance, weights, converged=converged)
-        close = model.scaling.is_close(scaling, CONSTRAINT_TOLERANCE)
-        checked = Checked([] if close else [OTHER_SCALING], [])
-        for pair, svm in model.pairs():
-            of_pair = task, train[np.isin(y, pair)], pair, model.scaling, tolerance, weights
-            found = check_model(svm, *of_pair, converged=converged)
-            first, second = (task.classes[number] for number in pair)
-            checked.differences.extend(
-                f"classes {first!r} and {second!r}: {one}" for one in found.differences
-            )
-            checked.trusted.extend(f"classes {first!r} and {second!r}: {one}" for one in found.trusted)
-        return checked
 
     def load(self) -> None:
         """Load the compiled solver, compiling it first if necessary."""

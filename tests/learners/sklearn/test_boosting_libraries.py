@@ -144,7 +144,7 @@ def test_a_run_is_silent_resumed_verified_and_read(
     whole = run(study, X, y, out="whole", execution=SERIAL)
     run(study, X, y, out="cut", execution=SERIAL)
     assert same_files(tmp_path / "cut", tmp_path / "whole")
-    checked = verify("whole", refit=1, execution=SERIAL)
+    checked = verify("whole", rerun=True, execution=SERIAL)
     assert checked.differences == []
     assert any("equal in every bit" in sentence for sentence in checked.recomputed)
     assert f"{name}, whose code fits and reads models (--trust)" in checked.trusted
@@ -267,7 +267,7 @@ def test_early_stopping_is_inside_the_training_rows(name: str, tmp_path: Path) -
     study = Study.of(learner=theirs(name, **STOPPING[name]), k=3, n_splits=2)
     result = run(study, task.X, task.y, out=tmp_path / "run", execution=SERIAL)
     assert result.execution["failures"] == []
-    assert verify(tmp_path / "run", refit=1, execution=SERIAL).differences == []
+    assert verify(tmp_path / "run", rerun=True, execution=SERIAL).differences == []
     assert np.array_equal(load_run(tmp_path / "run").predict(task.X), result.predict(task.X))
     learner = study.learner
     train, score = halves(task)
@@ -380,7 +380,7 @@ def test_a_model_is_stored_read_and_verified_and_takes_any_row(name: str, tmp_pa
     study = Study.of(learner=make_theirs(name), k=3, n_splits=3, certify="holdout")
     certified = run(study, FRAME, Y, tmp_path / "run", SERIAL)
     assert np.array_equal(load_run(tmp_path / "run").predict(new), certified.predict(new))
-    assert verify(tmp_path / "run", refit=1.0, execution=SERIAL).differences == []
+    assert verify(tmp_path / "run", rerun=True, execution=SERIAL).differences == []
 
 
 @pytest.mark.filterwarnings("ignore:categorical_feature keyword")

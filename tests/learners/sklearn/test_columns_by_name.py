@@ -131,7 +131,7 @@ def test_a_certified_run_is_stored_read_and_verified(certify: str, tmp_path: Pat
     result = run(study, GAPS, Y, tmp_path / "run", SERIAL)
     loaded = load_run(tmp_path / "run")
     assert np.array_equal(loaded.predict(GAPS, by="vote"), result.predict(GAPS, by="vote"))
-    assert verify(tmp_path / "run", refit=1.0, execution=SERIAL).differences == []
+    assert verify(tmp_path / "run", rerun=True, execution=SERIAL).differences == []
     other = Study.from_json(json.loads(json.dumps(study.to_json())))
     assert other == study
 

@@ -22,7 +22,7 @@ def test_a_short_name_is_run_and_verified(name: str, tmp_path: Path) -> None:
     study = Study.paper(learner=name, param=SMALL.get(name), sample=2, k=(3,), n_splits=2)
     result = run_job(Job(study, TASK, tmp_path / "run"), SERIAL)
     assert result.execution["failures"] == []
-    assert verify(tmp_path / "run", refit=1, execution=SERIAL).differences == []
+    assert verify(tmp_path / "run", rerun=True, execution=SERIAL).differences == []
     again = load_run(tmp_path / "run")
     voted = (one.ensemble.vote(TASK.X).label for one in (again, result))
     assert np.array_equal(*voted)

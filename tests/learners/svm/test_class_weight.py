@@ -4,7 +4,6 @@ That they are those of the training rows is in the contract of learners.
 """
 
 import warnings
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -20,8 +19,7 @@ from ckcv_ray.learners.steps import compute_weights, match_labels
 from ckcv_ray.learners.svm import path
 from ckcv_ray.learners.svm.decomposition import path_on_points
 from ckcv_ray.learners.svm.kernels import complement, compute_distances, gaussian, make_complement
-from ckcv_ray.learners.svm.learner import GaussianSVM
-from ckcv_ray.learners.svm.problem import EQUAL, Weights, make_signs
+from ckcv_ray.learners.svm.problem import EQUAL, Weights
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.study.study import Execution
@@ -258,31 +256,6 @@ def test_equal_weights_on_a_task_are_one_problem():
     others = [None, "balanced", "sick=5", "well=5", "sick=5,well=5"]
     assert len({problem(one).run_id for one in others}) == len(others)
     assert match_labels("1.0=4", (0, 1)) == "1=4"
-
-
-def fitted(class_weight="sick=10"):
-    task = labelled()
-    learner = GaussianSVM(C=(1.0,), gamma=(0.5,), class_weight=class_weight).canonical(task)
-    rows = np.arange(40)
-    block = learner.trainer.prepare(learner.trainer.share(task), rows, rows[:1])
-    return learner, task, rows, block.fit(0, 1).model(0)
-
-
-@pytest.mark.parametrize("given", ["sick=10", "balanced"])
-def test_a_model_is_checked_with_the_weights_of_its_training_rows(given):
-    learner, task, rows, model = fitted(given)
-    assert np.abs(model.dual_coef).max() > model.C, "the case must need its weights"
-    assert learner.trainer.check(model, task, rows, True).differences == []
-    assert task.classes == ("sick", "well")
-    for others in (None, "well=10", "sick=9", "sick=10,well=0.5"):
-        found = replace(learner, class_weight=others).trainer.check(model, task, rows, True)
-        assert found.differences, others
-    w = weights(learner.class_weight, task.classes, make_signs(task)[rows])
-    beyond, unweighted = model.dual_coef.copy(), replace(learner, class_weight=None)
-    beyond[np.argmin(beyond)] = -model.C * w.negative * 1.001  # the sick are class -1
-    for one, forged in ((unweighted, model), (learner, replace(model, dual_coef=beyond))):
-        differences = one.trainer.check(forged, task, rows, True).differences
-        assert any("outside the box" in difference for difference in differences)
 
 
 def test_weights_move_errors_from_the_heavy_class_to_the_light_one():

@@ -181,7 +181,6 @@ def test_without_some_classes_it_is_the_svc_of_the_others(missing, class_weight)
         else:
             svc = theirs(model, task, train, class_weight)
             assert np.array_equal(found, svc.predict(model.scaling.apply(task.X[split.select])))
-        assert learner.trainer.check(model, task, train, True) == ([], [])
 
 
 @pytest.mark.parametrize("whole", [True, False])
@@ -338,61 +337,8 @@ def test_models_are_the_same_in_every_bit_alone():
         assert not learner.codec.same(replace(model, **changed), model)
 
 
-# What can be checked without a refit
-
-
-def first_pair(model, **changed):
-    """The model with another first pair."""
-    parts = {name: getattr(model, name) for name in ("used", "dual_coef")}
-    parts |= {name: (value, *parts[name][1:]) for name, value in changed.items() if name in parts}
-    offset = model.offset.copy()
-    offset[0] = changed.get("offset", offset[0])
-    return replace(model, **parts, offset=offset)
-
-
-def test_every_forged_part_of_a_model_is_found():
-    learner, task, rows, model = fitted()
-    assert learner.trainer.check(model, task, rows, True) == ([], [])
-    coefficients = model.dual_coef[0]
-    heavy = coefficients.copy()
-    heavy[0] *= 1.5 * model.C / abs(heavy[0])
-    strangers = np.flatnonzero(task.y[model.support] == 3)[: len(model.used[0])]
-    messages = {
-        "by the KKT conditions it is": first_pair(model, offset=model.offset[0] + 0.1),
-        "outside the box or do not sum to zero": first_pair(model, dual_coef=heavy),
-        "does not have the sign of its label": first_pair(model, dual_coef=-coefficients),
-        "not among its training rows": first_pair(
-            model, used=strangers, dual_coef=coefficients[: len(strangers)]
-        ),
-        "scaling is not that": replace(
-            model, scaling=model.scaling._replace(centre=model.scaling.centre + 0.1)
-        ),
-        "violates the KKT conditions": first_pair(model, dual_coef=0.5 * coefficients),
-    }
-    for sentence, forged in messages.items():
-        found = learner.trainer.check(forged, task, rows, True).differences
-        assert any(sentence in difference for difference in found), sentence
-        if "scaling" not in sentence:
-            assert all(difference.startswith("classes 0 and 1: ") for difference in found)
-
-
-def test_forged_pairs_of_classes_without_rows_are_found():
-    learner, task, rows, model = fitted(4, missing=(1, 3))
-    assert learner.trainer.check(model, task, rows, True) == ([], [])
-    pairs = list_pairs(4)
-    for pair, sentence in (((1, 3), "without training rows"), ((0, 1), "does not predict that class")):
-        offset = model.offset.copy()
-        offset[pairs.index(pair)] = 0.5
-        (found,) = learner.trainer.check(replace(model, offset=offset), task, rows, True).differences
-        assert f"classes {pair[0]} and {pair[1]}: " in found
-        assert sentence in found
-
-
 def test_balanced_weights_whose_product_with_c_vanishes_are_refused_on_the_task():
     learner = GaussianSVM((1e-323,), (1.0,), class_weight="balanced")
     assert learner.canonical(clouds(20, 2, 0)) == learner
     with pytest.raises(InputError, match="must be positive and finite"):
         learner.canonical(clouds(40, 5, 0))
-
-
-# Runs
