@@ -113,7 +113,7 @@ LENGTHY = PROCESSES | frozenset(  # and those that take long, whose coverage is 
         "test_newton",
         "test_notebooks",
         "test_new_rows",
-        "test_packing",
+        "test_store",
         "test_paths",
         "test_positions",
         "test_weights",
@@ -134,7 +134,6 @@ SLOW = LENGTHY | frozenset(  # and those of whole runs, or that check a property
         "test_resamplings",
         "test_scores",
         "test_spec",
-        "test_storable",
         "test_stores",
         "test_weighted",
     ]

@@ -48,7 +48,7 @@ from sklearn.svm import SVC
 from ckcv_ray import Execution, Study, evaluate, load_run, run
 from ckcv_ray.errors import CKCVError
 from ckcv_ray.learners.sklearn import store
-from ckcv_ray.learners.sklearn.spec import LIBRARIES, table
+from ckcv_ray.learners.sklearn.spec import LIBRARIES, MODULES
 from ckcv_ray.reports.render import make_page
 from ckcv_ray.runs.load import load_scores, replay
 
@@ -140,17 +140,17 @@ def list_specs(place: Path) -> list[Any]:
         with_step("sklearn.preprocessing:FunctionTransformer", func={"class": "os:system"}),
         with_step("sklearn.preprocessing:FunctionTransformer", func="os.system"),
         *(
-            with_step("sklearn.preprocessing:FunctionTransformer", func={"function": name})
+            with_step("sklearn.preprocessing:FunctionTransformer", func=name)
             for name in ("os:system", "numpy:load", "numpy:log1p.__call__", "evil_module:evil")
         ),
-        with_step("sklearn.feature_selection:SelectKBest", score_func={"function": "builtins:eval"}),
+        with_step("sklearn.feature_selection:SelectKBest", score_func="builtins:eval"),
         with_step(
             "sklearn.preprocessing:FunctionTransformer",
-            func={"function": "numpy:log1p"},
+            func="numpy:log1p",
             kw_args={"out": str(place)},
         ),
-        {"class": "sklearn.linear_model:LogisticRegression", "params": {"C": {"function": "numpy:exp"}}},
-        grid(param_grid={"two__C": [{"function": "os:system"}]}),
+        {"class": "sklearn.linear_model:LogisticRegression", "params": {"C": "numpy:exp"}},
+        grid(param_grid={"two__C": ["os:system"]}),
         with_step("sklearn.preprocessing:PolynomialFeatures", degree=HUGE),
         with_step("sklearn.feature_extraction.text:CountVectorizer", input="filename"),
         with_step("sklearn.kernel_approximation:PolynomialCountSketch", n_components=HUGE),
@@ -411,8 +411,8 @@ def read_all(honest: list[Path], folders: list[Path]) -> Iterator[str]:
     for folder in honest:
         for read in list_readers(folder):
             read()
-    for module in sorted({path.partition(":")[0] for path in table().parameters}):
-        __import__(module)
+    for module in MODULES:
+        __import__(f"sklearn.{module}")
     guard = Guard()
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + MAX_BYTES, resource.RLIM_INFINITY))

@@ -47,7 +47,7 @@ from ckcv_ray.learners.sklearn.spec import (
     check_space,
     check_trusted,
     complete_names,
-    is_listed,
+    is_own,
     list_classes,
     list_packages,
     list_parameters,
@@ -305,33 +305,24 @@ def _replace(spec: Spec, **params: Any) -> Spec:
 FEW_ROWS = (12, 60)  # rows of each class: on few a fit may fail that succeeds on more
 MAX_TRIED = 16  # settings
 MAX_SECONDS = 10.0  # of one fit and store
-NUMBER = "a number"
 STORED, FAILED = "stored", "failed"
 _tried: set[tuple[str, str, int]] = set()  # estimator, setting and rows that were tried in this process
 
 
 def choose_settings(settings: Iterable[Setting], most: int = MAX_TRIED) -> list[Setting]:
-    """Return at most ``most`` settings that differ in kind.
+    """Return at most ``most`` settings among which is each kind of value of each parameter.
 
-    Every word, list and truth value of a parameter is a kind of its own, and so are its least and its largest
-    number; all other numbers are one. Settings with a kind that none before has come first, then those with
-    another combination of kinds.
+    Every word, list and truth value is a kind of its own, and so are the least and the largest number; all
+    other numbers are one.
     """
     every = list(settings)
-    numbers = {name: [each[name] for each in every if _is_number(each[name])] for name in every[0]}
-    extremes = {name: (min(found), max(found)) for name, found in numbers.items() if found}
-    different: dict[tuple[tuple[str, str], ...], Setting] = {}  # by combination of kinds
-    for setting in every:
-        combination = tuple(
-            (name, NUMBER if _is_number(value) and value not in extremes[name] else json.dumps(value))
-            for name, value in setting.items()
-        )
-        different.setdefault(combination, setting)
-    known, first, later = set[tuple[str, str]](), list[Setting](), list[Setting]()
-    for combination, setting in different.items():
-        (later if known.issuperset(combination) else first).append(setting)
-        known.update(combination)
-    return [*first, *later][:most]
+    chosen = {json.dumps(every[0]): every[0]}
+    for name in every[0]:
+        kinds = {json.dumps(setting[name]): setting for setting in reversed(every)}
+        numbers = [setting[name] for setting in every if _is_number(setting[name])]
+        between = {json.dumps(number) for number in numbers if min(numbers) < number < max(numbers)}
+        chosen |= {json.dumps(setting): setting for kind, setting in kinds.items() if kind not in between}
+    return [*chosen.values()][:most]
 
 
 def _is_number(value: Any) -> bool:
@@ -347,7 +338,7 @@ def _try_to_store(learner: "EstimatorLearner", task: Task, few: Index, setting: 
         InputError: the model cannot be stored.
     """
     tried = partial(_store, learner, task, few, setting)
-    outside = not all(map(is_listed, list_classes(learner.spec)))
+    outside = not all(map(is_own, list_classes(learner.spec)))
     answer = ask_child(tried, MAX_SECONDS) if outside and hasattr(os, "fork") else tried()
     if answer not in (STORED, FAILED, None):
         at = ", ".join(f"{name} = {value}" for name, value in setting.items())
@@ -366,7 +357,7 @@ def _store(learner: "EstimatorLearner", task: Task, few: Index, setting: Setting
         return FAILED
     try:
         with contain():
-            unpack(model.content, task.X.shape[1], list_classes(learner.spec))
+            unpack(model.content, task.X.shape[1], [*list_classes(learner.spec)])
     except Exception as error:  # skops raises errors of all kinds
         return str(error).splitlines()[0] if str(error) else type(error).__name__
     return STORED
@@ -430,12 +421,7 @@ class EstimatorLearner(Learner):
         for name, values in (self.param or {}).items():
             complete_names(self.build(), {name: None})
             for value in () if isinstance(values, str) else values:
-                last = last_step(self.template({name: value}).estimator)
-                try:  # scikit-learn's own words, of what declares its values
-                    if hasattr(last, "_parameter_constraints"):
-                        last._validate_params()
-                except ValueError as error:
-                    raise InputError(f"param {name}={value!r}: {error}") from None
+                self.template({name: value})
         list_settings(self.all_values, self.sample)
 
     @property

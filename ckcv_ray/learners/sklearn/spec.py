@@ -4,28 +4,17 @@
 
 A study that holds this is compared, hashed and stored; the estimator is made from it where it is fitted. It
 may come from a stranger's folder, and some parameters are paths, caches, functions or text that is evaluated.
-So a study holds estimators of listed classes with listed parameters; whatever is not in the table
-``allowed.json`` is refused. ``jobs/estimators.py`` makes the table from every class of scikit-learn and what
-it declares of its parameters. Nothing is imported here but what is listed, and nothing of XGBoost, LightGBM,
-CatBoost or another package before one of its estimators is made, which takes trust (``trust``).
+So a class is one that a module of ``MODULES`` exports, or of a package that is trusted (``trust``), and
+nothing else is imported. Making one only stores its parameters, as scikit-learn asks of its estimators. They
+are then looked at before anything is fitted (``check_parameters``): each is as scikit-learn declares it, and
+is None, a truth value, a number, an estimator, a list or steps of these, or text that scikit-learn names
+among the values of this parameter. Names of steps and columns are any text. Values that JSON has no form for
+are these words, and forms of columns:
 
-A parameter takes None, truth values, numbers, and lists of these; besides these the words that are listed
-for it, and what the following entries stand for. A parameter without a list takes nothing: it keeps its
-default.
-
-    <estimator>     an estimator
-    <steps>         a list of named estimators, as of a Pipeline or a ColumnTransformer
-    <function>      a function, from a closed list
-    <grid>          lists of values by parameter of the estimator inside, as of GridSearchCV
-
-Values that JSON has no form for are written as follows. A function that a folder names is code, so the list
-holds only functions of numbers that write, read and call nothing: numpy's of one argument, and scikit-learn's
-scores of columns. A study that names another one is refused.
-
-    {"function": "numpy:log1p"}     a function
+    "inf", "-inf"                   infinity
+    "numpy:log1p"                   a function of numbers that reads and writes nothing (``load_words``)
     {"slice": [0, 3, null]}         columns of a ColumnTransformer
     {"kinds": ["number"]}           the columns of these kinds, as ``make_column_selector`` finds them
-    "inf", "-inf"                   infinity
 
 A search space has for each parameter a list of values or a distribution.
 
@@ -39,243 +28,195 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
-from importlib.resources import files
 from inspect import Parameter, signature
 from itertools import product
-from math import inf, isinf, isnan, nan
-from numbers import Integral
+from math import inf, isnan, nan
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ckcv_ray.errors import InputError, write_install
 from ckcv_ray.tables.columns import ColumnKind
-from ckcv_ray.validation import MAX_GRID, check_count, expect, parse_grid, quote, suggest
+from ckcv_ray.validation import MAX_GRID, check_count, expect, parse_grid, quote
 
-FUNCTION, SLICE, KINDS = "function", "slice", "kinds"
-INFINITE = {"inf": inf, "-inf": -inf}
-UFUNCS = (
-    *("absolute", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctanh", "cbrt", "ceil", "cos"),
-    *("cosh", "deg2rad", "degrees", "exp", "exp2", "expm1", "fabs", "floor", "log", "log10", "log1p"),
-    *("log2", "negative", "positive", "rad2deg", "radians", "reciprocal", "rint", "sign", "sin", "sinh"),
-    *("sqrt", "square", "tan", "tanh", "trunc"),
+LIBRARY = "sklearn"
+MODULES = (  # without those that read text or files, and those whose estimators predict several columns
+    *("calibration", "cluster", "compose", "covariance", "decomposition", "discriminant_analysis", "dummy"),
+    *("ensemble", "feature_selection", "gaussian_process", "impute", "isotonic", "kernel_approximation"),
+    *("kernel_ridge", "linear_model", "manifold", "mixture", "model_selection", "multiclass", "naive_bayes"),
+    *("neighbors", "neural_network", "pipeline", "preprocessing", "random_projection", "semi_supervised"),
+    *("svm", "tree"),
 )
+SLICE, KINDS = "slice", "kinds"
 DTYPES = {  # what ``make_column_selector`` takes, by the kind of column that it stands for here
     ColumnKind.NUMBER: ("number", np.number),
     ColumnKind.CATEGORY: ("category", "object", "string", "O", object, str),
     ColumnKind.DATE: ("datetime", "datetime64", np.datetime64),
 }
+INFINITE = {"inf": inf, "-inf": -inf}
+SCORES = ("chi2", "f_classif", "f_regression", "r_regression")
 RANDOM_SCORES = ("mutual_info_classif", "mutual_info_regression")  # draw from numpy's global generator
-COLUMN_SCORES = {
-    "chi2": "sklearn.feature_selection._univariate_selection",
-    "f_classif": "sklearn.feature_selection._univariate_selection",
-    "f_regression": "sklearn.feature_selection._univariate_selection",
-    "r_regression": "sklearn.feature_selection._univariate_selection",
-    **dict.fromkeys(RANDOM_SCORES, "sklearn.feature_selection._mutual_info"),
-}
-FUNCTIONS = {  # by the name in a study, the name in a skops file
-    **{f"numpy:{name}": f"numpy.{name}" for name in UFUNCS},
-    **{f"sklearn.feature_selection:{name}": f"{module}.{name}" for name, module in COLUMN_SCORES.items()},
-}
-FUNCTION_TYPES = frozenset(FUNCTIONS.values())
+NO_STEP = ("drop", "passthrough")
+STEPS = ("estimators", "steps", "transformer_list", "transformers")  # parameters that hold named estimators
+GRIDS = ("param_grid", "param_distributions")
+MORE_WORDS = {"threshold": {"mean", "median"}}  # that scikit-learn declares as any text
+# words that make paths or functions of other values, or of the table's columns something else than features
+FORBIDDEN = {"precomputed", "precomputed_nearest_neighbors", "prefit", "pyfunc"}
+MAX_DEPTH = 10  # scikit-learn may ask an estimator twice as often for each that it is nested in
+Spec = dict[str, Any]
 
 
-def check_function(label: str, value: Mapping[str, Any]) -> None:
-    """Raise InputError unless a value names one of the functions that a study may hold."""
-    named = value.get(FUNCTION)
-    if set(value) != {FUNCTION} or not isinstance(named, str) or named not in FUNCTIONS:
-        raise InputError(
-            f"{label}={quote(named)} is not a function that a study may hold: expected one of numpy, such as "
-            f"numpy:log1p, or of sklearn.feature_selection, {', '.join(COLUMN_SCORES)}"
-            f"{suggest(named, FUNCTIONS) if isinstance(named, str) else ''}"
-        )
+@cache
+def load_words() -> Mapping[str, Any]:
+    """Return the words that stand for a value in a study, and what each is: infinity, or a function.
 
-
-def check_columns(label: str, value: Mapping[str, Any]) -> None:
-    """Raise InputError unless a value describes a slice, or kinds of columns."""
-    if KINDS in value:
-        named = value[KINDS]
-        listed = isinstance(named, list | tuple) and all(kind in list(ColumnKind) for kind in named)
-        if set(value) != {KINDS} or not listed:
-            raise InputError(
-                f"{label}={quote(value)} are not kinds of columns: expected a list of {', '.join(ColumnKind)}"
-            )
-        return
-    ends: Any = value.get(SLICE)
-    listed = isinstance(ends, list | tuple) and len(ends) == 3
-    plain = listed and all(isinstance(end, int | str | None) and not isinstance(end, bool) for end in ends)
-    if set(value) != {SLICE} or not plain or ends[2] == 0:
-        raise InputError(
-            f"{label}={quote(value)} is not a slice: expected its start, stop and step, each a whole number "
-            "or None, and the step not 0"
-        )
-
-
-def describe_value(value: Any) -> Any:
-    """Return the form in JSON of a listed function, columns or infinity; None of anything else.
-
-    Raises:
-        InputError: it selects columns otherwise than by name, position or kind.
+    The functions are numpy's of one number, and scikit-learn's scores of columns.
     """
-    if isinstance(value, slice):
-        ends = (value.start, value.stop, value.step)
-        whole = [isinstance(end, Integral) and not isinstance(end, bool) for end in ends]  # also of numpy
-        return {SLICE: [int(end) if is_int else end for end, is_int in zip(ends, whole, strict=True)]}
-    if isinstance(value, float) and isinf(value):
-        return "inf" if value > 0 else "-inf"
-    if callable(value) and not isinstance(value, type):
-        from sklearn.compose import make_column_selector
+    from sklearn import feature_selection
 
-        if isinstance(value, make_column_selector):
-            return {KINDS: _list_kinds(value)}
-        return next(({FUNCTION: name} for name, known in _load().items() if known is value), None)
-    return None
+    numpy_functions = (f for f in vars(np).values() if isinstance(f, np.ufunc) and f.nin == f.nout == 1)
+    scores = {f"{feature_selection.__name__}:{name}": name for name in (*SCORES, *RANDOM_SCORES)}
+    return {
+        **INFINITE,
+        **{f"numpy:{function.__name__}": function for function in numpy_functions},
+        **{word: getattr(feature_selection, name) for word, name in scores.items()},
+    }
 
 
-def make_value(value: Any) -> Any:
-    """Return what one of these forms stands for; any other value as it is."""
-    if isinstance(value, str):
-        return INFINITE.get(value, value)
-    if isinstance(value, Mapping) and FUNCTION in value:
-        check_function(FUNCTION, value)
-        return _load()[value[FUNCTION]]
-    if isinstance(value, Mapping) and SLICE in value:
-        check_columns(SLICE, value)
-        return slice(*value[SLICE])
-    if isinstance(value, Mapping) and KINDS in value:
-        from sklearn.compose import make_column_selector
-
-        check_columns(KINDS, value)
-        return make_column_selector(dtype_include=[DTYPES[ColumnKind(kind)][0] for kind in value[KINDS]])
-    return value
+def find_word(value: Any) -> str | None:
+    """Return the word that stands for a value; None if there is none."""
+    if isinstance(value, float):
+        return next((word for word, known in INFINITE.items() if value == known), None)
+    return next((word for word, known in load_words().items() if known is value), None)
 
 
 def draws_globally(value: Any) -> bool:
     """Return whether a value is a listed function that draws from numpy's global generator."""
-    return callable(value) and any(
-        value is _load()[f"sklearn.feature_selection:{name}"] for name in RANDOM_SCORES
-    )
+    return callable(value) and str(find_word(value)).partition(":")[2] in RANDOM_SCORES
 
 
-@cache
-def _load() -> dict[str, Any]:
-    parts = {name: name.split(":") for name in FUNCTIONS}
-    return {name: getattr(import_module(module), attribute) for name, (module, attribute) in parts.items()}
+def check_parameters(name: str, estimator: Any, depth: int = 0) -> None:
+    """Check what an estimator, and those inside it, are given.
 
-
-def _list_kinds(selector: Any) -> list[str]:
-    if selector.pattern is not None:
-        raise InputError(
-            f"make_column_selector(pattern={quote(selector.pattern)}) cannot be part of a study: name the "
-            "columns in a list"
-        )
-    include, exclude = (_find_kinds(given) for given in (selector.dtype_include, selector.dtype_exclude))
-    chosen = list(ColumnKind) if include is None else include
-    return [str(kind) for kind in ColumnKind if kind in chosen and kind not in (exclude or ())]
-
-
-def _find_kinds(given: Any) -> list[ColumnKind] | None:
-    if given is None:
-        return None
-    listed = given if isinstance(given, list | tuple) else [given]
-    kinds = {dtype: kind for kind, dtypes in DTYPES.items() for dtype in dtypes}
-    for dtype in listed:
-        if not isinstance(dtype, str | type) or dtype not in kinds:
-            raise InputError(
-                f"make_column_selector: columns are numbers, categories or dates, and {quote(dtype)} is none "
-                f"of number, category and datetime: take one of these, or name the columns in a list"
-            )
-    return [kinds[dtype] for dtype in listed]
-
-
-LIBRARY = "sklearn"
-ESTIMATOR, STEPS, GRID, CALLABLE = "<estimator>", "<steps>", "<grid>", "<function>"
-NO_STEP = ("drop", "passthrough")
-MAX_DEPTH = 20
-EstimatorSpec = Mapping[str, Any]
-
-
-class AllowedTable(NamedTuple):
-    """What is allowed."""
-
-    version: str  # of scikit-learn, of which the table was made
-    # for each class as "module:Class", what each parameter takes; None for its default alone
-    parameters: dict[str, dict[str, list[str] | None]]
-    refused: dict[str, str]  # classes that are not allowed, and why
-    parts: dict[str, list[str]]  # for each class, the classes that its fits create by themselves
-    types: frozenset[str]  # names of all other types that fitted estimators hold, as skops writes them
-    loaders: frozenset[str]  # the kinds of nodes of a skops file that these need
-
-
-@cache
-def table() -> AllowedTable:
-    """Read the table."""
-    content = json.loads(files(__package__).joinpath("allowed.json").read_text(encoding="utf-8"))
-    content |= {name: frozenset(content[name]) for name in ("types", "loaders")}
-    return AllowedTable(**content)
-
-
-def check_class(name: str, path: str) -> None:
-    """Raise InputError unless a class of scikit-learn, as "module:Class", is listed."""
-    known = table()
-    if path in known.parameters:
-        return
-    if path in known.refused:
-        raise InputError(f"{name}={path!r} cannot be part of a study: {known.refused[path]}")
-    near = list_namesakes(path)
-    for similar in () if near else get_close_matches(path.partition(":")[2], by_name := _by_name(), n=3):
-        near += by_name[similar]
-    hint = f": did you mean {' or '.join(near)}?" if near else ""
-    raise InputError(f"{name}={quote(path)} is not an estimator of scikit-learn that a study may hold{hint}")
-
-
-def list_namesakes(path: str) -> list[str]:
-    """Return the listed classes with the name of this one, wherever it says that it is."""
-    return list(_by_name().get(path.partition(":")[2], ()))
-
-
-@cache
-def _by_name() -> dict[str, list[str]]:
-    named: dict[str, list[str]] = {}
-    for path in table().parameters:
-        named.setdefault(path.partition(":")[2], []).append(path)
-    return named
-
-
-def check_estimator(name: str, spec: EstimatorSpec, depth: int = 0) -> None:
-    """Check the JSON form of an estimator and of all inside it.
+    Of an estimator of another package, which is trusted, only those inside it are looked at.
 
     Raises:
-        InputError: a class of scikit-learn, or a value of one of its parameters, is not allowed.
+        InputError: a parameter has a value that a study may not hold, or that scikit-learn refuses.
     """
     if depth > MAX_DEPTH:
         raise InputError(f"{name} is nested too deeply: at most {MAX_DEPTH} estimators in each other")
-    path, params = spec.get("class"), spec.get("params", {})
-    if not isinstance(path, str) or not isinstance(params, Mapping):
-        return  # refused where it is built
-    if is_listed(path):
-        check_class(name, path)
-    for key, value in params.items():
-        _check(name, spec, key, value, depth)
+    kind: Any = type(estimator)
+    library = find_library(estimator)
+    defaults = _list_defaults(kind)
+    for key, value in estimator.get_params(deep=False).items():
+        label = f"{name}.{key}"
+        if _is_default(value, defaults, key):
+            continue
+        if library and _is_outside(key):
+            raise InputError(f"{label} cannot be part of a study: it names a file or a host: leave it out")
+        if key in STEPS and isinstance(value, list | tuple):
+            for step in value:
+                _check_step(label, step, depth)
+        elif key in GRIDS:
+            _check_grid(label, estimator, value)
+        else:
+            _check_value(label, value, _list_words(estimator, key), depth)
+    try:
+        if hasattr(estimator, "_parameter_constraints"):
+            estimator._validate_params()
+    except ValueError as error:
+        raise InputError(f"{name}: {error}") from None
 
 
-def check_setting(name: str, spec: EstimatorSpec, parameter: str, value: Any) -> None:
-    """Check a value that is set in an estimator by the parameter's full name, such as "model__C".
+def _list_words(owner: Any, parameter: str) -> Iterable[str] | None:
+    """Return the text that scikit-learn names among the values of a parameter; None of another package's."""
+    if not is_own(f"{type(owner).__module__}:"):
+        return None
+    rules = getattr(owner, "_parameter_constraints", {}).get(parameter, ())
+    named = (getattr(getattr(rule, "constraint", rule), "options", ()) for rule in rules)
+    texts = {word for options in named for word in options if isinstance(word, str)}
+    return (texts | MORE_WORDS.get(parameter, set())) - FORBIDDEN
 
-    Raises:
-        InputError: it is not allowed, or no estimator has such a parameter.
-    """
-    first, inner, rest = parameter.partition("__")
-    if inner:
-        found = spec.get("params", {}).get(first) or dict(_steps(spec)).get(first)
-        if not isinstance(found, Mapping):
-            raise InputError(f"{name} {parameter}: {spec.get('class')} holds no estimator {first!r}")
-        check_setting(name, found, rest, value)
-    elif first in dict(_steps(spec)):
-        if value not in (*NO_STEP, None):
-            raise InputError(f"{name} {first}={quote(value)}: expected {' or '.join(NO_STEP)}")
-    else:
-        _check(name, spec, first, value, 0)
+
+def _check_value(label: str, value: Any, words: Iterable[str] | None, depth: int) -> None:
+    """Check a value that may be one of some words; None for any value that is no estimator."""
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if hasattr(value, "get_params") and not isinstance(value, type):
+        check_parameters(label, value, depth + 1)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            _check_value(label, item, words, depth)
+    elif words is not None and not (
+        _is_plain(value) or find_word(value) or (isinstance(value, str) and value in words)
+    ):
+        listed = f", or {', '.join(sorted(words)[:12])}" if words else ""
+        raise InputError(
+            f"{label}={quote(value)} cannot be part of a study: expected numbers or lists of them{listed}"
+        )
+
+
+def _check_step(label: str, step: Any, depth: int) -> None:
+    """Check a step: its name, an estimator or a word, and of a ColumnTransformer the columns."""
+    named = isinstance(step, list | tuple) and len(step) in (2, 3) and isinstance(step[0], str)
+    if (
+        not named
+        or isinstance(step[1], type)
+        or not (hasattr(step[1], "get_params") or step[1] in (*NO_STEP, None))
+    ):
+        raise InputError(
+            f"{label}={quote(step)} is not a step: expected its name and an estimator, {' or '.join(NO_STEP)}"
+        )
+    if hasattr(step[1], "get_params"):
+        check_parameters(f"{label}.{step[0]}", step[1], depth + 1)
+    for columns in step[2:]:
+        _check_columns(f"{label}.{step[0]}", columns)
+
+
+def _check_columns(label: str, columns: Any) -> None:
+    if isinstance(columns, slice):
+        columns = [columns.start, columns.stop, columns.step]
+    if isinstance(columns, Mapping):
+        kinds = columns.get(KINDS)
+        if set(columns) != {KINDS} or not isinstance(kinds, list) or not {*map(str, kinds)} <= {*ColumnKind}:
+            raise InputError(
+                f"{label}={quote(columns)} are not kinds of columns: expected a list of "
+                f"{', '.join(ColumnKind)}"
+            )
+    elif not _is_selector(columns):
+        listed = columns.tolist() if hasattr(columns, "tolist") else columns
+        for column in listed if isinstance(listed, list | tuple) else [listed]:
+            if not isinstance(column, bool | int | np.integer | str | None):
+                raise InputError(f"{label}: {quote(column)} is neither the number nor the name of a column")
+
+
+def _is_selector(value: Any) -> bool:
+    from sklearn.compose import make_column_selector
+
+    return isinstance(value, make_column_selector)
+
+
+def _check_grid(label: str, search: Any, grid: Any) -> None:
+    inner: Any = getattr(search, "estimator", None)
+    every = inner.get_params(deep=True) if hasattr(inner, "get_params") else {}
+    for lists in grid if isinstance(grid, list | tuple) else [grid]:
+        if not (isinstance(lists, Mapping) and set(lists) <= set(every)):
+            raise InputError(f"{label}={quote(grid)}: expected lists of values by parameter of its estimator")
+        for key, values in lists.items():
+            name, _, parameter = key.rpartition("__")
+            owner = every[name] if name else inner
+            is_step = parameter not in owner.get_params(deep=False)
+            words = NO_STEP if is_step else _list_words(owner, parameter)
+            for value in values if isinstance(values, list | tuple | np.ndarray) else [values]:
+                if callable(value) or hasattr(value, "get_params"):
+                    raise InputError(
+                        f"{label}: {key} of a grid takes no function: score one estimator for each"
+                    )
+                _check_value(f"{label} {key}", value, words, 0)
+
+
+def _is_plain(value: Any) -> bool:
+    return value is None or isinstance(value, bool | int | float | np.number | np.bool)
 
 
 def list_classes(spec: Any) -> Iterator[str]:
@@ -283,7 +224,7 @@ def list_classes(spec: Any) -> Iterator[str]:
     yield from (inside["class"] for inside in list_specs(spec) if isinstance(inside["class"], str))
 
 
-def list_specs(spec: Any) -> Iterator[EstimatorSpec]:
+def list_specs(spec: Any) -> Iterator[Mapping[str, Any]]:
     """Yield the JSON form of an estimator, and of those inside it."""
     if isinstance(spec, Mapping):
         if "class" in spec:
@@ -294,126 +235,9 @@ def list_specs(spec: Any) -> Iterator[EstimatorSpec]:
             yield from list_specs(value)
 
 
-def list_parts(paths: Iterable[str]) -> set[str]:
-    """Return these classes and those that their fits create."""
-    known, found, left = table(), set[str](), list(paths)
-    while left:
-        if (path := left.pop()) not in found:
-            found.add(path)
-            left += known.parts.get(path, [])
-    return found
-
-
-def is_listed(path: str) -> bool:
-    """Return whether the table decides about a class: all of scikit-learn, and nothing else."""
-    module, _, name = path.partition(":")
-    return bool(name) and module.partition(".")[0] == LIBRARY
-
-
-def _steps(spec: EstimatorSpec) -> Iterator[tuple[str, Any]]:
-    parameters = table().parameters.get(str(spec.get("class")), {})
-    for key, value in spec.get("params", {}).items():
-        if STEPS in (parameters.get(key) or ()) and isinstance(value, list | tuple):
-            yield from ((step[0], step[1]) for step in value if _is_step(step))
-
-
-def _is_step(value: Any) -> bool:
-    return isinstance(value, list | tuple) and len(value) >= 2 and isinstance(value[0], str)
-
-
-def _check(name: str, spec: EstimatorSpec, key: str, value: Any, depth: int) -> None:
-    path, label = str(spec.get("class")), f"{name}.{key}"
-    if not is_listed(path):  # of a package that is trusted: only what is inside is looked at
-        for inside in _list_inside(value):
-            check_estimator(label, inside, depth + 1)
-        return
-    parameters = table().parameters[path]
-    if key not in parameters:
-        near = get_close_matches(key, parameters, n=3, cutoff=0.4) or sorted(parameters)[:8]
-        raise InputError(f"{label}: {path} has no such parameter: did you mean {' or '.join(near)}?")
-    allowed = parameters[key]
-    if allowed is None:
-        raise InputError(
-            f"{label}={quote(value)}: a study keeps the default of this parameter, which may name a file, a "
-            "cache or a function: leave it out"
-        )
-    if isinstance(value, Mapping) and FUNCTION in value:
-        if CALLABLE not in allowed:
-            raise InputError(f"{label} takes no function: {_say(allowed)}")
-        check_function(label, value)
-    elif isinstance(value, Mapping) and "class" in value:
-        if ESTIMATOR not in allowed:
-            raise InputError(f"{label} takes no estimator: {_say(allowed)}")
-        check_estimator(label, value, depth + 1)
-    elif STEPS in allowed and isinstance(value, list | tuple):
-        for step in value:
-            _check_step(label, step, depth)
-    elif GRID in allowed and isinstance(value, Mapping | list | tuple):
-        _check_grid(label, spec, value)
-    elif not all(_is_plain(item) or item in allowed for item in _flatten(label, value)):
-        raise InputError(f"{label}={quote(value)} cannot be part of a study: {_say(allowed)}")
-
-
-def _check_step(label: str, step: Any, depth: int) -> None:
-    """Check a step: its name, an estimator or a word, and of a ColumnTransformer the columns."""
-    if not (_is_step(step) and len(step) <= 3):
-        raise InputError(f"{label}={quote(step)} is not a step: expected its name and an estimator")
-    estimator, *columns = step[1:]
-    if isinstance(estimator, Mapping):
-        check_estimator(f"{label}.{step[0]}", estimator, depth + 1)
-    elif estimator not in (*NO_STEP, None):
-        raise InputError(f"{label}.{step[0]}={quote(estimator)} is neither an estimator nor {_say(NO_STEP)}")
-    for column in _flatten(label, columns):
-        if isinstance(column, Mapping):
-            check_columns(f"{label}.{step[0]}", column)
-        elif not (_is_plain(column) or isinstance(column, str)):
-            raise InputError(
-                f"{label}.{step[0]}: {quote(column)} is neither the number nor the name of a column"
-            )
-
-
-def _check_grid(label: str, spec: EstimatorSpec, grid: Any) -> None:
-    inside = spec.get("params", {}).get("estimator")
-    for lists in grid if isinstance(grid, list | tuple) else [grid]:
-        if not (isinstance(lists, Mapping) and isinstance(inside, Mapping)):
-            raise InputError(f"{label}={quote(grid)}: expected lists of values by parameter of its estimator")
-        for key, values in lists.items():
-            for value in values if isinstance(values, list | tuple) else [values]:
-                if isinstance(value, Mapping) and FUNCTION in value:
-                    raise InputError(
-                        f"{label}: {key} of a grid takes no function: score one estimator for each"
-                    )
-                check_setting(label, inside, key, value)
-
-
-def _flatten(label: str, value: Any, depth: int = 0) -> Iterator[Any]:
-    """Yield what lists hold; a mapping, which no parameter takes, is yielded as it is."""
-    if depth > MAX_DEPTH:
-        raise InputError(f"{label} is nested too deeply")
-    if isinstance(value, list | tuple):
-        for item in value:
-            yield from _flatten(label, item, depth + 1)
-    else:
-        yield value
-
-
-def _list_inside(value: Any) -> Iterator[EstimatorSpec]:
-    """Yield the estimators in a value of a parameter, not those inside them."""
-    if isinstance(value, Mapping) and isinstance(value.get("class"), str):
-        yield value
-    elif isinstance(value, Mapping | list | tuple):
-        for item in value.values() if isinstance(value, Mapping) else value:
-            yield from _list_inside(item)
-
-
-def _is_plain(value: Any) -> bool:
-    return value is None or isinstance(value, bool | int | float) or value in tuple(INFINITE)
-
-
-def _say(allowed: Any) -> str:
-    listed = [word for word in allowed if word not in (ESTIMATOR, STEPS, GRID, CALLABLE)]
-    words = f", or {', '.join(listed[:12])}{' ...' if len(listed) > 12 else ''}" if listed else ""
-    return f"expected numbers or lists of them{words}"
+def is_own(path: str) -> bool:
+    """Return whether a class, as "module:Class", is of scikit-learn itself."""
+    return path.partition(":")[0].partition(".")[0] == LIBRARY
 
 
 INSTALL = write_install("boosting")
@@ -500,15 +324,6 @@ def find_library(estimator: Any) -> str | None:
     return BOOSTERS.get(f"{type(estimator).__module__}:{type(estimator).__qualname__}")
 
 
-def check_parameters(name: str, estimator: Any, parameters: Iterable[str]) -> None:
-    """Raise InputError if a parameter of an estimator of these libraries names a file or a host."""
-    named = [parameter for parameter in parameters if _is_outside(parameter)]
-    if named and find_library(estimator):
-        raise InputError(
-            f"{name}.{named[0]} cannot be part of a study: it names a file or a host: leave it out"
-        )
-
-
 def list_declared(estimator: Any) -> dict[str, Any]:
     """Return the parameters that an estimator of these libraries takes besides those it lists, and defaults.
 
@@ -516,7 +331,8 @@ def list_declared(estimator: Any) -> dict[str, Any]:
     """
     if (library := find_library(estimator)) is None:
         return {}
-    found = _list_defaults(type(estimator))
+    kind: Any = type(estimator)
+    found = dict(_list_defaults(kind))
     if library == LIGHTGBM:
         from lightgbm import basic
 
@@ -525,9 +341,14 @@ def list_declared(estimator: Any) -> dict[str, Any]:
     return {parameter: default for parameter, default in found.items() if not _is_outside(parameter)}
 
 
-def _list_defaults(kind: Any) -> dict[str, Any]:
+@cache
+def _list_defaults(kind: Any) -> Mapping[str, Any]:
     declared = signature(kind.__init__).parameters
-    return {name: each.default for name, each in declared.items() if each.default is not Parameter.empty}
+    # XGBoost's declare no parameters, and list all
+    listed = kind().get_params(deep=False) if f"{kind.__module__}:{kind.__qualname__}" in BOOSTERS else {}
+    return listed | {
+        name: each.default for name, each in declared.items() if each.default is not Parameter.empty
+    }
 
 
 def prepare(estimator: Any) -> None:
@@ -569,7 +390,6 @@ def _is_outside(parameter: str) -> bool:
     return "allow" not in parameter and any(word in parameter for word in FILE_WORDS)
 
 
-Spec = dict[str, Any]
 CLASS_FORM = "module:Class, such as sklearn.ensemble:RandomForestClassifier"
 _trusted: set[str] = {LIBRARY}
 
@@ -622,29 +442,23 @@ def as_spec(name: str, value: Any) -> Spec:
     """Return the JSON form of an estimator given as text, as its JSON form, or as an object.
 
     Raises:
-        InputError: it is none of these, has no such class, or holds what JSON cannot.
+        InputError: it is none of these, has no such class, or holds what a study may not hold.
     """
     if value is None:
         raise InputError(f"{name} is not given: name one as {CLASS_FORM}")
     if isinstance(value, str):
         value = {"class": value}
-    if isinstance(value, Mapping):
-        value = {**value, "class": _find_public(value.get("class"))}
-        check_estimator(name, value)
-        built = _build(name, value)
-        if not _predicts(built):
-            raise InputError(
-                f"{name}={value.get('class')!r} predicts neither classes nor numbers: expected {CLASS_FORM}"
-            )
-        return _describe(name, built)
-    if isinstance(value, type) or not (hasattr(value, "get_params") and _predicts(value)):
-        raise InputError(
-            f"{name}={quote(value)} predicts neither classes nor numbers: give an object, or {CLASS_FORM}"
-        )
-    spec = _describe(name, value)
-    check_estimator(name, spec)
-    for package in list_packages(spec):
-        trust(package)
+    made = _make(name, value) if isinstance(value, Mapping) else value
+    is_estimator = hasattr(made, "get_params") and not isinstance(made, type)
+    if is_estimator:
+        check_parameters(name, made)
+    if not (is_estimator and _predicts(made)):
+        shown = value.get("class") if isinstance(value, Mapping) else value
+        raise InputError(f"{name}={quote(shown)} predicts neither classes nor numbers: expected {CLASS_FORM}")
+    spec = _describe(name, made)
+    if made is value:
+        for package in list_packages(spec):
+            trust(package)
     return spec
 
 
@@ -654,22 +468,21 @@ def _predicts(estimator: Any) -> bool:
     return bool(is_classifier(estimator) or is_regressor(estimator))
 
 
-def build(spec: Mapping[str, Any]) -> Any:
-    """Return a new estimator.
+def build(spec: Mapping[str, Any], setting: Mapping[str, Any] | None = None) -> Any:
+    """Return a new estimator, at a setting of a search space if one is given.
 
     Raises:
-        InputError: it is not listed, or has a parameter or a value that is not; see ``table``.
+        InputError: its class, or a value of a parameter, may not be part of a study.
     """
-    check_estimator("estimator", spec)
-    return _build("estimator", spec)
-
-
-def _find_public(path: Any) -> Any:
-    """Return the listed class that a private module of scikit-learn defines under this path, or the path."""
-    if not isinstance(path, str):
-        return path
-    same = (namesake for namesake in list_namesakes(path) if name_type(namesake) == path.replace(":", "."))
-    return next(same, path)
+    name, made = "estimator", _make("estimator", spec)
+    if setting:
+        name, named = "param", complete_names(made, setting)
+        try:
+            made.set_params(**named)
+        except (ValueError, AttributeError) as error:
+            raise InputError(f"param: {str(error).splitlines()[0]}") from None
+    check_parameters(name, made)
+    return made
 
 
 @cache
@@ -677,7 +490,7 @@ def name_type(path: str) -> str:
     """Return where a class is defined, such as "sklearn.svm._classes.SVC" of "sklearn.svm:SVC".
 
     Args:
-        path: a listed class; it is imported.
+        path: a class of scikit-learn; it is imported.
     """
     module, _, name = path.partition(":")
     kind = getattr(import_module(module), name, None)  # other versions of scikit-learn may lack it
@@ -696,7 +509,7 @@ def list_parameters(estimator: Any) -> dict[str, Any]:
 
 
 def complete_names(estimator: Any, setting: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a setting with the names that ``set_params`` takes.
+    """Return a setting with the names and numbers that ``set_params`` takes.
 
     Raises:
         InputError: the estimator has no such parameter.
@@ -710,18 +523,18 @@ def complete_names(estimator: Any, setting: Mapping[str, Any]) -> dict[str, Any]
                 f"param {name!r} is not a parameter of {type(estimator).__name__}: did you mean "
                 f"{' or '.join(near)}?"
             )
-    check_parameters("param", steps[-1][1] if (steps := known.get("steps")) else estimator, setting)
-    return {name if name in known else f"{last}{name}": value for name, value in setting.items()}
+    return {
+        name if name in known else f"{last}{name}": INFINITE.get(value, value)
+        if isinstance(value, str)
+        else value
+        for name, value in setting.items()
+    }
 
 
 def _describe(name: str, estimator: Any) -> Spec:
-    kind = type(estimator)
-    defaults = _list_defaults(kind)
-    if find_library(estimator):  # XGBoost's declare no parameters, and list all
-        defaults = kind().get_params(deep=False) | defaults
-    given = estimator.get_params(deep=False)
+    kind: Any = type(estimator)
+    defaults, given = _list_defaults(kind), estimator.get_params(deep=False)
     changed = {key: value for key, value in given.items() if not _is_default(value, defaults, key)}
-    check_parameters(name, estimator, changed)
     spec: Spec = {"class": find_path(name, kind)}
     if changed:
         spec["params"] = {key: _to_json(f"{name}.{key}", value) for key, value in sorted(changed.items())}
@@ -755,60 +568,95 @@ def find_path(name: str, kind: type) -> str:
 
 
 def _to_json(name: str, value: Any) -> Any:
-    if value is None or isinstance(value, bool | int | str):
+    if hasattr(value, "tolist"):  # of numpy, or names of a frame's columns
+        value = value.tolist()
+    if (word := find_word(value)) is not None:
+        return word
+    if value is None or (isinstance(value, bool | int | str | float) and value == value):
         return value
-    if (described := describe_value(value)) is not None:
-        return described
-    if isinstance(value, np.generic):
-        return _to_json(name, value.item())
-    if isinstance(value, float) and np.isfinite(value):
-        return value
+    if isinstance(value, slice):
+        return {SLICE: _to_json(name, [value.start, value.stop, value.step])}
     if isinstance(value, list | tuple):
         return [_to_json(name, item) for item in value]
-    if not isinstance(value, type) and hasattr(value, "tolist"):  # an array, or names of a frame's columns
-        return _to_json(name, value.tolist())
     if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
         return {key: _to_json(f"{name}.{key}", item) for key, item in value.items()}
     if hasattr(value, "get_params") and not isinstance(value, type):
         return _describe(name, value)
+    if _is_selector(value):
+        return {KINDS: _list_kinds(value)}
     raise InputError(
         f"{name}={quote(value)} cannot be part of a study, which is stored as JSON: give a number, text, a "
         "list of these, an estimator, or a function of numpy such as np.log1p"
     )
 
 
-def _build(name: str, spec: Mapping[str, Any]) -> Any:
-    if unknown := set(spec) - {"class", "params"}:
+def _list_kinds(selector: Any) -> list[str]:
+    if selector.pattern is not None:
+        raise InputError(
+            f"make_column_selector(pattern={quote(selector.pattern)}) cannot be part of a study: name the "
+            "columns in a list"
+        )
+    include, exclude = (_find_kinds(given) for given in (selector.dtype_include, selector.dtype_exclude))
+    chosen = list(ColumnKind) if include is None else include
+    return [str(kind) for kind in ColumnKind if kind in chosen and kind not in (exclude or ())]
+
+
+def _find_kinds(given: Any) -> list[ColumnKind] | None:
+    if given is None:
+        return None
+    kinds = {dtype: kind for kind, dtypes in DTYPES.items() for dtype in dtypes}
+    listed = given if isinstance(given, list | tuple) else [given]
+    for dtype in listed:
+        if not isinstance(dtype, str | type) or dtype not in kinds:
+            raise InputError(
+                f"make_column_selector: columns are numbers, categories or dates, and {quote(dtype)} is none "
+                f"of number, category and datetime: take one of these, or name the columns in a list"
+            )
+    return [kinds[dtype] for dtype in listed]
+
+
+def _make(name: str, value: Any, depth: int = 0) -> Any:
+    """Return what JSON stands for: a list of a name and an estimator is a step, a mapping of lists a grid.
+
+    The name of a step is text, even if it is "inf".
+    """
+    if depth > 10 * MAX_DEPTH:
+        raise InputError(f"{name[:200]} is nested too deeply")
+    if isinstance(value, str):
+        return load_words().get(value, value)
+    if isinstance(value, list) and _is_named(value):  # names of columns are text as well
+        columns = (_make_slice(name, item) if isinstance(item, Mapping) else item for item in value[2:])
+        step = [value[0], _make(f"{name}.{value[0]}", value[1], depth + 1), *columns]
+        return tuple(step) if isinstance(value[1], Mapping) else step
+    if isinstance(value, list):
+        return [_make(name, item, depth + 1) for item in value]
+    if not isinstance(value, Mapping):
+        return value
+    if "class" not in value:
+        return {key: _make(name, item, depth + 1) for key, item in value.items()}
+    if unknown := set(value) - {"class", "params"}:
         raise InputError(f"{name}: {quote(min(unknown))} is not known: give class and params")
-    params = spec.get("params", {})
+    params = value.get("params", {})
     expect(f"{name}.params", params, Mapping, "a mapping of parameters")
-    kind = _import_class(name, spec.get("class"))
+    kind = _import_class(name, value["class"])
     try:
-        built = kind(**{key: _build_value(f"{name}.{key}", value) for key, value in params.items()})
+        return kind(**{key: _make(f"{name}.{key}", item, depth + 1) for key, item in params.items()})
     except TypeError as error:
         raise InputError(f"{name}: {error}") from None
-    check_parameters(name, built, params)
-    return built
 
 
-def _build_value(name: str, value: Any) -> Any:
-    """Return the value that a parameter's JSON stands for; lists of pairs are steps of a pipeline.
-
-    The name of a step is text, even if it is "inf". A mapping of lists is the grid of a search.
-    """
-    if isinstance(value, Mapping) and "class" in value:
-        return _build(name, value)
-    if isinstance(value, list):
-        names = value[:1] if _is_named(value) else []
-        listed = [*names, *(_build_value(name, item) for item in value[len(names) :])]
-        is_pair = len(listed) >= 2 and isinstance(listed[0], str) and hasattr(listed[1], "get_params")
-        return tuple(listed) if is_pair else listed
-    if isinstance(value, Mapping) and {FUNCTION, SLICE, KINDS}.isdisjoint(value):
-        return {
-            key: [make_value(part) for part in item] if isinstance(item, list) else item
-            for key, item in value.items()
-        }
-    return make_value(value)
+def _make_slice(name: str, value: Mapping[str, Any]) -> Any:
+    """Return the slice of columns that JSON stands for; kinds of columns as they are."""
+    if KINDS in value:
+        return value
+    ends: Any = value.get(SLICE)
+    listed = set(value) == {SLICE} and isinstance(ends, list) and len(ends) == 3 and ends[2] != 0
+    if not (listed and all(isinstance(end, int | str | None) and not isinstance(end, bool) for end in ends)):
+        raise InputError(
+            f"{name}={quote(value)} is not a slice: expected its start, stop and step, each a whole number "
+            "or None, and the step not 0"
+        )
+    return slice(*ends)
 
 
 def _is_named(value: list[Any]) -> bool:
@@ -822,19 +670,25 @@ def _import_class(name: str, path: Any) -> Any:
         raise InputError(f"{name}={quote(path)}: expected {CLASS_FORM}")
     module, _, attribute = path.partition(":")
     check_trusted(f"{name}={path!r}", package := module.partition(".")[0])
-    if is_listed(path):
-        check_class(name, path)
+    if own := package == LIBRARY:
+        module = module.partition("._")[0]
+        if module.partition(".")[2] not in MODULES:
+            raise InputError(
+                f"{name}={quote(path)} cannot be part of a study: estimators of scikit-learn that predict a "
+                f"column from numbers are in its modules {', '.join(MODULES)}"
+            )
     try:
         found = import_module(module)
     except ImportError as error:
         mend = INSTALL if package in LIBRARIES else "install it, or correct the name"
         raise InputError(f"{name}={path!r}: {error}: {mend}") from None
-    kind = getattr(found, attribute, None)
-    if kind is None:
+    if attribute not in dir(found):
         near = get_close_matches(attribute, dir(found), n=3)
-        hint = f": did you mean {' or '.join(near)}?" if near else ""
+        hint = f": did you mean {' or '.join(f'{module}:{each}' for each in near)}?" if near else ""
         raise InputError(f"{name}={path!r}: {module} has no {attribute}{hint}")
-    if not (isinstance(kind, type) and hasattr(kind, "fit") and hasattr(kind, "get_params")):
+    kind = getattr(found, attribute)
+    elsewhere = own and not str(getattr(kind, "__module__", "")).startswith(module)
+    if elsewhere or not (isinstance(kind, type) and hasattr(kind, "fit") and hasattr(kind, "get_params")):
         raise InputError(f"{name}={path!r} is not the class of an estimator: expected {CLASS_FORM}")
     return kind
 
@@ -943,7 +797,7 @@ def _parse_values(name: str, given: Any) -> Any:
         given = [given]
     if not isinstance(given, Iterable) or isinstance(given, Mapping | bytes):
         raise InputError(f"{name}={quote(given)} is not a list of values")
-    values = [_check_value(name, value) for value in given]
+    values = [_read_value(name, value) for value in given]
     check_count(name, len(values), MAX_GRID)
     if not values:
         raise InputError(f"{name} is empty: give at least one value")
@@ -953,14 +807,14 @@ def _parse_values(name: str, given: Any) -> Any:
     return tuple(values)
 
 
-def _check_value(name: str, value: Any) -> Any:
+def _read_value(name: str, value: Any) -> Any:
     value = _as_plain(value)
     if isinstance(value, list | tuple):
-        return [_check_value(name, item) for item in value]
+        return [_read_value(name, item) for item in value]
     if value is None or isinstance(value, bool | int) or (isinstance(value, float) and np.isfinite(value)):
         return value
-    if isinstance(value, float) and np.isinf(value):
-        return describe_value(value)
+    if isinstance(value, float) and (word := find_word(value)):
+        return word
     if isinstance(value, str) and value.isprintable():
         return value
     raise InputError(f"{name}={quote(value)}: values are numbers, inf, text, true, false, none, or lists")

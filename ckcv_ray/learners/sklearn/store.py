@@ -1,8 +1,7 @@
-"""Fitted estimators as bytes: the format of skops in canonical form, and checks of what is read.
+"""Fitted estimators as bytes: the format of skops, the same for equal estimators, and checks of what is read.
 
-Unlike a pickle, a skops file names the types it holds and runs none of its content; types that are not known
-to be harmless are refused. The canonical form makes equal estimators equal bytes: skops writes addresses of
-objects and the time, and leaves padding as it is in memory.
+Unlike a pickle, a skops file names the types it holds and runs none of its content. Refused are types that
+are neither on skops's own list nor those of the learner, and arrays that compiled code would leave.
 
 A model of XGBoost, LightGBM or CatBoost is stored as its library writes it: as UBJSON, as text and as cbm.
 Equal models are equal bytes. None holds labels: fits are to positions of the classes that have training rows,
@@ -24,6 +23,7 @@ from functools import cached_property, lru_cache
 from math import comb
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import FunctionType
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -37,25 +37,21 @@ from ckcv_ray.learners.base import STATUSES, Cells, Model, Predicted, RowCodec, 
 from ckcv_ray.learners.foreign import contain, preserve_state
 from ckcv_ray.learners.sklearn.spec import (
     CATBOOST,
-    FUNCTION_TYPES,
     LIBRARIES,
     LIBRARY,
     LIGHTGBM,
     XGBOOST,
     Spec,
     build,
-    check_setting,
     complete_names,
     draws_globally,
     find_library,
-    is_listed,
+    is_own,
     is_trusted,
     list_classes,
-    list_parts,
-    make_value,
+    load_words,
     name_type,
     prepare,
-    table,
 )
 from ckcv_ray.tables.columns import Rows
 from ckcv_ray.tables.limits import MAX_TABLE_COLUMNS
@@ -67,20 +63,33 @@ SUFFIX = ".npy"
 NO_DATE = (1980, 1, 1, 0, 0, 0)
 MAX_MODEL_BYTES = 1 << 30
 MAX_MODEL_DEPTH = 200
-NEIGHBOURS = (
-    "sklearn.neighbors._classification.KNeighborsClassifier",
-    "sklearn.neighbors._classification.RadiusNeighborsClassifier",
-    "sklearn.neighbors._regression.KNeighborsRegressor",
-    "sklearn.neighbors._regression.RadiusNeighborsRegressor",
+CONSTANT = "sklearn.dummy:DummyClassifier"  # of training rows of a single class
+PARTS = (  # estimators that fits of others make by themselves
+    *(CONSTANT, "sklearn.dummy:DummyRegressor", "sklearn.decomposition:KernelPCA"),
+    *("sklearn.impute:MissingIndicator", "sklearn.isotonic:IsotonicRegression"),
+    *("sklearn.linear_model:LogisticRegression", "sklearn.linear_model:RidgeCV"),
+    *("sklearn.multiclass:OneVsOneClassifier", "sklearn.multiclass:OneVsRestClassifier"),
+    *("sklearn.neighbors:NearestNeighbors", "sklearn.preprocessing:FunctionTransformer"),
+    *("sklearn.preprocessing:KernelCenterer", "sklearn.preprocessing:LabelBinarizer"),
+    *("sklearn.preprocessing:LabelEncoder", "sklearn.preprocessing:OneHotEncoder"),
+    *("sklearn.preprocessing:StandardScaler", "sklearn.svm:LinearSVC"),
+    *("sklearn.tree:DecisionTreeClassifier", "sklearn.tree:DecisionTreeRegressor"),
+    *("sklearn.tree:ExtraTreeClassifier", "sklearn.tree:ExtraTreeRegressor"),
 )
 TREE = "sklearn.tree._tree.Tree"
 HISTOGRAMS = "sklearn.ensemble._hist_gradient_boosting"
 PREDICTOR = f"{HISTOGRAMS}.predictor.TreePredictor"
-CONSTANT = "sklearn.dummy:DummyClassifier"  # of training rows of a single class
-FUNCTION_NODE = "FunctionNode"
-LOADERS = {"SetNode", "BytesNode", "DefaultDictNode", "MaskedArrayNode"}  # of estimators of somebody's own
-SUPPORT_OF_NUMBERS = ("sklearn.svm._classes.SVR", "sklearn.svm._classes.NuSVR")
+REVIEWED = (  # that skops does not trust: the arrays of trees are checked, the others hold numbers
+    *(TREE, PREDICTOR, "numpy.dtype", "sklearn.utils._bunch.Bunch", "sklearn.multiclass._ConstantPredictor"),
+    *(f"sklearn.calibration.{name}" for name in ("_CalibratedClassifier", "_SigmoidCalibration")),
+    *(f"sklearn.gaussian_process.kernels.{name}" for name in ("ConstantKernel", "Product", "RBF")),
+    "sklearn.gaussian_process._gpc._BinaryGaussianProcessClassifierLaplace",
+    *(f"sklearn.neural_network._stochastic_optimizers.{name}Optimizer" for name in ("Adam", "SGD")),
+)
+TRUSTED_BY_SKOPS = ("sklearn._loss.", "sklearn.linear_model._sgd_fast.", f"{HISTOGRAMS}.binning.")
+SUPPORT_OF_NUMBERS = ("SVR", "NuSVR", "OneClassSVM")
 KERNELS = ("linear", "poly", "rbf", "sigmoid")
+NEIGHBOUR_FIELDS = ("_fit_X", "_y", "classes_", "effective_metric_", "effective_metric_params_")
 SEARCH_TREES = {"ball_tree": "BallTree", "kd_tree": "KDTree", "brute": None}
 
 
@@ -93,7 +102,15 @@ def pack(estimator: Any) -> bytes:
     from skops.io import _persist
 
     _persist.ZipFile = Undated
-    return _canonical(skops.io.dumps(_without_search_tree(estimator)))
+    nearest = [part for part in _inside(estimator, set(), 0) if _finds_neighbours(part)]
+    trees = [part._tree for part in nearest]
+    try:
+        for part in nearest:
+            part._tree = None
+        return _canonical(skops.io.dumps(estimator))
+    finally:
+        for part, tree in zip(nearest, trees, strict=True):
+            part._tree = tree
 
 
 class Undated(zipfile.ZipFile):
@@ -106,30 +123,29 @@ class Undated(zipfile.ZipFile):
         super().writestr(zinfo_or_arcname, data, *rest, **options)
 
 
-def unpack(content: bytes, n_features: int, classes: Iterable[str] | None = None) -> Any:
+def unpack(content: bytes, n_features: int, classes: Sequence[str] | None = None) -> Any:
     """Return the estimator that ``pack`` wrote.
 
-    Every type that is named is checked before anything is built or imported.
+    Every type that is named is compared with those of the learner and of skops before anything is built.
 
     Args:
         content: may come from anybody.
         n_features: number of columns of the rows it will be given.
-        classes: of the estimators that it may hold besides those that their fits create, as "module:Class";
-            None for all that are listed.
+        classes: its class, and those of the estimators that it may hold besides those that fits make, as
+            "module:Class"; None for any of scikit-learn.
 
     Raises:
-        ValueError: it is not in canonical form, holds a type that is not allowed, or a wrong tree.
+        ValueError: it holds another estimator, or an array that compiled code would leave.
+        TypeError: it holds a type that is not known to be harmless.
     """
-    if len(content) > MAX_MODEL_BYTES or _canonical(content) != content:
-        raise ValueError("it is not an estimator in canonical form")
-    types = list(_check_types(content, None if classes is None else set(classes)))
+    trusted = _check_types(content, classes)
     import skops.io
 
-    estimator = skops.io.loads(content, trusted=types)
+    estimator = skops.io.loads(content, trusted=trusted)
     for part in _inside(estimator, set(), 0):
         _check_object(part, n_features)
-    if _type_name(nearest := last_step(estimator)) in NEIGHBOURS:
-        nearest._tree = _search_tree(nearest)
+        if _finds_neighbours(part):
+            part._tree = _search_tree(vars(part))
     return estimator
 
 
@@ -152,39 +168,42 @@ def read_values(content: bytes) -> Any:
     }
 
 
-def _check_types(content: bytes, classes: set[str] | None) -> Iterator[str]:
-    """Yield the types that a file names.
+def _check_types(content: bytes, classes: Sequence[str] | None) -> list[str]:
+    """Return the types that a file names and that are trusted here, besides those that skops trusts.
 
     Raises:
-        ValueError: one is neither listed, nor of a package that is trusted.
+        ValueError: it holds an estimator of scikit-learn that the learner has not.
     """
-    known = table()
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        nodes = list(_nodes(json.loads(archive.read(SCHEMA_FILE))))
-    paths = set(known.parameters) if classes is None else {*list_parts(classes), CONSTANT}
-    if any(not is_listed(path) for path in paths):  # an estimator of somebody's own may hold any
-        paths |= set(known.parameters)
-    functions = {_name_node(node) for node in nodes if node["__loader__"] == FUNCTION_NODE}
-    if unlisted := functions - FUNCTION_TYPES:
-        raise ValueError(f"it holds the function {min(unlisted)}, which is not known to be harmless")
-    yield from functions
-    nodes = [node for node in nodes if node["__loader__"] != FUNCTION_NODE]
-    for name in sorted({_name_node(node) for node in nodes}):
-        same = (path for path in paths if path.rpartition(":")[2] == name.rpartition(".")[2])
-        if not (name in known.types or is_trusted(name) or name in map(name_type, filter(is_listed, same))):
-            raise ValueError(f"it holds {name}, a type that is not known to be harmless")
-        yield name
-    loaders = known.loaders | LOADERS if any(map(is_trusted, paths)) else known.loaders
-    if unknown := {str(node["__loader__"]) for node in nodes} - loaders:
-        raise ValueError(f"it holds a {min(unknown)}, which no estimator that is listed has")
-
-
-def _name_node(node: Mapping[str, Any]) -> str:
-    return f"{node.get('__module__')}.{node.get('__class__')}"
+        if sum(file.file_size for file in archive.infolist()) > MAX_MODEL_BYTES:
+            raise ValueError("it is too large")
+        named = [
+            f"{node['__module__']}.{node['__class__']}"
+            for node in _nodes(json.loads(archive.read(SCHEMA_FILE)))
+        ]
+    functions = (value for value in load_words().values() if isinstance(value, FunctionType))
+    known = {
+        *REVIEWED,
+        *(f"{f.__module__}.{f.__name__}" for f in functions),
+        *map(name_type, (*(classes or ()), *PARTS)),
+    }
+    if classes is not None:
+        strange = [
+            name
+            for name in named
+            if is_own(name) and name not in known and not name.startswith(TRUSTED_BY_SKOPS)
+        ]
+        if named[:1] != [name_type(classes[0])] and named[:1] != [name_type(CONSTANT)]:
+            strange = named[:1]
+        elif not all(map(is_own, classes)):  # an estimator of somebody's own may hold any
+            strange = []
+        if strange:
+            raise ValueError(f"it holds {strange[0]}, which no fit of {classes[0]} makes")
+    return [name for name in {*named} if name in known or is_trusted(name)]
 
 
 def _nodes(schema: Any) -> Iterator[Mapping[str, Any]]:
-    """Yield the nodes of a skops file; its depth was checked by ``_canonical``."""
+    """Yield the nodes of a skops file."""
     if isinstance(schema, dict):
         if "__loader__" in schema:
             yield schema
@@ -202,55 +221,63 @@ def _type_name(value: Any) -> str:
     return f"{type(value).__module__}.{type(value).__qualname__}"
 
 
-def _search_tree(nearest: Any) -> Any:
+def _finds_neighbours(part: Any) -> bool:
+    return type(part).__module__.startswith("sklearn.neighbors.") and "_fit_X" in getattr(
+        part, "__dict__", {}
+    )
+
+
+def _search_tree(state: Any) -> Any:
     """Return the search tree of a fitted estimator of neighbours, as its fit builds it; None if it has none.
 
     Raises:
-        ValueError: what it is built from are not numbers and words.
+        ValueError: what it is built from are not rows, numbers and words.
     """
-    state = vars(nearest)
-    metric, options = state.get("effective_metric_"), state.get("effective_metric_params_")
+    X, y, known, metric, options = map(state.get, NEIGHBOUR_FIELDS)
     plain = isinstance(options, dict) and all(
-        isinstance(option, int | float | None) for option in options.values()
+        isinstance(given, int | float | None) for given in options.values()
     )
     if not (state.get("_fit_method") in SEARCH_TREES and isinstance(metric, str) and plain):
         raise ValueError("its neighbours are not described by numbers and words")
+    if not (isinstance(X, np.ndarray) and X.ndim == 2 and state.get("n_samples_fit_") == len(X)):
+        raise ValueError("its neighbours are not rows of numbers")
+    if known is not None:
+        of_rows = isinstance(y, np.ndarray) and y.dtype.kind == "i" and y.shape == (len(X),)
+        if not (of_rows and np.ndim(known) == 1 and np.all((y >= 0) & (y < len(known)))):
+            raise ValueError("its neighbours are not of its classes")
+    elif y is not None and not (isinstance(y, np.ndarray) and y.dtype.kind in "if" and y.shape == (len(X),)):
+        raise ValueError("its neighbours have no numbers")
     if (tree := SEARCH_TREES[state["_fit_method"]]) is None:
         return None
     from sklearn import neighbors
 
-    return getattr(neighbors, tree)(state["_fit_X"], state.get("leaf_size"), metric=metric, **options)
-
-
-def _without_search_tree(estimator: Any) -> Any:
-    if _type_name(last_step(estimator)) not in NEIGHBOURS:
-        return estimator
-    bare = copy.copy(last_step(estimator))
-    bare._tree = None
-    if not hasattr(estimator, "steps"):
-        return bare
-    whole = copy.copy(estimator)
-    whole.steps = [*estimator.steps[:-1], (estimator.steps[-1][0], bare)]
-    return whole
+    return getattr(neighbors, tree)(X, state.get("leaf_size"), metric=metric, **options)
 
 
 def _check_object(part: Any, n_features: int) -> None:
     """Check what compiled code follows unchecked when an estimator predicts, and what predicting would take.
 
+    An estimator that is not fitted holds parameters alone.
+
     Raises:
         ValueError: an array does not have the shape that the others require, a tree leads outside its arrays
             or in a circle, or predictions would take threads or memory that nothing in the file takes.
     """
-    name, state = _type_name(part), getattr(part, "__dict__", {})
-    if name in CHECKS:
-        CHECKS[name](part, n_features)
+    kind, state = type(part), getattr(part, "__dict__", {})
+    if _type_name(part) == TREE:
+        _check_tree(part)
+    elif kind.__module__.startswith("sklearn."):
+        if kind.__name__ in CHECKS and CHECKS[kind.__name__][0] in state:
+            CHECKS[kind.__name__][1](kind.__name__, state)
+        if kind.__name__ == "PolynomialFeatures":
+            _check_powers(state, n_features)
+    elif kind.__module__.startswith("scipy.sparse"):
+        raise ValueError("it holds a sparse matrix, whose indices nothing checks")
     if not isinstance(part, np.ndarray) and state.get("n_jobs") not in (None, 1):
         raise ValueError(f"n_jobs is {quote(state['n_jobs'])}: predictions take one thread")
-    if "_fit_X" in state:
-        _check_neighbours(state)
 
 
-def _check_tree(tree: Any, n_features: int) -> None:
+def _check_tree(tree: Any) -> None:
     state = tree.__getstate__()
     if state["max_depth"] < 0:
         raise ValueError("a tree has no depth")
@@ -259,21 +286,17 @@ def _check_tree(tree: Any, n_features: int) -> None:
     _check_nodes(nodes["left_child"], nodes["right_child"], nodes["feature"], leaf, int(tree.n_features))
 
 
-def _check_columns_of_tree(owner: Any, n_features: int) -> None:
+def _check_columns_of_tree(name: str, state: Mapping[str, Any]) -> None:
     """Check a tree against the number of columns that scikit-learn demands of the rows that it is given.
 
     In a pipeline that may be more than those of the table.
     """
-    state = vars(owner)
-    if (tree := state.get("tree_")) is None:  # it is not fitted, and holds parameters alone
-        return
-    if _type_name(tree) != TREE or not _is_demanded(state, int(tree.n_features)):
+    if _type_name(state["tree_"]) != TREE or not _is_demanded(state, int(state["tree_"].n_features)):
         raise ValueError("a tree has another number of columns than its estimator")
 
 
-def _check_columns_of_predictors(boosting: Any, n_features: int) -> None:
+def _check_columns_of_predictors(name: str, state: Mapping[str, Any]) -> None:
     """Check the trees of boosting by histograms as those of others, whose columns it alone knows."""
-    state = vars(boosting)
     demanded = state.get("n_features_in_")
     if state.get("_preprocessor") is not None:
         raise ValueError("a tree has categories, and the columns are numbers")
@@ -292,26 +315,10 @@ def _is_demanded(state: Mapping[str, Any], columns: int) -> bool:
     return isinstance(state.get("n_features_in_"), int) and state["n_features_in_"] == columns
 
 
-def _check_neighbours(state: Mapping[str, Any]) -> None:
-    X, y, known = state["_fit_X"], state.get("_y"), state.get("classes_")
-    if not (isinstance(X, np.ndarray) and X.ndim == 2 and state.get("n_samples_fit_") == len(X)):
-        raise ValueError("its neighbours are not rows of numbers")
-    if y is None and known is None:  # it only looks for neighbours
-        return
-    if known is None and isinstance(y, np.ndarray) and y.dtype.kind in "if" and y.shape == (len(X),):
-        return  # it predicts numbers
-    arrays = isinstance(y, np.ndarray) and isinstance(known, np.ndarray)
-    y, known = np.asarray(y), np.asarray(known)
-    fits = arrays and y.dtype.kind == "i" and y.shape == (len(X),) and known.ndim == 1
-    if not (fits and np.all((y >= 0) & (y < len(known)))):
-        raise ValueError("its neighbours are not of its classes")
-
-
-def _check_support(machine: Any, n_features: int) -> None:
+def _check_support(name: str, state: Mapping[str, Any]) -> None:
     """Check the arrays that LIBSVM reads: for each class its number of vectors, for each pair an offset."""
-    state = vars(machine)
     per_class, vectors = state["_n_support"], state["support_vectors_"]
-    if _type_name(machine) in SUPPORT_OF_NUMBERS:  # which LIBSVM counts twice
+    if name in SUPPORT_OF_NUMBERS:  # which LIBSVM counts twice
         per_class = per_class - np.array([0, len(vectors)])
     k = len(per_class)
     pairs = k * (k - 1) // 2
@@ -323,8 +330,7 @@ def _check_support(machine: Any, n_features: int) -> None:
         raise ValueError("its support vectors, coefficients and offsets do not belong together")
 
 
-def _check_stages(boosting: Any, n_features: int) -> None:
-    state = vars(boosting)
+def _check_stages(name: str, state: Mapping[str, Any]) -> None:
     stages, per_stage = state["estimators_"], state["n_trees_per_iteration_"]
     if not (isinstance(stages, np.ndarray) and stages.ndim == 2 and stages.shape[1] == per_stage):
         raise ValueError("its trees are not those of its classes")
@@ -332,26 +338,27 @@ def _check_stages(boosting: Any, n_features: int) -> None:
         raise ValueError("a tree has another number of columns than its estimator")
 
 
-def _check_powers(powers: Any, n_features: int) -> None:
-    degree, demanded = vars(powers)["degree"], vars(powers).get("n_features_in_")
+def _check_powers(state: Mapping[str, Any], n_features: int) -> None:
+    degree, demanded = state["degree"], state.get("n_features_in_")
     most = max(degree) if isinstance(degree, tuple | list) else degree
     columns = max(n_features, demanded) if isinstance(demanded, int) else n_features
     if not isinstance(most, int) or comb(columns + min(most, MAX_TABLE_COLUMNS), columns) > MAX_TABLE_COLUMNS:
         raise ValueError(f"it makes more than {MAX_TABLE_COLUMNS:,} columns: its degree is {quote(degree)}")
 
 
-CHECKS: dict[str, Callable[[Any, int], None]] = {  # by exact type
-    TREE: _check_tree,
-    "sklearn.tree._classes.DecisionTreeClassifier": _check_columns_of_tree,
-    "sklearn.tree._classes.DecisionTreeRegressor": _check_columns_of_tree,
-    "sklearn.tree._classes.ExtraTreeClassifier": _check_columns_of_tree,
-    "sklearn.tree._classes.ExtraTreeRegressor": _check_columns_of_tree,
-    f"{HISTOGRAMS}.gradient_boosting.HistGradientBoostingClassifier": _check_columns_of_predictors,
-    f"{HISTOGRAMS}.gradient_boosting.HistGradientBoostingRegressor": _check_columns_of_predictors,
-    **{f"sklearn.svm._classes.{name}": _check_support for name in ("SVC", "NuSVC", "SVR", "NuSVR")},
-    "sklearn.ensemble._gb.GradientBoostingClassifier": _check_stages,
-    "sklearn.ensemble._gb.GradientBoostingRegressor": _check_stages,
-    "sklearn.preprocessing._polynomial.PolynomialFeatures": _check_powers,
+CHECKS = {  # by class of scikit-learn: an attribute that a fitted one has, and what checks it
+    **dict.fromkeys(
+        ("DecisionTreeClassifier", "DecisionTreeRegressor", "ExtraTreeClassifier", "ExtraTreeRegressor"),
+        ("tree_", _check_columns_of_tree),
+    ),
+    **dict.fromkeys(("SVC", "NuSVC", "SVR", "NuSVR", "OneClassSVM"), ("_n_support", _check_support)),
+    **dict.fromkeys(
+        ("GradientBoostingClassifier", "GradientBoostingRegressor"), ("estimators_", _check_stages)
+    ),
+    **dict.fromkeys(
+        ("HistGradientBoostingClassifier", "HistGradientBoostingRegressor"),
+        ("_predictors", _check_columns_of_predictors),
+    ),
 }
 
 
@@ -369,58 +376,49 @@ def _check_nodes(left: Any, right: Any, feature: Any, leaf: Any, n_features: int
 
 
 def _inside(value: Any, seen: set[int], depth: int) -> Iterator[Any]:
-    if id(value) in seen or isinstance(value, str | bytes | int | float | type(None)):
+    """Yield an object and all that it holds, each once."""
+    if id(value) in seen or isinstance(value, str | bytes | int | float | type | None):
         return
     if depth > MAX_MODEL_DEPTH:
         raise ValueError("it is nested too deeply")
     seen.add(id(value))
     yield value
-    parts: list[Any] = []
+    parts: Iterable[Any] = getattr(value, "__dict__", {}).values()
     if isinstance(value, Mapping):
-        parts = list(value.values())
-    elif isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.dtype == object):
-        parts = list(np.ravel(value)) if isinstance(value, np.ndarray) else list(value)
-    elif hasattr(value, "__dict__") and not isinstance(value, type):
-        parts = list(vars(value).values())
-    for part in parts:
+        parts = value.values()
+    elif isinstance(value, list | tuple | set | frozenset):
+        parts = value
+    elif isinstance(value, np.ndarray):
+        parts = value.flat if value.dtype == object else ()
+    for part in list(parts):
         yield from _inside(part, seen, depth + 1)
 
 
 def _canonical(content: bytes) -> bytes:
-    """Return a skops file with objects numbered by first appearance, and without dates and padding."""
-    with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        names = archive.namelist()
-        if sum(archive.getinfo(name).file_size for name in names) > MAX_MODEL_BYTES:
-            raise ValueError("it is too large")
-        schema = json.loads(archive.read(SCHEMA_FILE))
-        files: dict[str, str] = {}
-        _renumber(schema, {}, files)
-        if {*files, SCHEMA_FILE} != set(names) or len(names) != len(set(names)):
-            raise ValueError("its files are not those that it names")
-        arrays = {files[name]: _without_padding(archive.read(name)) for name in files}
+    """Return a skops file with objects numbered by first appearance, and without dates and padding.
+
+    Skops writes addresses of objects and the time, and leaves padding as it is in memory.
+    """
     sink = io.BytesIO()
-    with zipfile.ZipFile(sink, "w", zipfile.ZIP_STORED) as archive:
-        for name, array in arrays.items():
-            archive.writestr(zipfile.ZipInfo(name, NO_DATE), array)
-        text = json.dumps(schema, separators=(",", ":"))
-        archive.writestr(zipfile.ZipInfo(SCHEMA_FILE, NO_DATE), text)
+    with zipfile.ZipFile(io.BytesIO(content)) as archive, zipfile.ZipFile(sink, "w") as again:
+        schema, files = json.loads(archive.read(SCHEMA_FILE)), dict[str, str]()
+        _renumber(schema, {}, files)
+        for name, number in files.items():
+            again.writestr(zipfile.ZipInfo(number, NO_DATE), _without_padding(archive.read(name)))
+        again.writestr(zipfile.ZipInfo(SCHEMA_FILE, NO_DATE), json.dumps(schema, separators=(",", ":")))
     return sink.getvalue()
 
 
-def _renumber(node: Any, numbers: dict[Any, int], files: dict[str, str], depth: int = 0) -> None:
+def _renumber(node: Any, numbers: dict[Any, int], files: dict[str, str]) -> None:
     """Renumber the nodes of a schema in place; immutable values are one object or several by chance."""
-    if depth > 10 * MAX_MODEL_DEPTH:
-        raise ValueError("it is nested too deeply")
     if isinstance(node, dict):
         if "__id__" in node:
             key = (len(numbers),) if node.get("is_json") else node["__id__"]
             node["__id__"] = numbers.setdefault(key, len(numbers))
-        file = node.get("file")
-        if isinstance(file, str):
+        if isinstance(file := node.get("file"), str):
             node["file"] = files.setdefault(file, f"{len(files)}.{file.rpartition('.')[2]}")
     for part in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
-        if isinstance(part, dict | list):
-            _renumber(part, numbers, files, depth + 1)
+        _renumber(part, numbers, files)
 
 
 def _without_padding(content: bytes) -> bytes:
@@ -716,12 +714,9 @@ def make_template(spec: str, setting: str) -> Template:
     """Return the estimator of a JSON form at a setting, both given as text."""
     from sklearn.pipeline import Pipeline
 
-    described, values = json.loads(spec), json.loads(setting)
-    estimator = build(described)
+    values = json.loads(setting)
+    estimator = build(json.loads(spec), values)
     names = complete_names(estimator, values)
-    for name, value in names.items():
-        check_setting("param", described, name, value)
-    estimator.set_params(**{name: make_value(value) for name, value in names.items()})
     for part in (estimator, *estimator.get_params(deep=True).values()):
         prepare(part)
     every = estimator.get_params(deep=True)
@@ -788,7 +783,7 @@ class FittedEstimator(Model):
         content: bytes,
         n_classes: int,
         n_features: int,
-        known: Iterable[str] | None = None,
+        known: Sequence[str] | None = None,
     ) -> Self:
         """Return the model whose estimator is given as bytes; ``known`` are the classes that it may hold.
 

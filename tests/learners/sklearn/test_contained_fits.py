@@ -196,7 +196,7 @@ def test_a_model_that_cannot_be_stored_is_found_at_each_kind_of_setting(param: s
 def test_settings_that_are_tried_cover_each_kind_and_are_few() -> None:
     every = [{"a": a, "b": b, "c": c} for a in "xyz" for b in range(100) for c in (None, [1], True)]
     chosen = choose_settings(every)
-    assert len(chosen) == 16
+    assert len(chosen) <= 9
     assert {setting["a"] for setting in chosen} == set("xyz")
     assert {0, 99} <= {setting["b"] for setting in chosen}
     assert {str(setting["c"]) for setting in chosen} == {"None", "[1]", "True"}

@@ -1,51 +1,276 @@
-"""Estimators as part of a study: named, given as objects, stored as JSON; and what is refused."""
+"""Estimators as part of a study: named, given as objects, stored as JSON; and what no study may hold."""
 
+import inspect
 import json
+import os
 import subprocess
 import sys
+import warnings
+from functools import partial
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.compose import ColumnTransformer
+from sklearn.datasets import load_breast_cancer
+from sklearn.ensemble import BaggingClassifier, RandomForestClassifier
+from sklearn.feature_selection import SelectKBest, SelectPercentile, chi2, f_classif, mutual_info_classif
+from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
+from sklearn.model_selection import GridSearchCV, cross_val_predict
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import SVC
 
-from ckcv_ray import InputError, Study
+from ckcv_ray import Execution, InputError, Study, evaluate
+from ckcv_ray.core.schedule import Stage
+from ckcv_ray.learners.sklearn import spec
 from ckcv_ray.learners.sklearn.learner import AnyEstimator
-from ckcv_ray.learners.sklearn.spec import as_spec, build
+from ckcv_ray.learners.sklearn.spec import MODULES, as_spec, build, load_words
+from ckcv_ray.runs.load import load_scores
+from ckcv_ray.study.problem import OUTER
 
-OBJECTS = [
-    LogisticRegression(max_iter=9),
-    RandomForestClassifier(max_features=None, random_state=3),
-    make_pipeline(StandardScaler(with_mean=False), SVC(C=2.0)),
-]
+SERIAL = Execution("serial")
+X, Y = load_breast_cancer(return_X_y=True)
+X, Y = X[::4, :6], Y[::4]
+LOGISTIC = {"class": "sklearn.linear_model:LogisticRegression"}
+BAYES = {"class": "sklearn.naive_bayes:GaussianNB"}
+PIPELINE = make_pipeline(StandardScaler(with_mean=False), BaggingClassifier(LogisticRegression()))
+FOREST = "sklearn.ensemble:RandomForestClassifier"
+FITTED: dict[str, Any] = {
+    "chi2": make_pipeline(SelectPercentile(chi2, percentile=50), GaussianNB()),
+    "mutual information": make_pipeline(SelectKBest(mutual_info_classif, k=2), GaussianNB()),
+    "logarithm": make_pipeline(FunctionTransformer(np.log1p, inverse_func=np.expm1), GaussianNB()),
+    "slice": make_pipeline(ColumnTransformer([("a", StandardScaler(), slice(np.int64(0), 3))]), GaussianNB()),
+    "infinity": make_pipeline(StandardScaler(), LogisticRegression(C=np.inf, max_iter=1000)),
+}
+HELD: dict[str, Any] = {
+    **FITTED,
+    "plain": LogisticRegression(max_iter=9),
+    "a default that is named": RandomForestClassifier(max_features=None, random_state=3, bootstrap=True),
+    "nested": PIPELINE,
+    "lists": MLPClassifier((5, 5)),
+    "a word": BaggingClassifier(SVC(gamma="auto")),
+    "a grid": GridSearchCV(make_pipeline(StandardScaler(), SVC()), {"svc__C": [1, np.inf], "svc": ["drop"]}),
+    "grids": GridSearchCV(LogisticRegression(), [{"C": [1e-6]}, {"C": np.array([0.1, 1.0])}]),
+    "an array": GaussianNB(priors=np.array([0.5, 0.5])),
+    "infinities": make_pipeline(IsotonicRegression(y_min=-np.inf, y_max=np.inf)),
+    "steps with names of words": Pipeline([("inf", StandardScaler()), ("numpy:exp", GaussianNB())]),
+    "a step that is skipped": Pipeline([("-inf", "passthrough"), ("model", GaussianNB())]),
+}
 
 
-@pytest.mark.parametrize("estimator", OBJECTS, ids=lambda one: type(one).__name__)
-def test_an_object_is_the_same_study_as_its_json(estimator: object) -> None:
-    study = Study.paper(learner=estimator)
-    again = Study.from_json(json.loads(json.dumps(study.to_json())))
+@pytest.mark.parametrize("name", HELD)
+def test_an_object_is_the_same_study_as_its_json(name: str) -> None:
+    study = Study.without_certification(learner=HELD[name])
+    again = Study.from_json(json.loads(json.dumps(study.to_json(), allow_nan=False)))
     assert again == study
-    assert study.learner.build().get_params(deep=False).keys() == estimator.get_params(deep=False).keys()
-    assert repr(study.learner.build()) == repr(estimator)
-    assert as_spec("estimator", build(study.learner.spec)) == study.learner.spec
+    assert as_spec("estimator", study.learner.build()) == study.learner.spec
+
+
+@pytest.mark.parametrize("name", FITTED)
+def test_it_is_scored_stored_and_predicts_as_scikit_learn(name: str, tmp_path: Path) -> None:
+    out = tmp_path / "scores"
+    options = {"resampling": "kfold:3", "refit": "best", "save_predictions": True, "execution": SERIAL}
+    result = evaluate(X, Y, out=out, learner=FITTED[name], **options)
+    assert np.array_equal(load_scores(out).predict(X), result.predict(X))
+    if name != "mutual information":  # whose noise has a seed here
+        splits = [result.problem.rows(Stage.SELECT, OUTER, i) for i in range(3)]
+        theirs = cross_val_predict(FITTED[name], X, Y, cv=splits)
+        pooled = result.figures(result.entries[0], result.scores[0]).pooled
+        assert np.mean(theirs != Y) == pytest.approx(pooled)
+
+
+def test_what_is_random_is_the_same_in_every_state_of_the_global_generator() -> None:
+    scores = []
+    for seed in (1, 2):
+        np.random.seed(seed)  # noqa: NPY002
+        state = np.random.get_state()[1].tolist()  # noqa: NPY002
+        learner = make_pipeline(SelectKBest(mutual_info_classif, k=1), GaussianNB())
+        result = evaluate(np.round(X), Y, learner=learner, measure="log_loss", execution=SERIAL)
+        assert np.random.get_state()[1].tolist() == state  # noqa: NPY002
+        scores.append(result.of_splits(result.entries[0], result.scores[0]))
+    assert np.array_equal(*scores)
 
 
 def test_a_class_by_name_is_an_object_of_it() -> None:
-    named = Study.paper(learner="sklearn.ensemble:RandomForestClassifier")
+    named = Study.paper(learner=FOREST)
     private = Study.paper(learner="sklearn.ensemble._forest:RandomForestClassifier")
     assert named == private == Study.paper(learner=RandomForestClassifier())
-    assert named.learner.spec == {"class": "sklearn.ensemble:RandomForestClassifier"}
+    assert named.learner.spec == {"class": FOREST}
+    assert AnyEstimator(estimator={**LOGISTIC, "params": {"C": 1.0}}) == AnyEstimator(estimator=LOGISTIC)
 
 
-def test_a_default_that_is_named_changes_nothing() -> None:
-    plain = {"class": "sklearn.linear_model:LogisticRegression"}
-    assert AnyEstimator(estimator={**plain, "params": {"C": 1.0}}) == AnyEstimator(estimator=plain)
+def test_infinity_on_the_command_line_and_in_a_search() -> None:
+    study = Study.without_certification(learner="linear", param="C=1,inf")
+    assert {setting["C"] for path in study.learner.space.paths for setting in path} == {1, "inf"}
+    options = {"param": {"C": [1.0, np.inf]}, "resampling": "kfold:3", "execution": SERIAL}
+    result = evaluate(X, Y, learner="linear", **options)
+    assert {entry.settings[0]["C"] for entry in result.entries} == {1.0, "inf"}
+    assert json.dumps(result.to_json(), allow_nan=False)
 
 
-FOREST = "sklearn.ensemble:RandomForestClassifier"
+def list_classes() -> dict[str, type]:
+    """Every class of scikit-learn that a study may name."""
+    found = {}
+    for module in MODULES:
+        public = import_module(f"sklearn.{module}")
+        for name, kind in vars(public).items():
+            if isinstance(kind, type) and not inspect.isabstract(kind) and name[0].isupper():
+                try:
+                    found[f"sklearn.{module}:{name}"] = spec._import_class(
+                        "class", f"sklearn.{module}:{name}"
+                    )
+                except InputError:
+                    continue
+    return found
+
+
+def test_making_any_class_only_stores_its_parameters() -> None:
+    """As scikit-learn asks of its estimators, so that making one from a folder does nothing."""
+    classes = list_classes()
+    assert len(classes) > 180
+    for path, kind in classes.items():
+        params: dict[str, Any] = {}
+        for name, one in inspect.signature(kind).parameters.items():
+            if one.default is inspect.Parameter.empty and one.kind is not inspect.Parameter.VAR_KEYWORD:
+                columns = [[0]] if kind is ColumnTransformer else []
+                params[name] = [["one", BAYES, *columns]] if name in spec.STEPS else BAYES
+                params[name] = {} if name in spec.GRIDS else params[name]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # some are deprecated
+            made = spec._make("class", {"class": path, "params": params})
+        assert type(made) is kind
+        assert {name for name in vars(made) if name.endswith("_") and not name.startswith("_")} == set(), path
+
+
+def test_no_word_names_a_file_or_turns_another_value_into_code() -> None:
+    """A parameter that takes any text, such as a path or a cache, has no words."""
+    every = set[str]()
+    for kind in list_classes().values():
+        names = spec._list_defaults(kind)
+        every = every.union(*(spec._list_words(kind.__new__(kind), name) or () for name in names))
+    assert every.isdisjoint({"file", "filename", "content", *spec.FORBIDDEN})
+    assert {word for word in every if not word.strip("+").replace("_", "").replace("-", "").isalnum()} == {
+        "revised simplex"
+    }
+    for name, value in load_words().items():
+        if name.startswith("numpy:"):
+            assert isinstance(value, np.ufunc)
+            assert (value.nin, value.nout) == (1, 1)
+
+
+class Cache:
+    def cache(self, function: Any) -> Any:
+        return function
+
+
+def with_step(path: str, **params: Any) -> Any:
+    steps = [["one", {"class": path, "params": params}], ["model", BAYES]]
+    return {"class": "sklearn.pipeline:Pipeline", "params": {"steps": steps}}
+
+
+def with_memory(folder: str) -> Any:
+    return make_pipeline(GaussianNB(), memory=folder)
+
+
+def with_columns(columns: Any) -> Any:
+    scaled = [["a", {"class": "sklearn.preprocessing:StandardScaler"}, columns]]
+    return with_step("sklearn.compose:ColumnTransformer", transformers=scaled)
+
+
+def nested(depth: int) -> Any:
+    inside: Any = LOGISTIC
+    for _ in range(depth):
+        inside = {"class": "sklearn.ensemble:BaggingClassifier", "params": {"estimator": inside}}
+    return inside
+
+
+FUNCTION = "sklearn.preprocessing:FunctionTransformer"
+HELD_BY_NONE: dict[str, tuple[Any, str]] = {
+    "a cache in a folder": (Pipeline([("m", GaussianNB())], memory="somewhere"), "memory='somewhere'"),
+    "a cache": (Pipeline([("m", LogisticRegression())], memory=Cache()), "memory="),
+    "a function": (make_pipeline(FunctionTransformer(os.system), GaussianNB()), "func=<built-in function"),
+    "a function that writes": (make_pipeline(FunctionTransformer(np.save), GaussianNB()), "cannot be part"),
+    "a function of Python": (make_pipeline(FunctionTransformer(eval), GaussianNB()), "cannot be part"),
+    "a partial function": (make_pipeline(FunctionTransformer(partial(f_classif)), GaussianNB()), "cannot be"),
+    "a function without name": (make_pipeline(FunctionTransformer(lambda r: r), GaussianNB()), "cannot be"),
+    "a name of another": (with_step(FUNCTION, func="os:system"), "func='os:system' cannot be part"),
+    "a name of numpy's": (with_step(FUNCTION, func="numpy:load"), "func='numpy:load' cannot be part"),
+    "a name in a mapping": (with_step(FUNCTION, func={"function": "numpy:log1p"}), "cannot be part"),
+    "a function with an argument": (with_step(FUNCTION, func="numpy:exp", kw_args={"out": 1}), "kw_args"),
+    "a function for numbers": ({**BAYES, "params": {"priors": "numpy:log1p"}}, "'priors' parameter of Gauss"),
+    "text to evaluate": (GridSearchCV(LogisticRegression(), {"C": [1.0]}, pre_dispatch="exit()"), "pre_dis"),
+    "a function that scores": (GridSearchCV(LogisticRegression(), {"C": [1.0]}, scoring=max), "scoring="),
+    "a cache in a grid": (GridSearchCV(make_pipeline(GaussianNB()), {"memory": ["here"]}), "memory='here'"),
+    "a folder that is called as a step": (with_memory("drop"), "memory=.drop"),
+    "a function in a grid": (
+        GridSearchCV(FITTED["chi2"], {"selectpercentile__score_func": [f_classif, chi2]}),
+        "selectpercentile__score_func of a grid takes no function",
+    ),
+    "nothing for a grid": (GridSearchCV(LogisticRegression(), {"D": [1.0]}), "lists of values by parameter"),
+    "a word of another": (LogisticRegression(solver="rbf"), "solver='rbf' cannot be part .* or lbfgs, libl"),
+    "columns as a kernel": (SVC(kernel="precomputed"), "kernel='precomputed'"),
+    "a value out of range": (LogisticRegression(C=-1.0), r"range \(0.0, inf\]. Got -1"),
+    "something deep": (BaggingClassifier(BaggingClassifier(SVC(kernel="__import__('os')"))), "kernel="),
+    "a class elsewhere": ({"class": "sklearn.utils._testing:MinimalClassifier"}, "are in its modules"),
+    "text": ({"class": "sklearn.feature_extraction.text:CountVectorizer"}, "are in its modules calibration"),
+    "several columns": ({"class": "sklearn.multioutput:ClassifierChain"}, "are in its modules"),
+    "a class that a module imports": ({"class": "sklearn.calibration:LinearSVC"}, "is not the class"),
+    "what is to be enabled": ({"class": "sklearn.model_selection:HalvingGridSearchCV"}, "has no Halving"),
+    "a method": ({"class": "sklearn.linear_model:LogisticRegression.__init__"}, "has no LogisticRegression"),
+    "an unknown parameter": ({**LOGISTIC, "params": {"fit": 1}}, "unexpected keyword argument 'fit'"),
+    "a mapping": ({**LOGISTIC, "params": {"class_weight": {"a": 1}}}, "class_weight="),
+    "an estimator for a number": ({**LOGISTIC, "params": {"C": LOGISTIC}}, "'C' parameter of Logistic"),
+    "no step": ({"class": "sklearn.pipeline:Pipeline", "params": {"steps": ["memory"]}}, "is not a step"),
+    "a step of text": (
+        {"class": "sklearn.pipeline:Pipeline", "params": {"steps": [["a", "os.system"]]}},
+        "is not a step",
+    ),
+    "something without end": (nested(100), "nested too deeply"),
+    "something as deep": (nested(11), "nested too deeply"),
+    **{
+        f"columns {columns}": (with_columns(columns), "slice|neither the number nor the|kinds of columns")
+        for columns in (
+            *({"slice": [0, 3]}, {"slice": [0, 3, 0]}, {"slice": [0, 3, 1.5]}, {"slice": [0, True, None]}),
+            *({"slice": "0:3"}, {"slice": [0, [1], None]}, [[0]], [0.5], {"pattern": "a"}),
+            *({"kinds": kinds} for kinds in ("number", ["text"], [["number"]], [1], None)),
+        )
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HELD_BY_NONE)
+def test_what_may_be_a_path_or_code_is_no_part_of_a_study(name: str) -> None:
+    given, messages = HELD_BY_NONE[name]
+    with pytest.raises(InputError, match=messages):
+        as_spec("estimator", given)
+    if isinstance(given, dict):
+        with pytest.raises(InputError, match=messages):
+            build(given)
+
+
+SPACES: dict[str, tuple[Any, str]] = {
+    "memory": (["somewhere"], "memory='somewhere' cannot be part of a study"),
+    "standardscaler": (["os.system"], "expected its name and an estimator, drop or passthrough"),
+    "baggingclassifier__estimator__solver": (["exit()"], "cannot be part of a study"),
+    "baggingclassifier__estimator__C": (["exit()"], "cannot be part of a study"),
+    "steps": ([["passthrough"]], "param: "),
+}
+
+
+@pytest.mark.parametrize("name", SPACES)
+def test_a_search_space_sets_what_a_study_may_hold_and_nothing_else(name: str) -> None:
+    values, messages = SPACES[name]
+    with pytest.raises(InputError, match=messages):
+        Study.paper(learner=PIPELINE, param={name: values})
+    Study.paper(learner=PIPELINE, param={"standardscaler": ["passthrough"], "n_estimators": (2, 3)})
+
+
 REFUSED = {
     "no such class": (
         {"learner": "sklearn.ensemble:RandomForest"},
@@ -60,7 +285,7 @@ REFUSED = {
     "twice": ({"learner": FOREST, "estimator": FOREST}, "given twice"),
     "a function inside": (
         {"learner": make_pipeline(FunctionTransformer(len), LogisticRegression())},
-        "steps.func=<built-in function len> cannot be part of a study",
+        "functiontransformer.func=<built-in function len> cannot be part of a study",
     ),
     "an unknown parameter": ({"learner": "forest", "param": "max_featurs=1"}, "did you mean max_features"),
     "one of another learner": ({"learner": "forest", "param": "C=1"}, "'C' is not a parameter of Random"),

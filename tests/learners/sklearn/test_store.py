@@ -1,0 +1,333 @@
+"""Files of estimators: equal bytes for equal estimators, and nothing in them is run or followed blindly."""
+
+import functools
+import io
+import json
+import operator
+import os
+import warnings
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix
+from sklearn.base import BaseEstimator, clone
+from sklearn.cluster import KMeans
+from sklearn.datasets import make_classification
+from sklearn.ensemble import (
+    BaggingClassifier,
+    ExtraTreesClassifier,
+    GradientBoostingClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+    StackingClassifier,
+    VotingClassifier,
+)
+from sklearn.feature_selection import RFE, SelectFromModel, SelectKBest, f_classif, mutual_info_classif
+from sklearn.impute import KNNImputer, SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import FixedThresholdClassifier, GridSearchCV, TunedThresholdClassifierCV
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    KBinsDiscretizer,
+    PolynomialFeatures,
+    SplineTransformer,
+    StandardScaler,
+)
+from sklearn.svm import SVC
+from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils import all_estimators
+
+from ckcv_ray import Execution, InputError, evaluate
+from ckcv_ray.learners.sklearn import learner as learners
+from ckcv_ray.learners.sklearn.spec import as_spec, list_classes
+from ckcv_ray.learners.sklearn.store import pack, unpack
+from ckcv_ray.runs.load import load_scores
+
+X, Y = make_classification(80, 5, random_state=0)
+X = np.abs(X)
+OPTIONS: dict[str, Any] = {"resampling": "kfold:3", "execution": Execution("serial")}
+OTHERS = {"ClassifierChain", "MultiOutputClassifier", "TunedThresholdClassifierCV"}  # they need other rows
+INSIDE = {
+    *("FixedThresholdClassifier", "OneVsOneClassifier", "OneVsRestClassifier", "OutputCodeClassifier"),
+    *("SelfTrainingClassifier", "StackingClassifier", "VotingClassifier"),
+}
+CLASSIFIERS = {name: kind for name, kind in all_estimators("classifier") if name not in {*OTHERS, *INSIDE}}
+TWO = [("machine", SVC()), ("tree", DecisionTreeClassifier(max_depth=2))]
+FEW: dict[str, Any] = {"n_estimators": 5, "max_iter": 60, "random_state": 0}
+HELD: dict[str, Any] = {  # what holds others
+    "a machine for each class": OneVsRestClassifier(SVC()),
+    "machines in a bag": BaggingClassifier(SVC(), n_estimators=2),
+    "a vote of machines": VotingClassifier(TWO),
+    "a weighted vote": VotingClassifier([("b", GaussianNB()), TWO[1]], voting="soft", weights=[1, 2]),
+    "a stack of machines": StackingClassifier(TWO, GaussianNB(), cv=2),
+    "a stack on its rows": StackingClassifier(TWO, GaussianNB(), cv=2, passthrough=True),
+    "boosting in a bag": BaggingClassifier(GradientBoostingClassifier(n_estimators=2), n_estimators=2),
+    "histograms in a bag": BaggingClassifier(HistGradientBoostingClassifier(max_iter=2), n_estimators=2),
+    "neighbours in a vote": VotingClassifier([("near", KNeighborsClassifier()), TWO[1]]),
+    "SelectKBest": make_pipeline(SelectKBest(f_classif, k=2), GaussianNB()),
+    "SelectFromModel": make_pipeline(SelectFromModel(DecisionTreeClassifier(max_depth=2)), GaussianNB()),
+    "RFE": make_pipeline(RFE(DecisionTreeClassifier(max_depth=2), n_features_to_select=2), GaussianNB()),
+    "PolynomialFeatures": make_pipeline(PolynomialFeatures(), StandardScaler(), GaussianNB()),
+    "FunctionTransformer": make_pipeline(FunctionTransformer(np.sqrt), GaussianNB()),
+    "FixedThresholdClassifier": FixedThresholdClassifier(GaussianNB(), threshold=0.3),
+    "KBinsDiscretizer": make_pipeline(
+        KBinsDiscretizer(2, quantile_method="averaged_inverted_cdf"), LogisticRegression()
+    ),
+    "SimpleImputer": make_pipeline(SimpleImputer(add_indicator=True), GaussianNB()),
+    "KNNImputer": make_pipeline(KNNImputer(), GaussianNB()),
+    "trees of polynomials": make_pipeline(PolynomialFeatures(), GradientBoostingClassifier(n_estimators=2)),
+    "forest of polynomials": make_pipeline(PolynomialFeatures(), ExtraTreesClassifier(n_estimators=2)),
+    "histograms of polynomials": make_pipeline(
+        PolynomialFeatures(), HistGradientBoostingClassifier(max_iter=2)
+    ),
+}
+
+
+def quietly(fit: Callable[[], Any]) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return fit()
+
+
+@pytest.mark.parametrize("name", CLASSIFIERS)
+def test_every_classifier_of_scikit_learn_can_be_stored(name: str) -> None:
+    estimator = CLASSIFIERS[name]()
+    estimator.set_params(**{n: v for n, v in FEW.items() if n in estimator.get_params()})
+    one, other = (quietly(lambda: clone(estimator).fit(X, Y)) for _ in range(2))
+    before = quietly(lambda: one.predict(X))
+    content = pack(one)
+    assert content == pack(other)
+    classes = quietly(lambda: [*list_classes(as_spec("estimator", estimator))])
+    again = quietly(lambda: unpack(content, X.shape[1], classes))
+    assert pack(again) == content
+    for stored in (one, again):  # packing leaves it as it is
+        assert np.array_equal(quietly(lambda fitted=stored: fitted.predict(X)), before)
+
+
+@pytest.mark.parametrize("name", HELD)
+def test_what_holds_others_is_stored_and_predicts_alike(name: str, tmp_path: Path) -> None:
+    result = evaluate(X, Y, out=tmp_path / "scores", learner=HELD[name], refit="best", **OPTIONS)
+    assert np.array_equal(load_scores(tmp_path / "scores").predict(X), result.predict(X))
+
+
+REFUSED = {
+    "thresholds": (TunedThresholdClassifierCV(GaussianNB(), cv=2), r"_CurveScorer, which no fit of"),
+    "times": (GridSearchCV(DecisionTreeClassifier(), {"max_depth": [1, 2]}, cv=2), "StratifiedKFold, which"),
+    "splines": (make_pipeline(SplineTransformer(3), GaussianNB()), "Untrusted types .*BSpline"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_it_is_refused_before_the_fits_and_scored_without_a_model(name: str, tmp_path: Path) -> None:
+    learner, why = REFUSED[name]
+    with pytest.raises(InputError, match=f"cannot be stored: .*{why}"):
+        evaluate(X, Y, out=tmp_path / "model", learner=learner, refit="best", **OPTIONS)
+    assert not (tmp_path / "model").exists()
+    result = evaluate(X, Y, out=tmp_path / "scores", learner=learner, **OPTIONS)
+    assert np.all(np.isfinite(result.of_splits(result.entries[0], result.scores[0])))
+
+
+def test_what_draws_random_numbers_is_refused_however_long_the_trial_takes(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(learners, "MAX_SECONDS", 0.0)
+    drawing = make_pipeline(SelectKBest(mutual_info_classif), GaussianNB())
+    slow = GridSearchCV(drawing, {"selectkbest__k": [1, 2]}, cv=2)
+    with pytest.raises(InputError, match="cannot be stored"):
+        evaluate(X, Y, out=tmp_path / "model", learner=slow, refit="best", **OPTIONS)
+
+
+@pytest.mark.parametrize("algorithm", ["auto", "ball_tree", "kd_tree", "brute"])
+def test_neighbours_are_read_without_a_fit(algorithm: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    fitted = KNeighborsClassifier(3, algorithm=algorithm, metric="minkowski", p=3).fit(X, Y)
+    content, before = pack(fitted), fitted.predict_proba(X + 0.1)
+    monkeypatch.setattr(KNeighborsClassifier, "fit", lambda *args: pytest.fail("it was fitted"))
+    assert np.array_equal(unpack(content, 5).predict_proba(X + 0.1), before)
+
+
+def test_trees_may_be_of_more_columns_than_the_table_in_a_pipeline() -> None:
+    fitted = make_pipeline(PolynomialFeatures(), PolynomialFeatures(), RandomForestClassifier(2)).fit(X, Y)
+    assert np.array_equal(unpack(pack(fitted), 5).predict(X), fitted.predict(X))
+
+
+# What a stranger may have put into a file
+
+
+LOGISTIC = "sklearn.linear_model:LogisticRegression"
+PIPELINE = "sklearn.pipeline:Pipeline"
+FOREST = "sklearn.ensemble:RandomForestClassifier"
+
+
+class Own(LogisticRegression):
+    pass
+
+
+def put(**values: Any) -> Callable[[Any], Any]:
+    return lambda estimator: vars(estimator).update(values)
+
+
+def forge(owner: Callable[[Any], Any], field: str, value: int) -> Callable[[Any], Any]:
+    """Another first value of a field of the nodes of a tree."""
+
+    def change(estimator: Any) -> None:
+        tree = owner(estimator)
+        if hasattr(tree, "nodes"):
+            tree.nodes[field][0] = value
+            return
+        state = tree.__getstate__()
+        state["nodes"][field][0] = value
+        tree.__setstate__(state)
+
+    return change
+
+
+def shorten(machine: SVC) -> None:
+    machine._dual_coef_ = machine._dual_coef_[:, :1].copy()
+
+
+def add_columns(boosting: GradientBoostingClassifier) -> None:
+    boosting.estimators_ = np.repeat(boosting.estimators_, 3, axis=1)
+
+
+def hold_other(boosting: HistGradientBoostingClassifier) -> None:
+    boosting._predictors[0][0] = StandardScaler()
+
+
+def in_a_set(forest: RandomForestClassifier) -> None:
+    put(n_features_in_=6)(forest.estimators_[0])
+    forest.estimators_ = set(forest.estimators_)
+
+
+FEW_TREES = RandomForestClassifier(2)
+STAGES = GradientBoostingClassifier(n_estimators=2)
+HISTOGRAMS = HistGradientBoostingClassifier(max_iter=3)
+TREE = DecisionTreeClassifier()
+NEAR = KNeighborsClassifier(algorithm="brute")
+MORE_COLUMNS = put(n_features_in_=6)
+ALONE, FIRST = operator.attrgetter("tree_"), lambda forest: forest.estimators_[0].tree_
+OF_ROUND = lambda boosting: boosting._predictors[0][0]  # noqa: E731
+FOLLOWED: dict[str, tuple[Any, Callable[[Any], Any], str]] = {
+    "a child outside": (TREE, forge(ALONE, "left_child", 10**6), "a tree has a node whose child"),
+    "a child before the first": (TREE, forge(ALONE, "right_child", -7), "a tree has a node whose child"),
+    "a child that is its parent": (TREE, forge(ALONE, "left_child", 0), "a tree has a node whose child"),
+    "a column that is none": (TREE, forge(ALONE, "feature", 5), "a tree tests a column that does not exist"),
+    "a column before the first": (TREE, forge(ALONE, "feature", -3), "a tree tests a column that does not"),
+    "a tree of a forest": (FEW_TREES, forge(FIRST, "right_child", 10**6), "a tree has a node whose child"),
+    "histograms: a child": (HISTOGRAMS, forge(OF_ROUND, "left", 10**6), "a tree has a node whose child"),
+    "histograms: a circle": (HISTOGRAMS, forge(OF_ROUND, "right", 0), "a tree has a node whose child"),
+    "histograms: a column": (HISTOGRAMS, forge(OF_ROUND, "feature_idx", 5), "a tree tests a column that"),
+    "histograms: categories": (HISTOGRAMS, forge(OF_ROUND, "is_categorical", 1), "a tree has categories"),
+    "histograms of no columns": (HISTOGRAMS, lambda h: delattr(h, "n_features_in_"), "a tree has another"),
+    "histograms of text": (HISTOGRAMS, put(_preprocessor=StandardScaler()), "a tree has categories"),
+    "no histogram": (HISTOGRAMS, hold_other, "a tree has another number of columns"),
+    "a tree of other columns": (TREE, MORE_COLUMNS, "a tree has another number of columns"),
+    "a tree that is none": (TREE, put(tree_=StandardScaler()), "a tree has another number of columns"),
+    "a tree without columns": (TREE, lambda tree: delattr(tree, "n_features_in_"), "a tree has another numb"),
+    "a forest of other columns": (FEW_TREES, lambda f: MORE_COLUMNS(f.estimators_[0]), "a tree has another"),
+    "a tree in a set": (FEW_TREES, in_a_set, "a tree has another number of columns"),
+    "a stage of other columns": (STAGES, lambda s: MORE_COLUMNS(s.estimators_[1, 0]), "a tree has another n"),
+    "more trees than classes": (STAGES, add_columns, "its trees are not those of its classes"),
+    "too few coefficients": (SVC(), shorten, "do not belong together"),
+    "another kind of machine": (SVC(), put(_impl="nu_svr"), "do not belong together"),
+    "columns as a kernel": (SVC(), put(kernel="precomputed"), "do not belong together"),
+    "neighbours of no class": (NEAR, put(_y=np.full(80, 10**6)), "its neighbours are not of its classes"),
+    "more neighbours than rows": (NEAR, put(n_samples_fit_=10**9), "are not rows of numbers"),
+    "a metric that is called": (NEAR, put(effective_metric_params_={"func": [1]}), "not described by"),
+    "a sparse matrix": (LogisticRegression(), put(coef_=csr_matrix(np.eye(5)[:1])), "Untrusted .*csr_mat"),
+    "a billion threads": (FEW_TREES, put(n_jobs=10**9), "predictions take one thread"),
+    "powers without end": (
+        make_pipeline(PolynomialFeatures(2), GaussianNB()), lambda p: put(degree=10**9)(p[0]), "more than 65"
+    ),
+    "another estimator": (TREE, put(tree_=KMeans(1)), "it holds .*KMeans, which no fit"),
+    "a function": (LogisticRegression(), put(coef_=os.system), r"Untrusted types .*'posix\.system'"),
+    "a call": (LogisticRegression(), put(coef_=functools.partial(os.system)), "Untrusted .*partial"),
+    "a method": (LogisticRegression(), put(coef_=GaussianNB().fit), "which no fit|Untrusted types"),
+    "a call by name": (LogisticRegression(), put(coef_=operator.methodcaller("x")), "Untrusted types"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FOLLOWED)
+def test_what_a_damaged_or_forged_model_would_do_is_found_before_it_predicts(name: str) -> None:
+    estimator, change, messages = FOLLOWED[name]
+    fitted = quietly(lambda: clone(estimator).fit(X, Y))
+    classes = [*list_classes(as_spec("estimator", estimator))]
+    assert quietly(lambda: unpack(pack(fitted), 5, classes)) is not None
+    change(fitted)
+    with pytest.raises((ValueError, TypeError), match=messages):
+        quietly(lambda: unpack(pack(fitted), 5, classes))
+
+
+@pytest.mark.parametrize(
+    ("fitted", "classes"),
+    [
+        (LogisticRegression(), [FOREST]),
+        (LogisticRegression(), [PIPELINE, LOGISTIC]),  # not itself, but a part
+        (make_pipeline(KMeans(2)), [PIPELINE, LOGISTIC]),
+        (RandomForestClassifier(2), ["sklearn.tree:DecisionTreeClassifier"]),
+        (Own(), [LOGISTIC]),
+    ],
+)
+def test_another_estimator_than_the_study_s_is_refused_before_it_is_built(
+    fitted: Any, classes: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = pack(fitted.fit(X, Y))
+    monkeypatch.setattr(BaseEstimator, "__setstate__", lambda self, state: pytest.fail("it was built"))
+    with pytest.raises(ValueError, match="which no fit of sklearn"):
+        unpack(content, 5, classes)
+
+
+def rename(schema: Any) -> Any:
+    return {**schema, "__class__": "system", "__module__": "os"}
+
+
+def nest(schema: Any) -> str:
+    node = '{"__class__": "list", "__module__": "builtins", "__loader__": "ListNode", "content": ['
+    return node * 900 + json.dumps(schema) + "]}" * 900
+
+
+def rewrite(content: bytes, change: Callable[[Any], Any]) -> bytes:
+    """The archive with another schema."""
+    sink = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(sink, "w") as new:
+        for info in old.infolist():
+            inside: Any = old.read(info)
+            if info.filename == "schema.json":
+                inside = change(json.loads(inside))
+            new.writestr(info, inside if isinstance(inside, bytes | str) else json.dumps(inside))
+    return sink.getvalue()
+
+
+def make_sparse() -> bytes:
+    fitted = LogisticRegression().fit(X, Y)
+    return pack(fitted.sparsify())
+
+
+def name_base(schema: Any) -> Any:
+    text = json.dumps(schema).replace("csr_matrix", "spmatrix").replace("sparse._csr", "sparse._matrix")
+    return json.loads(text)
+
+
+HOSTILE: dict[str, Callable[[bytes], bytes]] = {
+    "nothing": lambda content: b"",
+    "cut short": lambda content: content[: len(content) // 2],
+    "a function of another module": lambda content: rewrite(content, rename),
+    "nested deeply": lambda content: rewrite(content, nest),
+    "a sparse matrix by the name of its base": lambda content: rewrite(make_sparse(), name_base),
+    "no schema": lambda content: rewrite(content, lambda schema: []),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_content_is_refused(name: str) -> None:
+    content = pack(LogisticRegression().fit(X, Y))
+    with pytest.raises(Exception) as refused:
+        unpack(HOSTILE[name](content), 5, [LOGISTIC])
+    assert not isinstance(refused.value, MemoryError)  # others are turned into one of a damaged file
