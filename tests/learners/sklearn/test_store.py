@@ -5,6 +5,7 @@ import io
 import json
 import operator
 import os
+import re
 import warnings
 import zipfile
 from collections.abc import Callable
@@ -45,7 +46,7 @@ from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import all_estimators
 
-from ckcv_ray import Execution, InputError, evaluate
+from ckcv_ray import Execution, InputError, Study, evaluate, run
 from ckcv_ray.learners.sklearn import learner as learners
 from ckcv_ray.learners.sklearn.spec import as_spec, list_classes
 from ckcv_ray.learners.sklearn.store import pack, unpack
@@ -99,7 +100,7 @@ def quietly(fit: Callable[[], Any]) -> Any:
 
 @pytest.mark.parametrize("name", CLASSIFIERS)
 def test_every_classifier_of_scikit_learn_can_be_stored(name: str) -> None:
-    estimator = CLASSIFIERS[name]()
+    estimator = quietly(CLASSIFIERS[name])
     estimator.set_params(**{n: v for n, v in FEW.items() if n in estimator.get_params()})
     one, other = (quietly(lambda: clone(estimator).fit(X, Y)) for _ in range(2))
     before = quietly(lambda: one.predict(X))
@@ -331,3 +332,28 @@ def test_hostile_content_is_refused(name: str) -> None:
     with pytest.raises(Exception) as refused:
         unpack(HOSTILE[name](content), 5, [LOGISTIC])
     assert not isinstance(refused.value, MemoryError)  # others are turned into one of a damaged file
+
+
+def test_a_command_does_with_a_folder_what_the_guide_on_security_says(
+    tmp_path: Path, ckcv: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, new = tmp_path / "run", tmp_path / "new.csv"
+    run(Study.of(learner=GaussianNB(), k=3, n_splits=2), X, Y, out=out, execution=OPTIONS["execution"])
+    new.write_text("x0,x1,x2,x3,x4\n1,2,3,4,5\n")
+    guide = (Path(__file__).parents[3] / "docs" / "guides" / "security.md").read_text()
+    rows = [line.strip("| ").split(" | ") for line in guide.splitlines() if line.startswith("| `")]
+    says = {command: row[1:] for row in rows for command in row[0].replace("`", "").split(", ")}
+    fit, fits = GaussianNB.fit, list[Any]()
+    monkeypatch.setattr(GaussianNB, "fit", lambda self, *rows: fits.append(self) or fit(self, *rows))
+    for command, more in {"status": (), "report": (), "predict": (new,), "verify": ()}.items():
+        _, _, fitted, imported, written = says[command]
+        fits.clear()
+        before = {file: file.read_bytes() for file in out.rglob("*") if file.is_file()}
+        assert ckcv(command, out, *more)[0] == 0
+        after = {file: file.read_bytes() for file in out.rglob("*") if file.is_file()}
+        assert bool(fits) == (fitted != "nothing"), command
+        assert {file.name for file in after.keys() - before.keys()} == set(
+            re.findall(r"report\.html", written)
+        )
+        assert {file: after[file] for file in before} == before
+        assert imported.startswith("nothing")
