@@ -8,8 +8,9 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from ckcv_ray.core.schedule import Stage, Unit
-from ckcv_ray.engine.backend import SERIAL, Backend, MakeRecorder, SerialBackend
+from ckcv_ray.engine.backend import SERIAL, MakeRecorder, SerialBackend
 from ckcv_ray.engine.evaluate import Inputs, evaluate, make_failures
+from ckcv_ray.engine.loop import Backend
 from ckcv_ray.engine.queue import Batch
 from ckcv_ray.engine.ray_backend import halves, replacements
 from ckcv_ray.engine.recorder import Decision, Recorder

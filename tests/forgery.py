@@ -22,7 +22,7 @@ from pyarrow import parquet
 
 from ckcv_ray import load_run
 from ckcv_ray.claims.certify import certify
-from ckcv_ray.claims.judged import HeldOutPredictions, tabulate_judged
+from ckcv_ray.claims.judged import HeldOutPredictions
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.core.selection import Leader
 from ckcv_ray.engine import recorder
@@ -30,6 +30,7 @@ from ckcv_ray.engine.evaluate import evaluate, fit_references, one_model, share
 from ckcv_ray.errors import StoreError
 from ckcv_ray.learners.ensemble import Ensemble, Member, Models, count_classes, judge, make_member
 from ckcv_ray.records.record import Failure, Records
+from ckcv_ray.runs.finish import tabulate_judged
 from ckcv_ray.runs.load import read_results, replay
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import Job, run_job

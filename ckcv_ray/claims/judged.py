@@ -1,24 +1,18 @@
-"""The rows that certify, and what each rule makes of them: asked once for all claims, and kept as a table.
+"""The rows that certify, and what each rule makes of them: asked once for all claims."""
 
-The judged rows (``records.judged``) are the held-out rows as each rule that is claimed classifies them, and
-each model that the winner is compared with.
-"""
-
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.arrays import ONE, Index, Values
-from ckcv_ray.core.measures import ClippedErrors, Output
+from ckcv_ray.core.measures import ClippedErrors
 from ckcv_ray.learners.choice import LABEL
 from ckcv_ray.learners.ensemble import Ensemble, Member, Models, Prediction
-from ckcv_ray.records.judged import count_judged, make_judged_schema
 from ckcv_ray.study.parts import Certification
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.task import TestRows
@@ -124,41 +118,3 @@ class HeldOutPredictions:
         member = self.find_reference_model(label)
         assert member is not None
         return self.make_once(("reference", label), lambda: Ensemble((member,)).alone(self.rows.X))
-
-
-def tabulate_judged(held: HeldOutPredictions) -> pa.Table | None:
-    """Return the judged rows of a study; None if none are judged, or too many for a file."""
-    if not count_judged(held.problem):
-        return None
-    return pa.concat_tables(_tabulate_rules(held)).combine_chunks()
-
-
-def _tabulate_rules(held: HeldOutPredictions) -> Iterator[pa.Table]:
-    """Yield the held-out rows as each rule that is claimed judges them, and each model to compare with."""
-    problem, certification, rows = held.problem, held.certification, held.rows
-    assert problem.held is not None
-    rules = dict.fromkeys(map(held.find_rule, certification.claim))
-    judges = [(rule.name, held.predict(rule), rule.ensemble(held.models)) for rule in rules]
-    for name, quantity in certification.quantities.items():
-        if quantity.reference and (member := held.find_reference_model(quantity.reference)) is not None:
-            judges.append((name, held.predict_by_reference(quantity.reference), Ensemble((member,))))
-    unit = problem.all_rows.groups[problem.held]
-    places = dict(zip(np.unique(unit).tolist(), held.order.argsort().tolist(), strict=True))
-    order = [places[number] for number in unit.tolist()]
-    for name, predicted, ensemble in judges:
-        setting = problem.learner.codec.setting(ensemble.members[0].model)
-        ranks = problem.task.n_classes == 2 and Output.RANK in problem.find_learner(setting)[1].outputs
-        columns: dict[str, Any] = {
-            "classifier": np.full(len(unit), name),
-            "row": problem.held,
-            "unit": unit,
-            "order": order,
-            "label": rows.y,
-            "predicted": predicted.label,
-            "loss": held.measure_loss(predicted.label),
-            "score": predicted.score if ranks else [None] * len(unit),
-            "weight": problem.all_rows.weighting.take(problem.held),  # a column of weighted rows alone
-        }
-        schema = make_judged_schema(problem)
-        arrays = [pa.array(columns[field.name]).cast(field.type) for field in schema]
-        yield pa.table(arrays, schema=schema)

@@ -91,9 +91,9 @@ class Clipped(Quantity):
         """Return a lower bound on the mean error as a share of the clip."""
         if claim.measured is None:
             return None
-        right = min(units * ONE, ceil((1 - claim.measured) * units * ONE))
-        rounding = (GRAIN + 1) / ONE  # by which a loss, and then a group's mean, may be rounded up
-        return 1 - bound_mean_loss([right], units, claim.delta) - rounding
+        rounding = units * (GRAIN + 1)  # by which losses, and then groups' means, may be rounded up
+        right = min(units * ONE, ceil((1 - claim.measured) * units * ONE) + rounding)
+        return 1 - bound_mean_loss([right], units, claim.delta)
 
 
 @register_quantity

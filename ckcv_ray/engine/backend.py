@@ -1,4 +1,4 @@
-"""Backends, which evaluate batches of units: the protocol, the serial backend, and the choice of one.
+"""Backends, which evaluate batches of units: the serial one, and the choice of one.
 
 A backend may evaluate batches in any order; nothing it does can change a result. The address of a Ray cluster
 is checked here, without importing Ray.
@@ -13,10 +13,11 @@ from contextlib import closing, contextmanager, suppress
 from functools import cache, partial
 from importlib.util import find_spec
 from math import inf
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from ckcv_ray.core.process import one_thread
 from ckcv_ray.engine.evaluate import Inputs, evaluate
+from ckcv_ray.engine.loop import Backend
 from ckcv_ray.engine.queue import Batch, Listener
 from ckcv_ray.engine.recorder import Recorder
 from ckcv_ray.errors import InputError
@@ -29,31 +30,6 @@ SERIAL_SECONDS = 20.0
 RAY = "ray>=2.56,<3"  # what to install
 
 MakeRecorder = Callable[[Problem, FolderPath | None], Recorder[Any]]
-
-
-class Backend(Protocol):
-    """Evaluates batches of units; results may come back in any order."""
-
-    name: str
-    workers: int  # number of batches evaluated at once
-    window: int  # number of batches to keep it supplied with
-    least_seconds: float  # length of a batch below which dispatching it costs more than it is worth
-    listener: Listener | None  # its own callback for progress, called like the ``listen`` of ``run``
-
-    def start(self, inputs: Inputs) -> None:
-        """Share the inputs with every worker."""
-
-    def submit(self, batch: Batch) -> None:
-        """Submit a batch."""
-
-    def in_flight(self) -> int:
-        """Return the number of batches submitted and not returned."""
-
-    def wait(self) -> Sequence[Outcome]:
-        """Wait a short time for a batch to finish; return the outcomes available."""
-
-    def close(self) -> None:
-        """Release all resources; safe to call at any time, and twice."""
 
 
 class SerialBackend:

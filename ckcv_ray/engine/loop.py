@@ -3,15 +3,41 @@
 from collections.abc import Callable, Sequence
 from math import inf
 from time import monotonic
+from typing import Protocol
 
-from ckcv_ray.engine.backend import Backend
-from ckcv_ray.engine.queue import Listener, Supply
+from ckcv_ray.engine.evaluate import Inputs
+from ckcv_ray.engine.queue import Batch, Listener, Supply
 from ckcv_ray.records.record import Outcome
 
 LISTEN_SECONDS = 0.1
 LISTEN_SHARE = 0.02  # of the time, at most: progress looks at each of maybe millions of evaluations
 
 Stop = Callable[[], bool]
+
+
+class Backend(Protocol):
+    """Evaluates batches of units; results may come back in any order."""
+
+    name: str
+    workers: int  # number of batches evaluated at once
+    window: int  # number of batches to keep it supplied with
+    least_seconds: float  # length of a batch below which dispatching it costs more than it is worth
+    listener: Listener | None  # its own callback for progress, called like the ``listen`` of ``run``
+
+    def start(self, inputs: Inputs) -> None:
+        """Share the inputs with every worker."""
+
+    def submit(self, batch: Batch) -> None:
+        """Submit a batch."""
+
+    def in_flight(self) -> int:
+        """Return the number of batches submitted and not returned."""
+
+    def wait(self) -> Sequence[Outcome]:
+        """Wait a short time for a batch to finish; return the outcomes available."""
+
+    def close(self) -> None:
+        """Release all resources; safe to call at any time, and twice."""
 
 
 def work(backend: Backend, supply: Supply, listen: Listener | None, stop: Stop) -> int:

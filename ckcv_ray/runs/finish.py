@@ -1,28 +1,29 @@
 """From the selection to a finished run: refits, claims, and the files of both."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from ckcv_ray.claims.certificate import Certificate, Finished
 from ckcv_ray.claims.certify import certify
-from ckcv_ray.claims.judged import HeldOutPredictions, tabulate_judged
+from ckcv_ray.claims.judged import HeldOutPredictions
+from ckcv_ray.core.measures import Output
 from ckcv_ray.core.schedule import Stage, Unit, refits
 from ckcv_ray.core.selection import Leader
-from ckcv_ray.engine.backend import Backend
 from ckcv_ray.engine.evaluate import fit_on_all_rows, fit_references, one_model
 from ckcv_ray.engine.full import FullQueue
-from ckcv_ray.engine.loop import Stop, work
+from ckcv_ray.engine.loop import Backend, Stop, work
 from ckcv_ray.engine.queue import Listener, Progress, Queue
 from ckcv_ray.engine.race import RaceQueue, describe_failures
 from ckcv_ray.engine.recorder import Conclusion, Recorder
 from ckcv_ray.errors import RunError
 from ckcv_ray.learners.ensemble import Ensemble, Member, Models
 from ckcv_ray.records.candidates import summarize_search
-from ckcv_ray.records.judged import HeldOut, tabulate_held_out
+from ckcv_ray.records.judged import HeldOut, count_judged, make_judged_schema, tabulate_held_out
 from ckcv_ray.records.record import Failure, Outcome, Records
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.settings import tabulate_settings
@@ -268,3 +269,41 @@ def measure(
         for k, measured in ensembles.items()
     }
     return {"rows": len(test.y), "digest": test.digest, **rates.pop(""), "reported": rates}
+
+
+def tabulate_judged(held: HeldOutPredictions) -> pa.Table | None:
+    """Return the judged rows of a study; None if none are judged, or too many for a file."""
+    if not count_judged(held.problem):
+        return None
+    return pa.concat_tables(_tabulate_rules(held)).combine_chunks()
+
+
+def _tabulate_rules(held: HeldOutPredictions) -> Iterator[pa.Table]:
+    """Yield the held-out rows as each rule that is claimed judges them, and each model to compare with."""
+    problem, certification, rows = held.problem, held.certification, held.rows
+    assert problem.held is not None
+    rules = dict.fromkeys(map(held.find_rule, certification.claim))
+    judges = [(rule.name, held.predict(rule), rule.ensemble(held.models)) for rule in rules]
+    for name, quantity in certification.quantities.items():
+        if quantity.reference and (member := held.find_reference_model(quantity.reference)) is not None:
+            judges.append((name, held.predict_by_reference(quantity.reference), Ensemble((member,))))
+    unit = problem.all_rows.groups[problem.held]
+    places = dict(zip(np.unique(unit).tolist(), held.order.argsort().tolist(), strict=True))
+    order = [places[number] for number in unit.tolist()]
+    for name, predicted, ensemble in judges:
+        setting = problem.learner.codec.setting(ensemble.members[0].model)
+        ranks = problem.task.n_classes == 2 and Output.RANK in problem.find_learner(setting)[1].outputs
+        columns: dict[str, Any] = {
+            "classifier": np.full(len(unit), name),
+            "row": problem.held,
+            "unit": unit,
+            "order": order,
+            "label": rows.y,
+            "predicted": predicted.label,
+            "loss": held.measure_loss(predicted.label),
+            "score": predicted.score if ranks else [None] * len(unit),
+            "weight": problem.all_rows.weighting.take(problem.held),  # a column of weighted rows alone
+        }
+        schema = make_judged_schema(problem)
+        arrays = [pa.array(columns[field.name]).cast(field.type) for field in schema]
+        yield pa.table(arrays, schema=schema)

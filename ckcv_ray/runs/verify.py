@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
 
-from ckcv_ray.claims.judged import HeldOutPredictions, tabulate_judged
+from ckcv_ray.claims.judged import HeldOutPredictions
 from ckcv_ray.core.arrays import agree
 from ckcv_ray.core.schedule import Unit, refits
 from ckcv_ray.core.selection import Leader
@@ -37,7 +37,7 @@ from ckcv_ray.errors import InputError, RunError, StoreError, cut, cut_list, pla
 from ckcv_ray.learners.ensemble import Ensemble, Models
 from ckcv_ray.learners.sklearn.spec import list_foreign
 from ckcv_ray.records.judged import HELD_OUT, HeldOut
-from ckcv_ray.runs.finish import make_certificate, make_scores, measure, predict_held_out
+from ckcv_ray.runs.finish import make_certificate, make_scores, measure, predict_held_out, tabulate_judged
 from ckcv_ray.runs.load import read_results, replay
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import Work, run_work

@@ -101,6 +101,13 @@ def test_the_first_cut_off_has_the_best_prospects():
     assert last.measured >= 0.2
 
 
+def test_each_recall_behind_a_value_has_half_of_its_delta():
+    """All of it would be found by no frequency of failures: the product of two bounds is wasteful enough."""
+    tests = make_tests((60, 5))
+    missed, flagged = (clopper_pearson(*pair, 0.025 / 2) for pair in ((60, 200), (5, 1000)))
+    assert tests.bound_value(tests.chosen) == PPV.compute(1 - missed, 1 - flagged)
+
+
 def test_what_it_takes_is_said_where_nothing_passes():
     said = explain_lack(2400, make_tests((60, 5)))
     assert "at the first of 1 cut-offs 140 of 200 positive held-out rows are flagged, and 5 of 1,000" in said

@@ -13,8 +13,9 @@ from doubles import Faulty, Fragile, run_with
 from learner_contract import Unruly
 
 from ckcv_ray.core.schedule import Stage, Unit
-from ckcv_ray.engine.backend import Backend, MakeRecorder, SerialBackend
+from ckcv_ray.engine.backend import MakeRecorder, SerialBackend
 from ckcv_ray.engine.evaluate import share
+from ckcv_ray.engine.loop import Backend
 from ckcv_ray.engine.queue import Batch, Progress
 from ckcv_ray.engine.ray_backend import RayBackend, remote_recorder
 from ckcv_ray.engine.recorder import Recorder

@@ -13,8 +13,9 @@ from pyarrow import parquet
 from test_ray_bytes import content
 
 from ckcv_ray.core.schedule import Stage, Unit
-from ckcv_ray.engine.backend import Backend, SerialBackend
+from ckcv_ray.engine.backend import SerialBackend
 from ckcv_ray.engine.evaluate import evaluate, make_failures, share
+from ckcv_ray.engine.loop import Backend
 from ckcv_ray.engine.recorder import Recorder
 from ckcv_ray.errors import StoreError
 from ckcv_ray.records.record import Outcome
