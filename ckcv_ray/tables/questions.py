@@ -436,12 +436,17 @@ def _select_compared(task: Examined) -> NDArray[np.bool_]:
 
 def _number_rows(rows: Rows) -> NDArray[np.intp]:
     """Return a number for each row, the same for equal rows alone."""
-    numbers = np.ascontiguousarray(unify_zeros(rows))
-    width = pa.binary(numbers.itemsize * numbers.shape[1])
-    items = pa.FixedSizeBinaryArray.from_buffers(width, len(rows), [None, pa.py_buffer(numbers)])
-    return np.asarray(items.dictionary_encode().indices.to_numpy(), np.intp)
+    numbers = np.zeros(len(rows), np.int64)
+    for first in range(0, rows.shape[1], NUMBERED):  # the number so far stands for the columns before
+        values = np.ascontiguousarray(unify_zeros(rows[:, first : first + NUMBERED]))
+        items = np.column_stack([numbers, values.view(np.int64)])
+        width = pa.binary(items.itemsize * items.shape[1])
+        encoded = pa.FixedSizeBinaryArray.from_buffers(width, len(rows), [None, pa.py_buffer(items)])
+        numbers = encoded.dictionary_encode().indices.to_numpy().astype(np.int64)
+    return np.asarray(numbers, np.intp)
 
 
+NUMBERED = 8  # columns at once: Arrow's table of different values holds at most 2 GiB
 FOLDS, LEAVES = 5, 8
 TOO_CLOSE = 1e-4  # to a correlation of 1
 GIVES_AWAY = 1 / 50  # of the baseline's error

@@ -545,6 +545,14 @@ def test_repeats_are_those_of_another_group() -> None:
     assert find_repeats(Task(rows, y, (0, 1), schema, "y", Grouping(len(y), groups, "g"))).rows == 5
 
 
+def test_rows_are_equal_in_every_one_of_many_columns() -> None:
+    """They are numbered some columns at a time."""
+    rows = np.zeros((4, 20)) + 0.5
+    rows[1, 19], rows[2, 0] = 1.5, 1.5
+    schema = Schema.of_numbers([f"x{i}" for i in range(20)])
+    assert find_repeats(Task(rows, np.array([0, 0, 1, 0]), (0, 1), schema, "y", Grouping(4))).rows == 2
+
+
 def test_units_are_rows_or_groups() -> None:
     assert Grouping(24).rows(np.array([2, 5])).tolist() == [2, 5]
     assert Grouping(24, GROUPS, "g").rows(np.array([1, 4])).tolist() == [3, 4, 5, 12, 13, 14]
