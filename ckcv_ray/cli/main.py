@@ -119,7 +119,7 @@ COMMANDS = {  # by name: the module that has it (and its function if it is calle
     ),
     "copy": ("folders", "Copy a run to another place, a disk or an object store, and check every digest."),
     "clean": ("folders", "Remove from a run folder what a run that was killed left and no run reads."),
-    "verify": ("verify", "Check a finished run, and report what was recomputed and what was taken on trust."),
+    "verify": ("verify", "Check a finished run, and report what was made again and what was taken on trust."),
     "predict": (
         "predict",
         "Classify rows, or predict numbers, with what a finished run or evaluation has fitted.",

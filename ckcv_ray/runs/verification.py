@@ -129,7 +129,7 @@ def compare_file(folder: RunFolder, name: str, made: Content, left_out: str = ""
     if name.endswith(".json"):
         stored, again = formats.read_json(folder.files, name), json.loads(bytes(made))
     else:
-        again = parquet.read_table(pa.BufferReader(made))
+        again = parquet.ParquetFile(pa.BufferReader(made)).read(use_threads=False)
         stored = formats.read_table(folder.files, name, folder.require().run_id, again.schema)
         if len(stored) != len(again):
             yield f"{name} has {len(stored):,} rows, made again it has {len(again):,}"
@@ -178,8 +178,10 @@ def compare_member(problem: Problem, stored: Member, computed: Member) -> str:
         return cut(says, LONGEST_REASON)
     if problem.task.has_numbers:
         return f"fitted again, what it predicts differs by up to {abs(before - after).max():.2g}"
-    otherwise = f"{int((before != after).sum()):,} of {len(X):,} rows otherwise"
-    return f"fitted again, it classifies {otherwise}, and {errors}"
+    otherwise = int((before != after).sum())
+    if not otherwise:
+        return f"fitted again, it predicts all {len(X):,} rows alike, but its content differs"
+    return f"fitted again, it classifies {otherwise:,} of {len(X):,} rows otherwise, and {errors}"
 
 
 def compare_records(log: Ledger, again: Ledger) -> Iterator[str]:

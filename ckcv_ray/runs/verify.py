@@ -138,12 +138,7 @@ def verify(
             for name in list_foreign(problem.study.learner)
         )
         remake = Remake(folder, problem, folder.execution(), replay(str(folder), problem), result, allowed)
-        if not problem.scores:
-            remake.compare_run(test)
-        elif test is None:
-            remake.compare_scores()
-        else:
-            raise InputError("test is for ckcv run: the scores of a procedure have no other rows")
+        remake.compare(test)
         if rerun:
             remake.compare_rerun(Work(problem, listen=listen, stop=stop), execution)
         else:
@@ -236,7 +231,7 @@ def _check_test_error(
         result.assumed.append("the test errors of the best candidates of reported k")
 
 
-class Fit(NamedTuple):
+class Refit(NamedTuple):
     """A fit of stored models again.
 
     Attributes:
@@ -273,6 +268,19 @@ class Remake:
     def elsewhere(self) -> bool:
         """Whether versions or processor are not those of the run."""
         return bool(find_changes(self.execution["environment"], read_environment(self.problem.learner)))
+
+    def compare(self, test: Test) -> None:
+        """Compare the files of either kind of study, and its models with fits again.
+
+        Raises:
+            InputError: the test rows are not those of the run, or it can have none.
+        """
+        if not self.problem.scores:
+            self.compare_run(test)
+        elif test is None:
+            self.compare_scores()
+        else:
+            raise InputError("test is for ckcv run: the scores of a procedure have no other rows")
 
     def compare_run(self, test: Test) -> None:
         """Compare the files of a study with a certification, and its models with fits again."""
@@ -324,7 +332,7 @@ class Remake:
             full = models.read_full(self.folder.files, problem, setting)
             scores = replace(scores, full=full)
             make = partial(fit_on_all_rows, problem, path, step)
-            fit = Fit("model on all rows", (FULL,), lambda: (make(),))
+            fit = Refit("model on all rows", (FULL,), lambda: (make(),))
             self.compare_models({FULL: full}, [fit], (FULL,))
         if (held_out := self._predict(scores)) is not None:
             scores = add_row_values(scores, held_out)
@@ -355,11 +363,11 @@ class Remake:
             with self.result.note_errors():
                 found += compare_file(self.folder, name, made)
         strays = [name for name in models.pickles_in(self.folder.files) if name not in files]
-        found += [f"{name} is not the pickle of any model in {models.MODELS}" for name in strays]
+        found += [f"{name} is not the pickle of any model in models.parquet" for name in strays]
         self.result.differences += cut_list(found, MORE)
 
     def compare_models(
-        self, stored: Mapping[str, Ensemble], fits: Sequence[Fit], claimed: Collection[str]
+        self, stored: Mapping[str, Ensemble], fits: Sequence[Refit], claimed: Collection[str]
     ) -> dict[str, Ensemble]:
         """Compare stored models with those that fits give; return the ensembles that differ, as computed.
 
@@ -461,16 +469,16 @@ class Remake:
         return self.limit.over
 
 
-def _list_fits(problem: Problem, leader: Leader, table: pa.Table) -> Iterator[Fit]:
+def _list_fits(problem: Problem, leader: Leader, table: pa.Table) -> Iterator[Refit]:
     """Yield the fits of the models of a run, those of F* last; ``table`` has its candidates."""
     if problem.held is not None:
-        yield Fit("models refit and full", (REFIT, FULL), partial(one_model, problem, leader))
+        yield Refit("models refit and full", (REFIT, FULL), partial(one_model, problem, leader))
     if problem.references:
         make = partial(fit_references, problem, leader, table)
-        yield Fit("models to compare with", (REFERENCES,), lambda: (make(),))
+        yield Refit("models to compare with", (REFERENCES,), lambda: (make(),))
     inputs = share(problem)
     for unit in refits(leader, problem.sizes[leader.size].n_splits):
-        yield Fit(MODEL_NAMES[BEST].format(unit.split), (BEST,), partial(_fit_member, unit, inputs))
+        yield Refit(MODEL_NAMES[BEST].format(unit.split), (BEST,), partial(_fit_member, unit, inputs))
 
 
 def _fit_member(unit: Unit, inputs: Inputs) -> tuple[Ensemble]:

@@ -36,7 +36,7 @@ def check(name: str) -> None:
 def test_a_sound_folder_is_verified_and_a_damaged_one_is_refused(
     kind: str, finished: Finished, tmp_path: Path
 ) -> None:
-    assert verify(finished(kind), refit=1).differences == []
+    assert verify(finished(kind)).differences == []
     damaged = finished(kind, to=tmp_path)
     models = damaged / "ensemble" / "models.parquet"
     models.write_bytes(models.read_bytes()[:-9])

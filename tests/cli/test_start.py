@@ -112,7 +112,7 @@ def test_without_ray_one_process_does_everything(table: Path) -> None:
     done = [
         f"{run} run --backend serial",
         f"{run} auto",
-        "verify run --refit",
+        "verify run --rerun",
         "evaluate t.csv --learner tree --out scores",
         "predict run t.csv --out predicted.csv",
         "status run",
@@ -133,7 +133,7 @@ def test_without_ray_what_needs_it_is_refused(table: Path) -> None:
         "--address 'h:1'": "--address h:1",
         "--workers 2": "--workers 2",
     }
-    commands = ["run t.csv --out x", "evaluate t.csv --out x", "verify x --refit"]
+    commands = ["run t.csv --out x", "evaluate t.csv --out x", "verify x --rerun"]
     lines = [f"{command} {words}" for command in commands for words in needed.values()]
     ended, _ = start(WITHOUT_RAY + START, lines, table)
     assert ended == [Ended(2, f"ckcv: {what} {NO_RAY}\n") for _ in commands for what in needed]
@@ -143,7 +143,7 @@ def test_without_ray_what_needs_it_is_refused(table: Path) -> None:
 def test_without_ray_auto_says_once_that_one_process_does_what_it_would_do(table: Path) -> None:
     soon = "from ckcv_ray.engine import backend\nbackend.SERIAL_SECONDS = 0.0\n"
     words = " ".join(["t.csv", "--k", "3", *SMALL, "--out"])
-    ended, _ = start(WITHOUT_RAY + soon + START, [f"run {words} auto", "verify auto --refit"], table)
+    ended, _ = start(WITHOUT_RAY + soon + START, [f"run {words} auto", "verify auto --rerun"], table)
     assert [one.code for one in ended] == [0, 0]
     assert [one.messages.splitlines().count(FALLBACK) for one in ended] == [1, 0]
     serial, _ = start(START, [f"run {words} serial --backend serial"], table)

@@ -456,7 +456,7 @@ def test_a_stream_of_a_certificate_that_has_grown_is_refused_and_noted(runs: Cal
         watch(run)
     found = verify(run)
     assert found.ok
-    assert f"{STREAM} watches another certificate than this one" in found.notes
+    assert f"{STREAM}, which watches another certificate than this one" in found.trusted
 
 
 FORGED: dict[str, tuple[int, Callable[[dict[str, Any]], dict[str, Any]], str]] = {

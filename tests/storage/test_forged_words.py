@@ -25,15 +25,15 @@ CLAIM = {
 }
 SIDE = {"errors": 1, "rows": 9, "bound": 0.5}
 SEALED = {
-    "C is text": (CERTIFICATE, put(setting__C="a"), "run_id, setting, k are"),
-    "C is infinite": (CERTIFICATE, put(setting__C=1e999), "run_id, setting, k are"),
-    "C is another": (CERTIFICATE, put(setting__C=7.0), "run_id, setting, k are"),
-    "C is missing": (CERTIFICATE, put(setting={}), "run_id, setting, k are"),
-    "depth is one more": (CERTIFICATE, put(setting__depth=3), "run_id, setting, k are"),
+    "C is text": (CERTIFICATE, put(setting__C="a"), "run_id, setting, k, n_select"),
+    "C is infinite": (CERTIFICATE, put(setting__C=1e999), "run_id, setting, k, n_select"),
+    "C is another": (CERTIFICATE, put(setting__C=7.0), "run_id, setting, k, n_select"),
+    "C is missing": (CERTIFICATE, put(setting={}), "run_id, setting, k, n_select"),
+    "depth is one more": (CERTIFICATE, put(setting__depth=3), "run_id, setting, k, n_select"),
     "a setting is a list": (CERTIFICATE, put(setting=[]), "setting: "),
-    "another run's": (CERTIFICATE, put(run_id="f" * 12), "run_id, setting, k are"),
+    "another run's": (CERTIFICATE, put(run_id="f" * 12), "run_id, setting, k, n_select"),
     "k is a share": (CERTIFICATE, put(k=3.5), "k: Input should be a valid integer"),
-    "the bound is unknown": (CERTIFICATE, put(bound="luck"), "bound 'luck' is not known"),
+    "the bound is unknown": (CERTIFICATE, put(bound="luck"), "criterion, bound are"),
     "a claim is empty": (CERTIFICATE, put(claims=[{}]), "claims.0.quantity: Field required"),
     "a claim of luck": (
         CERTIFICATE,
@@ -56,7 +56,7 @@ SEALED = {
     "a class too few": (CERTIFICATE, put(by_class=[SIDE]), "by_class: expected 2, one for each class"),
     "more errors than rows": (CERTIFICATE, put(errors=[99, 0, 0]), "errors.0: 99 of "),
     "an error for no split": (CERTIFICATE, put(errors=[0]), "errors: expected 3"),
-    "other sizes": (CERTIFICATE, put(n_select=20), "n_select and n_splits"),
+    "other sizes": (CERTIFICATE, put(n_select=20), "n_select, n_splits"),
     "seconds are nothing": (ACCOUNT, put(seconds=None), "seconds: Input should be a valid number"),
     "a test of nothing": (ACCOUNT, put(test={}), "test.error: Field required"),
     "environment of nothing": (ACCOUNT, put(environment=True), "environment: Input should be"),

@@ -221,7 +221,7 @@ HELD_BY_NONE: dict[str, tuple[Any, str]] = {
     "text": ({"class": "sklearn.feature_extraction.text:CountVectorizer"}, "are in its modules calibration"),
     "several columns": ({"class": "sklearn.multioutput:ClassifierChain"}, "are in its modules"),
     "a class that a module imports": ({"class": "sklearn.calibration:LinearSVC"}, "is not the class"),
-    "what is to be enabled": ({"class": "sklearn.model_selection:HalvingGridSearchCV"}, "has no Halving"),
+    "what is to be enabled": ({"class": "sklearn.model_selection:HalvingGridSearchCV"}, "Halving"),
     "a method": ({"class": "sklearn.linear_model:LogisticRegression.__init__"}, "has no LogisticRegression"),
     "an unknown parameter": ({**LOGISTIC, "params": {"fit": 1}}, "unexpected keyword argument 'fit'"),
     "a mapping": ({**LOGISTIC, "params": {"class_weight": {"a": 1}}}, "class_weight="),
