@@ -227,7 +227,7 @@ def test_the_command_line_knows_an_installed_learner(tmp_path: Path) -> None:
     assert content["setting"] == load_run(out).setting
     assert load_run(out).study == STUDY
     ckcv(
-        ["verify", str(out), "--refit", "--backend", "serial"],
+        ["verify", str(out), "--rerun", "--backend", "serial"],
         ["predict", str(out), str(table), "--vote", "--out", str(tmp_path / "predicted.csv")],
         ["report", str(out)],
     )
