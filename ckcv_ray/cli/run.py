@@ -2,13 +2,11 @@
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from math import exp, lgamma
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
-import numpy as np
 import typer
 
 from ckcv_ray.claims.certificate import describe_held_share
@@ -38,8 +36,7 @@ from ckcv_ray.cli.options import (
 )
 from ckcv_ray.cli.output import console, say, show
 from ckcv_ray.cli.process import persist, require_supervision, say_what_is_saved, without
-from ckcv_ray.core.arrays import Index
-from ckcv_ray.core.percent import ceil_percent, format_percent
+from ckcv_ray.core.percent import ceil_percent
 from ckcv_ray.engine import forecast
 from ckcv_ray.engine.backend import choose_backend, find_ray_address
 from ckcv_ray.engine.full import FullQueue
@@ -52,16 +49,14 @@ from ckcv_ray.runs.run import Job, Work, assess, check_job, compute, find_result
 from ckcv_ray.storage.files import write_atomically
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.log import Log
-from ckcv_ray.study.parts import MIN_HELD_OUT, Budget, Paper, Race
+from ckcv_ray.study.parts import Budget, Paper, Race
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.study.study import Execution, Study, format_toml
 from ckcv_ray.tables.questions import find_repeats
-from ckcv_ray.tables.task import MIN_CLASSES, Task, name_classes
 from ckcv_ray.validation import as_path, parse_seconds
 
 HOUR, LONG = 3600.0, 600.0
 MAX_CLAIMS = 6
-MAX_UNLEARNED = 0.05  # probability that a class is never learned, from which on it is said
 RUN_FIELDS = (  # of the JSON of a study with a certification, in this order
     *("run_id", "state", "setting", "k", "l_ms", "l_ee", "error", "proven", "baseline", "below_baseline"),
     *("accepted", "measured", "constant", "confusion", "classes", "search", "per_k", "per_learner", "rows"),
@@ -380,63 +375,7 @@ def _say_cautions(problem: Problem) -> None:
     every = problem.all_rows
     held = every.n_units - problem.task.n_units
     held_out = describe_held_share(held, every.n_units, every.unit)
-    say(*map(plain, (*held_out, *describe_rare_classes(every, held))))
-
-
-def describe_rare_classes(task: Task, held: int) -> list[str]:
-    """Return a sentence about classes that are in one row or group, and one about those that are in few.
-
-    All of it depends on how many rows, or groups, each class has, and on nothing that is drawn: what is
-    advised after a draw because of what it gave would be another draw.
-
-    Args:
-        task: all rows.
-        held: rows, or groups, of the task that are held out; 0 without a hold-out.
-    """
-    if task.has_numbers:
-        return []
-    units, n, unit, said = np.bincount(task.y, minlength=task.n_classes), task.n_units, task.unit, list[str]()
-    if task.grouped:  # groups with rows of each class
-        pairs = np.unique(task.y * np.int64(n) + task.groups)
-        units = np.bincount(pairs // n, minlength=task.n_classes)
-    rarest_first = np.argsort(units, kind="stable")
-    lone = rarest_first[units[rarest_first] == 1]
-    if len(lone):
-        said.append(
-            f"rare: {name_classes(task, lone, units, unit)}; where a class of one {unit} is judged, it was "
-            f"not learned, and its rows count as wrong: {_offer_to_leave_out(task, lone)}add {unit}s of it"
-        )
-    if (chance := _find_chance(units, held, n)) > MAX_UNLEARNED:
-        least = MAX_UNLEARNED / len(units)
-        few = [i for i in rarest_first if units[i] > 1 and _hold_all(units[i], held, n) > least]
-        shares = (hundredths / 100 for hundredths in range(100 * held // n, 0, -1))
-        possible = (share for share in shares if int(share * n) >= MIN_HELD_OUT)
-        safe = (share for share in possible if _find_chance(units, int(share * n), n) <= MAX_UNLEARNED)
-        limit = f"(at most {format_percent(MAX_UNLEARNED)})"
-        share = next((f", or --holdout-share {share:g} {limit}" for share in safe), "")
-        said.append(
-            f"rare: {name_classes(task, few, units, unit)}; with probability {format_percent(chance)} all "
-            f"{unit}s of one are among the {held:,} of {n:,} held out, and it is never predicted: before a "
-            f"first run, {_offer_to_leave_out(task, few)}choose --paper, which holds none out{share}"
-        )
-    return said
-
-
-def _offer_to_leave_out(task: Task, classes: Sequence[int] | Index) -> str:
-    it = "it" if len(classes) == 1 else "them"
-    return f"leave {it} out, or " if task.n_classes - len(classes) >= MIN_CLASSES else ""
-
-
-def _find_chance(units: Index, held: int, n: int) -> float:
-    """Return about the probability that a class in several of n units has all of them held out."""
-    return float(1 - np.prod([1 - _hold_all(count, held, n) for count in units if count > 1]))
-
-
-def _hold_all(count: int, held: int, n: int) -> float:
-    """Return the probability that ``count`` given ones of n units are among the ``held``."""
-    if count > held:
-        return 0.0
-    return exp(lgamma(held + 1) - lgamma(held - count + 1) + lgamma(n - count + 1) - lgamma(n + 1))
+    say(*map(plain, (*held_out, *forecast.describe_rare_classes(every, held))))
 
 
 def _confirm(expected: forecast.Estimate, execution: Execution, yes: bool, limited: bool) -> None:
@@ -492,7 +431,7 @@ def evaluate(
     is_finished(problem, RunFolder(folder))  # refuses a folder of something else before columns are shown
     say_environment(folder)
     say_columns(problem)
-    say(*describe_rare_classes(task, held=0))
+    say(*forecast.describe_rare_classes(task, held=0))
     with say_what_is_saved(folder) as signals, signals, Display(console) as display:
         result = assess(study, task, folder, execution, display, signals.stop, retry_failed)
     show_result(result, folder, as_json)

@@ -1,4 +1,4 @@
-"""Estimates of how long a run takes, from a short trial on the data whose records the run can use.
+"""What a run will take: time, from a short trial whose records the run can use, and rows of rare classes.
 
 The cost of a plan does not grow with the number of evaluations: they are counted, not listed, and for a large
 study the trial uses a thinned one. What the rounds of a search within a budget take follows from paths on
@@ -9,6 +9,7 @@ fits on all rows take.
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
+from math import exp, lgamma
 from time import monotonic, process_time
 from typing import Any
 
@@ -17,7 +18,8 @@ from numpy.typing import ArrayLike
 
 from ckcv_ray.claims.paper import list_needs
 from ckcv_ray.claims.quantity import Need
-from ckcv_ray.core.arrays import Values
+from ckcv_ray.core.arrays import Index, Values
+from ckcv_ray.core.percent import format_percent
 from ckcv_ray.core.schedule import Stage, Unit, count_kept, weigh_rounds
 from ckcv_ray.engine.budget import BudgetQueue
 from ckcv_ray.engine.evaluate import Inputs, estimate_memory, evaluate, share, warm_up
@@ -26,12 +28,13 @@ from ckcv_ray.engine.race import describe_failures
 from ckcv_ray.engine.recorder import make_queue
 from ckcv_ray.errors import RunError
 from ckcv_ray.records.record import Outcome
-from ckcv_ray.study.parts import Budget
+from ckcv_ray.study.parts import MIN_HELD_OUT, Budget
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.study.study import CERTIFIED, Study, check_kind
-from ckcv_ray.tables.task import Task
+from ckcv_ray.tables.task import MIN_CLASSES, Task, name_classes
 from ckcv_ray.validation import MOST, integer, sequence
 
+MAX_UNLEARNED = 0.05  # probability that a class is never learned, from which on it is said
 FEW_PATHS = 3  # that could follow the first one
 FEWEST_ROWS_SHARE = 1 / 4  # of the time, that trying all paths on the fewest rows may take
 
@@ -457,3 +460,59 @@ def _merge(outcomes: list[Outcome]) -> Outcome:
         max(o.peak for o in outcomes),
         tuple(np.sum([o.by_learner for o in outcomes], axis=0).tolist()),
     )
+
+
+def describe_rare_classes(task: Task, held: int) -> list[str]:
+    """Return a sentence about classes that are in one row or group, and one about those that are in few.
+
+    All of it depends on how many rows, or groups, each class has, and on nothing that is drawn: what is
+    advised after a draw because of what it gave would be another draw.
+
+    Args:
+        task: all rows.
+        held: rows, or groups, of the task that are held out; 0 without a hold-out.
+    """
+    if task.has_numbers:
+        return []
+    units, n, unit, said = np.bincount(task.y, minlength=task.n_classes), task.n_units, task.unit, list[str]()
+    if task.grouped:  # groups with rows of each class
+        pairs = np.unique(task.y * np.int64(n) + task.groups)
+        units = np.bincount(pairs // n, minlength=task.n_classes)
+    rarest_first = np.argsort(units, kind="stable")
+    lone = rarest_first[units[rarest_first] == 1]
+    if len(lone):
+        said.append(
+            f"rare: {name_classes(task, lone, units, unit)}; where a class of one {unit} is judged, it was "
+            f"not learned, and its rows count as wrong: {_offer_to_leave_out(task, lone)}add {unit}s of it"
+        )
+    if (chance := _find_chance(units, held, n)) > MAX_UNLEARNED:
+        least = MAX_UNLEARNED / len(units)
+        few = [i for i in rarest_first if units[i] > 1 and _hold_all(units[i], held, n) > least]
+        shares = (hundredths / 100 for hundredths in range(100 * held // n, 0, -1))
+        possible = (share for share in shares if int(share * n) >= MIN_HELD_OUT)
+        safe = (share for share in possible if _find_chance(units, int(share * n), n) <= MAX_UNLEARNED)
+        limit = f"(at most {format_percent(MAX_UNLEARNED)})"
+        share = next((f", or --holdout-share {share:g} {limit}" for share in safe), "")
+        said.append(
+            f"rare: {name_classes(task, few, units, unit)}; with probability {format_percent(chance)} all "
+            f"{unit}s of one are among the {held:,} of {n:,} held out, and it is never predicted: before a "
+            f"first run, {_offer_to_leave_out(task, few)}choose --paper, which holds none out{share}"
+        )
+    return said
+
+
+def _offer_to_leave_out(task: Task, classes: Sequence[int] | Index) -> str:
+    it = "it" if len(classes) == 1 else "them"
+    return f"leave {it} out, or " if task.n_classes - len(classes) >= MIN_CLASSES else ""
+
+
+def _find_chance(units: Index, held: int, n: int) -> float:
+    """Return about the probability that a class in several of n units has all of them held out."""
+    return float(1 - np.prod([1 - _hold_all(count, held, n) for count in units if count > 1]))
+
+
+def _hold_all(count: int, held: int, n: int) -> float:
+    """Return the probability that ``count`` given ones of n units are among the ``held``."""
+    if count > held:
+        return 0.0
+    return exp(lgamma(held + 1) - lgamma(held - count + 1) + lgamma(n - count + 1) - lgamma(n + 1))

@@ -377,7 +377,7 @@ class Gaps(StrEnum):
 
     MEDIAN = "median"
     MEAN = "mean"
-    MAX_FREQUENT = "most_frequent"
+    MOST_FREQUENT = "most_frequent"
 
 
 @dataclass(frozen=True)

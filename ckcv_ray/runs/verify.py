@@ -285,11 +285,8 @@ class Remake:
     def compare_run(self, test: Test) -> None:
         """Compare the files of a study with a certification, and its models with fits again."""
         problem, result, finished = self.problem, self.result, read_results(self.folder, self.problem)
-        leader, winner, table = (
-            self.queue.selection.winner(),
-            finished.certificate.winner,
-            self.queue.candidates(),
-        )
+        leader, table = self.queue.selection.winner(), self.queue.candidates()
+        winner = finished.certificate.winner
         if leader is None or problem.candidate(leader) != (winner.setting, winner.k):
             result.differences.append("the log gives another winner than the certificate's")
             return

@@ -434,6 +434,9 @@ def _select_compared(task: Examined) -> NDArray[np.bool_]:
     )
 
 
+NUMBERED = 8  # columns at once: Arrow's table of different values holds at most 2 GiB
+
+
 def _number_rows(rows: Rows) -> NDArray[np.intp]:
     """Return a number for each row, the same for equal rows alone."""
     numbers = np.zeros(len(rows), np.int64)
@@ -446,7 +449,6 @@ def _number_rows(rows: Rows) -> NDArray[np.intp]:
     return np.asarray(numbers, np.intp)
 
 
-NUMBERED = 8  # columns at once: Arrow's table of different values holds at most 2 GiB
 FOLDS, LEAVES = 5, 8
 TOO_CLOSE = 1e-4  # to a correlation of 1
 GIVES_AWAY = 1 / 50  # of the baseline's error

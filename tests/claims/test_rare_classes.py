@@ -10,7 +10,7 @@ import pytest
 from conftest import Ran
 
 from ckcv_ray import Task
-from ckcv_ray.cli.run import describe_rare_classes
+from ckcv_ray.engine.forecast import describe_rare_classes
 
 
 def table(*counts: int, groups: bool = False) -> Task:

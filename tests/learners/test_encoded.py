@@ -41,7 +41,7 @@ ENCODINGS = [
     Encoding(Categories.ONEHOT),
     Encoding(Categories.ONEHOT, Gaps.MEAN, 0.1),
     Encoding(Categories.ORDINAL),
-    Encoding(Categories.ORDINAL, Gaps.MAX_FREQUENT, 0.0),
+    Encoding(Categories.ORDINAL, Gaps.MOST_FREQUENT, 0.0),
 ]
 TARGET = Encoding(Categories.TARGET)
 LEARNERS = ["svm", "linear", "boosting", "forest", "neighbors", "tree", "naive_bayes", "lda", "svm_nystroem"]
