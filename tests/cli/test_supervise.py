@@ -19,6 +19,7 @@ from ckcv_ray.cli import process as processes
 from ckcv_ray.cli.process import Signals
 from ckcv_ray.learners.choice import Choice
 from ckcv_ray.learners.sklearn.learner import NAMED, AnyEstimator
+from ckcv_ray.learners.sklearn.spec import trust
 from ckcv_ray.learners.svm.learner import GaussianSVM
 
 OPTIONS = ("--target", "y", "--k", "3", "--n-splits", "3", "--param", "dummy=0,1", "--certify", "paper")
@@ -232,6 +233,7 @@ def test_an_estimator_that_exits_when_it_is_imported_or_made(
 
 
 def test_learners_of_scikit_learn_and_our_own_are_not_supervised() -> None:
+    trust("own_estimators")  # as the command line does with what it names
     for one in (GaussianSVM(), *(learner() for learner in NAMED)):
         processes.require_supervision(one)
     own = AnyEstimator(estimator="own_estimators:Constant")
