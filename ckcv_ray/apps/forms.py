@@ -21,7 +21,7 @@ from itertools import groupby
 from typing import Any, ClassVar, NamedTuple
 
 from ckcv_ray.errors import InputError, pluralize, printable
-from ckcv_ray.reports.render import UNNAMED, load_template
+from ckcv_ray.reports.render import UNNAMED, divide_paragraphs, load_template
 from ckcv_ray.reports.sections import Section
 from ckcv_ray.validation import STRICT, check_choice, quote, read_as, suggest
 
@@ -179,12 +179,6 @@ def list_sentences(sections: Sequence[Section], name: str) -> Iterator[str]:
             for first, *rest in table.rows if table.title == name else ():
                 cells = ", ".join(f"{head} {cell}" for head, cell in zip(table.heads[1:], rest, strict=True))
                 yield f"{first}: {cells}."
-
-
-def divide_paragraphs(text: str) -> list[str]:
-    """Return the paragraphs of a text, which empty lines divide, each as one line."""
-    parts = text.replace("\r\n", "\n").split("\n\n")
-    return [" ".join(part.split()) for part in parts if part.strip()]
 
 
 TOML, MARKDOWN = ".toml", ".md"

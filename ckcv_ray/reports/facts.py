@@ -54,6 +54,7 @@ from ckcv_ray.reports.sections import (
     FactTable,
     Section,
     describe_subject,
+    format_row,
     list_first,
     name_units,
     tell_classes,
@@ -695,11 +696,8 @@ def _tell_means(result: ResultValues) -> Iterator[Fact]:
 
 def _tabulate_means(c: Certificate) -> FactTable:
     rows = [
-        (
-            str(label), f"{side['rows']:,}", f"{side['errors']:,}",
-            format_percent(side["errors"] / side["rows"] if side["rows"] else 0.0),
-            "–" if side["bound"] is None else ceil_percent(side["bound"]),
-        )
+        format_row(str(label), side["rows"], side["errors"], side["errors"] / max(1, side["rows"]),
+                   None if side["bound"] is None else ceil_percent(side["bound"]))
         for label, side in zip(c.sample.labels, c.counts.by_class, strict=True)
     ]  # fmt: skip
     bound = "The bound is the mean over the splits."

@@ -7,10 +7,9 @@ claim counts, or of kept predictions.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
-from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -21,10 +20,10 @@ from ckcv_ray.core.criteria import MeanBound, MeanError
 from ckcv_ray.core.measures import Score
 from ckcv_ray.core.percent import ceil_percent, floor_percent, format_level, format_percent
 from ckcv_ray.core.schedule import Stage
-from ckcv_ray.core.selection import Leader
 from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.errors import InputError, StoreError, pluralize, printable
 from ckcv_ray.reports.scores import name_entries
+from ckcv_ray.reports.sections import NOT_SET, format_row
 from ckcv_ray.runs.judged import (
     BY_BEST,
     BY_PROBABILITY,
@@ -69,10 +68,8 @@ SHAPES = {  # corners of markers around 0, of about the size of a circle of radi
     "^": ((0, -1.1), (1, 0.9), (-1, 0.9)),
     "v": ((0, 1.1), (1, -0.9), (-1, -0.9)),
     "D": ((0, -1.2), (1.2, 0), (0, 1.2), (-1.2, 0)),
-    "*": tuple(
-        (round(r * np.sin(i * np.pi / 5), 2), round(-r * np.cos(i * np.pi / 5), 2))
-        for i, r in enumerate([1.3, 0.55] * 5)
-    ),
+    "x": ((-1, -1), (1, 1), (0, 0), (1, -1), (-1, 1), (0, 0)),
+    "*": [(r * np.sin(i * np.pi / 5), -r * np.cos(i * np.pi / 5)) for i, r in enumerate([1.3, 0.55] * 5)],
 }
 MIN_SIDE, PART_SIDE, FULL_SIDE = 0.12, 0.66, 0.98  # of squares
 FAINT, LINE = 0.35, 1.4
@@ -158,8 +155,10 @@ class Scale(NamedTuple):
         """Return at most ``most`` positions with what is written there: names, or round numbers."""
         low, high = ends
         if self.names is not None:
-            thinned = range(0, len(self.names), -(-len(self.names) // max(1, most)))
-            return [(i, shorten_name(self.names[i])) for i in thinned]
+            return [
+                (i, shorten_name(self.names[i]))
+                for i in range(0, len(self.names), -(-len(self.names) // max(1, most)))
+            ]
         if self.log:
             ticks = [tick for tick in ROUND if low <= tick <= high]
             if len(ticks) > most:
@@ -169,6 +168,14 @@ class Scale(NamedTuple):
             step = next((gap for gap in ROUND if (high - low) / gap < most), ROUND[-1])
             ticks = [i * step for i in range(int(np.ceil(low / step)), int(np.floor(high / step)) + 1)]
         return [(tick, f"{tick:g}") for tick in ticks]
+
+    def place(self, values: ArrayLike, ends: tuple[float, float], first: float, last: float) -> Values:
+        """Return where values are on the axis, from ``first`` to ``last``; nan outside it."""
+        known, limits = np.asarray(values, np.float64), np.array(ends)
+        if self.log:
+            known, limits = np.log10(np.where(known > 0, known, np.nan)), np.log10(limits)
+        share = (known - limits[0]) / (limits[1] - limits[0])
+        return first + np.where((share < -1e-3) | (share > 1.001), np.nan, share) * (last - first)
 
 
 @dataclass(frozen=True)
@@ -216,18 +223,9 @@ class _Frame(NamedTuple):
 
     def place(self, x: ArrayLike, y: ArrayLike) -> tuple[Values, Values]:
         """Return where points are; nan outside the axes."""
-        found, low_to_high = [], (self.bottom, self.top)
-        at = (self.left, self.right), low_to_high[::-1] if self.chart.y.down else low_to_high
-        for scale, values, ends, (first, last) in zip(
-            (self.chart.x, self.chart.y), (x, y), self.ends, at, strict=True
-        ):
-            known, limits = np.asarray(values, np.float64), np.array(ends)
-            if scale.log:
-                known, limits = np.log10(np.where(known > 0, known, np.nan)), np.log10(limits)
-            share = (known - limits[0]) / (limits[1] - limits[0])
-            share[(share < -1e-3) | (share > 1.001)] = np.nan
-            found.append(first + share * (last - first))
-        return found[0], found[1]
+        chart, (x_ends, y_ends) = self.chart, self.ends
+        up = (self.top, self.bottom) if chart.y.down else (self.bottom, self.top)
+        return chart.x.place(x, x_ends, self.left, self.right), chart.y.place(y, y_ends, *up)
 
 
 def write_svg(chart: Chart, label: str) -> str:
@@ -243,43 +241,36 @@ def write_svg(chart: Chart, label: str) -> str:
     top, bottom = 6 + 14 * (row + 1 if keys else 0), chart.height - 30
     y_ticks = chart.y.find_ticks(ends[1], int((bottom - top) / 14))
     left = 24 + LETTER * max((len(text) for _, text in y_ticks), default=0)
-    right = WIDTH - (52 if tiles else 10)
-    frame = _Frame(chart, left, top, right, bottom, ends)
-    longest = max((len(text) for _, text in chart.x.find_ticks(ends[0], 8)), default=1)
-    x_ticks = chart.x.find_ticks(ends[0], max(1, int((right - left) / (LETTER * longest + 8))))
+    frame = _Frame(chart, left, top, WIDTH - (52 if tiles else 10), bottom, ends)
     parts = [
         f'<svg role="img" aria-label="{escape(label)}" viewBox="0 0 {WIDTH} {chart.height:g}" '
         f'font-size="{FONT}" fill="{INK}">',
         *(line for part in chart.parts for line in _write_part(part, frame)),
-        *_write_axes(frame, x_ticks, y_ticks),
+        *_write_axes(frame, y_ticks),
         *(line for part in tiles for line in _write_colours(part, frame)),
-        *(line for mark, x, row in keys for line in _write_key(mark, x, 10 + 14 * row)),
-        "</svg>",
     ]
-    return "\n".join(parts)
+    for mark, x, row in keys:
+        line, middle = mark._replace(shape=""), mark._replace(width=0)
+        parts += _write_mark(line, np.array([x, x + 20]), np.full(2, 10.0 + 14 * row))
+        parts += _write_mark(middle, np.array([x + 10]), np.array([10.0 + 14 * row]))
+        parts.append(_write_text(x + 25, 13 + 14 * row, shorten_name(mark.name, MAX_KEY), "start"))
+    return "\n".join([*parts, "</svg>"])
 
 
-def _write_key(mark: Mark, x: float, y: float) -> Iterator[str]:
-    at = np.array([x, x + 20]), np.array([y, y])
-    yield from _write_line(mark, *at)
-    yield from _write_markers(mark, at[0][:1] + 10, at[1][:1])
-    yield _write_text(x + 25, y + 3, shorten_name(mark.name, MAX_KEY), "start")
-
-
-def _write_axes(
-    frame: _Frame, x_ticks: Sequence[tuple[float, str]], y_ticks: Sequence[tuple[float, str]]
-) -> Iterator[str]:
+def _write_axes(frame: _Frame, y_ticks: Sequence[tuple[float, str]]) -> Iterator[str]:
     chart, left, top, right, bottom, (x_ends, y_ends) = frame
-    stroke = f'stroke="{INK}" stroke-width=".8"/>'
-    yield f'<path d="M{left:.1f} {top:.1f}V{bottom:.1f}H{right:.1f}" fill="none" {stroke}'
+    longest = max((len(text) for _, text in chart.x.find_ticks(x_ends, 8)), default=1)
+    x_ticks = chart.x.find_ticks(x_ends, max(1, int((right - left) / (LETTER * longest + 8))))
+    path = f"M{left:.1f} {top:.1f}V{bottom:.1f}H{right:.1f}"
     for value, text in x_ticks:
-        x = float(frame.place([value], [y_ends[0]])[0][0])
-        yield f'<path d="M{x:.1f} {bottom:.1f}v3" {stroke}'
+        x = float(frame.place(value, y_ends[0])[0])
+        path += f"M{x:.1f} {bottom:.1f}v3"
         yield _write_text(x, bottom + 12, text)
     for value, text in y_ticks:
-        y = float(frame.place([x_ends[0]], [value])[1][0])
-        yield f'<path d="M{left:.1f} {y:.1f}h-3" {stroke}'
+        y = float(frame.place(x_ends[0], value)[1])
+        path += f"M{left:.1f} {y:.1f}h-3"
         yield _write_text(left - 5, y + 3, text, "end")
+    yield f'<path d="{path}" fill="none" stroke="{INK}" stroke-width=".8"/>'
     half = LETTER * len(chart.x.label) / 2
     yield _write_text(min((left + right) / 2, WIDTH - half), bottom + 25, chart.x.label)
     yield _write_text(9, (top + bottom) / 2, chart.y.label, upright=True)
@@ -292,9 +283,7 @@ def _write_text(x: float, y: float, text: str, anchor: str = "middle", upright: 
 
 def _write_part(part: Mark | Tiles, frame: _Frame) -> Iterator[str]:
     if isinstance(part, Mark):
-        x, y = frame.place(*np.broadcast_arrays(part.x, part.y))
-        yield from _write_line(part, x, y)
-        yield from _write_markers(part, x, y)
+        yield from _write_mark(part, *frame.place(*np.broadcast_arrays(part.x, part.y)))
         return
     x, y = frame.place(part.x - part.side / 2, part.y - part.side / 2)
     to_x, to_y = frame.place(part.x + part.side / 2, part.y + part.side / 2)
@@ -319,35 +308,26 @@ def _write_colours(part: Tiles, frame: _Frame) -> Iterator[str]:
     yield _write_text(WIDTH - 3, (frame.top + frame.bottom) / 2, part.label, upright=True)
 
 
-def _write_line(mark: Mark, x: Values, y: Values) -> Iterator[str]:
-    if not mark.width:
-        return
-    runs = groupby(zip(x, y, strict=True), key=lambda point: np.isnan(point).any())
-    path = "".join(
-        "M" + "L".join(f"{a:.1f} {b:.1f}" for a, b in points) for broken, points in runs if not broken
-    )
-    dash = f' stroke-dasharray="{" ".join(map(str, mark.dash))}"' if mark.dash else ""
-    faint = f' stroke-opacity="{mark.alpha:g}"' if mark.alpha < 1 else ""
-    stroke = f'stroke="{mark.colour}" stroke-width="{mark.width:g}"{dash}{faint}'
-    yield f'<path d="{path}" fill="none" {stroke}/>'
-
-
-def _write_markers(mark: Mark, x: Values, y: Values) -> Iterator[str]:
-    if not mark.shape:
-        return
-    edge = mark.edge or (mark.colour if mark.hollow or mark.shape == "x" else "none")
-    faint = f' fill-opacity="{mark.alpha:g}"' if mark.alpha < 1 else ""
-    yield f'<g fill="{"none" if mark.hollow else mark.colour}" stroke="{edge}"{faint}>'
-    r = mark.size / 2
-    for a, b in ((a, b) for a, b in zip(x, y, strict=True) if not np.isnan(a + b)):
-        if mark.shape == "o":
-            yield f'<circle cx="{a:.1f}" cy="{b:.1f}" r="{r:g}"/>'
-        elif mark.shape == "x":
-            yield f'<path d="M{a - r:.1f} {b - r:.1f}l{2 * r} {2 * r}m0 {-2 * r}l{-2 * r} {2 * r}"/>'
-        else:
-            corners = " ".join(f"{a + r * dx:.1f},{b + r * dy:.1f}" for dx, dy in SHAPES[mark.shape])
-            yield f'<polygon points="{corners}"/>'
-    yield "</g>"
+def _write_mark(mark: Mark, x: Values, y: Values) -> Iterator[str]:
+    known = ~np.isnan(x + y)
+    if mark.width:
+        steps = zip(x, y, known, [False, *known], strict=False)
+        path = "".join(f"{'L' if on else 'M'}{a:.1f} {b:.1f}" for a, b, drawn, on in steps if drawn)
+        dash = f' stroke-dasharray="{" ".join(map(str, mark.dash))}"' if mark.dash else ""
+        stroke = f'stroke="{mark.colour}" stroke-width="{mark.width:g}" stroke-opacity="{mark.alpha:g}"{dash}'
+        yield f'<path d="{path}" fill="none" {stroke}/>'
+    if mark.shape:
+        edge = mark.edge or (mark.colour if mark.hollow or mark.shape == "x" else "none")
+        fill = f'fill="{"none" if mark.hollow else mark.colour}" fill-opacity="{mark.alpha:g}"'
+        yield f'<g {fill} stroke="{edge}">'
+        for a, b in zip(x[known], y[known], strict=True):
+            points = (
+                (a + mark.size / 2 * dx, b + mark.size / 2 * dy) for dx, dy in SHAPES.get(mark.shape, ())
+            )
+            corners = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+            circle = f'<circle cx="{a:.1f}" cy="{b:.1f}" r="{mark.size / 2:g}"/>'
+            yield f'<polygon points="{corners}"/>' if corners else circle
+        yield "</g>"
 
 
 def draw_on(axes: "Axes", chart: Chart) -> None:
@@ -431,7 +411,7 @@ def draw_search(result: ResultValues, queue: RaceQueue) -> dict[str, list[Pictur
     if leader is None or queue.problem.candidate(leader) != Candidate(result.setting, result.k):
         raise StoreError("the log does not lead to the certificate's winner: see ckcv verify")
     search = [_draw_landscape(result), _draw_folds(result)]
-    return {"search": search, "means": [_draw_spread(result, queue, leader)]}
+    return {"search": search, "means": [_draw_spread(result, queue)]}
 
 
 def draw_scores(result: ResultValues, score: Score, settings: Sequence[SettingScores]) -> Iterator[Picture]:
@@ -478,17 +458,13 @@ def _draw_landscape(result: ResultValues) -> Picture:
     )
     over = " and ".join(axis.name for axis in (grid.x, grid.y) if axis.name)
     title, winner = f"L_MS{' over ' * bool(over)}{over} at k = {result.k}", int(np.argmax(state == "winner"))
-    return _draw_grid(title, caption, grid, winner, parts, [_format_candidate(row, n_splits) for row in rows])
-
-
-def _format_candidate(row: Mapping[str, Any], n_splits: int) -> str:
-    """Return L_MS of a candidate, or a lower bound and the number of splits that prove it."""
-    if row["state"] == "failed":
-        return "failed"
-    if row["splits"] == n_splits:
-        return ceil_percent(row["lower_bound"] if row["l_ms"] is None else row["l_ms"])
-    left = "open, " if row["state"] == "open" else ""
-    return f"{left}≥ {floor_percent(row['lower_bound'])} ({row['splits']})"
+    texts = [
+        "failed" if of == "failed"
+        else ceil_percent(mean) if n == n_splits
+        else f"{'open, ' * (of == 'open')}≥ {floor_percent(mean)} ({n})"
+        for of, n, mean in zip(state.tolist(), splits.tolist(), value.tolist(), strict=True)
+    ]  # fmt: skip
+    return _draw_grid(title, caption, grid, winner, parts, texts)
 
 
 def _draw_grid(
@@ -500,7 +476,7 @@ def _draw_grid(
     across, up = (Scale(axis.name, names=axis.values) for axis in (grid.x, grid.y))
     corner = " \\ ".join(axis.name for axis in (grid.y, grid.x) if axis.name) or "setting"
     rows = [
-        (name, *("–" if i < 0 else texts[i] for i in line))
+        (name, *(NOT_SET if i < 0 else texts[i] for i in line))
         for name, line in zip(grid.y.values, grid.best.tolist(), strict=True)
     ]
     return Picture(title, caption, Chart(across, up, [*parts, star]), (corner, *grid.x.values), rows)
@@ -509,16 +485,14 @@ def _draw_grid(
 def _draw_folds(result: ResultValues) -> Picture:
     spans, unit = result.per_k(), "rows" if result.certificate.sample.groups is None else "groups"
     best = next(span for span in spans if span["state"] == "winner")
-    low: dict[str, list[dict[str, Any]]] = {"beaten": [], "open": [], "failed": []}
-    for span in spans:
-        if span["l_ms"] is None:
-            low[span["state"] if span["state"] in ("open", "failed") else "beaten"].append(span)
-    parts = []
-    for (state, found), shape, colour in zip(low.items(), "^Dx", (INK, INK, RED), strict=True):
+    bounded, parts = [span for span in spans if span["l_ms"] is None], list[Mark]()
+    states = [span["state"] if span["state"] in ("open", "failed") else "beaten" for span in bounded]
+    for state, shape, colour in (("beaten", "^", INK), ("open", "D", INK), ("failed", "x", RED)):
+        found = [span for span, of in zip(bounded, states, strict=True) if of == state]
         x = np.array([(span["k_first"], span["k_last"], np.nan) for span in found], np.float64).ravel()
         y = np.array([100 * (span["lower_bound"] or 0.0) for span in found])
-        name = f"lower bound ({state})" if found else ""
         parts.append(Mark(x, np.repeat(y, 3), colour, width=0.8))
+        name = f"lower bound ({state})" if found else ""
         parts.append(Mark(x[::3], y, colour, name, shape=shape, hollow=True))
     for column, colour, shape in (("l_ms", BLUE, "o"), ("l_ee", ORANGE, "s")):
         known = [span for span in spans if span["l_ms"] is not None and span[column] is not None]
@@ -531,17 +505,18 @@ def _draw_folds(result: ResultValues) -> Picture:
     caption = (
         "L_MS and L_EE of the best candidate at the winner's and each reported k. At every other k a lower "
         "bound of L_MS for all its candidates: above the winner's where they are beaten"
-        f"{'; open ones were not excluded' if low['open'] else ''}"
-        f"{'; where evaluations failed it may be below' if low['failed'] else ''}. Unseen, in the table, "
-        f"needed no fit. Values of k with as many {unit} in a fold are one procedure, joined by a line."
+        f"{'; open ones were not excluded' if 'open' in states else ''}"
+        f"{'; where evaluations failed it may be below' if 'failed' in states else ''}. Unseen, in "
+        f"the table, needed no fit. Values of k with as many {unit} in a fold are one procedure, joined by a "
+        "line."
     )
     columns = ("lower_bound", floor_percent), ("l_ms", ceil_percent), ("l_ee", ceil_percent)
     rows = [
         (
             " to ".join(map(str, sorted({span["k_first"], span["k_last"]}))),
             str(span["n_select"]), span["state"],
-            *("–" if span[name] is None else write(span[name]) for name, write in columns),
-            shorten_setting(span["setting"]) or "–",
+            *(NOT_SET if span[name] is None else write(span[name]) for name, write in columns),
+            shorten_setting(span["setting"]) or NOT_SET,
         )
         for span in spans
     ]  # fmt: skip
@@ -551,9 +526,10 @@ def _draw_folds(result: ResultValues) -> Picture:
     return Picture("L_MS and L_EE against k", caption, chart, heads, rows)
 
 
-def _draw_spread(result: ResultValues, queue: RaceQueue, leader: Leader) -> Picture:
+def _draw_spread(result: ResultValues, queue: RaceQueue) -> Picture:
     """Draw the winner's splits: what the means L_MS and L_EE are of."""
-    certificate = result.certificate
+    certificate, leader = result.certificate, queue.selection.winner()
+    assert leader is not None
     winner, sample = certificate.winner, certificate.sample
     fold, n_classes = queue.selection.sizes[leader.size], len(sample.labels)
     totals = np.array([member.totals for member in result.ensemble.members])
@@ -658,18 +634,10 @@ def _draw_heat(found: Validation, grid: Grid, score: Score, splits: str) -> Pict
 
 
 def _line(
-    x: ArrayLike, y: ArrayLike, colour: str = INK, name: str = "", width: float = LINE, *dash: float
+    x: ArrayLike, y: ArrayLike, colour: str = INK, name: str = "", width: float = LINE, **more: Any
 ) -> Mark:
     """Return a line of shares, in percent."""
-    return Mark(100 * np.asarray(x, np.float64), 100 * np.asarray(y, np.float64), colour, name, width, dash)
-
-
-def _tabulate(*columns: ArrayLike | None) -> list[tuple[str, ...]]:
-    """Return rows of shares in percent; a column that is not known has none."""
-    length = max(len(np.ravel(column)) for column in columns if column is not None)
-    filled = (np.full(length, np.nan) if column is None else np.ravel(column) for column in columns)
-    rows = zip(*(column.tolist() for column in filled), strict=True)
-    return [tuple("–" if share != share else format_percent(share) for share in row) for row in rows]
+    return Mark(100 * np.asarray(x, np.float64), 100 * np.asarray(y, np.float64), colour, name, width, **more)
 
 
 def _draw_roc(result: ResultValues, judged: Judged) -> Picture:
@@ -680,8 +648,7 @@ def _draw_roc(result: ResultValues, judged: Judged) -> Picture:
     name, width, alpha = ("single models", 0.8, FAINT) if several else ("", 2.0, 1.0)
     parts = [Mark([0, 100], [0, 100], name="guessing", width=1, dash=(1, 3))]
     for i, curve in enumerate(found.curves):
-        drawn = _line([0, *GRID], [0, *curve], BLUE, "" if i else name, width)
-        parts.append(drawn._replace(alpha=alpha))
+        parts.append(_line([0, *GRID], [0, *curve], BLUE, "" if i else name, width, alpha=alpha))
     if several:
         parts.append(_line([0, *GRID], [0, *mean], BLUE, "their mean", 2))
     parts.append(Mark([100 * false], [100 * true], RED, shape="*", size=11, edge="black"))
@@ -696,7 +663,7 @@ def _draw_roc(result: ResultValues, judged: Judged) -> Picture:
         caption += f" {pluralize(found.left_out, 'model')} judged rows of one class alone."
     heads = ("false positive rate", "true positive rate")
     x, y = (Scale(f"{head}, in %", -2, 102) for head in heads)
-    rows = _tabulate(LISTED_RATES, np.interp(LISTED_RATES, GRID, mean))
+    rows = [format_row(rate, float(np.interp(rate, GRID, mean))) for rate in LISTED_RATES]
     return Picture(title, caption, Chart(x, y, parts, 245), heads, rows)
 
 
@@ -710,14 +677,13 @@ def _draw_calibration(result: ResultValues, judged: Judged) -> Picture:
         f"Each dot is about a tenth of the rows, by the predicted probability {of}. Mean difference of "
         f"predicted and observed: {format_percent(found.error)}."
     )
-    shares = _tabulate(found.low, found.high, found.mean, found.observed)
     rows = [
-        (f"{low} to {high}", *rest, f"{n:,}")
-        for (low, high, *rest), n in zip(shares, found.rows, strict=True)
+        format_row(f"{format_percent(low)} to {format_percent(high)}", *rest)
+        for low, high, *rest in zip(*found[:5], strict=True)
     ]
     parts = [
         Mark([0, 100], [0, 100], name="predicted = observed", width=1, dash=(1, 3)),
-        _line(found.mean, found.observed, BLUE, "", 1.2)._replace(shape="o"),
+        _line(found.mean, found.observed, BLUE, "", 1.2, shape="o"),
     ]
     x, y = (Scale(f"{name}, in %", -2, 102) for name in ("predicted probability", "observed share"))
     return Picture(title, caption, Chart(x, y, parts, 245), ("predicted", "mean", "observed", "rows"), rows)
@@ -743,21 +709,20 @@ def _draw_net_benefit(result: ResultValues, judged: Judged) -> Picture:
     )
     parts = [
         _line(found.worth[[0, -1]], [0, 0], INK, "flag no row", 1),
-        _line(found.worth, found.everybody, INK, "flag all rows", 1.2, 1, 3),
+        _line(found.worth, found.everybody, INK, "flag all rows", 1.2, dash=(1, 3)),
         _line(found.worth, found.by_rule, BLUE, "this rule, measured", 2),
     ]
     if found.by_cut_off is not None:
-        parts.append(_line(found.worth, found.by_cut_off, ORANGE, found.cut_off, LINE, 5, 2))
+        parts.append(_line(found.worth, found.by_cut_off, ORANGE, found.cut_off, dash=(5, 2)))
     at = np.unique(np.linspace(0, len(found.worth) - 1, LISTED_BENEFITS).astype(int))
-    by_cut_off = None if found.by_cut_off is None else found.by_cut_off[at]
-    rows = _tabulate(found.worth[at], found.by_rule[at], by_cut_off, found.everybody[at], [np.nan] * len(at))
+    curves = found.worth, found.by_rule, found.by_cut_off, found.everybody
+    rows = [format_row(*(None if curve is None else curve[i] for curve in curves), None) for i in at]
     for i, (worth, proven, measured) in enumerate(found.points):
         name = "" if i else "proven: at least"
         parts.append(_line([worth] * 2, [proven, measured], RED, "", 1.2))
-        parts.append(_line([worth], [proven], RED, name, 0)._replace(shape="^", size=7))
-        (shares,) = _tabulate([worth], [measured], None, None)
-        rows.append((*shares, f"at least {floor_percent(proven)}"))
-    heads = ("worth flagging from", "this rule", found.cut_off or "–", "all rows", "proven of this rule")
+        parts.append(_line([worth], [proven], RED, name, 0, shape="^", size=7))
+        rows.append(format_row(worth, measured, None, None, f"at least {floor_percent(proven)}"))
+    heads = ("worth flagging from", "this rule", found.cut_off or NOT_SET, "all rows", "proven of this rule")
     x = Scale("worth flagging from a probability of, in %", 0, 100 * float(found.worth[-1]))
     ends = -LOWEST * 100 * found.prevalence, HIGHEST * 100 * found.prevalence
     chart = Chart(x, Scale("net benefit, in % of the rows", *ends), parts, 245)
@@ -784,7 +749,7 @@ def _draw_scores(result: ResultValues, judged: Judged) -> Picture:
         steps = [0, *np.repeat(100 * of_class / max(1, of_class.sum()), 2), 0]
         parts.append(Mark(np.repeat(edges, 2), steps, COLOURS[i], name, 1.6, DASHES[i % len(DASHES)]))
     rows = [
-        (f"{low:.3g} to {high:.3g}", *(f"{n:,}" for n in column))
+        format_row(f"{low:.3g} to {high:.3g}", *column)
         for low, high, column in zip(edges[:-1], edges[1:], counts[: len(shown)].T.tolist(), strict=True)
     ]
     chart = Chart(Scale(x), Scale("% of the class", 0), parts, 190)
@@ -806,8 +771,11 @@ def _draw_importance(result: ResultValues, judged: Judged) -> Picture:
     )
     if len(names) > MAX_BARS:
         caption += f" The first {MAX_BARS} of {len(names):,} are drawn."
-    shares = _tabulate(found.rise, found.spread)
-    rows = [(names[i], *(share.removesuffix(" %") for share in shares[i])) for i in order[:MAX_IMPORTANT]]
+    points = [
+        [format_percent(share).removesuffix(" %") for share in (found.rise[i], found.spread[i])]
+        for i in order
+    ]
+    rows = [(names[i], *texts) for i, texts in zip(order[:MAX_IMPORTANT], points, strict=False)]
     shown = order[:MAX_BARS]
     rise, spread = 100 * found.rise[shown], 100 * found.spread[shown]
     parts = [_draw_bars(np.zeros(len(shown)), rise), _draw_bars(rise - spread, rise + spread, INK, 1)]

@@ -51,6 +51,12 @@ MARKDOWN = ".md"
 MAX_LINE, MAX_PURPOSE = 200, 20_000  # characters
 
 
+def divide_paragraphs(text: str) -> list[str]:
+    """Return the paragraphs of a text, which empty lines divide, each as one line."""
+    parts = text.replace("\r\n", "\n").split("\n\n")
+    return [" ".join(part.split()) for part in parts if part.strip()]
+
+
 class About(NamedTuple):
     """What a person says of a report."""
 
@@ -58,11 +64,6 @@ class About(NamedTuple):
     author: str = ""  # who answers for it; "" if it is not said
     purpose: str = ""  # what the model is for, paragraphs with empty lines between them
     short: bool = False  # whether it is one page: the number, its conditions, the rows and the performance
-
-    @property
-    def paragraphs(self) -> list[str]:
-        """The paragraphs of the purpose."""
-        return [" ".join(part.split()) for part in self.purpose.split("\n\n") if part.strip()]
 
     def check(self) -> None:
         """Check what was said.
@@ -139,7 +140,7 @@ def wrap_fact(fact: Fact, level: int = FIRST) -> list[str]:
     return [line.replace("\u00a0%", " %") for line in lines]
 
 
-def align_columns(table: FactTable) -> str:
+def _align_columns(table: FactTable) -> str:
     """Return a table as lines of text: names to the left, all else to the right."""
     shown = table.rows[: table.most]
     cells = [[cut(cell, MAX_CELL) for cell in row] for row in (table.heads, *shown)]
@@ -203,36 +204,29 @@ def report(
     run.require()
     check_report(run.files, out)
     markdown = out is not None and Path(out).suffix.lower() == MARKDOWN
-    return write_report(run.files, (make_markdown if markdown else make_page)(folder, about=about), out)
+    return write_report(run.files, (make_markdown if markdown else make_page)(folder, about), out)
 
 
-def make_markdown(
-    folder: str | PathLike[str], result: ResultValues | None = None, about: About = NOTHING_SAID
-) -> str:
+def make_markdown(folder: str | PathLike[str], about: About = NOTHING_SAID) -> str:
     """Return all that a finished run in a folder tells as Markdown, without figures; see ``make_page``."""
-    result = result or load(folder)
-    told = facts(result, manifest={MANIFEST: RunFolder(folder).sha256(MANIFEST)})
-    top, rest = _divide(told)
-    text = load_template("markdown.md").render(
-        title=_make_title(result, about), sections=[*top, *rest], about=about
-    )
+    result = load(folder)
+    top, rest = _divide(facts(result, manifest={MANIFEST: RunFolder(folder).sha256(MANIFEST)}))
+    title = _make_title(result, about)
+    text = load_template("markdown.md").render(title=title, sections=[*top, *rest], about=about)
     return BLANK.sub("\n\n", text)
 
 
-def make_page(
-    folder: str | PathLike[str], result: ResultValues | None = None, about: About = NOTHING_SAID
-) -> str:
+def make_page(folder: str | PathLike[str], about: About = NOTHING_SAID) -> str:
     """Return the HTML page of a finished run.
 
     Args:
         folder: run folder.
-        result: its result, if already loaded.
         about: what a person says of the report.
 
     Raises:
         StoreError: the folder holds no finished run, or it is damaged.
     """
-    result, run = result or load(folder), RunFolder(folder)
+    result, run = load(folder), RunFolder(folder)
     held_out = None
     if result.study.save_predictions:
         columns = list_held_out_columns(result.problem)
@@ -287,7 +281,7 @@ def _make_title(result: ResultValues, about: About) -> str:
     return about.title or f"Prediction of {result.task.target}{of_table}"
 
 
-def find_figures(table: FactTable) -> list[bool]:
+def _find_figures(table: FactTable) -> list[bool]:
     """Return for each column of a table whether it has figures, which stand to the right."""
     return [
         all(FIGURE.match(cell) and len(cell) < MAX_CELL // 2 for cell in column)
@@ -315,6 +309,7 @@ def load_template(name: str, package: str = "ckcv_ray.reports") -> Template:
         lstrip_blocks=True,
     )
     environment.filters["line"] = lambda fact, level: "\n".join(wrap_fact(fact, level))
-    environment.filters["columns"] = align_columns
-    environment.filters["figures"] = find_figures
+    environment.filters["columns"] = _align_columns
+    environment.filters["figures"] = _find_figures
+    environment.filters["paragraphs"] = divide_paragraphs
     return environment.get_template(name)

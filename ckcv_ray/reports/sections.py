@@ -28,6 +28,7 @@ FIRST, DETAILS, PAGE = 1, 2, 3  # levels: of the first screen, of --details, of 
 CAUTION, QUESTION = "CAUTION", "QUESTION"  # facts that are set off from others
 FOLDER = "RUN_FOLDER"  # stands for the folder in commands
 NOT_SET = "–"
+FOUR_DIGITS = "{:.4g}".format
 MAX_NAMED = 20  # columns, values or classes in a sentence
 MAX_DESCRIBED = 200  # columns
 MAX_OPEN_COLUMNS = 25  # of which the table is not folded
@@ -39,6 +40,10 @@ BY_CLASS = {  # what is measured of a class against all others, and how it is na
     "ppv": "PPV: ‘{}’ predicted, and right",
     "npv": "NPV: ‘{}’ predicted, and right",
 }
+TYPICAL_IS = (
+    "Typical is the median with the quartiles, or the most common category with its share; values are "
+    "different ones."
+)
 KINDS = {
     ColumnKind.NUMBER: ("number", "numbers"),
     ColumnKind.CATEGORY: ("category", "categories"),
@@ -82,6 +87,17 @@ class Section:
     figures: Sequence[Any] = ()
 
 
+def format_row(*values: Any) -> tuple[str, ...]:
+    """Format the cells of a row: text, counts, and shares in percent; None and nan are not known."""
+    return tuple(
+        NOT_SET if value is None or value != value
+        else value if isinstance(value, str)
+        else format_percent(value) if isinstance(value, float)
+        else f"{value:,}"
+        for value in values
+    )  # fmt: skip
+
+
 def name_units(result: ResultValues) -> str:
     """Say what a new case is."""
     return "rows of new groups" if result.task.grouped else "new rows"
@@ -110,33 +126,28 @@ def tell_data(result: ResultValues, repeats: int, most: int) -> Section:
         repeats: how many rows equal another one.
         most: the largest level that is told: its columns, which take long of many rows, are the page's.
     """
-    task = result.problem.all_rows
-    rows = [] if task.has_numbers else np.bincount(task.y, minlength=task.n_classes).tolist()
-    classes = [(label, n, format_percent(n / task.n)) for label, n in zip(task.classes, rows, strict=True)]
-    tables = _tabulate_columns(task) if most == PAGE else []
-    if tables and classes:
-        cells = [(str(label), f"{n:,}", share) for label, n, share in classes]
-        tables.insert(0, FactTable("Rows of each class", ("class", "rows", "prevalence"), cells))
-    target = f"a number, median (and quartiles) {_describe_typical(task.y)}"
-    if classes:
-        shares = list_first([f"{label!r} {share}" for label, _, share in classes])
-        target = f"{pluralize(len(classes), 'class', 'classes')}: {shares}"
+    task, tables = result.problem.all_rows, list[FactTable]()
+    if task.has_numbers:
+        target = f"a number, median (and quartiles) {_describe_typical(task.y)}"
+    else:
+        rows = np.bincount(task.y, minlength=task.n_classes).tolist()
+        cells = [format_row(str(label), n, n / task.n) for label, n in zip(task.classes, rows, strict=True)]
+        named = zip(task.classes, cells, strict=True)
+        shares = list_first([f"{label!r} {share}" for label, (_, _, share) in named])
+        target = f"{pluralize(len(cells), 'class', 'classes')}: {shares}"
+        tables.append(FactTable("Rows of each class", ("class", "rows", "prevalence"), cells))
+    tables = [*tables, *_tabulate_columns(task)] if most == PAGE else []
     return Section("data", "The data", [*_tell_table(result, task, target, repeats)], tables)
 
 
-def _tabulate_columns(task: Task) -> list[FactTable]:
+def _tabulate_columns(task: Task) -> Iterator[FactTable]:
     columns, more = task.schema.columns[:MAX_DESCRIBED], task.schema.columns[MAX_DESCRIBED:]
-    heads, note = (
-        ("column", "kind", "gaps", "share", "values", "typical"),
-        "Typical is the median with the quartiles, or the most common category with its share; values are "
-        "different ones.",
-    )
     rows = [_describe_column(task.X[:, i], column) for i, column in enumerate(columns)]
-    tables = [FactTable("Columns", heads, rows, note, folded=len(task.schema.columns) > MAX_OPEN_COLUMNS)]
+    heads = ("column", "kind", "gaps", "share", "values", "typical")
+    yield FactTable("Columns", heads, rows, TYPICAL_IS, folded=len(task.schema.columns) > MAX_OPEN_COLUMNS)
     if more:
         names = [(column.name,) for column in more]
-        tables.append(FactTable(f"Names of {len(more):,} more columns", ("column",), names, folded=True))
-    return tables
+        yield FactTable(f"Names of {len(more):,} more columns", ("column",), names, folded=True)
 
 
 def _tell_table(result: ResultValues, task: Task, target: str, repeats: int) -> Iterator[Fact]:
@@ -171,20 +182,20 @@ def _tell_table(result: ResultValues, task: Task, target: str, repeats: int) -> 
 
 def _describe_column(x: Values, column: Column) -> tuple[str, ...]:
     """Return name, kind, gaps and their share, number of different values, and what is typical."""
-    known = x[~np.isnan(x)]
-    missing, typical = len(x) - len(known), ""
-    gaps = (f"{missing:,}", format_percent(missing / len(x))) if missing else (NOT_SET, NOT_SET)
+    known, typical = x[~np.isnan(x)], ""
+    gaps = len(x) - len(known) or None
     if len(known) and column.kind is ColumnKind.CATEGORY:
         counts = np.bincount(known.astype(np.intp))
         best = int(np.argmax(counts))
         typical = f"{column.levels[best]} ({format_percent(counts[best] / len(known))})"
     elif len(known):
-        write = _format_date if column.kind is ColumnKind.DATE else "{:.4g}".format
-        typical = _describe_typical(known, write)
-    return column.name, str(column.kind), *gaps, f"{len(np.unique(known)):,}", typical
+        typical = _describe_typical(known, _format_date if column.kind is ColumnKind.DATE else FOUR_DIGITS)
+    return format_row(
+        column.name, str(column.kind), gaps, gaps and gaps / len(x), len(np.unique(known)), typical
+    )
 
 
-def _describe_typical(known: Values, write: Callable[[float], str] = "{:.4g}".format) -> str:
+def _describe_typical(known: Values, write: Callable[[float], str] = FOUR_DIGITS) -> str:
     low, middle, high = map(write, np.quantile(known, (0.25, 0.5, 0.75)).tolist())
     return f"{middle} ({low} to {high})"
 
@@ -316,32 +327,31 @@ def tell_classes(
         level: of what is proven; "" if nothing is.
     """
 
-    def show(part: int, whole: int) -> str:
-        return format_percent(part / whole) if whole else NOT_SET
+    def divide(part: int, whole: int) -> float | None:
+        return part / whole if whole else None
 
-    def bound(part: int, whole: int) -> str:
-        return format_ends(*bound_both_sides(part, whole, delta)) if fixed and whole else NOT_SET
+    def bound(part: int, whole: int) -> str | None:
+        return format_ends(*bound_both_sides(part, whole, delta)) if fixed and whole else None
 
     labels, total, positive = result.task.classes, int(counts.sum()), result.problem.positive
-    said = [text or NOT_SET for text in proven or [""] * len(labels)]
-    rows: list[tuple[str, ...]]
+    said = [text or None for text in proven or [""] * len(labels)]
     if len(labels) == 2:  # figures of the positive one
         order = positive, 1 - positive
         figures = zip(BY_CLASS.items(), order * 2, measure_class(counts, positive), strict=True)
         heads: tuple[str, ...] = ("figure", "rows", "measured", "interval", "proven")
         rows = [
-            (
-                name.format(labels[of]), f"{share[0]:,} of {share[1]:,}", show(*share),
-                bound(*share) if quantity in fixed else NOT_SET, said[of] if "found" in name else NOT_SET,
+            format_row(
+                name.format(labels[of]), f"{part:,} of {whole:,}", divide(part, whole),
+                bound(part, whole) if quantity in fixed else None, said[of] if "found" in name else None,
             )
-            for (quantity, name), of, share in figures
+            for (quantity, name), of, (part, whole) in figures
         ]  # fmt: skip
     else:
         heads = ("class", "rows", "sensitivity", "specificity", "PPV", "NPV")
         heads = (*heads, "interval of sensitivity", "proven of it")
         shares = [measure_class(counts, number) for number in range(len(labels))]
         rows = [
-            (str(label), f"{each[0][1]:,}", *(show(*share) for share in each), bound(*each[0]), of_it)
+            format_row(str(label), each[0][1], *(divide(*share) for share in each), bound(*each[0]), of_it)
             for label, each, of_it in zip(labels, shares, said, strict=True)
         ]
     wrong = total - int(counts.diagonal().sum())
@@ -352,8 +362,8 @@ def tell_classes(
     )
     note = f"{carries} PPV and NPV are those at the prevalence of these rows.{intervals}"
     tables = [FactTable("By class", *drop_empty(heads, rows), note, DETAILS), _tell_confusion(labels, counts)]
-    fact = Fact("wrong", f"{wrong:,} of {total:,} rows ({show(wrong, total)}{exact})", DETAILS, wrong)
-    return fact, tables
+    (share,) = format_row(divide(wrong, total))
+    return Fact("wrong", f"{wrong:,} of {total:,} rows ({share}{exact})", DETAILS, wrong), tables
 
 
 def _tell_confusion(labels: Sequence[Label], counts: NDArray[np.int64]) -> FactTable:
@@ -361,17 +371,15 @@ def _tell_confusion(labels: Sequence[Label], counts: NDArray[np.int64]) -> FactT
     names = [*map(str, labels), "undecided"]
     if len(labels) <= MAX_CONFUSED:
         shown = len(labels) + bool(counts[:, -1].any())
-        rows = [
-            (name, *(f"{n:,}" for n in line[:shown]))
-            for name, line in zip(names, counts.tolist(), strict=False)
-        ]
+        rows = [format_row(name, *line[:shown]) for name, line in zip(names, counts.tolist(), strict=False)]
         heads = ("actual \\ predicted", *names[:shown])
         return FactTable("Confusion matrix, in rows", heads, rows, level=DETAILS)
     found = list_mistakes(counts)
     rows = [
-        (names[each.actual], names[-1 if each.predicted is None else each.predicted], f"{each.rows:,}",
-         format_percent(each.share))
+        format_row(
+            names[each.actual], names[-1 if each.predicted is None else each.predicted], each.rows, each.share
+        )
         for each in found[:MAX_MISTAKES]
-    ]  # fmt: skip
+    ]
     title = f"The most frequent of {pluralize(len(found), 'kind')} of mistake"
     return FactTable(title, ("actual", "predicted", "rows", "share of the class"), rows, level=DETAILS)

@@ -52,7 +52,7 @@ def read(folder: Path) -> tuple[Result, list[Section]]:
 
 @cache
 def show(folder: Path) -> str:
-    return make_page(folder, read(folder)[0])
+    return make_page(folder)
 
 
 def list_told(sections: list[Section], level: int = 3) -> list[Fact]:

@@ -35,7 +35,7 @@ EVERYTHING = Chart(
     Scale("$y$", 0.0, 1.0),
     [
         Mark(X, [0.1, np.nan, 0.3, 7.0], name="_line", width=1.0, dash=(2, 1)),
-        *(Mark(X, 0.5, figures.RED, f"{shape} <b>", shape=shape) for shape in ["o", "x", *figures.SHAPES]),
+        *(Mark(X, 0.5, figures.RED, f"{shape} <b>", shape=shape) for shape in ["o", *figures.SHAPES]),
     ],
 )
 SQUARES = Chart(

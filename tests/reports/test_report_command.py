@@ -121,4 +121,4 @@ def test_data_are_described_column_by_column(tmp_path: Path, monkeypatch: pytest
     assert told["columns"] == "4 (2 numbers, 1 category, 1 date): age, ward, admitted, dose"
     monkeypatch.setattr(sections, "MAX_DESCRIBED", 1)
     assert tell_data(result, 0, sections.PAGE).tables[-1].rows == [("ward",), ("admitted",), ("dose",)]
-    assert "Names of 3 more columns" in make_page(tmp_path / "run", result)
+    assert "Names of 3 more columns" in make_page(tmp_path / "run")
