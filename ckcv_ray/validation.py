@@ -249,23 +249,20 @@ def as_array(name: str, values: Any) -> NDArray[Any]:
 
 
 class Between(NamedTuple):
-    """The range of a number in a file, its ends included: a note on its type, which ``read_as`` checks."""
+    """The range of a number in a file, with its ends or without: a note on its type, for ``read_as``."""
 
     low: float
     high: float
+    ends: bool = True
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
-        return {**handler(source), "ge": self.low, "le": self.high}
+        names = ("ge", "le") if self.ends else ("gt", "lt")
+        return {**handler(source), names[0]: self.low, names[1]: self.high}
 
 
 Fraction = Annotated[float, Between(0, 1)]
+Probability = Annotated[float, Between(0, 1, ends=False)]
 Count = Annotated[int, Between(0, MOST)]
-
-
-def check_probability(name: str, value: float) -> None:
-    """Raise ValueError unless a number of a file is above 0 and below 1."""
-    if not 0 < value < 1:
-        raise ValueError(f"{name}: {value} is not between 0 and 1")
 
 
 def check_part(name: str, part: float, whole: int, units: str) -> None:

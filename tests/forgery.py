@@ -166,7 +166,6 @@ def rewrite_run(
     edit_log: Forger = lambda records: None,
     ensemble: Ensemble | None = None,
     keep: Callable[[Records], Records] = lambda records: records,
-    provisional: bool = False,
     models: Models | None = None,
     failures: list[Failure] | None = None,
     environment: str = "",
@@ -181,7 +180,7 @@ def rewrite_run(
     rewrite_log(folder, problem, edit_log, keep, failures)
     if environment:
         execution["environment"]["processor"] = environment
-    seal(folder, problem, execution, models, ensemble, provisional)
+    seal(folder, problem, execution, models, ensemble)
     folder.release()
 
 
@@ -191,7 +190,6 @@ def seal(
     execution: dict[str, Any],
     models: Models | None = None,
     ensemble: Ensemble | None = None,
-    provisional: bool = False,
 ) -> None:
     """Write what follows from the log of a run and from models: candidates, certificate, digests."""
     queue = replay(str(folder))
@@ -200,12 +198,10 @@ def seal(
     if models is None:
         one, others = one_model(problem, leader), fit_references(problem, leader, queue.candidates())
         models = Models(ensemble or fitted(problem, leader), *one, others)
-    digests = {"data": problem.all_rows.digest}
     judged = tabulate_judged(HeldOutPredictions(problem, models))
-    results = make_results(problem, queue.candidates(), models, judged)
-    digests |= hash_results(results)
-    winner = problem.candidate(leader)
-    certificate = certify(HeldOutPredictions(problem, models), winner, leader.l_ms, provisional, digests)
+    table = queue.candidates()
+    results = make_results(problem, table, models, judged)
+    certificate = certify(HeldOutPredictions(problem, models), table, hash_results(results))
     folder.write_end(certificate.to_json(), execution, results)
 
 

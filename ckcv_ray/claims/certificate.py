@@ -1,8 +1,8 @@
 """The certificate of a result: its claims, the counts and bounds behind them, and their conditions.
 
 It has six parts: where it comes from, the winner, the rows, what was counted of the models, the claims, and
-the words. Each checks what a file says of it, given the parts before it. In ``certificate.json`` the fields
-of all parts are one flat object: only ``to_json`` and ``from_json`` know that.
+the words. In ``certificate.json`` the fields of all parts are one flat object: only ``to_json`` and
+``from_json`` know that.
 
 The baseline is the error of the constant that always predicts the most common class, to compare bounds with.
 The most common class is that of the learning rows (the first of equal ones): nothing else has been seen when
@@ -24,7 +24,6 @@ member if the candidate had been fixed beforehand. It is proven neither for the 
 selection on the same data, and the sentences here say so.
 """
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -36,7 +35,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from typing_extensions import TypedDict  # pydantic accepts typing.TypedDict from Python 3.12 on
 
-from ckcv_ray.claims.quantity import Claim, Gate, SubgroupClaim
+from ckcv_ray.claims.quantity import Claim, Gate, Risk, SubgroupClaim
 from ckcv_ray.core.percent import (
     floor_percent,
     format_level,
@@ -48,13 +47,12 @@ from ckcv_ray.errors import cut, cut_list, pluralize
 from ckcv_ray.learners.ensemble import Models
 from ckcv_ray.records.candidates import Searched
 from ckcv_ray.study.parts import Condition
-from ckcv_ray.study.problem import Candidate, Problem
 from ckcv_ray.tables.columns import Label
-from ckcv_ray.validation import OPTIONAL, Count, Fraction, Stored, check_part, check_probability, read_as
+from ckcv_ray.validation import OPTIONAL, Count, Fraction, Probability, Stored, read_as
 
 LEARNING, HELD_OUT = "learning rows", "held-out rows"
 MAX_OF_LABEL = 60
-CountMatrix = tuple[tuple[int, ...], ...]  # rows by their class (a line) and by the class predicted
+CountMatrix = tuple[tuple[Count, ...], ...]  # rows by their class (a line) and by the class predicted
 FREE_TEXT_FIELDS = ("label", "labels", "column", "subgroup", "giveaways")  # the user's names and values
 PROVISIONAL = (
     "Provisional: evaluations failed, so a better candidate might have been missed. What is proven still "
@@ -92,21 +90,6 @@ class Baseline(Stored):
     def quote(self, labels: Sequence[Label]) -> str:
         """Return what is always predicted: a label in quotes, or a number."""
         return quote_label(labels[self.predicted]) if self.value is None else format_number(self.value)
-
-    def check(self, name: str, n_classes: int) -> None:
-        """Raise ValueError if it is that of no class, or has more errors than rows."""
-        check_class_number(f"{name}.predicted", self.predicted, max(1, n_classes))
-        if {self.value is None, self.clip is None} != {n_classes > 0}:
-            raise ValueError(f"{name}: value and clip are given with numbers, and only then")
-        if self.clip is not None and self.clip <= 0:
-            raise ValueError(f"{name}.clip: it is not positive")
-        check_part(f"{name}.errors", self.errors, self.rows, "rows")
-
-
-def check_class_number(name: str, number: int | None, n_classes: int) -> None:
-    """Raise ValueError if a class number of a file is that of no class; None, for no class, is none."""
-    if number is not None and not 0 <= number < n_classes:
-        raise ValueError(f"{name}: the class number {number} is outside 0..{n_classes - 1}")
 
 
 def quote_label(label: Label | None) -> str:
@@ -211,17 +194,10 @@ class Winner(Stored):
     n_train: Count
     criterion: str
     bound: str
-    delta: float
+    delta: Probability
     l_ms: Fraction
     l_ee: Fraction
     search: Searched | None = field(default=None, metadata=OPTIONAL)
-
-    def check(self) -> None:
-        """Raise ValueError if a value is outside its range."""
-        check_probability("delta", self.delta)
-        if self.search is not None:
-            left, candidates = self.search["not_excluded"], self.search["candidates"]
-            check_part("search.not_excluded", left, candidates, "candidates")
 
 
 @dataclass(frozen=True)
@@ -254,29 +230,6 @@ class Sample(Stored):
     def baseline(self) -> Baseline:
         """The baseline that claims are compared with: that on the rows that they rest on."""
         return self.baselines[-1]
-
-    def check(self) -> None:
-        """Raise ValueError if the rows of classes, groups or baselines are not those of one table."""
-        n_classes, rows = len(self.labels), self.class_rows
-        if (self.numbers is None) != bool(n_classes):
-            raise ValueError("numbers: they are given where there are no labels, and only there")
-        if self.numbers is not None and self.numbers["clip"] <= 0:
-            raise ValueError("numbers.clip: it is not positive")
-        if len(rows) != n_classes or sum(rows) != (self.n_rows if n_classes else 0):
-            raise ValueError(
-                f"class_rows: expected {n_classes}, one for each class, with the sum {self.n_rows}"
-            )
-        check_part("n_held", self.n_held, self.n_rows, "rows")
-        check_part("repeats", self.repeats, self.n_rows, "rows")
-        if self.groups is not None:
-            check_part("groups.held", self.groups["held"], self.groups["count"], "groups")
-        expected = (LEARNING, HELD_OUT)[: 1 + (self.n_held > 0)]
-        if tuple(baseline.on for baseline in self.baselines) != expected:
-            raise ValueError(f"baselines: expected one on the {' and one on the '.join(expected)}")
-        if sum(baseline.rows for baseline in self.baselines) != self.n_rows:
-            raise ValueError(f"baselines: expected {self.n_rows} rows in all")
-        for number, baseline in enumerate(self.baselines):
-            baseline.check(f"baselines.{number}", n_classes)
 
 
 @dataclass(frozen=True)
@@ -328,48 +281,21 @@ class ModelCounts(Stored):
             matrix = ((right[0], first["errors"]), (second["errors"], right[1]))
         return np.column_stack([matrix, totals - np.sum(matrix, axis=1)])
 
-    def check(self, winner: Winner, sample: Sample) -> None:
-        """Raise ValueError if there is not one count for each split and class, or one is impossible."""
-        n_classes, n_splits, grouped = len(sample.labels), winner.n_splits, sample.groups is not None
-        self._check_classes(n_classes, grouped)
-        lists: dict[str, tuple[Sequence[float], int]] = {
-            "errors": (self.errors, sample.n_rows if grouped else winner.n_select)
-        }
-        for name, counts in (("groups", sample.groups), ("numbers", sample.numbers)):
-            if counts is not None:
-                lists[f"{name}.losses"] = counts["losses"], winner.n_select
-        scored = self.scored_constants
-        constants = {"constants": self.constants, "scored_constants.members": scored["members"]}
-        for name, values in ({name: values for name, (values, _) in lists.items()} | constants).items():
-            if len(values) != n_splits:
+    def check(self, n_splits: int) -> None:
+        """Raise ValueError if models predict what is no class, or other rows than there are."""
+        scored, totals = self.scored_constants, self.class_totals
+        members = {"constants": self.constants, "scored_constants.members": scored["members"]}
+        single = {"refit_constant": (self.refit_constant,), "scored_constants.refit": (scored["refit"],)}
+        for name, numbers in (members | single).items():
+            if len(numbers) != (n_splits if name in members else 1):
                 raise ValueError(f"{name}: expected {n_splits}, one for each split")
-        if sample.numbers is not None and any(self.errors):
-            raise ValueError("numbers.losses: they are given for numbers, and no errors")
-        for name, (values, most) in lists.items():
-            for split, value in enumerate(values):
-                check_part(f"{name}.{split}", value, most, "units")
-        single = {"refit_constant": [self.refit_constant], "scored_constants.refit": [scored["refit"]]}
-        for name, numbers in (constants | single).items():
-            for number in numbers:
-                check_class_number(name, number, n_classes)
-
-    def _check_classes(self, n_classes: int, grouped: bool) -> None:
-        if len(self.by_class) != n_classes:
-            raise ValueError(f"by_class: expected {n_classes}, one for each class")
-        if any((counts["bound"] is None) != grouped for counts in self.by_class):
-            raise ValueError("by_class: there are bounds with groups, or none without")
-        for number, counts in enumerate(self.by_class):
-            check_part(f"by_class.{number}.errors", counts["errors"], counts["rows"], "rows")
-        matrix = self.confusion
-        if (matrix is None) != (n_classes <= 2):
-            raise ValueError("confusion: it is given with three or more classes, and only then")
-        if matrix is None:
-            return
-        if {len(matrix), *map(len, matrix)} != {n_classes}:
-            raise ValueError(f"confusion: expected {n_classes} rows and columns, one for each class")
-        lines = zip(matrix, self.class_totals, strict=True)
-        if any(min(counts) < 0 or sum(counts) > rows for counts, rows in lines):
-            raise ValueError("confusion: it has more rows than there are, or a negative number of them")
+            if unknown := set(numbers) - {None, *range(len(totals))}:
+                raise ValueError(f"{name}: the class number {unknown.pop()} is outside 0..{len(totals) - 1}")
+        sizes = [len(line) for line in self.confusion or ()]
+        if sizes != [len(totals)] * (len(totals) if len(totals) > 2 else 0):
+            raise ValueError(f"confusion: expected a row and a column for each of {len(totals)} classes")
+        if any(sum(line) > rows for line, rows in zip(self.confusion or (), totals, strict=False)):
+            raise ValueError("confusion: it has more rows than there are")
 
 
 @dataclass(frozen=True)
@@ -384,7 +310,7 @@ class Claims(Stored):
     """
 
     claims: tuple[Claim, ...]
-    bound_without_copies: float | None
+    bound_without_copies: Risk | None
     subgroups: tuple[SubgroupClaim, ...] | None = field(default=None, metadata=OPTIONAL)
 
     def __iter__(self) -> Iterator[Claim]:
@@ -401,23 +327,6 @@ class Claims(Stored):
             return ""
         about = (claim for claim in self if str(claim.quantity) == required.name)
         return next((claim.statement for claim in about if claim.bound is None), "")
-
-    def check(self, sample: Sample) -> None:
-        """Raise ValueError if a claim is about what is not there, or says more than its counts allow."""
-        if not self.claims:
-            raise ValueError("claims: there are none")
-        if not sample.n_held and any(claim.held_out for claim in self):
-            raise ValueError("claims: one is from held-out rows, but no row was held out")
-        for number, claim in enumerate(self):
-            claim.check(f"claims.{number}", sample.labels)
-        largest = self.first.quantity.largest
-        first, without = (
-            largest if bound is None else bound for bound in (self.first.bound, self.bound_without_copies)
-        )
-        if not first <= without <= largest:
-            raise ValueError("bound_without_copies is below the first claim's bound, or too large")
-        for number, part in enumerate(self.subgroups or ()):
-            part.check(f"subgroups.{number}", sample.n_held)
 
 
 @dataclass(frozen=True)
@@ -548,29 +457,7 @@ class Certificate:
         if left:
             raise ValueError(f"{min(left)}: a certificate has no such field")
         _check_printable(values)
-        certificate = cls(**parts)
-        certificate.winner.check()
-        certificate.sample.check()
-        certificate.counts.check(certificate.winner, certificate.sample)
-        certificate.claims.check(certificate.sample)
-        return certificate
-
-    def check_source(self, problem: Problem, winner: Candidate) -> None:
-        """Raise ValueError unless it is of this problem and its winner."""
-        of, size, criterion = self.winner, problem.find_size(winner.k), problem.criterion
-        certified = self.origin.run_id, of.setting, of.k, of.n_select, of.n_splits, of.criterion, of.bound
-        expected = (
-            *(problem.run_id, dict(winner.setting), winner.k, size.n_select, size.n_splits),
-            *(criterion.name, criterion.bound),
-        )
-        texts = [json.dumps(values, sort_keys=True) for values in (certified, expected)]
-        if texts[0] != texts[1]:  # compared as text: in Python true equals 1.0
-            what = "run_id, setting, k, n_select, n_splits, criterion, bound"
-            raise ValueError(f"{what} are {certified}, in the other files {expected}")
-        if (self.sample.groups is None) == problem.task.grouped:
-            raise ValueError("it is for a task with groups, or for one without: that of the data differs")
-        if len(self.sample.labels) != problem.task.n_classes:
-            raise ValueError(f"labels: expected {problem.task.n_classes}, one for each class")
+        return cls(**parts)
 
     def compare(self, claim: Claim) -> Contrast:
         """Return a claim beside the baseline on the rows that it rests on."""

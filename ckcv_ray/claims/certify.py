@@ -1,11 +1,13 @@
 """Certify a winner: make its certificate, from its models and their counts, and the held-out rows."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from math import fsum
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ckcv_ray.claims.better import list_constants, weigh_rows
@@ -30,15 +32,16 @@ from ckcv_ray.claims.certificate import (
 )
 from ckcv_ray.claims.error import describe_weights
 from ckcv_ray.claims.judged import HeldOutPredictions
-from ckcv_ray.claims.paper import claim_subgroups, count_losses, prove
+from ckcv_ray.claims.paper import claim_subgroups, count_losses, list_claimed_rules, prove
 from ckcv_ray.claims.quantity import Claim
-from ckcv_ray.core.arrays import ONE
+from ckcv_ray.core.arrays import ONE, ROUNDING, agree
 from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.core.percent import ceil_percent
 from ckcv_ray.core.schedule import Stage
+from ckcv_ray.errors import cut
 from ckcv_ray.learners.ensemble import Ensemble, Models, check_predicted, count_classes
-from ckcv_ray.records.candidates import Searched
-from ckcv_ray.study.problem import Candidate, Problem
+from ckcv_ray.records.candidates import read_winner, summarize_search
+from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.questions import find_giveaways, find_repeats
 from ckcv_ray.tables.task import Groups
 
@@ -66,117 +69,137 @@ RELATED_GROUPS = (
     "groups that are related to each other, such as patients of one hospital if new ones come from others"
 )
 
+PREDICTED = (  # fields that take predictions, a look at every column, or the SHA-256 of files
+    *("digests", "repeats", "giveaways", "constants", "refit_constant", "scored_constants", "confusion"),
+    *("claims", "bound_without_copies", "subgroups", "statements"),
+)
+MAX_SHOWN = 200  # characters of a value in a message
 
-def certify(
-    predictions: HeldOutPredictions,
-    candidate: Candidate,
-    l_ms: float,
-    provisional: bool,
-    digests: dict[str, str],
-    search: Searched | None = None,
-) -> Certificate:
+
+def certify(predictions: HeldOutPredictions, table: pa.Table, files: Mapping[str, str]) -> Certificate:
     """Return a winner's certificate, from its models and their counts, and the held-out rows.
 
     Args:
         predictions: what was solved, and the models of the run.
-        candidate, l_ms: the winner, and its criterion on the select sets.
-        provisional, search, digests: as in ``Winner`` and ``Origin``.
+        table: the candidates.
+        files: the SHA-256 of the files of results, by name.
     """
     problem, models = predictions.problem, predictions.models
-    claims = prove(predictions, candidate.k)
-    repeats = find_repeats(problem.all_rows, problem.held)
-    again = prove(predictions, candidate.k, repeats.copies) if repeats.copies else claims
-    bounds = [made[0].bound for made in (claims, again) if made[0].bound is not None]
-    sample = _describe_sample(problem, repeats.rows, count_losses(models.best))
-    grouped = sample.groups is not None
-    certificate = Certificate(
-        origin=Origin(problem.run_id, problem.study.certify, *problem.draws[:2], digests),
-        winner=_describe_winner(problem, candidate, l_ms, models.best, provisional, search),
-        sample=sample,
-        counts=_count_models(problem, candidate.k, models),
+    made = outline(problem, table, models.best)
+    sample, counts, winner = made.sample, made.counts, made.winner
+    claims, repeats = prove(predictions, winner.k), find_repeats(problem.all_rows, problem.held)
+    again = prove(predictions, winner.k, repeats.copies) if repeats.copies else claims
+    bounds = [proven[0].bound for proven in (claims, again) if proven[0].bound is not None]
+    learned = find_constants(problem, models)
+    certificate = replace(
+        made,
+        origin=replace(made.origin, digests={"data": problem.data_digest, **files}),
+        sample=replace(sample, repeats=repeats.rows, giveaways=find_giveaways(problem.task) or None),
+        counts=replace(
+            counts,
+            constants=learned["members"],
+            refit_constant=learned["refit"],
+            scored_constants=find_scored_constants(problem, models, winner.k),
+            confusion=count_confusion(problem, models.best, winner.k) if len(sample.labels) > 2 else None,
+        ),
         claims=Claims(
             tuple(claims),
             bound_without_copies=max(bounds) if len(bounds) == 2 else None,
             subgroups=tuple(claim_subgroups(predictions)) or None,
         ),
-        wording=Wording(
-            statements=(),
-            assumptions=ASSUMPTIONS_OF_GROUPS if grouped else ASSUMPTIONS,
-            not_covered=list_not_covered(grouped, problem.task.has_numbers),
-        ),
     )
-    winner = certificate.winner
-    figure = problem.criterion.state_l_ee(winner.l_ee, winner.n_splits, grouped)
+    figure = problem.criterion.state_l_ee(winner.l_ee, winner.n_splits, problem.task.grouped)
     sentences = (
         *list_statements(figure, claims),
-        *([describe_search(**search, clip=problem.clip)] if search is not None else []),
+        *([describe_search(**winner.search, clip=problem.clip)] if winner.search is not None else []),
         *filter(None, [describe_weights(problem)]),
-        *([PROVISIONAL] if provisional else []),
+        *([PROVISIONAL] if winner.provisional else []),
         *certificate.list_cautions(),
     )
     return replace(certificate, wording=replace(certificate.wording, statements=sentences))
 
 
-def _describe_winner(
-    problem: Problem,
-    candidate: Candidate,
-    l_ms: float,
-    ensemble: Ensemble,
-    provisional: bool,
-    search: Searched | None,
-) -> Winner:
-    size, criterion = problem.find_size(candidate.k), problem.criterion
-    totals = [member.totals for member in ensemble.members]
-    units = problem.units(Stage.ESTIMATE, problem.sizes.index(size))
-    return Winner(
-        provisional=provisional,
+def outline(problem: Problem, table: pa.Table, best: Ensemble) -> Certificate:
+    """Return what a certificate says that takes no prediction: all but the fields ``PREDICTED``.
+
+    Args:
+        problem: what was solved.
+        table: the candidates.
+        best: F*, with its counts.
+    """
+    task, rows, criterion, members = problem.task, problem.all_rows, problem.criterion, best.members
+    (row,) = table.filter(pc.equal(table["state"], "winner")).to_pylist()
+    candidate = read_winner(row, problem)
+    size, counted = problem.find_size(candidate.k), count_losses(best)
+    losses, in_ones = tuple(loss / ONE for loss in counted), ONE if problem.has_losses else 1
+    groups = None
+    if rows.group is not None:
+        held = rows.n_units - task.n_units
+        groups = GroupCounts(column=rows.group, count=rows.n_units, held=held, losses=losses)
+    winner = Winner(
+        provisional="failed" in pc.unique(table["state"]).to_pylist(),
         setting=dict(candidate.setting),
         k=candidate.k,
-        n_splits=len(totals),
+        n_splits=len(members),
         n_select=size.n_select,
         n_train=size.n_train,
         criterion=criterion.name,
         bound=criterion.bound,
         delta=problem.study.delta,
-        l_ms=l_ms,
-        l_ee=criterion.compute_l_ee(totals, units),
-        search=search,
+        l_ms=row["l_ms"],
+        l_ee=row["l_ee"],
+        search=summarize_search(table, problem),
     )
-
-
-def _describe_sample(problem: Problem, repeats: int, counted: Sequence[int]) -> Sample:
-    rows, task, groups = problem.all_rows, problem.task, None
-    losses = tuple(loss / ONE for loss in counted)
-    if rows.group is not None:
-        held = rows.n_units - task.n_units
-        groups = GroupCounts(column=rows.group, count=rows.n_units, held=held, losses=losses)
-    return Sample(
+    sample = Sample(
         n_rows=rows.n,
         n_held=rows.n - task.n,
-        repeats=repeats,
+        repeats=0,
         labels=task.classes,
         class_rows=count_classes(rows.y, task.n_classes),
         baselines=compute_baselines(problem),
         groups=groups,
         numbers=None if problem.clip is None else NumberCounts(clip=problem.clip, losses=losses),
-        giveaways=find_giveaways(task) or None,
     )
-
-
-def _count_models(problem: Problem, k: int, models: Models) -> ModelCounts:
-    """Return the counts of the models; ``k`` is the winner's."""
-    members, learned, n_classes = models.best.members, find_constants(problem, models), problem.task.n_classes
-    losses = [loss / (ONE if problem.has_losses else 1) for loss in count_losses(models.best)]
-    delta = problem.study.delta if problem.all_rows.group is None else None
-    return ModelCounts(
+    delta = problem.study.delta if groups is None else None
+    counts = ModelCounts(
         errors=tuple(sum(member.errors) for member in members),
-        error=fsum(losses) / (len(members) * problem.find_size(k).n_select),
-        by_class=tuple(_count_class(models.best, number, delta) for number in range(n_classes)),
-        constants=learned["members"],
-        refit_constant=learned["refit"],
-        scored_constants=find_scored_constants(problem, models, k),
-        confusion=count_confusion(problem, models.best, k) if n_classes > 2 else None,
+        error=fsum(loss / in_ones for loss in counted) / (len(members) * size.n_select),
+        by_class=tuple(_count_class(best, number, delta) for number in range(task.n_classes)),
+        constants=(),
+        refit_constant=None,
+        scored_constants=Constants(members=(), refit=None),
     )
+    wording = Wording(
+        statements=(),
+        assumptions=ASSUMPTIONS if groups is None else ASSUMPTIONS_OF_GROUPS,
+        not_covered=list_not_covered(groups is not None, task.has_numbers),
+    )
+    origin = Origin(problem.run_id, problem.study.certify, *problem.draws[:2], digests={})
+    return Certificate(origin, winner, sample, counts, Claims((), None), wording)
+
+
+def check_certificate(certificate: Certificate, problem: Problem, table: pa.Table, models: Models) -> None:
+    """Raise ValueError unless a certificate in a file is of this run, as far as no model has to predict.
+
+    Args:
+        certificate: as it was read.
+        problem, table, models: the other files: what was solved, the candidates, and the models.
+    """
+    stored, made = certificate.to_json(), outline(problem, table, models.best).to_json()
+    for name in dict.fromkeys((*made, *stored)):
+        if name not in PREDICTED and not agree(stored.get(name), made.get(name), ROUNDING):
+            was, follows = (cut(repr(of.get(name)), MAX_SHOWN) for of in (stored, made))
+            raise ValueError(f"{name} is {was}, and from the other files follows {follows}")
+    certificate.counts.check(certificate.winner.n_splits)
+    claims, rules = certificate.claims, list_claimed_rules(HeldOutPredictions(problem, models))
+    about = {(str(claim.quantity), claim.classifier, claim.certification) for claim in claims}
+    if about != rules:
+        others = sorted(about ^ rules)
+        raise ValueError(f"claims: the study has {len(rules)}; these are of one side alone: {others}")
+    for number, claim in enumerate(claims):
+        claim.check(f"claims.{number}", problem.task.classes)
+    for number, part in enumerate(claims.subgroups or ()):
+        part.check(f"subgroups.{number}", certificate.sample.n_held)
 
 
 def _count_class(ensemble: Ensemble, number: int, delta: float | None) -> ClassCounts:

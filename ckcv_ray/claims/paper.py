@@ -91,6 +91,15 @@ def list_claimed(problem: Problem) -> dict[str, Quantity]:
     return cast(dict[str, Quantity], found)
 
 
+def list_claimed_rules(held: HeldOutPredictions) -> set[tuple[str, str, str]]:
+    """Return what is claimed, each as the names of a quantity, a rule and a certification."""
+    problem = held.problem
+    if not isinstance(problem.study.certification, Holdout):
+        return {(str(make_error(problem)), RANDOM.name, Paper.name)}
+    of_names = list_claimed(problem).items()
+    return {(str(quantity), held.find_rule(name).name, Holdout.name) for name, quantity in of_names}
+
+
 def make_error(problem: Problem) -> Quantity:
     """Return the error that is claimed of a rule: of predicted numbers their mean error."""
     return Error() if problem.clip is None else Clipped(problem.clip)

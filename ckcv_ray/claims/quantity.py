@@ -25,11 +25,12 @@ from ckcv_ray.core.bounds.betting import MAX_OPTIMISED, bound_losses
 from ckcv_ray.core.bounds.binomial import bound_both_sides, bound_in_order, clopper_pearson
 from ckcv_ray.core.percent import ceil_percent, floor_percent, format_about, format_level, format_percent
 from ckcv_ray.core.quantities import Declared, parse_quantity
+from ckcv_ray.errors import cut
 from ckcv_ray.study.parts import Certification, Condition, Holdout
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.columns import Label
 from ckcv_ray.tables.task import Task
-from ckcv_ray.validation import OPTIONAL, Between, Count, Fraction, Stored, check_part, check_probability
+from ckcv_ray.validation import OPTIONAL, Between, Count, Fraction, Probability, Stored, check_part
 
 ONE_SOURCE = "Assuming independent examples from one source"
 GROUPS_OF_ONE_SOURCE = "Assuming independent groups of rows from one source"
@@ -38,7 +39,10 @@ MAY_MISS = "may be missed by the cut-off chosen"  # of rows that a recall it gua
 CLOPPER_PEARSON = "Clopper-Pearson"
 SAME_RATE = "assuming the same error rate (then with probability about one half)"
 MIN_OF_SUBGROUP = 10  # rows of a subgroup that is claimed: fewer prove no error below a quarter
+MAX_OF_VALUE = 80  # characters of one in a message
 DECIMAL_TOLERANCE = 1e-12  # of a value that was written in decimals
+
+Risk = Annotated[float, Between(0, float_info.max)]
 
 
 @dataclass(frozen=True)
@@ -96,8 +100,8 @@ class Claim(Stored):
 
     quantity: "Quantity"
     classifier: str
-    bound: float | None
-    delta: float
+    bound: Risk | None
+    delta: Probability
     statement: str
     certification: str = Holdout.name
     label: Label | None = None
@@ -106,9 +110,7 @@ class Claim(Stored):
     measured: Fraction | None = field(default=None, metadata=OPTIONAL)
     cut_off: float | None = field(default=None, metadata=OPTIONAL)
     guaranteed: bool = field(default=False, metadata=OPTIONAL)
-    least_confidence: Annotated[float, Between(0, float_info.max)] | None = field(
-        default=None, metadata=OPTIONAL
-    )
+    least_confidence: Risk | None = field(default=None, metadata=OPTIONAL)
     gate: Gate | None = field(default=None, metadata=OPTIONAL)
 
     def __str__(self) -> str:
@@ -205,27 +207,20 @@ class Claim(Stored):
         )
 
     def check(self, name: str, labels: Sequence[Label]) -> None:
-        """Raise ValueError if it is about no class of the labels, or its numbers cannot be."""
-        quantity, label = self.quantity, self.label
-        if quantity.of_numbers != (not labels):
-            raise ValueError(f"{name}: the {quantity} is not of a target with {len(labels)} classes")
-        of_class = quantity.by_class or bool(quantity.made_of)
-        if of_class != (label is not None) or label not in (None, *labels):
-            raise ValueError(f"{name}: the {quantity} of {label!r} is none of the {len(labels)} classes")
-        if quantity.is_mean != (self.measured is not None):
-            raise ValueError(f"{name}.measured: it is given for a mean of losses, and only there")
-        if self.bound is not None and not 0 <= self.bound <= quantity.largest:
-            raise ValueError(f"{name}.bound: {self.bound} is outside 0..{quantity.largest:g}")
-        check_probability(f"{name}.delta", self.delta)
-        if (quantity.guarded and self.held_out) != (self.gate is not None):
-            raise ValueError(
-                f"{name}.gate: it is given for an error that rows held out bound, and only there"
-            )
-        if self.gate is not None and self.gate.predicted >= max(1, len(labels)):
-            raise ValueError(f"{name}.gate: {self.gate.predicted} is no class")
-        if (self.errors is None) != (self.rows is None):
-            raise ValueError(f"{name}: {self.errors} errors in {self.rows} rows")
-        check_part(f"{name}.errors", self.errors or 0, self.rows or 0, "rows")
+        """Raise ValueError if nothing can be said of it: it is of no class, say, or more rows are wrong."""
+        quantity, label, gate = self.quantity, self.label, self.gate
+        of_class, guarded = quantity.by_class or bool(quantity.made_of), quantity.guarded and self.held_out
+        can_be = {
+            "label": label in (labels if of_class else [None]),
+            "bound": self.risk <= quantity.largest,
+            "errors": (self.errors is None) == (self.rows is None) and (self.errors or 0) <= (self.rows or 0),
+            "measured": quantity.is_mean == (self.measured is not None),
+            "gate": guarded == (gate is not None) and (not gate or gate.predicted < max(1, len(labels))),
+        }
+        for field_name, possible in can_be.items():
+            if not possible:
+                value = cut(repr(getattr(self, field_name)), MAX_OF_VALUE)
+                raise ValueError(f"{name}.{field_name}: {value} cannot be of the {quantity}")
 
 
 class Counts(NamedTuple):

@@ -13,6 +13,7 @@ Values = NDArray[np.float64]
 Index = NDArray[np.intp]  # row numbers, or other positions
 Mask = NDArray[np.bool_]
 ONE = 1 << 32  # a loss of 1: losses are integers, whose sums are exact in any order
+ROUNDING = 1e-9  # see ``agree``: other processors and versions round differently
 Classes = NDArray[np.int32]  # class numbers; -1 for an undecided model
 
 

@@ -1,6 +1,6 @@
 """From the selection to a finished run: refits, claims, and the files of both."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ckcv_ray.claims.certificate import Certificate, Finished
+from ckcv_ray.claims.certificate import Finished
 from ckcv_ray.claims.certify import certify
 from ckcv_ray.claims.judged import HeldOutPredictions
 from ckcv_ray.core.measures import Output
@@ -22,7 +22,6 @@ from ckcv_ray.engine.race import RaceQueue, describe_failures
 from ckcv_ray.engine.recorder import Conclusion, Recorder
 from ckcv_ray.errors import RunError
 from ckcv_ray.learners.ensemble import Ensemble, Member, Models
-from ckcv_ray.records.candidates import summarize_search
 from ckcv_ray.records.judged import HeldOut, count_judged, make_judged_schema, tabulate_held_out
 from ckcv_ray.records.record import Failure, Outcome, Records
 from ckcv_ray.runs.result import Result
@@ -225,26 +224,10 @@ def _write_results(
     judged = tabulate_judged(predictions)
     if (files := recorder.prepare_results(table, models, judged)) is None:
         return None
-    certificate = make_certificate(predictions, winner, table, files)
+    certificate = certify(predictions, table, files)
     if not recorder.write_end(certificate.to_json(), execution):
         return None
     return Result(problem, execution, Finished(table, models, certificate, judged))
-
-
-def make_certificate(
-    predictions: HeldOutPredictions, winner: Leader, table: pa.Table, files: Mapping[str, str]
-) -> Certificate:
-    """Make the certificate of a run.
-
-    Args:
-        predictions: the problem, and the models of the run.
-        winner: position of the winner.
-        table: the candidates.
-        files: the SHA-256 of the files of results, by name.
-    """
-    problem, provisional = predictions.problem, "failed" in table["state"].to_pylist()
-    digests, search = {"data": problem.data_digest, **files}, summarize_search(table, problem)
-    return certify(predictions, problem.candidate(winner), winner.l_ms, provisional, digests, search)
 
 
 def _describe_execution(problem: Problem, backend: Backend) -> dict[str, Any]:

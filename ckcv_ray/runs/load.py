@@ -4,10 +4,14 @@ from dataclasses import replace
 from os import PathLike
 from typing import Any
 
+import pyarrow as pa
+
 from ckcv_ray.claims.certificate import Certificate, Finished
+from ckcv_ray.claims.certify import check_certificate
 from ckcv_ray.core.intervals import BBC
 from ckcv_ray.engine.recorder import make_queue
 from ckcv_ray.errors import StoreError
+from ckcv_ray.learners.ensemble import Models
 from ckcv_ray.records.judged import HELD_OUT, list_held_out_columns
 from ckcv_ray.records.record import Outcome
 from ckcv_ray.runs.result import Result
@@ -184,12 +188,22 @@ def read_results(folder: RunFolder, problem: Problem) -> Finished:
         StoreError: a file is damaged, or belongs to another winner or other splits.
     """
     table, winner = folder.candidates(problem)
+    fitted = models.read_models(folder.files, problem, winner.k)
+    certificate = read_certificate(folder, problem, table, fitted)
+    return Finished(table, fitted, certificate, folder.judged(problem))
+
+
+def read_certificate(folder: RunFolder, problem: Problem, table: pa.Table, fitted: Models) -> Certificate:
+    """Return the certificate in a folder, given the candidates and the models in it.
+
+    Raises:
+        StoreError: it is damaged, or does not agree with these.
+    """
     content = formats.read_json(folder.files, CERTIFICATE)
     with formats.guard_reading(folder.files, CERTIFICATE):
         certificate = Certificate.from_json(content)
-        certificate.check_source(problem, winner)
-    fitted = models.read_models(folder.files, problem, winner.k)
-    return Finished(table, fitted, certificate, folder.judged(problem))
+        check_certificate(certificate, problem, table, fitted)
+    return certificate
 
 
 def _read(folder: RunFolder, problem: Problem) -> Result:

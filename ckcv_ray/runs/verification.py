@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import parquet
 
-from ckcv_ray.core.arrays import agree
+from ckcv_ray.core.arrays import ROUNDING, agree
 from ckcv_ray.errors import CKCVError, LackingError, cut, plain, pluralize
 from ckcv_ray.learners.ensemble import Ensemble, Member
 from ckcv_ray.records.record import NO_RECORD, Ledger
@@ -26,7 +26,6 @@ from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.task import Task
 
-ROUNDING = 1e-9  # see ``agree``: other processors and versions round differently
 MAX_SHOWN = 240  # characters of a value
 LONGEST_REASON = 200
 

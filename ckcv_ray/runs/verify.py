@@ -19,8 +19,9 @@ from typing import Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
 
+from ckcv_ray.claims.certify import certify
 from ckcv_ray.claims.judged import HeldOutPredictions
-from ckcv_ray.core.arrays import agree
+from ckcv_ray.core.arrays import ROUNDING, agree
 from ckcv_ray.core.schedule import Unit, refits
 from ckcv_ray.core.selection import Leader
 from ckcv_ray.engine.evaluate import (
@@ -37,14 +38,13 @@ from ckcv_ray.errors import InputError, RunError, StoreError, cut, cut_list, pla
 from ckcv_ray.learners.ensemble import Ensemble, Models
 from ckcv_ray.learners.sklearn.spec import list_foreign
 from ckcv_ray.records.judged import HELD_OUT, HeldOut
-from ckcv_ray.runs.finish import make_certificate, make_scores, measure, predict_held_out, tabulate_judged
-from ckcv_ray.runs.load import read_results, replay
+from ckcv_ray.runs.finish import make_scores, measure, predict_held_out, tabulate_judged
+from ckcv_ray.runs.load import read_certificate, replay
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import Work, run_work
 from ckcv_ray.runs.values import add_row_values
 from ckcv_ray.runs.verification import (
     LONGEST_REASON,
-    ROUNDING,
     Limit,
     Verification,
     compare_file,
@@ -284,16 +284,19 @@ class Remake:
 
     def compare_run(self, test: Test) -> None:
         """Compare the files of a study with a certification, and its models with fits again."""
-        problem, result, finished = self.problem, self.result, read_results(self.folder, self.problem)
+        problem, result, (found, winner) = self.problem, self.result, self.folder.candidates(self.problem)
+        fitted = models.read_models(self.folder.files, problem, winner.k)
+        with result.note_errors():
+            self.folder.judged(problem)
+            read_certificate(self.folder, problem, found, fitted)
         leader, table = self.queue.selection.winner(), self.queue.candidates()
-        winner = finished.certificate.winner
-        if leader is None or problem.candidate(leader) != (winner.setting, winner.k):
+        if leader is None or problem.candidate(leader) != winner:
             result.differences.append("the log gives another winner than the certificate's")
             return
-        predictions = HeldOutPredictions(problem, finished.models)
+        predictions = HeldOutPredictions(problem, fitted)
         try:
-            files = make_results(problem, table, finished.models, tabulate_judged(predictions))
-            made = make_certificate(predictions, leader, table, self.folder.result_digests())
+            files = make_results(problem, table, fitted, tabulate_judged(predictions))
+            made = certify(predictions, table, self.folder.result_digests())
             files[CERTIFICATE] = formats.to_json(made.to_json())
         except Exception as error:  # of a stranger's model, of any kind
             says = f"judged rows and certificate cannot be made again: {type(error).__name__}: {error}"
@@ -301,20 +304,20 @@ class Remake:
         else:
             self.compare_files(files)
             result.recomputed.append("candidates, judged rows and certificate, from the log and the models")
-        stored = {kind: ensemble for kind, ensemble in vars(finished.models).items() if ensemble is not None}
+        stored = {kind: ensemble for kind, ensemble in vars(fitted).items() if ensemble is not None}
         fits = list(_list_fits(problem, leader, table))
         if changed := self.compare_models(stored, fits, _find_claimed(predictions)):
-            predictions = HeldOutPredictions(problem, replace(finished.models, **changed))
-            again = formats.to_json(make_certificate(predictions, leader, table, {}).to_json())
+            predictions = HeldOutPredictions(problem, replace(fitted, **changed))
+            again = formats.to_json(certify(predictions, table, {}).to_json())
             found = compare_file(self.folder, CERTIFICATE, again, left_out="digests")
             result.note_other((f"by the models fitted again, {one}" for one in found), self.elsewhere)
-        for member in finished.models.best.members:
+        for member in fitted.best.members:
             totals = self.queue.ledger.totals(True, leader.size, member.split, leader.path, leader.step)
             if member.totals != totals:
                 name = MODEL_NAMES[BEST].format(member.split)
                 result.differences.append(f"{name}: its errors are not those in the log")
         recorded = self.execution["test"]
-        result.differences.extend(_check_test_error(recorded, finished.models.best, problem, result, test))
+        result.differences.extend(_check_test_error(recorded, fitted.best, problem, result, test))
 
     def compare_scores(self) -> None:
         """Compare the files of a study without a certification, and its models with fits again."""

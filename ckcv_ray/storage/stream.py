@@ -23,7 +23,7 @@ from ckcv_ray.storage import formats
 from ckcv_ray.storage.files import Files, LocalFiles
 from ckcv_ray.storage.identity import STUDY
 from ckcv_ray.tables.columns import Label
-from ckcv_ray.validation import STRICT, check_count, check_probability, read_as
+from ckcv_ray.validation import STRICT, Probability, check_count, read_as
 
 STREAM = "stream.jsonl"
 FORMAT = 1
@@ -53,7 +53,7 @@ class Header:
     run_id: str
     certificate: str
     by: str
-    delta: float
+    delta: Probability
     grouped: bool
 
 
@@ -140,7 +140,6 @@ def read_stream(files: Files, name: str) -> Stream | None:
         header = read_as(Header, first[1])
         if header.format != FORMAT:
             raise ValueError(f"it has the format {header.format}, and this version reads {FORMAT}")
-        check_probability("delta", header.delta)
         check_count("rows", len(later), MAX_STREAM_ROWS)
         rows = tuple(_read_row(values, header.grouped) for _, values in later)
         _check_rows(rows, header.grouped)

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from ckcv_ray.errors import InputError, plain
 from ckcv_ray.storage import formats
 from ckcv_ray.storage.files import Files
-from ckcv_ray.validation import STRICT, check_count, check_probability, read_as
+from ckcv_ray.validation import STRICT, Probability, check_count, read_as
 
 USES = "uses.json"
 SHA256, ROWS = re.compile("[0-9a-f]{64}"), re.compile("([0-9a-f]{16})*")
@@ -56,7 +56,7 @@ class Use:
     answer: str
     compared: str
     shares: int
-    delta: float
+    delta: Probability
     date: str
 
     def has_table(self, earlier: "Use") -> bool:
@@ -163,4 +163,3 @@ def _check(use: Use) -> None:
         raise ValueError("the digests of rows are not of 16 hexadecimal digits each")
     if not 1 <= use.shares <= MAX_SHARES:
         raise ValueError(f"shares: {use.shares} is outside 1..{MAX_SHARES}")
-    check_probability("delta", use.delta)

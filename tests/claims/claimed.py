@@ -1,5 +1,6 @@
 """What the tests of claims share: a small study, and runs of it in this process."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ckcv_ray import Execution, Job, Result, Study, Task
+from ckcv_ray.claims.certificate import Certificate
+from ckcv_ray.claims.certify import check_certificate
 from ckcv_ray.claims.judged import HeldOutPredictions
 from ckcv_ray.claims.quantity import Claim, read_quantity
 from ckcv_ray.claims.rules import Rule
@@ -24,6 +27,13 @@ REFIT = Rule("refit")
 def run(study: Study, task: Task, out: Path | None = None, stop: Stop = never) -> Result:
     """Run a study in this process."""
     return run_job(Job(study, task, out), Execution("serial"), stop)
+
+
+def read_again(values: dict[str, Any], result: Result) -> Certificate:
+    """The certificate of a result as it is read from its file, with these values in it."""
+    certificate = Certificate.from_json(json.loads(json.dumps(values)))
+    check_certificate(certificate, result.problem, result.candidates, result.models)
+    return certificate
 
 
 def changed(task: Task, y: NDArray[np.int32], X: NDArray[np.float64] | None = None) -> Task:

@@ -4,22 +4,23 @@ import json
 from dataclasses import fields
 
 import pytest
-from claimed import SMALL, run
+from claimed import SMALL, read_again, run
 from conftest import blobs
+from forgery import column
 
 from ckcv_ray import Result
 from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.claims.certify import certify
 from ckcv_ray.claims.judged import HeldOutPredictions
 from ckcv_ray.errors import InputError
-from ckcv_ray.study.problem import Candidate
 
 
 def test_what_failed_leaves_every_claim_as_it_is():
     """Each allows for any selection: the bound of paper is a union over what failed, too."""
     result = run(SMALL, blobs(60))
-    winner = Candidate(result.setting, result.k)
-    c = certify(HeldOutPredictions(result.problem, result.models), winner, result.l_ms, True, {})
+    table = column("state", lambda states: ["failed", *states[1:]])(result.candidates)
+    assert result.candidates["state"][0].as_py() == "beaten"
+    c = certify(HeldOutPredictions(result.problem, result.models), table, {})
     assert c.claims == result.certificate.claims
     assert sum("Provisional" in sentence for sentence in c.wording.statements) == 1
     assert "Provisional" not in " ".join(result.certificate.wording.statements)
@@ -36,13 +37,6 @@ def finished(result) -> dict:
     return json.loads(json.dumps(result.certificate.to_json()))
 
 
-def read(values: dict, result: Result) -> Certificate:
-    """Return the certificate of a result as it is read from a folder."""
-    certificate = Certificate.from_json(values)
-    certificate.check_source(result.problem, Candidate(result.setting, result.k))
-    return certificate
-
-
 def baseline(content: dict, **values: object) -> dict:
     return {"baselines": [content["baselines"][0] | values]}
 
@@ -54,41 +48,50 @@ def from_held_out(content: dict) -> dict:
 @pytest.mark.parametrize(
     ("changed", "messages"),
     [
-        (lambda c: {"bound": "mid-p"}, "'error', 'mid-p'\\), in the other files"),
-        (lambda c: {"criterion": "auc"}, "'auc', 'clopper_pearson'\\), in the other files"),
-        (lambda c: {"criterion": "cost"}, "'cost', 'clopper_pearson'\\), in the other files"),
+        (
+            lambda c: {"bound": "mid-p"},
+            "^bound is 'mid-p', and from the other files follows 'clopper_",
+        ),
+        (lambda c: {"criterion": "auc"}, "^criterion is 'auc', and from the other files follows 'error'"),
+        (lambda c: {"criterion": "cost"}, "^criterion is 'cost'"),
         (lambda c: {"l_ms": 1.5}, "^l_ms: "),
-        (lambda c: {"by_class": c["by_class"][:1]}, "by_class: expected 2, one for each class"),
-        (lambda c: {"by_class": [c["by_class"][0] | {"errors": 99}] * 2}, "by_class.0.errors: 99 of 24 rows"),
-        (lambda c: {"errors": c["errors"][:-1]}, "errors: expected 5, one for each split"),
+        (lambda c: {"by_class": c["by_class"][:1]}, "^by_class is "),
+        (lambda c: {"by_class": [c["by_class"][0] | {"errors": 99}] * 2}, "^by_class is "),
+        (lambda c: {"errors": c["errors"][:-1]}, "^errors is "),
         (lambda c: {"errors": [-1, *c["errors"][1:]]}, "^errors.0: "),
-        (lambda c: {"repeats": 61}, "repeats: 61 of 60 rows, which is more than there are"),
+        (lambda c: {"repeats": -1}, "^repeats: "),
         (lambda c: {"error": 1.5}, "^error: "),
-        (lambda c: {"class_rows": [30, 29]}, "class_rows: expected 2, one for each class, with the sum 60"),
+        (lambda c: {"class_rows": [30, 29]}, "^class_rows is "),
         (lambda c: {"constants": [2] * 5}, "constants: the class number 2 is outside 0..1"),
         (lambda c: {"constants": [True] * 5}, "^constants.0"),
-        (lambda c: {"baselines": []}, "baselines: expected one on the learning rows"),
-        (lambda c: baseline(c, errors=61), "baselines.0.errors: 61 of 60 rows"),
-        (lambda c: baseline(c, rows=59), "baselines: expected 60 rows in all"),
+        (lambda c: {"baselines": []}, "^baselines is "),
+        (lambda c: baseline(c, errors=61), "^baselines is "),
+        (lambda c: baseline(c, rows=59), "^baselines is "),
         (lambda c: baseline(c, error=-0.1), "^baselines.0.error: "),
-        (lambda c: baseline(c, predicted=2), "baselines.0.predicted: the class number 2 is outside 0..1"),
-        (lambda c: from_held_out(c), "one is from held-out rows, but no row was held out"),
-        (lambda c: {"claims": []}, "claims: there are none"),
+        (lambda c: baseline(c, predicted=2), "^baselines is "),
+        (lambda c: from_held_out(c), "claims: the study has 1; these are of one side alone: .*'holdout'"),
+        (lambda c: {"claims": []}, "claims: the study has 1; these"),
         (lambda c: {"claims": [c["claims"][0] | {"errors": 1.0}]}, "^claims.0.errors: "),
-        (lambda c: {"claims": [c["claims"][0] | {"bound": -0.5}]}, "claims.0.bound: -0.5 is outside 0..1"),
+        (lambda c: {"claims": [c["claims"][0] | {"bound": -0.5}]}, "^claims.0.bound: "),
         (lambda c: {"claims": [c["claims"][0] | {"note": "so"}]}, "^claims.0.note: "),
         (lambda c: {"by_class": [c["by_class"][0] | {"bound": 2}] * 2}, "^by_class.0.bound: "),
         (lambda c: {"n_held": -1}, "^n_held: "),
-        (lambda c: {"bound_without_copies": 0.0}, "bound_without_copies is below the first claim's bound"),
+        (lambda c: {"bound_without_copies": -1.0}, "^bound_without_copies: "),
+        (
+            lambda c: {"claims": [c["claims"][0] | {"bound": 1.5}]},
+            "^claims.0.bound: 1.5 cannot be",
+        ),
+        (lambda c: {"claims": [c["claims"][0] | {"errors": 10**6}]}, "^claims.0.errors: 1000000 cannot be"),
+        (lambda c: {"claims": [c["claims"][0] | {"measured": 0.5}]}, "^claims.0.measured: 0.5 cannot be"),
         (lambda c: {"refit_constant": 2}, "refit_constant: the class number 2 is outside 0..1"),
         (lambda c: {"protocol": "paper"}, "^protocol: a certificate has no such field"),
         (lambda c: {"k": "3"}, "^k: "),
     ],
 )
 def test_a_certificate_that_contradicts_itself_or_its_study_is_refused(result, finished, changed, messages):
-    assert json.loads(json.dumps(read(finished, result).to_json())) == finished
+    assert json.loads(json.dumps(read_again(finished, result).to_json())) == finished
     with pytest.raises(ValueError, match=messages):
-        read(finished | changed(finished), result)
+        read_again(finished | changed(finished), result)
 
 
 def test_the_file_has_each_field_of_each_part_once():

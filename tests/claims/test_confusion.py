@@ -7,9 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from claimed import read_again
 
 from ckcv_ray import Job, Result, Study, Task, load_run
-from ckcv_ray.claims.certificate import Certificate, Mistake, list_mistakes
+from ckcv_ray.claims.certificate import Mistake, list_mistakes
 from ckcv_ray.claims.certify import count_confusion
 from ckcv_ray.core.percent import format_percent
 from ckcv_ray.errors import RunError
@@ -98,33 +99,34 @@ def test_mistakes_are_in_the_order_of_their_share() -> None:
 
 
 def test_of_two_classes_it_follows_from_the_errors(tmp_path: Path) -> None:
-    certificate = finished(2, tmp_path / "run").certificate
+    result = finished(2, tmp_path / "run")
+    certificate = result.certificate
     assert "confusion" not in certificate.to_json()
     sides = certificate.counts.by_class
     first, second = certificate.counts.tabulate()[:, :2].tolist()
     assert (first[1], second[0]) == (sides[0]["errors"], sides[1]["errors"])
     assert (sum(first), sum(second)) == (sides[0]["rows"], sides[1]["rows"])
     forged = certificate.to_json() | {"confusion": [list(first), list(second)]}
-    with pytest.raises(ValueError, match="with three or more classes, and only then"):
-        Certificate.from_json(json.loads(json.dumps(forged)))
+    with pytest.raises(ValueError, match="confusion: expected a row and a column for each of 2 classes"):
+        read_again(forged, result)
 
 
 @pytest.mark.parametrize(
     ("change", "messages"),
     [
-        (lambda m: m[:2], "expected 3 rows and columns"),
-        (lambda m: [line[:2] for line in m], "expected 3 rows and columns"),
-        (lambda m: [*m, m[0]], "expected 3 rows and columns"),
+        (lambda m: m[:2], "expected a row and a column for each of 3 classes"),
+        (lambda m: [line[:2] for line in m], "expected a row and a column for each of 3 classes"),
+        (lambda m: [*m, m[0]], "expected a row and a column for each of 3 classes"),
         (lambda m: [[m[0][0], m[0][1] + 1, m[0][2]], *m[1:]], "more rows than there are"),
-        (lambda m: [[m[0][0], m[0][1] + 2, -1], *m[1:]], "a negative number"),
-        (lambda m: None, "with three or more classes"),
+        (lambda m: [[m[0][0], m[0][1] + 2, -1], *m[1:]], "confusion.0.2: Input should be greater"),
+        (lambda m: None, "expected a row and a column"),
     ],
 )
 def test_a_matrix_that_does_not_fit_is_refused(three: Result, change, messages: str) -> None:  # type: ignore[no-untyped-def]
     values = json.loads(json.dumps(three.certificate.to_json()))
-    assert Certificate.from_json(values) == three.certificate
+    assert read_again(values, three) == three.certificate
     with pytest.raises(ValueError, match=messages):
-        Certificate.from_json(values | {"confusion": change(values["confusion"])})
+        read_again(values | {"confusion": change(values["confusion"])}, three)
 
 
 @pytest.mark.slow

@@ -365,7 +365,7 @@ USE = {
         ({"compared": "x" * 401}, "not one line"),
         ({"shares": 0}, "outside 1"),
         ({"shares": None}, "shares"),
-        ({"delta": 1.5}, "delta: 1.5 is not between 0 and 1"),
+        ({"delta": 1.5}, "delta: Input should be less than 1"),
         ({"learned": "2" * 31}, "not of 16 hexadecimal digits"),
         ({"date": "2026-11-25"}, "has no time zone"),
         ({"date": "yesterday"}, "Invalid isoformat"),

@@ -285,7 +285,7 @@ def failed(told: bool) -> Edit:
             for split in range(3)
         ]
         keep = lambda records: records[~of(records, first) | records["estimate"]]  # noqa: E731
-        rewrite_run(out, keep=keep, provisional=True, failures=failures if told else None)
+        rewrite_run(out, keep=keep, failures=failures if told else None)
 
     return edit
 
@@ -474,7 +474,7 @@ def test_the_verdict_of_an_edit(name: str, honest: Honest, tmp_path: Path) -> No
 def test_models_fitted_again_say_what_they_prove(honest: Honest, tmp_path: Path) -> None:
     out = Path(shutil.copytree(honest("held vote"), tmp_path / "run"))
     forge(out)
-    says = "by the models fitted again, certificate.json: l_ee is "
+    says = "by the models fitted again, certificate.json: errors.0 is "
     assert any(sentence.startswith(says) for sentence in verify(out).differences)
 
 
