@@ -172,6 +172,16 @@ REMOVED: dict[str, str] = {  # commands as "ckcv x", options "--x", values "opti
     "Checked": "leave the method check of a trainer out: verify fits models again",
     "--unlabelled": "leave it out: nothing is proven of the model fitted on all rows",
     "ckcv verify --refit": "write --rerun, which runs the whole study again; models are always fitted again",
+    "--costs": "write --criterion cost:sick=10,healthy=1",
+    "--prevalence": 'write it with what is required: --require "ppv:0.02>=0.3"',
+    "--tolerance": "write --param tolerance=0.0001",
+    "--max-iter": "write --param max_iter=5000",
+    "--solver": "write --param solver=newton",
+    "--landmarks": "write --param landmarks=200",
+    "--alpha": "write --param alpha=0.1,1,10",
+    "--keep": "write --search budget:keep=0.5",
+    "--survivors": "write --search budget:survivors=8",
+    "--least-splits": "write --search budget:least_splits=3",
     "--refer": 'write ckcv run --answer "error<=0.05": predict then says which rows it is confident of',
 }
 
@@ -182,6 +192,6 @@ def explain_removed(*names: str) -> str:
 
 
 def explain_removed_option(name: object, value: object = None) -> str:
-    """Return the sentence about an option, or its value (the first word of it); "" if neither was removed."""
-    of_value = [f"{name}={value.partition(':')[0]}"] if isinstance(value, str) else []
-    return explain_removed(f"--{name}".replace("_", "-"), *of_value)
+    """Return the sentence about an option, or about its value (the first word of it); "" if there is none."""
+    of_value = f"{name}={str(value).partition(':')[0]}"
+    return explain_removed(f"--{name}".replace("_", "-") if value is None else of_value)

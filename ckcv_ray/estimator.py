@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ckcv_ray.core.arrays import Values
 from ckcv_ray.core.draws import seed_members
 from ckcv_ray.core.measures import Output, Outputs
+from ckcv_ray.core.options import list_names
 from ckcv_ray.errors import InputError, convert_errors, pluralize
 from ckcv_ray.learners.base import Learner
 from ckcv_ray.learners.ensemble import Ensemble
@@ -331,7 +332,9 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
         if len(estimators) == len(learners):
             return {}
         options = {
-            name: params[name] for name in (SVM_PARAMETERS if estimators else params) if name in params
+            name: params[name]
+            for name in (SVM_PARAMETERS if estimators else list_names(GaussianSVM))
+            if name in params
         }
         left = {
             name: value for name, value in params.items() if name not in options or _has(estimators, name)

@@ -85,11 +85,11 @@ CASES = {
     "C of 0": run("--C 0,1", "--C 0.0 is not allowed", "positive and finite"),
     "svm_nystroem with more landmarks than rows": run(
         "--learner svm_nystroem --k 3 --certify paper",
-        "--landmarks 500 (the default): they are drawn",
+        "param landmarks=500 (the default): they are drawn",
         "give at most",
     ),
     # the rest of the study
-    "iterations beyond int64": run(f"--max-iter {HUGE}", "--max-iter"),
+    "iterations beyond int64": run(f"--param max_iter={HUGE}", "max_iter="),
     "missing study file": run("--study nowhere.toml", "study file 'nowhere.toml'"),
     "broken study file": run("--study broken.toml", "study file 'broken.toml'", "Unclosed array"),
     "unknown field": run("--study unknown.toml", "'unknown.toml', line 1: unknown option 'cost'", "n_splits"),

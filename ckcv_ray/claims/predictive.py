@@ -209,10 +209,9 @@ class PredictiveValue(Predictive, Requirable):
         needed = self.count_rows(required.value, share, study.delta_of_claim / 2)
         if held < needed:
             raise InputError(
-                f"require={study.certification.require} at prevalence={self.prevalence:g} takes "
-                f"{needed:,} held-out rows at least, about {share * needed:,.0f} of them positive and none "
-                f"of them wrong, and {held:,} are held out: hold out more (holdout_share), require less, or "
-                "take more rows"
+                f"require={required} takes {needed:,} held-out rows at least, about {share * needed:,.0f} of "
+                f"them positive and none of them wrong, and {held:,} are held out: hold out more "
+                "(holdout_share), require less, or take more rows"
             )
 
     def foresee(self, problem: Problem, name: str, delta: float) -> Iterator[Need]:

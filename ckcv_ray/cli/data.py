@@ -56,6 +56,7 @@ SOURCES = (
 )
 
 COLUMNS = "Columns"
+READING = "If a table is refused"
 STDIN_BYTES = 1 << 20
 
 
@@ -84,10 +85,10 @@ DataSource = Annotated[str, make_argument("DATA", SOURCES, check_source)]
 
 def make_reading(
     separator: Annotated[
-        str | None, make_option("Separator, such as ;. A space is any number.", "found", panel=COLUMNS)
+        str | None, make_option("Separator, such as ;. A space is any number.", "found", panel=READING)
     ] = None,
     sheet: Annotated[
-        str | None, make_option("Sheet of Excel workbooks.", "its only one", panel=COLUMNS)
+        str | None, make_option("Sheet of Excel workbooks.", "its only one", panel=READING)
     ] = None,
     skip_rows: Annotated[
         str | None,
@@ -95,11 +96,11 @@ def make_reading(
             "Lines of text tables, or rows of sheets, to leave out, counted from 1 with the names, such as 2 "
             "(units) or 1-3,last (totals); none keeps all.",
             "none; units and totals are refused",
-            panel=COLUMNS,
+            panel=READING,
         ),
     ] = None,
     encoding: Annotated[
-        str | None, make_option("Encoding of text, such as cp1251.", "found or asked", panel=COLUMNS)
+        str | None, make_option("Encoding of text, such as cp1251.", "found or asked", panel=READING)
     ] = None,
 ) -> Reading:
     """Collect what files do not say about themselves."""
@@ -165,34 +166,34 @@ def _read_stdin(reading: Reading) -> pa.Table:
 Thousands = Annotated[
     str | None,
     make_option(
-        "Mark between thousands: , or .", "as the numbers tell", panel=COLUMNS, check=check_thousands
+        "Mark between thousands: , or .", "as the numbers tell", panel=READING, check=check_thousands
     ),
 ]
 
 
 def declare_types(
     categorical: Annotated[
-        str | None, make_option("Columns of numbers that are categories, such as ward.", panel=COLUMNS)
+        str | None, make_option("Columns of numbers that are categories, such as ward.", panel=READING)
     ] = None,
     numeric: Annotated[
-        str | None, make_option("Columns of numbers in which text is a gap, such as dose.", panel=COLUMNS)
+        str | None, make_option("Columns of numbers in which text is a gap, such as dose.", panel=READING)
     ] = None,
-    date: Annotated[str | None, make_option("Columns of dates, such as admitted.", panel=COLUMNS)] = None,
+    date: Annotated[str | None, make_option("Columns of dates, such as admitted.", panel=READING)] = None,
     thousands: Thousands = None,
     labels: Annotated[
         str | None,
         make_option(
             "Labels that differ in case or spaces, or are one number (01, 1): join or apart.",
             "asked where there are any",
-            panel=COLUMNS,
+            panel=READING,
         ),
     ] = None,
     drop_unlabelled: Annotated[
         bool,
-        make_flag("--drop-unlabelled", "Leave out rows without a label; else they are refused.", COLUMNS),
+        make_flag("--drop-unlabelled", "Leave out rows without a label; else they are refused.", READING),
     ] = False,
     keep_values: Annotated[
-        str | None, make_option("Words that are no empty cells, such as NA,none.", panel=COLUMNS)
+        str | None, make_option("Words that are no empty cells, such as NA,none.", panel=READING)
     ] = None,
 ) -> DeclaredTypes:
     """Collect what is said of columns."""

@@ -14,6 +14,7 @@ import sys
 import warnings
 from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from copy import copy
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -31,7 +32,10 @@ from ckcv_ray.cli.output import (
 from ckcv_ray.errors import InputError, StoreError, explain_removed, plain
 from ckcv_ray.version import VERSION
 
-HELP_PANELS = ("Study", "SVM", "Other learners", "Certificate", "Columns", "Procedure", "Search", "Execution")
+HELP_PANELS = (  # in the order of ``--help-all``, which shows them beside the options in none
+    *("Study", "SVM", "Other learners", "Certificate", "Procedure", "Search", "Columns"),
+    *("If a table is refused", "Execution"),
+)
 FIRST = (  # of the options that are in no panel, in this order
     *("target", "features", "drop", "group", "certify", "budget", "learner", "resampling", "measure"),
     *("out", "details", "as_json"),
@@ -41,9 +45,29 @@ FIRST = (  # of the options that are in no panel, in this order
 class Command(TyperCommand):
     """A command whose options are listed by panel, and named in messages as they are given."""
 
+    shows_all = False
+
     def get_params(self, ctx: Any) -> list[Any]:
         """Return the arguments and options in the order of ``--help``; see ``TyperCommand``."""
-        return sorted(hide_types(super().get_params(ctx)), key=_rank)
+        listed = sorted(hide_types(super().get_params(ctx)), key=_rank)
+        if any(_is_further(parameter) for parameter in listed):
+            every: Any = copy(self.get_help_option(ctx))
+            every.name, every.opts, every.callback = "help_all", ["--help-all"], self._show_all
+            every.help = f"Show all {sum(p.param_type_name == 'option' for p in listed)} options and exit."
+            listed.append(every)
+        return listed
+
+    def _show_all(self, ctx: Any, parameter: Any, asked: bool) -> None:
+        if asked and not ctx.resilient_parsing:
+            self.shows_all = True
+            ctx.command.get_help_option(ctx).callback(ctx, parameter, asked)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Show the options that are used most, or all; see ``TyperCommand``."""
+        listed: list[Any] = self.params
+        for parameter in listed:
+            parameter.hidden = _is_further(parameter) and not self.shows_all
+        super().format_help(ctx, formatter)
 
     def make_context(self, *given: Any, **extra: Any) -> Any:
         """Parse arguments; see ``TyperCommand``."""
@@ -52,7 +76,9 @@ class Command(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse arguments; an option that was removed says what to write instead; see ``TyperCommand``."""
+        own = {name for parameter in self.params for name in parameter.opts}
         options = [word.partition("=")[0] for word in args if word.startswith("--")]
+        options = [name for name in options if name not in own]
         of_command = [f"ckcv {ctx.info_name} {option}" for option in options]
         if gone := explain_removed(*of_command, *options):
             raise InputError(gone)
@@ -99,6 +125,10 @@ def hide_types(parameters: Iterable[Any]) -> list[Any]:
         if getattr(parameter, "is_flag", False):
             parameter.metavar = ""
     return listed
+
+
+def _is_further(parameter: Any) -> bool:
+    return getattr(parameter, "rich_help_panel", None) in HELP_PANELS
 
 
 def _rank(parameter: Any) -> tuple[int, int]:
@@ -181,7 +211,7 @@ is proven about its error on new rows. Everything is kept in a run folder.
     ckcv report patients_run
     ckcv evaluate patients.csv --target outcome --learner forest
 
-Run any command with --help to see its options.
+Run any command with --help to see the options used most, and with --help-all to see the others.
 
 Exit codes: 0 done; 1 verification found differences, or a run could not finish; 2 bad input; 3 finished
 with failed evaluations; 4 the run folder is damaged or belongs to something else; 5 proven not to hold: a

@@ -39,11 +39,10 @@ def make_option(
     default: str | None = None,
     panel: str | None = None,
     check: Callable[[Any], Any] | None = None,
-    hidden: bool = False,
 ) -> Any:
     """Declare an option whose default is set elsewhere and shown as ``default``; ``check`` refuses values."""
     shown = f"{text} [default: {default}]" if default else text
-    return typer.Option(help=shown, show_default=False, rich_help_panel=panel, callback=check, hidden=hidden)
+    return typer.Option(help=shown, show_default=False, rich_help_panel=panel, callback=check)
 
 
 def make_argument(name: str, text: str, check: Callable[[Any], Any]) -> Any:
@@ -243,7 +242,7 @@ SLOT_PARTS = {
     ),
     "search": (
         "How candidates are compared: {}. A race finds the best of all; a budget says how many it has not "
-        "excluded.",
+        "excluded. Its rounds: budget:keep=0.5,survivors=8,least_splits=3.",
         "Search",
     ),
     "certify": (
@@ -373,12 +372,13 @@ def _parameters(slots: Iterable[str], of_study: Iterable[str], numbers: bool = F
     first: dict[str, Option] = {}
     for fields in declared:  # several learners may have an option
         for name, field in fields.items():
-            first.setdefault(name, field.metadata["option"])
+            if not field.metadata["option"].inside:
+                first.setdefault(name, field.metadata["option"])
     for name, option in first.items():
         shown = option.default_text
         if numbers and option.single_default is not None:
             shown = f"{option.single_default}; {shown} where one is selected"
-        yield _parameter(name, option.kind, option.help, shown, option.panel, option.hidden)
+        yield _parameter(name, option.kind, option.help, shown, option.panel)
 
 
 def _name_part(name: str, part: Any) -> str:
@@ -388,9 +388,9 @@ def _name_part(name: str, part: Any) -> str:
 
 
 def _parameter(
-    name: str, kind: type, text: str, default: str | None, panel: str | None = "Study", hidden: bool = False
+    name: str, kind: type, text: str, default: str | None, panel: str | None = "Study"
 ) -> Parameter:
-    shown = make_option(text, default, panel, hidden=hidden)
+    shown = make_option(text, default, panel)
     if kind is bool:
         shown = make_flag(f"--{name.replace('_', '-')}", text, panel)
     annotation = Annotated[kind | None, shown]  # type: ignore[valid-type]

@@ -366,7 +366,7 @@ class MeanCost(SplitBound):
         f"a bound on the error rate, nor on the cost, and not proven. {ABOUT_ERROR}"
     )
 
-    costs: str = option("", Option(_costs, "Costs for --criterion cost, such as sick=10,healthy=1."))
+    costs: str = option("", Option(_costs, "Costs, such as sick=10,healthy=1.", inside="criterion"))
     delta: float = option(0.05, DELTA)
     weights: tuple[int, ...] = field(default=(), compare=False, repr=False)
 

@@ -25,7 +25,7 @@ class Option:
         single_default: the same for a learner that is not selected from several settings, if it is another.
         panel: heading that groups the option in ``--help``.
         may_grow: whether the value may be raised in an existing run folder: it has no part in the run_id.
-        hidden: whether ``--help`` leaves it out: there is only one value.
+        inside: the option in whose value this one is written, as in "budget:keep=0.5", and not by itself.
     """
 
     check: Callable[[str, Any], Any]
@@ -35,7 +35,7 @@ class Option:
     panel: str = "Study"
     may_grow: bool = False
     single_default: str | None = None
-    hidden: bool = False
+    inside: str = ""
 
 
 def option(default: Any, option: Option) -> Any:
@@ -46,6 +46,16 @@ def option(default: Any, option: Option) -> Any:
 def options(part: Any) -> dict[str, Field[Any]]:
     """Return the fields of a part (a class or an object) that are options, by name."""
     return {f.name: f for f in fields(part) if "option" in f.metadata}
+
+
+def list_names(part: Any) -> list[str]:
+    """Return the names by which the options of a part are given, each once."""
+    return list(dict.fromkeys(f.metadata["option"].inside or name for name, f in options(part).items()))
+
+
+def list_inside(part: Any, whole: str) -> dict[str, Field[Any]]:
+    """Return the fields of a part that are written in the value of an option, by name."""
+    return {name: f for name, f in options(part).items() if f.metadata["option"].inside == whole}
 
 
 def check_options(part: Any) -> None:

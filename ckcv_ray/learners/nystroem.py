@@ -388,7 +388,7 @@ class NystroemSVM(KernelMachine):
             "Rows by which svm_nystroem approximates.",
             int,
             "500",
-            "SVM",
+            inside="param",
         ),
     )
     class_weight: str | Mapping[Label, float] | None = option(EQUALLY, CLASS_WEIGHT)
@@ -408,8 +408,9 @@ class NystroemSVM(KernelMachine):
         if self.landmarks > n_train:
             by_default = " (the default)" if self.landmarks == type(self).landmarks else ""
             raise InputError(
-                f"landmarks={self.landmarks}{by_default}: they are drawn from the training rows of a split, "
-                f"which may be only {n_train}: give at most {n_train}, or choose learner svm, which is exact"
+                f"param landmarks={self.landmarks}{by_default}: they are drawn from the training rows of a "
+                f"split, which may be only {n_train}: give at most {n_train}, or choose learner svm, which "
+                "is exact"
             )
 
 

@@ -239,9 +239,9 @@ class Ridge(SimpleLearner):
         Option(
             grid,
             "Penalties of ridge, in the same form as C.",
-            panel="Other learners",
             default_text="log:-3:4:15",
             single_default="1",
+            inside="param",
         ),
     )
 

@@ -25,7 +25,7 @@ from ckcv_ray.claims.quantity import (
 from ckcv_ray.core.arrays import ONE
 from ckcv_ray.core.bounds.betting import bound_mean_loss
 from ckcv_ray.core.bounds.binomial import clopper_pearson
-from ckcv_ray.core.options import get_values
+from ckcv_ray.core.options import get_values, list_inside
 from ckcv_ray.core.percent import (
     ceil_percent,
     floor_percent,
@@ -288,10 +288,11 @@ def _tell_next(result: ResultValues) -> Iterator[Fact]:
 def list_edges(problem: Problem, setting: Setting) -> list[str]:
     """Return one sentence for each grid, a list of numbers, that has the winner's setting on its edge."""
     _, learner = problem.find_learner(setting)
+    inside = list_inside(learner, "param")
     values = ((name, known, setting.get(name)) for name, known in get_values(learner).items())
     return [
-        f"{name} = {value:g} is on the edge of its grid: {NEW_ROWS}, widen --{name.replace('_', '-')} beyond "
-        f"{value:g}"
+        f"{name} = {value:g} is on the edge of its grid: {NEW_ROWS}, widen "
+        f"--{'param ' * (name in inside)}{name.replace('_', '-')} beyond {value:g}"
         for name, known, value in values
         if isinstance(known, tuple) and isinstance(value, int | float) and len(known) > 1
         if value in (known[0], known[-1])

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ckcv_ray.core.criteria import Balanced, MeanBound, MeanClippedError, MeanCost, MeanError
-from ckcv_ray.core.options import get_values, options
+from ckcv_ray.core.options import get_values, list_inside, list_names, options
 from ckcv_ray.core.resampling.folds import NestedSplits
 from ckcv_ray.core.resampling.parse import CERTIFIABLE, RESAMPLINGS, parse_resampling
 from ckcv_ray.errors import InputError, explain_removed_option
@@ -82,12 +82,17 @@ class Asked(NamedTuple):
     @property
     def names(self) -> dict[str, str]:
         """The names by which its options may be given, and the name of each: those for it alone come last."""
-        plain = {name: name for name in options(self.kind)}
+        plain = {name: name for name in list_names(self.kind)}
         return plain | ({f"{self.label}.{name}": name for name in plain} if self.label else {})
 
     def get_given(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         """Return the values of its options."""
-        return self.before | {name: asked[full] for full, name in self.names.items() if full in asked}
+        given = {name: asked[full] for full, name in self.names.items() if full in asked}
+        declared = {name: field.metadata["option"] for name, field in options(self.kind).items()}
+        values = {name: v for name, v in self.before.items() if declared[name].inside not in given}
+        for whole in given.keys() - declared.keys():
+            values |= _read_inside(self.kind, whole, given.pop(whole))
+        return values | given
 
 
 def assemble(asked: Mapping[str, Any], earlier: Mapping[str, Any], of_study: Iterable[str]) -> dict[str, Any]:
@@ -133,7 +138,10 @@ def _choose_part(slot: str, asked: Mapping[str, Any], earlier: Mapping[str, Any]
         part = parse_resampling(choice)
         kind, before = type(part), get_values(part)
     else:
-        kind, before = choices[check_choice(slot, choice, choices)], {}
+        name, _, inside = choice.partition(":") if isinstance(choice, str) else (choice, "", "")
+        if inside and not (name in choices and list_inside(choices[name], slot)):
+            name = choice
+        kind, before = choices[check_choice(slot, name, choices)], {}
     return Asked(slot, "", kind, before | (_share_values(earlier[slot], kind) if slot in earlier else {}))
 
 
@@ -202,20 +210,16 @@ def _hand_out_params(asked: Mapping[str, Any], parts: Sequence[Asked]) -> dict[s
     if "param" not in asked:
         return dict(asked)
     rest = {name: value for name, value in asked.items() if name != "param"}
-    without = [part for part in parts if "param" in options(part.kind)]
-    made = {part.label: part.kind(**{**part.get_given(rest), "param": None}) for part in without}
+    taking = [part for part in parts if "param" in part.names]
+    known = {part.label: _list_parameters(part, rest) for part in taking}
     given: dict[str, dict[str, Any]] = {}
     for name, value in (check_space("param", asked["param"]) or {}).items():
         label, _, param = name.rpartition(".")
-        owners = (
-            [label]
-            if label in made
-            else [part for part in made if not label and param in made[part].parameter_names()]
-        )
+        owners = [label] if label in known else [part for part in known if not label and param in known[part]]
         if not owners:
-            every = [known for part in made.values() for known in part.parameter_names()]
+            every = [each for names in known.values() for each in names]
             raise InputError(
-                f"param {quote(name)} is a parameter of none of {', '.join(made)}{suggest(param, every)}"
+                f"param {quote(name)} is a parameter of none of {', '.join(known)}{suggest(param, every)}"
             )
         for owner in owners:
             given.setdefault(owner, {})[param] = value
@@ -224,9 +228,55 @@ def _hand_out_params(asked: Mapping[str, Any], parts: Sequence[Asked]) -> dict[s
     return rest
 
 
+def _list_parameters(part: Asked, asked: Mapping[str, Any]) -> Iterable[str]:
+    """Return the names of the parameters of a learner that is asked for."""
+    if inside := list_inside(part.kind, "param"):
+        return inside
+    names: list[str] = part.kind(**{**part.get_given(asked), "param": None}).parameter_names()
+    return names
+
+
+def _read_inside(kind: Any, whole: str, given: Any) -> dict[str, Any]:
+    """Return the options that are written in the value of another one, such as "budget:keep=0.5"."""
+    inside = list_inside(kind, whole)
+    if whole in SLOTS:
+        text = given.partition(":")[2]
+        if len(inside) == 1 or not text:
+            return dict.fromkeys(inside, text) if text else {}
+        given = dict(pair.partition("=")[::2] for pair in text.split(","))
+        check_names(kind.name, given, inside)
+    found: dict[str, Any] = {}
+    for name, values in (check_space(whole, given) or {}).items():
+        if name not in inside:
+            own = f"; {name} is an option of its own" if name in options(kind) else suggest(name, inside)
+            raise InputError(f"{whole} {quote(name)}: of {kind.name} it takes {', '.join(inside)}{own}")
+        single = isinstance(values, tuple) and not isinstance(inside[name].default, tuple)
+        if single and len(values) > 1:
+            raise InputError(f"{whole} {name}={_write(values)}: of {kind.name} it has one value")
+        found[name] = values[0] if single else values
+    return found
+
+
+def _write(values: Iterable[Any]) -> str:
+    return ",".join(map(str, values))
+
+
+def fold_values(part: Any, fixed: bool = False) -> dict[str, Any]:
+    """Return the values of a part's options by the names by which they are given; see ``get_values``."""
+    values = get_values(part, fixed)
+    folded = {
+        whole: {name: values.pop(name) for name in list_inside(part, whole)} for whole in list_names(part)
+    }
+    return values | {whole: inside for whole, inside in folded.items() if inside and whole not in values}
+
+
 def name_choices(parts: Mapping[str, Any]) -> dict[str, Any]:
     """Return the choice in each slot, as an option gives it."""
-    names = {slot: part.name for slot, part in parts.items()}
+    names = {}
+    for slot, part in parts.items():
+        inside = fold_values(part).get(slot, {})
+        pairs = inside.values() if len(inside) == 1 else [f"{name}={v}" for name, v in inside.items()]
+        names[slot] = ":".join(filter(None, (part.name, _write(pairs))))
     learner = parts[SEVERAL]
     of_size = isinstance(learner, Choice) and learner.most_rows is not None
     return names | {SEVERAL: ALL if of_size else ",".join(learner.by_label)}
@@ -237,7 +287,7 @@ def get_learner_values(learners: Mapping[str, Learner], fixed: bool) -> dict[str
     named = [
         (label, name, v)
         for label, learner in learners.items()
-        for name, v in get_values(learner, fixed).items()
+        for name, v in fold_values(learner, fixed).items()
     ]
     times = Counter(name for _, name, _ in named)
     kinds = {f"{label}.{SEVERAL}": part.name for label, part in learners.items() if label != part.name}
@@ -267,19 +317,13 @@ def _share_values(earlier: Any, part: Any) -> dict[str, Any]:
 
 
 def _separate(asked: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options with what follows a choice, as in "cost:a=1,b=2", as an option of its own."""
+    """Return the options with the estimator and the criterion that others stand for."""
     separated = dict(asked)
     if _is_estimator(asked.get(SEVERAL)):
         if "estimator" in asked:
             raise InputError("estimator is given twice: as the learner, and by estimator")
         separated |= {"learner": ANY, "estimator": asked["learner"]}
     _trust_named(separated.get("estimator"))
-    criterion = asked.get("criterion")
-    choice, colon, costs = criterion.partition(":") if isinstance(criterion, str) else ("", "", "")
-    if colon and choice == MeanCost.name:
-        if "costs" in asked:
-            raise InputError(f"costs are given twice: by criterion={quote(criterion)} and by costs")
-        separated |= {"criterion": choice, "costs": costs}
     if CLIP in asked:  # only this criterion has one
         separated.setdefault("criterion", MeanClippedError.name)
     return separated
@@ -310,7 +354,7 @@ def _refuse(unusable: Mapping[str, Any], parts: Sequence[Asked], of_study: Itera
             label, _, option = name.rpartition(".")
             owner = next((part for part in parts if part.label == label != ""), None)
             if owner is not None:
-                check_names(label, [option], options(owner.kind))
+                check_names(label, [option], list_names(owner.kind))
             check_names("a study", [name], [known_name for known_name in known if "." not in known_name])
     for name, value in unusable.items():
         slot = next(part.slot for part in every if name in part.names)

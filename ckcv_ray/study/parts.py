@@ -124,15 +124,15 @@ class Budget:
     effort: int | None = option(None, EFFORT)
     keep: float = option(
         1 / 3,
-        Option(_check_keep, "Share of settings that an early round keeps.", float, "1/3", "Search"),
+        Option(_check_keep, "Share of settings that an early round keeps.", float, "1/3", inside="search"),
     )
     survivors: int = option(
         4,
-        Option(_check_count, "Settings at which the early rounds of budget end.", int, "4", "Search"),
+        Option(_check_count, "Settings at which the early rounds of budget end.", int, "4", inside="search"),
     )
     least_splits: int = option(
         5,
-        Option(_check_count, "Splits below which rounds fit on fewer rows.", int, "5", "Search"),
+        Option(_check_count, "Splits below which rounds fit on fewer rows.", int, "5", inside="search"),
     )
 
     def __post_init__(self) -> None:
@@ -355,7 +355,7 @@ class Certification:
 
     def __post_init__(self) -> None:
         check_options(self)
-        self._check_prevalence()
+        self._separate_prevalence()
         named = self.claim
         object.__setattr__(self, "claim", _complete_claims(self.claim, self.required, self.answer))
         of_two = [
@@ -380,20 +380,19 @@ class Certification:
                 lacks = "answer=error<=0.05" if answers else f"{condition.name} to the claims"
                 raise InputError(f"accept={condition} is about what is not claimed: add {lacks}")
 
-    def _check_prevalence(self) -> None:
-        """Raise InputError unless a prevalence is stated just where a predictive value is required."""
-        condition = parse_condition("require", self.require, bare=True) if self.require else None
-        of_value = condition is not None and condition.kind.at_prevalence
-        if of_value and self.prevalence is None:
+    def _separate_prevalence(self) -> None:
+        """Keep the prevalence of a required predictive value apart from it, as files have it."""
+        name, of_share, rest = self.require.partition(":")
+        if of_share and self.prevalence is None:
+            share, _, least = rest.partition(">=")
+            object.__setattr__(self, "prevalence", float(share))
+            object.__setattr__(self, "require", f"{name}>={least}")
+        required = parse_condition("require", self.require, bare=True) if self.require else None
+        of_value = required is not None and required.kind.at_prevalence
+        if of_value != (self.prevalence is not None) or ":" in self.require:
             raise InputError(
-                f"require={self.require} is about rows of which a stated share is positive, and prevalence "
-                "does not state it: add it, such as prevalence=0.02 for two in a hundred"
-            )
-        if self.prevalence is not None and not of_value:
-            about = f"require={self.require} is about another" if self.require else "none is required"
-            raise InputError(
-                f"prevalence={self.prevalence:g} is that of a required predictive value, and {about}: add "
-                "require=ppv>=0.3, or leave it out; a claim states its own, such as ppv:0.02"
+                f"require={self.require}: a predictive value, and nothing else, is required at a prevalence, "
+                "which is stated once, such as ppv:0.02>=0.3 for two in a hundred"
             )
 
     @property
@@ -541,11 +540,10 @@ def _require(name: str, value: Any) -> str:
             "as require=sensitivity>=0.9 and accept=specificity>=0.6"
         )
     known = [kind.name for kind in list_quantities() if kind.brings]
-    condition = parse_condition(name, value, known, bare=True)
-    if condition.name not in known:
+    condition = parse_condition(name, value, known, bare="=" in value and ":" not in value)
+    if condition.kind.name not in known:
         raise InputError(
-            f"{name}={quote(value)}: a cut-off is chosen for {', '.join(known[:-1])} or {known[-1]}; the "
-            "prevalence is an option of its own: write ppv>=0.3 and prevalence=0.02"
+            f"{name}={quote(value)}: a cut-off is chosen for {', '.join(known[:-1])} or {known[-1]}"
         )
     return str(condition)
 
@@ -632,9 +630,10 @@ class Holdout(Certification):
         positive: label of the class that sensitivity and the ROC curve are of; None for the second, sorted.
         require: condition such as "sensitivity>=0.9" or "specificity>=0.95", for which the cut-off of the
             scores is chosen on the rows held out, with its guarantee; the recalls are those at this cut-off.
-            Without other claims they are all that is claimed. Or a predictive value such as "ppv>=0.3" or
-            "npv>=0.99" at ``prevalence``, for which cut-offs that are fixed on the other rows are tested in a
-            fixed sequence; it has half of the delta of the recalls. "" for the learner's own cut-off.
+            Without other claims they are all that is claimed. Or a predictive value such as "ppv:0.02>=0.3",
+            at the prevalence 0.02, or "npv:0.02>=0.99", for which cut-offs that are fixed on the other rows
+            are tested in a fixed sequence; it has half of the delta of the recalls. "" for the learner's own
+            cut-off.
         prevalence: share of the positive class where the classifier is used, in (0, 1), at which a predictive
             value is required; None for other conditions.
         accept: conditions such as "specificity>=0.6" on what is proven, without which the result is not
@@ -682,7 +681,9 @@ class Holdout(Certification):
     require: str = option(
         "",
         Option(
-            _require, "Cut-off by sensitivity>=0.9, specificity, ppv or npv, proven.", panel="Certificate"
+            _require,
+            "Cut-off, proven, by sensitivity>=0.9, specificity, or ppv:0.02>=0.3 or npv at a prevalence.",
+            panel="Certificate",
         ),
     )
     prevalence: float | None = option(
@@ -691,7 +692,7 @@ class Holdout(Certification):
             _prevalence,
             "Share of the positive class at which ppv or npv is required.",
             float,
-            panel="Certificate",
+            inside="require",
         ),
     )
     accept: tuple[str, ...] = option((), ACCEPT)

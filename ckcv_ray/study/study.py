@@ -43,6 +43,7 @@ from ckcv_ray.study.options import (
     assemble,
     check_known_part,
     check_names,
+    fold_values,
     get_learner_values,
     name_choices,
     read_part,
@@ -323,7 +324,9 @@ class Study:
         parts = self.parts
         rest = [part for slot, part in parts.items() if slot != SEVERAL]
         of_study = {"seed": self.seed} | get_values(self, fixed)
-        of_others = {n: v for part in rest for n, v in get_values(part, fixed).items()}
+        of_others = {n: v for part in rest for n, v in fold_values(part, fixed).items() if n not in SLOTS}
+        if self.certification is not None and (required := self.certification.required):
+            of_others["require"] = str(required)
         return name_choices(parts) | get_learner_values(self.learner.by_label, fixed) | of_others | of_study
 
     def to_json(self, fixed: bool = False) -> dict[str, Any]:

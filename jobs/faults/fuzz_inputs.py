@@ -39,9 +39,7 @@ FIELDS: dict[str, Any] = {
     "delta": 0.05,
     "seed": 1,
     "scale": "none",
-    "solver": "newton",
-    "tolerance": 0.01,
-    "max_iter": 100,
+    "param": {"solver": "newton", "tolerance": 0.01, "max_iter": 100},
     "report_k": [3],
     "exhaustive": True,
     "resampling": "complete",
@@ -55,7 +53,7 @@ CERTIFICATIONS: list[dict[str, Any]] = [
     {"criterion": "balanced"},
     {"criterion": "mean_error"},
     {"criterion": "cost:sick=10,healthy=1"},
-    {"criterion": "cost", "costs": "a=1,b=0.5"},
+    {"criterion": "cost:a=1,b=0.5"},
     {"holdout_share": 0.3, "resampling": "rotation"},  # this combination is refused
 ]
 TOML_VALUES = [

@@ -105,7 +105,7 @@ CASES: dict[str, str] = {
         """,
     "required": f"""
         run tumours.csv --target kind {TREE} --require sensitivity>=0.6 --out a
-        run tumours.csv --target kind {TREE} --require ppv>=0.2 --prevalence 0.1 --out b
+        run tumours.csv --target kind {TREE} --require ppv:0.1>=0.2 --out b
         predict a new.csv
         """,
     "answered": f"""

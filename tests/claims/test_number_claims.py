@@ -24,7 +24,7 @@ N = 120
 RNG = np.random.default_rng(3)
 X = RNG.normal(size=(N, 2))
 Y = X @ [1.0, 2.0] + RNG.standard_t(2.5, N)
-STUDY = Study.of(learner="ridge", alpha=(0.1, 10.0), clip=4.0, k=(3,), n_splits=3)
+STUDY = Study.of(learner="ridge", param={"alpha": (0.1, 10.0)}, clip=4.0, k=(3,), n_splits=3)
 HELD = STUDY.replace(certify="holdout", holdout_share=0.5, claim="refit,within:0.8")
 
 

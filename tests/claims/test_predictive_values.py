@@ -150,17 +150,17 @@ def study(**options: str | float | None) -> Study:
 @pytest.mark.parametrize(
     ("require", "claim"),
     [
-        ("ppv>=0.3", "refit"),
-        ("npv>=0.99", "vote,ppv:0.05,net_benefit:0.05:0.1"),
+        ("ppv:0.05>=0.3", "refit"),
+        ("npv:0.05>=0.99", "vote,ppv:0.05,net_benefit:0.05:0.1"),
     ],
 )
 def test_a_run_chooses_and_applies_its_cut_off(task, require, claim):
-    asked = study(require=require, prevalence=0.05, claim=claim, accept="sensitivity>=0.1")
+    asked = study(require=require, claim=claim, accept="sensitivity>=0.1")
     result = run(asked, task)
     claims = {str(each.quantity): each for each in result.certificate.claims if each.cut_off is not None}
     value = claims[f"{require[:3]}:0.05"]
     sensitivity, specificity = claims["sensitivity"], claims["specificity"]
-    held, least = result.problem.take_held_rows(), float(require[5:])
+    held, least = result.problem.take_held_rows(), float(require[10:])
     positive, rule = result.problem.positive, result.flag_rule
     flagged = result.classify(held.X, rule).label == positive
     raw = rule.predict(result.models, held.X).score
@@ -182,7 +182,7 @@ def test_a_run_chooses_and_applies_its_cut_off(task, require, claim):
 def test_nothing_is_flagged_where_nothing_is_proven():
     rng = np.random.default_rng(0)
     noise = Task.of(rng.normal(size=(900, 2)), np.arange(900) % 2)
-    asked = study(require="ppv>=0.2", prevalence=0.05, claim="npv:0.05", positive=None)
+    asked = study(require="ppv:0.05>=0.2", claim="npv:0.05", positive=None)
     result = run(asked, noise)
     first, ppv, sensitivity, specificity = result.certificate.claims.claims[:4]
     assert {claim.bound for claim in (first, ppv, sensitivity, specificity)} == {None}
@@ -190,13 +190,13 @@ def test_nothing_is_flagged_where_nothing_is_proven():
     assert "no cut-off is chosen, since for none the PPV at" in sensitivity.statement
     assert "more rows alone do not help" in ppv.statement
     assert "add up to" not in " ".join(result.certificate.list_cautions())
-    alone = run(study(require="ppv>=0.2", prevalence=0.05, positive=None), noise)
+    alone = run(study(require="ppv:0.05>=0.2", positive=None), noise)
     assert alone.intervals == []
     assert "measured" not in tell(alone)
 
 
 def test_a_plan_says_how_many_positives_it_takes(task):
-    value, auc = list_needs(Problem.of(study(require="ppv>=0.3", prevalence=0.05, claim="auc"), task))[::-1]
+    value, auc = list_needs(Problem.of(study(require="ppv:0.05>=0.3", claim="auc"), task))[::-1]
     assert (value.claim, auc.claim, value.delta) == ("ppv:0.05", "auc", 0.0125)
     first, line = value.lines
     assert "PPV at a prevalence of 5.00 %, with probability 98.75 %: about" in first
@@ -207,7 +207,7 @@ def test_a_plan_says_how_many_positives_it_takes(task):
 
 def test_labels_of_rows_held_out_have_no_part_in_the_cut_offs(task):
     """Cut-offs are functions of the rows to learn from: other held-out labels change the counts alone."""
-    asked = study(require="npv>=0.99", prevalence=0.05)
+    asked = study(require="npv:0.05>=0.99")
     held = Problem.of(asked, task).held
     y, result = task.y.copy(), run(asked, task)
     y[held] = 1 - y[held]

@@ -176,7 +176,7 @@ class TestPpvRequired(OfClasses):
     """Two cut-offs are tested in order; the second flags more rows of both classes."""
 
     claim, together = "ppv:0.5", "refit"
-    options: ClassVar = {"require": "ppv>=0.55", "prevalence": 0.5, "claim": "refit", "delta": 0.9}
+    options: ClassVar = {"require": "ppv:0.5>=0.55", "claim": "refit", "delta": 0.9}
     kinds = ((Row(1, 1, 2.0),), (Row(1, 1, 1.0),), (Row(0, 0, -2.0),), (Row(0, 1, 1.0),), (Row(0, 1, 2.0),))
     laws = (
         (25, 25, 5, 40, 5),
@@ -189,7 +189,7 @@ class TestPpvRequired(OfClasses):
     units = 8
     perfect = (0, 0, 0, 0, 2, 2, 2, 2)
     lack = "of 2 cut-offs "
-    refused = r"^require=ppv>=0.55 at prevalence=0.5 takes [0-9,]+ held-out rows at least"
+    refused = r"^require=ppv:0.5>=0.55 takes [0-9,]+ held-out rows at least"
 
     def add(self, held: HeldOutPredictions, rows: Sequence[Row]) -> None:
         score, y = (np.array(values) for values in zip(*((row.score, row.y) for row in rows), strict=True))
@@ -307,7 +307,7 @@ def test_every_quantity_keeps_the_contract() -> None:
 
 HELD = {"learner": "linear", "certify": "holdout", "holdout_share": 0.5}
 PAPER = {"certify": "paper", "holdout_share": None}
-VALUE = {"require": "ppv>=0.3", "prevalence": 0.05}
+VALUE = {"require": "ppv:0.05>=0.3"}
 BETTER = {"learner": "svm,linear"}
 NUMBERS = {"learner": "ridge", "clip": 2}
 X, NUMBER = np.arange(800.0).reshape(400, 2), np.arange(400)
@@ -324,7 +324,6 @@ CHOOSING = VALUE, {"require": "sensitivity>=0.8"}, {"answer": "error<=0.1"}
 CENTROID = NearestCentroid()
 REFUSED: list[tuple[Any, ...]] = [
     ({"require": "sensitivity>=0.99"}, r"^require=sensitivity>=0.99 takes 368 held-out rows of class "),
-    ({"require": "ppv:0.02>=0.5"}, "is an option of its own: write ppv>=0.3 and prevalence=0.02"),
     ({"require": "net_benefit:0.02:0.1>=0.3"}, "is chosen for npv, ppv, sensitivity or specificity"),
     ({"require": "sensitivity"}, "lacks its value: .* as 'sensitivity>=0.9', or write sensitivity:0.9"),
     ({"require": "sensitivity<=0.9"}, "is at least a value: write sensitivity>=0.9"),
@@ -345,19 +344,15 @@ REFUSED: list[tuple[Any, ...]] = [
     ({"accept": "auc>=0.9"}, "^accept=auc>=0.9 is about what is not claimed: add auc to the claims"),
     ({"accept": "error<=0.1", "claim": "auc"}, "about the error, which is not claimed: claim refit,auc"),
     ({"accept": "ppv>=0.3"}, "^claim='ppv' takes a prevalence: write ppv:0.02"),
-    ({"require": "ppv>=0.3"}, "^require=ppv>=0.3 is about rows of which a stated share is positive"),
-    ({"prevalence": 0.02}, "^prevalence=0.02 is that of a required predictive value, and none is"),
-    (
-        {"require": "sensitivity>=0.9", "prevalence": 0.02},
-        "add require=ppv>=0.3, or leave it out",
-    ),
-    (VALUE | {"prevalence": 0.0}, r"^prevalence=0.0 is outside \(0, 1\): it is the share"),
-    (VALUE | {"prevalence": 1.0}, r"^prevalence=1.0 is outside \(0, 1\)"),
-    (VALUE | {"prevalence": "2 %"}, "^prevalence='2 %' is not a number"),
-    (VALUE | {"require": "ppv<=0.3"}, "is at least a value: write ppv>=0.3"),
+    ({"require": "ppv>=0.3"}, "^require=ppv>=0.3: .* stated once, such as ppv:0.02>=0.3"),
+    ({"prevalence": 0.02}, "^--prevalence was removed: write it with what is required"),
+    ({"require": "sensitivity:0.02>=0.9"}, "'sensitivity:0.02' takes no argument: write sensitivity"),
+    ({"require": "ppv:0>=0.3"}, "^claim=ppv:0: '0' is no number between 0 and 1: write ppv:0.02"),
+    ({"require": "ppv:2%>=0.3"}, "'2%' is no number between 0 and 1"),
+    ({"require": "ppv:0.05<=0.3"}, "is at least a value: write ppv:0.05>=0.3"),
     (VALUE | {"answer": "error<=0.1"}, "leave one of them out"),
     (
-        {"require": "ppv>=0.9", "prevalence": 0.001},
+        {"require": "ppv:0.001>=0.9"},
         "takes [0-9,]+ held-out rows at least, about [0-9,]+ of them positive and none of them wrong",
     ),
     ({"answer": "error<=0.001"}, r"^answer=error<=0.001 takes 4,380 held-out rows at least, .* 200 are held"),
@@ -430,7 +425,7 @@ def test_what_does_not_go_together_is_refused(row: tuple[Any, ...]) -> None:
 @pytest.mark.parametrize(
     ("options", "claimed"),
     [
-        ({"require": "ppv>=.30", "prevalence": 0.02}, ("ppv:0.02", "sensitivity", "specificity")),
+        ({"require": "ppv:.02>=.30"}, ("ppv:0.02", "sensitivity", "specificity")),
         ({"answer": "error<=.050"}, ("refit", "answered_error", "answered_share")),
     ],
 )

@@ -26,7 +26,7 @@ def test_help_teaches(ckcv: Command) -> None:
         assert len(shown) > 200
         example = " ".join(("ckcv", *words))
         assert any(f"{line.strip()} ".startswith(f"{example} ") for line in shown.splitlines())
-    assert "log:-2:4:13" in ckcv("run", "--help")[1]
+    assert "log:-2:4:13" in ckcv("run", "--help-all")[1]
     assert "twonorm:400:0" in ckcv("run", "--help")[1]  # some names of sets would become emoji
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -13,33 +14,33 @@ import pytest
 from command import Command
 from conftest import NOT_INSTALLED
 
-from ckcv_ray import InputError, Study
+from ckcv_ray import InputError, NystroemSVM, Study
 from ckcv_ray.cli import main as cli
 from ckcv_ray.cli import run as command_run
 from ckcv_ray.cli.main import FIRST
 from ckcv_ray.cli.options import SLOT_PARTS as PARTS_SHOWN
 from ckcv_ray.cli.options import list_offered, make_study
-from ckcv_ray.core.options import Option, options
-from ckcv_ray.learners.svm import learner as svm
+from ckcv_ray.core.options import Option, list_names, options
 from ckcv_ray.study.options import FIELD_NAMES, SLOTS, list_parts
 from ckcv_ray.study.study import format_toml, list_options
 
 OTHER = {  # of every option a value that is not its default, as a word of the command line
     "class_weight": "ill=2,well=3",
-    "C": "1,10", "gamma": "log:-1:1:3", "scale": "none", "solver": "another", "tolerance": "0.01",
-    "max_iter": "77", "k": "3:5", "n_splits": "7", "delta": "0.1", "holdout_share": "0.25",
+    "C": "1,10", "gamma": "log:-1:1:3", "scale": "none", "k": "3:5", "n_splits": "7", "delta": "0.1",
+    "holdout_share": "0.25",
     "claim": "vote,refit", "seed": "5",
     "holdout_bound": "stevens",
-    "report_k": "3,4", "exhaustive": "true", "costs": "sick=10,healthy=1",
+    "report_k": "3,4", "exhaustive": "true",
     "positive": "sick", "param": "C=0.5,2", "sample": "2",
-    "encode": "ordinal", "fill": "mean", "rare": "0.05", "balance": "down", "landmarks": "50",
-    "effort": "5000", "keep": "0.5", "survivors": "3", "least_splits": "3",
+    "encode": "ordinal", "fill": "mean", "rare": "0.05", "balance": "down",
+    "effort": "5000",
     "require": "sensitivity>=0.9", "accept": "error<=0.1", "subgroups": "sex,age:3", "answer": "error<=0.2",
-    "prevalence": "0.02",
     "clip": "2.5",
 }  # fmt: skip
+TEN = ("target", "features", "drop", "group", "certify", "budget", "learner", "out", "details", "json")
+MOST_OPTIONS = 63  # of a command
 # Options that are refused without another.
-NEEDED = {"positive": ("claim", "sensitivity"), "prevalence": ("require", "ppv>=0.3")}
+NEEDED = {"positive": ("claim", "sensitivity")}
 # Their default depends on the task or on the part.
 IN_WORDS = {"positive", "claim", "param", "effort", "holdout_share"}
 # Other tests may have registered learners of their own.
@@ -51,9 +52,10 @@ OWNERS = [*((slot, name) for slot, choices in PARTS.items() for name in choices)
 
 
 def owned(slot: str, name: str) -> dict[str, Option]:
-    """The options of a part; of the study itself where there is none."""
+    """The options of a part that have a name; of the study itself where there is none."""
     declared = options(PARTS[slot][name]) if slot else list_options()
-    return {field: one.metadata["option"] for field, one in declared.items()}
+    found = {field: one.metadata["option"] for field, one in declared.items()}
+    return {field: option for field, option in found.items() if not option.inside}
 
 
 def dashed(name: str) -> str:
@@ -91,8 +93,7 @@ Studied = Callable[..., Study]
 
 @pytest.fixture
 def studied(ckcv: Command, patients: Path, monkeypatch: pytest.MonkeyPatch) -> Studied:
-    """The study that words of the command line make; here there is a second solver to choose."""
-    monkeypatch.setattr(svm, "SOLVER_NAMES", ("newton", "another"))
+    """The study that words of the command line make."""
 
     def call(*words: object) -> Study:
         seen: list[Study] = []
@@ -127,7 +128,6 @@ def test_every_option_of_every_part_is_on_the_command_line(parameters: dict[str,
             assert on_line.help == option.help + default
             assert on_line.rich_help_panel == option.panel
             assert on_line.default is None
-            assert on_line.hidden == option.hidden
             assert on_line.is_flag == (option.kind is bool)
 
 
@@ -144,17 +144,21 @@ def test_help_begins_with_what_is_used_most_and_keeps_learners_apart(
     command: str, ckcv: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "100")
-    _, shown, _ = ckcv(command, "--help")
+    _, shown, _ = ckcv(command, "--help-all")
     panels: dict[str, list[str]] = {}
     for line in shown.splitlines():
         if line.startswith("╭"):
             names = panels.setdefault(line.strip("╭╮─ "), [])
         elif line.startswith("│ --"):
             names.append(line.split()[1])
-    assert {name.strip("-") for name in panels["Options"]} <= {*FIRST, "json", "workers", "help"}
+    assert {name.strip("-") for name in panels["Options"]} <= {*FIRST, "json", "workers", "help", "help-all"}
     assert panels["Options"][:4] == ["--target", "--features", "--drop", "--group"]
-    assert panels["SVM"] == ["--C", "--gamma", "--scale", "--tolerance", "--max-iter", "--landmarks"]
-    assert {"--param", "--sample"} <= {*panels["Other learners"]}
+    assert panels["SVM"] == ["--C", "--gamma", "--scale"]
+    assert panels["Other learners"] == ["--param", "--sample"]
+    assert len([name for names in panels.values() for name in names if "help" not in name]) <= MOST_OPTIONS
+    if command == "run":
+        _, first, _ = ckcv(command, "--help")
+        assert re.findall("│ --([a-z-]+)", first) == [*TEN, "help", "help-all"]
     assert "<bool>" not in shown
     assert "[default: (" not in shown
     assert len(shown.splitlines()) < 150
@@ -190,6 +194,29 @@ def test_an_option_of_several_parts_is_one_option() -> None:
     assert set(found) == set(OTHER)
 
 
+@pytest.mark.parametrize(
+    ("words", "asked"),
+    [
+        (
+            ("--param", "tolerance=0.01", "--param", "max_iter=77"),
+            {"param": {"tolerance": 0.01, "max_iter": 77}},
+        ),
+        (("--learner", "svm_nystroem", "--param", "landmarks=50"), {"learner": NystroemSVM(landmarks=50)}),
+        (("--search", "budget:keep=0.5,survivors=3"), {"search": "budget:survivors=3,keep=0.5"}),
+        (("--criterion", "cost:sick=10,healthy=1"), {"criterion": "cost:healthy=1,sick=10"}),
+        (("--require", "ppv:0.02:0.3"), {"require": "ppv:0.02>=0.3"}),
+    ],
+)
+def test_what_one_part_alone_knows_is_said_inside_an_option(
+    words: tuple[str, ...], asked: dict[str, Any], studied: Studied, tmp_path: Path
+) -> None:
+    learner = asked.pop("learner", None)
+    study = Study.of(**asked) if learner is None else Study.of(learner=learner.name).with_learner(learner)
+    assert studied(*words) == study != Study.of()
+    (tmp_path / "study.toml").write_text(format_toml(study))
+    assert studied("--study", tmp_path / "study.toml") == study
+
+
 @pytest.mark.parametrize("name", OTHER)
 def test_every_option_is_heard_on_the_command_line_and_in_a_file(
     name: str, studied: Studied, tmp_path: Path
@@ -222,7 +249,7 @@ def test_a_study_file_takes_the_names_of_the_command_line_and_no_others(tmp_path
         with pytest.raises(InputError, match=unknown) as messages:
             make_study(file)
     known = str(messages.value).partition("the options are ")[2].partition(";")[0].split(", ")
-    strange = {name for part in list_parts("learner").values() for name in options(part)} - set(OTHER)
+    strange = {name for part in list_parts("learner").values() for name in list_names(part)} - set(OTHER)
     assert sorted(known) == sorted({*OTHER, *SLOTS, *strange})
 
 
@@ -296,7 +323,7 @@ MISPLACED = [
     (slot, other, name)
     for slot, choices in PARTS.items()
     for other in choices
-    for name in {name for part in choices.values() for name in options(part)} - set(options(choices[other]))
+    for name in {name for part in PARTS[slot] for name in owned(slot, part)} - {*list_names(choices[other])}
 ]
 
 
@@ -304,13 +331,15 @@ MISPLACED = [
 def test_an_option_of_another_part_is_refused_by_naming_both(
     slot: str, other: str, name: str, ckcv: Command, patients: Path, tmp_path: Path
 ) -> None:
-    owners = [part for part, kind in list_parts(slot).items() if name in options(kind)]
+    owners = [part for part, kind in list_parts(slot).items() if name in list_names(kind)]
     words = ("run", patients, "--target", "outcome", "--out", tmp_path / "run", f"--{slot}", other)
     (tmp_path / "study.toml").write_text(f"{dashed(name)} = {as_toml(name)}")
     for given in (as_words(name), ["--study", tmp_path / "study.toml"]):
         code, shown, messages = ckcv(*words, *given)
         value = repr(converted(name, OTHER[name]))
-        hint = f"; parameters of {other} are given by param" if "param" in options(PARTS[slot][other]) else ""
+        hint = (
+            f"; parameters of {other} are given by param" if "param" in list_names(PARTS[slot][other]) else ""
+        )
         option = f"--{dashed(name)}" + ("" if value == "True" else f" {value}")
         where = "" if given == as_words(name) else f"{str(tmp_path / 'study.toml')!r}, line 1: "
         allowed = " or ".join(owners)
@@ -347,7 +376,7 @@ def test_a_learner_that_is_registered_has_its_options_on_the_command_line() -> N
             [sys.executable, "-c", REGISTERED, *words], capture_output=True, text=True, env=WIDE
         )
 
-    shown = " ".join(other("run", "--help").stdout.replace("│", " ").split())
+    shown = " ".join(other("run", "--help-all").stdout.replace("│", " ").split())
     names = [f"{name} (not installed)" if name in NOT_INSTALLED else name for name in BUILT_IN]
     described = PARTS_SHOWN["learner"][0].format(", ".join([*names, "other"]))
     assert f"--learner <str> {described} [default: svm]" in shown

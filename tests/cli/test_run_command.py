@@ -66,7 +66,17 @@ def test_rows_to_test_are_measured(ckcv: Command, patients: Path, tmp_path: Path
 
 
 def test_unconverged_fits_are_counted_and_shown(ckcv: Command, patients: Path, tmp_path: Path) -> None:
-    words = ("run", patients, "--target", "outcome", "--out", tmp_path / "run", "--max-iter", 3, *SMALL)
+    words = (
+        "run",
+        patients,
+        "--target",
+        "outcome",
+        "--out",
+        tmp_path / "run",
+        "--param",
+        "max_iter=3",
+        *SMALL,
+    )
     code, shown, _ = ckcv(*words, "--details")
     assert code == 0
     assert "fits did not converge" in shown
@@ -92,7 +102,7 @@ def test_interrupted_resumed_and_none_the_wiser(
     command = [sys.executable, "-m", "ckcv_ray", *words]
     halted, whole = tmp_path / "halted", tmp_path / "whole"
     run = subprocess.Popen(
-        [*command, "--out", halted, "--max-iter", "10000000"],
+        [*command, "--out", halted, "--param", "max_iter=10000000"],
         stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True,
     )  # fmt: skip
     while "estimated" not in (line := run.stderr.readline()):

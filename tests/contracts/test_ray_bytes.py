@@ -49,7 +49,7 @@ MIXED = {
         Task.from_table(untidy(90, classes=("a", "b", "c")), Roles("outcome")),
     ),
     "within a budget": (
-        Study.paper(**GRIDS, k=(3, 4, 5), search="budget", effort=150, survivors=2, report_k=4),
+        Study.paper(**GRIDS, k=(3, 4, 5), search="budget:survivors=2", effort=150, report_k=4),
         PLAIN,
     ),
     "machines of three classes": (Study.paper(**GRIDS, k=(3, 5)), clouds(45, 3)),

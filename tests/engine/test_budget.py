@@ -36,15 +36,18 @@ GRIDS: dict[str, Any] = {
     "k": (3, 4, 5, 7),
     "n_splits": 6,
 }
-STUDY = Study.paper(**GRIDS, search="budget", effort=150, survivors=3, least_splits=3)
-SCREENED = Study.paper(
-    **GRIDS, search="budget", effort=90, survivors=3, least_splits=6
-)  # on half of the rows
+STUDY = Study.paper(**GRIDS, search="budget:survivors=3,least_splits=3", effort=150)
+SCREENED = Study.paper(**GRIDS, search="budget:survivors=3,least_splits=6", effort=90)  # on half of the rows
 WEIGHING = STUDY.replace(criterion="balanced")
 LEARNERS = Study.paper(learner="tree,linear", k=(3, 5), n_splits=4, search="budget", effort=700, seed=1)
 MANY_LANDMARKS = Study.paper(
-    learner="svm_nystroem,linear", landmarks=260, C=(0.1, 1.0), gamma=(0.1, 1.0), k=(3, 4), n_splits=12
-).replace(search="budget", effort=200, survivors=2, least_splits=4)
+    learner="svm_nystroem,linear",
+    param={"landmarks": 260},
+    C=(0.1, 1.0),
+    gamma=(0.1, 1.0),
+    k=(3, 4),
+    n_splits=12,
+).replace(search="budget:survivors=2,least_splits=4", effort=200)
 CASES = {
     "plain": (STUDY, 60),
     "screens": (SCREENED, 900),
@@ -205,7 +208,7 @@ def test_a_deepened_run_is_in_every_byte_one_begun_with_that_effort(certify: str
 def test_a_folder_goes_on_with_its_effort_and_never_with_less(tmp_path: Path) -> None:
     task = blobs(60, shift=0.6)
     run_job(Job(STUDY, task, tmp_path), SERIAL)
-    left_out = Study.paper(**GRIDS, search="budget", survivors=3, least_splits=3)
+    left_out = Study.paper(**GRIDS, search="budget:survivors=3,least_splits=3")
     assert run_job(Job(left_out, task, tmp_path), SERIAL).study.effort == 150
     with pytest.raises(StoreError, match=r"holds a search with effort 150.*effort=140 is too little"):
         run_job(Job(STUDY.replace(effort=140), task, tmp_path), SERIAL)
@@ -246,8 +249,9 @@ def test_a_failure_leaves_its_candidate_out_and_the_rest_goes_on() -> None:
             r"effort=5: comparing 12 settings and completing one candidate on 6 splits takes an effort of",
         ),
         ({"effort": 0}, "effort=0"),
-        ({"keep": 1.5}, r"keep=1\.5 is outside \(0, 1\)"),
-        ({"survivors": 0}, "survivors=0"),
+        ({"search": "budget:keep=1.5"}, r"keep=1\.5 is outside \(0, 1\)"),
+        ({"search": "budget:survivors=0"}, "survivors=0"),
+        ({"search": "budget:kep=0.5"}, "unknown option 'kep' of budget.* did you mean keep"),
     ],
 )
 def test_a_budget_that_is_none_is_refused(options: dict[str, Any], message: str) -> None:

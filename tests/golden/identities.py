@@ -64,18 +64,17 @@ IDENTITIES = {
     # searches
     "a budget": study(search="budget"),
     "a budget, every option": study(
-        search="budget", effort=2000, keep=0.5, survivors=3, least_splits=2, report_k=(3,)
+        search="budget:keep=0.5,survivors=3,least_splits=2", effort=2000, report_k=(3,)
     ),
     # learners
     "every option of the svm": study(
         C="log:-1:2:4",
         gamma=(0.3, 1 / 3),
         scale="none",
-        tolerance=1e-4,
-        max_iter=5000,
+        param={"tolerance": 1e-4, "max_iter": 5000},
         class_weight="balanced",
     ),
-    "landmarks": study(learner="svm_nystroem", landmarks=9, C=(1.0, 10.0)),
+    "landmarks": study(learner="svm_nystroem", param={"landmarks": 9}, C=(1.0, 10.0)),
     "weights by label": study(class_weight={0: 2.5, 1: 1}),
     "a named learner": study(learner="boosting"),
     "a named learner, other values": study(
@@ -152,7 +151,7 @@ IDENTITIES = {
     "numbers, several learners": procedure(
         "numbers",
         learner="ridge,lasso,linear_regression,neighbors_regressor,tree_regressor,forest_regressor,svr,mean",
-        alpha=(0.1, 1.0),
+        ridge={"param": {"alpha": (0.1, 1.0)}},
         measure=["rmse", "r2", "absolute", "mape", "clipped:2", asymmetric],
     ),
     "numbers, nested": procedure(

@@ -96,7 +96,7 @@ PROCEDURES = {
         prices(40),
         {
             "learner": "ridge,lasso",
-            "alpha": (0.1, 1.0, 10.0),
+            "ridge.param": {"alpha": (0.1, 1.0, 10.0)},
             "lasso.param": {"alpha": [0.01, 0.1]},
             "resampling": "nested:3:3",
             "select_by": "squared",

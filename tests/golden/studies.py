@@ -56,7 +56,7 @@ STUDIES = {
         cloud(90),
         ("auto", "refit", "full"),
     ),
-    "fits that do not converge": Golden(PLAIN.replace(max_iter=5), cloud(60)),
+    "fits that do not converge": Golden(PLAIN.replace(param={"max_iter": 5}), cloud(60)),
     "four classes": Golden(PLAIN.replace(class_weight="balanced"), clouds(96, 4)),
     "a failed split": Golden(PLAIN, cloud(50), lost=(4, 2)),
     "every evaluation": Golden(SMALL.replace(exhaustive=True), cloud(40)),
@@ -71,7 +71,7 @@ STUDIES = {
         lattice(120),
         ("auto", "refit", "full"),
     ),
-    "costs": Golden(SMALL.replace(criterion="cost", costs={"yes": 3, "no": 1}), lattice(60)),
+    "costs": Golden(SMALL.replace(criterion="cost:yes=3,no=1"), lattice(60)),
     "groups": Golden(
         SMALL.replace(certify="holdout", holdout_share=0.33, claim="vote"),
         visits(120),
@@ -80,14 +80,14 @@ STUDIES = {
     "landmarks, three classes": Golden(
         SMALL.replace(certify="holdout", holdout_share=0.33, class_weight="balanced"),
         clouds(90, 3),
-        newer={"learner": "svm_nystroem", "landmarks": 12},
+        newer={"learner": "svm_nystroem", "param": {"landmarks": 12}},
     ),
-    "a budget": Golden(PLAIN, cloud(80), newer={"search": "budget", "effort": 200, "least_splits": 3}),
+    "a budget": Golden(PLAIN, cloud(80), newer={"search": "budget:least_splits=3", "effort": 200}),
     "a budget, on parts of the rows first": Golden(
         SMALL.replace(certify="holdout"),
         cloud(1400),
         ("auto", "refit", "full"),
-        newer={"search": "budget", "effort": 60, "keep": 0.5, "survivors": 2, "least_splits": 4},
+        newer={"search": "budget:keep=0.5,survivors=2,least_splits=4", "effort": 60},
     ),
     "a budget that pays for everything": Golden(
         PLAIN, cloud(80), newer={"search": "budget", "effort": 10**6}

@@ -160,7 +160,7 @@ REFUSED = {
     ),
     "unknown": ({"balance": "over"}, "balance='over' is not known: choose from none, up, down"),
     "landmarks": (
-        {"learner": "svm_nystroem", "landmarks": 100, "balance": "down"},
+        {"learner": "svm_nystroem", "param": {"landmarks": 100}, "balance": "down"},
         "landmarks=100: they are drawn from the training rows of a split",
     ),
 }

@@ -264,7 +264,7 @@ def test_shares_of_classes_need_two_rows_of_each_in_every_split():
 
 SMALL = {
     "svm": {"C": (0.1, 1.0), "gamma": (0.01, 0.1)},
-    "svm_nystroem": {"C": (0.1, 10.0), "gamma": (0.1,), "landmarks": 9},
+    "svm_nystroem": {"C": (0.1, 10.0), "gamma": (0.1,), "param": {"landmarks": 9}},
     "linear": {"param": {"C": (0.1, 1.0)}},
     "neighbors": {"param": {"n_neighbors": (1, 5)}},
     "boosting": {"param": {"max_iter": (5, 10), "learning_rate": (0.1,)}},

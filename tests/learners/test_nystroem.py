@@ -174,16 +174,16 @@ def test_bad_options_are_refused(changes: dict[str, object], message: str) -> No
 def test_more_landmarks_than_training_rows_are_refused_before_any_fit(certify: str, fewest: int) -> None:
     task = clouds(60, 2)
     study = Study.of(learner="svm_nystroem", k=(3, 5), n_splits=2, certify=certify)
-    allowed = Problem.of(study.replace(landmarks=fewest), task)
+    allowed = Problem.of(study.replace(param={"landmarks": fewest}), task)
     assert min(size.n_train for size in allowed.sizes) == fewest
     with pytest.raises(InputError, match=rf"landmarks={fewest + 1}: .* may be only {fewest}: give at most"):
-        Problem.of(study.replace(landmarks=fewest + 1), task)
+        Problem.of(study.replace(param={"landmarks": fewest + 1}), task)
 
 
 def test_groups_have_the_rows_of_the_smallest_of_them() -> None:
     task, sizes = clouds(60, 2), [1, 1, 1, 1, 1, 5, 10, 20, 20]
     grouped = Task.of(task.X, task.y, groups=np.repeat(np.arange(9), sizes))
     study = Study.of(learner="svm_nystroem", k=(3,), n_splits=2, certify="paper")
-    Problem.of(study.replace(landmarks=3), grouped)  # 3 of 9 groups train
+    Problem.of(study.replace(param={"landmarks": 3}), grouped)  # 3 of 9 groups train
     with pytest.raises(InputError, match=r"landmarks=4: .* may be only 3"):
-        Problem.of(study.replace(landmarks=4), grouped)
+        Problem.of(study.replace(param={"landmarks": 4}), grouped)

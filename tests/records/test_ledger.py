@@ -104,7 +104,7 @@ def test_a_failure_is_held_once_all_its_steps_are(problem: Problem, records: Rec
 
 
 def test_fits_that_ended_at_the_cap_are_counted_in_both_stages() -> None:
-    problem = Problem.of(STUDY.replace(max_iter=1), blobs(30))
+    problem = Problem.of(STUDY.replace(param={"max_iter": 1}), blobs(30))
     units = [Unit(stage, 0, 0, ((1, 3),)) for stage in (Stage.SELECT, Stage.ESTIMATE)]
     ledger, records = Ledger(problem), evaluate(units, share(problem)).records
     ledger.enter(records)

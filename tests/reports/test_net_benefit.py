@@ -91,7 +91,7 @@ def test_what_is_not_proven_is_no_point() -> None:
     rng = np.random.default_rng(0)
     noise = Task.of(rng.normal(size=(600, 2)), np.arange(600) % 2)
     study = Study.paper(
-        k=(3,), n_splits=3, learner="linear", certify="holdout", require="ppv>=0.3", prevalence=0.1,
+        k=(3,), n_splits=3, learner="linear", certify="holdout", require="ppv:0.1>=0.3",
         claim="net_benefit:0.1:0.2",
     )  # fmt: skip
     result = run_job(Job(study, noise), SERIAL)

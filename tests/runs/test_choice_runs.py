@@ -33,7 +33,7 @@ STUDY = Study.paper(**OPTIONS).with_learner(CHOICE)
 OTHERS: dict[str, dict[str, Any]] = {
     "error": {},
     "balanced": {"criterion": "balanced"},
-    "cost": {"criterion": "cost", "costs": {0: 3, 1: 1}},
+    "cost": {"criterion": "cost:0=3,1=1"},
     "rotation": {"resampling": "rotation"},
     "holdout": {"certify": "holdout"},
 }

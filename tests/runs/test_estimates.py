@@ -230,7 +230,7 @@ def test_an_estimate_is_incomplete_if_any_of_its_splits_is():
 
 @pytest.mark.parametrize("learner", ["svm", "svm_nystroem", "linear", "tree", "neighbors"])
 def test_rows_that_are_fitted_on_are_scored_as_any_others(learner):
-    options = {"landmarks": 20} if learner == "svm_nystroem" else {}
+    options = {"param": {"landmarks": 20}} if learner == "svm_nystroem" else {}
     result = evaluate(
         X, Y, learner=learner, resampling="bootstrap632:1", measure="accuracy", execution=SERIAL, **options
     )

@@ -19,7 +19,7 @@ from ckcv_ray.engine.backend import SERIAL, SerialBackend
 from ckcv_ray.runs.run import check_job, run_job, run_work
 
 STUDY = Study.paper(C=(0.1, 1.0, 10.0), gamma=(0.01, 0.1, 1.0), k=(3, 4, 5, 10), n_splits=6, report_k=5)
-BUDGET = STUDY.replace(search="budget", effort=200, survivors=3, least_splits=3)
+BUDGET = STUDY.replace(search="budget:survivors=3,least_splits=3", effort=200)
 STUDIES = {"race": STUDY, "budget": BUDGET}
 TASK = blobs(200, d=3)
 ALL_FREE = Study.paper(C=(10.0, 100.0), gamma=(10.0, 30.0), k=10, n_splits=3)  # factors large enough to share

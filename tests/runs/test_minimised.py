@@ -37,7 +37,12 @@ def run(study: Study, task: Task, out: Path | None = None) -> Result:
 @pytest.mark.parametrize("criterion", CRITERIA)
 def test_a_plain_loop_with_scikit_learn_finds_the_same_winner_and_l_ms(criterion: str) -> None:
     study = Study.paper(
-        C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4), n_splits=4, tolerance=1e-6, criterion=criterion
+        C=(0.1, 1.0, 10.0),
+        gamma=(0.1, 1.0),
+        k=(3, 4),
+        n_splits=4,
+        param={"tolerance": 1e-6},
+        criterion=criterion,
     )
     task = clinic(48)
     l_ms, winner, l_ee, _ = algorithm_1(study, task)
@@ -78,7 +83,7 @@ def test_the_spelling_and_the_order_of_labels_do_not_matter() -> None:
     y = np.where(clinic().y == 0, 1, 2)
     spellings = ["cost:1=10,2=1", "cost:2=1,1=10", "cost:2.0=1.0,1=1e1"]
     problems = [Problem.of(SMALL.replace(criterion=one), Task.of(X, y)) for one in spellings]
-    problems.append(Problem.of(SMALL.replace(criterion="cost", costs={2: 1, 1: 10}), Task.of(X, y)))
+    problems.append(Problem.of(SMALL.replace(criterion="cost:2=1,1=10"), Task.of(X, y)))
     assert len({one.run_id for one in problems}) == 1
     assert {str(one.study.to_json()["criterion"]) for one in problems} == {
         "{'name': 'cost', 'costs': '1=10,2=1', 'delta': 0.05}"
@@ -123,7 +128,7 @@ def test_the_plain_loop_gives_the_same_answer(seed: int, scale: str) -> None:
         n_splits=4,
         seed=seed,
         scale=scale,
-        tolerance=1e-6,
+        param={"tolerance": 1e-6},
     )
     task = blobs(60, d=3, seed=seed, shift=1.5)
     l_ms, winner, l_ee, counts = algorithm_1(study, task)
@@ -136,7 +141,7 @@ def test_the_plain_loop_gives_the_same_answer(seed: int, scale: str) -> None:
 
 def test_the_conventional_rotation_gives_the_same_answer() -> None:
     study = Study.paper(
-        C=(0.1, 1.0, 10.0), gamma=(0.01, 0.1, 1.0), k=(5, 7), resampling="rotation", tolerance=1e-6
+        C=(0.1, 1.0, 10.0), gamma=(0.01, 0.1, 1.0), k=(5, 7), resampling="rotation", param={"tolerance": 1e-6}
     )
     task = blobs(62, d=3, shift=1.5)
     l_ms, winner, l_ee, counts = algorithm_1(study, task)

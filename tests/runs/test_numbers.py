@@ -33,7 +33,7 @@ X = RNG.normal(size=(N, 3))
 Y = 20 + X @ [1.0, 2.0, 3.0] + RNG.standard_t(2.5, N)
 GROUPS = np.repeat(np.arange(N), np.random.default_rng(8).integers(1, 4, N))[:N]  # of one to three rows
 BASE = {"clip": 4.0, "k": (3, 4), "n_splits": 3}
-RIDGE = Study.of(learner="ridge", alpha=(0.1, 1.0, 10.0), **BASE)
+RIDGE = Study.of(learner="ridge", param={"alpha": (0.1, 1.0, 10.0)}, **BASE)
 CERTIFIED = {
     "paper": RIDGE.replace(certify="paper"),
     "holdout": RIDGE.replace(certify="holdout", holdout_share=0.5, claim="refit,within:0.8"),

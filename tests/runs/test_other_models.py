@@ -133,7 +133,7 @@ HONEST = {
     "neighbours": (Study.of(learner="neighbors", param=PARAM["neighbors"], **HELD), TABLE),
     "linear": (Study.of(learner="linear", **HELD), TABLE),
     "encoded": (Study.of(learner="linear", **HELD), WORDS),
-    "numbers": (Study.of(learner="ridge", alpha=1.0, clip=4.0, **HELD), NUMBERS),
+    "numbers": (Study.of(learner="ridge", param={"alpha": 1.0}, clip=4.0, **HELD), NUMBERS),
     "numbers of trees": (
         Study.of(learner="tree_regressor", param={"max_depth": [2]}, clip=4.0, **HELD),
         NUMBERS,

@@ -35,7 +35,7 @@ FEW: dict[str, dict[str, Any]] = {  # of learners that take long
     "forest_regressor": {"param": {"n_estimators": [5], "max_features": [0.5, 1.0]}},
     "boosting": {"param": {"max_iter": [5, 10]}},
     "boosting_regressor": {"param": {"max_iter": [5, 10]}},
-    "svm_nystroem": {"landmarks": 20},
+    "svm_nystroem": {"param": {"landmarks": 20}},
     "mlp": {"param": {"max_iter": [20], "hidden_layer_sizes": [[4]]}},
 }
 

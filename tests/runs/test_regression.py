@@ -229,7 +229,7 @@ def test_a_column_of_text_is_refused_with_a_way_out():
         ({"learner": "ridge", "measure": "clipped:inf"}, "such as clipped:50"),
         ({"learner": "ridge", "stratify": True}, "stratify"),
         ({"learner": "ridge,forest"}, "compare those of one kind"),
-        ({"learner": "ridge", "alpha": (0.0,)}, "alpha"),
+        ({"learner": "ridge", "param": {"alpha": (0.0,)}}, "alpha"),
         (
             {"learner": "forest"},
             "to predict numbers, choose a learner of numbers such as ridge, in ckcv run with --clip",

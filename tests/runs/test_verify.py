@@ -101,7 +101,7 @@ RUNS = {
     "held auc": (TREE.replace(**HELD, claim="auc"), PLAIN),
     "held better": (TREES.replace(**HELD, claim=("refit", *AGAINST)), VISITS),
     "numbers": (
-        Study.of(learner="ridge", alpha=(0.1, 1.0), clip=4.0, k=(3,), n_splits=3, **HELD),
+        Study.of(learner="ridge", param={"alpha": (0.1, 1.0)}, clip=4.0, k=(3,), n_splits=3, **HELD),
         Task.of(X, 20 + 3 * X[:, 0] + RNG.normal(size=N), numbers=True),
     ),
 }

@@ -279,9 +279,9 @@ def test_k_goes_up_to_the_number_of_groups() -> None:
             Problem.of(Study.paper(**options, **GRIDS), TASK)
 
 
-@pytest.mark.parametrize("criterion", [{"criterion": "balanced"}, {"criterion": "cost", "costs": "-1=1,1=2"}])
+@pytest.mark.parametrize("criterion", [{"criterion": "balanced"}, {"criterion": "cost:-1=1,1=2"}])
 def test_a_criterion_for_rows_is_refused(criterion: dict[str, str]) -> None:
-    name = criterion["criterion"]
+    name = criterion["criterion"].partition(":")[0]
     with pytest.raises(InputError, match=f"criterion={name} is not defined for groups .* leave out --group"):
         Problem.of(Study.paper(**criterion), TASK)
 

@@ -78,7 +78,7 @@ def test_what_is_wrong_is_named(asked: dict[str, Any], message: str) -> None:
 
 def test_an_option_can_be_given_to_one_learner_alone() -> None:
     study = Study.paper(
-        learner="svm,centroid", svm={"C": (1, 10), "max-iter": 500}, centroid={"shrinkage": 2}
+        learner="svm,centroid", svm={"C": (1, 10), "param": {"max_iter": 500}}, centroid={"shrinkage": 2}
     )
     assert study.learner == Choice((GaussianSVM(C=(1, 10), max_iter=500), NearestCentroid((2.0,))))
     assert Study.paper(learner="svm", svm={"C": (1, 10)}) == Study(learner=SVM)
@@ -92,7 +92,8 @@ def test_what_is_given_to_one_learner_takes_precedence() -> None:
 
 def test_options_of_learners_in_a_file_may_be_tables(tmp_path: Path) -> None:
     (tmp_path / "study.toml").write_text(
-        'learner = ["svm", "centroid"]\nC = [1, 10]\nk = 3\ncentroid.shrinkage = 2\n[svm]\nmax-iter = 500\n'
+        "learner = ['svm', 'centroid']\nC = [1, 10]\nk = 3\ncentroid.shrinkage = 2\n"
+        "[svm]\nparam = {max_iter = 500}\n"
     )
     study = Study.paper(**read_toml(tmp_path / "study.toml"))
     assert study.learner == Choice((GaussianSVM(C=(1, 10), max_iter=500), NearestCentroid((2.0,))))
@@ -126,7 +127,7 @@ def test_parameters_go_to_the_learners_that_have_them() -> None:
     assert study.replace(learner="forest,svm").learner == Choice((forest, svm))
     for param, message in {
         "min_sample_leaf": "a parameter of none of .*; did you mean min_samples_leaf?",
-        "svm.C": "param 'svm.C' is a parameter of none of tree, forest",
+        "svm.C": "param 'C': of svm it takes solver, tolerance, max_iter; C is an option of its own",
         "forest.depth": "param 'depth' is not a parameter of RandomForestClassifier",
     }.items():
         with pytest.raises(InputError, match=message):

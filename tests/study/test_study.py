@@ -17,8 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ckcv_ray import KFold, NestedSplits, Task, assess, plan, run
-from ckcv_ray.core.criteria import MeanBound
-from ckcv_ray.core.options import options
+from ckcv_ray.core.criteria import MeanBound, MeanCost
+from ckcv_ray.core.options import list_names, options
 from ckcv_ray.core.resampling.complete import Complete, Rotation
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import LEARNERS, register
@@ -39,35 +39,25 @@ PERTURBED: dict[str, Any] = {
     "balance": "down",
     "learner": "another",
     "C": (1.0, 10.0),
-    "alpha": (0.5,),
     "gamma": (0.5,),
     "scale": "none",
-    "solver": "another",
-    "tolerance": 1e-4,
-    "max_iter": 99,
     "class_weight": "balanced",
-    "param": {"max_features": (0.5,)},
+    "param": {"solver": "another", "tolerance": 1e-4, "max_iter": 99},
     "sample": 2,
     "estimator": {"class": "sklearn.naive_bayes:BernoulliNB"},
-    "landmarks": 40,
     "resampling": "rotation",
     "search": "budget",
     "effort": 99,
-    "keep": 0.5,
-    "survivors": 3,
-    "least_splits": 2,
     "k": (3, 4, 5),
     "n_splits": 21,
     "criterion": "another",
     "delta": 0.1,
-    "costs": "a=3,b=0",
     "clip": 5.0,
     "certify": "holdout",
     "holdout_share": 0.2,
     "claim": ("vote",),
     "positive": "sick",
     "require": "sensitivity>=0.9",
-    "prevalence": 0.05,
     "accept": ("error<=0.3",),
     "subgroups": ("sex", "age:3"),
     "answer": "error<=0.05",
@@ -82,28 +72,28 @@ OF_PART = {
     "claim": {"certify": "holdout"},
     "positive": {"certify": "holdout", "claim": "sensitivity"},
     "require": {"certify": "holdout", "claim": "sensitivity,specificity"},
-    "prevalence": {
-        "certify": "holdout",
-        "require": "ppv>=0.3",
-        "prevalence": 0.02,
-        "claim": "ppv:0.02,ppv:0.05,sensitivity,specificity",
-    },
     "accept": {"certify": "holdout"},
     "subgroups": {"certify": "holdout"},
     "answer": {"certify": "holdout", "answer": "error<=0.1"},
     "holdout_bound": {"certify": "holdout"},
-    "alpha": {"learner": "ridge"},
-    "landmarks": {"learner": "svm_nystroem"},
     "effort": {"search": "budget"},
-    "keep": {"search": "budget"},
-    "survivors": {"search": "budget"},
-    "least_splits": {"search": "budget"},
-    "costs": {"criterion": "cost:a=1,b=2"},
     "clip": {"criterion": "clipped", "clip": 2.0},
-    "param": {"learner": "forest"},
     "sample": {"learner": "forest"},
     "estimator": {"learner": "sklearn.naive_bayes:GaussianNB"},
 }
+INSIDE = [  # of each value that is written inside another one: a study, and what else it has
+    ({"learner": "ridge"}, {"param": {"alpha": (0.5,)}}),
+    ({}, {"param": {"solver": "another"}}),
+    ({}, {"param": {"tolerance": 1e-4}}),
+    ({}, {"param": {"max_iter": 99}}),
+    ({"learner": "svm_nystroem"}, {"param": {"landmarks": 40}}),
+    ({"learner": "forest"}, {"param": {"max_features": (0.5,)}}),
+    ({"search": "budget"}, {"search": "budget:keep=0.5"}),
+    ({"search": "budget"}, {"search": "budget:survivors=3"}),
+    ({"search": "budget"}, {"search": "budget:least_splits=2"}),
+    ({"criterion": "cost:a=1,b=2"}, {"criterion": "cost:a=3,b=0"}),
+    ({"certify": "holdout", "require": "ppv:0.02>=0.3"}, {"require": "ppv:0.05>=0.3"}),
+]
 GROWING = {"effort"}  # may be raised in an existing run folder, and have no part in the run_id
 FIXED = [name for name in PERTURBED if name not in GROWING]
 COMBINATIONS = [
@@ -147,9 +137,9 @@ COMMON = {
     "C": grids,
     "gamma": grids,
     "scale": st.sampled_from(["standard", "none"]),
-    "solver": st.just("newton"),
-    "tolerance": st.floats(1e-9, 0.5),
-    "max_iter": st.integers(1, 10**9),
+    "param": st.fixed_dictionaries(
+        {}, optional={"tolerance": st.floats(1e-9, 0.5), "max_iter": st.integers(1, 10**9)}
+    ),
     "class_weight": st.sampled_from([None, "balanced"]) | weights,
     "k": st.none() | st.just("auto") | folds,
     "delta": st.floats(1e-9, 1 - 1e-9),
@@ -160,6 +150,10 @@ labels = st.text(min_size=1, max_size=8)
 costs = st.dictionaries(labels, st.floats(0, 1e9), min_size=1, max_size=5).filter(
     lambda one: any(one.values())
 )
+fractions = st.floats(0, 1, exclude_min=True, exclude_max=True)
+rounds = st.fixed_dictionaries(
+    {}, optional={"keep": fractions, "survivors": st.integers(1, 100), "least_splits": st.integers(1, 100)}
+)
 efforts = st.none() | st.integers(1, 10**9)
 of_holdout = {
     "holdout_share": st.floats(0.01, 0.99) | st.just("auto"),
@@ -169,7 +163,7 @@ of_holdout = {
             {},
             {"require": "sensitivity>=0.9"},
             {"require": "specificity>=0.5"},
-            {"require": "npv>=0.9", "prevalence": 0.02},
+            {"require": "npv:0.02>=0.9"},
             {"answer": "error<=0.05"},
         ]
     ),
@@ -180,16 +174,14 @@ OWN = {  # options that one part of a slot has
     "race": {"exhaustive": st.booleans()},
     "budget": {
         "effort": efforts,
-        "keep": st.floats(0, 1, exclude_min=True, exclude_max=True),
-        "survivors": st.integers(1, 100),
-        "least_splits": st.integers(1, 100),
+        "search": rounds.map(lambda given: join("budget", ",".join(f"{n}={v}" for n, v in given.items()))),
     },
     "auto": {"effort": efforts},
     "complete": {"n_splits": st.integers(1, 10_000)},
     "rotation": {},
     "error": {},
     "balanced": {},
-    "cost": {"costs": costs},
+    "cost": {"criterion": costs.map(lambda given: join("cost", MeanCost(given).costs))},
     "mean_error": {},
     "clipped": {"clip": st.one_of(st.none(), st.floats(1e-9, 1e9))},
     "paper": {"accept": st.sampled_from([(), ("error<=0.1",)])},
@@ -204,7 +196,12 @@ def studies_of(
     parts = {"resampling": resampling, "certify": certify, "criterion": criterion, "search": search}
     chosen = {slot: st.just(name) for slot, name in parts.items()}
     options_of_parts = OWN[resampling] | OWN[certify] | OWN[criterion] | OWN[search]
-    return st.builds(build_study, **chosen, **COMMON, **options_of_parts)
+    return st.builds(build_study, **(chosen | COMMON | options_of_parts))
+
+
+def join(choice: str, values: str) -> str:
+    """A choice with the values that are written inside it."""
+    return ":".join(filter(None, (choice, values)))
 
 
 def build_study(condition: dict[str, str] | None = None, **asked: Any) -> Study:
@@ -225,15 +222,19 @@ any_study = st.one_of(
 def test_the_table_of_perturbations_names_every_option():
     every = [part for slot in SLOTS for part in list_parts(slot).values()]
     parts = [part for part in every if part.__module__.startswith("ckcv_ray.")]  # none of another test's
-    assert set(PERTURBED) == set(SLOTS) | {name for part in (Study, Race, *parts) for name in options(part)}
+    assert set(PERTURBED) == set(SLOTS) | {
+        name for part in (Study, Race, *parts) for name in list_names(part)
+    }
     assert all(base(name).options()[name] != value for name, value in PERTURBED.items())
 
 
 @pytest.mark.usefixtures("other_parts")
 def test_every_option_changes_the_run_id_and_no_two_alike():
-    ids = [run_id(base(name).replace(**{name: PERTURBED[name]}), DIGEST) for name in FIXED]
-    bases = {run_id(base(name), DIGEST) for name in PERTURBED}
-    assert len({*bases, *ids}) == len(FIXED) + len(bases)
+    changed = [(base(name), {name: PERTURBED[name]}) for name in FIXED if name != "param"]
+    changed += [(Study.paper(**asked, delta=0.2), others) for asked, others in INSIDE]
+    ids = [run_id(study.replace(**others), DIGEST) for study, others in changed]
+    bases = {run_id(study, DIGEST) for study, _ in changed}
+    assert len({*bases, *ids}) == len(changed) + len(bases)
 
 
 def test_what_may_grow_in_a_folder_has_no_part_in_the_run_id():
@@ -334,8 +335,8 @@ def test_json_holds_every_part_and_option(resampling, certify, search):
     for slot, name in parts.items():
         assert set(content[slot]) == {"name", *options(SLOTS[slot][name])}
         assert content[slot]["name"] == name
-    held = {name for slot in SLOTS for name in content[slot]} - {"name"}
-    assert held | set(content) == set(study.options())
+    listed = [list_names(SLOTS[slot][content[slot]["name"]]) for slot in SLOTS]
+    assert {*content, *(name for names in listed for name in names)} == set(study.options())
 
 
 @pytest.mark.parametrize("slot", SLOTS)
@@ -407,7 +408,6 @@ MISPLACED = [
     ({"certify": "paper", "holdout_share": 0.2}, "holdout_share=0.2 requires certify holdout, not paper"),
     ({"search": "race", "effort": 9}, "effort=9 requires search auto or budget, not race"),
     ({"search": "budget", "exhaustive": True}, "exhaustive=True requires search auto or race, not budget"),
-    ({"search": "auto", "survivors": 9}, "survivors=9 requires search budget, not auto"),
     ({"search": "auto", "effort": 9, "exhaustive": True}, EVERYTHING),
 ]
 
@@ -555,8 +555,9 @@ BAD_VALUES = [
 @pytest.mark.parametrize(("names", "values", "said"), BAD_VALUES, ids=str)
 def test_a_value_that_cannot_be_is_refused_by_its_name(names, values, said):
     for name, value in product(names.split(), values):
+        make = GaussianSVM if name in ("tolerance", "max_iter") else Study.paper
         with pytest.raises(InputError, match=f"^{name}{said}"):
-            Study.paper(**{name: value})
+            make(**{name: value})
 
 
 @pytest.mark.parametrize("name", ["C", "gamma", "k", "report_k"])
@@ -565,14 +566,13 @@ def test_a_single_number_is_a_list_of_one(name):
 
 
 def test_the_least_of_each_count_is_allowed():
-    for name, least in {"n_splits": 1, "seed": 0, "max_iter": 1}.items():
+    for name, least in {"n_splits": 1, "seed": 0}.items():
         assert Study.paper(**{name: least}).options()[name] == least
     assert Study.paper(seed="1") == Study.paper(seed=1)
 
 
 CHOICES = {
     "scale": ("standard", "none"),
-    "solver": ("newton",),
     **{slot: tuple(list_parts(slot)) for slot in SLOTS},
 }
 
@@ -587,7 +587,7 @@ def test_names_are_chosen_from_those_there_are(name, value):
     assert all(choice in messages for choice in CHOICES[name])
     for choice in set(CHOICES[name]) - NOT_INSTALLED:
         needed = {"estimator": "sklearn.dummy:DummyClassifier"} if choice == "estimator" else {}
-        assert Study.paper(**{name: choice}, **needed).options()[name] == choice
+        assert Study.paper(**{name: choice}, **needed).options()[name].partition(":")[0] == choice
 
 
 SICK = {"sick": 10, "healthy": 1}
@@ -598,15 +598,13 @@ SICK = {"sick": 10, "healthy": 1}
     [
         {"criterion": "cost:sick=10,healthy=1"},
         {"criterion": "cost: healthy = 1 , sick=1e1"},
-        {"criterion": "cost", "costs": "healthy=1,sick=10"},
-        {"criterion": "cost", "costs": SICK},
-        {"criterion": "cost", "costs": {"healthy": 1.0, np.str_("sick"): np.int64(10)}},
+        {"criterion": 'cost:"healthy=1",sick=10.0'},
     ],
     ids=str,
 )
 def test_costs_may_be_written_in_several_ways_and_in_any_order(asked):
     study = Study.paper(**asked)
-    assert study == Study.paper(criterion="cost", costs=SICK)
+    assert study.criterion == MeanCost(SICK) == MeanCost({"healthy": 1.0, np.str_("sick"): np.int64(10)})
     assert study.to_json()["criterion"]["costs"] == "healthy=1,sick=10"
     assert run_id(study, DIGEST) == run_id(Study.from_json(study.to_json()), DIGEST)
     assert Study().replace(**asked) == study

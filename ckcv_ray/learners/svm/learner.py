@@ -162,12 +162,12 @@ class GaussianSVM(KernelMachine):
             lambda name, value: check_choice(name, value, SOLVER_NAMES),
             "Solver of the SVM: newton is the only one.",
             default_text="newton",
-            panel="SVM",
-            hidden=True,
+            inside="param",
         ),
     )
     tolerance: float = option(
-        1e-3, Option(_tolerance, "Largest KKT violation of a converged fit.", float, "0.001", "SVM")
+        1e-3,
+        Option(_tolerance, "Largest KKT violation of a converged fit.", float, "0.001", inside="param"),
     )
     max_iter: int = option(
         10_000_000,
@@ -176,7 +176,7 @@ class GaussianSVM(KernelMachine):
             "Iterations after which a fit is stopped.",
             int,
             "10000000",
-            "SVM",
+            inside="param",
         ),
     )
 
