@@ -117,15 +117,6 @@ def forged(out: Path, change: Callable[[Centroids], Centroids], which: int = 0) 
     reseal(out, Ensemble(tuple(members)))
 
 
-def test_a_model_moved_a_little_is_found(out: Path) -> None:
-    """So little that it makes the same errors."""
-    forged(out, lambda model: replace(model, centres=model.centres * (1 + 1e-6)))
-    (difference,) = verify(out).differences
-    assert difference.startswith(
-        "model of split 0: fitted again, it predicts all 90 rows alike, but its content"
-    )
-
-
 def test_a_model_that_predicts_an_unknown_class_far_away_is_refused(out: Path) -> None:
     """It does not predict that class on the learning rows."""
 

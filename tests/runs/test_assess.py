@@ -560,6 +560,16 @@ def test_what_is_nested_is_drawn(part):
         {"measures": []},
         {"functions": 1},
         {"functions": [3]},
+        {"functions": ["broken"]},
+        {"functions": [{"name": "broken"}]},
+        {"functions": [{"name": "zero_one", "sha256": "0" * 64}]},
+        {"functions": [{"name": "bro ken", "sha256": "0" * 64}]},
+        {"functions": [{"name": "broken", "sha256": "short"}]},
+        {"functions": [{"name": "broken", "sha256": "0" * 64, "more": 1}]},
+        {"measures": ["zero_one"]},  # the function is not among them
+        {"save_predictions": "yes"},
+        {"choose": 1},
+        {"interval": "t"},
         {"seed": "x"},
         {"resampling": None},
         {"resampling": {"name": "nested", "outer": 3}},
@@ -570,7 +580,7 @@ def test_what_is_nested_is_drawn(part):
     ],
 )
 def test_a_procedure_that_cannot_be_read_is_refused(changed):
-    content = Study.without_certification(learner="tree").to_json()
+    content = Study.without_certification(learner="tree", measure=broken).to_json()
     assert Study.from_json(json.loads(json.dumps(content))).to_json() == content
     with pytest.raises(InputError):
         Study.from_json(content | changed)

@@ -110,10 +110,3 @@ def test_a_folder_of_another_study_says_what_differs(asked: dict[str, Any]) -> N
     for ours, theirs in ((plain, other), (other, plain)):
         (line,) = ours.differences(theirs)
         assert line.partition(":")[0] == {"refit": "choose"}.get(next(iter(asked)), next(iter(asked)))
-
-
-@pytest.mark.parametrize(("name", "value"), [("save_predictions", "yes"), ("choose", 1), ("interval", "t")])
-def test_a_file_with_another_value_is_refused(name: str, value: Any) -> None:
-    content = Study.without_certification(learner="tree").to_json() | {name: value}
-    with pytest.raises(InputError, match=name):
-        Study.from_json(content)

@@ -1,6 +1,5 @@
 """Judged rows: what is stored of the rows that certify, that claims follow from it, and forged cells."""
 
-import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -9,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from conftest import blobs
-from forgery import check_refused, first, reseal, rewrite, rewrite_json
+from forgery import check_refused, first, rewrite
 
 from ckcv_ray import Execution, Job, Result, Study, Task, load_run
 from ckcv_ray.core.draws import order_held_out
@@ -19,7 +18,6 @@ from ckcv_ray.records.judged import JUDGED_ROWS, describe_judged
 from ckcv_ray.reports.render import report
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.runs.verify import verify
-from ckcv_ray.storage.folder import CERTIFICATE
 
 SERIAL = Execution("serial")
 TASK = blobs(60, shift=0.7)
@@ -153,22 +151,3 @@ def test_models_that_cannot_judge_are_a_difference(held: Path, monkeypatch: pyte
     monkeypatch.setattr("ckcv_ray.runs.verify.tabulate_judged", fail)
     found = verify(held).differences
     assert "judged rows and certificate cannot be made again: ValueError: no such row" in found
-
-
-def test_judged_rows_that_were_removed_with_their_digest_are_a_difference(held: Path) -> None:
-    """The folder stays readable: its claims follow from the models."""
-    (held / JUDGED_ROWS).unlink()
-    reseal(held)
-    assert any("digests" in sentence for sentence in verify(held).differences)
-
-    def leave_out(content: dict[str, dict[str, str]]) -> dict[str, dict[str, str]]:
-        del content["digests"][JUDGED_ROWS]
-        return content
-
-    rewrite_json(held, CERTIFICATE, leave_out)
-    (held / CERTIFICATE).write_text(json.dumps(json.loads((held / CERTIFICATE).read_text()), indent=2) + "\n")
-    reseal(held)
-    assert load_run(held).finished.judged is None
-    (removed,) = verify(held).differences
-    assert removed.endswith(f"{JUDGED_ROWS} is missing")
-    assert "judged          " not in load_run(held).summary(details=True)

@@ -96,17 +96,6 @@ def test_settings_that_fail_have_no_rank_and_come_last(tmp_path: Path) -> None:
     assert verify(out).ok
 
 
-def test_a_changed_table_of_settings_is_a_difference(tmp_path: Path) -> None:
-    out = tmp_path / "run"
-    compute(out, **FOUR, resampling="kfold:3")
-    assert any("log" in line for line in verify(out).recomputed)
-    rewrite(out, SETTINGS, column("rank", lambda ranks: [1] * len(ranks)))
-    (found,) = verify(out).differences
-    assert found.startswith(f"{SETTINGS}: rank.")
-    (out / SETTINGS).unlink()
-    assert not verify(out).ok  # the manifest names it
-
-
 def test_one_parameter_has_a_curve_and_two_have_lines_and_a_heat_map() -> None:
     result = compute(**FOUR, resampling="kfold:3")
     (score,) = result.scores

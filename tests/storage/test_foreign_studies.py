@@ -8,7 +8,6 @@ import sys
 from collections.abc import Callable, Iterator
 from math import inf
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow.compute as pc
@@ -282,22 +281,6 @@ def test_a_setting_of_another_kind_is_not_the_winners(out: Path, value: object) 
     assert any("certificate.json is damaged: " in sentence for sentence in seen(out))
 
 
-@pytest.mark.parametrize("delta", [0.0, 1.0, -0.05, 1e300])
-@pytest.mark.parametrize("claimed", [False, True])
-def test_a_delta_that_is_no_probability_is_refused(out: Path, delta: float, claimed: bool) -> None:
-    """Sentences are made of it, also where nothing is verified."""
-
-    def forge(content: dict[str, Any]) -> None:
-        for part in content["claims"] if claimed else (content,):
-            part["delta"] = delta
-
-    put(out, "certificate.json", forge)
-    messages = "delta: Input should be " + ("greater than 0" if delta <= 0 else "less than 1")
-    with pytest.raises(StoreError, match=rf"damaged: (claims\.0\.)?{messages}"):
-        load_run(out)
-    assert any(messages in sentence for sentence in seen(out))
-
-
 @pytest.mark.parametrize("count", [0, 1, 3, 1000])
 def test_labels_of_more_or_fewer_classes_are_refused(out: Path, count: int) -> None:
     side = {"errors": 0, "rows": 1, "bound": 0.5}
@@ -318,17 +301,9 @@ def test_labels_of_more_or_fewer_classes_are_refused(out: Path, count: int) -> N
     assert any(messages in sentence for sentence in seen(out))
 
 
-def test_labels_that_are_not_the_datas_are_seen(out: Path) -> None:
-    put(out, "certificate.json", lambda content: content.update(labels=["healthy", "ill"]))
-    assert any("is damaged: labels is ['healthy', 'ill']" in sentence for sentence in seen(out))
-
-
 def test_data_of_another_study_are_refused(out: Path, tmp_path: Path) -> None:
     run_job(Job(STUDY, blobs(24, seed=1), tmp_path / "other"), SERIAL)
-    shutil.copy(tmp_path / "other" / "data.parquet", out / "data.parquet")
-    reseal(out)
-    check_refused(out, "data.parquet does not belong to run")
-    table = parquet.read_table(out / "data.parquet")
+    table = parquet.read_table(tmp_path / "other" / "data.parquet")
     ours = {**table.schema.metadata, b"run_id": PROBLEM.run_id.encode()}
     parquet.write_table(table.replace_schema_metadata(ours), out / "data.parquet")
     reseal(out)
