@@ -170,6 +170,7 @@ REMOVED: dict[str, str] = {  # commands as "ckcv x", options "--x", values "opti
     "--spare": "leave it out: what early rounds of a budget do not need is used",
     "Assessed": "write Result",
     "Checked": "leave the method check of a trainer out: verify fits models again",
+    "WrappedFits": "return a `FitsOf` with the parts of the fits that are wrapped",
     "--unlabelled": "leave it out: nothing is proven of the model fitted on all rows",
     "ckcv verify --refit": "write --rerun, which runs the whole study again; models are always fitted again",
     "--costs": "write --criterion cost:sick=10,healthy=1",

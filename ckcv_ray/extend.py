@@ -25,6 +25,7 @@ from ckcv_ray.learners.base import STATUSES as STATUSES
 from ckcv_ray.learners.base import Block as Block
 from ckcv_ray.learners.base import Codec as Codec
 from ckcv_ray.learners.base import Fits as Fits
+from ckcv_ray.learners.base import FitsOf as FitsOf
 from ckcv_ray.learners.base import Learner as Learner
 from ckcv_ray.learners.base import Model as Model
 from ckcv_ray.learners.base import Path as Path
@@ -33,7 +34,6 @@ from ckcv_ray.learners.base import Setting as Setting
 from ckcv_ray.learners.base import Space as Space
 from ckcv_ray.learners.base import Status as Status
 from ckcv_ray.learners.base import Trainer as Trainer
-from ckcv_ray.learners.base import WrappedFits as WrappedFits
 from ckcv_ray.learners.base import register as register
 from ckcv_ray.learners.simple import FieldsCodec as FieldsCodec
 from ckcv_ray.learners.simple import RowTrainer as RowTrainer

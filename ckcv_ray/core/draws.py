@@ -6,6 +6,7 @@ salt, a digest of the rows whatever their order (``tables.task``), they are thos
 that begin with the size of a fold, which is never 0; all other keys begin with 0.
 """
 
+import hashlib
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -94,3 +95,17 @@ def permute_within(groups: Index | None, n: int, rng: np.random.Generator) -> In
     order = np.empty(n, np.intp)
     order[by_group] = shuffled[np.argsort(groups[shuffled], kind="stable")]
     return order
+
+
+def make_seed_sequence(train: Index, *key: int) -> np.random.SeedSequence:
+    """Return the source of seeds of a fit to the rows with these numbers: the same on every machine.
+
+    Sources of other keys, the ``spawn_key``, are independent of it.
+    """
+    digest = hashlib.sha256(np.ascontiguousarray(train, dtype="<i8").tobytes()).digest()
+    return np.random.SeedSequence(int.from_bytes(digest, "little"), spawn_key=key)
+
+
+def draw_seeds(seeds: np.random.SeedSequence, count: int) -> list[int]:
+    """Return the first seeds of a source."""
+    return [int(seed) >> 1 for seed in seeds.generate_state(max(1, count))][:count]

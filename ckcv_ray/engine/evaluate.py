@@ -73,7 +73,7 @@ class Evaluated(NamedTuple):
     held_out: tuple[HeldOut, ...] = ()
 
 
-class Prepared(NamedTuple):
+class PreparedSplit(NamedTuple):
     """One prepared split: the learner's block, the rows to score, and the measure that scores them."""
 
     block: Block
@@ -156,7 +156,7 @@ def _paths(unit: Unit, inputs: Inputs, interrupts: Interrupts) -> Iterator[tuple
 
     On an error it is the result of the longest prefix of the path that can be computed.
     """
-    prepared: Prepared | None = None
+    prepared: PreparedSplit | None = None
     process = os.getpid()
     for path, length in unit.paths:
         start = perf_counter()
@@ -187,18 +187,18 @@ def _watch(unit: Unit, inputs: Inputs, path: int, length: int) -> AbstractContex
     return watch_fit((problem.run_id, str(unit.stage), unit.size, unit.split, path), text, length)
 
 
-def _prepare(unit: Unit, inputs: Inputs) -> Prepared:
+def _prepare(unit: Unit, inputs: Inputs) -> PreparedSplit:
     problem, shared, size, split = inputs.problem, inputs.shared, unit.size, unit.split
     if (permuted := problem.find_permutation(size, split)) is not None:
         problem, size, split = problem.permute(permuted[0]), OUTER, permuted[1]
         shared = problem.learner.trainer.share(problem.task)
     train, score = problem.rows(unit.stage, size, split)
     block = problem.learner.trainer.prepare(shared, train, score)
-    return Prepared(block, score, problem.make_measure(score))
+    return PreparedSplit(block, score, problem.make_measure(score))
 
 
 def _longest_prefix(
-    unit: Unit, inputs: Inputs, prepared: Prepared | None, path: int, length: int, reason: str
+    unit: Unit, inputs: Inputs, prepared: PreparedSplit | None, path: int, length: int, reason: str
 ) -> Evaluated:
     """Evaluate the longest prefix of a path that does not raise; the rest becomes a failure.
 
@@ -214,7 +214,7 @@ def _longest_prefix(
     return Evaluated(unit, path, first, *empty, failure=_failure(unit, path, first, length, reason))
 
 
-def _path(unit: Unit, inputs: Inputs, prepared: Prepared, path: int, length: int) -> Evaluated:
+def _path(unit: Unit, inputs: Inputs, prepared: PreparedSplit, path: int, length: int) -> Evaluated:
     problem, timeout = inputs.problem, inputs.fit_timeout
     limit = nullcontext() if timeout is None else end_process_after(timeout * length)
     with _watch(unit, inputs, path, length), limit:
@@ -236,7 +236,7 @@ def _path(unit: Unit, inputs: Inputs, prepared: Prepared, path: int, length: int
         return Evaluated(unit, path, first, totals, fits.n_iter[first:], status, kept, solving=solving)
 
 
-def _hold_out(unit: Unit, problem: Problem, prepared: Prepared, path: int, model: Model) -> HeldOut:
+def _hold_out(unit: Unit, problem: Problem, prepared: PreparedSplit, path: int, model: Model) -> HeldOut:
     learner = list(problem.learners.values())[int(problem.learner_of_paths[path])]
     needs = {Output.VALUE} if problem.task.has_numbers else {Output.LABEL}
     needs |= {Output.PROBABILITY} & learner.outputs
@@ -245,7 +245,7 @@ def _hold_out(unit: Unit, problem: Problem, prepared: Prepared, path: int, model
     return HeldOut(path, step, unit.split, outputs._replace(rank=None))
 
 
-def _member(unit: Unit, problem: Problem, prepared: Prepared, model: Model) -> Member:
+def _member(unit: Unit, problem: Problem, prepared: PreparedSplit, model: Model) -> Member:
     task = problem.task
     X, y = task.X[prepared.score], task.y[prepared.score]
     totals = judge(model, X, y, prepared.measure, task.n_classes)

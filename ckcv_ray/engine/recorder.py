@@ -66,7 +66,7 @@ class Recorder(Supply, Generic[RunQueue]):
     def __init__(self, problem: Problem, out: FolderPath | None = None) -> None:
         self.problem = problem
         self.queue: RunQueue = make_queue(problem)
-        register_instance(problem.learner)  # else an actor could not read the folder's study
+        register_instance(problem.study.learner)  # else an actor could not read the folder's study
         self.folder = RunFolder(out) if out is not None else None
         self._log = Log(self.folder.files, self.problem) if self.folder else None
         self._unsaved: list[tuple[Records, tuple[Failure, ...]]] = []

@@ -2,16 +2,12 @@
 
 A learner has three parts. Its ``Space`` lists the settings, as paths: settings that share work, in ascending
 order of cost, of which the engine asks for the first steps. Its ``Trainer`` fits them to the splits of a
-task, and its ``Codec`` turns fitted models into a table and back. A learner that wraps others replaces the
-parts that differ, and hands on the rest.
+task, and its ``Codec`` turns fitted models into a table and back.
 
 Everything is addressed by position, (path, step); only the space knows the values, and people see them. A fit
 depends only on the learner, its training rows and its position.
-
-Seeds of what is random in a fit: from the numbers of its training rows, so the same on every machine.
 """
 
-import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
@@ -27,7 +23,7 @@ from ckcv_ray.core import options
 from ckcv_ray.core.arrays import Classes, Index, agree
 from ckcv_ray.core.measures import Kind, Measure, Output, Outputs
 from ckcv_ray.core.options import register_part
-from ckcv_ray.tables.columns import Rows, Schema
+from ckcv_ray.tables.columns import Rows
 from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import MOST
 
@@ -89,34 +85,13 @@ class Fits(Protocol):
         """Return one fit as a self-contained model."""
 
 
-class WrappedFits(NamedTuple):
-    """The fits of a learner that another one wraps.
+class FitsOf(NamedTuple):
+    """Fits whose parts are at hand; see ``Fits``."""
 
-    Attributes:
-        fits: the fits.
-        wrap: what makes a model of the wrapping learner of one of theirs.
-    """
-
-    fits: Fits
-    wrap: Callable[[Model], Model]
-
-    @property
-    def status(self) -> NDArray[np.int8]:
-        """Position of each fit's status."""
-        return self.fits.status
-
-    @property
-    def n_iter(self) -> NDArray[np.int64]:
-        """Iterations of each fit."""
-        return self.fits.n_iter
-
-    def totals(self, measure: Measure) -> NDArray[np.int64]:
-        """Return the totals of the fits: what wraps a model does not change what it predicts."""
-        return self.fits.totals(measure)
-
-    def model(self, step: int) -> Model:
-        """Return one model, wrapped."""
-        return self.wrap(self.fits.model(step))
+    status: NDArray[np.int8]
+    n_iter: NDArray[np.int64]
+    totals: Callable[[Measure], NDArray[np.int64]]
+    model: Callable[[int], Model]
 
 
 class Block(Protocol):
@@ -218,7 +193,7 @@ class Codec(ABC):
         gaps: whether cells of the table may be empty; ``from_table`` then checks which.
     """
 
-    gaps: ClassVar[bool] = False
+    gaps: bool = False
 
     @abstractmethod
     def columns(self, task: Task) -> pa.Schema:
@@ -400,19 +375,17 @@ class Learner(ABC):
         """Return the canonical form on a table whose numbers are not scaled unless the learner says so."""
         return self
 
-    def on_encoded(self) -> Self:
-        """Return the learner for numbers that an encoder has scaled, and columns of zeros and ones."""
-        return self
+    def prepare(self, task: Task, onehot: bool) -> tuple[Self, bool]:
+        """Return the learner for a table, and whether it takes the columns as they are, or else encoded.
 
-    def on_columns(self, schema: Schema) -> Self | None:
-        """Return the learner for rows of a table as they are, which are not encoded; None if it has none.
-
-        Of a learner that selects columns by name, and encodes categories itself.
+        Args:
+            task: the rows.
+            onehot: whether an encoder standardises numbers, and makes a column of each category.
 
         Raises:
-            InputError: the table has no such columns.
+            InputError: the table has no such columns as the learner names.
         """
-        return None
+        return self, task.schema.plain and not self.scaling
 
     def thinned(self, most: int) -> Self:
         """Return the learner with at most ``most`` values in each list of its options, evenly spaced."""
@@ -434,20 +407,6 @@ def _make_column(values: list[Any]) -> NDArray[Any]:
     column = np.empty(len(values), object)
     column[:] = values
     return column
-
-
-def make_seed_sequence(train: Index, *key: int) -> np.random.SeedSequence:
-    """Return the source of seeds of a fit to the rows with these numbers: the same on every machine.
-
-    Sources of other keys, the ``spawn_key``, are independent of it.
-    """
-    digest = hashlib.sha256(np.ascontiguousarray(train, dtype="<i8").tobytes()).digest()
-    return np.random.SeedSequence(int.from_bytes(digest, "little"), spawn_key=key)
-
-
-def draw_seeds(seeds: np.random.SeedSequence, count: int) -> list[int]:
-    """Return the first seeds of a source."""
-    return [int(seed) >> 1 for seed in seeds.generate_state(max(1, count))][:count]
 
 
 def check_filled(rows: pa.Table) -> None:

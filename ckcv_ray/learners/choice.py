@@ -1,20 +1,24 @@
-"""Several learners as one: its paths are those of its learners, one learner after the other.
+"""What is fitted to a table: learners, each with the steps that its rows go through, several of them as one.
 
-Every learner is compared by the same criterion on the same splits, so what is selected is a learner, its
-setting and a number of folds. A setting names its learner first, ``{"learner": "svm", "C": 1.0, ...}``. Each
-learner is known by a label: its name, unless the choice has labels of its own.
+In every split the rows are encoded and the training rows balanced as a learner has it, before it is fitted; a
+model has its encoder. The paths of several learners are those of each, one learner after the other. They are
+compared by the same criterion on the same splits, so what is selected is a learner, its setting and a number
+of folds. A setting names its learner first, ``{"learner": "svm", "C": 1.0, ...}``. Each learner is known by a
+label: its name, unless the choice has labels of its own.
 """
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from math import ceil
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ckcv_ray.core.arrays import Index
+from ckcv_ray.core.arrays import Index, agree
 from ckcv_ray.core.measures import Kind, Output, Outputs
 from ckcv_ray.core.options import Option, check_options, option
 from ckcv_ray.errors import InputError
@@ -22,6 +26,7 @@ from ckcv_ray.learners.base import (
     Block,
     Codec,
     Fits,
+    FitsOf,
     Learner,
     Model,
     Path,
@@ -29,15 +34,117 @@ from ckcv_ray.learners.base import (
     Setting,
     Space,
     Trainer,
-    WrappedFits,
     check_filled,
 )
+from ckcv_ray.learners.steps import Balance, Categories, Encoder, Encoding, compute_share, draw_balanced
 from ckcv_ray.tables.columns import Rows
 from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import MOST, integer, quote, sequence
 
 LABEL = "learner"  # the hyperparameter, and the column, that names a learner
+ENCODER = "encoder"
 LONGEST = 100
+ROWS = 1 << 16  # rows that are encoded and predicted at once
+
+
+class Prepared(NamedTuple):
+    """A learner for a table, and the steps that its rows go through in every split.
+
+    Attributes:
+        learner: the learner.
+        encoding: how columns are encoded; None if they are given as they are.
+        balance: how the classes of the training rows are then made equal in size.
+        share: how many rows it is fitted to, relative to the training rows, about.
+        width: the largest number of columns that the table can become where it is encoded.
+    """
+
+    learner: Learner
+    encoding: Encoding | None = None
+    balance: Balance = Balance.NONE
+    share: float = 1.0
+    width: int = 0
+
+    @classmethod
+    def of(cls, learner: Learner, encoding: Encoding, balance: Balance, task: Task) -> Self:
+        """Return a learner with its steps on a task; see ``base.Learner.prepare``."""
+        suited, share = encoding.resolve(learner.trees, learner.scaling), compute_share(balance, task)
+        learner, as_they_are = learner.prepare(task, suited.categories is Categories.ONEHOT)
+        if as_they_are:
+            return cls(learner, None, balance, share)
+        return cls(learner, suited, balance, share, suited.width(task.schema, task.n_classes))
+
+    @property
+    def has_steps(self) -> bool:
+        """Whether anything is done to rows."""
+        return self.encoding is not None or self.balance is not Balance.NONE
+
+    def cost(self, n_train: int) -> float:
+        """Return the relative cost of a fit to as many rows as there are after balancing, about."""
+        return self.learner.trainer.cost(self._count_rows(n_train))
+
+    def memory(self, n_train: int, n_score: int, d: int) -> int:
+        """Return the bytes of a split, with as many columns as there can be, and of encoded rows."""
+        columns = d if self.encoding is None else self.width
+        needed = self.learner.trainer.memory(self._count_rows(n_train), n_score, columns)
+        return needed + 8 * (n_train + n_score) * self.width
+
+    def _count_rows(self, n_train: int) -> int:
+        return max(1, ceil(n_train * self.share))
+
+
+class Combined(Learner):
+    """Learners with their steps, as one.
+
+    Attributes:
+        prepared: the learners by label, which is None for a single one.
+    """
+
+    prepared: Mapping[str | None, Prepared]
+
+    @property
+    def kinds(self) -> frozenset[Kind]:
+        """Kinds of task that every learner can learn."""
+        return frozenset.intersection(*(each.learner.kinds for each in self.prepared.values()))
+
+    @property
+    def outputs(self) -> frozenset[Output]:
+        """What the models of every learner give."""
+        return frozenset.intersection(*(each.learner.outputs for each in self.prepared.values()))
+
+    @property
+    def weighs_rows(self) -> bool:
+        """Whether the fits of every learner use weights."""
+        return all(each.learner.weighs_rows for each in self.prepared.values())
+
+    @property
+    def convergence_advice(self) -> str:
+        """What to do about fits that did not converge, learner by learner."""
+        advice = {label: each.learner.convergence_advice for label, each in self.prepared.items()}
+        return "; ".join(
+            text if label is None else f"{label}: {text}" for label, text in advice.items() if text
+        )
+
+    @cached_property
+    def space(self) -> Space:
+        """The paths of all learners; of several, a setting names its learner first."""
+
+        def add_label(label: str | None, path: Sequence[Setting]) -> Sequence[Setting]:
+            return path if label is None else Path(len(path), lambda step: {LABEL: label, **path[step]})
+
+        every = self.prepared.items()
+        return Space(add_label(label, path) for label, each in every for path in each.learner.space.paths)
+
+    @cached_property
+    def trainer(self) -> Trainer:
+        """What fits each path by its learner."""
+        return PreparedTrainer(self.prepared)
+
+    @cached_property
+    def codec(self) -> Codec:
+        """What stores each model by its learner."""
+        only = self.prepared.get(None)
+        plain = only is not None and only.encoding is None
+        return only.learner.codec if only and plain else PreparedCodec(self.prepared)
 
 
 def _learners(name: str, values: Any) -> tuple[Learner, ...]:
@@ -45,7 +152,7 @@ def _learners(name: str, values: Any) -> tuple[Learner, ...]:
     if len(listed) == 1:
         raise InputError(f"{name}: there is a single one: give it itself, without {Choice.__name__}")
     for value in listed:
-        if isinstance(value, Choice) or not isinstance(value, Learner):
+        if isinstance(value, Combined) or not isinstance(value, Learner):
             raise InputError(f"{name}: {quote(value)} is not a single learner, such as GaussianSVM()")
     return listed
 
@@ -72,7 +179,7 @@ def _most_rows(name: str, values: Any) -> tuple[int, ...] | None:
 
 
 @dataclass(frozen=True)
-class Choice(Learner):
+class Choice(Combined):
     """A choice among several learners, by the criterion of the study.
 
     Attributes:
@@ -129,46 +236,10 @@ class Choice(Learner):
         """The learners by label."""
         return dict(zip(self.names, self.learners, strict=True))
 
-    @property
-    def kinds(self) -> frozenset[Kind]:
-        """Kinds of task that every learner can learn."""
-        return frozenset.intersection(*(learner.kinds for learner in self.learners))
-
-    @property
-    def outputs(self) -> frozenset[Output]:
-        """What the models of every learner give."""
-        return frozenset.intersection(*(learner.outputs for learner in self.learners))
-
-    @property
-    def weighs_rows(self) -> bool:
-        """Whether the fits of every learner use weights."""
-        return all(learner.weighs_rows for learner in self.learners)
-
-    @property
-    def convergence_advice(self) -> str:
-        """What to do about fits that did not converge, learner by learner."""
-        advice = {label: learner.convergence_advice for label, learner in self.by_label.items()}
-        return "; ".join(f"{label}: {text}" for label, text in advice.items() if text)
-
     @cached_property
-    def space(self) -> Space:
-        """The paths of all learners; a setting names its learner first."""
-
-        def add_label(label: str, path: Sequence[Setting]) -> Path:
-            return Path(len(path), lambda step: {LABEL: label, **path[step]})
-
-        by_label = self.by_label.items()
-        return Space(add_label(label, path) for label, learner in by_label for path in learner.space.paths)
-
-    @cached_property
-    def trainer(self) -> Trainer:
-        """What fits each path by its learner."""
-        return ChoiceTrainer(self.by_label)
-
-    @cached_property
-    def codec(self) -> Codec:
-        """What stores each model by its learner."""
-        return ChoiceCodec(self.by_label)
+    def prepared(self) -> Mapping[str | None, Prepared]:  # type: ignore[override]
+        """The learners by label, without steps."""
+        return {label: Prepared(learner) for label, learner in self.by_label.items()}
 
     def canonical(self, task: Task) -> Self:
         """Return the choice among the canonical forms of the learners for a table of this size.
@@ -202,33 +273,85 @@ class Choice(Learner):
         return replace(self, learners=tuple(map(change, self.learners)))
 
 
-class ChoiceTrainer(Trainer):
-    """Fits each path by its learner.
+@dataclass(frozen=True)
+class PreparedLearner(Combined):
+    """What is fitted to a table where a learner, or one of a choice, has steps."""
+
+    name: ClassVar[str] = "prepared"
+    prepared: Mapping[str | None, Prepared]
+
+
+def combine(learner: Learner, prepared: Mapping[str, Prepared]) -> Learner:
+    """Return a learner, or choice, as it is fitted to a table: with its steps; itself if nothing changes.
 
     Args:
-        learners: the learners, by label.
+        learner: as the study has it.
+        prepared: for the table, by label.
     """
+    if all(
+        each == Prepared(single)
+        for each, single in zip(prepared.values(), learner.by_label.values(), strict=True)
+    ):
+        return learner
+    first, several = next(iter(prepared.values())), len(prepared) > 1
+    if not (several or first.has_steps):
+        return first.learner
+    return PreparedLearner({label if several else None: each for label, each in prepared.items()})
 
-    def __init__(self, learners: Mapping[str, Learner]) -> None:
-        self.labels = list(learners)
-        self.trainers = [learner.trainer for learner in learners.values()]
+
+def settle_scaling(learner: Learner, encoding: Encoding, task: Task) -> Learner:
+    """Return the canonical form of a learner on a task whose numbers an encoder may or may not scale."""
+    if isinstance(learner, Choice):
+        return learner.change_each(lambda single: settle_scaling(single, encoding, task))
+    ordinal = encoding.resolve(learner.trees).categories is Categories.ORDINAL
+    return learner.on_unscaled() if task.schema.plain or ordinal else learner
+
+
+def describe_scaling(learner: Learner) -> list[str]:
+    """Say how numbers are scaled for each learner, in canonical form, whose options say so."""
+    given = "given to {} as they are; --scale standard standardises them in each split"
+    standardised = "standardised in each split for {}; --scale none leaves them"
+    said = {label: single for label, single in learner.by_label.items() if single.has_scaling}
+    return [
+        f"numbers are {(given if single.scaling is False else standardised).format(label)}"
+        for label, single in said.items()
+    ]
+
+
+class PreparedTrainer(Trainer):
+    """Fits each path by its learner, to rows that go through the learner's steps."""
+
+    def __init__(self, prepared: Mapping[str | None, Prepared]) -> None:
+        self.labels, self.prepared = list(prepared), list(prepared.values())
+        self.trainers = [each.learner.trainer for each in self.prepared]
         self.paths = [
             (number, path)  # the learner of each path, and the path among the learner's own
-            for number, learner in enumerate(learners.values())
-            for path in range(len(learner.space.paths))
+            for number, each in enumerate(self.prepared)
+            for path in range(len(each.learner.space.paths))
         ]
 
-    def share(self, task: Task) -> tuple[Any, ...]:
-        """Compute what each learner shares; arrays that are the same object are sent once."""
-        return tuple(trainer.share(task) for trainer in self.trainers)
+    def share(self, task: Task) -> tuple[Task, tuple[Any, ...]]:
+        """Return the task, and what splits share of each learner unless they encode the rows by themselves.
 
-    def prepare(self, shared: tuple[Any, ...], train: Index, score: Index) -> "ChoiceBlock":
-        """Return the split; it is prepared for a learner when one of its paths is fitted."""
-        return ChoiceBlock(self, shared, train, score)
+        Arrays that are the same object are sent once.
+        """
+        pairs = zip(self.prepared, self.trainers, strict=True)
+        return task, tuple(trainer.share(task) if each.encoding is None else None for each, trainer in pairs)
+
+    def prepare(self, shared: tuple[Task, tuple[Any, ...]], train: Index, score: Index) -> "PreparedBlock":
+        """Return the split; for one of several learners it is prepared when one of its paths is fitted."""
+        block = PreparedBlock(self, shared, train, score)
+        if len(self.prepared) == 1:
+            block.prepare(0)
+        return block
+
+    def cost(self, n_train: int) -> float:
+        """Return the relative cost of a fit by a single learner; costs of several cannot be compared."""
+        return max(each.cost(n_train) for each in self.prepared)
 
     def memory(self, n_train: int, n_score: int, d: int) -> int:
         """Return the bytes of a split prepared for the learner that needs most: it is kept for one only."""
-        return max(trainer.memory(n_train, n_score, d) for trainer in self.trainers)
+        return max(each.memory(n_train, n_score, d) for each in self.prepared)
 
     def load(self) -> None:
         """Prepare the process for every learner."""
@@ -236,55 +359,117 @@ class ChoiceTrainer(Trainer):
             trainer.load()
 
     def state(self) -> dict[str, str]:
-        """Return what else may change the bits of a result, by label and name."""
+        """Return what else may change the bits of a result, by name, and of several learners by label."""
         return {
-            f"{label}.{name}": text
+            name if label is None else f"{label}.{name}": text
             for label, trainer in zip(self.labels, self.trainers, strict=True)
             for name, text in trainer.state().items()
         }
 
 
-class ChoiceCodec(Codec):
-    """The label of a model's learner, and the columns of every learner, named after its label.
+class PreparedBlock:
+    """One split, prepared for the learner whose path was fitted last."""
 
-    A model leaves the columns of other learners empty.
+    def __init__(
+        self, trainer: PreparedTrainer, shared: tuple[Task, Any], train: Index, score: Index
+    ) -> None:
+        self._trainer, (self._task, self._shared), self._rows = trainer, shared, (train, score)
+        self._block: tuple[int, Encoder | None, Block] | None = None
 
-    Args:
-        learners: the learners, by label.
+    def prepare(self, number: int) -> tuple[Encoder | None, Block]:
+        """Return the encoder of a learner's rows, and its split; preparing may raise what it raises."""
+        if self._block is None or self._block[0] != number:
+            self._block = None  # drops the split prepared for another learner first
+            trainer, encoding, balance = self._trainer.trainers[number], *self._trainer.prepared[number][1:3]
+            encoder, shared, (train, score) = None, self._shared[number], self._rows
+            if encoding is not None:
+                encoder = encoding.fit(self._task, train)
+                shared = trainer.share(encoder.task(self._task))
+            train = draw_balanced(self._task.y, train, balance)
+            self._block = number, encoder, trainer.prepare(shared, train, score)
+        return self._block[1:]
+
+    def fit(self, path: int, length: int) -> Fits:
+        """Fit the first ``length`` steps of a path."""
+        number, own_path = self._trainer.paths[path]
+        encoder, block = self.prepare(number)
+        fits, label = block.fit(own_path, length), self._trainer.labels[number]
+        if label is None and encoder is None:
+            return fits
+        return FitsOf(
+            fits.status,
+            fits.n_iter,
+            fits.totals,
+            lambda step: PreparedModel(label, encoder, fits.model(step)),
+        )
+
+
+@dataclass(frozen=True)
+class PreparedModel(Model):
+    """A model, the encoder of its rows if they are encoded, and of several learners the label of its own."""
+
+    label: str | None
+    encoder: Encoder | None
+    model: Model
+
+    def predict(self, X: Rows) -> Predicted:
+        """Classify rows X [rows, d] of the table, some at a time: encoded, they take more memory."""
+        if self.encoder is None:
+            return self.model.predict(X)
+        parts = [X[i : i + ROWS] for i in range(0, max(1, len(X)), ROWS)]
+        predicted = [self.model.predict(self.encoder.transform(part)) for part in parts]
+        label, score = (np.concatenate(columns) for columns in zip(*predicted, strict=True))
+        return Predicted(label, score)
+
+    def predict_outputs(self, X: Rows, needs: frozenset[Output]) -> Outputs:
+        """Return the model's outputs for rows X [rows, d] of the table."""
+        return self.model.predict_outputs(X if self.encoder is None else self.encoder.transform(X), needs)
+
+
+class PreparedCodec(Codec):
+    """The columns of a learner, and one with the encoder of each model where rows are encoded.
+
+    Of several learners the first column names that of a model, and the columns of a learner are named after
+    its label. A model leaves the columns of other learners empty.
     """
 
-    gaps: ClassVar[bool] = True
-
-    def __init__(self, learners: Mapping[str, Learner]) -> None:
-        self.codecs = {label: learner.codec for label, learner in learners.items()}
+    def __init__(self, prepared: Mapping[str | None, Prepared]) -> None:
+        self.prepared, self.gaps = prepared, None not in prepared
+        self.codecs = {label: each.learner.codec for label, each in prepared.items()}
 
     def columns(self, task: Task) -> pa.Schema:
         """Return the columns."""
+        if not self.gaps:
+            return self._list_columns(None, task)
         columns = [
             (f"{label}.{field.name}", field.type)
-            for label, codec in self.codecs.items()
-            for field in codec.columns(task)
+            for label in self.codecs
+            for field in self._list_columns(label, task)
         ]
         return pa.schema([(LABEL, pa.string()), *columns])
 
-    def table(self, models: Sequence["ChosenModel"], task: Task) -> pa.Table:
+    def table(self, models: Sequence[PreparedModel], task: Task) -> pa.Table:
         """Return a row of ``columns`` for each model, empty in the columns of other learners."""
-        labels = np.array([model.learner for model in models], object)
+        if not self.gaps:
+            return self._write(None, models, task)
+        labels = np.array([model.label for model in models], object)
         columns = [pa.array(labels, pa.string())]
-        for label, codec in self.codecs.items():
-            table = codec.table([model.model for model in models if model.learner == label], task)
+        for label in self.codecs:
+            table = self._write(label, [model for model in models if model.label == label], task)
             rows = pa.array(np.cumsum(labels == label) - 1, pa.int64(), mask=labels != label)
             columns += [table[field.name].combine_chunks().take(rows) for field in table.schema]
         return pa.table(columns, schema=self.columns(task))
 
-    def from_table(self, table: pa.Table, task: Task) -> list["ChosenModel"]:
+    def from_table(self, table: pa.Table, task: Task) -> list[PreparedModel]:
         """Return the models stored in a table; see ``base.Codec``."""
+        if not self.gaps:
+            return self._read(None, table, task)
         labels = table[LABEL].to_pylist()
         if unknown := [label for label in labels if label not in self.codecs]:
-            raise ValueError(f"{LABEL} {quote(unknown[0])} is none of {', '.join(self.codecs)}")
-        models: dict[int, ChosenModel] = {}
-        for label, codec in self.codecs.items():
-            chosen, names = pc.equal(table[LABEL], label), codec.columns(task).names
+            raise ValueError(f"{LABEL} {quote(unknown[0])} is none of {', '.join(map(str, self.codecs))}")
+        models: dict[int, PreparedModel] = {}
+        for label in self.codecs:
+            chosen, names = pc.equal(table[LABEL], label), self._list_columns(label, task).names
             columns = table.select([f"{label}.{name}" for name in names])
             others = columns.filter(pc.invert(chosen))
             for name in others.column_names:
@@ -293,53 +478,56 @@ class ChoiceCodec(Codec):
             columns = columns.filter(chosen)
             check_filled(columns)
             if label in labels:
-                read = codec.from_table(columns.rename_columns(names), task)
-                rows = np.flatnonzero(chosen.to_numpy()).tolist()
-                models |= {i: ChosenModel(label, model) for i, model in zip(rows, read, strict=True)}
+                read = self._read(label, columns.rename_columns(names), task)
+                models |= dict(zip(np.flatnonzero(chosen.to_numpy()).tolist(), read, strict=True))
         return [models[i] for i in range(len(labels))]
 
     def max_row_values(self, task: Task) -> int:
         """Return the largest number of values in a row: those of one learner, and empty ones of others."""
-        return max(codec.max_row_values(task) for codec in self.codecs.values()) + len(self.columns(task))
+        most = max(self._count_values(label, task) for label in self.codecs)
+        return most + (len(self.columns(task)) if self.gaps else 0)
 
-    def setting(self, model: "ChosenModel") -> Setting:
-        """Return the hyperparameters a model was fitted at, with the label of its learner."""
-        return {LABEL: model.learner, **self.codecs[model.learner].setting(model.model)}
+    def setting(self, model: PreparedModel) -> Setting:
+        """Return the hyperparameters a model was fitted at; of several learners with the label of its own."""
+        own = self.codecs[model.label].setting(model.model)
+        return {LABEL: model.label, **own} if self.gaps else own
 
-    def same(self, a: "ChosenModel", b: "ChosenModel", rounding: float = 0.0) -> bool:
-        """Return whether two models are of one learner and equal in content."""
-        return a.learner == b.learner and self.codecs[a.learner].same(a.model, b.model, rounding)
+    def same(self, a: PreparedModel, b: PreparedModel, rounding: float = 0.0) -> bool:
+        """Return whether two models are of one learner and equal in content, with their encoders."""
+        first, second = (
+            None if model.encoder is None else json.loads(model.encoder.text) for model in (a, b)
+        )
+        alike = a.label == b.label and agree(first, second, rounding)
+        return alike and self.codecs[a.label].same(a.model, b.model, rounding)
 
+    def _list_columns(self, label: str | None, task: Task) -> pa.Schema:
+        columns = self.codecs[label].columns(task)
+        is_encoded = self.prepared[label].encoding is not None
+        return columns.append(pa.field(ENCODER, pa.string())) if is_encoded else columns
 
-@dataclass(frozen=True)
-class ChosenModel(Model):
-    """A model, and the label of the learner that fitted it."""
+    def _write(self, label: str | None, models: Sequence[PreparedModel], task: Task) -> pa.Table:
+        table = self.codecs[label].table([model.model for model in models], task)
+        if self.prepared[label].encoding is None:
+            return table
+        return table.append_column(
+            ENCODER, pa.array([model.encoder.text for model in models if model.encoder], pa.string())
+        )
 
-    learner: str
-    model: Model
+    def _read(self, label: str | None, table: pa.Table, task: Task) -> list[PreparedModel]:
+        codec = self.codecs[label]
+        own = table.select(codec.columns(task).names)
+        if self.prepared[label].encoding is None:
+            return [PreparedModel(label, None, model) for model in codec.from_table(own, task)]
+        models = []
+        for i, text in enumerate(table[ENCODER].to_pylist()):
+            encoder = Encoder.from_json(text, task.schema, task.n)
+            (model,) = codec.from_table(own.slice(i, 1), encoder.task(task))
+            models.append(PreparedModel(label, encoder, model))
+        return models
 
-    def predict(self, X: Rows) -> Predicted:
-        """Classify rows X [rows, d] as the model does."""
-        return self.model.predict(X)
-
-    def predict_outputs(self, X: Rows, needs: frozenset[Output]) -> Outputs:
-        """Return the model's outputs for rows X [rows, d]."""
-        return self.model.predict_outputs(X, needs)
-
-
-class ChoiceBlock:
-    """One split, prepared for the learner whose path was fitted last."""
-
-    def __init__(self, trainer: ChoiceTrainer, shared: tuple[Any, ...], train: Index, score: Index) -> None:
-        self._trainer, self._shared, self._rows = trainer, shared, (train, score)
-        self._prepared: tuple[int, Block] | None = None
-
-    def fit(self, path: int, length: int) -> Fits:
-        """Fit the first ``length`` steps of a path; preparing may raise what the learner raises."""
-        number, own_path = self._trainer.paths[path]
-        if self._prepared is None or self._prepared[0] != number:
-            self._prepared = None  # drops the split prepared for another learner first
-            block = self._trainer.trainers[number].prepare(self._shared[number], *self._rows)
-            self._prepared = number, block
-        fits, label = self._prepared[1].fit(own_path, length), self._trainer.labels[number]
-        return WrappedFits(fits, lambda model: ChosenModel(label, model))
+    def _count_values(self, label: str | None, task: Task) -> int:
+        codec, each = self.codecs[label], self.prepared[label]
+        if each.encoding is None:
+            return codec.max_row_values(task)
+        X = np.broadcast_to(0.0, (task.n, each.width))
+        return codec.max_row_values(task.with_numbers(X, (f"x{i}" for i in range(each.width)))) + 1

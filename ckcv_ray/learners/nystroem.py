@@ -36,6 +36,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ckcv_ray.core.arrays import Classes, Index, Mask, Values
+from ckcv_ray.core.draws import make_seed_sequence
 from ckcv_ray.core.measures import Kind, Measure, Output
 from ckcv_ray.core.options import Option, option
 from ckcv_ray.core.process import one_thread
@@ -49,7 +50,6 @@ from ckcv_ray.learners.base import (
     Setting,
     Status,
     Trainer,
-    make_seed_sequence,
 )
 from ckcv_ray.learners.steps import CLASS_WEIGHT, EQUALLY, compute_weights
 from ckcv_ray.learners.svm.learner import KernelMachine

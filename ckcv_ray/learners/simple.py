@@ -22,14 +22,14 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from ckcv_ray.core.arrays import Index, Values
-from ckcv_ray.core.measures import Kind, Measure, Output, Outputs
+from ckcv_ray.core.measures import Kind, Output, Outputs
 from ckcv_ray.core.options import Option, check_options, option
 from ckcv_ray.learners.base import (
     STATUSES,
     Cells,
+    FitsOf,
     Learner,
     Model,
     RowCodec,
@@ -155,37 +155,16 @@ class RowBlock(NamedTuple):
     train: Index
     score: Index
 
-    def fit(self, path: int, length: int) -> "ModelFits":
-        """Fit the first ``length`` steps of a path."""
+    def fit(self, path: int, length: int) -> FitsOf:
+        """Fit the first ``length`` steps of a path; all fits converge."""
         models = self.learner.fit_rows(self.task, self.train, self.learner.space.paths[path][:length])
-        return ModelFits(models, self.task, self.score)
-
-
-class ModelFits(NamedTuple):
-    """Fits that are already models, all of them converged."""
-
-    models: Sequence[Model]
-    task: Task
-    score: Index
-
-    @property
-    def status(self) -> NDArray[np.int8]:
-        """Position of each fit's status."""
-        return np.full(len(self.models), STATUSES.index(Status.CONVERGED), dtype=np.int8)
-
-    @property
-    def n_iter(self) -> NDArray[np.int64]:
-        """Iterations of each fit: one."""
-        return np.ones(len(self.models), dtype=np.int64)
-
-    def totals(self, measure: Measure) -> NDArray[np.int64]:
-        """Return the totals of each model on the scored rows."""
         X, y, n_classes = self.task.X[self.score], self.task.y[self.score], self.task.n_classes
-        return np.array([judge(model, X, y, measure, n_classes) for model in self.models])
-
-    def model(self, step: int) -> Model:
-        """Return one model."""
-        return self.models[step]
+        return FitsOf(
+            np.full(len(models), STATUSES.index(Status.CONVERGED), dtype=np.int8),
+            np.ones(len(models), dtype=np.int64),
+            lambda measure: np.array([judge(model, X, y, measure, n_classes) for model in models]),
+            lambda step: models[step],
+        )
 
 
 def _parse_value(value: Any, kind: pa.DataType) -> Any:

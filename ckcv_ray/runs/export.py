@@ -11,9 +11,8 @@ import numpy as np
 from ckcv_ray.claims.rules import Rule, find_member
 from ckcv_ray.core.percent import format_percent
 from ckcv_ray.errors import InputError, RunError
-from ckcv_ray.learners.choice import ChosenModel
+from ckcv_ray.learners.choice import PreparedModel
 from ckcv_ray.learners.sklearn.store import FittedEstimator
-from ckcv_ray.learners.steps import EncodedModel
 from ckcv_ray.runs.result import Result
 from ckcv_ray.storage.files import write_atomically
 from ckcv_ray.validation import as_path
@@ -29,9 +28,9 @@ def convert_model(model: Any) -> Any:
     """
     from ckcv_ray.learners.svm.model import SVMModel  # imports numba
 
-    if isinstance(model, ChosenModel):
+    if isinstance(model, PreparedModel) and model.encoder is None:
         return convert_model(model.model)
-    if isinstance(model, EncodedModel):
+    if isinstance(model, PreparedModel):
         raise InputError(
             "the model's columns are encoded (categories, dates or gaps), which an exported file would lack: "
             "use ckcv predict, or run on columns of numbers without gaps"

@@ -329,7 +329,7 @@ def check_simplest(choose: str, resampling: Resampling, learner: Learner, task: 
 
 def selects_columns(learner: Learner, task: Task) -> list[bool]:
     """Return of each of the learners that are compared whether it selects columns by name."""
-    return [single.on_columns(task.schema) is not None for single in learner.by_label.values()]
+    return [single.prepare(task, onehot=True)[1] for single in learner.by_label.values()]
 
 
 def as_numbers(encoding: Encoding, task: Task, learning: Index) -> Task:

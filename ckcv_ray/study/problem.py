@@ -38,8 +38,7 @@ from ckcv_ray.core.schedule import Stage, Unit, count_kept, weigh_rounds
 from ckcv_ray.core.selection import Leader
 from ckcv_ray.errors import InputError, pluralize
 from ckcv_ray.learners.base import Fits, Learner, Setting
-from ckcv_ray.learners.choice import LABEL
-from ckcv_ray.learners.steps import add_steps, compute_share, describe_scaling, settle_scaling
+from ckcv_ray.learners.choice import LABEL, Prepared, combine, describe_scaling, settle_scaling
 from ckcv_ray.study.needs import (
     as_numbers,
     check_balance_stored,
@@ -215,12 +214,10 @@ class Problem:
         Raises:
             InputError: they cannot.
         """
-        unsure = [learner for learner in self.study.learner.by_label.values() if not learner.storable]
-        numbers = as_numbers(self.study.encoding, self.task, np.arange(self.task.n)) if unsure else self.task
-        for learner in unsure:
-            found = learner.on_columns(self.task.schema)
-            trainer, task = (learner.trainer, numbers) if found is None else (found.trainer, self.task)
-            trainer.check_storable(task)
+        for learner, encoding, *_ in self.prepared.values():
+            if not learner.storable:
+                encoder = None if encoding is None else encoding.fit(self.task, np.arange(self.task.n))
+                learner.trainer.check_storable(self.task if encoder is None else encoder.task(self.task))
 
     @property
     def draws(self) -> Draws:
@@ -483,10 +480,15 @@ class Problem:
         return self if self.held is None else replace(self, all_rows=self.task, held=None)
 
     @cached_property
+    def prepared(self) -> dict[str, Prepared]:
+        """The learners that are compared, by label, with the steps that rows of this table go through."""
+        steps, singles = (self.study.encoding, self.study.balancing), self.study.learner.by_label
+        return {label: Prepared.of(single, *steps, self.task) for label, single in singles.items()}
+
+    @cached_property
     def learner(self) -> Learner:
-        """What is fitted: the study's learner, after an encoder unless the table is of plain numbers."""
-        study = self.study
-        return add_steps(study.learner, study.encoding, study.balancing, self.task)
+        """What is fitted: the study's learner, or the choice, with these steps."""
+        return combine(self.study.learner, self.prepared)
 
     @property
     def scaling(self) -> list[str]:
@@ -501,7 +503,7 @@ class Problem:
     @cached_property
     def learners(self) -> Mapping[str, Learner]:
         """The learners that are compared, by label: of equals the first wins."""
-        return self.learner.by_label
+        return self.study.learner.by_label
 
     @cached_property
     def learner_of_paths(self) -> Index:
@@ -547,8 +549,7 @@ class Problem:
 
     def compute_cost(self, units: int) -> Costs:
         """Return the relative cost of a fit by each learner on this many units, (n_learners,)."""
-        rows = self.rows_in(units)
-        return np.array([learner.trainer.cost(rows) for learner in self.learners.values()], np.float64)
+        return np.array([each.cost(self.rows_in(units)) for each in self.prepared.values()], np.float64)
 
     def cost_of_fits(self, stage: Stage, size: int, paths: ArrayLike, fits: ArrayLike) -> Costs:
         """Return the summed cost of fits by each learner, (n_learners,), given how many on which paths."""
@@ -585,10 +586,9 @@ class Problem:
         units = min(size.n_train for size in self.sizes)
         if self.scores:  # the first split may have fewer than most
             units = min(units, len(self._divide(OUTER, 0).train))
-        kept = min(1.0, compute_share(self.study.balancing, self.task))
-        fewest = int(kept * self.task.grouping.count_fewest_rows(units))
-        for learner in self.study.learner.by_label.values():
-            learner.check_rows(fewest)
+        fewest = self.task.grouping.count_fewest_rows(units)
+        for learner, _, _, share, _ in self.prepared.values():
+            learner.check_rows(int(min(1.0, share) * fewest))
 
     def _divide(self, size: int, number: int) -> Split:
         """Return a split in units; a screen has the first of a split's units in an order of their own."""

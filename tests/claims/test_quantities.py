@@ -18,7 +18,7 @@ from ckcv_ray.claims.predictive import ValueTests, count_cut_offs
 from ckcv_ray.claims.quantity import Claim
 from ckcv_ray.claims.rules import CutOff
 from ckcv_ray.core.quantities import QUANTITIES, list_quantities
-from ckcv_ray.learners.choice import ChosenModel
+from ckcv_ray.learners.choice import PreparedModel
 from ckcv_ray.learners.ensemble import Ensemble, Member, Models
 from ckcv_ray.study.problem import Problem
 
@@ -287,7 +287,7 @@ class TestBetter(QuantityContract):
     perfect = (0, 0, 0, 0, 0, 4, 4)
 
     def add(self, held: HeldOutPredictions, rows: Sequence[Row]) -> None:
-        other = Member(3, 0, ChosenModel("constant", SimpleNamespace(setting={})), (), ())
+        other = Member(3, 0, PreparedModel("constant", None, SimpleNamespace(setting={})), (), ())
         object.__setattr__(held, "models", Models(Ensemble(()), references=Ensemble((other,))))
         predicted = held.predict(REFIT)._replace(label=np.array([row.other for row in rows]))
         held.make_once(("reference", "constant"), lambda: predicted)

@@ -14,7 +14,7 @@ from nearest_centroid import NearestCentroid
 
 from ckcv_ray.core.measures import ZERO_ONE, Kind, Output
 from ckcv_ray.errors import InputError
-from ckcv_ray.learners.choice import Choice, ChoiceTrainer, ChosenModel
+from ckcv_ray.learners.choice import Choice, PreparedModel, PreparedTrainer
 from ckcv_ray.learners.ensemble import Ensemble, Member, from_arrow, to_arrow
 from ckcv_ray.learners.simple import RowTrainer
 from ckcv_ray.learners.svm.learner import GaussianSVM
@@ -146,7 +146,7 @@ def test_one_class_can_be_named_twice_by_labels() -> None:
     content = json.loads(json.dumps(Study(learner=twice).to_json()))
     assert content["learner"]["labels"] == ["equal", "balanced"]
     assert Study.from_json(content).learner == twice
-    assert [model.learner for model in models(twice)] == ["equal"] * 6 + ["balanced"] * 6
+    assert [model.label for model in models(twice)] == ["equal"] * 6 + ["balanced"] * 6
     assert twice.codec.columns(TASK).names[:3] == ["learner", "equal.C", "equal.gamma"]
 
 
@@ -162,7 +162,7 @@ def test_a_split_is_prepared_only_for_learners_that_are_fitted() -> None:
             prepared.append(self.learner.name)
             return super().prepare(shared, train, score)
 
-    trainer = ChoiceTrainer(CHOICE.by_label)
+    trainer = PreparedTrainer(CHOICE.prepared)
     trainer.trainers[1:] = Counted(CENTROID), Counted(STUMP)
     block = trainer.prepare(trainer.share(TASK), TRAIN, SCORE)
     assert prepared == []
@@ -180,7 +180,7 @@ def test_fits_are_those_of_the_learner_alone() -> None:
             fits, own = block.fit(first + path, length), alone.fit(path, length)
             assert np.array_equal(fits.totals(ZERO_ONE), own.totals(ZERO_ONE))
             for step in range(length):
-                assert fits.model(step).learner == label
+                assert fits.model(step).label == label
                 assert one.codec.same(fits.model(step).model, own.model(step))
         first += len(one.space.lengths)
 
@@ -199,7 +199,7 @@ def test_models_of_several_learners_share_a_table() -> None:
     every = models()
     mixed = [every[i] for i in (12, 0, 7, 3, 11, 8)]
     table = to_arrow(ensemble(mixed), CHOICE, TASK)
-    assert table["learner"].to_pylist() == [model.learner for model in mixed]
+    assert table["learner"].to_pylist() == [model.label for model in mixed]
     for row in table.to_pylist():
         filled = {name for name, value in row.items() if value is not None and "." in name}
         assert {name.split(".")[0] for name in filled} == {row["learner"]}
@@ -240,6 +240,6 @@ def test_a_table_with_cells_of_another_learner_or_without_its_own_is_refused(
 
 def test_a_model_can_be_pickled_and_names_its_learner() -> None:
     model = pickle.loads(pickle.dumps(models()[0]))
-    assert isinstance(model, ChosenModel)
+    assert isinstance(model, PreparedModel)
     assert CHOICE.codec.same(model, models()[0])
     assert CHOICE.codec.setting(model) == {"learner": "svm", "C": 0.1, "gamma": 0.1}

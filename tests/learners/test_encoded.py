@@ -289,8 +289,8 @@ def test_every_learner_runs_on_any_table_and_is_verified(learner, encode, task, 
 
 def test_learners_of_one_study_are_encoded_as_suits_each(task):
     result = run_job(Job(small("linear,tree"), task), SERIAL)
-    assert result.problem.learners["linear"].encoding.categories is Categories.ONEHOT
-    assert result.problem.learners["tree"].encoding.categories is Categories.ORDINAL
+    assert result.problem.prepared["linear"].encoding.categories is Categories.ONEHOT
+    assert result.problem.prepared["tree"].encoding.categories is Categories.ORDINAL
 
 
 @pytest.mark.parametrize("encode", ["auto", "target"])
@@ -346,11 +346,11 @@ def test_a_row_that_is_drawn_twice_stays_in_one_fold(task):
 @pytest.mark.parametrize("name", ["linear", "neighbors", "mlp"])
 def test_columns_are_scaled_once(name, task):
     """Numbers by the encoder; the columns of categories and gaps as they are, zeros and ones."""
-    onehot = Problem.of(Study.paper(learner=name), task).learner
+    onehot = Problem.of(Study.paper(learner=name), task).prepared[name]
     last = type(onehot.learner.build()).__name__
     assert last in ("LogisticRegression", "KNeighborsClassifier", "MLPClassifier")
     for encode in ("ordinal", "target"):  # which leave numbers of other sizes
-        again = Problem.of(Study.paper(learner=name, encode=encode), task).learner
+        again = Problem.of(Study.paper(learner=name, encode=encode), task).prepared[name]
         assert type(again.learner.build()).__name__ == "Pipeline"
     plain = Task.of(np.random.default_rng(0).normal(size=(30, 2)), np.arange(30) % 2)
     assert type(Problem.of(Study.paper(learner=name), plain).learner.build()).__name__ == "Pipeline"

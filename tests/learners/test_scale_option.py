@@ -12,7 +12,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 from ckcv_ray import AnyEstimator, Execution, InputError, Job, Study, load_run
-from ckcv_ray.learners.steps import PreparedLearner
 from ckcv_ray.runs.run import assess, run_job
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.study.problem import Problem
@@ -42,12 +41,8 @@ def make_study(learner: object = OWN, **options: object) -> Study:
 
 def encode(task: Task, train: np.ndarray, **options: object) -> np.ndarray:
     """Return the numbers that the estimator is given."""
-    learner = Problem.of(make_study(**options), task).learner
-    return (
-        learner.encoding.fit(task, train).transform(task.X)
-        if isinstance(learner, PreparedLearner)
-        else task.X
-    )
+    (prepared,) = Problem.of(make_study(**options), task).prepared.values()
+    return task.X if prepared.encoding is None else prepared.encoding.fit(task, train).transform(task.X)
 
 
 @given(

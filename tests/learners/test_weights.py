@@ -18,9 +18,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from ckcv_ray import InputError, Study, Task, evaluate
+from ckcv_ray.core.draws import draw_seeds, make_seed_sequence
 from ckcv_ray.core.measures import ZERO_ONE
 from ckcv_ray.core.process import one_thread
-from ckcv_ray.learners.base import LEARNERS, draw_seeds, make_seed_sequence
+from ckcv_ray.learners.base import LEARNERS
 from ckcv_ray.learners.nystroem import NystroemSVM
 from ckcv_ray.learners.sklearn.learner import AnyEstimator
 from ckcv_ray.learners.sklearn.paths import Plain
@@ -164,9 +165,9 @@ def test_encoded_learners_and_choices_hand_weights_on() -> None:
         )
         found.append([block.fit(path, 1).model(0) for path in range(2)])
     (linear, tree), (plain_linear, plain_tree) = found
-    assert linear.model.encoder.text == plain_linear.model.encoder.text
+    assert linear.encoder.text == plain_linear.encoder.text
     for weighted, plain in ((linear, plain_linear), (tree, plain_tree)):
-        assert weighted.model.model.content != plain.model.model.content
+        assert weighted.model.content != plain.model.content
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ def breaking(monkeypatch: pytest.MonkeyPatch, broken: Callable[[Unit], bool]) ->
     """Have some units raise."""
     real = evaluate._prepare
 
-    def prepare(unit: Unit, inputs: evaluate.Inputs) -> evaluate.Prepared:
+    def prepare(unit: Unit, inputs: evaluate.Inputs) -> evaluate.PreparedSplit:
         if broken(unit):
             raise MemoryError("no room")
         return real(unit, inputs)

@@ -670,16 +670,20 @@ class AnyEstimator(WeightedLearner):
         """Return the canonical form; nothing is fitted."""
         return self if task.has_numbers else super().canonical(task)
 
-    def on_columns(self, schema: Schema) -> Self | None:
-        """Return the learner with positions of columns for their names; see ``find_columns``."""
-        if (found := find_columns(self.spec, schema)) is None:
-            return None
+    def prepare(self, task: Task, onehot: bool) -> tuple[Self, bool]:
+        """Return the learner with positions of columns for their names, which it encodes by itself.
+
+        Raises:
+            InputError: see ``find_columns``.
+        """
+        if (found := find_columns(self.spec, task.schema)) is None:
+            return super().prepare(task, onehot)
         if self.scale == STANDARD:
             raise InputError(
                 "scale=standard has no effect: the estimator selects columns by name, and is given them as "
                 "they are; leave it out, and put sklearn.preprocessing:StandardScaler into the estimator"
             )
-        return replace(self, estimator=found)
+        return replace(self, estimator=found), True
 
 
 @dataclass(frozen=True)
@@ -697,9 +701,10 @@ class ScaledLearner(EstimatorLearner):
         steps = [["scale", {"class": "sklearn.preprocessing:StandardScaler"}], ["model", self.unscaled]]
         return {"class": PIPELINE, "params": {"steps": steps}} if self.scales else self.unscaled
 
-    def on_encoded(self) -> Self:
-        """Return the learner without standardisation."""
-        return replace(self, scales=False)
+    def prepare(self, task: Task, onehot: bool) -> tuple[Self, bool]:
+        """Return the learner without standardisation if the encoder standardises numbers."""
+        learner, as_they_are = super().prepare(task, onehot)
+        return replace(learner, scales=as_they_are or not onehot), as_they_are
 
 
 class NeighborsLearner(ScaledLearner):

@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ckcv_ray.core.arrays import Classes, Index, Values
+from ckcv_ray.core.draws import draw_seeds, make_seed_sequence
 from ckcv_ray.core.measures import Measure
-from ckcv_ray.learners.base import Setting, draw_seeds, make_seed_sequence
+from ckcv_ray.learners.base import Setting
 from ckcv_ray.learners.ensemble import judge
 from ckcv_ray.learners.sklearn import store as models
 from ckcv_ray.learners.sklearn.spec import LIBRARIES, find_library, shares_rounds

@@ -21,8 +21,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from ckcv_ray import Execution, InputError, Study, evaluate, load_run, run, trust, verify
+from ckcv_ray.core.draws import draw_seeds, make_seed_sequence
 from ckcv_ray.errors import LackingError
-from ckcv_ray.learners.base import LEARNERS, draw_seeds, make_seed_sequence
+from ckcv_ray.learners.base import LEARNERS
 from ckcv_ray.learners.sklearn import spec, store
 from ckcv_ray.learners.sklearn.learner import AnyEstimator, find_columns
 from ckcv_ray.learners.sklearn.paths import LibraryRounds, Plain

@@ -13,9 +13,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import KBinsDiscretizer
 from sklearn.tree import DecisionTreeClassifier
 
+from ckcv_ray.core.draws import draw_seeds, make_seed_sequence
 from ckcv_ray.core.measures import ZERO_ONE
 from ckcv_ray.core.process import one_thread
-from ckcv_ray.learners.base import LEARNERS, draw_seeds, make_seed_sequence
+from ckcv_ray.learners.base import LEARNERS
 from ckcv_ray.learners.sklearn.learner import NAMED, AnyEstimator, EstimatorLearner
 from ckcv_ray.learners.sklearn.paths import Plain
 from ckcv_ray.learners.sklearn.spec import complete_names
