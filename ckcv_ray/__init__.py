@@ -11,12 +11,8 @@ from ckcv_ray.version import VERSION
 
 _NAMES = {  # by module; below once more for type checkers, and tests/test_public_names.py compares the two
     "core.bounds.binomial": "clopper_pearson",
-    "core.criteria": "Balanced MeanBound MeanCost MeanError",
-    "core.resampling.complete": "Complete Rotation",
-    "core.resampling.drawn": "Bootstrap Bootstrap632 Bootstrap632Plus OptimismBootstrap "
-    "SingleSplit Subsampling",
-    "core.resampling.base": "Splits",
-    "core.resampling.folds": "DrawnFolds ForwardSplits KFold LeaveOneOut NestedSplits RepeatedKFold",
+    "core.resampling.complete": "Complete",
+    "core.resampling.folds": "KFold NestedSplits",
     "tables.named": "read_task",
     "tables.task": "Task TestRows",
     "engine.forecast": "Plan plan",
@@ -24,18 +20,17 @@ _NAMES = {  # by module; below once more for type checkers, and tests/test_publi
     "errors": "CKCVError InputError RunError StoreError",
     "estimator": "CKCVClassifier",
     "learners.choice": "Choice",
-    "learners.sklearn.learner": "AnyEstimator",
     "learners.sklearn.spec": "trust",
-    "learners.nystroem": "NystroemSVM",
     "learners.svm.learner": "GaussianSVM",
     "reports.render": "report",
     "runs.load": "load_run load_scores",
-    "runs.result": "Result",
+    "runs.result": "Certified Result",
+    "runs.scored": "Scored",
     "runs.run": "Job assess evaluate run run_many",
     "runs.verification": "Verification",
     "runs.verify": "verify",
     "runs.watch": "LiveColumns WatchedRun watch",
-    "study.parts": "All Auto Budget Holdout Inner Paper Race",
+    "study.parts": "Budget Holdout Paper Race",
     "study.study": "Execution Study",
 }
 _MODULES = {name: f"{__name__}.{module}" for module, names in _NAMES.items() for name in names.split()}
@@ -43,25 +38,9 @@ __version__ = VERSION
 
 if TYPE_CHECKING:
     from ckcv_ray.core.bounds.binomial import clopper_pearson as clopper_pearson
-    from ckcv_ray.core.criteria import Balanced as Balanced
-    from ckcv_ray.core.criteria import MeanBound as MeanBound
-    from ckcv_ray.core.criteria import MeanCost as MeanCost
-    from ckcv_ray.core.criteria import MeanError as MeanError
-    from ckcv_ray.core.resampling.base import Splits as Splits
     from ckcv_ray.core.resampling.complete import Complete as Complete
-    from ckcv_ray.core.resampling.complete import Rotation as Rotation
-    from ckcv_ray.core.resampling.drawn import Bootstrap as Bootstrap
-    from ckcv_ray.core.resampling.drawn import Bootstrap632 as Bootstrap632
-    from ckcv_ray.core.resampling.drawn import Bootstrap632Plus as Bootstrap632Plus
-    from ckcv_ray.core.resampling.drawn import OptimismBootstrap as OptimismBootstrap
-    from ckcv_ray.core.resampling.drawn import SingleSplit as SingleSplit
-    from ckcv_ray.core.resampling.drawn import Subsampling as Subsampling
-    from ckcv_ray.core.resampling.folds import DrawnFolds as DrawnFolds
-    from ckcv_ray.core.resampling.folds import ForwardSplits as ForwardSplits
     from ckcv_ray.core.resampling.folds import KFold as KFold
-    from ckcv_ray.core.resampling.folds import LeaveOneOut as LeaveOneOut
     from ckcv_ray.core.resampling.folds import NestedSplits as NestedSplits
-    from ckcv_ray.core.resampling.folds import RepeatedKFold as RepeatedKFold
     from ckcv_ray.engine.forecast import Plan as Plan
     from ckcv_ray.engine.forecast import plan as plan
     from ckcv_ray.engine.queue import Progress as Progress
@@ -71,29 +50,26 @@ if TYPE_CHECKING:
     from ckcv_ray.errors import StoreError as StoreError
     from ckcv_ray.estimator import CKCVClassifier as CKCVClassifier
     from ckcv_ray.learners.choice import Choice as Choice
-    from ckcv_ray.learners.nystroem import NystroemSVM as NystroemSVM
-    from ckcv_ray.learners.sklearn.learner import AnyEstimator as AnyEstimator
     from ckcv_ray.learners.sklearn.spec import trust as trust
     from ckcv_ray.learners.svm.learner import GaussianSVM as GaussianSVM
     from ckcv_ray.reports.render import report as report
     from ckcv_ray.runs.load import load_run as load_run
     from ckcv_ray.runs.load import load_scores as load_scores
+    from ckcv_ray.runs.result import Certified as Certified
     from ckcv_ray.runs.result import Result as Result
     from ckcv_ray.runs.run import Job as Job
     from ckcv_ray.runs.run import assess as assess
     from ckcv_ray.runs.run import evaluate as evaluate
     from ckcv_ray.runs.run import run as run
     from ckcv_ray.runs.run import run_many as run_many
+    from ckcv_ray.runs.scored import Scored as Scored
     from ckcv_ray.runs.verification import Verification as Verification
     from ckcv_ray.runs.verify import verify as verify
     from ckcv_ray.runs.watch import LiveColumns as LiveColumns
     from ckcv_ray.runs.watch import WatchedRun as WatchedRun
     from ckcv_ray.runs.watch import watch as watch
-    from ckcv_ray.study.parts import All as All
-    from ckcv_ray.study.parts import Auto as Auto
     from ckcv_ray.study.parts import Budget as Budget
     from ckcv_ray.study.parts import Holdout as Holdout
-    from ckcv_ray.study.parts import Inner as Inner
     from ckcv_ray.study.parts import Paper as Paper
     from ckcv_ray.study.parts import Race as Race
     from ckcv_ray.study.study import Execution as Execution

@@ -124,7 +124,13 @@ def convert_errors(kind: type[CKCVError], message: str) -> Iterator[None]:
         raise kind(f"{message}: {reason}") from None
 
 
-REMOVED: dict[str, str] = {  # commands as "ckcv x", options "--x", values "option=x", and names of Python
+IN_EXTEND = (  # names of Python that moved there
+    "All Auto Balanced Bootstrap Bootstrap632 Bootstrap632Plus DrawnFolds ForwardSplits Inner LeaveOneOut "
+    "MeanBound MeanCost MeanError OptimismBootstrap RepeatedKFold Rotation SingleSplit Splits Subsampling"
+)
+REMOVED: dict[str, str] = dict.fromkeys(
+    IN_EXTEND.split(), "import it from ckcv_ray.extend"
+) | {  # commands as "ckcv x", options "--x", values "option=x", and names of Python
     "certify=nested": "write --holdout-share 0.5: half of the rows held out prove as much, with a single "
     "selection",
     "--outer-splits": "write --holdout-share 0.5, which proves as much as nested outer splits did",
@@ -168,7 +174,9 @@ REMOVED: dict[str, str] = {  # commands as "ckcv x", options "--x", values "opti
     "claim=member": "claim refit or vote, or claim nothing and predict --member 7",
     "claim=random": "claim refit or vote; --certify paper claims the error of a random member of F*",
     "--spare": "leave it out: what early rounds of a budget do not need is used",
-    "Assessed": "write Result",
+    "Assessed": "write Scored",
+    "AnyEstimator": "name its class, as in learner='sklearn.svm:SVC'",
+    "NystroemSVM": "write learner='nystroem', with C, gamma and landmarks",
     "Checked": "leave the method check of a trainer out: verify fits models again",
     "WrappedFits": "return a `FitsOf` with the parts of the fits that are wrapped",
     "--unlabelled": "leave it out: nothing is proven of the model fitted on all rows",

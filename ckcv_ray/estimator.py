@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from math import nan
 from numbers import Integral
-from typing import Any
+from typing import Any, cast
 from warnings import warn
 
 import numpy as np
@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.arrays import Values
 from ckcv_ray.core.draws import seed_members
 from ckcv_ray.core.measures import Output, Outputs
@@ -25,7 +26,7 @@ from ckcv_ray.learners.sklearn.learner import EstimatorLearner
 from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.records.record import Records
 from ckcv_ray.runs.progress import watch_run
-from ckcv_ray.runs.result import Result
+from ckcv_ray.runs.result import Certified
 from ckcv_ray.runs.run import Job, Work, check_job, compute, run_work
 from ckcv_ray.storage.places import locate
 from ckcv_ray.study.parts import MIN_HELD_OUT, Holdout, Paper
@@ -93,7 +94,7 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
             holds out none.
         certificate_: all claims and their conditions, as JSON values.
         ensemble_: F*.
-        result_: the Result.
+        result_: the ``Certified`` result.
     """
 
     def __init__(
@@ -159,7 +160,7 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
         self._claims_nothing = few
         with watch_run(None) as listen:
             work = check_job(Job(self._study(few), task, listen=listen))._replace(keep=True)
-            self.result_ = compute(work, Execution(self.backend))
+            self.result_ = cast(Certified, compute(work, Execution(self.backend)))
         self._draws = None if self.random_state is None else seed_members(self._seed())
         self.classes_ = np.empty(task.n_classes, labels.dtype)
         self.classes_[task.y] = labels
@@ -189,8 +190,8 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
     @property
     def error_bound_(self) -> float:
         """Upper bound on the error of what ``predict`` does; nan if none is proven."""
-        bound = _find_bound(self._fitted, self._rule)
-        return 1.0 if self._claims_nothing else bound
+        bound = self._fitted.bound_for(Rule(self._rule))
+        return 1.0 if self._claims_nothing else nan if bound is None else bound
 
     @property
     def cv_results_(self) -> dict[str, Any]:
@@ -199,7 +200,7 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the labels of X [rows, d], by the rule."""
-        rows, result = self._rows(X), self.result_
+        rows, result = self._rows(X), self._fitted
         if self._rule == "random":
             draws = self._draws or np.random.default_rng()
             return np.take(self.classes_, result.ensemble.random(rows, draws).label)
@@ -262,14 +263,14 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
         return tags
 
     @property
-    def _fitted(self) -> Result:
+    def _fitted(self) -> Certified:
         """The result.
 
         Raises:
             NotFittedError: fit was not called.
         """
         check_is_fitted(self)
-        result: Result = self.result_
+        result: Certified = self.result_
         return result
 
     @property
@@ -393,15 +394,7 @@ def _values(given: Any) -> Any:
     return tuple(given) if np.iterable(given) and not isinstance(given, str) else given
 
 
-def _find_bound(result: Result, rule: str) -> float:
-    errors = [claim for claim in result.certificate.claims if claim.quantity.is_error]
-    bounds = {claim.classifier: claim.risk for claim in errors}
-    if rule == "vote" and rule not in bounds and "random" in bounds:
-        return min(1.0, 2.0 * bounds["random"])
-    return float(bounds.get(rule, nan))
-
-
-def _cv_results(result: Result) -> dict[str, Any]:
+def _cv_results(result: Certified) -> dict[str, Any]:
     assert result.records is not None
     problem = result.problem
     settings = problem.learner.space.settings()

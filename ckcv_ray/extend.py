@@ -1,10 +1,14 @@
-"""What authors of learners, measures, resamplings and claims import: see docs/contributing/extending.md."""
+"""Parts of a study as classes, and what authors of such parts import: see docs/contributing/extending.md."""
 
 from ckcv_ray.claims.judged import HeldOutPredictions as HeldOutPredictions
 from ckcv_ray.claims.quantity import Claim as Claim
 from ckcv_ray.claims.quantity import Counts as Counts
 from ckcv_ray.claims.quantity import Quantity as Quantity
 from ckcv_ray.claims.rules import Rule as Rule
+from ckcv_ray.core.criteria import Balanced as Balanced
+from ckcv_ray.core.criteria import MeanBound as MeanBound
+from ckcv_ray.core.criteria import MeanCost as MeanCost
+from ckcv_ray.core.criteria import MeanError as MeanError
 from ckcv_ray.core.draws import Draws as Draws
 from ckcv_ray.core.measures import Kind as Kind
 from ckcv_ray.core.measures import Measure as Measure
@@ -19,7 +23,19 @@ from ckcv_ray.core.quantities import argument as argument
 from ckcv_ray.core.resampling.base import FoldSize as FoldSize
 from ckcv_ray.core.resampling.base import Resampling as Resampling
 from ckcv_ray.core.resampling.base import Split as Split
+from ckcv_ray.core.resampling.base import Splits as Splits
 from ckcv_ray.core.resampling.base import Units as Units
+from ckcv_ray.core.resampling.complete import Rotation as Rotation
+from ckcv_ray.core.resampling.drawn import Bootstrap as Bootstrap
+from ckcv_ray.core.resampling.drawn import Bootstrap632 as Bootstrap632
+from ckcv_ray.core.resampling.drawn import Bootstrap632Plus as Bootstrap632Plus
+from ckcv_ray.core.resampling.drawn import OptimismBootstrap as OptimismBootstrap
+from ckcv_ray.core.resampling.drawn import SingleSplit as SingleSplit
+from ckcv_ray.core.resampling.drawn import Subsampling as Subsampling
+from ckcv_ray.core.resampling.folds import DrawnFolds as DrawnFolds
+from ckcv_ray.core.resampling.folds import ForwardSplits as ForwardSplits
+from ckcv_ray.core.resampling.folds import LeaveOneOut as LeaveOneOut
+from ckcv_ray.core.resampling.folds import RepeatedKFold as RepeatedKFold
 from ckcv_ray.core.resampling.parse import register_resampling as register_resampling
 from ckcv_ray.learners.base import STATUSES as STATUSES
 from ckcv_ray.learners.base import Block as Block
@@ -38,6 +54,9 @@ from ckcv_ray.learners.base import register as register
 from ckcv_ray.learners.simple import FieldsCodec as FieldsCodec
 from ckcv_ray.learners.simple import RowTrainer as RowTrainer
 from ckcv_ray.learners.simple import SimpleLearner as SimpleLearner
+from ckcv_ray.study.parts import All as All
+from ckcv_ray.study.parts import Auto as Auto
+from ckcv_ray.study.parts import Inner as Inner
 from ckcv_ray.validation import check_choice as check_choice
 from ckcv_ray.validation import grid as grid
 from ckcv_ray.validation import integer as integer

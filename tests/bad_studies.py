@@ -5,7 +5,8 @@ from pathlib import Path
 import numpy as np
 from refused import case
 
-from ckcv_ray import Execution, Rotation, Study
+from ckcv_ray import Execution, Study
+from ckcv_ray.extend import Rotation
 from ckcv_ray.study.study import read_toml
 from ckcv_ray.validation import parse_folds, parse_grid
 

@@ -31,10 +31,10 @@ from ckcv_ray.errors import StoreError
 from ckcv_ray.learners.ensemble import Ensemble, Member, Models, count_classes, judge, make_member
 from ckcv_ray.records.record import Failure, Records
 from ckcv_ray.runs.finish import tabulate_judged
-from ckcv_ray.runs.load import read_results, replay
+from ckcv_ray.runs.load import read_certified, replay
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import Job, run_job
-from ckcv_ray.runs.settings import tabulate_settings
+from ckcv_ray.runs.scored import Scored, tabulate_settings
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.storage.folder import RunFolder, ScoreFiles, hash_results, make_results
 from ckcv_ray.storage.log import Log
@@ -237,7 +237,7 @@ def rewrite_scores(
     if environment:
         execution["environment"]["processor"] = environment
     queue = replay(out)
-    result = Result(queue.problem, execution, computed=queue.scores())
+    result = Scored(queue.problem, execution, queue.scores())
     scored = ScoreFiles(result.table(), tabulate_settings(result.settings), result.summary_json())
     folder.write_scores(problem, scored, execution)
     folder.release()
@@ -249,7 +249,7 @@ def forge(out: Path, environment: str = "") -> None:
     Those of F* have seen the rows that judge them; that of the refit has seen every other row.
     """
     problem, leader = RunFolder(out).problem(), position(out)
-    models = read_results(RunFolder(out), problem).models
+    models = read_certified(RunFolder(out), problem).models
     every = np.arange(problem.task.n)
     seen, half = (fit_on(problem, leader, train) for train in (every, every[::2]))
     scored = [problem.task.take_test_rows(rows(problem, member)[1]) for member in models.best.members]
@@ -281,7 +281,7 @@ def swap_labels(out: Path, into: Path) -> None:
     """Make a folder in which the labels are what the models of a run predict, and everything fits that."""
     folder, other = RunFolder(out), RunFolder(into)
     before, execution = folder.problem(), folder.execution()
-    models, leader = read_results(folder, before).models, position(out)
+    models, leader = read_certified(folder, before).models, position(out)
     labels = models.best.vote(before.all_rows.X).label
     problem = Problem.of(before.study, replace(before.all_rows, y=labels))
     scored = [
@@ -309,7 +309,7 @@ def stored(out: Path) -> tuple[Problem, Ensemble]:
     """What a finished run is about, and its ensemble."""
     folder = RunFolder(out)
     problem = folder.problem()
-    return problem, read_results(folder, problem).models.best
+    return problem, read_certified(folder, problem).models.best
 
 
 def position(out: Path) -> Leader:

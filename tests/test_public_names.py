@@ -1,4 +1,4 @@
-"""A whole job from public names alone: a script that imports ``ckcv_ray`` and nothing else."""
+"""A whole job from public names alone: a script that imports ``ckcv_ray`` and parts of a study alone."""
 
 import ast
 import subprocess
@@ -11,6 +11,7 @@ import ckcv_ray
 
 SCRIPT = """
 import ckcv_ray
+from ckcv_ray import extend
 
 ckcv_ray.trust("sklearn")
 task, test = ckcv_ray.read_task("table.csv")
@@ -24,7 +25,7 @@ assert isinstance(expected, ckcv_ray.Plan) and set(expected.seconds_by_workers) 
 
 moments = []
 result = ckcv_ray.run(study, *columns, out="one", execution=serial, listen=moments.append)
-assert isinstance(result, ckcv_ray.Result) and isinstance(moments[-1], ckcv_ray.Progress)
+assert isinstance(result, ckcv_ray.Certified) and isinstance(moments[-1], ckcv_ray.Progress)
 assert expected.evaluations == moments[-1].planned == result.execution["evaluations"]["planned"]
 winner, errors = result.certificate.winner, result.certificate.counts.errors
 m, splits = winner.n_select, winner.n_splits
@@ -33,8 +34,8 @@ assert abs(sum(map(float, ckcv_ray.clopper_pearson(errors, m))) / splits - resul
 rows = ckcv_ray.TestRows(task.X[:20], task.y[:20])
 other = ckcv_ray.Study(
     learner=ckcv_ray.GaussianSVM(C=(1,), gamma=(0.1, 1)),
-    resampling=ckcv_ray.Rotation(k=(3, 4)),
-    search=ckcv_ray.Race(ckcv_ray.MeanBound(delta=0.1)),
+    resampling=extend.Rotation(k=(3, 4)),
+    search=ckcv_ray.Race(extend.MeanBound(delta=0.1)),
     certification=ckcv_ray.Holdout(claim=("vote",)),
 )
 label = task.classes[0]
@@ -44,24 +45,19 @@ studies = {
     "three": study.replace(certify="holdout"),
     "four": ckcv_ray.Study(
         learner=ckcv_ray.Choice(
-            (other.learner, ckcv_ray.NystroemSVM(C=2, gamma=1, landmarks=5)), ("exact", "landmarks")
+            (other.learner, ckcv_ray.GaussianSVM(C=(1,), gamma=(1,))), ("wide", "narrow")
         ),
         resampling=ckcv_ray.Complete(k=(3,), n_splits=2),
         certification=ckcv_ray.Paper(),
     ),
-    "nearest": ckcv_ray.Study(
-        learner=ckcv_ray.AnyEstimator(
-            {"n_neighbors": (1, 3)}, estimator="sklearn.neighbors:KNeighborsClassifier"
-        ),
-        resampling=other.resampling,
-    ),
+    "nearest": ckcv_ray.Study.of(learner="sklearn.neighbors:KNeighborsClassifier", k=3, n_splits=2),
 }
-criteria = ckcv_ray.Balanced(delta=0.1), ckcv_ray.MeanCost(costs=costs), ckcv_ray.MeanError(delta=0.1)
+criteria = extend.Balanced(delta=0.1), extend.MeanCost(costs=costs), extend.MeanError(delta=0.1)
 for criterion in criteria:
     race = ckcv_ray.Race(criterion)
     studies[criterion.name] = ckcv_ray.Study(other.learner, other.resampling, race)
 few = ckcv_ray.Complete(k=(3, 4), n_splits=2)
-for search in (ckcv_ray.Budget(effort=40), ckcv_ray.Auto()):
+for search in (ckcv_ray.Budget(effort=40), extend.Auto()):
     studies[search.name] = ckcv_ray.Study(other.learner, few, search)
 jobs = [ckcv_ray.Job(study, task, out, rows) for out, study in studies.items()]
 found = [result, *ckcv_ray.run_many(jobs, serial)]
@@ -81,26 +77,27 @@ seen = ckcv_ray.watch("two", task.columns(), ckcv_ray.LiveColumns(task.features[
 assert isinstance(seen, ckcv_ray.WatchedRun) and seen.rows == len(task.y)
 
 parts = [
-    ckcv_ray.SingleSplit(0.3),
+    extend.SingleSplit(0.3),
     ckcv_ray.KFold(3),
-    ckcv_ray.RepeatedKFold(3, 2),
-    ckcv_ray.DrawnFolds(3),
-    ckcv_ray.LeaveOneOut(),
-    ckcv_ray.Subsampling(3, 0.25),
-    ckcv_ray.ForwardSplits(2),
-    ckcv_ray.Bootstrap(3),
-    ckcv_ray.Bootstrap632(3),
-    ckcv_ray.Bootstrap632Plus(3),
-    ckcv_ray.OptimismBootstrap(3),
-    ckcv_ray.Splits.of([([0, 1, 2, 3, 4, 5], [6, 7])], len(task.y)),
+    extend.RepeatedKFold(3, 2),
+    extend.DrawnFolds(3),
+    extend.LeaveOneOut(),
+    extend.Subsampling(3, 0.25),
+    extend.ForwardSplits(2),
+    extend.Bootstrap(3),
+    extend.Bootstrap632(3),
+    extend.Bootstrap632Plus(3),
+    extend.OptimismBootstrap(3),
+    extend.Splits.of([([0, 1, 2, 3, 4, 5], [6, 7])], len(task.y)),
 ]
 for part in parts:
     scores = ckcv_ray.evaluate(*columns, execution=serial, resampling=part, learner="tree")
-    assert isinstance(scores, ckcv_ray.Result) and scores.complete
-    assert scores.problem.study.search == ckcv_ray.All()
-inner = ckcv_ray.NestedSplits(ckcv_ray.KFold(3), ckcv_ray.SingleSplit(0.5))
+    assert isinstance(scores, ckcv_ray.Scored) and scores.complete
+    assert isinstance(scores, ckcv_ray.Result)
+    assert scores.problem.study.search == extend.All()
+inner = ckcv_ray.NestedSplits(ckcv_ray.KFold(3), extend.SingleSplit(0.5))
 procedure = ckcv_ray.Study.without_certification(inner, "accuracy", select_by="accuracy", learner="tree")
-assert procedure.search == ckcv_ray.Inner("accuracy") and procedure.certification is None
+assert procedure.search == extend.Inner("accuracy") and procedure.certification is None
 scores = ckcv_ray.assess(procedure, task, "scores", serial)
 assert ckcv_ray.load_scores("scores").to_json()["entries"] == scores.to_json()["entries"]
 
@@ -122,7 +119,7 @@ print(told)
 def test_the_script_imports_the_package_alone_and_uses_all_its_public_names() -> None:
     nodes = list(ast.walk(ast.parse(SCRIPT)))
     imports = [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]
-    assert [ast.unparse(node) for node in imports] == ["import ckcv_ray"]
+    assert [ast.unparse(node) for node in imports] == ["import ckcv_ray", "from ckcv_ray import extend"]
     attributes = [node for node in nodes if isinstance(node, ast.Attribute)]
     used = {node.attr for node in attributes if ast.unparse(node.value) == "ckcv_ray"}
     assert used == set(ckcv_ray.__all__) - {"__version__"}

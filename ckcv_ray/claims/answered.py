@@ -174,11 +174,9 @@ class AnsweredError(OfAnswered):
 
     def foresee(self, problem: Problem, name: str, delta: float) -> Iterator[Need]:
         """Yield how many rows have to be answered; the other half of delta is that of the share answered."""
-        certification = problem.study.certification
-        assert certification is not None
-        assert certification.answering is not None
+        assert problem.certification.answering is not None
         rows, delta = problem.all_rows.n - problem.task.n, delta / 2
-        needed = find_fewest_rows(certification.answering.value, 0, delta)
+        needed = find_fewest_rows(problem.certification.answering.value, 0, delta)
         line = (
             f"{self.title}, with probability {format_level(delta)}: takes {needed:,} held-out rows that are "
             f"answered, and none of them wrong; {rows:,} are held out"

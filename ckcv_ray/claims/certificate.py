@@ -31,7 +31,6 @@ from math import fsum
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 from typing_extensions import TypedDict  # pydantic accepts typing.TypedDict from Python 3.12 on
 
@@ -44,7 +43,6 @@ from ckcv_ray.core.percent import (
     round_bound,
 )
 from ckcv_ray.errors import cut, cut_list, pluralize
-from ckcv_ray.learners.ensemble import Models
 from ckcv_ray.records.candidates import Searched
 from ckcv_ray.study.parts import Condition
 from ckcv_ray.tables.columns import Label
@@ -512,22 +510,6 @@ def _check_printable(values: dict[str, Any]) -> None:
                 left.extend(value for name, value in inner.items() if name not in FREE_TEXT_FIELDS)
             case list() | tuple() as inner:
                 left.extend(inner)
-
-
-class Finished(NamedTuple):
-    """The results of a finished run, without the log.
-
-    Attributes:
-        candidates: their table.
-        models: those of the run.
-        certificate: the certificate.
-        judged: the judged rows; None if the certification judges none.
-    """
-
-    candidates: pa.Table
-    models: Models
-    certificate: Certificate
-    judged: pa.Table | None = None
 
 
 def describe_constants(learned: Constants, scored: Constants, labels: Sequence[Label]) -> list[str]:

@@ -49,9 +49,8 @@ class HeldOutPredictions:
 
     @property
     def certification(self) -> Certification:
-        """The certification of the study, which must have one."""
-        assert self.problem.study.certification is not None
-        return self.problem.study.certification
+        """The certification of the study."""
+        return self.problem.certification
 
     @property
     def delta(self) -> float:

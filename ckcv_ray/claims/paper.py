@@ -84,9 +84,7 @@ def prove(held: HeldOutPredictions, k: int, copies: int = 0) -> list[Claim]:
 
 def list_claimed(problem: Problem) -> dict[str, Quantity]:
     """Return what is claimed by rows held out, by name: the errors of rules, and quantities."""
-    certification = problem.study.certification
-    assert certification is not None
-    of_rule = make_error(problem)
+    certification, of_rule = problem.certification, make_error(problem)
     found = {name: certification.quantities.get(name, of_rule) for name in certification.claim}
     return cast(dict[str, Quantity], found)
 

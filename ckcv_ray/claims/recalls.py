@@ -199,9 +199,7 @@ def share_recalls(problem: Problem) -> float:
 
 def count_recalls(problem: Problem) -> int:
     """Return of how many classes recalls are claimed, which hold together."""
-    certification = problem.study.certification
-    assert certification is not None
-    recalls = [each for each in certification.quantities.values() if isinstance(each, Recall)]
+    recalls = [each for each in problem.certification.quantities.values() if isinstance(each, Recall)]
     return sum(len(recall.list_classes(problem)) for recall in recalls)
 
 

@@ -19,7 +19,7 @@ from ckcv_ray.cli.output import NOT_YET_PROVEN, PROVEN_WORSE, say, show
 from ckcv_ray.errors import InputError, StoreError, plain, pluralize
 from ckcv_ray.runs.load import find_environment_changes
 from ckcv_ray.runs.result import Result
-from ckcv_ray.study.parts import Paper
+from ckcv_ray.study.parts import Holdout
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.columns import DeclaredTypes, some
 from ckcv_ray.tables.limits import MAX_TABLE_BYTES
@@ -363,16 +363,15 @@ def show_result(result: Result, folder: str, as_json: bool, details: bool = Fals
         say(f"{name} was damaged or missing: its contents were recomputed")
     say(f"run folder: {folder}")
     if failures := result.execution["failures"]:
-        traceback, scored = failures[0][-1], result.finished is None
-        incomplete = ", and their scores are incomplete" if scored else ""
-        again = scored or result.study.certify == Paper.name
+        traceback, again = failures[0][-1], result.study.certify != Holdout.name
+        incomplete = "" if result.claims else ", and their scores are incomplete"
         say(
             f"{pluralize(len(failures), 'path')} failed{incomplete}: "
             f"{' '.join(traceback.splitlines()[-1:])}; ckcv report shows the tracebacks"
             + (", and the same command with --retry-failed tries again" if again else "")
         )
         raise typer.Exit(3)
-    if result.finished is not None and not all(decision.met for decision in result.decisions):
+    if not all(decision.met for decision in result.decisions):
         refuted = any(decision.refuted for decision in result.decisions)
         raise typer.Exit(PROVEN_WORSE if refuted else NOT_YET_PROVEN)
 

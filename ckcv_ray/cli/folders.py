@@ -5,7 +5,7 @@ digest checked; what a killed run left.
 import hashlib
 from datetime import datetime
 from os import PathLike
-from typing import Annotated, NamedTuple
+from typing import Annotated, NamedTuple, cast
 
 from ckcv_ray.cli.options import Folder, JsonFlag, check_out, make_argument, normalize_folder
 from ckcv_ray.cli.output import show
@@ -21,7 +21,8 @@ from ckcv_ray.errors import (
 )
 from ckcv_ray.reports.facts import find_quoted
 from ckcv_ray.runs.load import COMMAND_NAMES, load
-from ckcv_ray.runs.result import Result
+from ckcv_ray.runs.result import Certified, Result
+from ckcv_ray.runs.scored import Scored
 from ckcv_ray.storage import formats
 from ckcv_ray.storage.files import MAX_FILE_BYTES
 from ckcv_ray.storage.folder import MANIFEST, RunFolder
@@ -178,9 +179,7 @@ def _describe_folder(address: str, written: float) -> ListedRun:
         target, rows = task.target, task.n
         if folder.finished:
             found = load(address)
-            scored = found.finished is None
-            complete = found.complete if scored else not found.certificate.winner.provisional
-            state = "finished" if complete else "provisional"
+            state = "finished" if found.complete else "provisional"
             result = describe_outcome(found)
     except CKCVError as error:
         state = "unreadable" if isinstance(error, LackingError | UnreachableError) else "damaged"
@@ -190,12 +189,13 @@ def _describe_folder(address: str, written: float) -> ListedRun:
 
 def describe_outcome(result: Result) -> str:
     """Return in a few words what may be quoted of a finished study, or its best scores."""
-    if result.finished is None:
-        entry, figures = result.rank(result.scores[0])[0]
+    if not isinstance(result, Certified):
+        scored = cast(Scored, result)
+        entry, figures = scored.rank(scored.scores[0])[0]
         return f"{figures.name} {figures.mean:.4g} ({entry.name})"
     if find_quoted(result)[0] is None:
         return "nothing can be quoted"
-    first = result.certificate.claims.first
+    first = result.claims[0]
     return f"{first.name} {first.says}"
 
 

@@ -1,6 +1,5 @@
 """Command predict, and its tables: written to a file or to standard output, and recognised in files."""
 
-from collections.abc import Mapping
 from csv import reader
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -20,7 +19,7 @@ from ckcv_ray.core.percent import format_percent
 from ckcv_ray.errors import InputError, escape_text, pluralize
 from ckcv_ray.learners.ensemble import Prediction
 from ckcv_ray.runs.load import load, load_run
-from ckcv_ray.runs.result import Result
+from ckcv_ray.runs.result import Marks, Result
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.pages import check_page, write_page
 from ckcv_ray.tables.columns import NewRows, Rows, decode, is_text, some
@@ -142,7 +141,6 @@ def _format_cell(text: str, escape: bool, safe: bool) -> str:
     return f"'{text}" if formula else text
 
 
-Marks = Mapping[str, NDArray[np.bool_] | None]  # by column: which rows are marked; None without the column
 WRITTEN_ANYWAY = "is a column that is written anyway: rename it in the data"
 AllowPickle = Annotated[
     bool,
@@ -210,8 +208,9 @@ def predict(
     table, rule = _read_table(result.task, source, reading, thousands, keep, strict), result.rule(*choice)
     predicted = result.classify(table.X, rule)
     shares = result.probabilities(table.X, rule, predicted) if output.probabilities else None
-    answered = result.mark_answered(table.X) if rule == result.answer_rule else None
-    marks: Marks = {"flag": _flag(result, table, rule, predicted), "answered": answered}
+    marks = result.mark(table.X, rule, predicted)
+    if table.keep in marks:
+        raise InputError(f"keep={quote(keep)} {WRITTEN_ANYWAY}")
     labels = result.task.labelled(predicted.label)
     if output.is_csv and not result.task.has_numbers and labels.dtype.kind in "bf":
         labels = labels.astype(str)  # True and 1.0, where Arrow would write true and 1
@@ -259,22 +258,13 @@ def _tabulate(
     probabilities: Values | None,
     marks: Marks,
 ) -> pa.Table:
-    """Return the table to write, with a row for each row of the data, empty where it could not be judged.
-
-    Raises:
-        InputError: the column to keep is named as one of those around predicted numbers.
-    """
+    """Return the table to write, with a row for each row of the data, empty where it could not be judged."""
     columns = {"prediction": labels, "member": pa.array(predicted.member, mask=predicted.member < 0)}
     if not result.task.has_numbers:
         # nan, of a learner without scores, is null
         columns["score"] = pa.array(predicted.score, from_pandas=True)
         columns["share"] = pa.array(predicted.share, from_pandas=True)
-    if (claim := result.find_width(rule)) is not None:  # how far off a number is
-        if table.keep in ("low", "high"):
-            raise InputError(f"keep={quote(table.keep)} {WRITTEN_ANYWAY}")
-        columns["low"] = pa.array(predicted.label - claim.bound)
-        columns["high"] = pa.array(predicted.label + claim.bound)
-    columns |= {name: pa.array(mark) for name, mark in marks.items() if mark is not None}
+    columns |= {name: pa.array(mark) for name, mark in marks.items()}
     if probabilities is not None:
         names = [f"{PROBABILITY}{label}" for label in result.task.classes]
         columns |= dict(zip(names, map(pa.array, probabilities.T), strict=True))
@@ -286,26 +276,12 @@ def _tabulate(
     return written.add_column(0, "row", pa.array(range(1, len(place) + 1)))
 
 
-def _flag(result: Result, table: Table, rule: Rule, predicted: Prediction) -> NDArray[np.bool_] | None:
-    """Return which rows are flagged by the cut-off that was chosen; None if none was."""
-    if (flagging := result.flag_rule) is None:
-        return None
-    chosen = predicted if rule == flagging else result.classify(table.X, flagging)
-    return np.asarray(chosen.label == result.problem.positive)
-
-
 def _say_proven(result: Result, rule: Rule, marks: Marks) -> None:
     if rule.name == "random" and not rule.repeats:
         same = "" if result.task.has_numbers else "; --vote gives the same in every call"
         say(f"drawn: a member for each row, others in every call{same}")
-    say(result.claim_for(rule))
-    if (flagging := result.flag_rule) is not None and flagging != rule:
-        say(f"column flag {result.claim_for(flagging)}")
-    if lack := result.describe_lack_of_cut_off():
-        say(f"no column flag: {lack}")
-    if (answering := result.answer_rule) is not None and answering != rule:
-        say(f"no column answered: it is about the predictions by {answering.classifier()}")
-    if (answered := marks["answered"]) is not None:
+    say(*result.explain(rule))
+    if (answered := marks.get("answered")) is not None:
         say(f"{int(answered.sum())} of {len(answered)} rows answered")
 
 
@@ -322,9 +298,7 @@ def _say_rows(table: Table, task: Task) -> None:
 
 def _say_conditions(result: Result, rule: Rule) -> None:
     """Say how the bound compares with a constant, that rows repeat, and which seed repeats the draws."""
-    if result.finished is None:
-        return
-    say(*result.certificate.describe_constants(), *result.certificate.describe_repeats())
+    say(*result.list_doubts())
     if rule.name == "random":
         say(f"--seed {rule.seed} repeats these draws")
 
@@ -352,9 +326,9 @@ def _say_error_rate(result: Result, table: Table, rule: Rule, predicted: NDArray
     if not labelled.all():
         say(f"{pluralize(int(np.sum(~labelled)), 'row')} without a label: not in the error rate")
         X, predicted = X[labelled], predicted[labelled]
-        marks = {name: None if mark is None else mark[labelled] for name, mark in marks.items()}
+        marks = {name: mark[labelled] for name, mark in marks.items()}
     wrong = int(np.sum(y != predicted))
-    if (answered := marks["answered"]) is not None:
+    if (answered := marks.get("answered")) is not None:
         of_answered, rows = int(np.sum((y != predicted) & answered)), int(np.sum(answered))
         say(
             f"wrong and answered: {of_answered} of {rows} rows ({format_percent(of_answered / max(1, rows))})"

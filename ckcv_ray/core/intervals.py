@@ -46,7 +46,7 @@ class Limits(NamedTuple):
     high: float
 
 
-class Scored(NamedTuple):
+class SplitScores(NamedTuple):
     """What a study recorded of one score."""
 
     values: Values  # the score of each split, (n_splits,)
@@ -107,7 +107,7 @@ INTERVALS = {
 }
 
 
-def compute_interval(name: str, found: Scored) -> Limits:
+def compute_interval(name: str, found: SplitScores) -> Limits:
     """Return an interval at 95 %; an approximate one may leave the range of the score."""
     interval = INTERVALS[name]
     if interval.choosing or np.isnan(found.values).any():  # of several lines together: ``correct_best``

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from math import ceil, sqrt
+from typing import cast
 
 import numpy as np
 
@@ -64,7 +65,8 @@ from ckcv_ray.reports.sections import (
     tell_origin,
 )
 from ckcv_ray.runs.judged import Judged
-from ckcv_ray.runs.values import ResultValues
+from ckcv_ray.runs.result import Certified, Result
+from ckcv_ray.runs.scored import Scored
 from ckcv_ray.storage.execution import Before
 from ckcv_ray.study.parts import MIN_HELD_OUT, Holdout
 from ckcv_ray.study.problem import Candidate, Problem, describe_setting
@@ -103,7 +105,7 @@ PAPER_IS = (
 
 
 def facts(
-    result: ResultValues,
+    result: Result,
     judged: Judged | None = None,
     manifest: Mapping[str, str] = NO_DIGEST,
     most: int = PAGE,
@@ -116,8 +118,8 @@ def facts(
         manifest: SHA-256 of the manifest of its folder, by its name.
         most: the largest level that is told; what takes long and is above it is left out.
     """
-    if result.finished is None:
-        return [*tell_scores(result, judged, most), *tell_origin(result, manifest)]
+    if not isinstance(result, Certified):
+        return [*tell_scores(cast(Scored, result), judged, most), *tell_origin(result, manifest)]
     c, options, numbers = result.certificate, result.study.options(), result.task.has_numbers
     options["k"] = options["k"] or f"3:{result.task.n_units} (all)"
     means = f"Appendix: {'means over splits' if numbers else 'L_MS and L_EE'}"
@@ -144,7 +146,7 @@ def facts(
 # The first screen
 
 
-def find_quoted(result: ResultValues) -> tuple[Claim | None, str]:
+def find_quoted(result: Certified) -> tuple[Claim | None, str]:
     """Return the claim that may be quoted, and why the first may not be if it may not; None if none may.
 
     If the error says nothing it is the first claim that the study asks for and that is proven: what the
@@ -167,7 +169,7 @@ def find_quoted(result: ResultValues) -> tuple[Claim | None, str]:
     return asked_for if first.quantity.is_error else None, nothing
 
 
-def _tell_quote(result: ResultValues) -> Section:
+def _tell_quote(result: Certified) -> Section:
     c, (quoted, nothing) = result.certificate, find_quoted(result)
     first, question, told = c.claims.first, result.problem.all_rows.question, list[Fact]()
     cautions = [text for text in _list_cautions(result) if quoted or text != nothing]
@@ -204,7 +206,7 @@ def _find_basis(claim: Claim) -> tuple[str, str]:
     return f"{claim.classifier}{cut_off}", HELD_OUT if claim.held_out else ESTIMATED
 
 
-def _list_cautions(result: ResultValues) -> list[str]:
+def _list_cautions(result: Certified) -> list[str]:
     c, problem, task, counts = result.certificate, result.problem, result.task, result.class_counts
     said, learned = list[str](), np.isin(range(task.n_classes), task.y)
     if problem.held is not None and not task.has_numbers:
@@ -220,7 +222,7 @@ def _list_cautions(result: ResultValues) -> list[str]:
     return [*dict.fromkeys([*provisional, *_list_earlier(result), *c.describe_repeats(), *said])]
 
 
-def _list_earlier(result: ResultValues) -> Iterator[str]:
+def _list_earlier(result: Certified) -> Iterator[str]:
     """Yield a sentence if earlier runs judged rows that this one judges, and one if some saw them."""
     before: Before | None = result.execution.get("before")
     if before is None:
@@ -245,7 +247,7 @@ def _list_earlier(result: ResultValues) -> Iterator[str]:
             )
 
 
-def _describe_passed_over(result: ResultValues) -> str:
+def _describe_passed_over(result: Certified) -> str:
     before: Before | None = result.execution.get("before")
     if before is None:
         return ""
@@ -256,7 +258,7 @@ def _describe_passed_over(result: ResultValues) -> str:
     return f"{', '.join(listed)}: not known is whether these rows were judged there" if listed else ""
 
 
-def _list_notes(result: ResultValues) -> Iterator[str]:
+def _list_notes(result: Certified) -> Iterator[str]:
     execution, all_rows = result.execution, result.problem.all_rows
     if not_converged := execution["not_converged"]:
         yield f"{not_converged:,} fits did not converge: {result.problem.learner.convergence_advice}"
@@ -270,7 +272,7 @@ def _list_notes(result: ResultValues) -> Iterator[str]:
         )
 
 
-def _tell_next(result: ResultValues) -> Iterator[Fact]:
+def _tell_next(result: Certified) -> Iterator[Fact]:
     quoted, nothing = find_quoted(result)
     advice = [*_advise(result)] or (["more of them, better columns, or other learners"] if nothing else [])
     for number, text in enumerate(advice):
@@ -299,7 +301,7 @@ def list_edges(problem: Problem, setting: Setting) -> list[str]:
     ]
 
 
-def _advise(result: ResultValues) -> Iterator[str]:
+def _advise(result: Certified) -> Iterator[str]:
     """Yield how a closer bound can be had, with what it is expected to be: by rows held out, or by more.
 
     Which bound of losses is the closest depends on them one by one, which are not known of other rows: of
@@ -342,7 +344,7 @@ def _advise(result: ResultValues) -> Iterator[str]:
 # What it is about
 
 
-def _tell_subject(result: ResultValues) -> Iterator[Fact]:
+def _tell_subject(result: Certified) -> Iterator[Fact]:
     c, problem, counts = result.certificate, result.problem, result.class_counts
     quoted, nothing = find_quoted(result)
     first, required, baseline = c.claims.first, problem.required, c.sample.baseline
@@ -368,7 +370,7 @@ def _tell_subject(result: ResultValues) -> Iterator[Fact]:
             yield Fact(name, text, level, value, *(_find_basis(first) if name in BESIDE else ()))
 
 
-def _describe_measured(result: ResultValues) -> str:
+def _describe_measured(result: Certified) -> str:
     """Say what was measured of what the first claim is about: an estimate, which the bound allows for."""
     c, counts, positive = result.certificate, result.class_counts, result.problem.positive
     first, numbers = c.claims.first, c.sample.numbers is not None
@@ -435,7 +437,7 @@ def _describe_answered(c: Certificate) -> str:
     )
 
 
-def _describe_classes(result: ResultValues) -> str:
+def _describe_classes(result: Certified) -> str:
     """Return how many rows of each class the rule of the first claim has wrong, the worst first.
 
     They are the rows that this claim counts: with one about the error they add up to what is measured.
@@ -477,7 +479,7 @@ def _describe_worst(c: Certificate) -> str:
     return f"{says} in the worst of {len(known)} ({worst.subgroup}: {counted}){small}{own}"
 
 
-def _describe_model(result: ResultValues) -> str:
+def _describe_model(result: Certified) -> str:
     sample = result.certificate.sample
     held = f", {sample.n_held:,} held out" if sample.n_held else ""
     groups = "" if sample.groups is None else f" in {sample.groups['count']:,} groups"
@@ -487,7 +489,7 @@ def _describe_model(result: ResultValues) -> str:
     return f"{chosen}; {sample.n_rows:,} rows{groups}{held}, {features}{kind}"
 
 
-def _name_search(result: ResultValues) -> str:
+def _name_search(result: Certified) -> str:
     search, candidates = result.certificate.winner.search, len(result.candidates)
     if search is None:
         return f"race: the best of {candidates:,} candidates"
@@ -503,8 +505,8 @@ def _name_search(result: ResultValues) -> str:
 # Further sections
 
 
-def _tell_performance(result: ResultValues, judged: Judged | None) -> Section:
-    c, counts, finished, tables = result.certificate, result.class_counts, result.finished, list[FactTable]()
+def _tell_performance(result: Certified, judged: Judged | None) -> Section:
+    c, counts, tables = result.certificate, result.class_counts, list[FactTable]()
     first = c.claims.first
     rule, rows = _find_basis(first)
     told = [Fact("operating point", f"{rows}, by {rule}", DETAILS, None, rule, rows)]
@@ -532,8 +534,8 @@ def _tell_performance(result: ResultValues, judged: Judged | None) -> Section:
     told += [Fact("measured", said, DETAILS) for said in others]
     if others:
         told.append(Fact("intervals", describe_intervals(c.winner.delta), DETAILS))
-    if finished is not None and finished.judged is not None:
-        told.append(Fact("judged", describe_judged(finished.judged), DETAILS))
+    if result.judged is not None:
+        told.append(Fact("judged", describe_judged(result.judged), DETAILS))
     if judged is not None:
         told.append(Fact("figures", f"of {judged.rows}"))
     title = "Performance" if result.task.has_numbers else "Performance by class"
@@ -555,7 +557,7 @@ def _tabulate_subgroups(c: Certificate) -> FactTable:
     return FactTable("Subgroups", ("subgroup", "figure", "rows", "measured", "proven"), rows, note, DETAILS)
 
 
-def _tell_claims(result: ResultValues) -> Iterator[Fact]:
+def _tell_claims(result: Certified) -> Iterator[Fact]:
     c = result.certificate
     for claim in c.claims:
         yield Fact("proven", claim.statement, DETAILS, claim.bound, *_find_basis(claim))
@@ -565,7 +567,7 @@ def _tell_claims(result: ResultValues) -> Iterator[Fact]:
     yield from (Fact("assumption", text) for text in c.wording.assumptions)
 
 
-def _tell_method(result: ResultValues) -> Iterator[Fact]:
+def _tell_method(result: Certified) -> Iterator[Fact]:
     c, study, problem = result.certificate, result.study, result.problem
     winner, level = c.winner, format_level(c.claims.first.delta)
     divided = f"the {_name_splits(c)} were divided at random {pluralize(winner.n_splits, 'time')} into"
@@ -605,7 +607,7 @@ def _name_splits(c: Certificate) -> str:
     return "rows" if c.sample.groups is None else "groups"
 
 
-def _tell_preparation(result: ResultValues) -> Iterator[Fact]:
+def _tell_preparation(result: Certified) -> Iterator[Fact]:
     problem, study, criterion = result.problem, result.study, result.certificate.winner.criterion
     encoding = "all columns are numbers without gaps, and are taken as they are"
     if not problem.all_rows.schema.plain:
@@ -636,7 +638,7 @@ def _tell_preparation(result: ResultValues) -> Iterator[Fact]:
         yield Fact("cut-off", cut_off)
 
 
-def _tell_search(result: ResultValues) -> Iterator[Fact]:
+def _tell_search(result: Certified) -> Iterator[Fact]:
     winner, learners, test = result.certificate.winner, result.per_learner(), result.execution.get("test")
     yield Fact("best", str(Candidate(winner.setting, winner.k)), DETAILS, winner.setting)
     trained = f"{winner.n_train:,} {_name_splits(result.certificate)} to train"
@@ -670,7 +672,7 @@ def _tell_search(result: ResultValues) -> Iterator[Fact]:
         yield Fact("test error", f"{said} {covered}", DETAILS, test["error"])
 
 
-def _tell_means(result: ResultValues) -> Iterator[Fact]:
+def _tell_means(result: Certified) -> Iterator[Fact]:
     c, winner, numbers = result.certificate, result.certificate.winner, result.certificate.sample.numbers
     if numbers is None:
         minimised = result.problem.criterion.describe_minimised()
@@ -710,7 +712,7 @@ def _tabulate_means(c: Certificate) -> FactTable:
     return FactTable("The winner on its estimate sets, by class", heads, rows, note)
 
 
-def _tell_models(result: ResultValues) -> Iterator[Fact]:
+def _tell_models(result: Certified) -> Iterator[Fact]:
     models, one = result.models, "one model at the winner's setting, fitted on all rows"
     members = f"{pluralize(len(models.best.members), 'model')}, each fitted on the rows of its split"
     yield Fact("F*", f"{members} but those that estimate; k = {result.k}")

@@ -37,15 +37,16 @@ from ckcv_ray.runs.judged import (
     trace_roc,
 )
 from ckcv_ray.runs.progress import is_notebook
+from ckcv_ray.runs.result import Certified, Result
+from ckcv_ray.runs.scored import Scored
 from ckcv_ray.runs.settings import (
     Grid,
-    SettingScores,
     Validation,
     list_differing,
     list_validations,
     make_grid,
+    shorten_setting,
 )
-from ckcv_ray.runs.values import ResultValues, shorten_setting
 from ckcv_ray.study.problem import Candidate
 
 if TYPE_CHECKING:
@@ -388,7 +389,7 @@ class Picture(NamedTuple):
         return "" if self.chart is None else write_svg(self.chart, label)
 
 
-def draw_performance(result: ResultValues, judged: Judged | None) -> Iterator[Picture]:
+def draw_performance(result: Result, judged: Judged | None) -> Iterator[Picture]:
     """Yield the figures of judged rows; none if none are known.
 
     Raises:
@@ -401,7 +402,7 @@ def draw_performance(result: ResultValues, judged: Judged | None) -> Iterator[Pi
             yield draw(result, judged)
 
 
-def draw_search(result: ResultValues, queue: RaceQueue) -> dict[str, list[Picture]]:
+def draw_search(result: Certified, queue: RaceQueue) -> dict[str, list[Picture]]:
     """Return the figures of all candidates and of all k, and that of the winner's splits, by their sections.
 
     Raises:
@@ -414,19 +415,19 @@ def draw_search(result: ResultValues, queue: RaceQueue) -> dict[str, list[Pictur
     return {"search": search, "means": [_draw_spread(result, queue)]}
 
 
-def draw_scores(result: ResultValues, score: Score, settings: Sequence[SettingScores]) -> Iterator[Picture]:
+def draw_scores(result: Scored, score: Score) -> Iterator[Picture]:
     """Yield the scores of single splits, and each learner's validation curve and heat map."""
     splits = "inner splits" if result.chosen is not None else "splits"
     if result.n_splits > 1:
         yield _draw_strips(result, score)
-    for found in list_validations(settings, score):
+    for found in list_validations(result.settings, score):
         if found.curves:
             yield _draw_curves(found, score, splits)
         if found.heat is not None:
             yield _draw_heat(found, found.heat, score, splits)
 
 
-def _draw_landscape(result: ResultValues) -> Picture:
+def _draw_landscape(result: Certified) -> Picture:
     problem, n_splits = result.problem, result.certificate.winner.n_splits
     number, _ = problem.find_learner(result.setting)
     rows = [
@@ -482,8 +483,11 @@ def _draw_grid(
     return Picture(title, caption, Chart(across, up, [*parts, star]), (corner, *grid.x.values), rows)
 
 
-def _draw_folds(result: ResultValues) -> Picture:
-    spans, unit = result.per_k(), "rows" if result.certificate.sample.groups is None else "groups"
+def _draw_folds(result: Certified) -> Picture:
+    spans, unit = (
+        result.per_k(),
+        "rows" if result.certificate.sample.groups is None else "groups",
+    )
     best = next(span for span in spans if span["state"] == "winner")
     bounded, parts = [span for span in spans if span["l_ms"] is None], list[Mark]()
     states = [span["state"] if span["state"] in ("open", "failed") else "beaten" for span in bounded]
@@ -526,7 +530,7 @@ def _draw_folds(result: ResultValues) -> Picture:
     return Picture("L_MS and L_EE against k", caption, chart, heads, rows)
 
 
-def _draw_spread(result: ResultValues, queue: RaceQueue) -> Picture:
+def _draw_spread(result: Certified, queue: RaceQueue) -> Picture:
     """Draw the winner's splits: what the means L_MS and L_EE are of."""
     certificate, leader = result.certificate, queue.selection.winner()
     assert leader is not None
@@ -570,7 +574,7 @@ def _draw_mean(x: float, y: int, colour: str = INK, name: str = "") -> Mark:
     return Mark([x, x], [y - 0.36, y + 0.36], colour, name, LINE)
 
 
-def _draw_strips(result: ResultValues, score: Score) -> Picture:
+def _draw_strips(result: Scored, score: Score) -> Picture:
     """Draw the scores of single splits; the table has their quartiles."""
     names, more, parts = name_entries(result), "", list[Mark]()
     values = (result.of_splits(entry, score)[result.counted] for entry in result.entries)
@@ -640,7 +644,7 @@ def _line(
     return Mark(100 * np.asarray(x, np.float64), 100 * np.asarray(y, np.float64), colour, name, width, **more)
 
 
-def _draw_roc(result: ResultValues, judged: Judged) -> Picture:
+def _draw_roc(result: Result, judged: Judged) -> Picture:
     title, found = "ROC curve", trace_roc(judged) if result.task.n_classes == 2 else None
     if found is None:
         return Picture(title, "There is none: it takes two classes, and models that give scores.")
@@ -667,7 +671,7 @@ def _draw_roc(result: ResultValues, judged: Judged) -> Picture:
     return Picture(title, caption, Chart(x, y, parts, 245), heads, rows)
 
 
-def _draw_calibration(result: ResultValues, judged: Judged) -> Picture:
+def _draw_calibration(result: Result, judged: Judged) -> Picture:
     title, found = "Calibration", calibrate(judged)
     if found is None:
         return Picture(title, "There is none: the models give no probabilities.")
@@ -689,11 +693,11 @@ def _draw_calibration(result: ResultValues, judged: Judged) -> Picture:
     return Picture(title, caption, Chart(x, y, parts, 245), ("predicted", "mean", "observed", "rows"), rows)
 
 
-def _draw_net_benefit(result: ResultValues, judged: Judged) -> Picture:
+def _draw_net_benefit(result: Result, judged: Judged) -> Picture:
     title, found = "Decision curve", trace_net_benefit(result, judged)
     if found is None:
         return Picture(title, "There is none: it takes two classes, and rows of both.")
-    claims = () if result.finished is None else result.certificate.claims.claims
+    claims = result.claims
     benefits = [claim for claim in claims if str(claim.quantity).startswith("net_benefit:")]
     if found.points:
         of_proven = "The points are proven, and a line leads from each to what was measured there."
@@ -729,7 +733,7 @@ def _draw_net_benefit(result: ResultValues, judged: Judged) -> Picture:
     return Picture(title, caption, chart, heads, rows)
 
 
-def _draw_scores(result: ResultValues, judged: Judged) -> Picture:
+def _draw_scores(result: Result, judged: Judged) -> Picture:
     title, two = "Distribution of scores by class", result.task.n_classes == 2
     found = count_scores(judged, result.task.n_classes)
     if found is None:
@@ -757,7 +761,7 @@ def _draw_scores(result: ResultValues, judged: Judged) -> Picture:
     return Picture(title, caption, chart, ("score", *shown), rows)
 
 
-def _draw_importance(result: ResultValues, judged: Judged) -> Picture:
+def _draw_importance(result: Result, judged: Judged) -> Picture:
     title = "Permutation importance"
     found = permute_columns(judged, result.task.n_classes, result.study.seed)
     if found is None:
@@ -791,7 +795,7 @@ def _draw_bars(start: Values, stop: Values, colour: str = BLUE, width: float = 8
     return Mark(x.ravel(), np.repeat(np.arange(len(start)), 3), colour, width=width)
 
 
-def _draw_numbers(result: ResultValues, judged: Judged) -> Picture:
+def _draw_numbers(result: Result, judged: Judged) -> Picture:
     truth, predicted = judged.y.astype(np.float64), judged.label.astype(np.float64)
     both, errors = np.concatenate([truth, predicted]), np.abs(predicted - truth)
     ends = [float(both.min()), float(both.max())]
@@ -811,18 +815,17 @@ def _draw_numbers(result: ResultValues, judged: Judged) -> Picture:
 class Plots(NamedTuple):
     """What can be drawn of a result: each method returns the axes of matplotlib it has drawn on.
 
-    They can be changed further. Each method raises an InputError where there is nothing to draw, as of an
-    evaluation, which has no claims.
+    They can be changed further. Each method raises an InputError where there is nothing to draw.
 
     Attributes:
         result: the finished study.
     """
 
-    result: ResultValues
+    result: Certified
 
     def bounds(self, axes: "Axes | None" = None) -> "Axes":
         """Draw what each claim proves of the error, next to L_EE, what was measured, and the baseline."""
-        certificate = self._require_claims().certificate
+        certificate = self.result.certificate
         claims = [claim for claim in certificate.claims if claim.quantity.is_error]
         of_numbers, ends = certificate.sample.numbers is not None, [-0.6, len(claims) - 0.4]
         bounds = np.array([100 * claim.risk for claim in claims])
@@ -840,7 +843,7 @@ class Plots(NamedTuple):
 
     def surface(self, axes: "Axes | None" = None) -> "Axes":
         """Draw L_MS, or its lower bound, of the winner's learner at its k over its hyperparameters."""
-        return _plot(axes, _draw_landscape(self._require_claims()).chart)
+        return _plot(axes, _draw_landscape(self.result).chart)
 
     def roc(self, axes: "Axes | None" = None) -> "Axes":
         """Draw the ROC curves of the models on the rows that the first claim counts, and where they work."""
@@ -862,19 +865,12 @@ class Plots(NamedTuple):
         """Draw the distribution of the scores of each class, on the rows that the first claim counts."""
         return self._plot_rows(_draw_scores, axes)
 
-    def _plot_rows(self, draw: Callable[[ResultValues, Judged], Picture], axes: "Axes | None") -> "Axes":
-        picture = draw(self.result, judge_rows(self._require_claims()))
+    def _plot_rows(self, draw: Callable[[Result, Judged], Picture], axes: "Axes | None") -> "Axes":
+        picture = draw(self.result, judge_rows(self.result))
         if picture.chart is None:
             why = f"{picture.caption[0].lower()}{picture.caption[1:]}"
             raise InputError(f"{picture.title} of this result: {why}")
         return _plot(axes, picture.chart)
-
-    def _require_claims(self) -> ResultValues:
-        if self.result.finished is None:
-            raise InputError(
-                "this is an evaluation, which has no claims: ckcv_ray.run makes a study that has"
-            )
-        return self.result
 
 
 def _plot(axes: "Axes | None", chart: Chart | None) -> "Axes":

@@ -12,7 +12,7 @@ from functools import cache
 from os import PathLike
 from pathlib import Path
 from textwrap import wrap
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
@@ -22,10 +22,10 @@ from ckcv_ray.records.judged import HELD_OUT, list_held_out_columns
 from ckcv_ray.reports.facts import facts
 from ckcv_ray.reports.figures import draw_performance, draw_scores, draw_search
 from ckcv_ray.reports.sections import CAUTION, DETAILS, FIRST, FOLDER, Fact, FactTable, Section, tell_failures
-from ckcv_ray.runs.judged import judge_rows, read_judged
-from ckcv_ray.runs.load import load, replay
-from ckcv_ray.runs.settings import rank_settings
-from ckcv_ray.runs.values import ResultValues
+from ckcv_ray.runs.judged import Judged, judge_rows, read_judged
+from ckcv_ray.runs.load import COMMAND_NAMES, load, replay
+from ckcv_ray.runs.result import Certified, Result
+from ckcv_ray.runs.scored import Scored
 from ckcv_ray.storage import formats
 from ckcv_ray.storage.folder import MANIFEST, RunFolder
 from ckcv_ray.storage.pages import check_report, write_report
@@ -83,7 +83,7 @@ class About(NamedTuple):
 NOTHING_SAID = About()
 
 
-def summarize(result: ResultValues, details: bool = False, folder: str = "") -> str:
+def summarize(result: Result, details: bool = False, folder: str = "") -> str:
     """Return a finished study as text: what may be quoted and what to do next, or the scores.
 
     Args:
@@ -93,7 +93,7 @@ def summarize(result: ResultValues, details: bool = False, folder: str = "") -> 
     """
     name = shlex.quote(folder)
     sections = [_place(section, name if folder else "") for section in facts(result, most=DETAILS)]
-    if not details and result.finished is not None:
+    if not details and result.claims:
         command = f"ckcv status {name} --details" if folder else "summary(details=True)"
         sections = _shorten(sections, command)
     levels = [FIRST, DETAILS] if details else [FIRST]
@@ -154,10 +154,10 @@ def _align_columns(table: FactTable) -> str:
     return "\n".join([*lines, *([f"  {table.note}"] if table.note else [])])
 
 
-def make_card(result: ResultValues) -> str:
+def make_card(result: Result) -> str:
     """Return what a notebook shows of a study: the first screen with its bound drawn, or the scores."""
     told, bars, text = list[Fact](), list[tuple[str, str, float]](), ""
-    if result.finished is None:
+    if not result.claims:
         text = summarize(result)
     else:
         told = _list_first([_place(section, "") for section in facts(result, most=FIRST)])
@@ -227,18 +227,19 @@ def make_page(folder: str | PathLike[str], about: About = NOTHING_SAID) -> str:
         StoreError: the folder holds no finished run, or it is damaged.
     """
     result, run = load(folder), RunFolder(folder)
-    held_out = None
-    if result.study.save_predictions:
-        columns = list_held_out_columns(result.problem)
-        held_out = formats.read_table(run.files, HELD_OUT, result.run_id, columns)
-    if result.finished is None:
-        judged, settings = read_judged(result, held_out), rank_settings(result)
-        scores, failures = result.scores, result.failures
-        pictures = {f"score-{score.name}": [*draw_scores(result, score, settings)] for score in scores}
-    else:
+    if isinstance(result, Certified):
         queue = replay(folder, result.problem)
-        judged, failures = judge_rows(result), tuple(queue.failures())
+        failures = tuple(queue.failures())
+        judged: Judged | None = judge_rows(result)
         pictures = {} if result.task.has_numbers else draw_search(result, queue)
+    else:
+        scored, judged = cast(Scored, result), None
+        failures = scored.failures
+        if result.study.save_predictions:
+            columns = list_held_out_columns(result.problem)
+            held_out = formats.read_table(run.files, HELD_OUT, result.run_id, columns)
+            judged = read_judged(*scored.take_predictions(held_out), result.task)
+        pictures = {f"score-{score.name}": [*draw_scores(scored, score)] for score in scored.scores}
     pictures["performance"] = [*draw_performance(result, judged)]
     told = facts(result, judged, {MANIFEST: run.sha256(MANIFEST)}) + tell_failures(failures, result.problem)
     top, rest = _divide([replace(each, figures=pictures.get(each.name, ())) for each in told])
@@ -250,13 +251,13 @@ def make_page(folder: str | PathLike[str], about: About = NOTHING_SAID) -> str:
         heading=[
             f"finished {result.execution['finished']}",
             f"author: {about.author}" if about.author else "author not named",
-            f"ckcv {'evaluate' if result.finished is None else 'run'} {result.run_id}",
+            f"ckcv {COMMAND_NAMES[result.study.kind]} {result.run_id}",
             f"ckcv_ray {result.execution.get('package', 'of unknown version')}",
         ],
         about=about,
         top=top,
         rest=rest,
-        level="" if result.finished is None else format_level(result.study.delta),
+        level=format_level(result.study.delta) if result.claims else "",
         task=result.task,
         run_id=result.run_id,
     )
@@ -275,7 +276,7 @@ def _cut_section(section: Section, names: Sequence[str] | None) -> Section:
     return replace(section, facts=kept, tables=tables, figures=())
 
 
-def _make_title(result: ResultValues, about: About) -> str:
+def _make_title(result: Result, about: About) -> str:
     source = result.execution.get("source") or result.task.source
     of_table = f" from {source}" if source and source != "arrays" else ""
     return about.title or f"Prediction of {result.task.target}{of_table}"

@@ -29,8 +29,9 @@ from ckcv_ray.reports.sections import (
     tell_options,
 )
 from ckcv_ray.runs.judged import Judged
-from ckcv_ray.runs.settings import SettingScores, list_differing, rank_settings
-from ckcv_ray.runs.values import SCORE_DELTA, Entry, ResultValues, format_setting, tabulate_predictions
+from ckcv_ray.runs.result import format_setting, tabulate_predictions
+from ckcv_ray.runs.scored import SCORE_DELTA, Entry, Scored
+from ckcv_ray.runs.settings import SettingScores, list_differing
 from ckcv_ray.tables.columns import ColumnKind
 from ckcv_ray.validation import quote
 
@@ -84,7 +85,7 @@ NOT_COVERED = (
 )
 
 
-def tell_scores(result: ResultValues, judged: Judged | None, most: int) -> list[Section]:
+def tell_scores(result: Scored, judged: Judged | None, most: int) -> list[Section]:
     """Return what is told of a study without a certification.
 
     Args:
@@ -92,7 +93,7 @@ def tell_scores(result: ResultValues, judged: Judged | None, most: int) -> list[
         judged: the predictions that its folder keeps; None if it keeps none.
         most: as for ``facts``.
     """
-    settings, study, several = rank_settings(result), result.study, len(result.entries) > 1
+    settings, study, several = result.settings, result.study, len(result.entries) > 1
     splits, rows = pluralize(int(result.counted.sum()), "split"), pluralize(result.task.n, "row")
     balanced = f"; training rows are balanced by class ({study.balance})" * (study.balance != Balance.NONE)
     divided = f"{study.resampling.name}: {splits} of {rows}{balanced}"
@@ -123,7 +124,7 @@ def format_score(value: float | None, layout: str = "") -> str:
     return f"{value:{layout}.4{'f' if usual else 'g'}}"
 
 
-def _tell_score(result: ResultValues, score: Score, settings: Sequence[SettingScores]) -> Section:
+def _tell_score(result: Scored, score: Score, settings: Sequence[SettingScores]) -> Section:
     """Return a score of every entry: its figures, what was compared, and every split."""
     task, better = result.task, "larger" if score.greater else "smaller"
     of_class = f"of {task.classes[1]!r}; " if score.of_second and task.n_classes == 2 else ""
@@ -143,9 +144,7 @@ def _name_side(score: Score) -> str:
     return "at least" if score.greater else "at most"
 
 
-def _tabulate_score(
-    result: ResultValues, score: Score, settings: Sequence[SettingScores], title: str
-) -> FactTable:
+def _tabulate_score(result: Scored, score: Score, settings: Sequence[SettingScores], title: str) -> FactTable:
     """Return the figures of a score; where one of many settings is chosen, that with the best mean first."""
     listed = result.chosen is None and not result.one_each
     ranks = dict(zip(result.entries, (row.places[score.name].rank for row in settings), strict=False))
@@ -172,7 +171,7 @@ def _tabulate_score(
 
 
 def _tabulate_splits(
-    result: ResultValues, title: str, values: Sequence[Sequence[str]], note: str = ""
+    result: Scored, title: str, values: Sequence[Sequence[str]], note: str = ""
 ) -> FactTable:
     names = name_entries(result)
     if len(names) > MAX_COLUMNS_OF_SPLITS:
@@ -182,12 +181,12 @@ def _tabulate_splits(
     return FactTable(title, ("split", *names), rows, note, folded=result.n_splits > 1)
 
 
-def _format_bounds(result: ResultValues, entry: Entry, score: Score) -> list[str]:
+def _format_bounds(result: Scored, entry: Entry, score: Score) -> list[str]:
     bounds = result.bounds(entry, score).tolist()
     return [NOT_SET if bound != bound else round_bound(bound, up=not score.greater) for bound in bounds]
 
 
-def _tell_tests(result: ResultValues, score: Score) -> Iterator[Fact]:
+def _tell_tests(result: Scored, score: Score) -> Iterator[Fact]:
     """Yield what is known of the mean of each entry by itself, and of its difference from the best."""
     for entry in result.entries:
         if (test := result.test_by_permutations(entry, score)) is not None:
@@ -207,7 +206,7 @@ def _tell_tests(result: ResultValues, score: Score) -> Iterator[Fact]:
         yield Fact(f"{entry.name} - {best.name}", said, FIRST, compared.difference)
 
 
-def name_entries(result: ResultValues) -> list[str]:
+def name_entries(result: Scored) -> list[str]:
     """Return a short name for each entry: its learner, and its values of what differs."""
     if result.one_each:
         return [entry.name for entry in result.entries]
@@ -219,7 +218,7 @@ def name_entries(result: ResultValues) -> list[str]:
     return names
 
 
-def _tell_inner(result: ResultValues, settings: Sequence[SettingScores]) -> Iterator[Section]:
+def _tell_inner(result: Scored, settings: Sequence[SettingScores]) -> Iterator[Section]:
     """Yield the settings by the inner splits of a nested resampling, and which were selected."""
     if result.chosen is None:
         return
@@ -248,7 +247,7 @@ def _list_setting(row: SettingScores, score: str) -> tuple[str, ...]:
     return name, format_score(mean), format_score(deviation), f"{rank}"
 
 
-def _tell_estimate(result: ResultValues, entry: Entry, splits: str) -> Iterator[Fact]:
+def _tell_estimate(result: Scored, entry: Entry, splits: str) -> Iterator[Fact]:
     score, n = result.scores[0], len(result.entries)
     found = result.figures(entry, score)
     known = found.mean == found.mean
@@ -267,7 +266,7 @@ def _tell_estimate(result: ResultValues, entry: Entry, splits: str) -> Iterator[
         yield Fact(QUESTION, result.task.question, FIRST)
 
 
-def _list_doubts(result: ResultValues) -> Iterator[str]:
+def _list_doubts(result: Scored) -> Iterator[str]:
     """Yield what may make scores too good and bounds untrue, or not what they seem."""
     task, repeats, names = result.task, result.repeats, {score.name for score in result.scores}
     if repeats.rows:
@@ -305,7 +304,7 @@ def _list_doubts(result: ResultValues) -> Iterator[str]:
         )
 
 
-def _tell_subject(result: ResultValues) -> Iterator[Fact]:
+def _tell_subject(result: Scored) -> Iterator[Fact]:
     scores, resampling = result.scores, result.study.resampling
     bounded, bound = any(score.bound for score in scores), ""
     if bounded and result.unbounded:
@@ -328,7 +327,7 @@ def _tell_subject(result: ResultValues) -> Iterator[Fact]:
             yield Fact(name, text, FIRST)
 
 
-def _describe_interval(result: ResultValues) -> str:
+def _describe_interval(result: Scored) -> str:
     """Say what the intervals are, if the study has any."""
     if not result.study.interval:
         return ""
@@ -341,7 +340,7 @@ def _describe_interval(result: ResultValues) -> str:
     return f"Approximate {level} intervals: {interval.about}. They may fail more often than that says{best}."
 
 
-def describe_kept(result: ResultValues) -> str:
+def describe_kept(result: Scored) -> str:
     """Say which setting was fitted on all rows, by what it was chosen, and what that says of new rows."""
     kept, score, study = result.kept, result.scores[0], result.study
     if kept is None:
@@ -358,7 +357,7 @@ def describe_kept(result: ResultValues) -> str:
     )
 
 
-def _advise(result: ResultValues, entry: Entry) -> Fact:
+def _advise(result: Scored, entry: Entry) -> Fact:
     if result.kept is not None:
         said = f"It predicts new rows with the model fitted on all rows ({entry.name})."
         return Fact(f"ckcv predict {FOLDER} NEW.csv", said)
@@ -368,7 +367,7 @@ def _advise(result: ResultValues, entry: Entry) -> Fact:
     return Fact("ckcv run … --out NEW_FOLDER", said)
 
 
-def _tell_performance(result: ResultValues, judged: Judged | None) -> Section:
+def _tell_performance(result: Scored, judged: Judged | None) -> Section:
     if judged is None:
         return Section("performance", "Performance by class", [Fact("", KEEP)])
     counted = Fact("operating point", judged.rows)
@@ -379,7 +378,7 @@ def _tell_performance(result: ResultValues, judged: Judged | None) -> Section:
     return Section("performance", "Performance by class", [counted, wrong], tables)
 
 
-def _tell_method(result: ResultValues) -> Iterator[Fact]:
+def _tell_method(result: Scored) -> Iterator[Fact]:
     names, learners = ", ".join(score.name for score in result.scores), ", ".join(result.problem.learners)
     yield Fact(
         "question", f"How well is {result.task.target} predicted by {learners}, as measured by {names}?"

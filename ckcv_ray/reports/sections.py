@@ -19,7 +19,8 @@ from ckcv_ray.core.bounds.binomial import bound_both_sides
 from ckcv_ray.core.percent import format_percent
 from ckcv_ray.errors import cut, pluralize
 from ckcv_ray.records.record import Failure
-from ckcv_ray.runs.values import ResultValues, shorten_setting
+from ckcv_ray.runs.result import Result
+from ckcv_ray.runs.settings import shorten_setting
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.columns import Column, ColumnKind, Label
 from ckcv_ray.tables.task import Task
@@ -98,12 +99,12 @@ def format_row(*values: Any) -> tuple[str, ...]:
     )  # fmt: skip
 
 
-def name_units(result: ResultValues) -> str:
+def name_units(result: Result) -> str:
     """Say what a new case is."""
     return "rows of new groups" if result.task.grouped else "new rows"
 
 
-def describe_subject(result: ResultValues) -> str:
+def describe_subject(result: Result) -> str:
     """Say what is predicted, for which rows, and from which."""
     table, task = result.problem.all_rows, result.task
     held, labels = table.n - task.n, [cut(str(label), MAX_LABEL) for label in task.classes]
@@ -118,7 +119,7 @@ def describe_subject(result: ResultValues) -> str:
     return f"Prediction of {what} for {name_units(result)}, learned from {learned}{held_out}."
 
 
-def tell_data(result: ResultValues, repeats: int, most: int) -> Section:
+def tell_data(result: Result, repeats: int, most: int) -> Section:
     """Tell of the table, including the rows held out.
 
     Args:
@@ -150,7 +151,7 @@ def _tabulate_columns(task: Task) -> Iterator[FactTable]:
         yield FactTable(f"Names of {len(more):,} more columns", ("column",), names, folded=True)
 
 
-def _tell_table(result: ResultValues, task: Task, target: str, repeats: int) -> Iterator[Fact]:
+def _tell_table(result: Result, task: Task, target: str, repeats: int) -> Iterator[Fact]:
     held = 0 if result.problem.held is None else task.n - result.task.n
     divided = f": {result.task.n:,} to learn from, {held:,} held out" if held else ""
     kinds = [column.kind for column in task.schema.columns]
@@ -247,7 +248,7 @@ def tell_options(values: Mapping[str, object]) -> Section:
     return Section("study", "Options", [Fact(*pair) for pair in flatten(values)])
 
 
-def tell_origin(result: ResultValues, digests: Mapping[str, str]) -> list[Section]:
+def tell_origin(result: Result, digests: Mapping[str, str]) -> list[Section]:
     """Tell on what a result was computed, and the SHA-256 of what it is made of."""
     package = {"package": result.execution.get("package", "unknown")}
     environment = [Fact(*pair) for pair in flatten(package | result.execution.get("environment", {}))]
@@ -309,7 +310,7 @@ def measure_class(counts: NDArray[np.int64], number: int) -> list[tuple[int, int
 
 
 def tell_classes(
-    result: ResultValues,
+    result: Result,
     counts: NDArray[np.int64],
     delta: float,
     fixed: Collection[str] = (),

@@ -142,9 +142,7 @@ def _find_model(result: Result, rule: Rule) -> Any:
             "what is proven is about a cut-off of the model's scores, which the file would lack: --refit "
             "exports the model with its own cut-off"
         )
-    if result.full is not None:
-        return result.full.members[0].model
-    members = rule.ensemble(result.models).members
+    members = rule.ensemble(result.find_models()).members
     if rule.name.startswith("member:"):
         member = members[find_member(rule.name)]
     elif rule.name in ("refit", "full"):

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ckcv_ray.claims.certificate import Finished
 from ckcv_ray.claims.certify import certify
 from ckcv_ray.claims.judged import HeldOutPredictions
 from ckcv_ray.core.measures import Output
@@ -24,9 +23,8 @@ from ckcv_ray.errors import RunError
 from ckcv_ray.learners.ensemble import Ensemble, Member, Models
 from ckcv_ray.records.judged import HeldOut, count_judged, make_judged_schema, tabulate_held_out
 from ckcv_ray.records.record import Failure, Outcome, Records
-from ckcv_ray.runs.result import Result
-from ckcv_ray.runs.settings import tabulate_settings
-from ckcv_ray.runs.values import add_row_values
+from ckcv_ray.runs.result import Certified, Result
+from ckcv_ray.runs.scored import Scored, add_row_values, tabulate_settings
 from ckcv_ray.storage.execution import Before
 from ckcv_ray.storage.folder import ScoreFiles
 from ckcv_ray.study.problem import OUTER, Problem
@@ -112,7 +110,7 @@ def finish(
     """
     while True:
         if problem.scores:
-            result = _write_scores(problem, backend, recorder, listen, stop)
+            result: Result | None = _write_scores(problem, backend, recorder, listen, stop)
         else:
             refitted = _refit_leaders(problem, backend, recorder, listen, stop)
             result = _write_results(problem, backend, recorder, *refitted, test, before)
@@ -122,14 +120,14 @@ def finish(
 
 def _write_scores(
     problem: Problem, backend: Backend, recorder: Recorder[FullQueue], listen: Listener | None, stop: Stop
-) -> Result | None:
+) -> Scored | None:
     """Write the scores, which finishes the run, and return them, or None if a recorder died meanwhile."""
     while (found := recorder.scores()) is None:
         if not work(backend, recorder, listen, stop):
             raise RunError("scores are missing, but nothing is left to compute: please report this")
     scores, metadata = found
     execution = {**_describe_execution(problem, backend), "test": None, **metadata}
-    result = Result(problem, execution, computed=scores)
+    result = Scored(problem, execution, scores)
     if result.kept is not None:
         path, step = result.kept.positions[0].tolist()
         result = replace(result, full=fit_on_all_rows(problem, path, step))
@@ -144,13 +142,13 @@ def _write_scores(
     return result if recorder.write_scores(make_scores(result, held_out), execution) else None
 
 
-def make_scores(result: Result, held_out: pa.Table | None) -> ScoreFiles:
+def make_scores(result: Scored, held_out: pa.Table | None) -> ScoreFiles:
     """Make what the folder of scores holds; ``held_out`` is from ``predict_held_out``."""
     settings = tabulate_settings(result.settings)
     return ScoreFiles(result.table(), settings, result.summary_json(), result.full, held_out)
 
 
-def predict_held_out(result: Result, compute: Callable[[list[Unit]], Iterable[HeldOut]]) -> pa.Table | None:
+def predict_held_out(result: Scored, compute: Callable[[list[Unit]], Iterable[HeldOut]]) -> pa.Table | None:
     """Return the predictions for the rows that each split scores, if the study asks for them.
 
     They are of the setting that is chosen, or else of every entry, as where an interval needs them.
@@ -206,7 +204,7 @@ def _write_results(
     concluded: Conclusion,
     test: TestRows | None,
     before: Before | None,
-) -> Result | None:
+) -> Certified | None:
     """Write candidates, models and certificate, and return them, or None if a recorder died meanwhile."""
     table, ensemble = concluded.candidates, ensembles[winner]
     reported = {
@@ -227,7 +225,7 @@ def _write_results(
     certificate = certify(predictions, table, files)
     if not recorder.write_end(certificate.to_json(), execution):
         return None
-    return Result(problem, execution, Finished(table, models, certificate, judged))
+    return Certified(problem, execution, table, models, certificate, judged)
 
 
 def _describe_execution(problem: Problem, backend: Backend) -> dict[str, Any]:

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ckcv_ray.claims.rules import ONE_MODEL
@@ -22,9 +21,10 @@ from ckcv_ray.errors import StoreError, cut, pluralize
 from ckcv_ray.learners.base import Model
 from ckcv_ray.learners.ensemble import Ensemble
 from ckcv_ray.records.judged import read_outputs
-from ckcv_ray.runs.values import ResultValues, format_setting
+from ckcv_ray.runs.result import Certified, Result
 from ckcv_ray.study.parts import Holdout
 from ckcv_ray.tables.columns import Rows
+from ckcv_ray.tables.task import Task
 
 BINS, PROBABILITY_BINS = 20, 10
 GRID = np.linspace(0.0, 1.0, 101)  # of false positive rates
@@ -247,7 +247,7 @@ def _count_wrong(part: JudgedPart, X: Rows, y: Classes, n_classes: int) -> NDArr
 MAX_JUDGED = 5_000
 
 
-def judge_rows(result: ResultValues) -> Judged:
+def judge_rows(result: Certified) -> Judged:
     """Return the rows that the first claim counts, judged by the models that it is about."""
     whole, phrase = _list_parts(result)
     parts, total = _sample(whole, result.study.seed), sum(len(part.y) for part in whole)
@@ -273,38 +273,27 @@ def judge_rows(result: ResultValues) -> Judged:
     )
 
 
-def read_judged(result: ResultValues, held_out: pa.Table | None) -> Judged | None:
-    """Return what is stored of the predictions for scored rows, of one entry; None if nothing is.
-
-    It is the entry that is kept, or else the first.
-    """
-    entry = result.kept or result.entries[0]
-    if held_out is None:
-        return None
-    texts = {"" if setting is None else format_setting(setting) for setting in entry.settings}
-    of_setting = pc.is_in(held_out["setting"], pa.array(sorted(texts)))
-    rows = held_out.filter(pc.and_(pc.equal(held_out["learner"], entry.learner), of_setting))
+def read_judged(rows: pa.Table, phrase: str, task: Task) -> Judged | None:
+    """Return what is stored of the predictions of one entry, which a phrase names; None if nothing is."""
     if not rows.num_rows:
         return None
-    outputs, splits = read_outputs(rows), rows["split"].to_numpy()
-    values, truth = outputs.value, rows["truth"].to_numpy()
+    outputs, truth = read_outputs(rows), rows["truth"].to_numpy()
     if outputs.label is not None:
         label = np.concatenate([outputs.label, truth])
-        if label.min(initial=0) < -1 or label.max(initial=0) >= result.task.n_classes:
+        if label.min(initial=0) < -1 or label.max(initial=0) >= task.n_classes:
             raise StoreError(f"the stored predictions name what is no class of the table: see {SEE}")
-    of = f"{pluralize(len(truth), 'prediction')} for the rows that {pluralize(result.n_splits, 'split')} "
-    ranked = outputs.probability is not None and result.task.n_classes == 2
+    ranked = outputs.probability is not None and task.n_classes == 2
     return Judged(
         truth,
-        take_labels(outputs) if values is None else values,
+        take_labels(outputs) if outputs.value is None else outputs.value,
         outputs.probability[:, 1] if ranked and outputs.probability is not None else None,
         outputs.probability,
-        np.unique(splits, return_inverse=True)[1],
-        f"{of}{'score' if result.n_splits > 1 else 'scores'}, by {entry.name}",
+        np.unique(rows["split"].to_numpy(), return_inverse=True)[1],
+        phrase,
     )
 
 
-def _list_parts(result: ResultValues) -> tuple[list[JudgedPart], str]:
+def _list_parts(result: Certified) -> tuple[list[JudgedPart], str]:
     """Return the classifiers of the first claim with the rows that it counts, and a phrase for these."""
     problem, task, first = result.problem, result.task, result.certificate.claims.first
     needs = frozenset({VALUE})
@@ -327,7 +316,7 @@ def _list_parts(result: ResultValues) -> tuple[list[JudgedPart], str]:
     return parts, f"{total:,} rows of {pluralize(len(sets), 'estimate set')} ({distinct:,} different rows)"
 
 
-def _make_rule(result: ResultValues, needs: frozenset[Output]) -> Callable[[Rows], Outputs]:
+def _make_rule(result: Certified, needs: frozenset[Output]) -> Callable[[Rows], Outputs]:
     """Return what classifies held-out rows: the rule of the first claim."""
     rule = result.certificate.claims.first.make_rule(result.problem)
     ensemble: Ensemble = rule.ensemble(result.models)
@@ -384,7 +373,7 @@ LARGEST_WORTH = 0.9
 BEYOND_SHARE, BEYOND_LAST = 3.0, 1.5  # how far the curves go: times the prevalence, and the last point
 
 
-def trace_net_benefit(result: ResultValues, judged: Judged) -> DecisionCurve | None:
+def trace_net_benefit(result: Result, judged: Judged) -> DecisionCurve | None:
     """Return net benefits over the probability from which on a row is worth flagging.
 
     Whoever flags rows from a probability w on counts a row that is wrongly flagged as w / (1 - w) of one
@@ -396,7 +385,7 @@ def trace_net_benefit(result: ResultValues, judged: Judged) -> DecisionCurve | N
         return None
     is_positive, flagged = judged.y == judged.positive, judged.label == judged.positive
     recalls = float(np.mean(flagged[is_positive])), float(np.mean(~flagged[~is_positive]))
-    claims = () if result.finished is None else result.certificate.claims.claims
+    claims = result.claims
     stated = [(claim, claim.quantity.conditions) for claim in claims if claim.shares_rule(claims[0])]
     known = [(claim, *conditions) for claim, conditions in stated if conditions is not None]
     known.sort(key=lambda each: each[2] is None)  # net benefits first

@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 from os import PathLike
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 
-from ckcv_ray.claims.certificate import Certificate, Finished
+from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.claims.certify import check_certificate
 from ckcv_ray.core.intervals import BBC
 from ckcv_ray.engine.recorder import make_queue
@@ -14,8 +14,8 @@ from ckcv_ray.errors import StoreError
 from ckcv_ray.learners.ensemble import Models
 from ckcv_ray.records.judged import HELD_OUT, list_held_out_columns
 from ckcv_ray.records.record import Outcome
-from ckcv_ray.runs.result import Result
-from ckcv_ray.runs.values import add_row_values
+from ckcv_ray.runs.result import Certified, Result
+from ckcv_ray.runs.scored import Scored, add_row_values
 from ckcv_ray.storage import formats, models
 from ckcv_ray.storage.execution import find_changes, read_environment
 from ckcv_ray.storage.folder import CERTIFICATE, RunFolder
@@ -110,7 +110,7 @@ def replay(out: AnyPath, problem: Problem | None = None) -> Any:
     return queue
 
 
-def load_run(out: AnyPath, allow_pickle: bool = False) -> Result:
+def load_run(out: AnyPath, allow_pickle: bool = False) -> Certified:
     """Return the result of a finished run, from its folder.
 
     Args:
@@ -121,23 +121,21 @@ def load_run(out: AnyPath, allow_pickle: bool = False) -> Result:
     Raises:
         StoreError: there is no finished run, or a file of it is damaged or does not match the manifest.
     """
-    result = load(out, CERTIFIED)
+    result = cast(Certified, load(out, CERTIFIED))
     if not allow_pickle:
         return result
     folder = RunFolder(out)
     opened = models.read_pickles(folder.files, result.problem, result.ensemble, folder.manifest())
-    assert result.finished is not None
-    finished = result.finished._replace(models=replace(result.models, best=opened))
-    return replace(result, finished=finished)
+    return replace(result, models=replace(result.models, best=opened))
 
 
-def load_scores(out: AnyPath) -> Result:
+def load_scores(out: AnyPath) -> Scored:
     """Return the scores in a finished folder of ``evaluate``.
 
     Raises:
         StoreError: there are none, or a file is damaged or does not match the manifest.
     """
-    return load(out, SCORED)
+    return cast(Scored, load(out, SCORED))
 
 
 def load(out: AnyPath, kind: str = "") -> Result:
@@ -167,7 +165,7 @@ def load(out: AnyPath, kind: str = "") -> Result:
     return result
 
 
-def read_row_values(folder: RunFolder, result: Result) -> Result:
+def read_row_values(folder: RunFolder, result: Scored) -> Scored:
     """Return a result with the values of rows, from predictions in its folder, if its interval needs them.
 
     Raises:
@@ -181,8 +179,8 @@ def read_row_values(folder: RunFolder, result: Result) -> Result:
         return add_row_values(result, held_out)
 
 
-def read_results(folder: RunFolder, problem: Problem) -> Finished:
-    """Return the results of a finished run, from Parquet and JSON alone.
+def read_certified(folder: RunFolder, problem: Problem) -> Certified:
+    """Return the result of a finished run with a certification, from Parquet and JSON alone.
 
     Raises:
         StoreError: a file is damaged, or belongs to another winner or other splits.
@@ -190,7 +188,7 @@ def read_results(folder: RunFolder, problem: Problem) -> Finished:
     table, winner = folder.candidates(problem)
     fitted = models.read_models(folder.files, problem, winner.k)
     certificate = read_certificate(folder, problem, table, fitted)
-    return Finished(table, fitted, certificate, folder.judged(problem))
+    return Certified(problem, folder.execution(), table, fitted, certificate, folder.judged(problem))
 
 
 def read_certificate(folder: RunFolder, problem: Problem, table: pa.Table, fitted: Models) -> Certificate:
@@ -208,11 +206,10 @@ def read_certificate(folder: RunFolder, problem: Problem, table: pa.Table, fitte
 
 def _read(folder: RunFolder, problem: Problem) -> Result:
     """Return the result in the files of a finished run, if each file is valid in itself."""
-    execution = folder.execution()
     if not problem.scores:
-        return Result(problem, execution, read_results(folder, problem))
+        return read_certified(folder, problem)
     computed = replay(str(folder), problem).scores()
-    result = read_row_values(folder, Result(problem, execution, computed=computed))
+    result = read_row_values(folder, Scored(problem, folder.execution(), computed))
     if result.kept is None:
         return result
     setting = result.kept.settings[0]

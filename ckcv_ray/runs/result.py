@@ -1,95 +1,106 @@
-"""A run's result: what ``run``, ``evaluate`` and ``load_run`` return."""
+"""A run's result: what ``run``, ``evaluate`` and ``load_run`` return, one type for each kind of study."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from importlib import import_module
-from math import inf
+from math import inf, isfinite
 from secrets import randbits
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
-from ckcv_ray.claims.quantity import Claim
-from ckcv_ray.claims.rules import ONE_MODEL, Rule, find_member, parse_rule
-from ckcv_ray.core.arrays import Values
-from ckcv_ray.core.intervals import LEVEL
+from ckcv_ray.claims.certificate import Certificate
+from ckcv_ray.claims.quantity import Acceptance, Claim, MeasuredInterval, decide
+from ckcv_ray.claims.rules import ONE_MODEL, CutOff, Rule, find_member, parse_rule
+from ckcv_ray.core.arrays import Classes, Values
 from ckcv_ray.core.measures import Output
 from ckcv_ray.core.percent import ceil_percent, format_level, format_number
 from ckcv_ray.errors import InputError
-from ckcv_ray.learners.base import Learner
-from ckcv_ray.learners.ensemble import Ensemble, Prediction
+from ckcv_ray.learners.base import Learner, Setting
+from ckcv_ray.learners.ensemble import Ensemble, Models, Prediction
+from ckcv_ray.records.candidates import per_k, per_learner
 from ckcv_ray.records.record import Records
-from ckcv_ray.runs.settings import SettingScores, describe_settings, rank_settings
-from ckcv_ray.runs.values import Entry, ResultValues, format_setting, to_number
-from ckcv_ray.study.parts import Holdout
-from ckcv_ray.study.study import MAX_SEED
+from ckcv_ray.study.parts import Holdout, Paper
+from ckcv_ray.study.problem import Problem, describe_setting
+from ckcv_ray.study.study import MAX_SEED, Study
 from ckcv_ray.tables.columns import Label, Rows
-from ckcv_ray.tables.task import make_rows
+from ckcv_ray.tables.task import Task, make_rows
 from ckcv_ray.validation import integer
 
 DRAWING = ("auto", "random")  # rules that draw members
 SHOWN = {  # how a result is shown, which is made above this folder, and imported when it is asked for
     "card": "reports.render.make_card",
-    "edges": "reports.facts.list_edges",
     "kept": "reports.scores.describe_kept",
     "plot": "reports.figures.Plots",
     "summary": "reports.render.summarize",
 }
+Marks = dict[str, Values | NDArray[np.bool_]]  # by name, what claims say of single rows
 if TYPE_CHECKING:
     from ckcv_ray.reports.figures import Plots
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Result(ResultValues):
+class Result:
     """The outcome of a study: its values, predictions, and both as text and as JSON.
 
+    ``run`` and ``load_run`` return a ``Certified`` one, ``evaluate`` and ``load_scores`` a ``Scored`` one.
+
     Attributes:
+        problem: the study on its task.
+        execution: what depends on the run: seconds, fits, evaluations, environment, error on test rows.
         records: of all evaluations; None unless they were asked for.
     """
 
-    records: Records | None = None
+    problem: Problem
+    execution: dict[str, Any]
+    records: Records | None = field(default=None, kw_only=True)
 
     @property
-    def proven(self) -> float:
-        """The bound to quote, in [0, 1]: that of the certificate's first claim.
-
-        An upper bound on an error, of numbers as a share of the clip; if the first claim is about a quantity
-        such as sensitivity, an upper bound on 1 minus that quantity; if it is within:0.9, the width itself.
-        """
-        return self.certificate.claims.first.risk
+    def study(self) -> Study:
+        """The study, in its canonical form for the task."""
+        return self.problem.study
 
     @property
-    def baseline(self) -> float:
-        """Error of always predicting the most common class of the learning rows, on these rows; if the first
-        claim is from held-out rows, on those, if it is smaller there. A bound that is not below it says
-        nothing beyond this constant.
-        """
-        return self.certificate.sample.baseline.error
+    def task(self) -> Task:
+        """The learning task."""
+        return self.problem.task
 
     @property
-    def test_error(self) -> float | None:
-        """Mean error rate of the members on the test rows, if there were any."""
-        test = self.execution.get("test")
-        return test["error"] if test else None
+    def run_id(self) -> str:
+        """Identifier of the study and the data."""
+        return self.problem.run_id
 
     @property
-    def plot(self) -> "Plots":
-        """Plots for notebooks, such as ``plot.bounds()``, each of which returns axes of matplotlib."""
-        plots: Plots = _show("plot", self)
-        return plots
+    def claims(self) -> tuple[Claim, ...]:
+        """What is proven: nothing, unless it is ``Certified``."""
+        return ()
+
+    @property
+    def decisions(self) -> tuple[Acceptance, ...]:
+        """Whether what is proven meets each of the study's conditions, if it has any."""
+        return ()
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing failed that has a part in it."""
+        raise NotImplementedError
+
+    def list_doubts(self) -> list[str]:
+        """Return a sentence for each reason not to rely on predictions for new rows."""
+        return []
+
+    @property
+    def learner(self) -> Learner:
+        """The learner of the models: of several the one that was selected."""
+        setting = self._find_setting()
+        return self.study.learner.by_label.get(setting.get("learner", ""), self.study.learner)
 
     def table(self) -> pa.Table:
         """Return the candidates, or a row for each entry and split: learner, setting, rows, every score."""
-        if self.finished is not None:
-            return self.candidates
-        splits = range(self.n_splits)
-        return pa.Table.from_pylist([self._describe_row(entry, i) for entry in self.entries for i in splits])
-
-    @property
-    def settings(self) -> list[SettingScores]:
-        """Mean, standard deviation and rank of every setting, without a certification."""
-        return rank_settings(self)
+        raise NotImplementedError
 
     def to_frame(self) -> Any:
         """Return ``table`` as a pandas DataFrame.
@@ -101,11 +112,6 @@ class Result(ResultValues):
             return self.table().to_pandas()
         except ImportError:
             raise InputError("to_frame needs pandas: pip install pandas, or use .table() (Arrow)") from None
-
-    def edges(self) -> list[str]:
-        """Return one sentence for each grid, a list of numbers, that has the winner on its edge."""
-        edges: list[str] = _show("edges", self.problem, self.setting)
-        return edges
 
     def predict(self, X: ArrayLike, by: str = "auto", seed: int | None = None) -> NDArray[Any]:
         """Predict the original labels of X [rows, d], or numbers, by the rule that ``rule`` returns.
@@ -136,9 +142,256 @@ class Result(ResultValues):
             InputError: the seed is not an integer of 0 or more, or the rule draws nothing; ``by`` names no
                 rule, there is no such member, or no row was held out.
         """
+        raise NotImplementedError
+
+    def predictions(self, X: ArrayLike, rule: Rule) -> Prediction:
+        """Predict by a given rule, with member, score and share of the ensemble for each row.
+
+        A rule that draws members has a seed: used for several calls, it repeats its draws in each.
+        """
+        return self.classify(make_rows(X, self.task), rule)
+
+    def classify(self, rows: Rows, rule: Rule) -> Prediction:
+        """Predict for rows of numbers, as ``Task.read`` makes them of columns."""
+        return rule.predict(self.find_models(), rows)
+
+    def probabilities(self, rows: Rows, rule: Rule, predicted: Prediction) -> Values:
+        """Return the probability of each class for rows of numbers, (rows, n_classes), as the models give it.
+
+        It is that of the member that decided, and for a majority the mean over the members. Nothing is proven
+        of it.
+
+        Raises:
+            InputError: the learner has no probabilities, or numbers are predicted.
+        """
+        learner = self.learner
+        if Output.PROBABILITY not in learner.outputs:
+            raise InputError(
+                f"probabilities: the learner {learner.name} has none: choose one such as linear or forest, "
+                "or leave them out"
+            )
+        return rule.ensemble(self.find_models()).probabilities(rows, predicted.member)
+
+    def find_models(self) -> Models:
+        """Return the models that there are."""
+        raise NotImplementedError
+
+    def mark(self, rows: Rows, rule: Rule, predicted: Prediction) -> dict[str, NDArray[Any]]:
+        """Return what claims say of single rows of numbers that a rule has predicted, by name, (rows,) each.
+
+        ``low`` and ``high`` are the ends of what is claimed around numbers, as in ``predict_interval``;
+        ``flag`` says whether the score reaches the cut-off that was chosen; ``answered`` whether the rule is
+        confident enough: of no row if nothing is proven of such rows.
+        """
+        return {}
+
+    def explain(self, rule: Rule) -> list[str]:
+        """Return sentences that say what is proven for the predictions of a rule, and by which it is not."""
+        return [self.claim_for(rule)]
+
+    def claim_for(self, rule: Rule) -> str:
+        """Return one sentence that says what is proven for the predictions of a rule."""
+        raise NotImplementedError
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the result as JSON values; what is not known is null."""
+        raise NotImplementedError
+
+    def summary(self, details: bool = False, folder: str = "") -> str:
+        """Return the result for people: what may be quoted and what to do next, or the scores.
+
+        Args:
+            details: whether every figure and every claim follows.
+            folder: where the run is kept, for commands to paste; "" without one.
+        """
+        summary: str = present("summary", self, details, folder)
+        return summary
+
+    def __str__(self) -> str:
+        return self.summary()
+
+    def __repr__(self) -> str:
+        return self.summary()
+
+    def _repr_html_(self) -> str:
+        """Return the result for a notebook: a card with the bound drawn, or the scores."""
+        card: str = present("card", self)
+        return card
+
+    def _find_setting(self) -> Setting:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Certified(Result):
+    """The outcome of a study with a certification: candidates, the winner, its models, and what is proven.
+
+    Attributes:
+        candidates: the outcome of each setting and fold size, as an Arrow table.
+        models: F*, and the other models that the study has.
+        certificate: the claims.
+        judged: the judged rows; None if the certification judges none, or too many for a file.
+    """
+
+    candidates: pa.Table
+    models: Models
+    certificate: Certificate
+    judged: pa.Table | None = None
+
+    @property
+    def claims(self) -> tuple[Claim, ...]:
+        """What is proven, the first of which is to be quoted."""
+        return self.certificate.claims.claims
+
+    @property
+    def decisions(self) -> tuple[Acceptance, ...]:
+        """Whether what is proven meets each of the study's conditions."""
+        accepted, held = self.problem.certification.accepted, len(self.problem.order_held_units())
+        return tuple(decide(condition, self.claims, held, self.task.grouped) for condition in accepted)
+
+    @property
+    def complete(self) -> bool:
+        """Whether no evaluation failed: else a better candidate might have been missed."""
+        return not self.certificate.winner.provisional
+
+    def list_doubts(self) -> list[str]:
+        """Return sentences if models are constants, and one if rows equal another one."""
+        return self.certificate.describe_constants() + self.certificate.describe_repeats()
+
+    @property
+    def intervals(self) -> list[MeasuredInterval]:
+        """Exact intervals of what was counted on held-out rows, each by itself, at the level of the study."""
+        if self.task.grouped:
+            return []
+        required, delta = self.problem.required, self.certificate.winner.delta
+        found = (claim.find_interval(required, delta) for claim in self.certificate.claims)
+        return [interval for interval in found if interval is not None]
+
+    @property
+    def ensemble(self) -> Ensemble:
+        """F*."""
+        return self.models.best
+
+    @property
+    def setting(self) -> Setting:
+        """The winner's hyperparameters by name."""
+        return self.certificate.winner.setting
+
+    @property
+    def k(self) -> int:
+        """The winner's number of folds."""
+        return self.certificate.winner.k
+
+    @property
+    def l_ms(self) -> float:
+        """The criterion at the winner, on the select sets: by default the mean bound on the error."""
+        return self.certificate.winner.l_ms
+
+    @property
+    def l_ee(self) -> float:
+        """The criterion on the estimate sets: by default the paper's figure."""
+        return self.certificate.winner.l_ee
+
+    @property
+    def error(self) -> float:
+        """Mean error rate of the members of F* on their estimate sets: what is estimated, not proven.
+
+        With groups, the mean over groups of their error rates; with numbers, their mean error as a share of
+        the clip.
+        """
+        return self.certificate.counts.error
+
+    @property
+    def proven(self) -> float:
+        """The bound to quote, in [0, 1]: that of the certificate's first claim.
+
+        An upper bound on an error, of numbers as a share of the clip; if the first claim is about a quantity
+        such as sensitivity, an upper bound on 1 minus that quantity; if it is within:0.9, the width itself.
+        """
+        return self.certificate.claims.first.risk
+
+    @property
+    def baseline(self) -> float:
+        """Error of always predicting the most common class of the learning rows, on these rows; if the first
+        claim is from held-out rows, on those, if it is smaller there. A bound that is not below it says
+        nothing beyond this constant.
+        """
+        return self.certificate.sample.baseline.error
+
+    def per_k(self) -> list[dict[str, Any]]:
+        """Return the outcome of every fold size."""
+        return per_k(self.candidates, self.problem)
+
+    def per_learner(self) -> list[dict[str, Any]]:
+        """Return the outcome of each learner: its best candidate, or a lower bound of all it has.
+
+        ``setting``, ``k``, ``l_ms`` are those of its best candidate, None if that is not known because the
+        learner was beaten before. ``lower_bound`` is what L_MS is at least for each of its candidates.
+        """
+        return per_learner(self.candidates, self.problem)
+
+    @property
+    def test_error(self) -> float | None:
+        """Mean error rate of the members on the test rows, if there were any."""
+        test = self.execution.get("test")
+        return test["error"] if test else None
+
+    @property
+    def plot(self) -> "Plots":
+        """Plots for notebooks, such as ``plot.bounds()``, each of which returns axes of matplotlib."""
+        plots: Plots = present("plot", self)
+        return plots
+
+    @cached_property
+    def class_counts(self) -> NDArray[np.int64] | None:
+        """Rows that the first claim counts, by class and by the class that its rule predicts.
+
+        The last column is of undecided rows: (n_classes, n_classes + 1). None with numbers, and where too
+        many rows are judged for a file.
+        """
+        counts, n_classes = self.certificate.counts, self.task.n_classes
+        if not n_classes:
+            return None
+        if self.certificate.claims.first.certification == Paper.name:
+            return counts.tabulate()
+        if (rows := self._claimed_rows) is None:
+            return None
+        return tabulate_predictions(rows["label"].to_numpy(), rows["predicted"].to_numpy(), n_classes)
+
+    @cached_property
+    def measured_error(self) -> float:
+        """Error on the rows that the first claim counts, by its rule: an estimate, and no bound.
+
+        With groups, the mean over groups of their error rates; with numbers, the mean error as a share of the
+        clip.
+        """
+        first, sample = self.certificate.claims.first, self.certificate.sample
+        if sample.numbers is None and sample.groups is not None and (rows := self._claimed_rows) is not None:
+            units = np.unique(rows["unit"], return_inverse=True)[1]
+            return float(np.mean(np.bincount(units, rows["loss"]) / np.bincount(units)))
+        if sample.numbers is not None or sample.groups is not None or not first.rows:
+            return self.error if first.measured is None else first.measured
+        return (first.errors or 0) / first.rows
+
+    @cached_property
+    def _claimed_rows(self) -> pa.Table | None:
+        """The judged rows that the first claim counts, as its rule classifies them; None if none are kept."""
+        judged, first = self.judged, self.certificate.claims.first
+        if judged is None or first.certification == Paper.name:
+            return None
+        rows = judged.filter(pc.equal(judged["classifier"], first.classifier))
+        if first.cut_off is None:
+            return rows
+        label = CutOff(first.cut_off, self.problem.positive).classify(rows["score"].to_numpy())
+        return rows.set_column(rows.column_names.index("predicted"), "predicted", pa.array(label))
+
+    def table(self) -> pa.Table:
+        """Return the candidates."""
+        return self.candidates
+
+    def rule(self, by: str = "auto", seed: int | None = None) -> Rule:
+        """Return how rows are classified; see ``Result``."""
         rule = parse_rule(by)
-        if self.finished is None:
-            return self._check_full(rule, seed)
         if rule.name == "vote" and self.task.has_numbers:
             raise InputError(
                 f"by={by} is a majority of classes, and this run predicts numbers: leave it out, or choose "
@@ -158,42 +411,39 @@ class Result(ResultValues):
         drawn = randbits(63) if seed is None else integer("seed", seed, least=0, most=MAX_SEED)
         return Rule("random", drawn, repeats=seed is not None)
 
+    def mark(self, rows: Rows, rule: Rule, predicted: Prediction) -> dict[str, NDArray[Any]]:
+        """Return what claims say of single rows of numbers that a rule has predicted; see ``Result``."""
+        marks, flags, answers = dict[str, NDArray[Any]](), self._flag_rule, self._find_answer_claim()
+        if (width := self._find_width(rule)) is not None:
+            marks |= {"low": predicted.label - width.risk, "high": predicted.label + width.risk}
+        if flags is not None:
+            flagged = predicted if rule == flags else self.classify(rows, flags)
+            marks["flag"] = np.asarray(flagged.label == self.problem.positive)
+        if answers is not None and rule == answers.make_rule(self.problem):
+            least = inf if answers.least_confidence is None else answers.least_confidence
+            marks["answered"] = rule.measure_confidence(self.models, rows) >= least
+        return marks
+
+    def explain(self, rule: Rule) -> list[str]:
+        """Return sentences that say what is proven for the predictions of a rule, and by which it is not."""
+        told, flags, answers = [self.claim_for(rule)], self._flag_rule, self._find_answer_claim()
+        if flags is not None and flags != rule:
+            told.append(f"column flag {self.claim_for(flags)}")
+        if flags is None and (required := self.problem.required) is not None:
+            told.append(f"no column flag: {self.certificate.claims.explain_lack_of_cut_off(required)}")
+        if answers is not None and (answering := answers.make_rule(self.problem)) != rule:
+            told.append(f"no column answered: it is about the predictions by {answering.classifier()}")
+        return told
+
     @property
-    def flag_rule(self) -> Rule | None:
+    def _flag_rule(self) -> Rule | None:
         """The rule that flags rows by the cut-off that was chosen, if one was."""
-        if self.finished is None:
-            return None
-        chosen = [claim for claim in self.certificate.claims if claim.cut_off is not None]
+        chosen = [claim for claim in self.claims if claim.cut_off is not None]
         return chosen[0].make_rule(self.problem) if chosen else None
 
-    def describe_lack_of_cut_off(self) -> str:
-        """Return the sentence that says why no cut-off was chosen; "" if one was, or none is required."""
-        if self.finished is None or (required := self.problem.required) is None:
-            return ""
-        return self.certificate.claims.explain_lack_of_cut_off(required)
-
-    @property
-    def answer_rule(self) -> Rule | None:
-        """The rule whose predictions are answered only where it is confident, if the study says so."""
-        claim = self._find_answer_claim()
-        return None if claim is None else claim.make_rule(self.problem)
-
-    def mark_answered(self, rows: Rows) -> NDArray[np.bool_]:
-        """Return for rows of numbers whether ``answer_rule`` is confident enough: none if nothing is proven.
-
-        Raises:
-            InputError: the study answers all rows.
-        """
-        if (claim := self._find_answer_claim()) is None:
-            raise InputError("all rows are answered: this run was made without --answer")
-        rule = claim.make_rule(self.problem)
-        return rule.measure_confidence(self.models, rows) >= (
-            inf if claim.least_confidence is None else claim.least_confidence
-        )
-
     def _find_answer_claim(self) -> Claim | None:
-        claims = () if self.finished is None else self.certificate.claims.claims
-        return next((claim for claim in claims if claim.quantity.answers and claim.quantity.at_most), None)
+        answering = (claim for claim in self.claims if claim.quantity.answers and claim.quantity.at_most)
+        return next(answering, None)
 
     def predict_interval(
         self, X: ArrayLike, by: str = "auto", seed: int | None = None
@@ -207,7 +457,7 @@ class Result(ResultValues):
             InputError: no such claim is about the rule, or as ``predict``.
         """
         rule = self.rule(by, seed)
-        if (claim := self.find_width(rule)) is None:
+        if (claim := self._find_width(rule)) is None:
             raise InputError(
                 f"no interval is proven for {rule.classifier()}: ckcv run --certify holdout --claim "
                 "refit,within:0.9 proves one, for learners of numbers"
@@ -215,62 +465,22 @@ class Result(ResultValues):
         predicted = self.predictions(X, rule).label
         return predicted - claim.risk, predicted + claim.risk
 
-    def find_width(self, rule: Rule) -> Claim | None:
+    def _find_width(self, rule: Rule) -> Claim | None:
         """Return the claim that says how far off numbers by a rule are: of several that of most rows."""
-        if self.finished is None:
-            return None
         widths = {
             claim.quantity.width_of: claim
-            for claim in self.certificate.claims
+            for claim in self.claims
             if claim.quantity.width_of is not None and claim.bound is not None and claim.covers(rule)
         }
         return widths[max(widths)] if widths else None
 
-    def predictions(self, X: ArrayLike, rule: Rule) -> Prediction:
-        """Predict by a given rule, with member, score and share of the ensemble for each row.
-
-        A rule that draws members has a seed: used for several calls, it repeats its draws in each.
-        """
-        return self.classify(make_rows(X, self.task), rule)
-
-    def classify(self, rows: Rows, rule: Rule) -> Prediction:
-        """Predict for rows of numbers, as ``Task.read`` makes them of columns."""
-        return rule.predict(self.models, rows) if self.full is None else self.full.alone(rows)
-
-    def probabilities(self, rows: Rows, rule: Rule, predicted: Prediction) -> Values:
-        """Return the probability of each class for rows of numbers, (rows, n_classes), as the models give it.
-
-        It is that of the member that decided, and for a majority the mean over the members. Nothing is proven
-        of it.
-
-        Raises:
-            InputError: the learner has no probabilities, or numbers are predicted.
-        """
-        learner = self.learner
-        if Output.PROBABILITY not in learner.outputs:
-            raise InputError(
-                f"probabilities: the learner {learner.name} has none: choose one such as linear or forest, "
-                "or leave them out"
-            )
-        models = Ensemble(self.full.members) if self.full is not None else rule.ensemble(self.models)
-        return models.probabilities(rows, predicted.member)
-
-    @property
-    def learner(self) -> Learner:
-        """The learner of the models: of several the one that was selected."""
-        if self.finished is not None:
-            setting = self.setting
-        elif self.kept is not None and self.kept.settings[0] is not None:
-            setting = self.kept.settings[0]
-        else:
-            raise InputError("no model is kept: ckcv evaluate --refit best keeps one")
-        return self.study.learner.by_label.get(setting.get("learner", ""), self.study.learner)
+    def find_models(self) -> Models:
+        """Return the models that there are."""
+        return self.models
 
     def claim_for(self, rule: Rule) -> str:
         """Return one sentence that says what is proven for the predictions of a rule."""
-        if self.finished is None:
-            return f"by {rule.classifier()}: nothing is proven for it; {_show('kept', self)}"
-        covering = [claim for claim in self.certificate.claims if claim.covers(rule)]
+        covering = [claim for claim in self.claims if claim.covers(rule)]
         quantities = [claim for claim in covering if not claim.quantity.is_error]
         repeats = "; this is about one call with a seed: other calls with it repeat its draws"
         condition = repeats if rule.repeats and covering else ""
@@ -281,14 +491,14 @@ class Result(ResultValues):
 
         Of numbers it is the bound on the mean error as a share of the clip.
         """
-        if self.finished is None or (found := self._find_error_claim(rule)) is None:
+        if (found := self._find_error_claim(rule)) is None:
             return None
         claim, factor = found
         return min(1.0, factor * claim.risk)
 
     def _find_error_claim(self, rule: Rule) -> tuple[Claim, int] | None:
         """Return the claim that bounds the error of a rule, and what its bound is multiplied by."""
-        errors = [claim for claim in self.certificate.claims if claim.quantity.is_error]
+        errors = [claim for claim in self.claims if claim.quantity.is_error]
         covering = [claim for claim in errors if claim.covers(rule)]
         if covering:
             return covering[0], 1
@@ -306,7 +516,7 @@ class Result(ResultValues):
                 f"by {of}: nothing is proven of this model; the bound is of the one that did not see the "
                 "held-out rows"
             )
-        if rule.cut_off is None and self.flag_rule is not None:
+        if rule.cut_off is None and self._flag_rule is not None:
             return f"by {of}: nothing is proven for its own cut-off of scores; column flag has the one chosen"
         hint = f"; ckcv run --certify holdout --claim {rule.name} would prove a bound"
         is_member = find_member(rule.name) >= 0
@@ -314,9 +524,6 @@ class Result(ResultValues):
 
     def to_json(self) -> dict[str, Any]:
         """Return the result as JSON values; what is not known is null."""
-        if self.finished is None:
-            costs = {name: self.execution.get(name) for name in ("fits", "seconds")}
-            return self.summary_json() | costs | {"settings": describe_settings(self.settings)}
         certificate, execution = self.certificate, self.execution
         sample, first = certificate.sample, certificate.claims.first
         constant: Label | float = sample.baseline.value or 0.0
@@ -353,88 +560,11 @@ class Result(ResultValues):
             "before": execution.get("before"),
         }
 
-    def summary_json(self) -> dict[str, Any]:
-        """Return the scores as JSON values, without what depends on the run; what is not known is null."""
-        return {
-            "run_id": self.run_id,
-            "procedure": self.study.to_json(),
-            "rows": self.task.n,
-            "repeats": self.repeats.rows,
-            "splits": self.n_splits,
-            "complete": self.complete,
-            "unbounded": self.unbounded or None,
-            "entries": [self._describe_entry(entry) for entry in self.entries],
-            "comparisons": {
-                score.name: [
-                    {"of": of.name, "and": best.name, **{n: to_number(v) for n, v in test._asdict().items()}}
-                    for of, best, test in self.compare_entries(score)
-                ]
-                for score in self.scores
-            },
-        }
-
-    def summary(self, details: bool = False, folder: str = "") -> str:
-        """Return the result for people: what may be quoted and what to do next, or the scores.
-
-        Args:
-            details: whether every figure and every claim follows.
-            folder: where the run is kept, for commands to paste; "" without one.
-        """
-        summary: str = _show("summary", self, details, folder)
-        return summary
-
-    def __str__(self) -> str:
-        return self.summary()
-
     def __repr__(self) -> str:
-        """Return the result in one line, or its scores."""
-        if self.finished is None:
-            return self.summary()
+        """Return the result in one line."""
         first = self.certificate.claims.first
         level = format_level(first.delta)
         return f"<Result {self.run_id}: {first.name} {first.says}, with probability {level}>"
-
-    def _repr_html_(self) -> str:
-        """Return the result for a notebook: a card with the bound drawn, or the scores."""
-        card: str = _show("card", self)
-        return card
-
-    def _describe_entry(self, entry: Entry) -> dict[str, Any]:
-        scores: dict[str, Any] = {}
-        for score in self.scores:
-            found, test = self.figures(entry, score), self.test_by_permutations(entry, score)
-            scores[score.name] = {
-                **{name: to_number(value) for name, value in found._asdict().items() if name != "name"},
-                "splits": list(map(to_number, self.of_splits(entry, score).tolist())),
-                "bounds": list(map(to_number, self.bounds(entry, score).tolist())),
-            }
-            if test is not None:
-                numbers = {name: to_number(value) for name, value in test._asdict().items()}
-                scores[score.name]["permutations"] = numbers
-            if self.study.interval:
-                low, high = map(to_number, self.interval(entry, score))
-                approximate = {"name": self.study.interval, "level": LEVEL, "low": low, "high": high}
-                scores[score.name]["approximate_interval"] = approximate
-        same = all(setting == entry.settings[0] for setting in entry.settings)
-        settings = [None if setting is None else dict(setting) for setting in entry.settings]
-        return {
-            "learner": entry.learner,
-            "setting": settings[0] if same else None,
-            "settings": None if same else settings,
-            "scores": scores,
-        }
-
-    def _describe_row(self, entry: Entry, split: int) -> dict[str, Any]:
-        fitted, scored = self.rows[split].tolist()
-        setting = entry.settings[split]
-        return {
-            "learner": entry.learner,
-            "setting": None if setting is None else format_setting(setting),
-            "split": split,
-            "rows_fitted": fitted,
-            "rows_scored": scored,
-            **{score.name: to_number(self.of_splits(entry, score)[split]) for score in self.scores},
-        }
 
     def _proven(self, of: str, claim: Claim, factor: int = 1) -> str:
         """Say what a claim proves for predictions whose risk is at most ``factor`` times its own."""
@@ -456,20 +586,11 @@ class Result(ResultValues):
             f"{self.certificate.compare(claim).clause}"
         )
 
-    def _check_full(self, rule: Rule, seed: int | None) -> Rule:
-        """Return the rule of the model fitted on all rows, the only one without a certification."""
-        if self.full is None:
-            raise InputError(
-                "there is no model to predict by: its scores are all that this study keeps; ckcv evaluate "
-                "--refit best fits one on all rows"
-            )
-        if rule.name not in ("auto", "full") or seed is not None:
-            asked = rule.name if seed is None else f"seed={seed}"
-            raise InputError(f"{asked} is for an ensemble, and this study has one model: leave it out")
-        return Rule("full")
+    def _find_setting(self) -> Setting:
+        return self.setting
 
 
-def _show(what: str, *shown: Any) -> Any:
+def present(what: str, *shown: Any) -> Any:
     """Return what one of the functions of ``SHOWN`` makes."""
     module, _, function = SHOWN[what].rpartition(".")
     return getattr(import_module(f"ckcv_ray.{module}"), function)(*shown)
@@ -482,3 +603,20 @@ def _also_proven(claim: Claim) -> str:
     level = format_level(claim.delta)
     proven = f"{claim.name} {claim.says}, with probability {level}"
     return f"; {proven} ({claim.certification})"
+
+
+def format_setting(setting: Setting) -> str:
+    """Format hyperparameters, without the learner that they are of."""
+    return describe_setting({name: value for name, value in setting.items() if name != "learner"})
+
+
+def to_number(value: Any) -> Any:
+    """Return a number for JSON, where nan and infinity are null."""
+    return None if value is None or not isfinite(value) else value
+
+
+def tabulate_predictions(y: Classes, label: Classes, n_classes: int) -> NDArray[np.int64]:
+    """Return rows by class y and predicted class, the undecided (-1) last, (n_classes, n_classes + 1)."""
+    counts = np.zeros((n_classes, n_classes + 1), np.int64)
+    np.add.at(counts, (y, np.where(label < 0, n_classes, label)), 1)
+    return counts

@@ -15,7 +15,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from threading import Event
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -34,7 +34,8 @@ from ckcv_ray.records.record import Outcome, Records
 from ckcv_ray.runs.finish import finish, measure
 from ckcv_ray.runs.load import find_run, reopen
 from ckcv_ray.runs.progress import watch_run
-from ckcv_ray.runs.result import Result
+from ckcv_ray.runs.result import Certified, Result
+from ckcv_ray.runs.scored import Scored
 from ckcv_ray.storage import formats
 from ckcv_ray.storage.execution import Before, EarlierRun
 from ckcv_ray.storage.folder import DATA, MANIFEST, FolderPath, RunFolder
@@ -201,7 +202,7 @@ def run(
     listen: Listener | None = None,
     groups: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
-) -> Result:
+) -> Certified:
     """Select among the learner's settings and k, bound the error, and return the ensemble F*.
 
     Algorithm 1 of Anguita et al., ESANN 2012.
@@ -230,7 +231,7 @@ def run(
         return run_job(Job(study, task, out, listen=watched), execution)
 
 
-def run_job(job: Job, execution: Execution | None = None, stop: Stop = never) -> Result:
+def run_job(job: Job, execution: Execution | None = None, stop: Stop = never) -> Certified:
     """Run one job, as ``run`` does.
 
     Args:
@@ -241,10 +242,12 @@ def run_job(job: Job, execution: Execution | None = None, stop: Stop = never) ->
     Raises:
         KeyboardInterrupt: it was stopped.
     """
-    return run_work(check_job(job)._replace(stop=stop), execution)
+    return cast(Certified, run_work(check_job(job)._replace(stop=stop), execution))
 
 
-def run_many(jobs: Iterable[Job], execution: Execution | None = None, stop: Stop = never) -> Iterator[Result]:
+def run_many(
+    jobs: Iterable[Job], execution: Execution | None = None, stop: Stop = never
+) -> Iterator[Certified]:
     """Run jobs concurrently in one session of the backend, and yield their results in the order of the jobs.
 
     On Ray a few jobs run at once, so that no worker is idle when one of them starts or ends. Called again
@@ -266,11 +269,12 @@ def run_many(jobs: Iterable[Job], execution: Execution | None = None, stop: Stop
     works = (check_job(job)._replace(stop=stop) for job in jobs)
     stopped = Event()
 
-    def run_one(work: Work) -> Result:
-        return run_work(work._replace(stop=lambda: stopped.is_set() or work.stop()), opened=opened)
+    def run_one(work: Work) -> Certified:
+        stoppable = work._replace(stop=lambda: stopped.is_set() or work.stop())
+        return cast(Certified, run_work(stoppable, opened=opened))
 
     with session(execution) as opened, one_thread(), ThreadPoolExecutor(opened.together) as pool:
-        waiting: deque[Future[Result]] = deque()
+        waiting: deque[Future[Certified]] = deque()
         try:
             for work in works:
                 waiting.append(pool.submit(run_one, work))
@@ -292,7 +296,7 @@ def evaluate(
     groups: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     **options: Any,
-) -> Result:
+) -> Scored:
     """Score a learner on every split of a resampling.
 
     Args:
@@ -335,7 +339,7 @@ def assess(
     listen: Listener | None = None,
     stop: Stop = never,
     retry_failed: bool = False,
-) -> Result:
+) -> Scored:
     """Compute the scores of a study on a task, or return those that its folder holds; see ``evaluate``.
 
     Args:
@@ -352,7 +356,7 @@ def assess(
     work = check_job(Job(study, task, out, listen=listen), SCORED)._replace(stop=stop)
     if retry_failed and work.folder is not None:
         reopen(work.problem, work.folder)
-    return run_work(work, execution)
+    return cast(Scored, run_work(work, execution))
 
 
 def check_job(job: Job, kind: str = CERTIFIED) -> Work:
@@ -399,7 +403,8 @@ def find_result(work: Work) -> Result | None:
     measured = result.execution.get("test")
     if measured is not None and measured["digest"] == work.test.digest:
         return result
-    return replace(result, execution=result.execution | {"test": measure(result.ensemble, work.test, {})})
+    tested = measure(cast(Certified, result).ensemble, work.test, {})
+    return replace(result, execution=result.execution | {"test": tested})
 
 
 def compute(work: Work, execution: Execution, opened: Session | None = None) -> Result:

@@ -1,37 +1,24 @@
-"""Every setting of a study: its scores and rank, and where it is among the hyperparameters.
+"""Settings by their scores, and where they are among the hyperparameters.
 
 A validation curve is a score over one hyperparameter; a grid has settings over two.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
-from math import isfinite, nan
+from collections.abc import Iterable, Mapping, Sequence
+from math import isfinite
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from ckcv_ray.core.arrays import Index, Values
 from ckcv_ray.core.measures import Score
 from ckcv_ray.learners.base import Setting
 from ckcv_ray.learners.choice import LABEL
-from ckcv_ray.runs.values import ResultValues, format_setting, shorten_value, to_number
 from ckcv_ray.study.problem import describe_setting
 
-SETTING_COLUMNS = pa.schema(
-    [
-        ("learner", pa.string()),
-        ("setting", pa.string()),
-        ("path", pa.int32()),
-        ("step", pa.int32()),
-        ("inner", pa.bool_()),
-        ("measure", pa.string()),
-        ("mean", pa.float64()),
-        ("deviation", pa.float64()),
-        ("rank", pa.int32()),
-    ]
-)
+MIN_VALUES = 3  # of a hyperparameter, for its curve
+MAX_SIDE = 40  # values of a hyperparameter in a grid
+MAX_CURVES = 6
 
 
 class Place(NamedTuple):
@@ -68,94 +55,10 @@ class SettingScores(NamedTuple):
     places: Mapping[str, Place]
 
 
-def rank_settings(result: ResultValues) -> list[SettingScores]:
-    """Return the scores of every setting, in the order of the learners and their settings.
-
-    With a nested resampling they are those of the inner splits, in which all settings are scored: the mean
-    over outer splits of the means over the splits inside, by which one setting for all splits is selected,
-    and the deviation over all inner splits.
-    """
-    inner, problem = result.chosen is not None, result.problem
-    scores = problem.scores if inner else result.scores
-    columns = {score.name: _list_places(result, score) for score in scores}
-    names, space = list(problem.learners), problem.learner.space
-    return [
-        SettingScores(
-            names[int(problem.learner_of_paths[path])],
-            space.setting(path, step),
-            path,
-            step,
-            inner,
-            {name: places[number] for name, places in columns.items()},
-        )
-        for number, (path, step) in enumerate(_list_positions(result))
-    ]
-
-
-def tabulate_settings(settings: list[SettingScores]) -> pa.Table:
-    """Return a row for each setting and score; what is not known is empty."""
-    rows = [
-        {**row._asdict(), "setting": format_setting(row.setting), "measure": name, **_write_place(place)}
-        for row in settings
-        for name, place in row.places.items()
-    ]
-    return pa.Table.from_pylist(rows, SETTING_COLUMNS)
-
-
-def describe_settings(settings: list[SettingScores]) -> list[dict[str, Any]]:
-    """Return the scores of settings as JSON values; what is not known is null."""
-    return [
-        {
-            "learner": row.learner,
-            "setting": dict(row.setting),
-            "inner": row.inner,
-            "scores": {name: _write_place(place) for name, place in row.places.items()},
-        }
-        for row in settings
-    ]
-
-
-def _write_place(place: Place) -> dict[str, Any]:
-    return {key: to_number(value) for key, value in place._asdict().items()}
-
-
-def _list_positions(result: ResultValues) -> Iterator[tuple[int, int]]:
-    for path, length in enumerate(result.problem.learner.space.lengths):
-        yield from ((path, step) for step in range(length))
-
-
-def _list_places(result: ResultValues, score: Score) -> list[Place]:
-    if result.chosen is None:
-        figures = [result.figures(entry, score) for entry in result.entries]
-        means = np.array([found.mean for found in figures])
-        deviations = np.array([found.deviation for found in figures])
-    else:
-        means, deviations = np.array(
-            [_average_inner(result, score, *position) for position in _list_positions(result)]
-        ).T
-    ranks = rank_losses(score.loss * means)
-    return [Place(*found) for found in zip(means.tolist(), deviations.tolist(), ranks, strict=True)]
-
-
-def _average_inner(result: ResultValues, score: Score, path: int, step: int) -> tuple[float, float]:
-    """Return mean and standard deviation of a setting's score over inner splits."""
-    assert result.computed is not None
-    assert result.computed.inner is not None
-    values = result.computed.inner[:, path, step, result.problem.columns[score.name].start]
-    parts = [values[first:stop] for first, stop in pairwise(result.problem.starts.tolist())]
-    mean = float(np.mean([part.mean() for part in parts]))
-    return mean, float(values.std(ddof=1)) if len(values) > 1 else nan
-
-
 def rank_losses(losses: Values) -> list[int | None]:
     """Return ranks from 1 for the smallest; equal ones share the smallest rank, and nan has none."""
     known: NDArray[np.float64] = np.sort(losses[~np.isnan(losses)])
     return [None if loss != loss else 1 + int(np.searchsorted(known, loss)) for loss in losses.tolist()]
-
-
-MIN_VALUES = 3  # of a hyperparameter, for its curve
-MAX_SIDE = 40  # values of a hyperparameter in a grid
-MAX_CURVES = 6
 
 
 class Axis(NamedTuple):
@@ -295,3 +198,15 @@ def _list_curves(
         x, mean, deviation = np.array(columns, np.float64).T
         made.append(Curve(line, x, mean, np.nan_to_num(deviation)))
     return sorted(made, key=lambda curve: float(np.min(score.loss * curve.mean)))
+
+
+def shorten_setting(setting: Mapping[str, Any] | None) -> str:
+    """Format hyperparameters with three digits; "" if there are none."""
+    return ", ".join(f"{name} = {shorten_value(value)}" for name, value in (setting or {}).items())
+
+
+def shorten_value(value: object) -> str:
+    """Format a hyperparameter with three digits; "" for None."""
+    if value is None:
+        return ""
+    return f"{float(f'{value:.3g}'):g}" if isinstance(value, float | np.floating) else str(value)

@@ -40,9 +40,8 @@ from ckcv_ray.learners.sklearn.spec import list_foreign
 from ckcv_ray.records.judged import HELD_OUT, HeldOut
 from ckcv_ray.runs.finish import make_scores, measure, predict_held_out, tabulate_judged
 from ckcv_ray.runs.load import read_certificate, replay
-from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import Work, run_work
-from ckcv_ray.runs.values import add_row_values
+from ckcv_ray.runs.scored import Scored, add_row_values
 from ckcv_ray.runs.verification import (
     LONGEST_REASON,
     Limit,
@@ -326,7 +325,7 @@ class Remake:
             says = "the log lacks evaluations: it says neither what they gave nor that they failed"
             result.differences.append(says)
             return
-        scores = Result(problem, self.execution, computed=self.queue.scores())
+        scores = Scored(problem, self.execution, self.queue.scores())
         if scores.kept is not None:
             setting, (path, step) = scores.kept.settings[0] or {}, scores.kept.positions[0].tolist()
             full = models.read_full(self.folder.files, problem, setting)
@@ -340,7 +339,7 @@ class Remake:
         self.compare_files(files)
         result.recomputed.append(f"{', '.join(files)}, from the log, the table and the models")
 
-    def _predict(self, scores: Result) -> pa.Table | None:
+    def _predict(self, scores: Scored) -> pa.Table | None:
         """Return the predictions for the rows of each split, made again; those stored if time is over."""
         problem = self.problem
 

@@ -36,8 +36,8 @@ from ckcv_ray.core.bounds.binomial import check_delta
 from ckcv_ray.core.measures import average_by_group
 from ckcv_ray.core.percent import ceil_percent, floor_percent, format_level, format_percent
 from ckcv_ray.errors import InputError, StoreError, pluralize, write_row
-from ckcv_ray.runs.load import load
-from ckcv_ray.runs.result import Result
+from ckcv_ray.runs.load import load_run
+from ckcv_ray.runs.result import Certified
 from ckcv_ray.storage.folder import CERTIFICATE, RunFolder
 from ckcv_ray.storage.stream import (
     FORMAT,
@@ -51,7 +51,6 @@ from ckcv_ray.storage.stream import (
     write_stream,
 )
 from ckcv_ray.study.parts import Holdout
-from ckcv_ray.study.study import CERTIFIED
 from ckcv_ray.tables.columns import Label, decode, list_distinct, suggest_column
 from ckcv_ray.tables.questions import count_known, count_repeated
 from ckcv_ray.tables.task import check_column, find_groups, join_copies, number_classes, rows_with_label
@@ -284,7 +283,7 @@ def watch(
         InputError: rows cannot be appended, or nothing is certified of the rule.
         StoreError: there is no finished run, the stream is damaged, was edited, or watches something else.
     """
-    result = load(out, CERTIFIED)
+    result = load_run(out)
     if result.task.has_numbers:
         raise InputError(f"{str(out)!r} predicts numbers: what is watched are errors of classes")
     folder = RunFolder(out)
@@ -316,7 +315,7 @@ def watch(
 
 
 def _make_header(
-    result: Result, folder: RunFolder, found: Stream | None, by: str, delta: float | None, file: str | Path
+    result: Certified, folder: RunFolder, found: Stream | None, by: str, delta: float | None, file: str | Path
 ) -> Header:
     """Return what the stream watches: what it was begun with, or what is asked for."""
     certificate, grouped = folder.sha256(CERTIFICATE), result.task.grouped
@@ -346,7 +345,7 @@ def _make_header(
     return header
 
 
-def list_watched(result: Result, rule: Rule, delta: float) -> tuple[Watched, ...]:
+def list_watched(result: Certified, rule: Rule, delta: float) -> tuple[Watched, ...]:
     """Return what is watched of a rule, with its share of delta: the error, and the error on each class.
 
     With groups, whose rows are related, only the error is.
@@ -378,7 +377,7 @@ def list_watched(result: Result, rule: Rule, delta: float) -> tuple[Watched, ...
     return tuple(watched)
 
 
-def _make_prior(result: Result, claim: Claim | None, number: int | None) -> Prior:
+def _make_prior(result: Certified, claim: Claim | None, number: int | None) -> Prior:
     """Return the prior of the error, or of the error on a class: what was counted in one estimate set.
 
     Any prior that is fixed before the stream is valid; see ``core.bounds.betting``.
@@ -399,7 +398,7 @@ def _make_prior(result: Result, claim: Claim | None, number: int | None) -> Prio
 
 
 def read_live_rows(
-    result: Result, rule: Rule, table: pa.Table, columns: LiveColumns, before: tuple[LiveRow, ...]
+    result: Certified, rule: Rule, table: pa.Table, columns: LiveColumns, before: tuple[LiveRow, ...]
 ) -> tuple[tuple[LiveRow, ...], tuple[str, ...]]:
     """Return the rows of a table that have a label, to be appended to a stream, and what to know of them.
 
@@ -461,7 +460,7 @@ def _read_names(table: pa.Table, column: str) -> list[str]:
 
 
 def _read_predictions(
-    result: Result, rule: Rule, table: pa.Table, columns: LiveColumns, identifiers: list[str]
+    result: Certified, rule: Rule, table: pa.Table, columns: LiveColumns, identifiers: list[str]
 ) -> tuple[Classes, list[str]]:
     """Return the predicted classes, and a sentence if they are made here, or are not those of the rule."""
     name, task = columns.prediction, result.task
@@ -496,7 +495,7 @@ def _read_predictions(
     return made, [f"there is no column {name!r}: predicted here, by {rule.classifier()}"]
 
 
-def _read_groups(table: pa.Table, result: Result, before: tuple[LiveRow, ...]) -> list[str]:
+def _read_groups(table: pa.Table, result: Certified, before: tuple[LiveRow, ...]) -> list[str]:
     """Return the name of each row's group; "" without groups."""
     names = find_groups(result.task.group, table.column_names)
     if not names:
@@ -516,7 +515,7 @@ def _read_groups(table: pa.Table, result: Result, before: tuple[LiveRow, ...]) -
     return groups
 
 
-def _note_known(result: Result, table: pa.Table) -> Iterator[str]:
+def _note_known(result: Certified, table: pa.Table) -> Iterator[str]:
     """Yield a caution for rows that the run knows, and one for rows that are equal."""
     task = result.problem.every_row
     if not set(task.features) <= set(table.column_names) or not table.num_rows:
@@ -536,7 +535,7 @@ def _note_known(result: Result, table: pa.Table) -> Iterator[str]:
 
 
 def _judge_rows(
-    result: Result, watched: tuple[Watched, ...], rows: tuple[LiveRow, ...], file: str | Path
+    result: Certified, watched: tuple[Watched, ...], rows: tuple[LiveRow, ...], file: str | Path
 ) -> tuple[Finding, ...]:
     numbers = {_key(label): number for number, label in enumerate(result.task.classes)}
     try:

@@ -50,7 +50,7 @@ from ckcv_ray.study.needs import (
     expand,
     selects_columns,
 )
-from ckcv_ray.study.parts import MIN_HELD_OUT, Budget, Condition, Paper, Selecting
+from ckcv_ray.study.parts import MIN_HELD_OUT, Budget, Certification, Condition, Paper, Selecting
 from ckcv_ray.study.study import Study, run_id
 from ckcv_ray.tables.columns import Rows
 from ckcv_ray.tables.subgroups import check_subgroups
@@ -292,6 +292,12 @@ class Problem:
         """Number of the class that sensitivity is about: of two the second, unless the study names one."""
         certification = self.study.certification
         return 1 if certification is None else certification.find_positive(self.task.classes)
+
+    @property
+    def certification(self) -> Certification:
+        """The certification of a study that has one."""
+        assert self.study.certification is not None
+        return self.study.certification
 
     @property
     def required(self) -> Condition | None:

@@ -22,8 +22,9 @@ import typer
 from sklearn.kernel_approximation import Nystroem
 from sklearn.svm import LinearSVC
 
-from ckcv_ray import NystroemSVM, read_task
+from ckcv_ray import read_task
 from ckcv_ray.core.process import one_thread
+from ckcv_ray.learners.nystroem import NystroemSVM
 
 GAMMA, SCORED = 0.01, 1000
 

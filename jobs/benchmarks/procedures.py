@@ -26,7 +26,7 @@ import warnings
 from collections.abc import Callable
 from statistics import geometric_mean, median
 from time import perf_counter
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, cast
 
 import numpy as np
 import typer
@@ -41,6 +41,7 @@ from ckcv_ray.core.schedule import Stage
 from ckcv_ray.engine.backend import SERIAL, Session, session
 from ckcv_ray.learners.sklearn.learner import NAMED
 from ckcv_ray.runs.run import Work, run_work
+from ckcv_ray.runs.scored import Scored
 from ckcv_ray.study.problem import OUTER, Problem
 from ckcv_ray.study.study import Study
 from ckcv_ray.tables.task import Task
@@ -94,7 +95,7 @@ def theirs(one: Timed, workers: int) -> Any:
 
 def ours(one: Timed, opened: Session) -> Any:
     """Return our scores."""
-    result = run_work(Work(one.problem), opened=opened)
+    result = cast(Scored, run_work(Work(one.problem), opened=opened))
     return result.of_splits(result.entries[0], result.scores[0])
 
 

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import pyarrow as pa
 
-from ckcv_ray import Execution, Job, Result, Study, read_task
+from ckcv_ray import Certified, Execution, Job, Study, read_task
 from ckcv_ray.core.process import one_thread
 from ckcv_ray.engine.backend import session
 from ckcv_ray.runs.run import run_job
@@ -172,7 +172,7 @@ def studies(plan: Plan, repeats: int) -> Iterator[Figure]:
         study, (task, _) = Study.paper(**{"scale": "none", **options}), read_task(source)
         job = Job(study, task)
 
-        def one(job: Job = job) -> Result:
+        def one(job: Job = job) -> Certified:
             return run_job(job, Execution("serial"))
 
         with one_thread():
@@ -182,7 +182,7 @@ def studies(plan: Plan, repeats: int) -> Iterator[Figure]:
         yield from _figures("studies", case, {"speed": speed}, {"seconds": seconds}, answers(result))
 
 
-def answers(result: Result) -> dict[str, Any]:
+def answers(result: Certified) -> dict[str, Any]:
     """Return what depends on study and data alone."""
     evaluations = result.execution["evaluations"]
     return {

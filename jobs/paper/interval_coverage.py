@@ -34,7 +34,7 @@ import numpy as np
 import typer
 from sklearn.naive_bayes import GaussianNB
 
-from ckcv_ray import Execution, Result, Study, Task
+from ckcv_ray import Execution, Scored, Study, Task
 from ckcv_ray.core.intervals import BBC, Limits
 from ckcv_ray.core.process import one_thread
 from ckcv_ray.runs.run import assess
@@ -93,7 +93,7 @@ def compute_errors(rows: Any, fresh: Fresh, smoothing: float = SMOOTHING) -> dic
     return errors
 
 
-def score(procedure: Procedure, task: Task, seed: int) -> Result:
+def score(procedure: Procedure, task: Task, seed: int) -> Scored:
     """Return the scores of a procedure, at one setting or at several."""
     bbc = {"interval": BBC, "save_predictions": True, "param": {"var_smoothing": list(procedure.settings)}}
     options = {"learner": "naive_bayes", **bbc} if procedure.settings else {"learner": GaussianNB()}

@@ -37,7 +37,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 import typer
 
-from ckcv_ray import Execution, InputError, Job, Result, Study, TestRows, read_task
+from ckcv_ray import Certified, Execution, InputError, Job, Study, TestRows, read_task
 from ckcv_ray.core.arrays import Values
 from ckcv_ray.core.bounds.binomial import clopper_pearson, stevens
 from ckcv_ray.learners.ensemble import Ensemble
@@ -75,7 +75,7 @@ RANDOM = [Column("ramp", bound, "random") for bound in BOUNDS]
 COLUMNS = [*COUNTS, *SOFT, *RANDOM]
 
 
-def estimate_margins(result: Result) -> Values:
+def estimate_margins(result: Certified) -> Values:
     """Compute the margins of every member on the rows of its estimate set, (members, m)."""
     problem, margins = result.problem, []
     size = next(j for j, size in enumerate(problem.sizes) if size.holds(result.k))
@@ -85,7 +85,7 @@ def estimate_margins(result: Result) -> Values:
     return np.array(margins)
 
 
-def mean_bounds(result: Result) -> dict[str, float]:
+def mean_bounds(result: Certified) -> dict[str, float]:
     """Compute, for each column, the mean over members of the bound on the error of its label."""
     delta, z = result.study.delta, estimate_margins(result)
     errors = np.array([sum(member.errors) for member in result.ensemble.members])
@@ -111,7 +111,7 @@ def true_means(ensemble: Ensemble, test: TestRows) -> dict[str, float]:
     }
 
 
-def measure(result: Result, test: TestRows) -> Row:
+def measure(result: Certified, test: TestRows) -> Row:
     """Compute the results of one set: sizes, true errors, bounds, looseness.
 
     Raises:

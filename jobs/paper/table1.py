@@ -32,7 +32,7 @@ from rich.console import Console
 from rich.progress import Progress
 from sklearn.svm import SVC
 
-from ckcv_ray import Execution, InputError, Job, Result, Study, Task, TestRows, run_many
+from ckcv_ray import Certified, Execution, InputError, Job, Study, Task, TestRows, run_many
 from ckcv_ray.core.process import one_thread
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.learners.svm.kernels import complement, compute_distances, gaussian, make_complement
@@ -131,7 +131,7 @@ def jobs(one: Part, conventional: bool, out: Path) -> Iterator[Job]:
         yield Job(study, task, folder, test)
 
 
-def figures(one: Part, results: list[Result]) -> dict[str, Any]:
+def figures(one: Part, results: list[Certified]) -> dict[str, Any]:
     """Return the row of one realization, in percent except for k; nan for what was not requested."""
     row: dict[str, Any] = {"set": one.name, "realization": one.realization, "seed": one.seed}
     row |= {"drawn": one.drawn, "seconds": sum(result.execution["seconds"] for result in results)}

@@ -15,12 +15,12 @@ import typer
 from sklearn.datasets import load_iris
 from sklearn.ensemble import RandomForestClassifier
 
-from ckcv_ray import Execution, Result, evaluate
+from ckcv_ray import Execution, Scored, evaluate
 
 RESAMPLINGS = ("kfold:10", "repeated_kfold:10x5", "loo")
 
 
-def scored(resampling: str, trees: int = 100, backend: str = "serial") -> Result:
+def scored(resampling: str, trees: int = 100, backend: str = "serial") -> Scored:
     """Score the forest on the splits of a resampling."""
     X, y = load_iris(return_X_y=True)
     forest = RandomForestClassifier(trees, random_state=0)

@@ -25,7 +25,7 @@ from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.neural_network import MLPClassifier
 
-from ckcv_ray import Execution, KFold, Result, evaluate
+from ckcv_ray import Execution, KFold, Scored, evaluate
 
 FOLDS = KFold(4, remainder="last")
 EPOCHS, WEIGHTS_SEED = 35, 1
@@ -68,7 +68,7 @@ def network(hidden: int = 7, rate: float = 0.05, momentum: float = 0.01) -> MLPC
     )
 
 
-def crossvalidated(rows: int = 150, sweep: bool = False) -> Result:
+def crossvalidated(rows: int = 150, sweep: bool = False) -> Scored:
     """Score the network, or every network of the sweep, on the four folds."""
     X, y = iris(rows)
     options: dict[str, Any] = {"param": SWEEP} if sweep else {}
@@ -93,7 +93,7 @@ def spread(rows: int, starts: int) -> NDArray[np.float64]:
     return np.array([result.figures(entry, score).mean for entry in result.entries])
 
 
-def counts(result: Result) -> Counts:
+def counts(result: Scored) -> Counts:
     """Return wrong and scored rows of each fold, of the first network."""
     table = result.table().slice(0, FOLDS.folds)
     rows = table["rows_scored"].to_pylist()

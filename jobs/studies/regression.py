@@ -17,7 +17,7 @@ import numpy as np
 import typer
 from sklearn.linear_model import LinearRegression
 
-from ckcv_ray import Execution, Result, evaluate
+from ckcv_ray import Execution, Scored, evaluate
 from ckcv_ray.core.arrays import Values
 
 RESAMPLINGS = ("holdout:0.3", "holdout:0.2", "kfold:10")
@@ -36,7 +36,7 @@ def within_one(y: Values, predicted: Values) -> float:
     return float(np.mean(np.abs(y - predicted) > 1.0))
 
 
-def scored(resampling: str, rows: int = 200, seed: int = 0) -> Result:
+def scored(resampling: str, rows: int = 200, seed: int = 0) -> Scored:
     """Score linear regression on the splits of a resampling."""
     X, y = simulated(rows, seed)
     measures = ["rmse", "mape", within_one]

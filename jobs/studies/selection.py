@@ -19,7 +19,7 @@ from typing import Annotated, Any
 import typer
 from sklearn.datasets import load_breast_cancer
 
-from ckcv_ray import Execution, Result, evaluate
+from ckcv_ray import Execution, Scored, evaluate
 
 LOSSES = ("zero_one", "squared", "cross_entropy")
 SEARCHES: dict[str, dict[str, Any]] = {
@@ -34,7 +34,7 @@ SEARCHES: dict[str, dict[str, Any]] = {
 }
 
 
-def selected(search: str, loss: str, select: str = "one", folds: int = 5) -> Result:
+def selected(search: str, loss: str, select: str = "one", folds: int = 5) -> Scored:
     """Select by a loss among the settings of a search; score what was selected by every loss."""
     X, y = load_breast_cancer(return_X_y=True)
     return evaluate(

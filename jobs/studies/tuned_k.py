@@ -17,7 +17,7 @@ from typing import Annotated, Any
 import typer
 from sklearn.datasets import load_breast_cancer
 
-from ckcv_ray import Execution, Result, Study, run
+from ckcv_ray import Certified, Execution, Study, run
 
 STUDIES: dict[str, dict[str, Any]] = {
     "forest": {
@@ -28,7 +28,7 @@ STUDIES: dict[str, dict[str, Any]] = {
 }
 
 
-def tuned(learner: str, most_k: int = 20, n_splits: int = 20, backend: str = "auto") -> Result:
+def tuned(learner: str, most_k: int = 20, n_splits: int = 20, backend: str = "auto") -> Certified:
     """Run the study of a learner with k from 3 to ``most_k``."""
     X, y = load_breast_cancer(return_X_y=True)
     study = Study.paper(

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import multinomial
 
-from ckcv_ray import InputError, Study, Task
+from ckcv_ray import Certified, InputError, Study, Task
 from ckcv_ray.claims.answered import (
     Answered,
     AnsweredTests,
@@ -125,14 +125,21 @@ def of_linear(**options: str | float) -> Study:
     return Study.paper(learner="linear", n_splits=3, k=(3,), certify="holdout", holdout_share=0.5, **options)
 
 
+def mark(result: Certified, X: np.ndarray) -> tuple[Rule, np.ndarray]:
+    """Return the rule that answers, and which rows it does."""
+    claim = next(claim for claim in result.claims if str(claim.quantity) == "answered_error")
+    rule = claim.make_rule(result.problem)
+    return rule, result.mark(X, rule, result.classify(X, rule))["answered"]
+
+
 @pytest.mark.parametrize("claim", ["refit,sensitivity", "vote"])
 def test_a_run_answers_what_it_has_proven(task, claim):
     asked = study(answer="error<=0.1", claim=claim, accept="answered_share>=0.3,answered_error<=0.1")
     result = run(asked, task)
     by_name = {str(claim.quantity): claim for claim in result.certificate.claims}
     error, share = by_name["answered_error"], by_name["answered_share"]
-    held, rule = result.problem.take_held_rows(), result.answer_rule
-    answered = result.mark_answered(held.X)
+    held = result.problem.take_held_rows()
+    rule, answered = mark(result, held.X)
     score = np.abs(rule.predict(result.models, held.X).score)
     assert np.all(score[answered] >= error.least_confidence * (1 - 1e-11))
     assert np.all(score[~answered] <= error.least_confidence)
@@ -165,17 +172,19 @@ def test_several_classes_are_answered_by_the_margin():
     task = Task.of(X, y)
     for claim in ("refit", "vote"):
         result = run(of_linear(answer="error<=0.1", claim=claim), task)
-        rule, held = result.answer_rule, result.problem.take_held_rows()
+        held = result.problem.take_held_rows()
+        rule, answered = mark(result, held.X)
         margin = rule.measure_confidence(result.models, held.X)
         assert np.all(margin >= 0)
-        assert result.mark_answered(held.X).sum() == result.certificate.claims.claims[1].rows
+        assert answered.sum() == result.certificate.claims.claims[1].rows
     with pytest.raises(InputError, match=r"learner svm gives no scores of each class: choose one that does"):
         Problem.of(study(answer="error<=0.1"), task)
 
 
 def test_the_confidence_in_a_row_does_not_depend_on_the_others(task):
     result = run(of_linear(answer="error<=0.1"), task)
-    rule, X = result.answer_rule, task.X[:40]
+    X = task.X[:40]
+    rule, _ = mark(result, X)
     alone = [rule.measure_confidence(result.models, row[None])[0] for row in X]
     assert rule.measure_confidence(result.models, X).tolist() == alone
     one = Models(Ensemble(result.models.best.members[2:3]))
@@ -190,16 +199,15 @@ def test_nothing_is_answered_where_nothing_is_proven():
     error, share = result.certificate.claims.claims[1:3]
     assert error.bound is share.bound is error.least_confidence is None
     assert "more rows alone do not help" in " ".join(result.summary().split())
-    assert not result.mark_answered(noise.X).any()
+    assert not mark(result, noise.X)[1].any()
     alone = run(study(answer="error<=0.1", claim="answered_error"), noise)
     assert alone.summary().startswith("Nothing can be quoted yet. Nothing can be claimed for the rows that")
 
 
 def test_a_run_that_answers_every_row_has_no_such_mark(task):
     result = run(study(), task)
-    assert result.answer_rule is None
-    with pytest.raises(InputError, match="all rows are answered: this run was made without --answer"):
-        result.mark_answered(task.X)
+    rule = result.rule()
+    assert result.mark(task.X, rule, result.classify(task.X, rule)) == {}
 
 
 def test_predict_marks_the_rows_answered(task, tmp_path, ckcv):

@@ -108,8 +108,10 @@ def test_a_result_that_misses_a_condition_says_so_first(task):
 def test_the_rules_own_cut_off_is_not_what_is_claimed(task):
     result = run(study(require="sensitivity>=0.8"), task)
     assert "nothing is proven for its own cut-off" in result.claim_for(result.rule("refit"))
-    assert "sensitivity" in result.claim_for(result.flag_rule)
-    assert run(study(), task).flag_rule is None
+    (_, flagged) = result.explain(result.rule("refit"))
+    assert flagged.startswith("column flag by the model fitted on the learning rows with cut-off")
+    assert "sensitivity" in flagged
+    assert len(run(study(), task).explain(result.rule("refit"))) == 1
 
 
 def test_a_cut_off_cannot_be_exported(task, tmp_path):
@@ -124,7 +126,7 @@ def test_a_quantity_of_which_nothing_is_proven_is_not_quoted():
     claims = result.certificate.claims
     first = replace(claims.first, bound=1.0)
     certificate = replace(result.certificate, claims=replace(claims, claims=(first, *claims.claims[1:])))
-    told = tell(replace(result, finished=result.finished._replace(certificate=certificate)))
+    told = tell(replace(result, certificate=certificate))
     assert told["verdict"] == (
         "Nothing can be quoted yet. The sensitivity (recall of 1) is proven to be at least 0.00 %, which is "
         "nothing."

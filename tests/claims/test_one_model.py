@@ -14,6 +14,7 @@ from ckcv_ray.learners.ensemble import Ensemble, judge
 from ckcv_ray.learners.steps import compute_weights
 from ckcv_ray.learners.svm.model import SVMModel
 from ckcv_ray.learners.svm.problem import Weights, find_violation
+from ckcv_ray.records.candidates import find_winner
 from ckcv_ray.study.problem import Problem
 
 HELD = SMALL.replace(certify="holdout", holdout_share=0.4)
@@ -22,7 +23,7 @@ ROWS = blobs(60, shift=0.7)  # of two classes that overlap
 
 def test_the_model_on_all_rows_is_fitted_on_all_rows() -> None:
     result = run(HELD, ROWS)
-    path, step = result.position
+    path, step = find_winner(result.candidates)
     learner, every = result.study.learner, result.problem.all_rows
     numbers = np.arange(every.n)
     fits = learner.trainer.prepare(learner.trainer.share(every), numbers, numbers)

@@ -161,8 +161,8 @@ def test_a_run_chooses_and_applies_its_cut_off(task, require, claim):
     value = claims[f"{require[:3]}:0.05"]
     sensitivity, specificity = claims["sensitivity"], claims["specificity"]
     held, least = result.problem.take_held_rows(), float(require[10:])
-    positive, rule = result.problem.positive, result.flag_rule
-    flagged = result.classify(held.X, rule).label == positive
+    positive, rule = result.problem.positive, result.rule("vote" if "vote" in claim else "refit")
+    flagged = result.mark(held.X, rule, result.classify(held.X, rule))["flag"]
     raw = rule.predict(result.models, held.X).score
     assert flagged.tolist() == (orient_scores(raw, positive) >= value.cut_off).tolist()
     ill = held.y == positive
@@ -186,7 +186,8 @@ def test_nothing_is_flagged_where_nothing_is_proven():
     result = run(asked, noise)
     first, ppv, sensitivity, specificity = result.certificate.claims.claims[:4]
     assert {claim.bound for claim in (first, ppv, sensitivity, specificity)} == {None}
-    assert result.flag_rule is None
+    (_, lack) = result.explain(result.rule("refit"))
+    assert lack.startswith("no column flag: Nothing can be claimed")
     assert "no cut-off is chosen, since for none the PPV at" in sensitivity.statement
     assert "more rows alone do not help" in ppv.statement
     assert "add up to" not in " ".join(result.certificate.list_cautions())

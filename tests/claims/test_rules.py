@@ -9,6 +9,7 @@ from ckcv_ray.claims.rules import BY, Rule, parse_rule
 from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.core.percent import ceil_percent
 from ckcv_ray.errors import InputError
+from ckcv_ray.records.candidates import find_winner
 
 
 def test_predictions_are_told_with_the_claim_that_covers_them():
@@ -45,7 +46,7 @@ def test_one_model_is_certified_by_the_rows_held_out_and_predicts() -> None:
     assert (proven.classifier, held.rule()) == ("refit", Rule("refit"))
     assert Rule("refit").classifier() in proven.statement
     X, y = held.problem.take_held_rows().X, held.problem.take_held_rows().y
-    path, step = held.position
+    path, step = find_winner(held.candidates)
     learner, rows = held.study.learner, held.task
     every = np.arange(rows.n)
     model = learner.trainer.prepare(learner.trainer.share(rows), every, every).fit(path, step + 1).model(step)

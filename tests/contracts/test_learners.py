@@ -4,7 +4,8 @@ from decision_stump import DecisionStump
 from learner_contract import LearnerContract, ShortContract, clouds
 from nearest_centroid import NearestCentroid
 
-from ckcv_ray import Choice, GaussianSVM, NystroemSVM
+from ckcv_ray import Choice, GaussianSVM
+from ckcv_ray.learners.nystroem import NystroemSVM
 
 
 class TestGaussianSVM(LearnerContract):

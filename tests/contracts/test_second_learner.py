@@ -33,6 +33,7 @@ from ckcv_ray.engine.recorder import Recorder
 from ckcv_ray.errors import RunError
 from ckcv_ray.learners.base import LEARNERS, register
 from ckcv_ray.learners.ensemble import Ensemble, to_arrow
+from ckcv_ray.records.candidates import find_winner
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.storage import models
 from ckcv_ray.study.problem import Problem
@@ -84,7 +85,7 @@ def test_a_run_passes_verify_and_can_be_loaded(finished: Path) -> None:
     assert verify(finished, rerun=True, execution=SERIAL).differences == []
     result, opened = load_run(finished), load_run(finished, allow_pickle=True)
     assert result.problem.learner == STUDY.learner
-    assert result.setting == result.problem.learner.space.setting(*result.position)
+    assert result.setting == result.problem.learner.space.setting(*find_winner(result.candidates))
     assert np.array_equal(result.predict(TASK.X, seed=1), opened.predict(TASK.X, seed=1))
 
 
@@ -189,6 +190,7 @@ def installed(folder: Path, target: str = "nearest_centroid:NearestCentroid") ->
 COMMANDS = """
 import json, sys
 from ckcv_ray.cli.main import main
+from ckcv_ray.records.candidates import find_winner
 
 for words in json.loads(sys.argv[1]):
     sys.argv = ["ckcv", *words]

@@ -19,6 +19,7 @@ from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine import recorder
 from ckcv_ray.engine.evaluate import evaluate, share
 from ckcv_ray.errors import RunError
+from ckcv_ray.records.candidates import find_winner
 from ckcv_ray.runs.load import reopen
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.runs.verify import verify
@@ -144,7 +145,7 @@ def test_a_certificate_is_given_if_and_only_if_what_failed_is_beaten(
             Faulty(script, doomed, deadly).run(PLAIN, TASK, out)
     else:
         result = Faulty(script, doomed, deadly).run(PLAIN, TASK, out)
-        assert (*result.position[::-1], result.k) == best
+        assert (*find_winner(result.candidates)[::-1], result.k) == best
         rows = result.candidates.to_pylist()
         assert {(r["step"], r["path"], r["k_first"]) for r in rows if r["state"] == "failed"} == open_
         assert result.certificate.winner.provisional == bool(open_)

@@ -16,7 +16,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from ckcv_ray import Bootstrap, KFold, NestedSplits, Splits, Task
+from ckcv_ray import KFold, NestedSplits, Task
+from ckcv_ray.extend import Bootstrap, Splits
 
 N = 48
 

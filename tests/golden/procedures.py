@@ -14,7 +14,8 @@ from pyarrow import parquet
 from samples import Sample, cloud, clouds, lattice, patients, prices, visits, wards
 from sklearn.model_selection import GroupKFold, ShuffleSplit
 
-from ckcv_ray import Execution, KFold, NestedSplits, Subsampling, evaluate
+from ckcv_ray import Execution, KFold, NestedSplits, evaluate
+from ckcv_ray.extend import Subsampling
 
 SERIAL = Execution("serial")
 COUNTS = ("zero_one", "accuracy")  # scores that are shares of rows

@@ -14,7 +14,8 @@ import places
 from exact import Values, digest
 from samples import Sample, cloud, clouds
 
-from ckcv_ray import Execution, KFold, NestedSplits, Subsampling, evaluate, run
+from ckcv_ray import Execution, KFold, NestedSplits, evaluate, run
+from ckcv_ray.extend import Subsampling
 
 SERIAL = Execution("serial")
 FIRST_SEED = 20_261_124  # of no other study in this process: splits that are remembered are not drawn again

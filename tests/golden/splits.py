@@ -12,16 +12,8 @@ import places
 from exact import Values, digest
 from samples import generator
 
-from ckcv_ray import (
-    Bootstrap,
-    KFold,
-    LeaveOneOut,
-    NestedSplits,
-    RepeatedKFold,
-    SingleSplit,
-    Subsampling,
-    Task,
-)
+from ckcv_ray import KFold, NestedSplits, Task
+from ckcv_ray.extend import Bootstrap, LeaveOneOut, RepeatedKFold, SingleSplit, Subsampling
 
 PROBLEMS = 25  # of each kind
 SPLITS = 20  # of each problem

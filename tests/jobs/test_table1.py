@@ -6,7 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ckcv_ray import InputError, Rotation
+from ckcv_ray import InputError
+from ckcv_ray.extend import Rotation
 from jobs.paper import table1
 from jobs.paper.scatter import SetErrors, bounds_against_errors
 

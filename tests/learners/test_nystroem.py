@@ -6,11 +6,11 @@ from learner_contract import clouds
 from sklearn.kernel_approximation import Nystroem
 from sklearn.metrics.pairwise import rbf_kernel
 
-from ckcv_ray import InputError, NystroemSVM, Study, Task
+from ckcv_ray import InputError, Study, Task
 from ckcv_ray.core.measures import ZERO_ONE, GroupShares
 from ckcv_ray.learners import nystroem
 from ckcv_ray.learners.base import STATUSES, Status
-from ckcv_ray.learners.nystroem import BATCH, NystroemBlock, NystroemModel, NystroemTrainer
+from ckcv_ray.learners.nystroem import BATCH, NystroemBlock, NystroemModel, NystroemSVM, NystroemTrainer
 from ckcv_ray.study.problem import Problem
 
 GAMMA = 0.2

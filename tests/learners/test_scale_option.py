@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
-from ckcv_ray import AnyEstimator, Execution, InputError, Job, Study, load_run
+from ckcv_ray import Execution, InputError, Job, Study, load_run
+from ckcv_ray.learners.sklearn.learner import AnyEstimator
 from ckcv_ray.runs.run import assess, run_job
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.study.problem import Problem

@@ -13,7 +13,7 @@ from conftest import unwrap
 from finished import Finished
 from pages import Page
 
-from ckcv_ray import Execution, Job, Result, Study, Task
+from ckcv_ray import Certified, Execution, Job, Result, Study, Task
 from ckcv_ray.core.percent import ceil_percent
 from ckcv_ray.reports.facts import facts, find_quoted
 from ckcv_ray.reports.render import LINE_WIDTH, escape_markdown, make_markdown, make_page
@@ -89,7 +89,7 @@ def test_every_form_shows_the_same_facts(case: str, finished: Finished) -> None:
         first = [fact for fact in list_told(sections, FIRST) if fact.name not in (CAUTION, "or")]
         assert all(unwrap(fact.text) in brief for fact in first)
         assert "None" not in brief + whole
-        if result.finished is not None:
+        if isinstance(result, Certified):
             lines = result.summary(folder="a b").splitlines()
             assert max(map(len, lines)) <= LINE_WIDTH
             assert lines[-1].startswith("then      ckcv ")
@@ -110,7 +110,7 @@ def test_facts_side_by_side_are_of_one_rule_and_its_rows(case: str, finished: Fi
                 fact for section in sections for fact in section.facts if fact.name in names and fact.rule
             ]
             assert len({(fact.rule, fact.rows) for fact in told}) <= 1
-        if result.finished is not None:
+        if isinstance(result, Certified):
             check_counts(result, sections)
 
 
@@ -119,7 +119,7 @@ def check_counts(result: Result, sections: list[Section]) -> None:
     first, said, content = result.certificate.claims.first, find(sections, "baseline"), result.to_json()
     assert said.value == content["baseline"]["error"]
     assert find(sections, "fits").value == content["fits"]
-    judged = result.finished.judged
+    judged = result.judged
     if judged is not None and first.held_out and result.certificate.sample.numbers is None:
         rows = judged.to_pandas()
         rows = rows[rows["classifier"] == first.classifier]
@@ -148,7 +148,7 @@ def test_a_large_number_is_shown_where_one_may_be_quoted(case: str, finished: Fi
     for folder in list_folders(finished, case):
         result, sections = read(folder)
         numbers = [fact for fact in list_told(sections) if fact.name == "number"]
-        if result.finished is not None:
+        if isinstance(result, Certified):
             quoted, why_not = find_quoted(result)
             assert [fact.value for fact in numbers] == ([] if quoted is None else [quoted.bound])
             assert ("Nothing can be quoted" in result.summary()) == (quoted is None)

@@ -27,8 +27,8 @@ from ckcv_ray.runs.judged import (
     read_judged,
     trace_roc,
 )
+from ckcv_ray.runs.result import tabulate_predictions
 from ckcv_ray.runs.run import Job, run_job
-from ckcv_ray.runs.values import tabulate_predictions
 from ckcv_ray.storage import formats
 from ckcv_ray.storage.folder import RunFolder
 
@@ -202,7 +202,7 @@ def test_stored_predictions_of_no_class_are_refused(tmp_path: Path) -> None:
     number = table.schema.get_field_index("prediction")
     forged = table.set_column(number, table.schema.field(number), pa.array([7] * len(table), pa.int32()))
     with pytest.raises(StoreError, match="no class of the table"):
-        read_judged(result, forged)
+        read_judged(*result.take_predictions(forged), result.task)
 
 
 @pytest.mark.parametrize("learner", ["linear", "tree", "neighbors", "naive_bayes", "forest"])
@@ -212,7 +212,7 @@ def test_at_a_cut_off_the_rows_are_classified_as_predict_does_whatever_scale_ran
     study = Study.of(learner=learner, k=3, n_splits=3, certify="holdout", holdout_share=0.5)
     job = Job(study.replace(require="sensitivity>=0.6", claim="sensitivity,specificity"), blobs(160))
     result = run_job(job, SERIAL)
-    flagging, judged = result.flag_rule, judge_rows(result)
+    flagging, judged = result.claims[0].make_rule(result.problem), judge_rows(result)
     held = result.problem.take_held_rows()
     assert np.array_equal(judged.label, result.classify(held.X, flagging).label)
     specificity = next(c for c in result.certificate.claims if str(c.quantity) == "specificity")

@@ -20,6 +20,7 @@ from ckcv_ray.engine.evaluate import evaluate, share
 from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.learners.choice import Choice
 from ckcv_ray.learners.svm.learner import GaussianSVM
+from ckcv_ray.records.candidates import find_winner
 from ckcv_ray.records.record import Outcome
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.study.problem import Problem
@@ -87,15 +88,15 @@ def test_of_equal_learners_the_one_named_first_wins_whatever_its_step() -> None:
     task = table(10)
     learners = NearestCentroid((0.01, 0.5)), NearestCentroid((0.5, 50.0))
     alone = [solved(STUDY.with_learner(one), task) for one in learners]
-    assert [result.position for result in alone] == [(0, 1), (0, 0)]
+    assert [find_winner(result.candidates) for result in alone] == [(0, 1), (0, 0)]
     assert alone[0].l_ms == alone[1].l_ms
     result = solved(STUDY.with_learner(Choice(learners, ("first", "second"))), task)
     assert result.setting == {"learner": "first", "metric": "pooled", "shrinkage": 0.5}
-    assert result.position == (0, 1)
+    assert find_winner(result.candidates) == (0, 1)
     assert [row["state"] for row in result.per_learner()] == ["winner", "tied"]
     assert all(row["l_ms"] == result.l_ms for row in result.per_learner())
     other = solved(STUDY.with_learner(Choice(learners[::-1], ("first", "second"))), task)
-    assert (other.setting, other.position) == (result.setting, (0, 0))
+    assert (other.setting, find_winner(other.candidates)) == (result.setting, (0, 0))
 
 
 def test_exhaustive_knows_the_best_candidate_of_every_learner() -> None:

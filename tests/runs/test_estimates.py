@@ -20,10 +20,11 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeRegressor
 
-from ckcv_ray import Bootstrap632Plus, Execution, evaluate, load_scores, verify
+from ckcv_ray import Execution, evaluate, load_scores, verify
 from ckcv_ray.core.resampling.folds import KFold
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import InputError
+from ckcv_ray.extend import Bootstrap632Plus
 from ckcv_ray.reports.render import make_page
 from ckcv_ray.study.problem import OUTER
 

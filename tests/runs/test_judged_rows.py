@@ -51,8 +51,7 @@ def held(made: Made, tmp_path: Path) -> Path:
 
 def take(result: Result, name: str) -> dict[str, np.ndarray]:
     """The columns of what one judge says."""
-    assert result.finished is not None
-    rows = result.finished.judged.to_pandas()
+    rows = result.judged.to_pandas()
     return {column: values.to_numpy() for column, values in rows[rows.classifier == name].items()}
 
 
@@ -80,7 +79,7 @@ def test_every_claimed_rule_judges_the_rows_held_out(name: str, made: Made) -> N
 
 def test_judged_rows_are_there_whatever_the_models_are_read_from(made: Made) -> None:
     plain, pickled = load_run(made("held")), load_run(made("held"), allow_pickle=True)
-    assert pickled.finished.judged.equals(plain.finished.judged)
+    assert pickled.judged.equals(plain.judged)
 
 
 def test_scores_are_stored_where_the_learner_has_them(made: Made) -> None:
@@ -90,11 +89,11 @@ def test_scores_are_stored_where_the_learner_has_them(made: Made) -> None:
     np.testing.assert_array_equal(take(result, "refit")["score"], expected)
     y = np.where(TASK.X[:, 0] > 0, 2, TASK.y)
     several = run_job(Job(HELD.replace(claim="refit"), Task.of(TASK.X, y)), SERIAL)
-    assert several.finished.judged["score"].null_count == len(several.finished.judged)
+    assert several.judged["score"].null_count == len(several.judged)
 
 
 def test_what_the_run_counts_judges_nothing(made: Made) -> None:
-    assert load_run(made("paper")).finished.judged is None
+    assert load_run(made("paper")).judged is None
 
 
 def test_more_rows_than_a_file_may_have_are_not_stored(
@@ -112,9 +111,9 @@ def test_it_is_verified_and_described(name: str, made: Made) -> None:
     assert found.ok
     assert any("judged rows and certificate, from" in sentence for sentence in found.recomputed)
     result = load_run(made(name))
-    said = describe_judged(result.finished.judged)
+    said = describe_judged(result.judged)
     assert f"judged          {said}" in result.summary(details=True)
-    rows = len(np.unique(result.finished.judged["row"].to_numpy()))
+    rows = len(np.unique(result.judged["row"].to_numpy()))
     assert said.startswith(f"{rows} rows, by ")
     report(made(name))
     page = (made(name) / "report.html").read_text()

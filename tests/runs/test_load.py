@@ -12,6 +12,7 @@ from refused import snapshot
 
 from ckcv_ray import Execution, InputError, Job, StoreError, Study, Task, load_run
 from ckcv_ray.core.schedule import Stage, Unit
+from ckcv_ray.records.candidates import find_winner
 from ckcv_ray.runs.load import find_environment_changes, find_run, reopen, replay
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.study.problem import Problem
@@ -101,7 +102,7 @@ def test_the_records_of_a_run_lead_to_what_it_found(finished: Path) -> None:
     assert queue.is_decided()
     winner = queue.selection.winner()
     assert winner is not None
-    assert (winner.path, winner.step) == result.position
+    assert (winner.path, winner.step) == find_winner(result.candidates)
     assert winner.l_ms == result.l_ms
     assert snapshot(finished) == before
 

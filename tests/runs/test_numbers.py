@@ -218,7 +218,6 @@ def test_an_interval_is_as_wide_as_its_claim_says(held):
     assert np.allclose((low + high) / 2, result.predict(X))
     assert np.allclose(high - low, 2 * claim.bound)
     assert "error of 80 % of new rows at most" in result.claim_for(result.rule())
-    assert result.find_width(result.rule("random", seed=1)) is None
     with pytest.raises(InputError, match="no interval is proven for"):
         result.predict_interval(X, by="random", seed=1)
     with pytest.raises(InputError, match="no interval is proven for"):

@@ -19,7 +19,7 @@ from untidy import untidy
 from ckcv_ray import Job, Study, Task, evaluate, verify
 from ckcv_ray.learners.ensemble import Ensemble, Models
 from ckcv_ray.learners.sklearn.store import FittedEstimator, last_step
-from ckcv_ray.runs.load import read_results
+from ckcv_ray.runs.load import read_certified
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.models import FULL, make_model_table, read_full
@@ -71,7 +71,7 @@ def share_otherwise(one: Any, other: Any, X: np.ndarray) -> float:
 
 def read_models(folder: Path) -> tuple[Problem, Models]:
     problem = RunFolder(folder).problem()
-    return problem, read_results(RunFolder(folder), problem).models
+    return problem, read_certified(RunFolder(folder), problem).models
 
 
 def with_model(ensemble: Ensemble | None, change: Any) -> Ensemble:

@@ -9,8 +9,10 @@ import pytest
 from alike import SMALL
 from conftest import blobs, unwrap
 
-from ckcv_ray import Execution, InputError, Job, Result, Study, Task, TestRows, evaluate
+from ckcv_ray import Certified, Execution, InputError, Job, Result, Scored, Study, Task, TestRows, evaluate
 from ckcv_ray.core.schedule import Stage
+from ckcv_ray.records.candidates import find_winner
+from ckcv_ray.reports.facts import list_edges
 from ckcv_ray.runs.run import run_job
 
 SERIAL = Execution("serial")
@@ -56,7 +58,7 @@ def test_the_error_is_the_mean_over_the_splits_of_what_the_members_do_on_their_e
 
 
 def test_the_winner_is_named_by_its_setting_and_its_position(result: Result) -> None:
-    assert result.problem.learner.space.setting(*result.position) == result.setting
+    assert result.problem.learner.space.setting(*find_winner(result.candidates)) == result.setting
     assert set(result.setting) == {"C", "gamma"}
     (row,) = result.candidates.filter(np.array(result.candidates["state"]) == "winner").to_pylist()
     assert (row["C"], row["gamma"], row["k_first"]) == (*result.setting.values(), result.k)
@@ -94,8 +96,8 @@ def test_a_winner_on_the_edge_of_a_grid_is_pointed_out() -> None:
     inner = run(SMALL.replace(C=(1e-3, 1.0, 1e6), gamma=0.1, seed=1))
     outer = run(SMALL.replace(C=(1e-3, 1e-2), gamma=0.1))
     assert inner.setting["C"] == 1.0
-    assert inner.edges() == []  # nor on that of a grid of one value
-    (messages,) = outer.edges()
+    assert list_edges(inner.problem, inner.setting) == []  # nor on that of a grid of one value
+    (messages,) = list_edges(outer.problem, outer.setting)
     value = f"{outer.setting['C']:g}"
     advice = f"on new rows, none of these, widen --C beyond {value}"
     assert messages == f"C = {value} is on the edge of its grid: {advice}"
@@ -160,17 +162,15 @@ def test_predictions_carry_member_score_and_share(result: Result) -> None:
     assert np.all(vote.share >= 0.5)
 
 
-def test_what_a_study_has_not_is_refused_in_a_sentence(result: Result) -> None:
+def test_each_kind_of_study_has_its_own_result(result: Result) -> None:
     task = blobs(60)
     scores = evaluate(task.X, task.y, execution=SERIAL, learner="tree")
-    assert isinstance(scores, Result)
+    assert isinstance(scores, Scored)
+    assert isinstance(result, Certified)
     with pytest.raises(InputError, match="there is no model to predict by"):
         scores.predict(task.X)
-    for read in (lambda: scores.certificate, lambda: scores.k):
-        with pytest.raises(InputError, match="has no certification, and so no winner"):
-            read()
-    for read in (lambda: result.entries, lambda: result.compare_entries(scores.scores[0])):
-        with pytest.raises(InputError, match="has a certification, and no scores of splits"):
-            read()
+    assert not hasattr(scores, "certificate")
+    assert not hasattr(result, "entries")
+    assert scores.claims == () != result.claims
     assert result.table() is result.candidates
     assert scores.table().num_rows == 10

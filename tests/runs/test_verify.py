@@ -51,7 +51,7 @@ from ckcv_ray.learners.sklearn import spec
 from ckcv_ray.learners.sklearn.learner import AnyEstimator
 from ckcv_ray.records.judged import HELD_OUT, JUDGED_ROWS
 from ckcv_ray.records.record import Failure, Records
-from ckcv_ray.runs.load import read_results
+from ckcv_ray.runs.load import read_certified
 from ckcv_ray.runs.run import assess, run_job
 from ckcv_ray.runs.verification import Verification
 from ckcv_ray.runs.verify import verify
@@ -229,7 +229,7 @@ def models_of(change: Callable[[Any, Models], Models], environment: str = "") ->
 
     def edit(out: Path) -> None:
         problem = RunFolder(out).problem()
-        models = read_results(RunFolder(out), problem).models
+        models = read_certified(RunFolder(out), problem).models
         rewrite_run(out, models=change(problem, models), environment=environment)
 
     return edit
@@ -549,9 +549,9 @@ def test_a_model_that_raises_is_a_difference(honest: Honest, tmp_path: Path) -> 
     assert model.predict(problem.task.X[:1]).label[0] == 0
     members = tuple(replace(member, model=model) for member in ensemble.members)
     folder = RunFolder(out)
-    models = replace(read_results(folder, problem).models, best=Ensemble(members))
+    models = replace(read_certified(folder, problem).models, best=Ensemble(members))
     folder.acquire()
-    certificate, table = read_results(folder, problem).certificate, folder.candidates(problem)[0]
+    certificate, table = read_certified(folder, problem).certificate, folder.candidates(problem)[0]
     folder.write_end(certificate.to_json(), folder.execution(), make_results(problem, table, models))
     folder.release()
     found = " ".join(verify(out).differences)

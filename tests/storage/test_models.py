@@ -10,7 +10,7 @@ from forgery import MODELS, PROBLEM, SERIAL, STUDY, check_refused, column, first
 
 from ckcv_ray import load_run
 from ckcv_ray.errors import StoreError
-from ckcv_ray.runs.load import read_results
+from ckcv_ray.runs.load import read_certified
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.storage import models
@@ -50,7 +50,7 @@ def test_models_of_an_earlier_winner_do_not_stay(run: Path) -> None:
     stray = run / "ensemble" / "model-00099.pkl"
     stray.write_bytes((run / "ensemble" / "model-00000.pkl").read_bytes())
     folder = RunFolder(run)
-    finished = read_results(folder, PROBLEM)
+    finished = read_certified(folder, PROBLEM)
     folder.write_end(finished.certificate.to_json(), folder.execution())
     assert verify(run).differences == [
         "ensemble/model-00099.pkl is not the pickle of any model in models.parquet"

@@ -1,27 +1,27 @@
-"""What a finished study knows, as values: winner, claims and models, or the scores of every split."""
+"""The outcome of a study without a certification: the scores of every split, and what they amount to."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import inf, isfinite, nan, sqrt
-from typing import Any, NamedTuple, TypeVar
+from itertools import pairwise
+from math import inf, nan, sqrt
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ckcv_ray.claims.certificate import Certificate, Finished
-from ckcv_ray.claims.quantity import Acceptance, MeasuredInterval, decide
-from ckcv_ray.claims.rules import CutOff
-from ckcv_ray.core.arrays import Classes, Index, Values
+from ckcv_ray.claims.rules import Rule, parse_rule
+from ckcv_ray.core.arrays import Index, Values
 from ckcv_ray.core.bounds.paired import Compared, compare_scores
 from ckcv_ray.core.draws import BEST_OF_ROWS, Draws
 from ckcv_ray.core.intervals import (
     BBC,
     INTERVALS,
+    LEVEL,
     Limits,
-    Scored,
+    SplitScores,
     bound_score,
     compute_interval,
     correct_best,
@@ -31,20 +31,31 @@ from ckcv_ray.core.resampling.base import Term
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.selection import choose_setting
 from ckcv_ray.engine.full import Scores
-from ckcv_ray.errors import InputError
+from ckcv_ray.errors import InputError, pluralize
 from ckcv_ray.learners.base import Setting
 from ckcv_ray.learners.ensemble import Ensemble, Models
-from ckcv_ray.records.candidates import find_winner, per_k, per_learner
 from ckcv_ray.records.judged import read_outputs
 from ckcv_ray.records.record import Failure
+from ckcv_ray.runs.result import Result, format_setting, present, to_number
+from ckcv_ray.runs.settings import Place, SettingScores, rank_losses
 from ckcv_ray.study.needs import check_interval_on
-from ckcv_ray.study.parts import Paper
-from ckcv_ray.study.problem import OUTER, Problem, describe_setting
-from ckcv_ray.study.study import Study
+from ckcv_ray.study.problem import OUTER
 from ckcv_ray.tables.questions import Repeats, find_repeats
-from ckcv_ray.tables.task import Task
 
 SCORE_DELTA = 0.05  # of the bounds on the scores of one split
+SETTING_COLUMNS = pa.schema(
+    [
+        ("learner", pa.string()),
+        ("setting", pa.string()),
+        ("path", pa.int32()),
+        ("step", pa.int32()),
+        ("inner", pa.bool_()),
+        ("measure", pa.string()),
+        ("mean", pa.float64()),
+        ("deviation", pa.float64()),
+        ("rank", pa.int32()),
+    ]
+)
 
 
 class Figures(NamedTuple):
@@ -111,169 +122,19 @@ class Entry:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ResultValues:
-    """What a finished study knows.
-
-    A study with a certification has candidates, models and a certificate; one without has the scores of every
-    split, as entries and figures. What a study has not raises an InputError.
+class Scored(Result):
+    """The outcome of a study without a certification: the scores of every split, as entries and figures.
 
     Attributes:
-        problem: the study on its task.
-        execution: what depends on the run: seconds, fits, evaluations, environment, error on test rows.
-        finished: candidates, models and certificate; None without a certification.
-        computed: the scores of every split; None with a certification.
-        full: of a study without a certification, the model fitted on all rows, if it asks for one.
+        computed: the scores of every split.
+        full: the model fitted on all rows, if the study asks for one.
         row_values: by the name of each score its value of each row at each entry, (rows, entries), nan where
             there is none, of a study whose interval needs them; else None.
     """
 
-    problem: Problem
-    execution: dict[str, Any]
-    finished: Finished | None = None
-    computed: Scores | None = None
+    computed: Scores
     full: Ensemble | None = None
     row_values: Mapping[str, Values] | None = None
-
-    @property
-    def study(self) -> Study:
-        """The study, in its canonical form for the task."""
-        return self.problem.study
-
-    @property
-    def task(self) -> Task:
-        """The learning task."""
-        return self.problem.task
-
-    @property
-    def run_id(self) -> str:
-        """Identifier of the study and the data."""
-        return self.problem.run_id
-
-    @property
-    def candidates(self) -> pa.Table:
-        """The outcome of each setting and fold size, as an Arrow table."""
-        return self._finished.candidates
-
-    @property
-    def models(self) -> Models:
-        """F*, and the other models that the study has."""
-        return self._finished.models
-
-    @property
-    def certificate(self) -> Certificate:
-        """The claims."""
-        return self._finished.certificate
-
-    @property
-    def decisions(self) -> tuple[Acceptance, ...]:
-        """Whether what is proven meets each of the study's conditions."""
-        certification = self.study.certification
-        accepted = () if certification is None else certification.accepted
-        claims, held = self.certificate.claims.claims, len(self.problem.order_held_units())
-        return tuple(decide(condition, claims, held, self.task.grouped) for condition in accepted)
-
-    @property
-    def intervals(self) -> list[MeasuredInterval]:
-        """Exact intervals of what was counted on held-out rows, each by itself, at the level of the study."""
-        if self.task.grouped:
-            return []
-        required, delta = self.problem.required, self.certificate.winner.delta
-        found = (claim.find_interval(required, delta) for claim in self.certificate.claims)
-        return [interval for interval in found if interval is not None]
-
-    @property
-    def ensemble(self) -> Ensemble:
-        """F*."""
-        return self.models.best
-
-    @property
-    def setting(self) -> Setting:
-        """The winner's hyperparameters by name."""
-        return self.certificate.winner.setting
-
-    @property
-    def position(self) -> tuple[int, int]:
-        """The winner's path and step in the learner's search space."""
-        return find_winner(self.candidates)
-
-    @property
-    def k(self) -> int:
-        """The winner's number of folds."""
-        return self.certificate.winner.k
-
-    @property
-    def l_ms(self) -> float:
-        """The criterion at the winner, on the select sets: by default the mean bound on the error."""
-        return self.certificate.winner.l_ms
-
-    @property
-    def l_ee(self) -> float:
-        """The criterion on the estimate sets: by default the paper's figure."""
-        return self.certificate.winner.l_ee
-
-    @property
-    def error(self) -> float:
-        """Mean error rate of the members of F* on their estimate sets: what is estimated, not proven.
-
-        With groups, the mean over groups of their error rates; with numbers, their mean error as a share of
-        the clip.
-        """
-        return self.certificate.counts.error
-
-    @cached_property
-    def class_counts(self) -> NDArray[np.int64] | None:
-        """Rows that the first claim counts, by class and by the class that its rule predicts.
-
-        The last column is of undecided rows: (n_classes, n_classes + 1). None with numbers, and where too
-        many rows are judged for a file.
-        """
-        counts, n_classes = self.certificate.counts, self.task.n_classes
-        if not n_classes:
-            return None
-        if self.certificate.claims.first.certification == Paper.name:
-            return counts.tabulate()
-        if (rows := self._claimed_rows) is None:
-            return None
-        return tabulate_predictions(rows["label"].to_numpy(), rows["predicted"].to_numpy(), n_classes)
-
-    @cached_property
-    def measured_error(self) -> float:
-        """Error on the rows that the first claim counts, by its rule: an estimate, and no bound.
-
-        With groups, the mean over groups of their error rates; with numbers, the mean error as a share of the
-        clip.
-        """
-        first, sample = self.certificate.claims.first, self.certificate.sample
-        if sample.numbers is None and sample.groups is not None and (rows := self._claimed_rows) is not None:
-            units = np.unique(rows["unit"], return_inverse=True)[1]
-            return float(np.mean(np.bincount(units, rows["loss"]) / np.bincount(units)))
-        if sample.numbers is not None or sample.groups is not None or not first.rows:
-            return self.error if first.measured is None else first.measured
-        return (first.errors or 0) / first.rows
-
-    @cached_property
-    def _claimed_rows(self) -> pa.Table | None:
-        """The judged rows that the first claim counts, as its rule classifies them; None if none are kept."""
-        judged, first = self._finished.judged, self.certificate.claims.first
-        if judged is None or first.certification == Paper.name:
-            return None
-        rows = judged.filter(pc.equal(judged["classifier"], first.classifier))
-        if first.cut_off is None:
-            return rows
-        label = CutOff(first.cut_off, self.problem.positive).classify(rows["score"].to_numpy())
-        return rows.set_column(rows.column_names.index("predicted"), "predicted", pa.array(label))
-
-    def per_k(self) -> list[dict[str, Any]]:
-        """Return the outcome of every fold size."""
-        return per_k(self.candidates, self.problem)
-
-    def per_learner(self) -> list[dict[str, Any]]:
-        """Return the outcome of each learner: its best candidate, or a lower bound of all it has.
-
-        ``setting``, ``k``, ``l_ms`` are those of its best candidate, None if that is not known because the
-        learner was beaten before. ``lower_bound`` is what L_MS is at least for each of its candidates.
-        """
-        return per_learner(self.candidates, self.problem)
 
     @cached_property
     def counted(self) -> NDArray[np.bool_]:
@@ -311,12 +172,12 @@ class ResultValues:
     @property
     def chosen(self) -> Index | None:
         """The path and step selected for each split and learner, (n_splits, n_learners, 2), if any were."""
-        return self._computed.chosen
+        return self.computed.chosen
 
     @property
     def failures(self) -> tuple[Failure, ...]:
         """What failed on a split, and was not computed later."""
-        return self._computed.failures
+        return self.computed.failures
 
     @property
     def one_each(self) -> bool:
@@ -330,7 +191,7 @@ class ResultValues:
         None if the study asks for none, or no entry has the first score on every split. Only the settings of
         the best entry's learner are compared in simplicity.
         """
-        if self.computed is None or not self.study.choose:
+        if not self.study.choose:
             return None
         score = self.scores[0]
         found = [self.figures(entry, score) for entry in self.entries]
@@ -353,6 +214,71 @@ class ResultValues:
         """Whether every score of every entry has a value on every split."""
         figures = (self.figures(entry, score) for entry in self.entries for score in self.scores)
         return not any(found.missing or found.undefined for found in figures)
+
+    @property
+    def plot(self) -> NoReturn:
+        """None: plots are of what is proven.
+
+        Raises:
+            InputError: always.
+        """
+        raise InputError("this is an evaluation, which has no claims: ckcv_ray.run makes a study that has")
+
+    @cached_property
+    def settings(self) -> list[SettingScores]:
+        """Mean, standard deviation and rank of every setting, by learner, in the order of its settings.
+
+        With a nested resampling they are those of the inner splits, in which all settings are scored: the
+        mean over outer splits of the means over the splits inside, by which one setting for all splits is
+        selected, and the deviation over all inner splits.
+        """
+        inner, problem = self.chosen is not None, self.problem
+        scores = problem.scores if inner else self.scores
+        columns = {score.name: _list_places(self, score) for score in scores}
+        names, space = list(problem.learners), problem.learner.space
+        return [
+            SettingScores(
+                names[int(problem.learner_of_paths[path])],
+                space.setting(path, step),
+                path,
+                step,
+                inner,
+                {name: places[number] for name, places in columns.items()},
+            )
+            for number, (path, step) in enumerate(_list_positions(self))
+        ]
+
+    def table(self) -> pa.Table:
+        """Return a row for each entry and split: learner, setting, rows, every score."""
+        splits = range(self.n_splits)
+        return pa.Table.from_pylist([self._describe_row(entry, i) for entry in self.entries for i in splits])
+
+    def rule(self, by: str = "auto", seed: int | None = None) -> Rule:
+        """Return the rule of the model fitted on all rows, the only one; see ``Result``."""
+        rule = parse_rule(by)
+        if self.full is None:
+            raise InputError(
+                "there is no model to predict by: its scores are all that this study keeps; ckcv evaluate "
+                "--refit best fits one on all rows"
+            )
+        if rule.name not in ("auto", "full") or seed is not None:
+            asked = rule.name if seed is None else f"seed={seed}"
+            raise InputError(f"{asked} is for an ensemble, and this study has one model: leave it out")
+        return Rule("full")
+
+    def find_models(self) -> Models:
+        """Return the model fitted on all rows, which has to be there."""
+        assert self.full is not None
+        return Models(self.full, full=self.full)
+
+    def claim_for(self, rule: Rule) -> str:
+        """Return one sentence that says that nothing is proven, and which model it is."""
+        return f"by {rule.classifier()}: nothing is proven for it; {present('kept', self)}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the result as JSON values; what is not known is null."""
+        costs = {name: self.execution.get(name) for name in ("fits", "seconds")}
+        return self.summary_json() | costs | {"settings": describe_settings(self.settings)}
 
     def of_splits(self, entry: Entry, score: Score) -> Values:
         """Return a score on each split, (n_splits,); nan where there is none."""
@@ -430,7 +356,76 @@ class ResultValues:
             return self._corrected[score.name] if entry is self._best else Limits(nan, nan)
         fitted, scored = self.rows.sum(axis=0)
         values, ratio = self.of_splits(entry, score), float(scored / fitted)
-        return compute_interval(name, Scored(values, self._sums(entry, score), ratio))
+        return compute_interval(name, SplitScores(values, self._sums(entry, score), ratio))
+
+    @property
+    def predicted(self) -> tuple[Entry, ...]:
+        """The entries of which predictions are kept: all, or the one that is chosen."""
+        kept = None if self.study.interval == BBC else self.kept
+        return self.entries if kept is None else (kept,)
+
+    def take_predictions(self, held_out: pa.Table) -> tuple[pa.Table, str]:
+        """Return stored predictions of the entry that is kept, or else of the first, and a phrase for it."""
+        entry = self.kept or self.entries[0]
+        of_setting = pc.is_in(held_out["setting"], pa.array(sorted(set(self.list_settings(entry)))))
+        rows = held_out.filter(pc.and_(pc.equal(held_out["learner"], entry.learner), of_setting))
+        splits = f"{pluralize(self.n_splits, 'split')} score{'s' * (self.n_splits == 1)}"
+        return rows, f"{pluralize(len(rows), 'prediction')} for the rows that {splits}, by {entry.name}"
+
+    def compare_entries(self, score: Score) -> list[tuple[Entry, Entry, Compared]]:
+        """Compare each learner that has a mean with the best one, by the corrected resampled t-test."""
+        losses = {entry: self.figures(entry, score).mean * score.loss for entry in self.entries}
+        known = [entry for entry, loss in losses.items() if loss == loss]
+        if len(known) < 2 or not self.one_each or self.n_splits < 2 or len(self.terms) > 1:
+            return []
+        best = min(known, key=losses.__getitem__)
+        fitted, scored = self.rows.sum(axis=0)
+        lowest, ratio = self.of_splits(best, score), float(scored / fitted)
+        return [
+            (entry, best, compare_scores(self.of_splits(entry, score), lowest, ratio))
+            for entry in known
+            if entry is not best
+        ]
+
+    def test_by_permutations(self, entry: Entry, score: Score) -> PermutationTest | None:
+        """Test the mean of a score; None without permutations."""
+        if (permuted := self.computed.permuted) is None:
+            return None
+        path, step = entry.positions[0].tolist()
+        column = self.problem.columns[score.name].start
+        of_place = permuted[:, :, path, step]
+        means = np.array(
+            [self._estimate(score, each, lambda part: _average(part, column)) for each in of_place]
+        )
+        mean, n = self.figures(entry, score).mean, len(means)
+        as_good, undefined = int(np.sum(score.loss * means <= score.loss * mean)), int(np.isnan(means).sum())
+        p = nan if np.isnan(mean) else (1 + as_good + undefined) / (1 + n)
+        return PermutationTest(p, as_good, undefined, n)
+
+    def summary_json(self) -> dict[str, Any]:
+        """Return the scores as JSON values, without what depends on the run; what is not known is null."""
+        return {
+            "run_id": self.run_id,
+            "procedure": self.study.to_json(),
+            "rows": self.task.n,
+            "repeats": self.repeats.rows,
+            "splits": self.n_splits,
+            "complete": self.complete,
+            "unbounded": self.unbounded or None,
+            "entries": [self._describe_entry(entry) for entry in self.entries],
+            "comparisons": {
+                score.name: [
+                    {"of": of.name, "and": best.name, **{n: to_number(v) for n, v in test._asdict().items()}}
+                    for of, best, test in self.compare_entries(score)
+                ]
+                for score in self.scores
+            },
+        }
+
+    @cached_property
+    def repeats(self) -> Repeats:
+        """Rows that equal another row in every column that does not number the rows."""
+        return find_repeats(self.task)
 
     @property
     def _best(self) -> Entry | None:
@@ -450,42 +445,6 @@ class ResultValues:
         losses = first.loss * self.row_values[first.name]
         return {name: correct_best(losses, values, draws) for name, values in self.row_values.items()}
 
-    @property
-    def predicted(self) -> tuple[Entry, ...]:
-        """The entries of which predictions are kept: all, or the one that is chosen."""
-        kept = None if self.study.interval == BBC else self.kept
-        return self.entries if kept is None else (kept,)
-
-    def compare_entries(self, score: Score) -> list[tuple[Entry, Entry, Compared]]:
-        """Compare each learner that has a mean with the best one, by the corrected resampled t-test."""
-        losses = {entry: self.figures(entry, score).mean * score.loss for entry in self.entries}
-        known = [entry for entry, loss in losses.items() if loss == loss]
-        if len(known) < 2 or not self.one_each or self.n_splits < 2 or len(self.terms) > 1:
-            return []
-        best = min(known, key=losses.__getitem__)
-        fitted, scored = self.rows.sum(axis=0)
-        lowest, ratio = self.of_splits(best, score), float(scored / fitted)
-        return [
-            (entry, best, compare_scores(self.of_splits(entry, score), lowest, ratio))
-            for entry in known
-            if entry is not best
-        ]
-
-    def test_by_permutations(self, entry: Entry, score: Score) -> PermutationTest | None:
-        """Test the mean of a score; None without permutations."""
-        if (permuted := self._computed.permuted) is None:
-            return None
-        path, step = entry.positions[0].tolist()
-        column = self.problem.columns[score.name].start
-        of_place = permuted[:, :, path, step]
-        means = np.array(
-            [self._estimate(score, each, lambda part: _average(part, column)) for each in of_place]
-        )
-        mean, n = self.figures(entry, score).mean, len(means)
-        as_good, undefined = int(np.sum(score.loss * means <= score.loss * mean)), int(np.isnan(means).sum())
-        p = nan if np.isnan(mean) else (1 + as_good + undefined) / (1 + n)
-        return PermutationTest(p, as_good, undefined, n)
-
     def _estimate(self, score: Score, totals: Values, estimate: Callable[[Values], float]) -> float:
         """Return the weighted sum of what is estimated on the splits of each term, as the study corrects it.
 
@@ -503,27 +462,10 @@ class ResultValues:
         losses = [score.loss * mean for mean in means]
         return sum(rest, first) + score.loss * resampling.correct(losses, score.loss * without)
 
-    @cached_property
-    def repeats(self) -> Repeats:
-        """Rows that equal another row in every column that does not number the rows."""
-        return find_repeats(self.task)
-
-    @property
-    def _finished(self) -> Finished:
-        if self.finished is None:
-            raise InputError("this study has no certification, and so no winner: it has entries and figures")
-        return self.finished
-
-    @property
-    def _computed(self) -> Scores:
-        if self.computed is None:
-            raise InputError("this study has a certification, and no scores of splits: it has candidates")
-        return self.computed
-
     def _make_entry(self, learner: str, positions: Index) -> Entry:
         at = np.arange(len(positions)), positions[:, 0], positions[:, 1]
-        known = self._computed.known[at] & (positions[:, 0] >= 0)
-        totals = np.where(known[:, None], self._computed.totals[at], nan)
+        known = self.computed.known[at] & (positions[:, 0] >= 0)
+        totals = np.where(known[:, None], self.computed.totals[at], nan)
         setting = self.problem.learner.space.setting
         settings = tuple(setting(*place) if place[0] >= 0 else None for place in positions.tolist())
         first = settings[0]
@@ -533,27 +475,101 @@ class ResultValues:
     def _sums(self, entry: Entry, score: Score) -> Values:
         return entry.totals[:, self.problem.columns[score.name]][:, 1:]
 
+    def _describe_entry(self, entry: Entry) -> dict[str, Any]:
+        scores: dict[str, Any] = {}
+        for score in self.scores:
+            found, test = self.figures(entry, score), self.test_by_permutations(entry, score)
+            scores[score.name] = {
+                **{name: to_number(value) for name, value in found._asdict().items() if name != "name"},
+                "splits": list(map(to_number, self.of_splits(entry, score).tolist())),
+                "bounds": list(map(to_number, self.bounds(entry, score).tolist())),
+            }
+            if test is not None:
+                numbers = {name: to_number(value) for name, value in test._asdict().items()}
+                scores[score.name]["permutations"] = numbers
+            if self.study.interval:
+                low, high = map(to_number, self.interval(entry, score))
+                approximate = {"name": self.study.interval, "level": LEVEL, "low": low, "high": high}
+                scores[score.name]["approximate_interval"] = approximate
+        same = all(setting == entry.settings[0] for setting in entry.settings)
+        settings = [None if setting is None else dict(setting) for setting in entry.settings]
+        return {
+            "learner": entry.learner,
+            "setting": settings[0] if same else None,
+            "settings": None if same else settings,
+            "scores": scores,
+        }
 
-def format_setting(setting: Setting) -> str:
-    """Format hyperparameters, without the learner that they are of."""
-    return describe_setting({name: value for name, value in setting.items() if name != "learner"})
+    def _describe_row(self, entry: Entry, split: int) -> dict[str, Any]:
+        fitted, scored = self.rows[split].tolist()
+        setting = entry.settings[split]
+        return {
+            "learner": entry.learner,
+            "setting": None if setting is None else format_setting(setting),
+            "split": split,
+            "rows_fitted": fitted,
+            "rows_scored": scored,
+            **{score.name: to_number(self.of_splits(entry, score)[split]) for score in self.scores},
+        }
+
+    def _find_setting(self) -> Setting:
+        if self.kept is None or self.kept.settings[0] is None:
+            raise InputError("no model is kept: ckcv evaluate --refit best keeps one")
+        return self.kept.settings[0]
 
 
-def shorten_setting(setting: Mapping[str, Any] | None) -> str:
-    """Format hyperparameters with three digits; "" if there are none."""
-    return ", ".join(f"{name} = {shorten_value(value)}" for name, value in (setting or {}).items())
+def tabulate_settings(settings: list[SettingScores]) -> pa.Table:
+    """Return a row for each setting and score; what is not known is empty."""
+    rows = [
+        {**row._asdict(), "setting": format_setting(row.setting), "measure": name, **_write_place(place)}
+        for row in settings
+        for name, place in row.places.items()
+    ]
+    return pa.Table.from_pylist(rows, SETTING_COLUMNS)
 
 
-def shorten_value(value: object) -> str:
-    """Format a hyperparameter with three digits; "" for None."""
-    if value is None:
-        return ""
-    return f"{float(f'{value:.3g}'):g}" if isinstance(value, float | np.floating) else str(value)
+def describe_settings(settings: list[SettingScores]) -> list[dict[str, Any]]:
+    """Return the scores of settings as JSON values; what is not known is null."""
+    return [
+        {
+            "learner": row.learner,
+            "setting": dict(row.setting),
+            "inner": row.inner,
+            "scores": {name: _write_place(place) for name, place in row.places.items()},
+        }
+        for row in settings
+    ]
 
 
-def to_number(value: Any) -> Any:
-    """Return a number for JSON, where nan and infinity are null."""
-    return None if value is None or not isfinite(value) else value
+def _write_place(place: Place) -> dict[str, Any]:
+    return {key: to_number(value) for key, value in place._asdict().items()}
+
+
+def _list_positions(result: Scored) -> Iterator[tuple[int, int]]:
+    for path, length in enumerate(result.problem.learner.space.lengths):
+        yield from ((path, step) for step in range(length))
+
+
+def _list_places(result: Scored, score: Score) -> list[Place]:
+    if result.chosen is None:
+        figures = [result.figures(entry, score) for entry in result.entries]
+        means = np.array([found.mean for found in figures])
+        deviations = np.array([found.deviation for found in figures])
+    else:
+        means, deviations = np.array(
+            [_average_inner(result, score, *position) for position in _list_positions(result)]
+        ).T
+    ranks = rank_losses(score.loss * means)
+    return [Place(*found) for found in zip(means.tolist(), deviations.tolist(), ranks, strict=True)]
+
+
+def _average_inner(result: Scored, score: Score, path: int, step: int) -> tuple[float, float]:
+    """Return mean and standard deviation of a setting's score over inner splits."""
+    assert result.computed.inner is not None
+    values = result.computed.inner[:, path, step, result.problem.columns[score.name].start]
+    parts = [values[first:stop] for first, stop in pairwise(result.problem.starts.tolist())]
+    mean = float(np.mean([part.mean() for part in parts]))
+    return mean, float(values.std(ddof=1)) if len(values) > 1 else nan
 
 
 def _average(totals: Values, column: int) -> float:
@@ -561,21 +577,11 @@ def _average(totals: Values, column: int) -> float:
     return float(totals[:, column].mean())
 
 
-def tabulate_predictions(y: Classes, label: Classes, n_classes: int) -> NDArray[np.int64]:
-    """Return rows by class y and predicted class, the undecided (-1) last, (n_classes, n_classes + 1)."""
-    counts = np.zeros((n_classes, n_classes + 1), np.int64)
-    np.add.at(counts, (y, np.where(label < 0, n_classes, label)), 1)
-    return counts
-
-
-AnyResult = TypeVar("AnyResult", bound=ResultValues)
-
-
-def add_row_values(result: AnyResult, held_out: pa.Table | None) -> AnyResult:
+def add_row_values(result: Scored, held_out: pa.Table | None) -> Scored:
     """Return a result with the values of rows, if its interval needs them.
 
     Args:
-        result: of a study without a certification.
+        result: the scores.
         held_out: its predictions, entry by entry and split by split; None if none are kept.
 
     Raises:
