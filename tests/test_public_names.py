@@ -97,7 +97,7 @@ for part in parts:
     assert scores.problem.study.search == extend.All()
 inner = ckcv_ray.NestedSplits(ckcv_ray.KFold(3), extend.SingleSplit(0.5))
 procedure = ckcv_ray.Study.without_certification(inner, "accuracy", select_by="accuracy", learner="tree")
-assert procedure.search == extend.Inner("accuracy") and procedure.certification is None
+assert procedure.search == extend.Inner("accuracy") and procedure.kind == "procedure"
 scores = ckcv_ray.assess(procedure, task, "scores", serial)
 assert ckcv_ray.load_scores("scores").to_json()["entries"] == scores.to_json()["entries"]
 

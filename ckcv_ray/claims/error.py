@@ -158,8 +158,7 @@ class WeightedError(Quantity):
 
 def describe_weights(problem: Problem) -> str:
     """Say what weights of rows are used for; "" if all rows weigh the same."""
-    certification = problem.study.certification
-    if certification is None or not certification.weighs_rows:
+    if not problem.certification.weighs_rows:
         return problem.all_rows.weighting.describe()
     return (
         f"Rows are weighted by {problem.task.weight!r} in fits and in the weighted error alone, which holds "

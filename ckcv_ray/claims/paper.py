@@ -71,7 +71,7 @@ def prove(held: HeldOutPredictions, k: int, copies: int = 0) -> list[Claim]:
         copies: units that are not counted as independent.
     """
     problem, best = held.problem, held.models.best
-    if isinstance(problem.study.certification, Holdout):
+    if isinstance(problem.certification, Holdout):
         return [
             add_gate(held, claim, copies) if quantity.guarded else claim
             for name, quantity in list_claimed(problem).items()
@@ -92,7 +92,7 @@ def list_claimed(problem: Problem) -> dict[str, Quantity]:
 def list_claimed_rules(held: HeldOutPredictions) -> set[tuple[str, str, str]]:
     """Return what is claimed, each as the names of a quantity, a rule and a certification."""
     problem = held.problem
-    if not isinstance(problem.study.certification, Holdout):
+    if not isinstance(problem.certification, Holdout):
         return {(str(make_error(problem)), RANDOM.name, Paper.name)}
     of_names = list_claimed(problem).items()
     return {(str(quantity), held.find_rule(name).name, Holdout.name) for name, quantity in of_names}
@@ -109,7 +109,7 @@ def list_needs(problem: Problem) -> list[Need]:
     It is read before the run, so it depends on the rows to learn from and on how many rows each class has,
     and not on those drawn.
     """
-    if not isinstance(problem.study.certification, Holdout) or problem.held is None:
+    if not isinstance(problem.certification, Holdout) or problem.held is None:
         return []
     delta, needs = problem.study.delta_of_claim, list[Need]()
     for name, quantity in list_claimed(problem).items():

@@ -317,8 +317,8 @@ def describe_reading(problem: Problem) -> list[str]:
 
     Of a column without other gaps these are gaps by another name, and are said where it has subgroups.
     """
-    task, certification = problem.task, problem.study.certification
-    divided = {parse_subgroup(name).column for name in (certification.subgroups if certification else ())}
+    task = problem.task
+    divided = {parse_subgroup(name).column for name in problem.certification.subgroups}
     words = (found.describe() for found in task.gap_words if len(found.rows) > 1 or found.column in divided)
     return [*list_row_numbers(task.row_numbers), *words]
 

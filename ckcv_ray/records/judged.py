@@ -27,7 +27,7 @@ def make_judged_schema(problem: Problem) -> pa.Schema:
     Weights are among them if an error by weight is claimed.
     """
     value = pa.float64() if problem.task.has_numbers else pa.int32()
-    weighted = problem.study.certification is not None and problem.study.certification.weighs_rows
+    weighted = problem.certification.weighs_rows
     return pa.schema(
         [
             ("classifier", pa.string()),
@@ -45,7 +45,7 @@ def make_judged_schema(problem: Problem) -> pa.Schema:
 
 def count_judged(problem: Problem) -> int:
     """Return the largest number of judged rows that a study can have; 0 if nothing is judged, or too much."""
-    certification = problem.study.certification
+    certification = problem.certification
     if not isinstance(certification, Holdout) or problem.held is None:
         return 0
     most = len(problem.held) * len(certification.claim)

@@ -418,7 +418,7 @@ class Remake:
         if not failed.startswith("0 "):
             result.trusted.append(f"that {failed} failed (--rerun tries again)")
             result.assumed.append(f"that {failed} failed")
-        if isinstance(self.problem.study.certification, Holdout):
+        if isinstance(self.problem.certification, Holdout):
             result.trusted.append(
                 "that nobody chose by the rows held out: what is proven of these rests on that alone, and on "
                 "no count of the search"

@@ -255,7 +255,7 @@ class RunFolder:
             task = Task.restore(columns, roles, schema, question, named["salt"], provenance)
         with formats.guard_reading(self.files, DATA):
             study, digest = identity.study, task.digest
-            if study.certification is not None and not task.schema.plain:  # see ``Problem.data_digest``
+            if study.certify and not task.schema.plain:  # see ``Problem.data_digest``
                 digest = identify_data(task, divide(study, task)[1])
             if identity.data_digest != digest:
                 raise StoreError(f"{self.files.path(DATA)} is not the data of this run: its digest differs")

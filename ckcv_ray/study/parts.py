@@ -464,6 +464,16 @@ class Certification:
         return None
 
 
+@dataclass(frozen=True)
+class Uncertified(Certification):
+    """No certification: nothing is claimed, and a study has scores alone."""
+
+    name = ""
+
+    def __post_init__(self) -> None:
+        """Claim nothing."""
+
+
 ACCEPT = Option(
     parse_conditions,
     "What must be proven, such as specificity>=0.6; else exit code 5 (proven not to hold) or 6.",

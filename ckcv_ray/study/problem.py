@@ -51,7 +51,7 @@ from ckcv_ray.study.needs import (
     selects_columns,
 )
 from ckcv_ray.study.parts import MIN_HELD_OUT, Budget, Certification, Condition, Paper, Selecting
-from ckcv_ray.study.study import Study, run_id
+from ckcv_ray.study.study import SCORED, Study, run_id
 from ckcv_ray.tables.columns import Rows
 from ckcv_ray.tables.subgroups import check_subgroups
 from ckcv_ray.tables.task import MIN_ROWS, Groups, Task, TestRows
@@ -170,7 +170,7 @@ class Problem:
         """
         expect("study", study, Study, "a Study, such as Study.of(k=(3, 5, 10))")
         expect("task", task, Task, "a Task: make one with Task.of(X, y)")
-        if study.certification is None:
+        if study.kind == SCORED:
             study, scores = _canonicalize_scored(study, task)
             task = _fill_new_rows(study, task)
             sizes, name = study.resampling.fold_sizes(task.n_units), run_id(study, task.digest)
@@ -290,19 +290,17 @@ class Problem:
     @property
     def positive(self) -> int:
         """Number of the class that sensitivity is about: of two the second, unless the study names one."""
-        certification = self.study.certification
-        return 1 if certification is None else certification.find_positive(self.task.classes)
+        return self.certification.find_positive(self.task.classes)
 
     @property
     def certification(self) -> Certification:
-        """The certification of a study that has one."""
-        assert self.study.certification is not None
+        """What produces claims."""
         return self.study.certification
 
     @property
     def required(self) -> Condition | None:
         """The condition that a cut-off of the scores is chosen for, if one is."""
-        return None if self.study.certification is None else self.study.certification.required
+        return self.certification.required
 
     @property
     def n_evaluations(self) -> int:
@@ -320,8 +318,7 @@ class Problem:
     @property
     def references(self) -> tuple[int, ...]:
         """Positions of the learners that claims compare the winner with, whose own best is to be known."""
-        certification, labels = self.study.certification, list(self.learners)
-        return () if certification is None else tuple(map(labels.index, certification.references))
+        return tuple(map(list(self.learners).index, self.certification.references))
 
     def find_estimate_rows(self, k: int, split: int) -> Index:
         """Return the rows of the estimate set of a split into k folds, which its member has not seen."""
@@ -625,7 +622,6 @@ class Problem:
 
 def _canonicalize_certified(study: Study, task: Task) -> tuple[Study, Index | None, Task]:
     """Return the canonical form of a study with a certification, the rows held out, and the others."""
-    assert study.certification is not None
     parts = study.learner, study.criterion, study.certification, study.encoding, study.balancing
     certification = check_certified(*parts, task)
     study = replace(study, certification=certification)
@@ -678,9 +674,8 @@ def divide(study: Study, task: Task) -> tuple[Index | None, Task]:
     Raises:
         InputError: too few rows are held out, or left to learn from.
     """
-    n, certification = task.n_units, study.certification
-    draws = Draws(study.seed, task.salt)
-    units = None if certification is None else certification.canonical(n).draw_held_out(n, draws)
+    n = task.n_units
+    units = study.certification.draw_held_out(n, Draws(study.seed, task.salt))
     if units is None:
         return None, _fill_new_rows(study, task)
     if len(units) < MIN_HELD_OUT or n < MIN_HELD_OUT + MIN_ROWS:

@@ -60,6 +60,7 @@ from ckcv_ray.study.parts import (
     Race,
     Search,
     Selecting,
+    Uncertified,
 )
 from ckcv_ray.validation import (
     MOST,
@@ -110,7 +111,7 @@ class Study:
         learner: what is fitted, with its search space; several learners are compared on the same splits.
         resampling: how rows are divided.
         search: what is computed, and by what one selects.
-        certification: what produces claims; None if nothing is certified.
+        certification: what produces claims; ``Uncertified`` if nothing does.
         seed: seed of the splits, non-negative; "random" draws one.
         encode: how categories become numbers: "onehot", "ordinal", "target", or "auto" for what suits
             the learner.
@@ -130,7 +131,7 @@ class Study:
     learner: Learner = field(default_factory=lambda: LEARNERS[DEFAULT]())
     resampling: Resampling = field(default_factory=Complete)
     search: Search = field(default_factory=Race)
-    certification: Certification | None = field(default_factory=Paper)
+    certification: Certification = field(default_factory=Paper)
     seed: int = option(
         0,
         Option(
@@ -188,7 +189,6 @@ class Study:
         for name in ("measures", "permutations", "interval", "save_predictions"):
             if getattr(self, name):
                 raise InputError(f"a study with a certification has no {name}: leave it out")
-        assert self.certification is not None
         for slot, proven in (("resampling", "resamplings"), ("criterion", "criteria")):
             part, allowed = self.parts[slot], getattr(self.certification, proven)
             if part.name not in allowed:
@@ -201,7 +201,7 @@ class Study:
     @property
     def kind(self) -> str:
         """The name of its kind in files: with a certification or without."""
-        return SCORED if self.certification is None else CERTIFIED
+        return CERTIFIED if self.certify else SCORED
 
     @property
     def parts(self) -> dict[str, Any]:
@@ -297,7 +297,7 @@ class Study:
         return cls(
             resampling=drawn,
             search=_make_search(select_by, select, drawn, _check_refit(refit, choose)),
-            certification=None,
+            certification=Uncertified(),
             seed=read_seed("seed", seed, MAX_SEED_OF_SCORES),
             measures=measures,
             permutations=permutations,
@@ -325,7 +325,7 @@ class Study:
         rest = [part for slot, part in parts.items() if slot != SEVERAL]
         of_study = {"seed": self.seed} | get_values(self, fixed)
         of_others = {n: v for part in rest for n, v in fold_values(part, fixed).items() if n not in SLOTS}
-        if self.certification is not None and (required := self.certification.required):
+        if required := self.certification.required:
             of_others["require"] = str(required)
         return name_choices(parts) | get_learner_values(self.learner.by_label, fixed) | of_others | of_study
 
@@ -389,7 +389,7 @@ class Study:
             read_part("learner", given["learner"]),
             resampling,
             _make_search(given["select_by"], given["select"], resampling, given["choose"]),
-            certification=None,
+            certification=Uncertified(),
             measures=tuple(functions.get(name, name) for name in names),
             **{name: given[name] for name in PROCEDURE_OPTIONS if name != "choose"},
         )
@@ -400,7 +400,7 @@ class Study:
         Options that only one of them has belong to a part that differs, which has a line itself; those that
         may grow are no difference.
         """
-        if self.certification is None:
+        if self.kind == SCORED:
             ours, theirs, show = self.to_json(), stored.to_json(), _short_json
         else:
             ours, theirs, show = self.options(fixed=True), stored.options(fixed=True), _short
@@ -429,7 +429,7 @@ class Study:
     @property
     def certify(self) -> str:
         """Name of the certification; "" without one."""
-        return "" if self.certification is None else self.certification.name
+        return self.certification.name
 
     @property
     def criterion(self) -> Criterion:
@@ -438,8 +438,7 @@ class Study:
 
     @property
     def delta_of_claim(self) -> float:
-        """The delta of each of the claims that share that of the study, which must have a certification."""
-        assert self.certification is not None
+        """The delta of each of the claims that share that of the study."""
         return self.delta / self.certification.n_shares
 
     @property
@@ -613,10 +612,10 @@ def _list_measures(
 
 def _check_scored(study: Study) -> None:
     """Raise InputError unless the parts of a study without a certification can be combined."""
-    if study.certification is not None:
+    if study.certify:
         check_known_part("certify", study.certification)
         raise InputError(
-            f"certify={study.certification.name} requires a Race, which selects what is certified, not "
+            f"certify={study.certify} requires a Race, which selects what is certified, not "
             f"{type(study.search).__name__}"
         )
     expect("resampling", study.resampling, Resampling, "text such as kfold:10, or a Resampling")

@@ -32,7 +32,7 @@ from ckcv_ray.reports.render import make_page
 from ckcv_ray.runs.load import load_run, load_scores, replay
 from ckcv_ray.runs.run import Work, assess, evaluate, run_work
 from ckcv_ray.storage.folder import RunFolder
-from ckcv_ray.study.parts import All
+from ckcv_ray.study.parts import All, Uncertified
 from ckcv_ray.study.problem import INNER, OUTER, Problem
 from ckcv_ray.study.study import Study
 from ckcv_ray.tables.task import Task
@@ -409,7 +409,9 @@ def test_a_nested_resampling_selects_by_the_first_measure():
     assert Study.without_certification("nested:5:5", learner="ridge").select_by == "rmse"
     assert Study.without_certification("kfold:5").select_by is None
     with pytest.raises(InputError, match="say by which score, such as select_by=accuracy"):
-        Study(resampling=default.resampling, search=All(), certification=None, measures=("accuracy",))
+        Study(
+            resampling=default.resampling, search=All(), certification=Uncertified(), measures=("accuracy",)
+        )
 
 
 def test_of_equal_settings_the_smaller_step_then_path_is_selected():

@@ -25,7 +25,7 @@ from ckcv_ray.learners.base import LEARNERS, register
 from ckcv_ray.learners.svm import learner as svm
 from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.study.options import SLOTS, list_parts
-from ckcv_ray.study.parts import All, Holdout, Inner, Paper, Race
+from ckcv_ray.study.parts import All, Holdout, Inner, Paper, Race, Uncertified
 from ckcv_ray.study.study import Execution, Study, list_options, read_toml, run_id
 from ckcv_ray.validation import parse_grid
 
@@ -443,7 +443,7 @@ def test_a_search_says_what_it_goes_with(search):
     """Nothing but a race selects what can be certified, and a race is of folds that shrink with k."""
     with pytest.raises(InputError, match=r"certify=paper requires a Race"):
         Study(search=search)
-    scored = {"search": search, "certification": None, "measures": ("auc",)}
+    scored = {"search": search, "certification": Uncertified(), "measures": ("auc",)}
     with pytest.raises(InputError, match="resampling=complete requires a certification, which ckcv run has"):
         Study(**scored)
     with pytest.raises(InputError, match=r"resampling=.* is not text such as kfold:10, or a Resampling"):
