@@ -245,10 +245,8 @@ def test_the_folder_of_another_study_is_refused_with_the_differences(ckcv, folde
 DAMAGES = {
     "another schema": (lambda f: edit(f / "study.json", schema=99), "schema 99"),
     "no JSON": (lambda f: (f / "study.json").write_text("{"), "study.json is damaged"),
-    "no data": (lambda f: (f / "data.parquet").unlink(), "data.parquet"),
     "half a certificate": (lambda f: edit(f / "certificate.json", l_ee=None), "certificate.json"),
     "half the models": (lambda f: (f / "ensemble/models.parquet").write_bytes(b"PAR1"), "models.parquet"),
-    "no candidates": (lambda f: (f / "candidates.parquet").unlink(), "candidates.parquet"),
 }
 
 

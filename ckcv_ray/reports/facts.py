@@ -687,13 +687,9 @@ def _tell_means(result: Certified) -> Iterator[Fact]:
         same = "the same on the estimate sets; no bound"
         error = f"{format_number(scale * c.counts.error)} on the estimate sets (an estimate, not a bound)"
         names, write = ("selected by", "estimated", "mean error"), round_bound
-    for name, text, value in zip(
-        names,
-        (f"{write(scale * winner.l_ms)}, {minimised}", f"{write(scale * winner.l_ee)}, {same}", error),
-        (winner.l_ms, winner.l_ee, c.counts.error),
-        strict=True,
-    ):
-        yield Fact(name, text, DETAILS, value)
+    yield Fact(names[0], f"{write(scale * winner.l_ms)}, {minimised}", DETAILS, winner.l_ms)
+    yield Fact(names[1], f"{write(scale * winner.l_ee)}, {same}", DETAILS, winner.l_ee)
+    yield Fact(names[2], error, DETAILS, c.counts.error)
     yield Fact("remark", c.wording.statements[0], DETAILS)
 
 

@@ -226,7 +226,14 @@ def _tell_inner(result: Scored, settings: Sequence[SettingScores]) -> Iterator[S
     for name in settings[0].places:
         ranked = [row for row in settings if row.places[name].rank is not None]
         ranked.sort(key=lambda row: row.places[name].rank or 0)
-        rows = [_list_setting(row, name) for row in ranked[:MAX_INNER]]
+        rows = [
+            (
+                f"{row.learner} ({text})" if (text := format_setting(row.setting)) else row.learner,
+                *map(format_score, row.places[name][:2]),
+                f"{row.places[name].rank}",
+            )
+            for row in ranked[:MAX_INNER]
+        ]
         of = f", the best {len(rows)} of {len(settings):,} settings" if len(settings) > len(rows) else ""
         level, most = (FIRST, MAX_LISTED_SETTINGS) if name == result.study.select_by else (PAGE, None)
         tables.append(FactTable(f"Inner splits by {name}{of}", heads, rows, level=level, most=most))
@@ -238,13 +245,6 @@ def _tell_inner(result: Scored, settings: Sequence[SettingScores]) -> Iterator[S
         ]
         tables.append(FactTable("What was selected", ("learner", "split", "setting"), selected))
     yield Section("inner", "Settings on inner splits", [Fact("", INNER_ARE)], tables)
-
-
-def _list_setting(row: SettingScores, score: str) -> tuple[str, ...]:
-    mean, deviation, rank = row.places[score]
-    text = format_setting(row.setting)
-    name = f"{row.learner} ({text})" if text else row.learner
-    return name, format_score(mean), format_score(deviation), f"{rank}"
 
 
 def _tell_estimate(result: Scored, entry: Entry, splits: str) -> Iterator[Fact]:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from conftest import blobs
 
-from ckcv_ray import Execution, InputError, Result, Study, Task, run
+from ckcv_ray import Execution, Result, Study, Task
 from ckcv_ray.claims.predictive import NetBenefit
 from ckcv_ray.reports.figures import draw_performance
 from ckcv_ray.runs.judged import BY_BEST, BY_PROBABILITY, Judged, judge_rows, trace_net_benefit
@@ -100,13 +100,9 @@ def test_what_is_not_proven_is_no_point() -> None:
     assert found.prevalence == 0.1
 
 
-def test_several_classes_or_rows_of_one_have_none(result: Result) -> None:
+def test_rows_of_one_class_have_none(result: Result) -> None:
     judged = judge_rows(result)
     one = judged._replace(y=np.zeros_like(judged.y))
     assert trace_net_benefit(result, one) is None
     picture = next(p for p in draw_performance(result, one) if "Decision" in p.title)
     assert picture.caption == "There is none: it takes two classes, and rows of both."
-    three = blobs(150)
-    several = run(Study.paper(k=(3,), n_splits=2, C=(1.0,), gamma=(0.1,)), three.X, np.arange(150) % 3)
-    with pytest.raises(InputError, match="Decision curve of this result: there is none: it takes"):
-        several.plot.decision_curve()

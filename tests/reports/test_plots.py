@@ -57,7 +57,8 @@ def test_what_cannot_be_drawn_is_refused_with_the_reason(svm: Result) -> None:
         svm.plot.calibration()
     rows = blobs(150)
     several = run(Study.of(**SMALL, C=(1.0,), gamma=(0.1,)), rows.X, np.arange(150) % 3)
-    with pytest.raises(InputError, match="ROC curve of this result: there is none: it takes two classes"):
-        several.plot.roc()
+    for draw, title in ((several.plot.roc, "ROC curve"), (several.plot.decision_curve, "Decision curve")):
+        with pytest.raises(InputError, match=f"{title} of this result: there is none: it takes two classes"):
+            draw()
     with pytest.raises(InputError, match="this is an evaluation, which has no claims"):
         evaluate(rows.X, rows.y, learner="constant", resampling="kfold:3").plot.bounds()

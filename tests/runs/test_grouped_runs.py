@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from conftest import blobs
 
-from ckcv_ray import Execution, Job, StoreError, Study, Task, run
+from ckcv_ray import Execution, Job, Study, Task, run
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.engine.evaluate import share
 from ckcv_ray.learners.ensemble import judge
@@ -81,14 +81,6 @@ def test_dropping_candidates_early_is_exact(resampling: str) -> None:
     counts = result.execution["evaluations"]
     assert counts["dropped"] > counts["planned"] / 10
     assert counts["planned"] == counts["computed"] + counts["dropped"]
-
-
-def test_groups_change_the_run_and_a_folder_tells_them_apart(tmp_path: Path) -> None:
-    X, y = TASK.X, TASK.labelled(TASK.y)
-    plain = run(SMALL, X, y, tmp_path, SERIAL)
-    assert plain.run_id != Problem.of(SMALL, TASK).run_id
-    with pytest.raises(StoreError, match="data: another table"):
-        run_job(Job(SMALL, TASK, tmp_path), SERIAL)
 
 
 # Learners

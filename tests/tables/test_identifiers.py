@@ -516,11 +516,6 @@ def test_the_groups_are_part_of_the_data() -> None:
     assert plain.groups.tolist() == list(range(24))
 
 
-def test_the_digest_without_groups_is_what_it_was() -> None:
-    task = Task.of(np.arange(12.0).reshape(6, 2), [0, 1] * 3)
-    assert task.digest == "828a9d27f67fc1a3615e24207583c821da6f1cb6b3617189a505d8ad14c7d4d5"
-
-
 def test_stored_columns_give_the_task_again() -> None:
     for task in (TASK, ids(TEXT), TASK.take_part(np.arange(3, 12)), TASK.without(np.arange(6))):
         again = Task.restore(task.columns(), Roles(task.target, group=task.group), None, salt=task.salt)
