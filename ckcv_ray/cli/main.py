@@ -1,10 +1,6 @@
 """Command line: the commands of ckcv.
 
-Results go to standard output, messages to standard error. Exit codes: 0 done; 1 verification found
-differences, or a run could not finish; 2 bad input; 3 finished with failed evaluations; 4 the run folder is
-damaged or belongs to something else; 5 proven not to hold: a condition (--accept), a watched stream, a
-comparison; 6 not yet proven: a condition, a comparison, or not verified here; 129, 130, 138 and 143
-interrupted by SIGHUP, Ctrl-C, SIGUSR1 and SIGTERM.
+Results go to standard output, messages to standard error; exit codes are in the reference.
 """
 
 import gc
@@ -141,34 +137,40 @@ def _rank(parameter: Any) -> tuple[int, int]:
 
 COMMANDS = {  # by name: the module that has it (and its function if it is called otherwise), and its help
     "run": ("run", "Select hyperparameters and k on labelled rows, bound the error, and write a run folder."),
+    "report": ("report", "Write an HTML report of a finished run, or the form of a reporting guideline."),
+    "predict": (
+        "predict",
+        "Classify rows, or predict numbers, with what a finished run or evaluation has fitted.",
+    ),
+    "verify": ("verify", "Check a finished run, and report what was made again and what was taken on trust."),
+    "evaluate": ("run", "Score learners by a usual procedure of cross validation, without a certificate."),
+    "compare": (
+        "watch",
+        "Prove on judged rows that a run errs less often than another one, or not more often by a margin.",
+    ),
+    "watch": (
+        "watch",
+        "Compare live rows, once their labels are known, with what a finished run has certified.",
+    ),
     "plan": ("run", "Estimate the evaluations, memory and time that a study needs, without running it."),
     "status": ("run", "Show the result of a finished run, or the progress of an unfinished one."),
     "list": (
         "folders:list_folders",
         "List the run folders in a folder and below it: what they are about, and what may be quoted.",
     ),
-    "copy": ("folders", "Copy a run to another place, a disk or an object store, and check every digest."),
-    "clean": ("folders", "Remove from a run folder what a run that was killed left and no run reads."),
-    "verify": ("verify", "Check a finished run, and report what was made again and what was taken on trust."),
-    "predict": (
-        "predict",
-        "Classify rows, or predict numbers, with what a finished run or evaluation has fitted.",
-    ),
-    "watch": (
-        "watch",
-        "Compare live rows, once their labels are known, with what a finished run has certified.",
-    ),
-    "compare": (
-        "watch",
-        "Prove on judged rows that a run errs less often than another one, or not more often by a margin.",
-    ),
     "export": (
         "report",
         "Write a single model of a finished run or evaluation as a file for other programs.",
     ),
-    "evaluate": ("run", "Score learners by a usual procedure of cross validation, without a certificate."),
-    "report": ("report", "Write an HTML report of a finished run, or the form of a reporting guideline."),
+    "copy": ("folders", "Copy a run to another place, a disk or an object store, and check every digest."),
+    "clean": ("folders", "Remove from a run folder what a run that was killed left and no run reads."),
 }
+PANELS = {
+    "run": "Everyday",
+    "compare": "Later",
+    "plan": "Look",
+    "export": "Hand over",
+}  # by their first command
 
 
 # Between two collections of garbage: importing makes many objects and hardly any garbage. With Python's 700 a
@@ -211,12 +213,8 @@ is proven about its error on new rows. Everything is kept in a run folder.
     ckcv report patients_run
     ckcv evaluate patients.csv --target outcome --learner forest
 
-Run any command with --help to see the options used most, and with --help-all to see the others.
-
-Exit codes: 0 done; 1 verification found differences, or a run could not finish; 2 bad input; 3 finished
-with failed evaluations; 4 the run folder is damaged or belongs to something else; 5 proven not to hold: a
-condition (--accept), a watched stream, a comparison; 6 not yet proven: a condition, a comparison, or not
-verified here; 129, 130, 138, 143 interrupted.
+Run any command with --help to see the options used most, and with --help-all to see all. Exit code 0 is done,
+and 2 bad input; the others are in the reference of the command line.
 """,
 )
 
@@ -259,8 +257,10 @@ def load_command(name: str) -> Any:
     return typer.main.get_command(alone)
 
 
+_panel = ""
 for _name, (_, _summary) in COMMANDS.items():
-    app.command(_name, help=_summary)(lambda: None)  # to list it; ``Commands`` replaces it by the command
+    _panel = PANELS.get(_name, _panel)
+    app.command(_name, help=_summary, rich_help_panel=_panel)(lambda: None)  # ``Commands`` replaces it
 
 
 def main() -> None:
