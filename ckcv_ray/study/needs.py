@@ -6,15 +6,15 @@ Models of numbers are compared by a bound on the mean absolute error, of which a
 one a single row that is very far off could outweigh all others, and nothing could be proven.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ckcv_ray.core.arrays import Index
-from ckcv_ray.core.criteria import CLIP_IS, GROUPED, Criterion, MeanClippedError, for_groups
+from ckcv_ray.core.criteria import CLIP_IS, GROUPED, Criterion, for_groups
 from ckcv_ray.core.intervals import CORRECTED_T, INTERVALS
 from ckcv_ray.core.measures import Kind, Output, Score, find_class, list_row_means
 from ckcv_ray.core.resampling.base import Resampling
@@ -34,13 +34,12 @@ KINDS: dict[str, Callable[[Any], frozenset[Kind]]] = {  # kinds of task that a p
     "learner": lambda part: part.kinds,
     "criterion": lambda part: part.measure.kinds,
 }
-OUTPUTS = {  # what a score is computed from: what it is called, and what to do where a learner has none
-    Output.PROBABILITY: ("probabilities", "which learner={} does not give: leave one of them out"),
-    Output.RANK: ("scores that order rows", "which {} does not give"),
-    Output.RANKS: (
-        "a score for each of several classes",
-        "which learner={} does not give: leave one of them out",
-    ),
+LEAVE_OUT = "leave it out"
+CHOOSE_NUMBERS = {"learner": "choose one of numbers, such as ridge or forest_regressor", "criterion": CLIP_IS}
+OUTPUTS = {  # what a score is computed from, as it is called
+    Output.PROBABILITY: "probabilities",
+    Output.RANK: "scores that order the rows",
+    Output.RANKS: "a score for each of several classes",
 }
 
 
@@ -57,16 +56,96 @@ def check_certified(
     Raises:
         InputError: a part is not for such a task, or not for another part.
     """
-    if task.has_numbers:
-        _check_numbers(learner, criterion, certification, task)
-    else:
-        _check_classes(learner, criterion, task)
+    _check_kinds("learner", learner.by_label, task)
+    _check_kinds("criterion", {criterion.name: criterion}, task)
     _check_fits(learner, encoding, balancing, task)
     check_balance_stored(learner, balancing)
-    certification = _check_claims(certification, learner, task).canonical(task.n_units)
-    if task.grouped:
-        _check_groups(criterion, certification)
-    return certification
+    for need in _list_needs(certification, task):
+        _check_need(need, learner, task)
+    if task.grouped and for_groups(criterion) is None:
+        defined = " or ".join(part.name for part in GROUPED)
+        raise InputError(
+            f"criterion={criterion.name} is not defined for groups of rows: choose criterion {defined}, or "
+            "leave out --group"
+        )
+    if certification.positive is not None:
+        number = find_class("positive", certification.positive, task.classes)
+        label = None if number == 1 else str(task.classes[number])
+        certification = replace(certification, positive=label)  # type: ignore[type-var]
+    return certification.canonical(task.n_units)
+
+
+class Requirement(NamedTuple):
+    """What an option of a certification needs of a task and of its learners."""
+
+    option: str  # with its value
+    kinds: frozenset[Kind]  # of target
+    output: Output | None = None  # of every learner
+    rows: str = ""  # those that it counts as independent; "": it is defined for groups as well
+    instead: str = LEAVE_OUT  # what to do where it is not met
+
+
+def _list_needs(certification: Certification, task: Task) -> Iterator[Requirement]:
+    """Yield what each option of a certification needs, the first to be refused first."""
+    classes, every = (Kind.BINARY, Kind.MULTICLASS), frozenset(Kind)
+    of_two, of_classes, of_numbers = map(frozenset, ((Kind.BINARY,), classes, (Kind.REGRESSION,)))
+    if VOTE in certification.claim:
+        yield Requirement(f"claim={VOTE}", of_classes)
+    for claim, quantity in certification.quantities.items():
+        kinds = of_numbers if quantity.of_numbers else of_two if quantity.two_classes else of_classes
+        source = certification.name_source(claim)
+        recall = quantity.by_class and source == f"claim={claim}" and task.n_classes > 2
+        instead = "claim recall, which is of every class" if recall else LEAVE_OUT
+        yield Requirement(source, kinds, quantity.needs, quantity.rows_alone, instead)
+    for condition in certification.accepted:
+        yield Requirement(f"accept={condition}", of_numbers if condition.kind.of_numbers else of_classes)
+    if certification.require:
+        yield Requirement(f"require={certification.require}", of_two, Output.RANK)
+    if certification.answer:
+        output = Output.RANK if task.n_classes == 2 else Output.RANKS
+        yield Requirement(f"answer={certification.answer}", of_classes, output, "rows")
+    if certification.positive is not None:
+        yield Requirement(f"positive={certification.positive!r}", of_two)
+    if certification.subgroups:
+        yield Requirement(f"subgroups={','.join(certification.subgroups)}", every, rows="rows of a subgroup")
+    if isinstance(certification, Holdout) and certification.holdout_bound != Holdout.holdout_bound:
+        yield Requirement(f"holdout_bound={certification.holdout_bound}", of_classes, rows="rows")
+
+
+def _check_need(need: Requirement, learner: Learner, task: Task) -> None:
+    """Raise InputError unless a task and every learner have what an option needs."""
+    if task.kind not in need.kinds:
+        raise InputError(
+            f"{need.option} is for {_name_kinds(need.kinds)}, and the target {task.target!r} has "
+            f"{_describe_target(task)}: {need.instead}"
+        )
+    if task.grouped and need.rows:
+        raise InputError(
+            f"{need.option} counts {need.rows} as independent, which rows of groups are not: leave it out, "
+            "or --group"
+        )
+    _check_output(need.option, need.output, learner)
+
+
+def _check_output(option: str, output: Output | None, learner: Learner) -> None:
+    for label, single in learner.by_label.items():
+        gives = "none" if output in OUTPUTS and output not in single.outputs else ""
+        if label == SAME_SCORE and option.startswith("require="):
+            gives = "every row the same"
+        if output is not None and gives:
+            raise InputError(
+                f"{option} needs {OUTPUTS[output]}, and learner {label} gives {gives}: leave one of them "
+                "out, or choose a learner such as linear or forest"
+            )
+
+
+def _name_kinds(kinds: Iterable[Kind]) -> str:
+    names = sorted(kinds)
+    return "classes" if names == [Kind.MULTICLASS, Kind.BINARY] else " or ".join(names)
+
+
+def _describe_target(task: Task) -> str:
+    return f"{task.n_classes} classes ({some(task.classes)})" if task.n_classes else "numbers"
 
 
 def check_scored(
@@ -75,10 +154,7 @@ def check_scored(
     """Raise InputError unless learners can be fitted to a task without a certification, and scored."""
     _check_fits(learner, encoding, balancing, task)
     for score in scores:
-        for label, single in learner.by_label.items():
-            if score.needs in OUTPUTS and score.needs not in single.outputs:
-                what, remedy = OUTPUTS[score.needs]
-                raise InputError(f"measure={score.name} needs {what}, {remedy.format(label)}")
+        _check_output(f"measure={score.name}", score.needs, learner)
 
 
 def _check_fits(learner: Learner, encoding: Encoding, balancing: Balance, task: Task) -> None:
@@ -118,50 +194,23 @@ def check_balance_stored(learner: Learner, balancing: Balance) -> None:
             )
 
 
-def _check_numbers(learner: Learner, criterion: Criterion, certification: Certification, task: Task) -> None:
-    target = f"the target {task.target!r} has numbers"
-    for label, single in learner.by_label.items():
-        if Kind.REGRESSION not in single.kinds:
-            raise InputError(
-                f"{target}, and learner {label} is for {' or '.join(sorted(single.kinds))}: choose one of "
-                "numbers, such as ridge or forest_regressor"
-            )
-    if not isinstance(criterion, MeanClippedError):
-        raise InputError(f"{target}, and criterion {criterion.name} is for classes: {CLIP_IS}")
-    for option, why in _list_unfit(certification):
-        raise InputError(f"{option} {why}, and {target}: leave it out")
-
-
-def _list_unfit(certification: Certification) -> Iterator[tuple[str, str]]:
-    """Yield the options of a certification that are for classes, and why, the first to be refused."""
-    quantities = certification.quantities
-    for claim in certification.claim:
-        if claim == VOTE:
-            yield f"claim={claim}", "is a majority of predicted classes"
-        if claim in quantities and not quantities[claim].of_numbers:
-            yield certification.name_source(claim), "is about classes"
-    for condition in certification.accepted:
-        if not condition.kind.of_numbers:
-            yield f"accept={condition}", "is about rows that are right or wrong"
-    if isinstance(certification, Holdout) and certification.holdout_bound != Holdout.holdout_bound:
-        yield f"holdout_bound={certification.holdout_bound}", "is for rows that are right or wrong"
-
-
-def _check_classes(learner: Learner, criterion: Criterion, task: Task) -> None:
-    target = f"{task.target!r} has {task.n_classes} classes ({some(task.classes)})"
-    for slot, several in {"learner": learner.by_label, "criterion": {criterion.name: criterion}}.items():
-        kinds = KINDS[slot]
-        for label in [label for label, single in several.items() if task.kind not in kinds(single)]:
-            named = ((name, kinds(choice)) for name, choice in list_parts(slot).items())
-            suited = [name for name, known in named if isinstance(known, frozenset) and task.kind in known]
-            remedy = (
-                f"choose {slot} {' or '.join(suited)}" if suited else "leave out the rows of other classes"
-            )
-            allowed = " or ".join(sorted(kinds(several[label])))
-            raise InputError(
-                f"the target {target}, and {slot} {label} is for {allowed}: "
-                f"{remedy if len(several) == 1 else 'leave it out'}"
-            )
+def _check_kinds(slot: str, several: Mapping[str, Any], task: Task) -> None:
+    """Raise InputError unless each of several parts, by their labels, is for the kind of a task."""
+    kinds = KINDS[slot]
+    for label, part in several.items():
+        if task.kind in kinds(part):
+            continue
+        named = ((name, kinds(choice)) for name, choice in list_parts(slot).items())
+        suited = [name for name, known in named if isinstance(known, frozenset) and task.kind in known]
+        remedy = f"choose {slot} {' or '.join(suited)}" if suited else "leave out the rows of other classes"
+        if task.has_numbers:
+            remedy = CHOOSE_NUMBERS[slot]
+        elif len(several) > 1:
+            remedy = LEAVE_OUT
+        raise InputError(
+            f"the target {task.target!r} has {_describe_target(task)}, and {slot} {label} is for "
+            f"{_name_kinds(kinds(part))}: {remedy}"
+        )
 
 
 def _list_weighing(kind: Kind) -> list[str]:
@@ -173,93 +222,6 @@ def _list_weighing(kind: Kind) -> list[str]:
             if isinstance(kinds, frozenset) and kind in kinds and part().weighs_rows:
                 names.append(name)
     return names
-
-
-def _check_groups(criterion: Criterion, certification: Certification) -> None:
-    """Raise InputError unless what is minimised, reported and claimed is defined for groups."""
-    if certification.answer:
-        raise InputError(
-            f"answer={certification.answer} counts rows as independent, which rows of groups are not: leave "
-            "it out, or --group"
-        )
-    for claim, quantity in certification.quantities.items():
-        if quantity.rows_alone:
-            raise InputError(
-                f"{certification.name_source(claim)} counts {quantity.rows_alone} as independent, which rows "
-                "of groups are not: leave it out, or --group"
-            )
-    if certification.subgroups:
-        raise InputError(
-            f"subgroups={','.join(certification.subgroups)} counts rows of a subgroup as independent, which "
-            "rows of groups are not: leave it out, or --group"
-        )
-    if isinstance(certification, Holdout) and certification.holdout_bound != Holdout.holdout_bound:
-        raise InputError(
-            f"holdout_bound={certification.holdout_bound} is for rows that are right or wrong, and of a "
-            "group the share of wrong rows counts: leave it out, or --group"
-        )
-    if for_groups(criterion) is None:
-        defined = " or ".join(part.name for part in GROUPED)
-        raise InputError(
-            f"criterion={criterion.name} is not defined for groups of rows: choose criterion {defined}, or "
-            "leave out --group"
-        )
-
-
-def _check_claims(certification: Certification, learner: Learner, task: Task) -> Certification:
-    """Return a certification with its claims in canonical form for a task.
-
-    Raises:
-        InputError: a claim does not apply to the task or to the learner.
-    """
-    for condition in () if task.has_numbers else certification.accepted:
-        if condition.kind.of_numbers:
-            raise InputError(
-                f"accept={condition} is for numbers, and the target {task.target!r} has classes: leave it out"
-            )
-    for claim, quantity in certification.quantities.items():
-        if quantity.of_numbers and not task.has_numbers:
-            raise InputError(
-                f"claim={claim} is for numbers, and the target {task.target!r} has classes: leave it out"
-            )
-        if quantity.two_classes and task.n_classes > 2:
-            source = certification.name_source(claim)
-            claimed = quantity.by_class and source == f"claim={claim}"
-            instead = "claim recall, which is of every class" if claimed else "leave it out"
-            raise InputError(
-                f"{source} is for two classes, and the target {task.target!r} has {task.n_classes}: {instead}"
-            )
-    needed = [(f"claim={claim}", quantity.needs) for claim, quantity in certification.quantities.items()]
-    required = [(f"require={certification.require}", Output.RANK)] if certification.require else []
-    for option, output in (*required, *needed):
-        lacking = [label for label, single in learner.by_label.items() if output not in single.outputs]
-        if output is not None and lacking:
-            what = "scores that order the rows" if output == Output.RANK else output.value
-            raise InputError(f"{option} needs {what}, and learner {lacking[0]} gives none: leave it out")
-    if certification.require and SAME_SCORE in learner.by_label:
-        raise InputError(
-            f"require={certification.require} needs scores that order the rows, and learner {SAME_SCORE} "
-            "gives every row the same: leave it out"
-        )
-    needs = Output.RANK if task.n_classes == 2 else Output.RANKS
-    unsure = [label for label, single in learner.by_label.items() if needs not in single.outputs]
-    if certification.answer and unsure:
-        of_each = "" if needs == Output.RANK else " of each class"
-        raise InputError(
-            f"answer={certification.answer} needs a confidence in each row, and learner {unsure[0]} gives no "
-            f"scores{of_each}: choose one that does, such as linear or forest, or leave it out"
-        )
-    if certification.positive is None:
-        return certification
-    if task.n_classes != 2:
-        has = f"{task.n_classes} classes" if task.n_classes else "numbers"
-        raise InputError(
-            f"positive={certification.positive!r} is for two classes, and the target {task.target!r} has "
-            f"{has}: leave it out"
-        )
-    number = find_class("positive", certification.positive, task.classes)
-    label = None if number == 1 else str(task.classes[number])
-    return replace(certification, positive=label)  # type: ignore[type-var]
 
 
 def check_splits(resampling: Resampling, scores: Sequence[Score], permutations: int, task: Task) -> None:

@@ -177,7 +177,9 @@ def test_several_classes_are_answered_by_the_margin():
         margin = rule.measure_confidence(result.models, held.X)
         assert np.all(margin >= 0)
         assert answered.sum() == result.certificate.claims.claims[1].rows
-    with pytest.raises(InputError, match=r"learner svm gives no scores of each class: choose one that does"):
+    with pytest.raises(
+        InputError, match=r"a score for each of several classes, and learner svm gives none: leave one of"
+    ):
         Problem.of(study(answer="error<=0.1"), task)
 
 

@@ -379,7 +379,7 @@ REFUSED: list[tuple[Any, ...]] = [
     ({"holdout_bound": "exact"}, "^holdout_bound='exact' is not known: choose from clopper_pearson"),
     ({"positive": "ill"}, "'ill', which is no label of the target: the labels are '0', '1'"),
     ({"positive": "1"}, "^positive='1' is for two classes, and the target 'y' has 3 classes", "three"),
-    ({"holdout_bound": "stevens"}, "^holdout_bound=stevens is for rows that are right or wrong", "groups"),
+    ({"holdout_bound": "stevens"}, "^holdout_bound=stevens counts rows as independent", "groups"),
     *((option, r"counts rows( of a class)? as independent", "groups") for option in CHOOSING),
     *((option, r"is for two classes.*: leave it out", "three") for option in CHOOSING[:2]),
     *(
@@ -403,7 +403,7 @@ REFUSED: list[tuple[Any, ...]] = [
         "counts rows as independent, which rows of groups are",
         "weighted groups",
     ),
-    (NUMBERS | {"claim": "weighted_error:3"}, "^claim=weighted_error:3 is about classes", "weighted numbers"),
+    (NUMBERS | {"claim": "weighted_error:3"}, "^claim=weighted_error:3 is for classes", "weighted numbers"),
 ]
 
 

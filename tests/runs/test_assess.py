@@ -434,7 +434,7 @@ def test_a_setting_that_fails_inside_is_not_selected():
     [
         ({"measure": ""}, "measure=''|measure is empty"),
         ({"measure": "accuracy,accuracy"}, "names one twice"),
-        ({"measure": "log_loss"}, "needs probabilities, which learner=svm does not give"),
+        ({"measure": "log_loss"}, "needs probabilities, and learner svm gives none"),
         ({"measure": "rmse"}, "measure=rmse is not for two classes"),
         ({"resampling": "kfold:500"}, "more folds than the 95 units"),
         ({"select_by": "zero_one"}, "requires a resampling inside the training sets"),

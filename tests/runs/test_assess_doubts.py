@@ -266,7 +266,7 @@ def test_a_class_without_training_rows_has_probability_zero():
 
 
 def test_without_probabilities_such_a_function_is_refused():
-    with pytest.raises(InputError, match="measure=surprise needs probabilities, which learner=svm does not"):
+    with pytest.raises(InputError, match="measure=surprise needs probabilities, and learner svm gives none"):
         evaluate(FLOWERS, SPECIES, measure=surprise, learner="svm", execution=SERIAL)
     with pytest.raises(InputError, match="measure=surprise has a parameter probability, of classes, and the"):
         evaluate(FLOWERS, FLOWERS[:, 0], measure=surprise, learner="ridge", execution=SERIAL)

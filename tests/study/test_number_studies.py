@@ -59,15 +59,18 @@ NOT_OF_NUMBERS = [
         "claim=within:0.5 counts rows as independent, which rows of groups are not",
     ),
     (GROUPED, HOLD | {"subgroups": "x0"}, "subgroups=x0 counts rows of a subgroup as"),
-    (TASK, HOLD | {"claim": "vote"}, "claim=vote is a majority of predicted classes"),
-    *(
-        (TASK, HOLD | {"claim": name}, f"claim={name} is about classes")
-        for name in ("auc", "recall", "ppv:0.1")
+    (
+        TASK,
+        HOLD | {"claim": "vote"},
+        "claim=vote is for classes, and the target 'y' has numbers: leave it out",
     ),
-    (TASK, HOLD | {"require": "sensitivity>=0.9"}, "require=sensitivity>=0.9 is about"),
-    (TASK, HOLD | {"answer": "error<=0.1"}, "answer=error<=0.1 is about"),
-    (TASK, HOLD | {"accept": "error<=0.1"}, "accept=error<=0.1 is about rows that are"),
-    (TASK, HOLD | {"holdout_bound": "stevens"}, "holdout_bound=stevens is for rows"),
+    (TASK, HOLD | {"claim": "auc"}, "claim=auc is for two classes"),
+    (TASK, HOLD | {"claim": "recall"}, "claim=recall is for classes"),
+    (TASK, HOLD | {"claim": "ppv:0.1"}, "claim=ppv:0.1 is for two classes"),
+    (TASK, HOLD | {"require": "sensitivity>=0.9"}, "require=sensitivity>=0.9 is for two classes"),
+    (TASK, HOLD | {"answer": "error<=0.1"}, "answer=error<=0.1 is for classes"),
+    (TASK, HOLD | {"accept": "error<=0.1"}, "accept=error<=0.1 is for classes"),
+    (TASK, HOLD | {"holdout_bound": "stevens"}, "holdout_bound=stevens is for classes"),
     (TASK, {"balance": "up"}, "balance=up is for classes"),
     (
         TASK,
@@ -79,7 +82,7 @@ NOT_OF_NUMBERS = [
     (
         CLASSES,
         OF_CLASSES | {"claim": "within:0.5"},
-        "claim=within:0.5 is for numbers, and the target 'y' has classes: leave it out",
+        "claim=within:0.5 is for numbers, and the target 'y' has 2 classes (",
     ),
     (CLASSES, OF_CLASSES | {"accept": "clipped<=3"}, "accept=clipped<=3 is for numbers, and the target"),
 ]
