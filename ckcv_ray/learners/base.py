@@ -161,14 +161,6 @@ class Trainer(ABC):
         """Return the memory of one split of d columns in bytes, not counting what is shared."""
         return COPIES * 8 * (n_train + n_score) * (d + 1)
 
-    def check_storable(self, task: Task) -> None:
-        """Check that models can be stored, for a learner that is not ``storable``; it may fit a few rows.
-
-        Raises:
-            InputError: they cannot.
-        """
-        return
-
     def load(self) -> None:
         """Prepare the process, for example by loading compiled code; safe to call repeatedly."""
         return
@@ -187,13 +179,7 @@ def try_model(model: Model, task: Task) -> None:
 
 
 class Codec(ABC):
-    """What turns models into rows of a table and back, and compares them.
-
-    Attributes:
-        gaps: whether cells of the table may be empty; ``from_table`` then checks which.
-    """
-
-    gaps: bool = False
+    """What turns models into rows of a table and back, and compares them."""
 
     @abstractmethod
     def columns(self, task: Task) -> pa.Schema:
@@ -208,7 +194,7 @@ class Codec(ABC):
         """Return the models stored in a table.
 
         Raises:
-            ValueError: a row does not describe a model on this task.
+            ValueError: a row does not describe a model on this task, or lacks a cell.
             IndexError: a row number does not exist in the task.
         """
 
@@ -257,8 +243,10 @@ class RowCodec(Codec):
         return pa.Table.from_pylist(rows, schema=self.columns(task))
 
     def from_table(self, table: pa.Table, task: Task) -> list[Any]:
-        """Return the models stored in a table."""
-        return [self.read(row, task) for row in table.select(self.columns(task).names).to_pylist()]
+        """Return the models stored in a table, of which no cell may be empty."""
+        own = table.select(self.columns(task).names)
+        check_filled(own)
+        return [self.read(row, task) for row in own.to_pylist()]
 
     def same(self, a: Any, b: Any, rounding: float = 0.0) -> bool:
         """Return whether the rows of two models are equal."""
@@ -321,11 +309,6 @@ class Learner(ABC):
         return False
 
     @property
-    def storable(self) -> bool:
-        """Whether its models can be stored for sure; if not, ``Trainer.check_storable`` tries some."""
-        return True
-
-    @property
     def weighs_rows(self) -> bool:
         """Whether its fits use the weights of rows, ``Task.weighting``; if not, they are refused."""
         return False
@@ -368,6 +351,14 @@ class Learner(ABC):
 
         Raises:
             InputError: an option needs more.
+        """
+        return
+
+    def check_storable(self, encode: Callable[[], Task]) -> None:
+        """Check that its models can be stored; it may fit some of the rows that ``encode`` gives, as it is.
+
+        Raises:
+            InputError: they cannot.
         """
         return
 

@@ -78,6 +78,10 @@ class Prepared(NamedTuple):
         """Whether anything is done to rows."""
         return self.encoding is not None or self.balance is not Balance.NONE
 
+    def encode(self, task: Task) -> Task:
+        """Return the task with its rows as the learner is given them, if it is fitted to all of them."""
+        return task if self.encoding is None else self.encoding.fit(task, np.arange(task.n)).task(task)
+
     def cost(self, n_train: int) -> float:
         """Return the relative cost of a fit to as many rows as there are after balancing, about."""
         return self.learner.trainer.cost(self._count_rows(n_train))
@@ -434,12 +438,12 @@ class PreparedCodec(Codec):
     """
 
     def __init__(self, prepared: Mapping[str | None, Prepared]) -> None:
-        self.prepared, self.gaps = prepared, None not in prepared
+        self.prepared, self.several = prepared, None not in prepared
         self.codecs = {label: each.learner.codec for label, each in prepared.items()}
 
     def columns(self, task: Task) -> pa.Schema:
         """Return the columns."""
-        if not self.gaps:
+        if not self.several:
             return self._list_columns(None, task)
         columns = [
             (f"{label}.{field.name}", field.type)
@@ -450,7 +454,7 @@ class PreparedCodec(Codec):
 
     def table(self, models: Sequence[PreparedModel], task: Task) -> pa.Table:
         """Return a row of ``columns`` for each model, empty in the columns of other learners."""
-        if not self.gaps:
+        if not self.several:
             return self._write(None, models, task)
         labels = np.array([model.label for model in models], object)
         columns = [pa.array(labels, pa.string())]
@@ -462,7 +466,7 @@ class PreparedCodec(Codec):
 
     def from_table(self, table: pa.Table, task: Task) -> list[PreparedModel]:
         """Return the models stored in a table; see ``base.Codec``."""
-        if not self.gaps:
+        if not self.several:
             return self._read(None, table, task)
         labels = table[LABEL].to_pylist()
         if unknown := [label for label in labels if label not in self.codecs]:
@@ -485,12 +489,12 @@ class PreparedCodec(Codec):
     def max_row_values(self, task: Task) -> int:
         """Return the largest number of values in a row: those of one learner, and empty ones of others."""
         most = max(self._count_values(label, task) for label in self.codecs)
-        return most + (len(self.columns(task)) if self.gaps else 0)
+        return most + (len(self.columns(task)) if self.several else 0)
 
     def setting(self, model: PreparedModel) -> Setting:
         """Return the hyperparameters a model was fitted at; of several learners with the label of its own."""
         own = self.codecs[model.label].setting(model.model)
-        return {LABEL: model.label, **own} if self.gaps else own
+        return {LABEL: model.label, **own} if self.several else own
 
     def same(self, a: PreparedModel, b: PreparedModel, rounding: float = 0.0) -> bool:
         """Return whether two models are of one learner and equal in content, with their encoders."""
@@ -519,6 +523,7 @@ class PreparedCodec(Codec):
         if self.prepared[label].encoding is None:
             return [PreparedModel(label, None, model) for model in codec.from_table(own, task)]
         models = []
+        check_filled(table.select([ENCODER]))
         for i, text in enumerate(table[ENCODER].to_pylist()):
             encoder = Encoder.from_json(text, task.schema, task.n)
             (model,) = codec.from_table(own.slice(i, 1), encoder.task(task))

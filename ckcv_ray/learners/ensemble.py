@@ -275,7 +275,7 @@ def from_arrow(rows: pa.Table, learner: Learner, task: Task, losses: bool = Fals
         IndexError: a row number does not exist in the task.
     """
     names = (GROUP_COLUMNS if losses else MEMBER_COLUMNS).names
-    check_filled(rows.select(names) if learner.codec.gaps else rows)
+    check_filled(rows.select(names))
     models = learner.codec.from_table(rows, task)
     return Ensemble(tuple(map(_member, rows.select(names).to_pylist(), models)))
 

@@ -28,14 +28,14 @@ The last column of Z is of ones: its coefficient is b, and has no part in |w|^2.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ckcv_ray.core.arrays import Classes, Index, Mask, Values
+from ckcv_ray.core.arrays import Index, Mask, Values
 from ckcv_ray.core.draws import make_seed_sequence
 from ckcv_ray.core.measures import Kind, Measure, Output
 from ckcv_ray.core.options import Option, option
@@ -44,6 +44,7 @@ from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import (
     STATUSES,
     Cells,
+    FitsOf,
     Model,
     Predicted,
     RowCodec,
@@ -471,7 +472,7 @@ class NystroemBlock(NamedTuple):
     score: Index
     landmarks: Landmarks
 
-    def fit(self, path: int, length: int) -> "NystroemFits":
+    def fit(self, path: int, length: int) -> FitsOf:
         """Fit the first ``length`` costs at one gamma."""
         learner = self.trainer.learner
         costs, gamma = learner.C[:length], learner.gamma[path]
@@ -482,13 +483,22 @@ class NystroemBlock(NamedTuple):
             coefficients = np.array([solution.coefficients for solution in solutions])
             dual_coef, offset = coefficients[:, :-1] @ normalisation.T, coefficients[:, -1].copy()
             models.append(NystroemModel(C, gamma, self.landmarks, dual_coef, offset))
-        return NystroemFits(
-            models,
+        converged = np.all([[solution.converged for solution in path] for path in outputs], axis=0)
+        return FitsOf(
+            np.where(converged, CONVERGED, NOT_CONVERGED).astype(np.int8),
             np.sum([[solution.n_iter for solution in path] for path in outputs], axis=0),
-            np.all([[solution.converged for solution in path] for path in outputs], axis=0),
-            self.task,
-            self.score,
+            partial(self.compute_totals, models),
+            models.__getitem__,
         )
+
+    def compute_totals(self, models: Sequence[NystroemModel], measure: Measure) -> NDArray[np.int64]:
+        """Return the totals of models at one gamma on the scored rows, whose kernel all of them share."""
+        y, first = self.task.y[self.score], models[0]
+        coefficients = np.concatenate([model.dual_coef for model in models])
+        offsets = np.concatenate([model.offset for model in models])
+        values = first.landmarks.evaluate(self.task.X, self.score, first.gamma, coefficients, offsets)
+        labels = (classify(part).label for part in np.split(values, len(models), axis=1))
+        return np.array([measure.totals(y, label, self.task.n_classes) for label in labels])
 
     def make_problems(self, gamma: float) -> tuple[Values, list[Primal]]:
         """Return the normalisation of the features at a gamma, and what is minimised for each output."""
@@ -500,37 +510,3 @@ class NystroemBlock(NamedTuple):
             weights = weights * of_rows
         positive = [1] if count_outputs(task) == 1 else range(task.n_classes)
         return normalisation, [Primal(Z, np.where(y == c, 1.0, -1.0), weights) for c in positive]
-
-
-@dataclass(frozen=True)
-class NystroemFits:
-    """The fits of one gamma at its first costs."""
-
-    models: list[NystroemModel]
-    n_iter: NDArray[np.int64]  # Newton steps of each, (steps,)
-    converged: NDArray[np.bool_]  # whether the fits of all its outputs did, (steps,)
-    task: Task
-    score: Index  # the rows to score
-
-    @property
-    def status(self) -> NDArray[np.int8]:
-        """Position of each fit's status."""
-        return np.where(self.converged, CONVERGED, NOT_CONVERGED).astype(np.int8)
-
-    def totals(self, measure: Measure) -> NDArray[np.int64]:
-        """Return the totals of each model on the scored rows, whose kernel all of them share."""
-        y = self.task.y[self.score]
-        return np.array([measure.totals(y, label, self.task.n_classes) for label in self.labels])
-
-    @cached_property
-    def labels(self) -> Classes:
-        """The class of each scored row by each model, (steps, rows)."""
-        first = self.models[0]
-        coefficients = np.concatenate([model.dual_coef for model in self.models])
-        offsets = np.concatenate([model.offset for model in self.models])
-        values = first.landmarks.evaluate(self.task.X, self.score, first.gamma, coefficients, offsets)
-        return np.array([classify(part).label for part in np.split(values, len(self.models), axis=1)])
-
-    def model(self, step: int) -> NystroemModel:
-        """Return the model at one cost."""
-        return self.models[step]

@@ -7,7 +7,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from math import ceil, isfinite, nan
 from typing import Any, ClassVar, NamedTuple
 
@@ -214,10 +214,8 @@ class Problem:
         Raises:
             InputError: they cannot.
         """
-        for learner, encoding, *_ in self.prepared.values():
-            if not learner.storable:
-                encoder = None if encoding is None else encoding.fit(self.task, np.arange(self.task.n))
-                learner.trainer.check_storable(self.task if encoder is None else encoder.task(self.task))
+        for each in self.prepared.values():
+            each.learner.check_storable(partial(each.encode, self.task))
 
     @property
     def draws(self) -> Draws:

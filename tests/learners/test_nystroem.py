@@ -122,8 +122,8 @@ def test_weights_of_classes_are_factors_of_their_losses() -> None:
 
 
 def test_groups_are_counted_by_their_shares() -> None:
-    fits, groups = prepare(clouds(60, 2)).fit(0, 3), np.arange(30) // 4
-    wrong = fits.labels != clouds(60, 2).y[SCORE]
+    task, fits, groups = clouds(60, 2), prepare(clouds(60, 2)).fit(0, 3), np.arange(30) // 4
+    wrong = [fits.model(step).predict(task.X[SCORE]).label != task.y[SCORE] for step in range(3)]
     shares = [[np.mean(row[groups == g]) for g in range(8)] for row in wrong]
     totals = fits.totals(GroupShares(groups))
     np.testing.assert_allclose(totals[:, -1] / 2**32, np.sum(shares, axis=1), atol=1e-8)

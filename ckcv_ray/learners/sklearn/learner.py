@@ -14,7 +14,7 @@ The boosting libraries are given categories likewise, if one of their estimators
 
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from importlib.util import find_spec
@@ -554,29 +554,6 @@ class EstimatorTrainer(Trainer):
         """Return the number of training rows, and a constant."""
         return float(n_train + OVERHEAD_ROWS)
 
-    def check_storable(self, task: Task) -> None:
-        """Fit to a few rows of each class, at each kind of setting, and store the models in memory.
-
-        Raises:
-            InputError: a model cannot be stored.
-        """
-        spec = self.learner.spec
-        if inside := [path for path in list_classes(spec) if path in BOOSTERS]:
-            raise InputError(
-                f"models of estimator {spec['class']} cannot be stored: {inside[0]} has the format of its "
-                "library, for itself alone: give it without other steps, or score the whole by ckcv evaluate"
-            )
-        for setting in choose_settings(chain(*self.learner.space.paths)):
-            for count in FEW_ROWS:
-                each = [np.flatnonzero(task.y == c)[:count] for c in range(task.n_classes)]
-                few = np.arange(min(count, task.n)) if task.has_numbers else np.concatenate(each)
-                key = json.dumps(spec), json.dumps(dict(setting)), len(few)
-                if key in _tried or _try_to_store(self.learner, task, few, setting):
-                    _tried.add(key)
-                    break
-                if len(few) == task.n:
-                    break
-
     def load(self) -> None:
         """Import the estimator."""
         self.learner.build()
@@ -661,10 +638,33 @@ class AnyEstimator(WeightedLearner):
         """Return the form that scales nothing, on a table of which no encoder scales numbers."""
         return replace(self, scale=NONE) if self.scale == IF_ENCODED else self
 
-    @property
-    def storable(self) -> bool:
-        """Whether its library has a format for its models; of others some are tried."""
-        return self.spec["class"] in BOOSTERS
+    def check_storable(self, encode: Callable[[], Task]) -> None:
+        """Fit to a few rows of each class, at each kind of setting, and store the models in memory.
+
+        The boosting libraries have a format for theirs.
+
+        Raises:
+            InputError: a model cannot be stored.
+        """
+        first, *inside = list_classes(self.spec)
+        if first in BOOSTERS:
+            return
+        if boosters := [path for path in inside if path in BOOSTERS]:
+            raise InputError(
+                f"models of estimator {first} cannot be stored: {boosters[0]} has the format of its "
+                "library, for itself alone: give it without other steps, or score the whole by ckcv evaluate"
+            )
+        task = encode()
+        for setting in choose_settings(chain(*self.space.paths)):
+            for count in FEW_ROWS:
+                each = [np.flatnonzero(task.y == c)[:count] for c in range(task.n_classes)]
+                few = np.arange(min(count, task.n)) if task.has_numbers else np.concatenate(each)
+                key = self._text, json.dumps(dict(setting)), len(few)
+                if key in _tried or _try_to_store(self, task, few, setting):
+                    _tried.add(key)
+                    break
+                if len(few) == task.n:
+                    break
 
     def canonical(self, task: Task) -> Self:
         """Return the canonical form; nothing is fitted."""

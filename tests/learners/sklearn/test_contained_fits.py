@@ -91,7 +91,7 @@ def test_a_signal_of_the_user_interrupts_a_fit(handler: str, monkeypatch: pytest
     before = signal.getsignal(number)
     if handler == "own":
         signal.signal(number, end)
-    monkeypatch.setattr("ckcv_ray.learners.sklearn.learner.EstimatorTrainer.check_storable", lambda *_: None)
+    monkeypatch.setattr("ckcv_ray.learners.sklearn.learner.AnyEstimator.check_storable", lambda *_: None)
     monkeypatch.setattr(Overwrites, "fit", fit)
     try:
         with pytest.raises(SystemExit if handler == "own" else KeyboardInterrupt):
@@ -207,8 +207,8 @@ def test_what_was_tried_is_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> N
     asked = []
     monkeypatch.setattr(learner, "ask_child", lambda *_: asked.append(1) or "stored")
     one = AnyEstimator({"kind": ("first", "second")}, estimator="own_estimators:HoldsAFunctionAtTimes")
-    one.trainer.check_storable(TASK)
-    one.trainer.check_storable(TASK)
+    one.check_storable(lambda: TASK)
+    one.check_storable(lambda: TASK)
     assert len(asked) == 2
 
 
