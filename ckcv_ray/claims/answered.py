@@ -32,6 +32,8 @@ from ckcv_ray.claims.quantity import (
     Quantity,
     advise_rows,
     bound_count,
+    check_enough,
+    make_need,
 )
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.arrays import Mask, Values
@@ -39,7 +41,6 @@ from ckcv_ray.core.bounds.binomial import MAX_ROWS, find_fewest_rows
 from ckcv_ray.core.bounds.fixed_sequence import FixedSequence
 from ckcv_ray.core.percent import ceil_percent, format_level, format_percent
 from ckcv_ray.core.quantities import register_quantity
-from ckcv_ray.errors import InputError
 from ckcv_ray.study.problem import Problem
 
 N_THRESHOLDS = 10
@@ -82,10 +83,6 @@ class AnsweredTests(FixedSequence[Answered]):
         """Return whether few enough of the rows answered at a threshold are wrong."""
         return bound_count(counted.wrong, counted.rows, self.delta, copies) <= self.most
 
-    def bound_left_out(self, copies: int = 0) -> float:
-        """Return the upper bound on the share of rows that are not answered at the chosen threshold."""
-        return bound_count(self.held - self.chosen.rows, self.held, self.delta / len(self.counts), copies)
-
     def count_needed(self) -> int | None:
         """Return how many answered rows, as many of them wrong as now, prove an error; None if none do."""
         rate, rows = self.chosen.wrong / self.chosen.rows, self.chosen.rows
@@ -121,10 +118,23 @@ class OfAnswered(Quantity):
 
     def claim(self, held: HeldOutPredictions, rule: Rule, copies: int = 0) -> Iterator[Claim]:
         """Yield the claim at the last threshold that passed; see ``Quantity``."""
-        tests = held.make_once(("answered", rule), lambda: try_thresholds(held, rule))
+        tests = held.make_once(("answered", rule), lambda: self._test(held, rule))
         least = tests.chosen.threshold if tests.passed else None
         claim = Claim(self, rule.name, None, tests.delta, "", least_confidence=least)
         yield self.conclude(claim, rule.classifier(), tests, copies)
+
+    def _test(self, held: HeldOutPredictions, rule: Rule) -> AnsweredTests:
+        condition, X, rows = held.certification.answering, held.problem.task.X, held.rows
+        assert condition is not None
+        confidence = [  # of each member of F* in the rows of its estimate set
+            Rule(f"member:{member.split}").measure_confidence(held.models, X[unlearned])
+            for member, unlearned in held.list_unlearned()
+        ]
+        n, delta = len(rows.y), held.delta / 2
+        thresholds = fix_thresholds(np.concatenate(confidence), n, condition.value, delta)
+        wrong = held.predict(rule).label != rows.y
+        counts = count_answered(rule.measure_confidence(held.models, rows.X), wrong, thresholds)
+        return AnsweredTests(counts, n, condition.value, delta, held.problem.all_rows.n)
 
     def conclude(self, claim: Claim, who: str, tests: AnsweredTests, copies: int) -> Claim:
         """Return the claim with what the tests prove."""
@@ -166,22 +176,16 @@ class AnsweredError(OfAnswered):
         """Raise InputError if all rows held out, none of them wrong, do not prove the error allowed."""
         condition = study.certification.answering
         needed = find_fewest_rows(condition.value, 0, study.delta_of_claim / 2)
-        if held < needed:
-            raise InputError(
-                f"answer={condition} takes {needed:,} held-out rows at least, all of them right, and "
-                f"{held:,} are held out: hold out more (holdout_share), allow more errors, or take more rows"
-            )
+        takes, instead = " at least, all of them right", "allow more errors"
+        check_enough(f"answer={condition}", needed, held, takes, instead)
 
     def foresee(self, problem: Problem, name: str, delta: float) -> Iterator[Need]:
         """Yield how many rows have to be answered; the other half of delta is that of the share answered."""
         assert problem.certification.answering is not None
         rows, delta = problem.all_rows.n - problem.task.n, delta / 2
         needed = find_fewest_rows(problem.certification.answering.value, 0, delta)
-        line = (
-            f"{self.title}, with probability {format_level(delta)}: takes {needed:,} held-out rows that are "
-            f"answered, and none of them wrong; {rows:,} are held out"
-        )
-        yield Need(name, delta, rows, needed, [line])
+        says = f"takes {needed:,} held-out rows that are answered, and none of them wrong"
+        yield make_need(name, self.title, delta, rows, needed, f"{says}; {rows:,} are held out")
 
 
 @register_quantity
@@ -193,7 +197,8 @@ class AnsweredShare(OfAnswered):
 
     def conclude(self, claim: Claim, who: str, tests: AnsweredTests, copies: int) -> Claim:
         """Return the claim with the share that is answered; nothing where no test passes."""
-        (threshold, _, rows), bound = tests.chosen, tests.bound_left_out(copies)
+        (threshold, _, rows), each = tests.chosen, tests.delta / len(tests.counts)
+        bound = bound_count(tests.held - rows, tests.held, each, copies)
         claim = replace(claim, bound=bound, errors=tests.held - rows, rows=tests.held)
         if not tests.passed:
             return claim.give_up(f"the share of rows that {who} answers", "nothing is proven of their error.")
@@ -202,21 +207,6 @@ class AnsweredShare(OfAnswered):
             f"holdout: {rows} of {tests.held} previously unused rows answered, Clopper-Pearson for "
             f"{len(tests.counts)} thresholds together; {tests.jointly}",
         )
-
-
-def try_thresholds(held: HeldOutPredictions, rule: Rule) -> AnsweredTests:
-    """Return the tests of the rows that a rule answers, of a study that says how many may be wrong."""
-    condition, X = held.certification.answering, held.problem.task.X
-    assert condition is not None
-    delta, rows = held.delta / 2, held.rows
-    confidence = [  # of each member of F* in the rows of its estimate set
-        Rule(f"member:{member.split}").measure_confidence(held.models, X[unlearned])
-        for member, unlearned in held.list_unlearned()
-    ]
-    thresholds = fix_thresholds(np.concatenate(confidence), len(rows.y), condition.value, delta)
-    wrong = held.predict(rule).label != rows.y
-    counts = count_answered(rule.measure_confidence(held.models, rows.X), wrong, thresholds)
-    return AnsweredTests(counts, len(rows.y), condition.value, delta, held.problem.all_rows.n)
 
 
 def fix_thresholds(confidence: Values, held: int, most: float, delta: float) -> Values:

@@ -39,6 +39,7 @@ from ckcv_ray.claims.quantity import (
     Need,
     Quantity,
     bound_count,
+    make_need,
     name_loss_bound,
 )
 from ckcv_ray.claims.rules import Rule
@@ -47,7 +48,7 @@ from ckcv_ray.core.bounds.betting import bound_losses
 from ckcv_ray.core.bounds.binomial import MAX_CHECKED, find_fewest_rows, find_first
 from ckcv_ray.core.bounds.paired import Differences, expect_units
 from ckcv_ray.core.measures import GRAIN, average_by_group
-from ckcv_ray.core.percent import ceil_percent, format_about, format_level
+from ckcv_ray.core.percent import ceil_percent, format_about
 from ckcv_ray.core.quantities import LABEL, argument, register_quantity
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.choice import LABEL as LEARNER
@@ -200,11 +201,8 @@ def foresee_gate(problem: Problem, name: str, delta: float) -> Need:
             f"{needed:,} rows outside each class, none of them wrong, and about {outside:,} are outside the "
             "commonest"
         )
-    line = (
-        f"{name}, with probability {format_level(delta)}: at most {ceil_percent(best)}{of_clip} if none of "
-        f"the {held:,} held-out {unit}s is {bad}; better than a constant takes {takes}"
-    )
-    return Need(name, delta, held, needed, [line])
+    says = f"at most {ceil_percent(best)}{of_clip} if none of the {held:,} held-out {unit}s is {bad}"
+    return make_need(name, name, delta, held, needed, f"{says}; better than a constant takes {takes}")
 
 
 def _count_gate_units(problem: Problem, delta: float) -> int:

@@ -34,6 +34,7 @@ from ckcv_ray.claims.quantity import (
     Need,
     Quantity,
     bound_wrong,
+    make_need,
     name_loss_bound,
     name_wrong_bound,
 )
@@ -41,7 +42,7 @@ from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.arrays import ONE
 from ckcv_ray.core.bounds.betting import bound_losses
 from ckcv_ray.core.measures import GroupShares
-from ckcv_ray.core.percent import ceil_percent, format_level, format_number, format_percent
+from ckcv_ray.core.percent import ceil_percent, format_number, format_percent
 from ckcv_ray.core.quantities import POSITIVE, argument, register_quantity
 from ckcv_ray.errors import InputError
 from ckcv_ray.study.problem import Problem
@@ -149,11 +150,11 @@ class WeightedError(Quantity):
         assert weights is not None
         shares = np.resize(weights, problem.all_rows.n - problem.task.n) / self.most
         best = ceil_percent(bound_losses(np.zeros(len(shares)), delta, shares))
-        line = (
-            f"{self.title}, with probability {format_level(delta)}: at most {best} if none of the "
-            f"{len(shares):,} held-out rows is wrong, by the weights of the rows to learn from"
+        says = (
+            f"at most {best} if none of the {len(shares):,} held-out rows is wrong, by the weights of the "
+            "rows to learn from"
         )
-        yield Need(name, delta, len(shares), 1, [line])
+        yield make_need(name, self.title, delta, len(shares), 1, says)
 
 
 def describe_weights(problem: Problem) -> str:

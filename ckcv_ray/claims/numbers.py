@@ -24,15 +24,14 @@ from typing import Any
 import numpy as np
 
 from ckcv_ray.claims.judged import HeldOutPredictions
-from ckcv_ray.claims.quantity import Claim, Counts, Need, Quantity
+from ckcv_ray.claims.quantity import Claim, Counts, Need, Quantity, check_enough, make_need
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.arrays import ONE, Values
 from ckcv_ray.core.bounds.betting import bound_mean_loss
 from ckcv_ray.core.bounds.binomial import bound_table, find_fewest_rows
 from ckcv_ray.core.measures import GRAIN
-from ckcv_ray.core.percent import format_level, format_number, round_bound
+from ckcv_ray.core.percent import format_number, round_bound
 from ckcv_ray.core.quantities import POSITIVE, SHARE_OF_ROWS, argument, register_quantity
-from ckcv_ray.errors import InputError
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.task import Task
 
@@ -161,21 +160,17 @@ class Within(Quantity):
     def check(self, study: Any, task: Any, held: int) -> None:
         """Raise InputError if the rows held out are too few to prove anything."""
         needed = self._count_needed(study.delta_of_claim)
-        if held < needed:
-            raise InputError(
-                f"claim={self} takes {needed:,} held-out rows at least, and {held:,} are held out: "
-                "hold out more (holdout_share), claim a smaller share, or take more rows"
-            )
+        check_enough(f"claim={self}", needed, held, " at least", "claim a smaller share")
 
     def foresee(self, problem: Problem, name: str, delta: float) -> Iterator[Need]:
         """Yield how many rows it takes, and how many of them may be further off."""
         rows, needed = problem.all_rows.n - problem.task.n, self._count_needed(delta)
         beyond = int(np.count_nonzero(bound_table(rows, delta) <= 1 - self.share_of_rows)) - 1
-        line = (
-            f"{self.title}, with probability {format_level(delta)}: takes {needed:,} held-out rows at least; "
-            f"of {rows:,} at most {beyond:,} are further off than what is proven"
+        says = (
+            f"takes {needed:,} held-out rows at least; of {rows:,} at most {beyond:,} are further off than "
+            "what is proven"
         )
-        yield Need(name, delta, rows, needed, [line])
+        yield make_need(name, self.title, delta, rows, needed, says)
 
     def _count_needed(self, delta: float) -> int:
         return find_fewest_rows(1 - self.share_of_rows, 0, delta)

@@ -34,6 +34,8 @@ from ckcv_ray.claims.quantity import (
     Quantity,
     advise_rows,
     bound_count,
+    check_enough,
+    make_need,
 )
 from ckcv_ray.claims.recalls import (
     BINARY_RECALLS,
@@ -41,7 +43,7 @@ from ckcv_ray.claims.recalls import (
     Requirable,
     Sensitivity,
     Specificity,
-    begin_need,
+    count_there,
     share_recalls,
 )
 from ckcv_ray.claims.rules import CutOff, Rule, orient_scores
@@ -50,9 +52,8 @@ from ckcv_ray.core.bounds.binomial import MAX_ROWS, clopper_pearson, find_first
 from ckcv_ray.core.bounds.fixed_sequence import FixedSequence
 from ckcv_ray.core.percent import floor_percent, format_level, format_number, format_percent
 from ckcv_ray.core.quantities import SHARE, argument, register_quantity
-from ckcv_ray.errors import InputError, pluralize
+from ckcv_ray.errors import pluralize
 from ckcv_ray.study.problem import Problem
-from ckcv_ray.tables.columns import Label
 
 N_CUT_OFFS = 10
 N_CONSIDERED = 100  # cut-offs, evenly spaced among the scores of the class
@@ -71,21 +72,18 @@ class Predictive(Quantity):
     made_of = BINARY_RECALLS
     rows_alone = "rows of a class"
     share = "recalls"
+    meaning: ClassVar[str]  # what it is, as a clause; {label} is the positive class
 
     @property
     def conditions(self) -> tuple[float, float | None]:
         """The prevalence, and no probability."""
         return self.prevalence, None
 
-    def explain_value(self, label: Label) -> str:
-        """Return what it is, as a clause; ``label`` is that of the positive class."""
-        raise NotImplementedError
-
     def claim(self, held: HeldOutPredictions, rule: Rule, copies: int = 0) -> Iterator[Claim]:
         """Yield the claim that follows from both recalls, at no delta of its own; see ``Quantity``."""
         pair = [next(recall.claim(held, rule, copies)) for recall in (Sensitivity(), Specificity())]
         recalls = [0.0 if recall.bound is None else 1 - recall.bound for recall in pair]
-        value, delta = self.compute(*recalls), share_recalls(held.problem)
+        value, (delta, _) = self.compute(*recalls), share_recalls(held.problem)
         who = pair[0].make_rule(held.problem).classifier()
         claim = replace(
             pair[0],
@@ -109,8 +107,8 @@ class Predictive(Quantity):
         yield self._write(claim, who, method)
 
     def _write(self, claim: Claim, who: str, method: str) -> Claim:
-        assert claim.label is not None
-        says = f"the {self.title} of {who} is {claim.says}: {self.explain_value(claim.label)}"
+        meaning = self.meaning.format(label=claim.label, **vars(self))
+        says = f"the {self.title} of {who} is {claim.says}: {meaning}"
         return claim.state(says, method)
 
     def doubt(self, claim: Claim) -> str:
@@ -173,12 +171,6 @@ class PredictiveValue(Predictive, Requirable):
     def _test(self, held: HeldOutPredictions, rule: Rule) -> "ValueTests":
         return held.make_once((str(self), rule), lambda: try_cut_offs(held, self, held.predict(rule).score))
 
-    def explain_value(self, label: Label) -> str:
-        """Return what it is, as a clause; ``label`` is that of the positive class."""
-        if self.of_positive:
-            return f"the probability that a row classified as {label!r} is of this class"
-        return f"the probability that a row classified otherwise is not of class {label!r}"
-
     def count_rows(
         self, least: float, share: float, delta: float, missed: float = 0.0, flagged: float = 0.0
     ) -> int:
@@ -207,12 +199,8 @@ class PredictiveValue(Predictive, Requirable):
             return
         share = float(np.mean(task.y == study.certification.find_positive(task.classes)))
         needed = self.count_rows(required.value, share, study.delta_of_claim / 2)
-        if held < needed:
-            raise InputError(
-                f"require={required} takes {needed:,} held-out rows at least, about {share * needed:,.0f} of "
-                f"them positive and none of them wrong, and {held:,} are held out: hold out more "
-                "(holdout_share), require less, or take more rows"
-            )
+        takes = f" at least, about {share * needed:,.0f} of them positive and none of them wrong"
+        check_enough(f"require={required}", needed, held, takes, "require less")
 
     def foresee(self, problem: Problem, name: str, delta: float) -> Iterator[Need]:
         """Yield how many positive rows a required value takes, with as many others as their share leaves."""
@@ -232,11 +220,9 @@ class PredictiveValue(Predictive, Requirable):
         ]
         if round(share * needed) > rows:
             words.append(f"expected in a table of {ceil(needed * table.n / held):,} rows")
-        lines = [
-            begin_need(self.title, delta, rows, held, f"of class {label!r}"),
-            f"  at least {format_number(100 * required.value)} %: {'; '.join(words)}",
-        ]
-        yield Need(name, delta, rows, round(share * needed), lines)
+        lines = [f"  at least {format_number(100 * required.value)} %: {'; '.join(words)}"]
+        says, of_class = count_there(rows, held, f"of class {label!r}"), round(share * needed)
+        yield make_need(name, self.title, delta, rows, of_class, says, lines)
 
     def _choose_usual_errors(self, least: float) -> tuple[float, float]:
         """Return shares missed and wrongly flagged: one usual, the other half of what a value allows then."""
@@ -254,6 +240,7 @@ class Ppv(PredictiveValue):
     """The share of the rows classified as positive that are."""
 
     name, phrase = "ppv", "PPV at a prevalence of {0}"
+    meaning = "the probability that a row classified as {label!r} is of this class"
     of_positive = True
 
 
@@ -263,6 +250,7 @@ class Npv(PredictiveValue):
     """The share of the rows not classified as positive that are not."""
 
     name, phrase = "npv", "NPV at a prevalence of {0}"
+    meaning = "the probability that a row classified otherwise is not of class {label!r}"
     of_positive = False
 
 
@@ -278,6 +266,10 @@ class NetBenefit(Predictive):
 
     name = "net_benefit"
     phrase = "net benefit at a prevalence of {0} (a row is worth flagging from {1} on)"
+    meaning = (
+        "the share of rows rightly classified as {label!r}, less that of those wrongly, each of which counts "
+        "as {worth} / (1 - {worth})"
+    )
     largest = LARGEST_BOUND
 
     @property
@@ -289,13 +281,6 @@ class NetBenefit(Predictive):
         """Return it for two recalls in [0, 1]; it increases in both."""
         right, wrong = self.prevalence * sensitivity, (1 - self.prevalence) * (1 - specificity)
         return right - wrong * self.worth / (1 - self.worth)
-
-    def explain_value(self, label: Label) -> str:
-        """Return what it is, as a clause; ``label`` is that of the positive class."""
-        return (
-            f"the share of rows rightly classified as {label!r}, less that of those wrongly, each of which "
-            f"counts as {self.worth} / (1 - {self.worth})"
-        )
 
 
 class CountedCutOff(NamedTuple):

@@ -25,7 +25,7 @@ from ckcv_ray.core.bounds.betting import MAX_OPTIMISED, bound_losses
 from ckcv_ray.core.bounds.binomial import bound_both_sides, bound_in_order, clopper_pearson
 from ckcv_ray.core.percent import ceil_percent, floor_percent, format_about, format_level, format_percent
 from ckcv_ray.core.quantities import Declared, parse_quantity
-from ckcv_ray.errors import cut
+from ckcv_ray.errors import InputError, cut
 from ckcv_ray.study.parts import Certification, Condition, Holdout
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.columns import Label
@@ -288,11 +288,6 @@ class Quantity(Declared):
         return None
 
     @property
-    def names(self) -> set[str]:
-        """Its name, and that of an error without its clip, which conditions leave out."""
-        return {str(self)} | ({self.name} if self.is_error else set())
-
-    @property
     def side(self) -> str:
         """On which side of the limit it is proven to be: "at most", or "at least"."""
         return "at most" if self.at_most else "at least"
@@ -440,6 +435,31 @@ def name_loss_bound(m: int, unit: str) -> str:
     return f"betting on the {unit}s in the order drawn"
 
 
+def make_need(
+    name: str, phrase: str, delta: float, rows: int, needed: int, says: str, lines: Sequence[str] = ()
+) -> Need:
+    """Return what a claim by a name in the study needs, in lines that begin with the quantity in words."""
+    first = f"{phrase}, with probability {format_level(delta)}: {says}"
+    return Need(name, delta, rows, needed, [first, *lines])
+
+
+def check_enough(asked: str, needed: int, there: float, takes: str, instead: str, lie: str = "") -> None:
+    """Raise InputError if fewer rows are held out than prove anything.
+
+    Args:
+        asked: the option that asks for a claim, with its value.
+        needed, there: held-out rows that it takes, and those to expect.
+        takes: says which, after "takes 14 held-out rows".
+        instead: what else may be asked for.
+        lie: says how many there are; "" for the number held out.
+    """
+    if there < needed:
+        raise InputError(
+            f"{asked} takes {needed:,} held-out rows{takes}, and {lie or f'{there:,} are held out'}: "
+            f"hold out more (holdout_share), {instead}, or take more rows"
+        )
+
+
 def advise_rows(n: int, needed: int | None, held: int, why: str) -> str:
     """Return how many new rows a claim is expected to take at the error rate measured, as a clause.
 
@@ -469,18 +489,17 @@ def bound_wrong(held: HeldOutPredictions, wrong: Mask, delta: float, copies: int
         delta: probability that the bound fails.
         copies: how many are not counted; as it is not known which, their positions are not used.
     """
-    if is_stevens(held.certification) and not copies:
+    if _is_stevens(held.certification) and not copies:
         return bound_in_order(wrong, delta)
     return bound_count(int(np.sum(wrong)), len(wrong), delta, copies)
 
 
 def name_wrong_bound(certification: Certification) -> str:
     """Return the name of the bound on the rows that are wrong."""
-    return "Stevens by positions in the order of the draw" if is_stevens(certification) else CLOPPER_PEARSON
+    return "Stevens by positions in the order of the draw" if _is_stevens(certification) else CLOPPER_PEARSON
 
 
-def is_stevens(certification: Certification) -> bool:
-    """Return whether counts on rows held out are bounded by Stevens's bound."""
+def _is_stevens(certification: Certification) -> bool:
     return isinstance(certification, Holdout) and certification.holdout_bound == "stevens"
 
 
@@ -554,7 +573,11 @@ def decide(condition: Condition, claims: Sequence[Claim], units: int, grouped: b
         units: how many independent rows, or groups, were held out.
         grouped: whether these are groups.
     """
-    about = [claim for claim in claims if condition.name in claim.quantity.names]
+    about = [
+        claim
+        for claim in claims  # of errors without their clip, which conditions leave out
+        if condition.name in (str(claim.quantity), claim.quantity.name if claim.quantity.is_error else "")
+    ]
     first = [claim for claim in about if claim.classifier == about[0].classifier]  # one of each class
     met = refuted = False
     if first:

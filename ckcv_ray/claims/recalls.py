@@ -40,6 +40,8 @@ from ckcv_ray.claims.quantity import (
     Quantity,
     bound_count,
     bound_wrong,
+    check_enough,
+    make_need,
     name_wrong_bound,
     read_quantity,
 )
@@ -50,7 +52,7 @@ from ckcv_ray.core.draws import draw_pairs
 from ckcv_ray.core.measures import Output
 from ckcv_ray.core.percent import format_level, format_number
 from ckcv_ray.core.quantities import register_quantity
-from ckcv_ray.errors import InputError, pluralize
+from ckcv_ray.errors import pluralize
 from ckcv_ray.learners.ensemble import Prediction, count_classes
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.columns import Label
@@ -90,7 +92,8 @@ class ChosenCutOff(NamedTuple):
             wrong: which of its rows are, in the order drawn.
             delta: probability with which the bound may fail.
         """
-        if self.misses is not None and self.misses[0] == number:
+        if self.guarantees(number):
+            assert self.misses is not None
             return bound_count(self.misses[1], len(wrong), delta, copies), self.misses[1], CLOPPER_PEARSON
         errors = 0 if self.lack else int(np.sum(wrong))
         if self.n_tested is not None:
@@ -152,7 +155,7 @@ class Recall(Quantity):
         copies: int,
     ) -> Claim:
         """Return the claim about one class, of which ``wrong`` are the rows in the order drawn."""
-        delta, together = share_recalls(held.problem), count_recalls(held.problem)
+        delta, together = share_recalls(held.problem)
         label, who = held.problem.task.classes[number], rule.classifier()
         bound, errors, bound_name = chosen.bound(held, number, wrong, delta / together, copies)
         claim = Claim(
@@ -183,24 +186,22 @@ class Recall(Quantity):
         """Yield how many rows of each class it takes; none where a predictive value says so."""
         if problem.required is not None and problem.required.kind.made_of:
             return
-        sizes, each = count_classes(problem.all_rows.y, problem.task.n_classes), share_recalls(problem)
+        sizes = count_classes(problem.all_rows.y, problem.task.n_classes)
+        of_all, together = share_recalls(problem)
         for number in self.list_classes(problem):
             label, of_class = problem.task.classes[number], sizes[number]
-            yield foresee_rows(
-                problem, name, self.name_of(label), label, of_class, each / count_recalls(problem)
-            )
+            yield foresee_rows(problem, name, self.name_of(label), label, of_class, of_all / together)
 
 
-def share_recalls(problem: Problem) -> float:
-    """Return the delta of all recalls together: half of their share where a predictive value is required."""
+def share_recalls(problem: Problem) -> tuple[float, int]:
+    """Return the delta of all recalls together, and of how many classes they are claimed.
+
+    It is half of their share where a predictive value is required.
+    """
     delta = problem.study.delta_of_claim
-    return delta / 2 if problem.required is not None and problem.required.kind.made_of else delta
-
-
-def count_recalls(problem: Problem) -> int:
-    """Return of how many classes recalls are claimed, which hold together."""
     recalls = [each for each in problem.certification.quantities.values() if isinstance(each, Recall)]
-    return sum(len(recall.list_classes(problem)) for recall in recalls)
+    followed = problem.required is not None and problem.required.kind.made_of
+    return delta / 2 if followed else delta, sum(len(recall.list_classes(problem)) for recall in recalls)
 
 
 class BinaryRecall(Recall, Requirable):
@@ -222,7 +223,8 @@ class BinaryRecall(Recall, Requirable):
         problem, condition = held.problem, held.problem.required
         assert condition is not None
         number = self.find_class(problem.positive)
-        delta = share_recalls(problem) / count_recalls(problem)
+        of_all, together = share_recalls(problem)
+        delta = of_all / together
         chosen = find_cut_off(
             held.predict(rule).score, held.rows.y, problem.positive, number, condition.value, delta
         )
@@ -247,12 +249,9 @@ class BinaryRecall(Recall, Requirable):
         delta = study.delta_of_claim / len(BINARY_RECALLS)
         needed = find_fewest_rows(1 - condition.value, 0, delta)
         expected = held * float(np.mean(task.y == number))
-        if expected < needed:
-            raise InputError(
-                f"require={condition} takes {needed:,} held-out rows of class {task.classes[number]!r} at "
-                f"least, and of {held:,} rows held out about {expected:.0f} are: hold out more "
-                "(holdout_share), require less, or take more rows"
-            )
+        label, lie = task.classes[number], f"of {held:,} rows held out about {expected:.0f} are"
+        takes = f" of class {label!r} at least"
+        check_enough(f"require={condition}", needed, expected, takes, "require less", lie)
 
 
 @register_quantity
@@ -357,7 +356,7 @@ def foresee_rows(
     held, n = problem.all_rows.n - problem.task.n, problem.all_rows.n
     rows, of = round(held * (of_class / n)), "of the rarer class" if label is None else f"of class {label!r}"
     needs = [find_fewest_rows(1 - value, 0, delta) for value in WANTED]
-    lines = [begin_need(phrase, delta, rows, held, of)]
+    lines = list[str]()
     for value, needed in zip(WANTED, needs, strict=True):
         allowed, misses = 1 - value, 1
         while misses < find_fewest_rows(allowed, misses, delta) * allowed / 2:
@@ -372,12 +371,10 @@ def foresee_rows(
         if needed > rows:
             words.append(f"expected in a table of {ceil(needed / (held / n * (of_class / n))):,} rows")
         lines.append(f"  at least {format_number(100 * value)} %: {'; '.join(words)}")
-    return Need(claim, delta, rows, needs[0], lines)
+    return make_need(claim, phrase, delta, rows, needs[0], count_there(rows, held, of), lines)
 
 
-def begin_need(phrase: str, delta: float, rows: int, held: int, of: str) -> str:
-    """Return how many rows of a class a claim can expect, as a line."""
-    return (
-        f"{phrase}, with probability {format_level(delta)}: about {rows:,} of the {held:,} held-out rows "
-        f"{'is' if rows == 1 else 'are'} {of}, by its share in the table"
-    )
+def count_there(rows: int, held: int, of: str) -> str:
+    """Return how many of the rows held out a claim can expect to be of a class, as a clause."""
+    be = "is" if rows == 1 else "are"
+    return f"about {rows:,} of the {held:,} held-out rows {be} {of}, by its share in the table"
