@@ -87,7 +87,7 @@ class PairedCounts(NamedTuple):
 class Better(Quantity):
     """The share of wins against another learner, of the rows that one of the two alone has right."""
 
-    learner: str = argument(LABEL, "svm", "the label of a learner that the winner is compared with")
+    reference: str = argument(LABEL, "svm", "the label of a learner that the winner is compared with")
 
     name = "better"
     phrase = "share of wins against {0}"
@@ -96,22 +96,17 @@ class Better(Quantity):
     rows_alone = ""
     is_binomial = True
 
-    @property
-    def reference(self) -> str:
-        """The learner that the winner is compared with."""
-        return self.learner
-
     def claim(self, held: HeldOutPredictions, rule: Rule, copies: int = 0) -> Iterator[Claim]:
         """Yield the claim that a rule errs less often than another learner of the study; see ``Quantity``."""
-        member = held.find_reference_model(self.learner)
+        member = held.find_reference_model(self.reference)
         if member is None:
             winner = held.problem.learner.codec.setting(held.models.best.members[0].model)[LEARNER]
             why = "no candidate of it could be completed"
-            why = "it is the learner that was selected" if winner == self.learner else why
+            why = "it is the learner that was selected" if winner == self.reference else why
             claim = Claim(self, rule.name, None, held.delta, "", errors=0, rows=0)
-            yield claim.give_up(f"a comparison with {self.learner}", f"{why}.")
+            yield claim.give_up(f"a comparison with {self.reference}", f"{why}.")
             return
-        predicted = held.predict(rule), held.predict_by_reference(self.learner)
+        predicted = held.predict(rule), held.predict_by_reference(self.reference)
         wrong, missed = (each.label != held.rows.y for each in predicted)
         compared = _compare(held, wrong, missed)
         bound, rows = compared.bound(held.delta, copies), compared.won + compared.lost
@@ -125,25 +120,25 @@ class Better(Quantity):
         lost, rows = claim.errors or 0, claim.rows or 0
         proven = "proven" if claim.bound < 0.5 else "not yet proven"
         counts = f"{rows - lost:,} held-out rows won, {lost:,} lost"
-        return f"{proven} better than {self.learner}: {counts}; share of wins {claim.says}"
+        return f"{proven} better than {self.reference}: {counts}; share of wins {claim.says}"
 
     def check(self, study: Any, task: Any, held: int) -> None:
         """Raise InputError if the winner is compared with a learner whose best setting is not found."""
-        known = study.learner.by_label
-        if self.learner not in known:
+        known, other = study.learner.by_label, self.reference
+        if other not in known:
             raise InputError(
-                f"claim={self} compares the winner with {self.learner}, which is none of the learners of the "
+                f"claim={self} compares the winner with {other}, which is none of the learners of the "
                 f"study ({', '.join(known)}): add it to learner, or leave the claim out"
             )
         if len(known) == 1:
-            other = "svm" if self.learner == "linear" else "linear"
+            second = "svm" if other == "linear" else "linear"
             raise InputError(
-                f"claim={self} compares the winner with another learner, and {self.learner} is the only one: "
-                f"name several, such as learner={self.learner},{other}, or leave the claim out"
+                f"claim={self} compares the winner with another learner, and {other} is the only one: "
+                f"name several, such as learner={other},{second}, or leave the claim out"
             )
         if not isinstance(study.search, Race):
             raise InputError(
-                f"claim={self} needs the best setting of {self.learner}, which a search within a budget may "
+                f"claim={self} needs the best setting of {other}, which a search within a budget may "
                 "leave open: choose search=race, or leave the claim out"
             )
 

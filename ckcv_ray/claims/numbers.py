@@ -100,7 +100,7 @@ class Clipped(Quantity):
 class Within(Quantity):
     """How far off a share of new rows is at most: "within:0.9"."""
 
-    share_of_rows: float = argument(SHARE_OF_ROWS, "0.9", "a share of new rows")
+    width_of: float = argument(SHARE_OF_ROWS, "0.9", "a share of new rows")
 
     name = "within"
     phrase = "error of {0} of new rows"
@@ -108,11 +108,6 @@ class Within(Quantity):
     counted_as = "measured: {errors:,} of {rows:,} held-out rows further off"
     measured_as = "{part:,} of {rows:,} {on} are further off"
     largest = float_info.max
-
-    @property
-    def width_of(self) -> float:
-        """The share of new rows of which it says how far off they are."""
-        return self.share_of_rows
 
     def format(self, bound: float) -> str:
         """Format the limit in units of the target."""
@@ -130,7 +125,7 @@ class Within(Quantity):
         return width if isfinite(width) else None
 
     def _find_width(self, errors: Values, delta: float, copies: int) -> float:
-        few = bound_table(max(0, len(errors) - copies), delta) <= 1 - self.share_of_rows  # may be further off
+        few = bound_table(max(0, len(errors) - copies), delta) <= 1 - self.width_of  # may be further off
         beyond = int(np.count_nonzero(few)) - 1  # the bound increases with the count
         width = float(np.sort(errors)[len(errors) - 1 - beyond]) if few[0] else np.inf
         return width if width < self.largest else np.inf  # of predictions that are not finite too
@@ -150,7 +145,7 @@ class Within(Quantity):
 
     def headline(self, claim: Claim, grouped: bool) -> str:
         """Return what a claim proves, as a clause for the first screen."""
-        beyond = f"{format_number(100 * (1 - self.share_of_rows))} %"
+        beyond = f"{format_number(100 * (1 - self.width_of))} %"
         return f"in the long run at most {beyond} of new rows are off by more than {claim.limit}"
 
     def scale(self, value: float) -> float:
@@ -165,7 +160,7 @@ class Within(Quantity):
     def foresee(self, problem: Problem, name: str, delta: float) -> Iterator[Need]:
         """Yield how many rows it takes, and how many of them may be further off."""
         rows, needed = problem.all_rows.n - problem.task.n, self._count_needed(delta)
-        beyond = int(np.count_nonzero(bound_table(rows, delta) <= 1 - self.share_of_rows)) - 1
+        beyond = int(np.count_nonzero(bound_table(rows, delta) <= 1 - self.width_of)) - 1
         says = (
             f"takes {needed:,} held-out rows at least; of {rows:,} at most {beyond:,} are further off than "
             "what is proven"
@@ -173,8 +168,8 @@ class Within(Quantity):
         yield make_need(name, self.title, delta, rows, needed, says)
 
     def _count_needed(self, delta: float) -> int:
-        return find_fewest_rows(1 - self.share_of_rows, 0, delta)
+        return find_fewest_rows(1 - self.width_of, 0, delta)
 
     @property
     def _share(self) -> str:
-        return f"{format_number(100 * self.share_of_rows)} %"
+        return f"{format_number(100 * self.width_of)} %"

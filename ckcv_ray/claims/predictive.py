@@ -74,11 +74,6 @@ class Predictive(Quantity):
     share = "recalls"
     meaning: ClassVar[str]  # what it is, as a clause; {label} is the positive class
 
-    @property
-    def conditions(self) -> tuple[float, float | None]:
-        """The prevalence, and no probability."""
-        return self.prevalence, None
-
     def claim(self, held: HeldOutPredictions, rule: Rule, copies: int = 0) -> Iterator[Claim]:
         """Yield the claim that follows from both recalls, at no delta of its own; see ``Quantity``."""
         pair = [next(recall.claim(held, rule, copies)) for recall in (Sensitivity(), Specificity())]
@@ -271,11 +266,6 @@ class NetBenefit(Predictive):
         "as {worth} / (1 - {worth})"
     )
     largest = LARGEST_BOUND
-
-    @property
-    def conditions(self) -> tuple[float, float]:
-        """The prevalence, and the probability from which on a row is worth flagging."""
-        return self.prevalence, self.worth
 
     def compute(self, sensitivity: float, specificity: float) -> float:
         """Return it for two recalls in [0, 1]; it increases in both."""

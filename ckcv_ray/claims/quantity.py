@@ -265,6 +265,9 @@ class Quantity(Declared):
         is_mean: whether it is a mean of losses, which is ``measured``.
         is_binomial: whether its errors are binomial, given its rows, where rows are independent.
         largest: the bound that says nothing.
+        width_of: the share of new rows of which it says how far off they are; None if it does not.
+        prevalence, worth: of what follows from recalls, the share of the positive class, and from which
+            probability on a row is flagged; else None.
     """
 
     counted: ClassVar[str] = "scored rows wrong"
@@ -274,6 +277,9 @@ class Quantity(Declared):
     is_mean: ClassVar[bool] = False
     is_binomial: ClassVar[bool] = False
     largest: ClassVar[float] = 1.0
+    width_of: float | None = None
+    prevalence: float | None = None
+    worth: float | None = None
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
@@ -281,11 +287,6 @@ class Quantity(Declared):
         from pydantic_core import core_schema  # pydantic is imported where files are read
 
         return core_schema.no_info_after_validator_function(read_quantity, core_schema.str_schema())
-
-    @property
-    def width_of(self) -> float | None:
-        """The share of new rows of which it says how far off they are; None if it does not."""
-        return None
 
     @property
     def side(self) -> str:
@@ -371,11 +372,6 @@ class Quantity(Declared):
         part = wrong if self.at_most else rows - wrong
         rate = self.format_measured(part / rows if claim.measured is None else claim.measured)
         return self.measured_as.format(rate=rate, part=part, rows=rows, on=on)
-
-    @property
-    def conditions(self) -> tuple[float, float | None] | None:
-        """For what follows from recalls: the prevalence, and from which probability on a row is flagged."""
-        return None
 
     def compute(self, sensitivity: float, specificity: float) -> float:
         """Return what follows from two recalls in [0, 1]; it increases in both."""

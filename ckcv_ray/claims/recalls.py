@@ -53,7 +53,7 @@ from ckcv_ray.core.measures import Output
 from ckcv_ray.core.percent import format_level, format_number
 from ckcv_ray.core.quantities import register_quantity
 from ckcv_ray.errors import pluralize
-from ckcv_ray.learners.ensemble import Prediction, count_classes
+from ckcv_ray.learners.ensemble import count_classes
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.columns import Label
 
@@ -285,26 +285,23 @@ class Auc(Quantity):
 
     def claim(self, held: HeldOutPredictions, rule: Rule, copies: int = 0) -> Iterator[Claim]:
         """Yield the claim, from disjoint pairs; see ``Quantity``."""
-        problem, who, wrong = held.problem, rule.classifier(), self._order_pairs(held, held.predict(rule))
+        problem, who, score = held.problem, rule.classifier(), held.predict(rule).score
+        low, high = draw_pairs(held.rows.y, problem.draws)
+        wrong = np.asarray(~(score[high] > score[low]))  # in the order drawn
         errors, units = int(np.sum(wrong)), len(wrong)
         bound = bound_wrong(held, wrong, held.delta, copies) if units else None
         claim = Claim(self, rule.name, bound, held.delta, "", errors=errors, rows=units)
         if bound is None:
             yield claim.give_up(f"the AUC of {who}", "there are no held-out rows of one of the classes.")
             return
-        high, low = (problem.task.classes[number] for number in (problem.positive, 1 - problem.positive))
+        more, less = (problem.task.classes[n] for n in (problem.positive, 1 - problem.positive))
         says = (
             f"the AUC of {who} is {claim.says}: the probability that the score of a new row of class "
-            f"{high!r} is larger than that of one of class {low!r} (a tie counts as an error), whatever the "
+            f"{more!r} is larger than that of one of class {less!r} (a tie counts as an error), whatever the "
             "shares of the classes"
         )
         seen = f"holdout: {errors} of {units} disjoint pairs of previously unused rows not in order of score"
         yield claim.state(says, f"{seen}, {name_wrong_bound(held.certification)}")
-
-    def _order_pairs(self, held: HeldOutPredictions, predicted: Prediction) -> Mask:
-        """Return which of the pairs are not in order, in the order drawn."""
-        low, high = draw_pairs(held.rows.y, held.problem.draws)
-        return np.asarray(~(predicted.score[high] > predicted.score[low]))
 
     def doubt(self, claim: Claim) -> str:
         """Return a sentence if a guess, whose AUC is one half, reaches what is proven."""

@@ -94,6 +94,7 @@ class Declared:
         rows_alone: which rows have to be independent, as those of groups are not; "": groups count.
         share: the quantities of one ``share`` have one share of delta together; "" for each its own.
         weighs: whether it needs the weights of rows.
+        reference: the learner of the study that the winner is compared with; "" if it compares with none.
     """
 
     name: ClassVar[str]
@@ -111,6 +112,7 @@ class Declared:
     rows_alone: ClassVar[str] = "rows"
     share: ClassVar[str] = ""
     weighs: ClassVar[bool] = False
+    reference = ""  # no field here: a quantity that compares has it as its argument
 
     def __str__(self) -> str:
         """Return its name as it is claimed, in canonical form: "ppv:0.02"."""
@@ -142,11 +144,6 @@ class Declared:
         """The phrase that names it, with its arguments."""
         values = ((each.metadata["kind"], getattr(self, each.name)) for each in fields(self))
         return self.phrase.format(*(kind.format(value) for kind, value in values))
-
-    @property
-    def reference(self) -> str:
-        """The learner of the study that the winner is compared with; "" if it compares with none."""
-        return ""
 
     def check(self, study: Any, task: Any, held: int) -> None:
         """Raise InputError if it cannot be proven, whatever is drawn: its rows are too few, say.

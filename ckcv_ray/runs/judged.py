@@ -386,14 +386,15 @@ def trace_net_benefit(result: Result, judged: Judged) -> DecisionCurve | None:
     is_positive, flagged = judged.y == judged.positive, judged.label == judged.positive
     recalls = float(np.mean(flagged[is_positive])), float(np.mean(~flagged[~is_positive]))
     claims = result.claims
-    stated = [(claim, claim.quantity.conditions) for claim in claims if claim.shares_rule(claims[0])]
-    known = [(claim, *conditions) for claim, conditions in stated if conditions is not None]
-    known.sort(key=lambda each: each[2] is None)  # net benefits first
-    prevalence = known[0][1] if known else float(np.mean(is_positive))
+    known = [claim for claim in claims if claim.shares_rule(claims[0]) and claim.quantity.prevalence]
+    known.sort(key=lambda claim: claim.quantity.worth is None)  # net benefits first
+    prevalence = (known[0].quantity.prevalence if known else None) or float(np.mean(is_positive))
     points = tuple(
-        ProvenPoint(worth, 1 - claim.bound, claim.quantity.compute(*recalls))
-        for claim, share, worth in known
-        if worth is not None and share == prevalence and claim.bound is not None
+        ProvenPoint(at, 1 - claim.bound, claim.quantity.compute(*recalls))
+        for claim in known
+        if (at := claim.quantity.worth) is not None
+        and claim.quantity.prevalence == prevalence
+        and claim.bound is not None
     )
     last = max([BEYOND_SHARE * prevalence, *(BEYOND_LAST * point.worth for point in points)])
     worth = np.linspace(0.0, min(LARGEST_WORTH, last), N_WORTHS)
