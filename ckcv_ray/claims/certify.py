@@ -220,10 +220,13 @@ def compute_baselines(problem: Problem) -> tuple[Baseline, ...]:
 def _count_baseline(problem: Problem, on: str, y: NDArray[Any], groups: Groups) -> Baseline:
     task, clip = problem.task, problem.clip
     if clip is None:
-        commonest = int(np.argmax(np.bincount(task.y, weigh_rows(task.groups), minlength=task.n_classes)))
-        wrong, weights = y != commonest, weigh_rows(groups)
-        error = fsum(weights[wrong]) / fsum(weights)
-        return Baseline(on, commonest, int(np.sum(wrong)), len(y), error)
+        of_groups = weigh_rows(task.groups) if task.grouped else None
+        commonest = int(np.argmax(np.bincount(task.y, of_groups, minlength=task.n_classes)))
+        wrong = y != commonest
+        errors, error = int(np.sum(wrong)), float(np.mean(wrong))
+        if task.grouped:
+            error = fsum(weigh_rows(groups)[wrong]) / fsum(weigh_rows(groups))
+        return Baseline(on, commonest, errors, len(y), error)
     (value,) = list_constants(problem)
     losses = problem.make_loss_measure(groups).measure_losses(y, np.full(len(y), value))
     error = int(losses.sum()) / (ONE * len(losses))
