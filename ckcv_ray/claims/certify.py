@@ -32,7 +32,7 @@ from ckcv_ray.claims.certificate import (
 )
 from ckcv_ray.claims.error import describe_weights
 from ckcv_ray.claims.judged import HeldOutPredictions
-from ckcv_ray.claims.paper import claim_subgroups, count_losses, list_claimed_rules, prove
+from ckcv_ray.claims.paper import claim_subgroups, count_losses, list_claimed, prove
 from ckcv_ray.claims.quantity import Claim
 from ckcv_ray.core.arrays import ONE, ROUNDING, agree
 from ckcv_ray.core.bounds.binomial import clopper_pearson
@@ -191,7 +191,9 @@ def check_certificate(certificate: Certificate, problem: Problem, table: pa.Tabl
             was, follows = (cut(repr(of.get(name)), MAX_SHOWN) for of in (stored, made))
             raise ValueError(f"{name} is {was}, and from the other files follows {follows}")
     certificate.counts.check(certificate.winner.n_splits)
-    claims, rules = certificate.claims, list_claimed_rules(HeldOutPredictions(problem, models))
+    claims, held, of_study = certificate.claims, HeldOutPredictions(problem, models), problem.study.certify
+    named = list_claimed(problem).items()
+    rules = {(str(quantity), held.find_rule(name).name, of_study) for name, quantity in named}
     about = {(str(claim.quantity), claim.classifier, claim.certification) for claim in claims}
     if about != rules:
         others = sorted(about ^ rules)

@@ -83,19 +83,11 @@ def prove(held: HeldOutPredictions, k: int, copies: int = 0) -> list[Claim]:
 
 
 def list_claimed(problem: Problem) -> dict[str, Quantity]:
-    """Return what is claimed by rows held out, by name: the errors of rules, and quantities."""
+    """Return what is claimed, by name: the errors of rules, and quantities."""
     certification, of_rule = problem.certification, make_error(problem)
-    found = {name: certification.quantities.get(name, of_rule) for name in certification.claim}
+    names = certification.claim if isinstance(certification, Holdout) else (RANDOM.name,)
+    found = {name: certification.quantities.get(name, of_rule) for name in names}
     return cast(dict[str, Quantity], found)
-
-
-def list_claimed_rules(held: HeldOutPredictions) -> set[tuple[str, str, str]]:
-    """Return what is claimed, each as the names of a quantity, a rule and a certification."""
-    problem = held.problem
-    if not isinstance(problem.certification, Holdout):
-        return {(str(make_error(problem)), RANDOM.name, Paper.name)}
-    of_names = list_claimed(problem).items()
-    return {(str(quantity), held.find_rule(name).name, Holdout.name) for name, quantity in of_names}
 
 
 def make_error(problem: Problem) -> Quantity:
