@@ -22,7 +22,7 @@ from ckcv_ray.claims.judged import HeldOutPredictions
 from ckcv_ray.claims.rules import ONE_MODEL, CutOff, Rule
 from ckcv_ray.core.arrays import Mask, Values
 from ckcv_ray.core.bounds.betting import MAX_OPTIMISED, bound_losses
-from ckcv_ray.core.bounds.binomial import bound_both_sides, bound_in_order, clopper_pearson
+from ckcv_ray.core.bounds.binomial import MIN_DELTA, bound_both_sides, bound_in_order, clopper_pearson
 from ckcv_ray.core.percent import ceil_percent, floor_percent, format_about, format_level, format_percent
 from ckcv_ray.core.quantities import Declared, parse_quantity
 from ckcv_ray.errors import InputError, cut
@@ -213,6 +213,7 @@ class Claim(Stored):
         can_be = {
             "label": label in (labels if of_class else [None]),
             "bound": self.risk <= quantity.largest,
+            "delta": self.delta >= MIN_DELTA,  # else nothing could be counted against it
             "errors": (self.errors is None) == (self.rows is None) and (self.errors or 0) <= (self.rows or 0),
             "measured": quantity.is_mean == (self.measured is not None),
             "gate": guarded == (gate is not None) and (not gate or gate.predicted < max(1, len(labels))),

@@ -82,6 +82,7 @@ def from_held_out(content: dict) -> dict:
             "^claims.0.bound: 1.5 cannot be",
         ),
         (lambda c: {"claims": [c["claims"][0] | {"errors": 10**6}]}, "^claims.0.errors: 1000000 cannot be"),
+        (lambda c: {"claims": [c["claims"][0] | {"delta": 1e-300}]}, "^claims.0.delta: 1e-300 cannot be"),
         (lambda c: {"claims": [c["claims"][0] | {"measured": 0.5}]}, "^claims.0.measured: 0.5 cannot be"),
         (lambda c: {"refit_constant": 2}, "refit_constant: the class number 2 is outside 0..1"),
         (lambda c: {"protocol": "paper"}, "^protocol: a certificate has no such field"),
