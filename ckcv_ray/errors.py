@@ -126,7 +126,8 @@ def convert_errors(kind: type[CKCVError], message: str) -> Iterator[None]:
 
 IN_EXTEND = (  # names of Python that moved there
     "All Auto Balanced Bootstrap Bootstrap632 Bootstrap632Plus DrawnFolds ForwardSplits Inner LeaveOneOut "
-    "MeanBound MeanCost MeanError OptimismBootstrap RepeatedKFold Rotation SingleSplit Splits Subsampling"
+    "MeanBound MeanCost MeanError NystroemSVM OptimismBootstrap RepeatedKFold Rotation SingleSplit Splits "
+    "Subsampling"
 )
 REMOVED: dict[str, str] = dict.fromkeys(
     IN_EXTEND.split(), "import it from ckcv_ray.extend"
@@ -176,7 +177,6 @@ REMOVED: dict[str, str] = dict.fromkeys(
     "--spare": "leave it out: what early rounds of a budget do not need is used",
     "Assessed": "write Scored",
     "AnyEstimator": "name its class, as in learner='sklearn.svm:SVC'",
-    "NystroemSVM": "write learner='nystroem', with C, gamma and landmarks",
     "Checked": "leave the method check of a trainer out: verify fits models again",
     "WrappedFits": "return a `FitsOf` with the parts of the fits that are wrapped",
     "--unlabelled": "leave it out: nothing is proven of the model fitted on all rows",

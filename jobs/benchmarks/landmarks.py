@@ -24,7 +24,7 @@ from sklearn.svm import LinearSVC
 
 from ckcv_ray import read_task
 from ckcv_ray.core.process import one_thread
-from ckcv_ray.learners.nystroem import NystroemSVM
+from ckcv_ray.extend import NystroemSVM
 
 GAMMA, SCORED = 0.01, 1000
 

@@ -21,7 +21,7 @@ from ckcv_ray.cli.main import FIRST
 from ckcv_ray.cli.options import SLOT_PARTS as PARTS_SHOWN
 from ckcv_ray.cli.options import list_offered, make_study
 from ckcv_ray.core.options import Option, list_names, options
-from ckcv_ray.learners.nystroem import NystroemSVM
+from ckcv_ray.extend import NystroemSVM
 from ckcv_ray.study.options import FIELD_NAMES, SLOTS, list_parts
 from ckcv_ray.study.study import format_toml, list_options
 

@@ -5,7 +5,7 @@ from learner_contract import LearnerContract, ShortContract, clouds
 from nearest_centroid import NearestCentroid
 
 from ckcv_ray import Choice, GaussianSVM
-from ckcv_ray.learners.nystroem import NystroemSVM
+from ckcv_ray.extend import NystroemSVM
 
 
 class TestGaussianSVM(LearnerContract):

@@ -21,8 +21,8 @@ from ckcv_ray import InputError, Study, Task, evaluate
 from ckcv_ray.core.draws import draw_seeds, make_seed_sequence
 from ckcv_ray.core.measures import ZERO_ONE
 from ckcv_ray.core.process import one_thread
+from ckcv_ray.extend import NystroemSVM
 from ckcv_ray.learners.base import LEARNERS
-from ckcv_ray.learners.nystroem import NystroemSVM
 from ckcv_ray.learners.sklearn.learner import AnyEstimator
 from ckcv_ray.learners.sklearn.paths import Plain
 from ckcv_ray.learners.sklearn.spec import complete_names

@@ -17,7 +17,7 @@ from sklearn.naive_bayes import GaussianNB
 
 from ckcv_ray import Execution, evaluate, load_scores, verify
 from ckcv_ray.core.draws import Draws
-from ckcv_ray.core.intervals import Scored, compute_interval, correct_best
+from ckcv_ray.core.intervals import SplitScores, compute_interval, correct_best
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.records import judged
@@ -124,7 +124,7 @@ def test_bbc_of_lines_that_fail_is_of_the_others_and_of_none_if_all_do():
 
 
 def test_a_single_line_has_no_bbc():
-    found = Scored(np.array([0.1, 0.2]), np.array([[1.0, 10.0], [2.0, 10.0]]), 1.0)
+    found = SplitScores(np.array([0.1, 0.2]), np.array([[1.0, 10.0], [2.0, 10.0]]), 1.0)
     assert all(map(isnan, compute_interval("bbc", found)))
 
 
@@ -181,7 +181,7 @@ def test_an_interval_follows_the_scale_of_the_score_and_needs_every_split(name, 
     rng = np.random.default_rng(seed)
     rows = np.full(splits, 10.0)
     wrong = rng.integers(0, 11, splits).astype(float)
-    found = Scored(wrong / rows, np.column_stack([wrong, rows]), 0.25)
+    found = SplitScores(wrong / rows, np.column_stack([wrong, rows]), 0.25)
     other = found._replace(values=1 - found.values, sums=np.column_stack([rows - wrong, rows]))
     low, high = compute_interval(name, found)
     assert compute_interval(name, other) == pytest.approx((1 - high, 1 - low), abs=1e-12)

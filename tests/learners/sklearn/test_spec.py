@@ -315,7 +315,7 @@ REFUSED = {
         "at most 100,000",
     ),
     "an empty sample": ({"learner": "linear", "sample": 0}, "sample=0 is below 1"),
-    "of the SVM": ({"learner": "svm", "param": "C=1"}, "requires learner linear"),
+    "of the SVM": ({"learner": "svm", "param": "C=1"}, "C is an option of its own"),
     "options of the SVM": (
         {"learner": "forest", "gamma": 1.0},
         "requires learner svm or svm_nystroem, not forest; parameters of forest are given by param$",

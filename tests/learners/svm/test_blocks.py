@@ -45,7 +45,7 @@ def study(scale: str = "none") -> Study:
         k=(3, 5),
         n_splits=4,
         scale=scale,
-        tolerance=1e-6,
+        param={"tolerance": 1e-6},
     )
 
 
