@@ -16,7 +16,7 @@ Findings of the same reader, kind and innermost frame are counted as one. Each i
 a run folder, with the complete folder.
 
     csv, parquet, npz, svmlight    data.read, Task.from_table, make_test_rows, and storing in a run folder
-    ida, mat                       the IDA archive in its two formats, likewise
+    ida                            the IDA archive, likewise
     toml, words                    a study's TOML; grids and fold numbers as given on the command line
     run                            status, verify, predict and report of a finished run with damaged files
     scores                         status, verify and report of the scores of a procedure, likewise

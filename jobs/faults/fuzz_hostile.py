@@ -3,26 +3,20 @@
 Files that lie about their sizes are in ``tests/tables/test_bombs.py``.
 """
 
-import io
 import json
 import struct
 import zipfile
 import zlib
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from scipy.io import savemat
 
 from jobs.faults.fuzz_inputs import SHAPED, as_json
 from jobs.faults.fuzz_parts import CLASSES, ROWS, SEEN, Case
 from jobs.faults.fuzz_tables import (
     MEMBERS,
-    X,
-    compressed_mat,
-    mat_seeds,
     npy,
     parquet_of,
     sound_npy,
@@ -103,11 +97,6 @@ HOSTILE: dict[str, dict[str, Callable[[], bytes]]] = {
         "a million columns": lambda: with_part("x", sound_npy(np.zeros((ROWS, 10**6), np.int8))),
         "rows repeated many times": lambda: with_part("train", sound_npy(np.zeros((2, 5 * 10**7), np.int8))),
     },
-    "mat": {
-        "bomb": lambda: compressed_mat(bytes(128) + struct.pack("<II", 14, 1 << 30) + bytes(1 << 28)),
-        "element of 4 GiB": lambda: mat_seeds()[0][:128] + struct.pack("<II", 14, 2**32 - 1) + bytes(64),
-        "deep structs": lambda: _deep_mat(150),
-    },
     "svmlight": {
         "index of 10^9": lambda: b"1 1000000000:1\n-1 1:1\n" * 4,
         "index of 10^7": lambda: b"1 10000000:1\n-1 1:1\n" * 4,
@@ -141,15 +130,6 @@ OPTIONS = (
     ("learner", "C", "log:-2:4:10000"),
     ("", "seed", 2**70),
 )
-
-
-def _deep_mat(levels: int) -> bytes:
-    value: Any = X
-    for _ in range(levels):
-        value = {"a": value}
-    out = io.BytesIO()
-    savemat(out, {"toy": value})
-    return out.getvalue()
 
 
 def hostile(reader: str, runs: dict[str, dict[str, bytes]]) -> list[tuple[str, Callable[[], Case]]]:

@@ -20,10 +20,8 @@ from jobs.faults.fuzz_tables import (
     COLUMNS,
     SIGNS,
     X,
-    compressed_mat,
     csv_text,
     feather_file,
-    mat_seeds,
     npz_file,
     parquet_file,
     svmlight_text,
@@ -179,7 +177,6 @@ SHAPED: dict[str, tuple[str, SearchStrategy[bytes]]] = {
     "npz": ("input.npz", npz_file("npz")),
     "svmlight": ("input.svmlight", svmlight_text() | st.just(SVMLIGHT)),
     "ida": ("input.npz", npz_file("ida")),
-    "mat": ("input.mat", st.deferred(lambda: st.sampled_from(mat_seeds()))),
     "toml": ("study.toml", toml_text()),
     "words": ("words", words_text()),
 }
@@ -189,6 +186,4 @@ def cases(reader: str) -> SearchStrategy[Case]:
     """Return cases for a reader of one file: built to its format, half of them also damaged."""
     name, shaped = SHAPED[reader]
     content = shaped | damaged(shaped)
-    if reader == "mat":
-        content = content | damaged(shaped).map(compressed_mat)
     return content.map(lambda written: Case({name: written}))

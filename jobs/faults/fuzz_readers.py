@@ -183,7 +183,7 @@ def use_scores(folder: Path) -> None:
 
 CALLS: dict[str, Callable[[Calls, Path], None]] = {
     **dict.fromkeys(("csv", "parquet", "feather", "xlsx", "npz", "svmlight"), read_file),
-    **dict.fromkeys(("ida", "mat"), read_ida),
+    "ida": read_ida,
     "toml": read_study,
     "words": read_words,
     "run": partial(read_run, use=use_run),

@@ -4,11 +4,9 @@ import csv
 import io
 import struct
 import zipfile
-import zlib
 from collections.abc import Sequence
 from datetime import datetime, time, timedelta
 from decimal import Decimal
-from functools import cache
 from math import inf, nan
 from typing import Any
 
@@ -17,7 +15,6 @@ import pyarrow as pa
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 from pyarrow import feather, parquet
-from scipy.io import savemat
 
 from jobs.faults.fuzz_parts import CLASSES, NUMBERS, ROWS, SEEN, WORDS, damaged, rarely
 
@@ -238,28 +235,6 @@ def npz_file(draw: DrawFn, which: str) -> bytes:
         members[name] = content
     methods = [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2]
     return zipped(members, draw(st.sampled_from(methods)))
-
-
-@cache
-def mat_seeds() -> list[bytes]:
-    """Build valid MATLAB archives, and one of its older format."""
-    odd = np.empty(2, object)
-    odd[:] = [X, "text"]
-    changes: list[dict[str, Any]] = [{}, {"x": X.astype(np.complex128)}, {"x": odd}, {"t": {"a": X}}]
-    archives = []
-    for parts in (PARTS | change for change in changes):
-        out = io.BytesIO()
-        savemat(out, {"toy": parts, "other": X > 0, "word": "a"})
-        archives.append(out.getvalue())
-    out = io.BytesIO()
-    savemat(out, {"toy": X}, format="4")
-    return [*archives, out.getvalue()]
-
-
-def compressed_mat(content: bytes) -> bytes:
-    """Pack the elements after MATLAB's header into one compressed element."""
-    packed = zlib.compress(content[128:])
-    return mat_seeds()[0][:128] + struct.pack("<II", 15, len(packed)) + packed
 
 
 @st.composite

@@ -21,7 +21,7 @@ def test_the_wheel_holds_the_package_and_its_entry_point(tmp_path: Path) -> None
         names = {name for name in wheel.namelist() if ".dist-info/" not in name}
         (points,) = [name for name in wheel.namelist() if name.endswith("entry_points.txt")]
         assert wheel.read(points).split() == [b"[ckcv_ray.sources]", b"ida", b"=", b"ckcv_paper.archive:read"]
-    modules = ("__init__", "__main__", "archive", "download", "matlab")
+    modules = ("__init__", "__main__", "archive", "download")
     assert names == {*(f"ckcv_paper/{module}.py" for module in modules), "ckcv_paper/py.typed"}
 
 

@@ -9,12 +9,8 @@ import sys
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import DownloadColumn
 
-from ckcv_paper.download import NAME
 from ckcv_paper.download import fetch as fetch_archive
-from ckcv_ray.cli.display import Line
 from ckcv_ray.errors import InputError
 
 app = typer.Typer(
@@ -24,33 +20,6 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     help="The data of the paper: the IDA benchmarks, which ckcv reads as ida:NAME:R.",
 )
-
-
-class DownloadBar(Line):
-    """Progress line of a download; a ``download.DownloadProgress``.
-
-    Args:
-        console: console to print to.
-        name: name of the file.
-    """
-
-    def __init__(self, console: Console, name: str) -> None:
-        super().__init__(console, name, DownloadColumn())
-        self.name = name
-        self.total = self.done = 0
-
-    def update(self, n: int) -> None:
-        """Add ``n`` bytes; pooch counts the last chunk as if it were full."""
-        self.done = min(self.done + n, self.total or self.done + n)
-        of = f" of {self.total / 1e6:.1f}" if self.total else ""
-        self.show(self.name, f"{self.name}: {self.done / 1e6:.1f}{of} MB", self.done, self.total or None)
-
-    def reset(self) -> None:
-        """Count from zero again."""
-        self.done = 0
-
-    def close(self) -> None:
-        """Do nothing: the line is removed when the context ends."""
 
 
 @app.callback()
@@ -80,8 +49,7 @@ def fetch(
     takes precedence over the cache.
     """
     try:
-        with DownloadBar(Console(stderr=True), NAME) as bar:
-            path = fetch_archive(url, bar)
+        path = fetch_archive(url)
     except KeyboardInterrupt:
         print("interrupted: no part of the file is kept", file=sys.stderr)
         raise typer.Exit(128 + signal.SIGINT) from None

@@ -2,37 +2,32 @@
 
 The columns are x0, x1, ... and y. The archive is the file that CKCV_IDA names, else the downloaded one, in
 one of two formats: ``.npz`` with arrays NAME/x, NAME/t, NAME/train and NAME/test, rows counted from 0; or
-``.mat`` (see ``download``) with a struct NAME of these four, rows counted from 1.
+``.mat`` with a struct NAME of these four, rows counted from 1, which has to be the public archive (see
+``download``): a damaged file can crash the reader of this form.
 
 Reference: Rätsch, Onoda, Müller, Machine Learning 42(3), 2001.
 """
 
-import struct
-import sys
-import zlib
+import hashlib
 from collections.abc import Mapping
 from functools import lru_cache
+from io import BytesIO
 from os import environ
 from pathlib import Path
-from subprocess import PIPE, run
-from tempfile import NamedTemporaryFile
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ckcv_paper import download, matlab
+from ckcv_paper import download
 from ckcv_ray.errors import InputError, convert_errors
-from ckcv_ray.tables.limits import LINE_BYTES, MAX_CELLS, MAX_TABLE_BYTES, check_bytes, check_size
+from ckcv_ray.tables.limits import MAX_CELLS, check_size
 from ckcv_ray.tables.named import Columns
 from ckcv_ray.tables.read import from_matrix, npz
 
 VARIABLE = "CKCV_IDA"
 FORM = "ida:NAME:R, such as ida:banana:1"
 PARTS = ("x", "t", "train", "test")
-MATLAB_HEADER, MATLAB_MATRIX, MATLAB_COMPRESSED = 128, 14, 15
-MATLAB_SECONDS = 30.0
-ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1"}
 
 
 class Benchmark(NamedTuple):
@@ -106,40 +101,21 @@ def read_set(path: Path, name: str) -> Benchmark:
 
 @lru_cache(maxsize=1)  # sets are read one after the other, each for all its realizations
 def _mat_arrays(path: Path, changed: int, size: int) -> dict[str, NDArray[Any]]:
-    """Read the arrays STRUCT/PART of a ``.mat`` in a separate process."""
-    check_matlab_size(path)
-    with NamedTemporaryFile(suffix=".npz") as output:
-        program = [sys.executable, "-P", matlab.__file__, str(path)]
-        done = run(program, stdout=output, stderr=PIPE, timeout=MATLAB_SECONDS, env=environ | ONE_THREAD)
-        if done.returncode:
-            lines = done.stderr.decode(errors="replace").splitlines()
-            raise ValueError(lines[-1] if lines else f"its reader ended with code {done.returncode}")
-        with npz(Path(output.name)) as archive:
-            return dict(archive)
+    """Return the arrays STRUCT/PART of the public archive."""
+    from scipy.io import loadmat
 
-
-def check_matlab_size(path: Path) -> None:
-    """Raise if a MATLAB file is not of version 5, is truncated, or expands to more than can be read."""
-    check_bytes(repr(str(path)), path.stat().st_size)
-    with path.open("rb") as file:
-        order = {b"IM": "<", b"MI": ">"}.get(file.read(MATLAB_HEADER)[-2:])
-        while order and (tag := file.read(8)):
-            kind, size = struct.unpack(f"{order}II", tag)
-            content = file.read(min(size, MAX_TABLE_BYTES))
-            if len(content) < size or kind not in (MATLAB_MATRIX, MATLAB_COMPRESSED):
-                order = None
-            elif kind == MATLAB_COMPRESSED:
-                check_bytes(f"{str(path)!r}: a variable", _inflated_size(content))
-    if order is None:
-        raise ValueError("it is not a complete MATLAB file of version 5")
-
-
-def _inflated_size(content: bytes) -> int:
-    """Count the bytes that zlib data expand to, stopping once the limit is exceeded."""
-    size, stream = 0, zlib.decompressobj()
-    while size <= MAX_TABLE_BYTES and (block := stream.decompress(content, LINE_BYTES)):
-        size, content = size + len(block), stream.unconsumed_tail
-    return size
+    content = path.read_bytes()
+    if (got := hashlib.sha256(content).hexdigest()) != download.SHA256:
+        raise ValueError(
+            f"its SHA-256 is {got}, and not {download.SHA256}: of files of MATLAB the public archive alone "
+            "is read, which `python -m ckcv_paper fetch` downloads"
+        )
+    structs = {name: value for name, value in loadmat(BytesIO(content)).items() if not name.startswith("_")}
+    return {
+        f"{name}/{part}": value[part].item()
+        for name, value in structs.items()
+        for part in value.dtype.names or ()
+    }
 
 
 def _one_set(name: str, archive: Mapping[str, NDArray[Any]], first: int) -> Benchmark:
