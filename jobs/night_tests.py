@@ -4,8 +4,8 @@
     python jobs/night_tests.py build/durations.txt
 
 The machine should have nothing else to do. Tests that are not in the file of durations stay as they are in
-the list. Of the list, ``jobs/check`` runs by day what ``tests/day.txt`` names. Code blocks of the
-documentation are not listed: ``tests/test_documentation.py`` says which pages are run by day.
+the list. Of the list, ``jobs/check`` runs by day what ``tests/day.txt`` names. What is marked ``night``
+in its own file is not listed: code blocks of the documentation, and acceptance cases.
 """
 
 import sys
@@ -13,7 +13,10 @@ from pathlib import Path
 
 MAX_SECONDS = 2.0  # of processor time
 TESTS = Path(__file__).resolve().parent.parent / "tests"
-BLOCKS = "tests/test_documentation.py::test_a_block_runs["
+MARKED = (
+    "tests/test_documentation.py::test_a_block_runs[",
+    "tests/acceptance/test_acceptance.py::test_by_night[",
+)
 
 
 def read_durations(file: Path) -> dict[str, float]:
@@ -27,7 +30,7 @@ def main() -> None:
     durations, listed = read_durations(Path(sys.argv[1])), TESTS / "night.txt"
     names = {name for name in listed.read_text(encoding="utf-8").splitlines() if name not in durations}
     names |= {name for name, seconds in durations.items() if seconds > MAX_SECONDS}
-    kept = sorted(name for name in names if not name.startswith(BLOCKS))
+    kept = sorted(name for name in names if not name.startswith(MARKED))
     listed.write_text("".join(f"{name}\n" for name in kept), encoding="utf-8")
     print(f"{listed}: {len(kept)} tests")
 

@@ -233,7 +233,7 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers", "processes: starts processes, which coverage does not see, or compiles"
     )
     config.addinivalue_line("markers", "slow: takes long, or is marked processes; left out by --quick")
-    config.addinivalue_line("markers", "night: of a page of the documentation that is not run by day")
+    config.addinivalue_line("markers", "night: a code block or an acceptance case that is not run by day")
     if is_night(config) and not config.getoption("--hypothesis-profile"):
         hypothesis.settings.load_profile("night")
     if file := config.getoption("--durations-file"):

@@ -157,10 +157,6 @@ def damage(file: Path, how: str, at: int) -> bool:
     return changed != content
 
 
-def run_small(study: Study, out: Path, n: int = 60) -> None:
-    run_job(Job(study, blobs(n, seed=2), out), SERIAL)
-
-
 def rewrite_run(
     out: Path,
     edit_log: Forger = lambda records: None,

@@ -19,6 +19,7 @@ def test_by_day(name: str) -> None:
     check(name)
 
 
+@pytest.mark.night
 @pytest.mark.parametrize("name", [name for name in CASES if name not in BY_DAY])
 def test_by_night(name: str) -> None:
     check(name)

@@ -21,8 +21,6 @@ from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.subgroups import divide_rows, parse_subgroup
 from ckcv_ray.tables.task import Roles
 
-WARDS = ("north", "south", "rare")
-
 
 def make_task(n: int = 240, gaps: bool = True) -> Task:
     rng = np.random.default_rng(4)

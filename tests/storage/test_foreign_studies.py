@@ -196,31 +196,26 @@ def test_a_run_of_another_schema_is_refused_in_a_sentence(out: Path, schema: obj
     check_refused(out, "by which it was made, or run the study again in another folder")
 
 
-def test_a_run_of_schema_4_is_refused_by_every_command_and_left_alone(
+def test_a_run_of_another_schema_is_left_alone_by_every_command(
     out: Path, tmp_path: Path, ckcv: Callable[..., Ran]
 ) -> None:
-    rename = {"log": "cells", "candidates.parquet": "triples.parquet"}
-    for name, old in rename.items():
-        (out / name).rename(out / old)
-    for file in out.rglob("*.parquet"):
-        table = parquet.read_table(file)
-        old_metadata = {**table.schema.metadata, b"schema": b"4"}
-        parquet.write_table(table.replace_schema_metadata(old_metadata), file)
-    flat = {"C": [0.1, 1.0], "gamma": [0.1, 1.0], "k": [3, 4], "n_splits": 3, "protocol": "paper"}
-    put(out, "study.json", lambda content: content.update(schema=4, study=flat))
+    put(out, "study.json", lambda content: content.update(schema=11))
     before = {file: file.read_bytes() for file in out.rglob("*") if file.is_file()}
     rows = tmp_path / "new.parquet"
     parquet.write_table(TASK.columns(), rows)
-    messages = f"schema 4, and this version reads 12: read it with ckcv_ray '{VERSION}', by which it was made"
+    messages = (
+        f"schema 11, and this version reads 12: read it with ckcv_ray '{VERSION}', by which it was made"
+    )
     options = ("--C", "0.1,1", "--gamma", "0.1,1", "--k", "3,4", "--n-splits", "3")
     for words in (
-        ("status", out), ("report", out), ("predict", out, rows), ("run", rows, "--out", out, *options),
-    ):  # fmt: skip
+        ("status", out),
+        ("report", out),
+        ("predict", out, rows),
+        ("run", rows, "--out", out, *options),
+    ):
         code, shown, error = ckcv(*words)
         assert (code, shown) == (4, ""), words
         assert messages in error
-        assert "Traceback" not in error
-        assert "repairs" not in error
     code, shown, _ = ckcv("verify", out)
     assert code == 1
     assert messages in shown
