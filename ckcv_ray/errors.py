@@ -202,5 +202,5 @@ def explain_removed(*names: str) -> str:
 
 def explain_removed_option(name: object, value: object = None) -> str:
     """Return the sentence about an option, or about its value (the first word of it); "" if there is none."""
-    of_value = f"{name}={str(value).partition(':')[0]}"
+    of_value = f"{name}={value.partition(':')[0] if isinstance(value, str) else ''}"
     return explain_removed(f"--{name}".replace("_", "-") if value is None else of_value)

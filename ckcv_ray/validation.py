@@ -84,7 +84,7 @@ def check_choice(name: str, value: object, allowed: Iterable[str]) -> str:
     """Return one of the allowed names."""
     names = tuple(allowed)
     if not (isinstance(value, str) and value in names):
-        if gone := explain_removed_option(name, str(value)):
+        if gone := explain_removed_option(name, value):
             raise InputError(gone)
         raise InputError(
             f"{name}={quote(value)} is not known: choose from {', '.join(names)}{suggest(value, names)}"

@@ -63,6 +63,7 @@ CASES = {
     "criterion with what it has not": study("criterion='error:1' is not known", criterion="error:1"),
     "cost of 501 digits": study("costs of 'b' is inf", "finite", criterion=f"cost:b={'9' * 501}"),
     "costs of words": study("costs='a=ten': expected LABEL=NUMBER", "sick=10", criterion="cost:a=ten"),
+    "a certification of very many digits": study("certify=", "is not known", certify=[10**5000]),
     "costs all zero": study("costs are all 0", "must cost something", criterion="cost:a=0,b=0"),
     # changed options
     "replaced by one misspelt": replaced("unknown option 'n_split' of a study", "n_splits", n_split=5),
