@@ -129,9 +129,8 @@ IN_EXTEND = (  # names of Python that moved there
     "MeanBound MeanCost MeanError NystroemSVM OptimismBootstrap RepeatedKFold Rotation SingleSplit Splits "
     "Subsampling"
 )
-REMOVED: dict[str, str] = dict.fromkeys(
-    IN_EXTEND.split(), "import it from ckcv_ray.extend"
-) | {  # commands as "ckcv x", options "--x", values "option=x", and names of Python
+REMOVED: dict[str, str] = {  # commands as "ckcv x", options "--x", values "option=x", and names of Python
+    **dict.fromkeys(IN_EXTEND.split(), "import it from ckcv_ray.extend"),
     "certify=nested": "write --holdout-share 0.5: half of the rows held out prove as much, with a single "
     "selection",
     "--outer-splits": "write --holdout-share 0.5, which proves as much as nested outer splits did",
@@ -202,5 +201,6 @@ def explain_removed(*names: str) -> str:
 
 def explain_removed_option(name: object, value: object = None) -> str:
     """Return the sentence about an option, or about its value (the first word of it); "" if there is none."""
-    of_value = f"{name}={value.partition(':')[0] if isinstance(value, str) else ''}"
-    return explain_removed(f"--{name}".replace("_", "-") if value is None else of_value)
+    if value is None:
+        return explain_removed(f"--{name}".replace("_", "-"))
+    return explain_removed(f"{name}={value.partition(':')[0]}") if isinstance(value, str) else ""

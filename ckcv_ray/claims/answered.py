@@ -124,7 +124,7 @@ class OfAnswered(Quantity):
         yield self.conclude(claim, rule.classifier(), tests, copies)
 
     def _test(self, held: HeldOutPredictions, rule: Rule) -> AnsweredTests:
-        condition, X, rows = held.certification.answering, held.problem.task.X, held.rows
+        condition, X, rows = held.problem.certification.answering, held.problem.task.X, held.rows
         assert condition is not None
         confidence = [  # of each member of F* in the rows of its estimate set
             Rule(f"member:{member.split}").measure_confidence(held.models, X[unlearned])

@@ -81,7 +81,7 @@ class Error(Quantity):
         seen, m = f"{counts.errors} of {counts.rows}", len(counts.losses)
         if held.grouped:
             return f"{seen} rows of {m} previously unused groups wrong, {name_loss_bound(m, 'group')}"
-        return f"{seen} previously unused rows wrong, {name_wrong_bound(held.certification)}"
+        return f"{seen} previously unused rows wrong, {name_wrong_bound(held.problem.certification)}"
 
     def headline(self, claim: Claim, grouped: bool) -> str:
         """Return what a claim proves, as a clause for the first screen."""

@@ -13,7 +13,6 @@ from ckcv_ray.core.arrays import ONE, Index, Values
 from ckcv_ray.core.measures import ClippedErrors
 from ckcv_ray.learners.choice import LABEL
 from ckcv_ray.learners.ensemble import Ensemble, Member, Models, Prediction
-from ckcv_ray.study.parts import Certification
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.task import TestRows
 
@@ -48,11 +47,6 @@ class HeldOutPredictions:
         return held
 
     @property
-    def certification(self) -> Certification:
-        """The certification of the study."""
-        return self.problem.certification
-
-    @property
     def delta(self) -> float:
         """The delta of each of the claims that share that of the study."""
         return self.problem.study.delta_of_claim
@@ -85,8 +79,8 @@ class HeldOutPredictions:
 
     def find_rule(self, claim: str) -> Rule:
         """Return the rule that a claim by this name is about: of a quantity, the first rule that is named."""
-        named = claim not in self.certification.quantities
-        return Rule(claim if named else self.certification.rule_of_quantities)
+        named = claim not in self.problem.certification.quantities
+        return Rule(claim if named else self.problem.certification.rule_of_quantities)
 
     def predict(self, rule: Rule) -> Prediction:
         """Return what a rule makes of the rows held out."""

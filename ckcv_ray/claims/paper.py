@@ -112,7 +112,7 @@ def list_needs(problem: Problem) -> list[Need]:
 
 def claim_subgroups(held: HeldOutPredictions) -> Iterator[SubgroupClaim]:
     """Yield what is claimed of each subgroup of the study: of one with too few rows, without bounds."""
-    problem, certification = held.problem, held.certification
+    problem, certification = held.problem, held.problem.certification
     if not certification.subgroups:
         return
     y, classes, rule = held.rows.y, problem.task.classes, Rule(certification.rule_of_quantities)

@@ -486,7 +486,7 @@ def bound_wrong(held: HeldOutPredictions, wrong: Mask, delta: float, copies: int
         delta: probability that the bound fails.
         copies: how many are not counted; as it is not known which, their positions are not used.
     """
-    if _is_stevens(held.certification) and not copies:
+    if _is_stevens(held.problem.certification) and not copies:
         return bound_in_order(wrong, delta)
     return bound_count(int(np.sum(wrong)), len(wrong), delta, copies)
 

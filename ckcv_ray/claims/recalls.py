@@ -99,7 +99,7 @@ class ChosenCutOff(NamedTuple):
         if self.n_tested is not None:
             name = f"{CLOPPER_PEARSON} for {self.n_tested} cut-offs together"
             return bound_count(errors, len(wrong), delta / self.n_tested, copies), errors, name
-        return bound_wrong(held, wrong, delta, copies), errors, name_wrong_bound(held.certification)
+        return bound_wrong(held, wrong, delta, copies), errors, name_wrong_bound(held.problem.certification)
 
 
 class Requirable(Quantity):
@@ -301,7 +301,7 @@ class Auc(Quantity):
             "shares of the classes"
         )
         seen = f"holdout: {errors} of {units} disjoint pairs of previously unused rows not in order of score"
-        yield claim.state(says, f"{seen}, {name_wrong_bound(held.certification)}")
+        yield claim.state(says, f"{seen}, {name_wrong_bound(held.problem.certification)}")
 
     def doubt(self, claim: Claim) -> str:
         """Return a sentence if a guess, whose AUC is one half, reaches what is proven."""

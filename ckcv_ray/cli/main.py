@@ -165,12 +165,12 @@ COMMANDS = {  # by name: the module that has it (and its function if it is calle
     "copy": ("folders", "Copy a run to another place, a disk or an object store, and check every digest."),
     "clean": ("folders", "Remove from a run folder what a run that was killed left and no run reads."),
 }
-PANELS = {
-    "run": "Everyday",
-    "compare": "Later",
-    "plan": "Look",
-    "export": "Hand over",
-}  # by their first command
+PANELS = {  # of ``ckcv --help``, with their commands
+    "Everyday": ("run", "report", "predict", "verify", "evaluate"),
+    "Later": ("compare", "watch"),
+    "Look": ("plan", "status", "list"),
+    "Hand over": ("export", "copy", "clean"),
+}
 
 
 # Between two collections of garbage: importing makes many objects and hardly any garbage. With Python's 700 a
@@ -257,10 +257,9 @@ def load_command(name: str) -> Any:
     return typer.main.get_command(alone)
 
 
-_panel = ""
-for _name, (_, _summary) in COMMANDS.items():
-    _panel = PANELS.get(_name, _panel)
-    app.command(_name, help=_summary, rich_help_panel=_panel)(lambda: None)  # ``Commands`` replaces it
+for _panel, _names in PANELS.items():
+    for _name in _names:  # listed here; ``Commands`` replaces each by the command
+        app.command(_name, help=COMMANDS[_name][1], rich_help_panel=_panel)(lambda: None)
 
 
 def main() -> None:

@@ -384,12 +384,12 @@ class PreparedBlock:
         """Return the encoder of a learner's rows, and its split; preparing may raise what it raises."""
         if self._block is None or self._block[0] != number:
             self._block = None  # drops the split prepared for another learner first
-            trainer, encoding, balance = self._trainer.trainers[number], *self._trainer.prepared[number][1:3]
+            trainer, each = self._trainer.trainers[number], self._trainer.prepared[number]
             encoder, shared, (train, score) = None, self._shared[number], self._rows
-            if encoding is not None:
-                encoder = encoding.fit(self._task, train)
+            if each.encoding is not None:
+                encoder = each.encoding.fit(self._task, train)
                 shared = trainer.share(encoder.task(self._task))
-            train = draw_balanced(self._task.y, train, balance)
+            train = draw_balanced(self._task.y, train, each.balance)
             self._block = number, encoder, trainer.prepare(shared, train, score)
         return self._block[1:]
 

@@ -484,10 +484,7 @@ def _draw_grid(
 
 
 def _draw_folds(result: Certified) -> Picture:
-    spans, unit = (
-        result.per_k(),
-        "rows" if result.certificate.sample.groups is None else "groups",
-    )
+    spans, unit = result.per_k(), "rows" if result.certificate.sample.groups is None else "groups"
     best = next(span for span in spans if span["state"] == "winner")
     bounded, parts = [span for span in spans if span["l_ms"] is None], list[Mark]()
     states = [span["state"] if span["state"] in ("open", "failed") else "beaten" for span in bounded]

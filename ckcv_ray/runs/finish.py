@@ -261,7 +261,7 @@ def tabulate_judged(held: HeldOutPredictions) -> pa.Table | None:
 
 def _tabulate_rules(held: HeldOutPredictions) -> Iterator[pa.Table]:
     """Yield the held-out rows as each rule that is claimed judges them, and each model to compare with."""
-    problem, certification, rows = held.problem, held.certification, held.rows
+    problem, certification, rows = held.problem, held.problem.certification, held.rows
     assert problem.held is not None
     rules = dict.fromkeys(map(held.find_rule, certification.claim))
     judges = [(rule.name, held.predict(rule), rule.ensemble(held.models)) for rule in rules]

@@ -176,7 +176,7 @@ class Result:
         """Return the models that there are."""
         raise NotImplementedError
 
-    def mark(self, rows: Rows, rule: Rule, predicted: Prediction) -> dict[str, NDArray[Any]]:
+    def mark(self, rows: Rows, rule: Rule, predicted: Prediction) -> Marks:
         """Return what claims say of single rows of numbers that a rule has predicted, by name, (rows,) each.
 
         ``low`` and ``high`` are the ends of what is claimed around numbers, as in ``predict_interval``;
@@ -411,9 +411,9 @@ class Certified(Result):
         drawn = randbits(63) if seed is None else integer("seed", seed, least=0, most=MAX_SEED)
         return Rule("random", drawn, repeats=seed is not None)
 
-    def mark(self, rows: Rows, rule: Rule, predicted: Prediction) -> dict[str, NDArray[Any]]:
+    def mark(self, rows: Rows, rule: Rule, predicted: Prediction) -> Marks:
         """Return what claims say of single rows of numbers that a rule has predicted; see ``Result``."""
-        marks, flags, answers = dict[str, NDArray[Any]](), self._flag_rule, self._find_answer_claim()
+        marks, flags, answers = Marks(), self._flag_rule, self._find_answer_claim()
         if (width := self._find_width(rule)) is not None:
             marks |= {"low": predicted.label - width.risk, "high": predicted.label + width.risk}
         if flags is not None:

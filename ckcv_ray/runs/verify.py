@@ -489,7 +489,7 @@ def _fit_member(unit: Unit, inputs: Inputs) -> tuple[Ensemble]:
 
 def _find_claimed(predictions: HeldOutPredictions) -> Collection[str]:
     """Return the names of the ensembles that the claims of a study speak of."""
-    certification = predictions.certification
+    certification = predictions.problem.certification
     if not isinstance(certification, Holdout):
         return (BEST,)
     rules = [predictions.find_rule(claim).name for claim in certification.claim]

@@ -83,6 +83,7 @@ class Requirement(NamedTuple):
     output: Output | None = None  # of every learner
     rows: str = ""  # those that it counts as independent; "": it is defined for groups as well
     instead: str = LEAVE_OUT  # what to do where it is not met
+    orders: bool = False  # whether a score that is the same for every row will not do
 
 
 def _list_needs(certification: Certification, task: Task) -> Iterator[Requirement]:
@@ -100,7 +101,7 @@ def _list_needs(certification: Certification, task: Task) -> Iterator[Requiremen
     for condition in certification.accepted:
         yield Requirement(f"accept={condition}", of_numbers if condition.kind.of_numbers else of_classes)
     if certification.require:
-        yield Requirement(f"require={certification.require}", of_two, Output.RANK)
+        yield Requirement(f"require={certification.require}", of_two, Output.RANK, orders=True)
     if certification.answer:
         output = Output.RANK if task.n_classes == 2 else Output.RANKS
         yield Requirement(f"answer={certification.answer}", of_classes, output, "rows")
@@ -124,13 +125,13 @@ def _check_need(need: Requirement, learner: Learner, task: Task) -> None:
             f"{need.option} counts {need.rows} as independent, which rows of groups are not: leave it out, "
             "or --group"
         )
-    _check_output(need.option, need.output, learner)
+    _check_output(need.option, need.output, learner, need.orders)
 
 
-def _check_output(option: str, output: Output | None, learner: Learner) -> None:
+def _check_output(option: str, output: Output | None, learner: Learner, orders: bool = False) -> None:
     for label, single in learner.by_label.items():
         gives = "none" if output in OUTPUTS and output not in single.outputs else ""
-        if label == SAME_SCORE and option.startswith("require="):
+        if orders and label == SAME_SCORE:
             gives = "every row the same"
         if output is not None and gives:
             raise InputError(

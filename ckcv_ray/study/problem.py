@@ -588,8 +588,8 @@ class Problem:
         if self.scores:  # the first split may have fewer than most
             units = min(units, len(self._divide(OUTER, 0).train))
         fewest = self.task.grouping.count_fewest_rows(units)
-        for learner, _, _, share, _ in self.prepared.values():
-            learner.check_rows(int(min(1.0, share) * fewest))
+        for each in self.prepared.values():
+            each.learner.check_rows(int(min(1.0, each.share) * fewest))
 
     def _divide(self, size: int, number: int) -> Split:
         """Return a split in units; a screen has the first of a split's units in an order of their own."""
