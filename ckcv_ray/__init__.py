@@ -31,7 +31,7 @@ _NAMES = {  # by module; below once more for type checkers, and tests/test_publi
     "runs.verify": "verify",
     "runs.watch": "LiveColumns WatchedRun watch",
     "study.parts": "Budget Holdout Paper Race",
-    "study.study": "Execution Study",
+    "study.study": "Execution Procedure Study",
 }
 _MODULES = {name: f"{__name__}.{module}" for module, names in _NAMES.items() for name in names.split()}
 __version__ = VERSION
@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from ckcv_ray.study.parts import Paper as Paper
     from ckcv_ray.study.parts import Race as Race
     from ckcv_ray.study.study import Execution as Execution
+    from ckcv_ray.study.study import Procedure as Procedure
     from ckcv_ray.study.study import Study as Study
     from ckcv_ray.tables.named import read_task as read_task
     from ckcv_ray.tables.task import Task as Task

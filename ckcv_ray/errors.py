@@ -125,7 +125,7 @@ def convert_errors(kind: type[CKCVError], message: str) -> Iterator[None]:
 
 
 IN_EXTEND = (  # names of Python that moved there
-    "All Auto Balanced Bootstrap Bootstrap632 Bootstrap632Plus DrawnFolds ForwardSplits Inner LeaveOneOut "
+    "Auto Balanced Bootstrap Bootstrap632 Bootstrap632Plus DrawnFolds ForwardSplits LeaveOneOut "
     "MeanBound MeanCost MeanError NystroemSVM OptimismBootstrap RepeatedKFold Rotation SingleSplit Splits "
     "Subsampling"
 )
@@ -175,6 +175,8 @@ REMOVED: dict[str, str] = {  # commands as "ckcv x", options "--x", values "opti
     "claim=random": "claim refit or vote; --certify paper claims the error of a random member of F*",
     "--spare": "leave it out: what early rounds of a budget do not need is used",
     "Assessed": "write Scored",
+    "All": "write Procedure.of(choose=...), whose field it is",
+    "Inner": "write Procedure.of(select_by=..., select=...), whose fields they are",
     "AnyEstimator": "name its class, as in learner='sklearn.svm:SVC'",
     "Checked": "leave the method check of a trainer out: verify fits models again",
     "WrappedFits": "return a `FitsOf` with the parts of the fits that are wrapped",

@@ -55,9 +55,7 @@ from ckcv_ray.learners.nystroem import NystroemSVM as NystroemSVM
 from ckcv_ray.learners.simple import FieldsCodec as FieldsCodec
 from ckcv_ray.learners.simple import RowTrainer as RowTrainer
 from ckcv_ray.learners.simple import SimpleLearner as SimpleLearner
-from ckcv_ray.study.parts import All as All
 from ckcv_ray.study.parts import Auto as Auto
-from ckcv_ray.study.parts import Inner as Inner
 from ckcv_ray.validation import check_choice as check_choice
 from ckcv_ray.validation import grid as grid
 from ckcv_ray.validation import integer as integer

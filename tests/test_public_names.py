@@ -94,10 +94,10 @@ for part in parts:
     scores = ckcv_ray.evaluate(*columns, execution=serial, resampling=part, learner="tree")
     assert isinstance(scores, ckcv_ray.Scored) and scores.complete
     assert isinstance(scores, ckcv_ray.Result)
-    assert scores.problem.study.search == extend.All()
+    assert scores.study.select_by is None
 inner = ckcv_ray.NestedSplits(ckcv_ray.KFold(3), extend.SingleSplit(0.5))
-procedure = ckcv_ray.Study.without_certification(inner, "accuracy", select_by="accuracy", learner="tree")
-assert procedure.search == extend.Inner("accuracy") and procedure.kind == "procedure"
+procedure = ckcv_ray.Procedure.of(resampling=inner, measure="accuracy", learner="tree")
+assert procedure.select_by == "accuracy" and procedure.kind == "procedure"
 scores = ckcv_ray.assess(procedure, task, "scores", serial)
 assert ckcv_ray.load_scores("scores").to_json()["entries"] == scores.to_json()["entries"]
 

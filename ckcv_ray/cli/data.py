@@ -19,7 +19,6 @@ from ckcv_ray.cli.output import NOT_YET_PROVEN, PROVEN_WORSE, say, show
 from ckcv_ray.errors import InputError, StoreError, plain, pluralize
 from ckcv_ray.runs.load import find_environment_changes
 from ckcv_ray.runs.result import Result
-from ckcv_ray.study.parts import Holdout
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.columns import DeclaredTypes, some
 from ckcv_ray.tables.limits import MAX_TABLE_BYTES
@@ -318,7 +317,8 @@ def describe_reading(problem: Problem) -> list[str]:
     Of a column without other gaps these are gaps by another name, and are said where it has subgroups.
     """
     task = problem.task
-    divided = {parse_subgroup(name).column for name in problem.certification.subgroups}
+    subgroups = () if problem.scores else problem.certification.subgroups
+    divided = {parse_subgroup(name).column for name in subgroups}
     words = (found.describe() for found in task.gap_words if len(found.rows) > 1 or found.column in divided)
     return [*list_row_numbers(task.row_numbers), *words]
 
@@ -363,7 +363,7 @@ def show_result(result: Result, folder: str, as_json: bool, details: bool = Fals
         say(f"{name} was damaged or missing: its contents were recomputed")
     say(f"run folder: {folder}")
     if failures := result.execution["failures"]:
-        traceback, again = failures[0][-1], result.study.certify != Holdout.name
+        traceback, again = failures[0][-1], result.problem.held is None
         incomplete = "" if result.claims else ", and their scores are incomplete"
         say(
             f"{pluralize(len(failures), 'path')} failed{incomplete}: "

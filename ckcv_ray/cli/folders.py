@@ -20,7 +20,7 @@ from ckcv_ray.errors import (
     pluralize,
 )
 from ckcv_ray.reports.facts import find_quoted
-from ckcv_ray.runs.load import COMMAND_NAMES, load
+from ckcv_ray.runs.load import load
 from ckcv_ray.runs.result import Certified, Result
 from ckcv_ray.runs.scored import Scored
 from ckcv_ray.storage import formats
@@ -174,7 +174,7 @@ def _describe_folder(address: str, written: float) -> ListedRun:
     try:
         state = "running" if folder.files.lock.busy else state
         identity = folder.require()
-        command = COMMAND_NAMES[identity.study.kind]
+        command = identity.study.command
         task = folder.problem(identity).all_rows
         target, rows = task.target, task.n
         if folder.finished:

@@ -15,16 +15,15 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
-from ckcv_ray.core.measures import SCORE_NAMES, Kind
+from ckcv_ray.core.measures import Kind
 from ckcv_ray.core.options import Option, options
-from ckcv_ray.core.resampling.parse import FORMS
 from ckcv_ray.engine.backend import choose_backend, reach
 from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.learners.base import ANY
 from ckcv_ray.learners.sklearn.learner import BOOSTING
 from ckcv_ray.learners.sklearn.spec import BOOSTERS
 from ckcv_ray.study.options import SLOTS, list_parts
-from ckcv_ray.study.study import Execution, Study, list_options, read_toml
+from ckcv_ray.study.study import AnyStudy, Execution, Procedure, Study, read_toml
 from ckcv_ray.tables.objects import is_address, parse_address
 from ckcv_ray.validation import as_path, boolean
 
@@ -289,61 +288,13 @@ def _find_line(file: Path | None, names: Iterable[str], message: str) -> str:
     return ""
 
 
-def make_procedure(**given: Any) -> Study:
-    """Make a study without a certification from options.
+def make_procedure(**given: Any) -> Procedure:
+    """Make a procedure from options.
 
     Raises:
         InputError: an option is unknown or out of its range.
     """
-    return Study.without_certification(**{name: value for name, value in given.items() if value is not None})
-
-
-PROCEDURE_OPTIONS = {  # of ``Study.without_certification``: type of a value, help, and default as shown
-    "resampling": (
-        str,
-        f"How rows are divided: {FORMS}; nested ones select settings inside each training set.",
-        "kfold:10",
-    ),
-    "measure": (
-        str,
-        f"What is measured on every split, as a,b: {', '.join(SCORE_NAMES)}, or a scorer of scikit-learn.",
-        "zero_one, of numbers rmse",
-    ),
-    "select_by": (str, "Measure by which a nested resampling selects settings.", "the first measure"),
-    "select": (
-        str,
-        "What is selected: one setting, the best on average over all splits, or another in each.",
-        "one",
-    ),
-    "stratify": (bool, "Give each part of a split the same share of every class.", None),
-    "permutations": (
-        int,
-        "How many times the target is permuted, such as 100, to test every mean score.",
-        None,
-    ),
-    "interval": (
-        str,
-        "A 95 % interval around every mean score: corrected_t or bbc, which are approximate and not proven, "
-        "or clopper_pearson, of a single split; each for some resamplings.",
-        "none",
-    ),
-    "seed": (str, "Seed of the splits, or random.", "0"),
-    "refit": (
-        str,
-        "best: score every setting, and fit the best on all rows, for ckcv predict.",
-        "no model is kept",
-    ),
-    "choose": (
-        str,
-        "With --refit: best by the first measure, or the simplest within one_se or tolerance:2% of it.",
-        "best",
-    ),
-    "save_predictions": (
-        bool,
-        "Keep predictions for the rows that each split scores, in predictions.parquet.",
-        None,
-    ),
-}
+    return Procedure.of(**{name: value for name, value in given.items() if value is not None})
 
 
 def list_offered(slot: str, numbers: bool = False) -> dict[str, Any]:
@@ -356,8 +307,8 @@ def list_offered(slot: str, numbers: bool = False) -> dict[str, Any]:
     return {name: part for name, part in parts.items() if every or part.kinds != {Kind.REGRESSION}}
 
 
-def _parameters(slots: Iterable[str], of_study: Iterable[str], numbers: bool = False) -> Iterator[Parameter]:
-    """Generate a parameter for each choice of a part, each option of the parts, and some of a study.
+def _parameters(slots: Iterable[str], kind: type[AnyStudy], numbers: bool = False) -> Iterator[Parameter]:
+    """Generate a parameter for each choice of a part, each option of the parts, and each of the study.
 
     With ``numbers`` for a procedure, which has learners of numbers too, and may select nothing.
     """
@@ -367,11 +318,10 @@ def _parameters(slots: Iterable[str], of_study: Iterable[str], numbers: bool = F
         if len(choices) > 1:
             names = ", ".join(_name_part(name, part) for name, part in choices.items())
             yield _parameter(slot, str, text.format(names), next(iter(choices)), panel)
-    declared = [options(part) for choices in offered.values() for part in choices.values()]
-    declared.append({name: field for name, field in list_options().items() if name in of_study})
+    parts = [part for choices in offered.values() for part in choices.values()]
     first: dict[str, Option] = {}
-    for fields in declared:  # several learners may have an option
-        for name, field in fields.items():
+    for part in (*parts, kind):  # several learners may have an option
+        for name, field in options(part).items():
             if not field.metadata["option"].inside:
                 first.setdefault(name, field.metadata["option"])
     for name, option in first.items():
@@ -398,17 +348,11 @@ def _parameter(
 
 
 make_procedure.__signature__ = Signature(  # type: ignore[attr-defined]
-    [
-        *(
-            _parameter(name, kind, text, default, None if name in ("resampling", "measure") else "Procedure")
-            for name, (kind, text, default) in PROCEDURE_OPTIONS.items()
-        ),
-        *_parameters(["learner"], ("encode", "fill", "rare", "balance"), numbers=True),
-    ]
+    [*_parameters(["learner"], Procedure, numbers=True)]
 )
 make_study.__signature__ = Signature(  # type: ignore[attr-defined]
     [
-        *_parameters(SLOTS, list_options()),
+        *_parameters(SLOTS, Study),
         _parameter("study", Path, "TOML file with study options; those given here come first.", None),
         _parameter("paper", bool, "The paper's defaults: every k, and all rows.", None),
     ]

@@ -28,7 +28,7 @@ from ckcv_ray.runs.load import load
 from ckcv_ray.storage.files import check_regular
 from ckcv_ray.storage.folder import MANIFEST, RunFolder
 from ckcv_ray.storage.pages import check_form, write_form, write_new
-from ckcv_ray.study.study import CERTIFIED
+from ckcv_ray.study.study import Study
 from ckcv_ray.validation import check_choice, quote
 
 PANEL, PAGE_PANEL = "Forms", "Page"
@@ -175,10 +175,10 @@ def fill_form(folder: FilePath, name: str, out: FilePath, answers: FilePath | No
     """
     form, suffix = read_form(name), _check_suffix("out", out, tuple(FORM_WRITERS))
     run = RunFolder(folder)
-    run.require(CERTIFIED)
+    run.require(Study.kind)
     check_form(run.files, out)
     given = {} if answers is None else _read_answers(answers, form)
-    result = load(folder, CERTIFIED)
+    result = load(folder, Study.kind)
     if result.task.has_numbers:
         raise InputError(
             f"{str(folder)!r} predicts numbers, and these forms are about classifiers: ckcv report describes "

@@ -42,7 +42,7 @@ from ckcv_ray.engine.backend import choose_backend, find_ray_address
 from ckcv_ray.engine.full import FullQueue
 from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.errors import InputError, plain, pluralize
-from ckcv_ray.runs.load import COMMAND_NAMES, is_finished, load, reopen, replay
+from ckcv_ray.runs.load import is_finished, load, reopen, replay
 from ckcv_ray.runs.progress import duration
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import Job, Work, assess, check_job, compute, find_result
@@ -51,7 +51,7 @@ from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.log import Log
 from ckcv_ray.study.parts import Budget, Paper, Race
 from ckcv_ray.study.problem import Problem
-from ckcv_ray.study.study import Execution, Study, format_toml
+from ckcv_ray.study.study import Execution, Procedure, Study, format_toml
 from ckcv_ray.tables.questions import find_repeats
 from ckcv_ray.validation import as_path, parse_seconds
 
@@ -216,7 +216,7 @@ def _suggest(planned: forecast.Plan, asked: Study) -> list[str]:
     if planned.effort is None and seconds > LONG:
         fixed = {
             "--exhaustive": asked.exhaustive,
-            "--paper or --search race": isinstance(asked.selecting, Race),
+            "--paper or --search race": isinstance(asked.search, Race),
         }
         rounds = "rounds within ten minutes, and what they left open is said"
         lines.append(f"in less time   --budget 10m{_leave_out(fixed)}: {rounds}")
@@ -250,7 +250,7 @@ def status(folder: Folder, details: DetailsFlag = False, as_json: JsonFlag = Fal
 def _describe_unfinished(folder: RunFolder, queue: RaceQueue | FullQueue) -> tuple[dict[str, Any], str]:
     at, problem = queue.progress(), queue.problem
     counts = {name: getattr(at, name) for name in ("planned", "computed", "dropped", "failed")}
-    command = f"ckcv {COMMAND_NAMES[problem.study.kind]} command"
+    command = f"ckcv {problem.asked.command} command"
     state = f"resume it with the same {command}, unless it is running on another machine"
     if folder.files.lock.busy:
         state = "it is running"
@@ -298,7 +298,7 @@ def limit_time(study: Study, budget: str | None) -> tuple[Study, TimeLimit | Non
     """
     if budget is None:
         return study, None
-    seconds, search = parse_seconds("budget", budget), study.selecting
+    seconds, search = parse_seconds("budget", budget), study.search
     fixed = f"search={search.name}" if isinstance(search, Race) else ""
     fixed = "exhaustive" if search.exhaustive else fixed
     fixed = f"effort={study.effort}" if study.effort is not None else fixed
@@ -399,7 +399,7 @@ def _confirm(expected: forecast.Estimate, execution: Execution, yes: bool, limit
 
 @with_options(execution=make_execution, study=make_procedure, chosen=choose_columns)
 def evaluate(
-    study: Study,
+    study: Procedure,
     chosen: Chosen,
     execution: Execution,
     out: OutFolder = None,

@@ -23,7 +23,7 @@ class Option:
         kind: type of one value on the command line: str (also for lists), int, float or bool.
         default_text: the default as shown on the command line.
         single_default: the same for a learner that is not selected from several settings, if it is another.
-        panel: heading that groups the option in ``--help``.
+        panel: heading that groups the option in ``--help``; None for those used most.
         may_grow: whether the value may be raised in an existing run folder: it has no part in the run_id.
         inside: the option in whose value this one is written, as in "budget:keep=0.5", and not by itself.
     """
@@ -32,7 +32,7 @@ class Option:
     help: str
     kind: type = str
     default_text: str | None = None
-    panel: str = "Study"
+    panel: str | None = "Study"
     may_grow: bool = False
     single_default: str | None = None
     inside: str = ""

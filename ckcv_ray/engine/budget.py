@@ -28,7 +28,6 @@ from ckcv_ray.core.selection import ABSENT
 from ckcv_ray.engine.queue import Batch, Progress, Queue
 from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.records.record import Failure, Outcome, Records
-from ckcv_ray.study.parts import Budget
 from ckcv_ray.study.problem import Problem
 
 ANCHOR_SPLITS = 1 / 5  # share of the splits in the round that compares fold sizes
@@ -53,8 +52,8 @@ class BudgetQueue(RaceQueue):
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem)
-        assert isinstance(problem.study.search, Budget)
-        self.search: Budget = problem.study.search
+        assert problem.budget is not None
+        self.search = problem.budget
         self.counts = count_kept(problem.n_settings, self.search.keep, self.search.survivors)
         self.rounds: list[Round] = []
         self.over = 0

@@ -28,9 +28,9 @@ from ckcv_ray.engine.race import describe_failures
 from ckcv_ray.engine.recorder import make_queue
 from ckcv_ray.errors import RunError
 from ckcv_ray.records.record import Outcome
-from ckcv_ray.study.parts import MIN_HELD_OUT, Budget
+from ckcv_ray.study.parts import MIN_HELD_OUT
 from ckcv_ray.study.problem import Problem
-from ckcv_ray.study.study import CERTIFIED, Study, check_kind
+from ckcv_ray.study.study import Study, check_kind
 from ckcv_ray.tables.task import MIN_CLASSES, Task, name_classes
 from ckcv_ray.validation import MOST, integer, sequence
 
@@ -277,7 +277,7 @@ def estimate(problem: Problem, limit: float = 0.0) -> Estimate:
         tried.append(outcome)
         queue.add(outcome)
     done, rounds = _merge(tried), trial.measure_rounds() if trial else None
-    left = rounds(problem.study.effort or 0) if rounds is not None and in_rounds else queue.expect_left()
+    left = rounds(problem.asked.effort or 0) if rounds is not None and in_rounds else queue.expect_left()
     if not problem.scores:
         left += _seconds_of_refits(problem, queue.rates)
     processor = min(1.0, (process_time() - began) / max(done.seconds, 1e-9))
@@ -349,7 +349,7 @@ def plan(
     counts = [
         integer("workers", count, least=1, most=MOST) for count in sequence("workers", workers, least=1)
     ]
-    check_kind(study, CERTIFIED)
+    check_kind(study, Study)
     task = Task.of(X, y, groups=groups, sample_weight=sample_weight)
     return plan_problem(Problem.of(study, task), counts)
 
@@ -366,7 +366,7 @@ def plan_problem(problem: Problem, workers: Sequence[int] = WORKERS) -> Plan:
         raise RunError(f"nothing could be computed: {describe_failures(expected.outcome.failures, tried)}")
     every, some = (_expect_selection(planned, expected) for planned in (problem, tried))
     seconds = expected.outcome.seconds + expected.seconds
-    if not isinstance(problem.study.search, Budget):
+    if problem.budget is None:
         seconds *= every / some
     stages, effort = 2 if problem.study.exhaustive else 1, problem.study.effort
     by_effort: dict[int, float] = {}
@@ -393,7 +393,7 @@ def plan_problem(problem: Problem, workers: Sequence[int] = WORKERS) -> Plan:
 
 def thin_problem(problem: Problem) -> Problem:
     """Return the problem if it is small enough for a trial, else one with some of its values left out."""
-    if problem.n_evaluations <= MAX_TRIAL_EVALUATIONS or isinstance(problem.study.search, Budget):
+    if problem.n_evaluations <= MAX_TRIAL_EVALUATIONS or problem.budget is not None:
         return problem
     study, sizes = problem.study, problem.sizes
     every = np.linspace(0, len(sizes) - 1, min(len(sizes), MAX_SIZES)).astype(int)

@@ -17,6 +17,7 @@ from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.core.selection import select_settings
 from ckcv_ray.engine.queue import Batch, Progress, Queue
 from ckcv_ray.records.record import Failure, Ledger, Outcome, Records
+from ckcv_ray.study.parts import EACH
 from ckcv_ray.study.problem import INNER, OUTER, PERMUTED, Problem
 
 MAX_DIVIDED_SPLITS = 16  # up to which the paths of a split are separate units
@@ -59,7 +60,7 @@ class FullQueue(Queue):
         super().__init__(problem)
         self.ledger = Ledger(problem)
         self._failures: dict[tuple[int, int, int], Failure] = {}
-        self._selects = problem.study.select_by is not None
+        self._selects = problem.procedure.select_by is not None
         self._phase: int | None = None
 
     def plan(self, workers: int, least: float = 0.0) -> Batch:
@@ -108,7 +109,7 @@ class FullQueue(Queue):
         """Return the scores, once all are known or failed."""
         totals, known, permuted = self.totals(OUTER), self.ledger.known(OUTER), None
         chosen, inner = (self.chosen, self.totals(INNER)) if self._selects else (None, None)
-        if n := self.problem.study.permutations:
+        if n := self.problem.procedure.permutations:
             permuted = self.totals(PERMUTED).reshape(n, *totals.shape)
         return Scores(totals, known, chosen, inner, permuted, tuple(self.failures()))
 
@@ -123,9 +124,9 @@ class FullQueue(Queue):
         It is read once all inner splits are known.
         """
         problem = self.problem
-        score = next(score for score in problem.scores if score.name == problem.study.select_by)
+        score = next(score for score in problem.scores if score.name == problem.procedure.select_by)
         losses = score.loss * self.totals(INNER)[..., problem.columns[score.name].start]
-        each = problem.study.selects_each
+        each = problem.procedure.select == EACH
         return select_settings(losses, problem.starts, problem.learner_of_paths, each)
 
     def _begin(self, phase: int) -> None:

@@ -23,14 +23,14 @@ from ckcv_ray.storage.execution import Before, Evaluations, Metadata, read_envir
 from ckcv_ray.storage.files import Content
 from ckcv_ray.storage.folder import EXECUTION, FolderPath, RunFolder, ScoreFiles, hash_results, make_results
 from ckcv_ray.storage.log import Log
-from ckcv_ray.study.parts import All, Budget, Inner, Race
 from ckcv_ray.study.problem import Problem
 
 
 def make_queue(problem: Problem) -> Any:
     """Make the queue of a problem, a ``RaceQueue`` or a ``FullQueue``, as its search needs."""
-    queues: dict[type, Any] = {Race: RaceQueue, Budget: BudgetQueue, Inner: FullQueue, All: FullQueue}
-    return queues[type(problem.study.search)](problem)
+    if problem.scores:
+        return FullQueue(problem)
+    return RaceQueue(problem) if problem.budget is None else BudgetQueue(problem)
 
 
 FLUSH_SECONDS = 2.0
@@ -66,7 +66,7 @@ class Recorder(Supply, Generic[RunQueue]):
     def __init__(self, problem: Problem, out: FolderPath | None = None) -> None:
         self.problem = problem
         self.queue: RunQueue = make_queue(problem)
-        register_instance(problem.study.learner)  # else an actor could not read the folder's study
+        register_instance(problem.asked.learner)  # else an actor could not read the folder's study
         self.folder = RunFolder(out) if out is not None else None
         self._log = Log(self.folder.files, self.problem) if self.folder else None
         self._unsaved: list[tuple[Records, tuple[Failure, ...]]] = []

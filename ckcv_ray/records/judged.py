@@ -14,7 +14,6 @@ from ckcv_ray.core.intervals import BBC
 from ckcv_ray.core.measures import Outputs
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import InputError, pluralize
-from ckcv_ray.study.parts import Holdout
 from ckcv_ray.study.problem import OUTER, Problem, describe_setting
 from ckcv_ray.tables.limits import MAX_TABLE_ROWS
 
@@ -45,10 +44,9 @@ def make_judged_schema(problem: Problem) -> pa.Schema:
 
 def count_judged(problem: Problem) -> int:
     """Return the largest number of judged rows that a study can have; 0 if nothing is judged, or too much."""
-    certification = problem.certification
-    if not isinstance(certification, Holdout) or problem.held is None:
+    if problem.held is None:
         return 0
-    most = len(problem.held) * len(certification.claim)
+    most = len(problem.held) * len(problem.certification.claim)
     return most if most <= MAX_TABLE_ROWS else 0
 
 
@@ -102,7 +100,7 @@ def check_held_out_room(problem: Problem) -> None:
     """Raise InputError if there are more held-out predictions, or rows of splits, than a file may have."""
     per_split = problem.task.n * max(1, len(problem.learners))
     rows = problem.sizes[OUTER].n_splits * per_split
-    if problem.study.interval == BBC:  # which needs every setting, and scores each row once
+    if problem.procedure.interval == BBC:  # which needs every setting, and scores each row once
         rows = problem.task.n * problem.n_settings
     if rows > MAX_TABLE_ROWS:
         raise InputError(

@@ -23,7 +23,7 @@ from ckcv_ray.reports.facts import facts
 from ckcv_ray.reports.figures import draw_performance, draw_scores, draw_search
 from ckcv_ray.reports.sections import CAUTION, DETAILS, FIRST, FOLDER, Fact, FactTable, Section, tell_failures
 from ckcv_ray.runs.judged import Judged, judge_rows, read_judged
-from ckcv_ray.runs.load import COMMAND_NAMES, load, replay
+from ckcv_ray.runs.load import load, replay
 from ckcv_ray.runs.result import Certified, Result
 from ckcv_ray.runs.scored import Scored
 from ckcv_ray.storage import formats
@@ -231,11 +231,12 @@ def make_page(folder: str | PathLike[str], about: About = NOTHING_SAID) -> str:
         queue = replay(folder, result.problem)
         failures = tuple(queue.failures())
         judged: Judged | None = judge_rows(result)
+        level = format_level(result.study.delta) if result.claims else ""
         pictures = {} if result.task.has_numbers else draw_search(result, queue)
     else:
-        scored, judged = cast(Scored, result), None
+        scored, judged, level = cast(Scored, result), None, ""
         failures = scored.failures
-        if result.study.save_predictions:
+        if scored.study.save_predictions:
             columns = list_held_out_columns(result.problem)
             held_out = formats.read_table(run.files, HELD_OUT, result.run_id, columns)
             judged = read_judged(*scored.take_predictions(held_out), result.task)
@@ -251,13 +252,13 @@ def make_page(folder: str | PathLike[str], about: About = NOTHING_SAID) -> str:
         heading=[
             f"finished {result.execution['finished']}",
             f"author: {about.author}" if about.author else "author not named",
-            f"ckcv {COMMAND_NAMES[result.study.kind]} {result.run_id}",
+            f"ckcv {result.study.command} {result.run_id}",
             f"ckcv_ray {result.execution.get('package', 'of unknown version')}",
         ],
         about=about,
         top=top,
         rest=rest,
-        level=format_level(result.study.delta) if result.claims else "",
+        level=level,
         task=result.task,
         run_id=result.run_id,
     )

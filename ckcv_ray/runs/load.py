@@ -21,10 +21,9 @@ from ckcv_ray.storage.execution import find_changes, read_environment
 from ckcv_ray.storage.folder import CERTIFICATE, RunFolder
 from ckcv_ray.storage.log import Log
 from ckcv_ray.study.problem import Problem
-from ckcv_ray.study.study import CERTIFIED, SCORED
+from ckcv_ray.study.study import Procedure, Study
 
 MAX_EVALUATIONS = 1 << 28  # each takes about 28 bytes of memory
-COMMAND_NAMES = {CERTIFIED: "run", SCORED: "evaluate"}  # by kind of study
 
 AnyPath = str | PathLike[str]
 
@@ -57,14 +56,18 @@ def is_finished(problem: Problem, folder: RunFolder) -> bool:
         folder.files.check_writable()
         folder.check_room(problem)
         return False
-    if identity.study.kind != problem.study.kind:
-        held = {CERTIFIED: "a study of ckcv run", SCORED: "the scores of a ckcv evaluate"}
-        raise StoreError(f"{str(folder)!r} holds {held[identity.study.kind]}: choose another --out")
-    differences = problem.study.differences(identity.study)
+    if identity.study.kind != problem.asked.kind:
+        held = (
+            "the scores of a ckcv evaluate"
+            if identity.study.kind == Procedure.kind
+            else "a study of ckcv run"
+        )
+        raise StoreError(f"{str(folder)!r} holds {held}: choose another --out")
+    differences = problem.asked.differences(identity.study)
     if identity.data_digest not in (problem.data_digest, problem.all_rows.digest):
         differences.append("data: another table, or other columns or groups of it")
     raise StoreError(
-        f"{str(folder)!r} holds another {problem.study.kind} ({'; '.join(differences)}): choose another --out"
+        f"{str(folder)!r} holds another {problem.asked.kind} ({'; '.join(differences)}): choose another --out"
     )
 
 
@@ -121,7 +124,7 @@ def load_run(out: AnyPath, allow_pickle: bool = False) -> Certified:
     Raises:
         StoreError: there is no finished run, or a file of it is damaged or does not match the manifest.
     """
-    result = cast(Certified, load(out, CERTIFIED))
+    result = cast(Certified, load(out, Study.kind))
     if not allow_pickle:
         return result
     folder = RunFolder(out)
@@ -135,7 +138,7 @@ def load_scores(out: AnyPath) -> Scored:
     Raises:
         StoreError: there are none, or a file is damaged or does not match the manifest.
     """
-    return cast(Scored, load(out, SCORED))
+    return cast(Scored, load(out, Procedure.kind))
 
 
 def load(out: AnyPath, kind: str = "") -> Result:
@@ -150,7 +153,7 @@ def load(out: AnyPath, kind: str = "") -> Result:
     """
     folder = RunFolder(out)
     identity = folder.require(kind)
-    command = f"ckcv {COMMAND_NAMES[identity.study.kind]} command again"
+    command = f"ckcv {identity.study.command} command again"
     if not folder.finished:
         raise StoreError(f"the run in {str(out)!r} is not finished: run its {command}")
     damaged = folder.list_differing()

@@ -25,7 +25,7 @@ from ckcv_ray.records.candidates import per_k, per_learner
 from ckcv_ray.records.record import Records
 from ckcv_ray.study.parts import Holdout, Paper
 from ckcv_ray.study.problem import Problem, describe_setting
-from ckcv_ray.study.study import MAX_SEED, Study
+from ckcv_ray.study.study import MAX_SEED, AnyStudy, Study
 from ckcv_ray.tables.columns import Label, Rows
 from ckcv_ray.tables.task import Task, make_rows
 from ckcv_ray.validation import integer
@@ -59,9 +59,9 @@ class Result:
     records: Records | None = field(default=None, kw_only=True)
 
     @property
-    def study(self) -> Study:
+    def study(self) -> AnyStudy:
         """The study, in its canonical form for the task."""
-        return self.problem.study
+        return self.problem.asked
 
     @property
     def task(self) -> Task:
@@ -237,6 +237,11 @@ class Certified(Result):
     models: Models
     certificate: Certificate
     judged: pa.Table | None = None
+
+    @property
+    def study(self) -> Study:
+        """The study, in its canonical form for the task."""
+        return self.problem.study
 
     @property
     def claims(self) -> tuple[Claim, ...]:

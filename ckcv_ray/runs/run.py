@@ -41,9 +41,8 @@ from ckcv_ray.storage.execution import Before, EarlierRun
 from ckcv_ray.storage.folder import DATA, MANIFEST, FolderPath, RunFolder
 from ckcv_ray.storage.places import find_next_to, locate
 from ckcv_ray.storage.uses import MAX_TWINS
-from ckcv_ray.study.parts import Budget
 from ckcv_ray.study.problem import Problem
-from ckcv_ray.study.study import CERTIFIED, SCORED, Execution, Study, check_kind
+from ckcv_ray.study.study import AnyStudy, Execution, Procedure, Study, check_kind
 from ckcv_ray.tables.read import read_rows
 from ckcv_ray.tables.task import Task, TestRows, Words, check_test_rows, hash_columns, mix
 from ckcv_ray.validation import expect
@@ -173,7 +172,7 @@ class Job(NamedTuple):
         listen: called with a Progress about ten times a second, and at the end.
     """
 
-    study: Study
+    study: AnyStudy
     task: Task
     out: FolderPath | None = None
     test: TestRows | None = None
@@ -225,7 +224,7 @@ def run(
         StoreError: the folder is damaged, in use, or holds another study.
         RunError: the run could not finish.
     """
-    check_kind(study, CERTIFIED)
+    check_kind(study, Study)
     task = Task.of(X, y, groups=groups, numbers=study.predicts_numbers, sample_weight=sample_weight)
     with watch_run(listen) as watched:
         return run_job(Job(study, task, out, listen=watched), execution)
@@ -308,7 +307,7 @@ def evaluate(
             notebook, and nothing elsewhere.
         groups: the group of each row (n,), if rows belong together: groups stay whole.
         sample_weight: what each row weighs in fits (n,), positive; scores are of rows, unweighted.
-        options: of ``Study.without_certification``: ``resampling="kfold:10"`` (or a splitter of scikit-learn,
+        options: of ``Procedure.of``: ``resampling="kfold:10"`` (or a splitter of scikit-learn,
             which alone sees the groups), ``measure="accuracy,auc"``, ``select_by``, ``select``, ``seed``,
             ``stratify``, ``permutations``, and those of the learner, ``learner="forest"``.
 
@@ -324,7 +323,7 @@ def evaluate(
     if (given := take_splits(options.get("resampling"), X, y, groups)) is not None:
         options["resampling"] = given
         groups = None
-    study = Study.without_certification(**options)
+    study = Procedure.of(**options)
     numbers = study.predicts_numbers
     task = Task.of(X, y, groups, numbers=numbers, allow_singletons=True, sample_weight=sample_weight)
     with watch_run(listen) as watched:
@@ -332,7 +331,7 @@ def evaluate(
 
 
 def assess(
-    study: Study,
+    study: Procedure,
     task: Task,
     out: FolderPath | None = None,
     execution: Execution | None = None,
@@ -343,7 +342,7 @@ def assess(
     """Compute the scores of a study on a task, or return those that its folder holds; see ``evaluate``.
 
     Args:
-        study: one without a certification.
+        study: the procedure.
         task: the rows.
         out, execution, listen: as for ``evaluate``.
         stop: called between batches; once it returns True, what is done is kept and the run is interrupted.
@@ -353,13 +352,13 @@ def assess(
         KeyboardInterrupt: it was stopped.
     """
     execution = _check_execution(execution)
-    work = check_job(Job(study, task, out, listen=listen), SCORED)._replace(stop=stop)
+    work = check_job(Job(study, task, out, listen=listen), Procedure)._replace(stop=stop)
     if retry_failed and work.folder is not None:
         reopen(work.problem, work.folder)
     return cast(Scored, run_work(work, execution))
 
 
-def check_job(job: Job, kind: str = CERTIFIED) -> Work:
+def check_job(job: Job, kind: type[AnyStudy] = Study) -> Work:
     """Check a job of a study with a certification, or of the other kind.
 
     Raises:
@@ -371,7 +370,7 @@ def check_job(job: Job, kind: str = CERTIFIED) -> Work:
     test = problem.recode(check_test_rows(job.test, problem.all_rows))
     expect("listen", job.listen, Callable | None, "a function that takes a Progress")
     folder = locate("out", job.out) if job.out is not None else None
-    if folder is not None and job.study.effort is None and isinstance(problem.study.search, Budget):
+    if folder is not None and job.study.effort is None and problem.budget is not None:
         there = RunFolder(folder).effort(problem)  # a run goes on with its own
         problem = problem if there is None else problem.with_effort(there)
     return Work(problem, folder, test, job.listen)  # absolute: not all processes have one working directory
@@ -412,7 +411,7 @@ def compute(work: Work, execution: Execution, opened: Session | None = None) -> 
 
     "auto" chooses the backend after a trial in this process.
     """
-    if not work.problem.scores or work.problem.study.choose:  # else no model is kept
+    if not work.problem.scores or work.problem.procedure.choose:  # else no model is kept
         work.problem.check_models()
     if opened is not None:
         return _run(work, opened)

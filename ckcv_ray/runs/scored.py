@@ -39,7 +39,9 @@ from ckcv_ray.records.record import Failure
 from ckcv_ray.runs.result import Result, format_setting, present, to_number
 from ckcv_ray.runs.settings import Place, SettingScores, rank_losses
 from ckcv_ray.study.needs import check_interval_on
+from ckcv_ray.study.parts import EACH
 from ckcv_ray.study.problem import OUTER
+from ckcv_ray.study.study import Procedure
 from ckcv_ray.tables.questions import Repeats, find_repeats
 
 SCORE_DELTA = 0.05  # of the bounds on the scores of one split
@@ -135,6 +137,11 @@ class Scored(Result):
     computed: Scores
     full: Ensemble | None = None
     row_values: Mapping[str, Values] | None = None
+
+    @property
+    def study(self) -> Procedure:
+        """The procedure, in its canonical form for the task."""
+        return self.problem.procedure
 
     @cached_property
     def counted(self) -> NDArray[np.bool_]:
@@ -319,7 +326,7 @@ class Scored(Result):
             return "rows belong to groups"
         if study.resampling.no_bound:
             return study.resampling.no_bound
-        selected = study.select_by is not None and not study.selects_each
+        selected = study.select_by is not None and study.select != EACH
         return "settings were selected by rows of all splits" if selected else ""
 
     def bounds(self, entry: Entry, score: Score) -> Values:
@@ -350,7 +357,7 @@ class Scored(Result):
             raise InputError("this study has no interval: name one, such as corrected_t")
         if name != self.study.interval:
             measure = self.study.functions.get(score.name, score.name)
-            asked = replace(self.study, interval=name, measures=(measure,))
+            asked = replace(self.study, interval=name, measure=(measure,))
             check_interval_on(name, asked.resampling, self.task)
         if INTERVALS[name].choosing:
             return self._corrected[score.name] if entry is self._best else Limits(nan, nan)

@@ -134,7 +134,7 @@ def verify(
         result.differences.extend(_check_salt(problem.all_rows, table, result))
         result.trusted.extend(
             f"{name}, whose code fits and reads models (--trust)"
-            for name in list_foreign(problem.study.learner)
+            for name in list_foreign(problem.asked.learner)
         )
         remake = Remake(folder, problem, folder.execution(), replay(str(folder), problem), result, allowed)
         remake.compare(test)
@@ -418,7 +418,7 @@ class Remake:
         if not failed.startswith("0 "):
             result.trusted.append(f"that {failed} failed (--rerun tries again)")
             result.assumed.append(f"that {failed} failed")
-        if isinstance(self.problem.certification, Holdout):
+        if self.problem.held is not None:
             result.trusted.append(
                 "that nobody chose by the rows held out: what is proven of these rests on that alone, and on "
                 "no count of the search"
@@ -430,8 +430,8 @@ class Remake:
         Raises:
             KeyboardInterrupt: it was stopped.
         """
-        result, functions = self.result, self.problem.study.functions
-        if functions:
+        result, scored = self.result, self.problem.scores
+        if scored and (functions := self.problem.procedure.functions):
             says = f"the scores by {', '.join(functions)}: the folder does not keep functions"
             result.unverified.append(says)
             return

@@ -58,7 +58,7 @@ from ckcv_ray.storage.stream import STREAM, ListedStream, Stream, read_stream
 from ckcv_ray.storage.uses import SHA256, USES
 from ckcv_ray.study.parts import Paper
 from ckcv_ray.study.problem import OUTER, Candidate, Problem, divide, identify_data
-from ckcv_ray.study.study import CERTIFIED, SCORED
+from ckcv_ray.study.study import Procedure, Study
 from ckcv_ray.tables.columns import Schema
 from ckcv_ray.tables.limits import MAX_CELLS, MAX_TABLE_ROWS
 from ckcv_ray.tables.task import Provenance, Roles, Task
@@ -81,9 +81,9 @@ TEMPORARY = re.compile(
     r"model-\d+\.pkl|report\.html|stream\.jsonl)-\w+\.tmp"
 )
 NOT_OF_KIND = {  # what a folder holds instead of a study of a kind
-    CERTIFIED: "the scores of a procedure, from ckcv evaluate, and no ensemble: run the same ckcv evaluate "
+    Study.kind: "the scores of a procedure, from ckcv evaluate, and no ensemble: run the same ckcv evaluate "
     "command again to see them",
-    SCORED: "a study of ckcv run, and not the scores of a procedure",
+    Procedure.kind: "a study of ckcv run, and not the scores of a procedure",
 }
 MAX_SCHEMA_BYTES = 1 << 26  # Parquet reads metadata of up to 100 MB
 MAX_VALUES = 2 * MAX_CELLS  # of a table: arrays may be larger than tables read from files
@@ -137,7 +137,7 @@ class RunFolder:
             StoreError: it has less.
             InputError: it has more, and the claims of the run are not proven for a second selection.
         """
-        asked = problem.study.effort
+        asked = problem.asked.effort
         there = self.effort(problem) if asked is not None else None
         if asked is None or there is None or asked == there:
             return False
@@ -255,7 +255,7 @@ class RunFolder:
             task = Task.restore(columns, roles, schema, question, named["salt"], provenance)
         with formats.guard_reading(self.files, DATA):
             study, digest = identity.study, task.digest
-            if study.certify and not task.schema.plain:  # see ``Problem.data_digest``
+            if not task.schema.plain:  # see ``Problem.data_digest``
                 digest = identify_data(task, divide(study, task)[1])
             if identity.data_digest != digest:
                 raise StoreError(f"{self.files.path(DATA)} is not the data of this run: its digest differs")
@@ -307,13 +307,13 @@ class RunFolder:
                 f"out={str(self)!r}: the table has {rows:,} rows and {columns:,} columns; a run folder "
                 f"holds at most {MAX_TABLE_ROWS:,} rows and {MAX_VALUES:,} values: remove some"
             )
-        if problem.study.save_predictions:
+        if problem.scores and problem.procedure.save_predictions:
             check_held_out_room(problem)
         what = "evaluations" if problem.scores else "candidates"
         count = problem.n_evaluations if problem.scores else candidates.count(problem)
         if count > MAX_TABLE_ROWS:
             raise InputError(
-                f"out={str(self)!r}: the {problem.study.kind} has {count:,} {what}; a run folder holds at "
+                f"out={str(self)!r}: the {problem.asked.kind} has {count:,} {what}; a run folder holds at "
                 f"most {MAX_TABLE_ROWS:,}: search fewer values"
             )
 
@@ -395,8 +395,8 @@ class RunFolder:
         if every.question:
             named[QUESTION] = every.question
         contents = {DATA: formats.make_table(every.coded_columns(), problem.run_id, named)}
-        if isinstance(problem.study.resampling, Splits):
-            sets = [(split.train, split.estimate) for split in problem.study.resampling.sets]
+        if isinstance(problem.asked.resampling, Splits):
+            sets = [(split.train, split.estimate) for split in problem.asked.resampling.sets]
             contents[splits.FILE] = splits.make_splits(sets, problem.run_id)
         formats.write_all(self.files, {**contents, STUDY: make_identity(problem)})
 
@@ -473,7 +473,7 @@ class RunFolder:
         if found is None or found.run_id != problem.run_id:
             damaged.append(STUDY)
         try:
-            self.problem(Identity(problem.study, problem.data_digest, problem.run_id))
+            self.problem(Identity(problem.asked, problem.data_digest, problem.run_id))
         except StoreError:
             damaged.append(DATA)
         self.begin(problem)
@@ -643,7 +643,7 @@ def make_score_files(problem: Problem, scored: ScoreFiles) -> dict[str, Content]
     if scored.held_out is not None:
         names = {"labels": json.dumps(problem.task.classes)}
         contents[HELD_OUT] = formats.make_table(scored.held_out, problem.run_id, names)
-        if not isinstance(problem.study.resampling, Splits):
+        if not isinstance(problem.asked.resampling, Splits):
             sets = [problem.rows(Stage.SELECT, OUTER, i) for i in range(problem.sizes[OUTER].n_splits)]
             contents[splits.FILE] = splits.make_splits(sets, problem.run_id)
     return contents

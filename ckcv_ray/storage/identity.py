@@ -16,7 +16,7 @@ from ckcv_ray.storage import formats
 from ckcv_ray.storage.files import Files
 from ckcv_ray.study.parts import CLAIMS
 from ckcv_ray.study.problem import Problem
-from ckcv_ray.study.study import CERTIFIED, SCORED, Study, run_id
+from ckcv_ray.study.study import AnyStudy, Procedure, Study, run_id
 from ckcv_ray.validation import quote
 from ckcv_ray.version import VERSION
 
@@ -26,14 +26,14 @@ STUDY = "study.json"
 class Identity(NamedTuple):
     """The run that a folder belongs to."""
 
-    study: Study
+    study: AnyStudy
     data_digest: str
     run_id: str
 
 
 def make_identity(problem: Problem) -> bytes:
     """Return the file of the identity of a run."""
-    identity = Identity(problem.study, problem.data_digest, problem.run_id)
+    identity = Identity(problem.asked, problem.data_digest, problem.run_id)
     return formats.to_json(_describe(identity, VERSION))
 
 
@@ -53,7 +53,8 @@ def read_identity(files: Files) -> Identity:
                 f"{formats.SCHEMA_VERSION}: read it with ckcv_ray {quote(content.get('package'))}, by which "
                 "it was made, or run the study again in another folder"
             )
-        described = content[SCORED if SCORED in content else CERTIFIED]
+        kind: type[AnyStudy] = Procedure if Procedure.kind in content else Study
+        described = content[kind.kind]
         if unknown := [name for name in _learners_in(described) if name not in LEARNERS]:
             raise LackingError(
                 f"{str(files)!r}: the learner {quote(unknown[0])} is not known here: import the module that "
@@ -71,7 +72,7 @@ def read_identity(files: Files) -> Identity:
                 f"{str(files)!r}: its estimator is of {missing[0]}, which is not installed here"
             )
         try:
-            study = Study.from_json(described)
+            study = kind.from_json(described)
         except UntrustedError as error:
             raise LackingError(f"{str(files)!r}: {error}") from None
         identity = Identity(study, content["data"], content["run_id"])

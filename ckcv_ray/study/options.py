@@ -95,10 +95,13 @@ class Asked(NamedTuple):
         return values | given
 
 
-def assemble(asked: Mapping[str, Any], earlier: Mapping[str, Any], of_study: Iterable[str]) -> dict[str, Any]:
+def assemble(
+    slots: Mapping[str, Any], asked: Mapping[str, Any], earlier: Mapping[str, Any], of_study: Iterable[str]
+) -> dict[str, Any]:
     """Return the fields of the study that some options ask for.
 
     Args:
+        slots: the parts that the study has, of ``SLOTS``.
         asked: the options, by name.
         earlier: parts of an earlier study, of which those chosen now keep the options they share; or none.
         of_study: names of the options that are those of no part.
@@ -112,15 +115,15 @@ def assemble(asked: Mapping[str, Any], earlier: Mapping[str, Any], of_study: Ite
     asked = _flatten(asked, [_find_label(name) for name in named])
     parts = [
         *_choose_learners(named, asked, earlier[SEVERAL].by_label if SEVERAL in earlier else {}),
-        *(_choose_part(slot, asked, earlier) for slot in SLOTS if slot != SEVERAL),
+        *(_choose_part(slot, asked, earlier) for slot in slots if slot != SEVERAL),
     ]
     labels = tuple(part.label for part in parts if part.slot == SEVERAL)
-    usable = {*SLOTS, *of_study, *(name for part in parts for name in part.names)}
+    usable = {*slots, *of_study, *(name for part in parts for name in part.names)}
     usable |= {f"{label}.{SEVERAL}" for label in labels}  # which learner a label is of
-    _refuse({name: value for name, value in asked.items() if name not in usable}, parts, of_study)
+    _refuse(slots, {name: value for name, value in asked.items() if name not in usable}, parts, of_study)
     if len(labels) > 1:
         asked = _hand_out_params(asked, parts)
-    made: dict[str, list[Any]] = {slot: [] for slot in SLOTS}
+    made: dict[str, list[Any]] = {slot: [] for slot in slots}
     for part in parts:
         made[part.slot].append(part.kind(**part.get_given(asked)))
     if len(labels) > 1:
@@ -341,15 +344,21 @@ def _is_estimator(learner: Any) -> bool:
     return ":" in learner if isinstance(learner, str) else hasattr(learner, "get_params")
 
 
-def _refuse(unusable: Mapping[str, Any], parts: Sequence[Asked], of_study: Iterable[str]) -> None:
+def _refuse(
+    slots: Mapping[str, Any], unusable: Mapping[str, Any], parts: Sequence[Asked], of_study: Iterable[str]
+) -> None:
     """Raise InputError if there are options that the parts chosen do not have: unknown, or of other parts."""
     every = [
         Asked(slot, name if slot == SEVERAL else "", part, {})
         for slot in SLOTS
         for name, part in list_parts(slot).items()
     ]
-    known = {*SLOTS, *of_study, *(name for part in [*parts, *every] for name in part.names)}
+    other = {*SLOTS, *(name for part in every if part.slot not in slots for name in part.names)}
+    other -= {*slots, *of_study}
+    known = {*slots, *of_study, *(name for part in [*parts, *every] for name in part.names)} - other
     for name in unusable:
+        if name in other:
+            raise InputError(f"{name} is an option of ckcv run, and not of a procedure: leave it out")
         if name not in known:
             label, _, option = name.rpartition(".")
             owner = next((part for part in parts if part.label == label != ""), None)

@@ -1,7 +1,6 @@
 """Searches: which evaluations are computed, and by what settings are selected.
 
-A search is a frozen value, part of a study. ``Race`` and ``Budget`` select for a certification; the others
-belong to usual procedures of cross validation, which certify nothing.
+A search is a frozen value, part of a study.
 
 References: Karnin, Koren, Somekh, "Almost optimal exploration in multi-armed bandits", ICML 2013, and
 Jamieson, Talwalkar, "Non-stochastic best arm identification and hyperparameter optimization", AISTATS 2016
@@ -33,7 +32,6 @@ from ckcv_ray.core.quantities import (
     parse_quantity,
     parse_share,
 )
-from ckcv_ray.core.selection import check_choose
 from ckcv_ray.errors import InputError, explain_removed_option
 from ckcv_ray.tables.columns import Label
 from ckcv_ray.tables.subgroups import parse_subgroups
@@ -82,7 +80,6 @@ class Race:
     """
 
     name: ClassVar[str] = "race"
-    certifies: ClassVar[bool] = True
 
     criterion: Criterion = field(default_factory=MeanBound)
     report_k: tuple[int, ...] = option((), REPORT_K)
@@ -116,7 +113,6 @@ class Budget:
     """
 
     name: ClassVar[str] = "budget"
-    certifies: ClassVar[bool] = True
     exhaustive: ClassVar[bool] = False
 
     criterion: Criterion = field(default_factory=MeanBound)
@@ -156,7 +152,6 @@ class Auto:
     """
 
     name: ClassVar[str] = "auto"
-    certifies: ClassVar[bool] = True
 
     criterion: Criterion = field(default_factory=MeanBound)
     report_k: tuple[int, ...] = option((), REPORT_K)
@@ -185,41 +180,7 @@ class Auto:
         return budget.resolve(units, settings, sizes, n_splits)
 
 
-@dataclass(frozen=True)
-class Inner:
-    """Select inside each training set of a nested resampling, and score what is selected.
-
-    Attributes:
-        select_by: name of the score that selects.
-        each: whether to select a setting in each split, instead of one for all: the best on average.
-    """
-
-    certifies: ClassVar[bool] = False
-
-    select_by: str
-    each: bool = False
-
-
-@dataclass(frozen=True)
-class All:
-    """Score every setting on every split.
-
-    Attributes:
-        choose: how the setting is chosen that is fitted on all rows at the end: "best", "one_se" or
-            "tolerance:2%" (``core.selection``); "" if none is.
-    """
-
-    certifies: ClassVar[bool] = False
-
-    choose: str = ""
-
-    def __post_init__(self) -> None:
-        if self.choose:
-            object.__setattr__(self, "choose", check_choose(self.choose))
-
-
-Selecting: TypeAlias = Race | Budget | Auto
-Search: TypeAlias = Selecting | Inner | All
+Search: TypeAlias = Race | Budget | Auto
 
 
 CONDITION_FORM = re.compile(r"\s*([^<>=\s]+)\s*(>=|<=)\s*(\S+)\s*")
@@ -462,16 +423,6 @@ class Certification:
     def draw_held_out(self, n: int, draws: Draws) -> Index | None:
         """Return the rows that nothing uses before the end, ascending; None if there are none."""
         return None
-
-
-@dataclass(frozen=True)
-class Uncertified(Certification):
-    """No certification: nothing is claimed, and a study has scores alone."""
-
-    name = ""
-
-    def __post_init__(self) -> None:
-        """Claim nothing."""
 
 
 ACCEPT = Option(

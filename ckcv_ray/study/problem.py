@@ -50,8 +50,8 @@ from ckcv_ray.study.needs import (
     expand,
     selects_columns,
 )
-from ckcv_ray.study.parts import MIN_HELD_OUT, Budget, Certification, Condition, Paper, Selecting
-from ckcv_ray.study.study import SCORED, Study, run_id
+from ckcv_ray.study.parts import MIN_HELD_OUT, Budget, Certification, Condition, Paper
+from ckcv_ray.study.study import AnyStudy, Procedure, Study, run_id
 from ckcv_ray.tables.columns import Rows
 from ckcv_ray.tables.subgroups import check_subgroups
 from ckcv_ray.tables.task import MIN_ROWS, Groups, Task, TestRows
@@ -143,7 +143,7 @@ class Problem:
     permutation after the other: below ``sizes[PERMUTED].n_splits``.
 
     Attributes:
-        study: the study in canonical form for these rows.
+        asked: the study, of either kind, in canonical form for these rows.
         task: the learning rows.
         all_rows: all rows of the table, including those held out, as the table is understood.
         held: numbers of the rows held out, ascending; None if there are none.
@@ -153,7 +153,7 @@ class Problem:
         scores: what is measured without a certification, of which the last may only select; else none.
     """
 
-    study: Study
+    asked: AnyStudy
     task: Task
     all_rows: Task
     held: Index | None
@@ -162,25 +162,26 @@ class Problem:
     scores: tuple[Score, ...] = ()
 
     @classmethod
-    def of(cls, study: Study, task: Task) -> "Problem":
+    def of(cls, study: AnyStudy, task: Task) -> "Problem":
         """Apply a study to a task, checking that they are compatible.
 
         Raises:
             InputError: a part does not support the task, or a field its number of rows.
         """
-        expect("study", study, Study, "a Study, such as Study.of(k=(3, 5, 10))")
+        expect("study", study, AnyStudy, "a Study, such as Study.of(k=(3, 5, 10))")
         expect("task", task, Task, "a Task: make one with Task.of(X, y)")
-        if study.kind == SCORED:
-            study, scores = _canonicalize_scored(study, task)
-            task = _fill_new_rows(study, task)
-            sizes, name = study.resampling.fold_sizes(task.n_units), run_id(study, task.digest)
-            made = cls(study, task, task, None, sizes, name, scores)
-            if (inner := study.resampling.inner) is not None:
+        if isinstance(study, Procedure):
+            procedure, scores = _canonicalize_scored(study, task)
+            task = _fill_new_rows(procedure, task)
+            sizes, name = procedure.resampling.fold_sizes(task.n_units), run_id(procedure, task.digest)
+            made = cls(procedure, task, task, None, sizes, name, scores)
+            if (inner := procedure.resampling.inner) is not None:
                 n_splits = int(made.starts[-1])
                 (size,) = inner.fold_sizes(len(made._divide(OUTER, 0).train))
                 made = replace(made, sizes=(*sizes, size._replace(n_splits=n_splits)))
-            if study.permutations:
-                permuted = sizes[OUTER]._replace(n_splits=study.permutations * sizes[OUTER].n_splits)
+            if procedure.permutations:
+                n_splits = procedure.permutations * sizes[OUTER].n_splits
+                permuted = sizes[OUTER]._replace(n_splits=n_splits)
                 made = replace(made, sizes=(*sizes, permuted))
             made._check_rows()
             return made
@@ -191,6 +192,24 @@ class Problem:
         made.check_effort()
         made._check_rows()
         return made
+
+    @property
+    def study(self) -> Study:
+        """The study, where it has a certification."""
+        assert isinstance(self.asked, Study)
+        return self.asked
+
+    @property
+    def procedure(self) -> Procedure:
+        """The study, where it has scores."""
+        assert isinstance(self.asked, Procedure)
+        return self.asked
+
+    @property
+    def budget(self) -> Budget | None:
+        """The search, if it is within a budget."""
+        search = None if self.scores else self.study.search
+        return search if isinstance(search, Budget) else None
 
     def permute(self, number: int) -> "Problem":
         """Return the problem with its targets permuted, within groups if there are any.
@@ -205,7 +224,7 @@ class Problem:
 
     def find_permutation(self, size: int, split: int) -> tuple[int, int] | None:
         """Return the permutation that a split is scored with, and the split; None if there is none."""
-        permuted = self.study.permutations > 0 and size == PERMUTED
+        permuted = self.scores and self.procedure.permutations > 0 and size == PERMUTED
         return divmod(split, self.sizes[OUTER].n_splits) if permuted else None
 
     def check_models(self) -> None:
@@ -220,7 +239,7 @@ class Problem:
     @property
     def draws(self) -> Draws:
         """The source of every draw."""
-        return Draws(self.study.seed, self.task.salt)
+        return Draws(self.asked.seed, self.task.salt)
 
     @property
     def criterion(self) -> Criterion:
@@ -242,8 +261,7 @@ class Problem:
     @property
     def clip(self) -> float | None:
         """The error from which on predicted numbers are all as wrong; None with classes, and with scores."""
-        search = self.study.search
-        criterion = search.criterion if isinstance(search, Selecting) else None
+        criterion = None if self.scores else self.study.criterion
         return criterion.limit if isinstance(criterion, MeanClippedError) else None
 
     @property
@@ -288,11 +306,11 @@ class Problem:
     @property
     def positive(self) -> int:
         """Number of the class that sensitivity is about: of two the second, unless the study names one."""
-        return self.certification.find_positive(self.task.classes)
+        return 1 if self.scores else self.certification.find_positive(self.task.classes)
 
     @property
     def certification(self) -> Certification:
-        """What produces claims."""
+        """What produces claims, where something does."""
         return self.study.certification
 
     @property
@@ -303,8 +321,9 @@ class Problem:
     @property
     def n_evaluations(self) -> int:
         """Number of evaluations: of the selection, and of what it selects."""
-        selected = len(self.learners) * self.sizes[OUTER].n_splits if self.study.select_by else 0
-        sizes = self.sizes[INNER:] if self.study.select_by else self.sizes
+        selects = self.scores and self.procedure.select_by is not None
+        selected = len(self.learners) * self.sizes[OUTER].n_splits if selects else 0
+        sizes = self.sizes[INNER:] if selects else self.sizes
         return sum(size.n_splits for size in sizes) * self.n_settings + selected
 
     @property
@@ -352,7 +371,7 @@ class Problem:
 
         Their positions follow those of ``sizes``. There are none without a budget, or if units are few.
         """
-        if not isinstance(self.study.search, Budget):
+        if self.budget is None:
             return ()
         whole = self.sizes[self.screened]
         screens, n_train, n_select = list[FoldSize](), whole.n_train // 2, whole.n_select
@@ -400,7 +419,7 @@ class Problem:
     @cached_property
     def starts(self) -> Index:
         """Number of the first split inside each outer one, and last of all; 0 without any."""
-        inner, n = self.study.resampling.inner, self.sizes[OUTER].n_splits
+        inner, n = self.asked.resampling.inner, self.sizes[OUTER].n_splits
         if inner is None:
             return np.zeros(n + 1, np.intp)
         counts = [inner.count_splits(len(self._divide(OUTER, number).train)) for number in range(n)]
@@ -440,9 +459,8 @@ class Problem:
         Raises:
             InputError: it is too little to select one candidate.
         """
-        search = self.study.search
-        assert isinstance(search, Budget)
-        made = replace(self, study=replace(self.study, search=replace(search, effort=effort)))
+        assert self.budget is not None
+        made = replace(self, asked=replace(self.study, search=replace(self.budget, effort=effort)))
         made.check_effort()
         return made
 
@@ -452,8 +470,8 @@ class Problem:
 
         What pays for every evaluation is enough.
         """
-        search = self.study.search
-        assert isinstance(search, Budget)
+        search = self.budget
+        assert search is not None
         ratio = np.max(self.weigh(self.screen_positions[-1]))
         screens = len(count_kept(self.n_settings, search.keep, search.survivors))
         weights, splits = weigh_rounds(screens), max(size.n_splits for size in self.sizes)
@@ -462,8 +480,8 @@ class Problem:
 
     def check_effort(self) -> None:
         """Raise InputError if a budget is below the least that selects one candidate, and say how much is."""
-        search = self.study.search
-        if not isinstance(search, Budget) or search.effort is None or search.effort >= self.least_effort:
+        search = self.budget
+        if search is None or search.effort is None or search.effort >= self.least_effort:
             return
         splits = max(size.n_splits for size in self.sizes)
         raise InputError(
@@ -483,18 +501,18 @@ class Problem:
     @cached_property
     def prepared(self) -> dict[str, Prepared]:
         """The learners that are compared, by label, with the steps that rows of this table go through."""
-        steps, singles = (self.study.encoding, self.study.balancing), self.study.learner.by_label
+        steps, singles = (self.asked.encoding, self.asked.balancing), self.asked.learner.by_label
         return {label: Prepared.of(single, *steps, self.task) for label, single in singles.items()}
 
     @cached_property
     def learner(self) -> Learner:
         """What is fitted: the study's learner, or the choice, with these steps."""
-        return combine(self.study.learner, self.prepared)
+        return combine(self.asked.learner, self.prepared)
 
     @property
     def scaling(self) -> list[str]:
         """Sentences that say how numbers are scaled for learners whose options say so."""
-        return describe_scaling(self.study.learner)
+        return describe_scaling(self.asked.learner)
 
     @cached_property
     def n_settings(self) -> int:
@@ -504,7 +522,7 @@ class Problem:
     @cached_property
     def learners(self) -> Mapping[str, Learner]:
         """The learners that are compared, by label: of equals the first wins."""
-        return self.study.learner.by_label
+        return self.asked.learner.by_label
 
     @cached_property
     def learner_of_paths(self) -> Index:
@@ -593,14 +611,14 @@ class Problem:
 
     def _divide(self, size: int, number: int) -> Split:
         """Return a split in units; a screen has the first of a split's units in an order of their own."""
-        draws, inner = self.draws, self.study.resampling.inner
+        draws, inner = self.draws, self.asked.resampling.inner
         if not self.scores and size >= len(self.sizes):
             whole, fold = self._divide(self.screened, number), self.folds[size]
             rng = draws.at(*PART).make_generator(number)
             train, select = rng.permutation(whole.train), rng.permutation(whole.select)
             return Split(np.sort(train[: fold.n_train]), np.sort(select[: fold.n_select]), EMPTY)
         if size == OUTER or inner is None:
-            return self.study.resampling.split(self._units, self.sizes[size], number, draws)
+            return self.asked.resampling.split(self._units, self.sizes[size], number, draws)
         outer = int(np.searchsorted(self.starts, number, side="right")) - 1
         train, inside = self._divide(OUTER, outer).train, number - int(self.starts[outer])
         split = inner.split(self._units.take(train), self.sizes[size], inside, draws.inside(outer))
@@ -629,19 +647,19 @@ def _canonicalize_certified(study: Study, task: Task) -> tuple[Study, Index | No
     numbers = as_numbers(study.encoding, _recode_table(task, learned), learning)
     learner = settle_scaling(study.learner.canonical(numbers), study.encoding, learned)
     study = study.with_learner(learner)
-    study = replace(study, search=replace(study.selecting, criterion=study.criterion.on(task.classes)))
+    study = replace(study, search=replace(study.search, criterion=study.criterion.on(task.classes)))
     study = _with_folds(study, learned.n_units, task.unit)
     sizes = study.resampling.fold_sizes(learned.n_units)
     settings, n_splits = sum(study.learner.space.lengths), max(size.n_splits for size in sizes)
-    search = study.selecting.resolve(learned.n_units, settings, len(sizes), n_splits)
+    search = study.search.resolve(learned.n_units, settings, len(sizes), n_splits)
     study = replace(study, search=search)
     for quantity in certification.quantities.values():
         quantity.check(study, task, 0 if held is None else len(held))
     return study, held, learned
 
 
-def _canonicalize_scored(study: Study, task: Task) -> tuple[Study, tuple[Score, ...]]:
-    """Return the canonical form of a study without a certification on a task, and its scores."""
+def _canonicalize_scored(study: Procedure, task: Task) -> tuple[Procedure, tuple[Score, ...]]:
+    """Return the canonical form of a procedure on a task, and its scores."""
     for label, learner in study.learner.by_label.items():
         if task.kind not in learner.kinds:
             made = ": make the task with numbers=True" if study.predicts_numbers else ""
@@ -666,13 +684,15 @@ def _canonicalize_scored(study: Study, task: Task) -> tuple[Study, tuple[Score, 
     return study, scores
 
 
-def divide(study: Study, task: Task) -> tuple[Index | None, Task]:
+def divide(study: AnyStudy, task: Task) -> tuple[Index | None, Task]:
     """Return the rows that a study holds out of a task, None if none, and the learning rows by themselves.
 
     Raises:
         InputError: too few rows are held out, or left to learn from.
     """
     n = task.n_units
+    if isinstance(study, Procedure):
+        return None, _fill_new_rows(study, task)
     units = study.certification.draw_held_out(n, Draws(study.seed, task.salt))
     if units is None:
         return None, _fill_new_rows(study, task)
@@ -701,7 +721,7 @@ def _describe_few(study: Study, task: Task, held: int) -> str:
     )
 
 
-def _fill_new_rows(study: Study, learned: Task) -> Task:
+def _fill_new_rows(study: AnyStudy, learned: Task) -> Task:
     """Return learning rows with what stands for gaps of others in numbers and dates, where they have none.
 
     A learner that selects columns by name is given them as they are, and has seen no gap there; others encode

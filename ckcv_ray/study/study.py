@@ -2,8 +2,8 @@
 
 A Study and the digest of the data give the ``run_id``. A Study consists of a learner, a resampling, a search
 and a certification, which declare what they can be combined with. Their fields are the options of the
-command line and of TOML files. A study without a certification is a usual procedure of cross validation: its
-measures are computed on every split.
+command line and of TOML files. A Procedure is the other kind of study, without a certification: a usual
+procedure of cross validation, whose measures are computed on every split.
 
 Executions, which hold what may differ from run to run without changing any result.
 """
@@ -11,15 +11,16 @@ Executions, which hold what may differ from run to run without changing any resu
 import hashlib
 import json
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import Field, dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import KW_ONLY, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from secrets import randbits
-from typing import Any
+from typing import Any, ClassVar, Self, TypeAlias
 
 from ckcv_ray.core.criteria import Criterion
-from ckcv_ray.core.intervals import BBC, check_interval
-from ckcv_ray.core.measures import Function, Kind, OwnScore, check_score_name
+from ckcv_ray.core.intervals import BBC, INTERVALS, check_interval
+from ckcv_ray.core.measures import SCORE_NAMES, Kind, OwnScore, check_score_name
 from ckcv_ray.core.options import (
     Option,
     check_options,
@@ -31,8 +32,8 @@ from ckcv_ray.core.options import (
 )
 from ckcv_ray.core.resampling.base import Resampling
 from ckcv_ray.core.resampling.complete import AUTO, Complete
-from ckcv_ray.core.resampling.parse import CERTIFIABLE, add_strata, parse_resampling
-from ckcv_ray.core.selection import BEST_MEAN
+from ckcv_ray.core.resampling.parse import CERTIFIABLE, FORMS, add_strata, parse_resampling
+from ckcv_ray.core.selection import BEST_MEAN, check_choose
 from ckcv_ray.errors import InputError, cut
 from ckcv_ray.learners.base import DEFAULT, LEARNERS, Learner
 from ckcv_ray.learners.steps import RARE, Balance, Categories, Encoding, Gaps
@@ -48,20 +49,7 @@ from ckcv_ray.study.options import (
     name_choices,
     read_part,
 )
-from ckcv_ray.study.parts import (
-    EACH,
-    ONE,
-    All,
-    Auto,
-    Budget,
-    Certification,
-    Inner,
-    Paper,
-    Race,
-    Search,
-    Selecting,
-    Uncertified,
-)
+from ckcv_ray.study.parts import EACH, ONE, Auto, Budget, Certification, Paper, Race, Search
 from ckcv_ray.validation import (
     MOST,
     as_path,
@@ -75,20 +63,20 @@ from ckcv_ray.validation import (
     sequence,
 )
 
-CERTIFIED, SCORED = "study", "procedure"  # kinds of studies: with a certification, and without
-WRONG_KIND = {  # why a study of another kind is refused
-    CERTIFIED: "the study has no certification: its scores are computed by evaluate, or assess",
-    SCORED: "the study has a certification: it is computed by run, or run_job",
-}
 MAX_SEED, MAX_SEED_OF_SCORES = 2**128 - 1, 2**63 - 1
 MAX_TOML_BYTES = 1 << 24
 LONGEST_SHOWN = 200
-ENCODING, BALANCE = ("encode", "fill", "rare"), "balance"
-PROCEDURE_OPTIONS = ("seed", *ENCODING, "choose", BALANCE, "permutations", "interval", "save_predictions")
-SCORE_FIELDS = (  # what the JSON of a study without a certification holds
-    *("learner", "resampling", "measures", "functions", "select_by", "select"),
-    *PROCEDURE_OPTIONS,
-)
+PROCEDURE = "Procedure"  # panel of ``--help``
+FIRST = (
+    "select_by",
+    "select",
+    "seed",
+    "encode",
+    "fill",
+    "rare",
+    "choose",
+)  # in its files
+UNWRITTEN = {"measure", "stratify", "refit"}  # options that are there by other names, or follow from others
 MAX_PERMUTATIONS = 1_000_000
 
 
@@ -100,46 +88,35 @@ def read_seed(name: str, value: Any, most: int) -> int:
     return integer(name, int(value) if whole else value, 0, most)
 
 
-@dataclass(frozen=True)
-class Study:
-    """What decides the result: what is fitted, how rows are divided, how one selects, and what is certified.
+SEED = Option(
+    lambda name, value: read_seed(name, value, MAX_SEED), "Seed of the splits, or random.", default_text="0"
+)
 
-    ``Study.of`` makes one from the options of ``ckcv run``, and ``Study.without_certification`` from those of
-    ``ckcv evaluate``.
+
+@dataclass(frozen=True)
+class BaseStudy:
+    """What both kinds of studies have: what is fitted, how rows are divided, and how columns are encoded.
 
     Attributes:
+        kind: its name in files and in messages.
+        command: the command that runs it.
+        elsewhere: why functions for the other kind refuse it.
         learner: what is fitted, with its search space; several learners are compared on the same splits.
-        resampling: how rows are divided.
-        search: what is computed, and by what one selects.
-        certification: what produces claims; ``Uncertified`` if nothing does.
         seed: seed of the splits, non-negative; "random" draws one.
         encode: how categories become numbers: "onehot", "ordinal", "target", or "auto" for what suits
             the learner.
         fill: what fills gaps in numbers and dates: "median", "mean" or "most_frequent".
         rare: share of the training rows below which categories are joined.
         balance: how classes are made equal in size among training rows: "none", "up" or "down".
-        measures: what is computed on every split, names of scores and functions; none with a certification.
-        permutations: how many times the targets are permuted to test the scores; 0 with a certification.
-        interval: name of the approximate interval around mean scores; "" for none.
-        save_predictions: whether predictions for the rows that each split scores are kept, without a
-            certification.
-
-    Raises:
-        InputError: a field has the wrong type or is out of range, or the parts cannot be combined.
     """
 
+    kind: ClassVar[str]
+    command: ClassVar[str]
+    elsewhere: ClassVar[str]
+
     learner: Learner = field(default_factory=lambda: LEARNERS[DEFAULT]())
-    resampling: Resampling = field(default_factory=Complete)
-    search: Search = field(default_factory=Race)
-    certification: Certification = field(default_factory=Paper)
-    seed: int = option(
-        0,
-        Option(
-            lambda name, value: read_seed(name, value, MAX_SEED),
-            "Seed of the splits, or random.",
-            default_text="0",
-        ),
-    )
+    _: KW_ONLY
+    seed: int = option(0, SEED)
     encode: str = option(
         Categories.AUTO,
         Option(
@@ -162,7 +139,6 @@ class Study:
         RARE,
         Option(proportion, "Categories below this share are joined.", float, "0.01", panel="Columns"),
     )
-
     balance: str = option(
         Balance.NONE,
         Option(
@@ -173,46 +149,112 @@ class Study:
         ),
     )
 
-    measures: tuple[str | OwnScore, ...] = ()
-    permutations: int = 0
-    interval: str = ""
-    save_predictions: bool = False
-
     def __post_init__(self) -> None:
-        expect("search", self.search, Search, "a search: Race(), Budget(), Inner('auc') or All()")
         for slot, part in self.parts.items():
             check_known_part(slot, part)
         check_options(self)
-        if not self.search.certifies:
-            _check_scored(self)
-            return
-        for name in ("measures", "permutations", "interval", "save_predictions"):
-            if getattr(self, name):
-                raise InputError(f"a study with a certification has no {name}: leave it out")
+
+    @property
+    def parts(self) -> dict[str, Any]:
+        """The parts that options choose, by these options."""
+        return {SEVERAL: self.learner}
+
+    @property
+    def encoding(self) -> Encoding:
+        """How columns that are not plain numbers are encoded in each split."""
+        return Encoding(Categories(self.encode), Gaps(self.fill), self.rare)
+
+    @property
+    def balancing(self) -> Balance:
+        """How classes are made equal in size among the training rows of each split."""
+        return Balance(self.balance)
+
+    @property
+    def predicts_numbers(self) -> bool:
+        """Whether the target has numbers, and not classes, which the learner says."""
+        return Kind.REGRESSION in self.learner.kinds
+
+    @property
+    def effort(self) -> int | None:
+        """Evaluations that the search may cost; None without a budget, and for the default."""
+        return None
+
+    def with_learner(self, learner: Learner) -> Self:
+        """Return this study with another learner."""
+        return replace(self, learner=learner)
+
+    def options(self, fixed: bool = False) -> dict[str, Any]:
+        """Return every option by name; ``fixed`` leaves out those that may grow in an existing run folder."""
+        return self.to_json(fixed)
+
+    def to_json(self, fixed: bool = False) -> dict[str, Any]:
+        """Return the study as JSON values, the inverse of ``from_json``.
+
+        ``fixed`` leaves out the options that may grow in an existing run folder: the rest gives the run_id.
+        """
+        raise NotImplementedError
+
+    def differences(self, stored: "BaseStudy") -> list[str]:
+        """Return one line for each option that differs from ``stored``, the study of a run folder.
+
+        Options that only one of them has belong to a part that differs, which has a line itself; those that
+        may grow are no difference.
+        """
+        ours, theirs = self.options(fixed=True), stored.options(fixed=True)
+        return [
+            f"{name}: requested {self._show(ours[name])}, in the folder {self._show(theirs[name])}"
+            for name in ours
+            if name in theirs and ours[name] != theirs[name]
+        ]
+
+    def _show(self, value: object) -> str:
+        return cut(json.dumps(value), LONGEST_SHOWN)
+
+
+@dataclass(frozen=True)
+class Study(BaseStudy):
+    """What decides the result: what is fitted, how rows are divided, how one selects, and what is certified.
+
+    ``Study.of`` makes one from the options of ``ckcv run``; see ``Procedure`` for those of ``ckcv evaluate``.
+
+    Attributes:
+        resampling: how rows are divided.
+        search: what is computed, and by what one selects.
+        certification: what produces claims.
+        learner, seed, encode, fill, rare, balance: as of ``BaseStudy``.
+
+    Raises:
+        InputError: a field has the wrong type or is out of range, or the parts cannot be combined.
+    """
+
+    kind: ClassVar[str] = "study"
+    command: ClassVar[str] = "run"
+    elsewhere: ClassVar[str] = "the study has a certification: it is computed by run, or run_job"
+
+    resampling: Resampling = field(default_factory=Complete)
+    search: Search = field(default_factory=Race)
+    certification: Certification = field(default_factory=Paper)
+
+    def __post_init__(self) -> None:
+        expect("search", self.search, Search, "a search: Race(), Budget() or Auto()")
+        super().__post_init__()
         for slot, proven in (("resampling", "resamplings"), ("criterion", "criteria")):
             part, allowed = self.parts[slot], getattr(self.certification, proven)
             if part.name not in allowed:
                 usable = isinstance(part, Resampling) and not part.selects
                 raise InputError(
-                    f"certify={self.certification.name} requires {slot} {' or '.join(sorted(allowed))}, "
-                    f"not {part.name}{', which ckcv evaluate has, without a certification' * usable}"
+                    f"certify={self.certify} requires {slot} {' or '.join(sorted(allowed))}, not {part.name}"
+                    f"{', which ckcv evaluate has, without a certification' * usable}"
                 )
 
     @property
-    def kind(self) -> str:
-        """The name of its kind in files: with a certification or without."""
-        return CERTIFIED if self.certify else SCORED
-
-    @property
     def parts(self) -> dict[str, Any]:
-        """The parts that options choose, by these options: without a certification the learner alone."""
-        if not isinstance(self.search, Selecting):
-            return {SEVERAL: self.learner}
+        """The parts that options choose, by these options."""
         return {
             "learner": self.learner,
             "resampling": self.resampling,
             "search": self.search,
-            "criterion": self.search.criterion,
+            "criterion": self.criterion,
             "certify": self.certification,
         }
 
@@ -230,7 +272,7 @@ class Study:
         """
         varied = "resampling" not in asked or asked["resampling"] in CERTIFIABLE
         defaults = {"k": AUTO} if varied else {}
-        return cls(**_set_criterion(assemble(defaults | asked, {}, list_options())))
+        return cls(**_set_criterion(assemble(SLOTS, defaults | asked, {}, options(Study))))
 
     @classmethod
     def paper(cls, /, **asked: Any) -> "Study":
@@ -242,199 +284,58 @@ class Study:
             InputError: an option is unknown, out of range, or not an option of the parts chosen.
         """
         published = {"search": Race.name, "certify": Paper.name}
-        return cls(**_set_criterion(assemble(published | asked, {}, list_options())))
-
-    @classmethod
-    def without_certification(
-        cls,
-        resampling: str | Resampling = "kfold:10",
-        measure: str | Function | Sequence[str | Function] | None = None,
-        select_by: str | None = None,
-        select: str = ONE,
-        seed: int | str = 0,
-        stratify: bool = False,
-        refit: str | None = None,
-        choose: str | None = None,
-        permutations: int = 0,
-        interval: str | None = None,
-        save_predictions: bool = False,
-        **learner: Any,
-    ) -> "Study":
-        """Make a usual procedure of cross validation from named options, which has scores and no claims.
-
-        Without a selection every setting is scored on every split. With one, the settings are scored inside
-        each training set first (``NestedSplits``), and only what is selected is scored on the split.
-
-        Args:
-            resampling: how rows are divided, such as "kfold:10" or ``KFold(10)``.
-            measure: names of scores, or functions; without it "zero_one" for classes, and "rmse" for numbers.
-            select_by: name of the score that selects settings, where the resampling selects; None for the
-                first measure.
-            select: "one" setting for all splits, or another in "each".
-            seed: of the splits; "random" draws one.
-            stratify: whether each part of a split gets the same share of every class.
-            refit: "best" to score all settings of the learner and fit one on all rows; None for no model.
-            choose: which one: the "best" by the first measure, or the simplest within "one_se" of it, one
-                standard error, or within "tolerance:2%".
-            permutations: how many times the targets are permuted, for a test of every mean score.
-            interval: name of an approximate interval, which is not proven (``core.intervals``).
-            save_predictions: whether to keep predictions for the rows that each split scores, and the splits:
-                of the setting that is chosen, or else of every one.
-            learner: options of the learner, and of how columns are encoded and classes balanced.
-
-        Raises:
-            InputError: an option is unknown or out of range, or needs a package that is not installed.
-        """
-        made = _make_learner(learner, {})
-        drawn = parse_resampling(resampling) if isinstance(resampling, str) else resampling
-        expect("resampling", drawn, Resampling, "text such as kfold:10, or a Resampling")
-        if boolean("stratify", stratify):
-            drawn = add_strata(drawn)
-        measures = _list_measures(measure, made["learner"])
-        _check_names([*measures, select_by], made["learner"].kinds)
-        if select_by is None and drawn.inner is not None and measures:
-            select_by = _name_measures(measures)[0]
-        return cls(
-            resampling=drawn,
-            search=_make_search(select_by, select, drawn, _check_refit(refit, choose)),
-            certification=Uncertified(),
-            seed=read_seed("seed", seed, MAX_SEED_OF_SCORES),
-            measures=measures,
-            permutations=permutations,
-            interval="" if interval is None else interval,
-            save_predictions=save_predictions,
-            **made,
-        )
+        return cls(**_set_criterion(assemble(SLOTS, published | asked, {}, options(Study))))
 
     def replace(self, /, **asked: Any) -> "Study":
-        """Return this study with some options changed; a new part keeps only those that it shares.
-
-        Of a study without a certification they are options of the learner, and of how columns are encoded.
-        """
-        if not isinstance(self.search, Selecting):
-            return replace(self, **_make_learner(asked, self.parts))
-        return replace(self, **_set_criterion(assemble(asked, self.parts, list_options())))
+        """Return this study with some options changed; a new part keeps only those that it shares."""
+        return replace(self, **_set_criterion(assemble(SLOTS, asked, self.parts, options(Study))))
 
     def options(self, fixed: bool = False) -> dict[str, Any]:
-        """Return every option of a study with a certification by name, including the choices of its parts.
+        """Return every option by name, including the choices of its parts.
 
         An option that several learners have is named after each of them, such as "svm.C"; "LABEL.learner" is
         the learner of a label. ``fixed`` leaves out those that may grow in an existing run folder.
         """
         parts = self.parts
         rest = [part for slot, part in parts.items() if slot != SEVERAL]
-        of_study = {"seed": self.seed} | get_values(self, fixed)
+        of_study = get_values(self, fixed)
         of_others = {n: v for part in rest for n, v in fold_values(part, fixed).items() if n not in SLOTS}
         if required := self.certification.required:
             of_others["require"] = str(required)
         return name_choices(parts) | get_learner_values(self.learner.by_label, fixed) | of_others | of_study
 
     def to_json(self, fixed: bool = False) -> dict[str, Any]:
-        """Return the study as JSON values, the inverse of ``from_json``.
-
-        ``fixed`` leaves out the options that may grow in an existing run folder: the rest gives the run_id.
-        """
-        if isinstance(self.search, Selecting):
-            parts = {slot: describe_part(part, fixed) for slot, part in self.parts.items()}
-            return parts | options_to_json(self, fixed)
-        return {
-            "learner": describe_part(self.learner, fixed),
-            "resampling": describe_part(self.resampling),
-            "measures": self.measure_names,
-            "functions": [
-                {"name": name, "sha256": function.digest} for name, function in self.functions.items()
-            ],
-            "select_by": self.select_by,
-            "select": EACH if self.selects_each else ONE,
-            **{name: getattr(self, name) for name in PROCEDURE_OPTIONS},
-        }
-
-    @property
-    def encoding(self) -> Encoding:
-        """How columns that are not plain numbers are encoded in each split."""
-        return Encoding(Categories(self.encode), Gaps(self.fill), self.rare)
-
-    @property
-    def balancing(self) -> Balance:
-        """How classes are made equal in size among the training rows of each split."""
-        return Balance(self.balance)
+        """Return the study as JSON values; see ``BaseStudy.to_json``."""
+        parts = {slot: describe_part(part, fixed) for slot, part in self.parts.items()}
+        return parts | options_to_json(self, fixed)
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> "Study":
-        """Make a study from what ``to_json`` returned; splits that were given are without their sets.
+        """Make a study from what ``to_json`` returned.
 
         Raises:
             InputError: a part or an option is unknown, or an option has an invalid value.
         """
         expect("study", content, Mapping, "a mapping of a study's parts and options, as to_json returns it")
-        if "measures" in content:
-            return cls._read_scored(content)
         parts = {FIELD_NAMES.get(slot, slot): read_part(slot, content.get(slot)) for slot in SLOTS}
         rest = {name: value for name, value in content.items() if name not in SLOTS}
-        check_names("a study", rest, list_options())
+        check_names("a study", rest, options(Study))
         return cls(**_set_criterion(parts | rest))
-
-    @classmethod
-    def _read_scored(cls, content: Mapping[str, Any]) -> "Study":
-        check_names("a procedure", content, SCORE_FIELDS)
-        given: dict[str, Any] = dict.fromkeys(SCORE_FIELDS) | dict(content)
-        measures = sequence("measures", given["measures"], least=1, kind="names of measures")
-        resampling = read_part("resampling", given["resampling"])
-        described = sequence("functions", given["functions"] or (), least=0)
-        functions = {function.name: function for function in map(OwnScore.from_json, described)}
-        names = list(map(str, measures))
-        if len(functions) < len(described) or not functions.keys() <= set(names):
-            raise InputError(f"functions: {', '.join(functions)}: expected each once, and among the measures")
-        return cls(
-            read_part("learner", given["learner"]),
-            resampling,
-            _make_search(given["select_by"], given["select"], resampling, given["choose"]),
-            certification=Uncertified(),
-            measures=tuple(functions.get(name, name) for name in names),
-            **{name: given[name] for name in PROCEDURE_OPTIONS if name != "choose"},
-        )
-
-    def differences(self, stored: "Study") -> list[str]:
-        """Return one line for each option that differs from ``other``, the study of a run folder.
-
-        Options that only one of them has belong to a part that differs, which has a line itself; those that
-        may grow are no difference.
-        """
-        if self.kind == SCORED:
-            ours, theirs, show = self.to_json(), stored.to_json(), _short_json
-        else:
-            ours, theirs, show = self.options(fixed=True), stored.options(fixed=True), _short
-        return [
-            f"{name}: requested {show(ours[name])}, in the folder {show(theirs[name])}"
-            for name in ours
-            if name in theirs and ours[name] != theirs[name]
-        ]
-
-    @property
-    def measure_names(self) -> list[str]:
-        """Names of the measures."""
-        return _name_measures(self.measures)
-
-    @property
-    def functions(self) -> dict[str, OwnScore]:
-        """The measures that are functions of the user, by name."""
-        return {measure.name: measure for measure in self.measures if isinstance(measure, OwnScore)}
-
-    @property
-    def selecting(self) -> Selecting:
-        """The search of a study with a certification."""
-        assert isinstance(self.search, Selecting)
-        return self.search
 
     @property
     def certify(self) -> str:
-        """Name of the certification; "" without one."""
+        """Name of the certification."""
         return self.certification.name
 
     @property
     def criterion(self) -> Criterion:
         """What is minimised over the candidates."""
-        return self.selecting.criterion
+        return self.search.criterion
+
+    @property
+    def delta(self) -> float:
+        """Failure probability of each bound."""
+        return self.criterion.delta
 
     @property
     def delta_of_claim(self) -> float:
@@ -444,7 +345,7 @@ class Study:
     @property
     def report_k(self) -> tuple[int, ...]:
         """Values of k whose own best candidate is reported."""
-        return self.selecting.report_k
+        return self.search.report_k
 
     @property
     def effort(self) -> int | None:
@@ -454,39 +355,316 @@ class Study:
     @property
     def exhaustive(self) -> bool:
         """Whether every evaluation is computed."""
-        return self.selecting.exhaustive
+        return self.search.exhaustive
+
+    def _show(self, value: object) -> str:
+        text = "3:n" if value is None else str(value)
+        return text if len(text) <= 80 else text[:77] + "..."
+
+
+def _read_resampling(name: str, value: Any) -> Resampling:
+    drawn = parse_resampling(value) if isinstance(value, str) else value
+    expect(name, drawn, Resampling, "text such as kfold:10, or a Resampling")
+    if drawn.selects:
+        raise InputError(
+            f"{name}={drawn.name} requires a certification, which ckcv run has: without one, choose a "
+            "resampling such as kfold:10"
+        )
+    return drawn
+
+
+def _list_measures(name: str, value: Any) -> tuple[str | OwnScore, ...]:
+    if isinstance(value, str):
+        value = [each.strip() for each in value.split(",")]
+    if not (callable(value) or isinstance(value, Iterable)):
+        raise InputError(f"{name}={quote(value)}: expected names such as 'accuracy,auc', or functions")
+    listed = [value] if callable(value) else list(value)
+    if not listed:
+        raise InputError(f"{name} is empty: name one, such as zero_one, or several: accuracy,auc")
+    return tuple(each if isinstance(each, str | OwnScore) else OwnScore.of(each) for each in listed)
+
+
+def _read_name(name: str, value: Any) -> str | None:
+    expect(name, value, str | None, "the name of a measure, such as auc")
+    return value  # type: ignore[no-any-return]
+
+
+def _check_refit(name: str, value: Any) -> str:
+    if value != BEST_MEAN:
+        raise InputError(f"{name}={quote(value)}: expected {BEST_MEAN}, or leave it out to keep no model")
+    return BEST_MEAN
+
+
+def _or_nothing(check: Callable[[str, Any], str]) -> Callable[[str, Any], str]:
+    return lambda name, value: "" if value is None or str(value) == "" else check(name, value)
+
+
+@dataclass(frozen=True)
+class Procedure(BaseStudy):
+    """A usual procedure of cross validation: measures on every split of a resampling, and no claims.
+
+    Without a selection every setting is scored on every split. With one, the settings are scored inside each
+    training set first (``NestedSplits``), and only what is selected is scored on the split.
+    ``Procedure.of`` makes one from the options of ``ckcv evaluate``.
+
+    Attributes:
+        resampling: how rows are divided, such as "kfold:10" or ``KFold(10)``.
+        measure: names of scores, or functions; without it "zero_one" for classes, and "rmse" for numbers.
+        select_by: name of the score that selects settings, where the resampling selects; None for the
+            first measure.
+        select: "one" setting for all splits, the best on average, or another in "each".
+        stratify: whether each part of a split gets the same share of every class.
+        refit: "best" to score all settings of the learner and fit one on all rows; "" for no model.
+        choose: which one: the "best" by the first measure, or the simplest within "one_se" of it, one
+            standard error, or within "tolerance:2%".
+        permutations: how many times the targets are permuted, for a test of every mean score.
+        interval: name of an approximate interval, which is not proven (``core.intervals``); "" for none.
+        save_predictions: whether to keep predictions for the rows that each split scores, and the splits:
+            of the setting that is chosen, or else of every one.
+        learner, seed, encode, fill, rare, balance: as of ``BaseStudy``.
+
+    Raises:
+        InputError: a field has the wrong type or is out of range, or they cannot be combined.
+    """
+
+    kind: ClassVar[str] = "procedure"
+    command: ClassVar[str] = "evaluate"
+    elsewhere: ClassVar[str] = (
+        "the study has no certification: its scores are computed by evaluate, or assess"
+    )
+
+    _: KW_ONLY
+    resampling: Resampling = option(
+        "kfold:10",
+        Option(
+            _read_resampling,
+            f"How rows are divided: {FORMS}; nested ones select settings inside each training set.",
+            default_text="kfold:10",
+            panel=None,
+        ),
+    )
+    measure: tuple[str | OwnScore, ...] = option(
+        None,
+        Option(
+            lambda name, value: None if value is None else _list_measures(name, value),
+            f"What is measured on every split, as a,b: {', '.join(SCORE_NAMES)}, or a scorer of "
+            "scikit-learn.",
+            default_text="zero_one, of numbers rmse",
+            panel=None,
+        ),
+    )
+    select_by: str | None = option(
+        None,
+        Option(
+            _read_name,
+            "Measure by which a nested resampling selects settings.",
+            default_text="the first measure",
+            panel=PROCEDURE,
+        ),
+    )
+    select: str = option(
+        ONE,
+        Option(
+            lambda name, value: check_choice(name, value, (ONE, EACH)),
+            "What is selected: one setting, the best on average over all splits, or another in each.",
+            default_text=ONE,
+            panel=PROCEDURE,
+        ),
+    )
+    stratify: bool = option(
+        False,
+        Option(boolean, "Give each part of a split the same share of every class.", bool, panel=PROCEDURE),
+    )
+    permutations: int = option(
+        0,
+        Option(
+            partial(integer, least=0, most=MAX_PERMUTATIONS),
+            "How many times the target is permuted, such as 100, to test every mean score.",
+            int,
+            panel=PROCEDURE,
+        ),
+    )
+    interval: str = option(
+        "",
+        Option(
+            _or_nothing(lambda name, value: check_choice(name, value, INTERVALS)),
+            "A 95 % interval around every mean score: corrected_t or bbc, which are approximate and not "
+            "proven, or clopper_pearson, of a single split; each for some resamplings.",
+            default_text="none",
+            panel=PROCEDURE,
+        ),
+    )
+    seed: int = option(
+        0,
+        replace(SEED, check=lambda name, value: read_seed(name, value, MAX_SEED_OF_SCORES), panel=PROCEDURE),
+    )
+    refit: str = option(
+        "",
+        Option(
+            _or_nothing(_check_refit),
+            "best: score every setting, and fit the best on all rows, for ckcv predict.",
+            default_text="no model is kept",
+            panel=PROCEDURE,
+        ),
+    )
+    choose: str = option(
+        "",
+        Option(
+            _or_nothing(lambda name, value: check_choose(value)),
+            "With --refit: best by the first measure, or the simplest within one_se or tolerance:2% of it.",
+            default_text=BEST_MEAN,
+            panel=PROCEDURE,
+        ),
+    )
+    save_predictions: bool = option(
+        False,
+        Option(
+            boolean,
+            "Keep predictions for the rows that each split scores, in predictions.parquet.",
+            bool,
+            panel=PROCEDURE,
+        ),
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.learner.kinds:
+            named = ", ".join(self.learner.by_label)
+            raise InputError(
+                f"learners: some of {named} predict numbers and others classes: compare those of one kind"
+            )
+        if self.measure is None:
+            usual = "rmse" if self.predicts_numbers else "zero_one"
+            object.__setattr__(self, "measure", (usual,))
+        for name in (*self.measure_names, self.select_by):
+            if name is not None and name not in self.functions:
+                check_score_name(name, self.learner.kinds)
+        if self.stratify and not self.resampling.stratify:
+            object.__setattr__(self, "resampling", add_strata(self.resampling))
+        object.__setattr__(self, "stratify", self.resampling.stratify)
+        self._check_selection()
+        self._check_interval()
+
+    def _check_selection(self) -> None:
+        """Complete what is selected by what, and raise InputError unless it goes with the resampling."""
+        names, nested = self.measure_names, self.resampling.inner is not None
+        if len(set(names)) < len(names):
+            raise InputError(f"measure={','.join(names)} names one twice: leave it out")
+        if self.choose and not self.refit:
+            raise InputError(
+                f"choose={quote(self.choose)} is for the model fitted on all rows: add refit={BEST_MEAN}"
+            )
+        if self.select == EACH and not nested:
+            raise InputError(f"select={EACH} requires a resampling that selects, such as nested:5:5")
+        if self.refit and (nested or self.select_by is not None):
+            raise InputError(
+                f"refit={BEST_MEAN} chooses among settings by their scores on all splits, and "
+                f"{self.resampling.name} selects inside each training set, which evaluates that choice: for "
+                "a model choose a resampling such as kfold:10"
+            )
+        if self.permutations and nested:
+            raise InputError(
+                f"permutations={self.permutations} is for settings that are named, and a nested resampling "
+                "selects them: choose a resampling such as kfold:10"
+            )
+        if self.select_by is not None and not nested:
+            raise InputError(
+                f"select_by={self.select_by} requires a resampling inside the training sets, such as "
+                "nested:5:5 or nested_halves:5"
+            )
+        object.__setattr__(self, "select_by", self.select_by or (names[0] if nested else None))
+        object.__setattr__(self, "choose", self.choose or self.refit)
+
+    def _check_interval(self) -> None:
+        """Raise InputError unless there is such an interval for the splits and measures."""
+        if not self.interval:
+            return
+        nested = self.resampling.inner is not None
+        if nested and self.select != EACH:
+            raise InputError(
+                f"interval={self.interval} is for settings that are selected by rows of their own split: "
+                f"with select={EACH}, or without a selection"
+            )
+        outer = getattr(self.resampling, "outer", self.resampling)
+        check_interval(self.interval, outer.name, self.measure_names)
+        if self.interval != BBC:
+            return
+        if nested:
+            raise InputError(
+                f"interval={BBC} is for settings that are scored on every split, and a nested resampling "
+                "selects among them: choose interval=corrected_t, or a resampling such as kfold:10"
+            )
+        if self.choose not in ("", BEST_MEAN):
+            raise InputError(
+                f"interval={BBC} is of the setting with the best mean, and choose={self.choose} may keep "
+                "another: leave one of them out"
+            )
+        if not self.save_predictions:
+            raise InputError(
+                f"interval={BBC} needs what every setting predicts for every held-out row: add "
+                "save_predictions=True (--save-predictions)"
+            )
+
+    @classmethod
+    def of(cls, /, **asked: Any) -> "Procedure":
+        """Make a procedure from named options: its fields, and those of the learner, such as ``C=1``.
+
+        Raises:
+            InputError: an option is unknown or out of range, or needs a package that is not installed.
+        """
+        return cls(**assemble({SEVERAL: SLOTS[SEVERAL]}, asked, {}, options(cls)))
+
+    def replace(self, /, **asked: Any) -> "Procedure":
+        """Return this procedure with some options changed; another learner keeps those that it shares."""
+        return replace(self, **assemble({SEVERAL: SLOTS[SEVERAL]}, asked, self.parts, options(self)))
+
+    def to_json(self, fixed: bool = False) -> dict[str, Any]:
+        """Return the procedure as JSON values; see ``BaseStudy.to_json``."""
+        functions = [{"name": name, "sha256": function.digest} for name, function in self.functions.items()]
+        described = {
+            "learner": describe_part(self.learner, fixed),
+            "resampling": describe_part(self.resampling),
+            "measures": self.measure_names,
+            "functions": functions,
+            **{name: getattr(self, name) for name in FIRST},
+        }
+        written = {*UNWRITTEN, *described}
+        return described | {name: v for name, v in get_values(self).items() if name not in written}
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> "Procedure":
+        """Make a procedure from what ``to_json`` returned; splits that were given are without their sets.
+
+        Raises:
+            InputError: a part or an option is unknown, or an option has an invalid value.
+        """
+        expect("procedure", content, Mapping, "a mapping of its options, as to_json returns it")
+        check_names("a procedure", content, {*options(cls), "learner", "measures", "functions"} - UNWRITTEN)
+        given = dict(content)
+        described = sequence("functions", given.pop("functions", ()), least=0)
+        functions = {function.name: function for function in map(OwnScore.from_json, described)}
+        names = list(map(str, sequence("measures", given.pop("measures", ()), 1, kind="names of measures")))
+        if len(functions) < len(described) or not functions.keys() <= set(names):
+            raise InputError(f"functions: {', '.join(functions)}: expected each once, and among the measures")
+        parts = {name: read_part(name, given.pop(name, None)) for name in ("learner", "resampling")}
+        measure = tuple(functions.get(name, name) for name in names)
+        return cls(**parts, **given, measure=measure, refit=BEST_MEAN if given.get("choose") else "")
 
     @property
-    def select_by(self) -> str | None:
-        """Name of the score that selects inside training sets; None if none does."""
-        return self.search.select_by if isinstance(self.search, Inner) else None
+    def measure_names(self) -> list[str]:
+        """Names of the measures."""
+        return [measure if isinstance(measure, str) else measure.name for measure in self.measure]
 
     @property
-    def selects_each(self) -> bool:
-        """Whether a setting is selected inside each training set, and not one for all of them."""
-        return isinstance(self.search, Inner) and self.search.each
-
-    @property
-    def choose(self) -> str:
-        """How the setting is chosen that is fitted on all rows, without a certification; "" if none is."""
-        return self.search.choose if isinstance(self.search, All) else ""
-
-    @property
-    def predicts_numbers(self) -> bool:
-        """Whether the target has numbers, and not classes, which the learner says."""
-        return Kind.REGRESSION in self.learner.kinds
-
-    @property
-    def delta(self) -> float:
-        """Failure probability of each bound."""
-        return self.criterion.delta
-
-    def with_learner(self, learner: Learner) -> "Study":
-        """Return this study with another learner."""
-        return replace(self, learner=learner)
+    def functions(self) -> dict[str, OwnScore]:
+        """The measures that are functions of the user, by name."""
+        return {measure.name: measure for measure in self.measure if isinstance(measure, OwnScore)}
 
 
-def run_id(study: Study, data_digest: str) -> str:
+AnyStudy: TypeAlias = Study | Procedure
+
+
+def run_id(study: AnyStudy, data_digest: str) -> str:
     """Return the name of a run: 12 hexadecimal digits of the SHA-256 of study and data.
 
     The options that may grow in an existing run folder have no part in it.
@@ -539,171 +717,16 @@ def _parse_toml(text: str) -> dict[str, Any]:
         raise ValueError(str(error).replace("end of document", f"line {last}, the end of the file")) from None
 
 
-def check_kind(study: Any, kind: str) -> None:
+def check_kind(study: Any, kind: type[AnyStudy]) -> None:
     """Raise InputError unless this is a study of a kind: with a certification, or without."""
-    expect("study", study, Study, "a Study, such as Study.of(k=(3, 5, 10))")
-    if study.kind != kind:
-        raise InputError(WRONG_KIND[kind])
-
-
-def list_options() -> dict[str, Field[Any]]:
-    """Return the options of a study with a certification that are not those of a part, by name."""
-    of_study = options(Study)
-    return {"seed": of_study["seed"]} | of_study
+    expect("study", study, AnyStudy, "a Study, such as Study.of(k=(3, 5, 10))")
+    if not isinstance(study, kind):
+        raise InputError(study.elsewhere)
 
 
 def _set_criterion(given: Mapping[str, Any]) -> dict[str, Any]:
     rest = {name: value for name, value in given.items() if name != "criterion"}
     return rest | {"search": replace(given["search"], criterion=given["criterion"])}
-
-
-def _make_learner(asked: Mapping[str, Any], earlier: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the learner and the encoding that options ask for, as fields of a study.
-
-    Raises:
-        InputError: an option is unknown, out of range, or one of a study's other parts.
-    """
-    parts = [part for slot in SLOTS if slot != SEVERAL for part in SLOTS[slot].values()]
-    misplaced = {name for part in parts for name in options(part)}
-    misplaced |= {*SLOTS, *list_options()} - {SEVERAL, *ENCODING, BALANCE}
-    for name in asked:
-        if name in misplaced:
-            raise InputError(f"{name} is an option of ckcv run, and not of a procedure: leave it out")
-    made = assemble(asked, earlier, list_options())
-    return {name: made[name] for name in (SEVERAL, *ENCODING, BALANCE) if name in made}
-
-
-def _check_refit(refit: str | None, choose: str | None) -> str:
-    """Return how the setting is chosen that is fitted on all rows; "" if none is."""
-    if refit is None and choose is not None:
-        raise InputError(f"choose={quote(choose)} is for the model fitted on all rows: add refit={BEST_MEAN}")
-    if refit not in (None, BEST_MEAN):
-        raise InputError(f"refit={quote(refit)}: expected {BEST_MEAN}, or leave it out to keep no model")
-    return "" if refit is None else choose or BEST_MEAN
-
-
-def _make_search(select_by: str | None, select: str, resampling: Resampling, choose: str) -> Search:
-    """Return the search inside training sets, or the one that scores every setting."""
-    if select not in (ONE, EACH):
-        raise InputError(f"select={quote(select)}: expected {ONE} or {EACH}")
-    if select == EACH and resampling.inner is None:
-        raise InputError(f"select={EACH} requires a resampling that selects, such as nested:5:5")
-    if choose and (select_by is not None or resampling.inner is not None):
-        raise InputError(
-            f"refit={BEST_MEAN} chooses among settings by their scores on all splits, and {resampling.name} "
-            "selects inside each training set, which evaluates that choice: for a model choose a resampling "
-            "such as kfold:10"
-        )
-    return All(choose) if select_by is None else Inner(select_by, select == EACH)
-
-
-def _list_measures(
-    measure: str | Function | Sequence[str | Function] | None, learner: Learner
-) -> tuple[str | OwnScore, ...]:
-    if measure is None:
-        measure = "rmse" if Kind.REGRESSION in learner.kinds else "zero_one"
-    if isinstance(measure, str):
-        measure = [name.strip() for name in measure.split(",")]
-    if not (callable(measure) or isinstance(measure, Iterable)):
-        raise InputError(f"measure={quote(measure)}: expected names such as 'accuracy,auc', or functions")
-    listed = [measure] if callable(measure) else list(measure)
-    return tuple(name if isinstance(name, str) else OwnScore.of(name) for name in listed)
-
-
-def _check_scored(study: Study) -> None:
-    """Raise InputError unless the parts of a study without a certification can be combined."""
-    if study.certify:
-        check_known_part("certify", study.certification)
-        raise InputError(
-            f"certify={study.certify} requires a Race, which selects what is certified, not "
-            f"{type(study.search).__name__}"
-        )
-    expect("resampling", study.resampling, Resampling, "text such as kfold:10, or a Resampling")
-    if study.resampling.selects:
-        raise InputError(
-            f"resampling={study.resampling.name} requires a certification, which ckcv run has: without one, "
-            "choose a resampling such as kfold:10"
-        )
-    integer("seed", study.seed, least=0, most=MAX_SEED_OF_SCORES)
-    integer("permutations", study.permutations, least=0, most=MAX_PERMUTATIONS)
-    boolean("save_predictions", study.save_predictions)
-    if study.permutations and study.resampling.inner is not None:
-        raise InputError(
-            f"permutations={study.permutations} is for settings that are named, and a nested resampling "
-            "selects them: choose a resampling such as kfold:10"
-        )
-    if not study.learner.kinds:
-        named = ", ".join(study.learner.by_label)
-        raise InputError(
-            f"learners: some of {named} predict numbers and others classes: compare those of one kind"
-        )
-    if not study.measures:
-        raise InputError("measure is empty: name one, such as zero_one, or several: accuracy,auc")
-    names = study.measure_names
-    if len(set(names)) < len(names):
-        raise InputError(f"measure={','.join(names)} names one twice: leave it out")
-    nested = study.resampling.inner is not None
-    if nested and isinstance(study.search, All):
-        raise InputError(
-            f"a nested resampling selects settings: say by which score, such as select_by={names[0]}"
-        )
-    if not nested and isinstance(study.search, Inner):
-        raise InputError(
-            f"select_by={study.search.select_by} requires a resampling inside the training sets, such as "
-            "nested:5:5 or nested_halves:5"
-        )
-    _check_interval(study)
-
-
-def _check_interval(study: Study) -> None:
-    """Raise InputError unless there is such an interval for the study's splits and measures."""
-    if study.interval == "":
-        return
-    expect("interval", study.interval, str, "text such as corrected_t")
-    if isinstance(study.search, Inner) and not study.search.each:
-        raise InputError(
-            f"interval={study.interval} is for settings that are selected by rows of their own split: with "
-            f"select={EACH}, or without a selection"
-        )
-    outer = getattr(study.resampling, "outer", study.resampling)
-    check_interval(study.interval, outer.name, study.measure_names)
-    if study.interval != BBC:
-        return
-    if isinstance(study.search, Inner):
-        raise InputError(
-            f"interval={BBC} is for settings that are scored on every split, and a nested resampling selects "
-            "among them: choose interval=corrected_t, or a resampling such as kfold:10"
-        )
-    if study.choose not in ("", BEST_MEAN):
-        raise InputError(
-            f"interval={BBC} is of the setting with the best mean, and choose={study.choose} may keep "
-            "another: leave one of them out"
-        )
-    if not study.save_predictions:
-        raise InputError(
-            f"interval={BBC} needs what every setting predicts for every held-out row: add "
-            "save_predictions=True (--save-predictions)"
-        )
-
-
-def _name_measures(measures: Iterable[str | OwnScore]) -> list[str]:
-    return [measure if isinstance(measure, str) else measure.name for measure in measures]
-
-
-def _check_names(measures: Sequence[str | OwnScore | None], kinds: Iterable[Kind]) -> None:
-    functions = {measure.name for measure in measures if isinstance(measure, OwnScore)}
-    for name in measures:
-        if isinstance(name, str) and name not in functions:
-            check_score_name(name, kinds)
-
-
-def _short(value: object) -> str:
-    text = "3:n" if value is None else str(value)
-    return text if len(text) <= 80 else text[:77] + "..."
-
-
-def _short_json(value: object) -> str:
-    return cut(json.dumps(value), LONGEST_SHOWN)
 
 
 BACKENDS = ("auto", "ray", "serial")

@@ -43,7 +43,7 @@ from ckcv_ray.learners.sklearn.learner import NAMED
 from ckcv_ray.runs.run import Work, run_work
 from ckcv_ray.runs.scored import Scored
 from ckcv_ray.study.problem import OUTER, Problem
-from ckcv_ray.study.study import Study
+from ckcv_ray.study.study import Procedure
 from ckcv_ray.tables.task import Task
 
 LEARNERS = ("boosting", "forest", "neighbors", "tree", "naive_bayes", "linear")
@@ -74,7 +74,7 @@ def procedure(learner: str, resampling: str, task: Task) -> Timed:
     )
     options: dict[str, Any] = {"param": fixed} if fixed else {}
     problem = Problem.of(
-        Study.without_certification(resampling, "accuracy", learner=learner, **options), task
+        Procedure.of(resampling=resampling, measure="accuracy", learner=learner, **options), task
     )
     made: Any = problem.learner
     estimator = made.template(made.space.setting(0, 0)).copy([])

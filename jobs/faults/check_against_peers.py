@@ -44,7 +44,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import has_fit_parameter
 
-from ckcv_ray import Execution, Study, Task, evaluate
+from ckcv_ray import Execution, Procedure, Task, evaluate
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.runs.run import assess
 from ckcv_ray.study.problem import OUTER, Problem
@@ -290,9 +290,9 @@ def name_classes(table: Table) -> Any:
     return table.y if table.name == "numbers" else np.array(list("abc"))[table.y]
 
 
-def draw_splits(table: Table, resampling: str, **options: Any) -> tuple[Study, Task]:
-    """Return a study and a task with the splits that caret was given, which the seed alone draws."""
-    study = Study.without_certification(resampling, **{"learner": table.learners[0], **options})
+def draw_splits(table: Table, resampling: str, **options: Any) -> tuple[Procedure, Task]:
+    """Return a procedure and a task with the splits that caret was given, which the seed alone draws."""
+    study = Procedure.of(resampling=resampling, **{"learner": table.learners[0], **options})
     return study, replace(Task.of(table.X, name_classes(table), numbers=study.predicts_numbers), salt="")
 
 

@@ -34,7 +34,7 @@ import numpy as np
 import typer
 from sklearn.naive_bayes import GaussianNB
 
-from ckcv_ray import Execution, Scored, Study, Task
+from ckcv_ray import Execution, Procedure, Scored, Task
 from ckcv_ray.core.intervals import BBC, Limits
 from ckcv_ray.core.process import one_thread
 from ckcv_ray.runs.run import assess
@@ -48,7 +48,7 @@ SMOOTHING = 1e-9  # of GaussianNB, its default
 Intervals = dict[str, Limits]
 
 
-class Procedure(NamedTuple):
+class Line(NamedTuple):
     """A resampling, its intervals, and the share of the rows that its splits fit on."""
 
     resampling: str
@@ -58,12 +58,12 @@ class Procedure(NamedTuple):
 
 
 PROCEDURES = (
-    Procedure("holdout:0.3", ("clopper_pearson",), 0.7),
-    Procedure("kfold:10", ("corrected_t",), 0.9),
-    Procedure("repeated_kfold:10x3", ("corrected_t",), 0.9),
-    Procedure("subsampling:15:0.1", ("corrected_t",), 0.9),
-    Procedure("subsampling:15:0.3", ("corrected_t",), 0.7),
-    Procedure("kfold:10", ("bbc",), 0.9, (1e-9, 0.01, 0.1, 1.0)),
+    Line("holdout:0.3", ("clopper_pearson",), 0.7),
+    Line("kfold:10", ("corrected_t",), 0.9),
+    Line("repeated_kfold:10x3", ("corrected_t",), 0.9),
+    Line("subsampling:15:0.1", ("corrected_t",), 0.9),
+    Line("subsampling:15:0.3", ("corrected_t",), 0.7),
+    Line("kfold:10", ("bbc",), 0.9, (1e-9, 0.01, 0.1, 1.0)),
 )
 FITTED = {f"{one.resampling} {name}": one.fitted for one in PROCEDURES for name in one.intervals}
 CHOOSING = {f"{one.resampling} {name}" for one in PROCEDURES if one.settings for name in one.intervals}
@@ -93,11 +93,11 @@ def compute_errors(rows: Any, fresh: Fresh, smoothing: float = SMOOTHING) -> dic
     return errors
 
 
-def score(procedure: Procedure, task: Task, seed: int) -> Scored:
+def score(procedure: Line, task: Task, seed: int) -> Scored:
     """Return the scores of a procedure, at one setting or at several."""
     bbc = {"interval": BBC, "save_predictions": True, "param": {"var_smoothing": list(procedure.settings)}}
     options = {"learner": "naive_bayes", **bbc} if procedure.settings else {"learner": GaussianNB()}
-    study = Study.without_certification(procedure.resampling, "zero_one", seed=seed, **options)
+    study = Procedure.of(resampling=procedure.resampling, measure="zero_one", seed=seed, **options)
     return assess(study, task, execution=SERIAL)
 
 

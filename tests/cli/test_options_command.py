@@ -23,7 +23,7 @@ from ckcv_ray.cli.options import list_offered, make_study
 from ckcv_ray.core.options import Option, list_names, options
 from ckcv_ray.extend import NystroemSVM
 from ckcv_ray.study.options import FIELD_NAMES, SLOTS, list_parts
-from ckcv_ray.study.study import format_toml, list_options
+from ckcv_ray.study.study import format_toml
 
 OTHER = {  # of every option a value that is not its default, as a word of the command line
     "class_weight": "ill=2,well=3",
@@ -54,7 +54,7 @@ OWNERS = [*((slot, name) for slot, choices in PARTS.items() for name in choices)
 
 def owned(slot: str, name: str) -> dict[str, Option]:
     """The options of a part that have a name; of the study itself where there is none."""
-    declared = options(PARTS[slot][name]) if slot else list_options()
+    declared = options(PARTS[slot][name]) if slot else options(Study)
     found = {field: one.metadata["option"] for field, one in declared.items()}
     return {field: option for field, option in found.items() if not option.inside}
 

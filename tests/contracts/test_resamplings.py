@@ -194,7 +194,7 @@ def test_a_resampling_of_somebody_else_is_used_by_its_name(tmp_path):
     X, y = np.random.default_rng(0).normal(size=(30, 2)), np.arange(30) % 2
     serial = Execution("serial")
     scores = evaluate(X, y, tmp_path / "rolling", serial, learner="naive_bayes", resampling="rolling:4")
-    assert scores.problem.study.resampling == RollingOrigin(4)
+    assert scores.study.resampling == RollingOrigin(4)
     assert [fitted for fitted, _ in scores.rows.tolist()] == [6, 12, 18, 24]
     assert load_scores(tmp_path / "rolling").table().equals(scores.table())
     assert scores.unbounded == NOT_DRAWN

@@ -197,5 +197,5 @@ def observe(name: str) -> Values:
     return {
         "run_id": problem.run_id,
         "hashed": places.identify(problem),
-        "digest of all of its JSON": digest(problem.study.to_json()),
+        "digest of all of its JSON": digest(places.get_study(problem).to_json()),
     }

@@ -51,6 +51,11 @@ def make_problem(study: Any, task: Any, certified: bool) -> Any:
     return find(*places).of(study, task)
 
 
+def get_study(problem: Any) -> Any:
+    """Return the study of a problem, of either kind."""
+    return problem.asked if hasattr(problem, "asked") else problem.study
+
+
 def identify(problem: Any) -> str:
     """Return the JSON text of study and data whose SHA-256 begins with the run_id.
 
@@ -58,7 +63,7 @@ def identify(problem: Any) -> str:
         LookupError: no text is found that does.
     """
     for kind in ("study", "procedure"):
-        content = {kind: problem.study.to_json(fixed=True), "data": problem.data_digest}
+        content = {kind: get_study(problem).to_json(fixed=True), "data": problem.data_digest}
         text = json.dumps(content, sort_keys=True, separators=(",", ":"))
         if hashlib.sha256(text.encode()).hexdigest()[:12] == problem.run_id:
             return text

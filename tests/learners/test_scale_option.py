@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
-from ckcv_ray import Execution, InputError, Job, Study, load_run
+from ckcv_ray import Execution, InputError, Job, Procedure, Study, load_run
 from ckcv_ray.learners.sklearn.learner import AnyEstimator
 from ckcv_ray.runs.run import assess, run_job
 from ckcv_ray.runs.verify import verify
@@ -106,14 +106,14 @@ def test_a_run_is_stored_verified_and_says_it(scale: str, task: Task, tmp_path: 
 
 
 def test_scores_say_it_too(tmp_path: Path) -> None:
-    study = Study.without_certification("kfold:3", learner=OWN)
+    study = Procedure.of(resampling="kfold:3", learner=OWN)
     result = assess(study, HOLED, tmp_path / "a", SERIAL)
     assert "scaling numbers are given to" in unwrap(result.summary())
-    scaled = Study.without_certification("kfold:3", learner=OWN, scale="standard")
+    scaled = Procedure.of(resampling="kfold:3", learner=OWN, scale="standard")
     assert "numbers are standardised" in unwrap(assess(scaled, HOLED, tmp_path / "b", SERIAL).summary())
-    trees = Study.without_certification("kfold:3", learner=TREE, scale="if_encoded")
+    trees = Procedure.of(resampling="kfold:3", learner=TREE, scale="if_encoded")
     assert "as they are" in unwrap(assess(trees, HOLED, tmp_path / "c", SERIAL).summary())
-    other = Study.without_certification("kfold:3", learner="linear")
+    other = Procedure.of(resampling="kfold:3", learner="linear")
     assert "scaling" not in assess(other, HOLED, tmp_path / "d", SERIAL).summary()
 
 

@@ -17,7 +17,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from ckcv_ray import InputError, Study, Task, evaluate
+from ckcv_ray import InputError, Procedure, Study, Task, evaluate
 from ckcv_ray.core.draws import draw_seeds, make_seed_sequence
 from ckcv_ray.core.measures import ZERO_ONE
 from ckcv_ray.core.process import one_thread
@@ -158,7 +158,7 @@ def test_encoded_learners_and_choices_hand_weights_on() -> None:
     found = []
     for weight in ("w", None):
         task = Task.from_table(columns, Roles("y", features=["x", "z", "ward"], weight=weight))
-        study = Study.without_certification(learner="linear,tree", measure="accuracy", resampling="kfold:3")
+        study = Procedure.of(learner="linear,tree", measure="accuracy", resampling="kfold:3")
         problem = Problem.of(study, task)
         block = problem.learner.trainer.prepare(
             problem.learner.trainer.share(task), np.arange(80), np.arange(80, 160)

@@ -32,9 +32,8 @@ from ckcv_ray.reports.render import make_page
 from ckcv_ray.runs.load import load_run, load_scores, replay
 from ckcv_ray.runs.run import Work, assess, evaluate, run_work
 from ckcv_ray.storage.folder import RunFolder
-from ckcv_ray.study.parts import All, Uncertified
 from ckcv_ray.study.problem import INNER, OUTER, Problem
-from ckcv_ray.study.study import Study
+from ckcv_ray.study.study import Procedure, Study
 from ckcv_ray.tables.task import Task
 
 SERIAL = Execution("serial")
@@ -75,7 +74,7 @@ def check_scores(estimator, X, y, scorers, **options):
     result = evaluate(X, y, learner=estimator, measure=measures, execution=SERIAL, **options)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        splits = pairs(result.problem.study, Task.of(X, y))
+        splits = pairs(result.study, Task.of(X, y))
         found = cross_validate(estimator, X, y, cv=splits, scoring=scorers)
     for score, name in zip(result.scores, scorers, strict=True):
         sign = -1 if name.startswith("neg_") else 1
@@ -103,7 +102,7 @@ def test_a_nested_selection_is_that_of_grid_search(select):
         X, Y, measure="accuracy", select_by="accuracy", select=select, execution=SERIAL, **study
     )
     problem = result.problem
-    outer, inner = pairs(problem.study), pairs(problem.study, size=INNER)
+    outer, inner = pairs(problem.asked), pairs(problem.asked, size=INNER)
     scores = np.array(
         [
             [sklearn_linear(C).fit(X[train], Y[train]).score(X[scored], Y[scored]) for train, scored in inner]
@@ -134,7 +133,7 @@ def test_a_nested_selection_is_that_of_grid_search(select):
 
 def test_inner_splits_lie_in_the_training_sets():
     for text in ("nested_halves:5", "nested:3:4"):
-        procedure = Study.without_certification(text, select_by="zero_one")
+        procedure = Procedure.of(resampling=text, select_by="zero_one")
         problem = Problem.of(procedure, TASK)
         outer, inner = pairs(procedure), pairs(procedure, size=INNER)
         assert len(inner) == problem.starts[-1] == problem.sizes[INNER].n_splits
@@ -145,9 +144,7 @@ def test_inner_splits_lie_in_the_training_sets():
                 assert not set(scored) & (set(fitted) | set(selected))
     halves = [
         len(fitted) - len(selected)
-        for fitted, selected in pairs(
-            Study.without_certification("nested_halves:5", select_by="f1"), size=INNER
-        )
+        for fitted, selected in pairs(Procedure.of(resampling="nested_halves:5", select_by="f1"), size=INNER)
     ]
     assert set(halves) <= {0, -1}
 
@@ -173,7 +170,7 @@ def test_ray_and_a_resumed_run_give_the_scores_of_a_serial_run(name, ray_session
     serial = evaluate(X, Y, tmp_path / "serial", SERIAL, **options)
     evaluate(X, Y, tmp_path / "ray", Execution("ray"), **options)
     stops = iter([False] + [True] * 100)
-    procedure = Study.without_certification(**options)
+    procedure = Procedure.of(**options)
     with pytest.raises(KeyboardInterrupt):
         assess(procedure, TASK, tmp_path / "resumed", SERIAL, stop=lambda: next(stops))
     progress = replay(tmp_path / "resumed").progress()
@@ -225,7 +222,7 @@ def test_splits_that_were_given_are_kept(tmp_path):
     assert np.array_equal(result.of_splits(result.entries[0], result.scores[0]), expected)
     again = load_scores(tmp_path / "run")
     assert same(again, result)
-    for one, other in zip(again.problem.study.resampling.sets, given.sets, strict=True):
+    for one, other in zip(again.study.resampling.sets, given.sets, strict=True):
         assert all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
 
 
@@ -233,20 +230,18 @@ def test_groups_stay_whole():
     groups = np.arange(len(Y)) % 12
     task = Task.of(X, Y, groups=groups)
     for text in ("kfold:4", "loo", "subsampling:5:0.3", "bootstrap:5", "nested:3:3"):
-        procedure = Study.without_certification(
-            text, select_by="zero_one" if "nested" in text else None, learner="naive_bayes"
+        procedure = Procedure.of(
+            resampling=text, select_by="zero_one" if "nested" in text else None, learner="naive_bayes"
         )
         for size in (OUTER, INNER) if "nested" in text else (OUTER,):
             for train, scored in pairs(procedure, task, size):
                 assert not set(groups[train]) & set(groups[scored])
     result = assess(
-        Study.without_certification("kfold:4", "accuracy", learner="naive_bayes"), task, execution=SERIAL
+        Procedure.of(resampling="kfold:4", measure="accuracy", learner="naive_bayes"), task, execution=SERIAL
     )
-    expected = cross_validate(GaussianNB(), X, Y, cv=pairs(result.problem.study, task))["test_score"]
+    expected = cross_validate(GaussianNB(), X, Y, cv=pairs(result.study, task))["test_score"]
     assert np.array_equal(result.of_splits(result.entries[0], result.scores[0]), expected)
-    assert len(pairs(Study.without_certification("loo"), task)) == len(
-        list(GroupKFold(12).split(X, Y, groups))
-    )
+    assert len(pairs(Procedure.of(resampling="loo"), task)) == len(list(GroupKFold(12).split(X, Y, groups)))
 
 
 def test_what_fails_in_some_splits_is_recorded_and_the_score_incomplete(tmp_path):
@@ -285,14 +280,14 @@ def test_pooled_figures_and_bounds_come_from_all_rows():
     predicted = np.empty(len(Y), int)
     from sklearn.metrics import f1_score
 
-    for train, scored in pairs(result.problem.study):
+    for train, scored in pairs(result.study):
         model = result.problem.learner.trainer.prepare(TASK, train, scored).fit(0, 1).model(0)
         predicted[scored] = model.predict(X[scored]).label
     error, f1 = (result.figures(entry, score) for score in result.scores)
     assert error.pooled == pytest.approx(np.mean(predicted != Y), abs=0)
     assert f1.pooled == pytest.approx(f1_score(Y, predicted))
     rates = result.of_splits(entry, result.scores[0])
-    rows = [len(scored) for _, scored in pairs(result.problem.study)]
+    rows = [len(scored) for _, scored in pairs(result.study)]
     for bound, rate, n in zip(result.bounds(entry, result.scores[0]), rates, rows, strict=True):
         assert bound == pytest.approx(beta.ppf(0.95, round(rate * n) + 1, n - round(rate * n)))
     assert np.isnan(result.bounds(entry, result.scores[1])).all()
@@ -403,15 +398,11 @@ def test_the_corrected_t_test_keeps_its_level():
 def test_a_nested_resampling_selects_by_the_first_measure():
     """The name is resolved, so the run is that of a study that names it."""
     options = {"resampling": "nested:5:5", "measure": [cost, "accuracy"]}
-    default = Study.without_certification(**options)
-    assert default == Study.without_certification(**options, select_by="cost")
+    default = Procedure.of(**options)
+    assert default == Procedure.of(**options, select_by="cost")
     assert default.to_json()["select_by"] == "cost"
-    assert Study.without_certification("nested:5:5", learner="ridge").select_by == "rmse"
-    assert Study.without_certification("kfold:5").select_by is None
-    with pytest.raises(InputError, match="say by which score, such as select_by=accuracy"):
-        Study(
-            resampling=default.resampling, search=All(), certification=Uncertified(), measures=("accuracy",)
-        )
+    assert Procedure.of(resampling="nested:5:5", learner="ridge").select_by == "rmse"
+    assert Procedure.of(resampling="kfold:5").select_by is None
 
 
 def test_of_equal_settings_the_smaller_step_then_path_is_selected():
@@ -438,7 +429,7 @@ def test_a_setting_that_fails_inside_is_not_selected():
         ({"measure": "rmse"}, "measure=rmse is not for two classes"),
         ({"resampling": "kfold:500"}, "more folds than the 95 units"),
         ({"select_by": "zero_one"}, "requires a resampling inside the training sets"),
-        ({"select": "all"}, "expected one or each"),
+        ({"select": "all"}, "choose from one, each"),
         ({"select": "each"}, "requires a resampling that selects"),
         ({"encode": "ordinal"}, "encode=ordinal has no effect"),
         ({"rare": 0.2}, "rare=0.2 has no effect"),
@@ -582,8 +573,8 @@ def test_what_is_nested_is_drawn(part):
     ],
 )
 def test_a_procedure_that_cannot_be_read_is_refused(changed):
-    content = Study.without_certification(learner="tree", measure=broken).to_json()
-    assert Study.from_json(json.loads(json.dumps(content))).to_json() == content
+    content = Procedure.of(learner="tree", measure=broken).to_json()
+    assert Procedure.from_json(json.loads(json.dumps(content))).to_json() == content
     with pytest.raises(InputError):
         Study.from_json(content | changed)
 
@@ -610,7 +601,7 @@ def test_units_that_come_back_are_computed_by_others(resampling):
     """Nothing is lost or computed twice, and the scores are the same."""
     nested = resampling.startswith("nested")
     options = {"param": {"C": (0.1, 1.0)}, "select_by": "accuracy"} if nested else {}
-    study = Study.without_certification(resampling, "accuracy", **LINEAR, **options)
+    study = Procedure.of(resampling=resampling, measure="accuracy", **LINEAR, **options)
     problem, backend = Problem.of(study, TASK), Impatient()
     expected = run_work(Work(problem), opened=SERIAL_SESSION)
     found = run_work(Work(problem), opened=SERIAL_SESSION._replace(backend=lambda: backend))

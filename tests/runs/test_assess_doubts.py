@@ -12,7 +12,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from ckcv_ray import Execution, Study, evaluate, run, verify
+from ckcv_ray import Execution, Procedure, Study, evaluate, run, verify
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import InputError
 from ckcv_ray.runs.load import load_scores
@@ -64,7 +64,7 @@ def test_rows_that_repeat_and_columns_that_look_like_groups_are_pointed_out():
     assert result.to_json()["repeats"] == 90
     assert "CAUTION 90 of 90 rows equal another row in every column" in " ".join(result.summary().split())
     table = pa.table({"patient": np.arange(60) // 3, "x": X[:60, 0], "y": Y[:60]})
-    study = Study.without_certification("holdout:0.3", learner="tree")
+    study = Procedure.of(resampling="holdout:0.3", learner="tree")
     asked = assess(study, Task.from_table(table, Roles("y")), None, SERIAL)
     assert "QUESTION column 'patient' repeats" in " ".join(asked.summary().split())
 
@@ -170,7 +170,7 @@ def test_numbers_to_predict_may_be_large_or_written_in_another_way():
 
 def test_a_parameter_is_given_once():
     with pytest.raises(InputError, match="given twice"):
-        Study.without_certification("kfold:3", learner="tree", param=("max_depth=1,2", "max_depth=3"))
+        Procedure.of(resampling="kfold:3", learner="tree", param=("max_depth=1,2", "max_depth=3"))
 
 
 # Classes with a single row: scored without a certification, and refused with one

@@ -10,7 +10,7 @@ import pytest
 from conftest import blobs
 from stores import BUCKET, MemoryBucket
 
-from ckcv_ray import Execution, Job, Result, Study, Task, load_run
+from ckcv_ray import Execution, Job, Procedure, Result, Study, Task, load_run
 from ckcv_ray.errors import UnreachableError
 from ckcv_ray.reports.render import report
 from ckcv_ray.runs import run as before
@@ -21,7 +21,7 @@ from ckcv_ray.tables.objects import Bucket
 SERIAL = Execution("serial")
 HELD = Study.of(C=(1.0,), gamma=(0.1,), k=(3,), n_splits=2, certify="holdout", holdout_share=0.5)
 PAPER = Study.paper(C=(1.0,), gamma=(0.1,), k=(3,), n_splits=2)
-SCORED = Study.without_certification(C=(1.0,), gamma=(0.1,), resampling="kfold:3")
+SCORED = Procedure.of(C=(1.0,), gamma=(0.1,), resampling="kfold:3")
 TASK = blobs(80)
 LABELS = TASK.labelled(TASK.y)
 

@@ -12,7 +12,7 @@ from sklearn.model_selection import cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from ckcv_ray import Execution, Study, evaluate, verify
+from ckcv_ray import Execution, Procedure, Study, evaluate, verify
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import InputError
 from ckcv_ray.records import judged
@@ -88,7 +88,7 @@ def test_what_cannot_be_kept_is_refused(tmp_path: Path, monkeypatch: pytest.Monk
     with pytest.raises(InputError, match="save_predictions"):
         Study.of(save_predictions=True)
     monkeypatch.setattr(judged, "MAX_TABLE_ROWS", 100)
-    study = Study.without_certification("loo", learner="tree", save_predictions=True)
+    study = Procedure.of(resampling="loo", learner="tree", save_predictions=True)
     with pytest.raises(InputError, match="at most 100 can be kept"):
         assess(study, Task.of(IRIS, SPECIES), tmp_path / "scores", SERIAL)
 
@@ -105,8 +105,8 @@ def test_what_cannot_be_kept_is_refused(tmp_path: Path, monkeypatch: pytest.Monk
 )
 def test_a_folder_of_another_study_says_what_differs(asked: dict[str, Any]) -> None:
     options = {"learner": "tree", "param": {"max_depth": [2]}, "resampling": "kfold:3"}
-    plain, other = (Study.without_certification(**options, **more) for more in ({}, asked))
-    assert Study.from_json(other.to_json()) == other
+    plain, other = (Procedure.of(**options, **more) for more in ({}, asked))
+    assert Procedure.from_json(other.to_json()) == other
     for ours, theirs in ((plain, other), (other, plain)):
         (line,) = ours.differences(theirs)
         assert line.partition(":")[0] == {"refit": "choose"}.get(next(iter(asked)), next(iter(asked)))

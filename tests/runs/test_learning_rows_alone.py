@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from ckcv_ray import Execution, Job, Study, assess, load_run, verify
+from ckcv_ray import Execution, Job, Procedure, Study, assess, load_run, verify
 from ckcv_ray.errors import InputError
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.study.problem import Problem
@@ -223,6 +223,6 @@ def test_a_default_of_usual_cross_validation_depends_on_the_kinds_of_columns_alo
     table = a_table(kinds, seed=7)
     for rows in ((), range(5)):
         columns = corrupted(table, kinds, rows, 0)
-        study = Study.without_certification(learner="svm", resampling="holdout:0.3")
+        study = Procedure.of(learner="svm", resampling="holdout:0.3")
         result = assess(study, Task.from_table(columns, Roles("y")), None, SERIAL)
         assert [entry.settings[0]["gamma"] for entry in result.entries] == [1 / 8]

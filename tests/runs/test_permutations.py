@@ -9,7 +9,7 @@ from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import _validation, permutation_test_score
 from sklearn.naive_bayes import GaussianNB
 
-from ckcv_ray import Execution, Study, Task, evaluate
+from ckcv_ray import Execution, Procedure, Task, evaluate
 from ckcv_ray.core.draws import permute_within
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.engine.evaluate import evaluate as compute
@@ -123,7 +123,7 @@ def test_labels_without_meaning_have_uniform_p():
 
 def test_records_do_not_depend_on_their_order():
     """Whatever is computed first, what is left follows, as after a crash."""
-    study = Study.without_certification("kfold:3", "accuracy", learner="naive_bayes,tree", permutations=4)
+    study = Procedure.of(resampling="kfold:3", measure="accuracy", learner="naive_bayes,tree", permutations=4)
     problem = Problem.of(study, Task.of(X, Y))
     inputs, expected = share(problem), None
     for seed in range(3):

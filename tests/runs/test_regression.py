@@ -15,7 +15,7 @@ from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, TargetEncoder
 
-from ckcv_ray import Execution, Study, evaluate, load_scores
+from ckcv_ray import Execution, Procedure, Study, evaluate, load_scores
 from ckcv_ray.core.arrays import ONE
 from ckcv_ray.core.intervals import bound_score
 from ckcv_ray.core.measures import Kind, Outputs, make_score
@@ -67,7 +67,7 @@ def test_scores_are_those_of_cross_validate(estimator, resampling):
     result = evaluate(
         X, Y, learner=estimator, resampling=resampling, measure=[*measures, "neg_max_error"], execution=SERIAL
     )
-    splits = pairs(result.problem.study)
+    splits = pairs(result.study)
     found = cross_validate(estimator, X, Y, cv=splits, scoring=list(THEIRS.values()))
     (entry,) = result.entries
     for score in result.scores:
@@ -114,7 +114,7 @@ def test_a_folder_keeps_the_numbers(tmp_path):
     assert again.to_json() == result.to_json()
     assert np.array_equal(again.problem.task.y, Y)
     assert again.problem.task.kind is Kind.REGRESSION
-    assert Study.from_json(result.problem.study.to_json()) == result.problem.study
+    assert Procedure.from_json(result.study.to_json()) == result.study
 
 
 def test_a_procedure_is_known_by_its_numbers():
@@ -149,7 +149,7 @@ def relative_error(y, predicted):
 def test_a_function_of_the_user_sees_the_numbers():
     result = evaluate(X, Y, learner="ridge", measure=["absolute", relative_error], execution=SERIAL)
     (entry,) = result.entries
-    for number, (train, scored) in enumerate(pairs(result.problem.study)):
+    for number, (train, scored) in enumerate(pairs(result.study)):
         (model,) = Ridge((1.0,)).fit(X[train], Y[train], [{"alpha": 1.0}])
         predicted = model.predict_outputs(X[scored], frozenset()).value
         assert result.of_splits(entry, result.scores[1])[number] == relative_error(Y[scored], predicted)
@@ -246,9 +246,9 @@ def test_what_does_not_fit_is_refused(options, words):
 def test_a_task_of_classes_is_no_task_of_numbers():
     classes = Task.of(X, HIGH)
     with pytest.raises(InputError, match="numbers=True"):
-        assess(Study.without_certification(learner="ridge"), classes)
+        assess(Procedure.of(learner="ridge"), classes)
     with pytest.raises(InputError, match="forest is not for numbers"):
-        assess(Study.without_certification(learner="forest"), TASK)
+        assess(Procedure.of(learner="forest"), TASK)
 
 
 def test_nothing_is_certified_of_numbers_without_a_clip():

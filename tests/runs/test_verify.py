@@ -41,7 +41,7 @@ from forgery import (
     with_errors_of,
 )
 
-from ckcv_ray import Execution, Job, Progress, Study, Task, TestRows, evaluate
+from ckcv_ray import Execution, Job, Procedure, Progress, Study, Task, TestRows, evaluate
 from ckcv_ray.core.measures import OwnScore
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import LEARNERS
@@ -592,7 +592,7 @@ def own_loss(y: np.ndarray, predicted: np.ndarray) -> float:
 def test_a_score_of_a_folder_is_not_called_like_a_measure(name: str, verdict: str, tmp_path: Path) -> None:
     """Else figures that nothing can compute again stand under the name of a known one."""
     own = OwnScore(name, "0" * 64, own_loss)
-    procedure = replace(Study.without_certification("kfold:3", learner="tree"), measures=(own,))
+    procedure = replace(Procedure.of(resampling="kfold:3", learner="tree"), measure=(own,))
     assess(procedure, PLAIN, tmp_path / "run", SERIAL)
     assert judge(verify(tmp_path / "run", rerun=True, execution=SERIAL)) == verdict
 

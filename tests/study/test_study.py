@@ -16,7 +16,7 @@ from conftest import NOT_INSTALLED, limit_examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ckcv_ray import KFold, NestedSplits, Task, assess, plan, run
+from ckcv_ray import KFold, Task, assess, plan, run
 from ckcv_ray.core.criteria import MeanBound, MeanCost
 from ckcv_ray.core.options import list_names, options
 from ckcv_ray.core.resampling.complete import Complete, Rotation
@@ -25,8 +25,8 @@ from ckcv_ray.learners.base import LEARNERS, register
 from ckcv_ray.learners.svm import learner as svm
 from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.study.options import SLOTS, list_parts
-from ckcv_ray.study.parts import All, Holdout, Inner, Paper, Race, Uncertified
-from ckcv_ray.study.study import Execution, Study, list_options, read_toml, run_id
+from ckcv_ray.study.parts import Holdout, Paper, Race
+from ckcv_ray.study.study import Execution, Procedure, Study, read_toml, run_id
 from ckcv_ray.validation import parse_grid
 
 DIGEST = "0" * 64
@@ -331,7 +331,7 @@ def test_json_holds_every_part_and_option(resampling, certify, search):
     parts = {"resampling": resampling, "certify": certify, "search": search}
     study = Study.paper(**parts)
     content = study.to_json()
-    assert set(content) == {*SLOTS, *list_options()}
+    assert set(content) == {*SLOTS, *options(Study)}
     for slot, name in parts.items():
         assert set(content[slot]) == {"name", *options(SLOTS[slot][name])}
         assert content[slot]["name"] == name
@@ -438,33 +438,21 @@ def test_a_part_has_to_be_one(value):
         Study(search=value)
 
 
-@pytest.mark.parametrize("search", [All(), Inner("auc")])
-def test_a_search_says_what_it_goes_with(search):
-    """Nothing but a race selects what can be certified, and a race is of folds that shrink with k."""
-    with pytest.raises(InputError, match=r"certify=paper requires a Race"):
-        Study(search=search)
-    scored = {"search": search, "certification": Uncertified(), "measures": ("auc",)}
-    with pytest.raises(InputError, match="resampling=complete requires a certification, which ckcv run has"):
-        Study(**scored)
-    with pytest.raises(InputError, match=r"resampling=.* is not text such as kfold:10, or a Resampling"):
-        Study(**scored, resampling=5)
-    with pytest.raises(InputError, match=r"resampling"):
-        Study(**scored, resampling=KFold(3) if isinstance(search, Inner) else NestedSplits())
+def test_a_resampling_says_which_kind_of_study_it_is_for():
+    """Nothing but folds that shrink with k are certified, and those belong to no procedure."""
     with pytest.raises(InputError, match="certify=paper requires resampling complete or rotation, not kfold"):
         Study(resampling=KFold(3))
     for refused in ("kfold:3", "nested_halves:4"):
         with pytest.raises(InputError, match=r"requires resampling complete or .* ckcv evaluate has"):
             Study.paper(resampling=refused)
-    with pytest.raises(InputError, match="resampling=rotation requires a certification"):
-        Study.without_certification("rotation")
-    with pytest.raises(InputError, match=r"certify=None is not one of"):
-        Study(certification=None)
-    with pytest.raises(InputError, match="a study with a certification has no measures"):
-        Study(measures=("auc",))
+    with pytest.raises(InputError, match="resampling=rotation requires a certification, which ckcv run has"):
+        Procedure.of(resampling="rotation")
+    with pytest.raises(InputError, match=r"resampling=.* is not text such as kfold:10, or a Resampling"):
+        Procedure(resampling=5)
 
 
 def test_a_study_of_the_other_kind_is_refused():
-    scored, certified = Study.without_certification(learner="tree"), Study()
+    scored, certified = Procedure.of(learner="tree"), Study()
     X, y = np.arange(24.0).reshape(12, 2), np.arange(12) % 2
     for refused in (lambda: run(scored, X, y), lambda: plan(scored, X, y)):
         with pytest.raises(InputError, match="the study has no certification: its scores are computed by"):
@@ -474,8 +462,10 @@ def test_a_study_of_the_other_kind_is_refused():
 
 
 def test_options_of_a_study_without_a_certification_are_those_of_its_learner():
-    study = Study.without_certification("kfold:4", "auc", learner="svm", C=2.0, seed=3)
-    assert study.replace(C=5.0) == Study.without_certification("kfold:4", "auc", learner="svm", C=5.0, seed=3)
+    study = Procedure.of(resampling="kfold:4", measure="auc", learner="svm", C=2.0, seed=3)
+    assert study.replace(C=5.0) == Procedure.of(
+        resampling="kfold:4", measure="auc", learner="svm", C=5.0, seed=3
+    )
     with pytest.raises(InputError, match="k is an option of ckcv run, and not of a procedure"):
         study.replace(k=3)
 

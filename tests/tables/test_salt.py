@@ -21,7 +21,7 @@ from ckcv_ray.core.draws import Draws, hold_out
 from ckcv_ray.errors import InputError
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.study.problem import Problem
-from ckcv_ray.study.study import Study
+from ckcv_ray.study.study import Procedure, Study
 from ckcv_ray.tables.columns import NOTHING_ASKED, DeclaredTypes
 from ckcv_ray.tables.named import read_task
 from ckcv_ray.tables.questions import describe_sorted
@@ -232,7 +232,7 @@ def test_a_drawn_seed_is_recorded() -> None:
     studies = [Study.of(seed="random") for _ in range(2)]
     assert studies[0].seed != studies[1].seed
     assert Study.from_json(studies[0].to_json()) == studies[0]
-    assert Study.without_certification(seed="random").seed != Study.without_certification(seed="random").seed
+    assert Procedure.of(seed="random").seed != Procedure.of(seed="random").seed
 
 
 def test_unsalted_draws_are_those_of_the_seed_alone() -> None:

@@ -19,7 +19,7 @@ from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler, TargetEncoder
 from sklearn.tree import DecisionTreeClassifier
 
-from ckcv_ray import Execution, Job, Study, assess, evaluate, run
+from ckcv_ray import Execution, Job, Procedure, Study, assess, evaluate, run
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.sklearn.learner import AnyEstimator, find_columns
@@ -118,7 +118,7 @@ def test_a_table_of_numbers_alone_has_names_too() -> None:
     numbers = Task.of(TABLE[NUMBERS], Y)
     alone = replace(Task.of(TABLE[["dose"]], Y), salt=numbers.salt)
     errors = [
-        pooled_error(assess(Study.without_certification("kfold:3", learner=of), task, None, SERIAL))
+        pooled_error(assess(Procedure.of(resampling="kfold:3", learner=of), task, None, SERIAL))
         for of, task in ((learner, numbers), (GaussianNB(), alone))
     ]
     assert errors[0] == errors[1]

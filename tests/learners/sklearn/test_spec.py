@@ -26,7 +26,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import SVC
 
-from ckcv_ray import Execution, InputError, Study, evaluate
+from ckcv_ray import Execution, InputError, Procedure, Study, evaluate
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.learners.sklearn import spec
 from ckcv_ray.learners.sklearn.learner import AnyEstimator
@@ -66,7 +66,7 @@ HELD: dict[str, Any] = {
 
 @pytest.mark.parametrize("name", HELD)
 def test_an_object_is_the_same_study_as_its_json(name: str) -> None:
-    study = Study.without_certification(learner=HELD[name])
+    study = Procedure.of(learner=HELD[name])
     again = Study.from_json(json.loads(json.dumps(study.to_json(), allow_nan=False)))
     assert again == study
     assert as_spec("estimator", study.learner.build()) == study.learner.spec
@@ -106,7 +106,7 @@ def test_a_class_by_name_is_an_object_of_it() -> None:
 
 
 def test_infinity_on_the_command_line_and_in_a_search() -> None:
-    study = Study.without_certification(learner="linear", param="C=1,inf")
+    study = Procedure.of(learner="linear", param="C=1,inf")
     assert {setting["C"] for path in study.learner.space.paths for setting in path} == {1, "inf"}
     options = {"param": {"C": [1.0, np.inf]}, "resampling": "kfold:3", "execution": SERIAL}
     result = evaluate(X, Y, learner="linear", **options)

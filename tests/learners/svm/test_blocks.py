@@ -29,7 +29,7 @@ from ckcv_ray.learners.svm.problem import (
 from ckcv_ray.learners.svm.trainer import may_share
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.study.problem import Problem
-from ckcv_ray.study.study import Execution, Study
+from ckcv_ray.study.study import Execution, Procedure, Study
 from ckcv_ray.tables.columns import Rows
 from ckcv_ray.tables.task import Task
 from jobs.benchmarks import libsvm
@@ -160,8 +160,8 @@ def test_a_row_within_rounding_of_zero_is_undecided_and_wrong() -> None:
 def test_the_scores_of_a_path_are_those_of_its_models(dense: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if not dense:
         monkeypatch.setattr(blocks, "DENSE_BYTES", 0)
-    study = Study.without_certification(
-        "kfold:3", ("accuracy", "f1"), learner="svm", C=(0.01, 1.0, 100.0), gamma=(0.5,)
+    study = Procedure.of(
+        resampling="kfold:3", measure=("accuracy", "f1"), learner="svm", C=(0.01, 1.0, 100.0), gamma=(0.5,)
     )
     problem = Problem.of(study, blobs(70, d=3, seed=5))
     inputs = evaluate.share(problem)
