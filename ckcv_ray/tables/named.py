@@ -4,8 +4,9 @@ Each has columns x0, x1, ... and y (of scikit-learn: the set's feature names and
 set defines any.
 
 A plug-in is an installed package with an entry point of the group ``ckcv_ray.sources``. The name of the entry
-point is the first word of its sources, such as ``ida`` in ``ida:banana:1``; its object is a ``Reader``, which
-is imported when such a source is read, and never to open a run folder.
+point is the first word of its sources, such as ``ida`` in ``ida:banana:1``; its object is a function that
+takes such a source and returns its ``Columns``, or raises InputError if there is no such set. It is imported
+when such a source is read, and never to open a run folder.
 
 References: Breiman, "Bias, variance, and arcing classifiers", report 460, Statistics, Berkeley, 1996
 (twonorm, ringnorm, d = 20); Breiman, Friedman, Olshen, Stone, "Classification and Regression Trees", 1984,
@@ -14,7 +15,7 @@ section 2.6.2 (waveform, d = 21).
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 from warnings import warn
 
 import numpy as np
@@ -43,17 +44,6 @@ class Columns(NamedTuple):
     test: pa.Table | None
 
 
-class Reader(Protocol):
-    """What a plug-in offers: a function that reads its sets."""
-
-    def __call__(self, source: str) -> Columns:
-        """Read the set that ``source`` names, such as ``ida:banana:1``.
-
-        Raises:
-            InputError: there is no such set, or it cannot be read.
-        """
-
-
 def is_named(source: str) -> bool:
     """Return whether ``source`` names a set rather than a file; imports no plug-in."""
     family, colon, _ = source.partition(":")
@@ -80,8 +70,8 @@ def load_source(source: str) -> Columns:
         return Columns(from_matrix(*learn), from_matrix(*test))
     if family not in ("sklearn", *GENERATORS) and (plug_in := _find_plug_in(family)):
         with convert_errors(InputError, f"{plug_in.value} cannot read {source!r}"):  # by raising anything
-            reader: Reader = plug_in.load()
-            return reader(source)
+            columns: Columns = plug_in.load()(source)
+            return columns
     if family == PAPER:
         raise InputError(
             f"{source!r} needs the package ckcv-ray-paper, which is not installed: run "

@@ -495,69 +495,42 @@ def find_giveaways(task: Examined) -> tuple[str, ...]:
     return tuple(column.name for column, note in zip(task.schema, _notes(task), strict=True) if note == AWAY)
 
 
-class Look(NamedTuple):
-    """A column, as checks look at it; gaps are nan."""
-
-    x: Values  # (n,)
-    column: Column
-    twin: str  # name of the first column with the same cells: its own if there is none before
-    y: NDArray[Any]  # of the task
-    folds: Callable[[], list[Split]] | None  # of the rows that are surveyed; None of numbers to predict
-
-
 def _notes(task: Examined) -> Iterator[str]:
     """Yield for each column the first thing that looks like a mistake."""
     first: dict[bytes, str] = {}
     folds = None if task.has_numbers else cache(lambda: _draw_folds(task.y))
-    for i, column in enumerate(task.schema):
-        x = task.X[:, i]
-        look = Look(x, column, first.setdefault(unify_zeros(x).tobytes(), column.name), task.y, folds)
-        yield next(filter(None, (check(look) for check in CHECKS)), "")
+    for x, column in zip(task.X.T, task.schema, strict=True):
+        twin = first.setdefault(unify_zeros(x).tobytes(), column.name)
+        yield _find_note(x, column, twin, task.y, folds)
 
 
-def _find_constant(look: Look) -> str:
-    same = np.all(look.x == look.x[0]) or np.all(np.isnan(look.x))
-    return "is the same in every row" if same else ""
+def _find_note(
+    x: Values, column: Column, twin: str, y: NDArray[Any], folds: Callable[[], list[Split]] | None
+) -> str:
+    """Return the first thing that looks like a mistake in a column x (n,); the last looks are the slowest.
 
-
-def _find_copy(look: Look) -> str:
-    return "" if look.twin == look.column.name else f"is a copy of {look.twin[:60]}"
-
-
-def _find_row_numbers(look: Look) -> str:
-    if look.column.kind is not ColumnKind.NUMBER or not _numbers_rows(look.x, look.column):
+    ``twin`` is the name of the first column with the same cells, and ``folds`` are of the rows that are
+    surveyed; None of numbers to predict.
+    """
+    if np.all(x == x[0]) or np.all(np.isnan(x)):
+        return "is the same in every row"
+    if twin != column.name:
+        return f"is a copy of {twin[:60]}"
+    if column.kind is ColumnKind.NUMBER and _numbers_rows(x, column):
+        out = write_option("drop", column.name) if column.name.strip() else "--features"
+        return f"seems to number the rows: leave it out with {out}"
+    if column.kind is ColumnKind.CATEGORY and 2 * len(np.unique(x)) > len(x):
+        return "has another text in most rows: is it a number, a date or a name in an unknown form?"
+    if _follows(x, y) if folds is None else _gives_away(x, y, folds):
+        return AWAY
+    if not column.levels or len(column.levels) > MAX_SPELLINGS:
         return ""
-    out = write_option("drop", look.column.name) if look.column.name.strip() else "--features"
-    return f"seems to number the rows: leave it out with {out}"
-
-
-def _find_names(look: Look) -> str:
-    if look.column.kind is not ColumnKind.CATEGORY or 2 * len(np.unique(look.x)) <= len(look.x):
-        return ""
-    return "has another text in most rows: is it a number, a date or a name in an unknown form?"
-
-
-def _find_giveaway(look: Look) -> str:
-    away = _follows(look.x, look.y) if look.folds is None else _gives_away(look.x, look.y, look.folds)
-    return AWAY if away else ""
-
-
-def _find_spellings(look: Look) -> str:
-    """Say which categories may be one, written in several ways; of very many it is not said."""
-    levels, counts = look.column.levels, defaultdict[str, RowCounts](dict)
-    if not levels or len(levels) > MAX_SPELLINGS:
-        return ""
-    rows = np.bincount(look.x[~np.isnan(look.x)].astype(np.intp), minlength=len(levels))
-    for text, count in zip(levels, rows.tolist(), strict=True):
+    counts = defaultdict[str, RowCounts](dict)
+    rows = np.bincount(x[~np.isnan(x)].astype(np.intp), minlength=len(column.levels))
+    for text, count in zip(column.levels, rows.tolist(), strict=True):
         counts[fold_text(text)][text] = count
     several = [ways for ways in counts.values() if len(ways) > 1]
     return f"has {_describe_ways(several, 'value')}: write them alike if they are one" if several else ""
-
-
-# what looks like a mistake in a column; the first that finds one is told, and the last are the slowest
-CHECKS: tuple[Callable[[Look], str], ...] = (
-    *(_find_constant, _find_copy, _find_row_numbers, _find_names, _find_giveaway, _find_spellings),
-)
 
 
 def _follows(x: Values, y: Values) -> bool:

@@ -104,20 +104,6 @@ def check_encoding(encoding: str | None) -> None:
         ) from None
 
 
-def _decode_western(content: bytes, name: str) -> tuple[str, str]:
-    """Return text that is not in UTF-8, and what has to be said of that; refuse what is not western."""
-    try:
-        text = content.decode(WESTERN)
-    except UnicodeDecodeError as error:
-        raise InputError(_ask(content, error.start, name)) from None
-    words = find_words(text)
-    odd = [word for word in words if not is_plausible(word)]
-    if len(odd) * ODD_SHARE >= len(words):
-        raise InputError(_ask(content, words[odd[0]], name))
-    sample = odd[0] if odd else next(filter(str.isalpha, words), next(iter(words)))
-    return text, f"is not UTF-8: read as {WESTERN}, as in {sample!r}; say --encoding if that is wrong"
-
-
 def find_words(text: str) -> dict[str, int]:
     """Return the first words that are not ASCII, each once, with the place of its first such letter."""
     words: dict[str, int] = {}
@@ -303,10 +289,11 @@ def _check_names_once(content: bytes, written: bytes, lines: LinesLeftOut, name:
     end = b"\n" if b"\n" in content else b"\r"
     if all(content.find(end + mark + names[1], names.end()) < 0 for mark in (b"", BOM_UTF8)):
         return
-    starts, filled = _find_lines(written)
-    kept = np.flatnonzero(filled & ~lines.find(filled, name)).tolist()
-    texts = ((i, written[starts[i] : starts[i + 1]].rstrip(b"\r\n")) for i in kept)
-    same = [i + 1 for i, text in texts if text.removeprefix(BOM_UTF8) == names[1]]
+    starts, _ = _find_lines(written)
+    kept = (
+        (i, written[starts[i - 1] : starts[i]].rstrip(b"\r\n")) for i in number_lines(written, lines, name)
+    )
+    same = [i for i, text in kept if text.removeprefix(BOM_UTF8) == names[1]]
     if len(same) > 1:
         repeats = ",".join(map(str, same[1 : MAX_LINES_SAID + 1]))
         raise InputError(
@@ -318,20 +305,27 @@ def _check_names_once(content: bytes, written: bytes, lines: LinesLeftOut, name:
 def _check_rows(columns: pa.Table, name: str, lines: LinesLeftOut, number: Callable[[int], int]) -> None:
     """Raise InputError if the first row looks like a header or units, or the last one like totals.
 
-    ``number`` returns the number of the line of a row; rows are counted from 0.
+    ``number`` returns the number of the line of a row, counted from 1; row 0 is that of the names.
     """
     if lines.complete or columns.num_rows <= MIN_OTHERS:
         return
     keep = lines.advise(NO_MORE)
     if found := _find_header(columns):
-        (column, cell), line = found, number(0)
+        (column, cell), above, line = found, number(0), number(1)
+        names = [name for name in columns.column_names if name]
+        if len(names) == 1 and sum(not _is_gap(cells[0].as_py()) for cells in columns.columns) > 1:
+            raise InputError(
+                f"{name} has a single name, {names[0][:60]!r}, in line {above:,}, and words above numbers in "
+                f"line {line:,}: if the first is a title, say {lines.advise(above)} to leave it out; if the "
+                f"second is another header or has units, {lines.advise(line)}; if neither, {keep}"
+            )
         raise InputError(
             f"{name} has {cell[:40]!r} in column {column[:60]!r} of line {line:,}, and numbers in all lines "
             f"below: if that line is a second header or has units, say {lines.advise(line)} to leave it out; "
             f"if it is a row like the others, {keep}"
         )
     if cell := _find_totals(columns):
-        line = number(columns.num_rows - 1)
+        line = number(columns.num_rows)
         place = line if lines.last else LAST
         raise InputError(
             f"line {line:,} of {name}, the last, begins with {cell[:40]!r}: if it sums up the others, say "
@@ -446,7 +440,7 @@ def _read_text(
         content, separator = _join_spaces(content, name), "\t"
     columns = _parse(content, separator, name, find_line)
     # a text may have several lines: then rows but the first and the last have no number of their own
-    _check_rows(columns, name, lines, lambda row: find_line(1 if row == 0 else MAX_TABLE_ROWS))
+    _check_rows(columns, name, lines, lambda row: find_line(row if row < 2 else MAX_TABLE_ROWS))
     _check_names_once(kept, written, lines, name)
     if mark:
         first = columns.column_names[0]
@@ -594,7 +588,7 @@ def _empty_end(content: bytes) -> bytes:
 
 
 def _utf8(content: bytes, name: str) -> tuple[bytes, list[str]]:
-    """Return text in UTF-8, without a mark of the order of bytes, and remarks."""
+    """Return text in UTF-8, without a mark of the order of bytes, and remarks; refuse what is not western."""
     if content.startswith(UTF32):
         raise InputError(f"{name} is in UTF-32: save it in UTF-8")
     for mark, encoding in UTF16.items():
@@ -610,8 +604,18 @@ def _utf8(content: bytes, name: str) -> tuple[bytes, list[str]]:
             decoder.decode(content[at : at + LINE_BYTES])
         decoder.decode(b"", final=True)
         return content, []
-    text, remark = _decode_western(content, name)
-    return text.encode(), [remark]
+    try:
+        text = content.decode(WESTERN)
+    except UnicodeDecodeError as error:
+        raise InputError(_ask(content, error.start, name)) from None
+    words = find_words(text)
+    odd = [word for word in words if not is_plausible(word)]
+    if len(odd) * ODD_SHARE >= len(words):
+        raise InputError(_ask(content, words[odd[0]], name))
+    sample = odd[0] if odd else next(filter(str.isalpha, words), next(iter(words)))
+    return text.encode(), [
+        f"is not UTF-8: read as {WESTERN}, as in {sample!r}; say --encoding if that is wrong"
+    ]
 
 
 def _join_spaces(content: bytes, name: str) -> bytes:
@@ -699,7 +703,7 @@ def _read_excel(path: Path, sheet: str | None = None, lines: LinesLeftOut = EVER
         remark = f"has {count}, the first in cell {cells[0]}: the value stored with a formula is read"
     check_size(name, len(rows), max(map(len, rows), default=0))
     columns = _make_table([rows[number] for number in numbers], path)
-    _check_rows(columns, name, lines, lambda row: int(numbers[1:][row]) + 1)
+    _check_rows(columns, name, lines, lambda row: int(numbers[row]) + 1)
     return columns.replace_schema_metadata({REMARKS: remark.encode()} if remark else None)
 
 

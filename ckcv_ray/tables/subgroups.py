@@ -98,8 +98,10 @@ def divide_rows(subgroups: Subgroups, task: Examined, X: Rows) -> list[Subgroup]
                 f"subgroups={subgroups}: {name!r} has {len(column.levels):,} categories, more than rows can "
                 f"carry: at most {MAX_SUBGROUPS}"
             )
-        levels = enumerate(_cut_apart(column.levels))
-        parts = [Subgroup(f"{name} = {level}", values == i) for i, level in levels]
+        texts = [cut(level, LONGEST_OF_SUBGROUP) for level in column.levels]
+        if len(set(texts)) < len(texts):  # names must differ
+            texts = [f"{text} ({i + 1} of {len(texts)})" for i, text in enumerate(texts)]
+        parts = [Subgroup(f"{name} = {text}", values == i) for i, text in enumerate(texts)]
         parts.append(Subgroup(f"{name}: none of these", values == len(column.levels)))
     else:
         form = _format_dates if column.kind is ColumnKind.DATE else _format_apart
@@ -131,14 +133,6 @@ def _list_bins(
     for (low, high), (least, below) in zip(pairwise(edges), pairwise(shown), strict=True):
         yield Subgroup(f"{least} <= {name} < {below}", (values >= low) & (values < high))
     yield Subgroup(f"{name} >= {shown[-1]}", values >= edges[-1])
-
-
-def _cut_apart(levels: Sequence[str]) -> list[str]:
-    """Return categories cut to the length of a name, numbered where two would have the same name."""
-    texts = [cut(level, LONGEST_OF_SUBGROUP) for level in levels]
-    if len(set(texts)) == len(texts):
-        return texts
-    return [f"{text} ({i + 1} of {len(texts)})" for i, text in enumerate(texts)]
 
 
 def _format_dates(milliseconds: Values) -> list[str]:

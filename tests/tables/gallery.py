@@ -293,6 +293,7 @@ GALLERY = (
         reading=Reading(skip_rows="1-2"),
         said="--skip-rows 1-2",
     ),
+    Exhibit("a title in the first cell", text(cells(lambda i: str(i % 7)), above=("Ward 7,,",))),
     Exhibit("a label for each row", text(labels=[f"label {i}" for i in range(N)])),
     Exhibit("a single label", text(labels=["ill"] * N)),
     Exhibit("tabs", text(WORDS, separator="\t", suffix="tsv")),
