@@ -17,7 +17,6 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from pyarrow import dataset, feather, parquet
-from sklearn.exceptions import DataConversionWarning
 
 from ckcv_ray import CKCVClassifier, InputError, Study, Task, evaluate, run
 from ckcv_ray.tables.columns import DeclaredTypes
@@ -411,20 +410,6 @@ def test_any_column_is_read_or_refused_as_labels(name: str) -> None:
             assert task.labelled(task.y).tolist() == expected
         elif name not in STORED_AS_LABELS or isinstance(task, str):
             assert re.search(r"'y' (has|holds)|^y (cannot|is not)|and y \(", task)
-
-
-@pytest.mark.parametrize("name", EVERY)
-def test_any_column_is_learned_or_refused_as_labels_by_the_classifier(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("ckcv_ray.estimator.compute", lambda work, execution: work.problem.task)
-    values = READ[name][0].removeprefix(CATEGORIES) if name in READ else ""
-    try:
-        CKCVClassifier(**STUDY).fit(NUMBERS[:, None], EVERY[name])
-    except (ValueError, DataConversionWarning):  # of scikit-learn, or an InputError, which is one
-        assert values not in ("whole", "truths", "words")
-    else:
-        assert values in ("whole", "truths", "words") or name in STORED_AS_LABELS
 
 
 @pytest.mark.parametrize("name", [name for name in READ if READ[name][0].endswith("gaps")])

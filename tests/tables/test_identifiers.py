@@ -2,7 +2,6 @@
 
 import shlex
 from collections.abc import Sequence
-from csv import reader
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +15,6 @@ from plain import digest_learned
 from pyarrow import csv, feather, parquet
 
 from ckcv_ray.errors import LIST_OPTIONS, MAX_OF_NAME, InputError, write_option
-from ckcv_ray.tables import columns as parse
 from ckcv_ray.tables.columns import Cells, DeclaredTypes, Schema, number_values
 from ckcv_ray.tables.limits import DECIMAL, decimal_mark
 from ckcv_ray.tables.named import read, read_task
@@ -249,12 +247,6 @@ def test_an_option_of_one_column_can_be_pasted(name: str, option: str) -> None:
     assert not words[-1].startswith("-") or len(words) == 1
 
 
-@given(PRINTABLE, st.sampled_from(LIST_OPTIONS))
-def test_an_option_of_several_columns_can_be_pasted(name: str, option: str) -> None:
-    (said,) = (word.removeprefix(f"--{option}=") for word in shlex.split(write_option(option, name))[-1:])
-    assert next(reader([said], skipinitialspace=True)) == [name]
-
-
 def test_usual_names_are_written_as_they_are_and_very_long_ones_are_cut() -> None:
     assert write_option("drop", "age_2") == "--drop age_2"
     assert write_option("group", "patient id") == "--group 'patient id'"
@@ -291,26 +283,6 @@ def test_what_a_refusal_advises_can_be_pasted(values: list[str | None], options:
         Task.from_table(columns, Roles("y"))
     for option in options:
         assert write_option(option, name) in str(refused.value)
-
-
-def test_repeated_text_is_unfolded_once_to_be_looked_at() -> None:
-    """A dictionary of one long text is small in a file, and large twice over where two copies are kept."""
-    text = "x" * 1000
-    codes = pa.array(np.zeros(10_000, np.int8))
-    columns = pa.table({"patient": pa.DictionaryArray.from_arrays(codes, pa.array([text, "y"]))})
-    before = pa.default_memory_pool().bytes_allocated()
-    with pytest.MonkeyPatch.context() as patch:
-        held: list[int] = []
-
-        def take(values: pa.Array, codes: pa.Array) -> list[pa.Array]:
-            held.append((pa.default_memory_pool().bytes_allocated() - before) // len(text) // len(codes))
-            return unfold(values, codes)
-
-        unfold = parse.take_in_parts
-        patch.setattr(parse, "take_in_parts", take)
-        ask_about_groups(columns, ())
-    assert held
-    assert set(held) == {0}
 
 
 PAIRS = [

@@ -208,23 +208,12 @@ def test_amounts_of_one_unit_are_numbers(name: str, tmp_path: Path) -> None:
     assert np.array_equal(read_again.X, task.X)
 
 
-@pytest.mark.parametrize(
-    ("cell", "bad"), [("€ 5", True), ("5%", True), ("$5", False), ("5", False), ("$", True)]
-)
-def test_a_new_row_in_another_unit_cannot_be_judged(cell: str, bad: bool, tmp_path: Path) -> None:
-    task = read_task(write_amounts(tmp_path, FORMS["$"]), target="label")[0]
-    rows = task.read(read(write_amounts(tmp_path, [cell, "$7,000.00"], "new.csv")).learn)
-    assert rows.bad[:2].tolist() == [bad, False]
-    assert bad or rows.X[0, 1] == 5.0
-
-
-def test_several_units_are_asked_about(tmp_path: Path) -> None:
-    path = write_amounts(tmp_path, ["$5", "7 €", "$9"])
-    why = r"amounts in several units, such as '\$9' and '7 €'.*--categorical amount"
-    with pytest.raises(InputError, match=why):
-        read_task(path, target="label")
-    asked = DeclaredTypes(categorical=("amount",))
-    assert len(read_task(path, target="label", asked=asked)[0].schema[1].levels) == 3
+def test_points_between_thousands_are_said_where_a_table_would_read_decimals(tmp_path: Path) -> None:
+    path = write_amounts(tmp_path, ["6.732", "5.100", "1.999"])
+    assert read_task(path, target="label")[0].X[0, 1] == 6.732
+    task = read_task(path, target="label", asked=DeclaredTypes(thousands="."))[0]
+    assert task.X[:3, 1].tolist() == [6732.0, 5100.0, 1999.0]
+    assert np.array_equal(task.read(read(path).learn).X, task.X)
 
 
 @pytest.mark.parametrize("cells", [["6,732", "5,100", "1,999"], ["$6,732", "$5,100", "$1,999"]])
@@ -233,14 +222,6 @@ def test_a_mark_that_does_not_tell_is_asked_about_and_said(cells: list[str], tmp
     with pytest.raises(InputError, match="say --thousands , if it is that of thousands"):
         read_task(path, target="label")
     task = read_task(path, target="label", asked=DeclaredTypes(thousands=","))[0]
-    assert task.X[:3, 1].tolist() == [6732.0, 5100.0, 1999.0]
-    assert np.array_equal(task.read(read(path).learn).X, task.X)
-
-
-def test_points_between_thousands_are_said_where_a_table_would_read_decimals(tmp_path: Path) -> None:
-    path = write_amounts(tmp_path, ["6.732", "5.100", "1.999"])
-    assert read_task(path, target="label")[0].X[0, 1] == 6.732
-    task = read_task(path, target="label", asked=DeclaredTypes(thousands="."))[0]
     assert task.X[:3, 1].tolist() == [6732.0, 5100.0, 1999.0]
     assert np.array_equal(task.read(read(path).learn).X, task.X)
 
@@ -256,6 +237,22 @@ def test_what_is_no_amount(text: str) -> None:
     assert split_amount(text) is None
 
 
+@pytest.mark.parametrize(
+    ("cells", "why"),
+    [
+        (["$5", "7 €", "$9"], r"amounts in several units, such as '\$9' and '7 €'.*--categorical amount"),
+        (["$1,234.5", "$1.234,5", "$7"], r"points and commas differ in meaning.*--categorical amount"),
+        (["5%", "7", "8"], "holds numbers and in 4 rows something else, such as '5%'"),
+    ],
+)
+def test_amounts_that_are_asked_about(cells: list[str], why: str, tmp_path: Path) -> None:
+    path = write_amounts(tmp_path, cells)
+    with pytest.raises(InputError, match=why):
+        read_task(path, target="label")
+    asked = DeclaredTypes(categorical=("amount",))
+    assert len(read_task(path, target="label", asked=asked)[0].schema[1].levels) == 3
+
+
 @given(st.floats(-1e9, 1e9), st.sampled_from(["$", "€", "%", "EUR", "£"]), st.booleans())
 def test_a_unit_before_or_behind_changes_nothing(value: float, unit: str, before: bool) -> None:
     number = f"{abs(value):.2f}"
@@ -263,19 +260,3 @@ def test_a_unit_before_or_behind_changes_nothing(value: float, unit: str, before
     text = f"{sign}{unit}{number}" if before else f"{sign}{number} {unit}"
     assert split_amount(text) == Amount(unit, f"{sign}{number}", False)
     assert split_amount(number) is None
-
-
-def test_categories_stay_categories(tmp_path: Path) -> None:
-    """Codes that begin or end with letters are no amounts."""
-    task = read_task(write_amounts(tmp_path, ["LHR 100", "JFK 200", "LHR 100"]), target="label")[0]
-    assert task.schema[1].levels == ("JFK 200", "LHR 100")
-
-
-def test_some_cells_with_a_unit_are_what_is_no_number_here(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="holds numbers and in 4 rows something else, such as '5%'"):
-        read_task(write_amounts(tmp_path, ["5%", "7", "8"]), target="label")
-
-
-def test_amounts_written_in_two_ways_are_asked_about(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"points and commas differ in meaning.*--categorical amount"):
-        read_task(write_amounts(tmp_path, ["$1,234.5", "$1.234,5", "$7"]), target="label")
