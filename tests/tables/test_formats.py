@@ -25,6 +25,7 @@ from ckcv_ray.cli.data import check_source
 from ckcv_ray.errors import InputError
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.runs.verify import verify
+from ckcv_ray.storage.identity import STUDY
 from ckcv_ray.tables import read as files
 from ckcv_ray.tables.columns import ColumnKind
 from ckcv_ray.tables.named import read, read_task
@@ -291,29 +292,19 @@ def test_a_folder_is_no_table(tmp_path: Path) -> None:
     said = r"name a file, such as '[^']*a\.csv' or '[^']*b\.txt' or '[^']*c\.xlsx'$"
     with pytest.raises(InputError, match=said):
         read_file(tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("address", "message"),
-    [
-        ("https://example.org/a.csv", "is an address: download the file first"),
-        ("HTTP://example.org/a", "is an address: download the file first"),
-        ("s3a://bucket/a.parquet", "is an address: copy the file from its object store"),
-        ("gcs://bucket/a.csv", "is an address: copy the file from its object store"),
-        ("abfs://bucket/a.csv", "is an address: copy the file from its object store"),
-        ("ftp://example.org/a.csv", "is an address: tables are not read from ftp://: name a file"),
-        ("file:///tmp/a.csv", "is an address: tables are not read from file://: name a file"),
-    ],
-)
-def test_an_address_is_no_file(address: str, message: str) -> None:
-    for call in (read, read_file):
-        with pytest.raises(InputError, match=message):
-            call(address)
+    (tmp_path / STUDY).write_text("{}")
+    with pytest.raises(InputError, match=r"is a run folder, and no table: .*ckcv predict"):
+        read(tmp_path)
 
 
 @pytest.mark.parametrize(
     ("name", "cure"),
     [
+        ("https://example.org/a.csv", "is an address: download the file first"),
+        ("HTTP://example.org/a", "is an address: download the file first"),
+        ("s3a://bucket/a.parquet", "is an address: copy the file from its object store"),
+        ("abfs://bucket/a.csv", "is an address: copy the file from its object store"),
+        ("file:///tmp/a.csv", "is an address: tables are not read from file://: name a file"),
         ("a.zip", "unpack it first, and name the table in it"),
         ("a.csv.xz", "unpack it first"),
         ("a.json.gz", "unpack it first"),
@@ -328,7 +319,7 @@ def test_an_address_is_no_file(address: str, message: str) -> None:
         ("s3://bucket/a.ods", "save it as .xlsx or .csv"),
     ],
 )
-def test_other_formats_are_refused_with_what_to_do(name: str, cure: str) -> None:
+def test_addresses_and_other_formats_are_refused_with_what_to_do(name: str, cure: str) -> None:
     for open_file in (read, read_file, check_source):
         with pytest.raises(InputError, match=re.escape(cure)):
             open_file(name)
@@ -670,6 +661,12 @@ def test_nothing_is_said_where_the_file_or_the_user_says_it(tmp_path: Path) -> N
     for encoding in ("cp1252", "utf-16-le", "utf-16-be", "cp500", "utf-32-le"):
         path = write_page(tmp_path, ("Müller", "Größe"), encoding)
         assert read(path, Reading(encoding=encoding)).learn["y"].unique().to_pylist() == ["Müller", "Größe"]
+
+
+@pytest.mark.parametrize("encoding", ["rot13", "base64", "undefined", "", 1251])
+def test_an_unknown_encoding_is_refused(encoding: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"encoding=.*: expected one of text .* such as cp1252, cp1251"):
+        read(write_page(tmp_path, ("a", "b"), "utf-8"), Reading(encoding=encoding))
 
 
 def test_bytes_that_are_not_of_the_encoding_are_refused_with_their_line(tmp_path: Path) -> None:

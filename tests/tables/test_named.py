@@ -16,10 +16,9 @@ from pyarrow import csv
 from scipy.stats import norm
 
 from ckcv_ray import Execution, Job, Study, load_run
-from ckcv_ray.core.measures import Kind
 from ckcv_ray.errors import InputError
 from ckcv_ray.runs.run import run_job
-from ckcv_ray.tables.named import GENERATORS, Columns, is_named, load_source, read, read_task
+from ckcv_ray.tables.named import GENERATORS, Columns, is_named, load_source, read
 from ckcv_ray.tables.read import Reading, from_matrix
 from ckcv_ray.tables.task import Task
 
@@ -128,11 +127,15 @@ def plug_ins(monkeypatch):
     return install
 
 
-def test_what_names_a_set_and_what_does_not():
+def test_what_names_a_set_and_what_does_not(plug_ins):
     sets = ("sklearn:wine", "ida:banana:1", "twonorm:9:0", "ringnorm:", "waveform", "sklearn", "ida")
-    assert [source for source in sets if not is_named(source)] == []
     others = ("table.csv", "twonorm.csv", "Twonorm:9:0", "", "C:\\ida.csv", "./ida:1:1")
+    others += ("letters", "letters.csv", "./letters:ab", "Letters:ab", "other:ab")
+    plug_ins(letters=HERE, sklearn=HERE, twonorm=HERE)
+    assert [source for source in (*sets, "letters:ab") if not is_named(source)] == []
     assert [source for source in others if is_named(source)] == []
+    assert load_source("sklearn:iris").learn.num_columns == 5  # as without a plug-in of that name
+    assert load_source("twonorm:9:0").learn.num_rows == 9
 
 
 @pytest.mark.parametrize(
@@ -156,23 +159,16 @@ def test_a_name_that_does_not_parse_is_refused(source, plug_ins):
     )
 
 
-def test_breast_cancer_of_sklearn():
-    columns = load_source("sklearn:breast_cancer")
-    task = Task.from_table(columns.learn)
-    assert columns.test is None
-    assert (task.n, len(task.features), task.target) == (569, 30, "target")
-    assert task.classes == ("benign", "malignant")
-    assert int(task.y.sum()) == 212
-    assert "mean radius" in task.features
-
-
-@pytest.mark.parametrize(("name", "classes"), [("iris", 3), ("wine", 3), ("digits", 10)])
-def test_sets_of_more_classes_are_tasks_of_as_many(name, classes):
-    columns = load_source(f"sklearn:{name}").learn
+@pytest.mark.parametrize(
+    ("name", "n", "classes"), [("iris", 150, 3), ("digits", 1797, 10), ("breast_cancer", 569, 2)]
+)
+def test_sets_of_scikit_learn_are_tasks(name, n, classes):
+    columns, test = load_source(f"sklearn:{name}")
     task = Task.from_table(columns)
-    assert (task.n_classes, task.kind) == (classes, Kind.MULTICLASS)
-    assert set(task.y.tolist()) == set(range(classes))
+    assert test is None
+    assert (task.n, task.n_classes, task.target) == (n, classes, "target")
     assert task.labelled(task.y).tolist() == columns["target"].to_pylist()
+    assert name != "breast_cancer" or (task.classes, int(task.y.sum())) == (("benign", "malignant"), 212)
 
 
 # Plug-ins
@@ -206,20 +202,6 @@ def test_a_plug_in_reads_what_begins_with_its_name(plug_ins):
         read("letters:ab", Reading(separator=";"))
 
 
-def test_a_plug_in_changes_nothing_of_the_sets_of_the_package(plug_ins):
-    plug_ins(sklearn=HERE, twonorm=HERE, letters=HERE)
-    assert load_source("sklearn:iris").learn.num_columns == 5
-    assert load_source("twonorm:9:0").learn.num_rows == 9
-    with pytest.raises(InputError, match="the forms are"):
-        load_source("twonorm:9")
-
-
-@pytest.mark.parametrize("source", ["letters", "letters.csv", "./letters:ab", "Letters:ab", "other:ab"])
-def test_what_is_not_named_like_a_plug_in_is_a_file(plug_ins, source):
-    plug_ins(letters=HERE)
-    assert not is_named(source)
-
-
 @pytest.mark.parametrize(
     ("value", "messages"),
     [
@@ -232,17 +214,6 @@ def test_a_plug_in_that_fails_is_bad_input(plug_ins, value, messages):
     plug_ins(letters=value)
     with pytest.raises(InputError, match=f"{value} cannot read 'letters:ab': .*{messages}"):
         load_source("letters:ab")
-
-
-def test_without_the_package_that_reads_them_the_papers_sets_are_refused_with_the_way_to_it(plug_ins):
-    plug_ins()
-    assert is_named("ida:banana:1")
-    with pytest.raises(InputError) as refused:
-        read_task("ida:banana:1")
-    assert str(refused.value) == (
-        "'ida:banana:1' needs the package ckcv-ray-paper, which is not installed: run "
-        "`pip install ./jobs/paper` in a clone of ckcv_ray"
-    )
 
 
 @pytest.mark.slow
