@@ -267,13 +267,6 @@ def test_columns_of_a_width_are_separated_by_spaces(tmp_path: Path) -> None:
     assert read(tmp_path / "c.csv", Reading(" ")).learn.column_names == ["x", "city", "y"]
 
 
-def test_decimal_commas_among_spaces(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text("x z y\n" + "".join(f"{i},5  {i},25 {'ab'[i % 2]}\n" for i in range(8)))
-    columns = read(tmp_path / "a.txt").learn
-    assert (columns.schema.metadata or {})[b"decimal"] == b","
-    assert columns["z"].to_pylist()[1] == "1,25"
-
-
 def test_words_of_one_column_stay_together(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("name\nJohn Smith\nAnn\n")
     assert read_file(tmp_path / "a.txt").to_pydict() == {"name": ["John Smith", "Ann"]}
