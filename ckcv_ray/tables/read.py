@@ -244,9 +244,6 @@ class LinesLeftOut:
         return f"--skip-rows {','.join(word for word in (self.said, str(line)) if word)}"
 
 
-EVERY_LINE = LinesLeftOut()
-
-
 def leave_out_lines(content: bytes, lines: LinesLeftOut, name: str) -> bytes:
     """Return text without some of its lines.
 
@@ -403,11 +400,7 @@ DECIMAL_COMMA = re.compile(
 
 
 def _read_text(
-    path: Path,
-    separator: str | None = None,
-    lines: LinesLeftOut = EVERY_LINE,
-    spaces: bool = False,
-    encoding: str | None = None,
+    path: Path, separator: str | None, lines: LinesLeftOut, spaces: bool, encoding: str | None
 ) -> pa.Table:
     """Read the columns of a text table, whose first line names them: every cell as text, as it is written.
 
@@ -630,7 +623,7 @@ def _join_spaces(content: bytes, name: str) -> bytes:
     return content
 
 
-def _separator(content: bytes, name: str, spaces: bool = False) -> str:
+def _separator(content: bytes, name: str, spaces: bool) -> str:
     """Return the separator that divides every line alike; spaces only if they may, and no other does."""
     lines = [line for line in content[:LINE_BYTES].splitlines()[:SAMPLE_LINES] if line.strip()]
     bare = [re.sub(rb'"[^"]*"?', b"", line) for line in lines]
@@ -662,7 +655,7 @@ ITEM = re.compile(rb"<(?:\w+:)?(c|row|si)[\s/>]")
 Formulas = dict[int, dict[int, str]]  # by row and column, both counted from 0: the name of the cell
 
 
-def _read_excel(path: Path, sheet: str | None = None, lines: LinesLeftOut = EVERY_LINE) -> pa.Table:
+def _read_excel(path: Path, sheet: str | None, lines: LinesLeftOut) -> pa.Table:
     """Read the columns of a sheet, whose first row names them.
 
     Formulas are read as the values that were stored with them; a remark says so: see ``list_remarks``.

@@ -233,7 +233,7 @@ def test_what_arrow_casts_are_the_numbers_that_the_parser_reads(texts: list[str]
 @pytest.mark.slow
 @settings(max_examples=limit_examples(300), deadline=None)
 @given(texts=st.lists(DATES, min_size=1, max_size=3))
-@example(texts=["2024-01-01 10:00:00.123456789", "1969-12-31 23:59:59.9999"])
+@example(texts=["2024-01-01 10:00:00.9999", "1969-12-31 23:59:59.9999"])
 @example(texts=["2262-01-01 00:00:00.999"])
 @example(texts=["0000-12-31", "2024-01-01"])
 def test_what_arrow_casts_are_the_moments_that_the_parser_reads(texts: list[str]) -> None:
