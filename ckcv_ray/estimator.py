@@ -146,8 +146,8 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
         rows, labels = self._check_rows(X, y)
         asked = DeclaredTypes(labels=APART)  # as for scikit-learn, Yes and yes are two classes
         task = Task.of(rows, labels, groups, asked, sample_weight=sample_weight, checked=False)
-        task.grouping.check()
-        fewest, found = 2 * MIN_HELD_OUT, pluralize(task.n_units, "group" if task.grouped else "row")
+        task.units.check()
+        fewest, found = 2 * MIN_HELD_OUT, pluralize(task.n_units, task.unit)
         few = self.certify == Holdout.name and task.n_units < fewest
         if self.rule == "refit" and (few or self.certify != Holdout.name):
             why = f"of {found} none are" if few else f"certify={self.certify!r} holds none out"
@@ -440,7 +440,7 @@ def _cv_results(result: Certified) -> dict[str, Any]:
 
 def _rows_scored(problem: Problem, selected: Records) -> NDArray[np.intp]:
     """Return the rows of the select set of each record; of one fold size they vary with groups alone."""
-    if not problem.task.grouped:
+    if problem.task.units.independent:
         n_select = np.array([size.n_select for size in problem.sizes], dtype=np.intp)
         return np.take(n_select, selected["size"])
     keys, record = np.unique(selected[["size", "split"]], return_inverse=True)

@@ -24,7 +24,7 @@ from ckcv_ray.core.resampling.base import FoldSize as FoldSize
 from ckcv_ray.core.resampling.base import Resampling as Resampling
 from ckcv_ray.core.resampling.base import Split as Split
 from ckcv_ray.core.resampling.base import Splits as Splits
-from ckcv_ray.core.resampling.base import Units as Units
+from ckcv_ray.core.resampling.base import Strata as Strata
 from ckcv_ray.core.resampling.complete import Rotation as Rotation
 from ckcv_ray.core.resampling.drawn import Bootstrap as Bootstrap
 from ckcv_ray.core.resampling.drawn import Bootstrap632 as Bootstrap632

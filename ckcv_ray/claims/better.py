@@ -55,7 +55,6 @@ from ckcv_ray.learners.choice import LABEL as LEARNER
 from ckcv_ray.learners.ensemble import Member, count_classes
 from ckcv_ray.study.parts import Race
 from ckcv_ray.study.problem import Candidate, Problem
-from ckcv_ray.tables.task import Groups
 
 
 class PairedCounts(NamedTuple):
@@ -169,21 +168,16 @@ def list_constants(problem: Problem) -> Sequence[float]:
     task = problem.task
     if problem.clip is None:
         return range(task.n_classes)
-    if task.grouped:  # of which each counts once: the least number that half of them are up to
-        weights = weigh_rows(task.groups)
-        return [float(np.quantile(task.y, 0.5, weights=weights, method="inverted_cdf"))]
-    return [float(np.median(task.y))]
-
-
-def weigh_rows(groups: Groups) -> NDArray[np.float64]:
-    """Return how much each row counts: every group as much as any other."""
-    return np.asarray(1 / np.bincount(groups)[groups])
+    weights = task.units.weigh_rows(task.groups)
+    if weights is None:
+        return [float(np.median(task.y))]  # else the least number that half of the groups are up to
+    return [float(np.quantile(task.y, 0.5, weights=weights, method="inverted_cdf"))]
 
 
 def foresee_gate(problem: Problem, name: str, delta: float) -> Need:
     """Return what it takes to prove that a rule is better than every constant, by the units to learn from."""
     table, task, held = problem.all_rows, problem.task, len(problem.order_held_units())
-    of_clip, bad = (" of the clip", "off") if task.has_numbers else ("", "wrong")
+    of_clip, bad = task.target.word("", " of the clip"), task.target.word("wrong", "off")
     if problem.has_losses:
         needed = _count_gate_units(problem, delta)
         best, unit = bound_losses(np.zeros(held), delta), table.unit

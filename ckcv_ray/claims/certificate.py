@@ -495,7 +495,7 @@ class Certificate:
         if instead.says_something:
             limits = f"{instead.says} instead of {first.limit}"
             says = f"{origin} and are counted once, the first claim is {limits}"
-        equal = describe_equal_rows(sample.repeats, sample.n_rows, sample.groups is not None)
+        equal = describe_equal_rows(sample.repeats, sample.n_rows, sample.groups is None)
         return [f"{equal}: {says}."]
 
 
@@ -607,9 +607,9 @@ def describe_least(least: float, clip: float | None) -> str:
     return floor_percent(least) if clip is None else round_bound(clip * least, up=False)
 
 
-def describe_equal_rows(repeats: int, rows: int, grouped: bool = False) -> str:
+def describe_equal_rows(repeats: int, rows: int, independent: bool = True) -> str:
     """Say how many rows equal another one, as a clause; with groups, one of another group."""
-    another = "a row of another group" if grouped else "another row"
+    another = "another row" if independent else "a row of another group"
     return f"{repeats:,} of {rows:,} rows equal {another} in every column that does not number the rows"
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ckcv_ray.claims.better import list_constants, weigh_rows
+from ckcv_ray.claims.better import list_constants
 from ckcv_ray.claims.certificate import (
     HELD_OUT,
     LEARNING,
@@ -43,7 +43,10 @@ from ckcv_ray.learners.ensemble import Ensemble, Models, check_predicted, count_
 from ckcv_ray.records.candidates import read_winner, summarize_search
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.questions import find_giveaways, find_repeats
-from ckcv_ray.tables.task import Groups
+from ckcv_ray.tables.task import Task
+from ckcv_ray.tables.units import (
+    GroupNumbers,
+)
 
 ASSUMPTIONS = (
     "The rows are independent examples from one source, and new patterns come from that same source.",
@@ -108,7 +111,9 @@ def certify(predictions: HeldOutPredictions, table: pa.Table, files: Mapping[str
             subgroups=tuple(claim_subgroups(predictions)) or None,
         ),
     )
-    figure = problem.criterion.state_l_ee(winner.l_ee, winner.n_splits, problem.task.grouped)
+    figure = problem.criterion.state_l_ee(
+        winner.l_ee, winner.n_splits, problem.task.units.word(",", ", each group counted once,")
+    )
     sentences = (
         *list_statements(figure, claims),
         *([describe_search(**winner.search, clip=problem.clip)] if winner.search is not None else []),
@@ -133,9 +138,9 @@ def outline(problem: Problem, table: pa.Table, best: Ensemble) -> Certificate:
     size, counted = problem.find_size(candidate.k), count_losses(best)
     losses, in_ones = tuple(loss / ONE for loss in counted), ONE if problem.has_losses else 1
     groups = None
-    if rows.group is not None:
+    if rows.units.name is not None:
         held = rows.n_units - task.n_units
-        groups = GroupCounts(column=rows.group, count=rows.n_units, held=held, losses=losses)
+        groups = GroupCounts(column=rows.units.name, count=rows.n_units, held=held, losses=losses)
     winner = Winner(
         provisional="failed" in pc.unique(table["state"]).to_pylist(),
         setting=dict(candidate.setting),
@@ -172,7 +177,7 @@ def outline(problem: Problem, table: pa.Table, best: Ensemble) -> Certificate:
     wording = Wording(
         statements=(),
         assumptions=ASSUMPTIONS if groups is None else ASSUMPTIONS_OF_GROUPS,
-        not_covered=list_not_covered(groups is not None, task.has_numbers),
+        not_covered=list_not_covered(task),
     )
     origin = Origin(problem.run_id, problem.study.certify, *problem.draws[:2], digests={})
     return Certificate(origin, winner, sample, counts, Claims((), None), wording)
@@ -219,15 +224,15 @@ def compute_baselines(problem: Problem) -> tuple[Baseline, ...]:
     return tuple(_count_baseline(problem, name, *rows) for name, rows in on.items())
 
 
-def _count_baseline(problem: Problem, on: str, y: NDArray[Any], groups: Groups) -> Baseline:
+def _count_baseline(problem: Problem, on: str, y: NDArray[Any], groups: GroupNumbers) -> Baseline:
     task, clip = problem.task, problem.clip
     if clip is None:
-        of_groups = weigh_rows(task.groups) if task.grouped else None
+        of_groups, weights = task.units.weigh_rows(task.groups), task.units.weigh_rows(groups)
         commonest = int(np.argmax(np.bincount(task.y, of_groups, minlength=task.n_classes)))
         wrong = y != commonest
         errors, error = int(np.sum(wrong)), float(np.mean(wrong))
-        if task.grouped:
-            error = fsum(weigh_rows(groups)[wrong]) / fsum(weigh_rows(groups))
+        if weights is not None:
+            error = fsum(weights[wrong]) / fsum(weights)
         return Baseline(on, commonest, errors, len(y), error)
     (value,) = list_constants(problem)
     losses = problem.make_loss_measure(groups).measure_losses(y, np.full(len(y), value))
@@ -237,7 +242,7 @@ def _count_baseline(problem: Problem, on: str, y: NDArray[Any], groups: Groups) 
 
 def find_constants(problem: Problem, models: Models) -> Constants:
     """Return which models are constants on the learning rows."""
-    if problem.task.has_numbers:  # a constant is what it is: its error says so
+    if not problem.task.classes:  # a constant is what it is: its error says so
         return Constants(members=(None,) * len(models.best.members), refit=None)
     X, refit = problem.task.X, None if models.refit is None else models.refit.constants(problem.task.X)[0]
     return Constants(members=models.best.constants(X), refit=refit)
@@ -251,7 +256,7 @@ def find_scored_constants(problem: Problem, models: Models, k: int) -> Constants
     """
     X, size = problem.task.X, problem.sizes.index(problem.find_size(k))
     held, refit = problem.take_held_rows(), None
-    if problem.task.has_numbers:
+    if not problem.task.classes:
         return find_constants(problem, models)
     if models.refit is not None and held is not None:
         (refit,) = models.refit.constants_scored(lambda _: held.X)
@@ -314,10 +319,10 @@ def describe_search(
     )
 
 
-def list_not_covered(grouped: bool, has_numbers: bool) -> tuple[str, ...]:
-    """Return what the claims do not cover, of a task with groups or without, of numbers or of classes."""
-    if not grouped:
+def list_not_covered(task: Task) -> tuple[str, ...]:
+    """Return what the claims about a task do not cover."""
+    if task.units.independent:
         return NOT_COVERED
-    how = "far off a row is" if has_numbers else "often a row is wrong"
+    how = task.target.word("often a row is wrong", "far off a row is")
     large = f"how {how} among all rows, where large groups count more: each group counts once"
     return (RELATED_GROUPS, large, *NOT_COVERED[1:])

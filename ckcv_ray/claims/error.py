@@ -41,12 +41,12 @@ from ckcv_ray.claims.quantity import (
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.arrays import ONE
 from ckcv_ray.core.bounds.betting import bound_losses
-from ckcv_ray.core.measures import GroupShares
 from ckcv_ray.core.percent import ceil_percent, format_number, format_percent
 from ckcv_ray.core.quantities import POSITIVE, argument, register_quantity
 from ckcv_ray.errors import InputError
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.task import Task
+from ckcv_ray.tables.units import Units
 
 
 @register_quantity
@@ -60,39 +60,41 @@ class Error(Quantity):
     def count(self, held: HeldOutPredictions, rule: Rule) -> Counts:
         """Return which rows are wrong, or the share of each group's rows that are."""
         y, predicted = held.rows.y, held.predict(rule).label
-        wrong = predicted != y
-        losses = GroupShares(held.rows.units).measure_losses(y, predicted) / ONE if held.grouped else wrong
+        wrong, measure = predicted != y, held.problem.find_loss_measure(held.rows.units)
+        losses = wrong if measure is None else measure.measure_losses(y, predicted) / ONE
         return Counts(np.asarray(losses, float)[held.order], int(np.sum(wrong)), len(wrong))
 
     def bound(self, held: HeldOutPredictions, counts: Counts, copies: int) -> float | None:
         """Return the bound by counts, or of groups by their losses."""
-        if held.grouped:
+        if held.problem.has_losses:
             return super().bound(held, counts, copies)
         return bound_wrong(held, counts.losses > 0, held.delta, copies)
 
     def state(self, claim: Claim, who: str, task: Task) -> str:
         """Return what is proven, as a clause."""
-        if not task.grouped:
-            return f"{who} misclassifies a new row with probability {claim.says}"
-        return f"of a new group's rows, each classified by {who}, on average {claim.says} are misclassified"
+        return task.units.word(
+            f"{who} misclassifies a new row with probability {claim.says}",
+            f"of a new group's rows, each classified by {who}, on average {claim.says} are misclassified",
+        )
 
     def explain(self, held: HeldOutPredictions, counts: Counts) -> str:
         """Return what was counted, and by which bound it is proven."""
         seen, m = f"{counts.errors} of {counts.rows}", len(counts.losses)
-        if held.grouped:
+        if held.problem.has_losses:
             return f"{seen} rows of {m} previously unused groups wrong, {name_loss_bound(m, 'group')}"
         return f"{seen} previously unused rows wrong, {name_wrong_bound(held.problem.certification)}"
 
-    def headline(self, claim: Claim, grouped: bool) -> str:
+    def headline(self, claim: Claim, units: Units) -> str:
         """Return what a claim proves, as a clause for the first screen."""
-        of = "a new group's rows are misclassified on average" if grouped else "new rows are misclassified"
+        rows = "new rows are misclassified", "a new group's rows are misclassified on average"
+        of = units.word(*rows)
         return f"in the long run {claim.says} of {of}"
 
-    def measure(self, claim: Claim, on: str, mean: float, grouped: bool) -> str:
+    def measure(self, claim: Claim, on: str, mean: float, units: Units) -> str:
         """Say how many rows were wrong."""
         if claim.errors is None or not claim.rows:
             return f"{format_percent(mean)} wrong (mean of the members of F*)"
-        of = "mean over groups; " if grouped else ""
+        of = units.word("", "mean over groups; ")
         return f"{format_percent(mean)} wrong ({of}{claim.errors:,} of {claim.rows:,} {on})"
 
 
@@ -119,7 +121,7 @@ class WeightedError(Quantity):
     def state(self, claim: Claim, who: str, task: Task) -> str:
         """Return what is proven, as a clause."""
         return (
-            f"a new row, drawn with a chance in proportion to its weight {task.weight!r}, is "
+            f"a new row, drawn with a chance in proportion to its weight {task.weighting.column!r}, is "
             f"misclassified by {who} with probability {claim.says}, if weights are known and none is above "
             f"{format_number(self.most)}"
         )
@@ -139,7 +141,7 @@ class WeightedError(Quantity):
             )
         if len(above := np.flatnonzero(weights > self.most)):
             raise InputError(
-                f"claim={self} says that no weight is above {self.most:g}, and {task.weight!r} has "
+                f"claim={self} says that no weight is above {self.most:g}, and {task.weighting.column!r} has "
                 f"{weights[above[0]]:g} in row {above[0] + 1}: state the largest weight that there can be, "
                 "also in rows that are not here"
             )
@@ -162,6 +164,7 @@ def describe_weights(problem: Problem) -> str:
     if not problem.certification.weighs_rows:
         return problem.all_rows.weighting.describe()
     return (
-        f"Rows are weighted by {problem.task.weight!r} in fits and in the weighted error alone, which holds "
-        "if weights are known, and not estimated from the rows held out; all else is of unweighted rows."
+        f"Rows are weighted by {problem.task.weighting.column!r} in fits and in the weighted error alone, "
+        "which holds if weights are known, and not estimated from the rows held out; all else is of "
+        "unweighted rows."
     )

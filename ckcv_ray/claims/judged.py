@@ -15,6 +15,7 @@ from ckcv_ray.learners.choice import LABEL
 from ckcv_ray.learners.ensemble import Ensemble, Member, Models, Prediction
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.task import TestRows
+from ckcv_ray.tables.units import Units
 
 Made = TypeVar("Made")
 
@@ -52,9 +53,9 @@ class HeldOutPredictions:
         return self.problem.study.delta_of_claim
 
     @property
-    def grouped(self) -> bool:
-        """Whether the independent units are groups of rows."""
-        return self.problem.task.grouped
+    def units(self) -> Units:
+        """What is drawn independently."""
+        return self.problem.all_rows.units
 
     @cached_property
     def order(self) -> Index:

@@ -34,6 +34,7 @@ from ckcv_ray.core.percent import format_number, round_bound
 from ckcv_ray.core.quantities import POSITIVE, SHARE_OF_ROWS, argument, register_quantity
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.task import Task
+from ckcv_ray.tables.units import Units
 
 
 @register_quantity
@@ -65,34 +66,33 @@ class Clipped(Quantity):
 
     def state(self, claim: Claim, who: str, task: Task) -> str:
         """Return what is proven of the numbers that ``who`` predicts, as a clause."""
-        what, clip = "number predicted for a new row", format_number(self.clip)
-        if task.grouped:
-            what = "numbers predicted for a new group's rows"
-        return (
-            f"the {what} by {who} {'are' if task.grouped else 'is'} off by {claim.says} on average, where an "
-            f"error above {clip} counts as {clip}"
+        clip, off = format_number(self.clip), f"off by {claim.says} on average, where an error"
+        what = task.units.word(
+            f"number predicted for a new row by {who} is",
+            f"numbers predicted for a new group's rows by {who} are",
         )
+        return f"the {what} {off} above {clip} counts as {clip}"
 
-    def headline(self, claim: Claim, grouped: bool) -> str:
+    def headline(self, claim: Claim, units: Units) -> str:
         """Return what a claim proves, as a clause for the first screen."""
-        rows, clip = "the rows of a new group" if grouped else "new rows", format_number(self.clip)
+        rows, clip = units.word("new rows", "the rows of a new group"), format_number(self.clip)
         return f"{rows} are off by {claim.says} on average (above {clip} counts as {clip})"
 
-    def measure(self, claim: Claim, on: str, mean: float, grouped: bool) -> str:
+    def measure(self, claim: Claim, on: str, mean: float, units: Units) -> str:
         """Say how far off the rows were on average."""
-        return super().measure(claim, f"{on}, mean over groups" if grouped else on, mean, grouped)
+        return super().measure(claim, on + units.word("", ", mean over groups"), mean, units)
 
     def scale(self, value: float) -> float:
         """Return the bound that a condition asks for, given in units of the target."""
         return value / self.clip
 
-    def find_contrary(self, claim: Claim, units: int, grouped: bool) -> float | None:
+    def find_contrary(self, claim: Claim, held: int, has_losses: bool) -> float | None:
         """Return a lower bound on the mean error as a share of the clip."""
         if claim.measured is None:
             return None
-        rounding = units * (GRAIN + 1)  # by which losses, and then groups' means, may be rounded up
-        right = min(units * ONE, ceil((1 - claim.measured) * units * ONE) + rounding)
-        return 1 - bound_mean_loss([right], units, claim.delta)
+        rounding = held * (GRAIN + 1)  # by which losses, and then groups' means, may be rounded up
+        right = min(held * ONE, ceil((1 - claim.measured) * held * ONE) + rounding)
+        return 1 - bound_mean_loss([right], held, claim.delta)
 
 
 @register_quantity
@@ -143,7 +143,7 @@ class Within(Quantity):
         """Return a phrase that names what nothing can be claimed for."""
         return f"how far off {self._share} of new rows are"
 
-    def headline(self, claim: Claim, grouped: bool) -> str:
+    def headline(self, claim: Claim, units: Units) -> str:
         """Return what a claim proves, as a clause for the first screen."""
         beyond = f"{format_number(100 * (1 - self.width_of))} %"
         return f"in the long run at most {beyond} of new rows are off by more than {claim.limit}"

@@ -154,7 +154,7 @@ def claim_random_member(
         learner: position of the winner's learner among those that are compared.
         counts: wrong rows and all rows of each split's estimate set; None if they are the losses.
     """
-    size, grouped = problem.find_size(k), problem.task.grouped
+    size, units = problem.find_size(k), problem.task.units
     m, unit = size.n_select - copies, ONE if problem.has_losses else 1
     bound, name = 1.0, "no bound"  # if no unit is left that is independent, or there are too many
     if 1 <= m <= MAX_CHECKED:
@@ -163,15 +163,17 @@ def claim_random_member(
         name = "averaging-safe Clopper-Pearson"
         if problem.clip is not None:
             name = "averaging-safe bound on losses"
-        elif grouped:
-            name += " interpolated between counts"
+        else:
+            name += units.word("", " interpolated between counts")
     method = f"A over {problem.settings_per_learner[learner]} x k candidates"
     if len(problem.learners) > 1:
         method += f" of {list(problem.learners)[learner]}, one of {len(problem.learners)} learners"
-    m_is = f"m = {size.n_select}{' groups' if grouped else ''}"
+    m_is = f"m = {size.n_select}{units.word('', ' groups')}"
     method += f", {name}, {pluralize(len(losses), 'split')}, {m_is}"
-    given = f"{GROUPS_OF_ONE_SOURCE} and plain random splits of whole groups"
-    given = given if grouped else f"{ONE_SOURCE} and plain random splits"
+    given = units.word(
+        f"{ONE_SOURCE} and plain random splits",
+        f"{GROUPS_OF_ONE_SOURCE} and plain random splits of whole groups",
+    )
     claim = Claim(make_error(problem), RANDOM.name, bound, problem.study.delta, "", certification=Paper.name)
     if claim.quantity.is_mean:
         claim = replace(claim, measured=sum(losses) / (ONE * size.n_select * len(losses)))

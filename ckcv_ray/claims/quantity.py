@@ -30,6 +30,7 @@ from ckcv_ray.study.parts import Certification, Condition, Holdout
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.columns import Label
 from ckcv_ray.tables.task import Task
+from ckcv_ray.tables.units import Units
 from ckcv_ray.validation import OPTIONAL, Between, Count, Fraction, Probability, Stored, check_part
 
 ONE_SOURCE = "Assuming independent examples from one source"
@@ -328,7 +329,7 @@ class Quantity(Declared):
         """Return what was counted, and by which bound it is proven."""
         unit, m = held.problem.all_rows.unit, len(counts.losses)
         units = f"{m:,} previously unused {unit}s"
-        units = f"{len(held.rows.y):,} rows of {units}" if held.grouped else units
+        units = held.units.word(units, f"{len(held.rows.y):,} rows of {units}")
         return f"{self.format_measured(counts.measured or 0.0)} on {units}, {name_loss_bound(m, unit)}"
 
     def claim(self, held: HeldOutPredictions, rule: Rule, copies: int = 0) -> Iterator[Claim]:
@@ -346,26 +347,26 @@ class Quantity(Declared):
         if bound is None:
             yield claim.give_up(self.name_subject(claim, who), f"{method}.")
         else:
-            given = GROUPS_OF_ONE_SOURCE if held.grouped else ONE_SOURCE
+            given = held.units.word(ONE_SOURCE, GROUPS_OF_ONE_SOURCE)
             yield claim.state(self.state(claim, who, held.problem.task), method, given)
 
-    def headline(self, claim: Claim, grouped: bool) -> str:
+    def headline(self, claim: Claim, units: Units) -> str:
         """Return what a claim proves, as a clause for the first screen: "AUC is at least 90.12 %".
 
         Args:
             claim: about it.
-            grouped: whether the independent units are groups of rows.
+            units: what is drawn independently.
         """
         return f"{claim.name} is {claim.says}"
 
-    def measure(self, claim: Claim, on: str, mean: float, grouped: bool) -> str:
+    def measure(self, claim: Claim, on: str, mean: float, units: Units) -> str:
         """Say what was measured of what a claim is about; "" if nothing was.
 
         Args:
             claim: about it.
             on: names the rows that were counted: "held-out rows".
             mean: the error measured by the rule of the claim on these rows; of groups the mean of theirs.
-            grouped: whether the independent units are groups of rows.
+            units: what is drawn independently.
         """
         wrong, rows = claim.errors or 0, claim.rows or 0
         if (claim.measured is None and not rows) or (self.answers and claim.bound is None):
@@ -386,15 +387,15 @@ class Quantity(Declared):
         """Return the bound on the risk that a condition asks for, given its value."""
         return value if self.at_most else 1 - value
 
-    def find_contrary(self, claim: Claim, units: int, grouped: bool) -> float | None:
+    def find_contrary(self, claim: Claim, held: int, has_losses: bool) -> float | None:
         """Return a lower bound on the risk, at the delta of the claim; None if none is known.
 
         Args:
             claim: about it, from rows held out, at no cut-off that was chosen by them.
-            units: how many independent rows, or groups, were held out.
-            grouped: whether these are groups.
+            held: how many independent rows, or groups, were held out.
+            has_losses: whether these have losses, and are not right or wrong.
         """
-        if grouped or not self.is_binomial or claim.errors is None or not claim.rows:
+        if has_losses or not self.is_binomial or claim.errors is None or not claim.rows:
             return None
         return 1 - bound_count(claim.rows - claim.errors, claim.rows, claim.delta)
 
@@ -561,14 +562,14 @@ class Acceptance(NamedTuple):
         return {**self._asdict(), "condition": str(self.condition)}
 
 
-def decide(condition: Condition, claims: Sequence[Claim], units: int, grouped: bool) -> Acceptance:
+def decide(condition: Condition, claims: Sequence[Claim], held: int, has_losses: bool) -> Acceptance:
     """Return whether a condition is met by the first claim about its quantity, by every class.
 
     Args:
         condition: of the study's certification.
         claims: of the certificate, in their order.
-        units: how many independent rows, or groups, were held out.
-        grouped: whether these are groups.
+        held: how many independent rows, or groups, were held out.
+        has_losses: whether these have losses, and are not right or wrong.
     """
     about = [
         claim
@@ -582,7 +583,7 @@ def decide(condition: Condition, claims: Sequence[Claim], units: int, grouped: b
         allowed = quantity.scale(condition.value) + DECIMAL_TOLERANCE
         met = all(claim.bound is not None and claim.bound <= allowed for claim in first)
         fixed = [claim for claim in first if claim.held_out and claim.cut_off is None]
-        contrary = [quantity.find_contrary(claim, units, grouped) for claim in fixed]
+        contrary = [quantity.find_contrary(claim, held, has_losses) for claim in fixed]
         refuted = any(least is not None and least > allowed for least in contrary)
     proven = ", ".join(map(str, first))
     return Acceptance(condition, met, refuted, f"proven {proven}" if proven else "nothing is proven of it")

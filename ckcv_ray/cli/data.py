@@ -36,8 +36,10 @@ from ckcv_ray.tables.read import (
     find_suffix,
 )
 from ckcv_ray.tables.subgroups import parse_subgroup
-from ckcv_ray.tables.task import (
+from ckcv_ray.tables.target import (
     GapWords,
+)
+from ckcv_ray.tables.task import (
     Roles,
     Task,
     TestRows,
@@ -238,10 +240,10 @@ class Chosen(NamedTuple):
         table, roles = self.columns.learn, self.roles._replace(numbers=numbers)
         task = Task.from_table(table, roles, self.asked, self.source, allow_singletons, self.reading)
         if task.n < table.num_rows:
-            found = GapWords.of(table[task.target], task.target, ~task.find_labelled(table))
+            found = GapWords.of(table[task.target.name], task.target.name, ~task.find_labelled(table))
             said, keeping = found.describe_labels()
             kept = "" if numbers else keeping
-            say(f"rows without {task.target!r} left out: {said}; {task.n:,} are learned from{kept}")
+            say(f"rows without {task.target.name!r} left out: {said}; {task.n:,} are learned from{kept}")
         return task
 
 

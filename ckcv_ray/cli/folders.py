@@ -176,7 +176,7 @@ def _describe_folder(address: str, written: float) -> ListedRun:
         identity = folder.require()
         command = identity.study.command
         task = folder.problem(identity).all_rows
-        target, rows = task.target, task.n
+        target, rows = task.target.name, task.n
         if folder.finished:
             found = load(address)
             state = "finished" if found.complete else "provisional"

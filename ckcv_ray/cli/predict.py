@@ -31,9 +31,6 @@ from ckcv_ray.tables.task import (
     Task,
     check_column,
     find_groups,
-    number_classes,
-    parse_numbers,
-    rows_with_label,
 )
 from ckcv_ray.validation import as_path, quote
 
@@ -212,7 +209,7 @@ def predict(
     if table.keep in marks:
         raise InputError(f"keep={quote(keep)} {WRITTEN_ANYWAY}")
     labels = result.task.labelled(predicted.label)
-    if output.is_csv and not result.task.has_numbers and labels.dtype.kind in "bf":
+    if output.is_csv and result.task.classes and labels.dtype.kind in "bf":
         labels = labels.astype(str)  # True and 1.0, where Arrow would write true and 1
     output.write(_tabulate(result, table, rule, labels, predicted, shares, marks), RunFolder(folder))
     _say_proven(result, rule, marks)
@@ -260,7 +257,7 @@ def _tabulate(
 ) -> pa.Table:
     """Return the table to write, with a row for each row of the data, empty where it could not be judged."""
     columns = {"prediction": labels, "member": pa.array(predicted.member, mask=predicted.member < 0)}
-    if not result.task.has_numbers:
+    if result.task.classes:
         # nan, of a learner without scores, is null
         columns["score"] = pa.array(predicted.score, from_pandas=True)
         columns["share"] = pa.array(predicted.share, from_pandas=True)
@@ -278,7 +275,7 @@ def _tabulate(
 
 def _say_proven(result: Result, rule: Rule, marks: Marks) -> None:
     if rule.name == "random" and not rule.repeats:
-        same = "" if result.task.has_numbers else "; --vote gives the same in every call"
+        same = result.task.target.word("; --vote gives the same in every call", "")
         say(f"drawn: a member for each row, others in every call{same}")
     say(*result.explain(rule))
     if (answered := marks.get("answered")) is not None:
@@ -287,7 +284,13 @@ def _say_proven(result: Result, rule: Rule, marks: Marks) -> None:
 
 def _say_rows(table: Table, task: Task) -> None:
     names = table.columns.column_names
-    used = {*task.features, task.target, table.keep, *find_groups(task.group, names), task.weight}
+    used = {
+        *task.features,
+        task.target.name,
+        table.keep,
+        *find_groups(task.units.name, names),
+        task.weighting.column,
+    }
     if ignored := [name for name in names if name not in used]:
         say(f"{pluralize(len(ignored), 'column')} ignored: {some(ignored)}")
     if table.rows.unseen:
@@ -306,20 +309,17 @@ def _say_conditions(result: Result, rule: Rule) -> None:
 def _say_error_rate(result: Result, table: Table, rule: Rule, predicted: NDArray[Any], marks: Marks) -> None:
     """Say how many of the rows with a label are predicted otherwise; of numbers, how far they are off."""
     learned, X = result.problem.every_row if rule.name == "full" else result.task, table.X
-    target, numbers = learned.target, learned.has_numbers
-    if target not in table.columns.column_names:
+    target, decimal = learned.target, decimal_mark(table.columns)
+    if target.name not in table.columns.column_names:
         return None
     try:
-        check_column(target, table.columns.column_names)
-        labels = table.columns[target].take(pa.array(table.judged))
-        if numbers:
-            y: NDArray[Any] = parse_numbers(labels, target, decimal=decimal_mark(table.columns))
-        else:
-            labelled = rows_with_label(labels, target, kept=learned.provenance.keep_values)
-            y = number_classes(labels.filter(pa.array(labelled)), learned.classes, target)
+        check_column(target.name, table.columns.column_names)
+        labels = table.columns[target.name].take(pa.array(table.judged))
+        labelled = target.find_known(labels, learned.provenance.keep_values)
+        y = target.read(labels.filter(pa.array(labelled)) if target.classes else labels, decimal=decimal)
     except InputError as error:
-        return say(f"no {'error' if numbers else 'error rate'}: {error}")
-    if numbers:
+        return say(f"no {target.word('error rate', 'error')}: {error}")
+    if not target.classes:
         rmse = float(np.sqrt(np.mean((y - predicted) ** 2)))
         caveat = _describe_known(X, learned)
         return say(f"root mean squared error: {rmse:.4g} on {pluralize(len(y), 'row')}{caveat}")

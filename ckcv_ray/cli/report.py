@@ -179,7 +179,7 @@ def fill_form(folder: FilePath, name: str, out: FilePath, answers: FilePath | No
     check_form(run.files, out)
     given = {} if answers is None else _read_answers(answers, form)
     result = load(folder, Study.kind)
-    if result.task.has_numbers:
+    if not result.task.classes:
         raise InputError(
             f"{str(folder)!r} predicts numbers, and these forms are about classifiers: ckcv report describes "
             "it"

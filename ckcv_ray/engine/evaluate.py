@@ -238,8 +238,7 @@ def _path(unit: Unit, inputs: Inputs, prepared: PreparedSplit, path: int, length
 
 def _hold_out(unit: Unit, problem: Problem, prepared: PreparedSplit, path: int, model: Model) -> HeldOut:
     learner = list(problem.learners.values())[int(problem.learner_of_paths[path])]
-    needs = {Output.VALUE} if problem.task.has_numbers else {Output.LABEL}
-    needs |= {Output.PROBABILITY} & learner.outputs
+    needs = {problem.task.target.output} | {Output.PROBABILITY} & learner.outputs
     step = dict(unit.paths)[path] - 1
     outputs = model.predict_outputs(problem.task.X[prepared.score], frozenset(needs))
     return HeldOut(path, step, unit.split, outputs._replace(rank=None))
@@ -318,7 +317,7 @@ def fit_on_all_rows(problem: Problem, path: int, step: int) -> Ensemble:
         RunError: the fit failed.
     """
     none = (0,) * problem.task.n_classes
-    totals = (*none, *([0] if problem.task.grouped else []))
+    totals = (*none, *(0 for _ in problem.task.units.columns))
     return Ensemble((make_member(0, 0, _fit(problem, path, step, problem.task), totals, none),))
 
 

@@ -31,7 +31,8 @@ from ckcv_ray.records.record import Outcome
 from ckcv_ray.study.parts import MIN_HELD_OUT
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.study.study import Study, check_kind
-from ckcv_ray.tables.task import MIN_CLASSES, Task, name_classes
+from ckcv_ray.tables.target import MIN_CLASSES
+from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import MOST, integer, sequence
 
 MAX_UNLEARNED = 0.05  # probability that a class is never learned, from which on it is said
@@ -472,18 +473,18 @@ def describe_rare_classes(task: Task, held: int) -> list[str]:
         task: all rows.
         held: rows, or groups, of the task that are held out; 0 without a hold-out.
     """
-    if task.has_numbers:
+    if not task.classes:
         return []
-    units, n, unit, said = np.bincount(task.y, minlength=task.n_classes), task.n_units, task.unit, list[str]()
-    if task.grouped:  # groups with rows of each class
-        pairs = np.unique(task.y * np.int64(n) + task.groups)
-        units = np.bincount(pairs // n, minlength=task.n_classes)
+    n, unit, said = task.n_units, task.unit, list[str]()
+    pairs = np.unique(task.y * np.int64(n) + task.groups)  # units with rows of each class
+    units = np.bincount(pairs // n, minlength=task.n_classes)
     rarest_first = np.argsort(units, kind="stable")
     lone = rarest_first[units[rarest_first] == 1]
     if len(lone):
         said.append(
-            f"rare: {name_classes(task, lone, units, unit)}; where a class of one {unit} is judged, it was "
-            f"not learned, and its rows count as wrong: {_offer_to_leave_out(task, lone)}add {unit}s of it"
+            f"rare: {task.target.name_classes(lone, units, unit)}; where a class of one {unit} is judged, it "
+            "was not learned, and its rows count as wrong: "
+            f"{_offer_to_leave_out(task, lone)}add {unit}s of it"
         )
     if (chance := _find_chance(units, held, n)) > MAX_UNLEARNED:
         least = MAX_UNLEARNED / len(units)
@@ -494,9 +495,9 @@ def describe_rare_classes(task: Task, held: int) -> list[str]:
         limit = f"(at most {format_percent(MAX_UNLEARNED)})"
         share = next((f", or --holdout-share {share:g} {limit}" for share in safe), "")
         said.append(
-            f"rare: {name_classes(task, few, units, unit)}; with probability {format_percent(chance)} all "
-            f"{unit}s of one are among the {held:,} of {n:,} held out, and it is never predicted: before a "
-            f"first run, {_offer_to_leave_out(task, few)}choose --paper, which holds none out{share}"
+            f"rare: {task.target.name_classes(few, units, unit)}; with probability {format_percent(chance)} "
+            f"all {unit}s of one are among the {held:,} of {n:,} held out, and it is never predicted: before "
+            f"a first run, {_offer_to_leave_out(task, few)}choose --paper, which holds none out{share}"
         )
     return said
 

@@ -172,10 +172,7 @@ class Trainer(ABC):
 
 def try_model(model: Model, task: Task) -> None:
     """Predict the first row of a task, so that a stored model that cannot is found when it is read."""
-    if task.has_numbers:
-        model.predict_outputs(task.X[:1], frozenset({Output.VALUE}))
-    else:
-        model.predict(task.X[:1])
+    model.predict_outputs(task.X[:1], frozenset({task.target.output}))
 
 
 class Codec(ABC):

@@ -85,7 +85,7 @@ class Ensemble:
     members: tuple[Member, ...]
 
     @property
-    def has_numbers(self) -> bool:
+    def predicts_numbers(self) -> bool:
         """Whether the members predict numbers, and not classes."""
         return not self.members[0].errors
 
@@ -100,7 +100,7 @@ class Ensemble:
         Raises:
             RunError: a member predicts a class that does not exist.
         """
-        if self.has_numbers:
+        if self.predicts_numbers:
             values = np.array([predict_numbers(member.model, X) for member in self.members])
             return values, np.full(values.shape, np.nan)
         predicted = [member.model.predict(X) for member in self.members]
@@ -186,7 +186,7 @@ class Ensemble:
         labels, scores = self.predict(X)
         rows = np.arange(len(X))
         label = labels[member, rows]
-        share = np.full(len(X), np.nan) if self.has_numbers else np.mean(labels == label, axis=0)
+        share = np.full(len(X), np.nan) if self.predicts_numbers else np.mean(labels == label, axis=0)
         return Prediction(label, member, scores[member, rows], share)
 
 

@@ -22,6 +22,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from ckcv_ray.core.arrays import Index, Values
 from ckcv_ray.core.measures import Kind, Output, Outputs
@@ -41,7 +42,7 @@ from ckcv_ray.learners.base import (
 )
 from ckcv_ray.learners.ensemble import judge
 from ckcv_ray.tables.columns import Rows
-from ckcv_ray.tables.task import Target, Task
+from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import grid
 
 
@@ -67,7 +68,7 @@ class SimpleLearner(Learner):
         """The settings of each path; all have the same names."""
 
     @abstractmethod
-    def fit(self, X: Rows, y: Target, settings: Sequence[Setting]) -> Sequence[Any]:
+    def fit(self, X: Rows, y: NDArray[Any], settings: Sequence[Setting]) -> Sequence[Any]:
         """Fit a model at each setting to rows X [n, d] with classes y [n]; a class may have no rows.
 
         Args:
@@ -78,7 +79,9 @@ class SimpleLearner(Learner):
             Models, with ``predict``; of a learner of numbers with ``predict_outputs`` (``base.Model``).
         """
 
-    def fit_weighted(self, X: Rows, y: Target, settings: Sequence[Setting], weights: Values) -> Sequence[Any]:
+    def fit_weighted(
+        self, X: Rows, y: NDArray[Any], settings: Sequence[Setting], weights: Values
+    ) -> Sequence[Any]:
         """Fit a model at each setting, as ``fit`` does, to rows with positive weights [n]."""
         raise NotImplementedError(f"{type(self).__name__} takes no weights")
 
@@ -119,10 +122,8 @@ class FieldsCodec(RowCodec):
     def read(self, row: Cells, task: Task) -> Any:
         """Return the model in a row; it must be able to classify a row of the task."""
         model = self.model(**{field.name: _parse_value(row[field.name], field.type) for field in self.schema})
-        if task.has_numbers:
-            try_model(model, task)
-            return model
-        (label,) = model.predict(task.X[:1]).label
+        try_model(model, task)
+        label = int(model.predict(task.X[:1]).label[0]) if task.classes else -1
         if not -1 <= label < task.n_classes:
             raise ValueError(f"it predicts class number {label}, but there are {task.n_classes} classes")
         return model

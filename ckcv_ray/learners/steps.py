@@ -458,7 +458,7 @@ class Encoding:
         every = np.append(np.arange(float(n_levels)), unseen_and_gap)[:, None]
         if self.categories is Categories.TARGET:
             y, counted = task.y[train], _choose_classes(task.n_classes)
-            targets = [y] if task.has_numbers else [(y == target).astype(np.float64) for target in counted]
+            targets = [(y == target).astype(np.float64) for target in counted] or [y]
             remaining = (np.delete(np.arange(len(train)), fold) for fold in folds)
             of_others = tuple(
                 _fit_means(values[rows], [target[rows] for target in targets], every) for rows in remaining
@@ -540,11 +540,11 @@ def _make_folds(task: Task, train: Index) -> list[Index]:
     from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
     y, groups = task.y[train], task.groups[train]
-    if task.has_numbers:
+    if not task.classes:
         y = np.zeros(len(train), np.intp)
     of_class = np.bincount(y)
     rarest, n_groups = int(of_class[of_class > 0].min()), len(np.unique(groups))
-    grouped = task.grouped or n_groups < len(train)  # a row that was drawn twice stays in one fold
+    grouped = task.n_units < task.n or n_groups < len(train)  # a row that was drawn twice stays in one fold
     if min(rarest, n_groups) < FEWEST_CROSS_FITS:
         what = "a class has a single row" if rarest < FEWEST_CROSS_FITS else "all are of one group"
         raise InputError(

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from ckcv_ray.core.intervals import BBC
-from ckcv_ray.core.measures import Outputs
+from ckcv_ray.core.measures import PROBABILITY, Outputs
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import InputError, pluralize
 from ckcv_ray.study.problem import OUTER, Problem, describe_setting
@@ -25,7 +25,7 @@ def make_judged_schema(problem: Problem) -> pa.Schema:
 
     Weights are among them if an error by weight is claimed.
     """
-    value = pa.float64() if problem.task.has_numbers else pa.int32()
+    value = problem.task.target.type
     weighted = problem.certification.weighs_rows
     return pa.schema(
         [
@@ -59,21 +59,12 @@ def check_judged(table: pa.Table, problem: Problem) -> pa.Table:
     for name in (name for name in table.column_names if name != "score"):
         if table[name].null_count:
             raise ValueError(f"{name} has empty cells")
-    ranges, n_classes = [("row", 0, problem.all_rows.n)], problem.task.n_classes
-    if not problem.task.has_numbers:
-        ranges += [("label", 0, n_classes), ("predicted", -1, n_classes)]
-    for name, least, end in ranges:
-        values = table[name].to_numpy()
-        if len(values) and not least <= values.min() <= values.max() < end:
-            raise ValueError(f"{name} has values outside {least}..{end - 1}")
+    rows = table["row"].to_numpy()
+    if len(rows) and not 0 <= rows.min() <= rows.max() < problem.all_rows.n:
+        raise ValueError(f"row has values outside 0..{problem.all_rows.n - 1}")
     if "weight" in table.column_names and not (table["weight"].to_numpy() > 0).all():
         raise ValueError("weight has values that are not positive")
-    loss = table["loss"].to_numpy()
-    if problem.task.has_numbers:
-        if not ((loss >= 0) & (loss <= 1)).all():
-            raise ValueError("loss has values outside 0..1")
-    elif not np.isin(loss, (0.0, 1.0)).all():
-        raise ValueError("loss has values other than 0 and 1")
+    problem.task.target.check_judged(*(table[name].to_numpy() for name in ("label", "predicted", "loss")))
     return table
 
 
@@ -111,10 +102,10 @@ def check_held_out_room(problem: Problem) -> None:
 
 def list_held_out_columns(problem: Problem) -> pa.Schema:
     """Return the columns of the table of held-out predictions."""
-    value = pa.float64() if problem.task.has_numbers else pa.int32()
+    value, outputs = problem.task.target.type, problem.task.target.outputs
     columns = [("learner", pa.string()), ("setting", pa.string()), ("split", pa.int32()), ("row", pa.int64())]
     columns += [("truth", value), ("prediction", value)]
-    columns += [] if problem.task.has_numbers else [("probability", pa.list_(pa.float64()))]
+    columns += [("probability", pa.list_(pa.float64()))] if PROBABILITY in outputs else []
     return pa.schema(columns)
 
 
@@ -141,7 +132,7 @@ def tabulate_held_out(held: Iterable[HeldOut], problem: Problem) -> pa.Table:
             if label is None
             else pa.array(label, mask=np.asarray(label) < 0),
         }
-        if not problem.task.has_numbers:
+        if "probability" in schema.names:
             columns["probability"] = pa.nulls(len(scored)) if shares is None else pa.array(shares.tolist())
         arrays = [pa.array(columns[field.name]).cast(field.type) for field in schema]
         parts.append(pa.table(arrays, schema=schema))

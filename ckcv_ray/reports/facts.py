@@ -71,7 +71,6 @@ from ckcv_ray.storage.execution import Before
 from ckcv_ray.study.parts import MIN_HELD_OUT, Holdout
 from ckcv_ray.study.problem import Candidate, Problem, describe_setting
 from ckcv_ray.tables.questions import describe_sorted
-from ckcv_ray.tables.task import name_classes
 from ckcv_ray.validation import quote
 
 NO_DIGEST: Mapping[str, str] = {}
@@ -120,9 +119,9 @@ def facts(
     """
     if not isinstance(result, Certified):
         return [*tell_scores(cast(Scored, result), judged, most), *tell_origin(result, manifest)]
-    c, options, numbers = result.certificate, result.study.options(), result.task.has_numbers
+    c, options = result.certificate, result.study.options()
     options["k"] = options["k"] or f"3:{result.task.n_units} (all)"
-    means = f"Appendix: {'means over splits' if numbers else 'L_MS and L_EE'}"
+    means = f"Appendix: {result.task.target.word('L_MS and L_EE', 'means over splits')}"
     not_covered = [Fact("not covered", text) for text in (*c.wording.not_covered, REPEATED)]
     return [
         _tell_quote(result),
@@ -135,7 +134,7 @@ def facts(
         tell_data(result, c.sample.repeats, most),
         Section("method", "Method", [*_tell_method(result)]),
         Section("search", "Search", [*_tell_search(result)]),
-        Section("means", means, [*_tell_means(result)], [] if numbers else [_tabulate_means(c)]),
+        Section("means", means, [*_tell_means(result)], [_tabulate_means(c)] if result.task.classes else []),
         Section("models", "Models", [*_tell_models(result)]),
         Section("cost", "Time spent", tell_cost(result.execution)),
         tell_options({f"--{name.replace('_', '-')}": value for name, value in options.items()}),
@@ -171,7 +170,7 @@ def find_quoted(result: Certified) -> tuple[Claim | None, str]:
 
 def _tell_quote(result: Certified) -> Section:
     c, (quoted, nothing) = result.certificate, find_quoted(result)
-    first, question, told = c.claims.first, result.problem.all_rows.question, list[Fact]()
+    first, question, told = c.claims.first, result.problem.all_rows.units.question, list[Fact]()
     cautions = [text for text in _list_cautions(result) if quoted or text != nothing]
     kicker = "Nothing to quote yet" if quoted is None else "The number to quote"
     if c.winner.provisional:
@@ -188,7 +187,7 @@ def _tell_quote(result: Certified) -> Section:
     elif nothing:
         verdict = f"The error cannot be quoted; proven are: {_list_other_claims(c)}"
     else:
-        headline = first.quantity.headline(first, c.sample.groups is not None)
+        headline = first.quantity.headline(first, result.task.units)
         verdict = f"{may}: {headline}, with probability {format_level(first.delta)}"
     # of an error, its bound is compared with what was measured
     share = first.risk if first.quantity.is_error and c.sample.numbers is None else None
@@ -209,13 +208,13 @@ def _find_basis(claim: Claim) -> tuple[str, str]:
 def _list_cautions(result: Certified) -> list[str]:
     c, problem, task, counts = result.certificate, result.problem, result.task, result.class_counts
     said, learned = list[str](), np.isin(range(task.n_classes), task.y)
-    if problem.held is not None and not task.has_numbers:
+    if problem.held is not None and task.classes:
         held = np.bincount(problem.all_rows.y[problem.held], minlength=task.n_classes)
-        if listed := name_classes(task, np.flatnonzero(~learned), held):
+        if listed := task.target.name_classes(np.flatnonzero(~learned), held):
             said.append(f"All rows held out, so never predicted, and all count as wrong: {listed}.")
     if counts is not None and len(counts) > 2:  # else it is said by class
         never = np.flatnonzero(learned & counts.any(axis=1) & (counts.diagonal() == 0))
-        if listed := name_classes(task, never, counts.sum(axis=1)):
+        if listed := task.target.name_classes(never, counts.sum(axis=1)):
             said.append(f"Never found, so that every row of theirs counts as wrong: {listed}.")
     provisional = [PROVISIONAL] if c.winner.provisional else []
     said += [*describe_sorted(problem.all_rows, result.study.seed), *c.list_cautions()]
@@ -283,7 +282,7 @@ def _tell_next(result: Certified) -> Iterator[Fact]:
     predict = "" if quoted is None else f"; {ckcv} predict {FOLDER} NEW.csv"
     yield Fact("then", f"{ckcv} report {FOLDER}{predict}", FIRST)
     if quoted is not None:
-        does = "predicts" if result.task.has_numbers else "classifies"
+        does = result.task.target.word("classifies", "predicts")
         yield Fact("", f"ckcv predict {does} new rows with exactly the model the number is about.")
 
 
@@ -393,7 +392,7 @@ def _describe_measured(result: Certified) -> str:
         number = result.task.classes.index(first.label)
         rows = int(counts[number].sum())
         first = replace(first, errors=rows - int(counts[number, number]), rows=rows)
-    said = first.quantity.measure(first, on, result.measured_error, c.sample.groups is not None)
+    said = first.quantity.measure(first, on, result.measured_error, result.task.units)
     papers = not first.held_out and "paper" in result.problem.criterion.estimated
     papers = papers and c.sample.groups is None and not numbers
     return f"{said}; the paper's L_EE {ceil_percent(c.winner.l_ee)}" if papers else said
@@ -538,7 +537,7 @@ def _tell_performance(result: Certified, judged: Judged | None) -> Section:
         told.append(Fact("judged", describe_judged(result.judged), DETAILS))
     if judged is not None:
         told.append(Fact("figures", f"of {judged.rows}"))
-    title = "Performance" if result.task.has_numbers else "Performance by class"
+    title = result.task.target.word("Performance by class", "Performance")
     return Section("performance", title, told, tables)
 
 
@@ -575,11 +574,11 @@ def _tell_method(result: Certified) -> Iterator[Fact]:
         divided = f"the {_name_splits(c)} were shuffled and cut into k parts, which in turn were"
     refit = ", and one more model was fitted on all rows that were not held out" if c.sample.n_held else ""
     minimised = problem.criterion.describe_minimised().partition(" (")[0]
-    how, wrong = ("far off", "") if result.task.has_numbers else ("often", "wrong ")
+    how, wrong = result.task.target.word("often", "far off"), result.task.target.word("wrong ", "")
     yield Fact(
         "question",
         f"Which setting of {', '.join(problem.learners)}, with which number of folds, predicts "
-        f"{result.task.target} best among {len(result.candidates):,} candidates, and how {how} is it "
+        f"{result.task.target.name} best among {len(result.candidates):,} candidates, and how {how} is it "
         f"{wrong}at most on {name_units(result)}?",
     )
     yield Fact(
@@ -634,7 +633,7 @@ def _tell_preparation(result: Certified) -> Iterator[Fact]:
     if problem.required is not None:
         said = f"it is {chosen[0]:.6g}" if chosen else "none qualified"
         cut_off = f"chosen on the held-out rows for {problem.required}: {said}"
-    if not result.task.has_numbers:
+    if result.task.classes:
         yield Fact("cut-off", cut_off)
 
 

@@ -395,7 +395,7 @@ def draw_performance(result: Result, judged: Judged | None) -> Iterator[Picture]
     Raises:
         StoreError: a stored model cannot classify rows.
     """
-    if judged is not None and result.task.has_numbers:
+    if judged is not None and not result.task.classes:
         yield _draw_numbers(result, judged)
     elif judged is not None:
         for draw in (_draw_roc, _draw_calibration, _draw_net_benefit, _draw_scores, _draw_importance):
@@ -803,7 +803,7 @@ def _draw_numbers(result: Result, judged: Judged) -> Picture:
     return Picture(
         "Predicted and true numbers",
         "Each dot is a judged row; on the dotted line the two are equal.",
-        Chart(Scale("predicted"), Scale(shorten_name(result.task.target)), parts, 245),
+        Chart(Scale("predicted"), Scale(shorten_name(result.task.target.name)), parts, 245),
         ("share of the rows", "absolute error at most"),
         [(format_percent(q), f"{np.quantile(errors, q):.4g}") for q in QUANTILES],
     )

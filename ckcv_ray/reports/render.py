@@ -232,7 +232,7 @@ def make_page(folder: str | PathLike[str], about: About = NOTHING_SAID) -> str:
         failures = tuple(queue.failures())
         judged: Judged | None = judge_rows(result)
         level = format_level(result.study.delta) if result.claims else ""
-        pictures = {} if result.task.has_numbers else draw_search(result, queue)
+        pictures = draw_search(result, queue) if result.task.classes else {}
     else:
         scored, judged, level = cast(Scored, result), None, ""
         failures = scored.failures
@@ -280,7 +280,7 @@ def _cut_section(section: Section, names: Sequence[str] | None) -> Section:
 def _make_title(result: Result, about: About) -> str:
     source = result.execution.get("source") or result.task.source
     of_table = f" from {source}" if source and source != "arrays" else ""
-    return about.title or f"Prediction of {result.task.target}{of_table}"
+    return about.title or f"Prediction of {result.task.target.name}{of_table}"
 
 
 def _find_figures(table: FactTable) -> list[bool]:

@@ -262,8 +262,8 @@ def _tell_estimate(result: Scored, entry: Entry, splits: str) -> Iterator[Fact]:
     if not result.complete:
         yield Fact(CAUTION, INCOMPLETE)
     yield from (Fact(CAUTION, text, FIRST) for text in _list_doubts(result))
-    if result.task.question:
-        yield Fact(QUESTION, result.task.question, FIRST)
+    if result.task.units.question:
+        yield Fact(QUESTION, result.task.units.question, FIRST)
 
 
 def _list_doubts(result: Scored) -> Iterator[str]:
@@ -271,9 +271,10 @@ def _list_doubts(result: Scored) -> Iterator[str]:
     task, repeats, names = result.task, result.repeats, {score.name for score in result.scores}
     if repeats.rows:
         yield (
-            f"{describe_equal_rows(repeats.rows, task.n, task.grouped)}: if they have the same origin (one "
-            f"patient, one document), up to {ceil_percent(repeats.copies / task.n_units)} of what is scored "
-            "is not new, a share of wrong rows may be too small by as much, and no bound is proven."
+            f"{describe_equal_rows(repeats.rows, task.n, task.units.independent)}: if they have the same "
+            f"origin (one patient, one document), up to {ceil_percent(repeats.copies / task.n_units)} of "
+            "what is scored is not new, a share of wrong rows may be too small by as much, and no bound is "
+            "proven."
         )
     dates = [(c.name, task.X[:, i]) for i, c in enumerate(task.schema) if c.kind is ColumnKind.DATE]
     ascends = any(np.all(np.diff(values[~np.isnan(values)]) >= 0) for _, values in dates)
@@ -296,11 +297,11 @@ def _list_doubts(result: Scored) -> Iterator[str]:
         )
     explained, least = names & EXPLAINED, int(result.rows[result.counted, 1].min())
     if explained and result.n_splits > 1 and least < FEW_SCORED_ROWS:
-        grouped = " (and so also explains what differs between groups)" if task.grouped else ""
+        between = task.units.word("", " (and so also explains what differs between groups)")
         yield (
             f"{' and '.join(sorted(explained))}: a split is compared with the mean of the rows that it "
             f"scores, {least} in the smallest: read the pooled figure, which is compared with the mean of "
-            f"all scored rows{grouped}."
+            f"all scored rows{between}."
         )
 
 
@@ -361,7 +362,7 @@ def _advise(result: Scored, entry: Entry) -> Fact:
     if result.kept is not None:
         said = f"It predicts new rows with the model fitted on all rows ({entry.name})."
         return Fact(f"ckcv predict {FOLDER} NEW.csv", said)
-    if result.task.has_numbers:
+    if not result.task.classes:
         return Fact("ckcv evaluate … --refit best", "It fits the best line on all rows, to predict new ones.")
     said = "It makes a study with a certificate, for a number that may be quoted as a bound."
     return Fact("ckcv run … --out NEW_FOLDER", said)
@@ -371,7 +372,7 @@ def _tell_performance(result: Scored, judged: Judged | None) -> Section:
     if judged is None:
         return Section("performance", "Performance by class", [Fact("", KEEP)])
     counted = Fact("operating point", judged.rows)
-    if result.task.has_numbers:
+    if not result.task.classes:
         return Section("performance", "Performance", [counted])
     counts = tabulate_predictions(judged.y, judged.label, result.task.n_classes)
     wrong, tables = tell_classes(result, counts, MISS)
@@ -381,7 +382,7 @@ def _tell_performance(result: Scored, judged: Judged | None) -> Section:
 def _tell_method(result: Scored) -> Iterator[Fact]:
     names, learners = ", ".join(score.name for score in result.scores), ", ".join(result.problem.learners)
     yield Fact(
-        "question", f"How well is {result.task.target} predicted by {learners}, as measured by {names}?"
+        "question", f"How well is {result.task.target.name} predicted by {learners}, as measured by {names}?"
     )
     chosen = f"Settings were selected inside the training rows of each split, by {result.study.select_by}."
     if result.chosen is None:

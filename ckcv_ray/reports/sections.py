@@ -101,20 +101,20 @@ def format_row(*values: Any) -> tuple[str, ...]:
 
 def name_units(result: Result) -> str:
     """Say what a new case is."""
-    return "rows of new groups" if result.task.grouped else "new rows"
+    return result.task.units.word("new rows", "rows of new groups")
 
 
 def describe_subject(result: Result) -> str:
     """Say what is predicted, for which rows, and from which."""
     table, task = result.problem.all_rows, result.task
     held, labels = table.n - task.n, [cut(str(label), MAX_LABEL) for label in task.classes]
-    of_groups = f" of {task.n_units:,} groups by {table.group}" if table.grouped else ""
-    of_held = f" of {table.n_units - task.n_units:,} groups" if table.grouped else ""
+    of_groups = task.units.word("", f" of {task.n_units:,} groups by {table.units.name}")
+    of_held = task.units.word("", f" of {table.n_units - task.n_units:,} groups")
     held_out = f", and judged by {held:,} others{of_held}, which were held out" if held else ""
     if (more := len(labels) - MAX_LABELS) > 0:
         labels[MAX_LABELS - 1 :] = [f"{more + 1} more classes"]
     joined = f"{', '.join(labels[:-1])} {'and' if more > 0 else 'or'} {labels[-1]}" if labels else ""
-    what = f"{task.target} ({joined})" if labels else f"a number, {task.target},"
+    what = f"{task.target.name} ({joined})" if labels else f"a number, {task.target.name},"
     learned = f"{task.n:,} rows{of_groups}, {pluralize(len(table.features), 'feature')}"
     return f"Prediction of {what} for {name_units(result)}, learned from {learned}{held_out}."
 
@@ -128,7 +128,7 @@ def tell_data(result: Result, repeats: int, most: int) -> Section:
         most: the largest level that is told: its columns, which take long of many rows, are the page's.
     """
     task, tables = result.problem.all_rows, list[FactTable]()
-    if task.has_numbers:
+    if not task.classes:
         target = f"a number, median (and quartiles) {_describe_typical(task.y)}"
     else:
         rows = np.bincount(task.y, minlength=task.n_classes).tolist()
@@ -159,17 +159,17 @@ def _tell_table(result: Result, task: Task, target: str, repeats: int) -> Iterat
     yield Fact("run", result.run_id, DETAILS, result.run_id)
     yield Fact("table", task.source or result.execution.get("source") or "arrays")
     yield Fact("rows", f"{task.n:,}{divided}", DETAILS, task.n)
-    if task.grouped:
+    if task.units.independent:
+        yield Fact("groups", "none: rows are taken as independent")
+    else:
         sizes = np.bincount(task.groups)
         least, most = int(sizes.min()), int(sizes.max())
         each = f"{least:,} to {most:,} rows each" if least < most else f"{pluralize(least, 'row')} each"
-        independent = "groups are independent, their rows may not be"
-        yield Fact("groups", f"{len(sizes):,}, by {task.group} ({each}); {independent}", DETAILS, len(sizes))
-    else:
-        yield Fact("groups", "none: rows are taken as independent")
+        said = f"{len(sizes):,}, by {task.units.name} ({each}); groups are independent, their rows may not be"
+        yield Fact("groups", said, DETAILS, len(sizes))
     columns = f"{len(kinds):,} ({', '.join(counted)}): {list_first(task.features)}"
     yield Fact("columns", columns, DETAILS, len(kinds))
-    yield Fact("target", f"{task.target}: {target}", DETAILS)
+    yield Fact("target", f"{task.target.name}: {target}", DETAILS)
     missing = dict(zip(task.features, np.isnan(task.X).sum(axis=0).tolist(), strict=True))
     lacking = [f"{name} {n:,} ({format_percent(n / task.n)})" for name, n in missing.items() if n]
     cells, size = sum(missing.values()), task.X.size
@@ -177,8 +177,8 @@ def _tell_table(result: Result, task: Task, target: str, repeats: int) -> Iterat
     yield Fact("gaps", gaps if cells else "none", DETAILS, cells)
     equal = f"{repeats:,} rows equal another one" if repeats else "no row equals another"
     yield Fact("repeats", equal, DETAILS, repeats)
-    if task.weighting.given:
-        yield Fact("weights in fits", f"by {task.weight}", DETAILS)
+    if task.weighting.columns:
+        yield Fact("weights in fits", f"by {task.weighting.column}", DETAILS)
 
 
 def _describe_column(x: Values, column: Column) -> tuple[str, ...]:

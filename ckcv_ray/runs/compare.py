@@ -32,7 +32,6 @@ from ckcv_ray.core.bounds.paired import (
     judge_differences,
 )
 from ckcv_ray.core.draws import JUDGED, Draws
-from ckcv_ray.core.measures import average_by_group
 from ckcv_ray.core.percent import ceil_percent, floor_percent, format_level, format_percent
 from ckcv_ray.errors import InputError, pluralize, write_option
 from ckcv_ray.runs.load import load
@@ -52,7 +51,6 @@ from ckcv_ray.storage.uses import (
 from ckcv_ray.tables.columns import NewRows
 from ckcv_ray.tables.questions import count_repeated, find_known
 from ckcv_ray.tables.task import (
-    Grouping,
     Task,
     check_column,
     compute_salt,
@@ -60,10 +58,8 @@ from ckcv_ray.tables.task import (
     hash_columns,
     join_copies,
     mix,
-    name_groups,
-    number_classes,
-    rows_with_label,
 )
+from ckcv_ray.tables.units import Units, name_groups
 from ckcv_ray.validation import as_path, integer, number, quote
 
 
@@ -447,14 +443,14 @@ def _check_results(results: list[Result], folders: list[RunFolder], question: Qu
     """Raise InputError unless runs can be compared: of classes, of one target, and not the same."""
     first = results[0].task
     for result, folder in zip(results, folders, strict=True):
-        if result.task.has_numbers:
+        if not result.task.classes:
             raise InputError(f"{str(folder)!r} predicts numbers: what is compared are classes")
-        if result.task.target != first.target:
+        if result.task.target.name != first.target.name:
             raise InputError(
-                f"{str(folders[0])!r} predicts {first.target!r} and {str(folder)!r} {result.task.target!r}: "
-                "compare runs that predict the same column"
+                f"{str(folders[0])!r} predicts {first.target.name!r} and {str(folder)!r} "
+                f"{result.task.target.name!r}: compare runs that predict the same column"
             )
-        if question.group is None and (group := result.task.group) is not None:
+        if question.group is None and (group := result.task.units.name) is not None:
             raise InputError(
                 f"{str(folder)!r} was made with groups of related rows, by {group!r}: say which of the "
                 f"judged rows belong together with {write_option('group', group)}"
@@ -487,7 +483,7 @@ def _read_judged(
         raise InputError(f"there is no row to compare on: {'; '.join(cautions) or 'the table is empty'}")
     names = Counter(columns.column_names)
     hashes = hash_columns(columns, [name for name in names if names[name] == 1])
-    label = hashes.pop(task.target)
+    label = hashes.pop(task.target.name)
     totals = [sum(hashes.values(), 0 * label)]
     totals += [sum((hashes[name] for name in result.task.features), 0 * label) for result in results]
     tables = [np.sort(mix(total + label)[labelled]).astype("<u8").tobytes() for total in totals]
@@ -508,7 +504,7 @@ def _predict(result: Result, name: str, rows: NDArray[np.float64], judged: Judge
         rule = replace(rule, seed=result.study.seed)
     task = result.problem.every_row if rule.name == "full" else result.task
     try:
-        y = number_classes(judged.columns[task.target], task.classes, task.target)
+        y = task.target.read(judged.columns[task.target.name])
     except InputError as error:
         raise InputError(f"for {name!r}: {error}") from None
     predicted = result.classify(rows, rule).label
@@ -520,16 +516,15 @@ def _take_predictions(result: Result, column: str, judged: JudgedRows) -> Side:
     """Return somebody else's predictions on the judged rows."""
     task = result.task
     check_column(column, judged.columns.column_names, " with predictions")
-    if column == task.target:
+    if column == task.target.name:
         raise InputError(f"predictions={column!r} is the column of the true labels: name another")
     cells = judged.columns[column]
-    if lacking := int(np.sum(~rows_with_label(cells, column, kept=task.provenance.keep_values))):
+    if lacking := int(np.sum(~task.target.find_known(cells, task.provenance.keep_values, column))):
         raise InputError(
             f"predictions={column!r} has no prediction in {lacking:,} of {len(cells):,} rows: fill them, or "
             "leave these rows out for a reason that does not depend on their labels"
         )
-    predicted = number_classes(cells, task.classes, column)
-    y = number_classes(judged.columns[task.target], task.classes, task.target)
+    predicted, y = task.target.read(cells, column), task.target.read(judged.columns[task.target.name])
     name, known = f"column {column!r}", np.zeros(len(cells), dtype=bool)
     return Side(name, "from the judged table", predicted != y, task.labelled(predicted), known)
 
@@ -568,9 +563,7 @@ def _describe_equal_rows(judged: JudgedRows, left_out: NDArray[np.bool_], sides:
 
 def _average_by_unit(sides: list[Side], columns: pa.Table, by: tuple[str, ...]) -> list[NDArray[np.float64]]:
     """Return the losses of both sides, each (units,): of a row 0 or 1, of a group the mean of its rows."""
-    if not by:
-        return [side.wrong.astype(np.float64) for side in sides]
     for name in by:
         check_column(name, columns.column_names, " for the groups")
-    groups = Grouping.read(columns, by).numbers
-    return [average_by_group(side.wrong, groups) for side in sides]
+    units = Units.read(columns, by)
+    return [units.average(side.wrong.astype(np.float64), units.numbers) for side in sides]

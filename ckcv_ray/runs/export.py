@@ -133,7 +133,7 @@ def export(result: Result, out: str | Path, by: str = "auto") -> Exported:
         write_atomically(path, content)
     except OSError as error:
         raise InputError(f"out={str(path)!r} cannot be written: {error.strerror or error}") from None
-    return Exported(share, () if result.task.has_numbers else tuple(result.task.classes), rule.classifier())
+    return Exported(share, result.task.classes, rule.classifier())
 
 
 def _find_model(result: Result, rule: Rule) -> Any:

@@ -253,7 +253,7 @@ def judge_rows(result: Certified) -> Judged:
     parts, total = _sample(whole, result.study.seed), sum(len(part.y) for part in whole)
     kept = sum(len(part.y) for part in parts)
     sampled = f"a random sample of {kept:,} of " if kept < total else ""
-    if result.task.has_numbers:
+    if not result.task.classes:
         found = [part.predict(part.X) for part in parts]
         label = np.concatenate([outputs.value for outputs in found if outputs.value is not None])
     else:
@@ -297,7 +297,7 @@ def _list_parts(result: Certified) -> tuple[list[JudgedPart], str]:
     """Return the classifiers of the first claim with the rows that it counts, and a phrase for these."""
     problem, task, first = result.problem, result.task, result.certificate.claims.first
     needs = frozenset({VALUE})
-    if not task.has_numbers:  # what models give besides classes, as far as it is shown
+    if task.classes:  # what models give besides classes, as far as it is shown
         _, learner = problem.find_learner(result.setting)
         needs = frozenset({LABEL, RANK, PROBABILITY} & {LABEL, *learner.outputs})
     if first.certification == Holdout.name:

@@ -252,7 +252,7 @@ class Certified(Result):
     def decisions(self) -> tuple[Acceptance, ...]:
         """Whether what is proven meets each of the study's conditions."""
         accepted, held = self.problem.certification.accepted, len(self.problem.order_held_units())
-        return tuple(decide(condition, self.claims, held, self.task.grouped) for condition in accepted)
+        return tuple(decide(condition, self.claims, held, self.problem.has_losses) for condition in accepted)
 
     @property
     def complete(self) -> bool:
@@ -266,7 +266,7 @@ class Certified(Result):
     @property
     def intervals(self) -> list[MeasuredInterval]:
         """Exact intervals of what was counted on held-out rows, each by itself, at the level of the study."""
-        if self.task.grouped:
+        if not self.task.units.independent:
             return []
         required, delta = self.problem.required, self.certificate.winner.delta
         found = (claim.find_interval(required, delta) for claim in self.certificate.claims)
@@ -397,7 +397,7 @@ class Certified(Result):
     def rule(self, by: str = "auto", seed: int | None = None) -> Rule:
         """Return how rows are classified; see ``Result``."""
         rule = parse_rule(by)
-        if rule.name == "vote" and self.task.has_numbers:
+        if rule.name == "vote" and not self.task.classes:
             raise InputError(
                 f"by={by} is a majority of classes, and this run predicts numbers: leave it out, or choose "
                 "refit or random"
@@ -532,7 +532,7 @@ class Certified(Result):
         certificate, execution = self.certificate, self.execution
         sample, first = certificate.sample, certificate.claims.first
         constant: Label | float = sample.baseline.value or 0.0
-        if not self.task.has_numbers:
+        if self.task.classes:
             constant = sample.labels[sample.baseline.predicted]
         return {
             "run_id": self.run_id,
@@ -556,7 +556,7 @@ class Certified(Result):
             "rows": sample.n_rows,
             "repeats": sample.repeats,
             "groups": sample.groups["count"] if sample.groups is not None else None,
-            "question": self.problem.all_rows.question or None,
+            "question": self.problem.all_rows.units.question or None,
             "search": certificate.winner.search,
             "per_k": self.per_k(),
             "per_learner": self.per_learner(),

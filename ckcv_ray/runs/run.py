@@ -44,7 +44,14 @@ from ckcv_ray.storage.uses import MAX_TWINS
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.study.study import AnyStudy, Execution, Procedure, Study, check_kind
 from ckcv_ray.tables.read import read_rows
-from ckcv_ray.tables.task import Task, TestRows, Words, check_test_rows, hash_columns, mix
+from ckcv_ray.tables.task import (
+    Task,
+    TestRows,
+    Words,
+    check_test_rows,
+    hash_columns,
+    mix,
+)
 from ckcv_ray.validation import expect
 
 MAX_LOOKED_AT, MAX_ROWS_THERE = 200, 1_000_000
@@ -92,14 +99,14 @@ def _find_rows(name: str, folder: RunFolder, problem: Problem, hashes: ColumnHas
         return None
     place, task = (str(folder), json.dumps(folder.manifest())), problem.all_rows
     run_id, columns, n_rows = _read_table(*place)
-    if run_id == problem.run_id or task.target not in columns or columns.isdisjoint(task.features):
+    if run_id == problem.run_id or task.target.name not in columns or columns.isdisjoint(task.features):
         return None
     if n_rows > MAX_ROWS_THERE:
         raise StoreError(f"it has {n_rows:,} rows, and at most {MAX_ROWS_THERE:,} are looked at")
     small = n_rows * len(columns) <= MAX_CELLS_KEPT
     target, features, there, judged, scored = (_read_rows if small else _read_rows.__wrapped__)(*place)
-    shared = [task.target, *sorted({*task.features} & features)]
-    if target != task.target or shared == [target]:
+    shared = [task.target.name, *sorted({*task.features} & features)]
+    if target != task.target.name or shared == [target]:
         return None
     rows = mix(np.sum([there[name] for name in shared], axis=0))
     if lacking := set(shared) - hashes.keys():
@@ -140,8 +147,8 @@ def _read_rows(address: str, manifest: str) -> tuple[str, frozenset[str], Column
     problem = folder.problem(folder.require())
     task, every = problem.all_rows, np.arange(problem.all_rows.n)
     judged = every[:0] if problem.scores else every if problem.held is None else problem.held
-    hashes = hash_columns(task.columns(), [task.target, *task.features])
-    return task.target, frozenset(task.features), hashes, judged, bool(problem.scores)
+    hashes = hash_columns(task.columns(), [task.target.name, *task.features])
+    return task.target.name, frozenset(task.features), hashes, judged, bool(problem.scores)
 
 
 WAITING = 4  # studies queued in the pool for each that may run at once

@@ -322,7 +322,7 @@ class Scored(Result):
     def unbounded(self) -> str:
         """Why nothing is proven of a split's model by the rows that the split scores; "" if something is."""
         study = self.study
-        if self.task.grouped:
+        if not self.task.units.independent:
             return "rows belong to groups"
         if study.resampling.no_bound:
             return study.resampling.no_bound

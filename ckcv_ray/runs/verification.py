@@ -175,7 +175,7 @@ def compare_member(problem: Problem, stored: Member, computed: Member) -> str:
     except Exception as error:  # of a stranger's model, of any kind
         says = f"it cannot predict the rows of the table: {type(error).__name__}: {error}"
         return cut(says, LONGEST_REASON)
-    if problem.task.has_numbers:
+    if not problem.task.classes:
         return f"fitted again, what it predicts differs by up to {abs(before - after).max():.2g}"
     otherwise = int((before != after).sum())
     if not otherwise:

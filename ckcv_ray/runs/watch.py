@@ -53,7 +53,11 @@ from ckcv_ray.storage.stream import (
 from ckcv_ray.study.parts import Holdout
 from ckcv_ray.tables.columns import Label, decode, list_distinct, suggest_column
 from ckcv_ray.tables.questions import count_known, count_repeated
-from ckcv_ray.tables.task import check_column, find_groups, join_copies, number_classes, rows_with_label
+from ckcv_ray.tables.task import (
+    check_column,
+    find_groups,
+    join_copies,
+)
 from ckcv_ray.validation import as_path, expect, quote
 
 HOLDS, UNKNOWN, ALARM, UNCERTIFIED = "holds", "unknown", "alarm", "not_certified"
@@ -284,7 +288,7 @@ def watch(
         StoreError: there is no finished run, the stream is damaged, was edited, or watches something else.
     """
     result = load_run(out)
-    if result.task.has_numbers:
+    if not result.task.classes:
         raise InputError(f"{str(out)!r} predicts numbers: what is watched are errors of classes")
     folder = RunFolder(out)
     files, name = locate_stream(folder.files, None if stream is None else as_path("stream", stream))
@@ -318,7 +322,7 @@ def _make_header(
     result: Certified, folder: RunFolder, found: Stream | None, by: str, delta: float | None, file: str | Path
 ) -> Header:
     """Return what the stream watches: what it was begun with, or what is asked for."""
-    certificate, grouped = folder.sha256(CERTIFICATE), result.task.grouped
+    certificate, grouped = folder.sha256(CERTIFICATE), not result.task.units.independent
     if found is None:
         level = result.study.delta if delta is None else delta
         check_delta(level)
@@ -354,7 +358,7 @@ def list_watched(result: Certified, rule: Rule, delta: float) -> tuple[Watched, 
         InputError: nothing is certified of the error of the rule, on all rows or on a class.
     """
     bound = result.bound_for(rule)
-    labels = () if result.task.grouped else result.task.classes
+    labels = result.task.classes if result.task.units.independent else ()
     of_error, of_class = share_delta(delta, len(labels))
     claims = [claim for claim in result.certificate.claims if claim.covers(rule)]
     error = next((claim for claim in claims if claim.quantity.is_error), None)
@@ -410,10 +414,10 @@ def read_live_rows(
     task = result.task
     table, kept = task.take_gaps(join_copies(table)), task.provenance.keep_values
     names = table.column_names
-    target = task.target if columns.label is None else columns.label
+    target = task.target.name if columns.label is None else columns.label
     check_column(columns.identifier, names, " with the names of the rows (--id)")
     check_column(target, names, " with the true labels (--label)")
-    known = rows_with_label(table[target], target, kept=kept)
+    known = task.target.find_known(table[target], kept, target)
     notes = []
     if left := int(np.sum(~known)):
         notes = [f"{pluralize(left, 'row')} without a label: not counted; append them when they have one"]
@@ -428,7 +432,7 @@ def read_live_rows(
     if twice := [name for name, times in Counter(identifiers).items() if times > 1]:
         raise InputError(f"row {twice[0]!r} stands twice in the table: a row counts once")
     try:
-        truth = number_classes(table[target], task.classes, target)
+        truth = task.target.read(table[target], target)
     except InputError as unknown:
         raise InputError(
             f"{unknown}. If it is a class under another name, write it as the run does; if it is a new "
@@ -466,14 +470,14 @@ def _read_predictions(
     name, task = columns.prediction, result.task
     if name in table.column_names:
         check_column(name, table.column_names)
-        there = rows_with_label(table[name], name, kept=task.provenance.keep_values)
+        there = task.target.find_known(table[name], task.provenance.keep_values, name)
         if not there.all():
             first = identifiers[int(np.argmin(there))]
             raise InputError(
                 f"row {first!r} has a label and no prediction in column {name!r}: a row that was not "
                 "predicted says nothing about the predictions; leave it out"
             )
-        given = number_classes(table[name], task.classes, name)
+        given = task.target.read(table[name], name)
         notes = list[str]()  # whether they are those of the rule, if it draws nothing and features are there
         if rule.name != "random" and set(task.features) <= set(table.column_names) and len(given):
             read = task.read(table)
@@ -497,7 +501,7 @@ def _read_predictions(
 
 def _read_groups(table: pa.Table, result: Certified, before: tuple[LiveRow, ...]) -> list[str]:
     """Return the name of each row's group; "" without groups."""
-    names = find_groups(result.task.group, table.column_names)
+    names = find_groups(result.task.units.name, table.column_names)
     if not names:
         return [""] * table.num_rows
     for name in names:
@@ -547,7 +551,7 @@ def _judge_rows(
         raise StoreError(f"{file} is damaged: {unknown.args[0][1]!r} is no class of the run") from None
     wrong = (truth != predicted).astype(np.float64)
     losses, batches = wrong, np.array([row.batch for row in rows], np.intp)
-    if result.task.grouped:  # their means, in order of arrival
+    if not result.task.units.independent:  # their means, in order of arrival
         numbered: dict[str, int] = {}
         group = np.array([numbered.setdefault(row.group, len(numbered)) for row in rows], np.intp)
         losses, batches = average_by_group(wrong, group), average_by_group(batches, group).astype(np.intp)

@@ -301,7 +301,9 @@ class RunFolder:
         """Raise InputError if the table, or that of the results, is larger than what can be read back."""
         rows, columns = problem.all_rows.X.shape
         every = problem.all_rows
-        besides = 1 + every.grouped + every.weighting.given  # the target, the groups and the weights
+        besides = (
+            1 + len(every.units.columns) + len(every.weighting.columns)
+        )  # the target, the groups and the weights
         if rows > MAX_TABLE_ROWS or rows * (columns + besides) > MAX_VALUES:
             raise InputError(
                 f"out={str(self)!r}: the table has {rows:,} rows and {columns:,} columns; a run folder "
@@ -380,11 +382,12 @@ class RunFolder:
         """
         every = problem.all_rows
         named = {
-            "target": every.target,
+            "target": every.target.name,
             "salt": every.salt,
             "provenance": json.dumps(every.provenance.to_json()),
         }
-        named |= {role: name for role in OPTIONAL_ROLES if (name := getattr(every, role)) is not None}
+        roles = zip(OPTIONAL_ROLES, (every.units.name, every.weighting.column), strict=True)
+        named |= {role: name for role, name in roles if name is not None}
         if not every.schema.is_default:
             named["columns"] = json.dumps(every.schema.to_json())
             if len(named["columns"]) > MAX_SCHEMA_BYTES:
@@ -392,8 +395,8 @@ class RunFolder:
                     f"the categories of the columns take {len(named['columns']) >> 20:,} MiB: at most "
                     f"{MAX_SCHEMA_BYTES >> 20:,} MiB can be stored; leave out columns of free text"
                 )
-        if every.question:
-            named[QUESTION] = every.question
+        if every.units.question:
+            named[QUESTION] = every.units.question
         contents = {DATA: formats.make_table(every.coded_columns(), problem.run_id, named)}
         if isinstance(problem.asked.resampling, Splits):
             sets = [(split.train, split.estimate) for split in problem.asked.resampling.sets]

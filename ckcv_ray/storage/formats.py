@@ -16,9 +16,9 @@ from pyarrow import parquet
 
 from ckcv_ray.errors import RunError, StoreError, convert_errors
 from ckcv_ray.storage.files import Content, Files, LocalFiles
-from ckcv_ray.tables.columns import decode_columns, decode_in_parts
+from ckcv_ray.tables.columns import decode_columns, decode_in_parts, is_plain
 from ckcv_ray.tables.limits import FOLDER_BYTES, MAX_CELLS, MAX_TABLE_ROWS, limit_memory
-from ckcv_ray.tables.read import check_parquet_size, is_plain, read_parquet
+from ckcv_ray.tables.read import check_parquet_size, read_parquet
 from ckcv_ray.version import VERSION
 
 SCHEMA_VERSION = 12

@@ -62,7 +62,7 @@ def check_certified(
     check_balance_stored(learner, balancing)
     for need in _list_needs(certification, task):
         _check_need(need, learner, task)
-    if task.grouped and for_groups(criterion) is None:
+    if not task.units.independent and for_groups(criterion) is None:
         defined = " or ".join(part.name for part in GROUPED)
         raise InputError(
             f"criterion={criterion.name} is not defined for groups of rows: choose criterion {defined}, or "
@@ -115,13 +115,13 @@ def _list_needs(certification: Certification, task: Task) -> Iterator[Requiremen
 
 def _check_need(need: Requirement, learner: Learner, task: Task) -> None:
     """Raise InputError unless a task and every learner have what an option needs."""
-    if task.kind not in need.kinds:
+    if task.target.kind not in need.kinds:
         raise InputError(
-            f"{need.option} is for {_name_kinds(need.kinds)}, and the target {task.target!r} has "
+            f"{need.option} is for {_name_kinds(need.kinds)}, and the target {task.target.name!r} has "
             f"{_describe_target(task)}: {need.instead}"
         )
-    if task.grouped and need.rows:
-        raise InputError(
+    if need.rows:
+        task.units.check_independent(
             f"{need.option} counts {need.rows} as independent, which rows of groups are not: leave it out, "
             "or --group"
         )
@@ -160,12 +160,12 @@ def check_scored(
 
 def _check_fits(learner: Learner, encoding: Encoding, balancing: Balance, task: Task) -> None:
     """Raise InputError unless learners can use the weights of rows, the columns and classes of equal size."""
-    if task.weighting.given:
+    if task.weighting.columns:
         for label, single in learner.by_label.items():
             if not single.weighs_rows:
                 raise InputError(
                     f"learner {label} does not use weights of rows: choose from "
-                    f"{', '.join(_list_weighing(task.kind))}, or leave out the weights"
+                    f"{', '.join(_list_weighing(task.target.kind))}, or leave out the weights"
                 )
     if not task.schema.plain and all(selects_columns(learner, task)):
         for option, value in _list_given(encoding):
@@ -175,7 +175,7 @@ def _check_fits(learner: Learner, encoding: Encoding, balancing: Balance, task: 
             )
     if balancing is Balance.NONE:
         return
-    if task.has_numbers:
+    if not task.classes:
         raise InputError(f"balance={balancing} is for classes, and the target has numbers: leave it out")
     for label, single in learner.by_label.items():
         if getattr(single, WEIGHTS, None) == BALANCED:
@@ -199,17 +199,17 @@ def _check_kinds(slot: str, several: Mapping[str, Any], task: Task) -> None:
     """Raise InputError unless each of several parts, by their labels, is for the kind of a task."""
     kinds = KINDS[slot]
     for label, part in several.items():
-        if task.kind in kinds(part):
+        if task.target.kind in kinds(part):
             continue
         named = ((name, kinds(choice)) for name, choice in list_parts(slot).items())
-        suited = [name for name, known in named if isinstance(known, frozenset) and task.kind in known]
+        suited = [name for name, known in named if isinstance(known, frozenset) and task.target.kind in known]
         remedy = f"choose {slot} {' or '.join(suited)}" if suited else "leave out the rows of other classes"
-        if task.has_numbers:
+        if not task.classes:
             remedy = CHOOSE_NUMBERS[slot]
         elif len(several) > 1:
             remedy = LEAVE_OUT
         raise InputError(
-            f"the target {task.target!r} has {_describe_target(task)}, and {slot} {label} is for "
+            f"the target {task.target.name!r} has {_describe_target(task)}, and {slot} {label} is for "
             f"{_name_kinds(kinds(part))}: {remedy}"
         )
 
@@ -231,9 +231,9 @@ def check_splits(resampling: Resampling, scores: Sequence[Score], permutations: 
     if resampling.corrected and unfit:
         raise InputError(
             f"resampling={resampling} needs measures that are means over rows, and {unfit[0]} is none: "
-            f"choose from {', '.join(list_row_means(task.kind))}, or choose bootstrap632"
+            f"choose from {', '.join(list_row_means(task.target.kind))}, or choose bootstrap632"
         )
-    if permutations and task.grouped:
+    if permutations and task.n_units < task.n:
         rows = np.lexsort((task.y, task.groups))
         same_group, same_target = (np.diff(values[rows]) == 0 for values in (task.groups, task.y))
         if np.all(same_target[same_group]):
@@ -241,28 +241,30 @@ def check_splits(resampling: Resampling, scores: Sequence[Score], permutations: 
                 f"permutations={permutations} permutes targets within groups, and each group has a single "
                 "one: leave it out"
             )
-    if resampling.names_rows and task.grouped:
-        raise InputError("splits that were given name rows, and groups stay whole: leave groups out")
+    if resampling.names_rows:
+        task.units.check_independent(
+            "splits that were given name rows, and groups stay whole: leave groups out"
+        )
     if resampling.in_order and np.any(np.diff(task.groups) < 0):
         raise InputError(
             f"resampling={resampling} scores what follows in the table, and rows of other groups stand "
-            f"between those of a group of {task.group!r}: sort the table by group, or leave groups out"
+            f"between those of a group of {task.units.name!r}: sort the table by group, or leave groups out"
         )
     if not resampling.stratify:
         return
-    if task.grouped and not resampling.stratifies_groups:
-        raise InputError(
+    if not resampling.stratifies_groups:
+        task.units.check_independent(
             f"stratify keeps groups whole in kfold and repeated_kfold, not in {resampling.name}: "
             "choose one of these, or leave out stratify or the groups"
         )
-    if task.kind is Kind.REGRESSION:
+    if not task.classes:
         raise InputError("stratify is for classes, and the target has numbers: leave it out")
 
 
 def check_interval_on(interval: str, resampling: Resampling, task: Task) -> None:
     """Raise InputError unless the splits of a task have an approximate interval; "" is none."""
-    if interval and INTERVALS[interval].scores and task.grouped:
-        raise InputError(
+    if interval and INTERVALS[interval].scores:
+        task.units.check_independent(
             f"interval={interval} takes rows as independent, and rows of a group are not: leave groups "
             "or the interval out, or choose interval=corrected_t"
         )

@@ -21,8 +21,6 @@ from ckcv_ray.core.criteria import Criterion, MeanClippedError, for_groups
 from ckcv_ray.core.draws import PART, PERMUTATIONS, Draws, order_held_out, permute_within
 from ckcv_ray.core.measures import (
     ClippedErrors,
-    GroupErrors,
-    GroupShares,
     Kind,
     LossMeasure,
     Measure,
@@ -32,7 +30,7 @@ from ckcv_ray.core.measures import (
     extend_score,
     make_score,
 )
-from ckcv_ray.core.resampling.base import EMPTY, FoldSize, Split, Units
+from ckcv_ray.core.resampling.base import EMPTY, FoldSize, Split
 from ckcv_ray.core.resampling.complete import CertifiableFolds, check_folds
 from ckcv_ray.core.schedule import Stage, Unit, count_kept, weigh_rounds
 from ckcv_ray.core.selection import Leader
@@ -54,7 +52,8 @@ from ckcv_ray.study.parts import MIN_HELD_OUT, Budget, Certification, Condition,
 from ckcv_ray.study.study import AnyStudy, Procedure, Study, run_id
 from ckcv_ray.tables.columns import Rows
 from ckcv_ray.tables.subgroups import check_subgroups
-from ckcv_ray.tables.task import MIN_ROWS, Groups, Task, TestRows
+from ckcv_ray.tables.task import MIN_ROWS, Task, TestRows
+from ckcv_ray.tables.units import GroupNumbers
 from ckcv_ray.validation import expect
 
 ScoreTotals = NDArray[np.float64]
@@ -218,7 +217,7 @@ class Problem:
         same, unless they depend on them.
         """
         task, draws = self.task, self.draws.at(*PERMUTATIONS)
-        groups = task.groups if task.grouped else None
+        groups = next(iter(task.units.columns.values()), None)
         task = replace(task, y=task.y[permute_within(groups, task.n, draws.make_generator(number))])
         return replace(self, task=task, all_rows=task)
 
@@ -244,19 +243,23 @@ class Problem:
     @property
     def criterion(self) -> Criterion:
         """What is minimised on this task: with groups, the form of the study's criterion for them."""
-        grouped = for_groups(self.study.criterion) if self.task.grouped else None
+        grouped = None if self.task.units.independent else for_groups(self.study.criterion)
         return grouped or self.study.criterion
 
-    def measure(self, groups: Groups) -> Measure:
+    def measure(self, groups: GroupNumbers) -> Measure:
         """Return the criterion's measure for rows of these groups."""
-        return self.make_loss_measure(groups) if self.has_losses else self.criterion.measure
+        return self.find_loss_measure(groups) or self.criterion.measure
 
-    def make_loss_measure(self, groups: Groups) -> LossMeasure:
-        """Return the measure for rows of these groups where ``has_losses``."""
-        if self.clip is None:
-            return GroupShares(groups)
-        errors = ClippedErrors(self.clip)
-        return GroupErrors(groups, errors) if self.task.grouped else errors
+    def find_loss_measure(self, groups: GroupNumbers) -> LossMeasure | None:
+        """Return the measure for rows of these groups, or for these rows, if it is no count of wrong rows."""
+        errors = None if self.clip is None else ClippedErrors(self.clip)
+        return self.task.units.make_losses(groups, errors)
+
+    def make_loss_measure(self, groups: GroupNumbers) -> LossMeasure:
+        """Return the same where it is known to be none."""
+        measure = self.find_loss_measure(groups)
+        assert measure is not None
+        return measure
 
     @property
     def clip(self) -> float | None:
@@ -267,7 +270,7 @@ class Problem:
     @property
     def has_losses(self) -> bool:
         """Whether a model's total is no count of rows: with groups, and with numbers and a certification."""
-        return self.task.grouped or self.clip is not None
+        return self.find_loss_measure(EMPTY) is not None
 
     def make_measure(self, rows: Index) -> Measure:
         """Return what is totalled over some of the rows: the criterion's measure, or the scores."""
@@ -405,7 +408,7 @@ class Problem:
 
     def split(self, size: int, number: int) -> Split:
         """Return the rows of split ``number`` of the fold size at position ``size``."""
-        return Split(*map(self.task.grouping.repeat_rows, self._divide(size, number)))
+        return Split(*map(self.task.units.repeat_rows, self._divide(size, number)))
 
     def rows(self, stage: Stage, size: int, number: int) -> tuple[Index, Index]:
         """Return the training rows and the scored rows of a split."""
@@ -605,7 +608,7 @@ class Problem:
         units = min(size.n_train for size in self.sizes)
         if self.scores:  # the first split may have fewer than most
             units = min(units, len(self._divide(OUTER, 0).train))
-        fewest = self.task.grouping.count_fewest_rows(units)
+        fewest = self.task.units.count_fewest_rows(units)
         for each in self.prepared.values():
             each.learner.check_rows(int(min(1.0, each.share) * fewest))
 
@@ -618,22 +621,11 @@ class Problem:
             train, select = rng.permutation(whole.train), rng.permutation(whole.select)
             return Split(np.sort(train[: fold.n_train]), np.sort(select[: fold.n_select]), EMPTY)
         if size == OUTER or inner is None:
-            return self.asked.resampling.split(self._units, self.sizes[size], number, draws)
+            return self.asked.resampling.split(self.task.strata, self.sizes[size], number, draws)
         outer = int(np.searchsorted(self.starts, number, side="right")) - 1
         train, inside = self._divide(OUTER, outer).train, number - int(self.starts[outer])
-        split = inner.split(self._units.take(train), self.sizes[size], inside, draws.inside(outer))
+        split = inner.split(self.task.strata.take(train), self.sizes[size], inside, draws.inside(outer))
         return Split(*(train[part] for part in split))
-
-    @cached_property
-    def _units(self) -> Units:
-        """What is divided, with the class of each row, or the rows of each class in each group."""
-        task = self.task
-        if task.has_numbers:
-            return Units(task.n_units)
-        if not task.grouped:
-            return Units(task.n, task.y)
-        cells = np.bincount(task.groups * task.n_classes + task.y, minlength=task.n_units * task.n_classes)
-        return Units(task.n_units, class_rows=cells.reshape(task.n_units, task.n_classes))
 
 
 def _canonicalize_certified(study: Study, task: Task) -> tuple[Study, Index | None, Task]:
@@ -661,14 +653,16 @@ def _canonicalize_certified(study: Study, task: Task) -> tuple[Study, Index | No
 def _canonicalize_scored(study: Procedure, task: Task) -> tuple[Procedure, tuple[Score, ...]]:
     """Return the canonical form of a procedure on a task, and its scores."""
     for label, learner in study.learner.by_label.items():
-        if task.kind not in learner.kinds:
+        if task.target.kind not in learner.kinds:
             made = ": make the task with numbers=True" if study.predicts_numbers else ""
             raise InputError(
-                f"learner={label} is not for {task.kind}, which is what {task.target!r} has{made}"
+                f"learner={label} is not for {task.target.kind}, which is what {task.target.name!r} has{made}"
             )
     names = dict.fromkeys((*study.measure_names, *filter(None, [study.select_by])))
-    functions = {name: measure.score(task.kind, task.labelled) for name, measure in study.functions.items()}
-    scores = tuple(functions.get(name) or make_score(name, task.kind) for name in names)
+    functions = {
+        name: measure.score(task.target.kind, task.labelled) for name, measure in study.functions.items()
+    }
+    scores = tuple(functions.get(name) or make_score(name, task.target.kind) for name in names)
     check_scored(study.learner, study.encoding, study.balancing, task, scores)
     check_splits(study.resampling, scores, study.permutations, task)
     outer = getattr(study.resampling, "outer", study.resampling)
@@ -698,7 +692,7 @@ def divide(study: AnyStudy, task: Task) -> tuple[Index | None, Task]:
         return None, _fill_new_rows(study, task)
     if len(units) < MIN_HELD_OUT or n < MIN_HELD_OUT + MIN_ROWS:
         raise InputError(_describe_few(study, task, len(units)))
-    held = task.grouping.rows(units)
+    held = task.units.rows(units)
     learned = task.without(held)
     if learned.schema.plain and not task.schema.plain:
         learned = replace(learned, fills=study.encoding.fit_fills(learned.X))
@@ -707,9 +701,10 @@ def divide(study: AnyStudy, task: Task) -> tuple[Index | None, Task]:
 
 def _describe_few(study: Study, task: Task, held: int) -> str:
     """Return what so few units held out would prove at best, and what to do instead."""
-    unit, delta, losses = "group" if task.grouped else "row", study.delta, task.grouped or task.has_numbers
+    unit, delta = task.unit, study.delta
+    losses = not task.classes or task.units.make_losses(task.groups, None) is not None
     best = bound_losses(np.zeros(held), delta) if losses and held else float(clopper_pearson(0, held, delta))
-    of_clip = " of the clip" if task.has_numbers else ""
+    of_clip = task.target.word("", " of the clip")
     outside = find_fewest_rows(float(np.nextafter(0.5, 0)), 0, delta)
     gate = "" if losses else f", and better than a constant takes {outside} of them outside each class"
     paper = f"--paper runs from {MIN_ROWS} rows on (--k 3 --n-splits 90 takes every split once), and "
@@ -717,7 +712,7 @@ def _describe_few(study: Study, task: Task, held: int) -> str:
         f"{pluralize(held, unit)} of {task.n_units:,} held out would prove an error of at most "
         f"{ceil(100 * best)} in 100{of_clip} if none of them were wrong{gate}: hold out at least "
         f"{MIN_HELD_OUT}, which are half of {2 * MIN_HELD_OUT}. Of fewer {unit}s "
-        f"{'' if task.has_numbers else paper}ckcv evaluate gives scores, without a proof"
+        f"{task.target.word(paper, '')}ckcv evaluate gives scores, without a proof"
     )
 
 
@@ -742,7 +737,7 @@ def _recode_table(table: Task, learned: Task) -> Task:
     if table.schema == learned.schema and learned.fills is None:
         return table
     X = np.ascontiguousarray(learned.recode(table.X, table))
-    return replace(learned, X=X, y=table.y, grouping=table.grouping, weighting=table.weighting)
+    return replace(learned, X=X, y=table.y, units=table.units, weighting=table.weighting)
 
 
 def identify_data(table: Task, learned: Task) -> str:

@@ -87,6 +87,14 @@ def is_number_type(kind: pa.DataType) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
 
 
+def is_plain(kind: pa.DataType) -> bool:
+    """Return whether cells of a type are single values: no lists, no bytes of a width the file chooses."""
+    if pa.types.is_dictionary(kind):
+        return is_plain(kind.value_type) and not pa.types.is_dictionary(kind.value_type)
+    fixed = pa.types.is_fixed_size_binary(kind) or isinstance(kind, pa.BaseExtensionType)
+    return not (fixed or pa.types.is_nested(kind))
+
+
 def is_text(kind: pa.DataType) -> bool:
     """Return whether a type is that of text."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
@@ -485,6 +493,36 @@ def choose_number_parser(form: str) -> Parser:
             return None
 
     return parse
+
+
+def parse_text_numbers(
+    column: pa.ChunkedArray,
+    name: str,
+    role: str,
+    thousands: str = "",
+    gaps: Collection[str] = GAPS,
+    decimal: str | None = None,
+) -> pa.ChunkedArray:
+    """Return numbers that are written as text as numbers; text of another kind as it is.
+
+    Some cells may be no numbers, and numbers may be read in two ways: then it is refused, with the column's
+    ``role``, such as "the target".
+    """
+    values, codes = list_distinct(column)
+    texts = [None if value is None else bare(value) for value in values]
+    known = drop_gaps(texts, gaps)
+    try:
+        form, bad = find_number_form(known, name, decimal, thousands) if known else ("", known)
+    except ColumnError as problem:
+        raise InputError(f"{role} {name!r} {problem}") from None
+    if not form:
+        return column
+    if bad:
+        row = int(np.argmax(codes == texts.index(bad[0]))) + 1
+        raise InputError(f"{role} {name!r} has {bad[0][:60]!r} in row {row}, which is no number: fix it")
+    parse, number = choose_number_parser(form), set(known)
+    numbers = [parse(text) if text in number else nan for text in texts]
+    return pa.chunked_array([np.array(numbers, np.float64)[codes]])
 
 
 def _to_float(text: str) -> float:

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 from ckcv_ray.core.arrays import Index, Values
 from ckcv_ray.core.draws import SURVEYED, Draws
-from ckcv_ray.core.resampling.base import Split, Units, arrange
+from ckcv_ray.core.resampling.base import Split, Strata, arrange
 from ckcv_ray.errors import InputError, pluralize, write_option
 from ckcv_ray.tables.columns import (
     LOOKS_LIKE_DATE,
@@ -293,6 +293,14 @@ LARGEST_KAPPA = 0.001
 MAX_TYPED = 1 << 32  # a seed above it was drawn by --seed random
 
 
+class Named(Protocol):
+    """What has a name."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+
+
 class Examined(Protocol):
     """What is looked at of a ``Task``, which is made with the help of this module."""
 
@@ -309,8 +317,12 @@ class Examined(Protocol):
         """How the columns are understood."""
 
     @property
-    def target(self) -> str:
-        """Name of the label column."""
+    def target(self) -> Named:
+        """What is predicted."""
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes; 0 of numbers to predict."""
 
     @property
     def groups(self) -> NDArray[np.intp]:
@@ -319,10 +331,6 @@ class Examined(Protocol):
     @property
     def n_units(self) -> int:
         """Number of groups; of rows if there are none."""
-
-    @property
-    def has_numbers(self) -> bool:
-        """Whether numbers are predicted."""
 
 
 class Repeats(NamedTuple):
@@ -385,7 +393,7 @@ def describe_sorted(task: Examined, seed: int) -> list[str]:
     if log_kappa <= np.log(LARGEST_KAPPA):
         return []
     return [
-        f"The rows are sorted by {quote(task.target)}, and only {len(counts)} of {n:,} differ: a known "
+        f"The rows are sorted by {quote(task.target.name)}, and only {len(counts)} of {n:,} differ: a known "
         "seed may draw positions that flatter such a table. Let --seed random draw one, before any is judged."
     ]
 
@@ -498,7 +506,7 @@ def find_giveaways(task: Examined) -> tuple[str, ...]:
 def _notes(task: Examined) -> Iterator[str]:
     """Yield for each column the first thing that looks like a mistake."""
     first: dict[bytes, str] = {}
-    folds = None if task.has_numbers else cache(lambda: _draw_folds(task.y))
+    folds = cache(lambda: _draw_folds(task.y)) if task.n_classes else None
     for x, column in zip(task.X.T, task.schema, strict=True):
         twin = first.setdefault(unify_zeros(x).tobytes(), column.name)
         yield _find_note(x, column, twin, task.y, folds)
@@ -545,7 +553,7 @@ def _follows(x: Values, y: Values) -> bool:
 def _draw_folds(y: NDArray[np.int32]) -> list[Split]:
     """Deal the rows that are surveyed to folds, class by class; the same for all columns."""
     y = y[:MAX_SURVEYED_ROWS]
-    order = arrange(Units(len(y), y), True, Draws(0).at(*SURVEYED).make_generator())
+    order = arrange(Strata(len(y), y), True, Draws(0).at(*SURVEYED).make_generator())
     return [Split.score(len(y), order[i::FOLDS]) for i in range(FOLDS)]
 
 

@@ -46,6 +46,7 @@ from ckcv_ray.tables.columns import (
     find_decimal_mark,
     find_number_form,
     is_doubtful,
+    is_plain,
     is_value,
     some,
 )
@@ -1070,14 +1071,6 @@ def _count_rows(metadata: parquet.FileMetaData) -> tuple[int, int]:
     groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]  # whose columns may abort Arrow
     rows = max(metadata.num_rows, sum(max(0, group.num_rows) for group in groups))
     return rows, sum(max(0, group.total_byte_size) for group in groups)
-
-
-def is_plain(kind: pa.DataType) -> bool:
-    """Return whether cells of a type are single values: no lists, no bytes of a width the file chooses."""
-    if pa.types.is_dictionary(kind):
-        return is_plain(kind.value_type) and not pa.types.is_dictionary(kind.value_type)
-    fixed = pa.types.is_fixed_size_binary(kind) or isinstance(kind, pa.BaseExtensionType)
-    return not (fixed or pa.types.is_nested(kind))
 
 
 def read_parquet(

@@ -4,11 +4,6 @@ Whatever the source, data arrive as Arrow columns; ``Task.from_table`` turns the
 which no other code has to check again. Every check raises an InputError that names the column and the row,
 and says how to fix it.
 
-A group of rows that belong together, such as the visits of one patient, is known by its number, counted from
-0 in the order of first appearance. How the column spells its values has no effect on a study, and is not
-stored. Weights of rows are used in fits alone, unless the error by weight is claimed: all else that is
-measured and claimed is of rows, which count once each.
-
 Every draw is made with the salt H of the table: the digest of its rows, in any order. A known seed alone
 draws known positions, and a table may be sorted so that these are the easy rows. With H the positions depend
 on which rows there are, but not on their order. If the rows come in random order, all claims hold exactly,
@@ -31,31 +26,25 @@ from datetime import date, time
 from decimal import Decimal
 from enum import IntEnum
 from functools import cached_property
-from math import inf, isfinite, nan
 from typing import Any, NamedTuple
 from unicodedata import normalize
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
-from ckcv_ray.core.arrays import Classes, Index, Values
-from ckcv_ray.core.measures import Kind
-from ckcv_ray.errors import InputError, cut, cut_list, pluralize, write_option, write_row
+from ckcv_ray.core.arrays import Index
+from ckcv_ray.core.resampling.base import Strata
+from ckcv_ray.errors import InputError, pluralize, write_option
 from ckcv_ray.tables.columns import (
     FIRST_ROWS,
     GAPS,
     LARGEST,
-    MAX_CLASSES,
-    MIN_GROUPS,
     MINUS,
     NO_NAMES,
     NOTHING_ASKED,
-    SPACES,
     TRUTH,
     Cells,
-    ColumnError,
     ColumnKind,
     DeclaredTypes,
     Label,
@@ -67,19 +56,11 @@ from ckcv_ray.tables.columns import (
     cast_numbers,
     check_alike,
     check_single,
-    choose_number_parser,
-    decode,
     decode_columns,
-    drop_gaps,
-    find_number_form,
-    fold_text,
     format_column,
-    is_number_type,
     is_text,
     kept_words,
     list_distinct,
-    number_values,
-    positions_by_value,
     read_moments,
     some,
     suggest_column,
@@ -87,144 +68,35 @@ from ckcv_ray.tables.columns import (
     unify_zeros,
     without_gaps,
 )
-from ckcv_ray.tables.limits import MAX_TABLE_BYTES, decimal_mark, find_withheld
+from ckcv_ray.tables.limits import decimal_mark, find_withheld
 from ckcv_ray.tables.questions import APART, ask_about_groups, is_row_number, read_labels
 from ckcv_ray.tables.read import (
     AS_IT_IS,
     Reading,
     check_same_order,
     index_names,
-    is_plain,
     make_columns,
     read_rows,
     with_plain_values,
 )
+from ckcv_ray.tables.target import (
+    ClassTarget,
+    GapWords,
+    Target,
+    encode_classes,
+    find_known,
+    parse_numbers,
+)
+from ckcv_ray.tables.units import (
+    GROUP_NAMES,
+    UNWEIGHTED,
+    WEIGHT_NAMES,
+    GroupNumbers,
+    Units,
+    Weighting,
+    make_unit_column,
+)
 from ckcv_ray.validation import as_array, expect, quote, sequence
-
-MIN_OF_CLASS = 2
-MIN_CLASSES = 2
-MAX_CLASSES_NAMED, MAX_OF_CLASS = 5, 24  # of classes that are named in one sentence, and of their labels
-MAX_SEARCHED = 10_000  # values searched for an example in a message
-
-
-def _check_classes(
-    classes: tuple[Label, ...], y: Classes, target: str, allow_singletons: bool = False
-) -> None:
-    """Raise InputError if a class has a single row; with ``allow_singletons`` if most classes have."""
-    counts = np.bincount(y, minlength=len(classes))
-    few = np.flatnonzero(counts < MIN_OF_CLASS).tolist()
-    most_scored = len(classes) // 2
-    if len(few) <= (most_scored if allow_singletons else 0):
-        return
-    needs = "most classes need" if allow_singletons else "each needs"
-    named, it = some([repr(classes[i]) for i in few], 3), "it" if len(few) == 1 else "them"
-    have = f"class {named} has 1 row" if len(few) == 1 else f"classes {named} have 1 row each"
-    cures = (
-        f"leave {it} out" if len(classes) - len(few) >= MIN_CLASSES else "",
-        f"score {it} by ckcv evaluate, which proves nothing" if len(few) <= most_scored else "",
-    )
-    cure = ", or ".join(filter(None, cures))
-    raise InputError(
-        f"{have}: {needs} at least {MIN_OF_CLASS}{cure and f' ({cure})'}; the "
-        f"target {target!r} has {len(classes):,} classes ({some(classes)}){_perhaps_numbers(classes)}"
-    )
-
-
-def _perhaps_numbers(classes: Sequence[Label]) -> str:
-    if any(isinstance(label, bool) or _find_number(label) is None for label in classes):
-        return ""
-    return "; to predict numbers, choose a learner of numbers such as ridge, in ckcv run with --clip"
-
-
-def number_classes(column: pa.ChunkedArray, classes: tuple[Label, ...], target: str) -> Classes:
-    """Return the class numbers of a column of labels.
-
-    A label may be written in another way than its class: 01 or 1.0 for 1, True for true, YES for yes.
-
-    Raises:
-        InputError: a label is not one of the classes.
-    """
-    return _number_labels(*_encode(column, target), classes, target)
-
-
-def _number_labels(values: list[Any], codes: Index, classes: tuple[Label, ...], target: str) -> Classes:
-    """Return the class number of each row, given the distinct labels and the position of each row's."""
-    exact = {label: number for number, label in enumerate(classes)}
-    texts = [str(label) for label in classes]
-    alike, folded = positions_by_value(texts), positions_by_value(texts, fold_text)
-    found = (
-        exact.get(value, alike.get(canonical_text(str(value)), folded.get(fold_text(str(value)), -1)))
-        for value in values
-    )
-    numbers = np.array([-1 if value is None else number for value, number in zip(values, found, strict=True)])
-    if len(codes) and numbers[codes].min() < 0:
-        unknown = values[codes[int(np.argmin(numbers[codes]))]]
-        labels = [repr(label) for label in classes]
-        listed = " and ".join(labels) if len(labels) == 2 else some(labels)
-        raise InputError(f"column {target!r} holds {unknown!r}: the labels are {listed}")
-    return np.asarray(numbers[codes], dtype=np.int32)
-
-
-class GapWords(NamedTuple):
-    """Words in a column that were taken for empty cells."""
-
-    column: str  # its name
-    rows: dict[str, int]  # in how many rows each word stands; "" is a cell that is empty
-    n: int  # number of rows of the table
-
-    @classmethod
-    def of(cls, column: pa.ChunkedArray, name: str, taken: NDArray[np.bool_]) -> "GapWords":
-        """Return the words in those cells of a column that were taken for empty ones, (rows,)."""
-        values, codes = list_distinct(column.filter(pa.array(taken)))
-        rows: Counter[str] = Counter()
-        for value, count in zip(values, np.bincount(codes, minlength=len(values)).tolist(), strict=True):
-            rows[bare(value) if isinstance(value, str) else ""] += count
-        return cls(name, {word: rows[word] for word in sorted(rows) if rows[word]}, len(column))
-
-    @property
-    def words(self) -> list[str]:
-        """The words, without that of an empty cell."""
-        return [word for word in self.rows if word]
-
-    def list_words(self) -> str:
-        """Say in how many rows each word stands, such as "'NA' in 12 and 'none' in 3"."""
-        return " and ".join(f"{word!r} in {self.rows[word]:,}" for word in self.words)
-
-    def share(self, words: Iterable[str]) -> str:
-        """Say of how many rows some words are a share, such as "of 300 rows (4 %)"."""
-        rows = sum(self.rows[word] for word in words)
-        return f"of {self.n:,} rows ({format(100 * rows / self.n, '.3g')} %)"
-
-    def advise(self) -> str:
-        """Name the option that keeps the words."""
-        keeps = "keeps it" if len(self.words) == 1 else "keeps them"
-        return f"{write_option('keep-values', ','.join(self.words))} {keeps}"
-
-    def describe(self) -> str:
-        """Say which words of a feature were taken for empty cells, and how to keep them."""
-        were = "was taken for an empty cell" if len(self.words) == 1 else "were taken for empty cells"
-        like = ", like cells that are empty" if "" in self.rows else ""
-        listed = f"{self.list_words()} {self.share(self.words)}"
-        return f"column {self.column[:60]!r}: {listed} {were}{like}: {self.advise()}"
-
-    def describe_labels(self) -> tuple[str, str]:
-        """Say in how many rows labels were taken for empty cells, and name the option that keeps words."""
-        words = f", {self.list_words()} of them" if self.words else ""
-        kept = f"; {self.advise()} as {'a label' if len(self.words) == 1 else 'labels'}" if words else ""
-        return f"{sum(self.rows.values()):,} {self.share(self.rows)}{words}", kept
-
-
-def rows_with_label(
-    column: pa.ChunkedArray, target: str, numbers: bool = False, kept: Collection[str] = ()
-) -> NDArray[np.bool_]:
-    """Return which cells of a column of labels, or of numbers to predict, are no gaps.
-
-    Words that are ``kept`` are none.
-    """
-    values, codes = _encode(column, target)
-    gaps = (GAPS if numbers else NO_NAMES).difference(kept)
-    missing = (value is None or value != value or str(value).lower() in gaps for value in values)
-    return ~np.array(list(missing))[codes]
 
 
 def choose_name(names: Sequence[str], taken: Iterable[str]) -> str:
@@ -232,131 +104,6 @@ def choose_name(names: Sequence[str], taken: Iterable[str]) -> str:
     known = set(taken)
     candidates = (*names, *(f"{names[0]}_{i}" for i in range(len(known) + 1)))
     return next(name for name in candidates if name not in known)
-
-
-def _encode(column: pa.ChunkedArray, target: str) -> tuple[list[Any], Index]:
-    """Return the distinct values of a column of labels, None for an empty cell, and each row's position."""
-    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    labels = is_text, is_number_type, pa.types.is_boolean, pa.types.is_null
-    if not any(is_one(kind) for is_one in labels):
-        raise InputError(
-            f"the target {target!r} has type {kind}: labels are text or numbers; write it as one of them, or "
-            "name another column as target"
-        )
-    values, codes = list_distinct(column)
-    return [value.strip(SPACES) if isinstance(value, str) else value for value in values], codes
-
-
-def encode_classes(column: pa.ChunkedArray, target: str) -> tuple[tuple[Label, ...], Classes]:
-    """Return the classes of a target without gaps, sorted, and the class number of every row."""
-    values, codes = _encode(column, target)
-    limit = inf if any(isinstance(value, float) for value in values) else 2**63
-    counts = np.bincount(codes, minlength=len(values)).tolist()
-    totals: Counter[Label] = Counter()
-    for value, count in zip(values, counts, strict=True):  # a dictionary may hold a value twice
-        if count:
-            totals[value + 0.0 if isinstance(value, float) else value] += count  # -0.0 equals 0.0
-    for value in totals:
-        if not isinstance(value, str) and not (isfinite(value) and abs(value) < limit):
-            row = int(np.argmax(codes == values.index(value))) + 1
-            raise InputError(
-                f"the target {target!r} has {value} in row {row}: labels are text or finite numbers"
-            )
-    if not MIN_CLASSES <= len(totals) <= MAX_CLASSES:
-        found = sorted(totals)[:MAX_SEARCHED]
-        raise InputError(
-            f"the target {target!r} has {pluralize(len(totals), 'class', 'classes')} "
-            f"({some(found, of=len(totals))}): expected {MIN_CLASSES} to {MAX_CLASSES:,}"
-            f"{_perhaps_numbers(found)}"
-        )
-    ordered = sorted(totals)
-    numbers = {label: _find_number(label) for label in ordered}
-    if None not in numbers.values():  # texts that are all numbers are sorted by what they are worth
-        ordered.sort(key=lambda label: (numbers[label], label))
-    classes = tuple(ordered)
-    if len(codes) * max(len(str(label)) for label in classes) > MAX_TABLE_BYTES:
-        raise InputError(
-            f"the labels of {target!r} take more than {MAX_TABLE_BYTES >> 20:,} MiB: shorten them"
-        )
-    return classes, _number_labels(values, codes, classes, target)
-
-
-def _find_number(label: Label) -> float | None:
-    if not isinstance(label, str):
-        return float(label)
-    _, is_one, number = canonical_text(label).partition("number ")
-    return float(number) if is_one else None
-
-
-def parse_numbers(
-    column: pa.ChunkedArray,
-    target: str,
-    thousands: str = "",
-    kept: Collection[str] = (),
-    decimal: str | None = None,
-) -> Rows:
-    """Return a target of numbers, (n,) float64.
-
-    ``thousands`` is the mark between thousands, if it was said, and ``decimal`` that of decimals in the
-    table, if it is known. Words that are ``kept`` are no gaps, and no numbers.
-
-    Raises:
-        InputError: it has text, empty cells, numbers that are too large, or one value alone.
-    """
-    if is_text(column.type):
-        gaps = GAPS.difference(kept)
-        column = _parse_text_numbers(column, target, "the target", thousands, gaps, decimal)
-    if not is_number_type(column.type):
-        example = next((value for value in column[:MAX_SEARCHED].to_pylist() if value is not None), None)
-        raise InputError(
-            f"the target {target!r} has type {column.type}, such as {str(example)[:60]!r}, and the learner "
-            "predicts numbers: name a column of numbers, or choose a learner of classes such as forest"
-        )
-    y = np.asarray(column.cast(pa.float64(), safe=False).to_numpy(), np.float64)
-    if np.isnan(y).any():
-        row = int(np.argmax(np.isnan(y))) + 1
-        raise InputError(
-            f"the target {target!r} has empty cells, the first in row {row}: fix them, or leave these rows "
-            "out with --drop-unlabelled"
-        )
-    if (most := np.abs(y).max()) > LARGEST:
-        raise InputError(
-            f"the target {target!r} has {most:g} in row {np.abs(y).argmax() + 1}: numbers are finite, and of "
-            f"magnitude at most {LARGEST:g}"
-        )
-    if np.all(y == y[0]):
-        raise InputError(f"the target {target!r} is {y[0]:g} in every row: there is nothing to learn")
-    return y + 0.0
-
-
-def _parse_text_numbers(
-    column: pa.ChunkedArray,
-    name: str,
-    role: str,
-    thousands: str = "",
-    gaps: Collection[str] = GAPS,
-    decimal: str | None = None,
-) -> pa.ChunkedArray:
-    """Return numbers that are written as text as numbers; text of another kind as it is.
-
-    Some cells may be no numbers, and numbers may be read in two ways: then it is refused, with the column's
-    ``role``, such as "the target".
-    """
-    values, codes = list_distinct(column)
-    texts = [None if value is None else bare(value) for value in values]
-    known = drop_gaps(texts, gaps)
-    try:
-        form, bad = find_number_form(known, name, decimal, thousands) if known else ("", known)
-    except ColumnError as problem:
-        raise InputError(f"{role} {name!r} {problem}") from None
-    if not form:
-        return column
-    if bad:
-        row = int(np.argmax(codes == texts.index(bad[0]))) + 1
-        raise InputError(f"{role} {name!r} has {bad[0][:60]!r} in row {row}, which is no number: fix it")
-    parse, number = choose_number_parser(form), set(known)
-    numbers = [parse(text) if text in number else nan for text in texts]
-    return pa.chunked_array([np.array(numbers, np.float64)[codes]])
 
 
 def _check_spread(X: NDArray[np.float64], names: list[str], plain: bool) -> None:
@@ -480,18 +227,6 @@ def find_groups(group: str | Sequence[str] | None, names: Sequence[str]) -> tupl
     return sequence("group", group, least=1, kind="column names")
 
 
-def name_groups(groups: Sequence[str], names: Sequence[str] = ()) -> str | None:
-    """Return the one name of these columns together; None of none.
-
-    Raises:
-        InputError: another one of the columns ``names`` has it.
-    """
-    name = groups[0] if len(groups) == 1 else write_row(groups) if groups else None
-    if len(groups) > 1 and name in names:
-        raise InputError(f"a column is named {name!r}, as the groups by these columns would be: rename it")
-    return name
-
-
 def check_column(name: object, names: Sequence[str], purpose: str = "") -> None:
     """Raise InputError unless a table has a single column of this name, which is wanted for a ``purpose``."""
     if not (isinstance(name, str) and name in names):
@@ -566,224 +301,6 @@ def check_kept(words: Collection[str]) -> frozenset[str]:
                 f"capitals as well: {', '.join(sorted(GAPS - {''}))}: leave it out"
             )
     return frozenset(word.lower() for word in words)
-
-
-Groups = NDArray[np.intp]
-GROUP_NAMES = ("group", "groups", "group_of_row")
-
-
-@dataclass(frozen=True)
-class Grouping:
-    """Which rows belong together: the groups of a column, or each row is a group of its own.
-
-    Groups are the units that are drawn independently.
-
-    Attributes:
-        n: number of rows.
-        named: the group of each row, numbered from 0 in the order of first appearance, (n,); None if each row
-            is its own.
-        column: name of the column of groups; None if each row is its own.
-        question: asks about a column that looks like groups, for display; "" if there is none.
-    """
-
-    n: int
-    named: Groups | None = None
-    column: str | None = None
-    question: str = ""
-
-    @classmethod
-    def read(cls, columns: pa.Table, names: Sequence[str], question: str = "") -> "Grouping":
-        """Return the grouping by columns of a table, in which rows of a group agree; of none each is its own.
-
-        ``question`` asks about a column that looks like groups, where none is named.
-
-        Raises:
-            InputError: as for ``group_numbers``, or a column has the name of the groups.
-        """
-        if not names:
-            return cls(columns.num_rows, question=question)
-        gaps = NO_NAMES - kept_words(columns)
-        groups, *rest = (group_numbers(Cells.of(columns, name).infer(), name, gaps) for name in names)
-        for finer in rest:
-            groups = _number(groups * len(groups) + finer)
-        return cls(columns.num_rows, groups, name_groups(names, columns.column_names))
-
-    @property
-    def given(self) -> bool:
-        """Whether rows belong together."""
-        return self.named is not None
-
-    @cached_property
-    def numbers(self) -> Groups:
-        """The group of each row, (n,)."""
-        return np.arange(self.n) if self.named is None else self.named
-
-    @property
-    def n_units(self) -> int:
-        """Number of groups."""
-        return self.n if self.named is None else int(self.named.max(initial=-1)) + 1
-
-    @property
-    def unit(self) -> str:
-        """The word for a unit: "group" or "row"."""
-        return "group" if self.given else "row"
-
-    def rows(self, units: NDArray[np.intp]) -> NDArray[np.intp]:
-        """Return the rows of some units, ascending; rows that are their own units as they are."""
-        return np.flatnonzero(np.isin(self.numbers, units)) if self.given else units
-
-    def repeat_rows(self, units: NDArray[np.intp]) -> NDArray[np.intp]:
-        """Return the rows of units as often as each unit is named; those of groups ascending."""
-        if not self.given:
-            return units
-        times = np.bincount(units, minlength=self.n_units)[self.numbers]
-        return np.repeat(np.arange(self.n), times)
-
-    def count_fewest_rows(self, units: int) -> int:
-        """Return the smallest number of rows that this many different units can have."""
-        if self.named is None:
-            return units
-        return int(np.sort(np.bincount(self.named))[:units].sum())
-
-    def part(self, rows: NDArray[np.intp]) -> "Grouping":
-        """Return the grouping of some rows, whose groups are numbered again."""
-        named = None if self.named is None else _number(self.named[rows])
-        return replace(self, n=len(rows), named=named)
-
-    def check(self) -> None:
-        """Raise InputError if groups are too few, or do not group anything."""
-        if self.named is None:
-            return
-        count, name = self.n_units, str(self.column)
-        if count < MIN_GROUPS:
-            raise InputError(
-                f"column {name!r} has {count} different value{'s' * (count > 1)}: at least {MIN_GROUPS} "
-                "groups are needed; name the column that says which rows belong together, such as the "
-                "patient's number"
-            )
-        if count == self.n:
-            drop = "the columns with --drop" if "," in name else write_option("drop", name)
-            raise InputError(
-                f"column {name!r} has a different value in each of the {count:,} rows, so it groups nothing: "
-                f"leave --group out (and {drop}), as bounds for independent rows are closer; or name the "
-                "column that says which rows belong together"
-            )
-
-
-def group_numbers(column: pa.ChunkedArray, name: str, gaps: Collection[str] = NO_NAMES) -> Groups:
-    """Return the group number of every row of a column.
-
-    Raises:
-        InputError: it has empty cells, or values that are not text, numbers, dates or the like.
-    """
-    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    if not is_plain(kind) or pa.types.is_null(kind):
-        what = "is empty" if pa.types.is_null(kind) else f"holds {kind}"
-        raise InputError(f"column {name!r} {what}: groups are named by text or whole numbers")
-    if is_text(kind):  # whose cells are of one group if they differ in the spaces around them alone
-        encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-        encoded = encoded.unify_dictionaries().combine_chunks()
-        names = without_gaps(pa.chunked_array([encoded.dictionary]), gaps)
-        column = pa.chunked_array([names.dictionary_encode().combine_chunks().indices.take(encoded.indices)])
-    else:
-        column = decode(column)
-    missing = pc.is_null(column, nan_is_null=True)
-    if len(rows := np.flatnonzero(missing.to_numpy())):
-        raise InputError(
-            f"column {name!r} has no group in {len(rows):,} of {len(column):,} rows, the first in row "
-            f"{rows[0] + 1}: fill the empty cells (NA, null, nan and ? are such, unless --keep-values "
-            "names them), with a value of its own for each row that belongs to no other, or leave these rows "
-            "out"
-        )
-    try:
-        return number_values(column)
-    except pa.ArrowException as error:
-        raise InputError(f"column {name!r} cannot be read as groups: {error}") from None
-
-
-def _number(groups: NDArray[np.intp]) -> Groups:
-    return number_values(pa.chunked_array([groups]))
-
-
-WEIGHT_NAMES = ("weight", "sample_weight", "weight_of_row")
-
-
-@dataclass(frozen=True)
-class Weighting:
-    """What rows weigh in a fit."""
-
-    named: Values | None = None  # the weight of each row, positive, (n,); None if all weigh the same
-    column: str | None = None  # name of the column of weights; None if all weigh the same
-
-    @classmethod
-    def read(cls, columns: pa.Table, name: str | None, thousands: str = "") -> "Weighting":
-        """Return the weights in a column of a table; without a name all rows weigh the same.
-
-        ``thousands`` is the mark between thousands, if it was said.
-
-        Raises:
-            InputError: a cell is empty, or no positive number of a magnitude that can be computed with.
-        """
-        if name is None:
-            return UNWEIGHTED
-        role, column = "the column of weights", Cells.of(columns, name).infer()
-        called = f"{role} {name!r}"
-        if is_text(column.type):
-            column = _parse_text_numbers(column, name, role, thousands, decimal=decimal_mark(columns))
-        if not is_number_type(column.type):
-            raise InputError(f"{called} has type {column.type}: name a column of numbers with --weight")
-        weights = np.asarray(column.cast(pa.float64(), safe=False).to_numpy(), np.float64)
-        if len(empty := np.flatnonzero(np.isnan(weights))):
-            raise InputError(
-                f"{called} has {len(empty)} empty cells, the first in row {empty[0] + 1}: fill them, or "
-                "leave these rows out"
-            )
-        if len(bad := np.flatnonzero(~((weights >= 1 / LARGEST) & (weights <= LARGEST)))):
-            raise InputError(
-                f"{called} has {weights[bad[0]]:g} in row {bad[0] + 1}: weights are positive, from "
-                f"{1 / LARGEST:g} to {LARGEST:g}; leave out a row of weight zero"
-            )
-        return cls(weights, name)
-
-    @property
-    def given(self) -> bool:
-        """Whether rows have weights."""
-        return self.named is not None
-
-    def take(self, rows: Index) -> Values | None:
-        """Return the weights of some rows, as often as each is named; None if all weigh the same."""
-        return None if self.named is None else self.named[rows]
-
-    def part(self, rows: Index) -> "Weighting":
-        """Return the weighting of some rows."""
-        return replace(self, named=self.take(rows))
-
-    def describe(self) -> str:
-        """Say what the weights are used for; "" if all rows weigh the same."""
-        if self.column is None:
-            return ""
-        return (
-            f"Rows are weighted by {self.column!r} in fits alone: measures and claims are of unweighted rows."
-        )
-
-
-UNWEIGHTED = Weighting()
-
-
-def _make_unit_column(name: str, values: ArrayLike, n: int) -> pa.Array:
-    """Return the "groups" or the "sample_weight" of n rows, given as an array, as a column."""
-    column: NDArray[np.generic] = as_array(name, values)
-    if column.shape != (n,):
-        what = "group" if name == "groups" else "weight"
-        raise InputError(f"{name} has shape {column.shape}: expected ({n},), the {what} of each row")
-    if name == "sample_weight":
-        if column.dtype.kind not in "iuf":
-            raise InputError(f"{name} has type {column.dtype}: expected numbers")
-        column = np.asarray(column, np.float64)
-    try:
-        return pa.array(column, from_pandas=True)
-    except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
-        raise InputError(f"{name} cannot be read as a column: {error}") from None
 
 
 Words = NDArray[np.uint64]
@@ -941,7 +458,6 @@ def _read_value(value: Any) -> tuple[CellForm, float | Decimal | str]:
 
 
 MIN_ROWS = 6
-Target = NDArray[Any]  # of class numbers, or of numbers to predict
 
 
 class Provenance(NamedTuple):
@@ -975,10 +491,9 @@ class Task:
         X: inputs, (n, d) float64, C-contiguous: finite numbers if the ``schema`` is plain, else see
             ``columns``: nan for gaps, numbers of levels for categories, milliseconds for dates.
         y: class numbers 0 .. n_classes - 1, (n,); or the numbers to predict, float64.
-        classes: the original label of each class, in sorted order; empty if numbers are predicted.
+        target: what is predicted.
         schema: how the d columns are understood.
-        target: name of the label column.
-        grouping: which rows belong together.
+        units: which rows are drawn together.
         source: where the rows came from, for display.
         fills: what stands for a gap in each column, (d,), where these rows have none, and others of their
             table may; nan where a gap stays one. None where a row with a gap cannot be judged, or where the
@@ -992,11 +507,10 @@ class Task:
     """
 
     X: Rows
-    y: Target
-    classes: tuple[Label, ...]
+    y: NDArray[Any]
+    target: Target
     schema: Schema
-    target: str
-    grouping: Grouping
+    units: Units
     source: str = ""
     fills: tuple[float, ...] | None = None
     weighting: Weighting = UNWEIGHTED
@@ -1050,10 +564,10 @@ class Task:
             ) from None
         if groups is not None:
             group = choose_name(GROUP_NAMES, columns.column_names)
-            columns = columns.append_column(group, _make_unit_column("groups", groups, len(labels)))
+            columns = columns.append_column(group, make_unit_column("groups", groups, len(labels)))
         if sample_weight is not None:
             weight = choose_name(WEIGHT_NAMES, columns.column_names)
-            weights = _make_unit_column("sample_weight", sample_weight, len(labels))
+            weights = make_unit_column("sample_weight", sample_weight, len(labels))
             columns = columns.append_column(weight, weights)
         features = [name for name in columns.column_names if name not in (target, group, weight)]
         task = _from_table(columns, Roles(target, features, None, group, numbers, weight), asked)
@@ -1113,8 +627,8 @@ class Task:
         labels = "" if roles.numbers else APART
         asked = DeclaredTypes(labels=labels, keep_values=provenance.keep_values)
         task = _from_table(columns, roles, asked, schema, salt)
-        grouping = task.grouping if question is None else replace(task.grouping, question=question)
-        return replace(task, grouping=grouping, provenance=provenance)
+        units = task.units if question is None else replace(task.units, question=question)
+        return replace(task, units=units, provenance=provenance)
 
     def make_salt(self, columns: pa.Table) -> str:
         """Return the salt of a table, which is this task's if it is the one that the task was made of.
@@ -1124,10 +638,10 @@ class Task:
         """
         columns = join_copies(columns)
         names = columns.column_names
-        check_column(self.target, names, ", the target of the run")
+        check_column(self.target.name, names, ", the target of the run")
         if self.provenance.drop_unlabelled:
             columns = columns.filter(pa.array(self.find_labelled(columns)))
-        groups = find_groups(self.group, names)
+        groups = find_groups(self.units.name, names)
         return compute_salt(columns, {*groups, self.provenance.id, *index_names(columns)})
 
     def check(self, allow_singletons: bool = False) -> "Task":
@@ -1137,28 +651,26 @@ class Task:
             InputError: it has too few groups, or a class with a single row; with ``allow_singletons``, if
                 most classes have.
         """
-        if not self.has_numbers:
-            _check_classes(self.classes, self.y, self.target, allow_singletons)
-        self.grouping.check()
+        self.target.check(self.y, allow_singletons)
+        self.units.check()
         return self
 
     @cached_property
     def digest(self) -> str:
         """SHA-256 of everything except the source."""
-        header: list[Any] = [self.features, self.target, self.classes, self.X.shape, self.salt]
-        if self.grouped:
-            header.append(self.group)
+        named = self.target.name, self.target.classes
+        header: list[Any] = [self.features, *named, self.X.shape, self.salt, *self.units.columns]
         if not self.schema.plain:
             header.append([[column.name, column.kind, column.levels] for column in self.schema])
         if self.weighting.named is not None:
-            header.append({"weight": self.weight})
+            header.append({"weight": self.weighting.column})
         if self.provenance.keep_values:
             header.append({"keep_values": self.provenance.keep_values})
         content = hashlib.sha256(json.dumps(header).encode())
         content.update(np.ascontiguousarray(unify_zeros(self.X), dtype="<f8").data)
-        content.update(np.ascontiguousarray(self.y, dtype="<f8" if self.has_numbers else "<i4").data)
-        if self.grouped:
-            content.update(np.ascontiguousarray(self.groups, dtype="<i4").data)
+        content.update(np.ascontiguousarray(self.y, dtype=self.target.dtype).data)
+        for groups in self.units.columns.values():
+            content.update(np.ascontiguousarray(groups, dtype="<i4").data)
         if self.weighting.named is not None:
             content.update(np.ascontiguousarray(self.weighting.named, dtype="<f8").data)
         return content.hexdigest()
@@ -1171,12 +683,17 @@ class Task:
     @property
     def n_units(self) -> int:
         """Number of independent units: groups, or rows if there are none."""
-        return self.grouping.n_units
+        return self.units.n_units
 
     @property
     def unit(self) -> str:
         """The word for a unit: "group" or "row"."""
-        return self.grouping.unit
+        return self.units.unit
+
+    @property
+    def groups(self) -> GroupNumbers:
+        """The unit of each row, (n,): each row its own if the rows are independent."""
+        return self.units.numbers
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -1184,46 +701,19 @@ class Task:
         return self.schema.names
 
     @property
-    def grouped(self) -> bool:
-        """Whether rows belong together."""
-        return self.grouping.given
-
-    @property
-    def groups(self) -> Groups:
-        """The group of each row, (n,): each row its own if the rows are independent."""
-        return self.grouping.numbers
-
-    @property
-    def group(self) -> str | None:
-        """Name of the column of groups; None without groups."""
-        return self.grouping.column
-
-    @property
-    def weight(self) -> str | None:
-        """Name of the column of weights; None without weights."""
-        return self.weighting.column
-
-    @property
-    def question(self) -> str:
-        """Asks about a column that looks like groups, for display; "" if there is none."""
-        return self.grouping.question
+    def classes(self) -> tuple[Label, ...]:
+        """The original label of each class, in sorted order; none of numbers."""
+        return self.target.classes
 
     @property
     def n_classes(self) -> int:
         """Number of classes."""
-        return len(self.classes)
+        return len(self.target.classes)
 
-    @property
-    def has_numbers(self) -> bool:
-        """Whether numbers are predicted, and not classes."""
-        return not self.classes
-
-    @property
-    def kind(self) -> Kind:
-        """Kind of the target."""
-        if self.has_numbers:
-            return Kind.REGRESSION
-        return Kind.BINARY if self.n_classes == 2 else Kind.MULTICLASS
+    @cached_property
+    def strata(self) -> Strata:
+        """What resamplings divide: the units, with their classes if there are any."""
+        return self.units.stratify(self.y, self.n_classes) if self.classes else Strata(self.n_units)
 
     def without(self, rows: Index) -> "Task":
         """Return the task without ``rows``, which are held out, as the rows that are left are understood.
@@ -1263,8 +753,8 @@ class Task:
     def take_part(self, chosen: Index) -> "Task":
         """Return the task on some of its rows, however few there are of a class."""
         X = np.ascontiguousarray(self.X[chosen])
-        grouping, weighting = self.grouping.part(chosen), self.weighting.part(chosen)
-        return replace(self, X=X, y=self.y[chosen], grouping=grouping, weighting=weighting)
+        units, weighting = self.units.part(chosen), self.weighting.part(chosen)
+        return replace(self, X=X, y=self.y[chosen], units=units, weighting=weighting)
 
     def with_numbers(self, X: Rows, names: Iterable[str]) -> "Task":
         """Return the task with plain numbers X [n, d] as its inputs, such as an encoder makes."""
@@ -1276,9 +766,8 @@ class Task:
         Raises:
             InputError: it lacks the target, or has two.
         """
-        check_column(self.target, columns.column_names, " with the labels")
-        kept = self.provenance.keep_values
-        return rows_with_label(columns[self.target], self.target, self.has_numbers, kept)
+        check_column(self.target.name, columns.column_names, " with the labels")
+        return self.target.find_known(columns[self.target.name], self.provenance.keep_values)
 
     def take_gaps(self, columns: pa.Table) -> pa.Table:
         """Return a table as it is read where the same words are gaps as in the one that was learned from."""
@@ -1312,10 +801,7 @@ class Task:
 
     def labelled(self, numbers: NDArray[Any]) -> NDArray[Any]:
         """Return the original labels of class numbers; numbers that are predicted are their own."""
-        if self.has_numbers:
-            return numbers
-        original: NDArray[Any] = np.array(self.classes)
-        return np.take(original, numbers)
+        return self.target.decode(numbers)
 
     def columns(self) -> pa.Table:
         """Return the features, the target with its original labels, and the groups and weights, if any.
@@ -1327,13 +813,9 @@ class Task:
     def coded_columns(self) -> pa.Table:
         """Return the same as ``columns``, with categories and labels as dictionaries: each is held once."""
         columns = pa.table({c.name: format_column(self.X[:, i], c) for i, c in enumerate(self.schema)})
-        labels = pa.array(self.y)
-        if not self.has_numbers:
-            labels = pa.DictionaryArray.from_arrays(labels, pa.array(self.classes))
-        columns = columns.append_column(self.target, labels)
-        columns = columns.append_column(self.group, pa.array(self.groups)) if self.grouped else columns
-        if self.weighting.given:
-            columns = columns.append_column(self.weight, pa.array(self.weighting.named))
+        columns = columns.append_column(self.target.name, self.target.code(self.y))
+        for name, values in (self.units.columns | self.weighting.columns).items():
+            columns = columns.append_column(name, pa.array(values))
         return columns
 
 
@@ -1347,13 +829,13 @@ class TestRows:
     __test__ = False
 
     X: Rows
-    y: Target
-    groups: Groups | None = None
+    y: NDArray[Any]
+    groups: GroupNumbers | None = None
 
     @property
-    def units(self) -> Groups:
+    def units(self) -> GroupNumbers:
         """The group of each row, (rows,)."""
-        return Grouping(len(self.y), self.groups).numbers
+        return np.arange(len(self.y)) if self.groups is None else self.groups
 
     def none(self) -> "TestRows":
         """Return no rows, of the same kind."""
@@ -1382,7 +864,8 @@ def _from_table(
             raise InputError(f"column {name!r} holds {held}, which cannot be read: name another column")
     kept = check_kept(asked.keep_values)
     if asked.drop_unlabelled:
-        labelled = rows_with_label(columns[target], target, roles.numbers, kept)
+        gaps = (GAPS if roles.numbers else NO_NAMES) - kept
+        labelled = find_known(columns[target], target, gaps)
         columns = columns if labelled.all() else columns.filter(pa.array(labelled))
     written, columns = columns, take_gaps(columns, kept)
     if columns.num_rows < MIN_ROWS:
@@ -1391,7 +874,7 @@ def _from_table(
         )
     for name in (*groups, *(name for name in asked.categorical if name in chosen)):
         check_alike(columns, name)
-    classes, y = _read_target(columns, written[target], target, roles.numbers, asked)
+    predicted, y = _read_target(columns, written[target], target, roles.numbers, asked)
     weighting = Weighting.read(columns, roles.weight, asked.thousands)
     provenance = Provenance(AS_IT_IS, roles.id, asked.drop_unlabelled, tuple(sorted(kept)))
     if salt is None:
@@ -1399,7 +882,7 @@ def _from_table(
     numbering: tuple[str, ...] = ()
     words: list[GapWords] = []
     question = "" if groups else ask_about_groups(columns, {target, roles.weight})
-    grouping = Grouping.read(columns, groups, question)
+    units = Units.read(columns, groups, question)
     if known is None:
         _check_asked(asked, chosen)
         schema, X = Schema.learn(columns, chosen, asked)
@@ -1419,7 +902,7 @@ def _from_table(
             raise InputError("a category is not among those that were understood")
         schema = known.settle(X)
     return Task(
-        X, y, classes, schema, target, grouping,
+        X, y, predicted, schema, units,
         weighting=weighting, row_numbers=numbering, gap_words=tuple(said for said in words if said.words),
         salt=salt, provenance=provenance,
     )  # fmt: skip
@@ -1427,17 +910,17 @@ def _from_table(
 
 def _read_target(
     columns: pa.Table, written: pa.ChunkedArray, target: str, numbers: bool, asked: DeclaredTypes
-) -> tuple[tuple[Label, ...], Target]:
-    """Return the classes, none of numbers to predict, and the target; its gaps are named as ``written``."""
+) -> tuple[Target, NDArray[Any]]:
+    """Return the target, and the class number or the number of each row; gaps are named as ``written``."""
     kept = kept_words(columns)
     if numbers:
         if asked.labels:
             raise InputError(f"labels={asked.labels} is for classes, and numbers are predicted: leave it out")
         column, mark = Cells.of(columns, target).infer(), decimal_mark(columns)
-        return (), parse_numbers(column, target, asked.thousands, kept, mark)
+        return Target(target), parse_numbers(column, target, asked.thousands, kept, mark)
     labels = read_labels(columns, target, asked.labels)
     if not asked.drop_unlabelled:
-        labelled = rows_with_label(written, target, kept=kept)
+        labelled = find_known(written, target, NO_NAMES.difference(kept))
         if not labelled.all():
             said, keeping = GapWords.of(written, target, ~labelled).describe_labels()
             raise InputError(
@@ -1445,7 +928,8 @@ def _read_target(
                 f"{np.argmin(labelled) + 1}: fix them, or leave these rows out with --drop-unlabelled"
                 f"{keeping}"
             )
-    return encode_classes(labels, target)
+    classes, y = encode_classes(labels, target)
+    return ClassTarget(target, classes), y
 
 
 def _leave_out_row_numbers(
@@ -1491,14 +975,13 @@ def make_test_rows(columns: pa.Table | None, task: Task) -> TestRows | None:
     if columns is None:
         return None
     _expect_classes(task)
-    columns = join_copies(columns)
-    if task.target not in columns.column_names:
-        raise InputError(f"the test rows have no column {task.target!r} with the labels")
+    columns, target = join_copies(columns), task.target.name
+    if target not in columns.column_names:
+        raise InputError(f"the test rows have no column {target!r} with the labels")
     if not columns.num_rows:
         raise InputError("there are no test rows")
-    check_single(columns.column_names, [task.target])
-    y = number_classes(columns[task.target], task.classes, task.target)
-    return TestRows(task.rows_from(columns), y)
+    check_single(columns.column_names, [target])
+    return TestRows(task.rows_from(columns), task.target.read(columns[target]))
 
 
 def check_test_rows(test: TestRows | None, task: Task) -> TestRows | None:
@@ -1529,16 +1012,8 @@ def check_test_rows(test: TestRows | None, task: Task) -> TestRows | None:
 
 
 def _expect_classes(task: Task) -> None:
-    if task.has_numbers:
+    if not task.classes:
         raise InputError(
-            f"test rows are for classes, and the target {task.target!r} has numbers: leave them out, and see "
-            "how far off ckcv predict is on them"
+            f"test rows are for classes, and the target {task.target.name!r} has numbers: leave them out, "
+            "and see how far off ckcv predict is on them"
         )
-
-
-def name_classes(task: Task, classes: Sequence[int] | Index, counts: Index, unit: str = "row") -> str:
-    """Name some classes with their ``counts`` (n_classes,); "" if there are none."""
-    named = [
-        f"{cut(repr(task.classes[i]), MAX_OF_CLASS)} ({pluralize(int(counts[i]), unit)})" for i in classes
-    ]
-    return ", ".join(cut_list(named, "classes more", MAX_CLASSES_NAMED))

@@ -71,7 +71,7 @@ def half(study: Study, task: Task, fresh: Fresh) -> Iterator[Measured]:
     assert result.models.refit is not None
     missed = misses(result.models.refit, result.task, fresh)[0]
     yield Measured(REFIT, result.proven, float(missed.sum()))
-    if not task.grouped:
+    if task.units.independent:
         closer = Problem.of(study.replace(**HALF, claim="refit", holdout_bound="stevens"), task)
         (claim,) = prove(HeldOutPredictions(closer, result.models), result.k)
         yield Measured(STEVENS, claim.risk, float(missed.sum()))

@@ -186,7 +186,7 @@ class QuantityContract:
 
     def is_refuted(self, claim: Claim, law: Law) -> bool:
         """Return whether the contrary of the truth is proven; a chosen cut-off refutes nothing."""
-        least = claim.quantity.find_contrary(claim, self.units, self.problem.task.grouped)
+        least = claim.quantity.find_contrary(claim, self.units, self.problem.has_losses)
         return claim.cut_off is None and least is not None and least > self.find_true(claim, law) + ROUNDING
 
     def is_quoted_wrongly(self, claim: Claim, law: Law) -> bool:
@@ -273,7 +273,7 @@ class QuantityContract:
                 assert claim.limit in claim.statement
                 assert f"with probability at least {format_level(claim.delta)}" in claim.statement
                 assert claim.statement.startswith("Assuming independent ")
-                assert claim.limit in claim.quantity.headline(claim, self.problem.task.grouped)
+                assert claim.limit in claim.quantity.headline(claim, self.problem.task.units)
                 assert claim.says in str(claim)
 
     def test_something_is_proven_and_where_nothing_is_it_is_said_why(self) -> None:
@@ -299,7 +299,7 @@ class QuantityContract:
                 for value in (claim.risk + 0.01, claim.risk - 0.01):
                     stated = value if claim.quantity.at_most else 1 - value
                     condition = Condition(str(claim.quantity), not claim.quantity.at_most, stated)
-                    decided = decide(condition, claims, self.units, self.problem.task.grouped)
+                    decided = decide(condition, claims, self.units, self.problem.has_losses)
                     assert decided.met == all(
                         each.bound is not None and value > each.bound for each in claims
                     )
@@ -389,7 +389,7 @@ def make_table(problem: Problem, n: int = 90) -> Task:
     rng, n_classes = np.random.default_rng(5), problem.task.n_classes
     y: NDArray[Any] = np.arange(n) % max(2, n_classes)
     X = rng.normal(size=(n, 2)) + np.array([[0, 0], [2.5, 0], [0, 2.5]])[y]
-    groups = np.arange(n) // 2 if problem.task.grouped else None
+    groups = None if problem.task.units.independent else np.arange(n) // 2
     weights = np.resize([0.5, 1.0], n) if problem.all_rows.weighting.named is not None else None
     if problem.clip is not None:
         return Task.of(X, X[:, 0] + rng.normal(size=n) / 4, numbers=True)

@@ -19,7 +19,8 @@ from ckcv_ray.core.bounds.betting import make_concave_table
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.columns import Schema
-from ckcv_ray.tables.task import Grouping
+from ckcv_ray.tables.target import ClassTarget
+from ckcv_ray.tables.units import Groups
 
 GROUPS = np.random.default_rng(1).permutation(np.repeat(np.arange(30), 3))
 TASK = Task.of(blobs(90).X, blobs(90).y, groups=GROUPS)
@@ -106,7 +107,13 @@ def test_the_constant_is_judged_by_groups_as_the_claims_are() -> None:
     """Nine rows of one group are of class 1; five groups of a row each, of class 0: most groups are of 0."""
     y = np.array([1] * 9 + [0] * 5 + [1] * 2, dtype=np.int32)
     groups = np.array([0] * 9 + [1, 2, 3, 4, 5] + [6, 6])
-    task = Task(np.arange(16.0)[:, None], y, (0, 1), Schema.of_numbers("a"), "y", Grouping(16, groups, "g"))
+    task = Task(
+        np.arange(16.0)[:, None],
+        y,
+        ClassTarget("y", (0, 1)),
+        Schema.of_numbers("a"),
+        Groups(16, groups=groups, column="g"),
+    )
     (baseline,) = compute_baselines(Problem.of(SMALL.replace(k=3), task))
     assert (baseline.predicted, baseline.errors, baseline.rows) == (0, 11, 16)
     assert baseline.error == pytest.approx(2 / 7)

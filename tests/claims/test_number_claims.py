@@ -130,6 +130,6 @@ def test_the_contrary_of_a_mean_error_allows_for_losses_that_were_rounded_up(m, 
     losses = measure.measure_losses(np.zeros(m), np.full(m, share))
     measured = int(losses.sum()) / (ONE * m)
     claim = Claim(Clipped(1.0), "refit", 1.0, delta, "", measured=measured)
-    least = Clipped(1.0).find_contrary(claim, m, grouped=False)
+    least = Clipped(1.0).find_contrary(claim, m, True)
     exact = 1 - bound_mean_loss([ceil((1 - share) * m * ONE)], m, delta)
     assert least <= exact

@@ -34,7 +34,7 @@ from ckcv_ray.core.arrays import Classes
 from ckcv_ray.core.draws import Draws
 from ckcv_ray.core.measures import ZERO_ONE, Kind, Output, ZeroOne
 from ckcv_ray.core.options import get_values, options
-from ckcv_ray.core.resampling.base import Units
+from ckcv_ray.core.resampling.base import Strata
 from ckcv_ray.core.resampling.complete import Complete
 from ckcv_ray.engine.backend import SERIAL, SerialBackend
 from ckcv_ray.engine.evaluate import evaluate
@@ -111,7 +111,7 @@ class ShortContract:
 
     def test_it_is_known_by_its_name(self) -> None:
         assert LEARNERS[self.learner.name] is type(self.learner)
-        assert self.task.kind in self.learner.kinds <= set(Kind)
+        assert self.task.target.kind in self.learner.kinds <= set(Kind)
 
     def test_its_names_do_not_clash_with_others(self) -> None:
         others = [part for slot in SLOTS if slot != "learner" for part in SLOTS[slot].values()]
@@ -234,7 +234,7 @@ class ShortContract:
     def split(self) -> tuple[Any, Any]:
         """Return the training rows and the scored rows of a refit on three folds."""
         drawn = Complete((3,), 5)
-        return drawn.split(Units(self.task.n), drawn.fold_sizes(self.task.n)[0], 0, Draws(1)).merge_select()
+        return drawn.split(Strata(self.task.n), drawn.fold_sizes(self.task.n)[0], 0, Draws(1)).merge_select()
 
     def block(self, train: Any = None, score: Any = None) -> Any:
         split = self.split() if train is None else (train, score)

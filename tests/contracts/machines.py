@@ -8,14 +8,16 @@ from ckcv_ray.learners.ensemble import Ensemble, Member
 from ckcv_ray.learners.svm.model import SVMModel
 from ckcv_ray.learners.svm.problem import Scaling, identity
 from ckcv_ray.tables.columns import Schema
-from ckcv_ray.tables.task import Grouping, Task
+from ckcv_ray.tables.target import ClassTarget
+from ckcv_ray.tables.task import Task
+from ckcv_ray.tables.units import Units
 
 
 def task_of(X: Any) -> Task:
     """Return a task on these inputs as they are, checked by nothing."""
     y = (np.arange(len(X)) % 2).astype(np.int32)
     schema = Schema.of_numbers(f"x{i}" for i in range(X.shape[1]))
-    return Task(X, y, ("no", "yes"), schema, "y", Grouping(len(y)))
+    return Task(X, y, ClassTarget("y", ("no", "yes")), schema, Units(len(y)))
 
 
 def make_model(rng: np.random.Generator, X: Any, n_support: int | None = None) -> SVMModel:

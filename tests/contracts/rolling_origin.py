@@ -12,7 +12,7 @@ from ckcv_ray.extend import (
     Option,
     Resampling,
     Split,
-    Units,
+    Strata,
     option,
     register_resampling,
 )
@@ -45,7 +45,7 @@ class RollingOrigin(Resampling):
             raise InputError(f"resampling={self} needs more than {self.times} rows, and there are {n}")
         return self.times
 
-    def split(self, units: Units, size: FoldSize, number: int, draws: Draws) -> Split:
+    def split(self, units: Strata, size: FoldSize, number: int, draws: Draws) -> Split:
         """Return the split that scores the block after the first ``number`` + 1."""
         blocks = np.array_split(np.arange(units.n), self.times + 1)
         return Split(np.concatenate(blocks[: number + 1]), blocks[0][:0], blocks[number + 1])

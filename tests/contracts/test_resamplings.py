@@ -14,7 +14,7 @@ from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, TimeS
 
 from ckcv_ray import Execution, Study, evaluate, load_scores
 from ckcv_ray.core.draws import Draws
-from ckcv_ray.core.resampling.base import BY_POSITION, EMPTY, NOT_DRAWN, Resampling, Split, Splits, Units
+from ckcv_ray.core.resampling.base import BY_POSITION, EMPTY, NOT_DRAWN, Resampling, Split, Splits, Strata
 from ckcv_ray.core.resampling.drawn import (
     Bootstrap,
     Bootstrap632,
@@ -63,7 +63,7 @@ FORWARD = (ForwardSplits, RollingOrigin)
 
 def splits(resampling, n, seed=0, strata=None):
     (size,) = resampling.fold_sizes(n)
-    units = Units(n, strata)
+    units = Strata(n, strata)
     return [resampling.split(units, size, number, Draws(seed)) for number in range(size.n_splits)]
 
 
@@ -100,7 +100,11 @@ def test_every_split_fits_on_some_rows_and_scores_others(resampling, n, seed):
 @pytest.mark.parametrize("resampling", EVERY, ids=repr)
 def test_a_split_depends_on_its_number_and_the_seed_alone(resampling):
     strata = labels(30)
-    forwards, (size,), units = splits(resampling, 30, 3, strata), resampling.fold_sizes(30), Units(30, strata)
+    forwards, (size,), units = (
+        splits(resampling, 30, 3, strata),
+        resampling.fold_sizes(30),
+        Strata(30, strata),
+    )
     backwards = [resampling.split(units, size, number, Draws(3)) for number in reversed(range(len(forwards)))]
     for one, other in zip(forwards, reversed(backwards), strict=True):
         assert all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
@@ -283,7 +287,7 @@ def grouped(n, groups, classes, seed):
     y = (rng.random(n) < rng.random(groups)[group]) + rng.integers(0, classes - 1, n)
     rows = np.zeros((groups, classes), np.intp)
     np.add.at(rows, (group, y), 1)
-    return y, group, Units(groups, class_rows=rows)
+    return y, group, Strata(groups, class_rows=rows)
 
 
 class ExactTies(StratifiedGroupKFold):

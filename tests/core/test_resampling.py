@@ -13,7 +13,7 @@ from scipy import stats
 
 from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.core.draws import Draws, draw_members, hold_out, seed_members
-from ckcv_ray.core.resampling.base import FoldSize, Split, Units
+from ckcv_ray.core.resampling.base import FoldSize, Split, Strata
 from ckcv_ray.core.resampling.complete import (
     Complete,
     Rotation,
@@ -268,7 +268,7 @@ def test_a_resampling_gives_each_size_its_own_splits(resampling):
     n = 20
     for size in resampling.fold_sizes(n):
         for number in range(size.n_splits):
-            split = resampling.split(Units(n), size, number, Draws(3))
+            split = resampling.split(Strata(n), size, number, Draws(3))
             expected = (
                 split_rotation(n, size.k, number, Draws(3))
                 if resampling.name == "rotation"

@@ -34,7 +34,8 @@ from ckcv_ray.runs.run import run_job
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.columns import ColumnKind
-from ckcv_ray.tables.task import Grouping, Roles, Task
+from ckcv_ray.tables.task import Roles, Task
+from ckcv_ray.tables.units import Groups
 
 SERIAL = Execution("serial")
 ENCODINGS = [
@@ -257,7 +258,7 @@ def test_shares_of_classes_need_two_rows_of_each_in_every_split():
     task = Task.of(pa.table({"word": ["a", "b"] * 11, "x": np.arange(22.0)}), y)
     with pytest.raises(InputError, match="a class has a single row: choose encode=onehot"):
         TARGET.fit(task, np.arange(21))
-    grouped = replace(task, grouping=Grouping(22, np.array([0] * 11 + [1] * 11, np.int32), "g"))
+    grouped = replace(task, units=Groups(22, groups=np.repeat([0, 1], 11), column="g"))
     with pytest.raises(InputError, match="all are of one group"):
         TARGET.fit(grouped, np.arange(10))
 

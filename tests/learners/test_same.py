@@ -48,7 +48,7 @@ def fit(name: str, task: Task) -> tuple[Any, Task, Any]:
         if short == "several"
         else LEARNERS[short](**FEW.get(short, {}))
     )
-    problem = Problem.of(Study(learner=learner), task) if not task.has_numbers else None
+    problem = Problem.of(Study(learner=learner), task) if task.classes else None
     learner, task = (learner.canonical(task), task) if problem is None else (problem.learner, problem.task)
     every = np.arange(task.n)
     block = learner.trainer.prepare(learner.trainer.share(task), every, every)

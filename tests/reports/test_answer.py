@@ -25,7 +25,7 @@ PAPER, HELD = Study.of(certify="paper", **SMALL), Study.of(certify="holdout", **
 
 def make(study: Study, task: Task) -> Result:
     """Run a study on a task in this process."""
-    return run(study, task.X, task.labelled(task.y), groups=task.groups if task.grouped else None)
+    return run(study, task.X, task.labelled(task.y), groups=None if task.units.independent else task.groups)
 
 
 def noise(n: int, classes: int = 2) -> Task:
@@ -116,7 +116,7 @@ def test_a_question_is_answered_before_a_bound_is_quoted(tmp_path: Path) -> None
 def test_the_question_of_a_stranger_s_folder_is_cut(tmp_path: Path) -> None:
     rows = blobs(200, shift=3.0)
     task = Task.of(rows.X, rows.labelled(rows.y))
-    long = replace(task, grouping=replace(task.grouping, question="\x1b[1m<b>" + 10_000 * "why "))
+    long = replace(task, units=replace(task.units, question="\x1b[1m<b>" + 10_000 * "why "))
     run_job(Job(HELD, long, tmp_path / "run"), Execution("serial"))
     question = load_run(tmp_path / "run").problem.all_rows.question
     assert len(question) < LONGEST_QUESTION + 20

@@ -124,7 +124,7 @@ def check_counts(result: Result, sections: list[Section]) -> None:
         rows = judged.to_pandas()
         rows = rows[rows["classifier"] == first.classifier]
         if first.cut_off is None and first.quantity.is_error:
-            mean = rows.groupby("unit")["loss"].mean().mean() if result.task.grouped else rows["loss"].mean()
+            mean = rows.groupby("unit")["loss"].mean().mean()
             assert find(sections, "measured").value == pytest.approx(mean)
             assert f"{100 * mean:.2f} % wrong" in find(sections, "measured").text
     if result.class_counts is not None:

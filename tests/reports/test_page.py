@@ -129,7 +129,7 @@ def test_nothing_is_loaded_or_executed(which: str, request: pytest.FixtureReques
 
 def test_names_from_the_data_are_text(hostile: Path) -> None:
     text, task = Page(show_once(hostile)).text, load_run(hostile).task
-    for name in (*task.classes, *task.features, task.target):
+    for name in (*task.classes, *task.features, task.target.name):
         assert str(name) in text
     assert "<script>2</script>.csv" in text
 

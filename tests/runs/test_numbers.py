@@ -53,7 +53,7 @@ def held(tmp_path_factory) -> str:
 
 
 def test_a_run_is_read_as_it_was_written_and_verified(folder):
-    assert load_run(folder).task.has_numbers
+    assert not load_run(folder).task.classes
     check_verified(folder)
 
 
@@ -136,7 +136,7 @@ def test_no_constant_is_better_for_the_groups_than_their_median():
 @pytest.mark.parametrize("certify", CERTIFIED)
 def test_groups_of_one_row_are_rows(certify, monkeypatch):
     """The same splits, winner, bounds and errors, in every bit; such groups are refused elsewhere."""
-    monkeypatch.setattr("ckcv_ray.tables.task.Grouping.check", lambda grouping: None)
+    monkeypatch.setattr("ckcv_ray.tables.units.Groups.check", lambda units: None)
     study = CERTIFIED[certify].replace(**({"claim": "refit"} if certify == "holdout" else {}))
     rows, groups = (run(study, X, Y, groups=of, execution=SERIAL) for of in (None, np.arange(N)))
     for name in ("setting", "k", "l_ms", "l_ee", "error"):

@@ -66,7 +66,7 @@ def test_the_setting_and_the_model_are_those_of_a_grid_search() -> None:
 def test_every_learner_stores_its_model_and_predicts_alike_from_the_folder(name: str, tmp_path: Path) -> None:
     out = tmp_path / "scores"
     result = score(name, out)
-    rows = PATIENTS if result.task.has_numbers else IRIS
+    rows = IRIS if result.task.classes else PATIENTS
     loaded = load_scores(out)
     assert np.array_equal(loaded.predict(rows), result.predict(rows))
     assert loaded.kept.settings == result.kept.settings

@@ -113,7 +113,7 @@ def test_a_folder_keeps_the_numbers(tmp_path):
     again = load_scores(tmp_path / "a")
     assert again.to_json() == result.to_json()
     assert np.array_equal(again.problem.task.y, Y)
-    assert again.problem.task.kind is Kind.REGRESSION
+    assert again.problem.task.target.kind is Kind.REGRESSION
     assert Procedure.from_json(result.study.to_json()) == result.study
 
 

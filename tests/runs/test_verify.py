@@ -563,7 +563,7 @@ def test_a_test_error_is_trusted_aloud_and_measured_again(tmp_path: Path) -> Non
     out, task, test = tmp_path / "run", blobs(60, seed=2), blobs(40, seed=3)
     rows = TestRows(test.X, test.y)
     run_job(Job(SMALL, task, out, rows), SERIAL)
-    columns = from_matrix(test.X, test.labelled(test.y), list(task.features), task.target)
+    columns = from_matrix(test.X, test.labelled(test.y), list(task.features), task.target.name)
     assert "the test error (--test)" in verify(out).assumed
     found = verify(out, test=columns)
     assert (found.differences, "the test error of F* on 40 rows" in found.recomputed) == ([], True)

@@ -22,20 +22,20 @@ from ckcv_ray.runs.watch import ALARM, HOLDS, UNCERTIFIED, UNKNOWN, LiveColumns,
 from ckcv_ray.storage import stream
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.stream import STREAM
-from ckcv_ray.tables.task import Grouping
+from ckcv_ray.tables.units import Groups
 
 SERIAL = Execution("serial")
 N = 160
 TASK = blobs(N, shift=3.0)
 GROUPED = Task.of(TASK.X, TASK.labelled(TASK.y), groups=np.arange(N) // 2)
-PAIRS = Grouping(N, np.arange(N) // 2, "center,id")
+PAIRS = Groups(N, groups=np.arange(N) // 2, column="center,id")
 SMALL = Study.paper(C=(1.0,), gamma=(0.1,), k=(3,), n_splits=3)
 STUDIES = {
     "holdout": (SMALL.replace(certify="holdout", claim="refit,recall"), TASK),
     "paper": (SMALL, TASK),
     "recalls": (SMALL.replace(certify="holdout", claim="recall"), TASK),
     "groups": (SMALL.replace(certify="holdout", claim="refit"), GROUPED),
-    "two groups": (SMALL.replace(certify="holdout", claim="refit"), replace(GROUPED, grouping=PAIRS)),
+    "two groups": (SMALL.replace(certify="holdout", claim="refit"), replace(GROUPED, units=PAIRS)),
     "hopeless": (SMALL, blobs(8, shift=0.0)),
 }
 LABELS = TASK.classes
@@ -74,7 +74,7 @@ def rows(n: int, wrong: float, first: int = 0, seed: int = 0, **columns: Any) ->
         {
             "id": [f"p{first + i}" for i in range(n)],
             "prediction": values[answer],
-            TASK.target: values[truth],
+            TASK.target.name: values[truth],
             **columns,
         }
     )
@@ -82,7 +82,7 @@ def rows(n: int, wrong: float, first: int = 0, seed: int = 0, **columns: Any) ->
 
 def features(n: int, seed: int = 5) -> dict[str, Any]:
     task = blobs(n, seed=seed, shift=3.0)
-    return dict(zip(TASK.features, task.X.T, strict=True)) | {TASK.target: task.labelled(task.y)}
+    return dict(zip(TASK.features, task.X.T, strict=True)) | {TASK.target.name: task.labelled(task.y)}
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -119,8 +119,8 @@ def test_a_batch_that_is_sorted_says_what_it_says_in_any_order(
     run, of = runs(name), GROUPED.group or "group"
     batches = [rows(60, 0.1, first=100), rows(90, 0.4, first=200, seed=1)]
     batches = [batch.append_column(of, pc.utf8_slice_codeunits(batch["id"], 0, 3)) for batch in batches]
-    orders = {"drawn": [("id", "ascending")], "labels": [(TASK.target, "ascending")]}
-    orders |= {"predictions": [("prediction", "descending"), (TASK.target, "ascending")]}
+    orders = {"drawn": [("id", "ascending")], "labels": [(TASK.target.name, "ascending")]}
+    orders |= {"predictions": [("prediction", "descending"), (TASK.target.name, "ascending")]}
     found = {}
     for order, keys in orders.items():
         for batch in batches:
@@ -206,7 +206,7 @@ def test_rows_without_predictions_are_predicted_by_the_rule(runs: Callable[..., 
     )
     result, table = load_run(run), features(40)
     answers = result.predict(np.column_stack([table[name] for name in TASK.features]), by="refit")
-    assert found.findings[0].errors == np.sum(answers != table[TASK.target])
+    assert found.findings[0].errors == np.sum(answers != table[TASK.target.name])
 
 
 def test_predictions_that_are_not_those_of_the_rule_are_a_caution(runs: Callable[..., Path]) -> None:
@@ -229,19 +229,19 @@ def test_predictions_that_are_not_those_of_the_rule_are_a_caution(runs: Callable
 
 def test_rows_that_the_run_knows_and_rows_that_are_equal_are_a_caution(runs: Callable[..., Path]) -> None:
     known = {"id": list("abcd")} | {name: np.repeat(TASK.X[:2, i], 2) for i, name in enumerate(TASK.features)}
-    found = watch(runs(), pa.table(known | {TASK.target: np.repeat(TASK.labelled(TASK.y)[:2], 2)}))
+    found = watch(runs(), pa.table(known | {TASK.target.name: np.repeat(TASK.labelled(TASK.y)[:2], 2)}))
     assert "CAUTION: 4 of 4 rows equal a row that the run has learned from or was judged on" in found.notes[1]
     assert "CAUTION: 4 of 4 rows equal another row of the table" in found.notes[2]
 
 
 def test_rows_whose_label_is_not_known_wait_for_it(runs: Callable[..., Path]) -> None:
     run, table = runs(), rows(4, 0.0)
-    labels = [None, *table[TASK.target].to_pylist()[1:]]
-    found = watch(run, table.set_column(2, TASK.target, pa.array(labels)))
+    labels = [None, *table[TASK.target.name].to_pylist()[1:]]
+    found = watch(run, table.set_column(2, TASK.target.name, pa.array(labels)))
     assert found.rows == 3
     assert found.notes == ("1 row without a label: not counted; append them when they have one",)
     assert watch(run, table.slice(0, 1)).rows == 4
-    nothing = watch(run, table.slice(0, 1).set_column(2, TASK.target, pa.array([None], pa.int64())))
+    nothing = watch(run, table.slice(0, 1).set_column(2, TASK.target.name, pa.array([None], pa.int64())))
     assert (nothing.rows, nothing.added) == (4, 0)
 
 
@@ -255,11 +255,11 @@ REFUSED: dict[str, tuple[pa.Table, str]] = {
     ),
     "unknown prediction": (rows(1, 0.0).set_column(1, "prediction", pa.array(["ill"])), "holds 'ill'"),
     "unknown label": (
-        rows(1, 0.0).set_column(2, TASK.target, pa.array(["ill"])),
+        rows(1, 0.0).set_column(2, TASK.target.name, pa.array(["ill"])),
         "holds 'ill': the labels .* write it as the run does; .* make a new run: .* the error looks smaller",
     ),
     "no identifier": (rows(1, 0.0).drop_columns("id"), r"no column 'id' with the names of the rows \(--id\)"),
-    "no label": (rows(1, 0.0).drop_columns(TASK.target), r"with the true labels \(--label\)"),
+    "no label": (rows(1, 0.0).drop_columns(TASK.target.name), r"with the true labels \(--label\)"),
     "no features": (
         rows(1, 0.0).drop_columns("prediction"),
         "no column 'prediction' with predictions, and none can be made here, since there is no column",
@@ -288,7 +288,7 @@ def test_a_row_counts_once(runs: Callable[..., Path]) -> None:
 
 def test_a_group_may_be_named_by_several_columns(runs: Callable[..., Path]) -> None:
     run, id_ = runs("two groups"), LiveColumns("row")
-    table = rows(8, 0.0).rename_columns(["row", "prediction", TASK.target])
+    table = rows(8, 0.0).rename_columns(["row", "prediction", TASK.target.name])
     table = table.append_column("id", pa.array([1, 1, 2, 2] * 2))
     with pytest.raises(InputError, match="there is no column 'center' with the groups"):
         watch(run, table, id_)
@@ -319,7 +319,7 @@ def test_a_group_counts_once_by_its_share_of_wrong_rows(runs: Callable[..., Path
     name = GROUPED.group
     assert name is not None
     table = rows(6, 0.0, **{name: ["a", "b", "a", "b", "a", "c"]})
-    truth = table[TASK.target].to_pylist()
+    truth = table[TASK.target.name].to_pylist()
     wrong = [LABELS[LABELS.index(label) - 1] for label in truth]
     answers = [wrong[0], truth[1], truth[2], truth[3], truth[4], wrong[5]]
     found = watch(run, table.set_column(1, "prediction", pa.array(answers)))

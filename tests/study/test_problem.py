@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from ckcv_ray.core.criteria import MeanBound
 from ckcv_ray.core.draws import Draws, hold_out
 from ckcv_ray.core.measures import Kind
-from ckcv_ray.core.resampling.base import Units
+from ckcv_ray.core.resampling.base import Strata
 from ckcv_ray.core.resampling.complete import split_complete, split_rotation
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.selection import Leader
@@ -137,7 +137,7 @@ def test_rows_are_those_of_the_stage(parts):
     for j, size in enumerate(problem.sizes):
         for number in range(size.n_splits):
             split = problem.split(j, number)
-            expected = problem.study.resampling.split(Units(problem.task.n), size, number, problem.draws)
+            expected = problem.study.resampling.split(Strata(problem.task.n), size, number, problem.draws)
             assert [part.tolist() for part in split] == [part.tolist() for part in expected]
             train, score = problem.rows(Stage.SELECT, j, number)
             assert (train.tolist(), score.tolist()) == (split.train.tolist(), split.select.tolist())
@@ -209,7 +209,7 @@ def test_three_classes_have_three_totals(monkeypatch):
     monkeypatch.setattr(GaussianSVM, "kinds", frozenset({Kind.MULTICLASS}))
     problem = Problem.of(Study(), three_classes())
     assert problem.n_totals == 3
-    assert problem.task.kind is Kind.MULTICLASS
+    assert problem.task.target.kind is Kind.MULTICLASS
 
 
 # Groups: whole groups in every part of every split, fold sizes and costs in groups
@@ -225,7 +225,7 @@ GRIDS = {"C": (1.0,), "gamma": (1.0,)}
 
 def groups_in(rows: np.ndarray, task: Task = TASK) -> set[int]:
     """The groups of some rows, which must have all rows of each."""
-    assert task.grouped
+    assert not task.units.independent
     assert np.all(np.diff(rows) > 0)
     groups = np.unique(task.groups[rows])
     assert np.array_equal(np.flatnonzero(np.isin(task.groups, groups)), rows)

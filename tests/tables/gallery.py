@@ -356,8 +356,8 @@ def said_of(exhibit: Exhibit) -> tuple[str, str]:
     kinds = ", ".join(f"{one.name or '(no name)'} {one.kind}" for one in task.schema.columns[-2:])
     notes += [f"{one.name or '(no name)'} {one.note}" for one in survey(task) if one.note]
     notes += list_row_numbers(task.row_numbers)
-    if task.question:
-        notes.append(task.question)
+    if task.units.question:
+        notes.append(task.units.question)
     return kinds, "; ".join(notes)
 
 

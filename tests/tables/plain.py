@@ -8,7 +8,9 @@ import pytest
 
 from ckcv_ray.errors import InputError
 from ckcv_ray.tables.columns import Schema
-from ckcv_ray.tables.task import Grouping, Roles, Task
+from ckcv_ray.tables.target import ClassTarget
+from ckcv_ray.tables.task import Roles, Task
+from ckcv_ray.tables.units import Units
 
 # Numbers that a careless reader changes: subnormal, huge, 17 digits, both zeros.
 AWKWARD = [0.0, -0.0, 0.1, 1 / 3, -2 / 3, 5e-324, 1e-300, 1.7976931348623157e149, 9007199254740993.0, -1.5]
@@ -26,8 +28,9 @@ def plain_columns(**changed):
 
 def plain_task(features=("a", "b"), **changed):
     fields = {"X": np.arange(16.0).reshape(8, 2), "y": np.array([0, 1] * 4, dtype=np.int32)}
-    fields |= {"classes": ("no", "yes"), "schema": Schema.of_numbers(features), "target": "y"}
-    return Task(**{**fields, "grouping": Grouping(8), **changed})
+    target = ClassTarget(changed.pop("target", "y"), changed.pop("classes", ("no", "yes")))
+    fields |= {"target": target, "schema": Schema.of_numbers(features), "units": Units(8)}
+    return Task(**{**fields, **changed})
 
 
 def digest_learned(task):

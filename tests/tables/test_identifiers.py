@@ -26,15 +26,19 @@ from ckcv_ray.tables.questions import (
     list_row_numbers,
 )
 from ckcv_ray.tables.read import read_file
+from ckcv_ray.tables.target import ClassTarget
 from ckcv_ray.tables.task import (
-    GROUP_NAMES,
-    UNWEIGHTED,
-    Grouping,
     Roles,
     Task,
     choose_name,
-    group_numbers,
     make_test_rows,
+)
+from ckcv_ray.tables.units import (
+    GROUP_NAMES,
+    UNWEIGHTED,
+    Groups,
+    Units,
+    group_numbers,
 )
 
 N = 240
@@ -230,9 +234,9 @@ def test_the_first_rows_of_a_large_table_are_looked_at_and_all_are_counted() -> 
 def test_a_question_has_no_part_in_the_data() -> None:
     columns = table(sample=np.repeat(np.arange(N // 2), 2))
     task = Task.from_table(columns, Roles("y"))
-    assert "--group sample" in task.question
-    assert Task.from_table(columns, Roles("y", group="sample")).question == ""
-    assert Grouping.read(columns, ()).question == ""
+    assert "--group sample" in task.units.question
+    assert Task.from_table(columns, Roles("y", group="sample")).units.question == ""
+    assert Units.read(columns, ()).question == ""
 
 
 PRINTABLE = st.text(
@@ -474,7 +478,7 @@ def test_the_spelling_of_a_group_has_no_effect() -> None:
     assert len({task.digest for task in tasks}) == 1
     for task in tasks:
         assert np.array_equal(task.groups, GROUPS)
-        assert (task.n, task.n_units, task.group, task.features) == (24, 8, "id", ("a", "b"))
+        assert (task.n, task.n_units, task.units.name, task.features) == (24, 8, "id", ("a", "b"))
     assert doubled.n_units == 4
 
 
@@ -484,20 +488,22 @@ def test_the_groups_are_part_of_the_data() -> None:
     plain = Task.from_table(columns())
     digests = {plain.digest, ids(TEXT).digest, renamed.digest, other.digest, TASK.digest}
     assert len(digests) == 5
-    assert (plain.grouped, plain.group, plain.n_units) == (False, None, 24)
+    assert (plain.units.independent, plain.units.name, plain.n_units) == (True, None, 24)
     assert plain.groups.tolist() == list(range(24))
 
 
 def test_stored_columns_give_the_task_again() -> None:
     for task in (TASK, ids(TEXT), TASK.take_part(np.arange(3, 12)), TASK.without(np.arange(6))):
-        again = Task.restore(task.columns(), Roles(task.target, group=task.group), None, salt=task.salt)
+        again = Task.restore(
+            task.columns(), Roles(task.target.name, group=task.units.name), None, salt=task.salt
+        )
         assert again.digest == task.digest
         assert np.array_equal(again.groups, task.groups)
 
 
 def test_parts_of_a_task_number_their_groups_again() -> None:
     part = TASK.take_part(np.array([20, 21, 3, 4, 5, 22]))
-    assert part.grouped
+    assert not part.units.independent
     assert part.groups.tolist() == [0, 1, 2, 2, 2, 1]
     left = TASK.without(np.flatnonzero(GROUPS == 0))
     assert (left.n, left.n_units) == (21, 7)
@@ -508,8 +514,13 @@ def test_repeats_are_those_of_another_group() -> None:
     y = np.array([0, 0, 1, 1, 0, 1, 1, 1])
     groups = np.array([0, 0, 1, 2, 3, 4, 4, 5])
     schema = Schema.of_numbers("ab")
-    assert find_repeats(Task(rows, y, (0, 1), schema, "y", Grouping(len(y)))).rows == 7
-    assert find_repeats(Task(rows, y, (0, 1), schema, "y", Grouping(len(y), groups, "g"))).rows == 5
+    assert find_repeats(Task(rows, y, ClassTarget("y", (0, 1)), schema, Units(len(y)))).rows == 7
+    assert (
+        find_repeats(
+            Task(rows, y, ClassTarget("y", (0, 1)), schema, Groups(len(y), groups=groups, column="g"))
+        ).rows
+        == 5
+    )
 
 
 def test_rows_are_equal_in_every_one_of_many_columns() -> None:
@@ -517,12 +528,14 @@ def test_rows_are_equal_in_every_one_of_many_columns() -> None:
     rows = np.zeros((4, 20)) + 0.5
     rows[1, 19], rows[2, 0] = 1.5, 1.5
     schema = Schema.of_numbers([f"x{i}" for i in range(20)])
-    assert find_repeats(Task(rows, np.array([0, 0, 1, 0]), (0, 1), schema, "y", Grouping(4))).rows == 2
+    assert (
+        find_repeats(Task(rows, np.array([0, 0, 1, 0]), ClassTarget("y", (0, 1)), schema, Units(4))).rows == 2
+    )
 
 
 def test_units_are_rows_or_groups() -> None:
-    assert Grouping(24).rows(np.array([2, 5])).tolist() == [2, 5]
-    assert Grouping(24, GROUPS, "g").rows(np.array([1, 4])).tolist() == [3, 4, 5, 12, 13, 14]
+    assert Units(24).rows(np.array([2, 5])).tolist() == [2, 5]
+    assert Groups(24, groups=GROUPS, column="g").rows(np.array([1, 4])).tolist() == [3, 4, 5, 12, 13, 14]
 
 
 def test_a_column_without_a_name_gets_one_that_is_free() -> None:
@@ -564,10 +577,10 @@ def test_rows_belong_together_that_agree_in_several_columns(group: object) -> No
     table = columns(center=CENTER, id=VISITOR)
     task = Task.from_table(table, Roles(group=group))
     assert np.array_equal(task.groups, GROUPS)
-    assert (task.group, task.features, task.question) == ("center,id", ("a", "b"), "")
+    assert (task.units.name, task.features, task.units.question) == ("center,id", ("a", "b"), "")
     assert task.salt == Task.from_table(columns()).salt == task.make_salt(table)
     assert task.digest == Task.from_table(table, Roles(group="center,id")).digest
-    stored = Task.restore(task.columns(), Roles("y", group=task.group), None, salt=task.salt)
+    stored = Task.restore(task.columns(), Roles("y", group=task.units.name), None, salt=task.salt)
     assert stored.digest == task.digest
 
 
@@ -575,9 +588,9 @@ def test_a_name_with_a_comma_is_that_of_a_single_column() -> None:
     table = columns(**{"center,id": TEXT, "id": VISITOR})
     for group in ("center,id", '"center,id"', ["center,id"]):
         task = Task.from_table(table, Roles(group=group, drop=["id"]))
-        assert (task.group, task.n_units, task.features) == ("center,id", 8, ("a", "b"))
+        assert (task.units.name, task.n_units, task.features) == ("center,id", 8, ("a", "b"))
     both = Task.from_table(table, Roles(group='"center,id",id'))
-    assert both.group == '"center,id",id'
+    assert both.units.name == '"center,id",id'
     assert np.array_equal(both.groups, GROUPS)
 
 
@@ -637,11 +650,11 @@ def test_a_column_that_looks_like_groups_is_asked_about_once() -> None:
         "column 'patient_id' repeats: 8 values in 24 rows. If rows of one value belong together, such as "
         "visits of one patient, say --group patient_id: without it nothing here is proven."
     )
-    assert Task.from_table(table).question == said
-    assert Task.from_table(table, Roles(drop=["patient_id"])).question == said
-    assert Task.from_table(table, Roles(features=["a", "b"])).question == said
-    assert Task.from_table(columns(patient_id=TEXT), Roles(drop=["patient_id"])).question == said
-    assert Task.from_table(table, Roles(group="subject")).question == ""
+    assert Task.from_table(table).units.question == said
+    assert Task.from_table(table, Roles(drop=["patient_id"])).units.question == said
+    assert Task.from_table(table, Roles(features=["a", "b"])).units.question == said
+    assert Task.from_table(columns(patient_id=TEXT), Roles(drop=["patient_id"])).units.question == said
+    assert Task.from_table(table, Roles(group="subject")).units.question == ""
     assert Task.from_table(table).digest == Task.from_table(table, source="elsewhere").digest
 
 
@@ -649,13 +662,13 @@ def test_a_column_that_looks_like_groups_is_asked_about_once() -> None:
     "values", [np.arange(24), GROUPS % 4, GROUPS + 0.5], ids=["no repeats", "few values", "fractions"]
 )
 def test_a_column_that_does_not_repeat_as_groups_do_is_not_asked_about(values: np.ndarray) -> None:
-    assert Task.from_table(columns(patient_id=values)).question == ""
+    assert Task.from_table(columns(patient_id=values)).units.question == ""
 
 
 def test_text_that_may_name_groups_is_asked_about() -> None:
     """It is learned from, as a category, unless the user says otherwise."""
-    assert "say --group patient" in Task.from_table(columns(patient=TEXT)).question
-    assert Task.from_table(columns(colour=["red", "blue"] * 12)).question == ""
+    assert "say --group patient" in Task.from_table(columns(patient=TEXT)).units.question
+    assert Task.from_table(columns(colour=["red", "blue"] * 12)).units.question == ""
 
 
 @given(st.lists(st.sampled_from(["a", " a", "b ", "b", "NA-1", "c"]), min_size=1), st.integers(1, 4))
@@ -690,7 +703,7 @@ def test_a_column_of_weights_is_read_in_any_form_and_is_no_feature() -> None:
     for values in (whole, whole.astype(float), [f"{w}.0" for w in whole], [f"{w},00" for w in whole]):
         task = make_task(values)
         assert task.weighting.named.tolist() == whole.tolist()
-        assert (task.weight, task.features, task.question) == ("w", ("a", "b"), "")
+        assert (task.weighting.column, task.features, task.units.question) == ("w", ("a", "b"), "")
 
 
 def test_the_mark_between_thousands_holds_for_weights_and_for_a_target_of_numbers() -> None:
@@ -713,7 +726,7 @@ def test_weights_are_part_of_the_data_where_there_are_any() -> None:
     }
     assert len(digests) == 3
     assert plain.weighting == UNWEIGHTED
-    assert (plain.weight, plain.weighting.describe()) == (None, "")
+    assert (plain.weighting.column, plain.weighting.describe()) == (None, "")
     assert "'weight'" in WEIGHTED.weighting.describe()
 
 
@@ -722,14 +735,16 @@ def test_parts_and_stored_columns_keep_the_weights() -> None:
     part = WEIGHTED.take_part(rows)
     assert np.array_equal(part.weighting.named, WEIGHTS[rows])
     for task in (WEIGHTED, part, WEIGHTED.without(np.arange(6))):
-        again = Task.restore(task.columns(), Roles(task.target, weight=task.weight), None, salt=task.salt)
+        again = Task.restore(
+            task.columns(), Roles(task.target.name, weight=task.weighting.column), None, salt=task.salt
+        )
         assert again.digest == task.digest
 
 
 def test_columns_of_arrays_do_not_clash_with_the_weights() -> None:
     frame = pa.table({"weight": X[:, 0], "sample_weight": X[:, 1]})
     task = Task.of(frame, Y, sample_weight=WEIGHTS)
-    assert (task.features, task.weight) == (("weight", "sample_weight"), "weight_of_row")
+    assert (task.features, task.weighting.column) == (("weight", "sample_weight"), "weight_of_row")
 
 
 @pytest.mark.parametrize(

@@ -166,7 +166,7 @@ def test_sets_of_scikit_learn_are_tasks(name, n, classes):
     columns, test = load_source(f"sklearn:{name}")
     task = Task.from_table(columns)
     assert test is None
-    assert (task.n, task.n_classes, task.target) == (n, classes, "target")
+    assert (task.n, task.n_classes, task.target.name) == (n, classes, "target")
     assert task.labelled(task.y).tolist() == columns["target"].to_pylist()
     assert name != "breast_cancer" or (task.classes, int(task.y.sum())) == (("benign", "malignant"), 212)
 

@@ -27,7 +27,8 @@ from ckcv_ray.tables.columns import (
 )
 from ckcv_ray.tables.named import read, read_task
 from ckcv_ray.tables.read import Reading
-from ckcv_ray.tables.task import Roles, Task, make_test_rows, number_classes
+from ckcv_ray.tables.target import ClassTarget
+from ckcv_ray.tables.task import Roles, Task, make_test_rows
 
 LABELS = ["ill", "well"] * 4
 
@@ -97,13 +98,13 @@ def test_what_is_no_number_stays_a_gap_where_that_was_asked(folder):
 @pytest.mark.parametrize("labels", [["1", "2", "1.0"], pa.array([1, 2, 1]), ["01", " 2", "1"]])
 def test_labels_are_known_however_they_are_written(labels):
     column = pa.chunked_array([labels])
-    assert number_classes(column, ("1", "2", "3a"), "y").tolist() == [0, 1, 0]
-    assert number_classes(column, (1, 2, 3), "y").tolist() == [0, 1, 0]
+    assert ClassTarget("y", ("1", "2", "3a")).read(column).tolist() == [0, 1, 0]
+    assert ClassTarget("y", (1, 2, 3)).read(column).tolist() == [0, 1, 0]
 
 
 def test_a_label_with_an_accent_of_its_own_is_that_with_one_after_the_letter():
     column = pa.chunked_array([["ne\u0301ant", "\u00dc", "U\u0308"]])
-    assert number_classes(column, ("n\u00e9ant", "U\u0308"), "y").tolist() == [0, 1, 1]
+    assert ClassTarget("y", ("n\u00e9ant", "U\u0308")).read(column).tolist() == [0, 1, 1]
     with pytest.raises(InputError, match="which are one value: say --labels join"):
         Task.from_table(pa.table({"x": range(8), "y": ["\u00dc", "U\u0308", "a", "b"] * 2}))
 
@@ -493,7 +494,7 @@ def test_frames_with_and_without_a_zone_are_told_apart() -> None:
     with pytest.raises(InputError, match="which has no time zone, and those learned from one"):
         task.rows_from(pa.Table.from_pandas(naive))
     assert np.array_equal(task.rows_from(pa.Table.from_pandas(aware)), task.X)
-    stored = Task.restore(task.columns(), Roles(task.target), task.schema, salt=task.salt)
+    stored = Task.restore(task.columns(), Roles(task.target.name), task.schema, salt=task.salt)
     assert stored.digest == task.digest
 
 

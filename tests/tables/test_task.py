@@ -20,7 +20,7 @@ from pyarrow import csv, parquet
 from ckcv_ray.core.measures import Kind
 from ckcv_ray.errors import InputError
 from ckcv_ray.storage.formats import SCHEMA_VERSION, make_table
-from ckcv_ray.tables import task as schema
+from ckcv_ray.tables import target
 from ckcv_ray.tables.columns import (
     MAX_CLASSES,
     NOTHING_ASKED,
@@ -36,18 +36,20 @@ from ckcv_ray.tables.columns import (
 )
 from ckcv_ray.tables.named import read, read_task
 from ckcv_ray.tables.questions import count_known, find_repeats
+from ckcv_ray.tables.target import (
+    ClassTarget,
+    encode_classes,
+)
 from ckcv_ray.tables.task import (
-    Grouping,
     Roles,
     Task,
     TestRows,
     check_test_rows,
-    encode_classes,
     join_copies,
     make_rows,
     make_test_rows,
-    number_classes,
 )
+from ckcv_ray.tables.units import Units
 from ckcv_ray.version import VERSION
 
 
@@ -136,9 +138,9 @@ def test_a_frame_may_have_columns_named_like_targets(names):
     X = np.arange(16.0).reshape(8, 2)
     task = Task.of(Frame(X, names), [0, 1] * 4)
     assert task.features == tuple(names)
-    assert task.target not in names
+    assert task.target.name not in names
     assert np.array_equal(task.X, X)
-    assert Task.from_table(task.columns(), Roles(task.target)).digest == task.digest
+    assert Task.from_table(task.columns(), Roles(task.target.name)).digest == task.digest
 
 
 def test_names_of_a_frame_are_texts():
@@ -151,7 +153,7 @@ def test_read_only_input_is_neither_changed_nor_kept():
     before = X.tobytes(), y.tobytes()
     X.flags.writeable = y.flags.writeable = False
     task = Task.of(X, y)
-    Task.from_table(task.columns(), Roles(task.target))
+    Task.from_table(task.columns(), Roles(task.target.name))
     assert (X.tobytes(), y.tobytes()) == before
     assert not np.shares_memory(task.X, X)
     assert not np.shares_memory(task.y, y)
@@ -180,12 +182,12 @@ def test_three_classes_are_sorted_and_numbered_in_that_order(kind):
     assert task.classes == tuple(sorted(labels))
     assert task.y.tolist() == [sorted(labels).index(labels[i % 3]) for i in range(12)]
     assert task.y.dtype == np.int32
-    assert (task.n, task.n_classes, task.kind) == (12, 3, Kind.MULTICLASS)
+    assert (task.n, task.n_classes, task.target.kind) == (12, 3, Kind.MULTICLASS)
     assert task.labelled(task.y).tolist() == [labels[i % 3] for i in range(12)]
 
 
 def test_two_classes_are_binary():
-    assert (plain_task().kind, plain_task().n_classes) == (Kind.BINARY, 2)
+    assert (plain_task().target.kind, plain_task().n_classes) == (Kind.BINARY, 2)
     assert plain_task().labelled(np.array([1, 0, 1])).tolist() == ["yes", "no", "yes"]
 
 
@@ -331,7 +333,9 @@ def test_labels_are_sorted_and_numbered_in_that_order(kind, larger_first):
 def test_columns_written_to_parquet_and_read_again_have_the_same_digest(tmp_path, kind):
     y = np.array([0, 1, 1, 0, 1, 0, 0, 1], dtype=np.int32)
     names = ("a b", "ünï", "x,1")
-    task = Task(awkward_X(), y, TARGETS[kind], Schema.of_numbers(names), "the target", Grouping(len(y)))
+    task = Task(
+        awkward_X(), y, ClassTarget("the target", TARGETS[kind]), Schema.of_numbers(names), Units(len(y))
+    )
     file = tmp_path / "data.parquet"
     parquet.write_table(task.columns(), file)
     again = Task.from_table(parquet.read_table(file), Roles("the target"))
@@ -389,15 +393,15 @@ def test_a_target_that_cannot_be_found(changed, target, expected):
 def test_the_target_is_found_by_its_name(name):
     columns = plain_columns(y=None).append_column(name, pa.array([1, 2] * 4))
     task = Task.from_table(columns)
-    assert task.target == name
+    assert task.target.name == name
     assert task.features == ("a", "b")
     assert task.digest == Task.from_table(columns, Roles(name)).digest
 
 
 def test_class_numbers_are_by_the_labels_given_and_not_by_those_that_occur():
-    assert number_classes(pa.chunked_array([["b", "b"], ["b"]]), ("a", "b"), "y").tolist() == [1, 1, 1]
-    assert number_classes(pa.chunked_array([[1, 1]]), (1, 2), "y").tolist() == [0, 0]
-    assert number_classes(pa.chunked_array([pa.array([], pa.int64())]), (1, 2), "y").tolist() == []
+    assert ClassTarget("y", ("a", "b")).read(pa.chunked_array([["b", "b"], ["b"]])).tolist() == [1, 1, 1]
+    assert ClassTarget("y", (1, 2)).read(pa.chunked_array([[1, 1]])).tolist() == [0, 0]
+    assert ClassTarget("y", (1, 2)).read(pa.chunked_array([pa.array([], pa.int64())])).tolist() == []
 
 
 @pytest.mark.parametrize(
@@ -410,11 +414,11 @@ def test_class_numbers_are_by_the_labels_given_and_not_by_those_that_occur():
 )
 def test_a_label_that_is_none_of_them_is_named_even_if_it_is_nothing(classes, said, unknown):
     with pytest.raises(InputError, match=rf"column 'y' holds {unknown!r}: the labels are {said}"):
-        number_classes(pa.chunked_array([pa.array([*classes, unknown])]), classes, "y")
+        ClassTarget("y", classes).read(pa.chunked_array([pa.array([*classes, unknown])]))
 
 
 def test_labels_that_unfold_to_too_much_are_refused(monkeypatch):
-    monkeypatch.setattr(schema, "MAX_TABLE_BYTES", 8 * 300)
+    monkeypatch.setattr(target, "MAX_TABLE_BYTES", 8 * 300)
     sound, long = (plain_columns(y=["no", "y" * letters] * 4) for letters in (300, 301))
     assert Task.from_table(sound).classes == ("no", "y" * 300)
     assert "the labels of 'y' take more than" in refusal(long)

@@ -56,7 +56,7 @@ class Split(NamedTuple):
         return np.sort(np.concatenate([self.train, self.select])), self.estimate
 
 
-class Units(NamedTuple):
+class Strata(NamedTuple):
     """What is divided.
 
     Attributes:
@@ -70,10 +70,10 @@ class Units(NamedTuple):
     strata: NDArray[np.integer[Any]] | None = None
     class_rows: NDArray[np.integer[Any]] | None = None
 
-    def take(self, part: Index) -> "Units":
+    def take(self, part: Index) -> "Strata":
         """Return some of the units."""
         taken = (None if values is None else values[part] for values in (self.strata, self.class_rows))
-        return Units(len(part), *taken)
+        return Strata(len(part), *taken)
 
 
 class FoldSize(NamedTuple):
@@ -168,7 +168,7 @@ class Resampling(ABC):
         """
 
     @abstractmethod
-    def split(self, units: Units, size: FoldSize, number: int, draws: Draws) -> Split:
+    def split(self, units: Strata, size: FoldSize, number: int, draws: Draws) -> Split:
         """Return split ``number``, 0 .. ``size.n_splits`` - 1; it depends on nothing but the arguments."""
 
     def fold_sizes(self, n: int) -> tuple[FoldSize, ...]:
@@ -177,7 +177,7 @@ class Resampling(ABC):
         Unless overridden there is one, with the sets of the first split of seed 0.
         """
         size = FoldSize(0, 0, 0, 0, self.count_splits(n))
-        first = self.split(Units(n, np.zeros(n, np.intp)), size, 0, Draws(0))
+        first = self.split(Strata(n, np.zeros(n, np.intp)), size, 0, Draws(0))
         return (size._replace(n_select=len(first.estimate), n_train=len(first.train)),)
 
     def canonical(self, n: int, unit: str = "row") -> Self:
@@ -239,7 +239,7 @@ class Resampling(ABC):
 check_n_splits = partial(integer, least=1, most=MAX_SPLITS)
 
 
-def arrange(units: Units, stratify: bool, rng: np.random.Generator) -> Index:
+def arrange(units: Strata, stratify: bool, rng: np.random.Generator) -> Index:
     """Return the units in random order; if stratified, class by class."""
     order: Index = rng.permutation(units.n)
     if stratify:
@@ -293,7 +293,7 @@ class Splits(Resampling):
             raise InputError(f"the splits that were given name row {largest}, and there are {n} rows")
         return len(self.sets)
 
-    def split(self, units: Units, size: FoldSize, number: int, draws: Draws) -> Split:
+    def split(self, units: Strata, size: FoldSize, number: int, draws: Draws) -> Split:
         """Return a split."""
         return self.sets[number]
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from ckcv_ray.core.draws import Draws
 from ckcv_ray.core.options import Option, option
-from ckcv_ray.core.resampling.base import FoldSize, Resampling, Split, Units, check_n_splits
+from ckcv_ray.core.resampling.base import FoldSize, Resampling, Split, Strata, check_n_splits
 from ckcv_ray.errors import InputError
 from ckcv_ray.validation import folds
 
@@ -136,7 +136,7 @@ class Complete(CertifiableFolds):
             for m, ks in groups.items()
         )
 
-    def split(self, units: Units, size: FoldSize, number: int, draws: Draws) -> Split:
+    def split(self, units: Strata, size: FoldSize, number: int, draws: Draws) -> Split:
         """Return a split; see ``split_complete``."""
         return split_complete(units.n, size.k, number, self.n_splits, draws)
 
@@ -162,7 +162,7 @@ class Rotation(CertifiableFolds):
             FoldSize(k, k, n // k, n - 2 * (n // k), k) for k in self._listed_k or range(MIN_K, n + 1)
         )
 
-    def split(self, units: Units, size: FoldSize, number: int, draws: Draws) -> Split:
+    def split(self, units: Strata, size: FoldSize, number: int, draws: Draws) -> Split:
         """Return a split; see ``split_rotation``."""
         return split_rotation(units.n, size.k, number, draws)
 

@@ -18,8 +18,8 @@ from ckcv_ray.core.resampling.base import (
     FoldSize,
     Resampling,
     Split,
+    Strata,
     Term,
-    Units,
     arrange,
     check_n_splits,
 )
@@ -57,7 +57,7 @@ class Sample(Resampling):
             )
         return count
 
-    def split(self, units: Units, size: FoldSize, number: int, draws: Draws) -> Split:
+    def split(self, units: Strata, size: FoldSize, number: int, draws: Draws) -> Split:
         """Return a split; if stratified, the rows to score are taken evenly from them class by class."""
         order = arrange(units, self.stratify, draws.make_generator(number))
         count = self.count_scored(units.n)
@@ -123,7 +123,7 @@ class Bootstrap(Resampling):
         """Return ``times``."""
         return self.times
 
-    def split(self, units: Units, size: FoldSize, number: int, draws: Draws) -> Split:
+    def split(self, units: Strata, size: FoldSize, number: int, draws: Draws) -> Split:
         """Return a split; should every row be drawn, it is drawn again."""
         rng = draws.make_generator(number)
         while len(np.unique(drawn := rng.integers(units.n, size=units.n))) == units.n:
@@ -158,7 +158,7 @@ class Bootstrap632(Bootstrap):
         """Return ``times`` + 1."""
         return self.times + 1
 
-    def split(self, units: Units, size: FoldSize, number: int, draws: Draws) -> Split:
+    def split(self, units: Strata, size: FoldSize, number: int, draws: Draws) -> Split:
         """Return a split."""
         every = np.arange(units.n)
         return (
@@ -238,7 +238,7 @@ class OptimismBootstrap(Bootstrap):
         """Return 2 * ``times`` + 1."""
         return 2 * self.times + 1
 
-    def split(self, units: Units, size: FoldSize, number: int, draws: Draws) -> Split:
+    def split(self, units: Strata, size: FoldSize, number: int, draws: Draws) -> Split:
         """Return a split."""
         part, draw = divmod(number, self.times)
         every = np.arange(units.n)

@@ -18,7 +18,7 @@ from ckcv_ray.core.resampling.base import (
     FoldSize,
     Resampling,
     Split,
-    Units,
+    Strata,
     arrange,
     check_n_splits,
 )
@@ -73,7 +73,7 @@ class KFold(Folds):
     )
     stratify: bool = option(False, STRATIFY)
 
-    def split(self, units: Units, size: FoldSize, number: int, draws: Draws) -> Split:
+    def split(self, units: Strata, size: FoldSize, number: int, draws: Draws) -> Split:
         """Return the split that scores fold ``number``."""
         rng = draws.make_generator(0)
         if self.stratify and units.class_rows is not None:
@@ -114,7 +114,7 @@ class RepeatedKFold(Folds):
         """Return folds times repeats."""
         return super().count_splits(n) * self.repeats
 
-    def split(self, units: Units, size: FoldSize, number: int, draws: Draws) -> Split:
+    def split(self, units: Strata, size: FoldSize, number: int, draws: Draws) -> Split:
         """Return a split; those of one shuffle follow each other."""
         repeat, fold = divmod(number, self.folds)
         return KFold(self.folds, stratify=self.stratify).split(units, size, fold, draws.inside(repeat))
@@ -147,7 +147,7 @@ class DrawnFolds(Folds):
             )
         return self.folds
 
-    def split(self, units: Units, size: FoldSize, number: int, draws: Draws) -> Split:
+    def split(self, units: Strata, size: FoldSize, number: int, draws: Draws) -> Split:
         """Return the split that scores fold ``number``."""
         rng = draws.make_generator(0)
         while not np.bincount(fold := rng.integers(self.folds, size=units.n), minlength=self.folds).all():
@@ -202,7 +202,7 @@ class ForwardSplits(Resampling):
         n_splits, block = self.count_splits(n), n // (self.times + 1)
         return (FoldSize(0, 0, block, n - block - self.gap, n_splits),)
 
-    def split(self, units: Units, size: FoldSize, number: int, draws: Draws) -> Split:
+    def split(self, units: Strata, size: FoldSize, number: int, draws: Draws) -> Split:
         """Return the split that scores block ``number``."""
         block = units.n // (self.times + 1)
         start = units.n - (self.times - number) * block
@@ -220,7 +220,7 @@ class LeaveOneOut(Resampling):
         """Return n."""
         return n
 
-    def split(self, units: Units, size: FoldSize, number: int, draws: Draws) -> Split:
+    def split(self, units: Strata, size: FoldSize, number: int, draws: Draws) -> Split:
         """Return the split that scores row ``number``."""
         return Split.score(units.n, np.array([number]))
 
@@ -278,7 +278,7 @@ class NestedSplits(Resampling):
             raise InputError(f"a nested resampling selects in at most {MAX_NESTED:,} splits, not {count:,}")
         return count
 
-    def split(self, units: Units, size: FoldSize, number: int, draws: Draws) -> Split:
+    def split(self, units: Strata, size: FoldSize, number: int, draws: Draws) -> Split:
         """Return an outer split."""
         return self.outer.split(units, size, number, draws)
 

@@ -658,7 +658,7 @@ class AnyEstimator(WeightedLearner):
         for setting in choose_settings(chain(*self.space.paths)):
             for count in FEW_ROWS:
                 each = [np.flatnonzero(task.y == c)[:count] for c in range(task.n_classes)]
-                few = np.arange(min(count, task.n)) if task.has_numbers else np.concatenate(each)
+                few = np.concatenate(each or [np.arange(min(count, task.n))])
                 key = self._text, json.dumps(dict(setting)), len(few)
                 if key in _tried or _try_to_store(self, task, few, setting):
                     _tried.add(key)
@@ -668,7 +668,7 @@ class AnyEstimator(WeightedLearner):
 
     def canonical(self, task: Task) -> Self:
         """Return the canonical form; nothing is fitted."""
-        return self if task.has_numbers else super().canonical(task)
+        return super().canonical(task) if task.classes else self
 
     def prepare(self, task: Task, onehot: bool) -> tuple[Self, bool]:
         """Return the learner with positions of columns for their names, which it encodes by itself.

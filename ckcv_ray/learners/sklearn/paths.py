@@ -86,7 +86,7 @@ class SplitFits:
     @cached_property
     def constant(self) -> bool:
         """Whether the training rows are of a single class, which most estimators refuse."""
-        return not self.task.has_numbers and bool(np.all(self.y == self.y[0]))
+        return bool(self.task.classes) and bool(np.all(self.y == self.y[0]))
 
     @property
     def X(self) -> Rows:
@@ -211,7 +211,7 @@ class EstimatorPath:
     def totals(self, measure: Measure) -> NDArray[np.int64]:
         """Return the totals of each fit on the scored rows, (steps, columns)."""
         task, y = self.split.task, self.split.task.y[self.split.score]
-        if task.has_numbers:
+        if not task.classes:
             X, steps = self.split.X_score, range(len(self.settings))
             return np.array([judge(self.model(step), X, y, measure, 0) for step in steps])
         with models.collect_warnings():

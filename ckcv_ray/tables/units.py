@@ -1,0 +1,359 @@
+"""What is drawn independently of what else there is, rows or groups of rows, and what rows weigh in a fit.
+
+A group of rows that belong together, such as the visits of one patient, is known by its number, counted from
+0 in the order of first appearance. How the column spells its values has no effect on a study, and is not
+stored. Weights of rows are used in fits alone, unless the error by weight is claimed: all else that is
+measured and claimed is of rows, which count once each.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import ArrayLike, NDArray
+
+from ckcv_ray.core.arrays import Classes, Index, Values
+from ckcv_ray.core.measures import ClippedErrors, GroupErrors, GroupShares, LossMeasure, average_by_group
+from ckcv_ray.core.resampling.base import Strata
+from ckcv_ray.errors import InputError, write_option, write_row
+from ckcv_ray.tables.columns import (
+    LARGEST,
+    MIN_GROUPS,
+    NO_NAMES,
+    Cells,
+    decode,
+    is_number_type,
+    is_plain,
+    is_text,
+    kept_words,
+    number_values,
+    parse_text_numbers,
+    without_gaps,
+)
+from ckcv_ray.tables.limits import decimal_mark
+from ckcv_ray.validation import as_array
+
+GroupNumbers = NDArray[np.intp]
+GROUP_NAMES = ("group", "groups", "group_of_row")
+WEIGHT_NAMES = ("weight", "sample_weight", "weight_of_row")
+
+
+@dataclass(frozen=True)
+class Units:
+    """The units of a table: what is drawn independently, here each row by itself.
+
+    Attributes:
+        n: number of rows.
+        question: asks about a column that looks like groups, for display; "" if there is none.
+    """
+
+    unit: ClassVar[str] = "row"
+    independent: ClassVar[bool] = True  # whether rows are
+
+    n: int
+    question: str = ""
+
+    @staticmethod
+    def read(columns: pa.Table, names: Sequence[str], question: str = "") -> "Units":
+        """Return the groups by columns of a table, whose rows agree in all of them; of none its rows.
+
+        ``question`` asks about a column that looks like groups, where none is named.
+
+        Raises:
+            InputError: as for ``group_numbers``, or a column has the name of the groups.
+        """
+        if not names:
+            return Units(columns.num_rows, question)
+        gaps = NO_NAMES - kept_words(columns)
+        groups, *rest = (group_numbers(Cells.of(columns, name).infer(), name, gaps) for name in names)
+        for finer in rest:
+            groups = _number(groups * len(groups) + finer)
+        return Groups(columns.num_rows, groups=groups, column=str(name_groups(names, columns.column_names)))
+
+    @property
+    def name(self) -> str | None:
+        """Name of the column of groups; None without groups."""
+        return None
+
+    @property
+    def columns(self) -> dict[str, GroupNumbers]:
+        """The groups, (n,), by the name of their column; none without groups."""
+        return {}
+
+    @property
+    def n_units(self) -> int:
+        """Number of units."""
+        return self.n
+
+    @property
+    def numbers(self) -> GroupNumbers:
+        """The unit of each row, (n,)."""
+        return np.arange(self.n)
+
+    def word(self, of_rows: str, of_groups: str) -> str:
+        """Return the words that are said of such units."""
+        return of_rows
+
+    def rows(self, units: Index) -> Index:
+        """Return the rows of some units; of groups ascending."""
+        return units
+
+    def repeat_rows(self, units: Index) -> Index:
+        """Return the rows of units as often as each unit is named; of groups ascending."""
+        return units
+
+    def count_fewest_rows(self, units: int) -> int:
+        """Return the smallest number of rows that this many different units can have."""
+        return units
+
+    def part(self, rows: Index) -> "Units":
+        """Return the units of some rows; groups are numbered again."""
+        return replace(self, n=len(rows))
+
+    def check(self) -> None:
+        """Raise InputError if groups are too few, or do not group anything."""
+
+    def check_independent(self, message: str) -> None:
+        """Raise InputError with this message if rows belong together."""
+
+    def stratify(self, y: Classes, n_classes: int) -> Strata:
+        """Return the units with the classes of their rows, of which ``y`` is that of each, (n,)."""
+        return Strata(self.n, y)
+
+    def weigh_rows(self, numbers: GroupNumbers) -> Values | None:
+        """Return how much rows of these units count, so that units count alike; None if all rows do."""
+        return None
+
+    def make_losses(self, numbers: GroupNumbers, errors: ClippedErrors | None) -> LossMeasure | None:
+        """Return how the losses of units are measured; None if the wrong ones are counted.
+
+        Args:
+            numbers: the unit of each row that is measured, (rows,).
+            errors: how far off a row is, of numbers; None of classes.
+        """
+        return errors
+
+    def average(self, losses: Values, numbers: GroupNumbers) -> Values:
+        """Return the mean loss of the rows of each unit, (units,); ``numbers`` has the unit of each row."""
+        return losses
+
+
+@dataclass(frozen=True)
+class Groups(Units):
+    """The units of a table whose rows belong together: groups, which are drawn independently of each other.
+
+    Attributes:
+        groups: the group of each row, numbered from 0 in the order of first appearance, (n,).
+        column: name of the column of groups.
+    """
+
+    unit: ClassVar[str] = "group"
+    independent: ClassVar[bool] = False
+
+    groups: GroupNumbers = field(kw_only=True)
+    column: str = field(kw_only=True)
+
+    @property
+    def name(self) -> str:
+        """Name of the column of groups."""
+        return self.column
+
+    @property
+    def columns(self) -> dict[str, GroupNumbers]:
+        """The groups by the name of their column."""
+        return {self.column: self.groups}
+
+    @property
+    def n_units(self) -> int:
+        """Number of groups."""
+        return int(self.groups.max(initial=-1)) + 1
+
+    @property
+    def numbers(self) -> GroupNumbers:
+        """The group of each row."""
+        return self.groups
+
+    def word(self, of_rows: str, of_groups: str) -> str:
+        """Return the words that are said of groups."""
+        return of_groups
+
+    def rows(self, units: Index) -> Index:
+        """Return the rows of some groups, ascending."""
+        return np.flatnonzero(np.isin(self.groups, units))
+
+    def repeat_rows(self, units: Index) -> Index:
+        """Return the rows of groups, ascending, as often as each is named."""
+        return np.repeat(np.arange(self.n), np.bincount(units, minlength=self.n_units)[self.groups])
+
+    def count_fewest_rows(self, units: int) -> int:
+        """Return the number of rows of the smallest groups."""
+        return int(np.sort(np.bincount(self.groups))[:units].sum())
+
+    def part(self, rows: Index) -> "Groups":
+        """Return the groups of some rows, numbered again."""
+        return replace(self, n=len(rows), groups=_number(self.groups[rows]))
+
+    def check(self) -> None:
+        """Raise InputError if they are too few, or do not group anything."""
+        if self.n_units < MIN_GROUPS:
+            raise InputError(
+                f"column {self.column!r} has {self.n_units} different value{'s' * (self.n_units > 1)}: at "
+                f"least {MIN_GROUPS} groups are needed; name the column that says which rows belong "
+                "together, such as the patient's number"
+            )
+        if self.n_units == self.n:
+            drop = "the columns with --drop" if "," in self.column else write_option("drop", self.column)
+            raise InputError(
+                f"column {self.column!r} has a different value in each of the {self.n:,} rows, so it groups "
+                f"nothing: leave --group out (and {drop}), as bounds for independent rows are closer; or "
+                "name the column that says which rows belong together"
+            )
+
+    def check_independent(self, message: str) -> None:
+        """Raise it."""
+        raise InputError(message)
+
+    def stratify(self, y: Classes, n_classes: int) -> Strata:
+        """Return the groups with the number of rows that each has of each class."""
+        cells = np.bincount(self.groups * n_classes + y, minlength=self.n_units * n_classes)
+        return Strata(self.n_units, class_rows=cells.reshape(self.n_units, n_classes))
+
+    def weigh_rows(self, numbers: GroupNumbers) -> Values:
+        """Return the share of its group that each row is."""
+        return np.asarray(1 / np.bincount(numbers)[numbers])
+
+    def make_losses(self, numbers: GroupNumbers, errors: ClippedErrors | None) -> LossMeasure:
+        """Return how each group's mean error, or share of wrong rows, is measured."""
+        return GroupShares(numbers) if errors is None else GroupErrors(numbers, errors)
+
+    def average(self, losses: Values, numbers: GroupNumbers) -> Values:
+        """Return the mean loss of each group's rows."""
+        return average_by_group(losses, numbers)
+
+
+def name_groups(groups: Sequence[str], names: Sequence[str] = ()) -> str | None:
+    """Return the one name of these columns together; None of none.
+
+    Raises:
+        InputError: another one of the columns ``names`` has it.
+    """
+    name = groups[0] if len(groups) == 1 else write_row(groups) if groups else None
+    if len(groups) > 1 and name in names:
+        raise InputError(f"a column is named {name!r}, as the groups by these columns would be: rename it")
+    return name
+
+
+def group_numbers(column: pa.ChunkedArray, name: str, gaps: Collection[str] = NO_NAMES) -> GroupNumbers:
+    """Return the group number of every row of a column.
+
+    Raises:
+        InputError: it has empty cells, or values that are not text, numbers, dates or the like.
+    """
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if not is_plain(kind) or pa.types.is_null(kind):
+        what = "is empty" if pa.types.is_null(kind) else f"holds {kind}"
+        raise InputError(f"column {name!r} {what}: groups are named by text or whole numbers")
+    if is_text(kind):  # whose cells are of one group if they differ in the spaces around them alone
+        encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+        encoded = encoded.unify_dictionaries().combine_chunks()
+        names = without_gaps(pa.chunked_array([encoded.dictionary]), gaps)
+        column = pa.chunked_array([names.dictionary_encode().combine_chunks().indices.take(encoded.indices)])
+    else:
+        column = decode(column)
+    missing = pc.is_null(column, nan_is_null=True)
+    if len(rows := np.flatnonzero(missing.to_numpy())):
+        raise InputError(
+            f"column {name!r} has no group in {len(rows):,} of {len(column):,} rows, the first in row "
+            f"{rows[0] + 1}: fill the empty cells (NA, null, nan and ? are such, unless --keep-values "
+            "names them), with a value of its own for each row that belongs to no other, or leave these rows "
+            "out"
+        )
+    try:
+        return number_values(column)
+    except pa.ArrowException as error:
+        raise InputError(f"column {name!r} cannot be read as groups: {error}") from None
+
+
+def _number(groups: GroupNumbers) -> GroupNumbers:
+    return number_values(pa.chunked_array([groups]))
+
+
+@dataclass(frozen=True)
+class Weighting:
+    """What rows weigh in a fit."""
+
+    named: Values | None = None  # the weight of each row, positive, (n,); None if all weigh the same
+    column: str | None = None  # name of the column of weights; None if all weigh the same
+
+    @classmethod
+    def read(cls, columns: pa.Table, name: str | None, thousands: str = "") -> "Weighting":
+        """Return the weights in a column of a table; without a name all rows weigh the same.
+
+        ``thousands`` is the mark between thousands, if it was said.
+
+        Raises:
+            InputError: a cell is empty, or no positive number of a magnitude that can be computed with.
+        """
+        if name is None:
+            return UNWEIGHTED
+        role, column = "the column of weights", Cells.of(columns, name).infer()
+        called = f"{role} {name!r}"
+        if is_text(column.type):
+            column = parse_text_numbers(column, name, role, thousands, decimal=decimal_mark(columns))
+        if not is_number_type(column.type):
+            raise InputError(f"{called} has type {column.type}: name a column of numbers with --weight")
+        weights = np.asarray(column.cast(pa.float64(), safe=False).to_numpy(), np.float64)
+        if len(empty := np.flatnonzero(np.isnan(weights))):
+            raise InputError(
+                f"{called} has {len(empty)} empty cells, the first in row {empty[0] + 1}: fill them, or "
+                "leave these rows out"
+            )
+        if len(bad := np.flatnonzero(~((weights >= 1 / LARGEST) & (weights <= LARGEST)))):
+            raise InputError(
+                f"{called} has {weights[bad[0]]:g} in row {bad[0] + 1}: weights are positive, from "
+                f"{1 / LARGEST:g} to {LARGEST:g}; leave out a row of weight zero"
+            )
+        return cls(weights, name)
+
+    @property
+    def columns(self) -> dict[str, Values]:
+        """The weights by the name of their column; none if all rows weigh the same."""
+        return {} if self.column is None or self.named is None else {self.column: self.named}
+
+    def take(self, rows: Index) -> Values | None:
+        """Return the weights of some rows, as often as each is named; None if all weigh the same."""
+        return None if self.named is None else self.named[rows]
+
+    def part(self, rows: Index) -> "Weighting":
+        """Return the weighting of some rows."""
+        return replace(self, named=self.take(rows))
+
+    def describe(self) -> str:
+        """Say what the weights are used for; "" if all rows weigh the same."""
+        if self.column is None:
+            return ""
+        return (
+            f"Rows are weighted by {self.column!r} in fits alone: measures and claims are of unweighted rows."
+        )
+
+
+UNWEIGHTED = Weighting()
+
+
+def make_unit_column(name: str, values: ArrayLike, n: int) -> pa.Array:
+    """Return the "groups" or the "sample_weight" of n rows, given as an array, as a column."""
+    column: NDArray[np.generic] = as_array(name, values)
+    if column.shape != (n,):
+        what = "group" if name == "groups" else "weight"
+        raise InputError(f"{name} has shape {column.shape}: expected ({n},), the {what} of each row")
+    if name == "sample_weight":
+        if column.dtype.kind not in "iuf":
+            raise InputError(f"{name} has type {column.dtype}: expected numbers")
+        column = np.asarray(column, np.float64)
+    try:
+        return pa.array(column, from_pandas=True)
+    except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
+        raise InputError(f"{name} cannot be read as a column: {error}") from None
