@@ -61,8 +61,6 @@ PROCESSES = frozenset(  # folders and files whose tests start processes, compile
         "jobs",
         "paper",
         "test_backends",
-        "test_bad_arguments",
-        "test_bad_input",
         "test_bombs",
         "test_boosting_libraries",
         "test_bounds",
@@ -87,6 +85,7 @@ PROCESSES = frozenset(  # folders and files whose tests start processes, compile
         "test_ray_backend",
         "test_ray_bytes",
         "test_recorder",
+        "test_refusals",
         "test_restart",
         "test_second_learner",
         "test_short_names",
@@ -407,3 +406,9 @@ def patients_run(ckcv: Callable[..., Ran], patients: Path, tmp_path: Path) -> Pa
     code, _, _ = ckcv("run", patients, "--target", "outcome", "--out", tmp_path / "run", *grids)
     assert code == 0
     return tmp_path / "run"
+
+
+def snapshot(*folders):
+    """Every file and folder under these, with its size and the time of its last change."""
+    found = [path for folder in folders for path in sorted(folder.rglob("*"))]
+    return {path: (path.stat().st_size, path.stat().st_mtime_ns) for path in found}

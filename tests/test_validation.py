@@ -1,4 +1,4 @@
-"""What is checked at the door; that every entry checks it is in ``test_bad_arguments``."""
+"""What is checked at the door; that every entry checks it is in ``test_refusals``."""
 
 from pathlib import Path
 

@@ -29,7 +29,7 @@ from ckcv_ray.engine.evaluate import share
 from ckcv_ray.engine.forecast import Estimate, estimate
 from ckcv_ray.engine.loop import Stop, work
 from ckcv_ray.engine.queue import Listener
-from ckcv_ray.errors import CKCVError, InputError, StoreError, plain
+from ckcv_ray.errors import CKCVError, StoreError, plain
 from ckcv_ray.records.record import Outcome, Records
 from ckcv_ray.runs.finish import finish, measure
 from ckcv_ray.runs.load import find_run, reopen
@@ -152,15 +152,6 @@ def _read_rows(address: str, manifest: str) -> tuple[str, frozenset[str], Column
 
 
 WAITING = 4  # studies queued in the pool for each that may run at once
-SKLEARN_NAMES = {
-    "cv": "resampling",
-    "scoring": "measure",
-    "measures": "measure",
-    "estimator": "learner",
-    "random_state": "seed",
-    "n_permutations": "permutations",
-    "n_jobs": 'execution=Execution("ray", workers)',
-}
 
 
 def never() -> bool:
@@ -323,9 +314,6 @@ def evaluate(
         StoreError: the folder is damaged, in use, or holds something else.
         RunError: a record contradicts another one.
     """
-    for name in options:
-        if name in SKLEARN_NAMES:
-            raise InputError(f"{name} is scikit-learn's name for it: say {SKLEARN_NAMES[name]}")
     X = read_rows(X)
     if (given := take_splits(options.get("resampling"), X, y, groups)) is not None:
         options["resampling"] = given

@@ -28,6 +28,16 @@ SLOTS: dict[str, dict[str, Any]] = {  # parts of a study: the option that choose
 READABLE = SLOTS | {"resampling": RESAMPLINGS}  # parts that a file can name, in studies of either kind
 FIELD_NAMES = {"certify": "certification"}  # fields of a Study whose names differ from the option's
 CLIP = "clip"  # the option of the criterion of numbers
+OTHER_NAMES = {  # of options, by which scikit-learn and others know them
+    "cv": "resampling",
+    "folds": "k",
+    "scoring": "measure",
+    "measures": "measure",
+    "estimator": "learner",
+    "random_state": "seed",
+    "n_permutations": "permutations",
+    "n_jobs": 'execution=Execution("ray", workers)',
+}
 SEVERAL = "learner"  # the slot that may name several parts, as in svm,linear
 
 
@@ -357,6 +367,8 @@ def _refuse(
     other -= {*slots, *of_study}
     known = {*slots, *of_study, *(name for part in [*parts, *every] for name in part.names)} - other
     for name in unusable:
+        if (meant := OTHER_NAMES.get(name, "")) in known or "=" in meant:
+            raise InputError(f"{name} is called {meant} here")
         if name in other:
             raise InputError(f"{name} is an option of ckcv run, and not of a procedure: leave it out")
         if name not in known:

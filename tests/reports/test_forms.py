@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from conftest import blobs
+from conftest import blobs, snapshot
 from pages import FORBIDDEN, HOSTILE, Page
-from refused import snapshot
 
 from ckcv_ray import InputError, StoreError, Study, evaluate, load_run
 from ckcv_ray.apps.forms import (

@@ -7,8 +7,7 @@ from shutil import copytree
 
 import pytest
 from alike import SMALL, breaking
-from conftest import blobs
-from refused import snapshot
+from conftest import blobs, snapshot
 
 from ckcv_ray import Execution, InputError, Job, StoreError, Study, Task, load_run
 from ckcv_ray.core.schedule import Stage, Unit

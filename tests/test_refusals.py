@@ -1,0 +1,639 @@
+"""Bad input, from Python and at the command line: one clear message with what was got, what is allowed or
+how to mend it; from Python an error of ours, at the command line exit code 2, or 4 for a folder that is not
+of this run, and nothing on standard output. No Ray is started, and nothing is left behind.
+"""
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import ray
+from conftest import snapshot
+from scipy.sparse import csr_matrix
+
+from ckcv_ray import (
+    Execution,
+    InputError,
+    Job,
+    Result,
+    StoreError,
+    Study,
+    Task,
+    TestRows,
+    clopper_pearson,
+    evaluate,
+    load_run,
+    plan,
+    read_task,
+    report,
+    run,
+    run_many,
+    verify,
+)
+from ckcv_ray.cli import main as cli
+from ckcv_ray.extend import Rotation
+from ckcv_ray.runs import run as driver
+from ckcv_ray.runs.load import replay
+from ckcv_ray.runs.run import run_job
+from ckcv_ray.study.study import read_toml
+from ckcv_ray.tables.named import read
+from ckcv_ray.tables.task import Roles, make_test_rows
+from ckcv_ray.validation import parse_folds, parse_grid
+
+# Files that the command line reads: one that is sound, and those with something wrong
+
+A = [f"{i}" for i in range(8)]
+B = [f"{i * i % 7}.5" for i in range(8)]
+Y = ["no", "yes"] * 4
+
+
+def csv_text(a=A, b=B, y=Y, header="a,b,y"):
+    rows = zip(*(values for values in (a, b, y) if values is not None), strict=True)
+    return "\n".join([header, *(",".join(row) for row in rows)]) + "\n"
+
+
+def swapped(values, **changed):
+    """The values with row3="x" in the third row."""
+    return [changed.get(f"row{i}", value) for i, value in enumerate(values, start=1)]
+
+
+FILES = {
+    "good.csv": csv_text(),
+    "groups.csv": csv_text(
+        header="a,b,id,y",
+        a=[f"{i}" for i in range(16)],
+        b=[f"{i % 7}.5,p{i // 2}" for i in range(16)],
+        y=["no", "yes"] * 8,
+    ),
+    "numbered.csv": csv_text(y=["1", "2"] * 4),
+    "other.csv": csv_text(a=[f"{i + 1}" for i in range(8)]),
+    "nan.csv": csv_text(b=swapped(B, row5="nan")),
+    "inf.csv": csv_text(b=swapped(B, row4="inf")),
+    "text.csv": csv_text(b=swapped(B, row2="tall")),
+    "blank.csv": csv_text(b=[""] * 8),
+    "one class.csv": csv_text(y=["yes"] * 8),
+    "no target.csv": csv_text(header="a,b,outcome"),
+    "only target.csv": csv_text(a=None, b=None, header="y"),
+    "test without a.csv": csv_text(a=None, header="b,y"),
+    "test with maybe.csv": csv_text(y=swapped(Y, row3="maybe")),
+    "test with 0.csv": csv_text(y=["0", "1"] * 4),
+    "broken.toml": "C = [1",
+    "unknown.toml": "cost = [1]",
+    "scalar.toml": "C = true",
+    "k.toml": "k = [3, 99]",
+}
+
+
+def write_all(folder):
+    """Write every file into a folder."""
+    for name, text in FILES.items():
+        (folder / name).write_text(text)
+    np.savez(folder / "no y.npz", X=np.arange(16.0).reshape(8, 2))
+
+
+SERIAL = Execution("serial")
+DIGITS = 10**5000  # Python does not write so long a number
+HOLDOUT = {"certify": "holdout"}
+
+
+def study(*messages, **options):
+    return case(lambda: Study.paper(**options), *messages)
+
+
+def parts(*messages, **given):
+    return case(lambda: Study(**given), *messages)
+
+
+def part(kind, *messages, **options):
+    return case(lambda: kind(**options), *messages)
+
+
+def replaced(*messages, **options):
+    return case(lambda: Study().replace(**options), *messages)
+
+
+def from_json(values, *messages):
+    return case(lambda: Study.from_json(values), *messages)
+
+
+def described(*messages, **changed):
+    return from_json(Study().to_json() | changed, *messages)
+
+
+def how(*messages, **fields):
+    return case(lambda: Execution(**fields), *messages)
+
+
+class Case(NamedTuple):
+    """What is called, or words after ``ckcv``, split at spaces unless they are a list; what the message says.
+
+    Of a call the class of the error, and harm to the finished run in ``run``; of words the exit code, and
+    whether it is the parser that refuses, in a panel of its own.
+    """
+
+    asked: Callable[[], object] | str | list[str]
+    messages: tuple[str, ...]
+    error: type[Exception] = InputError
+    harm: Callable[[Path], object] = lambda folder: None
+    code: int = 2
+    usage: bool = False
+
+
+def case(asked, *messages, **rest):
+    return Case(asked, messages, **rest)
+
+
+def words(options="", *messages, source="good.csv", **rest):
+    """A case of ``ckcv run``."""
+    options = options.split(" ") if isinstance(options, str) and options else list(options)
+    return Case(["run", source, "--out", "OUT", *options], messages, **rest)
+
+
+def usage(options, *messages):
+    return words(options, *messages, usage=True)
+
+
+STUDY = Study.paper(C=1.0, gamma=1.0, k=3, n_splits=2)
+X = np.arange(16.0).reshape(8, 2)
+Y = np.array([0, 1] * 4)
+TASK = Task.of(X, Y)
+COLUMNS = pa.table({"a": X[:, 0], "b": X[:, 1], "y": Y})
+BY_NAME = Task.from_table(COLUMNS)
+LONG = "x" * 300
+TOO_MANY, AND_FOUR = Study.paper(k=9), STUDY.replace(report_k=4)
+
+
+def where(address, *messages):
+    return case(lambda: run(STUDY, X, Y, execution=Execution("ray", address=address)), *messages)
+
+
+def runs(*messages, study=STUDY, X=X, y=Y, execution=SERIAL, **rest):
+    return case(lambda: run(study, X, y, execution=execution, **rest), *messages)
+
+
+def taken(*messages, out="run", **rest):
+    return runs(*messages, out=out, **rest)._replace(error=StoreError)
+
+
+def held(*messages, share, **options):
+    study = STUDY.replace(**HOLDOUT, holdout_share=share, **options)
+    return case(lambda: run(study, np.arange(48.0).reshape(24, 2), [0, 1] * 12), *messages)
+
+
+def arrays(*messages, X=X, y=Y):
+    return case(lambda: Task.of(X, y), *messages)
+
+
+def jobs(*messages, study=STUDY, task=TASK, **rest):
+    return case(lambda: run_job(Job(study, task, **rest), SERIAL), *messages)
+
+
+def many(jobs, *messages, execution=SERIAL):
+    return case(lambda: list(run_many(jobs, execution)), *messages)
+
+
+def plans(*messages, study=STUDY, X=X, y=Y, **rest):
+    return case(lambda: plan(study, X, y, **rest), *messages)
+
+
+def reads(source, *messages, **rest):
+    return case(lambda: read_task(source, **rest), *messages)
+
+
+def learns(*messages, columns=COLUMNS, **rest):
+    return case(lambda: Task.from_table(columns, Roles(**rest)), *messages)
+
+
+def measures(columns, *messages, task=BY_NAME):
+    return case(lambda: make_test_rows(columns, task), *messages)
+
+
+def predicts(X, *messages, **rest):
+    return case(lambda: finished().predict(X, **rest), *messages)
+
+
+def bounds(*messages, errors=1, m=5, **rest):
+    return case(lambda: clopper_pearson(errors, m, **rest), *messages)
+
+
+def folder(call, *messages, error=StoreError, **rest):
+    return case(call, *messages, error=error, **rest)
+
+
+def changed(name, values):
+    """The columns with another one under the name."""
+    return COLUMNS.set_column(COLUMNS.column_names.index(name), name, pa.array(values))
+
+
+class Frame:
+    """The least that passes for a data frame."""
+
+    def __init__(self, columns, values):
+        self.columns, self.values = columns, np.asarray(values)
+
+    def __array__(self, dtype=None, copy=None):
+        return self.values
+
+
+@cache
+def finished() -> Result:
+    return run_job(Job(STUDY, TASK), SERIAL)
+
+
+UNFINISHED = {"harm": lambda folder: (folder / "manifest.json").unlink()}
+NO_COLUMN = "there is no column"
+SPOILT = np.where(X == 3, np.nan, X)
+
+
+HUGE = "1" + "0" * 30
+CASES = {
+    # grids and lists
+    "C a matrix": study("C=array", "is not a number", C=np.ones((2, 2))),
+    "option by the name of others": study("folds is called k here", folds=5),
+    "option of scikit-learn": case(lambda: evaluate(X, Y, cv=5), "cv is called resampling here"),
+    # numbers
+    "splits beyond the most": study("n_splits=1000001 is above 1000000", n_splits=1_000_001),
+    "seed of 5001 digits": study("seed", seed=DIGITS),
+    "delta below what is computed": study("delta=1e-13 is below 1e-12", "the smallest", delta=1e-13),
+    "iterations beyond int32": study("max_iter=2147483648 is above 2147483647", param={"max_iter": 2**31}),
+    # choices
+    "solver an array": study("solver=7", "choose from newton", param={"solver": 7}),
+    "weights misspelt": study("class_weight='balance'", "equal, balanced, or LABEL=", class_weight="balance"),
+    "weight zero": study("class_weight of 'a' is 0.0", "positive and finite", class_weight={"a": 0}),
+    "weights and costs beyond float64": study(
+        "class_weight='a=1e+200' with C=1e+200", "positive and finite", class_weight="a=1e200", C=1e200
+    ),
+    "criterion with what it has not": study("criterion='error:1' is not known", criterion="error:1"),
+    "cost of 501 digits": study("costs of 'b' is inf", "finite", criterion=f"cost:b={'9' * 501}"),
+    "costs of words": study("costs='a=ten': expected LABEL=NUMBER", "sick=10", criterion="cost:a=ten"),
+    "costs all zero": study("costs are all 0", "must cost something", criterion="cost:a=0,b=0"),
+    # changed options
+    "replaced by one misspelt": replaced("unknown option 'n_split' of a study", "n_splits", n_split=5),
+    "replaced by a part": replaced("resampling=Rotation", "complete, rotation", resampling=Rotation()),
+    # Study.from_json, read_toml, parse_grid, parse_folds
+    "study of nothing": from_json(None, "study=None", "mapping"),
+    "study a text": from_json("seed", "'seed'", "mapping"),
+    "fields named by numbers": from_json(Study().to_json() | {1: 2}, "unknown option 1", "the options are"),
+    "part with an option of no name": described("unknown option 1 of svm", learner={"name": "svm", 1: 2}),
+    "grid in JSON from not a number": described(
+        "C=nan", "positive and finite", learner={"name": "svm", "C": "log:nan:1:3"}
+    ),
+    "folds in JSON without end": described(
+        "k='4:'", "3:20", resampling={"name": "complete", "k": "4:"}
+    ),
+    "study file that is a folder": case(lambda: read_toml(Path("run")), "study file 'run'", "directory"),
+    "grid of 5000 digits": case(lambda: parse_grid("log:0:1:" + "9" * 5000, "C"), "log:-2:4:13"),
+    "folds of all but one": case(lambda: parse_folds("4:n", "k"), "k='4:n'", "3:n for all"),
+    # Execution
+    "backend a list": how("backend=['ray'] is not known", backend=["ray"]),
+    "workers beyond int32": how("workers=2147483648 is above 2147483647", workers=2**31),
+    "address a number": how("address=6379", "host:port", address=6379),
+    # where
+    "address of a client": where("ray://127.0.0.1:1", "address='ray://127.0.0.1:1'", "Ray Client is not"),
+    "address without an answer": where("127.0.0.1:1", "no Ray cluster answers at 127.0.0.1:1"),
+    "address with a superscript": where("127.0.0.1:²", "address='127.0.0.1:²'", "host:port"),
+    # run: what is no Study, Execution, folder or listener
+    "run of nothing": runs("study=None", "Study", study=None),
+    "study a class": runs("study=<class", "Study", study=Study),
+    "execution a text": runs("execution='serial'", "Execution", execution="serial"),
+    "out a number": runs("out=7", out=7),
+    "out with a null": runs("out='a\\x00b'", out="a\0b"),
+    "out below a file": runs("cannot write to", "study.json' is not a folder", out="run/study.json/a"),
+    "out a file": taken("study.json' exists and is not a run folder", out="run/study.json"),
+    "out a strange folder": taken("other' has no study.json: it is not a run", "another --out", out="other"),
+    "out another study's": taken("seed: requested 4, in the folder 0", study=STUDY.replace(seed=4)),
+    "out another table's": taken("data: another table", "choose another --out", X=X + 1),
+    "listener a number": runs("listen=3", listen=3, out="new"),
+    "k beyond the rows": runs("k=9 is outside 3..8", "there are 8 rows to learn from", study=TOO_MANY),
+    "k beyond the rows left": held("k=13 is outside 3..12", "12 rows to learn from", share=0.5, k=13),
+    "nearly all held out": held("21 of 24 rows held out leave 3", "hold out 18 at most", share=0.9),
+    "none held out": held("0 rows of 24 held out", "hold out at least 10", share=0.01),
+    # arrays
+    "X a vector": arrays("X has shape (8,)", "expected (n, d)", X=X[:, 0]),
+    "X sparse and too large": arrays("at most 134,217,728 cells", X=csr_matrix((10**6, 10**4))),
+    "X ragged": arrays("X is not an array", X=[[1, 2], [3]] * 4),
+    "X without columns": arrays("there is no feature", X=X[:, :0]),
+    "X masked": arrays("masked array", "fill the masked values", X=np.ma.masked_equal(X, 3)),
+    "X complex": arrays("X is complex", "real numbers", X=X * 1j),
+    "X of times": arrays("column 'x0' holds duration", X=X.astype("m8[s]")),
+    "X of words": arrays("another text in each of its 8 rows", X=np.char.add("a", X.astype(str))),
+    "X beyond int64": arrays("too large", X=np.array([[2**70, 1]] * 8, object)),
+    "X of NaN": arrays("column 'x0' is empty", "column 'x1' is empty", X=X * np.nan),
+    "frame of twins": arrays("two columns are named 'a', and differ", "--drop a", X=Frame(["a", "a"], X)),
+    "frame of names too few": arrays("named a", "must match the columns", X=Frame(["a"], X)),
+    "frame of names not in Unicode": arrays("surrogates not allowed", X=Frame(["\ud800", "b"], X)),
+    "y a column": arrays("y (8, 1)", "expected (n, d) and (n,)", y=Y[:, None]),
+    "y ragged": arrays("y", y=[[0], [1, 2]] * 4),
+    "y too short": arrays("X has shape (8, 2) and y (7,)", y=Y[:7]),
+    "y sparse": arrays("y", "sparse", y=csr_matrix(Y)),
+    "y with infinity": arrays("has inf in row 1", "finite", y=np.where(Y, 1.0, np.inf)),
+    "y of text and numbers": arrays("y cannot be read as labels", y=np.array(["no", 1] * 4, object)),
+    "y beyond int64": arrays("9223372036854775808 in row 2", y=np.array([0, 2**63] * 4, np.uint64)),
+    # Job
+    "task of nothing": jobs("task=None", "Task.of(X, y)", task=None),
+    "arrays for rows to test": jobs("test=", "TestRows", test=(X, Y)),
+    "narrow rows to test": jobs("X has shape (8, 1)", "(rows, 2)", test=TestRows(X[:, :1], TASK.y)),
+    "no rows to test": jobs("no test rows", test=TestRows(X[:0], TASK.y[:0])),
+    "rows to test with NaN": jobs("1 empty cell", "row 2", test=TestRows(SPOILT, TASK.y)),
+    "rows to test with labels too few": jobs("shape (7,)", "a class number", test=TestRows(X, TASK.y[:7])),
+    "rows to test of no class": jobs("a class number below 2", test=TestRows(X, TASK.y + 1)),
+    "rows to test of a class below zero": jobs("a class number below 2", test=TestRows(X, TASK.y - 1)),
+    "rows to test of texts": jobs("a class number below 2", test=TestRows(X, TASK.y.astype(str))),
+    # run_many
+    "jobs of nothing": many(None, "jobs=None", "Job"),
+    "half a job": many([(STUDY, TASK)], "Job"),
+    "job without a task": many([Job(STUDY, None)], "task=None", "Task.of(X, y)"),
+    "job with k beyond the rows on Ray": many([Job(TOO_MANY, TASK)], "k=9", execution=Execution("ray")),
+    "jobs executed by a text": many([Job(STUDY, TASK)], "execution='serial'", execution="serial"),
+    # plan
+    "plan of nothing": plans("study=None", "Study.of", study=None),
+    "plan on a vector": plans("X has shape (8,)", "expected (n, d)", X=X[:, 0]),
+    "plan for no workers": plans("workers=0 is below 1", workers=[0]),
+    "plan for workers in words": plans("workers='8' is not a sequence", workers="8"),
+    "plan for half a worker": plans("workers=0.5 is not a whole number", workers=[2, 0.5]),
+    "plan for nobody": plans("workers is empty", workers=()),
+    # read_task and Task.from_table
+    "source of nothing": reads(None, "None", "named set"),
+    "source empty": reads("", "'' is neither a file ending in .csv", "named set"),
+    "source with a null": reads("a\0.csv", "no file", "a\\x00.csv"),
+    "source a folder like a file": reads("folder.csv", "'folder.csv' is a folder, and no table"),
+    "columns of nothing": learns("columns=None", columns=None),
+    "target by number": learns("no column 2 for the target", "a, b, y", target=2),
+    "features a text": learns("features='ab'", "list", features="ab"),
+    "features by number": learns(f"{NO_COLUMN} 0", "a, b, y", features=[0]),
+    "drop a text": learns("drop='ab'", "list", drop="ab"),
+    # make_test_rows
+    "test rows an array": measures(X, "columns=array"),
+    "test rows without target": measures(COLUMNS.drop_columns("y"), "no column 'y' with the labels"),
+    "test rows without a feature": measures(COLUMNS.drop_columns("a"), f"{NO_COLUMN} 'a'", "b, y"),
+    "test rows none": measures(COLUMNS[:0], "no test rows"),
+    "test rows of another class": measures(changed("y", [0, 2] * 4), "column 'y' holds 2", "0 and 1"),
+    "test rows for no task": measures(COLUMNS, "task=None", "Task.of(X, y)", task=None),
+    "test rows with twins": measures(COLUMNS.rename_columns(["a", "y", "y"]), "two columns are named 'y'"),
+    # Result.predict, predictions
+    "one row as a vector": predicts(X[0], "X has shape (2,)", "expected (rows, 2)"),
+    "rows too narrow": predicts(X[:, :1], "X has shape (8, 1)", "expected (rows, 2)"),
+    "rows ragged": predicts([[1, 2], [3]], "X", "not an array"),
+    "rows masked": predicts(np.ma.masked_equal(X, 3), "masked array", "fill the masked values"),
+    "rows complex": predicts(X * 1j, "X is complex", "real numbers"),
+    "rows beyond int64": predicts(np.array([[2**70, 1]], object), "X", "too large"),
+    "rows of texts": predicts(np.char.add("a", X.astype(str)), "column 'x0' has 'a0.0' in row 1"),
+    "rows with NaN": predicts(SPOILT, "column 'x1' has 1 empty cell, the first in row 2"),
+    "frame with other names": predicts(Frame(["p", "q"], X), "there are no columns 'x0', 'x1'", "p, q"),
+    "frame with twins beside": predicts(Frame(["x0", "x1", "x1"], X[:, [0, 1, 0]]), "two", "named 'x1'"),
+    "frame with names too few": predicts(Frame(["x0"], X), "X has 2 columns named x0"),
+    "member beyond the members": predicts(X, "member=2 is above 1", by="member:2"),
+    "member below zero": predicts(X, "by='member:-1' is not known", "member:0", by="member:-1"),
+    "rule misspelt": predicts(X, "by='votes' is not known", "did you mean vote?", by="votes"),
+    "seed and vote": predicts(X, "seed and vote exclude each other", seed=1, by="vote"),
+    "seed a fraction": predicts(X, "seed=0.0 is not a whole number", seed=0.0),
+    "seed below zero": predicts(X, "seed=-1 is below 0", seed=-1),
+    "seed of too many digits": predicts(X, "seed", seed=DIGITS),
+    # clopper_pearson
+    "m of another shape": bounds("shape", "(2,)", "(3,)", errors=[1, 2], m=[5, 6, 7]),
+    "bound at a text": bounds("delta='0.05' is not a number", delta="0.05"),
+    # folders
+    "nothing loaded": folder(lambda: load_run("new"), "'new' holds no run"),
+    "number loaded": folder(lambda: load_run(3), "out=3", error=InputError),
+    "null loaded": folder(lambda: load_run("a\0b"), "out='a\\x00b'", "no file can have this name"),
+    "address loaded": folder(lambda: load_run("ftp://b/run"), "the scheme is not known", error=InputError),
+    "unfinished loaded": folder(lambda: load_run("run"), "'run' is not finished", **UNFINISHED),
+    "strange folder loaded": folder(lambda: load_run("other"), "'other'", "not a run folder"),
+    "nothing verified": folder(lambda: verify(Path("new")), "'new' holds no finished run"),
+    "number verified": folder(lambda: verify(3), "out=3", error=InputError),
+    "unfinished verified": folder(lambda: verify(Path("run")), "no finished run", **UNFINISHED),
+    "strange folder verified": folder(lambda: verify(Path("other")), "'other'", "not a run folder"),
+    "nothing replayed": folder(lambda: replay("new"), "'new' holds no run"),
+    "nothing on a page": folder(lambda: report(Path("new")), "'new' holds no run"),
+    "unfinished on a page": folder(lambda: report(Path("run")), "'run' is not finished", **UNFINISHED),
+    "strange folder on a page": folder(lambda: report(Path("other")), "'other'", "not a run folder"),
+    "number on a page": folder(lambda: report(3), "out=3", error=InputError),
+    # files
+    "no such file": words("", "there is no file 'nowhere.csv'", source="nowhere.csv"),
+    "a folder": words("", "'.' is a folder, and no table: name a file, such as", source="."),
+    # named sets
+    "generator without seed": words("", "does not name a set", "twonorm:n:seed", source="twonorm:99"),
+    # columns
+    "no target": words("", "none of target, y, label, class", "a, b, outcome", source="no target.csv"),
+    "empty list of features": words(["--features", ""], "there is no column ''"),
+    "all dropped": words("--drop a,b", "no feature is left", "--features", "--drop"),
+    "text that is to be a date": words("--date b", "column 'b' holds numbers, of which not all are dates"),
+    "two kinds": words("--date b --categorical b", "column 'b' is given two kinds"),
+    "a kind for no column": words("--categorical c", "--categorical 'c': the columns that are learned"),
+    "the target names rows": words("--id y", "column 'y' is the target", source="only target.csv"),
+    "unknown encoding": words("--encode hot", "--encode 'hot' is not known: choose from auto, onehot"),
+    "rare beyond 1": words("--rare 1", "--rare 1.0 is not a share: expected a number from 0 to below 1"),
+    # groups
+    "group not there": words("--group c", "there is no column 'c' for the groups: the columns are a, b, y"),
+    "group as a feature": words(
+        "--group id --features a,id", "'id' says which rows belong together", source="groups.csv"
+    ),
+    "fewer groups than folds": words(
+        "--group id --k 9 --certify paper",
+        "--k 9 is outside 3..8: there are 8 groups to learn from",
+        source="groups.csv",
+    ),
+    # labels and rows
+    "one class": words("", "has 1 class (yes): expected 2", source="one class.csv"),
+    # k
+    "negative k": words("--k=-3", "-3 is below 0"),
+    # C and gamma
+    "C of 0": words("--C 0,1", "--C 0.0 is not allowed", "positive and finite"),
+    "svm_nystroem with more landmarks than rows": words(
+        "--learner svm_nystroem --k 3 --certify paper",
+        "param landmarks=500 (the default): they are drawn",
+        "give at most",
+    ),
+    # the rest of the study
+    "iterations beyond int64": words(f"--param max_iter={HUGE}", "max_iter="),
+    "missing study file": words("--study nowhere.toml", "study file 'nowhere.toml'"),
+    "broken study file": words("--study broken.toml", "study file 'broken.toml'", "Unclosed array"),
+    "unknown field": words("--study unknown.toml", "'unknown.toml', line 1: unknown option 'cost'"),
+    "number for a list": words("--study scalar.toml", "--C True is not a sequence", "list of numbers"),
+    # execution
+    "serial workers": words("--backend serial --workers 2", "--workers 2", "leave out --backend serial"),
+    "claim of 5001 digits": words(f"--certify holdout --claim {'9' * 5001}", "--claim '999"),
+    # rows to test on
+    "missing test file": words("--test nowhere.csv", "there is no file 'nowhere.csv'"),
+    "test with another label": words(["--test", "test with maybe.csv"], "'maybe'", "'no' and 'yes'"),
+    # folders that cannot be written
+    "out inside a file": case("run good.csv --out good.csv/run", "good.csv' is not a folder"),
+    # names no file can have
+    "long out": case(f"run good.csv --out {LONG}", f"--out '{LONG}'", "File name too long"),
+    "long source": words("", f"'{LONG}.csv'", "File name too long", source=f"{LONG}.csv"),
+    "status of very many folders": case(f"status {'a/' * 2045}", "File name too long", code=4),
+    # what the parser refuses
+    "no source": case("run --out OUT", "Missing argument", usage=True),
+    "unknown option": usage("--gama 1", "No such option: --gama", "--gamma"),
+    "unknown command": case("rum good.csv", "No such command 'rum'", usage=True),
+    "splits of words": usage("--n-splits many", "--n-splits", "integer"),
+    "workers of words": usage("--workers all", "--workers", "integer"),
+    "option without value": usage("--C", "--C"),
+    "predict without data": case("predict nowhere", "Missing argument 'DATA'", usage=True),
+    "predict with a negative seed": case("predict nowhere good.csv --seed=-1", "--seed", usage=True),
+    "status without folder": case("status", "Missing argument", usage=True),
+    # no run there
+    "status of nothing": case("status nowhere", "'nowhere' holds no run", code=4),
+    "verify of nothing": case("verify nowhere", "'nowhere'", "no finished run", code=4),
+    "predict from nothing": case("predict nowhere good.csv", "'nowhere' holds no run", code=4),
+    "status of a file": case("status good.csv", "'good.csv'", code=4),
+    "status of another folder": case("status .", "'.'", code=4),
+    "out is a file": case("run good.csv --out good.csv", "'good.csv' exists and is not a run folder", code=4),
+    "out holds other things": case("run good.csv --certify paper --out .", "not a run folder", code=4),
+}  # fmt: skip
+PREDICT = {
+    "missing data": (["nowhere.csv"], "there is no file 'nowhere.csv'"),
+    "feature not there": (["test without a.csv"], "there is no column 'a': the columns are b, y"),
+    "NaN": (["nan.csv", "--strict"], "column 'b' has 1 empty cell, the first in row 5"),
+    "column to keep not there": (["good.csv", "--keep", "id"], "there is no column 'id' to keep"),
+    "suffix of out": (["good.csv", "--out", "p.xlsx"], "'p.xlsx': the name has to end in .csv or .parquet"),
+    "no folder for out": (["good.csv", "--out", "no/p.csv"], "cannot write 'no/p.csv'"),
+}
+
+FOREIGN = {
+    "other features": ("good.csv", "--features a", ("another table",)),
+    "several fields": ("good.csv", "--delta 0.1 --scale none", ("delta: ", "scale: ")),
+    "data and study": ("other.csv", "--seed 5", ("seed: ", "another table")),
+}
+ASKED = ("--C", "1", "--gamma", "1", "--k", "3", "--n-splits", "2", "--certify", "paper")
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory):
+    """A folder with all the files of the cases, and beside them a finished run of good.csv."""
+    folder = tmp_path_factory.mktemp("inputs")
+    for name, text in FILES.items():
+        (folder / "files" / name).parent.mkdir(exist_ok=True)
+        (folder / "files" / name).write_text(text)
+    task = Task.from_table(read(str(folder / "files" / "good.csv")).learn, source="good.csv")
+    run_job(Job(STUDY, task, folder / "run"), SERIAL)
+    run_job(Job(STUDY, TASK, folder / "run of arrays"), SERIAL)
+    return folder
+
+
+@pytest.fixture
+def place(inputs, cache, tmp_path, monkeypatch):
+    """Where a case is called: with the files, a run and other things, without a Ray or a way to one."""
+    shutil.copytree(inputs / "files", tmp_path, dirs_exist_ok=True)
+    shutil.copytree(inputs / "run of arrays", tmp_path / "run")
+    for strange in (tmp_path / "other", tmp_path / "folder.csv"):
+        strange.mkdir()
+        (strange / "letter.txt").write_text("not a run")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(ray, "init", lambda **_: pytest.fail("Ray was started for bad input"))
+    return tmp_path
+
+
+@pytest.fixture
+def refused(place, monkeypatch, capsys):
+    """What is said of a case, once all is checked that holds for every case."""
+
+    def call(case):
+        before = snapshot(place)
+        message = raise_error(case) if callable(case.asked) else type_words(case)
+        for part in case.messages:
+            assert part in message
+        assert snapshot(place) == before
+        return message
+
+    def raise_error(case):
+        with pytest.raises(case.error) as raised:
+            case.asked()
+        assert type(raised.value) is case.error
+        return str(raised.value)
+
+    def type_words(case):
+        words = case.asked.split(" ") if isinstance(case.asked, str) else case.asked
+        words = ["out" if word == "OUT" else word for word in words]
+        monkeypatch.setattr(sys, "argv", ["ckcv", *words])
+        monkeypatch.setattr(driver, "session", lambda *_, **__: pytest.fail("a backend for bad input"))
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as end:
+            cli.main()
+        shown, error = capsys.readouterr()
+        assert (end.value.code, shown) == (case.code, ""), error
+        assert "Traceback" not in error
+        if case.usage:
+            assert error.count("─ Error ─") == 1
+            return " ".join(error.replace("│", " ").split())
+        assert error.startswith("ckcv: ")
+        assert error.count("\n") == 1
+        assert error.endswith("\n")
+        return error
+
+    return call
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_cannot_be_is_refused_in_one_message(refused, place, name):
+    CASES[name].harm(place / "run")
+    refused(CASES[name])
+
+
+@pytest.mark.parametrize(
+    "name", ["no such file", "fewer groups than folds", "one class", "status of nothing"]
+)
+def test_nothing_goes_to_standard_output_with_json_either(refused, name):
+    asked = CASES[name].asked
+    refused(CASES[name]._replace(asked=[*(asked.split(" ") if isinstance(asked, str) else asked), "--json"]))
+
+
+def test_no_permission_to_write(refused, place, monkeypatch):
+    closed = place / "closed"
+    closed.mkdir(mode=0o500)
+    if os.geteuid() == 0:  # who may do anything
+        monkeypatch.setattr(os, "access", lambda path, mode: not (Path(path) == closed and mode & os.W_OK))
+    refused(case(["run", "good.csv", "--out", str(closed / "deep" / "run")], "no permission", str(closed)))
+
+
+@pytest.fixture
+def folder(inputs, place):
+    """A finished run of good.csv to do harm to."""
+    shutil.rmtree(place / "run")
+    return shutil.copytree(inputs / "run", place / "run")
+
+
+def edit(file, **changed):
+    """Change fields of a JSON file; None takes them away."""
+    content = {**json.loads(file.read_text()), **changed}
+    file.write_text(json.dumps({name: value for name, value in content.items() if value is not None}))
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_the_folder_of_another_study_is_refused_with_the_differences(refused, folder, name):
+    source, options, messages = FOREIGN[name]
+    refused(case(["run", source, "--out", "run", *ASKED, *options.split()], "'run'", *messages, code=4))
+
+
+DAMAGES = {
+    "another schema": (lambda f: edit(f / "study.json", schema=99), "schema 99"),
+    "no JSON": (lambda f: (f / "study.json").write_text("{"), "study.json is damaged"),
+    "half a certificate": (lambda f: edit(f / "certificate.json", l_ee=None), "certificate.json"),
+    "half the models": (lambda f: (f / "ensemble/models.parquet").write_bytes(b"PAR1"), "models.parquet"),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+@pytest.mark.parametrize("asked", ["status run", "predict run good.csv"])
+def test_a_damaged_folder_is_refused_with_the_file_named(refused, folder, name, asked):
+    damage, message = DAMAGES[name]
+    damage(folder)
+    refused(case(asked, message, code=4))
+
+
+@pytest.mark.parametrize("name", PREDICT)
+def test_rows_that_cannot_be_classified(refused, folder, name):
+    words, message = PREDICT[name]
+    error = refused(case(["predict", "run", *words], message))
+    assert "--drop" not in error, "an option that predict does not have"
+    assert "--features" not in error
