@@ -142,6 +142,9 @@ REMOVED: dict[str, str] = {  # commands as "ckcv x", options "--x", values "opti
     "certify=auto": "it is what --certify holdout does, the default: leave it out",
     "holdout_share=bound": "write the share itself: --holdout-share 0.6 for up to 400 rows, 0.5 for more",
     "ckcv new": "ckcv plan TABLE --write-study mine.toml writes a study file",
+    "ckcv copy": "copy the files or objects of the run with any program, such as aws s3 sync: the copy is "
+    "the run, and ckcv verify checks it",
+    "ckcv clean": "a run that goes on removes what an earlier one left, and nothing else has to",
     "ckcv serve": "the guide Recipes answers rows over HTTP with a few lines around load_run(...).predict",
     "--pdf": "open the HTML report in a browser, and print it",
     "--sign": "sign the manifest of the run folder with ssh-keygen -Y sign -n ckcv manifest.json",

@@ -37,7 +37,7 @@ from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.runs.scored import Scored, tabulate_settings
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.storage.folder import RunFolder, ScoreFiles, hash_results, make_results
-from ckcv_ray.storage.log import Log
+from ckcv_ray.storage.log import Log, name_part
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.study.study import Execution, Study
 from ckcv_ray.tables.task import TestRows
@@ -47,7 +47,8 @@ STUDY = Study.paper(C=(0.1, 1.0), gamma=(0.1, 1.0), k=(3, 4), n_splits=3)
 TASK = blobs(24)
 PROBLEM = Problem.of(STUDY, TASK)
 DATA, MODELS, CANDIDATES = "data.parquet", "ensemble/models.parquet", "candidates.parquet"
-CERTIFICATE, ACCOUNT, LOG = "certificate.json", "execution.json", "log/part-000000.parquet"
+CERTIFICATE, ACCOUNT = "certificate.json", "execution.json"
+LOG = "the log"  # stands for the name of its part; see ``find``
 RESULTS = ("study.json", DATA, CANDIDATES, CERTIFICATE, MODELS)
 NAMES = (*RESULTS, "ensemble/model-00000.pkl", LOG, ACCOUNT, "manifest.json")
 
@@ -78,17 +79,25 @@ def run(whole: Path, tmp_path: Path) -> Path:
     return shutil.copytree(whole, tmp_path / "run")
 
 
+def find(run: Path, name: str) -> Path:
+    """The file of a run by its name, or the only part of its log."""
+    return next((run / "log").iterdir()) if name == LOG else run / name
+
+
 def reseal(run: Path) -> None:
-    """Make the manifest agree with the files, as a careful forger would."""
+    """Make the manifest, and names of parts of the log, agree with the files, as a careful forger would."""
     folder = RunFolder(run)
+    for part in folder.files.list("log/part-"):
+        (run / part).rename(run / name_part(folder.sha256(part)))
     digests = {name: folder.sha256(name) for name in folder.names()}
     (run / "manifest.json").write_text(json.dumps(digests, indent=2) + "\n")
 
 
 def rewrite(run: Path, name: str, change: Change) -> None:
     """Change a table of a run, and reseal it."""
-    table = parquet.read_table(run / name)
-    parquet.write_table(change(table).replace_schema_metadata(table.schema.metadata), run / name)
+    file = find(run, name)
+    table = parquet.read_table(file)
+    parquet.write_table(change(table).replace_schema_metadata(table.schema.metadata), file)
     reseal(run)
 
 
@@ -132,7 +141,7 @@ def put(**values: object) -> Change:
 def check_refused(run: Path, file: str, change: Change, messages: str) -> None:
     """Check that a change is seen by who reads the file and by verify, though the manifest agrees."""
     (rewrite_json if file.endswith(".json") else rewrite)(run, file, change)
-    with pytest.raises(StoreError, match=rf"{file} is damaged: .*{re.escape(messages)}"):
+    with pytest.raises(StoreError, match=rf"{find(run, file).name} is damaged: .*{re.escape(messages)}"):
         replay(run) if file == LOG else load_run(run)
     assert messages in " ".join(verify(run).differences)
 

@@ -16,15 +16,12 @@ import pytest
 from s3_server import S3Server
 
 from ckcv_ray.errors import UnreachableError
-from ckcv_ray.storage import places
-from ckcv_ray.storage.journal import open_commit
-from ckcv_ray.storage.object_files import ObjectFiles
+from ckcv_ray.storage import objects
 from ckcv_ray.tables import read as table_files
-from ckcv_ray.tables.objects import Address, Bucket, Listed
+from ckcv_ray.tables.objects import Address, Bucket
 
 BUCKET = "bucket"
 RUN = f"s3://{BUCKET}/runs/x"
-TIME_TO_LIVE = "0.4"
 START_SECONDS = 30.0
 
 
@@ -34,21 +31,6 @@ class MemoryBucket(Bucket):
     def __init__(self, address: Address, store: Any) -> None:
         super().__init__(address)
         self._store = store
-
-
-class LateBucket(MemoryBucket):
-    """Lists only what was there when it was made: everything since is listed late."""
-
-    def __init__(self, address: Address, store: Any) -> None:
-        super().__init__(address, store)
-        self.listed = set(list_keys(store))
-
-    def list(self, prefix: str = "") -> list[Listed]:
-        return [entry for entry in super().list(prefix) if self._key(entry.name) in self.listed]
-
-    def folders(self, name: str) -> set[str]:
-        found = super().folders(name)
-        return {name for name in found if any(f"/{name}/" in path for path in self.listed)}
 
 
 class RepeatingBucket(MemoryBucket):
@@ -107,44 +89,17 @@ class WatchedBucket(MemoryBucket):
         return super()._ask(action, request)
 
 
-class InterruptedBucket(CountingBucket):
-    """Lets somebody else act when no request is left; their number is negative once somebody has acted."""
-
-    def __init__(self, address: Address, store: Any, left: list[int], act: Callable[[], object]) -> None:
-        super().__init__(address, store, left)
-        self.act = act
-
-    def _ask(self, action: str, request: Callable[[], Any]) -> Any:
-        with self.counting:
-            self.left[0] -= 1
-            if self.left[0] == -1:
-                self.act()
-        return super()._ask(action, request)
-
-
-class OrderedBucket(MemoryBucket):
-    """Refuses to write a commit that names an object which is not there yet."""
-
-    def create(self, name: str, content: bytes) -> bool:
-        if name.startswith("commits/"):
-            files = open_commit(content, int(name.rpartition("/")[2])).files
-            missing = {stored.object for stored in files.values()} - {entry.name for entry in self.list()}
-            assert not missing, (name, missing)
-        return super().create(name, content)
-
-
 @pytest.fixture
 def memory(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A store in memory that every address leads to; writers are taken for dead after 0.4 seconds."""
+    """A store in memory that every address leads to."""
     store = pytest.importorskip("obstore").store.MemoryStore()
     use(monkeypatch, lambda address: MemoryBucket(address, store))
-    monkeypatch.setenv("CKCV_LEASE_SECONDS", TIME_TO_LIVE)
     return store
 
 
 def use(monkeypatch: pytest.MonkeyPatch, make: Callable[[Address], Bucket]) -> None:
     """Let every address lead to a bucket that is made so."""
-    monkeypatch.setattr(places, "Bucket", make)
+    monkeypatch.setattr(objects, "Bucket", make)
     monkeypatch.setattr(table_files, "Bucket", make)
 
 
@@ -152,11 +107,6 @@ def list_keys(store: Any) -> list[str]:
     import obstore
 
     return sorted(entry["path"] for page in obstore.list(store) for entry in page)
-
-
-def die(files: ObjectFiles) -> None:
-    """End the heartbeat of a writer, which then says nothing more, and does not know it."""
-    files.lease._stopped.set()
 
 
 @pytest.fixture(scope="session")
@@ -185,7 +135,6 @@ def set_environment(monkeypatch: pytest.MonkeyPatch, endpoint: str) -> None:
     given = {"ENDPOINT_URL": endpoint, "ALLOW_HTTP": "true", "REGION": "us-east-1"}
     for name, value in {**given, "ACCESS_KEY_ID": "test", "SECRET_ACCESS_KEY": "hidden-key"}.items():
         monkeypatch.setenv(f"AWS_{name}", value)
-    monkeypatch.setenv("CKCV_LEASE_SECONDS", TIME_TO_LIVE)
 
 
 @pytest.fixture(scope="session")
@@ -229,8 +178,8 @@ def moto(moto_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> str:
 
 def read_all(address: str | Path) -> dict[str, bytes]:
     """Every file of a run, by name."""
-    found = places.open_files(str(address))
-    return {name: found.read(name, 1 << 30) for name in found.tree()}
+    found = objects.open_files(str(address))
+    return {name: found.read(name, 1 << 30) for name in sorted(found.walk())}
 
 
 def results(address: str | Path) -> dict[str, bytes]:
@@ -239,4 +188,4 @@ def results(address: str | Path) -> dict[str, bytes]:
 
 
 def is_result(name: str) -> bool:
-    return not name.endswith(("execution.json", "manifest.json")) and "log/" not in name
+    return not name.endswith(("execution.json", "manifest.json", ".lock")) and "log/" not in name

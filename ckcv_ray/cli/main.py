@@ -162,14 +162,12 @@ COMMANDS = {  # by name: the module that has it (and its function if it is calle
         "report",
         "Write a single model of a finished run or evaluation as a file for other programs.",
     ),
-    "copy": ("folders", "Copy a run to another place, a disk or an object store, and check every digest."),
-    "clean": ("folders", "Remove from a run folder what a run that was killed left and no run reads."),
 }
 PANELS = {  # of ``ckcv --help``, with their commands
     "Everyday": ("run", "report", "predict", "verify", "evaluate"),
     "Later": ("compare", "watch"),
     "Look": ("plan", "status", "list"),
-    "Hand over": ("export", "copy", "clean"),
+    "Hand over": ("export",),
 }
 
 

@@ -37,7 +37,7 @@ from ckcv_ray.learners.foreign import (
     read_note,
     write_lost,
 )
-from ckcv_ray.storage.places import open_files
+from ckcv_ray.storage.objects import open_files
 
 STOP_SIGNAL_NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1")  # schedulers send the last before they kill
 STOPS = tuple(getattr(signal, name) for name in STOP_SIGNAL_NAMES if hasattr(signal, name))

@@ -315,6 +315,8 @@ def _run(work: Work, out: str, execution: Execution, yes: bool, limit: TimeLimit
     if (result := find_result(work._replace(folder=out))) is not None:  # messages name it as the user did
         say(f"{out} already holds the finished run of this study: showing its result")
         return result
+    if caution := folder.files.lock.caution:
+        say(f"note: {caution}")
     if folder.files.exists():
         if recorded := Log(folder.files, work.problem).count_rows():
             say(f"resuming: {out} holds {pluralize(recorded, 'record')} of this study")

@@ -184,7 +184,6 @@ class Recorder(Supply, Generic[RunQueue]):
             records = np.concatenate([records for records, _ in self._unsaved])
             failures = [failure for _, failed in self._unsaved for failure in failed]
             if len(records) or failures:
-                self.folder.reopen()  # another recorder may have finished the run
                 self._log.append(records, failures)
         self._unsaved = []
         self._saved_at = monotonic()

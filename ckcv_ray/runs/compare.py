@@ -9,6 +9,7 @@ The uses of judged rows are counted in the folders of the runs that are compared
 
 import hashlib
 import json
+import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
@@ -115,7 +116,7 @@ def _count_use(use: Use, folders: list[RunFolder], ledger: str | PathLike[str] |
             file = Path(as_path("ledger", ledger))
             if not file.parent.is_dir():
                 raise InputError(f"ledger={str(file)!r}: there is no folder {str(file.parent)!r}: create it")
-            if any(folder.files.find_name(file) is not None for folder in folders):
+            if any(folder.files.inside(file) is not None for folder in folders):
                 raise InputError(
                     f"ledger={str(file)!r} is in a run folder: leave --ledger out to count uses there, in "
                     f"{USES}"
@@ -455,7 +456,7 @@ def _check_results(results: list[Result], folders: list[RunFolder], question: Qu
                 f"{str(folder)!r} was made with groups of related rows, by {group!r}: say which of the "
                 f"judged rows belong together with {write_option('group', group)}"
             )
-    if len(folders) == 2 and folders[0].files.is_same(folders[1].files):
+    if len(folders) == 2 and os.path.realpath(str(folders[0])) == os.path.realpath(str(folders[1])):
         raise InputError(f"{str(folders[0])!r} is both runs: there is nothing to compare")
 
 

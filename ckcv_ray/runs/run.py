@@ -39,7 +39,7 @@ from ckcv_ray.runs.scored import Scored
 from ckcv_ray.storage import formats
 from ckcv_ray.storage.execution import Before, EarlierRun
 from ckcv_ray.storage.folder import DATA, MANIFEST, FolderPath, RunFolder
-from ckcv_ray.storage.places import find_next_to, locate
+from ckcv_ray.storage.objects import find_next_to, locate
 from ckcv_ray.storage.uses import MAX_TWINS
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.study.study import AnyStudy, Execution, Procedure, Study, check_kind

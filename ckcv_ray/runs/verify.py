@@ -63,7 +63,7 @@ from ckcv_ray.storage.folder import (
     make_score_files,
 )
 from ckcv_ray.storage.identity import STUDY
-from ckcv_ray.storage.log import LOG
+from ckcv_ray.storage.log import LOG, name_part
 from ckcv_ray.storage.pages import REPORT, report_intact
 from ckcv_ray.storage.stream import STREAM, read_stream
 from ckcv_ray.study.parts import Holdout
@@ -153,13 +153,13 @@ def verify(
 def _check_digests(folder: RunFolder) -> Iterator[str]:
     if not folder.manifest_intact():
         yield f"{MANIFEST} is not as the run wrote it"
-    manifest, names = folder.manifest(), folder.names()
-    for name in sorted(set(manifest) | set(names)):
-        if name not in names:
+    manifest, digests = folder.manifest(), folder.hash_files(folder.names())
+    for name in sorted(set(manifest) | set(digests)):
+        if name not in digests:
             yield f"{name} is missing"
-        elif name not in manifest:
+        elif name not in manifest and name != name_part(digests[name]):
             yield f"{name} is not in the manifest"
-        elif folder.sha256(name) != manifest[name]:
+        elif manifest.get(name, digests[name]) != digests[name]:
             yield f"{name} does not match the manifest: its SHA-256 differs"
     if not report_intact(folder.files):
         yield f"{REPORT} is not as ckcv report wrote it: its last line does not give its SHA-256"

@@ -1,28 +1,32 @@
 """Files in one folder, by name: written atomically and durably, read only if they are regular files.
 
-``Files`` is what run folders need of a store; ``LocalFiles`` are those of a disk, and ``object_files`` has
-those of an object store. The only module of the package that accesses the file system for runs. A file
-written by somebody else may be a pipe, a device, or endless: its type and size are checked before it is
-opened, and no more than that size is read.
+``Files`` is what run folders need of a store; ``LocalFiles`` are those of a disk, and ``objects`` has those
+of an object store. The only module of the package that accesses the file system for runs. A file written by
+somebody else may be a pipe, a device, or endless: its type and size are checked before it is opened, and no
+more than that size is read.
 """
 
 import hashlib
 import os
 import stat
+import struct
+import sys
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
-from errno import EACCES, EINVAL, ENOTSUP
+from errno import EACCES, EDQUOT, EINVAL, ENOSPC, ENOTSUP
+from functools import partial
 from pathlib import Path
 from secrets import token_hex
 from typing import BinaryIO, Protocol, TypeAlias
 
 import pyarrow as pa
+from filelock import FileLock, Timeout
 
-from ckcv_ray.errors import InputError, StoreError
-from ckcv_ray.storage.locks import Lock
-from ckcv_ray.validation import quote, suggest
+from ckcv_ray.errors import InputError, RunError, StoreError
+from ckcv_ray.tables.objects import Returned, ask_at_once
 
+LOCK = ".lock"
 MAX_FILE_BYTES = 1 << 32
 BLOCK_BYTES = 1 << 20
 Names = list[str]  # inside the class, list is a method
@@ -30,7 +34,7 @@ Content: TypeAlias = bytes | pa.Buffer
 
 
 class WriteLock(Protocol):
-    """The right to write to a folder, which one process at a time has."""
+    """Who writes to a folder: on a disk one process at a time, on an object store it is only said."""
 
     @property
     def held(self) -> bool:
@@ -39,6 +43,10 @@ class WriteLock(Protocol):
     @property
     def busy(self) -> bool:
         """Whether a living process has it, as far as is known."""
+
+    @property
+    def caution(self) -> str:
+        """A sentence about another writer that does not keep this one from writing; "" if there is none."""
 
     def acquire(self) -> None:
         """Take it, until ``release`` or the end of this process.
@@ -58,13 +66,15 @@ class WriteLock(Protocol):
 class Files(ABC):
     """The files of a folder, and of the folders in it; nothing is accessed until a method needs it.
 
-    Names are relative, with slashes: "log/part-000001.parquet".
+    Names are relative, with slashes: "ensemble/models.parquet".
 
     Attributes:
-        lock: who may write.
+        lock: who writes.
+        at_once: number of requests that are best made at once.
     """
 
     lock: WriteLock
+    at_once = 1
 
     @abstractmethod
     def __str__(self) -> str:
@@ -76,19 +86,11 @@ class Files(ABC):
 
     @abstractmethod
     def exists(self, name: str = "") -> bool:
-        """Return whether anything has that name."""
-
-    @abstractmethod
-    def is_gone(self, name: str) -> bool:
-        """Return whether nothing has that name, not even a link."""
+        """Return whether anything has that name, be it a link that leads nowhere."""
 
     @abstractmethod
     def is_folder(self) -> bool:
         """Return whether the root is a folder."""
-
-    @abstractmethod
-    def is_same(self, other_files: "Files") -> bool:
-        """Return whether two are of one folder, under one name or two."""
 
     @abstractmethod
     def list(self, prefix: str = "") -> Names:
@@ -98,100 +100,56 @@ class Files(ABC):
         """
 
     @abstractmethod
-    def tree(self) -> Names:
-        """Return the sorted names of all regular files, at any depth; no link is followed."""
+    def walk(self, regular: bool = True) -> Iterator[str]:
+        """Yield the names of regular files at any depth, in no order; no link is followed.
 
-    @abstractmethod
-    def list_all(self) -> Iterator[str]:
-        """Yield the names of everything except folders, including pipes and broken links."""
-
-    @abstractmethod
-    def suggest_nearby(self, name: str) -> str:
-        """Return the end of a message that offers the most similar folder next to this one with this file."""
-
-    @abstractmethod
-    def check_inside(self, name: str) -> None:
-        """Check that no folder on the way to a file is a link, which may lead anywhere.
-
-        The root may be one: that is up to who names it. A file that is one is not regular.
-
-        Raises:
-            StoreError: one of them is.
+        Args:
+            regular: False for everything except folders, including pipes and broken links.
         """
-
-    @abstractmethod
-    def size(self, name: str) -> int:
-        """Return the size of a regular file in the folder; see ``check_regular``."""
 
     @abstractmethod
     def read(self, name: str, most: int) -> bytes:
         """Read a regular file of at most ``most`` bytes.
 
         Raises:
+            FileNotFoundError: there is none.
             ValueError: it is not a regular file, or is larger.
         """
 
     @abstractmethod
     def open(self, name: str) -> AbstractContextManager[BinaryIO]:
-        """Open a regular file of the folder for reading, without blocking."""
-
-    @abstractmethod
-    def sha256(self, name: str) -> str:
-        """Return the SHA-256 of a regular file.
-
-        Raises:
-            ValueError: it is not a regular file, or is larger than any file of a run.
-        """
-
-    def prefetch(self, names: Iterable[str]) -> None:
-        """Read files that will be read one after another, if reading them at once is faster."""
-        return
+        """Open a regular file of the folder for reading, without blocking; see ``read``."""
 
     @abstractmethod
     def write(self, name: str, content: Content) -> None:
-        """Write a file atomically and durably.
+        """Write a file atomically and durably, and the folders on the way to it.
 
         Raises:
             OSError: it cannot be written; no temporary file is left behind.
         """
 
-    def write_all(self, contents: Mapping[str, Content]) -> None:
-        """Write several files, each atomically and durably; see ``write``."""
-        for name, content in contents.items():
-            self.write(name, content)
+    @abstractmethod
+    def create(self, name: str, content: Content) -> bool:
+        """Write a file if nothing has its name; return whether this was done. See ``write``."""
 
     @abstractmethod
     def delete(self, name: str) -> None:
         """Delete a file."""
-
-    def delete_all(self, names: Iterable[str]) -> None:
-        """Delete several files; see ``delete``."""
-        for name in names:
-            self.delete(name)
-
-    @abstractmethod
-    def rename(self, name: str, new: str) -> None:
-        """Rename a file."""
-
-    @abstractmethod
-    def make_folders(self, *names: str) -> None:
-        """Create the root and folders in it, along with missing parent folders."""
 
     @abstractmethod
     def check_writable(self) -> None:
         """Raise InputError if the root could not be created or written; creates nothing."""
 
     @abstractmethod
-    def find_name(self, file: Path) -> str | None:
+    def inside(self, file: Path) -> str | None:
         """Return the name of a path in this folder, or None if it is outside."""
-
-    @abstractmethod
-    def remove_leftovers(self) -> Names:
-        """Remove what dead writers left that is no file of this locked folder; return its names."""
 
 
 class LocalFiles(Files):
     """The files of a folder on the local file system, and of the folders in it.
+
+    No folder on the way to a file may be a link, which may lead anywhere: StoreError is raised. The root may
+    be one: that is up to who names it. A file that is one is not regular.
 
     Args:
         root: the folder; it is not accessed until a method needs it.
@@ -209,104 +167,53 @@ class LocalFiles(Files):
         return self.root / name
 
     def exists(self, name: str = "") -> bool:
-        """Return whether anything has that name."""
-        return self.path(name).exists()
-
-    def is_gone(self, name: str) -> bool:
-        """Return whether nothing has that name, not even a link."""
-        return not os.path.lexists(self.path(name))
+        """Return whether anything has that name; see ``Files``."""
+        return os.path.lexists(self.path(name)) if name else self.root.exists()
 
     def is_folder(self) -> bool:
         """Return whether the root is a folder."""
         return self.root.is_dir()
 
-    def is_same(self, other_files: Files) -> bool:
-        """Return whether two are of one folder, under one name or two."""
-        return isinstance(other_files, LocalFiles) and self.root.resolve() == other_files.root.resolve()
-
     def list(self, prefix: str = "") -> Names:
         """Return the sorted names of regular files that start with a prefix; see ``Files``."""
-        self.check_inside(prefix)
-        folder = self.path(prefix.rpartition("/")[0])
-        return [name for name in self._regular(folder.glob("*")) if name.startswith(prefix)]
+        folder = self._locate(prefix[: prefix.rfind("/") + 1])
+        found = (file.relative_to(self.root).as_posix() for file in folder.glob("*") if is_regular(file))
+        return sorted(name for name in found if name.startswith(prefix))
 
-    def tree(self) -> Names:
-        """Return the sorted names of all regular files, at any depth; no link is followed."""
-        return self._regular(self.root.rglob("*"))
-
-    def list_all(self) -> Iterator[str]:
-        """Yield the names of everything except folders, including pipes and broken links."""
-        return (f.relative_to(self.root).as_posix() for f in self.root.rglob("*") if not f.is_dir())
-
-    def suggest_nearby(self, name: str) -> str:
-        """Return the end of a message that offers the most similar folder next to this one with this file."""
-        nearby: Names = []
-        place = self.root.absolute()
-        with suppress(OSError):
-            folders = (found for found in place.parent.iterdir() if found.name != place.name)
-            nearby = [found.name for found in folders if (found / name).is_file()]
-        return suggest(place.name, nearby, lambda found: quote(str(self.root.parent / found)))
-
-    def check_inside(self, name: str) -> None:
-        """Check that no folder on the way to a file is a link; see ``Files``."""
-        path = self.root
-        for part in name.split("/")[:-1]:
-            path /= part
-            if path.is_symlink():
-                raise StoreError(f"{path} is a link, and a run folder has none: put there what it leads to")
-
-    def size(self, name: str) -> int:
-        """Return the size of a regular file in the folder; see ``check_regular``."""
-        self.check_inside(name)
-        return check_regular(self.path(name))
+    def walk(self, regular: bool = True) -> Iterator[str]:
+        """Yield the names of files at any depth; see ``Files``."""
+        found = (
+            file for file in self.root.rglob("*") if (is_regular(file) if regular else not file.is_dir())
+        )
+        return (file.relative_to(self.root).as_posix() for file in found)
 
     def read(self, name: str, most: int) -> bytes:
         """Read a regular file of at most ``most`` bytes; see ``Files``."""
-        self.check_inside(name)
-        with _open(self.path(name), most) as stream:
+        with _open(self._locate(name), most) as stream:
             return stream.read(check_status(os.fstat(stream.fileno()), most))
 
     @contextmanager
     def open(self, name: str) -> Iterator[BinaryIO]:
         """Open a regular file of the folder for reading, without blocking."""
-        self.check_inside(name)
-        with _open(self.path(name)) as stream:
+        with _open(self._locate(name)) as stream:
             yield stream
-
-    def sha256(self, name: str) -> str:
-        """Return the SHA-256 of a regular file; see ``Files``."""
-        digest = hashlib.sha256()
-        with self.open(name) as stream:
-            left = check_status(os.fstat(stream.fileno()))
-            while left and (block := stream.read(min(left, BLOCK_BYTES))):
-                digest.update(block)
-                left -= len(block)
-        return digest.hexdigest()
 
     def write(self, name: str, content: Content) -> None:
         """Write a file atomically and durably; see ``Files``."""
-        self.check_inside(name)
-        write_atomically(self.path(name), content)
+        file = self._locate(name)
+        make_folder(file.parent)
+        write_atomically(file, content)
+
+    def create(self, name: str, content: Content) -> bool:
+        """Write a file if nothing has its name; the lock of the folder keeps others from doing so."""
+        if self.exists(name):
+            return False
+        self.write(name, content)
+        return True
 
     def delete(self, name: str) -> None:
         """Delete a file."""
-        self.check_inside(name)
-        self.path(name).unlink()
-
-    def rename(self, name: str, new: str) -> None:
-        """Rename a file."""
-        self.check_inside(name)
-        self.path(name).replace(self.path(new))
-
-    def make_folders(self, *names: str) -> None:
-        """Create the root and folders in it; their names are on disk before this returns; see ``Files``."""
-        for name in names:
-            self.check_inside(f"{name}/")
-            folder = self.path(name)
-            missing = [parent for parent in (folder, *folder.parents) if not parent.exists()]
-            folder.mkdir(parents=True, exist_ok=True)
-            for parent in missing:
-                sync_folder(parent.parent)
+        self._locate(name).unlink()
 
     def check_writable(self) -> None:
         """Raise InputError if the root could not be created or written; creates nothing."""
@@ -322,19 +229,192 @@ class LocalFiles(Files):
         if not os.access(nearest, os.W_OK | os.X_OK):
             raise InputError(f"cannot write to {str(self)!r}: no permission in {str(nearest)!r}")
 
-    def find_name(self, file: Path) -> str | None:
+    def inside(self, file: Path) -> str | None:
         """Return the name of a path in this folder, or None if it is outside."""
         path, root = (
             Path(os.path.realpath(place)) for place in (file, self.root)
         )  # of a link to itself, too
         return path.relative_to(root).as_posix() if path.is_relative_to(root) else None
 
-    def remove_leftovers(self) -> Names:
-        """Remove nothing: temporary files are removed by whoever locks the folder."""
-        return []
+    def _locate(self, name: str) -> Path:
+        """Return the path of a file, on the way to which no folder is a link."""
+        path = self.root
+        for part in name.split("/")[:-1]:
+            path /= part
+            if path.is_symlink():
+                raise StoreError(f"{path} is a link, and a run folder has none: put there what it leads to")
+        return self.path(name)
 
-    def _regular(self, files: Iterable[Path]) -> Names:
-        return sorted(file.relative_to(self.root).as_posix() for file in files if is_regular(file))
+
+class Lock:
+    """The file ``.lock`` in a folder.
+
+    Args:
+        folder: the folder to lock; it is not accessed until a method needs it.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.file = folder / LOCK
+        self._lock = FileLock(self.file, timeout=0)
+        self._descriptor: int | None = None  # of the lock file that is held
+        self._process = os.getpid()  # that holds it: a forked child has no part in it
+
+    @property
+    def held(self) -> bool:
+        """Whether this process has locked the folder."""
+        return self._process == os.getpid() and bool(self._lock.is_locked)
+
+    @property
+    def busy(self) -> bool:
+        """Whether a living process has locked the folder, as far as is known; does not take the lock."""
+        return self.held or is_locked(self.file)
+
+    @property
+    def caution(self) -> str:
+        """Return no sentence: another writer is refused."""
+        return ""
+
+    def acquire(self) -> None:
+        """Create the folder and lock it until ``release`` or the end of this process.
+
+        Raises:
+            StoreError: another process has locked it, or the lock file is not a regular file.
+            InputError: the folder cannot be written.
+            RunError: the disk is full.
+        """
+        if self.file.exists() and not stat.S_ISREG(self.file.stat().st_mode):
+            raise StoreError(f"{self.file} is damaged: it is not a regular file")
+        try:
+            make_folder(self.folder)
+            self._lock.acquire()
+            self._process = os.getpid()
+            self._descriptor = os.open(self.file, os.O_RDONLY)
+        except Timeout:
+            raise StoreError(
+                f"{str(self.folder)!r} is in use by another run: wait for it, or stop it"
+            ) from None
+        except OSError as error:
+            self.release()
+            raise unwritable(self.folder, error) from None
+
+    def check_held(self) -> None:
+        """Raise RunError if the locked folder has been moved, replaced or removed, or lost its lock file.
+
+        Likewise in a child that was forked from the process that holds the lock.
+        """
+        if self._descriptor is None:
+            return
+        if self._process != os.getpid():
+            raise RunError(f"{str(self.folder)!r} belongs to the process {self._process}, not to its child")
+        try:
+            ours = os.path.samestat(os.fstat(self._descriptor), self.file.stat())
+        except (FileNotFoundError, NotADirectoryError):
+            ours = False
+        if not ours:
+            raise RunError(
+                f"{str(self.folder)!r} is no longer the folder this run locked: it was moved or replaced, or "
+                f"its file {LOCK} was removed; what was written is kept, and nothing more is written"
+            )
+
+    def release(self) -> None:
+        """Unlock the folder and remove the lock file; a forked child leaves both alone."""
+        if self._process != os.getpid():
+            return
+        if self._descriptor is not None:
+            with suppress(RunError, OSError):
+                self.check_held()
+                self.file.unlink()
+            os.close(self._descriptor)
+            self._descriptor = None
+        if self.held:
+            self._lock.release(force=True)
+
+
+def unwritable(folder: Path | str, error: OSError) -> InputError | RunError:
+    """Return the error for a folder that cannot be written: a full disk is not bad input."""
+    kind = RunError if error.errno in {ENOSPC, EDQUOT} else InputError
+    return kind(f"cannot write to {str(folder)!r}: {error.strerror}")
+
+
+def is_locked(file: Path) -> bool:
+    """Return whether a process holds a lock on a file, as far as is known without taking the lock.
+
+    Linux lists the locks of this machine, and fcntl reports those that others hold on a network file
+    system; on other operating systems the answer is False.
+    """
+    with suppress(OSError):
+        status = file.stat()
+        return stat.S_ISREG(status.st_mode) and (_is_listed(status.st_ino) or _is_reported(file))
+    return False
+
+
+def _is_listed(inode: int) -> bool:
+    """Return whether /proc/locks lists an inode; it gives other device numbers on some file systems."""
+    with suppress(OSError):
+        entries = (line.split() for line in Path("/proc/locks").read_text().splitlines())
+        return any(field.endswith(f":{inode}") for entry in entries for field in entry[5:6])
+    return False
+
+
+def _is_reported(file: Path) -> bool:
+    """Return whether fcntl reports a lock that excludes ours; asking locks nothing."""
+    if sys.platform != "linux":
+        return False
+    import fcntl
+
+    ours = struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, 0, 0, 0)
+    with os.fdopen(os.open(file, os.O_RDONLY | os.O_NONBLOCK), "rb") as stream:
+        kind: int = struct.unpack_from("h", fcntl.fcntl(stream.fileno(), fcntl.F_OFD_GETLK, ours))[0]
+    return kind != fcntl.F_UNLCK
+
+
+def sha256(files: Files, name: str) -> str:
+    """Return the SHA-256 of a regular file.
+
+    Raises:
+        ValueError: it is not a regular file, or is larger than any file of a run.
+    """
+    with files.open(name) as stream:
+        return hash_stream(stream)
+
+
+def hash_stream(stream: BinaryIO) -> str:
+    """Return the SHA-256 of what is left of an open file.
+
+    Raises:
+        ValueError: it is larger than any file of a run.
+    """
+    digest, left = hashlib.sha256(), MAX_FILE_BYTES
+    while block := stream.read(BLOCK_BYTES):
+        digest.update(block)
+        left -= len(block)
+        if left < 0:
+            raise ValueError(f"it is larger than {MAX_FILE_BYTES >> 20} MiB")
+    return digest.hexdigest()
+
+
+def ask_files(
+    files: Files, names: Iterable[str], request: Callable[[str], Returned]
+) -> Iterator[tuple[str, Callable[[], Returned]]]:
+    """Yield a function for each of some files, in their order, that returns the answer to a request.
+
+    A few requests are made at once where that is faster, and no thread is started elsewhere.
+    """
+    every = list(names)
+    for first in range(0, len(every), files.at_once):
+        some = every[first : first + files.at_once]
+        requests = [partial(request, name) for name in some]
+        answers = [each.result for each in ask_at_once(*requests)] if files.at_once > 1 else requests
+        yield from zip(some, answers, strict=True)
+
+
+def make_folder(folder: Path) -> None:
+    """Create a folder and those that it is in; their names are on disk before this returns."""
+    missing = [parent for parent in (folder, *folder.parents) if not parent.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    for parent in missing:
+        sync_folder(parent.parent)
 
 
 def write_atomically(final: Path, content: Content) -> None:

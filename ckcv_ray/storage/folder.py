@@ -1,7 +1,7 @@
 """The run folder: which run it belongs to, who may write to it, and what makes it finished.
 
-A file appears under its name only once it is complete, and a run writes to no folder other than the one it
-locked.
+A file appears under its name only once it is complete. On a disk a run writes to no folder other than the one
+it locked; on an object store two runs may write to one, and what they write agrees (``objects``).
 
     study.json              the study, the digest of the data, the run_id
     execution.json          environment, backend, counts, seconds: what depends on the run
@@ -16,7 +16,7 @@ locked.
     scores.parquet          of ``ckcv evaluate``: the scores of every split
     settings.parquet        of ``ckcv evaluate``: mean, deviation and rank of every setting
     scores.json             of ``ckcv evaluate``: their summary
-    manifest.json           SHA-256 of every file above, written last
+    manifest.json           SHA-256 of every file above, written last; another run may add parts of the log
     stream.jsonl            of ``ckcv watch``: live rows with labels (``stream``), listed there
     uses.json               which judged rows it was compared on (``uses``), not in the manifest
     report.html             can be regenerated at any time, not in the manifest
@@ -25,15 +25,18 @@ locked.
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
+from functools import partial
 from os import PathLike
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
+from ckcv_ray.core.arrays import Index
 from ckcv_ray.core.resampling.base import Splits
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import CKCVError, InputError, StoreError, convert_errors, cut, plain, pluralize
@@ -47,38 +50,48 @@ from ckcv_ray.records.judged import (
     count_judged,
     make_judged_schema,
 )
-from ckcv_ray.storage import formats, log, models, splits
+from ckcv_ray.storage import formats, log, models
 from ckcv_ray.storage.execution import read_metadata
-from ckcv_ray.storage.files import Content, Files
+from ckcv_ray.storage.files import (
+    LOCK,
+    Content,
+    Files,
+    LocalFiles,
+    ask_files,
+    make_folder,
+    sha256,
+    unwritable,
+)
 from ckcv_ray.storage.identity import STUDY, Identity, make_identity, read_identity
-from ckcv_ray.storage.locks import LOCK, unwritable
-from ckcv_ray.storage.pages import REPORT
-from ckcv_ray.storage.places import open_files
+from ckcv_ray.storage.objects import open_files
 from ckcv_ray.storage.stream import STREAM, ListedStream, Stream, read_stream
-from ckcv_ray.storage.uses import SHA256, USES
+from ckcv_ray.storage.uses import SHA256
 from ckcv_ray.study.parts import Paper
 from ckcv_ray.study.problem import OUTER, Candidate, Problem, divide, identify_data
 from ckcv_ray.study.study import Procedure, Study
 from ckcv_ray.tables.columns import Schema
 from ckcv_ray.tables.limits import MAX_CELLS, MAX_TABLE_ROWS
 from ckcv_ray.tables.task import Provenance, Roles, Task
-from ckcv_ray.validation import quote, read_as
+from ckcv_ray.validation import quote, read_as, suggest
 
 DATA, EXECUTION = "data.parquet", "execution.json"
 CANDIDATES = "candidates.parquet"
 CERTIFICATE, MANIFEST = "certificate.json", "manifest.json"
 SCORES, SETTINGS, SUMMARY = "scores.parquet", "settings.parquet", "scores.json"
+SPLITS = "splits.parquet"
+SPLIT_COLUMNS = pa.schema([("split", pa.int32()), ("train", pa.bool_()), ("row", pa.int64())])
 FOLDERS = (log.LOG, models.ENSEMBLE)
+LATER = re.compile(r"report\.html|(stream(-[0-9]{6})?\.jsonl|uses(-[0-9]{6})?\.json)")
 RESULTS = (CANDIDATES, *models.TABLES, JUDGED_ROWS)  # besides the pickles
 NO_FILES: Mapping[str, Content] = MappingProxyType({})
 OPTIONAL_ROLES = ("group", "weight")  # of columns of the table
 QUESTION = "question"  # about a column that looks like groups, which may not be stored itself
 LONGEST_QUESTION = 600  # characters: a folder may be a stranger's
 TEMPORARY = re.compile(
-    r"\.((study|execution|certificate|manifest|scores|uses)\.json|"
+    r"\.((study|execution|certificate|manifest|scores|uses(-[0-9]{6})?)\.json|"
     r"(data|candidates|models|refit|full|references|judged|splits|scores|settings|predictions|"
-    r"part-\d+)\.parquet|"
-    r"model-\d+\.pkl|report\.html|stream\.jsonl)-\w+\.tmp"
+    r"part-[0-9a-f]{64})\.parquet|"
+    r"model-\d+\.pkl|report\.html|stream(-[0-9]{6})?\.jsonl)-\w+\.tmp"
 )
 NOT_OF_KIND = {  # what a folder holds instead of a study of a kind
     Study.kind: "the scores of a procedure, from ckcv evaluate, and no ensemble: run the same ckcv evaluate "
@@ -208,7 +221,14 @@ class RunFolder:
 
     def suggest_folder(self) -> str:
         """Return the end of a message that offers the run folder of the nearest name in the same folder."""
-        return self.files.suggest_nearby(STUDY)
+        if not isinstance(self.files, LocalFiles):
+            return ""  # a bucket may have very many
+        nearby: list[str] = []
+        place, parent = self.files.root.absolute(), self.files.root.parent
+        with suppress(OSError):
+            folders = (found for found in place.parent.iterdir() if found.name != place.name)
+            nearby = [found.name for found in folders if (found / STUDY).is_file()]
+        return suggest(place.name, nearby, lambda found: quote(str(parent / found)))
 
     def check_place(self) -> None:
         """Refuse a place where no run can be written; one that holds a run is checked with its problem.
@@ -232,7 +252,7 @@ class RunFolder:
         identity = identity or self.require()
         study, task = identity.study, self._task(identity)
         if isinstance(study.resampling, Splits):
-            given = splits.read_splits(self.files, study.resampling, identity.run_id, task.n)
+            given = read_splits(self.files, study.resampling, identity.run_id, task.n)
             study = replace(study, resampling=given)
         damaged = f"{self.files.path(STUDY)} is damaged"  # or missing, during a repair
         with convert_errors(StoreError, damaged):
@@ -320,16 +340,18 @@ class RunFolder:
             )
 
     def acquire(self) -> None:
-        """Create the folder and lock it for writing, until ``release`` or the end of this process.
+        """Create the folder and lock it for writing, or say that it is written, until ``release``.
 
         Raises:
             StoreError: another process has locked it.
             InputError: it cannot be written.
         """
         try:
-            self.files.make_folders(*FOLDERS)
             self.files.lock.acquire()
             try:
+                if isinstance(self.files, LocalFiles):
+                    for folder in FOLDERS:
+                        make_folder(self.files.path(folder))
                 for name in filter(_is_temporary, self._run_files()):  # what a killed process left
                     self.files.delete(name)
             except BaseException:
@@ -355,29 +377,15 @@ class RunFolder:
             return
         self.release()
 
-    def clean(self) -> list[str]:
-        """Remove what killed processes left here; return its names.
-
-        Raises:
-            StoreError: a process writes there.
-        """
-        left = [name for name in self._run_files() if _is_temporary(name)]
-        self.acquire()
-        try:
-            left += self.files.remove_leftovers()
-        finally:
-            self.release()
-        return left
-
-    def list_copied(self) -> list[str]:
-        """Return the files of this folder that a copy has, without the manifest."""
-        skipped = (MANIFEST, LOCK)
-        return [name for name in self.files.tree() if name not in skipped and not _is_temporary(name)]
-
-    def begin(self, problem: Problem) -> None:
+    def begin(self, problem: Problem, again: bool = False) -> None:
         """Write the data and the study.
 
+        Args:
+            problem: what is solved.
+            again: replace those that are there, of the same run.
+
         Raises:
+            StoreError: another run has begun to write there.
             InputError: the categories of the columns are more text than the metadata of a file can have.
         """
         every = problem.all_rows
@@ -400,8 +408,13 @@ class RunFolder:
         contents = {DATA: formats.make_table(every.coded_columns(), problem.run_id, named)}
         if isinstance(problem.asked.resampling, Splits):
             sets = [(split.train, split.estimate) for split in problem.asked.resampling.sets]
-            contents[splits.FILE] = splits.make_splits(sets, problem.run_id)
-        formats.write_all(self.files, {**contents, STUDY: make_identity(problem)})
+            contents[SPLITS] = make_splits(sets, problem.run_id)
+        contents[STUDY] = make_identity(problem)
+        if again:
+            formats.write_all(self.files, contents)
+            return
+        for name, content in contents.items():
+            formats.create(self.files, name, content, "was just written by another run: choose another --out")
 
     def write_scores(self, problem: Problem, scored: ScoreFiles, execution: Mapping[str, Any]) -> None:
         """Write the scores of a procedure, and what else it has; its metadata and the manifest come last."""
@@ -412,19 +425,26 @@ class RunFolder:
     def write_manifest(
         self, execution: Mapping[str, Any], contents: Mapping[str, Content] = NO_FILES
     ) -> None:
-        """Write files, the metadata of the run, and last the manifest of all files."""
-        written = {**contents, EXECUTION: formats.to_json(execution)}
-        names = sorted({*self.names(), *written})
-        self.files.prefetch(name for name in names if name not in written)
-        digests = {
-            name: hashlib.sha256(written[name]).hexdigest() if name in written else self.sha256(name)
-            for name in names
-        }
+        """Write files, the metadata of the run, and last the manifest of all files.
+
+        On an object store another run may finish at the same time. All that it writes is the same but its
+        metadata, which are written again, with the manifest that lists them, if they are not this run's then.
+        """
+        described = formats.to_json(execution)
+        known = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
+        known[EXECUTION] = hashlib.sha256(described).hexdigest()
+        digests = known | self.hash_files([name for name in self.names() if name not in known])
         try:
             stream = read_stream(self.files, STREAM)
         except StoreError:  # no file of the run rests on it, and the next ckcv watch says so
             stream = None
-        formats.write_all(self.files, {**written, MANIFEST: formats.to_json(digests | _list_stream(stream))})
+        manifest = formats.to_json({name: digests[name] for name in sorted(digests)} | _list_stream(stream))
+        formats.write_all(self.files, contents)
+        while True:
+            formats.write(self.files, EXECUTION, described)
+            formats.write(self.files, MANIFEST, manifest)
+            if self.sha256(EXECUTION) == known[EXECUTION]:
+                return
 
     def list_stream(self, stream: Stream) -> None:
         """List a stream in the manifest of a finished run, with its rows and its head."""
@@ -479,7 +499,7 @@ class RunFolder:
             self.problem(Identity(problem.asked, problem.data_digest, problem.run_id))
         except StoreError:
             damaged.append(DATA)
-        self.begin(problem)
+        self.begin(problem, again=True)
         return list(dict.fromkeys(damaged))
 
     def result_digests(self) -> dict[str, str]:
@@ -500,9 +520,9 @@ class RunFolder:
             results: from ``make_results``; earlier ones are removed. Without, those in the folder stay.
         """
         if results:
-            names = (*RESULTS, *models.pickles_in(self.files))
-            earlier = [name for name in names if name not in results and self.files.exists(name)]
-            formats.delete_all(self.files, earlier)
+            for name in [*self.files.list(), *self.files.list(models.ENSEMBLE)]:
+                if name not in results and (name in RESULTS or name.startswith(models.ENSEMBLE)):
+                    formats.delete(self.files, name)
         self.write_manifest(execution, {**results, CERTIFICATE: formats.to_json(certificate)})
 
     def write_execution(self, execution: Mapping[str, Any]) -> None:
@@ -586,18 +606,24 @@ class RunFolder:
         """Return the files of a finished run that are missing or do not match the manifest, or just that."""
         if not self.manifest_intact():
             return [MANIFEST]
-        names, manifest = set(self.names()), self.manifest()
-        self.files.prefetch(manifest)
-        return [name for name, digest in manifest.items() if name not in names or self._differs(name, digest)]
+        manifest = self.manifest()
+        there = self.hash_files(name for name in self.names() if name in manifest)
+        return [name for name, digest in manifest.items() if there.get(name) != digest]
 
     def names(self) -> list[str]:
         """Return every file of the run except the manifest and what comes later, such as the report.
 
         What a run could not have written, such as a pipe, is left out.
         """
-        later = (REPORT, STREAM, USES)
-        excluded, begun = {MANIFEST, LOCK, *later}, tuple(f".{name}-" for name in later)
-        return [name for name in self.files.tree() if name not in excluded and not name.startswith(begun)]
+        return sorted(name for name in self.files.walk() if not _is_apart(name))
+
+    def hash_files(self, names: Iterable[str]) -> dict[str, str]:
+        """Return the SHA-256 of files of the folder; "" of one that cannot be read."""
+        digests = dict.fromkeys(names, "")
+        for name, digest in ask_files(self.files, digests, partial(sha256, self.files)):
+            with suppress(StoreError), formats.guard_reading(self.files, name):
+                digests[name] = digest()
+        return digests
 
     def sha256(self, name: str) -> str:
         """Return the SHA-256 of a file of the folder.
@@ -606,20 +632,14 @@ class RunFolder:
             StoreError: there is no such file, or it cannot be read.
         """
         with formats.guard_reading(self.files, name):
-            return self.files.sha256(name)
-
-    def _differs(self, name: str, digest: str) -> bool:
-        try:
-            return self.sha256(name) != digest
-        except StoreError:
-            return True
+            return sha256(self.files, name)
 
     def _run_files(self) -> list[str]:
         return [name for folder in ("", *FOLDERS) for name in self.files.list(folder)]
 
     def _foreign(self) -> Iterator[str]:
         """Yield the files that a run killed before it wrote any would not have left behind."""
-        names = (name for name in self.files.list_all() if not _is_temporary(name))
+        names = (name for name in self.files.walk(regular=False) if not _is_temporary(name))
         return (name for name in names if name.rpartition("/")[2] != LOCK)
 
 
@@ -648,8 +668,42 @@ def make_score_files(problem: Problem, scored: ScoreFiles) -> dict[str, Content]
         contents[HELD_OUT] = formats.make_table(scored.held_out, problem.run_id, names)
         if not isinstance(problem.asked.resampling, Splits):
             sets = [problem.rows(Stage.SELECT, OUTER, i) for i in range(problem.sizes[OUTER].n_splits)]
-            contents[splits.FILE] = splits.make_splits(sets, problem.run_id)
+            contents[SPLITS] = make_splits(sets, problem.run_id)
     return contents
+
+
+def make_splits(sets: Sequence[tuple[Index, Index]], run_id: str) -> pa.Buffer:
+    """Return the file of the rows that each split fits on, and those that it scores."""
+    marked = [((True, train), (False, scored)) for train, scored in sets]
+    parts = [(i, train, rows) for i, pair in enumerate(marked) for train, rows in pair]
+    columns = {
+        "split": np.repeat([i for i, _, _ in parts], [len(rows) for _, _, rows in parts]),
+        "train": np.repeat([train for _, train, _ in parts], [len(rows) for _, _, rows in parts]),
+        "row": np.concatenate([rows for _, _, rows in parts]),
+    }
+    return formats.make_table(pa.table(columns).cast(SPLIT_COLUMNS), run_id)
+
+
+def read_splits(files: Files, resampling: Splits, run_id: str, n: int) -> Splits:
+    """Return the splits of a procedure, of n rows, whose digest alone is known.
+
+    Raises:
+        StoreError: they are missing, damaged, or not those of the procedure.
+    """
+    table = formats.read_table(files, SPLITS, run_id, SPLIT_COLUMNS, values=2 * MAX_CELLS)
+    with formats.guard_reading(files, SPLITS):
+        split, train, row = (table[name].to_numpy() for name in SPLIT_COLUMNS.names)
+        count = len(numbers := np.unique(split))
+        if not np.array_equal(numbers, np.arange(count)):  # before there is a part for each number
+            raise ValueError("its splits are not numbered from 0, one after another")
+        part = 2 * split.astype(np.int64) + ~train
+        order = np.argsort(part, kind="stable")
+        ends = np.searchsorted(part[order], np.arange(1, 2 * count))
+        parts = np.split(row[order], ends)
+        given = Splits.of(zip(parts[::2], parts[1::2], strict=True) if count else [], n)
+        if given.digest != resampling.digest:
+            raise ValueError("its splits are not those of the procedure: their digest differs")
+    return given
 
 
 def hash_results(results: Mapping[str, Content]) -> dict[str, str]:
@@ -659,6 +713,12 @@ def hash_results(results: Mapping[str, Content]) -> dict[str, str]:
 
 def _list_stream(stream: Stream | None) -> dict[str, Any]:
     return {} if stream is None else {STREAM: asdict(ListedStream(len(stream.rows), stream.head))}
+
+
+def _is_apart(name: str) -> bool:
+    """Return whether the manifest never lists a file, or is it."""
+    later = name[1:].rpartition("-")[0] if name.startswith(".") and name.endswith(".tmp") else name
+    return name in (MANIFEST, LOCK) or LATER.fullmatch(later) is not None
 
 
 def _is_temporary(name: str) -> bool:

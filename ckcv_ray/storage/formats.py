@@ -6,16 +6,18 @@ it is read under a limit of memory.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from itertools import count, takewhile
+from pathlib import PurePath
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
 
 from ckcv_ray.errors import RunError, StoreError, convert_errors
-from ckcv_ray.storage.files import Content, Files, LocalFiles
+from ckcv_ray.storage.files import Content, Files, ask_files
 from ckcv_ray.tables.columns import decode_columns, decode_in_parts, is_plain
 from ckcv_ray.tables.limits import FOLDER_BYTES, MAX_CELLS, MAX_TABLE_ROWS, limit_memory
 from ckcv_ray.tables.read import check_parquet_size, read_parquet
@@ -28,10 +30,11 @@ MAX_JSON_BYTES = 1 << 26
 @contextmanager
 def guard_reading(files: Files, name: str) -> Iterator[None]:
     """Raise StoreError if a file is missing, and turn any error of its reader into one."""
-    if not files.exists(name):
-        raise StoreError(f"{files.path(name)} is missing")
     with convert_errors(StoreError, f"{files.path(name)} is damaged"):
-        yield
+        try:
+            yield
+        except FileNotFoundError:
+            raise StoreError(f"{files.path(name)} is missing") from None
 
 
 @contextmanager
@@ -53,13 +56,20 @@ def write(files: Files, name: str, content: Content) -> None:
 
 
 def write_all(files: Files, contents: Mapping[str, Content]) -> None:
-    """Write several files of the run, in this order, or so that they appear together, where a store can."""
-    if isinstance(files, LocalFiles):
-        for name, content in contents.items():
-            write(files, name, content)
-    else:
-        with guard_writing(files, next(iter(contents))):
-            files.write_all(contents)
+    """Write several files of the run: in this order on a disk, a few at once on a store."""
+    for _, done in ask_files(files, contents, lambda name: write(files, name, contents[name])):
+        done()
+
+
+def create(files: Files, name: str, content: Content, otherwise: str) -> None:
+    """Write a file of the run that no other writer may have written.
+
+    Raises:
+        StoreError: there is one of its name; the message goes on with ``otherwise``.
+    """
+    with guard_writing(files, name):
+        if not files.create(name, content):
+            raise StoreError(f"{files.path(name)} {otherwise}")
 
 
 def delete(files: Files, name: str) -> None:
@@ -68,14 +78,15 @@ def delete(files: Files, name: str) -> None:
         files.delete(name)
 
 
-def delete_all(files: Files, names: Sequence[str]) -> None:
-    """Delete several files of the run, so that they disappear together, where a store can; none is none."""
-    if isinstance(files, LocalFiles):
-        for name in names:
-            delete(files, name)
-    elif names:
-        with guard_writing(files, names[0]):
-            files.delete_all(names)
+def name_piece(name: str, number: int) -> str:
+    """Return the name of a piece of what grows: "uses.json", "uses-000001.json", and so on."""
+    return f"{PurePath(name).stem}-{number:06d}{PurePath(name).suffix}" if number else name
+
+
+def list_pieces(files: Files, name: str) -> list[str]:
+    """Return the names of the pieces that there are, in order."""
+    there = set(files.list(PurePath(name).stem))
+    return list(takewhile(there.__contains__, (name_piece(name, number) for number in count())))
 
 
 def make_table(table: pa.Table, run_id: str, more: Mapping[str, str] | None = None) -> pa.Buffer:
@@ -105,7 +116,21 @@ def read_table(
     Raises:
         StoreError: it is missing, damaged, too large, or another run's.
     """
-    with guard_reading(files, name), files.open(name) as stream, limit_memory(FOLDER_BYTES):
+    with guard_reading(files, name), files.open(name) as stream:
+        return parse_table(files, name, stream, run_id, schema, rows, values)
+
+
+def parse_table(
+    files: Files,
+    name: str,
+    stream: BinaryIO,
+    run_id: str,
+    schema: pa.Schema | None,
+    rows: int = MAX_TABLE_ROWS,
+    values: int = MAX_CELLS,
+) -> pa.Table:
+    """Return the table in an open file; see ``read_table``."""
+    with limit_memory(FOLDER_BYTES):
         actual = check_parquet_size(stream, rows, values)
         if not belongs(actual.metadata or {}, run_id):
             raise StoreError(

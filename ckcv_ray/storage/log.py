@@ -2,12 +2,17 @@
 
     log/part-*.parquet      one row, with its position, for each evaluation that was computed or failed
 
-Parts are written once and never changed. Small ones are joined when there are many.
+Parts are written once and never changed. The name of each has its SHA-256, so that writers who know nothing
+of each other replace no part, and a damaged one is noticed. Positions are keys: an evaluation may be in
+several parts, and their order means nothing.
 """
 
+import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
+from io import BytesIO
 from typing import Any
 
 import numpy as np
@@ -21,19 +26,17 @@ from ckcv_ray.errors import StoreError
 from ckcv_ray.learners.base import STATUSES
 from ckcv_ray.records.record import POSITIONS, Failure, Records, record_type
 from ckcv_ray.storage import formats
-from ckcv_ray.storage.files import Files
+from ckcv_ray.storage.files import Files, ask_files
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.limits import MAX_CELLS
 
 LOG = "log/"
-PART = re.compile(r"log/part-([0-9]+)\.parquet")
+PART = re.compile(r"log/part-([0-9a-f]{64})\.parquet")
 STAGES = ("select", "estimate")
 FAILED_STATUS = "failed"
-FAILURES = "failures"  # metadata of a part: how many of its rows are failures
 STATUS_NAMES = tuple(str(status) for status in STATUSES)
-MAX_SMALL_PARTS = 32
-LARGE_PART_BYTES = 1 << 22
-MAX_PART_ROWS = 1 << 18
+MAX_PART_ROWS, MAX_PART_VALUES = 1 << 18, MAX_CELLS // 32
+MAX_PART_BYTES = 1 << 28
 
 
 def list_columns(n_totals: int, kind: type[Any] = np.int32) -> pa.Schema:
@@ -54,7 +57,7 @@ def list_columns(n_totals: int, kind: type[Any] = np.int32) -> pa.Schema:
 class Log:
     """The log of one problem's run.
 
-    No part, and no join of small parts, has more rows than can be read back.
+    No part has more rows than can be read back.
 
     Args:
         files: of the run folder.
@@ -66,56 +69,47 @@ class Log:
         self.problem = problem
         self.n_totals = problem.n_totals
         self.schema = list_columns(self.n_totals, problem.total_type)
-        self._most_rows = min(MAX_PART_ROWS, MAX_CELLS // MAX_SMALL_PARTS // len(self.schema))
+        self._most_rows = min(MAX_PART_ROWS, MAX_PART_VALUES // len(self.schema))
 
     def append(self, records: Records, failures: list[Failure]) -> None:
         """Append records and failures as a new part, or as several if they are many."""
         rows = pa.concat_tables([self._make_record_table(records), self._make_failure_table(failures)])
         for first in range(0, len(rows), self._most_rows):
-            self._write(self._next_part(), rows.slice(first, self._most_rows))
-        self._compact()
+            content = formats.make_table(rows.slice(first, self._most_rows), self.problem.run_id)
+            part = name_part(hashlib.sha256(content).hexdigest())
+            formats.write(self.files, part, content)  # one that is there has the same content
 
     def read(self, damaged: list[str] | None = None) -> Iterator[tuple[Records, list[Failure]]]:
         """Yield records and failures, part by part.
 
         Args:
-            damaged: if given, parts that cannot be read are renamed and listed here, instead of raising.
+            damaged: if given, parts that cannot be read are deleted and listed here, instead of raising.
 
         Raises:
             StoreError: a part is damaged, or not this run's.
         """
-        parts = self.parts()
-        self.files.prefetch(parts)
-        for part in parts:
+        for part, content in self._read_parts():
             try:
-                rows = self._read(part)
                 with formats.guard_reading(self.files, part):
-                    contents = self.from_arrow(rows)
+                    found = self.from_arrow(self._open(part, content()))
             except StoreError:
-                if self.files.is_gone(part):  # joined with others by a run in progress
-                    yield from self.read(damaged)
-                    return
                 if damaged is None:
                     raise
-                with formats.guard_writing(self.files, part):  # kept, as it may still be repaired
-                    self.files.rename(part, part.replace("part-", "damaged-"))
+                formats.delete(self.files, part)  # what it held is computed again
                 damaged.append(part)
             else:
-                yield contents
+                yield found
 
     def count_rows(self) -> int:
-        """Return the number of rows of all parts, without reading them.
-
-        Parts that are damaged, or are joined meanwhile, count as none.
-        """
+        """Return the number of rows of all parts, of which damaged ones count as none."""
         rows = 0
-        for part in self.parts():
+        for part, content in self._read_parts():
             with suppress(StoreError), formats.guard_reading(self.files, part):
-                rows += formats.rows_in(self.files, part)
+                rows += len(self._open(part, content()))
         return rows
 
     def parts(self) -> list[str]:
-        """Return the names of the parts, in order; a copy under another name is not a part."""
+        """Return the names of the parts; a copy under another name is not a part."""
         return [name for name in self.files.list(f"{LOG}part-") if PART.fullmatch(name)]
 
     def from_arrow(self, rows: pa.Table) -> tuple[Records, list[Failure]]:
@@ -202,38 +196,18 @@ class Log:
         if problem.criterion.by_class and np.any(totals > _class_rows(records, problem)):
             raise ValueError("there are more errors on a class than rows of it")
 
-    def _compact(self) -> None:
-        """Join the small parts when there are many: write the joined part, then delete the small ones.
+    def _read_parts(self) -> Iterator[tuple[str, Callable[[], bytes]]]:
+        return ask_files(self.files, self.parts(), partial(self.files.read, most=MAX_PART_BYTES))
 
-        If the process is killed in between, the log holds some records twice, which changes nothing.
-        """
-        small = [part for part in self.parts() if self._is_small(part)][:MAX_SMALL_PARTS]
-        if len(small) < MAX_SMALL_PARTS:
-            return
-        joined = pa.concat_tables([self._read(part) for part in small])
-        self._write(self._next_part(), joined)  # on disk, name included, before they are deleted
-        formats.delete_all(self.files, small)
+    def _open(self, part: str, content: bytes) -> pa.Table:
+        if name_part(hashlib.sha256(content).hexdigest()) != part:
+            raise ValueError("it is not what was written: its SHA-256 is not that of its name")
+        return formats.parse_table(self.files, part, BytesIO(content), self.problem.run_id, self.schema)
 
-    def _is_small(self, part: str) -> bool:
-        """Return whether a part should be joined: short, and no failures, whose tracebacks may be long."""
-        if self.files.size(part) >= LARGE_PART_BYTES:
-            return False
-        if formats.make_metadata(self.files, part).get(FAILURES.encode()) != b"0":
-            return False
-        with formats.guard_reading(self.files, part):
-            return formats.rows_in(self.files, part) <= self._most_rows
 
-    def _next_part(self) -> str:
-        numbers = [int(match[1]) for part in self.parts() if (match := PART.fullmatch(part))]
-        return f"{LOG}part-{max(numbers, default=-1) + 1:06d}.parquet"
-
-    def _write(self, part: str, rows: pa.Table) -> None:
-        failures = len(rows) - rows["traceback"].null_count
-        table = formats.make_table(rows, self.problem.run_id, {FAILURES: str(failures)})
-        formats.write(self.files, part, table)
-
-    def _read(self, part: str) -> pa.Table:
-        return formats.read_table(self.files, part, self.problem.run_id, self.schema)
+def name_part(digest: str) -> str:
+    """Return the name of the part with this SHA-256."""
+    return f"{LOG}part-{digest}.parquet"
 
 
 def _class_rows(records: Records, problem: Problem) -> NDArray[np.int64]:

@@ -29,11 +29,7 @@ def write_report(files: Files, page: str, out: str | PathLike[str] | None = None
     """
     content = _with_checksum(page.encode())
     if out is None and not isinstance(files, LocalFiles):
-        files.lock.acquire()  # on an object store only its writer may write
-        try:
-            files.write(REPORT, content)
-        finally:
-            files.lock.release()
+        files.write(REPORT, content)
         return str(files.path(REPORT))
     final = str(files.path(REPORT)) if out is None else str(as_path("out", out))
     write_page(files, final, content, is_written, "a report")
@@ -126,7 +122,7 @@ def check_page(files: Files, out: str, is_ours: Callable[[Path], bool], what: st
     final = as_path("out", out)
     if not final.is_file() and final.exists():
         raise InputError(f"cannot write {out!r}: it is not a file")
-    inside = files.find_name(final)
+    inside = files.inside(final)
     if inside not in (None, REPORT):
         raise InputError(f"out={out!r} is in the run folder, where it can only be {REPORT}")
     if inside is None and final.is_file() and not is_ours(final):

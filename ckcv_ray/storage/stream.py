@@ -1,14 +1,15 @@
-"""The stream of a watched run: live rows with their true labels, in a file that only ever grows.
+"""The stream of a watched run: live rows with their true labels, a file for each batch.
 
     stream.jsonl            one line of JSON for what is watched, then one for each row, in order of arrival
+    stream-000001.jsonl     the rows of the second batch, and so on
 
 Each line ends with ``sha256``, the SHA-256 of that of the line before it and of the line's own content. So a
 line that is edited, removed or put elsewhere breaks the chain at the next one. What a chain cannot show is
 that its end was cut off, or that all of it was written again: whoever keeps ``head``, the last digest, can
 tell. The manifest keeps it, and the number of rows, of a stream in the run folder.
 
-A file is written again as a whole when rows are appended (temporary file, fsync, rename), so that a crash
-leaves either all of the new rows or none.
+A file is written once, and whole, so that a crash leaves either all of the new rows or none; and of two
+writers one alone can create it.
 """
 
 import hashlib
@@ -93,12 +94,14 @@ class Stream(NamedTuple):
         rows: in order of arrival.
         head: the digest of its last line.
         content: its bytes.
+        pieces: number of its files.
     """
 
     header: Header
     rows: tuple[LiveRow, ...]
     head: str
     content: bytes
+    pieces: int
 
     def continues(self, listed: ListedStream) -> bool:
         """Return whether it begins with the stream that was listed."""
@@ -116,7 +119,7 @@ def locate_stream(run: Files, elsewhere: Path | None) -> tuple[Files, str]:
         return run, STREAM
     shown = str(elsewhere)
     files = LocalFiles(elsewhere.absolute().parent)
-    if run.find_name(elsewhere) is not None or files.exists(STUDY):
+    if run.inside(elsewhere) is not None or files.exists(STUDY):
         raise InputError(
             f"stream={shown!r} is in a run folder, whose own stream is {STREAM}: leave --stream out to use "
             "that of this run, or choose another place"
@@ -132,10 +135,12 @@ def read_stream(files: Files, name: str) -> Stream | None:
     Raises:
         StoreError: it is damaged or was edited, is too large, or is no stream.
     """
-    if files.is_gone(name):
+    pieces, content = formats.list_pieces(files, name), b""
+    if not pieces and not files.exists(name):
         return None
     with formats.guard_reading(files, name):
-        content = files.read(name, MAX_STREAM_BYTES)
+        for piece in pieces or [name]:
+            content += files.read(piece, MAX_STREAM_BYTES - len(content))
         first, *later = list(_open_lines(content.decode().split("\n"))) or [("", {})]
         header = read_as(Header, first[1])
         if header.format != FORMAT:
@@ -143,17 +148,17 @@ def read_stream(files: Files, name: str) -> Stream | None:
         check_count("rows", len(later), MAX_STREAM_ROWS)
         rows = tuple(_read_row(values, header.grouped) for _, values in later)
         _check_rows(rows, header.grouped)
-    return Stream(header, rows, later[-1][0] if later else first[0], content)
+    return Stream(header, rows, later[-1][0] if later else first[0], content, len(pieces))
 
 
 def begin_stream(header: Header) -> Stream:
     """Return a stream without rows."""
     line, head = _seal(asdict(header), "")
-    return Stream(header, (), head, line)
+    return Stream(header, (), head, line, 0)
 
 
 def write_stream(files: Files, name: str, stream: Stream, rows: Sequence[LiveRow]) -> Stream:
-    """Append rows to a stream in a folder that is locked, and return it.
+    """Append rows to a stream, in a file of their own, and return it.
 
     Args:
         files: of the folder.
@@ -162,18 +167,19 @@ def write_stream(files: Files, name: str, stream: Stream, rows: Sequence[LiveRow
         rows: no identifier among them, and no group, is in the stream.
 
     Raises:
-        StoreError: the file is damaged, or is not as it was read.
+        StoreError: a file is damaged, or another writer has appended rows since it was read.
         InputError: it has too many rows.
     """
+    grown = "has grown since it was read: append the rows again"
     stored = read_stream(files, name)
     if stored is not None and stored.content != stream.content:
-        raise StoreError(f"{files.path(name)} has grown since it was read: append the rows again")
+        raise StoreError(f"{files.path(name)} {grown}")
     if len(stream.rows) + len(rows) > MAX_STREAM_ROWS:
         raise InputError(
             f"{str(files.path(name))!r} would have more than {MAX_STREAM_ROWS:,} rows, the maximum: begin "
             "another one with --stream"
         )
-    lines, head = [stream.content], stream.head
+    lines, head = [b"" if stream.pieces else stream.content], stream.head
     for row in rows:
         values = dict(zip(KEYS, row, strict=True))
         if not stream.header.grouped:
@@ -181,14 +187,16 @@ def write_stream(files: Files, name: str, stream: Stream, rows: Sequence[LiveRow
         line, head = _seal(values, head)
         lines.append(line)
     content = b"".join(lines)
-    if len(content) > MAX_STREAM_BYTES:
+    if len(stream.content) + len(content) > MAX_STREAM_BYTES:
         raise InputError(
             f"{str(files.path(name))!r} would be larger than {MAX_STREAM_BYTES >> 20} MiB, the maximum: "
             "begin another one with --stream"
         )
-    if rows or stored is None:
-        formats.write(files, name, content)
-    return Stream(stream.header, (*stream.rows, *rows), head, content)
+    if not rows and stored is not None:
+        return stream
+    formats.create(files, formats.name_piece(name, stream.pieces), content, grown)
+    every = stream.content + content if stream.pieces else content
+    return Stream(stream.header, (*stream.rows, *rows), head, every, stream.pieces + 1)
 
 
 def _seal(values: Mapping[str, Any], before: str) -> tuple[bytes, str]:

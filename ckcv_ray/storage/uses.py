@@ -1,13 +1,15 @@
 """Uses of judged rows: each comparison on them is a new chance to be wrong, so each is counted.
 
-    uses.json               rows, answer, date and what was compared, for each use in order
+    uses.json               rows, answer, date and what was compared, for the first use
+    uses-000001.json        the same for the second, and so on
 
-The file is in the folders of the runs that are compared, or wherever a ledger is named. The manifest does not
-list it, so that comparing changes no file of a run. Rows are known one by one, by digests of all columns but
-the label, and by those of what a run has learned from, of which a few may agree by chance: neither another
-run, nor another column, nor more rows make them new. Tables have SHA-256s as well, for columns in which rows
-are often equal. An answer has one too: the same comparison of the same predictions can give no other answer,
-and is one use. Whoever can write to the file can write anything in it.
+The files are in the folders of the runs that are compared, or wherever a ledger is named. Of two writers one
+alone can create a file. The manifest does not list them, so that comparing changes no file of a run. Rows are
+known one by one, by digests of all columns but the label, and by those of what a run has learned from, of
+which a few may agree by chance: neither another run, nor another column, nor more rows make them new. Tables
+have SHA-256s as well, for columns in which rows are often equal. An answer has one too: the same comparison
+of the same predictions can give no other answer, and is one use. Whoever can write to a file can write
+anything in it.
 """
 
 import re
@@ -112,38 +114,40 @@ def list_linked(use: Use, earlier: Iterable[Use]) -> list[Use]:
 
 
 def read_uses(files: Files, name: str = USES) -> tuple[Use, ...]:
-    """Return the uses in a file, the oldest first; none if there is no file.
+    """Return the uses in a file and in those that follow it, the oldest first; none if there is no file.
 
     Raises:
-        StoreError: the file is damaged, or holds something else.
+        StoreError: a file is damaged, or holds something else.
     """
-    if files.is_gone(name):
-        return ()
-    content = formats.read_json(files, name)
-    with formats.guard_reading(files, name):
-        uses = read_as(UseList, content).uses
-        check_count("uses", len(uses), MAX_USES)
-        for use in uses:
-            _check(use)
-    return uses
+    uses: list[Use] = []
+    for piece in formats.list_pieces(files, name):
+        content = formats.read_json(files, piece)
+        with formats.guard_reading(files, piece):
+            uses += read_as(UseList, content).uses
+            check_count("uses", len(uses), MAX_USES)
+            for use in uses:
+                _check(use)
+    return tuple(uses)
 
 
 def append_use(files: Files, use: Use, name: str = USES) -> None:
-    """Append a use to a file, in a folder that is locked; no effect if it has the same answer already.
+    """Write a use to a file of its own; no effect if there is one with the same answer already.
 
     Raises:
-        StoreError: the file is damaged, or holds something else.
-        InputError: it would be too large.
+        StoreError: a file is damaged, holds something else, or was written by another comparison meanwhile.
+        InputError: there are too many uses.
         RunError: it cannot be written.
     """
     uses = read_uses(files, name)
-    if not any(use.repeats(found) for found in uses):
-        content = formats.to_json(asdict(UseList((*uses, use))))
-        if len(content) > formats.MAX_JSON_BYTES:
-            raise InputError(
-                f"{str(files.path(name))!r} would be too large: begin another file with --ledger"
-            )
-        formats.write(files, name, content)
+    if any(use.repeats(found) for found in uses):
+        return
+    if len(uses) >= MAX_USES:
+        raise InputError(
+            f"{str(files.path(name))!r} has {MAX_USES:,} uses, the maximum: begin another file with --ledger"
+        )
+    piece = formats.name_piece(name, len(formats.list_pieces(files, name)))
+    content = formats.to_json(asdict(UseList((use,))))
+    formats.create(files, piece, content, "was written by another comparison just now: compare again")
 
 
 def _read_digests(digits: str) -> NDArray[np.uint64]:

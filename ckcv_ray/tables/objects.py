@@ -4,7 +4,7 @@ The only module that imports obstore, and only when a store is opened. Credentia
 by obstore's own chain, and stand in no address, message or file.
 
 An object appears once it is complete. ``create`` writes one only if there is none of that name, which
-the store decides: that is all on which the rules of one writer rest (``storage.object_files``).
+the store decides.
 """
 
 import os
@@ -152,6 +152,15 @@ class Bucket:
             ValueError: it is larger.
         """
         return self._ask(f"read {name}", lambda: b"".join(self._stream(name, most)))
+
+    def find(self, name: str) -> Listed:
+        """Return what the store says of an object.
+
+        Raises:
+            FileNotFoundError: there is none.
+        """
+        found = self._ask(f"read {name}", lambda: _import_obstore().head(self._open(), self._key(name)))
+        return Listed(name, found["size"], found["last_modified"])
 
     def download(self, name: str, most: int, file: BinaryIO) -> None:
         """Write an object of at most ``most`` bytes to an open file; see ``get``."""

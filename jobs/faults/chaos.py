@@ -45,9 +45,9 @@ import numpy as np
 import typer
 from rich.console import Console
 
-from ckcv_ray.storage.object_files import ObjectFiles
-from ckcv_ray.storage.places import open_files
-from jobs.faults.servers import BUCKET, DOWN, SERVERS, Server, serve
+from ckcv_ray.storage.files import LOCK
+from ckcv_ray.storage.objects import open_files
+from jobs.faults.servers import BUCKET, DOWN, SERVERS, Server, copy_objects, serve
 
 ROOT = Path(__file__).resolve().parents[2]
 STUDY = ["twonorm:240:1", "--C", "log:-2:4:9", "--gamma", "log:-4:1:9", "--k", "3:12"]
@@ -58,7 +58,6 @@ DEADLINE = 240.0
 LINGER = 90.0
 TRIES = 6
 ENOUGH = 3  # rounds of one kind in which a fault is to be expected
-LEASE = "2.0"  # seconds for which a writer of a store may be silent
 SMALL_DISK, LARGE_DISK = "200k", "64m"
 RAY_BYTES, HOG_BYTES = 1 << 30, 3 << 28  # memory for Ray; small, since a virtual machine provides it slowly
 KILLED = "Selected to kill:"  # in a raylet's log, for each process that its memory monitor kills
@@ -96,8 +95,7 @@ class Round:
         self.address = f"s3://{BUCKET}/{mark}" if server else ""
         self.deadline, self.faults = time.monotonic() + DEADLINE, 0
         self.options: list[str] = ["--workers", "2"]
-        silence = {"CKCV_LEASE_SECONDS": LEASE} if server else {}
-        self.environment = {**os.environ, MARK: mark, "RAY_TMPDIR": str(folder), **silence}
+        self.environment = {**os.environ, MARK: mark, "RAY_TMPDIR": str(folder)}
 
     def start(self) -> subprocess.Popen[bytes]:
         """Start the run, or resume it."""
@@ -162,17 +160,14 @@ class Round:
             file = found[int(self.rng.integers(len(found)))]
             return file.read_bytes(), file.write_bytes, file.unlink
         files = open_files(self.address)
-        assert isinstance(files, ObjectFiles)
-        names = files.tree()
+        names = sorted(name for name in files.walk() if name != LOCK)
         name = names[int(self.rng.integers(len(names)))]
-        key, bucket = files.journal.files[name].object, files.bucket
-        return bucket.get(key, 1 << 30), partial(bucket.put, key), partial(bucket.delete, key)
+        return files.read(name, 1 << 30), partial(files.write, name), partial(files.delete, name)
 
     def fetch(self) -> None:
         """Copy the run from the store to the disk, where it is compared."""
         if self.address:
-            command = [sys.executable, "-m", "ckcv_ray", "copy", self.address, str(self.out)]
-            subprocess.run(command, cwd=ROOT, env=self.environment, check=True, stdout=subprocess.DEVNULL)
+            copy_objects(self.address, self.out)
 
     def finish(self) -> None:
         """Repeat the command until it succeeds.

@@ -1,18 +1,16 @@
-"""Fault injection on an object store: kills of the run and of the server, races of writers, and the time.
+"""Fault injection on an object store: kills of the run and of the server, two runs at once, and the time.
 
     kills    a small study with its folder on the store; at a random moment the run or a part of the
-             server gets SIGKILL (the server is started again), or the run is stopped for longer than a writer
-             may be silent. The run is repeated until it succeeds, and its results are compared in every byte
-             with those of a run on a disk.
-    races    two processes begin to write to one folder at the same moment, every second time to one whose
-             writer has died without a word: one of them may write, and what a stale one writes is refused.
+             server gets SIGKILL (the server is started again). The run is repeated until it succeeds, and its
+             results are compared in every byte with those of a run on a disk.
+    pairs    two processes run the study in one folder at the same time, with the same comparison
     ratio    wall time of the default study of banana on the store, over that on a disk
 
 The server is moto, in memory (jobs/nightly --tests installs it in build/moto, or CKCV_MOTO names another), or
 Ceph's gateway with a monitor and an OSD (Debian's packages radosgw, ceph-mon, ceph-osd and ceph-common). It
 listens on loopback, and is ended at the end, by its process ids.
 
-    python jobs/faults/object_store.py --kills 200 --races 1000 --ratio 3 --server ceph
+    python jobs/faults/object_store.py --kills 200 --pairs 50 --ratio 3 --server ceph
 """
 
 import sys
@@ -24,7 +22,6 @@ if __name__ == "__main__":  # import from the repository, not from this folder
 import hashlib
 import json
 import multiprocessing
-import os
 import random
 import signal
 import time
@@ -37,19 +34,20 @@ from typing import Annotated, Any
 import typer
 
 from ckcv_ray import Execution, Study, read_task
-from ckcv_ray.errors import CKCVError, RunError, StoreError
+from ckcv_ray.errors import CKCVError
 from ckcv_ray.runs.run import Job, run_job
-from ckcv_ray.storage.object_files import ObjectFiles
-from ckcv_ray.storage.places import open_files
+from ckcv_ray.runs.verify import verify
+from ckcv_ray.storage.files import LOCK, sha256
+from ckcv_ray.storage.folder import EXECUTION, MANIFEST
+from ckcv_ray.storage.log import LOG
+from ckcv_ray.storage.objects import open_files
 from ckcv_ray.tables.task import Task
 from jobs.faults.servers import BUCKET, DOWN, SERVERS, Moto, Server, serve
 
 STUDY = Study.paper(C=(0.1, 1.0, 10.0), gamma=(0.01, 0.1), k=(3, 4, 5), n_splits=12, scale="none")
 SOURCE, BANANA = "twonorm:120:1", "ida:banana:1"
 SERIAL = Execution("serial")
-LEASE, RACE_LEASE = "1.0", "0.3"
 FLUSH = 0.05  # seconds between two parts of the log: a short run is to have several
-SILENT = 1.5  # seconds for which a run is stopped: longer than its time to live
 TRIES, DEADLINE = 12, 240.0
 FORK = multiprocessing.get_context(
     "fork"
@@ -95,8 +93,8 @@ def compute(study: Study, task: Task, address: str, flush: float) -> str:
 def digest(address: str) -> str:
     """Return the digest of all files of a run that may not depend on where or how it was made."""
     files = open_files(address)
-    names = [name for name in files.tree() if not name.endswith(("execution.json", "manifest.json"))]
-    lines = [f"{name} {files.sha256(name)}" for name in names if "log/" not in name]
+    names = [name for name in sorted(files.walk()) if name not in (EXECUTION, MANIFEST, LOCK)]
+    lines = [f"{name} {sha256(files, name)}" for name in names if not name.startswith(LOG)]
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
@@ -104,11 +102,6 @@ def disturb(process: Any, server: Server, fault: str, rng: random.Random) -> Non
     """Inject one fault."""
     if fault == "driver":
         process.kill()
-    elif fault == "silence":
-        with suppress(ProcessLookupError):
-            os.kill(process.pid, signal.SIGSTOP)
-            time.sleep(SILENT)
-            os.kill(process.pid, signal.SIGCONT)
     else:
         server.kill(fault)
         time.sleep(rng.uniform(*DOWN))
@@ -125,7 +118,7 @@ def run_kills(server: Server, kills: int, folder: Path, rng: random.Random) -> d
     started = time.monotonic()
     ask(compute, STUDY, task, f"{whole}-again", FLUSH)
     span = time.monotonic() - started
-    faults = ["driver", "driver", "silence", *([] if isinstance(server, Moto) else server.processes)]
+    faults = ["driver", "driver", *([] if isinstance(server, Moto) else server.processes)]
     counts, ends, wrong = Counter[str](), Counter[str](), list[str]()
     for number in range(kills):
         address, fault = f"s3://{BUCKET}/runs/{number}", rng.choice(faults)
@@ -151,84 +144,25 @@ def run_kills(server: Server, kills: int, folder: Path, rng: random.Random) -> d
     return {"kills": kills, "faults": counts, "ends": ends, "mismatches": wrong, "seconds_of_a_run": span}
 
 
-def race(barrier: Any, races: int, who: bytes) -> tuple[list[str], list[str]]:
-    """Begin to write to one folder after another; return those written to, and those written to once more.
-
-    The second time both processes have begun. One that was not given the processor for the whole time that a
-    writer may be silent was overtaken by then, and may not write.
-    """
-    os.environ["CKCV_LEASE_SECONDS"] = RACE_LEASE
-    begun, kept = list[str](), list[str]()
-    for number in range(races):
-        files = open_files(f"s3://{BUCKET}/races/{number}")
-        barrier.wait(DEADLINE)
-        with suppress(StoreError):
-            files.lock.acquire()
-            files.write("who", who)
-            begun.append(str(number))
-        barrier.wait(DEADLINE)
-        with suppress(RunError):
-            files.write("who", who)
-            kept.append(str(number))
-        barrier.wait(DEADLINE)
-        files.lock.release()
-    return begun, kept
+def run_pairs(pairs: int, folder: Path) -> dict[str, Any]:
+    """Let two processes run the study in one folder at the same time; return what differs from a disk."""
+    task, _ = read_task(SOURCE)
+    expected, wrong = compute(STUDY, task, str(folder / "alone"), FLUSH), list[str]()
+    for number in range(pairs):
+        address = f"s3://{BUCKET}/pairs/{number}"
+        both = [fork(compute, STUDY, task, address, FLUSH) for _ in range(2)]
+        answers = [receiver.recv() for _, receiver in both]
+        for process, _ in both:
+            process.join()
+        answers += [ask(digest, address), ask(check, address)]
+        if answers != [expected, expected, expected, []]:
+            wrong.append(f"{address}: {answers}")
+    return {"pairs": pairs, "mismatches_of_pairs": wrong}
 
 
-def leave_writers(races: int) -> bool:
-    """Let a writer of every second folder die without a word."""
-    os.environ["CKCV_LEASE_SECONDS"] = RACE_LEASE
-    for number in range(1, races, 2):
-        files = open_files(f"s3://{BUCKET}/races/{number}")
-        files.lock.acquire()
-        files.write("who", b"dead")
-        assert isinstance(files, ObjectFiles)
-        files.lease._stopped.set()
-    return True
-
-
-def check_stale(races: int) -> list[str]:
-    """Return what is wrong after races: who is in a folder, and whether a dead writer can still write."""
-    wrong = []
-    for number in range(races):
-        address = f"s3://{BUCKET}/races/{number}"
-        before = open_files(address).read("who", 99)
-        if number % 2:  # those that had a writer before
-            stale = open_files(address)
-            assert isinstance(stale, ObjectFiles)
-            stale.journal.refresh()
-            stale.journal.number -= 1  # as it knew it before the last writer came
-            stale.lease.epoch, stale.lease._renewed = 1, float("inf")
-            try:
-                stale.write("who", b"stale")
-                wrong.append(f"{address}: a stale writer wrote")
-            except CKCVError:
-                pass
-        if open_files(address).read("who", 99) != before or before not in (b"first", b"second"):
-            wrong.append(f"{address}: {before!r}")
-    return wrong
-
-
-def run_races(races: int) -> dict[str, Any]:
-    """Let two processes race; return how many folders had one writer, two at a time, two in turn, or none."""
-    barrier = FORK.Barrier(2)
-    ask(leave_writers, races)
-    racers = [fork(race, barrier, races, who) for who in (b"first", b"second")]
-    begun, kept = zip(*(receiver.recv() for _, receiver in racers), strict=True)
-    for process, _ in racers:
-        process.join()
-    writers, begun_by = (
-        Counter(number for numbers in found for number in numbers) for found in (kept, begun)
-    )
-    wrong = ask(check_stale, races)
-    return {
-        "races": races,
-        "won": [len(numbers) for numbers in kept],
-        "both": [number for number, count in writers.items() if count > 1],
-        "none": races - len(writers),
-        "overtaken": [number for number, count in begun_by.items() if count > 1],
-        "wrong": wrong,
-    }
+def check(address: str) -> list[str]:
+    """Return what ``verify`` finds wrong."""
+    return verify(address).differences
 
 
 def measure(address: str, task: Task) -> float:
@@ -250,24 +184,23 @@ def run_ratio(folder: Path, rounds: int) -> dict[str, Any]:
 
 def main(
     kills: Annotated[int, typer.Option(min=0, help="Runs that are disturbed.")] = 20,
-    races: Annotated[int, typer.Option(min=0, help="Races of two writers.")] = 100,
+    pairs: Annotated[int, typer.Option(min=0, help="Pairs of runs in one folder.")] = 10,
     ratio: Annotated[int, typer.Option(min=0, help="Runs of the default study of banana to time.")] = 0,
     server: Annotated[str, typer.Option(help=f"Server: {' or '.join(SERVERS)}.")] = "moto",
     seed: Annotated[int, typer.Option(help="Of what is killed, and when.")] = 0,
 ) -> None:
     """Disturb runs on an object store; print the counts as JSON, and end with code 1 if anything differs."""
-    os.environ["CKCV_LEASE_SECONDS"] = LEASE
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(143))  # the server is ended then, too
     found: dict[str, Any] = {"server": server}
     with serve(server, ask) as opened:
         if kills:
             found |= run_kills(opened, kills, opened.folder, random.Random(seed))
-        if races:
-            found |= run_races(races)
+        if pairs:
+            found |= run_pairs(pairs, opened.folder)
         if ratio:
             found |= run_ratio(opened.folder, ratio)
     print(json.dumps(found, indent=1))
-    if found.get("mismatches") or found.get("both") or found.get("none") or found.get("wrong"):
+    if found.get("mismatches") or found.get("mismatches_of_pairs"):
         raise typer.Exit(1)
 
 

@@ -15,6 +15,8 @@ from socket import create_server
 from typing import Any
 from urllib.request import Request, urlopen
 
+from ckcv_ray.storage.objects import open_files
+
 BUCKET = "faults"
 MOTO = os.environ.get("CKCV_MOTO", str(Path(__file__).resolve().parents[2] / "build" / "moto"))
 KEYS = {
@@ -142,3 +144,16 @@ def make_bucket() -> bool:
     except OSError:
         return False
     return True
+
+
+def copy_objects(address: str, folder: Path) -> None:
+    """Copy the objects of a run to a disk, as any program does: the copy is the run folder."""
+    files = open_files(address)
+    for name in files.walk():
+        file = folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(files.read(name, 1 << 30))
+
+
+if __name__ == "__main__":
+    copy_objects(sys.argv[1], Path(sys.argv[2]))

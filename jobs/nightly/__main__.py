@@ -33,7 +33,7 @@ import typer
 from ckcv_ray.cli.options import check_out
 from ckcv_ray.errors import CKCVError, InputError, StoreError
 from ckcv_ray.storage.files import LocalFiles
-from ckcv_ray.storage.places import open_files
+from ckcv_ray.storage.objects import open_files
 from jobs.nightly.figures import GROUPS, PLANS, Role
 from jobs.nightly.history import PAGE, History, check_name
 from jobs.nightly.night import run_night

@@ -20,8 +20,7 @@ from pyarrow import parquet
 from ckcv_ray import GaussianSVM, InputError, StoreError
 from ckcv_ray.errors import convert_errors
 from ckcv_ray.storage.execution import read_environment
-from ckcv_ray.storage.files import MAX_FILE_BYTES, Files
-from ckcv_ray.storage.locks import unwritable
+from ckcv_ray.storage.files import MAX_FILE_BYTES, Files, unwritable
 from jobs.nightly.figures import Figure, Role
 
 SCHEMA_VERSION = "1"
@@ -119,16 +118,11 @@ class History:
             StoreError: another process holds the lock.
             InputError: the folder cannot be written.
         """
-        try:
-            self.files.make_folders(FOLDER)
-        except OSError as error:
-            raise unwritable(str(self.files), error) from None
         self.files.lock.acquire()
         try:
             for name in [*self.files.list("."), *self.files.list(f"{FOLDER}/.")]:
                 if TEMPORARY.fullmatch(name):  # left by a night that was killed
                     self.files.delete(name)
-            self.files.remove_leftovers()
             yield
         finally:
             self.files.lock.release()
@@ -150,13 +144,17 @@ class History:
         """
         contents = {name: self._content(name) for name in [*self._parts(), PAGE]}
         try:
-            to.make_folders(FOLDER)
-            to.write_all(contents)
+            for name, content in contents.items():
+                to.write(name, content)
         except OSError as error:
             raise unwritable(str(to), error) from None
 
     def add(self, night: Night) -> None:
-        """Write the file of a night."""
+        """Write the file of a night.
+
+        Raises:
+            StoreError: another job has just written this night.
+        """
         shared = (night.name, night.began, night.commit, night.package, night.plan, night.kind)
         where = json.dumps(night.machine)
         rows = [dict(zip(COLUMNS.names, (*shared, where, *figure), strict=True)) for figure in night.figures]
@@ -164,7 +162,9 @@ class History:
         table = pa.Table.from_pylist(rows, schema=COLUMNS).replace_schema_metadata(metadata)
         sink = pa.BufferOutputStream()
         parquet.write_table(table, sink, compression="zstd", write_page_checksum=True)
-        self.files.write(name_part(night.name), sink.getvalue())
+        part = name_part(night.name)
+        if not self.files.create(part, sink.getvalue()):
+            raise StoreError(f"{self.files.path(part)} was written by another job: it is not replaced")
 
     def _parts(self) -> list[str]:
         return [name for name in self.files.list(f"{FOLDER}/") if not name.startswith(f"{FOLDER}/.")]

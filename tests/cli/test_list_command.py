@@ -10,7 +10,7 @@ from filelock import FileLock
 
 from ckcv_ray import InputError
 from ckcv_ray.cli.folders import list_runs
-from ckcv_ray.storage.locks import LOCK
+from ckcv_ray.storage.files import LOCK
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ import os, signal, sys
 from pathlib import Path
 sys.path.insert(0, {here!r})
 from test_left_locks import CALLS
-from ckcv_ray.storage.locks import Lock
+from ckcv_ray.storage.files import Lock
 
 last = Path(sys.argv[2])
 release = Lock.release
@@ -60,7 +60,7 @@ def test_the_same_call_removes_the_lock_of_a_process_that_was_killed_late(tmp_pa
 def test_a_lock_that_is_held_stays(tmp_path: Path) -> None:
     CALLS["run"](tmp_path)
     program = f"""
-from ckcv_ray.storage.locks import Lock
+from ckcv_ray.storage.files import Lock
 from pathlib import Path
 lock = Lock(Path({str(tmp_path)!r}))
 lock.acquire()

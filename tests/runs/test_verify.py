@@ -55,8 +55,7 @@ from ckcv_ray.runs.load import read_certified
 from ckcv_ray.runs.run import assess, run_job
 from ckcv_ray.runs.verification import Verification
 from ckcv_ray.runs.verify import verify
-from ckcv_ray.storage.folder import SCORES, SETTINGS, SUMMARY, RunFolder, make_results
-from ckcv_ray.storage.splits import FILE as SPLITS
+from ckcv_ray.storage.folder import SCORES, SETTINGS, SPLITS, SUMMARY, RunFolder, make_results
 from ckcv_ray.tables.read import from_matrix
 from ckcv_ray.tables.task import Roles
 

@@ -504,7 +504,8 @@ def test_a_stream_may_be_elsewhere_and_the_run_folder_stays_as_it_is(
     assert found.stream == str(tmp_path / "live.jsonl")
     assert watch(run, rows(3, 0.0, first=3), stream=tmp_path / "live.jsonl").rows == 6
     assert contents(run) == before
-    assert [file.name for file in tmp_path.iterdir() if file.is_file()] == ["live.jsonl"]
+    files = sorted(file.name for file in tmp_path.iterdir() if file.is_file())
+    assert files == ["live-000001.jsonl", "live.jsonl"]
 
 
 def test_a_stream_elsewhere_is_in_a_folder_that_is_no_run(runs: Callable[..., Path], tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from ckcv_ray.errors import InputError, RunError, StoreError
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.runs.verify import verify
-from ckcv_ray.storage import files, log
+from ckcv_ray.storage import files
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study.study import Execution, Study
 
@@ -284,27 +284,10 @@ def test_new_folders_are_on_disk_before_they_are_used(
     out, calls = tmp_path / "deep" / "run", Calls(monkeypatch)
     folder = RunFolder(out)
     folder.acquire()
+    folder.files.write("log/a", b"")
     folder.release()
-    for one in (out.parent, out, out / "log", out / "ensemble"):
+    for one in (out.parent, out, out / "log"):
         assert ("fsync", one.parent) in calls.made[calls.made.index(("mkdir", one)) :]
-
-
-def test_parts_go_once_the_joined_one_is_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ckcv_ray.engine.recorder.FLUSH_SECONDS", 0.0)
-    monkeypatch.setattr("ckcv_ray.engine.recorder.FLUSH_SHARE", 0.0)
-    monkeypatch.setattr("ckcv_ray.engine.backend.SerialBackend.least_seconds", 0.0)
-    monkeypatch.setattr(log, "MAX_SMALL_PARTS", 3)
-    calls = Calls(monkeypatch)
-    run(Study.paper(**(GRIDS | {"n_splits": 20}), exhaustive=True), tmp_path / "run")
-    parts = tmp_path / "run" / "log"
-    gone = [i for i, (call, file) in enumerate(calls.made) if call == "unlink" and file.parent == parts]
-    assert gone
-    for i in gone:
-        before = [
-            call for call in calls.made[:i] if call[0] != "unlink" and parts in (call[1], call[1].parent)
-        ]
-        assert [call for call, _ in before[-2:]] == ["replace", "fsync"]
-        assert before[-1][1] == parts
 
 
 @pytest.mark.parametrize("code", [errno.EINVAL, errno.ENOTSUP])

@@ -21,6 +21,7 @@ from forgery import (
     STUDY,
     TASK,
     damage,
+    find,
     first,
     put,
     rewrite,
@@ -56,7 +57,7 @@ def test_what_the_run_is_about_comes_back(tmp_path: Path) -> None:
 def test_files_follow_the_umask(run: Path) -> None:
     mask = os.umask(0o022)
     os.umask(mask)
-    assert {name: (run / name).stat().st_mode & 0o777 for name in NAMES} == dict.fromkeys(
+    assert {name: find(run, name).stat().st_mode & 0o777 for name in NAMES} == dict.fromkeys(
         NAMES, 0o666 & ~mask
     )
 
@@ -64,7 +65,7 @@ def test_files_follow_the_umask(run: Path) -> None:
 # Other folders
 
 
-@pytest.mark.parametrize("name", [DATA, LOG, MODELS])
+@pytest.mark.parametrize("name", [DATA, f"log/part-{'0' * 64}.parquet", MODELS])
 def test_a_table_that_is_called_as_ours_is_left_alone(tmp_path: Path, name: str) -> None:
     file = tmp_path / name
     file.parent.mkdir(exist_ok=True)
@@ -100,7 +101,7 @@ def test_a_run_killed_before_it_said_what_it_is_about_goes_on(tmp_path: Path) ->
     folder.acquire()
     folder.begin(PROBLEM)
     (tmp_path / "run" / "study.json").unlink()
-    (tmp_path / "run" / "log" / ".part-000000.parquet-x.tmp").write_text("half")
+    (tmp_path / "run" / "log" / f".part-{'0' * 64}.parquet-x.tmp").write_text("half")
     folder.release()
     run_in(tmp_path / "run")
     assert not list((tmp_path / "run").rglob(".*"))
@@ -161,12 +162,14 @@ def test_any_damage_to_any_file_is_seen_named_and_mended(
     places = 3 if how in ("flipped", "cut short") else 1  # the others are the same wherever they are
     for i, at in enumerate(np.random.default_rng(len(name)).integers(1 << 30, size=places).tolist()):
         out = shutil.copytree(whole, tmp_path / str(i))
-        if not damage(out / name, how, at):
+        file = find(out, name)
+        if not damage(file, how, at):
             continue
         if (name, how) != ("manifest.json", "deleted"):  # which is then an unfinished run
             assert verify(out).differences
         result = run_in(out)
-        assert name in result.execution["damaged"] or name == "manifest.json"  # it may speak of another
+        named = file.relative_to(out).as_posix() in result.execution["damaged"]
+        assert named or name == "manifest.json"  # it may speak of another
         assert verify(out).differences == []
         for other in RESULTS:
             assert (out / other).read_bytes() == (whole / other).read_bytes()
@@ -177,7 +180,7 @@ def test_any_damage_to_any_file_is_seen_named_and_mended(
 @pytest.mark.parametrize("name", ["study.json", DATA, LOG])
 def test_an_unfinished_run_is_mended_too(whole: Path, run: Path, name: str, how: str) -> None:
     (run / "manifest.json").unlink()
-    damage(run / name, how, 1 << 10)
+    damage(find(run, name), how, 1 << 10)
     run_in(run)
     assert verify(run).differences == []
     for other in RESULTS:
@@ -193,9 +196,10 @@ def test_a_damaged_folder_of_another_study_is_not_mended(run: Path) -> None:
 
 @pytest.mark.parametrize("name", [*NAMES, "ensemble/model-00002.pkl"])
 def test_what_the_manifest_does_not_name_is_not_taken_for_the_run(whole: Path, run: Path, name: str) -> None:
-    with (run / name).open("ab") as stream:
+    with find(run, name).open("ab") as stream:
         stream.write(b" ")
-    with pytest.raises(StoreError, match=f"{name} is (damaged|missing or does not match .* repairs it)"):
+    says = f"{find(run, name).name} is (damaged|missing or does not match .* repairs it)"
+    with pytest.raises(StoreError, match=says):
         load_run(run)
     run_in(run)
     assert load_run(run).run_id == load_run(whole).run_id
@@ -203,9 +207,10 @@ def test_what_the_manifest_does_not_name_is_not_taken_for_the_run(whole: Path, r
 
 def test_a_damaged_account_or_log_of_an_unfinished_run_is_set_aside(whole: Path, run: Path) -> None:
     rewrite(run, LOG, first("split", -1))
+    part = f"log/{find(run, LOG).name}"
     (run / ACCOUNT).write_text(json.dumps(put(fits="many")(json.loads((run / ACCOUNT).read_text()))))
     (run / "manifest.json").unlink()
-    assert run_in(run).execution["damaged"] == [ACCOUNT, LOG]
+    assert run_in(run).execution["damaged"] == [ACCOUNT, part]
     for other in RESULTS:
         assert (run / other).read_bytes() == (whole / other).read_bytes()
 
@@ -218,18 +223,18 @@ def test_a_finished_run_is_read_once_and_nothing_is_computed(
 ) -> None:
     """Each file is hashed once; the log is not played back, and what is known of the data not read."""
     hashed, tables = list[str](), list[str]()
-    sha256, read_table = files.LocalFiles.sha256, formats.read_table
+    sha256, read_table = files.sha256, formats.read_table
     before = {file: file.stat().st_mtime_ns for file in run.rglob("*")}
 
-    def hash_of(self: files.Files, name: str) -> str:
+    def hash_of(where: files.Files, name: str) -> str:
         hashed.append(name)
-        return sha256(self, name)
+        return sha256(where, name)
 
     def table_of(where: files.Files, name: str, *more: object) -> pa.Table:
         tables.append(name)
         return read_table(where, name, *more)
 
-    monkeypatch.setattr(files.LocalFiles, "sha256", hash_of)
+    monkeypatch.setattr("ckcv_ray.storage.folder.sha256", hash_of)
     monkeypatch.setattr(formats, "read_table", table_of)
     monkeypatch.setattr("ckcv_ray.engine.backend.SerialBackend.start", None)
     assert run_in(run).run_id == PROBLEM.run_id

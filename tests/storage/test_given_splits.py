@@ -14,7 +14,7 @@ from ckcv_ray import evaluate, load_scores, verify
 from ckcv_ray.core.resampling.base import Splits
 from ckcv_ray.errors import StoreError
 from ckcv_ray.storage.files import LocalFiles
-from ckcv_ray.storage.splits import FILE, make_splits, read_splits
+from ckcv_ray.storage.folder import SPLITS, make_splits, read_splits
 
 N = 40
 TASK = blobs(N)
@@ -36,7 +36,7 @@ def test_splits_of_any_sizes_are_read_as_they_were(count: int, tmp_path: Path) -
     sizes = [rng.integers(1, N // 2, 2) for _ in range(count)]
     sets = [(order[:a], order[a : a + b]) for order, (a, b) in zip(orders, sizes, strict=True)]
     given = Splits.of(sets, N)
-    (tmp_path / FILE).write_bytes(make_splits([(one.train, one.estimate) for one in given.sets], "run"))
+    (tmp_path / SPLITS).write_bytes(make_splits([(one.train, one.estimate) for one in given.sets], "run"))
     found = read_splits(LocalFiles(tmp_path), Splits(digest=given.digest), "run", N)
     assert found.digest == given.digest
     for one, again in zip(given.sets, found.sets, strict=True):
@@ -59,7 +59,7 @@ def test_forged_splits_are_refused_at_once(kind: str, finished: Path, tmp_path: 
     """A part is made for no number that a file names, but for as many as it has."""
     run = Path(shutil.copytree(finished, tmp_path / "run"))
     change, said = FORGED[kind]
-    rewrite(run, FILE, change)
-    assert any(FILE in found and said in found for found in verify(run).differences)
-    with pytest.raises(StoreError, match=FILE):
+    rewrite(run, SPLITS, change)
+    assert any(SPLITS in found and said in found for found in verify(run).differences)
+    with pytest.raises(StoreError, match=SPLITS):
         load_scores(run)

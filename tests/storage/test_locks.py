@@ -10,12 +10,12 @@ import filelock
 import pytest
 
 from ckcv_ray.errors import InputError, RunError, StoreError
-from ckcv_ray.storage.locks import LOCK, Lock
+from ckcv_ray.storage.files import LOCK, Lock
 
 HOLD = """
 import os, sys
 from pathlib import Path
-from ckcv_ray.storage.locks import Lock
+from ckcv_ray.storage.files import Lock
 lock = Lock(Path(sys.argv[1]))
 lock.acquire()
 print("held", flush=True)
@@ -90,7 +90,7 @@ FORK = """
 import os, sys
 from pathlib import Path
 from ckcv_ray.errors import RunError
-from ckcv_ray.storage.locks import Lock
+from ckcv_ray.storage.files import Lock
 lock = Lock(Path(sys.argv[1]))
 lock.acquire()
 if not os.fork():

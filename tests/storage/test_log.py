@@ -1,16 +1,15 @@
-"""The log: what was put in comes back, positions outside the study do not, and parts are joined."""
+"""The log: what was put in comes back, and positions outside the study do not."""
 
-import shutil
 from collections.abc import Iterator
 from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
 from conftest import blobs
-from forgery import LOG, PROBLEM, STUDY, TASK, check_refused, first, rewrite
-from pyarrow import parquet
+from forgery import LOG, PROBLEM, STUDY, TASK, check_refused, find, first, rewrite
 
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine.evaluate import evaluate, share
@@ -20,7 +19,7 @@ from ckcv_ray.runs.load import replay
 from ckcv_ray.storage import log as module
 from ckcv_ray.storage.files import LocalFiles
 from ckcv_ray.storage.folder import RunFolder
-from ckcv_ray.storage.log import MAX_PART_ROWS, MAX_SMALL_PARTS, Log, list_columns
+from ckcv_ray.storage.log import MAX_PART_ROWS, MAX_PART_VALUES, Log, list_columns, name_part
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.limits import MAX_CELLS
 from ckcv_ray.tables.task import Task
@@ -59,42 +58,16 @@ def test_it_gives_back_what_was_put_in(log: Log, records: Records) -> None:
     assert failures == [FAILURE, other]
     log.append(records[:3], [])
     log.append(NOTHING, [FAILURE])
-    assert log.parts() == [f"log/part-{i:06d}.parquet" for i in range(3)]
+    assert len(log.parts()) == 3
     assert len(everything(log)[0]) == len(records) + 3
 
 
-def test_parts_that_are_joined_while_they_are_read_are_read_joined(run: Path) -> None:
-    part = run / LOG
-    shutil.copy(part, run / "log" / "part-000001.parquet")
-    reading = Log(LocalFiles(run), PROBLEM).read()
-    first, _ = next(reading)
-    (run / "log" / "part-000001.parquet").rename(run / "log" / "part-000002.parquet")
-    part.unlink()
-    (rest,) = (records for records, _ in reading)
-    assert np.array_equal(first, rest)
-
-
-def test_small_parts_are_joined_and_nothing_is_lost(
-    log: Log, records: Records, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "MAX_SMALL_PARTS", 3)
-    for i in range(len(records)):
-        log.append(records[i : i + 1], [])
-        assert len(log.parts()) <= 3
-        assert np.array_equal(np.sort(everything(log)[0]), np.sort(records[: i + 1]))
-
-
-def test_a_log_that_was_killed_between_joining_and_removing_says_the_same(
-    log: Log, records: Records, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "MAX_SMALL_PARTS", 2)
-    monkeypatch.setattr(module.formats, "delete", lambda files, name: None)
-    log.append(records[:5], [])
-    log.append(records[5:], [])
-    assert len(log.parts()) == 3
-    found = everything(log)[0]
-    assert len(found) == 2 * len(records)
-    assert np.array_equal(np.unique(found), np.sort(records))
+def test_what_is_appended_again_is_the_same_part(log: Log, records: Records) -> None:
+    log.append(records[:2], [])
+    log.append(records[:2], [])
+    log.append(records[1:], [])
+    assert len(log.parts()) == 2
+    assert np.array_equal(np.unique(everything(log)[0]), np.sort(records))
 
 
 def test_a_long_log_is_written_in_parts_that_are_read(
@@ -110,13 +83,6 @@ def test_a_long_log_is_written_in_parts_that_are_read(
     assert failures == [FAILURE]
 
 
-def test_parts_with_failures_are_not_joined(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MAX_SMALL_PARTS", 2)
-    for _ in range(4):
-        log.append(NOTHING, [FAILURE])
-    assert len(log.parts()) == 4
-
-
 @pytest.mark.parametrize("step", [1, 5])
 def test_no_flipped_bit_ends_the_process_or_changes_a_record(log: Log, records: Records, step: int) -> None:
     """Arrow 26 aborts the process if it is asked for a column's metadata that are damaged."""
@@ -127,14 +93,15 @@ def test_no_flipped_bit_ends_the_process_or_changes_a_record(log: Log, records: 
     for byte in range(0, len(content), step):
         flipped = bytearray(content)
         flipped[byte] ^= 1 << byte % 8
+        part.unlink()
+        part = part.with_name(Path(name_part(sha256(flipped).hexdigest())).name)  # as a forger would
         part.write_bytes(flipped)
         with suppress(StoreError):
             assert {record.tobytes() for record in everything(log)[0]} <= known
-            log._is_small(log.parts()[0])
 
 
 @pytest.mark.parametrize("n_totals", [2, 9, 1000, 60_000])
-def test_neither_a_part_nor_a_joined_one_has_more_values_than_are_read(n_totals: int, tmp_path: Path) -> None:
+def test_no_part_has_more_values_than_are_read(n_totals: int, tmp_path: Path) -> None:
     class Wide:
         """A problem with a great many classes."""
 
@@ -142,7 +109,7 @@ def test_neither_a_part_nor_a_joined_one_has_more_values_than_are_read(n_totals:
     problem.n_totals, problem.total_type = n_totals, np.int32
     log = Log(LocalFiles(tmp_path), problem)
     assert 0 < log._most_rows <= MAX_PART_ROWS
-    assert log._most_rows * MAX_SMALL_PARTS * len(list_columns(n_totals)) <= MAX_CELLS
+    assert log._most_rows * len(list_columns(n_totals)) <= MAX_PART_VALUES < MAX_CELLS
 
 
 # What is not of the study
@@ -179,17 +146,16 @@ def test_what_readers_rely_on_is_checked_though_the_manifest_agrees(run: Path, n
 
 
 @pytest.mark.parametrize("name", SEALED)
-def test_a_part_that_is_not_of_the_study_is_set_aside_and_named(
-    run: Path, name: str, records: Records
-) -> None:
+def test_a_part_that_is_not_of_the_study_is_deleted_and_named(run: Path, name: str, records: Records) -> None:
     rewrite(run, LOG, SEALED[name][0])
+    part = f"log/{find(run, LOG).name}"
     log, damaged = Log(LocalFiles(run), PROBLEM), list[str]()
     log.append(records, [])
     ((found, _),) = log.read(damaged)
     assert np.array_equal(found, records)
-    assert damaged == [LOG]
-    assert (run / "log" / "damaged-000000.parquet").exists()
-    assert log.parts() == ["log/part-000001.parquet"]
+    assert damaged == [part]
+    assert part not in log.parts()
+    assert len(log.parts()) == 1
 
 
 @pytest.mark.parametrize("errors", [(2**63 - 1, 0), (2**63 - 1, 1), (2**62, 2**62), (2**63 - 1, 2**63 - 1)])
@@ -210,7 +176,7 @@ def test_another_runs_part_is_not_taken_for_damage_of_a_finished_run(run: Path) 
     other = Problem.of(STUDY.replace(seed=5), blobs(24))
     with pytest.raises(StoreError, match="does not belong"):
         list(Log(LocalFiles(run), other).read())
-    assert (run / LOG).exists()
+    assert find(run, LOG).exists()
 
 
 def test_a_part_with_other_columns_is_damaged(run: Path) -> None:
@@ -219,12 +185,12 @@ def test_a_part_with_other_columns_is_damaged(run: Path) -> None:
         replay(run)
 
 
-def test_nothing_is_set_aside_in_a_folder_that_is_no_longer_held(log: Log, records: Records) -> None:
+def test_nothing_is_deleted_in_a_folder_that_is_no_longer_held(log: Log, records: Records) -> None:
     log.append(records, [])
     (log.files.root / ".lock").unlink()
-    table = parquet.read_table(log.files.path("log/part-000000.parquet"))
-    parquet.write_table(first("split", 9)(table), log.files.path("log/part-000000.parquet"))
-    for write in (lambda: list(log.read([])), lambda: log.append(records, [])):
+    (part,) = log.parts()
+    log.files.path(part).write_bytes(b"damaged")
+    for write in (lambda: list(log.read([])), lambda: log.append(records[:2], [])):
         with pytest.raises(RunError, match="no longer the folder this run locked"):
             write()
-    assert log.parts() == ["log/part-000000.parquet"]
+    assert log.parts() == [part]

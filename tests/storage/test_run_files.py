@@ -24,9 +24,9 @@ def test_more_than_is_allowed_is_not_read(files: LocalFiles, monkeypatch: pytest
     files.write("a", b"x" * 3)
     with pytest.raises(ValueError, match="larger than"):
         files.read("a", 2)
-    monkeypatch.setattr(module.check_status, "__defaults__", (2,))
+    monkeypatch.setattr(module, "MAX_FILE_BYTES", 2)
     with pytest.raises(ValueError, match="larger than"):
-        files.sha256("a")
+        module.sha256(files, "a")
 
 
 @pytest.mark.parametrize("new", [b"", b"longer than before"])
@@ -44,7 +44,7 @@ def test_a_file_that_is_replaced_while_it_is_opened_is_read_whole(
 
     for read, expected in (
         (lambda: files.read("a", 99), new),
-        (lambda: files.sha256("a"), sha256(new).hexdigest()),
+        (lambda: module.sha256(files, "a"), sha256(new).hexdigest()),
     ):
         files.write("a", b"before")
         monkeypatch.setattr(os, "open", replace)
@@ -61,9 +61,9 @@ def test_what_is_no_file_is_neither_listed_nor_read(files: LocalFiles, kind: str
     files.write("log/plain", b"1")
     KINDS[kind](files.path("log/thing"))
     assert not is_regular(files.path("log/thing"))
-    assert files.list("log/") == files.tree() == ["log/plain"]
-    assert ("log/thing" in files.list_all()) == (kind != "a folder")
-    for read in (lambda: files.read("log/thing", 1 << 20), lambda: files.sha256("log/thing")):
+    assert files.list("log/") == list(files.walk()) == ["log/plain"]
+    assert ("log/thing" in files.walk(regular=False)) == (kind != "a folder")
+    for read in (lambda: files.read("log/thing", 1 << 20), lambda: module.sha256(files, "log/thing")):
         with pytest.raises((ValueError, OSError)):
             read()
 
@@ -77,19 +77,19 @@ def test_links_to_folders_are_not_followed(files: LocalFiles, tmp_path: Path) ->
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside" / "file").touch()
     files.path("out").symlink_to(tmp_path / "outside")
-    assert files.tree() == files.list("log/") == ["log/plain"]
-    assert sorted(files.list_all()) == ["log/plain", "log/self"]
+    assert list(files.walk()) == files.list("log/") == ["log/plain"]
+    assert sorted(files.walk(regular=False)) == ["log/plain", "log/self"]
 
 
 def test_a_name_is_inside_or_outside_wherever_links_lead(files: LocalFiles, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(files.root)
     (files.root / "away").symlink_to(tmp_path / "other")
     (files.root / "self").symlink_to("self")
-    assert files.find_name(tmp_path / "link" / "a" / ".." / "b") == "b"
-    assert files.find_name(files.root / "away") is None
-    assert files.find_name(files.root / "self") == "self"
-    assert files.find_name(tmp_path / "run-2") is None
-    assert LocalFiles(tmp_path / "link").find_name(files.root / "log" / "x") == "log/x"
+    assert files.inside(tmp_path / "link" / "a" / ".." / "b") == "b"
+    assert files.inside(files.root / "away") is None
+    assert files.inside(files.root / "self") == "self"
+    assert files.inside(tmp_path / "run-2") is None
+    assert LocalFiles(tmp_path / "link").inside(files.root / "log" / "x") == "log/x"
 
 
 @pytest.mark.parametrize("call", ["fsync", "replace"])
@@ -121,7 +121,7 @@ def test_two_who_write_one_file_do_not_collide(files: LocalFiles, monkeypatch: p
     monkeypatch.setattr(os, "replace", late)
     files.write("a", b"first")
     assert files.read("a", 9) == b"first"
-    assert files.tree() == ["a"]
+    assert list(files.walk()) == ["a"]
 
 
 def test_a_place_where_nothing_can_be_written_is_told_first(files: LocalFiles, tmp_path: Path) -> None:

@@ -1,28 +1,25 @@
 """One contract over all stores of run folders: a disk, an object store in memory, and one that speaks S3."""
 
 import json
-from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from hashlib import sha256
+from datetime import datetime
 from pathlib import Path
 from threading import Barrier
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
+from conftest import blobs
 from forgery import STUDY, TASK, run_in
 from stores import (
+    BUCKET,
     RUN,
     CarelessBucket,
     FailingBucket,
-    InterruptedBucket,
-    LateBucket,
     MemoryBucket,
-    OrderedBucket,
     RepeatingBucket,
-    WatchedBucket,
-    die,
     list_keys,
     read_all,
     results,
@@ -30,21 +27,26 @@ from stores import (
 )
 
 from ckcv_ray import load_run
-from ckcv_ray.errors import InputError, RunError, StoreError, UnreachableError
+from ckcv_ray.cli.folders import list_runs
+from ckcv_ray.cli.options import check_out
+from ckcv_ray.engine import recorder
+from ckcv_ray.engine.backend import SerialBackend
+from ckcv_ray.errors import InputError, StoreError, UnreachableError
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.runs.verify import verify
-from ckcv_ray.storage import object_files
-from ckcv_ray.storage.files import Files
+from ckcv_ray.storage import objects
+from ckcv_ray.storage.files import Files, sha256
 from ckcv_ray.storage.folder import RunFolder
-from ckcv_ray.storage.journal import name_commit, open_commit
-from ckcv_ray.storage.log import MAX_SMALL_PARTS, Log
-from ckcv_ray.storage.object_files import ObjectFiles
-from ckcv_ray.storage.places import open_files
+from ckcv_ray.storage.objects import ObjectFiles, locate, open_files
+from ckcv_ray.storage.stream import STREAM, Header, LiveRow, begin_stream, read_stream, write_stream
+from ckcv_ray.storage.uses import append_use, make_use, read_uses
+from ckcv_ray.study.problem import Problem
 from ckcv_ray.study.study import Execution
 
 obstore = pytest.importorskip("obstore")
 SERIAL = Execution("serial")
 PLACES = ("disk", "memory", "s3", "moto")
+Ran = tuple[int, str, str]
 
 
 @pytest.fixture(params=PLACES)
@@ -57,100 +59,57 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def files(place: str) -> Files:
-    """The files of a locked folder."""
+def files(place: str) -> Iterator[Files]:
+    """The files of a folder that is locked, where there are locks."""
     opened = open_files(place)
-    opened.make_folders("log/")
     opened.lock.acquire()
-    return opened
+    yield opened
+    opened.lock.release()
 
 
-def test_what_is_written_is_read_listed_and_hashed(files: Files) -> None:
+@pytest.fixture
+def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs have several parts of a log."""
+    monkeypatch.setattr(recorder, "FLUSH_SECONDS", 0.0)
+    monkeypatch.setattr(recorder, "FLUSH_SHARE", 0.0)
+    monkeypatch.setattr(SerialBackend, "least_seconds", 0.0)
+
+
+def test_what_is_written_is_read_listed_and_hashed(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(objects, "MAX_IN_MEMORY", 3)  # more is read by a copy on the disk
     files.write("b.json", b"{}")
-    files.write_all({"log/a": pa.py_buffer(b"12345"), "log/b": b""})
+    files.write("log/a", pa.py_buffer(b"12345"))
+    assert files.create("log/b", b"first")
+    assert not files.create("log/b", b"second")
     for seen in (files, open_files(str(files))):
         assert seen.read("b.json", 2) == b"{}"
+        assert seen.read("log/b", 9) == b"first"
         assert seen.list("b") == ["b.json"]
         assert seen.list("log/") == ["log/a", "log/b"]
         assert seen.list("log/a") == ["log/a"]
         assert seen.list("c") == seen.list("no/such/folder/") == []
-        assert set(seen.list_all()) - {".lock"} == {"b.json", "log/a", "log/b"}
-        assert [name for name in seen.tree() if name != ".lock"] == ["b.json", "log/a", "log/b"]
-        assert seen.size("log/a") == 5
-        assert seen.sha256("log/a") == sha256(b"12345").hexdigest()
+        assert set(seen.walk(regular=False)) - {".lock"} == {"b.json", "log/a", "log/b"}
+        assert set(seen.walk()) - {".lock"} == {"b.json", "log/a", "log/b"}
+        assert sha256(seen, "log/a") == "5994471abb01112afcc18159f6cc74b4f511b99806da59b3caf5a9c173cacfc5"
         assert seen.exists()
         assert seen.exists("log/a")
-        assert not seen.is_gone("log/a")
         assert seen.is_folder()
         with seen.open("log/a") as stream:
             assert stream.read(2) == b"12"
-    files.prefetch(["b.json", "log/a"])
-    files.rename("log/a", "log/c")
-    files.write_all({"log/b": b"new", "log/d": b"", "log/e": b""})
+    files.write("log/a", b"new")
     files.delete("b.json")
-    files.delete_all(["log/d", "log/e"])
-    assert open_files(str(files)).list("log/") == ["log/b", "log/c"]
-    assert open_files(str(files)).read("log/c", 9) == b"12345"
-    assert open_files(str(files)).read("log/b", 9) == b"new"
     for seen in (files, open_files(str(files))):
+        assert seen.read("log/a", 9) == b"new"
         assert not seen.exists("b.json")
-        assert seen.is_gone("b.json")
-        assert seen.is_gone("log/a")
-    files.lock.release()
+        with pytest.raises(FileNotFoundError):
+            seen.read("b.json", 9)
+        with pytest.raises(ValueError, match="larger than"):
+            seen.read("log/a", 2)
 
 
-def test_what_is_missing_or_too_large_is_not_read(files: Files) -> None:
-    files.write("a", b"123")
-    with pytest.raises(FileNotFoundError):
-        files.read("b", 9)
-    with pytest.raises(FileNotFoundError):
-        files.delete("b")
-    with pytest.raises(ValueError):
-        files.read("a", 2)
-    files.lock.release()
-
-
-def test_a_second_writer_is_refused_until_the_first_ends(place: str, files: Files) -> None:
-    second = open_files(place)
-    assert second.lock.busy
-    with pytest.raises(StoreError, match="in use by another run"):
-        second.lock.acquire()
-    assert files.lock.held
-    assert files.lock.busy
-    assert not second.lock.held
-    files.lock.release()
-    files.lock.release()
-    assert not second.lock.busy
-    second.lock.acquire()
-    second.lock.check_held()
-    second.lock.release()
-
-
-@pytest.mark.parametrize("attempt", range(5))
-def test_of_writers_that_begin_at_once_one_writes(place: str, attempt: int) -> None:
-    ready = Barrier(3)
-
-    def write(name: bytes) -> bytes | StoreError:
-        mine = open_files(place)
-        mine.make_folders("log/")
-        ready.wait()
-        try:
-            mine.lock.acquire()
-            mine.write("who", name)
-            return name
-        except StoreError as error:
-            return error
-        finally:
-            ready.wait()
-            mine.lock.release()
-
-    with ThreadPoolExecutor(3) as pool:
-        told = list(pool.map(write, (b"one", b"two", b"three")))
-    assert open_files(place).read("who", 99) in told
-    assert sum(isinstance(one, StoreError) for one in told) == 2
-
-
-def test_a_run_has_the_bytes_that_it_has_on_a_disk(place: str, whole: Path) -> None:
+def test_a_run_has_the_bytes_that_it_has_on_a_disk_and_its_copy_is_the_run(
+    place: str, whole: Path, tmp_path: Path
+) -> None:
     result = run_job(Job(STUDY, TASK, place), SERIAL)
     assert results(place) == results(whole)
     assert verify(place).ok
@@ -158,371 +117,245 @@ def test_a_run_has_the_bytes_that_it_has_on_a_disk(place: str, whole: Path) -> N
     before = read_all(place)
     run_job(Job(STUDY, TASK, place), SERIAL)
     assert read_all(place) == before
+    copy_objects(place, tmp_path / "copy")
+    assert verify(tmp_path / "copy").ok
+    (tmp_path / "copy" / "manifest.json").unlink()
+    assert run_in(tmp_path / "copy").certificate == result.certificate
 
 
-@pytest.mark.parametrize("step", [7, 1])
-def test_a_run_that_is_cut_off_at_any_request_goes_on(
-    memory: Any, monkeypatch: pytest.MonkeyPatch, whole: Path, step: int
+def copy_objects(address: str, folder: Path) -> None:
+    """Copy what is in a place to a disk, as any program does."""
+    for name, content in read_all(address).items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_a_run_that_is_cut_off_at_any_request_goes_on_there_and_as_a_copy(
+    memory: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    whole: Path,
+    late: bool,
+    small_batches: None,
+    tmp_path: Path,
 ) -> None:
-    expected = results(whole)
-    for late in (False, True):
-        answered = 0
-        while True:
-            address, left = f"{RUN}/{late}-{answered}/x", [answered]  # alone: a run reads those next to it
-            use(monkeypatch, lambda at, n=left, late=late: FailingBucket(at, memory, n, late))  # type: ignore[misc]
-            try:
-                run_job(Job(STUDY, TASK, address), SERIAL)
-                break
-            except UnreachableError:
-                use(monkeypatch, lambda at: MemoryBucket(at, memory))
-                run_job(Job(STUDY, TASK, address), SERIAL)
-                assert results(address) == expected, (answered, late)
-            answered += step
-        assert answered > 21
+    expected, answered = results(whole), 0
+    while True:
+        address, left = f"{RUN}/{late}-{answered}/x", [answered]  # alone: a run reads those next to it
+        use(monkeypatch, lambda at, n=left: FailingBucket(at, memory, n, late))  # type: ignore[misc]
+        try:
+            run_job(Job(STUDY, TASK, address), SERIAL)
+            break
+        except UnreachableError:
+            use(monkeypatch, lambda at: MemoryBucket(at, memory))
+            if answered % 6 == 0 and read_all(address):
+                copy = tmp_path / str(answered)
+                copy_objects(address, copy)
+                run_in(copy)
+                assert results(copy) == expected, answered
+            run_job(Job(STUDY, TASK, address), SERIAL)
+            assert results(address) == expected, answered
+            assert verify(address).ok
+        answered += 2 + late
+    assert answered > 20
 
 
-def test_results_appear_together_after_their_objects(memory: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    use(monkeypatch, lambda at: OrderedBucket(at, memory))
-    run_job(Job(STUDY, TASK, RUN), SERIAL)
-    opened = open_files(RUN)
-    assert isinstance(opened, ObjectFiles)
-    opened.journal.refresh()
-    seen = []
-    for number in range(opened.journal.number + 1):
-        files = open_commit(opened.bucket.get(name_commit(number), 1 << 20), number).files
-        seen.append({name for name in files if "log/" not in name})
-    inputs = {"data.parquet", "study.json"}
-    assert [names for i, names in enumerate(seen) if names not in seen[:i]] == [set(), inputs, seen[-1]]
-    assert {"manifest.json", "certificate.json", "candidates.parquet"} < seen[-1]
+@pytest.mark.parametrize("attempt", range(3))
+def test_two_runs_at_once_leave_the_bytes_of_one(
+    memory: Any, attempt: int, whole: Path, small_batches: None
+) -> None:
+    begin = Barrier(2)
+
+    def compute(number: int) -> None:
+        begin.wait()
+        run_job(Job(STUDY, TASK, RUN), SERIAL)
+
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(compute, range(2)))
+    assert results(RUN) == results(whole)
+    assert verify(RUN).ok
 
 
-def test_a_new_run_asks_little(memory: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
-    use(monkeypatch, lambda at: WatchedBucket(at, memory, asked))
-    run_job(Job(STUDY, TASK, RUN), SERIAL)
-    assert sum(what.startswith(("read", "list")) for what in asked) <= 18
-    opened = open_files(RUN)
-    assert isinstance(opened, ObjectFiles)
-    opened.journal.refresh()
-    written = [what for what in asked if what.startswith("write") and ".hb" not in what]
-    epoch_and_probe, commits = 2, opened.journal.number + 1
-    assert len(written) == len(opened.tree()) + commits + epoch_and_probe
-    assert commits == len(["the epoch", "data and study", "records", "results"])
-    asked.clear()
-    load_run(RUN)
-    assert max(count for what, count in Counter(asked).items() if "read files/" in what) == 1
-
-
-def test_files_read_ahead_are_asked_for_once_and_damage_shows_when_they_are_read(
+def test_a_run_that_finishes_while_another_does_is_finished(
     memory: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    writer = open_writer(memory)
-    writer.write_all({"a": b"1", "b": b"2", "large": b"12345", "gone": b"3"})
-    writer.lock.release()
-    for key in list_keys(memory):
-        if "/files/b/" in key:
-            obstore.put(memory, key, b"X")
-        if "/files/gone/" in key:
-            obstore.delete(memory, key)
-    monkeypatch.setattr(object_files, "MAX_KEPT_BYTES", 4)
-    asked: list[str] = []
-    reader = ObjectFiles(WatchedBucket(writer.bucket.address, memory, asked))
-    reader.prefetch(["a"])
-    assert asked == []  # it is not known yet
-    names = reader.list()
-    asked.clear()
-    reader.prefetch(["no such file", *names])
-    assert sorted(what.split("/")[1] for what in asked) == ["a", "b", "gone"]
-    asked.clear()
-    assert (reader.read("a", 9), reader.sha256("a"), asked) == (b"1", sha256(b"1").hexdigest(), [])
-    reader.prefetch(["a"])
-    assert asked == []
-    assert reader.sha256("b") == sha256(b"X").hexdigest()
-    for name, said in (("b", "not what was written"), ("gone", "is missing from the store")):
-        with pytest.raises(ValueError, match=said):
-            reader.read(name, 9)
+    """The metadata differ, and the manifest has to list those that are there."""
+    written = ObjectFiles.write
 
+    def write(self: ObjectFiles, name: str, content: Any) -> None:
+        written(self, name, content)
+        if name == "manifest.json":
+            monkeypatch.setattr(ObjectFiles, "write", written)
+            written(
+                self, "execution.json", b"{}"
+            )  # of another run, which writes its manifest later, or never
 
-def test_what_is_deleted_together_disappears_together(memory: Any) -> None:
-    writer = open_writer(memory)
-    writer.write_all({"a": b"1", "b": b"2", "c": b"3"})
-    before = writer.journal.number
-    with pytest.raises(FileNotFoundError):
-        writer.delete_all(["a", "no such file"])
-    assert open_files(RUN).list() == ["a", "b", "c"]
-    writer.delete_all(["a", "b"])
-    assert (writer.journal.number, open_files(RUN).list()) == (before + 1, ["c"])
-    assert [key for key in list_keys(memory) if "/files/a/" in key or "/files/b/" in key] == []
-    writer.lock.release()
-
-
-def test_small_parts_are_joined_in_two_commits(memory: Any) -> None:
+    monkeypatch.setattr(ObjectFiles, "write", write)
     run_in(RUN)  # type: ignore[arg-type]
-    folder = RunFolder(RUN)
-    folder.acquire()
-    log = Log(folder.files, folder.problem())
-    (records, failures), *_ = log.read()
-    while len(log.parts()) < MAX_SMALL_PARTS - 1:
-        log.append(records[:2], failures)
-    assert isinstance(folder.files, ObjectFiles)
-    before = folder.files.journal.number
-    log.append(records[:2], failures)
-    assert len(log.parts()) == 1
-    assert folder.files.journal.number == before + 3  # the part, the joined one, and that the others are gone
-    ((joined, _),) = log.read()
-    assert {row.tobytes() for row in joined} == {row.tobytes() for row in records}
-    folder.release()
+    assert verify(RUN).ok
 
 
-def open_writer(
-    memory: Any, kind: Callable[[Any, Any], Any] = MemoryBucket, address: str = RUN
-) -> ObjectFiles:
-    """A writer, by a bucket of a kind."""
-    opened = open_files(address)
-    assert isinstance(opened, ObjectFiles)
-    writer = ObjectFiles(kind(opened.bucket.address, memory))
-    writer.lock.acquire()
-    return writer
+@pytest.mark.parametrize("other", [Problem.of(STUDY.replace(seed=1), TASK), Problem.of(STUDY, blobs(26))])
+def test_of_two_studies_that_begin_at_once_one_is_refused(memory: Any, other: Problem) -> None:
+    first, second = RunFolder(RUN), RunFolder(RUN)
+    first.begin(other)
+    with pytest.raises(StoreError, match="was just written by another run: choose another --out"):
+        second.begin(Problem.of(STUDY, TASK))
+    assert RunFolder(RUN).problem().run_id == other.run_id
+    first.begin(other)  # the same again is no other run
 
 
-def test_a_dead_writer_is_followed_and_a_stale_one_fenced(memory: Any) -> None:
-    stale = open_writer(memory)
-    stale.write("a", b"first")
-    die(stale)
-    fresh = open_writer(memory)
-    assert fresh.read("a", 9) == b"first"
-    stale.lease._renewed = float("inf")  # it was stopped, and has not looked at its clock
-    with pytest.raises(RunError, match="was taken over by another run"):
-        stale.write("a", b"stale")
-    assert not stale.lock.held
-    assert fresh.read("a", 9) == open_files(RUN).read("a", 9) == b"first"
-    left = [key for key in list_keys(memory) if "/files/a/000001-" in key]
-    assert len(left) == 2
-    assert [f"runs/x/{name}" for name in fresh.remove_leftovers()] in (left[:1], left[1:])
-    assert open_files(RUN).read("a", 9) == b"first"
-    fresh.lock.release()
+def test_a_second_creator_of_a_batch_or_a_use_is_refused(
+    files: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    header = Header(1, "0" * 12, "0" * 64, "auto", 0.05, False)
+    batches = [[LiveRow(name, 1, 1, "", 0)] for name in "ab"]
+    empty = begin_stream(header)
+    first = write_stream(files, STREAM, empty, batches[0])
+    again = LiveRow("c", 1, 0, "", 1)
+    second = write_stream(files, STREAM, first, [again])
+    assert read_stream(files, STREAM) == second
+    assert [row.identifier for row in second.rows] == ["a", "c"]
+    for known, rows in ((empty, batches[1]), (first, [again._replace(identifier="d")])):
+        with pytest.raises(StoreError, match="has grown since it was read"):
+            write_stream(files, STREAM, known, rows)
+        with monkeypatch.context() as patch:  # as the second one saw it, at the same time
+            patch.setattr("ckcv_ray.storage.stream.read_stream", lambda *named, known=known: known)
+            with pytest.raises(StoreError, match="has grown since it was read"):
+                write_stream(files, STREAM, known, rows)
+    assert read_stream(files, STREAM) == second
+    nothing = np.empty(0, np.uint64)
+    uses = [make_use(["0" * 64], nothing, nothing, f"{i:064x}", "a", 3, 0.05) for i in range(3)]
+    append_use(files, uses[0])
+    append_use(files, uses[1])
+    append_use(files, uses[1])
+    assert read_uses(files) == (uses[0], uses[1])
+    monkeypatch.setattr("ckcv_ray.storage.formats.list_pieces", lambda *named: ["uses.json"])
+    with pytest.raises(StoreError, match="was written by another comparison just now: compare again"):
+        append_use(files, uses[2])
 
 
-def test_a_stale_writer_removes_no_object_of_a_later_one(memory: Any) -> None:
-    stale = open_writer(memory)
-    stale.write("a", b"first")
-    die(stale)
-    fresh = open_writer(memory)
-    fresh.write("b", b"later")
-    stale.lease._renewed = float("inf")
-    assert stale.remove_leftovers() == []
-    assert open_files(RUN).read("b", 9) == b"later"
-    fresh.lock.release()
-
-
-def test_a_writer_that_was_cut_off_for_long_renews_or_stops(memory: Any) -> None:
-    writer = open_writer(memory)
-    die(writer)
-    writer.lease._stopped.clear()
-    writer.lease._renewed -= 99.0
-    writer.lock.check_held()
-    assert writer.lease._renewed > 0
-    die(writer)
-    open_writer(memory).lock.release()
-    writer.lease._renewed -= 99.0
-    with pytest.raises(RunError, match="could not reach the store in time"):
-        writer.write("a", b"")
-    assert not writer.lock.held
-
-
-def test_a_forked_child_is_no_writer(memory: Any) -> None:
-    writer = open_writer(memory)
-    writer.lease._process = 0
-    assert not writer.lock.held
-    with pytest.raises(RunError, match="not to its child"):
-        writer.write("a", b"")
-    writer.lock.release()
+def test_another_run_is_said_and_does_not_keep_one_from_writing(memory: Any) -> None:
+    first, second = open_files(RUN).lock, open_files(RUN).lock
+    assert not second.busy
+    assert second.caution == ""
+    first.acquire()
+    assert first.busy
+    assert first.caution == ""
+    assert second.busy
+    assert "both compute the same, and one of them in vain" in second.caution
+    second.acquire()
+    second.release()
+    second.release()
+    assert not open_files(RUN).lock.busy
+    assert isinstance(first, objects.Stamp)
+    first._stamped -= 99.0
+    first.check_held()
     assert open_files(RUN).lock.busy
-    die(writer)
-
-
-def test_a_writer_that_never_took_the_lock_writes_nothing(memory: Any) -> None:
-    opened = open_files(RUN)
-    opened.lock.check_held()
-    opened.lock.release()
-    for change in (lambda: opened.write("a", b""), opened.remove_leftovers):
-        with pytest.raises(RunError, match="is not locked by this process: nothing is written"):
-            change()
+    first.release()
     assert list_keys(memory) == []
 
 
-def test_a_request_that_failed_and_was_carried_out_is_no_other_writer(memory: Any) -> None:
-    left = [1 << 30]
-    writer = open_writer(memory, lambda address, store: FailingBucket(address, store, left, late=True))
-    die(writer)
-    left[0] = 1
-    with pytest.raises(UnreachableError):
-        writer.write("a", b"1")
-    left[0] = 1 << 30
-    assert open_files(RUN).list() == ["a"]
-    writer.write("b", b"2")
-    assert open_files(RUN).list() == ["b"]
-    writer.lock.release()
-
-
 def test_a_repeated_request_that_meets_its_own_write_has_written(memory: Any) -> None:
-    writer = open_writer(memory, RepeatingBucket)
-    writer.write("a", b"1")
-    writer.write("b", b"2")
-    assert open_files(RUN).list() == ["a", "b"]
-    writer.lock.release()
+    writer = ObjectFiles(RepeatingBucket(open_files(RUN).bucket.address, memory))  # type: ignore[attr-defined]
+    assert writer.create("a", b"1")
+    assert not writer.create("a", b"2")
 
 
-def test_a_store_that_ignores_conditions_is_refused(memory: Any) -> None:
-    for _ in range(2):  # nobody waits for the one that was refused
-        with pytest.raises(InputError, match="ignores If-None-Match"):
-            open_writer(memory, CarelessBucket)
-    beats = [json.loads(bytes(obstore.get(memory, key).bytes())) for key in list_keys(memory) if ".hb" in key]
-    assert [beat["ended"] for beat in beats] == [True, True]
-    assert not [key for key in list_keys(memory) if "/commits/" in key]
+def test_a_store_that_ignores_conditions_is_refused(memory: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    use(monkeypatch, lambda at: CarelessBucket(at, memory))
+    with pytest.raises(InputError, match="ignores If-None-Match"):
+        run_in(RUN)  # type: ignore[arg-type]
+    assert list_keys(memory) == []
 
 
-def test_late_listings_hide_nothing(memory: Any) -> None:
-    late = LateBucket(open_files(RUN).bucket.address, memory)  # type: ignore[attr-defined]
-    first = open_writer(memory)
-    first.write("a", b"1")
-    first.lock.release()
-    seen = ObjectFiles(late)
-    assert seen.read("a", 9) == b"1"
-    second = ObjectFiles(late)
-    second.lock.acquire()
-    assert second.lease.epoch == 2
-    second.write("b", b"2")
-    second.lock.release()
-    assert open_files(RUN).list() == ["a", "b"]
-
-
-def test_a_reader_follows_a_writer_that_replaces_files(memory: Any) -> None:
-    writer = open_writer(memory)
-    writer.write("a", b"old")
-    writer.write("b", b"old")
-    reader = open_files(RUN)
-    assert reader.read("b", 9) == b"old"
-    writer.write("a", b"new")
-    assert reader.read("a", 9) == b"new"
-    reader = open_files(RUN)
-    assert reader.size("a") == 3
-    writer.delete("a")
-    with pytest.raises(FileNotFoundError):
-        reader.read("a", 9)
-    writer.lock.release()
-
-
-@pytest.mark.parametrize("how", ["read", "open", "sha256"])
-@pytest.mark.parametrize("most", [4, 1 << 20])  # bytes that are kept in memory: others are read by a copy
-def test_a_file_that_is_replaced_between_any_two_requests_is_read(
-    memory: Any, monkeypatch: pytest.MonkeyPatch, most: int, how: str
-) -> None:
-    monkeypatch.setattr(object_files, "MAX_KEPT_BYTES", most)
-    writer = open_writer(memory)
-    contents, before = (b"old content", b"the new content"), 0
-    while True:
-        writer.write("a", contents[0])
-        left = [before]
-        reader = ObjectFiles(
-            InterruptedBucket(writer.bucket.address, memory, left, lambda: writer.write("a", contents[1]))
-        )
-        if how == "sha256":
-            assert reader.sha256("a") in [sha256(content).hexdigest() for content in contents]
-        elif how == "read":
-            assert reader.read("a", 20) in contents
-        else:
-            with reader.open("a") as stream:
-                assert stream.read() in contents
-        if left[0] >= 0:
-            break
-        before += 1
-    assert before >= 3  # the journal, and the object
-    writer.lock.release()
-
-
+@pytest.mark.parametrize("name", ["certificate.json", "log/", "ensemble/models.parquet"])
 @pytest.mark.parametrize("damage", ["missing", "changed", "longer"])
-def test_damage_is_noticed_and_mended(memory: Any, damage: str, whole: Path) -> None:
+def test_damage_is_noticed_and_mended(memory: Any, name: str, damage: str, whole: Path) -> None:
     run_in(RUN)  # type: ignore[arg-type]
-    key = next(key for key in list_keys(memory) if "/files/certificate.json/" in key)
+    key = next(key for key in list_keys(memory) if f"/{name}" in key)
     content = bytes(obstore.get(memory, key).bytes())
     obstore.delete(memory, key)
     if damage != "missing":
         obstore.put(memory, key, content[:-2] + b" \n" if damage == "changed" else content * 2)
-    with pytest.raises(StoreError, match=r"certificate\.json"):
+    with pytest.raises(StoreError, match=r"is (missing|damaged)|match"):
         load_run(RUN)
-    assert any("certificate.json" in sentence for sentence in verify(RUN).differences)
+    assert any(name in sentence for sentence in verify(RUN).differences)
     run_in(RUN)  # type: ignore[arg-type]
     assert results(RUN) == results(whole)
-
-
-def test_metadata_are_read_while_a_run_ends(memory: Any) -> None:
-    """What an unfinished run says of itself is read, and it is finished before it is looked at."""
-
-    def begin() -> None:
-        stopped = iter(range(3))
-        with pytest.raises(KeyboardInterrupt):
-            run_job(Job(STUDY, TASK, RUN), SERIAL, lambda: next(stopped, None) is None)
-
-    before, seen = 0, []
-    while True:
-        for key in list_keys(memory):
-            obstore.delete(memory, key)
-        begin()
-        left, opened = [before], open_files(RUN)
-        assert isinstance(opened, ObjectFiles)
-        reader = InterruptedBucket(opened.bucket.address, memory, left, lambda: run_in(RUN))  # type: ignore[arg-type]
-        seen.append("backend" in RunFolder(ObjectFiles(reader)).execution())
-        if left[0] >= 0:
-            break
-        before += 1
-    assert seen == sorted(seen, reverse=True)  # of a run that ends later, what it said before
-    assert set(seen) == {True, False}
-
-
-def test_large_files_are_read_by_a_copy(memory: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(object_files, "MAX_KEPT_BYTES", 4)
-    writer = open_writer(memory)
-    writer.write_all({"a": b"12345", "b": b"1"})
-    writer.lock.release()
-    reader = open_files(RUN)
-    assert reader.sha256("a") == sha256(b"12345").hexdigest()
-    with reader.open("a") as stream:
-        assert stream.read() == b"12345"
-    key = next(key for key in list_keys(memory) if "/files/a/" in key)
-    obstore.put(memory, key, b"54321")
-    assert reader.sha256("a") == sha256(b"54321").hexdigest()
-    with pytest.raises(ValueError, match="not what was written"), reader.open("a"):
-        raise AssertionError
-    obstore.delete(memory, key)
-    with pytest.raises(ValueError, match="is missing from the store"):
-        reader.sha256("a")
+    assert verify(RUN).ok
 
 
 def test_others_objects_are_no_run(memory: Any) -> None:
     obstore.put(memory, "runs/x/holiday.jpg", b"")
-    opened = open_files(RUN)
-    assert opened.exists()
-    assert list(opened.list_all()) == ["holiday.jpg"]
     with pytest.raises(StoreError, match=r"has no study\.json"):
         RunFolder(RUN).identity()
     with pytest.raises(StoreError, match="choose another"):
         run_job(Job(STUDY, TASK, RUN), SERIAL)
     assert list_keys(memory) == ["runs/x/holiday.jpg"]
-    assert opened.is_same(open_files(RUN))
-    assert opened.suggest_nearby("study.json") == ""
-    assert opened.find_name(Path("a")) is None
+    assert RunFolder(RUN).suggest_folder() == ""
+    assert open_files(RUN).inside(Path("a")) is None
 
 
-def test_what_a_dead_writer_left_is_cleaned_and_nothing_else(memory: Any) -> None:
-    run_in(RUN)  # type: ignore[arg-type]
-    before = list_keys(memory)
-    obstore.put(memory, "runs/x/files/log/part-000009.parquet/000001-0123456789abcdef", b"left")
-    assert RunFolder(RUN).clean() == ["files/log/part-000009.parquet/000001-0123456789abcdef"]
-    gone = {key for key in before if "/files/" in key} - set(list_keys(memory))
-    assert gone == set()
-    assert RunFolder(RUN).clean() == []
-    writer = open_writer(memory)
-    with pytest.raises(StoreError, match="in use"):
-        RunFolder(RUN).clean()
-    writer.lock.release()
+def test_runs_in_a_bucket_are_listed(memory: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    run_job(Job(STUDY, TASK, RUN), SERIAL)
+    run_job(Job(STUDY, TASK, f"s3://{BUCKET}/other"), SERIAL)
+    obstore.put(memory, "runs/x/inner/study.json", b"")  # part of a run folder
+    for place in (f"s3://{BUCKET}", f"s3://{BUCKET}/runs", RUN):
+        listed = {entry.folder: entry for entry in list_runs(place)}
+        assert set(listed) - {f"s3://{BUCKET}/other"} == {RUN}
+        assert listed[RUN].state == "finished"
+        assert datetime.fromisoformat(listed[RUN].date).year >= 2026
+    assert len(list_runs(f"s3://{BUCKET}")) == 2
+    assert list_runs(f"s3://{BUCKET}/nothing") == []
+
+    def fail(self: RunFolder, kind: str = "") -> None:
+        raise UnreachableError("the cable was pulled")
+
+    monkeypatch.setattr(RunFolder, "require", fail)
+    (found,) = list_runs(RUN)
+    assert (found.state, found.problem) == ("unreadable", "the cable was pulled")
+
+
+def test_every_command_reads_a_run_on_an_object_store(
+    memory: Any, ckcv: Callable[..., Ran], tmp_path: Path
+) -> None:
+    options = ("twonorm:40:0", "--C", 1, "--gamma", 0.1, "--k", 3, "--n-splits", 3, "--backend", "serial")
+    open_files(RUN).lock.acquire()  # of a run that was killed
+    code, out, messages = ckcv("run", *options, "--out", f"{RUN}/")
+    assert code == 0, messages
+    assert "has not said that it has ended: if it is running, both compute the same" in messages
+    assert f"run folder: {RUN}\n" in messages
+    assert ckcv("run", *options, "--out", RUN)[2].startswith(f"{RUN} already holds the finished run")
+    assert ckcv("status", RUN)[1] == out
+    copy_objects(RUN, tmp_path / "copy")
+    for place in (RUN, tmp_path / "copy"):
+        code, _, messages = ckcv("verify", place)
+        assert code == 0, messages
+    words = ("predict", tmp_path / "copy", "twonorm:9:1")
+    assert ckcv(*words, "--seed", "1")[1] == ckcv("predict", RUN, *words[2:], "--seed", "1")[1] != ""
+    assert f"report: {RUN}/report.html" in ckcv("report", RUN)[2]
+    assert open_files(RUN).exists("report.html")
+    assert ckcv("verify", RUN)[0] == 0
+    assert ckcv("report", RUN, "--out", tmp_path / "page.html")[0] == 0
+    assert (tmp_path / "page.html").exists()
+    assert json.loads(ckcv("list", f"s3://{BUCKET}/runs", "--json")[1])["runs"][0]["folder"] == RUN
+    assert ckcv("compare", RUN, RUN, "--rows", "twonorm:40:2")[0] == 2
+    assert "ckcv copy was removed" in ckcv("copy", RUN, tmp_path)[2]
+    code, _, messages = ckcv("evaluate", "twonorm:40:0", "--resampling", "kfold:3", "--out", f"{RUN}-scores")
+    assert code == 0, messages
+    assert [key for key in list_keys(memory) if not key.startswith("runs/x")] == []
+
+
+def test_commands_refuse_bad_addresses(ckcv: Callable[..., Ran], memory: Any, tmp_path: Path) -> None:
+    for out, words in (
+        ("ftp://a/b", "the scheme is not known"),
+        ("s3://u:p@bucket/x", "the address has a user"),
+    ):
+        code, _, messages = ckcv("run", "twonorm:40:0", "--out", out)
+        assert code == 2
+        assert words in messages
+        assert "u:p" not in messages
+    with pytest.raises(InputError, match="an address such as s3://bucket/runs/x"):
+        check_out(str(Path("s3://bucket/x")))
+    assert locate("out", RUN) == RUN
