@@ -116,12 +116,12 @@ class OfAnswered(Quantity):
     answers = True
     share = "answered"
 
-    def claim(self, held: HeldOutPredictions, rule: Rule, copies: int = 0) -> Iterator[Claim]:
+    def claim(self, held: HeldOutPredictions, rule: Rule) -> Iterator[Claim]:
         """Yield the claim at the last threshold that passed; see ``Quantity``."""
         tests = held.make_once(("answered", rule), lambda: self._test(held, rule))
         least = tests.chosen.threshold if tests.passed else None
         claim = Claim(self, rule.name, None, tests.delta, "", least_confidence=least)
-        yield self.conclude(claim, rule.classifier(), tests, copies)
+        yield self.conclude(claim, rule.classifier(), tests, held.copies)
 
     def _test(self, held: HeldOutPredictions, rule: Rule) -> AnsweredTests:
         condition, X, rows = held.problem.certification.answering, held.problem.task.X, held.rows

@@ -95,7 +95,7 @@ class Better(Quantity):
     rows_alone = ""
     is_binomial = True
 
-    def claim(self, held: HeldOutPredictions, rule: Rule, copies: int = 0) -> Iterator[Claim]:
+    def claim(self, held: HeldOutPredictions, rule: Rule) -> Iterator[Claim]:
         """Yield the claim that a rule errs less often than another learner of the study; see ``Quantity``."""
         member = held.find_reference_model(self.reference)
         if member is None:
@@ -108,7 +108,7 @@ class Better(Quantity):
         predicted = held.predict(rule), held.predict_by_reference(self.reference)
         wrong, missed = (each.label != held.rows.y for each in predicted)
         compared = _compare(held, wrong, missed)
-        bound, rows = compared.bound(held.delta, copies), compared.won + compared.lost
+        bound, rows = compared.bound(held.delta, held.copies), compared.won + compared.lost
         claim = Claim(self, rule.name, bound, held.delta, "", errors=compared.lost, rows=rows)
         yield _state(held, member, rule, compared, claim)
 
@@ -142,11 +142,11 @@ class Better(Quantity):
             )
 
 
-def add_gate(held: HeldOutPredictions, claim: Claim, copies: int = 0) -> Claim:
+def add_gate(held: HeldOutPredictions, claim: Claim) -> Claim:
     """Return a claim about a rule's error with its gate: whether it is proven better than every constant.
 
     Args:
-        held, copies: as for ``Quantity.claim``.
+        held: the rows held out, and the models.
         claim: which is ``guarded``.
     """
     problem, y, rule = held.problem, held.rows.y, Rule(claim.classifier)
@@ -156,7 +156,7 @@ def add_gate(held: HeldOutPredictions, claim: Claim, copies: int = 0) -> Claim:
         of_constant = held.measure_loss(np.full(len(y), constant))
         compared, flawless = (_compare(held, of, of_constant) for of in (loss, np.zeros(len(loss))))
         bound, least = (
-            counts._replace(shares=shares).bound(claim.delta, copies) for counts in (compared, flawless)
+            counts._replace(shares=shares).bound(claim.delta, held.copies) for counts in (compared, flawless)
         )
         gates.append(Gate(predicted=number, lost=compared.lost, won=compared.won, bound=bound, least=least))
     hardest = max(gates, key=lambda gate: gate.bound)

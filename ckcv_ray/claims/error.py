@@ -64,11 +64,11 @@ class Error(Quantity):
         losses = wrong if measure is None else measure.measure_losses(y, predicted) / ONE
         return Counts(np.asarray(losses, float)[held.order], int(np.sum(wrong)), len(wrong))
 
-    def bound(self, held: HeldOutPredictions, counts: Counts, copies: int) -> float | None:
+    def bound(self, held: HeldOutPredictions, counts: Counts) -> float | None:
         """Return the bound by counts, or of groups by their losses."""
         if held.problem.has_losses:
-            return super().bound(held, counts, copies)
-        return bound_wrong(held, counts.losses > 0, held.delta, copies)
+            return super().bound(held, counts)
+        return bound_wrong(held, counts.losses > 0, held.delta)
 
     def state(self, claim: Claim, who: str, task: Task) -> str:
         """Return what is proven, as a clause."""

@@ -27,11 +27,13 @@ class HeldOutPredictions:
     Attributes:
         problem: the problem that was solved.
         models: those of the run.
+        copies: rows held out, or groups, that are not counted as independent, not known which.
     """
 
     problem: Problem
     models: Models
-    _made: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+    copies: int = 0
+    _made: dict[Hashable, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def make_once(self, key: Hashable, make: Callable[[], Made]) -> Made:
         """Return what ``make`` returns, which is called at the first request by this key alone."""

@@ -119,9 +119,9 @@ class Within(Quantity):
         width = self._find_width(errors, held.delta, 0)
         return Counts(errors, int(np.sum(~(errors <= width))), len(errors))
 
-    def bound(self, held: HeldOutPredictions, counts: Counts, copies: int) -> float | None:
+    def bound(self, held: HeldOutPredictions, counts: Counts) -> float | None:
         """Return the distance, in units of the target; None if too few rows are held out."""
-        width = self._find_width(counts.losses, held.delta, copies)
+        width = self._find_width(counts.losses, held.delta, held.copies)
         return width if isfinite(width) else None
 
     def _find_width(self, errors: Values, delta: float, copies: int) -> float:

@@ -62,24 +62,23 @@ from ckcv_ray.tables.subgroups import divide_rows, parse_subgroup
 RANDOM = Rule("random")
 
 
-def prove(held: HeldOutPredictions, k: int, copies: int = 0) -> list[Claim]:
+def prove(held: HeldOutPredictions, k: int) -> list[Claim]:
     """Return the proven claims.
 
     Args:
         held: the problem that was solved, and the models of the run.
         k: the winner's number of folds.
-        copies: units that are not counted as independent.
     """
     problem, best = held.problem, held.models.best
     if isinstance(problem.certification, Holdout):
         return [
-            add_gate(held, claim, copies) if quantity.guarded else claim
+            add_gate(held, claim) if quantity.guarded else claim
             for name, quantity in list_claimed(problem).items()
-            for claim in quantity.claim(held, held.find_rule(name), copies)
+            for claim in quantity.claim(held, held.find_rule(name))
         ]
     learner, _ = problem.find_learner(problem.learner.codec.setting(best.members[0].model))
     counts = [(sum(member.errors), sum(member.n_estimate)) for member in best.members]
-    return [claim_random_member(problem, k, count_losses(best), learner, counts, copies)]
+    return [claim_random_member(problem, k, count_losses(best), learner, counts, held.copies)]
 
 
 def list_claimed(problem: Problem) -> dict[str, Quantity]:
@@ -148,11 +147,12 @@ def claim_random_member(
 
     Args:
         problem: the problem that was solved.
-        k, copies: as for ``prove``.
+        k: the winner's number of folds.
         losses: of each split's estimate set: the number of wrong rows; with groups or numbers, the sum of the
             losses in units of 1 / ``ONE``.
         learner: position of the winner's learner among those that are compared.
         counts: wrong rows and all rows of each split's estimate set; None if they are the losses.
+        copies: units that are not counted as independent.
     """
     size, units = problem.find_size(k), problem.task.units
     m, unit = size.n_select - copies, ONE if problem.has_losses else 1

@@ -74,9 +74,9 @@ class Predictive(Quantity):
     share = "recalls"
     meaning: ClassVar[str]  # what it is, as a clause; {label} is the positive class
 
-    def claim(self, held: HeldOutPredictions, rule: Rule, copies: int = 0) -> Iterator[Claim]:
+    def claim(self, held: HeldOutPredictions, rule: Rule) -> Iterator[Claim]:
         """Yield the claim that follows from both recalls, at no delta of its own; see ``Quantity``."""
-        pair = [next(recall.claim(held, rule, copies)) for recall in (Sensitivity(), Specificity())]
+        pair = [next(recall.claim(held, rule)) for recall in (Sensitivity(), Specificity())]
         recalls = [0.0 if recall.bound is None else 1 - recall.bound for recall in pair]
         value, (delta, _) = self.compute(*recalls), share_recalls(held.problem)
         who = pair[0].make_rule(held.problem).classifier()
@@ -130,11 +130,11 @@ class PredictiveValue(Predictive, Requirable):
             right, wrong = (1 - q) * specificity, q * (1 - sensitivity)
         return right / (right + wrong) if right else 0.0
 
-    def claim(self, held: HeldOutPredictions, rule: Rule, copies: int = 0) -> Iterator[Claim]:
+    def claim(self, held: HeldOutPredictions, rule: Rule) -> Iterator[Claim]:
         """Yield the claim; where the study requires it, from the tests of cut-offs."""
         required = held.problem.required
         if required is None or required.name != str(self):
-            yield from super().claim(held, rule, copies)
+            yield from super().claim(held, rule)
             return
         tests = self._test(held, rule)
         positive, classes = held.problem.positive, held.problem.task.classes
@@ -145,7 +145,7 @@ class PredictiveValue(Predictive, Requirable):
             yield claim.give_up(f"the {self.title} of {rule.classifier()}", lack)
             return
         (cut_off, missed, flagged), (positives, negatives) = tests.chosen, tests.rows
-        bound = 1 - tests.least if tests.count_passed(copies) >= tests.passed else None
+        bound = 1 - tests.least if tests.count_passed(held.copies) >= tests.passed else None
         claim = replace(claim, bound=bound, cut_off=cut_off.value)
         method = (
             f"holdout: {missed} of {positives} previously unused rows of class {label!r} and {flagged} of "

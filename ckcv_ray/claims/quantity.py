@@ -313,9 +313,9 @@ class Quantity(Declared):
         """Return what the rows held out show of it."""
         raise NotImplementedError
 
-    def bound(self, held: HeldOutPredictions, counts: Counts, copies: int) -> float | None:
-        """Return the bound on the risk; None if nothing is proven. ``copies`` of the units do not count."""
-        return bound_losses(counts.losses, held.delta, counts.shares, copies)
+    def bound(self, held: HeldOutPredictions, counts: Counts) -> float | None:
+        """Return the bound on the risk; None if nothing is proven."""
+        return bound_losses(counts.losses, held.delta, counts.shares, held.copies)
 
     def state(self, claim: Claim, who: str, task: Task) -> str:
         """Return what is proven, as a clause; ``who`` names what classifies rows like those of a task."""
@@ -332,16 +332,15 @@ class Quantity(Declared):
         units = held.units.word(units, f"{len(held.rows.y):,} rows of {units}")
         return f"{self.format_measured(counts.measured or 0.0)} on {units}, {name_loss_bound(m, unit)}"
 
-    def claim(self, held: HeldOutPredictions, rule: Rule, copies: int = 0) -> Iterator[Claim]:
+    def claim(self, held: HeldOutPredictions, rule: Rule) -> Iterator[Claim]:
         """Yield the claims that its name stands for.
 
         Args:
             held: the rows held out, and the models.
             rule: what classifies them.
-            copies: held-out rows, or groups, that are not counted as independent.
         """
         counts = self.count(held, rule)
-        bound, (_, errors, rows, measured, _) = self.bound(held, counts, copies), counts
+        bound, (_, errors, rows, measured, _) = self.bound(held, counts), counts
         claim = Claim(self, rule.name, bound, held.delta, "", errors=errors, rows=rows, measured=measured)
         who, method = rule.classifier(), f"holdout: {self.explain(held, counts)}"
         if bound is None:
@@ -478,18 +477,17 @@ def bound_count(wrong: int, units: int, delta: float, copies: int = 0) -> float:
     return float(clopper_pearson(min(wrong, left), left, delta))
 
 
-def bound_wrong(held: HeldOutPredictions, wrong: Mask, delta: float, copies: int) -> float:
+def bound_wrong(held: HeldOutPredictions, wrong: Mask, delta: float) -> float:
     """Return the bound on the probability that a held-out row, or pair, is wrong.
 
     Args:
-        held: the rows held out.
+        held: the rows held out; where some are copies their positions are not used.
         wrong: which are wrong, in the order of the draw.
         delta: probability that the bound fails.
-        copies: how many are not counted; as it is not known which, their positions are not used.
     """
-    if _is_stevens(held.problem.certification) and not copies:
+    if _is_stevens(held.problem.certification) and not held.copies:
         return bound_in_order(wrong, delta)
-    return bound_count(int(np.sum(wrong)), len(wrong), delta, copies)
+    return bound_count(int(np.sum(wrong)), len(wrong), delta, held.copies)
 
 
 def name_wrong_bound(certification: Certification) -> str:

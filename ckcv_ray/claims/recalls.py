@@ -82,24 +82,28 @@ class ChosenCutOff(NamedTuple):
         return self.misses is not None and self.misses[0] == number
 
     def bound(
-        self, held: HeldOutPredictions, number: int, wrong: Mask, delta: float, copies: int
+        self, held: HeldOutPredictions, number: int, wrong: Mask, delta: float
     ) -> tuple[float, int, str]:
         """Return the bound on a class's wrong rows, how many are counted for it, and by what it is proven.
 
         Args:
-            held, copies: as for ``Quantity.claim``.
+            held: the rows held out, and the models.
             number: of the class.
             wrong: which of its rows are, in the order drawn.
             delta: probability with which the bound may fail.
         """
         if self.guarantees(number):
             assert self.misses is not None
-            return bound_count(self.misses[1], len(wrong), delta, copies), self.misses[1], CLOPPER_PEARSON
+            return (
+                bound_count(self.misses[1], len(wrong), delta, held.copies),
+                self.misses[1],
+                CLOPPER_PEARSON,
+            )
         errors = 0 if self.lack else int(np.sum(wrong))
         if self.n_tested is not None:
             name = f"{CLOPPER_PEARSON} for {self.n_tested} cut-offs together"
-            return bound_count(errors, len(wrong), delta / self.n_tested, copies), errors, name
-        return bound_wrong(held, wrong, delta, copies), errors, name_wrong_bound(held.problem.certification)
+            return bound_count(errors, len(wrong), delta / self.n_tested, held.copies), errors, name
+        return bound_wrong(held, wrong, delta), errors, name_wrong_bound(held.problem.certification)
 
 
 class Requirable(Quantity):
@@ -134,7 +138,7 @@ class Recall(Quantity):
         """Return the numbers of the classes that it is claimed of."""
         return list(range(problem.task.n_classes))
 
-    def claim(self, held: HeldOutPredictions, rule: Rule, copies: int = 0) -> Iterator[Claim]:
+    def claim(self, held: HeldOutPredictions, rule: Rule) -> Iterator[Claim]:
         """Yield a claim for each class, at the cut-off that the study requires; see ``Quantity``."""
         chosen, predicted = choose_cut_off(held, rule), held.predict(rule)
         if chosen.cut_off is not None:
@@ -143,21 +147,15 @@ class Recall(Quantity):
         for number in self.list_classes(held.problem):
             of_class = held.rows.y[held.order] == number
             wrong = predicted.label[held.order][of_class] != number
-            yield self._claim_class(held, rule, number, wrong, chosen, copies)
+            yield self._claim_class(held, rule, number, wrong, chosen)
 
     def _claim_class(
-        self,
-        held: HeldOutPredictions,
-        rule: Rule,
-        number: int,
-        wrong: Mask,
-        chosen: ChosenCutOff,
-        copies: int,
+        self, held: HeldOutPredictions, rule: Rule, number: int, wrong: Mask, chosen: ChosenCutOff
     ) -> Claim:
         """Return the claim about one class, of which ``wrong`` are the rows in the order drawn."""
         delta, together = share_recalls(held.problem)
         label, who = held.problem.task.classes[number], rule.classifier()
-        bound, errors, bound_name = chosen.bound(held, number, wrong, delta / together, copies)
+        bound, errors, bound_name = chosen.bound(held, number, wrong, delta / together)
         claim = Claim(
             self,
             rule.name,
@@ -283,13 +281,13 @@ class Auc(Quantity):
     counted, measured_as = "pairs not in order", "{rate} ({part:,} of {rows:,} pairs in order)"
     rows_alone = "rows of a class"
 
-    def claim(self, held: HeldOutPredictions, rule: Rule, copies: int = 0) -> Iterator[Claim]:
+    def claim(self, held: HeldOutPredictions, rule: Rule) -> Iterator[Claim]:
         """Yield the claim, from disjoint pairs; see ``Quantity``."""
         problem, who, score = held.problem, rule.classifier(), held.predict(rule).score
         low, high = draw_pairs(held.rows.y, problem.draws)
         wrong = np.asarray(~(score[high] > score[low]))  # in the order drawn
         errors, units = int(np.sum(wrong)), len(wrong)
-        bound = bound_wrong(held, wrong, held.delta, copies) if units else None
+        bound = bound_wrong(held, wrong, held.delta) if units else None
         claim = Claim(self, rule.name, bound, held.delta, "", errors=errors, rows=units)
         if bound is None:
             yield claim.give_up(f"the AUC of {who}", "there are no held-out rows of one of the classes.")

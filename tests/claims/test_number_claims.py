@@ -35,7 +35,7 @@ def held() -> Result:
 
 def find_width(errors: Any, share: float, delta: float, copies: int = 0) -> float | None:
     """The distance that is proven of errors of rows held out."""
-    return Within(share).bound(SimpleNamespace(delta=delta), Counts(np.asarray(errors, float)), copies)
+    return Within(share).bound(SimpleNamespace(delta=delta, copies=copies), Counts(np.asarray(errors, float)))
 
 
 @pytest.mark.parametrize(("rows", "place"), [(60, 59), (100, 96), (200, 188), (400, 371)])
