@@ -116,7 +116,7 @@ def test_a_shifted_stream_raises_an_alarm_once_and_for_all(runs: Callable[..., P
 def test_a_batch_that_is_sorted_says_what_it_says_in_any_order(
     runs: Callable[..., Path], tmp_path: Path, name: str
 ) -> None:
-    run, of = runs(name), GROUPED.group or "group"
+    run, of = runs(name), GROUPED.units.name or "group"
     batches = [rows(60, 0.1, first=100), rows(90, 0.4, first=200, seed=1)]
     batches = [batch.append_column(of, pc.utf8_slice_codeunits(batch["id"], 0, 3)) for batch in batches]
     orders = {"drawn": [("id", "ascending")], "labels": [(TASK.target.name, "ascending")]}
@@ -316,7 +316,7 @@ def test_what_a_stream_watches_is_fixed_with_its_first_rows(runs: Callable[..., 
 
 def test_a_group_counts_once_by_its_share_of_wrong_rows(runs: Callable[..., Path]) -> None:
     run = runs("groups")
-    name = GROUPED.group
+    name = GROUPED.units.name
     assert name is not None
     table = rows(6, 0.0, **{name: ["a", "b", "a", "b", "a", "c"]})
     truth = table[TASK.target.name].to_pylist()
