@@ -158,6 +158,8 @@ REMOVED: dict[str, str] = {  # commands as "ckcv x", options "--x", values "opti
     "--slurm": "sbatch docs/guides/slurm.sbatch runs a study on Ray in an allocation of Slurm",
     "--call-sbatch": "sbatch docs/guides/slurm.sbatch runs a study on Ray in an allocation of Slurm",
     "balance=smote": "score a pipeline of imblearn with SMOTE in it, as the guide for scikit-learn shows",
+    "max_row_values": "leave the method of a codec out: one limit holds for the models of all learners",
+    "scale=if_encoded": "choose standard, or none",
     "resampling=lpo": "give scikit-learn's LeavePOut as the resampling, from Python",
     "resampling=drawn_rows": "choose drawn_folds",
     "resampling=learning_curve": "give splits of growing size from Python, as the guide to evaluate shows",

@@ -99,7 +99,6 @@ LENGTHY = PROCESSES | frozenset(  # and those that take long, whose coverage is 
         "test_baseline",
         "test_betting",
         "test_boosters",
-        "test_class_weights",
         "test_columns_by_name",
         "test_contained_fits",
         "test_encoded",

@@ -40,6 +40,7 @@ class Status(StrEnum):
 
 
 STATUSES = tuple(Status)
+CONVERGED, NOT_CONVERGED = map(STATUSES.index, STATUSES)
 
 
 class Predicted(NamedTuple):
@@ -196,10 +197,6 @@ class Codec(ABC):
         """
 
     @abstractmethod
-    def max_row_values(self, task: Task) -> int:
-        """Return the largest number of values in a row of ``columns``; a file with more is refused."""
-
-    @abstractmethod
     def setting(self, model: Any) -> Setting:
         """Return the hyperparameters a model was fitted at."""
 
@@ -288,13 +285,8 @@ class Learner(ABC):
         return False
 
     @property
-    def has_scaling(self) -> bool:
-        """Whether its options say how its numbers are scaled before an estimator is given them."""
-        return False
-
-    @property
     def scaling(self) -> bool | None:
-        """Whether an encoder standardises its numbers: in each table, in none, or (None) as it suits.
+        """Whether its options say that an encoder standardises its numbers or not; None if they do not say.
 
         Then numbers are standardised in tables with gaps, categories or dates, unless trees are fitted.
         """
@@ -358,10 +350,6 @@ class Learner(ABC):
             InputError: they cannot.
         """
         return
-
-    def on_unscaled(self) -> Self:
-        """Return the canonical form on a table whose numbers are not scaled unless the learner says so."""
-        return self
 
     def prepare(self, task: Task, onehot: bool) -> tuple[Self, bool]:
         """Return the learner for a table, and whether it takes the columns as they are, or else encoded.

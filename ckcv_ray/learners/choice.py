@@ -73,11 +73,6 @@ class Prepared(NamedTuple):
             return cls(learner, None, balance, share)
         return cls(learner, suited, balance, share, suited.width(task.schema, task.n_classes))
 
-    @property
-    def has_steps(self) -> bool:
-        """Whether anything is done to rows."""
-        return self.encoding is not None or self.balance is not Balance.NONE
-
     def encode(self, task: Task) -> Task:
         """Return the task with its rows as the learner is given them, if it is fitted to all of them."""
         return task if self.encoding is None else self.encoding.fit(task, np.arange(task.n)).task(task)
@@ -298,27 +293,19 @@ def combine(learner: Learner, prepared: Mapping[str, Prepared]) -> Learner:
     ):
         return learner
     first, several = next(iter(prepared.values())), len(prepared) > 1
-    if not (several or first.has_steps):
+    if not several and (first.encoding, first.balance) == (None, Balance.NONE):
         return first.learner
     return PreparedLearner({label if several else None: each for label, each in prepared.items()})
-
-
-def settle_scaling(learner: Learner, encoding: Encoding, task: Task) -> Learner:
-    """Return the canonical form of a learner on a task whose numbers an encoder may or may not scale."""
-    if isinstance(learner, Choice):
-        return learner.change_each(lambda single: settle_scaling(single, encoding, task))
-    ordinal = encoding.resolve(learner.trees).categories is Categories.ORDINAL
-    return learner.on_unscaled() if task.schema.plain or ordinal else learner
 
 
 def describe_scaling(learner: Learner) -> list[str]:
     """Say how numbers are scaled for each learner, in canonical form, whose options say so."""
     given = "given to {} as they are; --scale standard standardises them in each split"
     standardised = "standardised in each split for {}; --scale none leaves them"
-    said = {label: single for label, single in learner.by_label.items() if single.has_scaling}
     return [
-        f"numbers are {(given if single.scaling is False else standardised).format(label)}"
-        for label, single in said.items()
+        f"numbers are {(standardised if single.scaling else given).format(label)}"
+        for label, single in learner.by_label.items()
+        if single.scaling is not None
     ]
 
 
@@ -486,11 +473,6 @@ class PreparedCodec(Codec):
                 models |= dict(zip(np.flatnonzero(chosen.to_numpy()).tolist(), read, strict=True))
         return [models[i] for i in range(len(labels))]
 
-    def max_row_values(self, task: Task) -> int:
-        """Return the largest number of values in a row: those of one learner, and empty ones of others."""
-        most = max(self._count_values(label, task) for label in self.codecs)
-        return most + (len(self.columns(task)) if self.several else 0)
-
     def setting(self, model: PreparedModel) -> Setting:
         """Return the hyperparameters a model was fitted at; of several learners with the label of its own."""
         own = self.codecs[model.label].setting(model.model)
@@ -529,10 +511,3 @@ class PreparedCodec(Codec):
             (model,) = codec.from_table(own.slice(i, 1), encoder.task(task))
             models.append(PreparedModel(label, encoder, model))
         return models
-
-    def _count_values(self, label: str | None, task: Task) -> int:
-        codec, each = self.codecs[label], self.prepared[label]
-        if each.encoding is None:
-            return codec.max_row_values(task)
-        X = np.broadcast_to(0.0, (task.n, each.width))
-        return codec.max_row_values(task.with_numbers(X, (f"x{i}" for i in range(each.width)))) + 1

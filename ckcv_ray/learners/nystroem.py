@@ -42,19 +42,19 @@ from ckcv_ray.core.options import Option, option
 from ckcv_ray.core.process import one_thread
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import (
-    STATUSES,
+    CONVERGED,
+    NOT_CONVERGED,
     Cells,
     FitsOf,
     Model,
     Predicted,
     RowCodec,
     Setting,
-    Status,
     Trainer,
 )
 from ckcv_ray.learners.steps import CLASS_WEIGHT, EQUALLY, compute_weights
 from ckcv_ray.learners.svm.learner import KernelMachine
-from ckcv_ray.learners.svm.problem import Scaling, fit_scaling
+from ckcv_ray.learners.svm.problem import Scaling, check_numbers, fit_scaling
 from ckcv_ray.tables.columns import Label, Rows
 from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import integer
@@ -315,11 +315,6 @@ class NystroemCodec(RowCodec):
         row = {"C": model.C, "gamma": model.gamma, "rows": model.landmarks.rows, "offset": model.offset}
         return {**row, "dual_coef": model.dual_coef, **model.landmarks.scaling._asdict()}
 
-    def max_row_values(self, task: Task) -> int:
-        """Return the number of values of a model."""
-        outputs, d = count_outputs(task), task.X.shape[1]
-        return int(self.n_landmarks * (1 + outputs) + outputs + 2 * d + len(SCHEMA))
-
     def setting(self, model: NystroemModel) -> Setting:
         """Return C and gamma of a model."""
         return {"C": model.C, "gamma": model.gamma}
@@ -331,21 +326,15 @@ class NystroemCodec(RowCodec):
             ValueError: its numbers cannot be those of a model that was fitted to the task.
             IndexError: a row number does not exist in the task.
         """
-        rows, n_outputs, d = np.array(row["rows"], np.intp), count_outputs(task), task.X.shape[1]
+        rows, n_outputs = np.array(row["rows"], np.intp), count_outputs(task)
         if len(rows) != self.n_landmarks or np.any(np.diff(rows, prepend=-1) <= 0):
             raise ValueError(f"expected {self.n_landmarks} landmarks, in ascending order")
-        if {len(row["centre"]), len(row["scale"])} != {d}:
-            raise ValueError(f"centre and scale do not have {d} features")
         lengths = [len(row["offset"]), *map(len, row["dual_coef"])]
         if lengths != [n_outputs, *[self.n_landmarks] * n_outputs]:
             raise ValueError(f"expected {n_outputs} offsets, and as many lists of {len(rows)} coefficients")
         scaling = Scaling(np.array(row["centre"]), np.array(row["scale"]))
         coefficients, offset = np.array(row["dual_coef"]), np.array(row["offset"])
-        numbers = [*scaling, coefficients, offset, np.array([row["C"], row["gamma"]])]
-        if not all(np.isfinite(values).all() for values in numbers):
-            raise ValueError("it has numbers that are not finite")
-        if not (np.all(scaling.scale > 0) and row["C"] > 0 and row["gamma"] > 0):
-            raise ValueError("scale, C and gamma must be positive")
+        check_numbers(row["C"], row["gamma"], scaling, task.X.shape[1], [coefficients, offset])
         vectors = task.X[rows].astype(np.float64)  # one dtype object: the same pickle wherever X came from
         return NystroemModel(row["C"], row["gamma"], Landmarks(rows, vectors, scaling), coefficients, offset)
 
@@ -418,7 +407,6 @@ class NystroemSVM(KernelMachine):
 SOLVE_ROWS = 8  # rows for each landmark whose products take as long as what does not depend on rows
 SCALING_COPIES = 3  # of the training rows: themselves, and what their deviation is computed from
 COLUMNS = 8  # numbers for each row of a fit: signs, weights, decision values, slack
-CONVERGED, NOT_CONVERGED = STATUSES.index(Status.CONVERGED), STATUSES.index(Status.NOT_CONVERGED)
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from ckcv_ray.core.arrays import Index, Values
 from ckcv_ray.core.measures import Kind, Output, Outputs
 from ckcv_ray.core.options import Option, check_options, option
 from ckcv_ray.learners.base import (
-    STATUSES,
+    CONVERGED,
     Cells,
     FitsOf,
     Learner,
@@ -36,7 +36,6 @@ from ckcv_ray.learners.base import (
     RowCodec,
     Setting,
     Space,
-    Status,
     Trainer,
     try_model,
 )
@@ -128,10 +127,6 @@ class FieldsCodec(RowCodec):
             raise ValueError(f"it predicts class number {label}, but there are {task.n_classes} classes")
         return model
 
-    def max_row_values(self, task: Task) -> int:
-        """Allow two numbers per class, or output, for each row and feature, and one more per column."""
-        return 2 * max(1, task.n_classes) * sum(task.X.shape) + len(self.schema)
-
     def setting(self, model: Any) -> Setting:
         """Return the hyperparameters a model was fitted at, which are among its fields."""
         return {name: getattr(model, name) for name in self.hyperparameters}
@@ -161,7 +156,7 @@ class RowBlock(NamedTuple):
         models = self.learner.fit_rows(self.task, self.train, self.learner.space.paths[path][:length])
         X, y, n_classes = self.task.X[self.score], self.task.y[self.score], self.task.n_classes
         return FitsOf(
-            np.full(len(models), STATUSES.index(Status.CONVERGED), dtype=np.int8),
+            np.full(len(models), CONVERGED, dtype=np.int8),
             np.ones(len(models), dtype=np.int64),
             lambda measure: np.array([judge(model, X, y, measure, n_classes) for model in models]),
             lambda step: models[step],

@@ -316,15 +316,6 @@ def list_expanded_columns(schema: Schema) -> tuple[Column, ...]:
     return tuple(columns)
 
 
-def find_gap_columns(schema: Schema) -> list[bool]:
-    """Return for each number in expanded rows whether it says where gaps are: the first of a date does."""
-    each: list[bool] = []
-    for column in schema:
-        if column.kind is not ColumnKind.CATEGORY:
-            each += [True] + [False] * (len(PARTS) - 1 if column.kind is ColumnKind.DATE else 0)
-    return each
-
-
 def _split_dates(milliseconds: Any) -> list[Any]:
     gap = np.isnan(milliseconds)
     stamps = np.where(gap, 0.0, milliseconds).astype(np.int64).astype("datetime64[ms]")
@@ -385,12 +376,6 @@ class Encoding:
         categories = suited if self.categories is Categories.AUTO else self.categories
         return replace(self, categories=categories, scaled=scaled)
 
-    def fit_fills(self, X: Rows) -> tuple[float, ...]:
-        """Return what stands for a gap in each column of rows X [rows, d], which have none."""
-        from sklearn.impute import SimpleImputer
-
-        return tuple(SimpleImputer(strategy=str(self.gaps)).fit(X).statistics_.tolist())
-
     def width(self, schema: Schema, n_classes: int) -> int:
         """Return the largest number of columns that a table can become.
 
@@ -415,7 +400,10 @@ class Encoding:
         folds = _make_folds(task, train) if self.categories is Categories.TARGET else ()
         X, columns = expand_dates(task.X[train], task.schema), list_expanded_columns(task.schema)
         categorical = np.array([bool(column.levels) for column in columns])
-        numbers = iter(self._fit_numbers(X[:, ~categorical], find_gap_columns(task.schema)))
+        kinds = [column.kind for column in task.schema if not column.levels]
+        parts = (range(len(PARTS) if kind is ColumnKind.DATE else 1) for kind in kinds)
+        says = [part == 0 for each in parts for part in each]  # where gaps are: of a date the first part does
+        numbers = iter(self._fit_numbers(X[:, ~categorical], says))
         fitted = (
             self._fit_levels(X[:, [i]], n_levels, task, train, folds) if n_levels else next(numbers)
             for i, n_levels in enumerate(len(column.levels) for column in columns)
@@ -426,14 +414,14 @@ class Encoding:
     def _fit_numbers(self, X: Rows, says: Sequence[bool]) -> list[Numbers]:
         if not X.shape[1]:
             return []
-        fills, gaps = self._find_fills(X), np.isnan(X)
+        fills, gaps = self.fit_fills(X), np.isnan(X)
         mean, scale = np.zeros(X.shape[1]), np.ones(X.shape[1])
         if self.categories is not Categories.ORDINAL if self.scaled is None else self.scaled:
             mean, scale = fit_scale(np.where(gaps, fills, X))
         parts = fills, gaps.any(axis=0) & np.array(says, np.bool_), mean, scale
         return [Numbers(*numbers) for numbers in zip(*(part.tolist() for part in parts), strict=True)]
 
-    def _find_fills(self, X: Rows) -> Values:
+    def fit_fills(self, X: Rows) -> Values:
         """Return what fills the gaps of each column of X [rows, d]; 0 where there is nothing but gaps.
 
         Medians are those of ``SimpleImputer``, which takes four times as long: it sorts, with a mask.

@@ -25,6 +25,7 @@ MODELS = f"{ENSEMBLE}models.parquet"
 REFIT, FULL = f"{ENSEMBLE}refit.parquet", f"{ENSEMBLE}full.parquet"
 REFERENCES = f"{ENSEMBLE}references.parquet"
 TABLES = (MODELS, REFIT, FULL, REFERENCES)
+NUMBERS = 4  # of a model, for each class and each row or column: no learner here has more
 ROOM_BYTES = 1 << 16  # a pickle may exceed what this version writes by this much
 
 
@@ -107,9 +108,8 @@ def _read_table(
     """Read the ensemble in a file, one member for each split, fitted on rows of a task; None for any k."""
     losses = problem.has_losses
     schema = ensembles.make_schema(problem.learner, task, losses)
-    most = n_splits * (
-        problem.learner.codec.max_row_values(task) + 2 * task.n_classes + len(ensembles.GROUP_COLUMNS)
-    )
+    widest = max(task.X.shape[1], *(each.width for each in problem.prepared.values()))
+    most = n_splits * (len(schema) + NUMBERS * max(2, task.n_classes) * (task.n + widest))
     rows = formats.read_table(files, name, problem.run_id, schema, n_splits, most)
     with formats.guard_reading(files, name):
         ensemble = ensembles.from_arrow(rows, problem.learner, task, losses)

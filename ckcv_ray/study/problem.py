@@ -36,7 +36,7 @@ from ckcv_ray.core.schedule import Stage, Unit, count_kept, weigh_rounds
 from ckcv_ray.core.selection import Leader
 from ckcv_ray.errors import InputError, pluralize
 from ckcv_ray.learners.base import Fits, Learner, Setting
-from ckcv_ray.learners.choice import LABEL, Prepared, combine, describe_scaling, settle_scaling
+from ckcv_ray.learners.choice import LABEL, Prepared, combine, describe_scaling
 from ckcv_ray.study.needs import (
     as_numbers,
     check_balance_stored,
@@ -637,8 +637,7 @@ def _canonicalize_certified(study: Study, task: Task) -> tuple[Study, Index | No
     check_subgroups(certification.subgroups, learned)
     learning = np.arange(task.n) if held is None else np.delete(np.arange(task.n), held)
     numbers = as_numbers(study.encoding, _recode_table(task, learned), learning)
-    learner = settle_scaling(study.learner.canonical(numbers), study.encoding, learned)
-    study = study.with_learner(learner)
+    study = study.with_learner(study.learner.canonical(numbers))
     study = replace(study, search=replace(study.search, criterion=study.criterion.on(task.classes)))
     study = _with_folds(study, learned.n_units, task.unit)
     sizes = study.resampling.fold_sizes(learned.n_units)
@@ -671,7 +670,7 @@ def _canonicalize_scored(study: Procedure, task: Task) -> tuple[Procedure, tuple
     numbers = as_numbers(study.encoding, task, np.arange(task.n))
     selects = study.select_by is not None or study.choose != ""
     learner = study.learner if selects else study.learner.usual(expand(task))
-    study = study.with_learner(settle_scaling(learner.canonical(numbers), study.encoding, task))
+    study = study.with_learner(learner.canonical(numbers))
     check_simplest(study.choose, study.resampling, study.learner, task)
     if study.choose:
         check_balance_stored(study.learner, study.balancing)
@@ -695,7 +694,7 @@ def divide(study: AnyStudy, task: Task) -> tuple[Index | None, Task]:
     held = task.units.rows(units)
     learned = task.without(held)
     if learned.schema.plain and not task.schema.plain:
-        learned = replace(learned, fills=study.encoding.fit_fills(learned.X))
+        learned = replace(learned, fills=tuple(study.encoding.fit_fills(learned.X).tolist()))
     return held, _fill_new_rows(study, learned)
 
 

@@ -24,7 +24,6 @@ from ckcv_ray.learners.svm.problem import (
     Solutions,
     Vector,
     Weights,
-    find_violation,
     fit_constant,
     snap_to_bounds,
 )
@@ -48,7 +47,12 @@ def describe(
     Kb: Vector, y: Vector, b: Vector, C: float, n_iter: int, status: Status, weights: Weights = EQUAL
 ) -> Solution:
     """Return the solution at b, with gradient, offset, objective, violation and gap computed from K b."""
-    offset, violation = find_violation(Kb, y, b, C, weights)
+    (lo, hi), downhill = weights.bounds(y, C), y - Kb
+    highest = np.max(downhill, where=b < hi, initial=-np.inf)
+    lowest = np.min(downhill, where=b > lo, initial=np.inf)
+    free = (lo < b) & (b < hi)
+    offset = float(downhill[free].mean() if free.any() else (highest + lowest) / 2)
+    violation = max(0.0, float(highest - lowest))
     quadratic, linear = float(np.vecdot(b, Kb)), float(np.vecdot(b, y))
     slack = (weights.of(y) * np.maximum(0.0, 1.0 - y * (Kb + offset))).sum()
     primal = quadratic / 2 + C * float(slack)

@@ -10,12 +10,14 @@ from forgery import rewrite_run
 from pyarrow import csv
 
 from ckcv_ray import load_run, verify
+from ckcv_ray.learners.base import Status
 from ckcv_ray.learners.ensemble import Ensemble, judge
 from ckcv_ray.learners.steps import compute_weights
 from ckcv_ray.learners.svm.model import SVMModel
-from ckcv_ray.learners.svm.problem import Weights, find_violation
+from ckcv_ray.learners.svm.problem import Weights
 from ckcv_ray.records.candidates import find_winner
 from ckcv_ray.study.problem import Problem
+from jobs.benchmarks import libsvm
 
 HELD = SMALL.replace(certify="holdout", holdout_share=0.4)
 ROWS = blobs(60, shift=0.7)  # of two classes that overlap
@@ -56,7 +58,8 @@ def halved(problem: Problem, model: SVMModel, train: np.ndarray) -> SVMModel:
     weights = Weights(*compute_weights(problem.learner.class_weight, classes, y_train).tolist())
     half = replace(model, dual_coef=0.5 * model.dual_coef, offset=0.0)
     outputs = half.decision(problem.task.X[train])
-    return replace(half, offset=find_violation(outputs, y, b, half.C, weights)[0])
+    fit = libsvm.describe(outputs, y, b, half.C, 0, Status.CONVERGED, weights)
+    return replace(half, offset=fit.offset)
 
 
 def test_held_out_rows_prove_a_model_that_has_not_learned_from_them() -> None:

@@ -81,12 +81,6 @@ class NeedsAnArgument(Constant):
         self.needed = needed
 
 
-class HoldsAFunction(Constant):
-    def fit(self, X: Any, y: Any) -> "Constant":
-        self.function = lambda x: x
-        return super().fit(X, y)
-
-
 class Refusing(Constant):
     """Misbehaves at dummy = 1, in every fit or in every prediction."""
 
@@ -132,11 +126,6 @@ class Strange(BaseException):
 class RaisesStrange(Refusing):
     def misbehave(self, X: Any, y: Any) -> None:
         raise Strange("not to be caught")
-
-
-class ExitsAlways(Refusing):
-    def fit(self, X: Any, y: Any) -> "Constant":
-        sys.exit(0)
 
 
 class TouchesEverything(Constant):

@@ -107,17 +107,6 @@ class Blind(NearestCentroid):
     codec = cached_property(BlindCodec)
 
 
-class TightCodec(FieldsCodec):
-    def max_row_values(self, task: Task) -> int:
-        return 3
-
-
-class Tight(NearestCentroid):
-    """Declares fewer values than its models have."""
-
-    codec = cached_property(TightCodec)
-
-
 class CheaperTrainer(RowTrainer):
     def cost(self, n_train: int) -> float:
         return 1.0 / n_train
@@ -161,7 +150,6 @@ BROKEN = [
     (Breaks, "test_each_position_has_a_distinct_setting"),
     (Forgets, "test_its_models_round_trip_through_parquet"),
     (Blind, "test_models_of_other_rows_differ"),
-    (Tight, "test_its_models_have_no_more_values_than_declared"),
     (Shrinks, "test_its_canonical_form_is_canonical"),
     (Cheaper, "test_more_rows_cost_no_less"),
     (Unweighted, "test_weights_of_classes_are_those_of_the_training_rows"),

@@ -95,18 +95,6 @@ def test_scores_are_those_of_scikit_learn_fitted_to_these_rows(how, resampling):
     np.testing.assert_array_equal(result.of_splits(entry, score), expected)
 
 
-@pytest.mark.parametrize("learner", ["svm", "svm,linear", "boosting"])
-@pytest.mark.parametrize("how", ["up", "down"])
-def test_every_learner_is_fitted_to_balanced_rows(learner, how):
-    options = {"learner": learner, "measure": "balanced_accuracy", "resampling": "kfold:4"}
-    balanced = evaluate(X, LABELS, balance=how, execution=SERIAL, **options)
-    plain = evaluate(X, LABELS, execution=SERIAL, **options)
-    assert balanced.complete
-    for entry, before in zip(balanced.entries, plain.entries, strict=True):
-        mean = balanced.figures(entry, balanced.scores[0]).mean
-        assert mean > plain.figures(before, plain.scores[0]).mean
-
-
 def test_balanced_classes_are_left_as_they_are():
     """Without anything to draw the rows, and so the fits, are the same in every bit."""
     even = np.array([0, 1] * 75)

@@ -14,7 +14,7 @@ from nearest_centroid import NearestCentroid
 
 from ckcv_ray.core.measures import ZERO_ONE, Kind, Output
 from ckcv_ray.errors import InputError
-from ckcv_ray.learners.choice import Choice, PreparedModel, PreparedTrainer
+from ckcv_ray.learners.choice import Choice, PreparedTrainer
 from ckcv_ray.learners.ensemble import Ensemble, Member, from_arrow, to_arrow
 from ckcv_ray.learners.simple import RowTrainer
 from ckcv_ray.learners.svm.learner import GaussianSVM
@@ -63,10 +63,6 @@ def test_paths_are_those_of_the_learners_one_after_the_other() -> None:
         for step in range(length):
             setting = CHOICE.space.setting(path, step)
             assert setting == {"learner": label, **learner.space.setting(own, step)}
-
-
-def test_a_single_learner_is_its_own_choice() -> None:
-    assert SVM.by_label == {"svm": SVM}
 
 
 def test_settings_are_empty_where_a_learner_has_no_such_hyperparameter() -> None:
@@ -236,10 +232,3 @@ def test_a_table_with_cells_of_another_learner_or_without_its_own_is_refused(
 ) -> None:
     with pytest.raises(ValueError, match=message):
         from_arrow(forged(change), CHOICE, TASK)
-
-
-def test_a_model_can_be_pickled_and_names_its_learner() -> None:
-    model = pickle.loads(pickle.dumps(models()[0]))
-    assert isinstance(model, PreparedModel)
-    assert CHOICE.codec.same(model, models()[0])
-    assert CHOICE.codec.setting(model) == {"learner": "svm", "C": 0.1, "gamma": 0.1}

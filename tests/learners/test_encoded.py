@@ -33,7 +33,6 @@ from ckcv_ray.learners.steps import (
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.study.problem import Problem
-from ckcv_ray.tables.columns import ColumnKind
 from ckcv_ray.tables.task import Roles, Task
 from ckcv_ray.tables.units import Groups
 
@@ -318,25 +317,6 @@ def test_a_column_that_knows_the_labels_of_other_rows_fools_no_claim(encode):
     assert result.error > 0.35
 
 
-def test_damaged_kinds_of_columns_are_a_damaged_folder(task, tmp_path):
-    from pyarrow import parquet
-
-    run_job(Job(small("tree"), task, tmp_path / "run"), SERIAL)
-    file = tmp_path / "run" / "data.parquet"
-    table = parquet.read_table(file)
-    sound = json.loads(table.schema.metadata[b"columns"])
-    changes = ({"kind": "colour"}, {"kind": "date"}, {"levels": 3}, {"name": "other"}, {"more": 1})
-    for text in ("{", "[]", "3", *(json.dumps([{**sound[0], **change}, *sound[1:]]) for change in changes)):
-        metadata = {**table.schema.metadata, b"columns": text.encode()}
-        parquet.write_table(table.replace_schema_metadata(metadata), file)
-        with pytest.raises(StoreError, match=r"data\.parquet"):
-            load_run(tmp_path / "run")
-
-
-def test_kinds_are_named_for_people():
-    assert [str(kind) for kind in ColumnKind] == ["number", "category", "date"]
-
-
 def test_a_row_that_is_drawn_twice_stays_in_one_fold(task):
     train = np.sort(np.random.default_rng(1).integers(0, task.n, task.n))
     folds = TARGET.fit(task, train).folds
@@ -366,3 +346,18 @@ def test_the_linear_learner_on_a_table_is_a_pipeline_written_by_hand(task):
     assert np.array_equal(
         model.predict(task.X[score]).score, theirs.decision_function(encoder.transform(task.X[score]))
     )
+
+
+def test_damaged_kinds_of_columns_are_a_damaged_folder(task, tmp_path):
+    from pyarrow import parquet
+
+    run_job(Job(small("tree"), task, tmp_path / "run"), SERIAL)
+    file = tmp_path / "run" / "data.parquet"
+    table = parquet.read_table(file)
+    sound = json.loads(table.schema.metadata[b"columns"])
+    changes = ({"kind": "colour"}, {"kind": "date"}, {"levels": 3}, {"name": "other"}, {"more": 1})
+    for text in ("{", "[]", "3", *(json.dumps([{**sound[0], **change}, *sound[1:]]) for change in changes)):
+        metadata = {**table.schema.metadata, b"columns": text.encode()}
+        parquet.write_table(table.replace_schema_metadata(metadata), file)
+        with pytest.raises(StoreError, match=r"data\.parquet"):
+            load_run(tmp_path / "run")

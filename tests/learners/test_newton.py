@@ -81,24 +81,6 @@ def test_the_gram_matrix_of_a_path_is_that_of_its_rows(seed: int) -> None:
         assert inside.any() or not gram.matrix.any()
 
 
-def test_the_gradient_is_the_slope() -> None:
-    problem, rng = make_problem(5), np.random.default_rng(5)
-    coefficients, step = rng.normal(size=6), 1e-6
-    gradient = problem.find_gradient(Point(coefficients, problem.Z @ coefficients), 0.7)
-    for j, slope in enumerate(gradient):
-        ends = [compute_sum(problem, coefficients + sign * step * np.eye(6)[j], 0.7) for sign in (1, -1)]
-        assert slope == pytest.approx((ends[0] - ends[1]) / (2 * step), rel=1e-5)
-
-
-def test_rows_that_can_be_separated_are_with_no_row_left_inside_the_margin() -> None:
-    rng = np.random.default_rng(0)
-    y = np.where(np.arange(40) % 2 == 0, 1.0, -1.0)
-    problem = Primal(np.column_stack([rng.normal(size=40) + 9 * y, np.ones(40)]), y, np.ones(40))
-    for solution in solve_path(problem, (1e-3, 1.0, 1e6, 1e12)):
-        assert solution.converged
-    assert np.all(y * (problem.Z @ solution.coefficients) >= 1 - 1e-5)
-
-
 @pytest.mark.parametrize("sign", [-1.0, 1.0])
 def test_rows_of_one_sign_have_a_constant(sign: float) -> None:
     problem = make_problem(0)

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 from learner_contract import clouds
 from sklearn.kernel_approximation import Nystroem
-from sklearn.metrics.pairwise import rbf_kernel
 
 from ckcv_ray import InputError, Study, Task
-from ckcv_ray.core.measures import ZERO_ONE, GroupShares
+from ckcv_ray.core.measures import ZERO_ONE
 from ckcv_ray.learners import nystroem
 from ckcv_ray.learners.base import STATUSES, Status
 from ckcv_ray.learners.nystroem import BATCH, NystroemBlock, NystroemModel, NystroemSVM, NystroemTrainer
@@ -39,14 +38,6 @@ def test_features_are_those_of_scikit_learn(scale: str) -> None:
     theirs = Nystroem(gamma=GAMMA, n_components=8).fit(scaled[landmarks.rows]).transform(scaled[SCORE])
     np.testing.assert_allclose(Z[:, :-1] @ Z[:, :-1].T, theirs @ theirs.T, rtol=0, atol=1e-12)
     assert np.all(Z[:, -1] == 1.0)
-
-
-def test_the_kernel_of_landmarks_is_exact() -> None:
-    task = clouds(60, 2)
-    block = prepare(task, landmarks=30)
-    Z = block.landmarks.compute_features(task.X, TRAIN, 2.0, block.landmarks.find_normalisation(2.0))
-    expected = rbf_kernel(block.landmarks.scaling.apply(task.X[TRAIN]), gamma=2.0)
-    np.testing.assert_allclose(Z[:, :-1] @ Z[:, :-1].T, expected, rtol=0, atol=1e-9)
 
 
 def test_distances_of_columns_far_from_zero_keep_their_digits() -> None:
@@ -121,14 +112,6 @@ def test_weights_of_classes_are_factors_of_their_losses() -> None:
     assert not np.allclose(weighted, fit(task, scale="none").predict(task.X).score, atol=1e-3)
 
 
-def test_groups_are_counted_by_their_shares() -> None:
-    task, fits, groups = clouds(60, 2), prepare(clouds(60, 2)).fit(0, 3), np.arange(30) // 4
-    wrong = [fits.model(step).predict(task.X[SCORE]).label != task.y[SCORE] for step in range(3)]
-    shares = [[np.mean(row[groups == g]) for g in range(8)] for row in wrong]
-    totals = fits.totals(GroupShares(groups))
-    np.testing.assert_allclose(totals[:, -1] / 2**32, np.sum(shares, axis=1), atol=1e-8)
-
-
 def test_a_fit_that_is_stopped_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nystroem, "MAX_STEPS", 1)
     fits = prepare(clouds(60, 2)).fit(0, 3)
@@ -142,16 +125,6 @@ def test_a_class_without_training_rows_is_never_predicted() -> None:
         assert number not in model.predict(task.X).label
         alone = fit(task, TRAIN[task.y[TRAIN] == number])
         assert set(alone.predict(task.X).label.tolist()) == {number}
-
-
-def test_memory_grows_with_features_and_columns_of_the_training_rows() -> None:
-    def memory(n: int, m: int, d: int) -> int:
-        return make_trainer(landmarks=m).memory(n, n // 2, d)
-
-    small = memory(10_000, 100, 5)
-    assert memory(20_000, 100, 5) - small >= 8 * 10_000 * (100 + 3 * 5)
-    assert memory(10_000, 200, 5) - small >= 8 * 10_000 * 100
-    assert memory(10_000, 100, 50) - small >= 8 * 10_000 * 3 * 45
 
 
 @pytest.mark.parametrize(

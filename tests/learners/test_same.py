@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from boosting import LIBRARIES, make
 from conftest import blobs
 from hypothesis import given
 from hypothesis import strategies as st
@@ -66,17 +65,6 @@ def test_one_unit_in_the_last_place_is_no_other_model_and_more_is(name: str) -> 
         assert same(one, two, ROUNDING)
     for one, two in ((model, other), (other, model)):
         assert not same(one, two, ROUNDING)
-
-
-@pytest.mark.parametrize("name", LIBRARIES)
-def test_models_of_boosting_libraries_are_the_same_if_their_bytes_are(name: str) -> None:
-    learner, task = make(name), blobs(60)
-    every = np.arange(task.n)
-    fits = learner.trainer.prepare(learner.trainer.share(task), every, every).fit(0, 2)
-    model, other = fits.model(0), fits.model(1)
-    (stored,) = learner.codec.from_table(learner.codec.table([model], task), task)
-    assert learner.codec.same(model, stored)
-    assert not learner.codec.same(model, other, ROUNDING)
 
 
 FLOATS = st.floats(allow_nan=True, allow_infinity=True, width=64)

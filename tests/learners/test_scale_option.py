@@ -21,7 +21,6 @@ from ckcv_ray.tables.task import Roles, Task
 SERIAL = Execution("serial")
 N, D = 60, 3
 OWN = "sklearn.linear_model:LogisticRegression"
-TREE = "sklearn.tree:DecisionTreeClassifier"
 X = np.random.default_rng(np.random.SeedSequence(4)).lognormal(3, 2, (N, D))
 Y = (X[:, 0] > np.median(X[:, 0])).astype(int)
 
@@ -69,24 +68,10 @@ def test_numbers_are_scaled_as_the_study_says() -> None:
     scaled = StandardScaler().fit(X[train]).transform(X)
     for task in (PLAIN, HOLED):
         assert encode(task, train, scale="standard")[:, 0].tolist() == scaled[:, 0].tolist()
-    assert encode(PLAIN, train, scale="if_encoded").tolist() == X.tolist()
-    assert encode(HOLED, train, scale="if_encoded")[:, 0].tolist() == scaled[:, 0].tolist()
-
-
-def test_it_is_none_where_it_does_not_matter() -> None:
-    def find(task: Task, **options: object) -> object:
-        study = Problem.of(make_study(**options), task).study
-        assert Study.from_json(study.to_json()) == study
-        return study.learner.scale
-
-    assert find(PLAIN) == find(PLAIN, scale="none") == find(PLAIN, scale="if_encoded") == "none"
-    assert find(HOLED) == find(HOLED, scale="none") == "none"
-    assert find(PLAIN, scale="standard") == find(HOLED, scale="standard") == "standard"
-    assert find(HOLED, scale="if_encoded") == "if_encoded"
 
 
 @pytest.mark.parametrize("task", [PLAIN, HOLED], ids=["plain", "holed"])
-@pytest.mark.parametrize("scale", ["none", "standard", "if_encoded"])
+@pytest.mark.parametrize("scale", ["none", "standard"])
 def test_a_run_is_stored_verified_and_says_it(scale: str, task: Task, tmp_path: Path) -> None:
     if task is PLAIN:  # one learner's numbers are scaled, and those of the other as it scales them
         study = make_study(
@@ -99,8 +84,7 @@ def test_a_run_is_stored_verified_and_says_it(scale: str, task: Task, tmp_path: 
     loaded = load_run(tmp_path / "run")
     columns = task.columns()
     assert loaded.predict(columns, by="vote").tolist() == result.predict(columns, by="vote").tolist()
-    scaled = scale == "standard" or (scale == "if_encoded" and task is HOLED)
-    said = "are standardised in each split for" if scaled else "as they are; --scale standard"
+    said = "are standardised in each split for" if scale == "standard" else "as they are; --scale standard"
     assert loaded.summary(details=True).count("scaling         numbers ") == 1
     assert said in loaded.summary(details=True)
 
@@ -111,8 +95,6 @@ def test_scores_say_it_too(tmp_path: Path) -> None:
     assert "scaling numbers are given to" in unwrap(result.summary())
     scaled = Procedure.of(resampling="kfold:3", learner=OWN, scale="standard")
     assert "numbers are standardised" in unwrap(assess(scaled, HOLED, tmp_path / "b", SERIAL).summary())
-    trees = Procedure.of(resampling="kfold:3", learner=TREE, scale="if_encoded")
-    assert "as they are" in unwrap(assess(trees, HOLED, tmp_path / "c", SERIAL).summary())
     other = Procedure.of(resampling="kfold:3", learner="linear")
     assert "scaling" not in assess(other, HOLED, tmp_path / "d", SERIAL).summary()
 
@@ -120,6 +102,8 @@ def test_scores_say_it_too(tmp_path: Path) -> None:
 def test_another_scaling_is_refused() -> None:
     with pytest.raises(InputError, match="scale='robust'"):
         AnyEstimator(estimator=OWN, scale="robust")
+    with pytest.raises(InputError, match="scale=if_encoded was removed: choose standard"):
+        AnyEstimator(estimator=OWN, scale="if_encoded")
 
 
 def test_a_column_that_is_no_number_is_left_as_it_is_encoded() -> None:

@@ -1,14 +1,11 @@
-"""Weights of rows in fits: those of scikit-learn on the same splits, exact paths included."""
+"""Weights of rows and of classes in fits, against those of scikit-learn (``test_paths``: exact paths)."""
 
-import warnings
-from itertools import product
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 from boosting import LIBRARIES, make
-from sklearn.base import clone
 from sklearn.datasets import load_diabetes, load_iris, make_classification
 from sklearn.ensemble import BaggingClassifier
 from sklearn.linear_model import Lasso, LogisticRegression, Ridge
@@ -18,14 +15,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from ckcv_ray import InputError, Procedure, Study, Task, evaluate
-from ckcv_ray.core.draws import draw_seeds, make_seed_sequence
-from ckcv_ray.core.measures import ZERO_ONE
-from ckcv_ray.core.process import one_thread
 from ckcv_ray.extend import NystroemSVM
 from ckcv_ray.learners.base import LEARNERS
-from ckcv_ray.learners.sklearn.learner import AnyEstimator
-from ckcv_ray.learners.sklearn.paths import Plain
-from ckcv_ray.learners.sklearn.spec import complete_names
+from ckcv_ray.learners.sklearn.paths import fit_model
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.task import Roles
 
@@ -38,47 +30,6 @@ TASKS = {
     "two classes": Task.of(X, Y, sample_weight=WEIGHTS),
     "three classes": Task.of(*load_iris(return_X_y=True), sample_weight=RNG.uniform(0.1, 4.0, 150)),
 }
-PATHS = {
-    "boosting": LEARNERS["boosting"](
-        {"learning_rate": (0.1, 0.5), "max_iter": (1, 3, 10, 25), "min_samples_leaf": 5}
-    ),
-    "tree": LEARNERS["tree"](),
-    "tree of classes": LEARNERS["tree"](class_weight="balanced"),
-    "naive Bayes": LEARNERS["naive_bayes"](),
-}
-
-
-def fit_alone(learner: Any, setting: Any, task: Task, train: np.ndarray) -> Any:
-    """Fit scikit-learn's estimator to the training rows with their weights, as its documentation does."""
-    estimator = clone(learner.build()).set_params(**complete_names(learner.build(), dict(setting)))
-    every = estimator.get_params(deep=True)
-    names = sorted(n for n in every if n.rpartition("__")[2] == "random_state" and every[n] is None)
-    estimator.set_params(**dict(zip(names, draw_seeds(make_seed_sequence(train), len(names)), strict=True)))
-    if getattr(learner, "class_weight", "") == "balanced":
-        estimator.set_params(class_weight="balanced")
-    return estimator.fit(task.X[train], task.y[train], sample_weight=task.weighting.named[train])
-
-
-@pytest.mark.parametrize(("name", "data"), [*product(PATHS, TASKS)])
-def test_paths_predict_what_separate_weighted_fits_do(name: str, data: str) -> None:
-    learner, task = PATHS[name], TASKS[data]
-    rows = np.random.default_rng(1).permutation(task.n)
-    train, score = np.sort(rows[: task.n // 2]), np.sort(rows[task.n // 2 :])
-    block = learner.trainer.prepare(learner.trainer.share(task), train, score)
-    assert learner.sharing is not Plain
-    differs = False
-    with warnings.catch_warnings(), one_thread():
-        warnings.simplefilter("ignore")
-        for path, settings in enumerate(learner.space.paths):
-            fits = block.fit(path, len(settings))
-            for step, setting in enumerate(settings):
-                alone = fit_alone(learner, setting, task, train).predict(task.X[score])
-                totals = ZERO_ONE.totals(task.y[score], alone[None], task.n_classes)[0]
-                assert np.array_equal(fits.labels()[step], alone)
-                assert np.array_equal(fits.totals(ZERO_ONE)[step], totals)
-            plain = learner.trainer.prepare(Task.of(task.X, task.y), train, score).fit(path, len(settings))
-            differs |= not np.array_equal(plain.labels(), fits.labels())
-    assert differs or name == "naive Bayes" or data == "three classes"
 
 
 @pytest.mark.parametrize(
@@ -111,14 +62,6 @@ def test_scores_are_those_of_cross_validate(learner: str, measure: str, peer: An
 def fit_all(task: Task, learner: Any) -> Any:
     every = np.arange(task.n)
     return learner.trainer.prepare(learner.trainer.share(task), every, every[:0]).fit(0, 1)
-
-
-def test_whole_weights_are_repeated_rows_where_nothing_else_depends_on_their_number() -> None:
-    repeats = np.repeat(np.arange(160), WEIGHTS.astype(int))
-    bare = AnyEstimator(estimator=LogisticRegression(tol=1e-10, max_iter=10_000))
-    weighted = fit_all(TASKS["two classes"], bare).model(0).estimator
-    repeated = fit_all(Task.of(X[repeats], Y[repeats]), bare).model(0).estimator
-    assert np.allclose(weighted.coef_, repeated.coef_, rtol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["linear", "boosting", "tree", "svm_nystroem", "naive_bayes"])
@@ -185,3 +128,35 @@ def test_the_svm_refuses_weights() -> None:
         InputError, match=r"learner svm does not use weights of rows: choose from svm_nystroem"
     ):
         Problem.of(Study.of(k=3), TASKS["two classes"])
+
+
+def test_a_class_without_training_rows_needs_no_weight() -> None:
+    three = Task.of(X, np.arange(160) % 3)
+    rows = np.flatnonzero(three.y != 1)
+    for name in ("linear", "boosting", "tree"):
+        learner = LEARNERS[name](class_weight="0=2,1=5").canonical(three)
+        model, _ = fit_model(learner, three, rows, learner.space.setting(0, 0))
+        assert set(model.predict(X).label) <= {0, 2}
+
+
+def test_in_a_study_of_several_each_that_has_weights_takes_them() -> None:
+    study = Study.paper(learner="tree,neighbors,svm", class_weight="balanced", k=3)
+    tree, neighbors, svm = study.learner.learners  # type: ignore[attr-defined]
+    assert tree.class_weight == svm.class_weight == "balanced"
+    assert not hasattr(neighbors, "class_weight")
+    one = Study.paper(learner="tree,svm", k=3, **{"tree.class_weight": "balanced"})
+    tree, svm = one.learner.learners  # type: ignore[attr-defined]
+    assert (tree.class_weight, svm.class_weight) == ("balanced", "equal")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"learner": "sklearn.neighbors:KNeighborsClassifier"}, "KNeighborsClassifier has no class weights"),
+        ({"learner": "tree", "param": "class_weight=balanced"}, "class_weight is given twice"),
+        ({"learner": "neighbors"}, "class_weight='balanced' requires learner"),
+    ],
+)
+def test_weights_that_cannot_be_used_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Study.paper(class_weight="balanced", **options)

@@ -78,14 +78,12 @@ ENCODERS = {  # of categories, and what they need for one that was never seen
     "sklearn.preprocessing:TargetEncoder": "",
 }
 FILLS = {"sklearn.impute:SimpleImputer": ("most_frequent", "constant")}  # what these give is categories again
-BRANCHES = {  # estimators of which each part is given the rows as they are, and the parameter that holds them
+AROUND = {  # estimators that give the rows on as they are, and the parameter that holds one inside, or more
     "sklearn.pipeline:FeatureUnion": "transformer_list",
     "sklearn.ensemble:VotingClassifier": "estimators",
     "sklearn.ensemble:VotingRegressor": "estimators",
     "sklearn.ensemble:StackingClassifier": "estimators",
     "sklearn.ensemble:StackingRegressor": "estimators",
-}
-AROUND = {  # estimators that give the rows on as they are, and the parameter that holds the one inside
     "sklearn.calibration:CalibratedClassifierCV": "estimator",
     "sklearn.compose:TransformedTargetRegressor": "regressor",
     "sklearn.model_selection:FixedThresholdClassifier": "estimator",
@@ -186,13 +184,14 @@ def _find_in(label: str, spec: Spec, seen: Seen) -> tuple[Spec, Seen]:
         return _replace(spec, steps=steps), seen
     if path == COLUMN_TRANSFORMER:
         return _find_in_transformers(label, spec, seen)
-    if (branches := BRANCHES.get(path)) is not None:
-        each = [_find_part(f"{label}.{name}", part, seen) for name, part in params[branches]]
-        parts = [[name, part] for (name, _), (part, _) in zip(params[branches], each, strict=True)]
-        return _replace(spec, **{branches: parts}), _join(made for _, made in each)
-    if (inside := AROUND.get(path)) is not None and isinstance(params.get(inside), Mapping):
-        part, _ = _find_in(f"{label}.{inside}", params[inside], seen)
-        return _replace(spec, **{inside: part}), MADE
+    inside = AROUND.get(path, "")
+    if isinstance(held := params.get(inside), list):
+        each = [(name, *_find_part(f"{label}.{name}", part, seen)) for name, part in held]
+        return _replace(spec, **{inside: [[name, part] for name, part, _ in each]}), _join(
+            m for *_, m in each
+        )
+    if isinstance(held, Mapping):
+        return _replace(spec, **{inside: _find_in(f"{label}.{inside}", dict(held), seen)[0]}), MADE
     return spec, _check_part(label, spec, seen)
 
 
@@ -319,33 +318,11 @@ def choose_settings(settings: Iterable[Setting], most: int = MAX_TRIED) -> list[
     chosen = {json.dumps(every[0]): every[0]}
     for name in every[0]:
         kinds = {json.dumps(setting[name]): setting for setting in reversed(every)}
-        numbers = [setting[name] for setting in every if _is_number(setting[name])]
+        values = [setting[name] for setting in every]
+        numbers = [v for v in values if isinstance(v, int | float) and not isinstance(v, bool)]
         between = {json.dumps(number) for number in numbers if min(numbers) < number < max(numbers)}
         chosen |= {json.dumps(setting): setting for kind, setting in kinds.items() if kind not in between}
     return [*chosen.values()][:most]
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _try_to_store(learner: "EstimatorLearner", task: Task, few: Index, setting: Setting) -> bool:
-    """Return whether there is nothing more to try: False if a fit to more rows may succeed.
-
-    Foreign code is tried in a child, as it may crash or never end; evaluations will meet that again.
-
-    Raises:
-        InputError: the model cannot be stored.
-    """
-    tried = partial(_store, learner, task, few, setting)
-    outside = not all(map(is_own, list_classes(learner.spec)))
-    answer = ask_child(tried, MAX_SECONDS) if outside and hasattr(os, "fork") else tried()
-    if answer not in (STORED, FAILED, None):
-        at = ", ".join(f"{name} = {value}" for name, value in setting.items())
-        raise InputError(
-            f"models of estimator {learner.spec['class']} cannot be stored{at and f' at {at}'}: {answer}"
-        )
-    return answer != FAILED
 
 
 def _store(learner: "EstimatorLearner", task: Task, few: Index, setting: Setting) -> str:
@@ -382,12 +359,11 @@ SAMPLE = Option(
     int,
     panel="Other learners",
 )
-NONE, STANDARD, IF_ENCODED = "none", "standard", "if_encoded"
-SCALING = {NONE: False, STANDARD: True, IF_ENCODED: None}
+NONE, STANDARD = "none", "standard"
 OWN_SCALE = Option(
-    lambda name, value: check_choice(name, value, SCALING),
-    "Scaling of the numbers that the estimator is given: none; standard (fitted on each split's training "
-    "rows alone); or if_encoded, standard in tables with gaps, categories or dates, and else none.",
+    lambda name, value: check_choice(name, value, (NONE, STANDARD)),
+    "Scaling of the numbers that the estimator is given: none, or standard (fitted on each split's training "
+    "rows alone).",
     default_text=NONE,
 )
 ESTIMATOR = Option(as_spec, "Class of the estimator, such as sklearn.ensemble:RandomForestClassifier.")
@@ -606,13 +582,10 @@ class AnyEstimator(WeightedLearner):
 
     Attributes:
         estimator: its class as "module:Class", an object, or its JSON form (``spec``).
-        scale: "none" for numbers as they are, "standard" (fitted only on the training rows of each split), or
-            "if_encoded": "standard" for tables with gaps, categories or dates unless the estimator fits
-            trees, and else "none", which is what studies mean that do not say it.
+        scale: "none" for numbers as they are, or "standard" (fitted only on the training rows of each split).
     """
 
     name = "estimator"
-    has_scaling: ClassVar[bool] = True
     estimator: Mapping[str, Any] | str | None = option(None, ESTIMATOR)
     scale: str = option(NONE, OWN_SCALE)
 
@@ -630,18 +603,15 @@ class AnyEstimator(WeightedLearner):
         return NUMBER_KINDS if is_regressor(self.build()) else CLASS_KINDS
 
     @property
-    def scaling(self) -> bool | None:
-        """Whether its numbers are standardised; None if that depends on the table."""
-        return SCALING[self.scale]
-
-    def on_unscaled(self) -> Self:
-        """Return the form that scales nothing, on a table of which no encoder scales numbers."""
-        return replace(self, scale=NONE) if self.scale == IF_ENCODED else self
+    def scaling(self) -> bool:
+        """Whether its numbers are standardised."""
+        return self.scale == STANDARD
 
     def check_storable(self, encode: Callable[[], Task]) -> None:
         """Fit to a few rows of each class, at each kind of setting, and store the models in memory.
 
-        The boosting libraries have a format for theirs.
+        Foreign code is tried in a child, as it may crash or never end; evaluations will meet that again. The
+        boosting libraries have a format for their models.
 
         Raises:
             InputError: a model cannot be stored.
@@ -654,21 +624,25 @@ class AnyEstimator(WeightedLearner):
                 f"models of estimator {first} cannot be stored: {boosters[0]} has the format of its "
                 "library, for itself alone: give it without other steps, or score the whole by ckcv evaluate"
             )
-        task = encode()
+        task, outside = encode(), not all(map(is_own, (first, *inside)))
         for setting in choose_settings(chain(*self.space.paths)):
             for count in FEW_ROWS:
                 each = [np.flatnonzero(task.y == c)[:count] for c in range(task.n_classes)]
                 few = np.concatenate(each or [np.arange(min(count, task.n))])
                 key = self._text, json.dumps(dict(setting)), len(few)
-                if key in _tried or _try_to_store(self, task, few, setting):
+                if key in _tried:
+                    break
+                tried = partial(_store, self, task, few, setting)
+                answer = ask_child(tried, MAX_SECONDS) if outside and hasattr(os, "fork") else tried()
+                if answer not in (STORED, FAILED, None):
+                    at = ", ".join(f"{name} = {value}" for name, value in setting.items())
+                    raise InputError(
+                        f"models of estimator {first} cannot be stored{at and f' at {at}'}: {answer}"
+                    )
+                if answer != FAILED:
                     _tried.add(key)
+                if answer != FAILED or len(few) == task.n:
                     break
-                if len(few) == task.n:
-                    break
-
-    def canonical(self, task: Task) -> Self:
-        """Return the canonical form; nothing is fitted."""
-        return super().canonical(task) if task.classes else self
 
     def prepare(self, task: Task, onehot: bool) -> tuple[Self, bool]:
         """Return the learner with positions of columns for their names, which it encodes by itself.

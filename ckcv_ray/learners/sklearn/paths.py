@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ckcv_ray.core.arrays import Classes, Index, Values
 from ckcv_ray.core.draws import draw_seeds, make_seed_sequence
 from ckcv_ray.core.measures import Measure
-from ckcv_ray.learners.base import Setting
+from ckcv_ray.learners.base import CONVERGED, Setting
 from ckcv_ray.learners.ensemble import judge
 from ckcv_ray.learners.sklearn import store as models
 from ckcv_ray.learners.sklearn.spec import LIBRARIES, find_library, shares_rounds
@@ -105,7 +105,7 @@ class SplitFits:
 
             X = self.X
             only = DummyClassifier(strategy="most_frequent").fit(X, self.y)
-            return Fit(only, only, models.CONVERGED, X, None)
+            return Fit(only, only, CONVERGED, X, None)
         template = self.estimators.template(setting)
         estimator = template.copy(draw_seeds(self.seeds, len(template.unseeded)))
         if (weights := self.estimators.class_weights(self.task, self.y)) is not None:
@@ -197,7 +197,7 @@ class EstimatorPath:
     @property
     def status(self) -> NDArray[np.int8]:
         """Position of each fit's status."""
-        return np.full(len(self.settings), models.CONVERGED, np.int8)
+        return np.full(len(self.settings), CONVERGED, np.int8)
 
     @property
     def n_iter(self) -> NDArray[np.int64]:

@@ -148,7 +148,9 @@ def _check_value(label: str, value: Any, words: Iterable[str] | None, depth: int
         for item in value:
             _check_value(label, item, words, depth)
     elif words is not None and not (
-        _is_plain(value) or find_word(value) or (isinstance(value, str) and value in words)
+        isinstance(value, bool | int | float | np.number | np.bool | None)
+        or find_word(value)
+        or (isinstance(value, str) and value in words)
     ):
         listed = f", or {', '.join(sorted(words)[:12])}" if words else ""
         raise InputError(
@@ -176,6 +178,11 @@ def _check_step(label: str, step: Any, depth: int) -> None:
 def _check_columns(label: str, columns: Any) -> None:
     if isinstance(columns, slice):
         columns = [columns.start, columns.stop, columns.step]
+        if columns[2] == 0 or any(isinstance(end, bool | float) for end in columns):
+            raise InputError(
+                f"{label}={quote(columns)} is not a slice: expected its start, stop and step, each a whole "
+                "number or None, and the step not 0"
+            )
     if isinstance(columns, Mapping):
         kinds = columns.get(KINDS)
         if set(columns) != {KINDS} or not isinstance(kinds, list) or not {*map(str, kinds)} <= {*ColumnKind}:
@@ -213,10 +220,6 @@ def _check_grid(label: str, search: Any, grid: Any) -> None:
                         f"{label}: {key} of a grid takes no function: score one estimator for each"
                     )
                 _check_value(f"{label} {key}", value, words, 0)
-
-
-def _is_plain(value: Any) -> bool:
-    return value is None or isinstance(value, bool | int | float | np.number | np.bool)
 
 
 def list_classes(spec: Any) -> Iterator[str]:
@@ -444,6 +447,8 @@ def as_spec(name: str, value: Any) -> Spec:
     Raises:
         InputError: it is none of these, has no such class, or holds what a study may not hold.
     """
+    from sklearn.base import is_classifier, is_regressor
+
     if value is None:
         raise InputError(f"{name} is not given: name one as {CLASS_FORM}")
     if isinstance(value, str):
@@ -452,7 +457,7 @@ def as_spec(name: str, value: Any) -> Spec:
     is_estimator = hasattr(made, "get_params") and not isinstance(made, type)
     if is_estimator:
         check_parameters(name, made)
-    if not (is_estimator and _predicts(made)):
+    if not (is_estimator and (is_classifier(made) or is_regressor(made))):
         shown = value.get("class") if isinstance(value, Mapping) else value
         raise InputError(f"{name}={quote(shown)} predicts neither classes nor numbers: expected {CLASS_FORM}")
     spec = _describe(name, made)
@@ -460,12 +465,6 @@ def as_spec(name: str, value: Any) -> Spec:
         for package in list_packages(spec):
             trust(package)
     return spec
-
-
-def _predicts(estimator: Any) -> bool:
-    from sklearn.base import is_classifier, is_regressor
-
-    return bool(is_classifier(estimator) or is_regressor(estimator))
 
 
 def build(spec: Mapping[str, Any], setting: Mapping[str, Any] | None = None) -> Any:
@@ -625,8 +624,7 @@ def _make(name: str, value: Any, depth: int = 0) -> Any:
     if isinstance(value, str):
         return load_words().get(value, value)
     if isinstance(value, list) and _is_named(value):  # names of columns are text as well
-        columns = (_make_slice(name, item) if isinstance(item, Mapping) else item for item in value[2:])
-        step = [value[0], _make(f"{name}.{value[0]}", value[1], depth + 1), *columns]
+        step = [value[0], _make(f"{name}.{value[0]}", value[1], depth + 1), *map(_make_columns, value[2:])]
         return tuple(step) if isinstance(value[1], Mapping) else step
     if isinstance(value, list):
         return [_make(name, item, depth + 1) for item in value]
@@ -645,18 +643,10 @@ def _make(name: str, value: Any, depth: int = 0) -> Any:
         raise InputError(f"{name}: {error}") from None
 
 
-def _make_slice(name: str, value: Mapping[str, Any]) -> Any:
-    """Return the slice of columns that JSON stands for; kinds of columns as they are."""
-    if KINDS in value:
-        return value
-    ends: Any = value.get(SLICE)
-    listed = set(value) == {SLICE} and isinstance(ends, list) and len(ends) == 3 and ends[2] != 0
-    if not (listed and all(isinstance(end, int | str | None) and not isinstance(end, bool) for end in ends)):
-        raise InputError(
-            f"{name}={quote(value)} is not a slice: expected its start, stop and step, each a whole number "
-            "or None, and the step not 0"
-        )
-    return slice(*ends)
+def _make_columns(value: Any) -> Any:
+    """Return the columns that JSON stands for: a slice, or what is given."""
+    ends = value.get(SLICE) if isinstance(value, Mapping) and len(value) == 1 else None
+    return slice(*ends) if isinstance(ends, list) and len(ends) == 3 else value
 
 
 def _is_named(value: list[Any]) -> bool:

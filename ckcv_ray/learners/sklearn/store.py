@@ -33,7 +33,16 @@ from numpy.typing import NDArray
 from ckcv_ray.core.arrays import Classes, agree
 from ckcv_ray.core.measures import Output, Outputs
 from ckcv_ray.errors import InputError
-from ckcv_ray.learners.base import STATUSES, Cells, Model, Predicted, RowCodec, Setting, Status, try_model
+from ckcv_ray.learners.base import (
+    CONVERGED,
+    NOT_CONVERGED,
+    Cells,
+    Model,
+    Predicted,
+    RowCodec,
+    Setting,
+    try_model,
+)
 from ckcv_ray.learners.foreign import contain, preserve_state
 from ckcv_ray.learners.sklearn.spec import (
     CATBOOST,
@@ -99,9 +108,7 @@ def pack(estimator: Any) -> bytes:
     Search trees of neighbours are left out, and built again by ``unpack``: nothing could check one.
     """
     import skops.io
-    from skops.io import _persist
 
-    _persist.ZipFile = Undated
     nearest = [part for part in _inside(estimator, set(), 0) if _finds_neighbours(part)]
     trees = [part._tree for part in nearest]
     try:
@@ -111,16 +118,6 @@ def pack(estimator: Any) -> bytes:
     finally:
         for part, tree in zip(nearest, trees, strict=True):
             part._tree = tree
-
-
-class Undated(zipfile.ZipFile):
-    """An archive without dates, which cannot be before 1980 in one: a computer's clock may be."""
-
-    def writestr(self, zinfo_or_arcname: Any, data: Any, *rest: Any, **options: Any) -> None:
-        """Write a file, which skops names by text."""
-        if isinstance(zinfo_or_arcname, str):
-            zinfo_or_arcname = zipfile.ZipInfo(zinfo_or_arcname, NO_DATE)
-        super().writestr(zinfo_or_arcname, data, *rest, **options)
 
 
 def unpack(content: bytes, n_features: int, classes: Sequence[str] | None = None) -> Any:
@@ -265,7 +262,11 @@ def _check_object(part: Any, n_features: int) -> None:
     """
     kind, state = type(part), getattr(part, "__dict__", {})
     if _type_name(part) == TREE:
-        _check_tree(part)
+        tree = part.__getstate__()
+        if tree["max_depth"] < 0:
+            raise ValueError("a tree has no depth")
+        left, right, feature = (tree["nodes"][name] for name in ("left_child", "right_child", "feature"))
+        _check_nodes(left, right, feature, left == -1, int(part.n_features))
     elif kind.__module__.startswith("sklearn."):
         if kind.__name__ in CHECKS and CHECKS[kind.__name__][0] in state:
             CHECKS[kind.__name__][1](kind.__name__, state)
@@ -275,15 +276,6 @@ def _check_object(part: Any, n_features: int) -> None:
         raise ValueError("it holds a sparse matrix, whose indices nothing checks")
     if not isinstance(part, np.ndarray) and state.get("n_jobs") not in (None, 1):
         raise ValueError(f"n_jobs is {quote(state['n_jobs'])}: predictions take one thread")
-
-
-def _check_tree(tree: Any) -> None:
-    state = tree.__getstate__()
-    if state["max_depth"] < 0:
-        raise ValueError("a tree has no depth")
-    nodes = state["nodes"]
-    leaf = nodes["left_child"] == -1
-    _check_nodes(nodes["left_child"], nodes["right_child"], nodes["feature"], leaf, int(tree.n_features))
 
 
 def _check_columns_of_tree(name: str, state: Mapping[str, Any]) -> None:
@@ -654,22 +646,16 @@ def _write_catboost(estimator: Any) -> bytes:
         return file.read_bytes()
 
 
-def _read_xgboost(estimator: Any, content: bytes) -> Any:
-    estimator.load_model(bytearray(content))
-    return estimator
-
-
-def _read_catboost(estimator: Any, content: bytes) -> Any:
-    estimator.load_model(blob=content)
-    return estimator
-
-
 WRITERS: dict[str, Callable[[Any], bytes]] = {
     XGBOOST: lambda estimator: bytes(estimator.get_booster().save_raw("ubj")),
     LIGHTGBM: lambda estimator: estimator.booster_.model_to_string().encode(),
     CATBOOST: _write_catboost,
 }
-READERS = {XGBOOST: _read_xgboost, LIGHTGBM: StoredLightGBM, CATBOOST: _read_catboost}
+READERS: dict[str, Callable[[Any, bytes], Any]] = {  # each returns what predicts
+    XGBOOST: lambda estimator, content: estimator.load_model(bytearray(content)) or estimator,
+    LIGHTGBM: StoredLightGBM,
+    CATBOOST: lambda estimator, content: estimator.load_model(blob=content),
+}
 ROUND_COUNTS: dict[str, Callable[[Any], int]] = {
     XGBOOST: lambda estimator: estimator.get_booster().num_boosted_rounds(),
     LIGHTGBM: lambda estimator: estimator.booster_.current_iteration(),
@@ -735,7 +721,6 @@ def make_template(spec: str, setting: str) -> Template:
 
 BATCH = 256
 SAMPLE_WEIGHT = "sample_weight"  # of fit, in scikit-learn
-CONVERGED, NOT_CONVERGED = STATUSES.index(Status.CONVERGED), STATUSES.index(Status.NOT_CONVERGED)
 
 
 @dataclass(frozen=True)
@@ -847,10 +832,6 @@ class EstimatorCodec(RowCodec):
             raise ValueError("its setting does not name the learner's parameters")
         return setting
 
-    def max_row_values(self, task: Task) -> int:
-        """Return the number of columns."""
-        return len(self.schema)
-
     def setting(self, model: FittedEstimator) -> Setting:
         """Return the hyperparameters of a model."""
         return model.setting
@@ -899,10 +880,6 @@ class BoosterCodec(EstimatorCodec):
         model = FittedEstimator(setting, booster, task.n_classes, foreign=True)
         model.predict_outputs(task.X[:1], frozenset())
         return model
-
-    def max_row_values(self, task: Task) -> int:
-        """Return the number of columns, and of classes."""
-        return len(self.schema) + task.n_classes
 
     def same(self, a: FittedEstimator, b: FittedEstimator, rounding: float = 0.0) -> bool:
         """Return whether the bytes of two models are equal."""
@@ -1017,19 +994,13 @@ def _predict_rank(estimator: Any, X: Rows, n_classes: int) -> NDArray[np.float64
 
     A difference of probabilities, which is the score of a prediction, makes ties of the smallest ones.
     """
-    if hasattr(estimator, "decision_function"):
-        several = n_classes > 2
-        return _predict_decisions(estimator, X, n_classes) if several else _predict_score(estimator, X, 2)
-    if not hasattr(estimator, "predict_proba"):
+    if n_classes > 2 and hasattr(estimator, "decision_function"):
+        found = np.asarray(estimator.decision_function(X), np.float64)
+        return _spread(np.column_stack([-found, found]) if found.ndim == 1 else found, estimator, n_classes)
+    if hasattr(estimator, "decision_function") or not hasattr(estimator, "predict_proba"):
         return _predict_score(estimator, X, n_classes)
     shares = _predict_probability(estimator, X, n_classes)
     return shares if n_classes > 2 else shares[:, -1]
-
-
-def _predict_decisions(estimator: Any, X: Rows, n_classes: int) -> NDArray[np.float64]:
-    """Return the decision values of several classes, (rows, n_classes)."""
-    found = np.asarray(estimator.decision_function(X), np.float64)
-    return _spread(np.column_stack([-found, found]) if found.ndim == 1 else found, estimator, n_classes)
 
 
 def _predict_score(estimator: Any, X: Rows, n_classes: int) -> NDArray[np.float64]:

@@ -76,8 +76,10 @@ class Dense(NamedTuple):
     train_kernel: Complement
     score_kernel: Matrix
 
-    def fit(self, gamma: float, y: Matrix, weights: Weights, options: Options) -> Solutions:
-        """Fit the path of one gamma to labels y."""
+    def fit(
+        self, gamma: float, pair: tuple[int, int], y: Vector, weights: Weights, options: Options
+    ) -> Solutions:
+        """Fit the path of one gamma to labels y of the rows of the two classes."""
         fill_complement(self.train_distances, gamma, self.train_kernel)
         return path.path(self.train_kernel, y, *options, weights)
 
@@ -88,31 +90,32 @@ class Dense(NamedTuple):
 
 
 class Points(NamedTuple):
-    """The scaled rows themselves: training rows and scored rows."""
+    """The scaled rows themselves."""
 
     train: Matrix
     score: Matrix
+    ranges: Sequence[slice]  # the training rows of each of more than two classes; none of two
 
-    def fit(self, gamma: float, y: Matrix, weights: Weights, options: Options) -> Solutions:
-        """Fit the path of one gamma to labels y."""
-        return fit_rows(self.train, gamma, y, weights, options)
+    def fit(
+        self, gamma: float, pair: tuple[int, int], y: Vector, weights: Weights, options: Options
+    ) -> Solutions:
+        """Fit the path of one gamma to the rows of a pair of classes, with labels y."""
+        parts = [self.train[self.ranges[number]] for number in pair] if self.ranges else [self.train]
+        X = np.concatenate(parts)
+        if whole_bytes(len(X)) > WHOLE_BYTES:
+            return decomposition.path_on_points(X, gamma, y, *options, weights=weights)
+        return path.path(compute_complement(X, gamma), y, *options, weights)
 
     def strips(self, gamma: float) -> Iterator[Strip]:
-        """Yield the kernel from a few scored rows at a time to the training rows."""
+        """Yield the kernel of a few scored rows at a time and the training rows."""
         step = strip_rows(len(self.train))
         for start in range(0, len(self.score), step):
             rows = self.score[start : start + step]
-            D = scratch("strip", (len(rows), round_up(len(self.train), DOUBLES)))
-            fill_distances(rows, self.train, D)
+            first, second = (self.train, rows) if self.ranges else (rows, self.train)
+            D = scratch("strip", (len(first), round_up(len(second), DOUBLES)))
+            fill_distances(first, second, D)
             M = scratch("strip kernel", D.shape)
             yield Strip(slice(start, start + len(rows)), complement(D, gamma, out=M))
-
-
-def fit_rows(X: Matrix, gamma: float, y: Vector, weights: Weights, options: Options) -> Solutions:
-    """Fit the path of one gamma to scaled rows X [n, d] with labels y, whose distances are not at hand."""
-    if whole_bytes(len(X)) > WHOLE_BYTES:
-        return decomposition.path_on_points(X, gamma, y, *options, weights=weights)
-    return path.path(compute_complement(X, gamma), y, *options, weights)
 
 
 def whole_bytes(n_train: int) -> int:
@@ -133,36 +136,6 @@ def block_bytes(n_train: int, n_score: int, d: int, n_C: int) -> int:
         matrices = (whole if whole <= WHOLE_BYTES else whole_bytes(BLOCK)) + 16 * STRIP
     rows = 16 * d * (n_train + n_score)
     return rows + matrices + 16 * min(n_train, MAX_FREE) ** 2 + 16 * n_C * n_train
-
-
-def prepare(
-    X: Matrix, distances: Matrix | None, scaling: Scaling, train: Index, score: Index
-) -> Dense | Points:
-    """Return the block of one split of X [n, d], in this thread's scratch memory: one block at a time.
-
-    Args:
-        distances: squared distances [n, n] of the rows of X, if available and nothing is scaled.
-        scaling: applied to the rows otherwise.
-        train, score: row numbers of X.
-    """
-    if dense_bytes(len(train), len(score)) > DENSE_BYTES:
-        return Points(scaling.apply(X[train]), scaling.apply(X[score]))
-    square = len(train), round_up(len(train), DOUBLES)
-    oblong = len(score), square[1]
-    block = Dense(
-        scratch("train distances", square),
-        scratch("score distances", oblong),
-        scratch_complement(len(train)),
-        scratch("score kernel", oblong),
-    )
-    if distances is not None:
-        gather(distances, train, train, block.train_distances)
-        gather(distances, score, train, block.score_distances)
-    else:
-        inputs = scaling.apply(X[train])
-        fill_distances(inputs, inputs, block.train_distances)
-        fill_distances(scaling.apply(X[score]), inputs, block.score_distances)
-    return block
 
 
 class DenseClasses(NamedTuple):
@@ -188,64 +161,48 @@ class DenseClasses(NamedTuple):
         yield Strip(slice(0, self.n_score), complement(self.score_distances, gamma, out=self.score_kernel))
 
 
-class ClassPoints(NamedTuple):
-    """The scaled rows themselves: ranges of the classes, training rows and scored rows."""
-
-    ranges: Sequence[slice]
-    train: Matrix
-    score: Matrix
-
-    def fit(
-        self, gamma: float, pair: tuple[int, int], y: Vector, weights: Weights, options: Options
-    ) -> Solutions:
-        """Fit the path of one gamma to the rows of a pair of classes, with labels y."""
-        rows = np.concatenate([self.train[self.ranges[number]] for number in pair])
-        return fit_rows(rows, gamma, y, weights, options)
-
-    def strips(self, gamma: float) -> Iterator[Strip]:
-        """Yield the kernel from the training rows to a few scored rows at a time."""
-        step = strip_rows(len(self.train))
-        for start in range(0, len(self.score), step):
-            rows = self.score[start : start + step]
-            D = scratch("strip", (len(self.train), round_up(len(rows), DOUBLES)))
-            fill_distances(self.train, rows, D)
-            M = scratch("strip kernel", D.shape)
-            yield Strip(slice(start, start + len(rows)), complement(D, gamma, out=M))
-
-
-def prepare_classes(
+def prepare(
     X: Matrix,
     distances: Matrix | None,
     scaling: Scaling,
     train: Index,
-    ranges: Sequence[slice],
     score: Index,
-) -> DenseClasses | ClassPoints:
+    ranges: Sequence[slice] = (),
+) -> Dense | DenseClasses | Points:
     """Return the block of one split of X [n, d], in this thread's scratch memory: one block at a time.
 
     Args:
         distances: squared distances [n, n] of the rows of X, if available and nothing is scaled.
         scaling: applied to the rows otherwise.
-        train: row numbers of X, class by class.
-        ranges: of each class in ``train``.
-        score: row numbers of X.
+        train, score: row numbers of X; training rows of more than two classes lie class by class.
+        ranges: of each of more than two classes in ``train``.
     """
     n = len(train)
     if dense_bytes(n, len(score)) > DENSE_BYTES:
-        return ClassPoints(ranges, scaling.apply(X[train]), scaling.apply(X[score]))
-    memory = scratch("train distances", (n * n,))
-    of_class = [memory[n * part.start : n * part.stop].reshape(n, -1) for part in ranges]
-    oblong = n, round_up(len(score), DOUBLES)
-    block = DenseClasses(
-        ranges, of_class, scratch("score distances", oblong), scratch("score kernel", oblong), len(score)
-    )
-    if distances is not None:
+        return Points(scaling.apply(X[train]), scaling.apply(X[score]), ranges)
+    inputs = None if distances is not None else (scaling.apply(X[train]), scaling.apply(X[score]))
+    if ranges:
+        memory = scratch("train distances", (n * n,))
+        of_class = [memory[n * part.start : n * part.stop].reshape(n, -1) for part in ranges]
+        oblong = n, round_up(len(score), DOUBLES)
+        to_score = scratch("score distances", oblong)
         for part, columns in zip(ranges, of_class, strict=True):
-            gather(distances, train, train[part], columns)
-        gather(distances, train, score, block.score_distances)
-        return block
-    inputs = scaling.apply(X[train])
-    for part, columns in zip(ranges, of_class, strict=True):
-        columns[...] = compute_distances(inputs, inputs[part])
-    fill_distances(inputs, scaling.apply(X[score]), block.score_distances)
-    return block
+            if inputs is None:
+                gather(distances, train, train[part], columns)
+            else:
+                columns[...] = compute_distances(inputs[0], inputs[0][part])
+        if inputs is None:
+            gather(distances, train, score, to_score)
+        else:
+            fill_distances(*inputs, to_score)
+        return DenseClasses(ranges, of_class, to_score, scratch("score kernel", oblong), len(score))
+    square = n, round_up(n, DOUBLES)
+    oblong = len(score), square[1]
+    among_train, from_score = scratch("train distances", square), scratch("score distances", oblong)
+    if inputs is None:
+        gather(distances, train, train, among_train)
+        gather(distances, score, train, from_score)
+    else:
+        fill_distances(inputs[0], inputs[0], among_train)
+        fill_distances(inputs[1], inputs[0], from_score)
+    return Dense(among_train, from_score, scratch_complement(n), scratch("score kernel", oblong))

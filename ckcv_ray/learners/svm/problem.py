@@ -27,6 +27,7 @@ Standardisation, fitted on the training rows of a model and applied to all its i
 
 import math
 import threading
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -135,18 +136,6 @@ def empty_fits(n_C: int, n: int) -> Solutions:
     )
 
 
-def find_violation(Kb: Vector, y: Vector, b: Vector, C: float, weights: Weights) -> tuple[float, float]:
-    """Return the offset and the KKT violation at b, computed from K b."""
-    gradient = Kb - y
-    lo, hi = weights.bounds(y, C)
-    can_rise, can_fall = b < hi, b > lo
-    highest = np.max(-gradient, where=can_rise, initial=-np.inf)
-    lowest = np.min(-gradient, where=can_fall, initial=np.inf)
-    free = can_rise & can_fall
-    offset = float(-gradient[free].mean()) if free.any() else float((highest + lowest) / 2)
-    return offset, max(0.0, float(highest - lowest))
-
-
 def snap_to_bounds(b: Vector, y: Vector, C: float, weights: Weights) -> Vector:
     """Return b with what is within rounding of a bound moved onto it.
 
@@ -183,6 +172,16 @@ class Scaling(NamedTuple):
         scaled = X - self.centre
         scaled /= self.scale
         return scaled
+
+
+def check_numbers(C: float, gamma: float, scaling: Scaling, d: int, others: Sequence[Vector]) -> None:
+    """Raise ValueError if the numbers of a stored model cannot be those of a fit on d inputs."""
+    if {scaling.centre.shape, scaling.scale.shape} != {(d,)}:
+        raise ValueError(f"centre and scale do not have {d} features")
+    if not all(np.isfinite(values).all() for values in (*scaling, np.array([C, gamma]), *others)):
+        raise ValueError("it has numbers that are not finite")
+    if not (np.all(scaling.scale > 0) and C > 0 and gamma > 0):
+        raise ValueError("scale, C and gamma must be positive")
 
 
 def identity(d: int) -> Scaling:

@@ -1,12 +1,6 @@
-"""Fits of the Gaussian SVM on splits of a task: shared data, prepared splits, paths, and checks of models.
+"""Fits of the Gaussian SVM on splits of a task: shared data, prepared splits, paths, and tables of models.
 
-This is what imports numba. ``learner`` imports it when something is to be fitted or checked.
-
-Whether a model is the SVM of its training rows: what can be checked without refitting.
-
-The KKT conditions determine the SVM up to the tolerance. Where they do not, because a fit was stopped before
-it met them, its C is so large that rounding decides them, or the study's tolerance is wide, the check says
-so, and the verification fits the model again.
+This is what imports numba. ``learner`` imports it when something is to be fitted or read.
 
 The table of fitted SVMs: a row for each model, whose support vectors are row numbers of the learning set.
 
@@ -42,15 +36,7 @@ from ckcv_ray.learners.svm import compile as compiler
 from ckcv_ray.learners.svm import kernels, newton
 from ckcv_ray.learners.svm import model as models
 from ckcv_ray.learners.svm import path as paths
-from ckcv_ray.learners.svm.blocks import (
-    ClassPoints,
-    Dense,
-    DenseClasses,
-    Points,
-    block_bytes,
-    prepare,
-    prepare_classes,
-)
+from ckcv_ray.learners.svm.blocks import Dense, DenseClasses, Points, block_bytes, prepare
 from ckcv_ray.learners.svm.compile import Signatures
 from ckcv_ray.learners.svm.kernels import compute_distances
 from ckcv_ray.learners.svm.model import (
@@ -70,6 +56,7 @@ from ckcv_ray.learners.svm.problem import (
     Solutions,
     Vector,
     Weights,
+    check_numbers,
     empty_fits,
     fit_constant,
     fit_scaling,
@@ -121,16 +108,14 @@ class SVMTrainer(Trainer):
         task, signs, distances = shared
         scaling = fit_scaling(task.X[train], self.scale)
         weights = compute_weights(self.class_weight, task.classes, task.y[train])
-        if task.n_classes == 2:
-            kernel: Kernel = prepare(task.X, distances, scaling, train, score)
-            return Block(
-                self, shared, train, score, scaling, kernel, weights, signs[train].astype(np.float64)
-            )
-        train = train[np.argsort(task.y[train], kind="stable")]
-        ends = np.searchsorted(task.y[train], np.arange(task.n_classes + 1)).tolist()
-        ranges = [slice(*ends_of_class) for ends_of_class in pairwise(ends)]
-        kernel = prepare_classes(task.X, distances, scaling, train, ranges, score)
-        return Block(self, shared, train, score, scaling, kernel, weights, task.y[train])
+        ranges = list[slice]()
+        if task.n_classes > 2:
+            train = train[np.argsort(task.y[train], kind="stable")]
+            ends = np.searchsorted(task.y[train], np.arange(task.n_classes + 1)).tolist()
+            ranges = [slice(*ends_of_class) for ends_of_class in pairwise(ends)]
+        kernel = prepare(task.X, distances, scaling, train, score, ranges)
+        y = signs[train].astype(np.float64)
+        return Block(self, shared, train, score, scaling, kernel, weights, y, ranges)
 
     def cost(self, n_train: int) -> float:
         """Return the squared number of training rows."""
@@ -149,9 +134,6 @@ class SVMTrainer(Trainer):
         return {"machine_code": compiler.state()}
 
 
-Kernel = Dense | Points | DenseClasses | ClassPoints  # of two classes one of the first two
-
-
 class Block(NamedTuple):
     """One prepared split."""
 
@@ -160,9 +142,10 @@ class Block(NamedTuple):
     train: Index  # row numbers of the training rows, of more than two classes class by class
     score: Index  # row numbers of the scored rows
     scaling: Scaling
-    kernel: Kernel
+    kernel: Dense | DenseClasses | Points
     weights: Vector  # of the classes
-    y: NDArray[Any]  # of the training rows the signs of two classes, or the numbers of more
+    y: Vector  # signs of the training rows, of two classes
+    ranges: Sequence[slice]  # the training rows of each of more than two classes; none of two
 
     def fit(self, path: int, length: int) -> "PathFits":
         """Fit the first ``length`` costs at one gamma."""
@@ -174,9 +157,9 @@ class Block(NamedTuple):
     def _fit(self, gamma: float, pair: tuple[int, int], options: Options) -> Solutions:
         """Fit the path of one pair of classes, the second of which is +1."""
         weights = Weights(*(float(self.weights[number]) for number in pair))
-        if isinstance(self.kernel, Dense | Points):
-            return self.kernel.fit(gamma, self.y, weights, options)
-        n_first, n_second = (part.stop - part.start for part in map(self.kernel.ranges.__getitem__, pair))
+        if not self.ranges:
+            return self.kernel.fit(gamma, pair, self.y, weights, options)
+        n_first, n_second = (part.stop - part.start for part in map(self.ranges.__getitem__, pair))
         y = np.repeat([-1.0, 1.0], [n_first, n_second])
         if not len(y):
             fits = empty_fits(len(options.C_values), 0)
@@ -190,8 +173,8 @@ class Block(NamedTuple):
     def find_support(self, pair: tuple[int, int], b: Vector) -> tuple[NDArray[np.int64], Vector]:
         """Return the row numbers of a pair's support vectors, ascending, and their coefficients."""
         rows = self.train
-        if not isinstance(self.kernel, Dense | Points):
-            rows = np.concatenate([rows[self.kernel.ranges[number]] for number in pair])
+        if self.ranges:
+            rows = np.concatenate([rows[self.ranges[number]] for number in pair])
         used = np.flatnonzero(b)
         used = used[np.argsort(rows[used], kind="stable")]
         return rows[used].astype(np.int64), b[used]
@@ -219,7 +202,7 @@ class PathFits(NamedTuple):
     def totals(self, measure: Measure) -> NDArray[Any]:
         """Return the totals of each fit; wrong rows, or votes, are counted in compiled code."""
         (task, signs, _), score, kernel = self.block.shared, self.block.score, self.block.kernel
-        if measure is ZERO_ONE and isinstance(kernel, Dense | Points):
+        if measure is ZERO_ONE and not self.block.ranges:
             errors = np.zeros((len(self.C_values), 2), np.int64)
             for rows, M in kernel.strips(self.gamma):
                 errors += count_errors(M, self.pairs[0], signs[score[rows]])
@@ -228,9 +211,9 @@ class PathFits(NamedTuple):
 
     def predict(self) -> Classes:
         """Return the class of each scored row, or -1 if undecided, (steps, rows)."""
-        block, kernel, n_C = self.block, self.block.kernel, len(self.C_values)
+        block, kernel, ranges, n_C = self.block, self.block.kernel, self.block.ranges, len(self.C_values)
         n_classes, labels = len(block.weights), np.empty((n_C, len(block.score)), np.int32)
-        if isinstance(kernel, Dense | Points):
+        if not ranges:
             for rows, M in kernel.strips(self.gamma):
                 labels[:, rows] = CLASS_OF_SIGN[classify(M, self.pairs[0]) + 1]
             return labels
@@ -240,8 +223,8 @@ class PathFits(NamedTuple):
                 stop = min(start + step, scored.stop)
                 ballot = Ballot((n_C, stop - start), n_classes)
                 for pair, fits in zip(list_pairs(n_classes), self.pairs, strict=True):
-                    ranges = kernel.ranges[pair[0]], kernel.ranges[pair[1]]
-                    add_votes(ballot, pair, M, start - scored.start, ranges, fits)
+                    of_pair = ranges[pair[0]], ranges[pair[1]]
+                    add_votes(ballot, pair, M, start - scored.start, of_pair, fits)
                 labels[:, start:stop] = ballot.winners()
         return labels
 
@@ -291,7 +274,11 @@ class SVMCodec(RowCodec):
             for rows, numbers in zip(support, dual_coef, strict=True)
         ]
         setting = row["C"], row["gamma"]
-        _check_numbers(*setting, scaling, pairs, offset, task.X.shape[1])
+        for rows, coefficients in pairs:
+            if coefficients.shape != rows.shape or np.any(np.diff(rows, prepend=-1) <= 0):
+                raise ValueError("its support vectors must be in ascending order, with one coefficient each")
+        numbers = [np.array(offset), *(coefficients for _, coefficients in pairs)]
+        check_numbers(*setting, scaling, task.X.shape[1], numbers)
         if two:
             ((rows, coefficients),) = pairs
             vectors = task.X[rows].astype(
@@ -301,17 +288,6 @@ class SVMCodec(RowCodec):
         offsets = np.array(offset, dtype=np.float64)
         return PairwiseSVM.from_pairs(setting, scaling, task.n_classes, pairs, offsets, task.X)
 
-    def max_row_values(self, task: Task) -> int:
-        """Return the number of values of a model in which every row supports every pair of its class.
-
-        An empty list of a pair counts as a value.
-        """
-        n, d = task.X.shape
-        if task.n_classes == 2:
-            return int(2 * (n + d) + len(TWO_CLASSES))
-        n_pairs = len(list_pairs(task.n_classes))
-        return int(2 * (n * (task.n_classes - 1) + n_pairs + d) + n_pairs + len(MORE_CLASSES))
-
     def setting(self, model: SVMModel | PairwiseSVM) -> Setting:
         """Return C and gamma of a model."""
         return {"C": model.C, "gamma": model.gamma}
@@ -320,27 +296,6 @@ class SVMCodec(RowCodec):
         """Return whether two models are equal in content."""
         n_classes = [getattr(model, "n_classes", 2) for model in (a, b)]
         return n_classes[0] == n_classes[1] and super().same(a, b, rounding)
-
-
-def _check_numbers(
-    C: float,
-    gamma: float,
-    scaling: Scaling,
-    pairs: Sequence[tuple[NDArray[np.int64], NDArray[np.float64]]],
-    offset: Sequence[float],
-    d: int,
-) -> None:
-    """Raise ValueError if the numbers of an SVM cannot be those of one that was fitted on d inputs."""
-    if scaling.centre.shape != (d,) or scaling.scale.shape != (d,):
-        raise ValueError(f"centre and scale do not have {d} features")
-    for support, dual_coef in pairs:
-        if dual_coef.shape != support.shape or np.any(np.diff(support, prepend=-1) <= 0):
-            raise ValueError("its support vectors must be in ascending order, with one coefficient each")
-    numbers = [*scaling, np.array([C, gamma, *offset]), *(dual_coef for _, dual_coef in pairs)]
-    if not all(np.isfinite(values).all() for values in numbers):
-        raise ValueError("it has numbers that are not finite")
-    if not (np.all(scaling.scale > 0) and C > 0 and gamma > 0):
-        raise ValueError("scale, C and gamma must be positive")
 
 
 V, M, S, SM = float64[::1], float64[:, ::1], float32[::1], float32[:, ::1]

@@ -1,7 +1,6 @@
 """XGBoost, LightGBM and CatBoost: exact paths, their own formats, trust and silence."""
 
 import json
-import sys
 import warnings
 from importlib import import_module
 from pathlib import Path
@@ -315,12 +314,6 @@ def test_weights_of_classes_are_those_of_the_library() -> None:
             class_weight={1: 5.0, 2: 2.0},
         )  # fmt: skip
         assert np.array_equal(labels, alone.fit(task.X[train], task.y[train]).predict(task.X))
-
-
-def test_a_class_of_a_library_that_is_missing_is_refused_likewise(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "lightgbm", None)
-    with pytest.raises(InputError, match=r'pip install "\.\[boosting\]" in the clone of ckcv_ray$'):
-        Study.of(learner="lightgbm:LGBMClassifier")
 
 
 def test_a_pipeline_is_scored_but_not_stored() -> None:

@@ -16,7 +16,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, cross_val_predict
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
-from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler, TargetEncoder
+from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from ckcv_ray import Execution, Job, Procedure, Study, assess, evaluate, run
@@ -269,16 +269,6 @@ def test_selectors_of_other_things_are_refused(selector: Any, why: str) -> None:
         as_spec("estimator", make_pipeline(ColumnTransformer([("a", "drop", selector)]), GaussianNB()))
 
 
-@pytest.mark.parametrize("kinds", ["number", ["text"], [["number"]], [1], None])
-def test_a_study_names_no_other_kinds(kinds: Any) -> None:
-    spec = as_spec("estimator", make_pipeline(ColumnTransformer([("a", "drop", ["x"])]), GaussianNB()))
-    spec["params"]["steps"][0][1]["params"]["transformers"][0][2] = {"kinds": kinds}
-    with pytest.raises(
-        InputError, match="are not kinds of columns: expected a list of number, category, date"
-    ):
-        as_spec("estimator", spec)
-
-
 @pytest.mark.parametrize("option", [{"encode": "ordinal"}, {"fill": "mean"}, {"rare": 0.1}])
 def test_options_of_the_encoding_would_have_no_effect(option: dict[str, Any]) -> None:
     learner = SELECTIONS["linear"]
@@ -291,11 +281,6 @@ def test_options_of_the_encoding_would_have_no_effect(option: dict[str, Any]) ->
 def test_scales_are_of_the_estimator() -> None:
     with pytest.raises(InputError, match="scale=standard has no effect: the estimator selects columns by"):
         evaluate(GAPS, Y, learner=SELECTIONS["linear"], scale="standard", execution=SERIAL)
-
-
-def test_balanced_rows_are_as_they_are() -> None:
-    options: dict[str, Any] = {"resampling": "kfold:3", "balance": "up", "execution": SERIAL, "seed": 2}
-    assert 0.0 < pooled_error(evaluate(GAPS, Y, learner=SELECTIONS["linear"], **options)) < 0.6
 
 
 COLUMNS = (
@@ -351,10 +336,3 @@ def test_numbers_are_predicted_too() -> None:
     target = TABLE["age"].to_numpy() + TABLE["dose"]
     result = evaluate(GAPS, target, learner=learner, resampling="kfold:3", measure="r2", execution=SERIAL)
     assert pooled_error(result) > 0.5
-
-
-def test_shares_of_classes_are_stored(tmp_path: Path) -> None:
-    learner = make_pipeline(select(FILLED, TargetEncoder(cv=2)), LogisticRegression())
-    options: dict[str, Any] = {"resampling": "kfold:3", "refit": "best", "execution": SERIAL}
-    result = evaluate(GAPS, Y, out=tmp_path / "scores", learner=learner, **options)
-    assert np.array_equal(load_scores(tmp_path / "scores").predict(GAPS), result.predict(GAPS))

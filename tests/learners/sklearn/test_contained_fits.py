@@ -59,11 +59,6 @@ def test_a_measure_that_exits_is_a_recorded_failure() -> None:
     assert "SystemExit(0)" in str(scored.execution["failures"])
 
 
-def test_if_every_fit_exits_the_run_says_so() -> None:
-    with pytest.raises(RunError, match=r"it raised SystemExit\(0\), which would end the program"):
-        run(study("ExitsAlways"), TASK.X, TASK.y, execution=SERIAL)
-
-
 def test_on_ray_as_well(ray_session: None) -> None:
     result = run(study("ExitsInFit"), TASK.X, TASK.y, execution=Execution("ray", 1))
     assert "SystemExit(0)" in str(result.execution["failures"])
@@ -254,14 +249,6 @@ def test_if_no_setting_has_all_its_fits_the_run_ends_with_the_reason(name: str) 
 def test_one_that_cannot_be_made_is_refused() -> None:
     with pytest.raises(InputError, match="missing 1 required positional argument: 'needed'"):
         Study.paper(learner="own_estimators:NeedsAnArgument")
-
-
-def test_one_that_cannot_be_stored_is_refused_before_anything_is_fitted(tmp_path: Path) -> None:
-    with pytest.raises(
-        InputError, match="models of estimator own_estimators:HoldsAFunction cannot be stored"
-    ):
-        run(make_study("HoldsAFunction"), TASK.X, TASK.y, out=tmp_path / "run", execution=SERIAL)
-    assert not (tmp_path / "run").exists()
 
 
 def test_a_fit_that_never_ends_is_recorded_as_failed(ray_session: None) -> None:

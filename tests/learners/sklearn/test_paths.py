@@ -20,6 +20,7 @@ from ckcv_ray.learners.base import LEARNERS
 from ckcv_ray.learners.sklearn.learner import NAMED, AnyEstimator, EstimatorLearner
 from ckcv_ray.learners.sklearn.paths import Plain
 from ckcv_ray.learners.sklearn.spec import complete_names
+from ckcv_ray.learners.sklearn.store import last_step
 from ckcv_ray.tables.task import Task
 
 
@@ -36,7 +37,15 @@ TASKS = {
     "ties": Task.of(*few_values(150)),
     "many columns": Task.of(*(part[:180] for part in load_breast_cancer(return_X_y=True))),
     "five classes": Task.of(*make_classification(200, 12, n_informative=8, n_classes=5, random_state=2)),
+    "weighted rows": Task.of(
+        *make_classification(160, 8, random_state=1),
+        sample_weight=np.random.default_rng(0).integers(1, 6, 160).astype(float),
+    ),
+    "weighted rows of three classes": Task.of(
+        *load_iris(return_X_y=True), sample_weight=np.random.default_rng(0).uniform(0.1, 4.0, 150)
+    ),
 }
+OF_CLASSES = {"equal": None, "balanced": "balanced", "0=7": {0: 7.0}}  # and how scikit-learn takes them
 PATHS = {
     "boosting": LEARNERS["boosting"](
         {"learning_rate": (0.1, 0.5), "max_iter": (1, 3, 10, 25), "min_samples_leaf": 5}
@@ -46,7 +55,11 @@ PATHS = {
     ),
     "neighbors": LEARNERS["neighbors"]({"n_neighbors": (1, 2, 3, 4, 5, 9, 20, 40), "p": (1, 2)}),
     "neighbors by brute force": LEARNERS["neighbors"]({"n_neighbors": (1, 2, 5, 9), "algorithm": "brute"}),
+    "boosting of balanced classes": LEARNERS["boosting"](
+        {"max_iter": (3, 6), "min_samples_leaf": 5}, class_weight="balanced"
+    ),
     "tree": LEARNERS["tree"](),
+    "tree of weighted classes": LEARNERS["tree"](class_weight="0=7"),
     "naive Bayes": LEARNERS["naive_bayes"](),
     **{
         f"{type(last).__name__} of sparse rows": AnyEstimator(
@@ -70,7 +83,23 @@ def seeded(estimator: Any, train: np.ndarray) -> dict[str, int]:
     return dict(zip(names, draw_seeds(make_seed_sequence(train), len(names)), strict=True))
 
 
-@pytest.mark.parametrize(("name", "data"), [*product(PATHS, TASKS)])
+def fit_alone(learner: Any, setting: Any, task: Task, train: np.ndarray) -> Any:
+    """Fit scikit-learn's estimator to the training rows with their weights, as its documentation does."""
+    estimator = clone(learner.build()).set_params(**complete_names(learner.build(), dict(setting)))
+    estimator.set_params(**seeded(estimator, train))
+    if (weights := OF_CLASSES[getattr(learner, "class_weight", "equal")]) is not None:
+        last_step(estimator).set_params(class_weight=weights)
+    name = f"{estimator.steps[-1][0]}__sample_weight" if hasattr(estimator, "steps") else "sample_weight"
+    weighted = {name: task.weighting.named[train]} if task.weighting.given else {}
+    return estimator.fit(task.X[train], task.y[train], **weighted)
+
+
+CASES = [
+    pair for pair in product(PATHS, TASKS) if PATHS[pair[0]].weighs_rows or not TASKS[pair[1]].weighting.given
+]
+
+
+@pytest.mark.parametrize(("name", "data"), CASES)
 def test_labels_are_those_of_separate_fits(name: str, data: str) -> None:
     learner, task = PATHS[name], TASKS[data]
     order = np.random.default_rng(3).permutation(task.n)
@@ -83,11 +112,8 @@ def test_labels_are_those_of_separate_fits(name: str, data: str) -> None:
             labels = block.fit(path, length).labels()
             assert labels.shape == (length, len(score))
             for step in range(length):
-                estimator = clone(learner.build()).set_params(
-                    **complete_names(learner.build(), learner.space.setting(path, step))
-                )
-                estimator.set_params(**seeded(estimator, train)).fit(task.X[train], task.y[train])
-                assert np.array_equal(labels[step], estimator.predict(task.X[score]))
+                alone = fit_alone(learner, learner.space.setting(path, step), task, train)
+                assert np.array_equal(labels[step], alone.predict(task.X[score]))
 
 
 @pytest.mark.parametrize("learner", NAMED)

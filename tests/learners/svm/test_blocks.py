@@ -29,7 +29,7 @@ from ckcv_ray.learners.svm.problem import (
 from ckcv_ray.learners.svm.trainer import may_share
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.study.problem import Problem
-from ckcv_ray.study.study import Execution, Procedure, Study
+from ckcv_ray.study.study import Execution, Study
 from ckcv_ray.tables.columns import Rows
 from ckcv_ray.tables.task import Task
 from jobs.benchmarks import libsvm
@@ -102,7 +102,7 @@ def test_whether_the_kernel_is_whole_depends_on_the_training_rows_alone(
         monkeypatch.setattr(blocks, "DENSE_BYTES", limit)
         for n_train in (50, 51):
             block = blocks.prepare(task.X, None, identity(3), rows[:n_train], rows[:n_score])
-            block.fit(0.5, y[:n_train], EQUAL, SOLVING)
+            block.fit(0.5, (0, 1), y[:n_train], EQUAL, SOLVING)
     assert in_parts == [51, 51, 51]
 
 
@@ -113,10 +113,10 @@ def test_scores_in_strips_are_those_of_the_whole(strip: int, monkeypatch: pytest
     y = make_signs(task)
     split = split_complete(60, 3, 0, 4, Draws(0))
     dense = blocks.prepare(task.X, None, identity(3), split.train, split.select)
-    fits = dense.fit(0.5, y[split.train].astype(float), EQUAL, SOLVING)
+    fits = dense.fit(0.5, (0, 1), y[split.train].astype(float), EQUAL, SOLVING)
     ((_, whole),) = dense.strips(0.5)
     signs, errors = classify(whole, fits), count_errors(whole, fits, y[split.select])
-    points = blocks.Points(task.X[split.train], task.X[split.select])
+    points = blocks.Points(task.X[split.train], task.X[split.select], ())
     parts = [
         (rows, classify(M, fits), count_errors(M, fits, y[split.select][rows]))
         for rows, M in points.strips(0.5)
@@ -140,7 +140,7 @@ def test_fits_of_wide_rows_are_optimal(dense: bool, monkeypatch: pytest.MonkeyPa
     X[40:60] = X[:20]  # equal rows, of which each pair gets opposite labels
     y[40:60] = -y[:20]
     rows, gamma = np.arange(80), 1 / 300
-    fits = blocks.prepare(X, None, identity(300), rows, rows[:1]).fit(gamma, y, EQUAL, SOLVING)
+    fits = blocks.prepare(X, None, identity(300), rows, rows[:1]).fit(gamma, (0, 1), y, EQUAL, SOLVING)
     K = np.exp(-gamma * cdist(X, X, "sqeuclidean"))
     for C, fit in zip(SOLVING.C_values, libsvm.list_solutions(fits), strict=True):
         optimum = libsvm.describe(K @ fit.b, y, fit.b, C, fit.n_iter, fit.status)
@@ -154,24 +154,6 @@ def test_a_row_within_rounding_of_zero_is_undecided_and_wrong() -> None:
     fits = empty_fits(1, 1)._replace(b=np.ones((1, 1)), offset=np.ones(1))
     assert classify(M, fits).tolist() == [[1, 0, 1, 0, 0]]
     assert count_errors(M, fits, np.array([1, 1, -1, -1, 1], np.int8)).tolist() == [[2, 2]]
-
-
-@pytest.mark.parametrize("dense", [True, False], ids=["dense", "points"])
-def test_the_scores_of_a_path_are_those_of_its_models(dense: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    if not dense:
-        monkeypatch.setattr(blocks, "DENSE_BYTES", 0)
-    study = Procedure.of(
-        resampling="kfold:3", measure=("accuracy", "f1"), learner="svm", C=(0.01, 1.0, 100.0), gamma=(0.5,)
-    )
-    problem = Problem.of(study, blobs(70, d=3, seed=5))
-    inputs = evaluate.share(problem)
-    for split in range(3):
-        train, score = problem.rows(Stage.SELECT, 0, split)
-        measure = problem.make_measure(score)
-        fits = problem.learner.trainer.prepare(inputs.shared, train, score).fit(0, 3)
-        X, y = problem.task.X[score], problem.task.y[score]
-        expected = [measure.totals(y, fits.model(step).predict(X).label, 2) for step in range(3)]
-        assert np.array_equal(problem.compute_totals(fits, measure, 3), expected)
 
 
 def test_shared_distances_make_the_block_that_new_ones_make() -> None:

@@ -8,21 +8,19 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from conftest import blobs, limit_examples
+from conftest import limit_examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.svm import SVC
 
-from ckcv_ray import Job, Study, Task
+from ckcv_ray import Study, Task
 from ckcv_ray.learners.base import Status
 from ckcv_ray.learners.steps import compute_weights, match_labels
 from ckcv_ray.learners.svm import path
 from ckcv_ray.learners.svm.decomposition import path_on_points
 from ckcv_ray.learners.svm.kernels import complement, compute_distances, gaussian, make_complement
 from ckcv_ray.learners.svm.problem import EQUAL, Weights
-from ckcv_ray.runs.run import run_job
 from ckcv_ray.study.problem import Problem
-from ckcv_ray.study.study import Execution
 from jobs.benchmarks import libsvm
 
 EVERY_SOLVER = {"newton": path.path, "libsvm": libsvm.path}
@@ -99,13 +97,6 @@ def solve(solver, p, w, C_values=GRID, tolerance=1e-6, gamma=0.5):
 EVERY = ["newton", "libsvm", "newton points", "libsvm points", "blocks"]
 
 
-def has_free(b, bound):
-    """Whether a variable is between its bounds by more than rounding; else the offset may be any of an
-    interval: here it is the middle, and in scikit-learn an end if rounding leaves one variable free.
-    """
-    return np.any(np.minimum(np.abs(b), bound - np.abs(b)) > 1e-6 * bound)
-
-
 @pytest.mark.parametrize("solver", EVERY)
 @pytest.mark.parametrize("w", [*WEIGHTS, EQUAL, None], ids=str)
 @pytest.mark.parametrize("share", [0.02, 0.1, 0.4])
@@ -120,30 +111,6 @@ def test_every_fit_meets_the_kkt_conditions_of_its_own_box(solver, w, share):
         room = 1e-9 + 1e-13 * C * max(w) * len(p.y)
         assert s.gap == pytest.approx(exact / max(1, exact - s.value), abs=room)
         assert s.value == pytest.approx(s.b @ p.K @ s.b / 2 - p.y @ s.b, rel=1e-9)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("solver", EVERY)
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize(
-    "which", ["balanced", {-1: 1.0, 1: 1.0}, {-1: 1.0, 1: 15.0}, {-1: 0.2, 1: 3.0}], ids=str
-)
-def test_decisions_agree_with_scikit_learn(solver, seed, which):
-    p = posed(seed, share=0.1)
-    w = balanced(p.y) if which == "balanced" else Weights(which[-1], which[1])
-    compared = 0
-    for C, s in zip(GRID, solve(solver, p, w), strict=True):
-        theirs = SVC(C=C, kernel="precomputed", tol=1e-7, class_weight=which).fit(p.K, p.y)
-        b = np.zeros(len(p.y))
-        b[theirs.support_] = theirs.dual_coef_[0]
-        np.testing.assert_allclose(p.K_new @ s.b, p.K_new @ b, atol=2e-3)
-        if has_free(s.b, C * w.of(p.y)):
-            compared += 1
-            f, g = p.K_new @ s.b + s.offset, theirs.decision_function(p.K_new)
-            np.testing.assert_allclose(f, g, atol=2e-3)
-            clear = np.abs(g) > 2e-3
-            assert np.array_equal(f[clear] > 0, g[clear] > 0)
-    assert compared >= 3
 
 
 @pytest.mark.parametrize("solver", EVERY)
@@ -256,15 +223,3 @@ def test_equal_weights_on_a_task_are_one_problem():
     others = [None, "balanced", "sick=5", "well=5", "sick=5,well=5"]
     assert len({problem(one).run_id for one in others}) == len(others)
     assert match_labels("1.0=4", (0, 1)) == "1=4"
-
-
-def test_weights_move_errors_from_the_heavy_class_to_the_light_one():
-    task = blobs(200, seed=5)
-    shares = []
-    for heavy in ("-1=20", None, "1=20"):
-        study = Study.paper(C=(1.0,), gamma=(0.5,), k=(3,), n_splits=4, class_weight=heavy)
-        result = run_job(Job(study, task), Execution("serial"))
-        shares.append(np.sum([m.errors for m in result.ensemble.members], axis=0))
-    first, second = np.transpose(shares)
-    assert first[0] < first[1] < first[2]
-    assert second[0] > second[1] > second[2]

@@ -1,9 +1,6 @@
 """A machine as a model: its decision function, row by row; the undecided; the table it is kept in."""
 
-from dataclasses import replace
-
 import numpy as np
-import pyarrow as pa
 import pytest
 from conftest import limit_examples
 from hypothesis import given, settings
@@ -16,7 +13,7 @@ from ckcv_ray.learners.ensemble import judge
 from ckcv_ray.learners.svm import model as models
 from ckcv_ray.learners.svm.model import SVMModel
 from ckcv_ray.learners.svm.problem import Scaling
-from ckcv_ray.learners.svm.trainer import TWO_CLASSES, SVMCodec
+from ckcv_ray.learners.svm.trainer import SVMCodec
 
 N, D = 40, 3
 AWKWARD = [0.0, -0.0, 5e-324, 1e-300, 0.1, 1 / 3, -2 / 3, 1.7976931348623157e308]
@@ -48,26 +45,12 @@ def test_the_decision_is_the_sum_that_defines_it(seed):
     assert model.decision(X[:5]) == pytest.approx(expected, rel=1e-9, abs=1e-9)
 
 
-def test_a_model_without_support_is_constant():
-    X = np.random.default_rng(0).normal(size=(4, D))
-    assert make_constant(-1.0).decision(X).tolist() == [-1.0] * 4
-    assert make_constant(0.5).predict(X).label.tolist() == [1] * 4
-
-
 def test_the_size_of_the_internal_block_does_not_matter(monkeypatch):
     model, X = made(2)
     whole = model.predict(X)
     for block in (1, 50, 97):
         monkeypatch.setattr(models, "BLOCK_VALUES", block)
         assert bits(model.predict(X)) == bits(whole)
-
-
-def test_the_layout_of_the_rows_in_memory_does_not_matter():
-    model, X = made(5)
-    whole = model.predict(X)
-    wide = np.repeat(X, 2, axis=1)
-    for rows in (np.asfortranarray(X), wide[:, ::2], X[::-1].copy()[::-1]):
-        assert bits(model.predict(rows)) == bits(whole)
 
 
 NEAR = [0.0, -0.0, 1e-10, -1e-10, 1e-9, -1e-9, np.nextafter(1e-9, 0)]
@@ -114,47 +97,3 @@ def test_parquet_and_back_is_exact_for_awkward_numbers(tmp_path):
     file = tmp_path / "models.parquet"
     parquet.write_table(SVMCodec().table(listed, task_of(X)), file)
     assert bits(SVMCodec().from_table(parquet.read_table(file), task_of(X))) == bits(listed)
-
-
-@pytest.mark.parametrize(
-    ("changed", "messages"),
-    [
-        ({"centre": [0.0] * (D + 1)}, f"do not have {D} features"),
-        ({"scale": [1.0]}, f"do not have {D} features"),
-        ({"support": [3, 2]}, "in ascending order"),
-        ({"support": [2, 2]}, "in ascending order"),
-        ({"support": [-1, 2]}, "in ascending order"),
-        ({"support": [1]}, "ascending order, with one coefficient each"),
-        ({"support": [1, 5]}, "out of bounds"),
-        ({"dual_coef": [1.0, np.nan]}, "not finite"),
-        ({"offset": np.inf}, "not finite"),
-        ({"C": np.nan}, "not finite"),
-        ({"scale": [1.0, 0.0, 1.0]}, "positive"),
-        ({"C": 0.0}, "positive"),
-        ({"gamma": -1.0}, "positive"),
-    ],
-    ids=str,
-)
-def test_a_row_that_is_no_model_of_the_task_is_refused(changed, messages):
-    X = np.arange(15.0).reshape(5, D)
-    model = replace(make_constant(1.0), support=np.array([1, 2]), vectors=X[1:3], dual_coef=np.ones(2))
-    (row,) = SVMCodec().table([model], task_of(X)).to_pylist()
-    assert bits(SVMCodec().from_table(pa.Table.from_pylist([row], TWO_CLASSES), task_of(X))) == bits([model])
-    with pytest.raises((ValueError, IndexError), match=messages):
-        SVMCodec().from_table(pa.Table.from_pylist([row | changed], TWO_CLASSES), task_of(X))
-
-
-def test_models_are_the_same_in_every_bit_alone():
-    model, _ = made(1)
-    assert SVMCodec().same(model, replace(model, dual_coef=model.dual_coef.copy()))
-    bent = model.dual_coef.copy()
-    bent[0] = np.nextafter(bent[0], 9.0)
-    moved = Scaling(model.scaling.centre + 1.0, model.scaling.scale)
-    others = (
-        {"offset": float(np.nextafter(model.offset, 9.0))},
-        {"dual_coef": bent},
-        {"dual_coef": model.dual_coef[:-1], "support": model.support[:-1]},
-        {"support": model.support + 1},
-        {"scaling": moved},
-    )
-    assert not any(SVMCodec().same(model, replace(model, **changed)) for changed in others)

@@ -16,12 +16,9 @@ from sklearn.utils.class_weight import compute_class_weight
 from ckcv_ray import GaussianSVM, Task
 from ckcv_ray.core.draws import Draws
 from ckcv_ray.core.measures import UNDECIDED as NEITHER
-from ckcv_ray.core.measures import ZERO_ONE, GroupShares
 from ckcv_ray.core.resampling.complete import split_complete
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import STATUSES, Status
-from ckcv_ray.learners.ensemble import from_arrow, judge
-from ckcv_ray.learners.ensemble import make_schema as members_schema
 from ckcv_ray.learners.steps import compute_weights
 from ckcv_ray.learners.svm import blocks, trainer
 from ckcv_ray.learners.svm.model import Ballot, list_pairs
@@ -93,16 +90,6 @@ def test_a_row_is_undecided_only_if_open_pairs_could_change_its_winner(n_classes
     f = np.where(rng.random(f.shape) < share, rng.choice(OPEN, f.shape), f)
     expected = [by_definition(n_classes, column) for column in f.T]
     assert counted(n_classes, f).tolist() == expected
-
-
-def test_every_way_three_classes_can_vote():
-    values = [-1.0, 0.0, 1.0]
-    f = np.array(list(product(values, repeat=3))).T
-    winners = counted(3, f)
-    assert winners.tolist() == [by_definition(3, column) for column in f.T]
-    assert set(winners.tolist()) == {-1, 0, 1, 2}
-    circle = np.array([[-1.0], [1.0], [-1.0]])  # 0 beats 1, 2 beats 0, 1 beats 2: one vote each
-    assert counted(3, circle).tolist() == [0]
 
 
 def is_determined(model, weights):
@@ -195,7 +182,7 @@ def test_a_block_in_strips_gives_the_same_labels(whole, monkeypatch):
     if not whole:
         monkeypatch.setattr(blocks, "WHOLE_BYTES", 0)
     points = block_of(learner, task, split.train, split.select)
-    assert isinstance(points.kernel, blocks.ClassPoints)
+    assert isinstance(points.kernel, blocks.Points)
     assert isinstance(dense.kernel, blocks.DenseClasses)
     for path in range(2):
         fits = points.fit(path, 2)
@@ -230,19 +217,6 @@ def test_shared_distances_give_the_same_bits():
         assert np.array_equal(one.predict(), other.predict())
 
 
-def test_totals_of_groups_are_those_of_the_models():
-    task = clouds(90, 4, 10)
-    learner = GaussianSVM((0.1, 1.0, 10.0), (0.1, 1.0))
-    split = a_split(task)
-    X, y = task.X[split.select], task.y[split.select]
-    measure = GroupShares(np.arange(len(y)) % 7)
-    for path in range(2):
-        fits = block_of(learner, task, split.train, split.select).fit(path, 3)
-        models = [fits.model(step) for step in range(3)]
-        assert fits.totals(measure).tolist() == [list(judge(m, X, y, measure, 4)) for m in models]
-        assert fits.totals(ZERO_ONE).tolist() == [list(judge(m, X, y, ZERO_ONE, 4)) for m in models]
-
-
 def test_a_fit_has_not_converged_if_a_pair_has_not():
     task, split = clouds(120, 3, 11, spread=0.2), a_split(clouds(120, 3, 11, spread=0.2))
     fits = block_of(GaussianSVM((1.0,), (1.0,), max_iter=9), task, split.train, split.select).fit(0, 1)
@@ -259,13 +233,6 @@ def fitted(n_classes=4, missing=()):
     rows = np.flatnonzero(~np.isin(task.y, missing))[:60]
     learner = GaussianSVM((2.0,), (0.4,))
     return learner, task, rows, block_of(learner, task, rows, rows[:1]).fit(0, 1).model(0)
-
-
-def test_there_is_no_score():
-    _, task, _, model = fitted()
-    predicted = model.predict(task.X)
-    assert np.isnan(predicted.score).all()
-    assert predicted.label.dtype == np.int32
 
 
 def refused(row, task, messages, error=ValueError):
@@ -307,16 +274,6 @@ def test_a_row_that_is_no_model_of_the_task_is_refused():
         refused(row | {"centre": [bad] * d}, task, "not finite")
     for changed in ({"C": 0.0}, {"gamma": -1.0}, {"scale": [0.0] * d}):
         refused(row | changed, task, "positive")
-
-
-@pytest.mark.parametrize("name", ["support", "dual_coef"])
-def test_an_empty_cell_inside_a_list_of_lists_is_refused(name):
-    learner, task, _, model = fitted()
-    (row,) = SVMCodec().table([model], task).to_pylist()
-    columns = {"k": 3, "split": 0, "errors": [0] * 4, "n_estimate": [5] * 4}
-    forged = row | columns | {name: with_first(row[name], [None, *row[name][0][1:]])}
-    with pytest.raises(ValueError, match=f"{name} has empty cells"):
-        from_arrow(pa.Table.from_pylist([forged], members_schema(learner, task)), learner, task)
 
 
 def test_models_are_the_same_in_every_bit_alone():

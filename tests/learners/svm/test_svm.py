@@ -1,17 +1,14 @@
 """Solutions of the SVM, compared with the definition of the problem and with baselines."""
 
 import warnings
-from math import exp
 from typing import NamedTuple
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize
 
-from ckcv_ray.learners.base import STATUSES, Status
+from ckcv_ray.learners.base import Status
 from ckcv_ray.learners.svm import path as paths
 from ckcv_ray.learners.svm.kernels import compute_distances, gaussian, make_complement
-from ckcv_ray.learners.svm.learner import GaussianSVM
 from jobs.benchmarks import libsvm
 
 TOLERANCE = 1e-3
@@ -103,36 +100,6 @@ def test_offset_is_the_mean_over_free_vectors(path):
     assert free.any()
 
 
-def test_two_points_have_the_solution_on_paper(path):
-    """alpha = min(C, 1 / (1 - K_12)) for both, offset 0."""
-    k = exp(-0.7)
-    K, y = np.array([[1.0, k], [k, 1.0]]), np.array([1.0, -1.0])
-    C_values = (0.5, 1.9, 5.0, 1000.0)
-    for C, solution in zip(C_values, path(K, y, C_values, 1e-6, PLENTY), strict=True):
-        alpha = min(C, 1 / (1 - k))
-        np.testing.assert_allclose(solution.b, [alpha, -alpha], rtol=1e-5)
-        assert solution.offset == pytest.approx(0, abs=1e-6)
-        assert solution.value == pytest.approx(alpha**2 * (1 - k) - 2 * alpha, rel=1e-5)
-
-
-@pytest.mark.parametrize("C", [0.3, 3.0])
-def test_value_agrees_with_a_general_optimiser(path, C):
-    p = problem(8, n=16)
-    baseline = minimize(
-        lambda b: b @ p.K @ b / 2 - p.y @ b,
-        np.zeros(16),
-        jac=lambda b: p.K @ b - p.y,
-        bounds=[(min(0.0, C * s), max(0.0, C * s)) for s in p.y],
-        constraints={"type": "eq", "fun": np.sum, "jac": np.ones_like},
-        method="SLSQP",
-        options={"ftol": 1e-13, "maxiter": 500},
-    )
-    (solution,) = path(p.K, p.y, (C,), 1e-5, PLENTY)
-    assert baseline.success
-    assert solution.value == pytest.approx(baseline.fun, rel=1e-6)
-    np.testing.assert_allclose(solution.b, baseline.x, atol=1e-3)
-
-
 def test_a_shorter_path_is_the_beginning_of_a_longer_one_in_every_bit(path):
     p = problem(12)
     whole = path(p.K, p.y, GRID, TOLERANCE, PLENTY)
@@ -197,12 +164,6 @@ def test_only_the_costs_that_need_more_iterations_do_not_converge(path):
         if solution.n_iter != cap:
             assert status is (Status.NOT_CONVERGED if solution.n_iter > cap else Status.CONVERGED)
     assert len(set(statuses)) == 2
-
-
-def test_statuses_have_names_for_files_and_a_way_out_for_people():
-    assert [str(s) for s in STATUSES] == ["converged", "not_converged"]
-    assert tuple(Status) == STATUSES
-    assert "max_iter" in GaussianSVM.convergence_advice
 
 
 @pytest.mark.parametrize("label", [-1.0, 1.0])
