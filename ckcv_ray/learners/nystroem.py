@@ -416,15 +416,7 @@ class NystroemTrainer(Trainer):
     learner: NystroemSVM
 
     def prepare(self, shared: Task, train: Index, score: Index) -> "NystroemBlock":
-        """Draw the landmarks of a split, and fit its scaling.
-
-        Raises:
-            ValueError: there are fewer training rows than landmarks.
-        """
-        return NystroemBlock(self, shared, train, score, self.draw_landmarks(shared, train))
-
-    def draw_landmarks(self, task: Task, train: Index) -> Landmarks:
-        """Return landmarks drawn from the training rows, at random by their numbers alone, without repeats.
+        """Draw the landmarks of a split, at random by the numbers of its rows alone, and fit its scaling.
 
         Raises:
             ValueError: there are fewer training rows than landmarks.
@@ -436,7 +428,8 @@ class NystroemTrainer(Trainer):
             )
         draws = np.random.default_rng(make_seed_sequence(train))
         rows = np.sort(draws.choice(different, self.learner.landmarks, replace=False))
-        return Landmarks(rows, task.X[rows], fit_scaling(task.X[train], self.learner.scale))
+        landmarks = Landmarks(rows, shared.X[rows], fit_scaling(shared.X[train], self.learner.scale))
+        return NystroemBlock(self, shared, train, score, landmarks)
 
     def cost(self, n_train: int) -> float:
         """Return the number of training rows, and a constant."""
