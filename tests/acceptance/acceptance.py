@@ -37,6 +37,7 @@ import ckcv_ray
 from ckcv_ray import extend
 from ckcv_ray.cli import main as cli
 
+FLOAT = re.compile(r"(-?\d+\.\d+(?:e[-+]\d+)?)")
 FILE = Path(__file__).with_name("recorded.json")
 NUMERIC = ("numpy", "scipy", "scikit-learn", "numba", "pyarrow")  # packages that may change a bit
 PRINTED = 25  # lines of a screen, and rows of predictions
@@ -258,6 +259,10 @@ def compare(before: Any, now: Any, exact: bool, place: str = "") -> Iterator[str
 
 
 def _are_close(before: Any, now: Any) -> bool:
+    """Return whether floats, or texts with floats in them, differ by rounding alone."""
+    if isinstance(before, str) and isinstance(now, str):
+        old, new = FLOAT.split(before), FLOAT.split(now)  # words and floats by turns
+        return old[::2] == new[::2] and all(map(_are_close, map(float, old[1::2]), map(float, new[1::2])))
     return isinstance(before, float) and isinstance(now, float) and isclose(before, now, rel_tol=1e-9)
 
 

@@ -64,6 +64,10 @@ def test_any_change_is_described() -> None:
     assert line.startswith("a[1]: b\n   was 0.25")
     assert not list(acceptance.compare(kept, {"a": [1, {"b": 0.25 + 2e-16}], "c": None}, exact=False))
     assert list(acceptance.compare(kept, {"a": [1], "c": None}, exact=False))
+    row = "18,benign,-2.2755837424596095"
+    assert not list(acceptance.compare([row], [row.replace("6095", "6734")], exact=False))
+    for other in (row.replace("benign", "other"), row.replace("-2.27", "-2.28"), row + ",1.5"):
+        assert list(acceptance.compare([row], [other], exact=False))
     (line,) = acceptance.compare([1, 2, 3], [1, 3], exact=True, place="statements")
     assert line == "statements: 3 -> 2\n   was [2]\n   now []"
 
