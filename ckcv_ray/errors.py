@@ -178,6 +178,7 @@ REMOVED: dict[str, str] = {  # commands as "ckcv x", options "--x", values "opti
     "--first-uniform": "leave it out; --certify holdout has closer bounds",
     "claim=member": "claim refit or vote, or claim nothing and predict --member 7",
     "claim=random": "claim refit or vote; --certify paper claims the error of a random member of F*",
+    "--resume-until-done": "jobs/run_study.py --times 5 goes on by itself, with the options of ckcv run",
     "--spare": "leave it out: what early rounds of a budget do not need is used",
     "Assessed": "write Scored",
     "All": "write Procedure.of(choose=...), whose field it is",

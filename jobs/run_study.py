@@ -1,19 +1,46 @@
-"""``ckcv run`` as a script, for ``ray submit`` and ``ray job submit``, with the same options.
+"""``ckcv run`` as a script, for ``ray submit`` and ``ray job submit``, with the same options and one more.
 
-    ray job submit --working-dir . -- python jobs/run_study.py twonorm:400:0 --out /data/runs/twonorm
+    ray job submit --working-dir . -- python jobs/run_study.py twonorm:400:0 --out /data/runs/t --times 5
 
 A job runs in an unpacked copy of the working directory: pass ``--out`` as an absolute path on the driver's
-node.
+node. With ``--times N`` the run goes on, up to N times, after it was killed or could not finish.
 """
 
 import sys
+from argparse import ArgumentParser
 from pathlib import Path
 
 if __name__ == "__main__":  # import from the repository, not from this folder
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
 from ckcv_ray.cli.main import main
+from ckcv_ray.cli.process import forward_signals, start
+
+COULD_NOT_FINISH = 1  # the only exit code after which it may go otherwise
+
+
+def repeat(arguments: list[str], times: int) -> int:
+    """Run ``ckcv ARGUMENTS``, up to ``times`` again if it was killed or failed; return its exit code.
+
+    A signal that asks this process to stop is handed on, and ends it. If this process is killed, so is the
+    run: whatever started it has to start it again.
+    """
+    for left in range(times, -1, -1):
+        child = start(arguments)
+        with forward_signals(child) as signals:
+            code = child.wait()
+        if signals or not left or (code >= 0 and code != COULD_NOT_FINISH):
+            break
+        again = f"starting it again, {times - left + 1} of at most {times}"
+        print(f"the run ended with exit code {code}: {again}", file=sys.stderr, flush=True)
+    return code if code >= 0 else 128 - code
+
 
 if __name__ == "__main__":
-    sys.argv.insert(1, "run")
+    parser = ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--times", type=int, default=0)
+    options, rest = parser.parse_known_args()
+    if options.times > 0:
+        sys.exit(repeat(["run", *rest, "--yes"], options.times))  # nobody is there to be asked
+    sys.argv[1:] = ["run", *rest]
     main()

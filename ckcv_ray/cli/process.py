@@ -1,5 +1,5 @@
-"""Processes and signals: Ctrl-C, SIGTERM, SIGHUP and SIGUSR1 during a computation; restarting a command that
-was killed or failed, since a run resumes from what its folder holds; foreign code, and what supervises it.
+"""Processes and signals: Ctrl-C, SIGTERM, SIGHUP and SIGUSR1 during a computation; a command in a process of
+its own; foreign code, and what supervises it.
 
 Compiled code of an estimator may crash its process, end it or never return. The process that supervises reads
 which fit that was (``learners.foreign``), and starts the command again, which resumes. A fit that has ended
@@ -102,32 +102,6 @@ def say_what_is_saved(out: str) -> Iterator[Signals]:
 
 PARENT = "CKCV_PARENT"  # number of the process that started this one, and that it does not outlive
 PR_SET_PDEATHSIG = 1  # of Linux
-FINAL = {0, 2, 3, 4, 5}  # done, or a restart would end the same way
-
-
-def without(arguments: Sequence[str], option: str) -> list[str]:
-    """Remove an option and its value from command-line arguments."""
-    kept = list(arguments)
-    while option in kept:
-        at = kept.index(option)
-        del kept[at : at + 2]
-    return [argument for argument in kept if not argument.startswith(f"{option}=")]
-
-
-def persist(arguments: Sequence[str], times: int, say: Callable[[str], None]) -> int:
-    """Run ``ckcv ARGUMENTS``, with at most ``times`` restarts if killed or unfinished; return its exit code.
-
-    Signals that ask it to stop are forwarded and end it without a restart. This process cannot restart itself
-    if it is killed: whatever started it, such as Ray's job manager, has to do that.
-    """
-    for left in range(times, -1, -1):
-        child = start(arguments)
-        with _forward_signals(child) as signals:
-            code = child.wait()
-        if signals or code in FINAL or not left:
-            break
-        say(f"ended with exit code {code}: restart {times - left + 1} of at most {times}")
-    return code if code >= 0 else 128 - code
 
 
 def start(
@@ -158,7 +132,7 @@ def end_with_parent() -> None:
 
 
 @contextmanager
-def _forward_signals(child: Popen[bytes]) -> Iterator[list[int]]:
+def forward_signals(child: Popen[bytes]) -> Iterator[list[int]]:
     """Forward the signals that ask to stop to a child process, and list them."""
     signals: list[int] = []
 
@@ -217,7 +191,7 @@ def supervise(arguments: Sequence[str], fit_timeout: float) -> int:
         while True:
             write_lost(file, lost)
             child = start(arguments, {VARIABLE: f"{file.fileno()},{os.getpid()}"}, pass_fds=[file.fileno()])
-            with _forward_signals(child) as signals:
+            with forward_signals(child) as signals:
                 end = _wait(child, file, fit_timeout, signals)
             if end.signals or not end.note.key:
                 return _conclude(end)

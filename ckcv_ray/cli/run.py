@@ -35,7 +35,7 @@ from ckcv_ray.cli.options import (
     with_options,
 )
 from ckcv_ray.cli.output import console, say, show
-from ckcv_ray.cli.process import persist, require_supervision, say_what_is_saved, without
+from ckcv_ray.cli.process import require_supervision, say_what_is_saved
 from ckcv_ray.core.percent import ceil_percent
 from ckcv_ray.engine import forecast
 from ckcv_ray.engine.backend import choose_backend, find_ray_address
@@ -86,16 +86,6 @@ def run(
         bool,
         make_flag("--retry-failed", "Retry what failed in a finished run of --certify paper.", "Execution"),
     ] = False,
-    resume_until_done: Annotated[
-        int,
-        typer.Option(
-            min=0,
-            metavar="N",
-            show_default=False,
-            help="Restart a run that stopped up to N times; implies --yes.",
-            rich_help_panel="Execution",
-        ),
-    ] = 0,
     budget: Annotated[str | None, make_option("Time that the run may take, such as 10m or 2h.")] = None,
     yes: Annotated[
         bool, make_flag("--yes", "Do not ask before a run of more than an hour.", "Execution")
@@ -112,9 +102,6 @@ def run(
         ckcv run patients.csv --target outcome --claim sensitivity,specificity
         ckcv run houses.csv --target price --learner ridge --clip 50
     """
-    if resume_until_done:
-        arguments = [*without(sys.argv[1:], "--resume-until-done"), *([] if yes else ["--yes"])]
-        raise typer.Exit(persist(arguments, resume_until_done, say))
     require_supervision(study.learner, execution.fit_timeout)
     study, limit = limit_time(study, budget)
     task, test = chosen.read(study.predicts_numbers)

@@ -104,10 +104,9 @@ def test_a_hanging_fit_can_be_stopped(table: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs PR_SET_PDEATHSIG and /proc")
-@pytest.mark.parametrize("more", [(), ("--resume-until-done", "1")], ids=["supervised", "restarted"])
-def test_a_killed_supervisor_leaves_no_child(table: Path, tmp_path: Path, more: tuple[str, ...]) -> None:
+def test_a_killed_supervisor_leaves_no_child(table: Path, tmp_path: Path) -> None:
     """Not even one inside code that never returns and heeds no signal."""
-    words = ("run", table, *OPTIONS, *SERIAL, *learner("HangsWithANote"), "--out", tmp_path / "run", *more)
+    words = ("run", table, *OPTIONS, *SERIAL, *learner("HangsWithANote"), "--out", tmp_path / "run")
     process = begin(words, os.environ | {"CKCV_NOTE": str(tmp_path / "hangs")})
     wait_for(tmp_path / "hangs", process)
     below, parents = list[int](), [process.pid]
@@ -115,7 +114,7 @@ def test_a_killed_supervisor_leaves_no_child(table: Path, tmp_path: Path, more: 
         tasks = Path(f"/proc/{parents.pop()}/task").iterdir()
         parents += [int(child) for task in tasks for child in (task / "children").read_text().split()]
         below += parents[-1:]
-    assert len(below) == 1 + bool(more)
+    assert len(below) == 1
     descriptors = [os.pidfd_open(child) for child in below]
     process.kill()
     process.wait()
