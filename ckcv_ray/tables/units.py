@@ -8,6 +8,7 @@ measured and claimed is of rows, which count once each.
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -76,7 +77,7 @@ class Units:
     @property
     def name(self) -> str | None:
         """Name of the column of groups; None without groups."""
-        return None
+        return next(iter(self.columns), None)
 
     @property
     def columns(self) -> dict[str, GroupNumbers]:
@@ -88,7 +89,7 @@ class Units:
         """Number of units."""
         return self.n
 
-    @property
+    @cached_property
     def numbers(self) -> GroupNumbers:
         """The unit of each row, (n,)."""
         return np.arange(self.n)
@@ -157,11 +158,6 @@ class Groups(Units):
     column: str = field(kw_only=True)
 
     @property
-    def name(self) -> str:
-        """Name of the column of groups."""
-        return self.column
-
-    @property
     def columns(self) -> dict[str, GroupNumbers]:
         """The groups by the name of their column."""
         return {self.column: self.groups}
@@ -171,7 +167,7 @@ class Groups(Units):
         """Number of groups."""
         return int(self.groups.max(initial=-1)) + 1
 
-    @property
+    @cached_property
     def numbers(self) -> GroupNumbers:
         """The group of each row."""
         return self.groups
