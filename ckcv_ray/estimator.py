@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from math import nan
 from numbers import Integral
-from typing import Any, Self, cast
+from typing import Any, cast
 from warnings import warn
 
 import numpy as np
@@ -97,16 +97,6 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
         result_: the ``Certified`` result.
     """
 
-    def __new__(cls, *args: Any, **named: Any) -> Self:
-        """Refuse a name that is no parameter before Python does, and say what to write instead."""
-        known = cls._get_param_names()
-        if unknown := [name for name in named if name not in known]:
-            raise InputError(
-                f"unknown parameter {unknown[0]!r} of {cls.__name__}, which has {', '.join(known)}; one of "
-                f'the learner is given as params={{"{unknown[0]}": ...}}{suggest(unknown[0], known)}'
-            )
-        return cast("Self", super().__new__(cls))
-
     def __init__(
         self,
         learner: Any = "svm",
@@ -120,7 +110,14 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
         backend: str = "serial",
         random_state: int | None = None,
         rule: str = "auto",
+        **unknown: Any,
     ) -> None:
+        if unknown:
+            (name, *_), known = unknown, self._get_param_names()
+            raise InputError(
+                f"unknown parameter {name!r} of CKCVClassifier, which has {', '.join(known)}; one of the "
+                f'learner is given as params={{"{name}": ...}}{suggest(name, known)}'
+            )
         self.learner = learner
         self.params = params
         self.sample = sample

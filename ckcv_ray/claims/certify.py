@@ -91,7 +91,7 @@ def certify(predictions: HeldOutPredictions, table: pa.Table, files: Mapping[str
     made = outline(problem, table, models.best)
     sample, counts, winner = made.sample, made.counts, made.winner
     claims, repeats = prove(predictions, winner.k), find_repeats(problem.all_rows, problem.held)
-    again = prove(replace(predictions, copies=repeats.copies), winner.k) if repeats.copies else claims
+    again = prove(predictions.without(repeats.copies), winner.k) if repeats.copies else claims
     bounds = [proven[0].bound for proven in (claims, again) if proven[0].bound is not None]
     learned = find_constants(problem, models)
     certificate = replace(

@@ -1,7 +1,7 @@
 """The rows that certify, and what each rule makes of them: asked once for all claims."""
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -33,7 +33,13 @@ class HeldOutPredictions:
     problem: Problem
     models: Models
     copies: int = 0
-    _made: dict[Hashable, Any] = field(default_factory=dict, repr=False, compare=False)
+    _made: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def without(self, copies: int) -> "HeldOutPredictions":
+        """Return the same predictions, made once for both, with so many copies."""
+        others = replace(self, copies=copies)
+        others._made.update(self._made)
+        return others
 
     def make_once(self, key: Hashable, make: Callable[[], Made]) -> Made:
         """Return what ``make`` returns, which is called at the first request by this key alone."""

@@ -15,6 +15,9 @@ from socket import create_server
 from typing import Any
 from urllib.request import Request, urlopen
 
+if __name__ == "__main__":  # import from the repository, not from this folder
+    sys.path[0] = str(Path(__file__).resolve().parents[2])
+
 from ckcv_ray.storage.objects import open_files
 
 BUCKET = "faults"

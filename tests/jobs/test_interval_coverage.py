@@ -7,16 +7,16 @@ import pytest
 
 from ckcv_ray.core.intervals import Limits
 from jobs.paper import interval_coverage
-from jobs.paper.interval_coverage import Procedure, Run, compute_run, main, summarize
+from jobs.paper.interval_coverage import Line, Run, compute_run, main, summarize
 from jobs.paper.sources import Setting
 
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     few = (
-        Procedure("holdout:0.3", ("clopper_pearson",), 0.7),
-        Procedure("kfold:10", ("corrected_t",), 0.9),
-        Procedure("kfold:5", ("bbc",), 0.9, (1e-9, 100.0)),
+        Line("holdout:0.3", ("clopper_pearson",), 0.7),
+        Line("kfold:10", ("corrected_t",), 0.9),
+        Line("kfold:5", ("bbc",), 0.9, (1e-9, 100.0)),
     )
     monkeypatch.setattr(interval_coverage, "PROCEDURES", few)
     monkeypatch.setattr(

@@ -118,7 +118,7 @@ def test_the_question_of_a_stranger_s_folder_is_cut(tmp_path: Path) -> None:
     task = Task.of(rows.X, rows.labelled(rows.y))
     long = replace(task, units=replace(task.units, question="\x1b[1m<b>" + 10_000 * "why "))
     run_job(Job(HELD, long, tmp_path / "run"), Execution("serial"))
-    question = load_run(tmp_path / "run").problem.all_rows.question
+    question = load_run(tmp_path / "run").problem.all_rows.units.question
     assert len(question) < LONGEST_QUESTION + 20
     assert "\x1b" not in question
     assert "<b>why" not in Path(report(tmp_path / "run", tmp_path / "page.html")).read_text(encoding="utf-8")

@@ -145,7 +145,7 @@ def test_what_is_no_splitter_is_named(resampling, messages):
 
 @pytest.mark.parametrize(("name", "own"), [("cv", "resampling"), ("scoring", "measure")])
 def test_names_of_scikit_learn_are_translated(name, own):
-    with pytest.raises(InputError, match=f"say {own}"):
+    with pytest.raises(InputError, match=f"{name} is called {own} here"):
         evaluate(X, Y, learner="tree", **{name: 3})
 
 

@@ -15,7 +15,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.model_selection import KFold
 from sklearn.naive_bayes import GaussianNB
 
-from ckcv_ray import Execution, evaluate, load_scores, verify
+from ckcv_ray import Execution, Procedure, evaluate, load_scores, verify
 from ckcv_ray.core.draws import Draws
 from ckcv_ray.core.intervals import SplitScores, compute_interval, correct_best
 from ckcv_ray.core.schedule import Stage
@@ -23,7 +23,6 @@ from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.records import judged
 from ckcv_ray.reports.render import make_page
 from ckcv_ray.study.problem import OUTER
-from ckcv_ray.study.study import Study
 
 SERIAL = Execution("serial")
 X, Y = (part[:120] for part in load_breast_cancer(return_X_y=True))
@@ -209,7 +208,7 @@ def test_an_interval_is_shown_as_approximate_wherever_it_is(tmp_path):
     assert f"{low:.4f}" in page
     again = load_scores(tmp_path / "run")
     assert again.summary_json() == result.summary_json()
-    assert Study.from_json(result.study.to_json()) == result.study
+    assert Procedure.from_json(result.study.to_json()) == result.study
     assert not verify(tmp_path / "run").differences
     with pytest.raises(StoreError, match='interval: requested "", in the folder "corrected_t"'):
         evaluate(X, Y, tmp_path / "run", **options, **BAYES)

@@ -90,12 +90,14 @@ def fit_alone(learner: Any, setting: Any, task: Task, train: np.ndarray) -> Any:
     if (weights := OF_CLASSES[getattr(learner, "class_weight", "equal")]) is not None:
         last_step(estimator).set_params(class_weight=weights)
     name = f"{estimator.steps[-1][0]}__sample_weight" if hasattr(estimator, "steps") else "sample_weight"
-    weighted = {name: task.weighting.named[train]} if task.weighting.given else {}
+    weighted = {name: task.weighting.named[train]} if task.weighting.columns else {}
     return estimator.fit(task.X[train], task.y[train], **weighted)
 
 
 CASES = [
-    pair for pair in product(PATHS, TASKS) if PATHS[pair[0]].weighs_rows or not TASKS[pair[1]].weighting.given
+    pair
+    for pair in product(PATHS, TASKS)
+    if PATHS[pair[0]].weighs_rows or not TASKS[pair[1]].weighting.columns
 ]
 
 

@@ -67,7 +67,7 @@ HELD: dict[str, Any] = {
 @pytest.mark.parametrize("name", HELD)
 def test_an_object_is_the_same_study_as_its_json(name: str) -> None:
     study = Procedure.of(learner=HELD[name])
-    again = Study.from_json(json.loads(json.dumps(study.to_json(), allow_nan=False)))
+    again = Procedure.from_json(json.loads(json.dumps(study.to_json(), allow_nan=False)))
     assert again == study
     assert as_spec("estimator", study.learner.build()) == study.learner.spec
 
