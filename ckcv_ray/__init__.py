@@ -19,7 +19,6 @@ _NAMES = {  # by module; below once more for type checkers, and tests/test_publi
     "engine.queue": "Progress",
     "errors": "CKCVError InputError RunError StoreError",
     "estimator": "CKCVClassifier",
-    "learners.choice": "Choice",
     "learners.sklearn.spec": "trust",
     "learners.svm.learner": "GaussianSVM",
     "reports.render": "report",
@@ -49,7 +48,6 @@ if TYPE_CHECKING:
     from ckcv_ray.errors import RunError as RunError
     from ckcv_ray.errors import StoreError as StoreError
     from ckcv_ray.estimator import CKCVClassifier as CKCVClassifier
-    from ckcv_ray.learners.choice import Choice as Choice
     from ckcv_ray.learners.sklearn.spec import trust as trust
     from ckcv_ray.learners.svm.learner import GaussianSVM as GaussianSVM
     from ckcv_ray.reports.render import report as report

@@ -125,7 +125,7 @@ def convert_errors(kind: type[CKCVError], message: str) -> Iterator[None]:
 
 
 IN_EXTEND = (  # names of Python that moved there
-    "Auto Balanced Bootstrap Bootstrap632 Bootstrap632Plus DrawnFolds ForwardSplits LeaveOneOut "
+    "Auto Balanced Bootstrap Bootstrap632 Bootstrap632Plus Choice DrawnFolds ForwardSplits LeaveOneOut "
     "MeanBound MeanCost MeanError NystroemSVM OptimismBootstrap RepeatedKFold Rotation SingleSplit Splits "
     "Subsampling"
 )

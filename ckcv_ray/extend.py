@@ -51,6 +51,7 @@ from ckcv_ray.learners.base import Space as Space
 from ckcv_ray.learners.base import Status as Status
 from ckcv_ray.learners.base import Trainer as Trainer
 from ckcv_ray.learners.base import register as register
+from ckcv_ray.learners.choice import Choice as Choice
 from ckcv_ray.learners.nystroem import NystroemSVM as NystroemSVM
 from ckcv_ray.learners.simple import FieldsCodec as FieldsCodec
 from ckcv_ray.learners.simple import RowTrainer as RowTrainer

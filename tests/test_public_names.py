@@ -44,7 +44,7 @@ studies = {
     "two": other,
     "three": study.replace(certify="holdout"),
     "four": ckcv_ray.Study(
-        learner=ckcv_ray.Choice(
+        learner=extend.Choice(
             (other.learner, ckcv_ray.GaussianSVM(C=(1,), gamma=(1,))), ("wide", "narrow")
         ),
         resampling=ckcv_ray.Complete(k=(3,), n_splits=2),

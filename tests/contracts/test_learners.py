@@ -4,8 +4,8 @@ from decision_stump import DecisionStump
 from learner_contract import LearnerContract, ShortContract, clouds
 from nearest_centroid import NearestCentroid
 
-from ckcv_ray import Choice, GaussianSVM
-from ckcv_ray.extend import NystroemSVM
+from ckcv_ray import GaussianSVM
+from ckcv_ray.extend import Choice, NystroemSVM
 
 
 class TestGaussianSVM(LearnerContract):
