@@ -34,6 +34,14 @@ DATA = (".json", ".toml", ".html", ".css", ".csv", ".txt", ".typed")
 SLACK = 0.01  # of a number: what is further below it is lowered
 LONGEST = 60  # lines of a function
 COMPILED = {"iterate"}  # may be longer
+KINDS = {  # by the module that may ask which one it is; others ask the object to do it
+    "tables.target": {"Target", "ClassTarget"},
+    "tables.units": {"Units", "Groups"},
+    "study.study": {"BaseStudy", "Study", "Procedure"},
+    "runs.result": {"Result", "Certified"},
+    "runs.scored": {"Scored"},
+}
+MOST_ASKED = 10
 
 
 class Module(NamedTuple):
@@ -147,6 +155,20 @@ def test_imports_go_down() -> None:
             assert module.top.isdisjoint(KNOW_RAY), f"{module.name} imports Ray before it is used"
         assert module.folder != "core" or not module.packages & NOT_IN_CORE
         assert module.text.count("pickle.load") == (module.name in UNPICKLE)
+
+
+def test_hardly_anybody_asks_which_kind_it_is() -> None:
+    asked = []
+    for module in package().values():
+        kinds = set[str]().union(*(names for own, names in KINDS.items() if own != module.name))
+        calls = (node for node in ast.walk(module.tree) if isinstance(node, ast.Call))
+        asked += [
+            f"{module.name}: {ast.unparse(call)}"
+            for call in calls
+            if ast.unparse(call.func) == "isinstance"
+            and kinds & set(re.findall(r"\w+", ast.unparse(call.args[1])))
+        ]
+    assert len(asked) <= MOST_ASKED, asked
 
 
 def test_no_function_is_long() -> None:
