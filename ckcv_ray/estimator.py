@@ -36,7 +36,7 @@ from ckcv_ray.tables.columns import DeclaredTypes, Rows
 from ckcv_ray.tables.questions import APART
 from ckcv_ray.tables.read import check_same_order, read_rows
 from ckcv_ray.tables.task import Task, make_rows
-from ckcv_ray.validation import as_array, check_choice, suggest
+from ckcv_ray.validation import as_array, check_choice
 
 SVM_PARAMETERS = ("C", "gamma")
 RULES = ("auto", "vote", "random", "refit")
@@ -110,14 +110,7 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
         backend: str = "serial",
         random_state: int | None = None,
         rule: str = "auto",
-        **unknown: Any,
     ) -> None:
-        if unknown:
-            (name, *_), known = unknown, self._get_param_names()
-            raise InputError(
-                f"unknown parameter {name!r} of CKCVClassifier, which has {', '.join(known)}; one of the "
-                f'learner is given as params={{"{name}": ...}}{suggest(name, known)}'
-            )
         self.learner = learner
         self.params = params
         self.sample = sample
