@@ -44,9 +44,7 @@ from ckcv_ray.records.candidates import read_winner, summarize_search
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.questions import find_giveaways, find_repeats
 from ckcv_ray.tables.task import Task
-from ckcv_ray.tables.units import (
-    GroupNumbers,
-)
+from ckcv_ray.tables.units import GroupNumbers
 
 ASSUMPTIONS = (
     "The rows are independent examples from one source, and new patterns come from that same source.",
@@ -111,9 +109,7 @@ def certify(predictions: HeldOutPredictions, table: pa.Table, files: Mapping[str
             subgroups=tuple(claim_subgroups(predictions)) or None,
         ),
     )
-    figure = problem.criterion.state_l_ee(
-        winner.l_ee, winner.n_splits, problem.task.units.word(",", ", each group counted once,")
-    )
+    figure = problem.criterion.state_l_ee(winner.l_ee, winner.n_splits, problem.task.units.independent)
     sentences = (
         *list_statements(figure, claims),
         *([describe_search(**winner.search, clip=problem.clip)] if winner.search is not None else []),

@@ -36,18 +36,8 @@ from ckcv_ray.tables.read import (
     find_suffix,
 )
 from ckcv_ray.tables.subgroups import parse_subgroup
-from ckcv_ray.tables.target import (
-    GapWords,
-)
-from ckcv_ray.tables.task import (
-    Roles,
-    Task,
-    TestRows,
-    check_kept,
-    join_copies,
-    make_test_rows,
-    split_names,
-)
+from ckcv_ray.tables.target import GapWords
+from ckcv_ray.tables.task import Roles, Task, TestRows, check_kept, join_copies, make_test_rows, split_names
 from ckcv_ray.validation import MOST, as_path, check_choice, integer, quote
 
 SOURCES = (

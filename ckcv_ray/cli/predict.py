@@ -27,11 +27,7 @@ from ckcv_ray.tables.limits import decimal_mark, find_withheld
 from ckcv_ray.tables.named import is_named
 from ckcv_ray.tables.questions import count_known
 from ckcv_ray.tables.read import Reading
-from ckcv_ray.tables.task import (
-    Task,
-    check_column,
-    find_groups,
-)
+from ckcv_ray.tables.task import Task, check_column, find_groups
 from ckcv_ray.validation import as_path, quote
 
 PROBABILITY = "probability_"  # begins the name of the column of a class

@@ -129,13 +129,13 @@ class Criterion(ABC):
     def transfer(self, values: Values, units: Any, target_units: Any) -> Values:
         """Return the values expected on ``others``, given those on ``units``, each of all splits."""
 
-    def state_l_ee(self, l_ee: float, n_splits: int, counted: str = ",") -> str:
+    def state_l_ee(self, l_ee: float, n_splits: int, independent: bool = True) -> str:
         """Return the sentence that says what L_EE is, and that it is not proven.
 
         Args:
             l_ee: the mean over the splits on their estimate sets.
             n_splits: how many splits there are.
-            counted: what to say of how units are counted.
+            independent: whether rows are, and not groups of them.
         """
         says = self.l_ee_is.format(n=n_splits, level=format_level(self.delta), costs=self.list_costs())
         return f"L_EE = {ceil_percent(l_ee)}: {says}"
@@ -261,13 +261,13 @@ class MeanClippedError(MeanShare):
         assert self.clip is not None
         return self.clip
 
-    def state_l_ee(self, l_ee: float, n_splits: int, counted: str = ",") -> str:
+    def state_l_ee(self, l_ee: float, n_splits: int, independent: bool = True) -> str:
         """Return the sentence that says what L_EE is, in units of the target."""
+        each = "," if independent else ", each group counted once,"
         return (
-            f"On the estimate sets the mean error{counted} of which "
-            f"at most {format_number(self.limit)} counts, is with a {format_level(self.delta)} margin "
-            f"{round_bound(self.limit * l_ee)} on average over {n_splits} splits. It is what was minimised "
-            "on the select sets: no bound, and not proven."
+            f"On the estimate sets the mean error{each} of which at most {format_number(self.limit)} counts, "
+            f"is with a {format_level(self.delta)} margin {round_bound(self.limit * l_ee)} on average over "
+            f"{n_splits} splits. It is what was minimised on the select sets: no bound, and not proven."
         )
 
     def on(self, classes: Sequence[object]) -> Self:

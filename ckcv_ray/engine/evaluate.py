@@ -317,7 +317,7 @@ def fit_on_all_rows(problem: Problem, path: int, step: int) -> Ensemble:
         RunError: the fit failed.
     """
     none = (0,) * problem.task.n_classes
-    totals = (*none, *(0 for _ in problem.task.units.columns))
+    totals = (*none, *([] if problem.task.units.independent else [0]))  # groups have a loss besides
     return Ensemble((make_member(0, 0, _fit(problem, path, step, problem.task), totals, none),))
 
 

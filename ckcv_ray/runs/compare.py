@@ -51,15 +51,7 @@ from ckcv_ray.storage.uses import (
 )
 from ckcv_ray.tables.columns import NewRows
 from ckcv_ray.tables.questions import count_repeated, find_known
-from ckcv_ray.tables.task import (
-    Task,
-    check_column,
-    compute_salt,
-    find_groups,
-    hash_columns,
-    join_copies,
-    mix,
-)
+from ckcv_ray.tables.task import Task, check_column, compute_salt, find_groups, hash_columns, join_copies, mix
 from ckcv_ray.tables.units import Units, name_groups
 from ckcv_ray.validation import as_path, integer, number, quote
 

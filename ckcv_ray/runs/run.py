@@ -44,14 +44,7 @@ from ckcv_ray.storage.uses import MAX_TWINS
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.study.study import AnyStudy, Execution, Procedure, Study, check_kind
 from ckcv_ray.tables.read import read_rows
-from ckcv_ray.tables.task import (
-    Task,
-    TestRows,
-    Words,
-    check_test_rows,
-    hash_columns,
-    mix,
-)
+from ckcv_ray.tables.task import Task, TestRows, Words, check_test_rows, hash_columns, mix
 from ckcv_ray.validation import expect
 
 MAX_LOOKED_AT, MAX_ROWS_THERE = 200, 1_000_000

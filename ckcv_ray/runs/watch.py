@@ -53,11 +53,7 @@ from ckcv_ray.storage.stream import (
 from ckcv_ray.study.parts import Holdout
 from ckcv_ray.tables.columns import Label, decode, list_distinct, suggest_column
 from ckcv_ray.tables.questions import count_known, count_repeated
-from ckcv_ray.tables.task import (
-    check_column,
-    find_groups,
-    join_copies,
-)
+from ckcv_ray.tables.task import check_column, find_groups, join_copies
 from ckcv_ray.validation import as_path, expect, quote
 
 HOLDS, UNKNOWN, ALARM, UNCERTIFIED = "holds", "unknown", "alarm", "not_certified"

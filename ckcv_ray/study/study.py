@@ -67,15 +67,7 @@ MAX_SEED, MAX_SEED_OF_SCORES = 2**128 - 1, 2**63 - 1
 MAX_TOML_BYTES = 1 << 24
 LONGEST_SHOWN = 200
 PROCEDURE = "Procedure"  # panel of ``--help``
-FIRST = (
-    "select_by",
-    "select",
-    "seed",
-    "encode",
-    "fill",
-    "rare",
-    "choose",
-)  # in its files
+FIRST = ("select_by", "select", "seed", "encode", "fill", "rare", "choose")  # in its files
 UNWRITTEN = {"measure", "stratify", "refit"}  # options that are there by other names, or follow from others
 MAX_PERMUTATIONS = 1_000_000
 

@@ -51,6 +51,7 @@ class Target:
         output: what a model must give for a row.
         outputs: what it may give.
         dtype: how the values of rows are stored.
+        gaps: words that stand for an empty cell.
     """
 
     name: str
@@ -58,6 +59,7 @@ class Target:
     output: ClassVar[Output] = VALUE
     outputs: ClassVar[frozenset[Output]] = frozenset({VALUE})
     dtype: ClassVar[str] = "<f8"
+    gaps: ClassVar[frozenset[str]] = GAPS
 
     @property
     def type(self) -> pa.DataType:
@@ -85,7 +87,7 @@ class Target:
 
     def find_known(self, column: pa.ChunkedArray, kept: Collection[str] = (), name: str = "") -> Mask:
         """Return which cells of a column are no gaps; words ``kept`` are none; ``name`` as for ``read``."""
-        return find_known(column, name or self.name, GAPS.difference(kept))
+        return find_known(column, name or self.name, self.gaps.difference(kept))
 
     def read(self, column: pa.ChunkedArray, name: str = "", decimal: str | None = None) -> NDArray[Any]:
         """Return the numbers, or the class numbers, in a column of other rows, none of whose cells are gaps.
@@ -123,6 +125,7 @@ class ClassTarget(Target):
     output: ClassVar[Output] = LABEL
     outputs: ClassVar[frozenset[Output]] = frozenset({LABEL, RANK, PROBABILITY})
     dtype: ClassVar[str] = "<i4"
+    gaps: ClassVar[frozenset[str]] = NO_NAMES
 
     def word(self, of_classes: str, of_numbers: str) -> str:
         """Return the words that are said of classes."""
@@ -148,10 +151,6 @@ class ClassTarget(Target):
             f"target {self.name!r} has {len(self.classes):,} classes ({some(self.classes)})"
             f"{_perhaps_numbers(self.classes)}"
         )
-
-    def find_known(self, column: pa.ChunkedArray, kept: Collection[str] = (), name: str = "") -> Mask:
-        """Return which cells have a label."""
-        return find_known(column, name or self.name, NO_NAMES.difference(kept))
 
     def read(self, column: pa.ChunkedArray, name: str = "", decimal: str | None = None) -> Classes:
         """Return the class numbers of a column of labels."""

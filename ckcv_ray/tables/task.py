@@ -41,7 +41,6 @@ from ckcv_ray.tables.columns import (
     GAPS,
     LARGEST,
     MINUS,
-    NO_NAMES,
     NOTHING_ASKED,
     TRUTH,
     Cells,
@@ -79,14 +78,7 @@ from ckcv_ray.tables.read import (
     read_rows,
     with_plain_values,
 )
-from ckcv_ray.tables.target import (
-    ClassTarget,
-    GapWords,
-    Target,
-    encode_classes,
-    find_known,
-    parse_numbers,
-)
+from ckcv_ray.tables.target import ClassTarget, GapWords, Target, encode_classes, find_known, parse_numbers
 from ckcv_ray.tables.units import (
     GROUP_NAMES,
     UNWEIGHTED,
@@ -864,8 +856,8 @@ def _from_table(
             raise InputError(f"column {name!r} holds {held}, which cannot be read: name another column")
     kept = check_kept(asked.keep_values)
     if asked.drop_unlabelled:
-        gaps = (GAPS if roles.numbers else NO_NAMES) - kept
-        labelled = find_known(columns[target], target, gaps)
+        kind = Target if roles.numbers else ClassTarget
+        labelled = find_known(columns[target], target, kind.gaps - kept)
         columns = columns if labelled.all() else columns.filter(pa.array(labelled))
     written, columns = columns, take_gaps(columns, kept)
     if columns.num_rows < MIN_ROWS:
@@ -920,7 +912,7 @@ def _read_target(
         return Target(target), parse_numbers(column, target, asked.thousands, kept, mark)
     labels = read_labels(columns, target, asked.labels)
     if not asked.drop_unlabelled:
-        labelled = find_known(written, target, NO_NAMES.difference(kept))
+        labelled = find_known(written, target, ClassTarget.gaps.difference(kept))
         if not labelled.all():
             said, keeping = GapWords.of(written, target, ~labelled).describe_labels()
             raise InputError(

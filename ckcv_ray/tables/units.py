@@ -167,7 +167,7 @@ class Groups(Units):
         """Number of groups."""
         return int(self.groups.max(initial=-1)) + 1
 
-    @cached_property
+    @property
     def numbers(self) -> GroupNumbers:
         """The group of each row."""
         return self.groups

@@ -21,12 +21,7 @@ from ckcv_ray.tables.columns import ColumnKind, DeclaredTypes, fold_text
 from ckcv_ray.tables.named import read, read_task
 from ckcv_ray.tables.questions import MAX_SPELLINGS
 from ckcv_ray.tables.read import read_file
-from ckcv_ray.tables.task import (
-    Roles,
-    Task,
-    compute_salt,
-    make_test_rows,
-)
+from ckcv_ray.tables.task import Roles, Task, compute_salt, make_test_rows
 
 NAMIBIA = DeclaredTypes(keep_values=("NA",))
 COUNTRIES = ["NA", "ZA", "", "DE"] * 10

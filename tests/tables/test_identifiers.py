@@ -27,19 +27,8 @@ from ckcv_ray.tables.questions import (
 )
 from ckcv_ray.tables.read import read_file
 from ckcv_ray.tables.target import ClassTarget
-from ckcv_ray.tables.task import (
-    Roles,
-    Task,
-    choose_name,
-    make_test_rows,
-)
-from ckcv_ray.tables.units import (
-    GROUP_NAMES,
-    UNWEIGHTED,
-    Groups,
-    Units,
-    group_numbers,
-)
+from ckcv_ray.tables.task import Roles, Task, choose_name, make_test_rows
+from ckcv_ray.tables.units import GROUP_NAMES, UNWEIGHTED, Groups, Units, group_numbers
 
 N = 240
 RNG = np.random.default_rng(np.random.SeedSequence(32))

@@ -36,10 +36,7 @@ from ckcv_ray.tables.columns import (
 )
 from ckcv_ray.tables.named import read, read_task
 from ckcv_ray.tables.questions import count_known, find_repeats
-from ckcv_ray.tables.target import (
-    ClassTarget,
-    encode_classes,
-)
+from ckcv_ray.tables.target import ClassTarget, encode_classes
 from ckcv_ray.tables.task import (
     Roles,
     Task,

@@ -100,8 +100,7 @@ class Points(NamedTuple):
         self, gamma: float, pair: tuple[int, int], y: Vector, weights: Weights, options: Options
     ) -> Solutions:
         """Fit the path of one gamma to the rows of a pair of classes, with labels y."""
-        parts = [self.train[self.ranges[number]] for number in pair] if self.ranges else [self.train]
-        X = np.concatenate(parts)
+        X = np.concatenate([self.train[self.ranges[n]] for n in pair]) if self.ranges else self.train
         if whole_bytes(len(X)) > WHOLE_BYTES:
             return decomposition.path_on_points(X, gamma, y, *options, weights=weights)
         return path.path(compute_complement(X, gamma), y, *options, weights)
