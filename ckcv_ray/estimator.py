@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from inspect import Signature, signature
 from math import nan
 from numbers import Integral
-from typing import Any, cast
+from typing import Any, Self, cast
 from warnings import warn
 
 import numpy as np
@@ -36,7 +37,7 @@ from ckcv_ray.tables.columns import DeclaredTypes, Rows
 from ckcv_ray.tables.questions import APART
 from ckcv_ray.tables.read import check_same_order, read_rows
 from ckcv_ray.tables.task import Task, make_rows
-from ckcv_ray.validation import as_array, check_choice
+from ckcv_ray.validation import as_array, check_choice, suggest
 
 SVM_PARAMETERS = ("C", "gamma")
 RULES = ("auto", "vote", "random", "refit")
@@ -97,6 +98,16 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
         result_: the ``Certified`` result.
     """
 
+    def __new__(cls, *args: Any, **named: Any) -> Self:
+        """Refuse a name that is no parameter before Python does, and say what to write instead."""
+        known = cls._get_param_names()
+        if unknown := [name for name in named if name not in known]:
+            raise InputError(
+                f"unknown parameter {unknown[0]!r} of {cls.__name__}, which has {', '.join(known)}; one of "
+                f'the learner is given as params={{"{unknown[0]}": ...}}{suggest(unknown[0], known)}'
+            )
+        return cast("Self", super().__new__(cls))
+
     def __init__(
         self,
         learner: Any = "svm",
@@ -122,6 +133,9 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
         self.backend = backend
         self.random_state = random_state
         self.rule = rule
+
+    # what ``inspect`` shows, which would be that of ``__new__``
+    __signature__ = Signature([*signature(__init__).parameters.values()][1:])
 
     def fit(
         self,

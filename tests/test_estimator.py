@@ -77,6 +77,13 @@ def test_it_takes_weights_as_estimators_do(check):
     check("CKCVClassifier", small(learner="linear", params={"C": (1.0,)}, k=(3,)))
 
 
+def test_a_name_that_is_no_parameter_says_what_to_write() -> None:
+    with pytest.raises(InputError, match=r'one of the learner is given as params=\{"C": ...\}$'):
+        CKCVClassifier(C=[1])
+    with pytest.raises(InputError, match=r"'n_split' of CKCVClassifier, .*; did you mean n_splits"):
+        CKCVClassifier(n_split=5)
+
+
 @pytest.fixture(scope="module")
 def iris():
     return load_iris(return_X_y=True)
