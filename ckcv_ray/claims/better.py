@@ -168,7 +168,7 @@ def list_constants(problem: Problem) -> Sequence[float]:
     task = problem.task
     if problem.clip is None:
         return range(task.n_classes)
-    weights = task.units.weigh_rows(task.groups)
+    weights = task.units.weigh_rows(task.row_units)
     if weights is None:
         return [float(np.median(task.y))]  # else the least number that half of the groups are up to
     return [float(np.quantile(task.y, 0.5, weights=weights, method="inverted_cdf"))]
@@ -197,7 +197,7 @@ def foresee_gate(problem: Problem, name: str, delta: float) -> Need:
 def _count_gate_units(problem: Problem, delta: float) -> int:
     """Return how many units that lose nothing are proven better than every constant."""
     task = problem.task
-    measure = problem.make_loss_measure(task.groups)
+    measure = problem.make_loss_measure(task.row_units)
     losses = [
         measure.measure_losses(task.y, np.full(task.n, constant)) / ONE
         for constant in list_constants(problem)
@@ -212,7 +212,7 @@ def _count_gate_units(problem: Problem, delta: float) -> int:
 def _compare(held: HeldOutPredictions, loss: NDArray[Any], against: NDArray[Any]) -> PairedCounts:
     """Return the winner and a model on the rows held out, from the loss of each row by both."""
     of_rows = np.subtract(loss, against, dtype=np.float64)
-    _, units = np.unique(held.rows.units, return_inverse=True)
+    _, units = np.unique(held.rows.row_units, return_inverse=True)
     rounding = 0.0 if held.problem.clip is None else GRAIN / ONE  # both losses are rounded up
     differences = average_by_group(np.minimum(of_rows + rounding, 1), units)[held.order]
     won, lost = int(np.sum(of_rows < 0)), int(np.sum(of_rows > 0))

@@ -44,7 +44,7 @@ from ckcv_ray.records.candidates import read_winner, summarize_search
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.questions import find_giveaways, find_repeats
 from ckcv_ray.tables.task import Task
-from ckcv_ray.tables.units import GroupNumbers
+from ckcv_ray.tables.units import RowUnits
 
 ASSUMPTIONS = (
     "The rows are independent examples from one source, and new patterns come from that same source.",
@@ -216,22 +216,22 @@ def _count_class(ensemble: Ensemble, number: int, delta: float | None) -> ClassC
 def compute_baselines(problem: Problem) -> tuple[Baseline, ...]:
     """Return the baseline on the learning rows and, if rows were held out, that on the held-out rows."""
     task, held = problem.task, problem.take_held_rows()
-    on = {LEARNING: (task.y, task.groups)} | ({} if held is None else {HELD_OUT: (held.y, held.units)})
+    on = {LEARNING: (task.y, task.row_units)} | ({} if held is None else {HELD_OUT: (held.y, held.row_units)})
     return tuple(_count_baseline(problem, name, *rows) for name, rows in on.items())
 
 
-def _count_baseline(problem: Problem, on: str, y: NDArray[Any], groups: GroupNumbers) -> Baseline:
+def _count_baseline(problem: Problem, on: str, y: NDArray[Any], row_units: RowUnits) -> Baseline:
     task, clip = problem.task, problem.clip
     if clip is None:
-        of_groups, weights = task.units.weigh_rows(task.groups), task.units.weigh_rows(groups)
-        commonest = int(np.argmax(np.bincount(task.y, of_groups, minlength=task.n_classes)))
+        of_learning, weights = task.units.weigh_rows(task.row_units), task.units.weigh_rows(row_units)
+        commonest = int(np.argmax(np.bincount(task.y, of_learning, minlength=task.n_classes)))
         wrong = y != commonest
         errors, error = int(np.sum(wrong)), float(np.mean(wrong))
         if weights is not None:
             error = fsum(weights[wrong]) / fsum(weights)
         return Baseline(on, commonest, errors, len(y), error)
     (value,) = list_constants(problem)
-    losses = problem.make_loss_measure(groups).measure_losses(y, np.full(len(y), value))
+    losses = problem.make_loss_measure(row_units).measure_losses(y, np.full(len(y), value))
     error = int(losses.sum()) / (ONE * len(losses))
     return Baseline(on, 0, int(np.sum(y != value)), len(y), error, value, clip)
 

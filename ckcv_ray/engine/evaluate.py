@@ -324,7 +324,7 @@ def fit_on_all_rows(problem: Problem, path: int, step: int) -> Ensemble:
 def _fit_and_score(problem: Problem, winner: Leader, task: Task, scored: TestRows) -> Ensemble:
     model = _fit(problem, winner.path, winner.step, task)
     n_classes, k = task.n_classes, problem.sizes[winner.size].k
-    totals = judge(model, scored.X, scored.y, problem.measure(scored.units), n_classes)
+    totals = judge(model, scored.X, scored.y, problem.measure(scored.row_units), n_classes)
     return Ensemble((make_member(k, 0, model, totals, count_classes(scored.y, n_classes)),))
 
 

@@ -476,7 +476,7 @@ def describe_rare_classes(task: Task, held: int) -> list[str]:
     if not task.classes:
         return []
     n, unit, said = task.n_units, task.unit, list[str]()
-    pairs = np.unique(task.y * np.int64(n) + task.groups)  # units with rows of each class
+    pairs = np.unique(task.y * np.int64(n) + task.row_units)  # units with rows of each class
     units = np.bincount(pairs // n, minlength=task.n_classes)
     rarest_first = np.argsort(units, kind="stable")
     lone = rarest_first[units[rarest_first] == 1]

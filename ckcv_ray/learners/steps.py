@@ -527,7 +527,7 @@ def _make_folds(task: Task, train: Index) -> list[Index]:
     """
     from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
-    y, groups = task.y[train], task.groups[train]
+    y, groups = task.y[train], task.row_units[train]
     if not task.classes:
         y = np.zeros(len(train), np.intp)
     of_class = np.bincount(y)

@@ -162,7 +162,7 @@ def _tell_table(result: Result, task: Task, target: str, repeats: int) -> Iterat
     if task.units.independent:
         yield Fact("groups", "none: rows are taken as independent")
     else:
-        sizes = np.bincount(task.groups)
+        sizes = np.bincount(task.row_units)
         least, most = int(sizes.min()), int(sizes.max())
         each = f"{least:,} to {most:,} rows each" if least < most else f"{pluralize(least, 'row')} each"
         said = f"{len(sizes):,}, by {task.units.name} ({each}); groups are independent, their rows may not be"

@@ -559,4 +559,4 @@ def _average_by_unit(sides: list[Side], columns: pa.Table, by: tuple[str, ...]) 
     for name in by:
         check_column(name, columns.column_names, " for the groups")
     units = Units.read(columns, by)
-    return [units.average(side.wrong.astype(np.float64), units.numbers) for side in sides]
+    return [units.average(side.wrong.astype(np.float64), units.row_units) for side in sides]

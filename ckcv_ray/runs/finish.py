@@ -268,7 +268,7 @@ def _tabulate_rules(held: HeldOutPredictions) -> Iterator[pa.Table]:
     for name, quantity in certification.quantities.items():
         if quantity.reference and (member := held.find_reference_model(quantity.reference)) is not None:
             judges.append((name, held.predict_by_reference(quantity.reference), Ensemble((member,))))
-    unit = problem.all_rows.groups[problem.held]
+    unit = problem.all_rows.row_units[problem.held]
     places = dict(zip(np.unique(unit).tolist(), held.order.argsort().tolist(), strict=True))
     order = [places[number] for number in unit.tolist()]
     for name, predicted, ensemble in judges:

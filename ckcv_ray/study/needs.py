@@ -234,8 +234,8 @@ def check_splits(resampling: Resampling, scores: Sequence[Score], permutations: 
             f"choose from {', '.join(list_row_means(task.target.kind))}, or choose bootstrap632"
         )
     if permutations and task.n_units < task.n:
-        rows = np.lexsort((task.y, task.groups))
-        same_group, same_target = (np.diff(values[rows]) == 0 for values in (task.groups, task.y))
+        rows = np.lexsort((task.y, task.row_units))
+        same_group, same_target = (np.diff(values[rows]) == 0 for values in (task.row_units, task.y))
         if np.all(same_target[same_group]):
             raise InputError(
                 f"permutations={permutations} permutes targets within groups, and each group has a single "
@@ -245,7 +245,7 @@ def check_splits(resampling: Resampling, scores: Sequence[Score], permutations: 
         task.units.check_independent(
             "splits that were given name rows, and groups stay whole: leave groups out"
         )
-    if resampling.in_order and np.any(np.diff(task.groups) < 0):
+    if resampling.in_order and np.any(np.diff(task.row_units) < 0):
         raise InputError(
             f"resampling={resampling} scores what follows in the table, and rows of other groups stand "
             f"between those of a group of {task.units.name!r}: sort the table by group, or leave groups out"

@@ -53,7 +53,7 @@ from ckcv_ray.study.study import AnyStudy, Procedure, Study, run_id
 from ckcv_ray.tables.columns import Rows
 from ckcv_ray.tables.subgroups import check_subgroups
 from ckcv_ray.tables.task import MIN_ROWS, Task, TestRows
-from ckcv_ray.tables.units import GroupNumbers
+from ckcv_ray.tables.units import RowUnits
 from ckcv_ray.validation import expect
 
 ScoreTotals = NDArray[np.float64]
@@ -246,18 +246,18 @@ class Problem:
         grouped = None if self.task.units.independent else for_groups(self.study.criterion)
         return grouped or self.study.criterion
 
-    def measure(self, groups: GroupNumbers) -> Measure:
-        """Return the criterion's measure for rows of these groups."""
-        return self.find_loss_measure(groups) or self.criterion.measure
+    def measure(self, row_units: RowUnits) -> Measure:
+        """Return the criterion's measure for rows of these units."""
+        return self.find_loss_measure(row_units) or self.criterion.measure
 
-    def find_loss_measure(self, groups: GroupNumbers) -> LossMeasure | None:
-        """Return the measure for rows of these groups, or for these rows, if it is no count of wrong rows."""
+    def find_loss_measure(self, row_units: RowUnits) -> LossMeasure | None:
+        """Return the measure for rows of these units if it is no count of wrong rows."""
         errors = None if self.clip is None else ClippedErrors(self.clip)
-        return self.task.units.make_losses(groups, errors)
+        return self.task.units.make_losses(row_units, errors)
 
-    def make_loss_measure(self, groups: GroupNumbers) -> LossMeasure:
+    def make_loss_measure(self, row_units: RowUnits) -> LossMeasure:
         """Return the same where it is known to be none."""
-        measure = self.find_loss_measure(groups)
+        measure = self.find_loss_measure(row_units)
         assert measure is not None
         return measure
 
@@ -276,7 +276,7 @@ class Problem:
         """Return what is totalled over some of the rows: the criterion's measure, or the scores."""
         if self.scores:
             return Scoring(self.scores, self.task.X[rows], self.task.y[rows], self.task.n_classes)
-        return self.measure(self.task.groups[rows])
+        return self.measure(self.task.row_units[rows])
 
     def compute_totals(self, fits: Fits, measure: Measure, length: int) -> NDArray[Any]:
         """Return the totals of each fit, (length, ``n_totals``).
@@ -555,7 +555,7 @@ class Problem:
     @cached_property
     def _largest(self) -> Index:
         """The number of rows of the largest groups, one for each number of groups from 0."""
-        largest_first = np.sort(np.bincount(self.task.groups))[::-1]
+        largest_first = np.sort(np.bincount(self.task.row_units))[::-1]
         return np.append(0, np.cumsum(largest_first))
 
     def cost(self, stage: Stage, size: int) -> Costs:
@@ -701,7 +701,7 @@ def divide(study: AnyStudy, task: Task) -> tuple[Index | None, Task]:
 def _describe_few(study: Study, task: Task, held: int) -> str:
     """Return what so few units held out would prove at best, and what to do instead."""
     unit, delta = task.unit, study.delta
-    losses = not task.classes or task.units.make_losses(task.groups, None) is not None
+    losses = not task.classes or task.units.make_losses(task.row_units, None) is not None
     best = bound_losses(np.zeros(held), delta) if losses and held else float(clopper_pearson(0, held, delta))
     of_clip = task.target.word("", " of the clip")
     outside = find_fewest_rows(float(np.nextafter(0.5, 0)), 0, delta)

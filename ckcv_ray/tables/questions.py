@@ -325,8 +325,8 @@ class Examined(Protocol):
         """Number of classes; 0 of numbers to predict."""
 
     @property
-    def groups(self) -> NDArray[np.intp]:
-        """The group of each row, (n,)."""
+    def row_units(self) -> NDArray[np.intp]:
+        """The unit of each row, (n,)."""
 
     @property
     def n_units(self) -> int:
@@ -353,14 +353,14 @@ def find_repeats(task: Examined, held: Index | None = None) -> Repeats:
     items = _number_rows(np.column_stack([task.X[:, columns], task.y]))
     judged = np.full(task.n_units, held is None)
     if held is not None:
-        judged[task.groups[held]] = True
+        judged[task.row_units[held]] = True
     if task.n_units == len(task.y):
         counts = np.bincount(items)
         return Repeats(int(counts[counts > 1].sum()), _count_copies(items, judged))
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
-    pairs = np.unique(np.column_stack([items, task.groups]), axis=0)
+    pairs = np.unique(np.column_stack([items, task.row_units]), axis=0)
     shared = np.bincount(pairs[:, 0]) > 1  # items of more than one group
     groups, n = pairs[shared[pairs[:, 0]]], task.n_units
     size = n + int(groups[:, 0].max(initial=-1)) + 1
@@ -384,7 +384,7 @@ def describe_sorted(task: Examined, seed: int) -> list[str]:
     """
     if seed >= MAX_TYPED:
         return []
-    units = task.y[np.unique(task.groups, return_index=True)[1]] if task.n_units < len(task.y) else task.y
+    units = task.y[np.unique(task.row_units, return_index=True)[1]] if task.n_units < len(task.y) else task.y
     shares = np.unique(units, return_counts=True)[1] / len(units)
     if np.mean(units[1:] != units[:-1]) >= (1 - np.sum(shares**2)) / 2:
         return []

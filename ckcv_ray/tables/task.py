@@ -83,7 +83,7 @@ from ckcv_ray.tables.units import (
     GROUP_NAMES,
     UNWEIGHTED,
     WEIGHT_NAMES,
-    GroupNumbers,
+    RowUnits,
     Units,
     Weighting,
     make_unit_column,
@@ -683,9 +683,9 @@ class Task:
         return self.units.unit
 
     @property
-    def groups(self) -> GroupNumbers:
+    def row_units(self) -> RowUnits:
         """The unit of each row, (n,): each row its own if the rows are independent."""
-        return self.units.numbers
+        return self.units.row_units
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -789,7 +789,7 @@ class Task:
 
     def take_test_rows(self, rows: Index) -> "TestRows":
         """Return some of the rows, to be scored."""
-        return TestRows(self.X[rows], self.y[rows], self.groups[rows])
+        return TestRows(self.X[rows], self.y[rows], self.row_units[rows])
 
     def labelled(self, numbers: NDArray[Any]) -> NDArray[Any]:
         """Return the original labels of class numbers; numbers that are predicted are their own."""
@@ -813,25 +813,25 @@ class Task:
 
 @dataclass(frozen=True)
 class TestRows:
-    """Test rows for a finished ensemble: X [rows, d], y [rows] as in a task, and groups [rows].
+    """Test rows for a finished ensemble: X [rows, d], y [rows] as in a task, and the unit of each [rows].
 
-    Without groups each row is its own.
+    Where they are not named each row is a unit.
     """
 
     __test__ = False
 
     X: Rows
     y: NDArray[Any]
-    groups: GroupNumbers | None = None
+    units: RowUnits | None = None
 
     @property
-    def units(self) -> GroupNumbers:
-        """The group of each row, (rows,)."""
-        return np.arange(len(self.y)) if self.groups is None else self.groups
+    def row_units(self) -> RowUnits:
+        """The unit of each row, (rows,)."""
+        return np.arange(len(self.y)) if self.units is None else self.units
 
     def none(self) -> "TestRows":
         """Return no rows, of the same kind."""
-        return TestRows(self.X[:0], self.y[:0], self.units[:0])
+        return TestRows(self.X[:0], self.y[:0], self.row_units[:0])
 
     @property
     def digest(self) -> str:

@@ -37,7 +37,7 @@ from ckcv_ray.tables.columns import (
 from ckcv_ray.tables.limits import decimal_mark
 from ckcv_ray.validation import as_array
 
-GroupNumbers = NDArray[np.intp]
+RowUnits = NDArray[np.intp]
 GROUP_NAMES = ("group", "groups", "group_of_row")
 WEIGHT_NAMES = ("weight", "sample_weight", "weight_of_row")
 
@@ -80,7 +80,7 @@ class Units:
         return next(iter(self.columns), None)
 
     @property
-    def columns(self) -> dict[str, GroupNumbers]:
+    def columns(self) -> dict[str, RowUnits]:
         """The groups, (n,), by the name of their column; none without groups."""
         return {}
 
@@ -90,7 +90,7 @@ class Units:
         return self.n
 
     @cached_property
-    def numbers(self) -> GroupNumbers:
+    def row_units(self) -> RowUnits:
         """The unit of each row, (n,)."""
         return np.arange(self.n)
 
@@ -124,21 +124,21 @@ class Units:
         """Return the units with the classes of their rows, of which ``y`` is that of each, (n,)."""
         return Strata(self.n, y)
 
-    def weigh_rows(self, numbers: GroupNumbers) -> Values | None:
+    def weigh_rows(self, row_units: RowUnits) -> Values | None:
         """Return how much rows of these units count, so that units count alike; None if all rows do."""
         return None
 
-    def make_losses(self, numbers: GroupNumbers, errors: ClippedErrors | None) -> LossMeasure | None:
+    def make_losses(self, row_units: RowUnits, errors: ClippedErrors | None) -> LossMeasure | None:
         """Return how the losses of units are measured; None if the wrong ones are counted.
 
         Args:
-            numbers: the unit of each row that is measured, (rows,).
+            row_units: the unit of each row that is measured, (rows,).
             errors: how far off a row is, of numbers; None of classes.
         """
         return errors
 
-    def average(self, losses: Values, numbers: GroupNumbers) -> Values:
-        """Return the mean loss of the rows of each unit, (units,); ``numbers`` has the unit of each row."""
+    def average(self, losses: Values, row_units: RowUnits) -> Values:
+        """Return the mean loss of the rows of each unit, (units,)."""
         return losses
 
 
@@ -154,11 +154,11 @@ class Groups(Units):
     unit: ClassVar[str] = "group"
     independent: ClassVar[bool] = False
 
-    groups: GroupNumbers = field(kw_only=True)
+    groups: RowUnits = field(kw_only=True)
     column: str = field(kw_only=True)
 
     @property
-    def columns(self) -> dict[str, GroupNumbers]:
+    def columns(self) -> dict[str, RowUnits]:
         """The groups by the name of their column."""
         return {self.column: self.groups}
 
@@ -168,7 +168,7 @@ class Groups(Units):
         return int(self.groups.max(initial=-1)) + 1
 
     @property
-    def numbers(self) -> GroupNumbers:
+    def row_units(self) -> RowUnits:
         """The group of each row."""
         return self.groups
 
@@ -217,17 +217,17 @@ class Groups(Units):
         cells = np.bincount(self.groups * n_classes + y, minlength=self.n_units * n_classes)
         return Strata(self.n_units, class_rows=cells.reshape(self.n_units, n_classes))
 
-    def weigh_rows(self, numbers: GroupNumbers) -> Values:
+    def weigh_rows(self, row_units: RowUnits) -> Values:
         """Return the share of its group that each row is."""
-        return np.asarray(1 / np.bincount(numbers)[numbers])
+        return np.asarray(1 / np.bincount(row_units)[row_units])
 
-    def make_losses(self, numbers: GroupNumbers, errors: ClippedErrors | None) -> LossMeasure:
+    def make_losses(self, row_units: RowUnits, errors: ClippedErrors | None) -> LossMeasure:
         """Return how each group's mean error, or share of wrong rows, is measured."""
-        return GroupShares(numbers) if errors is None else GroupErrors(numbers, errors)
+        return GroupShares(row_units) if errors is None else GroupErrors(row_units, errors)
 
-    def average(self, losses: Values, numbers: GroupNumbers) -> Values:
+    def average(self, losses: Values, row_units: RowUnits) -> Values:
         """Return the mean loss of each group's rows."""
-        return average_by_group(losses, numbers)
+        return average_by_group(losses, row_units)
 
 
 def name_groups(groups: Sequence[str], names: Sequence[str] = ()) -> str | None:
@@ -242,7 +242,7 @@ def name_groups(groups: Sequence[str], names: Sequence[str] = ()) -> str | None:
     return name
 
 
-def group_numbers(column: pa.ChunkedArray, name: str, gaps: Collection[str] = NO_NAMES) -> GroupNumbers:
+def group_numbers(column: pa.ChunkedArray, name: str, gaps: Collection[str] = NO_NAMES) -> RowUnits:
     """Return the group number of every row of a column.
 
     Raises:
@@ -273,7 +273,7 @@ def group_numbers(column: pa.ChunkedArray, name: str, gaps: Collection[str] = NO
         raise InputError(f"column {name!r} cannot be read as groups: {error}") from None
 
 
-def _number(groups: GroupNumbers) -> GroupNumbers:
+def _number(groups: RowUnits) -> RowUnits:
     return number_values(pa.chunked_array([groups]))
 
 

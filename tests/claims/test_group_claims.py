@@ -45,7 +45,7 @@ def shares(wrong: np.ndarray, groups: np.ndarray) -> int:
 
 def loss(result: Result, member: object, train_and_score: tuple[np.ndarray, np.ndarray]) -> int:
     task, (_, score) = result.task, train_and_score
-    return shares(member.model.predict(task.X[score]).label != task.y[score], task.groups[score])
+    return shares(member.model.predict(task.X[score]).label != task.y[score], task.row_units[score])
 
 
 @pytest.mark.parametrize("name", STUDIES)
@@ -88,7 +88,7 @@ def test_the_vote_is_bounded_by_twice_the_members(results: dict[str, Result]) ->
     labels, _ = result.ensemble.predict(TASK.X)
     vote = result.ensemble.vote(TASK.X).label != TASK.y
     for group in range(30):
-        rows = TASK.groups == group
+        rows = TASK.row_units == group
         assert np.mean(vote[rows]) <= 2 * np.mean(labels[:, rows] != TASK.y[rows])
 
 

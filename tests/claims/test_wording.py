@@ -146,7 +146,7 @@ def test_of_units_held_out_those_that_are_not_new_are_counted(grouped):
         groups = rng.permutation(np.arange(40) // 2) if grouped else None
         X, y = rng.integers(0, 60, (40, 1)) + 0.5, np.arange(40) % 2
         task = Task.of(X, y, groups=groups)
-        units = task.groups
+        units = task.row_units
         held = np.flatnonzero(np.isin(units, rng.choice(task.n_units, task.n_units // 2, replace=False)))
         origin = list(range(task.n_units))
         for i in range(40):

@@ -429,13 +429,13 @@ def test_decimals_of_a_target_of_numbers_and_of_weights_are_their_nearest_floats
     table = pa.table({"num": NUMBERS, "y": cents, "w": cents, "g": [Decimal(i // 4) for i in range(N)]})
     task = Task.from_table(table, Roles("y", ["num"], group="g", weight="w", numbers=True))
     assert task.y.tolist() == task.columns()["w"].to_pylist() == [float(cent) for cent in cents]
-    assert task.groups.tolist() == [i // 4 for i in range(N)]
+    assert task.row_units.tolist() == [i // 4 for i in range(N)]
 
 
 def test_groups_that_one_float_would_be_are_told_apart() -> None:
     names = [Decimal(10**30 + i // 4).scaleb(-2, Context(prec=40)) for i in range(N)]
     table = pa.table({"num": NUMBERS, "y": Y, "g": pa.array(names, pa.decimal128(38, 2))})
-    assert Task.from_table(table, Roles("y", group="g")).groups.tolist() == [i // 4 for i in range(N)]
+    assert Task.from_table(table, Roles("y", group="g")).row_units.tolist() == [i // 4 for i in range(N)]
 
 
 def test_what_is_no_column_is_no_target_group_or_weight(folder: str) -> None:

@@ -231,7 +231,7 @@ def test_shares_of_classes_are_those_of_scikit_learn(n_classes, grouped):
     assert len(folds) == 5
     assert sorted(row for rows in encoder.folds for row in rows) == sorted(train)
     if grouped:
-        of_fold = [set(task.groups[list(rows)]) for rows in encoder.folds]
+        of_fold = [set(task.row_units[list(rows)]) for rows in encoder.folds]
         assert sum(map(len, of_fold)) == len(set().union(*of_fold))
 
     class Given:

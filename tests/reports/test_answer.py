@@ -25,7 +25,9 @@ PAPER, HELD = Study.of(certify="paper", **SMALL), Study.of(certify="holdout", **
 
 def make(study: Study, task: Task) -> Result:
     """Run a study on a task in this process."""
-    return run(study, task.X, task.labelled(task.y), groups=None if task.units.independent else task.groups)
+    return run(
+        study, task.X, task.labelled(task.y), groups=None if task.units.independent else task.row_units
+    )
 
 
 def noise(n: int, classes: int = 2) -> Task:

@@ -98,7 +98,7 @@ def test_compiled_losses_are_those_of_the_models(
     for j, size in enumerate(problem.sizes):
         for number in range(size.n_splits):
             train, score = problem.rows(Stage.SELECT, j, number)
-            measure = problem.measure(TASK.groups[score])
+            measure = problem.measure(TASK.row_units[score])
             block = problem.learner.trainer.prepare(inputs.shared, train, score)
             for path, length in enumerate(problem.learner.space.lengths):
                 fits = block.fit(path, length)

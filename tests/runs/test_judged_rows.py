@@ -59,7 +59,7 @@ def take(result: Result, name: str) -> dict[str, np.ndarray]:
 def test_every_claimed_rule_judges_the_rows_held_out(name: str, made: Made) -> None:
     result = load_run(made(name))
     problem, claims = result.problem, result.certificate.claims
-    rows, groups = problem.held, problem.all_rows.groups
+    rows, groups = problem.held, problem.all_rows.row_units
     drawn = order_held_out(problem.all_rows.n_units, len(np.unique(groups[rows])), problem.draws).tolist()
     for classifier in ("refit", "vote"):
         table = take(result, classifier)

@@ -111,23 +111,23 @@ def test_a_group_counts_once_in_what_is_measured(of_groups):
     size = problem.sizes.index(problem.find_size(result.k))
     for member, loss in zip(result.ensemble.members, sample.numbers["losses"], strict=True):
         train, scored = problem.rows(Stage.REFIT, size, member.split)
-        groups = problem.task.groups[scored]
-        assert not set(problem.task.groups[train]) & set(groups)
+        groups = problem.task.row_units[scored]
+        assert not set(problem.task.row_units[train]) & set(groups)
         losses = clipped(problem.task.y[scored], predict_numbers(member.model, problem.task.X[scored]))
         assert loss / problem.sizes[size].n_select == pytest.approx(average(losses, groups), abs=1e-5)
     for baseline, rows in zip(sample.baselines, (problem.task, problem.take_held_rows()), strict=False):
-        groups = rows.groups if rows is problem.task else rows.units
+        groups = rows.row_units
         assert baseline.error == pytest.approx(average(clipped(rows.y, baseline.value), groups), abs=1e-5)
     if problem.held is not None:
         held, first = problem.take_held_rows(), result.certificate.claims.first
         losses = clipped(held.y, predict_numbers(result.models.refit.members[0].model, held.X))
-        assert first.measured == pytest.approx(average(losses, held.units), abs=1e-5)
+        assert first.measured == pytest.approx(average(losses, held.row_units), abs=1e-5)
 
 
 def test_no_constant_is_better_for_the_groups_than_their_median():
     problem = Problem.of(RIDGE.replace(certify="paper", clip=1e6), Task.of(X, Y, groups=GROUPS, numbers=True))
     (baseline,) = compute_baselines(problem)
-    measure = problem.make_loss_measure(problem.task.groups)
+    measure = problem.make_loss_measure(problem.task.row_units)
     for value in np.linspace(Y.min(), Y.max(), 200):
         total = measure.measure_losses(Y, np.full(N, value)).sum()
         assert total / ONE / len(np.unique(GROUPS)) >= baseline.error - 1e-6

@@ -227,8 +227,8 @@ def groups_in(rows: np.ndarray, task: Task = TASK) -> set[int]:
     """The groups of some rows, which must have all rows of each."""
     assert not task.units.independent
     assert np.all(np.diff(rows) > 0)
-    groups = np.unique(task.groups[rows])
-    assert np.array_equal(np.flatnonzero(np.isin(task.groups, groups)), rows)
+    groups = np.unique(task.row_units[rows])
+    assert np.array_equal(np.flatnonzero(np.isin(task.row_units, groups)), rows)
     return set(groups.tolist())
 
 
@@ -265,9 +265,9 @@ def test_whole_groups_are_held_out() -> None:
     problem = Problem.of(Study.paper(certify="holdout", holdout_share=0.6, seed=5, **GRIDS), TASK)
     assert problem.held is not None
     assert sorted(groups_in(problem.held)) == hold_out(20, 0.6, Draws(5, TASK.salt)).tolist()
-    assert np.array_equal(problem.take_held_rows().groups, TASK.groups[problem.held])
+    assert np.array_equal(problem.take_held_rows().row_units, TASK.row_units[problem.held])
     assert problem.task.n_units == 8
-    assert problem.for_workers().task.groups is problem.task.groups
+    assert problem.for_workers().task.row_units is problem.task.row_units
 
 
 def test_k_goes_up_to_the_number_of_groups() -> None:

@@ -319,4 +319,4 @@ def test_rows_with_nan_are_left_out_with_their_groups_and_weights() -> None:
     assert task.n == 9
     assert task.weighting.named is not None
     assert task.weighting.named.tolist() == [1, 2, 4, 5, 6, 7, 8, 9, 10]
-    assert len(task.groups) == 9
+    assert len(task.row_units) == 9

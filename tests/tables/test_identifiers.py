@@ -333,7 +333,7 @@ def test_names_of_many_digits_are_told_apart_to_the_last_one(tmp_path: Path, fir
     names = [str(first + i) for i in range(8)]
     source = write(tmp_path / "a.csv", names, "code")
     task = read_task(source, "y", group="code")[0]
-    assert task.groups.tolist() == [i % 8 for i in range(24)]
+    assert task.row_units.tolist() == [i % 8 for i in range(24)]
     task = read_task(source, "y", asked=DeclaredTypes(categorical=["code"]))[0]
     assert task.schema[1].levels == tuple(names)
     assert np.array_equal(task.rows_from(read(source).learn), task.X)
@@ -466,7 +466,7 @@ def test_the_spelling_of_a_group_has_no_effect() -> None:
     ]
     assert len({task.digest for task in tasks}) == 1
     for task in tasks:
-        assert np.array_equal(task.groups, GROUPS)
+        assert np.array_equal(task.row_units, GROUPS)
         assert (task.n, task.n_units, task.units.name, task.features) == (24, 8, "id", ("a", "b"))
     assert doubled.n_units == 4
 
@@ -478,7 +478,7 @@ def test_the_groups_are_part_of_the_data() -> None:
     digests = {plain.digest, ids(TEXT).digest, renamed.digest, other.digest, TASK.digest}
     assert len(digests) == 5
     assert (plain.units.independent, plain.units.name, plain.n_units) == (True, None, 24)
-    assert plain.groups.tolist() == list(range(24))
+    assert plain.row_units.tolist() == list(range(24))
 
 
 def test_stored_columns_give_the_task_again() -> None:
@@ -487,13 +487,13 @@ def test_stored_columns_give_the_task_again() -> None:
             task.columns(), Roles(task.target.name, group=task.units.name), None, salt=task.salt
         )
         assert again.digest == task.digest
-        assert np.array_equal(again.groups, task.groups)
+        assert np.array_equal(again.row_units, task.row_units)
 
 
 def test_parts_of_a_task_number_their_groups_again() -> None:
     part = TASK.take_part(np.array([20, 21, 3, 4, 5, 22]))
     assert not part.units.independent
-    assert part.groups.tolist() == [0, 1, 2, 2, 2, 1]
+    assert part.row_units.tolist() == [0, 1, 2, 2, 2, 1]
     left = TASK.without(np.flatnonzero(GROUPS == 0))
     assert (left.n, left.n_units) == (21, 7)
 
@@ -565,7 +565,7 @@ CENTER, VISITOR = [f"c {g % 2}" for g in GROUPS], GROUPS // 2  # which agree in 
 def test_rows_belong_together_that_agree_in_several_columns(group: object) -> None:
     table = columns(center=CENTER, id=VISITOR)
     task = Task.from_table(table, Roles(group=group))
-    assert np.array_equal(task.groups, GROUPS)
+    assert np.array_equal(task.row_units, GROUPS)
     assert (task.units.name, task.features, task.units.question) == ("center,id", ("a", "b"), "")
     assert task.salt == Task.from_table(columns()).salt == task.make_salt(table)
     assert task.digest == Task.from_table(table, Roles(group="center,id")).digest
@@ -580,7 +580,7 @@ def test_a_name_with_a_comma_is_that_of_a_single_column() -> None:
         assert (task.units.name, task.n_units, task.features) == ("center,id", 8, ("a", "b"))
     both = Task.from_table(table, Roles(group='"center,id",id'))
     assert both.units.name == '"center,id",id'
-    assert np.array_equal(both.groups, GROUPS)
+    assert np.array_equal(both.row_units, GROUPS)
 
 
 @pytest.mark.parametrize(
