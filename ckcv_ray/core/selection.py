@@ -123,9 +123,15 @@ class Standings:
         self.floor = mean_bound((), self.least)
         self._rest: Values = np.array(self.least.rest)
         self._absent: Mask = np.arange(max(lengths)) >= np.array(lengths)[:, None]
-        self.values: Values = np.full((n_splits, *self._absent.shape), UNKNOWN)
-        self.values[:, self._absent] = ABSENT
+        nothing = np.where(self._absent, ABSENT, UNKNOWN).astype(np.float64)
+        self.values: Values = np.broadcast_to(nothing, (n_splits, *nothing.shape))  # one copy until written
         self.refresh()
+
+    def open(self) -> Values:
+        """Return ``values`` to be written to."""
+        if not self.values.flags.writeable:
+            self.values = self.values.copy()
+        return self.values
 
     def refresh(self) -> None:
         """Derive everything else from ``values``."""
@@ -229,12 +235,12 @@ class Selection:
 
     def enter(self, size: int, split: Index, path: Index, step: Index, values: Values) -> None:
         """Enter values of one size by position, or one for all; each array of shape (evaluations,)."""
-        self.sizes[size].values[split, path, step] = values
+        self.sizes[size].open()[split, path, step] = values
         self._stale.add(size)
 
     def fail(self, size: int, split: int, path: int, steps: slice) -> None:
         """Enter the failure of some steps of a path; a failure never replaces a value."""
-        here = self.sizes[size].values[split, path, steps]
+        here = self.sizes[size].open()[split, path, steps]
         here[here == UNKNOWN] = FAILED
         self._stale.add(size)
 

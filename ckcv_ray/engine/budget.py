@@ -82,7 +82,7 @@ class BudgetQueue(RaceQueue):
         self.note(outcome.failures)
         if self.racing:
             raced = range(len(self.problem.sizes))  # records of screens may arrive again, or late
-            for size in {size for estimate, size in places.groups() if not estimate and size in raced}:
+            for size in {size for estimate, size in places.list_tables() if not estimate and size in raced}:
                 self.enter(size)
         while not self.racing and next(self.list_missing(), None) is None:
             self.conclude_round()
@@ -304,7 +304,8 @@ class BudgetQueue(RaceQueue):
         """Enter the values of one fold size that rounds want into the selection."""
         values, wanted = self.compute_values(size), self.is_wanted(size)
         split, path, step = np.nonzero(wanted & (values >= 0))
-        self.selection.enter(size, split, path, step, values[split, path, step])
+        if len(split):
+            self.selection.enter(size, split, path, step, values[split, path, step])
 
 
 def _extend(wanted: list[Lengths], following: Round) -> dict[int, Lengths]:

@@ -70,7 +70,7 @@ class RaceQueue(Queue):
         records = outcome.records
         places, new = self.ledger.enter(records)
         criterion = self.problem.criterion
-        for estimate, size in places.groups():
+        for estimate, size in places.list_tables():
             if not estimate:
                 here = places.of(estimate, size)
                 at = places.split[here], places.path[here], places.step[here]

@@ -5,7 +5,6 @@ store a duplicate record changes nothing. A different record under the same key 
 not deterministic, and stops the run.
 """
 
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -80,15 +79,17 @@ class Positions(NamedTuple):
         """Return a mask of the records of one stage and one size."""
         return np.equal(self.estimate, estimate) & np.equal(self.size, size)
 
-    def groups(self) -> list[tuple[bool, int]]:
+    def list_tables(self) -> list[tuple[bool, int]]:
         """Return the distinct pairs of stage and size."""
-        return list(dict.fromkeys(zip(self.estimate.tolist(), self.size.tolist(), strict=True)))
+        codes = np.unique(2 * self.size + self.estimate).tolist()
+        return [(bool(code % 2), code // 2) for code in codes]
 
 
 class Ledger:
     """Store of a problem's records by position: totals, iterations and status of each evaluation.
 
-    Each stage has one table with a row for each evaluation, by fold size, split, path and step.
+    Each stage and fold size has a table of its evaluations by split, path and step, made with its first
+    record: memory follows what was computed, and not what is planned.
 
     Args:
         problem: the problem to solve.
@@ -99,11 +100,7 @@ class Ledger:
         self.lengths = np.array(problem.learner.space.lengths)
         self.n_totals = problem.n_totals
         self._type = problem.total_type
-        self._most_steps = int(self.lengths.max())
-        self._first = np.cumsum([0, *self.n_splits * len(self.lengths) * self._most_steps])
-        shape = int(self._first[-1]), self.n_totals + 2
-        self._nothing: Kept = np.broadcast_to(np.array(NO_RECORD, self._type), shape)
-        self._kept: dict[bool, Kept] = {}
+        self._kept: dict[tuple[bool, int], Kept] = {}
 
     def places(self, records: Records) -> Positions:
         """Return the positions of records.
@@ -130,18 +127,19 @@ class Ledger:
             RunError: a record differs from the one held under its key.
         """
         places = self.places(records)
-        rows, given = self._rows(places), np.empty((len(records), self.n_totals + 2), self._type)
+        given = np.empty((len(records), self.n_totals + 2), self._type)
         given[:, :-2] = records["totals"]
         given[:, -2], given[:, -1] = records["n_iter"], records["status"]
         new = np.zeros(len(records), np.bool_)
-        for estimate, here in _stages(places):
-            if estimate not in self._kept:
-                self._kept[estimate] = self._nothing.copy(order="C")
-            kept = self._kept[estimate]
-            new[here] = kept[rows[here], -1] == NO_RECORD
-            fresh = here[new[here]]
-            kept[rows[fresh]] = given[fresh]
-            held = kept[rows[here]]
+        for table in places.list_tables():
+            here = np.flatnonzero(places.of(*table))
+            at = places.split[here], places.path[here], places.step[here]
+            if table not in self._kept:
+                self._kept[table] = self._view(*table).copy()
+            kept = self._kept[table]
+            new[here] = fresh = kept[..., -1][at] == NO_RECORD
+            kept[tuple(place[fresh] for place in at)] = given[here[fresh]]
+            held = kept[at]
             both_nan = (held != held) & (given[here] != given[here])
             if (differs := ((held != given[here]) & ~both_nan).any(axis=1)).any():
                 first = int(np.argmax(differs))
@@ -156,16 +154,15 @@ class Ledger:
     def records(self) -> Records:
         """Return every record, by stage, fold size, split, path and step."""
         found = [np.empty(0, record_type(self.n_totals, self._type))]
-        for estimate in sorted(self._kept):
-            for size in range(len(self.n_splits)):
-                kept = self._view(estimate, size)
-                places = np.nonzero(kept[..., -1] != NO_RECORD)
-                some = np.zeros(len(places[0]), record_type(self.n_totals, self._type))
-                some["estimate"], some["size"] = estimate, size
-                some["split"], some["path"], some["step"] = places
-                held = kept[places]
-                some["totals"], some["n_iter"], some["status"] = held[:, :-2], held[:, -2], held[:, -1]
-                found.append(some)
+        for estimate, size in sorted(self._kept):
+            kept = self._kept[estimate, size]
+            places = np.nonzero(kept[..., -1] != NO_RECORD)
+            some = np.zeros(len(places[0]), record_type(self.n_totals, self._type))
+            some["estimate"], some["size"] = estimate, size
+            some["split"], some["path"], some["step"] = places
+            held = kept[places]
+            some["totals"], some["n_iter"], some["status"] = held[:, :-2], held[:, -2], held[:, -1]
+            found.append(some)
         return np.concatenate(found)
 
     def estimate_totals(self) -> dict[int, Kept]:
@@ -173,8 +170,7 @@ class Ledger:
 
         Each is of shape (n_splits, n_paths, n_steps, n_totals), and ABSENT where there is no record.
         """
-        sizes = {size: self._view(True, size) for size in range(len(self.n_splits)) if True in self._kept}
-        return {size: kept[..., :-2] for size, kept in sizes.items() if np.any(kept[..., -1] != NO_RECORD)}
+        return {size: self._kept[True, size][..., :-2] for estimate, size in sorted(self._kept) if estimate}
 
     def known(self, size: int) -> NDArray[np.bool_]:
         """Return which evaluations of the selection have a record, (n_splits, n_paths, n_steps)."""
@@ -207,10 +203,10 @@ class Ledger:
             LookupError: a key is not of this problem.
         """
         places = self.places(records)
-        rows = self._rows(places)
         found = np.full((len(records), self.n_totals + 2), NO_RECORD, dtype=self._type)
-        for estimate, here in _stages(places):
-            found[here] = self._kept.get(estimate, self._nothing)[rows[here]]
+        for table in places.list_tables():
+            here = places.of(*table)
+            found[here] = self._view(*table)[places.split[here], places.path[here], places.step[here]]
         return np.delete(found, self.n_totals, axis=1)
 
     def holds(self, failure: Failure) -> bool:
@@ -220,12 +216,7 @@ class Ledger:
 
     def not_converged(self) -> int:
         """Return the number of fits that stopped at the iteration limit."""
-        return sum(int(np.sum(kept[:, -1] == NOT_CONVERGED)) for kept in self._kept.values())
-
-    def _rows(self, places: Positions) -> Index:
-        paths = places.split.astype(np.intp) * len(self.lengths) + places.path
-        rows: Index = self._first[places.size] + paths * self._most_steps + places.step
-        return rows
+        return sum(int(np.sum(kept[..., -1] == NOT_CONVERGED)) for kept in self._kept.values())
 
     def _statuses(self, failure: Failure) -> Kept:
         kept = self._view(failure.estimate, failure.size)
@@ -233,11 +224,5 @@ class Ledger:
 
     def _view(self, estimate: bool, size: int) -> Kept:
         """Return what is held for a fold size, (n_splits, n_paths, n_steps, n_totals + 2)."""
-        rows = self._kept.get(estimate, self._nothing)[self._first[size] : self._first[size + 1]]
-        return rows.reshape(self.n_splits[size], len(self.lengths), self._most_steps, -1)
-
-
-def _stages(places: Positions) -> Iterator[tuple[bool, Index]]:
-    for estimate in (False, True):
-        if len(here := np.flatnonzero(places.estimate == estimate)):
-            yield estimate, here
+        shape = self.n_splits[size], len(self.lengths), self.lengths.max(), self.n_totals + 2
+        return self._kept.get((estimate, size), np.broadcast_to(np.array(NO_RECORD, self._type), shape))

@@ -548,7 +548,7 @@ def test_what_a_fold_size_derives_from_its_values(seed):
     known = bound_table(m)[case.tables[0]]
     hidden = rng.random(known.shape)
     drawn = np.select([hidden < 0.6, hidden < 0.8], [known, FAILED], UNKNOWN)
-    fold.values[:] = np.where(fold.values == ABSENT, ABSENT, drawn)
+    fold.values = np.where(fold.values == ABSENT, ABSENT, drawn)
     fold.refresh()
     for g, c in ((g, c) for j, g, c in case.candidates() if j == 0):
         column = drawn[:, g, c].tolist()

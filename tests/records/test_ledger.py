@@ -1,11 +1,14 @@
 """Evaluations by key: the same again changes nothing, a different one is an error that shows both."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from conftest import blobs
 
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine.evaluate import evaluate, share
+from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.errors import RunError
 from ckcv_ray.records.record import NO_RECORD, Failure, Ledger, Records
 from ckcv_ray.study.problem import Problem
@@ -109,3 +112,19 @@ def test_fits_that_ended_at_the_cap_are_counted_in_both_stages() -> None:
     ledger, records = Ledger(problem), evaluate(units, share(problem)).records
     ledger.enter(records)
     assert ledger.not_converged() == int(np.sum(records["status"] == 1)) > 0
+
+
+def test_memory_follows_what_was_computed_and_not_what_is_planned() -> None:
+    """Of a fold size without records neither its totals nor its values are held, each of them alone."""
+    grid = tuple(np.logspace(-2, 2, 40).tolist())
+    large = Problem.of(Study.paper(C=grid, gamma=grid, k=tuple(range(3, 23)), n_splits=100), blobs(120))
+    units = [Unit(Stage.SELECT, 1, 0, ((0, 40),))]
+    outcome = evaluate(units, share(large))
+    tracemalloc.start()
+    queue = RaceQueue(large)
+    queue.add(outcome)
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    every = large.n_evaluations * np.dtype(np.float64).itemsize
+    assert len(queue.ledger.records()) == 40
+    assert held < every / 2  # dense tables of all of them take three times as much
