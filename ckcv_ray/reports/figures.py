@@ -7,8 +7,7 @@ claim counts, or of kept predictions.
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -156,19 +155,16 @@ class Scale(NamedTuple):
         """Return at most ``most`` positions with what is written there: names, or round numbers."""
         low, high = ends
         if self.names is not None:
-            return [
-                (i, shorten_name(self.names[i]))
-                for i in range(0, len(self.names), -(-len(self.names) // max(1, most)))
-            ]
-        if self.log:
-            ticks = [tick for tick in ROUND if low <= tick <= high]
-            if len(ticks) > most:
-                ticks = [tick for tick in ROUND[::3] if low <= tick <= high]
-            ticks = ticks[:: -(-len(ticks) // max(1, most)) or 1]
+            ticks = [(float(i), shorten_name(name)) for i, name in enumerate(self.names)]
         else:
-            step = next((gap for gap in ROUND if (high - low) / gap < most), ROUND[-1])
-            ticks = [i * step for i in range(int(np.ceil(low / step)), int(np.floor(high / step)) + 1)]
-        return [(tick, f"{tick:g}") for tick in ticks]
+            numbers = [number for number in ROUND if low <= number <= high]
+            if not self.log:
+                step = next((gap for gap in ROUND if (high - low) / gap < most), ROUND[-1])
+                numbers = [i * step for i in range(int(np.ceil(low / step)), int(np.floor(high / step)) + 1)]
+            elif len(numbers) > most:
+                numbers = [number for number in ROUND[::3] if low <= number <= high]
+            ticks = [(number, f"{number:g}") for number in numbers]
+        return ticks[:: -(-len(ticks) // max(1, most)) or 1]
 
     def place(self, values: ArrayLike, ends: tuple[float, float], first: float, last: float) -> Values:
         """Return where values are on the axis, from ``first`` to ``last``; nan outside it."""
@@ -179,8 +175,7 @@ class Scale(NamedTuple):
         return first + np.where((share < -1e-3) | (share > 1.001), np.nan, share) * (last - first)
 
 
-@dataclass(frozen=True)
-class Chart:
+class Chart(NamedTuple):
     """What is drawn, in this order, on two axes."""
 
     x: Scale
@@ -212,69 +207,60 @@ def shorten_name(name: object, most: int = MAX_NAME) -> str:
     return text if len(text) <= most else f"{text[:half]} … {text[-half:]}"
 
 
-class _Frame(NamedTuple):
-    """Where the axes of a chart are, in points, and which values their ends have."""
-
-    chart: Chart
-    left: float
-    top: float
-    right: float
-    bottom: float
-    ends: tuple[tuple[float, float], tuple[float, float]]
-
-    def place(self, x: ArrayLike, y: ArrayLike) -> tuple[Values, Values]:
-        """Return where points are; nan outside the axes."""
-        chart, (x_ends, y_ends) = self.chart, self.ends
-        up = (self.top, self.bottom) if chart.y.down else (self.bottom, self.top)
-        return chart.x.place(x, x_ends, self.left, self.right), chart.y.place(y, y_ends, *up)
-
-
 def write_svg(chart: Chart, label: str) -> str:
     """Return a chart as an element of an HTML page, with ``label`` as its text for screen readers."""
-    x, row, keys = 20.0, 0, list[tuple[Mark, float, int]]()  # each named mark and its place in the legend
-    for mark in (part for part in chart.parts if isinstance(part, Mark) and part.name):
-        width = 36 + LETTER * len(shorten_name(mark.name, MAX_KEY))
-        if x > 20 and x + width > WIDTH:
-            x, row = 20.0, row + 1
-        keys.append((mark, x, row))
-        x += width
-    tiles, ends = [part for part in chart.parts if isinstance(part, Tiles)], chart.find_ends()
-    top, bottom = 6 + 14 * (row + 1 if keys else 0), chart.height - 30
-    y_ticks = chart.y.find_ticks(ends[1], int((bottom - top) / 14))
+    legend, rows = _write_legend([part for part in chart.parts if isinstance(part, Mark) and part.name])
+    top, bottom, (x_ends, y_ends) = 6 + 14 * rows, chart.height - 30, chart.find_ends()
+    y_ticks = chart.y.find_ticks(y_ends, int((bottom - top) / 14))
     left = 24 + LETTER * max((len(text) for _, text in y_ticks), default=0)
-    frame = _Frame(chart, left, top, WIDTH - (52 if tiles else 10), bottom, ends)
-    parts = [
-        f'<svg role="img" aria-label="{escape(label)}" viewBox="0 0 {WIDTH} {chart.height:g}" '
-        f'font-size="{FONT}" fill="{INK}">',
-        *(line for part in chart.parts for line in _write_part(part, frame)),
-        *_write_axes(frame, y_ticks),
-        *(line for part in tiles for line in _write_colours(part, frame)),
-    ]
-    for mark, x, row in keys:
-        line, middle = mark._replace(shape=""), mark._replace(width=0)
-        parts += _write_mark(line, np.array([x, x + 20]), np.full(2, 10.0 + 14 * row))
-        parts += _write_mark(middle, np.array([x + 10]), np.array([10.0 + 14 * row]))
-        parts.append(_write_text(x + 25, 13 + 14 * row, shorten_name(mark.name, MAX_KEY), "start"))
-    return "\n".join([*parts, "</svg>"])
-
-
-def _write_axes(frame: _Frame, y_ticks: Sequence[tuple[float, str]]) -> Iterator[str]:
-    chart, left, top, right, bottom, (x_ends, y_ends) = frame
+    right = WIDTH - (52 if any(isinstance(part, Tiles) for part in chart.parts) else 10)
     longest = max((len(text) for _, text in chart.x.find_ticks(x_ends, 8)), default=1)
     x_ticks = chart.x.find_ticks(x_ends, max(1, int((right - left) / (LETTER * longest + 8))))
+
+    def place(x: ArrayLike, y: ArrayLike) -> tuple[Values, Values]:
+        up = (top, bottom) if chart.y.down else (bottom, top)
+        return chart.x.place(x, x_ends, left, right), chart.y.place(y, y_ends, *up)
+
+    parts = [
+        f'<svg role="img" aria-label="{escape(label)}" viewBox="0 0 {WIDTH} {chart.height:g}" '
+        f'font-size="{FONT}" fill="{INK}">'
+    ]
+    for part in chart.parts:
+        if isinstance(part, Mark):
+            parts += _write_mark(part, *place(*np.broadcast_arrays(part.x, part.y)))
+        else:
+            corners = (place(part.x + sign * part.side, part.y + sign * part.side) for sign in (-0.5, 0.5))
+            parts += _write_tiles(part, corners, right + 10, top, bottom)
     path = f"M{left:.1f} {top:.1f}V{bottom:.1f}H{right:.1f}"
     for value, text in x_ticks:
-        x = float(frame.place(value, y_ends[0])[0])
+        x = float(place(value, y_ends[0])[0])
         path += f"M{x:.1f} {bottom:.1f}v3"
-        yield _write_text(x, bottom + 12, text)
+        parts.append(_write_text(x, bottom + 12, text))
     for value, text in y_ticks:
-        y = float(frame.place(x_ends[0], value)[1])
+        y = float(place(x_ends[0], value)[1])
         path += f"M{left:.1f} {y:.1f}h-3"
-        yield _write_text(left - 5, y + 3, text, "end")
-    yield f'<path d="{path}" fill="none" stroke="{INK}" stroke-width=".8"/>'
-    half = LETTER * len(chart.x.label) / 2
-    yield _write_text(min((left + right) / 2, WIDTH - half), bottom + 25, chart.x.label)
-    yield _write_text(9, (top + bottom) / 2, chart.y.label, upright=True)
+        parts.append(_write_text(left - 5, y + 3, text, "end"))
+    parts.append(f'<path d="{path}" fill="none" stroke="{INK}" stroke-width=".8"/>')
+    middle = min((left + right) / 2, WIDTH - LETTER * len(chart.x.label) / 2)
+    parts.append(_write_text(middle, bottom + 25, chart.x.label))
+    parts.append(_write_text(9, (top + bottom) / 2, chart.y.label, upright=True))
+    return "\n".join([*parts, *legend, "</svg>"])
+
+
+def _write_legend(marks: Sequence[Mark]) -> tuple[list[str], int]:
+    """Return what is written of the names of marks, above the axes, and in how many rows."""
+    x, row, parts = 20.0, 0, list[str]()
+    for mark in marks:
+        name = shorten_name(mark.name, MAX_KEY)
+        width = 36 + LETTER * len(name)
+        if x > 20 and x + width > WIDTH:
+            x, row = 20.0, row + 1
+        y = 10.0 + 14 * row
+        parts += _write_mark(mark._replace(shape=""), np.array([x, x + 20]), np.full(2, y))
+        parts += _write_mark(mark._replace(width=0), np.array([x + 10]), np.array([y]))
+        parts.append(_write_text(x + 25, y + 3, name, "start"))
+        x += width
+    return parts, row + bool(marks)
 
 
 def _write_text(x: float, y: float, text: str, anchor: str = "middle", upright: bool = False) -> str:
@@ -282,31 +268,23 @@ def _write_text(x: float, y: float, text: str, anchor: str = "middle", upright: 
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{turn}>{escape(printable(text))}</text>'
 
 
-def _write_part(part: Mark | Tiles, frame: _Frame) -> Iterator[str]:
-    if isinstance(part, Mark):
-        yield from _write_mark(part, *frame.place(*np.broadcast_arrays(part.x, part.y)))
-        return
-    x, y = frame.place(part.x - part.side / 2, part.y - part.side / 2)
-    to_x, to_y = frame.place(part.x + part.side / 2, part.y + part.side / 2)
-    low, high = part.ends
-    shades = (len(SHADES) * ((part.values - low) / (high - low)) ** part.power).astype(int).tolist()
-    for a, b, c, d, shade in zip(x, y, to_x, to_y, shades, strict=True):
+def _write_tiles(
+    tiles: Tiles, corners: Iterable[tuple[Values, Values]], x: float, top: float, bottom: float
+) -> Iterator[str]:
+    """Yield squares, by two corners of each, and at ``x`` the bar that says what their colours mean."""
+    (low, high), each = tiles.ends, (bottom - top) / len(SHADES)
+    shares = ((tiles.values - low) / (high - low)) ** tiles.power
+    for (a, b), (c, d), share in zip(*(np.transpose(corner) for corner in corners), shares, strict=True):
         box = f'x="{a:.1f}" y="{min(b, d):.1f}" width="{c - a:.1f}" height="{abs(d - b):.1f}"'
-        colour = SHADES[min(shade, len(SHADES) - 1)]
+        colour = SHADES[min(int(len(SHADES) * share), len(SHADES) - 1)]
         yield f'<rect {box} fill="{colour}" stroke="{INK}" stroke-width=".3"/>'
-
-
-def _write_colours(part: Tiles, frame: _Frame) -> Iterator[str]:
-    """Yield the bar that says what colours mean."""
-    (low, high), height, x = part.ends, frame.bottom - frame.top, frame.right + 10
-    each = height / len(SHADES)
     for i, colour in enumerate(SHADES):
-        box = f'x="{x}" y="{frame.bottom - (i + 1) * each:.1f}" width="8" height="{each + 0.3:.1f}"'
+        box = f'x="{x}" y="{bottom - (i + 1) * each:.1f}" width="8" height="{each + 0.3:.1f}"'
         yield f'<rect {box} fill="{colour}"/>'
     for value, text in Scale().find_ticks((low, high), 5):
-        share = ((value - low) / (high - low)) ** part.power
-        yield _write_text(x + 11, frame.bottom - height * share + 3, text, "start")
-    yield _write_text(WIDTH - 3, (frame.top + frame.bottom) / 2, part.label, upright=True)
+        share = ((value - low) / (high - low)) ** tiles.power
+        yield _write_text(x + 11, bottom - (bottom - top) * share + 3, text, "start")
+    yield _write_text(WIDTH - 3, (top + bottom) / 2, tiles.label, upright=True)
 
 
 def _write_mark(mark: Mark, x: Values, y: Values) -> Iterator[str]:
@@ -361,14 +339,13 @@ def draw_on(axes: "Axes", chart: Chart) -> None:
 
 
 def _draw_tiles(axes: "Axes", tiles: Tiles) -> None:
-    from matplotlib.collections import PatchCollection
+    from matplotlib.collections import PolyCollection
     from matplotlib.colors import ListedColormap, PowerNorm
-    from matplotlib.patches import Rectangle
 
-    corners = zip(tiles.x - tiles.side / 2, tiles.y - tiles.side / 2, tiles.side, strict=True)
-    squares = [Rectangle((x, y), side, side) for x, y, side in corners]
+    corners = np.array([(-0.5, -0.5), (0.5, -0.5), (0.5, 0.5), (-0.5, 0.5)])
+    squares = np.column_stack([tiles.x, tiles.y])[:, None] + tiles.side[:, None, None] * corners
     colours: Any = {"cmap": ListedColormap(SHADES), "norm": PowerNorm(tiles.power, *tiles.ends)}
-    drawn = axes.add_collection(PatchCollection(squares, array=tiles.values, **colours))
+    drawn = axes.add_collection(PolyCollection(squares, array=tiles.values, **colours))
     assert axes.figure is not None
     axes.figure.colorbar(drawn, ax=axes).set_label(tiles.label, parse_math=False)
 
@@ -395,11 +372,9 @@ def draw_performance(result: Result, judged: Judged | None) -> Iterator[Picture]
     Raises:
         StoreError: a stored model cannot classify rows.
     """
-    if judged is not None and not result.task.classes:
-        yield _draw_numbers(result, judged)
-    elif judged is not None:
-        for draw in (_draw_roc, _draw_calibration, _draw_net_benefit, _draw_scores, _draw_importance):
-            yield draw(result, judged)
+    of_classes = _draw_roc, _draw_calibration, _draw_net_benefit, _draw_scores, _draw_importance
+    if judged is not None:
+        yield from (draw(result, judged) for draw in (of_classes if result.task.classes else [_draw_numbers]))
 
 
 def draw_search(result: Certified, queue: RaceQueue) -> dict[str, list[Picture]]:
@@ -836,19 +811,19 @@ class Plots(NamedTuple):
         names = [f"{claim.certification}: {claim.classifier}" for claim in claims]
         what = "mean error, in % of the clip" if of_numbers else "error, in %"
         chart = Chart(Scale(f"upper bound on the {what}", 0), Scale(names=names, down=True), parts)
-        return _plot(axes, chart)
+        return _plot(axes, Picture("Bounds", "", chart))
 
     def surface(self, axes: "Axes | None" = None) -> "Axes":
         """Draw L_MS, or its lower bound, of the winner's learner at its k over its hyperparameters."""
-        return _plot(axes, _draw_landscape(self.result).chart)
+        return _plot(axes, _draw_landscape(self.result))
 
     def roc(self, axes: "Axes | None" = None) -> "Axes":
         """Draw the ROC curves of the models on the rows that the first claim counts, and where they work."""
-        return self._plot_rows(_draw_roc, axes)
+        return _plot(axes, _draw_roc(self.result, judge_rows(self.result)))
 
     def calibration(self, axes: "Axes | None" = None) -> "Axes":
         """Draw observed shares against predicted probabilities, on the rows that the first claim counts."""
-        return self._plot_rows(_draw_calibration, axes)
+        return _plot(axes, _draw_calibration(self.result, judge_rows(self.result)))
 
     def decision_curve(self, axes: "Axes | None" = None) -> "Axes":
         """Draw net benefits over the probability from which on a row is worth flagging, and what is proven.
@@ -856,23 +831,18 @@ class Plots(NamedTuple):
         Curves are measured on the rows that the first claim counts; points are proven, if the study claims
         net benefits such as ``net_benefit:0.02:0.1``.
         """
-        return self._plot_rows(_draw_net_benefit, axes)
+        return _plot(axes, _draw_net_benefit(self.result, judge_rows(self.result)))
 
     def scores(self, axes: "Axes | None" = None) -> "Axes":
         """Draw the distribution of the scores of each class, on the rows that the first claim counts."""
-        return self._plot_rows(_draw_scores, axes)
-
-    def _plot_rows(self, draw: Callable[[Result, Judged], Picture], axes: "Axes | None") -> "Axes":
-        picture = draw(self.result, judge_rows(self.result))
-        if picture.chart is None:
-            why = f"{picture.caption[0].lower()}{picture.caption[1:]}"
-            raise InputError(f"{picture.title} of this result: {why}")
-        return _plot(axes, picture.chart)
+        return _plot(axes, _draw_scores(self.result, judge_rows(self.result)))
 
 
-def _plot(axes: "Axes | None", chart: Chart | None) -> "Axes":
+def _plot(axes: "Axes | None", picture: Picture) -> "Axes":
     """Draw on the axes that are given, or on new ones, which a notebook shows below their cell."""
-    assert chart is not None
+    if picture.chart is None:
+        why = f"{picture.caption[0].lower()}{picture.caption[1:]}"
+        raise InputError(f"{picture.title} of this result: {why}")
     if axes is None and is_notebook():
         from matplotlib import pyplot
 
@@ -881,5 +851,5 @@ def _plot(axes: "Axes | None", chart: Chart | None) -> "Axes":
         from matplotlib.figure import Figure
 
         axes = Figure(layout="constrained").add_subplot()
-    draw_on(axes, chart)
+    draw_on(axes, picture.chart)
     return axes

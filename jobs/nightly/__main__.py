@@ -8,10 +8,9 @@ winner, bound or count that differs from the last night's.
 
     python jobs/nightly --out runs/nightly
     python jobs/nightly --out runs/trial --plan tiny --night first --only studies,solver
-    python jobs/nightly --out s3://bucket/nightly --copy page
 
-Writes to ``--out``: ``history/part-NIGHT.parquet``, one row for each figure, and ``nightly.html``, the page
-of the night with trends. To schedule it, see docs/nightly.
+Writes to ``--out``: ``history/NIGHT.json`` with the figures, and ``nightly.html``, the page of the night with
+trends. To schedule it, see docs/nightly.
 """
 
 import sys
@@ -32,15 +31,17 @@ import typer
 
 from ckcv_ray.cli.options import check_out
 from ckcv_ray.errors import CKCVError, InputError, StoreError
-from ckcv_ray.storage.files import LocalFiles
+from ckcv_ray.storage.files import Files
 from ckcv_ray.storage.objects import open_files
-from jobs.nightly.figures import GROUPS, PLANS, Role
-from jobs.nightly.history import PAGE, History, check_name
-from jobs.nightly.night import run_night
-from jobs.nightly.page import compared, headline, limit, pace
-from jobs.nightly.verdict import Verdict
+from ckcv_ray.tables import named as data
+from ckcv_ray.version import VERSION
+from jobs.nightly.figures import GROUPS, PLANS, Role, measure, recount
+from jobs.nightly.history import PAGE, History, Night, check_name, machine
+from jobs.nightly.page import compared, headline, limit, pace, page
+from jobs.nightly.verdict import Verdict, judge, suspects
 
 ROOT = Path(__file__).resolve().parents[2]
+LONGER = 3  # times the repeats, of a suspect figure
 EXTRAS = ("boosting", "imblearn")  # which tests of the night need
 RECIPES = ("mlflow-skinny>=3.5", "onnxruntime>=1.22", "skl2onnx>=1.19")  # and those of docs/guides/recipes.md
 MOTO = ("moto[s3]>=5.2", "flask>=3.1.1", "flask-cors>=6.0.1")
@@ -62,28 +63,77 @@ def commit_here() -> str:
         raise InputError(f"git cannot determine the commit ({reason.strip()}): pass --commit") from None
 
 
+def measure_night(
+    nights: list[Night], name: str, groups: list[str], plan: str | None, repeats: int, commit: str
+) -> Night | None:
+    """Measure a night; None if it already exists.
+
+    Raises:
+        InputError: the night exists without some of the groups, or the history has another plan.
+    """
+    chosen = nights[-1].plan if nights else plan or "generators"
+    if chosen != (plan or chosen):
+        raise InputError(f"plan={plan!r}: this history has the plan {chosen!r}; choose another --out")
+    if chosen not in PLANS:
+        raise InputError(f"plan={chosen!r}: choose from {', '.join(PLANS)}")
+    for existing in (night for night in nights if night.name == name):
+        if missing := [group for group in groups if group not in existing.groups()]:
+            raise InputError(f"night {name!r} exists without {', '.join(missing)}: choose another --night")
+        print(f"night {name} already exists: it is not measured again", file=sys.stderr)
+        return None
+    for source in PLANS[chosen].sources():
+        data.read(source)  # reports a missing archive before an hour of work
+    began, here = datetime.now(UTC), machine()
+    return Night(name, began, commit, VERSION, chosen, here, tuple(measure(PLANS[chosen], groups, repeats)))
+
+
+def confirm(night: Night, nights: list[Night], threshold: float, repeats: int) -> Night:
+    """Measure suspect figures again, for longer, before they raise an alarm."""
+    suspected = sorted(suspects(judge([*nights, night], night.name, threshold)))
+    for key in suspected:
+        print(
+            f"suspect: {', '.join(key)}; measuring its group again, repeats: {LONGER * repeats}",
+            file=sys.stderr,
+        )
+    groups = list(dict.fromkeys(group for group, _, _ in suspected))
+    again = measure(PLANS[night.plan], groups, LONGER * repeats) if groups else []
+    return night._replace(figures=tuple(recount(night.figures, suspected, again)))
+
+
+def run_night(
+    files: Files,
+    name: str,
+    threshold: float,
+    groups: list[str],
+    plan: str | None,
+    repeats: int,
+    commit: str,
+) -> Verdict:
+    """Measure a night unless it exists, add it to the history, judge it, and write its page.
+
+    ``files`` are those of a folder on a disk or an object store.
+    """
+    history = History(files)
+    with history.locked():
+        nights = history.nights()
+        if night := measure_night(nights, name, groups, plan, repeats, commit):
+            history.add(confirm(night, nights, threshold, repeats))
+            nights = history.nights()
+        verdict = judge(nights, name, threshold)
+        files.write(PAGE, page(verdict).encode())
+    return verdict
+
+
 def to_json(verdict: Verdict, file: str) -> dict[str, Any]:
     """Return the verdict as JSON values."""
     night = verdict.night
-    return {
-        "night": night.name,
-        "commit": night.commit,
-        "kind": night.kind,
-        "plan": night.plan,
-        "compared": list(verdict.compared),
-        "alarms": list(verdict.alarms),
-        "notes": list(verdict.notes),
-        "figures": [
-            {
-                **line.figure._asdict(),
-                "median": line.median,
-                "slower": line.change,
-                "threshold": line.threshold,
-            }
-            for line in verdict.lines
-        ],
-        "page": file,
-    }
+    figures = [
+        line.figure._asdict() | {"median": line.median, "slower": line.change, "threshold": line.threshold}
+        for line in verdict.lines
+    ]
+    named = {name: getattr(night, name) for name in ("commit", "kind", "plan")}
+    said = {name: list(getattr(verdict, name)) for name in ("compared", "alarms", "notes")}
+    return {"night": night.name, **named, **said, "figures": figures, "page": file}
 
 
 def text(verdict: Verdict, file: str) -> str:
@@ -109,27 +159,16 @@ def weekly_jobs(name: str) -> list[list[str]]:
     return [floors, [*floors, "--newest"]] if sunday else []
 
 
-def libraries_job() -> list[str]:
-    """Return the command that installs the libraries that only tests of the night need."""
+def tests_jobs() -> list[list[str]]:
+    """Return the commands that install what only tests of the night need, and run all tests.
+
+    moto, a server that speaks S3, is in a folder of its own: it allows older versions of other packages only.
+    """
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     wanted = [text for extra in EXTRAS for text in project["optional-dependencies"][extra]]
-    options = ["--quiet", "--disable-pip-version-check"]
-    return [sys.executable, "-m", "pip", "install", *options, *wanted, *RECIPES]
-
-
-def server_job() -> list[str]:
-    """Return the command that installs moto, a server that speaks S3, in a folder of its own.
-
-    It is apart since it allows older versions of other packages only.
-    """
-    place = ROOT / "build" / "moto"
-    options = ["--quiet", "--disable-pip-version-check", "--upgrade", "--target", str(place)]
-    return [sys.executable, "-m", "pip", "install", *options, *MOTO]
-
-
-def tests_job() -> list[str]:
-    """Return the command that runs all tests, those that the daily check leaves to the night among them."""
-    return ["bash", str(ROOT / "jobs" / "check"), "--night"]
+    install = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    server = [*install, "--upgrade", "--target", str(ROOT / "build" / "moto"), *MOTO]
+    return [[*install, *wanted, *RECIPES], server, ["bash", str(ROOT / "jobs" / "check"), "--night"]]
 
 
 def run_jobs(commands: list[list[str]]) -> list[str]:
@@ -158,10 +197,6 @@ def main(
             help="Folder of the history and the page: a path, or an address as s3://bucket/nightly."
         ),
     ] = "runs/nightly",
-    copy: Annotated[
-        Path | None,
-        typer.Option(help="Folder on a disk to copy history and page to, such as from an address."),
-    ] = None,
     night: Annotated[
         str | None, typer.Option(help="Name of the night.", show_default="the date, UTC")
     ] = None,
@@ -195,38 +230,7 @@ def main(
 ) -> None:
     """Measure a night, add it to the history, compare it with earlier nights, and write its page.
 
-    There are two alarms. First, a ratio to scikit-learn's SVC, measured in the same run, that is slower than
-    the median of the last ten nights on this kind of machine by more than their spread explains: five times
-    their standard deviation (from the median absolute deviation; more for fewer nights), at least 5 %, and
-    never more than the threshold. This applies from three nights on; suspect ratios are measured again, with
-    three times the repeats, and the second result counts. Second, a winner, bound or count that is not
-    exactly that of the last night. A night on which everything is slow raises no alarm: the baseline is slow
-    as well.
-
-    What runs in one process is timed by CPU time; complete runs on Ray (overhead) by the wall clock, and
-    these need a machine without other load.
-
-        python jobs/nightly --out runs/nightly
-
-        python jobs/nightly --out runs/trial --plan tiny --night first --only studies,solver
-
-    The page is nightly.html in --out; any Parquet reader opens the history (history/part-*.parquet, one row
-    for each figure). Two nights at once in one folder are refused; a night that already exists is not
-    measured again, only compared and shown again. Without git, as in a job's copy, pass --commit.
-
-    With an address, history and page outlive the machine; credentials come from the environment. --copy makes
-    ordinary files of them, to look at the page.
-
-    With --hostile 1000, a thousand run folders that are made to attack whoever opens them are read as well
-    (jobs/faults/hostile.py); a finding is an alarm.
-
-    With --tests, jobs/check --night runs as well: all tests, with those that the daily check leaves to the
-    night; they need the packages of the group test, and install those of the group boosting from the package
-    registry. A failure is an alarm.
-
-    With --weekly, the night of a Sunday (by its name, a date) also installs the lower bounds of all
-    dependencies, then their newest versions, and passes the commands with each (jobs/floors; needs the
-    package registry). Their output is on standard error; a failure is an alarm.
+    What is an alarm, and what each option does, is on the page docs/guides/nightly.md.
 
     Exit codes: 0 no alarm; 1 alarm; 2 bad input, or the output cannot be written; 4 a damaged history, or one
     in use.
@@ -238,15 +242,11 @@ def main(
             raise InputError(f"only={unknown[0]!r}: choose from {', '.join(GROUPS)}")
         files = open_files(check_out(out))
         verdict = run_night(files, name, threshold, groups, plan, repeats, commit or commit_here())
-        if copy is not None:
-            History(files).copy(LocalFiles(copy))
     file = str(files.path(PAGE))
     print(json.dumps(to_json(verdict, file)) if as_json else text(verdict, file))
     attacks = [sys.executable, str(ROOT / "jobs" / "faults" / "hostile.py"), "--folders", str(hostile)]
     others = [attacks] if hostile else []
-    others += ([libraries_job(), server_job(), tests_job()] if tests else []) + (
-        weekly_jobs(name) if weekly else []
-    )
+    others += (tests_jobs() if tests else []) + (weekly_jobs(name) if weekly else [])
     failed = run_jobs(others)
     for job in failed:
         print(f"ALARM {job} failed", file=sys.stderr)

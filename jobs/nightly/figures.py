@@ -75,17 +75,6 @@ class Figure(NamedTuple):
         return ", ".join(part for part in self.key if part)
 
 
-CASES: dict[tuple[str, str], str | None] = {  # of earlier nights: what they are called now; None: closed
-    ("studies", "waveform:170:0 nested"): None,
-}
-
-
-def find_key(figure: Figure) -> Key | None:
-    """Return what the quantity of an earlier night is called now; None if it is no longer measured."""
-    case = CASES.get((figure.group, figure.case), figure.case)
-    return None if case is None else (figure.group, case, figure.name)
-
-
 class Plan(NamedTuple):
     """A fixed, named set of cases; a history holds nights of one plan."""
 

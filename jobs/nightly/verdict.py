@@ -13,7 +13,7 @@ from statistics import median
 from typing import NamedTuple
 
 from ckcv_ray.storage.execution import find_changes
-from jobs.nightly.figures import AT_FIRST, Figure, Key, Role, find_key
+from jobs.nightly.figures import AT_FIRST, Figure, Key, Role
 from jobs.nightly.history import Night
 
 WINDOW = 10
@@ -94,8 +94,7 @@ def judge(nights: Sequence[Night], name: str, threshold: float) -> Verdict:
     series: dict[Key, list[Dated]] = {}
     for other in before:
         for figure in other.figures:
-            if key := find_key(figure):
-                series.setdefault(key, []).append(Dated(other.name, figure))
+            series.setdefault(figure.key, []).append(Dated(other.name, figure))
     lines = tuple(_line(Dated(name, one), series.get(one.key, []), threshold) for one in night.figures)
     alarms = [line.alarm for line in lines if line.alarm] + list(_missing(night, before))
     compared = tuple(other.name for other in before[-WINDOW:])
@@ -156,8 +155,7 @@ def _missing(night: Night, before: Sequence[Night]) -> Iterator[str]:
         last = next((other for other in reversed(before) if other.measured(group)), None)
         if present and last is not None:
             for figure in last.measured(group):
-                key = find_key(figure)
-                if key and key not in present and figure.role != Role.FIRST:
+                if figure.key not in present and figure.role != Role.FIRST:
                     yield f"{figure.label}: not measured, but was in night {last.name}"
 
 

@@ -78,18 +78,13 @@ def test_the_schedules_ask_for_it(file: str) -> None:
     assert {"--weekly", "--hostile", "--tests"} <= set(shlex.split(line))
 
 
-def test_a_night_runs_what_the_check_leaves_to_it() -> None:
-    assert nightly.tests_job() == ["bash", str(ROOT / "jobs" / "check"), "--night"]
-
-
-def test_a_night_installs_the_libraries_that_its_tests_need() -> None:
-    words = nightly.libraries_job()
-    assert words[:4] == [sys.executable, "-m", "pip", "install"]
+def test_a_night_installs_what_its_tests_need_and_runs_what_the_check_leaves_to_it() -> None:
+    libraries, server, check = nightly.tests_jobs()
+    assert libraries[:4] == server[:4] == [sys.executable, "-m", "pip", "install"]
     for library in ("catboost>=", "imbalanced-learn>=", "mlflow-skinny>="):
-        assert any(word.startswith(library) for word in words)
-    words = nightly.server_job()
-    assert words[:4] == [sys.executable, "-m", "pip", "install"]
-    assert words[words.index("--target") + 1] == str(ROOT / "build" / "moto")
+        assert any(word.startswith(library) for word in libraries)
+    assert server[server.index("--target") + 1] == str(ROOT / "build" / "moto")
+    assert check == ["bash", str(ROOT / "jobs" / "check"), "--night"]
 
 
 def test_it_needs_nothing_installed_to_say_what_it_does() -> None:
