@@ -26,6 +26,7 @@ from time import monotonic
 from typing import Any, cast
 
 import ray
+from ray._private import ray_constants
 from ray.exceptions import RayActorError, RayError, RayTaskError
 from ray.util.metrics import Counter, Gauge
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
@@ -293,6 +294,8 @@ def _connect(workers: int | None, address: str) -> None:
     options: dict[str, Any] = {"address": address, "log_to_driver": False, "logging_level": "ERROR"}
     os.environ.setdefault("RAY_task_oom_retries", "0")  # this backend retries, with a limit
     if address == "local":
+        # under "uv run" Ray would pack the folder it is in, and change the environment of its workers
+        ray_constants.RAY_ENABLE_UV_RUN_RUNTIME_ENV = False
         options |= {"num_cpus": workers, "include_dashboard": False, "_node_ip_address": "127.0.0.1"}
         if "RAY_AUTH_MODE" not in os.environ:
             os.environ["RAY_AUTH_MODE"] = "token"

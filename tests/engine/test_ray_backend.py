@@ -198,6 +198,43 @@ def run_homeless(home: str, tmp_path: Path) -> None:
     assert not left_of(mark)
 
 
+def test_under_uv_run_the_folder_is_not_packed(tmp_path: Path) -> None:
+    """Else a large one would end the run, and workers would be started by uv, in another environment."""
+    (tmp_path / "uv").symlink_to(Path(sys.executable).resolve())
+    (tmp_path / "run").write_text("import subprocess, sys; sys.exit(subprocess.call(sys.argv[1:]))")
+    with (tmp_path / "large").open("wb") as file:
+        file.truncate(1 << 30)
+    options = [
+        "--k",
+        "3,4",
+        "--n-splits",
+        "2",
+        "--C",
+        "1",
+        "--gamma",
+        "0.1",
+        "--backend",
+        "ray",
+        "--workers",
+        "1",
+    ]
+    words = [
+        sys.executable,
+        "-m",
+        "ckcv_ray",
+        "run",
+        "twonorm:60:0",
+        *options,
+        "--out",
+        str(tmp_path / "out"),
+    ]
+    done = subprocess.run(
+        [str(tmp_path / "uv"), "run", *words], cwd=tmp_path, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "model     " in done.stdout
+
+
 def left_of(mark: str, seconds: float = 20.0) -> list[str]:
     """Processes that have this in their environment, once they had time to end."""
     until = time.monotonic() + seconds
