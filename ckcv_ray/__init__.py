@@ -26,8 +26,7 @@ _NAMES = {  # by module; below once more for type checkers, and tests/test_publi
     "runs.result": "Certified Result",
     "runs.scored": "Scored",
     "runs.run": "Job assess evaluate run run_many",
-    "runs.verification": "Verification",
-    "runs.verify": "verify",
+    "runs.verify": "Verification verify",
     "runs.watch": "LiveColumns WatchedRun watch",
     "study.parts": "Budget Holdout Paper Race",
     "study.study": "Execution Procedure Study",
@@ -61,7 +60,7 @@ if TYPE_CHECKING:
     from ckcv_ray.runs.run import run as run
     from ckcv_ray.runs.run import run_many as run_many
     from ckcv_ray.runs.scored import Scored as Scored
-    from ckcv_ray.runs.verification import Verification as Verification
+    from ckcv_ray.runs.verify import Verification as Verification
     from ckcv_ray.runs.verify import verify as verify
     from ckcv_ray.runs.watch import LiveColumns as LiveColumns
     from ckcv_ray.runs.watch import WatchedRun as WatchedRun

@@ -77,8 +77,9 @@ def describe_outcome(result: Result) -> str:
     """Return in a few words what may be quoted of a finished study, or its best scores."""
     if not isinstance(result, Certified):
         scored = cast(Scored, result)
-        entry, figures = scored.rank(scored.scores[0])[0]
-        return f"{figures.name} {figures.mean:.4g} ({entry.name})"
+        score = scored.scores[0]
+        entry, figures = scored.rank(score)[0]
+        return f"{score.name} {figures.mean:.4g} ({entry.name})"
     if find_quoted(result)[0] is None:
         return "nothing can be quoted"
     first = result.claims[0]

@@ -24,8 +24,7 @@ from ckcv_ray.cli.options import (
 from ckcv_ray.cli.output import NOT_YET_PROVEN, console, say, show
 from ckcv_ray.cli.process import Signals
 from ckcv_ray.errors import InputError, plain
-from ckcv_ray.runs.verification import Verification
-from ckcv_ray.runs.verify import SECONDS
+from ckcv_ray.runs.verify import SECONDS, Verification
 from ckcv_ray.runs.verify import verify as verify_folder
 from ckcv_ray.study.study import Execution
 from ckcv_ray.tables.read import Reading

@@ -168,20 +168,6 @@ def load(out: AnyPath, kind: str = "") -> Result:
     return result
 
 
-def read_row_values(folder: RunFolder, result: Scored) -> Scored:
-    """Return a result with the values of rows, from predictions in its folder, if its interval needs them.
-
-    Raises:
-        StoreError: these are missing, damaged, or of another study.
-    """
-    if result.study.interval != BBC:
-        return result
-    columns = list_held_out_columns(result.problem)
-    held_out = formats.read_table(folder.files, HELD_OUT, result.run_id, columns)
-    with formats.guard_reading(folder.files, HELD_OUT):
-        return add_row_values(result, held_out)
-
-
 def read_certified(folder: RunFolder, problem: Problem) -> Certified:
     """Return the result of a finished run with a certification, from Parquet and JSON alone.
 
@@ -211,8 +197,12 @@ def _read(folder: RunFolder, problem: Problem) -> Result:
     """Return the result in the files of a finished run, if each file is valid in itself."""
     if not problem.scores:
         return read_certified(folder, problem)
-    computed = replay(str(folder), problem).scores()
-    result = read_row_values(folder, Scored(problem, folder.execution(), computed))
+    result = Scored(problem, folder.execution(), replay(str(folder), problem).scores())
+    if result.study.interval == BBC:  # which needs the values of rows
+        columns = list_held_out_columns(problem)
+        held_out = formats.read_table(folder.files, HELD_OUT, result.run_id, columns)
+        with formats.guard_reading(folder.files, HELD_OUT):
+            result = add_row_values(result, held_out)
     if result.kept is None:
         return result
     setting = result.kept.settings[0]

@@ -1,5 +1,6 @@
 """A run's result: what ``run``, ``evaluate`` and ``load_run`` return, one type for each kind of study."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
@@ -95,8 +96,12 @@ class Result:
     @property
     def learner(self) -> Learner:
         """The learner of the models: of several the one that was selected."""
-        setting = self._find_setting()
-        return self.study.learner.by_label.get(setting.get("learner", ""), self.study.learner)
+        return self.study.learner.by_label.get(self.setting.get("learner", ""), self.study.learner)
+
+    @property
+    def setting(self) -> Setting:
+        """The hyperparameters of the models by name."""
+        raise NotImplementedError
 
     def table(self) -> pa.Table:
         """Return the candidates, or a row for each entry and split: learner, setting, rows, every score."""
@@ -217,9 +222,6 @@ class Result:
         """Return the result for a notebook: a card with the bound drawn, or the scores."""
         card: str = present("card", self)
         return card
-
-    def _find_setting(self) -> Setting:
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -591,9 +593,6 @@ class Certified(Result):
             f"{self.certificate.compare(claim).clause}"
         )
 
-    def _find_setting(self) -> Setting:
-        return self.setting
-
 
 def present(what: str, *shown: Any) -> Any:
     """Return what one of the functions of ``SHOWN`` makes."""
@@ -615,9 +614,14 @@ def format_setting(setting: Setting) -> str:
     return describe_setting({name: value for name, value in setting.items() if name != "learner"})
 
 
-def to_number(value: Any) -> Any:
-    """Return a number for JSON, where nan and infinity are null."""
-    return None if value is None or not isfinite(value) else value
+def to_values(value: Any) -> Any:
+    """Return a value for JSON: named tuples as objects, arrays as lists, nan and infinity as null."""
+    value = value._asdict() if hasattr(value, "_asdict") else value
+    if isinstance(value, Mapping):
+        return {name: to_values(part) for name, part in value.items()}
+    if isinstance(value, np.ndarray):
+        return [to_values(part) for part in value.tolist()]
+    return None if isinstance(value, float) and not isfinite(value) else value
 
 
 def tabulate_predictions(y: Classes, label: Classes, n_classes: int) -> NDArray[np.int64]:

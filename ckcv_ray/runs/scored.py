@@ -36,7 +36,7 @@ from ckcv_ray.learners.base import Setting
 from ckcv_ray.learners.ensemble import Ensemble, Models
 from ckcv_ray.records.judged import read_outputs
 from ckcv_ray.records.record import Failure
-from ckcv_ray.runs.result import Result, format_setting, present, to_number
+from ckcv_ray.runs.result import Result, format_setting, present, to_values
 from ckcv_ray.runs.settings import Place, SettingScores, rank_losses
 from ckcv_ray.study.needs import check_interval_on
 from ckcv_ray.study.parts import EACH
@@ -64,7 +64,6 @@ class Figures(NamedTuple):
     """One score of one entry over all splits.
 
     Attributes:
-        name: of the score.
         mean, deviation, error: mean over splits, their standard deviation (n - 1), and the standard error,
             which presumes that splits are independent, as they hardly ever are; nan if it is not complete.
             Where a resampling combines splits to an estimate, the mean is that, and the others are nan.
@@ -73,7 +72,6 @@ class Figures(NamedTuple):
         undefined: splits in which the score is not defined, such as AUC where a class is missing.
     """
 
-    name: str
     mean: float
     deviation: float
     error: float
@@ -172,8 +170,7 @@ class Scored(Result):
             return tuple(self._make_entry(name, chosen[:, number]) for number, name in enumerate(names))
         return tuple(
             self._make_entry(names[int(of_paths[path])], np.tile([path, step], (self.n_splits, 1)))
-            for path, length in enumerate(self.problem.learner.space.lengths)
-            for step in range(length)
+            for path, step in _list_positions(self)
         )
 
     @property
@@ -285,7 +282,12 @@ class Scored(Result):
     def to_json(self) -> dict[str, Any]:
         """Return the result as JSON values; what is not known is null."""
         costs = {name: self.execution.get(name) for name in ("fits", "seconds")}
-        return self.summary_json() | costs | {"settings": describe_settings(self.settings)}
+        settings = [
+            {"learner": row.learner, "setting": dict(row.setting), "inner": row.inner}
+            | {"scores": to_values(row.places)}
+            for row in self.settings
+        ]
+        return self.summary_json() | costs | {"settings": settings}
 
     def of_splits(self, entry: Entry, score: Score) -> Values:
         """Return a score on each split, (n_splits,); nan where there is none."""
@@ -311,7 +313,7 @@ class Scored(Result):
             if not np.isnan(totals[used, sums]).any():
                 pooled = self._estimate(score, totals, lambda part: score.pooled(part[:, sums]))
         error = deviation / sqrt(len(values))
-        return Figures(score.name, mean, deviation, error, pooled, int(missing.sum()), undefined)
+        return Figures(mean, deviation, error, pooled, int(missing.sum()), undefined)
 
     def rank(self, score: Score) -> list[tuple[Entry, Figures]]:
         """Return the entries by their mean of a score, the best first; those without a mean come last."""
@@ -422,7 +424,7 @@ class Scored(Result):
             "entries": [self._describe_entry(entry) for entry in self.entries],
             "comparisons": {
                 score.name: [
-                    {"of": of.name, "and": best.name, **{n: to_number(v) for n, v in test._asdict().items()}}
+                    {"of": of.name, "and": best.name, **to_values(test)}
                     for of, best, test in self.compare_entries(score)
                 ]
                 for score in self.scores
@@ -485,19 +487,14 @@ class Scored(Result):
     def _describe_entry(self, entry: Entry) -> dict[str, Any]:
         scores: dict[str, Any] = {}
         for score in self.scores:
-            found, test = self.figures(entry, score), self.test_by_permutations(entry, score)
-            scores[score.name] = {
-                **{name: to_number(value) for name, value in found._asdict().items() if name != "name"},
-                "splits": list(map(to_number, self.of_splits(entry, score).tolist())),
-                "bounds": list(map(to_number, self.bounds(entry, score).tolist())),
-            }
-            if test is not None:
-                numbers = {name: to_number(value) for name, value in test._asdict().items()}
-                scores[score.name]["permutations"] = numbers
+            values = self.figures(entry, score)._asdict()
+            values |= {"splits": self.of_splits(entry, score), "bounds": self.bounds(entry, score)}
+            if (test := self.test_by_permutations(entry, score)) is not None:
+                values["permutations"] = test
             if self.study.interval:
-                low, high = map(to_number, self.interval(entry, score))
-                approximate = {"name": self.study.interval, "level": LEVEL, "low": low, "high": high}
-                scores[score.name]["approximate_interval"] = approximate
+                interval = {"name": self.study.interval, "level": LEVEL}
+                values["approximate_interval"] = interval | self.interval(entry, score)._asdict()
+            scores[score.name] = to_values(values)
         same = all(setting == entry.settings[0] for setting in entry.settings)
         settings = [None if setting is None else dict(setting) for setting in entry.settings]
         return {
@@ -516,10 +513,12 @@ class Scored(Result):
             "split": split,
             "rows_fitted": fitted,
             "rows_scored": scored,
-            **{score.name: to_number(self.of_splits(entry, score)[split]) for score in self.scores},
+            **{score.name: to_values(self.of_splits(entry, score)[split]) for score in self.scores},
         }
 
-    def _find_setting(self) -> Setting:
+    @property
+    def setting(self) -> Setting:
+        """The setting of the model that is kept, which has to be there."""
         if self.kept is None or self.kept.settings[0] is None:
             raise InputError("no model is kept: ckcv evaluate --refit best keeps one")
         return self.kept.settings[0]
@@ -528,28 +527,11 @@ class Scored(Result):
 def tabulate_settings(settings: list[SettingScores]) -> pa.Table:
     """Return a row for each setting and score; what is not known is empty."""
     rows = [
-        {**row._asdict(), "setting": format_setting(row.setting), "measure": name, **_write_place(place)}
+        {**row._asdict(), "setting": format_setting(row.setting), "measure": name, **to_values(place)}
         for row in settings
         for name, place in row.places.items()
     ]
     return pa.Table.from_pylist(rows, SETTING_COLUMNS)
-
-
-def describe_settings(settings: list[SettingScores]) -> list[dict[str, Any]]:
-    """Return the scores of settings as JSON values; what is not known is null."""
-    return [
-        {
-            "learner": row.learner,
-            "setting": dict(row.setting),
-            "inner": row.inner,
-            "scores": {name: _write_place(place) for name, place in row.places.items()},
-        }
-        for row in settings
-    ]
-
-
-def _write_place(place: Place) -> dict[str, Any]:
-    return {key: to_number(value) for key, value in place._asdict().items()}
 
 
 def _list_positions(result: Scored) -> Iterator[tuple[int, int]]:
@@ -559,15 +541,12 @@ def _list_positions(result: Scored) -> Iterator[tuple[int, int]]:
 
 def _list_places(result: Scored, score: Score) -> list[Place]:
     if result.chosen is None:
-        figures = [result.figures(entry, score) for entry in result.entries]
-        means = np.array([found.mean for found in figures])
-        deviations = np.array([found.deviation for found in figures])
+        found = [result.figures(entry, score)[:2] for entry in result.entries]
     else:
-        means, deviations = np.array(
-            [_average_inner(result, score, *position) for position in _list_positions(result)]
-        ).T
+        found = [_average_inner(result, score, *position) for position in _list_positions(result)]
+    means, deviations = np.array(found).T
     ranks = rank_losses(score.loss * means)
-    return [Place(*found) for found in zip(means.tolist(), deviations.tolist(), ranks, strict=True)]
+    return [Place(*place) for place in zip(means.tolist(), deviations.tolist(), ranks, strict=True)]
 
 
 def _average_inner(result: Scored, score: Score, path: int, step: int) -> tuple[float, float]:

@@ -9,47 +9,48 @@ the search, is taken on trust, unless the study is run again into a temporary fo
 Nothing is unpickled. What a folder says of the environment, of failures or of convergence lowers no check.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+import hashlib
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from os import PathLike
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from time import monotonic
 from typing import Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
+from pyarrow import parquet
 
 from ckcv_ray.claims.certify import certify
 from ckcv_ray.claims.judged import HeldOutPredictions
 from ckcv_ray.core.arrays import ROUNDING, agree
 from ckcv_ray.core.schedule import Unit, refits
 from ckcv_ray.core.selection import Leader
-from ckcv_ray.engine.evaluate import (
-    Inputs,
-    evaluate,
-    fit_on_all_rows,
-    fit_references,
-    one_model,
-    share,
-)
+from ckcv_ray.engine.evaluate import Inputs, evaluate, fit_on_all_rows, fit_references, one_model, share
 from ckcv_ray.engine.loop import Stop
 from ckcv_ray.engine.queue import Listener
-from ckcv_ray.errors import InputError, RunError, StoreError, cut, cut_list, plain, pluralize
-from ckcv_ray.learners.ensemble import Ensemble, Models
+from ckcv_ray.errors import (
+    CKCVError,
+    InputError,
+    LackingError,
+    RunError,
+    StoreError,
+    cut,
+    cut_list,
+    plain,
+    pluralize,
+)
+from ckcv_ray.learners.ensemble import Ensemble, Member, Models
 from ckcv_ray.learners.sklearn.spec import list_foreign
 from ckcv_ray.records.judged import HELD_OUT, HeldOut
+from ckcv_ray.records.record import NO_RECORD, Ledger
 from ckcv_ray.runs.finish import make_scores, measure, predict_held_out, tabulate_judged
 from ckcv_ray.runs.load import read_certificate, replay
 from ckcv_ray.runs.run import Work, run_work
 from ckcv_ray.runs.scored import Scored, add_row_values
-from ckcv_ray.runs.verification import (
-    LONGEST_REASON,
-    Limit,
-    Verification,
-    compare_file,
-    compare_member,
-    compare_records,
-)
 from ckcv_ray.storage import formats, models
 from ckcv_ray.storage.execution import find_changes, read_environment
 from ckcv_ray.storage.files import MAX_FILE_BYTES, Content
@@ -75,17 +76,67 @@ from ckcv_ray.validation import number
 
 SECONDS = 3600.0  # that a verification may take: a folder that somebody else made may ask for any fits
 BEST, REFIT, FULL, REFERENCES = Models.__annotations__  # the names of the ensembles
-MODEL_NAMES = {
-    BEST: "model of split {}",
-    REFIT: "model refit",
-    FULL: "model full",
-    REFERENCES: "model {} to compare with",
-}
-
+Named: TypeAlias = tuple[str, Ensemble | None]
 MORE = "other values differ"
+MAX_SHOWN = 240  # characters of a value
+LONGEST_REASON = 200
 NOT_DERIVED = (STUDY, DATA, EXECUTION, LOG, models.ENSEMBLE)  # or models, which are compared by themselves
 
 Test: TypeAlias = pa.Table | TestRows | None
+
+
+@dataclass
+class Verification:
+    """What a verification found.
+
+    Attributes:
+        differences: everything that is not as it should be, one sentence each; empty if the run is verified.
+        recomputed: what was computed again, from the data or from the log.
+        trusted: what was taken on trust, or not looked at.
+        unverified: what a claim rests on and could not be computed here, or comes out otherwise here under
+            other versions, one sentence each. A run with any is not verified, whatever else agrees.
+        assumed: what figures rest on that was taken on trust, a phrase each.
+    """
+
+    differences: list[str] = field(default_factory=list)
+    recomputed: list[str] = field(default_factory=list)
+    trusted: list[str] = field(default_factory=list)
+    unverified: list[str] = field(default_factory=list)
+    assumed: list[str] = field(default_factory=list)
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing differs, and nothing that a claim rests on was left out."""
+        return not self.differences and not self.unverified
+
+    @property
+    def verdict(self) -> str:
+        """What the verification says of the figures, as a clause, if nothing differs."""
+        if not self.assumed:
+            return "every figure follows from the data"
+        return f"nothing contradicts the files; taken on trust: {', '.join(self.assumed)}"
+
+    def note_other(self, sentences: Iterable[str], elsewhere: bool) -> None:
+        """Note what comes out otherwise than in the run; ``elsewhere``: other versions may be why."""
+        if elsewhere:
+            why = "not verified here, where versions or processor are not those of the run"
+            self.unverified.extend(f"{sentence}; {why}" for sentence in sentences)
+        else:
+            self.differences.extend(sentences)
+
+    @contextmanager
+    def note_errors(self, *passed: type[CKCVError]) -> Iterator[None]:
+        """Note what is raised as a difference, or as what could not be verified; ``passed`` is raised."""
+        try:
+            yield
+        except passed:
+            raise
+        except LackingError as error:
+            self.unverified.append(str(error))
+        except CKCVError as error:
+            self.differences.append(str(error))
+        except Exception as error:  # a stranger's models and learners may raise anything
+            self.unverified.append(cut(f"the verification ended with {type(error).__name__}: {error}"))
 
 
 def verify(
@@ -118,7 +169,7 @@ def verify(
         InputError: the test rows do not match the run, or the table cannot be read.
         KeyboardInterrupt: the verification was stopped.
     """
-    allowed, folder = Limit(number("limit", limit), say), RunFolder(out)
+    seconds, began, folder = number("limit", limit), monotonic(), RunFolder(out)
     if not folder.finished:
         folder.identity()
         raise StoreError(
@@ -136,8 +187,14 @@ def verify(
             f"{name}, whose code fits and reads models (--trust)"
             for name in list_foreign(problem.asked.learner)
         )
-        remake = Remake(folder, problem, folder.execution(), replay(str(folder), problem), result, allowed)
-        remake.compare(test)
+        queue, execution_there = replay(str(folder), problem), folder.execution()
+        remake = Remake(folder, problem, execution_there, queue, result, seconds, began, say)
+        if not problem.scores:
+            remake.compare_run(test)
+        elif test is None:
+            remake.compare_scores()
+        else:
+            raise InputError("test is for ckcv run: the scores of a procedure have no other rows")
         if rerun:
             remake.compare_rerun(Work(problem, listen=listen, stop=stop), execution)
         else:
@@ -253,7 +310,9 @@ class Remake:
         execution: what it says of how it was run.
         queue: its log, replayed.
         result: what was found.
-        limit: how long it may take.
+        seconds, began: how long it may take, looked at between fits, and since when, on the clock of
+            ``monotonic``.
+        say: as for ``verify``.
     """
 
     folder: RunFolder
@@ -261,25 +320,30 @@ class Remake:
     execution: dict[str, Any]
     queue: Any
     result: Verification
-    limit: Limit
+    seconds: float
+    began: float
+    say: Callable[[str], object] | None
 
     @cached_property
     def elsewhere(self) -> bool:
         """Whether versions or processor are not those of the run."""
         return bool(find_changes(self.execution["environment"], read_environment(self.problem.learner)))
 
-    def compare(self, test: Test) -> None:
-        """Compare the files of either kind of study, and its models with fits again.
+    @property
+    def over(self) -> bool:
+        """Whether the time is over."""
+        return monotonic() - self.began > self.seconds
 
-        Raises:
-            InputError: the test rows are not those of the run, or it can have none.
-        """
-        if not self.problem.scores:
-            self.compare_run(test)
-        elif test is None:
-            self.compare_scores()
-        else:
-            raise InputError("test is for ckcv run: the scores of a procedure have no other rows")
+    def announce(self, fits: int) -> None:
+        """Say how many fits are made again at most, and how long as many took in the run."""
+        expected = fits * self.execution["worker_seconds"] / max(1, self.execution["fits"])
+        rows, columns = self.problem.task.X.shape
+        if self.say is not None:
+            self.say(
+                f"to verify: {pluralize(fits, 'fit')} on up to {rows:,} rows and "
+                f"{pluralize(columns, 'column')}, about {expected:,.1f} s by what the run took; limit "
+                f"{self.seconds:,.0f} s (--limit)"
+            )
 
     def compare_run(self, test: Test) -> None:
         """Compare the files of a study with a certification, and its models with fits again."""
@@ -303,17 +367,21 @@ class Remake:
         else:
             self.compare_files(files)
             result.recomputed.append("candidates, judged rows and certificate, from the log and the models")
-        stored = {kind: ensemble for kind, ensemble in vars(fitted).items() if ensemble is not None}
-        fits = list(_list_fits(problem, leader, table))
-        if changed := self.compare_models(stored, fits, _find_claimed(predictions)):
-            predictions = HeldOutPredictions(problem, replace(fitted, **changed))
+        fits, claimed = list(_list_fits(problem, leader, table)), _find_claimed(predictions)
+        if changed := self.compare_models(vars(fitted).items(), fits, claimed):
+            others = {
+                kind: Ensemble(tuple(changed.get((kind, one.split), one) for one in ensemble.members))
+                for kind, ensemble in vars(fitted).items()
+                if ensemble is not None
+            }
+            predictions = HeldOutPredictions(problem, replace(fitted, **others))
             again = formats.to_json(certify(predictions, table, {}).to_json())
             found = compare_file(self.folder, CERTIFICATE, again, left_out="digests")
             result.note_other((f"by the models fitted again, {one}" for one in found), self.elsewhere)
         for member in fitted.best.members:
             totals = self.queue.ledger.totals(True, leader.size, member.split, leader.path, leader.step)
             if member.totals != totals:
-                name = MODEL_NAMES[BEST].format(member.split)
+                name = _name_model(BEST, member.split)
                 result.differences.append(f"{name}: its errors are not those in the log")
         recorded = self.execution["test"]
         result.differences.extend(_check_test_error(recorded, fitted.best, problem, result, test))
@@ -332,7 +400,7 @@ class Remake:
             scores = replace(scores, full=full)
             make = partial(fit_on_all_rows, problem, path, step)
             fit = Refit("model on all rows", (FULL,), lambda: (make(),))
-            self.compare_models({FULL: full}, [fit], (FULL,))
+            self.compare_models([(FULL, full)], [fit], (FULL,))
         if (held_out := self._predict(scores)) is not None:
             scores = add_row_values(scores, held_out)
         files = make_score_files(problem, make_scores(scores, held_out))
@@ -344,10 +412,10 @@ class Remake:
         problem = self.problem
 
         def compute(units: list[Unit]) -> Iterator[HeldOut]:
-            self.limit.announce(len(units), problem.task, self.execution)
+            self.announce(len(units))
             inputs = share(problem)
             for unit in units:
-                if not self.limit.over:
+                if not self.over:
                     yield from evaluate([unit], inputs).held_out
 
         made = predict_held_out(scores, compute)
@@ -366,43 +434,38 @@ class Remake:
         self.result.differences += cut_list(found, MORE)
 
     def compare_models(
-        self, stored: Mapping[str, Ensemble], fits: Sequence[Refit], claimed: Collection[str]
-    ) -> dict[str, Ensemble]:
-        """Compare stored models with those that fits give; return the ensembles that differ, as computed.
+        self, models: Iterable[Named], fits: Sequence[Refit], claimed: Collection[str]
+    ) -> dict[tuple[str, int], Member]:
+        """Compare stored models with those that fits give; return those that differ, as computed.
 
         Args:
-            stored: the ensembles by name.
+            models: those that are stored.
             fits: what to fit again.
             claimed: names of the ensembles that the claims speak of.
         """
-        problem, result, changed = self.problem, self.result, dict[str, Ensemble]()
-        self.limit.announce(len(fits), problem.task, self.execution)
-        compared = exact = 0
+        problem, result, changed = self.problem, self.result, dict[tuple[str, int], Member]()
+        self.announce(len(fits))
+        stored, compared, exact = _number_members(models), 0, 0
         for fit in fits:
             if self._is_left_out(fit.name, not set(claimed).isdisjoint(fit.kinds)):
                 continue
+            known = {at: member for at, member in stored.items() if at[0] in fit.kinds}
             try:
-                made = fit.make()
+                made = _number_members(zip(fit.kinds, fit.make(), strict=True))
             except RunError as error:
                 says = f"the {fit.name} could not be fitted again here: {_show_last(error)}"
                 result.unverified.append(says)
                 continue
-            for kind, ensemble in zip(fit.kinds, made, strict=True):
-                members = () if ensemble is None else ensemble.members
-                known = {member.split: member for member in (stored[kind].members if kind in stored else ())}
-                if kind != BEST and len(members) != len(known):
-                    says = f"there are {len(known)} {fit.name}, and the log gives {len(members)}"
-                    result.differences.append(says)
-                    continue
-                for member in members:
-                    before, compared = known[member.split], compared + 1
-                    exact += problem.learner.codec.same(before.model, member.model)
-                    if says := compare_member(problem, before, member):
-                        name = MODEL_NAMES[kind].format(member.split)
-                        result.note_other([f"{name}: {says}"], self.elsewhere)
-                        others = changed.get(kind, stored[kind]).members
-                        replaced = (member if one.split == member.split else one for one in others)
-                        changed[kind] = Ensemble(tuple(replaced))
+            if fit.kinds != (BEST,) and made.keys() != known.keys():
+                says = f"there are {len(known)} {fit.name}, and the log gives {len(made)}"
+                result.differences.append(says)
+                continue
+            for at, member in made.items():
+                compared += 1
+                exact += problem.learner.codec.same(known[at].model, member.model)
+                if says := compare_member(problem, known[at], member):
+                    result.note_other([f"{_name_model(*at)}: {says}"], self.elsewhere)
+                    changed[at] = member
         bits = "equal in every bit" if exact == compared else f"{compared - exact:,} not equal in every bit"
         result.recomputed.append(f"{pluralize(compared, 'model')}, fitted again: {bits}")
         return changed
@@ -437,7 +500,7 @@ class Remake:
             return
         with TemporaryDirectory(prefix="ckcv-verify-") as place:
             again = RunFolder(Path(place) / "run")
-            limited = work._replace(folder=str(again), stop=lambda: work.stop() or self.limit.over)
+            limited = work._replace(folder=str(again), stop=lambda: work.stop() or self.over)
             try:
                 run_work(limited, execution)
             except KeyboardInterrupt:
@@ -462,10 +525,10 @@ class Remake:
 
     def _is_left_out(self, what: str, claimed: bool) -> bool:
         """Return whether the time is over; if so, note what is not looked at, which a claim may rest on."""
-        if self.limit.over:
-            says = f"not looked at within {self.limit.seconds:,.0f} s (--limit): {what}"
+        if self.over:
+            says = f"not looked at within {self.seconds:,.0f} s (--limit): {what}"
             (self.result.unverified if claimed else self.result.trusted).append(says)
-        return self.limit.over
+        return self.over
 
 
 def _list_fits(problem: Problem, leader: Leader, table: pa.Table) -> Iterator[Refit]:
@@ -477,7 +540,19 @@ def _list_fits(problem: Problem, leader: Leader, table: pa.Table) -> Iterator[Re
         yield Refit("models to compare with", (REFERENCES,), lambda: (make(),))
     inputs = share(problem)
     for unit in refits(leader, problem.sizes[leader.size].n_splits):
-        yield Refit(MODEL_NAMES[BEST].format(unit.split), (BEST,), partial(_fit_member, unit, inputs))
+        yield Refit(_name_model(BEST, unit.split), (BEST,), partial(_fit_member, unit, inputs))
+
+
+def _name_model(kind: str, split: int) -> str:
+    return {BEST: f"model of split {split}", REFERENCES: f"model {split} to compare with"}.get(
+        kind, f"model {kind}"
+    )
+
+
+def _number_members(ensembles: Iterable[Named]) -> dict[tuple[str, int], Member]:
+    """Return the members of ensembles by the name of theirs and their split."""
+    known = ((kind, ensemble.members) for kind, ensemble in ensembles if ensemble is not None)
+    return {(kind, member.split): member for kind, members in known for member in members}
 
 
 def _fit_member(unit: Unit, inputs: Inputs) -> tuple[Ensemble]:
@@ -499,3 +574,88 @@ def _find_claimed(predictions: HeldOutPredictions) -> Collection[str]:
 def _show_last(error: Exception) -> str:
     """Return the last line of an error's message, which may be a traceback."""
     return cut((str(error).strip().splitlines() or [""])[-1], LONGEST_REASON)
+
+
+def compare_file(folder: RunFolder, name: str, made: Content, left_out: str = "") -> Iterator[str]:
+    """Yield where a file of a folder has other values than what was made again, a sentence for each part.
+
+    Args:
+        folder: the folder.
+        name: of the file: JSON, Parquet, or anything else, which has to be equal in every bit.
+        made: its content, made again.
+        left_out: a part of it that is not compared.
+
+    Raises:
+        StoreError: it is missing or damaged.
+    """
+    if not name.endswith((".json", ".parquet")):
+        if folder.sha256(name) != hashlib.sha256(made).hexdigest():
+            yield f"{name} is not what the models in it give"
+        return
+    if name.endswith(".json"):
+        stored, again = formats.read_json(folder.files, name), json.loads(bytes(made))
+    else:
+        again = parquet.ParquetFile(pa.BufferReader(made)).read(use_threads=False)
+        stored = formats.read_table(folder.files, name, folder.require().run_id, again.schema)
+        if len(stored) != len(again):
+            yield f"{name} has {len(stored):,} rows, made again it has {len(again):,}"
+            return
+        stored, again = ({key: table[key] for key in again.column_names} for table in (stored, again))
+    for key in dict.fromkeys((*again, *stored)):
+        if key != left_out:
+            for where, *values in _find_differences(key, stored.get(key), again.get(key)):
+                was, is_now = (cut(repr(value), MAX_SHOWN) for value in values)
+                yield plain(f"{name}: {where} is {was}, made again it is {is_now}")
+                break
+
+
+def _find_differences(where: str, a: Any, b: Any) -> Iterator[tuple[str, Any, Any]]:
+    """Yield where two values differ by more than rounding, as a dotted name, with the two values there."""
+    if isinstance(a, pa.ChunkedArray) and isinstance(b, pa.ChunkedArray):
+        if not a.equals(b):
+            pairs = ((one.as_py(), other.as_py()) for one, other in zip(a, b, strict=True))
+            for i, pair in enumerate(pairs):
+                yield from _find_differences(f"{where}.{i}", *pair)
+    elif isinstance(a, dict) and isinstance(b, dict) and a.keys() == b.keys():
+        for key in a:
+            yield from _find_differences(f"{where}.{key}", a[key], b[key])
+    elif isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
+        for i, pair in enumerate(zip(a, b, strict=True)):
+            yield from _find_differences(f"{where}.{i}", *pair)
+    elif not agree(a, b, ROUNDING):
+        yield where, a, b
+
+
+def compare_member(problem: Problem, stored: Member, computed: Member) -> str:
+    """Return how a stored model differs from the one fitted again, as a clause; "" if by rounding alone.
+
+    Equal predictions are not enough: a forged model is right for these rows, and wrong elsewhere.
+    """
+    X, errors = problem.every_row.X, f"makes {sum(computed.errors):,} errors (stored: {sum(stored.errors):,})"
+    if problem.learner.codec.same(stored.model, computed.model, ROUNDING):
+        if stored.k != computed.k:
+            return f"its k is {stored.k}, and the log gives {computed.k}"
+        known, again = ((member.totals, member.n_estimate) for member in (stored, computed))
+        return "" if known == again else f"its counts are not those that it has: it {errors}"
+    try:
+        before, after = (Ensemble((member,)).alone(X).label for member in (stored, computed))
+    except Exception as error:  # of a stranger's model, of any kind
+        says = f"it cannot predict the rows of the table: {type(error).__name__}: {error}"
+        return cut(says, LONGEST_REASON)
+    if not problem.task.classes:
+        return f"fitted again, what it predicts differs by up to {abs(before - after).max():.2g}"
+    otherwise = int((before != after).sum())
+    if not otherwise:
+        return f"fitted again, it predicts all {len(X):,} rows alike, but its content differs"
+    return f"fitted again, it classifies {otherwise:,} of {len(X):,} rows otherwise, and {errors}"
+
+
+def compare_records(log: Ledger, again: Ledger) -> Iterator[str]:
+    """Yield a sentence if records that both ledgers have differ by more than rounding."""
+    made = again.records()
+    logged = log.look_up(made)
+    known = logged[:, -1] != NO_RECORD
+    before, after = logged[known, :-1], made["totals"][known]
+    if not agree(before, after, ROUNDING):
+        differing = int((before != after).any(axis=1).sum())
+        yield f"the log: {differing:,} of {pluralize(len(after), 'evaluation')} give other results"

@@ -53,8 +53,7 @@ from ckcv_ray.records.judged import HELD_OUT, JUDGED_ROWS
 from ckcv_ray.records.record import Failure, Records
 from ckcv_ray.runs.load import read_certified
 from ckcv_ray.runs.run import assess, run_job
-from ckcv_ray.runs.verification import Verification
-from ckcv_ray.runs.verify import verify
+from ckcv_ray.runs.verify import Verification, verify
 from ckcv_ray.storage.folder import SCORES, SETTINGS, SPLITS, SUMMARY, RunFolder, make_results
 from ckcv_ray.tables.read import from_matrix
 from ckcv_ray.tables.task import Roles
@@ -492,7 +491,7 @@ def test_what_is_left_at_the_limit_is_listed(
 ) -> None:
     """The model that is claimed comes first: what no claim rests on may be left."""
     times = iter([0.0] * (done + 2 if done else 1))
-    monkeypatch.setattr("ckcv_ray.runs.verification.monotonic", lambda: next(times, 1e9))
+    monkeypatch.setattr("ckcv_ray.runs.verify.monotonic", lambda: next(times, 1e9))
     found = verify(honest(kind))
     assert (found.differences, found.ok) == ([], ok)
     assert any("not looked at within 3,600 s (--limit): " in one for one in found.trusted + found.unverified)
