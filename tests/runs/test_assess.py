@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, GroupKFold, ShuffleSplit, StratifiedKFold, cross_validate
+from sklearn.model_selection import GridSearchCV, GroupKFold, ShuffleSplit, cross_validate
 from sklearn.model_selection import KFold as KFoldOfSklearn
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
@@ -215,17 +215,6 @@ def test_a_damaged_file_is_noticed_and_repaired(tmp_path):
         assert not RunFolder(tmp_path / "run").list_differing()
 
 
-def test_splits_that_were_given_are_kept(tmp_path):
-    given = Splits.of(StratifiedKFold(4).split(X, Y), len(Y))
-    result = evaluate(X, Y, tmp_path / "run", SERIAL, resampling=given, measure="accuracy", **LINEAR)
-    expected = cross_validate(sklearn_linear(), X, Y, cv=StratifiedKFold(4))["test_score"]
-    assert np.array_equal(result.of_splits(result.entries[0], result.scores[0]), expected)
-    again = load_scores(tmp_path / "run")
-    assert same(again, result)
-    for one, other in zip(again.study.resampling.sets, given.sets, strict=True):
-        assert all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
-
-
 def test_groups_stay_whole():
     groups = np.arange(len(Y)) % 12
     task = Task.of(X, Y, groups=groups)
@@ -420,34 +409,6 @@ def test_a_setting_that_fails_inside_is_not_selected():
     assert {one["n_neighbors"] for one in result.entries[0].settings} == {1}
 
 
-@pytest.mark.parametrize(
-    ("options", "messages"),
-    [
-        ({"measure": ""}, "measure=''|measure is empty"),
-        ({"measure": "accuracy,accuracy"}, "names one twice"),
-        ({"measure": "log_loss"}, "needs probabilities, and learner svm gives none"),
-        ({"measure": "rmse"}, "measure=rmse is not for two classes"),
-        ({"resampling": "kfold:500"}, "more folds than the 95 units"),
-        ({"select_by": "zero_one"}, "requires a resampling inside the training sets"),
-        ({"select": "all"}, "choose from one, each"),
-        ({"select": "each"}, "requires a resampling that selects"),
-        ({"encode": "ordinal"}, "encode=ordinal has no effect"),
-        ({"rare": 0.2}, "rare=0.2 has no effect"),
-        ({"resampling": Splits.of([([0, 1], [200])], 300)}, "name row 200, and there are 95 rows"),
-        ({"resampling": Splits.of([([0, 1], [2])], 3), "groups": np.arange(95) // 2}, "leave groups out"),
-        ({"resampling": "nested:2:2", "select_by": "f1", "stratify": "yes"}, "stratify"),
-        ({"resampling": "loo", "stratify": True}, "stratify is for holdout, kfold"),
-        ({"resampling": "nested:3:80", "select_by": "f1"}, "more folds than the 63 units"),
-        ({"seed": -1}, "seed=-1"),
-        ({"learner": "svm", "k": 3}, "k is an option of ckcv run"),
-    ],
-    ids=str,
-)
-def test_what_cannot_be_evaluated_is_refused(options, messages):
-    with pytest.raises(InputError, match=messages):
-        evaluate(X, Y, execution=SERIAL, **options)
-
-
 def test_learners_are_fitted_at_their_usual_settings():
     forest = evaluate(X, Y, resampling="holdout:0.3", execution=SERIAL, learner="forest")
     defaults = clone(RandomForestClassifier()).get_params()
@@ -508,10 +469,7 @@ def test_a_function_that_fails_is_recorded(function, messages):
     assert messages in result.execution["failures"][0][3]
 
 
-def test_what_is_no_function_is_refused(ray_session):
-    for wrong in (lambda y, p: 0.0, np.mean(0.0), 3):
-        with pytest.raises(InputError, match="measure="):
-            evaluate(X, Y, measure=[wrong], execution=SERIAL)
+def test_a_function_that_cannot_be_sent_is_refused(ray_session):
     from threading import Lock
 
     lock = Lock()

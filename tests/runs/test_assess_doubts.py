@@ -7,7 +7,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, log_loss
-from sklearn.model_selection import GroupKFold, KFold, LeaveOneGroupOut, TimeSeriesSplit, cross_validate
+from sklearn.model_selection import KFold, LeaveOneGroupOut, TimeSeriesSplit, cross_validate
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -86,16 +86,6 @@ def test_a_function_is_known_by_what_it_encloses(tmp_path):
     assert again.problem.run_id == first.problem.run_id
 
 
-def accuracy(y, predicted):
-    return float(np.mean(y == predicted))
-
-
-@pytest.mark.parametrize("function", [accuracy_score, accuracy])
-def test_a_function_that_is_a_score_or_is_called_like_one_is_refused(function):
-    with pytest.raises(InputError, match="a function of yours is a loss"):
-        evaluate(X, Y, learner="tree", measure=[function], execution=SERIAL)
-
-
 def wrong_share(y, predicted):
     return float(np.mean(y != predicted))
 
@@ -125,28 +115,6 @@ def test_a_splitter_needs_no_more_than_splits():
     ]
     assert frames[0].equals(frames[1])
     assert frames[0].equals(frames[2])
-
-
-@pytest.mark.parametrize(
-    ("resampling", "messages"),
-    [
-        (5, "a splitter such as"),
-        (KFold, "a splitter such as"),
-        (Own((1, 2, 3)), "expected the rows to fit and the rows to score"),
-        (Own(5), "expected the rows to fit and the rows to score"),
-        (Own("ab"), "expected the rows to fit and the rows to score"),
-        (GroupKFold(3), "the splitter raised ValueError"),
-    ],
-)
-def test_what_is_no_splitter_is_named(resampling, messages):
-    with pytest.raises(InputError, match=messages):
-        evaluate(X, Y, learner="tree", resampling=resampling, execution=SERIAL)
-
-
-@pytest.mark.parametrize(("name", "own"), [("cv", "resampling"), ("scoring", "measure")])
-def test_names_of_scikit_learn_are_translated(name, own):
-    with pytest.raises(InputError, match=f"{name} is called {own} here"):
-        evaluate(X, Y, learner="tree", **{name: 3})
 
 
 def test_an_estimator_that_only_names_classes_has_no_auc():
@@ -263,13 +231,6 @@ def test_a_class_without_training_rows_has_probability_zero():
     assert np.array_equal(y, SPECIES[scored])
     assert np.all(probability[:, 1] == 0)
     np.testing.assert_allclose(probability.sum(axis=1), 1)
-
-
-def test_without_probabilities_such_a_function_is_refused():
-    with pytest.raises(InputError, match="measure=surprise needs probabilities, and learner svm gives none"):
-        evaluate(FLOWERS, SPECIES, measure=surprise, learner="svm", execution=SERIAL)
-    with pytest.raises(InputError, match="measure=surprise has a parameter probability, of classes, and the"):
-        evaluate(FLOWERS, FLOWERS[:, 0], measure=surprise, learner="ridge", execution=SERIAL)
 
 
 def test_a_function_selects_by_probabilities():

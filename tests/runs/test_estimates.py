@@ -21,7 +21,6 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeRegressor
 
 from ckcv_ray import Execution, evaluate, load_scores, verify
-from ckcv_ray.core.resampling.folds import KFold
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import InputError
 from ckcv_ray.extend import Bootstrap632Plus
@@ -158,19 +157,6 @@ def test_the_weight_of_rows_not_drawn_grows_with_overfitting(err, out, gamma):
         assert found == pytest.approx(out)  # nothing was learned: the rows not drawn have all the weight
 
 
-def test_the_632_plus_estimate_is_refused_for_what_is_no_mean_over_rows():
-    def own_loss(y, predicted):
-        return 0.0
-
-    for measure in ("auc", ["zero_one", "f1"], own_loss):
-        with pytest.raises(
-            InputError, match=r"means over rows, and (auc|f1|own_loss) is none: choose from zero"
-        ):
-            evaluate(X, Y, learner="naive_bayes", resampling="bootstrap632plus:3", measure=measure)
-    with pytest.raises(InputError, match="rmse is none: choose from squared, absolute, mape, or"):
-        evaluate(NUMBERS, TARGET, learner="ridge", resampling="bootstrap632plus:3", measure="rmse")
-
-
 @pytest.mark.parametrize("table", TABLES)
 @pytest.mark.parametrize("seed", [0, 1])
 def test_the_optimism_is_that_of_harrell(table, seed):
@@ -209,12 +195,6 @@ def test_the_setting_with_the_best_estimate_is_kept():
     result = evaluate(X, Y, resampling="bootstrap632:6", refit="best", execution=SERIAL, **options)
     means = [result.figures(entry, result.scores[0]).mean for entry in result.entries]
     assert result.kept is result.entries[int(np.argmin(means))]
-    with pytest.raises(
-        InputError, match="needs the standard error of several splits, and bootstrap632:6 has none"
-    ):
-        evaluate(
-            X, Y, resampling="bootstrap632:6", refit="best", choose="one_se", execution=SERIAL, **options
-        )
 
 
 def test_an_estimate_is_incomplete_if_any_of_its_splits_is():
@@ -267,26 +247,3 @@ def test_stratified_groups_stay_whole_and_share_classes(resampling, more):
             assert not np.intersect1d(groups[train], groups[scored]).size
             if size == OUTER:
                 assert abs(Y[scored].mean() - Y.mean()) < 0.08
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (
-            {"resampling": "subsampling:5:0.3", "groups": np.arange(len(Y)) // 3},
-            "stratify keeps groups whole in kfold and repeated_kfold, not in subsampling",
-        ),
-        (
-            {"resampling": "nested_halves:5", "groups": np.arange(len(Y)) // 3, "select_by": "zero_one"},
-            "not in nested",
-        ),
-        ({"resampling": "kfold:4:last"}, "so no fold takes the rest: leave it out, or choose kfold:4"),
-        ({"resampling": KFold(4, remainder="last")}, "so no fold takes the rest"),
-        ({"resampling": "time:4"}, "stratify is for .*, not time"),
-        ({"resampling": "bootstrap632:4"}, "stratify is for .*, not bootstrap632"),
-        ({"resampling": "drawn_folds:4"}, "stratify is for .*, not drawn_folds"),
-    ],
-)
-def test_what_cannot_be_stratified_is_refused(options, message):
-    with pytest.raises(InputError, match=message):
-        evaluate(X, Y, learner="naive_bayes", stratify=True, execution=SERIAL, **options)

@@ -91,22 +91,3 @@ def test_what_cannot_be_kept_is_refused(tmp_path: Path, monkeypatch: pytest.Monk
     study = Procedure.of(resampling="loo", learner="tree", save_predictions=True)
     with pytest.raises(InputError, match="at most 100 can be kept"):
         assess(study, Task.of(IRIS, SPECIES), tmp_path / "scores", SERIAL)
-
-
-@pytest.mark.parametrize(
-    "asked",
-    [
-        {"save_predictions": True},
-        {"refit": "best"},
-        {"permutations": 3},
-        {"interval": "corrected_t"},
-        {"balance": "down"},
-    ],
-)
-def test_a_folder_of_another_study_says_what_differs(asked: dict[str, Any]) -> None:
-    options = {"learner": "tree", "param": {"max_depth": [2]}, "resampling": "kfold:3"}
-    plain, other = (Procedure.of(**options, **more) for more in ({}, asked))
-    assert Procedure.from_json(other.to_json()) == other
-    for ours, theirs in ((plain, other), (other, plain)):
-        (line,) = ours.differences(theirs)
-        assert line.partition(":")[0] == {"refit": "choose"}.get(next(iter(asked)), next(iter(asked)))

@@ -1,10 +1,9 @@
-"""Winner, bounds, candidates, ensemble and certificate in the same bytes however the work was divided: among
-how many workers, into batches of what length, and whatever the environment says of threads.
+"""Winner, bounds, candidates, ensemble and certificate in the same bytes however the work was divided: into
+batches of what length, and whatever the environment says of threads.
 
 For Ray with one and three workers see ``test_backends``, for any order of arrival ``test_fault_double``.
 """
 
-import json
 import os
 import subprocess
 import sys
@@ -19,8 +18,6 @@ from ckcv_ray.engine.backend import SERIAL, SerialBackend
 from ckcv_ray.runs.run import check_job, run_job, run_work
 
 STUDY = Study.paper(C=(0.1, 1.0, 10.0), gamma=(0.01, 0.1, 1.0), k=(3, 4, 5, 10), n_splits=6, report_k=5)
-BUDGET = STUDY.replace(search="budget:survivors=3,least_splits=3", effort=200)
-STUDIES = {"race": STUDY, "budget": BUDGET}
 TASK = blobs(200, d=3)
 ALL_FREE = Study.paper(C=(10.0, 100.0), gamma=(10.0, 30.0), k=10, n_splits=3)  # factors large enough to share
 CLOUD = blobs(150, d=3)
@@ -34,21 +31,6 @@ from ckcv_ray.runs.run import run_job
 from test_identical_bits import ALL_FREE, CLOUD
 
 run_job(Job(ALL_FREE, CLOUD, Path(sys.argv[1])), Execution("serial"))
-"""
-RAY_RUNS = """
-import sys
-from pathlib import Path
-from test_identical_bits import STUDIES, TASK
-from ckcv_ray import Execution, Job
-from ckcv_ray.engine.ray_backend import RayBackend
-from ckcv_ray.engine.ray_backend import connect
-from ckcv_ray.runs.run import run_job
-
-RayBackend.least_seconds = 0.0  # batches enough for every worker
-workers = [int(word) for word in sys.argv[3:]]
-with connect(max(workers), "local"):
-    for n in workers:
-        run_job(Job(STUDIES[sys.argv[2]], TASK, Path(sys.argv[1]) / str(n)), Execution("ray", n))
 """
 
 
@@ -77,15 +59,6 @@ def expected(tmp_path_factory):
     files = content(out)
     assert len(files) == 3 + STUDY.resampling.n_splits
     return files
-
-
-@pytest.mark.parametrize("search", STUDIES)
-def test_the_number_of_workers(search, tmp_path):
-    run_job(Job(STUDIES[search], TASK, tmp_path / "serial"), Execution("serial"))
-    python(RAY_RUNS, tmp_path, search, 1, 2, 3, 7)
-    for workers in (1, 2, 3, 7):
-        assert json.loads((tmp_path / str(workers) / "execution.json").read_text())["workers"] == workers
-        assert content(tmp_path / str(workers)) == content(tmp_path / "serial")
 
 
 class Counting(SerialBackend):

@@ -12,7 +12,6 @@ from pyarrow import parquet
 from scipy.stats import beta, t
 from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.metrics import accuracy_score
-from sklearn.model_selection import KFold
 from sklearn.naive_bayes import GaussianNB
 
 from ckcv_ray import Execution, Procedure, evaluate, load_scores, verify
@@ -132,28 +131,6 @@ def test_rows_are_drawn_again_where_all_are_drawn():
     assert correct_best(found, found, Draws(0)) == (0.0, 1.0)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (
-            {"save_predictions": False},
-            "interval=bbc needs what every setting predicts for every held-out row",
-        ),
-        ({"refit": "best", "choose": "one_se"}, "choose=one_se may keep another"),
-        (
-            {"resampling": "nested:3:2", "select": "each"},
-            "interval=bbc is for settings that are scored on every split",
-        ),
-        ({"resampling": "repeated_kfold:3x2"}, "resampling kfold, drawn_folds, loo, not repeated_kfold"),
-        ({"measure": "auc"}, "is for means over rows, measure zero_one, .*clipped, not auc"),
-        ({"groups": np.arange(120) // 2}, "rows of a group are not"),
-    ],
-)
-def test_bbc_is_refused_where_what_it_needs_is_not_there(options, message):
-    with pytest.raises(InputError, match=message):
-        evaluate(X, Y, **NEAR, **{**ASKED, **options})
-
-
 def test_bbc_is_not_computed_afterwards():
     plain = evaluate(X, Y, **NEAR, resampling="kfold:3")
     with pytest.raises(InputError, match="add save_predictions=True"):
@@ -212,28 +189,6 @@ def test_an_interval_is_shown_as_approximate_wherever_it_is(tmp_path):
     assert not verify(tmp_path / "run").differences
     with pytest.raises(StoreError, match='interval: requested "", in the folder "corrected_t"'):
         evaluate(X, Y, tmp_path / "run", **options, **BAYES)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"interval": "t"}, "interval='t' is not known: choose from corrected_t, clopper_pearson, bbc"),
-        ({"interval": 3}, "interval"),
-        ({**EXACT, "measure": "auc"}, "measure zero_one or accuracy, not auc"),
-        ({"interval": "clopper_pearson"}, "is for resampling holdout, not kfold"),
-        ({"interval": "corrected_t", "resampling": "loo"}, "not loo: choose one of them, or interval=bbc"),
-        ({"interval": "corrected_t", "resampling": KFold(3)}, "not given"),
-        ({"interval": "corrected_t", "resampling": "subsampling:1:0.3"}, "requires two splits or more"),
-        (
-            {"interval": "corrected_t", "resampling": "nested:3:2", "select_by": "accuracy"},
-            "with select=each, or without a selection",
-        ),
-        ({**EXACT, "groups": np.arange(120) // 2}, "rows of a group are not"),
-    ],
-)
-def test_an_interval_that_does_not_fit_is_refused(options, message):
-    with pytest.raises(InputError, match=message):
-        evaluate(X, Y, **{"measure": "accuracy", **options}, **BAYES)
 
 
 def test_an_interval_that_was_not_asked_for_is_refused_alike():

@@ -15,7 +15,6 @@ from ckcv_ray.core.schedule import Stage
 from ckcv_ray.engine.evaluate import evaluate as compute
 from ckcv_ray.engine.evaluate import share
 from ckcv_ray.engine.full import FullQueue
-from ckcv_ray.errors import InputError
 from ckcv_ray.reports.render import make_page
 from ckcv_ray.runs.load import load_scores
 from ckcv_ray.runs.verify import verify
@@ -162,12 +161,3 @@ def test_a_folder_keeps_them(tmp_path):
     assert plain.figures(plain.entries[0], plain.scores[0]) == result.figures(
         result.entries[0], result.scores[0]
     )
-
-
-def test_it_is_refused_where_it_says_nothing():
-    with pytest.raises(InputError, match="permutes targets within groups, and each group has a single one"):
-        evaluate(X, np.array([0, 1, 1])[GROUPS % 3], groups=GROUPS, permutations=3, execution=SERIAL)
-    with pytest.raises(InputError, match="permutations=3 is for settings that are named, and a nested"):
-        evaluate(X, Y, resampling="nested:3:3", permutations=3, execution=SERIAL)
-    with pytest.raises(InputError, match="permutations=-1"):
-        evaluate(X, Y, permutations=-1, execution=SERIAL)

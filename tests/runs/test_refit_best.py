@@ -167,28 +167,6 @@ def test_every_default_space_has_a_simplest_setting_or_says_that_it_has_none() -
         assert known or name in ("constant", "mean", "linear_regression"), name
 
 
-@pytest.mark.parametrize(
-    ("options", "why"),
-    [
-        ({"refit": "all"}, "refit='all': expected best"),
-        ({"refit": None, "choose": "one_se"}, "add refit=best"),
-        ({"choose": "median"}, "choose='median': expected best"),
-        ({"choose": "tolerance:2"}, "tolerance:2%"),
-        ({"choose": "tolerance:-1%"}, "tolerance:2%"),
-        ({"choose": "one_se", "resampling": "holdout:0.3"}, "has none"),
-        ({"choose": "one_se", "resampling": "bootstrap632:5"}, "has none"),
-        ({"resampling": "nested:3:3", "select_by": "accuracy"}, "selects inside each training set"),
-        (
-            {"learner": "mean", "choose": "one_se", "measure": "rmse"},
-            "it is not known which value of strategy",
-        ),
-    ],
-)
-def test_what_does_not_go_together_is_refused(options: dict[str, Any], why: str) -> None:
-    with pytest.raises(InputError, match=why.replace("(", r"\(")):
-        score(**({"name": options.pop("learner")} if "learner" in options else {}), **options)
-
-
 @pytest.mark.parametrize("text", ["best", "one_se", "tolerance:2%", "tolerance:0.5%"])
 def test_a_choice_is_its_own_canonical_form(text: str) -> None:
     assert check_choose(text) == text

@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from alike import SMALL, breaking
+from alike import SMALL, breaking, same
 from conftest import blobs
+from doubles import Failing, k_of, run_with
 
 from ckcv_ray import Execution, Job, RunError, TestRows
 from ckcv_ray.core.schedule import Stage, Unit
@@ -127,6 +128,28 @@ def test_a_winner_that_cannot_be_refitted_on_every_split_is_no_result(
     assert stages == {Stage.REFIT}
     assert result.certificate.claims == run_job(job._replace(out=None), serial).certificate.claims
     assert not result.certificate.winner.provisional
+
+
+def test_when_everything_fails_the_run_says_why() -> None:
+    with pytest.raises(RunError, match=r"no candidate could be completed(.|\n)*caught fire"):
+        run_with(Failing(lambda unit, problem: True), SMALL, blobs(60))
+
+
+def test_a_reported_candidate_that_cannot_be_refitted_is_a_failure_that_is_told(tmp_path: Path) -> None:
+    """And the winner's claim stands; taken up again, the run is what it would have been."""
+    job, serial = Job(SMALL.replace(k=(3, 10), report_k=(3, 10)), blobs(60), tmp_path), Execution("serial")
+    whole = run_job(job._replace(out=None), serial)
+    other = 10 if whole.k == 3 else 3
+
+    def doomed(unit: Unit, problem: Problem) -> bool:
+        return unit.stage is Stage.REFIT and k_of(problem, unit) == other and unit.split == 1
+
+    result = run_with(Failing(doomed), job.study, job.task, tmp_path)
+    assert result.certificate.claims == whole.certificate.claims
+    assert [(failure[1], failure[2]) for failure in result.execution["failures"]] == [(other, 1)]
+    assert {row["k_first"]: row["l_ee"] is None for row in result.per_k()} == {whole.k: False, other: True}
+    (tmp_path / "manifest.json").unlink()
+    assert same(run_job(job, serial), whole)
 
 
 def test_refits_stop_when_asked(selected: Recorder) -> None:

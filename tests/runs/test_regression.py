@@ -10,7 +10,7 @@ from sklearn.datasets import load_diabetes
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import LinearRegression
 from sklearn.linear_model import Ridge as SklearnRidge
-from sklearn.model_selection import GroupKFold, cross_validate
+from sklearn.model_selection import cross_validate
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, TargetEncoder
@@ -177,17 +177,6 @@ def test_categories_become_means_of_the_numbers():
     assert result.complete
 
 
-def test_a_splitter_of_scikit_learn_is_taken_as_it_is():
-    groups = np.arange(len(Y)) // 4
-    result = evaluate(
-        X, Y, learner=LinearRegression(), resampling=GroupKFold(3), groups=groups, execution=SERIAL
-    )
-    found = cross_validate(
-        LinearRegression(), X, Y, groups=groups, cv=GroupKFold(3), scoring="neg_root_mean_squared_error"
-    )
-    assert np.array_equal(result.of_splits(result.entries[0], result.scores[0]), -found["test_score"])
-
-
 # Refusals
 
 
@@ -214,33 +203,6 @@ def test_a_column_of_text_is_refused_with_a_way_out():
     table = pa.table({"a": np.arange(8.0), "y": ["x", "y"] * 4})
     with pytest.raises(InputError, match="choose a learner of classes such as forest"):
         Task.from_table(table, Roles(numbers=True))
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (
-            {"learner": "ridge", "measure": "zero_one"},
-            "choose absolute, cor2, mape, r2, rmse, squared, clipped:50",
-        ),
-        ({"learner": "ridge", "measure": "auc"}, "is not for numbers"),
-        ({"learner": "ridge", "measure": "clipped:0"}, "clipped:"),
-        ({"learner": "ridge", "measure": "clipped:x"}, "such as clipped:50"),
-        ({"learner": "ridge", "measure": "clipped:inf"}, "such as clipped:50"),
-        ({"learner": "ridge", "stratify": True}, "stratify"),
-        ({"learner": "ridge,forest"}, "compare those of one kind"),
-        ({"learner": "ridge", "param": {"alpha": (0.0,)}}, "alpha"),
-        (
-            {"learner": "forest"},
-            "to predict numbers, choose a learner of numbers such as ridge, in ckcv run with --clip",
-        ),
-        ({"learner": "lasso", "param": {"alpha": (-1.0,)}}, "alpha"),
-    ],
-)
-def test_what_does_not_fit_is_refused(options, words):
-    with pytest.raises(InputError) as refused:
-        evaluate(X, Y + np.arange(len(Y)) / 1e4, execution=SERIAL, **options)
-    assert words in str(refused.value)
 
 
 def test_a_task_of_classes_is_no_task_of_numbers():

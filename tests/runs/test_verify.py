@@ -40,6 +40,10 @@ from forgery import (
     swap_labels,
     with_errors_of,
 )
+from moved import last_place, moved
+from sklearn.base import clone
+from sklearn.tree._tree import Tree
+from untidy import untidy
 
 from ckcv_ray import Execution, Job, Procedure, Progress, Study, Task, TestRows, evaluate
 from ckcv_ray.core.measures import OwnScore
@@ -49,12 +53,14 @@ from ckcv_ray.learners.choice import Choice
 from ckcv_ray.learners.ensemble import Ensemble, Models
 from ckcv_ray.learners.sklearn import spec
 from ckcv_ray.learners.sklearn.learner import AnyEstimator
+from ckcv_ray.learners.sklearn.store import FittedEstimator, last_step
 from ckcv_ray.records.judged import HELD_OUT, JUDGED_ROWS
 from ckcv_ray.records.record import Failure, Records
 from ckcv_ray.runs.load import read_certified
 from ckcv_ray.runs.run import assess, run_job
 from ckcv_ray.runs.verify import Verification, verify
 from ckcv_ray.storage.folder import SCORES, SETTINGS, SPLITS, SUMMARY, RunFolder, make_results
+from ckcv_ray.storage.models import FULL, make_model_table, read_full
 from ckcv_ray.tables.read import from_matrix
 from ckcv_ray.tables.task import Roles
 
@@ -103,13 +109,42 @@ RUNS = {
         Task.of(X, 20 + 3 * X[:, 0] + RNG.normal(size=N), numbers=True),
     ),
 }
+TABLE, NEW = blobs(90, shift=2.0), blobs(2000, seed=5, shift=2.0)  # rows of one source
+FAR = np.array([1e6, 0.0])
+BY_HEART: dict[str, dict[str, Any]] = {
+    "tree": {"max_depth": [None], "min_samples_leaf": [1], "criterion": ["gini"], "ccp_alpha": [0.0]},
+    "forest": {"n_estimators": [1], "max_features": [1.0], "min_samples_leaf": [1]},
+    "neighbors": {"n_neighbors": [1]},
+}
+
+
+def half(**options: Any) -> Study:
+    return Study.of(k=(3,), n_splits=3, **HELD, **options)
+
+
+EXACT = {  # whose models are moved, or know the table by heart
+    **{f"exact {name}": (half(learner=name, param=param), TABLE) for name, param in BY_HEART.items()},
+    "exact svm": (half(learner="svm", C=1.0, gamma=1.0), TABLE),
+    "exact linear": (half(learner="linear"), TABLE),
+    "exact encoded": (half(learner="linear"), Task.from_table(untidy(80), Roles("outcome"))),
+    "exact ridge": (
+        half(learner="ridge", param={"alpha": 1.0}, clip=4.0),
+        Task.of(TABLE.X, 20 + 3 * TABLE.X[:, 0], numbers=True),
+    ),
+}
 FOLDS = {"learner": "tree,naive_bayes", "measure": "zero_one,log_loss", "resampling": "kfold:3"}
 SCORED: dict[str, dict[str, Any]] = {
     "folds": FOLDS,
     "nested": {"learner": "tree", "measure": "zero_one", "select_by": "zero_one", "resampling": "nested:3:3"},
     "kept": {**FOLDS, "refit": "best", "save_predictions": True},
-    "numbers scored": {"learner": "ridge", "measure": "clipped:2", "resampling": "holdout:0.5"},
-}
+    "numbers scored": {
+        "learner": "ridge", "measure": "clipped:2", "resampling": "holdout:0.5", "y": 10 * X[:, 0]
+    },
+    "scored tree": {
+        "learner": "tree", "param": BY_HEART["tree"], "resampling": "kfold:3", "refit": "best",
+        "X": TABLE.X, "y": TABLE.y,
+    },
+}  # fmt: skip
 Edit = Callable[[Path], object]
 Honest = Callable[[str], Path]
 
@@ -123,11 +158,10 @@ def honest(tmp_path_factory: pytest.TempPathFactory) -> Honest:
         out = root / kind.replace(" ", "_")
         if out.exists():
             return out
-        if kind in RUNS:
-            run_job(Job(*RUNS[kind], out), SERIAL)
+        if kind in SCORED:
+            evaluate(**{"X": X, "y": LABELS, "out": out, "execution": SERIAL} | SCORED[kind])
         else:
-            y = 10 * X[:, 0] if "numbers" in kind else LABELS
-            evaluate(X, y, out, SERIAL, **SCORED[kind])
+            run_job(Job(*(RUNS | EXACT)[kind], out), SERIAL)
         return out
 
     return make
@@ -235,24 +269,98 @@ def models_of(change: Callable[[Any, Models], Models], environment: str = "") ->
 
 def other_scores(problem: Any, models: Models) -> Models:
     """A refit that classifies every row as before, by scores that are half as large."""
-    assert models.refit is not None
-    (member,) = models.refit.members
-    model = member.model
-    half = replace(model, dual_coef=model.dual_coef / 2, offset=model.offset / 2)
-    assert np.array_equal(half.predict(problem.every_row.X).label, model.predict(problem.every_row.X).label)
-    return replace(models, refit=Ensemble((replace(member, model=half),)))
+
+    def halve(model: Any) -> Any:
+        changed = replace(model, dual_coef=model.dual_coef / 2, offset=model.offset / 2)
+        X = problem.every_row.X
+        assert np.array_equal(changed.predict(X).label, model.predict(X).label)
+        return changed
+
+    return replace(models, refit=of_single(models.refit, halve))
 
 
 def fewer_references(problem: Any, models: Models) -> Models:
     return replace(models, references=None)
 
 
+def of_single(ensemble: Ensemble | None, change: Callable[[Any], Any]) -> Ensemble:
+    """The ensemble of a single model, which is changed."""
+    assert ensemble is not None
+    (member,) = ensemble.members
+    return Ensemble((replace(member, model=change(member.model)),))
+
+
+def disguise(model: FittedEstimator) -> FittedEstimator:
+    """A model of the same class that knows the table by heart, and errs on most of the new rows."""
+    labels = np.concatenate([model.predict(TABLE.X).label, 1 - model.predict(NEW.X).label])
+    estimator = clone(model.estimator)
+    options, last = {"max_depth": None, "bootstrap": False, "n_neighbors": 1}, last_step(estimator)
+    last.set_params(**{name: value for name, value in options.items() if name in last.get_params()})
+    estimator.fit(np.concatenate([TABLE.X, NEW.X]), labels)
+    return FittedEstimator(model.setting, estimator, model.n_classes)
+
+
+def plant(model: FittedEstimator) -> FittedEstimator:
+    """A tree with one more node: above a value that no row of the table has, a leaf says the other class."""
+    tree = model.estimator.tree_
+    state, n = tree.__getstate__(), tree.node_count
+    nodes, values = state["nodes"], state["values"]
+    leaf = int(np.bincount(model.estimator.apply(NEW.X + FAR)).argmax())
+    state["nodes"] = np.concatenate([nodes, nodes[[leaf, leaf]]])
+    state["values"] = np.concatenate([values, values[[leaf]], values[[leaf]][..., ::-1]])
+    at = state["nodes"][leaf : leaf + 1]
+    at["left_child"], at["right_child"], at["feature"], at["threshold"] = n, n + 1, 0, 1e3
+    planted = Tree(tree.n_features, tree.n_classes, tree.n_outputs)
+    planted.__setstate__(state | {"node_count": n + 2, "max_depth": tree.max_depth + 1})
+    estimator = clone(model.estimator).fit(TABLE.X, TABLE.y)
+    estimator.tree_ = planted
+    return FittedEstimator(model.setting, estimator, model.n_classes)
+
+
+def wrong_elsewhere(change: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Change a model that is then right on every row of the table, and wrong on many new ones."""
+
+    def make(model: Any) -> Any:
+        forged = change(model)
+        for rows, share in ((TABLE.X, 0.0), (NEW.X + FAR * (change is plant), 0.3)):
+            differs = np.mean(forged.predict(rows).label != model.predict(rows).label)
+            assert differs == 0 if share == 0 else differs > share
+        return forged
+
+    return make
+
+
+def refit_of(change: Callable[[Any], Any]) -> Callable[[Any, Models], Models]:
+    return lambda problem, models: replace(models, refit=of_single(models.refit, wrong_elsewhere(change)))
+
+
+def full_of(change: Callable[[Any], Any]) -> Edit:
+    """Change the model that a procedure keeps."""
+
+    def edit(out: Path) -> None:
+        folder = RunFolder(out)
+        problem = folder.problem()
+        ensemble = read_full(folder.files, problem, problem.learner.space.setting(0, 0))
+        forged = make_model_table(problem, of_single(ensemble, wrong_elsewhere(change)))
+        folder.write_manifest(folder.execution(), {FULL: forged})
+
+    return edit
+
+
+def nudge(problem: Any, models: Models) -> Models:
+    """Models that differ in the last place of their numbers, as fitted on another machine."""
+    refit, full = (
+        of_single(ensemble, lambda model, rows=rows: moved(problem.learner, rows, model, last_place))
+        for ensemble, rows in ((models.refit, problem.task), (models.full, problem.every_row))
+    )
+    return replace(models, refit=refit, full=full)
+
+
 def seen_all(problem: Any, models: Models) -> Models:
     """The model of all rows in place of the one that is claimed."""
     assert models.full is not None
-    assert models.refit is not None
-    (full,), (refit,) = models.full.members, models.refit.members
-    return replace(models, refit=Ensemble((replace(refit, model=full.model),)))
+    (full,) = models.full.members
+    return replace(models, refit=of_single(models.refit, lambda _: full.model))
 
 
 def swapped(out: Path) -> None:
@@ -337,21 +445,9 @@ class Case(NamedTuple):
     rerun: str = ""  # what it says after a run again, if that is something else
 
 
-def judged(name: str, change: Callable[[Any], Any]) -> Case:
-    return Case("held", cell(JUDGED_ROWS, name, change), DIFFERS, f"{JUDGED_ROWS}: {name}.0 is ")
-
-
 FORGED = "fitted again, it "
 CASES = {
     # cells of what is derived
-    "row": judged("row", lambda x: x + 1),
-    "unit": judged("unit", lambda x: x + 1),
-    "order": judged("order", lambda x: x + 1),
-    "label": judged("label", lambda x: 1 - x),
-    "predicted": judged("predicted", lambda x: 1 - x),
-    "score": judged("score", lambda x: x + 1),
-    "loss": judged("loss", lambda x: 1 - x),
-    "classifier": judged("classifier", lambda x: "vote"),
     "a row left out": Case(
         "held", lambda out: rewrite(out, JUDGED_ROWS, lambda t: t.slice(1)), DIFFERS, "made again it has"
     ),
@@ -375,18 +471,7 @@ CASES = {
         f"{CERTIFICATE}: statements.0",
     ),
     "a digest": Case("held", written(CERTIFICATE, digests__data="0" * 64), DIFFERS, "digests.data"),
-    "a rank": Case("folds", cell(SETTINGS, "rank", lambda x: x + 1), DIFFERS, f"{SETTINGS}: rank.0"),
-    "a score of a split": Case("nested", cell(SCORES, "zero_one", lambda x: x + 1), DIFFERS, SCORES),
     "a figure": Case("folds", written(SUMMARY, run_id="0" * 12), DIFFERS, f"{SUMMARY}: run_id"),
-    "a prediction": Case("kept", cell(HELD_OUT, "prediction", lambda x: 1 - x), DIFFERS, "prediction.0"),
-    "a row of it": Case("kept", cell(HELD_OUT, "row", lambda x: (x + 1) % N), DIFFERS, f"{HELD_OUT}: row.0"),
-    "a truth": Case("kept", cell(HELD_OUT, "truth", lambda x: 1 - x), DIFFERS, f"{HELD_OUT}: truth.0"),
-    "a learner": Case("kept", cell(HELD_OUT, "learner", lambda x: "svm"), DIFFERS, "learner.0 is 'svm'"),
-    "a setting": Case("kept", cell(HELD_OUT, "setting", lambda x: "C=1e9"), DIFFERS, "setting.0"),
-    "a probability": Case(
-        "kept", cell(HELD_OUT, "probability", lambda x: [0.4, 0.6]), DIFFERS, "probability.0"
-    ),
-    "a split": Case("kept", cell(SPLITS, "row", lambda x: (x + 1) % N), DIFFERS, f"{SPLITS}: row.0"),
     "a stray pickle": Case("paper", stray, DIFFERS, "model-00099.pkl is not the pickle of any model"),
     "a pickle": Case(
         "paper",
@@ -437,6 +522,27 @@ CASES = {
         f"swapped labels, {kind}": Case(kind, swapped, DIFFERS, "fitted again, ")
         for kind in ("paper", "encoded", "groups", "three classes")
     },
+    # models that are right on every row of the table
+    **{
+        f"wrong elsewhere, {name} by {change.__name__}{place}": Case(
+            f"exact {name}", models_of(refit_of(change), place), verdict, "model refit: fitted again, "
+        )
+        for name, change in (*((name, disguise) for name in BY_HEART), ("tree", plant))
+        for place, verdict in (("", DIFFERS), (ANOTHER, ELSEWHERE))
+    },
+    **{
+        f"wrong elsewhere, scored by {change.__name__}": Case(
+            "scored tree", full_of(change), DIFFERS, "model full: fitted again, "
+        )
+        for change in (disguise, plant)
+    },
+    **{
+        f"one ulp away{place}, {kind}": Case(
+            kind, models_of(nudge, place), SAME, "5 models, fitted again: 2 not equal in every bit"
+        )
+        for kind in EXACT
+        for place in ("", ANOTHER)
+    },
     # the search
     "a lucky choice": Case("paper", lucky, SAME, rerun=DIFFERS),
     "a lucky choice of trees": Case("trees", lucky, SAME, rerun=DIFFERS),
@@ -465,11 +571,50 @@ def test_the_verdict_of_an_edit(name: str, honest: Honest, tmp_path: Path) -> No
     case.edit(out)
     found = verify(out)
     assert judge(found) == case.verdict, found
-    assert case.words in "\n".join(found.differences + found.unverified)
+    assert case.words in "\n".join(found.differences + found.unverified + found.recomputed)
     assert "every figure" not in found.verdict
     assert max(map(len, found.differences), default=0) < 700
     if case.rerun:
         assert judge(verify(out, rerun=True, execution=SERIAL)) == case.rerun
+
+
+def up(value: Any) -> Any:
+    return value + 1
+
+
+def other(value: Any) -> Any:
+    return 1 - value
+
+
+CELLS: dict[tuple[str, str], dict[str, Callable[[Any], Any]]] = {
+    ("held", JUDGED_ROWS): {
+        **dict.fromkeys(("row", "unit", "order", "score"), up),
+        **dict.fromkeys(("label", "predicted", "loss"), other),
+        "classifier": lambda x: "vote",
+    },
+    ("kept", HELD_OUT): {
+        **dict.fromkeys(("prediction", "truth"), other),
+        "row": lambda x: (x + 1) % N,
+        "learner": lambda x: "svm",
+        "setting": lambda x: "C=1e9",
+        "probability": lambda x: [0.4, 0.6],
+    },
+    ("kept", SPLITS): {"row": lambda x: (x + 1) % N},
+    ("folds", SETTINGS): {"rank": up},
+    ("nested", SCORES): {"zero_one": up},
+}
+
+
+@pytest.mark.parametrize(("kind", "file"), CELLS)
+def test_every_cell_of_what_is_derived_is_compared(
+    kind: str, file: str, honest: Honest, tmp_path: Path
+) -> None:
+    out = Path(shutil.copytree(honest(kind), tmp_path / "run"))
+    for name, change in CELLS[kind, file].items():
+        cell(file, name, change)(out)
+    found = "\n".join(verify(out).differences)
+    for name in CELLS[kind, file]:
+        assert f"{file}: {name}.0" in found
 
 
 def test_models_fitted_again_say_what_they_prove(honest: Honest, tmp_path: Path) -> None:
