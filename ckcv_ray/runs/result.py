@@ -614,13 +614,13 @@ def format_setting(setting: Setting) -> str:
     return describe_setting({name: value for name, value in setting.items() if name != "learner"})
 
 
-def to_values(value: Any) -> Any:
+def write_values(value: Any) -> Any:
     """Return a value for JSON: named tuples as objects, arrays as lists, nan and infinity as null."""
     value = value._asdict() if hasattr(value, "_asdict") else value
     if isinstance(value, Mapping):
-        return {name: to_values(part) for name, part in value.items()}
+        return {name: write_values(part) for name, part in value.items()}
     if isinstance(value, np.ndarray):
-        return [to_values(part) for part in value.tolist()]
+        return [write_values(part) for part in value.tolist()]
     return None if isinstance(value, float) and not isfinite(value) else value
 
 

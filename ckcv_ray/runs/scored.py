@@ -36,7 +36,7 @@ from ckcv_ray.learners.base import Setting
 from ckcv_ray.learners.ensemble import Ensemble, Models
 from ckcv_ray.records.judged import read_outputs
 from ckcv_ray.records.record import Failure
-from ckcv_ray.runs.result import Result, format_setting, present, to_values
+from ckcv_ray.runs.result import Result, format_setting, present, write_values
 from ckcv_ray.runs.settings import Place, SettingScores, rank_losses
 from ckcv_ray.study.needs import check_interval_on
 from ckcv_ray.study.parts import EACH
@@ -284,7 +284,7 @@ class Scored(Result):
         costs = {name: self.execution.get(name) for name in ("fits", "seconds")}
         settings = [
             {"learner": row.learner, "setting": dict(row.setting), "inner": row.inner}
-            | {"scores": to_values(row.places)}
+            | {"scores": write_values(row.places)}
             for row in self.settings
         ]
         return self.summary_json() | costs | {"settings": settings}
@@ -424,7 +424,7 @@ class Scored(Result):
             "entries": [self._describe_entry(entry) for entry in self.entries],
             "comparisons": {
                 score.name: [
-                    {"of": of.name, "and": best.name, **to_values(test)}
+                    {"of": of.name, "and": best.name, **write_values(test)}
                     for of, best, test in self.compare_entries(score)
                 ]
                 for score in self.scores
@@ -494,7 +494,7 @@ class Scored(Result):
             if self.study.interval:
                 interval = {"name": self.study.interval, "level": LEVEL}
                 values["approximate_interval"] = interval | self.interval(entry, score)._asdict()
-            scores[score.name] = to_values(values)
+            scores[score.name] = write_values(values)
         same = all(setting == entry.settings[0] for setting in entry.settings)
         settings = [None if setting is None else dict(setting) for setting in entry.settings]
         return {
@@ -513,7 +513,7 @@ class Scored(Result):
             "split": split,
             "rows_fitted": fitted,
             "rows_scored": scored,
-            **{score.name: to_values(self.of_splits(entry, score)[split]) for score in self.scores},
+            **{score.name: write_values(self.of_splits(entry, score)[split]) for score in self.scores},
         }
 
     @property
@@ -527,7 +527,7 @@ class Scored(Result):
 def tabulate_settings(settings: list[SettingScores]) -> pa.Table:
     """Return a row for each setting and score; what is not known is empty."""
     rows = [
-        {**row._asdict(), "setting": format_setting(row.setting), "measure": name, **to_values(place)}
+        {**row._asdict(), "setting": format_setting(row.setting), "measure": name, **write_values(place)}
         for row in settings
         for name, place in row.places.items()
     ]

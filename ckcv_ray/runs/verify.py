@@ -176,25 +176,18 @@ def verify(
             f"{str(out)!r} holds no finished run: there is nothing to verify yet{folder.suggest_folder()}"
         )
     result = Verification()
-    given = test is not None or table is not None
-    with result.note_errors(*([InputError] if given else [])):  # which is about what was given
+    passed = () if test is None and table is None else (InputError,)  # which is about what was given
+    with result.note_errors(*passed):
         result.differences.extend(map(plain, _check_digests(folder)))
         result.recomputed.append(f"the SHA-256 of {pluralize(len(folder.names()), 'file')}")
         _note_stream(folder, result)
         problem = folder.problem()
         result.differences.extend(_check_salt(problem.all_rows, table, result))
-        result.trusted.extend(
-            f"{name}, whose code fits and reads models (--trust)"
-            for name in list_foreign(problem.asked.learner)
-        )
-        queue, execution_there = replay(str(folder), problem), folder.execution()
+        foreign = list_foreign(problem.asked.learner)
+        result.trusted.extend(f"{name}, whose code fits and reads models (--trust)" for name in foreign)
+        execution_there, queue = folder.execution(), replay(str(folder), problem)
         remake = Remake(folder, problem, execution_there, queue, result, seconds, began, say)
-        if not problem.scores:
-            remake.compare_run(test)
-        elif test is None:
-            remake.compare_scores()
-        else:
-            raise InputError("test is for ckcv run: the scores of a procedure have no other rows")
+        (remake.compare_scores if problem.scores else remake.compare_run)(test)
         if rerun:
             remake.compare_rerun(Work(problem, listen=listen, stop=stop), execution)
         else:
@@ -386,9 +379,11 @@ class Remake:
         recorded = self.execution["test"]
         result.differences.extend(_check_test_error(recorded, fitted.best, problem, result, test))
 
-    def compare_scores(self) -> None:
+    def compare_scores(self, test: Test) -> None:
         """Compare the files of a study without a certification, and its models with fits again."""
         problem, result = self.problem, self.result
+        if test is not None:
+            raise InputError("test is for ckcv run: the scores of a procedure have no other rows")
         if not self.queue.complete():
             says = "the log lacks evaluations: it says neither what they gave nor that they failed"
             result.differences.append(says)
