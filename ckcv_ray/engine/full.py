@@ -103,7 +103,7 @@ class FullQueue(Queue):
         failed = sum(failure.stop - failure.first for failure in self.failures())
         counts = max(planned, computed + failed), computed, failed, 0, self.ledger.not_converged(), self.fits
         spent = float(self.rates.seconds.sum())
-        return Progress(*counts, spent, self.expect_left(), None, self.workers)
+        return Progress(*counts, spent, self.expect_left(), None, self.workers, "scoring")
 
     def scores(self) -> Scores:
         """Return the scores, once all are known or failed."""

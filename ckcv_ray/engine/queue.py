@@ -31,6 +31,7 @@ class Progress(NamedTuple):
         left: expected seconds of work left for one worker; 0 once decided, inf if not yet known.
         best: the best complete candidate so far and its l_ms, or None.
         workers: number of processes that share the work left.
+        stage: what the run is at, such as "searching", or "refitting 20 models".
     """
 
     planned: int
@@ -43,6 +44,7 @@ class Progress(NamedTuple):
     left: float = inf
     best: tuple[Candidate, float] | None = None
     workers: int = 1
+    stage: str = "searching"
 
 
 Listener = Callable[[Progress], None]

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from ckcv_ray.engine.loop import Backend, Stop, work
 from ckcv_ray.engine.queue import Listener, Progress, Queue
 from ckcv_ray.engine.race import RaceQueue, describe_failures
 from ckcv_ray.engine.recorder import Conclusion, Recorder
-from ckcv_ray.errors import RunError
+from ckcv_ray.errors import RunError, pluralize
 from ckcv_ray.learners.ensemble import Ensemble, Member, Models
 from ckcv_ray.records.judged import HeldOut, count_judged, make_judged_schema, tabulate_held_out
 from ckcv_ray.records.record import Failure, Outcome, Records
@@ -46,7 +47,7 @@ class HeldOutQueue(Queue):
 
     def progress(self) -> Progress:
         """Return the progress of the run."""
-        return self.recorder.progress()
+        return self.recorder.progress()._replace(stage="predicting", left=self.expect_left())
 
 
 class RefitQueue(Queue):
@@ -56,6 +57,7 @@ class RefitQueue(Queue):
         units = [unit for leader in leaders for unit in refits(leader, problem.sizes[leader.size].n_splits)]
         super().__init__(problem, units)
         self.leaders, self.recorder = leaders, recorder
+        self.stage = f"refitting {pluralize(len(units), 'model')}"
         self.members: dict[tuple[int, int], list[Member]] = {}
         self.failures: list[Failure] = []
 
@@ -69,7 +71,7 @@ class RefitQueue(Queue):
 
     def progress(self) -> Progress:
         """Return the progress of the run."""
-        return self.recorder.progress()
+        return self.recorder.progress()._replace(stage=self.stage, left=self.expect_left())
 
     def ensembles(self) -> dict[Leader, Ensemble]:
         """Return the ensembles of the leaders that have a model on every split, in the order of splits."""
@@ -113,6 +115,8 @@ def finish(
             result: Result | None = _write_scores(problem, backend, recorder, listen, stop)
         else:
             refitted = _refit_leaders(problem, backend, recorder, listen, stop)
+            if listen is not None:
+                listen(recorder.progress()._replace(stage="judging", left=inf))
             result = _write_results(problem, backend, recorder, *refitted, test, before)
         if result is not None:
             return result

@@ -18,7 +18,7 @@ from ckcv_ray.engine.queue import Listener, Progress
 
 
 def describe_progress(progress: Progress, first: Progress, seconds: float) -> str:
-    """Describe one moment of a run: rate, share dropped, time left, best candidate so far.
+    """Describe one moment of a run: its stage, rate, share dropped, time left, best candidate so far.
 
     Args:
         progress: the moment.
@@ -27,11 +27,10 @@ def describe_progress(progress: Progress, first: Progress, seconds: float) -> st
     """
     rate = (progress.computed - first.computed) / max(seconds, 1e-9)
     parts = [
+        progress.stage,
         f"{progress.computed:,} evaluations{f', {rate:,.0f}/s' if rate >= 1 else ''}",
         f"{format_percent(progress.dropped / progress.planned)} dropped",
-        f"{duration(progress.left / progress.workers)} left"
-        if isfinite(progress.left)
-        else "time left unknown",
+        _describe_left(progress.left / progress.workers),
     ]
     if progress.failed:
         parts.append(f"{progress.failed:,} failed")
@@ -39,6 +38,12 @@ def describe_progress(progress: Progress, first: Progress, seconds: float) -> st
         candidate, l_ms = progress.best
         parts.append(f"best L_MS {ceil_percent(l_ms)} at {candidate}")
     return " | ".join(parts)
+
+
+def _describe_left(seconds: float) -> str:
+    if not isfinite(seconds):
+        return "time left unknown"
+    return f"{duration(seconds)} left" if seconds >= 1 else "less than 1 s left"
 
 
 def duration(seconds: float) -> str:

@@ -63,13 +63,28 @@ def outputs(shell: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> list[Sho
 
 def test_a_moment_of_a_run_in_words() -> None:
     line = describe_progress(BEGUN, BEGUN, 5.0)
-    assert line == "1,000 evaluations | 0.00 % dropped | time left unknown"
+    assert line == "searching | 1,000 evaluations | 0.00 % dropped | time left unknown"
     best = Candidate({"metric": "pooled", "shrinkage": 0.1}, 5), 0.1234
     later = BEGUN._replace(computed=2000, dropped=1000, failed=3, left=400.0, workers=2, best=best)
     assert describe_progress(later, BEGUN, 5.0) == (
-        "2,000 evaluations, 200/s | 25.00 % dropped | 3 min left | 3 failed | "
+        "searching | 2,000 evaluations, 200/s | 25.00 % dropped | 3 min left | 3 failed | "
         "best L_MS 12.34 % at metric = pooled, shrinkage = 0.1, k = 5"
     )
+    assert "| less than 1 s left |" in describe_progress(later._replace(left=0.4), BEGUN, 5.0)
+
+
+def test_a_run_says_what_it_is_at() -> None:
+    stages: list[str] = []
+    run(
+        Study.of(**SMALL),
+        ROWS.X,
+        ROWS.y,
+        execution=Execution("serial"),
+        listen=lambda at: stages.append(at.stage),
+    )
+    first, second, last = dict.fromkeys(stages)
+    assert (first, last) == ("searching", "judging")
+    assert re.fullmatch("refitting [0-9]+ models", second)
 
 
 def compute(verb: str) -> None:
