@@ -6,7 +6,7 @@ A study that holds this is compared, hashed and stored; the estimator is made fr
 may come from a stranger's folder, and some parameters are paths, caches, functions or text that is evaluated.
 So a class is one that a module of ``MODULES`` exports, or of a package that is trusted (``trust``), and
 nothing else is imported. Making one only stores its parameters, as scikit-learn asks of its estimators. They
-are then looked at before anything is fitted (``check_parameters``): each is as scikit-learn declares it, and
+are then looked at before anything is fitted (``describe``): each is as scikit-learn declares it, and
 is None, a truth value, a number, an estimator, a list or steps of these, or text that scikit-learn names
 among the values of this parameter. Names of steps and columns are any text. Values that JSON has no form for
 are these words, and forms of columns:
@@ -95,8 +95,8 @@ def draws_globally(value: Any) -> bool:
     return callable(value) and str(find_word(value)).partition(":")[2] in RANDOM_SCORES
 
 
-def check_parameters(name: str, estimator: Any, depth: int = 0) -> None:
-    """Check what an estimator, and those inside it, are given.
+def describe(name: str, estimator: Any, depth: int = 0) -> Spec:
+    """Return the JSON form of an estimator, once it is known that a study may hold it, and those inside it.
 
     Of an estimator of another package, which is trusted, only those inside it are looked at.
 
@@ -106,26 +106,25 @@ def check_parameters(name: str, estimator: Any, depth: int = 0) -> None:
     if depth > MAX_DEPTH:
         raise InputError(f"{name} is nested too deeply: at most {MAX_DEPTH} estimators in each other")
     kind: Any = type(estimator)
-    library = find_library(estimator)
-    defaults = _list_defaults(kind)
-    for key, value in estimator.get_params(deep=False).items():
+    library, defaults, params = find_library(estimator), _list_defaults(kind), dict[str, Any]()
+    for key, value in sorted(estimator.get_params(deep=False).items()):
         label = f"{name}.{key}"
         if _is_default(value, defaults, key):
             continue
         if library and _is_outside(key):
             raise InputError(f"{label} cannot be part of a study: it names a file or a host: leave it out")
         if key in STEPS and isinstance(value, list | tuple):
-            for step in value:
-                _check_step(label, step, depth)
+            params[key] = [_describe_step(label, step, depth) for step in value]
         elif key in GRIDS:
-            _check_grid(label, estimator, value)
+            params[key] = _describe_grid(label, estimator, value)
         else:
-            _check_value(label, value, _list_words(estimator, key), depth)
+            params[key] = _describe_value(label, value, _list_words(estimator, key), depth)
     try:
         if hasattr(estimator, "_parameter_constraints"):
             estimator._validate_params()
     except ValueError as error:
         raise InputError(f"{name}: {error}") from None
+    return {"class": find_path(name, kind), **({"params": params} if params else {})}
 
 
 def _list_words(owner: Any, parameter: str) -> Iterable[str] | None:
@@ -138,51 +137,51 @@ def _list_words(owner: Any, parameter: str) -> Iterable[str] | None:
     return (texts | MORE_WORDS.get(parameter, set())) - FORBIDDEN
 
 
-def _check_value(label: str, value: Any, words: Iterable[str] | None, depth: int) -> None:
-    """Check a value that may be one of some words; None for any value that is no estimator."""
-    if isinstance(value, np.ndarray):
+def _describe_value(label: str, value: Any, words: Iterable[str] | None, depth: int) -> Any:
+    """Return the JSON form of a value that may be one of some words; None for any that JSON has."""
+    if hasattr(value, "tolist"):  # of numpy, or names of a frame's columns
         value = value.tolist()
-    if hasattr(value, "get_params") and not isinstance(value, type):
-        check_parameters(label, value, depth + 1)
-    elif isinstance(value, list | tuple):
-        for item in value:
-            _check_value(label, item, words, depth)
-    elif words is not None and not (
-        isinstance(value, bool | int | float | np.number | np.bool | None)
-        or find_word(value)
-        or (isinstance(value, str) and value in words)
-    ):
-        listed = f", or {', '.join(sorted(words)[:12])}" if words else ""
-        raise InputError(
-            f"{label}={quote(value)} cannot be part of a study: expected numbers or lists of them{listed}"
-        )
+    if _is_estimator(value):
+        return describe(label, value, depth + 1)
+    if isinstance(value, list | tuple):
+        return [_describe_value(label, item, words, depth) for item in value]
+    if (word := find_word(value)) is not None:
+        return word
+    if value is None or (isinstance(value, bool | int | float) and value == value):
+        return value
+    if isinstance(value, str) and (words is None or value in words):
+        return value
+    if words is None and isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
+        return {key: _describe_value(f"{label}.{key}", item, None, depth) for key, item in value.items()}
+    listed = f", or {', '.join(sorted(words)[:12])}" if words else ""
+    raise InputError(
+        f"{label}={quote(value)} cannot be part of a study: expected numbers or lists of them{listed}"
+    )
 
 
-def _check_step(label: str, step: Any, depth: int) -> None:
-    """Check a step: its name, an estimator or a word, and of a ColumnTransformer the columns."""
+def _describe_step(label: str, step: Any, depth: int) -> list[Any]:
+    """Return a step: its name, an estimator or a word, and of a ColumnTransformer the columns."""
     named = isinstance(step, list | tuple) and len(step) in (2, 3) and isinstance(step[0], str)
-    if (
-        not named
-        or isinstance(step[1], type)
-        or not (hasattr(step[1], "get_params") or step[1] in (*NO_STEP, None))
-    ):
+    if not named or not (_is_estimator(step[1]) or step[1] in (*NO_STEP, None)):
         raise InputError(
             f"{label}={quote(step)} is not a step: expected its name and an estimator, {' or '.join(NO_STEP)}"
         )
-    if hasattr(step[1], "get_params"):
-        check_parameters(f"{label}.{step[0]}", step[1], depth + 1)
-    for columns in step[2:]:
-        _check_columns(f"{label}.{step[0]}", columns)
+    name, part, *columns = step
+    inside = f"{label}.{name}"
+    described = describe(inside, part, depth + 1) if _is_estimator(part) else part
+    return [name, described, *(_describe_columns(inside, selected) for selected in columns)]
 
 
-def _check_columns(label: str, columns: Any) -> None:
-    if isinstance(columns, slice):
-        columns = [columns.start, columns.stop, columns.step]
-        if columns[2] == 0 or any(isinstance(end, bool | float) for end in columns):
-            raise InputError(
-                f"{label}={quote(columns)} is not a slice: expected its start, stop and step, each a whole "
-                "number or None, and the step not 0"
-            )
+def _is_estimator(value: Any) -> bool:
+    return hasattr(value, "get_params") and not isinstance(value, type)
+
+
+def _describe_columns(label: str, columns: Any) -> Any:
+    """Return the form of what selects columns."""
+    from sklearn.compose import make_column_selector
+
+    if isinstance(columns, make_column_selector):
+        return {KINDS: _list_kinds(columns)}
     if isinstance(columns, Mapping):
         kinds = columns.get(KINDS)
         if set(columns) != {KINDS} or not isinstance(kinds, list) or not {*map(str, kinds)} <= {*ColumnKind}:
@@ -190,36 +189,48 @@ def _check_columns(label: str, columns: Any) -> None:
                 f"{label}={quote(columns)} are not kinds of columns: expected a list of "
                 f"{', '.join(ColumnKind)}"
             )
-    elif not _is_selector(columns):
-        listed = columns.tolist() if hasattr(columns, "tolist") else columns
-        for column in listed if isinstance(listed, list | tuple) else [listed]:
-            if not isinstance(column, bool | int | np.integer | str | None):
-                raise InputError(f"{label}: {quote(column)} is neither the number nor the name of a column")
+        return {KINDS: kinds}
+    if isinstance(columns, slice):
+        ends = [columns.start, columns.stop, columns.step]
+        if columns.step == 0 or any(isinstance(end, bool | float) for end in ends):
+            raise InputError(
+                f"{label}={quote(ends)} is not a slice: expected its start, stop and step, each a whole "
+                "number or None, and the step not 0"
+            )
+        return {SLICE: _describe_columns(label, ends)}
+    listed = columns.tolist() if hasattr(columns, "tolist") else columns
+    if isinstance(listed, list | tuple):
+        return [_describe_column(label, column) for column in listed]
+    return _describe_column(label, listed)
 
 
-def _is_selector(value: Any) -> bool:
-    from sklearn.compose import make_column_selector
+def _describe_column(label: str, column: Any) -> bool | int | str | None:
+    column = _as_plain(column)
+    if not isinstance(column, bool | int | str | None):
+        raise InputError(f"{label}: {quote(column)} is neither the number nor the name of a column")
+    return column
 
-    return isinstance(value, make_column_selector)
 
-
-def _check_grid(label: str, search: Any, grid: Any) -> None:
+def _describe_grid(label: str, search: Any, grid: Any) -> Any:
     inner: Any = getattr(search, "estimator", None)
     every = inner.get_params(deep=True) if hasattr(inner, "get_params") else {}
+    grids = list[dict[str, Any]]()
     for lists in grid if isinstance(grid, list | tuple) else [grid]:
         if not (isinstance(lists, Mapping) and set(lists) <= set(every)):
             raise InputError(f"{label}={quote(grid)}: expected lists of values by parameter of its estimator")
+        grids.append({})
         for key, values in lists.items():
-            name, _, parameter = key.rpartition("__")
-            owner = every[name] if name else inner
-            is_step = parameter not in owner.get_params(deep=False)
-            words = NO_STEP if is_step else _list_words(owner, parameter)
-            for value in values if isinstance(values, list | tuple | np.ndarray) else [values]:
+            for value in values if isinstance(values, list | tuple) else [values]:
                 if callable(value) or hasattr(value, "get_params"):
                     raise InputError(
                         f"{label}: {key} of a grid takes no function: score one estimator for each"
                     )
-                _check_value(f"{label} {key}", value, words, 0)
+            name, _, parameter = key.rpartition("__")
+            owner = every[name] if name else inner
+            is_step = parameter not in owner.get_params(deep=False)
+            words = NO_STEP if is_step else _list_words(owner, parameter)
+            grids[-1][key] = _describe_value(f"{label} {key}", values, words, 0)
+    return grids if isinstance(grid, list | tuple) else grids[0]
 
 
 def list_classes(spec: Any) -> Iterator[str]:
@@ -454,13 +465,10 @@ def as_spec(name: str, value: Any) -> Spec:
     if isinstance(value, str):
         value = {"class": value}
     made = _make(name, value) if isinstance(value, Mapping) else value
-    is_estimator = hasattr(made, "get_params") and not isinstance(made, type)
-    if is_estimator:
-        check_parameters(name, made)
-    if not (is_estimator and (is_classifier(made) or is_regressor(made))):
+    spec = describe(name, made) if _is_estimator(made) else {}
+    if not (spec and (is_classifier(made) or is_regressor(made))):
         shown = value.get("class") if isinstance(value, Mapping) else value
         raise InputError(f"{name}={quote(shown)} predicts neither classes nor numbers: expected {CLASS_FORM}")
-    spec = _describe(name, made)
     if made is value:
         for package in list_packages(spec):
             trust(package)
@@ -480,7 +488,7 @@ def build(spec: Mapping[str, Any], setting: Mapping[str, Any] | None = None) -> 
             made.set_params(**named)
         except (ValueError, AttributeError) as error:
             raise InputError(f"param: {str(error).splitlines()[0]}") from None
-    check_parameters(name, made)
+    describe(name, made)
     return made
 
 
@@ -530,16 +538,6 @@ def complete_names(estimator: Any, setting: Mapping[str, Any]) -> dict[str, Any]
     }
 
 
-def _describe(name: str, estimator: Any) -> Spec:
-    kind: Any = type(estimator)
-    defaults, given = _list_defaults(kind), estimator.get_params(deep=False)
-    changed = {key: value for key, value in given.items() if not _is_default(value, defaults, key)}
-    spec: Spec = {"class": find_path(name, kind)}
-    if changed:
-        spec["params"] = {key: _to_json(f"{name}.{key}", value) for key, value in sorted(changed.items())}
-    return spec
-
-
 def _is_default(value: Any, defaults: Mapping[str, Any], key: str) -> bool:
     if key not in defaults:
         return False
@@ -564,29 +562,6 @@ def find_path(name: str, kind: type) -> str:
             parts = parts[:end]
             break
     return f"{'.'.join(parts)}:{kind.__qualname__}"
-
-
-def _to_json(name: str, value: Any) -> Any:
-    if hasattr(value, "tolist"):  # of numpy, or names of a frame's columns
-        value = value.tolist()
-    if (word := find_word(value)) is not None:
-        return word
-    if value is None or (isinstance(value, bool | int | str | float) and value == value):
-        return value
-    if isinstance(value, slice):
-        return {SLICE: _to_json(name, [value.start, value.stop, value.step])}
-    if isinstance(value, list | tuple):
-        return [_to_json(name, item) for item in value]
-    if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
-        return {key: _to_json(f"{name}.{key}", item) for key, item in value.items()}
-    if hasattr(value, "get_params") and not isinstance(value, type):
-        return _describe(name, value)
-    if _is_selector(value):
-        return {KINDS: _list_kinds(value)}
-    raise InputError(
-        f"{name}={quote(value)} cannot be part of a study, which is stored as JSON: give a number, text, a "
-        "list of these, an estimator, or a function of numpy such as np.log1p"
-    )
 
 
 def _list_kinds(selector: Any) -> list[str]:
