@@ -13,11 +13,6 @@ class TestGaussianSVM(LearnerContract):
     task = clouds(30, 2)
 
 
-class TestGaussianSVMOfSharedDistances(ShortContract):
-    learner = GaussianSVM(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), scale="none")
-    task = clouds(30, 2)
-
-
 class TestGaussianSVMOfBalancedClasses(ShortContract):
     learner = GaussianSVM(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), class_weight="balanced")
     task = clouds(30, 2)
