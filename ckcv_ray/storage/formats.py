@@ -18,9 +18,9 @@ from pyarrow import parquet
 
 from ckcv_ray.errors import RunError, StoreError, convert_errors
 from ckcv_ray.storage.files import Content, Files, ask_files
-from ckcv_ray.tables.columns import decode_columns, decode_in_parts, is_plain
+from ckcv_ray.tables.columns import decode_columns, is_plain
 from ckcv_ray.tables.limits import FOLDER_BYTES, MAX_CELLS, MAX_TABLE_ROWS, limit_memory
-from ckcv_ray.tables.read import check_parquet_size, read_parquet
+from ckcv_ray.tables.read import read_parquet
 from ckcv_ray.version import VERSION
 
 SCHEMA_VERSION = 12
@@ -92,14 +92,12 @@ def list_pieces(files: Files, name: str) -> list[str]:
 def make_table(table: pa.Table, run_id: str, more: Mapping[str, str] | None = None) -> pa.Buffer:
     """Return a Parquet file of a run, with run_id, versions and ``more`` as its metadata.
 
-    Dictionaries are written as the values that they hold, in as many groups of rows as memory needs.
+    Dictionaries are written as the values that they hold.
     """
     metadata = {"run_id": run_id, "schema": str(SCHEMA_VERSION), "package": VERSION, **(more or {})}
-    schema = decode_columns(table.slice(0, 0)).schema.with_metadata(metadata)
     sink = pa.BufferOutputStream()
-    with parquet.ParquetWriter(sink, schema, compression="zstd", write_page_checksum=True) as writer:
-        for part in decode_in_parts(table):
-            writer.write_table(part.replace_schema_metadata(metadata))
+    content = decode_columns(table).replace_schema_metadata(metadata)
+    parquet.write_table(content, sink, compression="zstd", write_page_checksum=True)
     return sink.getvalue()
 
 
@@ -131,7 +129,7 @@ def parse_table(
 ) -> pa.Table:
     """Return the table in an open file; see ``read_table``."""
     with limit_memory(FOLDER_BYTES):
-        actual = check_parquet_size(stream, rows, values)
+        actual = parquet.read_schema(stream)
         if not belongs(actual.metadata or {}, run_id):
             raise StoreError(
                 f"{files.path(name)} does not belong to run {run_id}, "
@@ -139,7 +137,7 @@ def parse_table(
             )
         if not (actual.equals(schema) if schema is not None else all(map(is_plain, actual.types))):
             raise StoreError(f"{files.path(name)} does not have the expected columns")
-        table = read_parquet(stream, actual, verified=True)
+        table = read_parquet(stream, rows, values, verified=True)
         lists = (column for column in table.columns if pa.types.is_list(column.type))
         if sum(pc.sum(pc.list_value_length(column)).as_py() or 0 for column in lists) > values:
             raise ValueError(f"its lists hold more than {values:,} values")

@@ -13,7 +13,6 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import cached_property, partial
-from itertools import pairwise
 from math import inf, isfinite, nan
 from typing import Any, NamedTuple
 from unicodedata import category, normalize
@@ -29,8 +28,7 @@ from ckcv_ray.errors import InputError, pluralize, write_option
 from ckcv_ray.tables.limits import (
     DECIMAL,
     SPARSE,
-    check_bytes,
-    count_text_bytes,
+    check_text,
     decimal_mark,
     find_withheld,
 )
@@ -607,7 +605,6 @@ def advise_dropping(name: str) -> str:
 
 KEPT_WORDS = b"kept"  # metadata of a table: the words of GAPS that are ordinary text in it
 EMPTY_WORDS = csv.ConvertOptions().null_values  # that Arrow takes for empty cells of a text table
-PART_BYTES = 1 << 24  # of text that is made at once
 FIRST_ROWS = 100
 FEW = 16  # rows of each text from which on a column is read text by text
 FIRST_DAY = -62_135_596_800_000  # in milliseconds since 1970: January 1 of the year 1
@@ -943,8 +940,8 @@ def decode(values: pa.ChunkedArray) -> pa.ChunkedArray:
     """
     if not pa.types.is_dictionary(values.type):
         return values
-    check_bytes("a column", count_text_bytes(values))
-    parts = [part for chunk in values.chunks for part in take_in_parts(chunk.dictionary, chunk.indices)]
+    check_text("a column", values)
+    parts = [chunk.dictionary.take(chunk.indices) for chunk in values.chunks]
     return pa.chunked_array(parts, values.type.value_type)
 
 
@@ -958,38 +955,6 @@ def decode_columns(columns: pa.Table) -> pa.Table:
         if pa.types.is_dictionary(field.type):
             columns = columns.set_column(i, field.with_type(field.type.value_type), decode(columns.column(i)))
     return columns
-
-
-def decode_in_parts(columns: pa.Table) -> Iterator[pa.Table]:
-    """Yield the rows of a table with values in place of dictionaries, some megabytes of text at a time.
-
-    A table without rows is one part.
-    """
-    sizes = np.zeros(columns.num_rows, np.int64)
-    for column in columns.columns:
-        if pa.types.is_dictionary(column.type) and is_text(column.type.value_type):
-            sizes += np.concatenate([sizes[:0], *(_measure(c.dictionary, c.indices) for c in column.chunks)])
-    for start, end in _cut(sizes):
-        yield decode_columns(columns.slice(start, end - start))
-
-
-def take_in_parts(values: pa.Array, codes: pa.Array) -> list[pa.Array]:
-    """Return the value of each code: text in parts of some megabytes, since Arrow doubles what grows."""
-    if not is_text(values.type):
-        return [values.take(codes)]
-    return [values.take(codes.slice(start, end - start)) for start, end in _cut(_measure(values, codes))]
-
-
-def _measure(texts: pa.Array, codes: pa.Array) -> NDArray[np.int64]:
-    lengths = pc.fill_null(pc.take(pc.binary_length(texts), codes), 0)
-    return np.asarray(lengths.to_numpy(zero_copy_only=False), np.int64)
-
-
-def _cut(sizes: NDArray[np.int64]) -> list[tuple[int, int]]:
-    """Return first and last row + 1 of parts of rows of ``PART_BYTES``, given the bytes of each row."""
-    ends = np.cumsum(sizes)
-    cuts = np.unique([0, *np.searchsorted(ends, np.arange(PART_BYTES, sizes.sum(), PART_BYTES)), len(sizes)])
-    return list(pairwise(cuts.tolist())) or [(0, 0)]
 
 
 def without_gaps(values: pa.ChunkedArray, gaps: Collection[str]) -> pa.ChunkedArray:

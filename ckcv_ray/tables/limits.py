@@ -9,9 +9,9 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -27,6 +27,7 @@ MAX_CELLS = 1 << 27
 MAX_TABLE_BYTES = 1 << 30
 LINE_BYTES = 1 << 24
 FOLDER_BYTES = 2 << 30  # of memory, beside what is mapped, for reading a file of a run folder
+OF_LENGTHS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
 OWN_SHARE = 0.75  # of the memory that is free, for reading a table
 
 
@@ -61,13 +62,15 @@ def limit_memory(most: int | None = None) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
 
 
-def check_size(name: str, rows: int, columns: int) -> None:
+def check_size(
+    name: str, rows: int, columns: int, most_rows: int = MAX_TABLE_ROWS, most_cells: int = MAX_CELLS
+) -> None:
     """Raise InputError if a table is too large to be read."""
-    if rows > MAX_TABLE_ROWS or columns > MAX_TABLE_COLUMNS or rows * columns > MAX_CELLS:
+    if rows > most_rows or columns > MAX_TABLE_COLUMNS or rows * columns > most_cells:
         raise InputError(
-            f"{name} has {rows:,} rows and {columns:,} columns: at most {MAX_TABLE_ROWS:,} rows, "
-            f"{MAX_TABLE_COLUMNS:,} "
-            f"columns and {MAX_CELLS:,} cells can be read; leave out columns, or take a sample of the rows"
+            f"{name} has {rows:,} rows and {columns:,} columns: at most {most_rows:,} rows, "
+            f"{MAX_TABLE_COLUMNS:,} columns and {most_cells:,} cells can be read; leave out columns, or take "
+            "a sample of the rows"
         )
 
 
@@ -79,55 +82,14 @@ def check_bytes(name: str, size: int) -> None:
         )
 
 
-def check_text(name: str, columns: pa.Table) -> None:
-    """Raise InputError if text takes too many bytes once each cell holds its own."""
-    text = 0
-    for i, field in enumerate(columns.schema):
-        size = count_text_bytes(columns.column(i))
-        check_bytes(f"{name}: column {field.name!r}", size)
-        check_bytes(f"{name}: its text", text := text + size)
-
-
-def count_cell_bytes(kind: pa.DataType) -> int:
-    """Return the bytes of a cell of a type, without those of text."""
-    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-    try:
-        return int(-(-kind.bit_width // 8))
-    except ValueError:  # cells of this type have no fixed width
-        return 0
-
-
-def count_text_bytes(column: pa.ChunkedArray) -> int:
-    """Count the bytes of text whose cells share it (dictionaries and views) once each cell has its own."""
-    kind = column.type
-    if pa.types.is_dictionary(kind) and has_lengths(kind.value_type):
-        lengths = [pc.take(_measure(chunk.dictionary), chunk.indices) for chunk in column.chunks]
-    elif _is_view(kind):
-        lengths = [_measure(chunk) for chunk in column.chunks]
-    else:
-        return 0
-    return sum(pc.sum(length).as_py() or 0 for length in lengths)
-
-
-def _measure(texts: pa.Array) -> pa.Array:
-    if not _is_view(texts.type):
-        return pc.binary_length(texts)
-    if not len(texts):
-        return pa.array([], pa.int64())
-    views = np.frombuffer(texts.buffers()[1], np.int32)[::4]  # of 16 bytes, which begin with the length
-    lengths = views[texts.offset : texts.offset + len(texts)].astype(np.int64)
-    return pa.array(lengths, mask=texts.is_null().to_numpy(zero_copy_only=False))
-
-
-def _is_view(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string_view(kind) or pa.types.is_binary_view(kind))
-
-
-def has_lengths(kind: pa.DataType) -> bool:
-    """Return whether a type is that of text, or of bytes of any length."""
-    types = pa.types
-    texts = (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary)
-    return _is_view(kind) or any(is_one(kind) for is_one in texts)
+def check_text(name: str, *columns: pa.ChunkedArray) -> None:
+    """Raise InputError if text in dictionaries takes too many bytes once each cell holds its own."""
+    size = 0
+    for chunk in chain.from_iterable(column.chunks for column in columns):
+        if pa.types.is_dictionary(chunk.type) and any(is_one(chunk.type.value_type) for is_one in OF_LENGTHS):
+            lengths = pc.take(pc.binary_length(chunk.dictionary), chunk.indices)
+            size += pc.sum(lengths).as_py() or 0
+    check_bytes(name, size)
 
 
 def decimal_mark(columns: pa.Table) -> str | None:

@@ -62,8 +62,6 @@ from ckcv_ray.tables.limits import (
     check_bytes,
     check_size,
     check_text,
-    count_cell_bytes,
-    has_lengths,
     limit_memory,
 )
 from ckcv_ray.tables.objects import SCHEMES, Address, Bucket, is_address, parse_address
@@ -516,58 +514,43 @@ def _names(content: bytes, options: dict[str, Any]) -> list[str]:
 
 
 def _inflate(path: Path, separators: bytes, encoding: str | None = None) -> bytes:
-    """Return the content of a text table; what is too large, or no text, is refused on the way.
+    """Return the content of a text table; what is too large, or no text, is refused.
 
     Text in an ``encoding`` is read as UTF-8, unless it says its own. Any byte of ``separators`` may stand
     between the columns.
     """
-    name = repr(str(path))
+    name, parts = repr(str(path)), list[bytes]()
     check_bytes(name, path.stat().st_size)
-    parts: list[bytes] = []
-    size = rows = cells = columns = 0
-    wide = False  # in UTF-16 every other byte is zero
-    decoder = None if encoding is None else codecs.getincrementaldecoder(encoding)()
     kind, file = COMPRESSED.get(path.suffix.lower()), pa.OSFile(str(path))
     with file if kind is None else pa.CompressedInputStream(file, kind) as stream:
         while block := stream.read(LINE_BYTES):
-            if not parts and block.startswith(OWN_MARKS):
-                wide, decoder = block.startswith(tuple(UTF16)), None
-            if decoder is not None:
-                block = _decode(decoder, block, f"{name} is not in {encoding}", rows)
-            rows += (ends := max(block.count(b"\n"), block.count(b"\r")))
-            cells += _most(separators, block)
-            size += len(block)
-            if len(block) >= LINE_BYTES and not ends:
+            if len(block) >= LINE_BYTES and not LINE_END.search(block):
                 raise InputError(f"{name} has a line of more than {LINE_BYTES >> 20} MiB: is it a table?")
-            if not wide and b"\0" in block:
-                raise InputError(
-                    f"{name} holds zero bytes: it is no text, unless it is in UTF-16: then say --encoding "
-                    "utf-16-le, or save it in UTF-8"
-                )
-            check_bytes(name, size)
-            columns = columns or 1 + _most(separators, re.split(rb"[\r\n]", block, maxsplit=1)[0])
-            check_size(name, rows, max(columns, cells // max(1, rows)))
             parts.append(block)
-    if decoder is not None:
-        parts.append(_decode(decoder, b"", f"{name} is not in {encoding}", rows))
-    return b"".join(parts)
-
-
-def _decode(decoder: codecs.IncrementalDecoder, block: bytes, refusal: str, rows: int) -> bytes:
-    """Return more of a text in UTF-8, of which some rows were read; without more, its end."""
-    try:
-        return decoder.decode(block, final=not block).encode()
-    except UnicodeError as error:
-        before = error.object[: error.start] if isinstance(error, UnicodeDecodeError) else b""
-        line = rows + 1 + before.count(b"\n")
+            check_bytes(name, sum(map(len, parts)))
+    content = b"".join(parts)
+    if encoding is not None and not content.startswith(OWN_MARKS):
+        try:
+            content = codecs.decode(content, encoding).encode()
+        except UnicodeError as error:
+            line = 1
+            if isinstance(error, UnicodeDecodeError):
+                line += content.count(b"\n", 0, error.start)
+            raise InputError(
+                f"{name} is not in {encoding}, as line {line:,} shows: say another --encoding, or leave it "
+                "out to have it found or asked for"
+            ) from None
+    if b"\0" in content and not content.startswith(tuple(UTF16)):  # in which every other byte is zero
         raise InputError(
-            f"{refusal}, as line {line:,} shows: say another --encoding, or leave it out to have it found or "
-            "asked for"
-        ) from None
-
-
-def _most(separators: bytes, content: bytes) -> int:
-    return max(map(content.count, separators))
+            f"{name} holds zero bytes: it is no text, unless it is in UTF-16: then say --encoding "
+            "utf-16-le, or save it in UTF-8"
+        )
+    rows = max(content.count(b"\n"), content.count(b"\r"))
+    columns, cells = (
+        max(map(text.count, separators)) for text in (LINE_END.split(content, maxsplit=1)[0], content)
+    )
+    check_size(name, rows, max(1 + columns, cells // max(1, rows)))
+    return content
 
 
 def _empty_end(content: bytes) -> bytes:
@@ -592,11 +575,9 @@ def _utf8(content: bytes, name: str) -> tuple[bytes, list[str]]:
             except UnicodeDecodeError:
                 raise InputError(f"{name} begins as text in UTF-16, and is none: save it in UTF-8") from None
     content = content.removeprefix(codecs.BOM_UTF8)
-    decoder = codecs.getincrementaldecoder("utf-8")()
-    with suppress(UnicodeDecodeError):  # block by block, as characters take up to four bytes each
-        for at in range(0, len(content), LINE_BYTES):
-            decoder.decode(content[at : at + LINE_BYTES])
-        decoder.decode(b"", final=True)
+    place = pa.py_buffer(np.array([0, len(content)], np.int32))
+    with suppress(pa.ArrowInvalid):  # decoded, characters take up to four bytes each
+        pa.StringArray.from_buffers(1, place, pa.py_buffer(content)).validate(full=True)
         return content, []
     try:
         text = content.decode(WESTERN)
@@ -916,10 +897,13 @@ def read_file(path: str | Path, reading: Reading = AS_IT_IS) -> pa.Table:
             columns = _read_text(path, separator, lines, suffix in SPACED, reading.encoding)
         elif suffix in EXCEL:
             columns = _read_excel(path, reading.sheet, lines)
+        elif suffix == ".parquet":
+            columns = read_parquet(path, plain=True)
         else:
-            readers = {".parquet": _parquet, ".feather": _feather, ".npz": _npz}
-            columns = readers.get(suffix, _svmlight)(path)
-        return _check_names(with_plain_values(columns), text=suffix in TEXT)
+            columns = {".feather": _feather, ".npz": _npz}.get(suffix, _svmlight)(path)
+        columns = with_plain_values(columns)
+        check_text(repr(str(path)), *columns.columns)
+        return _check_names(columns, text=suffix in TEXT)
 
 
 def _read_object(address: Address, reading: Reading) -> pa.Table:
@@ -1048,60 +1032,46 @@ def npz(path: Path) -> Iterator[np.lib.npyio.NpzFile]:
             yield archive
 
 
-def check_parquet_size(source: BinaryIO, most_rows: int, most: int) -> pa.Schema:
-    """Return the schema of a Parquet file that says to hold at most ``most_rows`` rows and ``most`` values.
-
-    Raises:
-        InputError: it says to hold more, or to take more bytes than that many numbers and texts may.
-    """
-    most_bytes = 16 * most + MAX_TABLE_BYTES
-    with parquet.ParquetFile(source) as file:
-        rows, size, schema = *_count_rows(file.metadata), file.schema_arrow
-        values = rows * file.metadata.num_columns
-    if values > most or rows > most_rows:
-        allowed = f"at most {most:,} values in {most_rows:,} rows can be read"
-        raise InputError(f"it holds {values:,} values in {rows:,} rows: {allowed}")
-    if (size := max(size, rows * sum(map(count_cell_bytes, schema.types)))) > most_bytes:
-        raise InputError(f"it takes {size >> 20:,} MiB: at most {most_bytes >> 20:,} MiB can be read")
-    return schema
-
-
-def _count_rows(metadata: parquet.FileMetaData) -> tuple[int, int]:
-    """Return the rows and bytes of all row groups together; the file may say something else of itself."""
-    groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]  # whose columns may abort Arrow
-    rows = max(metadata.num_rows, sum(max(0, group.num_rows) for group in groups))
-    return rows, sum(max(0, group.total_byte_size) for group in groups)
-
-
 def read_parquet(
-    source: Path | BinaryIO, schema: pa.Schema, verified: bool = False, plain: bool = False
+    source: Path | BinaryIO,
+    most_rows: int = MAX_TABLE_ROWS,
+    most_cells: int = MAX_CELLS,
+    verified: bool = False,
+    plain: bool = False,
 ) -> pa.Table:
     """Read a Parquet file, text as dictionaries first: a few values may fill very many cells.
 
     Args:
-        source: a file that was checked.
-        schema: of the file.
+        source: the file.
+        most_rows, most_cells: how large it may say that it is.
         verified: whether to verify the checksums of its pages.
-        plain: whether to read only the columns whose cells are single values.
+        plain: whether to read only the columns whose cells are single values; others are empty.
 
     Raises:
-        InputError: its text expands to more than can be read.
+        InputError: it says to hold more, or its text expands to more than can be read.
     """
-    text = [field.name for field in schema if has_lengths(field.type)]
+    name = repr(str(source)) if isinstance(source, Path) else "it"
+    with parquet.ParquetFile(source) as file:
+        schema, metadata = file.schema_arrow, file.metadata
+    groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]  # whose columns may abort Arrow
+    rows = max(metadata.num_rows, sum(max(0, group.num_rows) for group in groups))
+    check_size(name, rows, metadata.num_columns, most_rows, most_cells)
+    single = [is_plain(kind) for kind in schema.types]
+    text = [field.name for field, is_single in zip(schema, single, strict=True) if is_single]
     options = {"read_dictionary": text, "page_checksum_verification": verified, "pre_buffer": False}
     with parquet.ParquetFile(source, **options) as file:
         # Arrow's threads may abort the process at its exit (arrow #34314): tables are read on this one, and
         # by the numbers of columns, as by name a.list.element may be a part of a list a as well
         starts = np.cumsum([0, *map(_count_parts, schema.types)]).tolist()  # a list is counted by its parts
-        chosen = (
-            [i for i, kind in zip(starts, schema.types, strict=False) if is_plain(kind)] if plain else None
-        )
+        chosen = [i for i, is_single in zip(starts, single, strict=False) if is_single] if plain else None
         table = file.reader.read_all(column_indices=chosen, use_threads=False)
     table.validate(full=True)  # Arrow reads text that is not UTF-8, and times beyond midnight
-    check_text(repr(str(source)) if isinstance(source, Path) else "it", table)
-    for i, column in enumerate(table.schema):
-        if column.name in text and pa.types.is_dictionary(column.type):
-            table = table.set_column(i, column.name, table.column(i).cast(column.type.value_type))
+    check_text(name, *table.columns)
+    for i, (field, is_single) in enumerate(zip(schema, single, strict=True)):
+        if plain and not is_single:  # cells of any length, which cannot be learned from
+            table = table.add_column(i, _withhold(field.name, field.type), pa.nulls(table.num_rows))
+        elif pa.types.is_dictionary(table.schema.types[i]) and not pa.types.is_dictionary(field.type):
+            table = table.set_column(i, field.name, table.column(i).cast(table.schema.types[i].value_type))
     return table
 
 
@@ -1110,45 +1080,25 @@ def _count_parts(kind: pa.DataType) -> int:
     return sum(_count_parts(kind.field(i).type) for i in range(kind.num_fields)) or 1
 
 
-def _parquet(path: Path) -> pa.Table:
-    name = repr(str(path))
-    with parquet.ParquetFile(path) as file:
-        schema, metadata = file.schema_arrow, file.metadata
-    rows, size = _count_rows(metadata)
-    flat = [kind for kind in schema.types if is_plain(kind)]
-    check_size(name, rows, metadata.num_columns)
-    check_bytes(name, max(rows * sum(map(count_cell_bytes, flat)), size if len(flat) == len(schema) else 0))
-    columns = read_parquet(path, schema, plain=len(flat) < len(schema))
-    for i, field in enumerate(schema):
-        if not is_plain(field.type):  # cells of any length, which cannot be learned from
-            columns = columns.add_column(i, _withhold(field.name, field.type), pa.nulls(columns.num_rows))
-    return columns
-
-
 def _withhold(name: str, kind: object) -> pa.Field:
     """Return an empty column in place of one whose cells are not read; it says what they were."""
     return pa.field(name, pa.null(), metadata={HELD: str(kind)[:LONGEST_TYPE]})
 
 
 def _feather(path: Path) -> pa.Table:
-    name, batches = repr(str(path)), []
+    name, batches, rows = repr(str(path)), [], 0
     check_bytes(name, path.stat().st_size)
-    rows = size = 0
     with pa.OSFile(str(path)) as stored:
         content = stored.read_buffer()  # threads of Arrow's pool would read ahead in a file: see read_parquet
     with pa.ipc.open_file(content, options=pa.ipc.IpcReadOptions(use_threads=False)) as file:
         for i in range(file.num_record_batches):  # several may be in one place of the file
             batches.append(batch := file.get_batch(i))
             check_size(name, rows := rows + batch.num_rows, len(file.schema))
-            check_bytes(name, size := size + batch.get_total_buffer_size())
             batch.validate(full=True)  # a reader follows offsets as they are
         columns = pa.Table.from_batches(batches, file.schema)
     for i, field in enumerate(columns.schema):
         if not is_plain(field.type):
             columns = columns.set_column(i, _withhold(field.name, field.type), pa.nulls(columns.num_rows))
-    check_size(name, columns.num_rows, columns.num_columns)
-    check_bytes(name, rows * sum(map(count_cell_bytes, columns.schema.types)))
-    check_text(name, columns)
     return columns
 
 

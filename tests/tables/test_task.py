@@ -19,7 +19,6 @@ from pyarrow import csv, parquet
 
 from ckcv_ray.core.measures import Kind
 from ckcv_ray.errors import InputError
-from ckcv_ray.storage.formats import SCHEMA_VERSION, make_table
 from ckcv_ray.tables import target
 from ckcv_ray.tables.columns import (
     MAX_CLASSES,
@@ -28,11 +27,8 @@ from ckcv_ray.tables.columns import (
     ColumnKind,
     DeclaredTypes,
     Schema,
-    decode_columns,
-    decode_in_parts,
     format_column,
     list_distinct,
-    take_in_parts,
 )
 from ckcv_ray.tables.named import read, read_task
 from ckcv_ray.tables.questions import count_known, find_repeats
@@ -47,7 +43,6 @@ from ckcv_ray.tables.task import (
     make_test_rows,
 )
 from ckcv_ray.tables.units import Units
-from ckcv_ray.version import VERSION
 
 
 class Frame:
@@ -685,73 +680,6 @@ def test_numbers_become_columns_and_numbers_again(kind):
     one = Column("c", kind, ("a", "b", "c") if kind is CATEGORY else ())
     again = Schema((one,)).apply(pa.table({"c": format_column(values, one)})).X[:, 0]
     assert np.array_equal(values, again, equal_nan=True)
-
-
-@given(
-    values=st.lists(st.text(max_size=9) | st.none(), min_size=1, max_size=5),
-    codes=st.lists(st.integers(0, 4) | st.none(), max_size=60),
-    dtype=st.sampled_from([pa.string(), pa.large_string()]),
-)
-def test_text_is_made_in_small_parts(values, codes, dtype):
-    """Text that grows as a whole takes twice its memory."""
-    texts = pa.array(values, dtype)
-    numbers = pa.array([code if code is None else code % len(values) for code in codes], pa.int64())
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("ckcv_ray.tables.columns.PART_BYTES", 20)
-        parts = take_in_parts(texts, numbers)
-    assert pa.chunked_array(parts, dtype).to_pylist() == texts.take(numbers).to_pylist()
-    longest = max(len((value or "").encode()) for value in values)
-    assert all(sum(len((text or "").encode()) for text in part.to_pylist()) <= 20 + longest for part in parts)
-
-
-@given(
-    rows=st.lists(
-        st.tuples(st.integers(0, 2) | st.none(), st.integers(0, 3), st.integers(-5, 5)), max_size=60
-    ),
-    again=st.integers(0, 2),
-)
-def test_a_table_is_decoded_in_small_parts(rows, again):
-    """Chunks may have dictionaries of their own, which hold a null."""
-    one, two, three = (pa.array([row[i] for row in rows], pa.int64()) for i in range(3))
-    columns = {
-        "a": pa.DictionaryArray.from_arrays(one, pa.array(["", "one", None])),
-        "b": pa.DictionaryArray.from_arrays(two, pa.array([0.5, 1.5, 2.5, None])),
-        "c": three,
-    }
-    other = pa.DictionaryArray.from_arrays(one, pa.array([None, "one", "two"]))
-    tables = [pa.table(columns), *[pa.table(columns | {"a": other})] * again]
-    table = pa.concat_tables(tables)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("ckcv_ray.tables.columns.PART_BYTES", 9)
-        parts = list(decode_in_parts(table))
-    assert pa.concat_tables(parts).equals(decode_columns(table))
-    assert decode_columns(table).to_pylist() == table.to_pylist()
-    assert all(sum(len(text or "") for text in part["a"].to_pylist()) <= 9 + 3 for part in parts)
-
-
-@pytest.mark.slow
-def test_long_categories_are_written_without_a_copy_for_each_row():
-    """A file of some kilobytes may hold a long text in a hundred thousand rows."""
-    columns = pa.table({"x": ["a" * 10_000, "b" * 10_000] * 5_000, "y": [0, 1, 1, 0] * 2_500})
-    task = Task.from_table(columns)
-    pool = pa.proxy_memory_pool(pa.default_memory_pool())
-    before = pa.default_memory_pool()
-    pa.set_memory_pool(pool)
-    try:
-        content = make_table(task.coded_columns(), "run").to_pybytes()
-    finally:
-        pa.set_memory_pool(before)
-    assert pool.max_memory() < columns.nbytes / 2
-    assert parquet.read_table(pa.BufferReader(content)).equals(columns)
-
-
-def test_what_needs_one_part_is_written_as_parquet_writes_it():
-    table = pa.table({"x": pa.array(["u", "v", None] * 9).dictionary_encode(), "y": range(27)})
-    sink = pa.BufferOutputStream()
-    metadata = {"run_id": "run", "schema": str(SCHEMA_VERSION), "package": VERSION}
-    plain = table.cast(pa.schema({"x": pa.string(), "y": pa.int64()})).replace_schema_metadata(metadata)
-    parquet.write_table(plain, sink, compression="zstd", write_page_checksum=True)
-    assert make_table(table, "run") == sink.getvalue()
 
 
 @pytest.mark.parametrize("gap", [None, ""])
