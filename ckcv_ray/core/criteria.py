@@ -33,8 +33,8 @@ from ckcv_ray.core.bounds.binomial import bound_table, check_delta, clopper_pear
 from ckcv_ray.core.measures import (
     ZERO_ONE,
     ClippedErrors,
-    GroupShares,
     Measure,
+    ZeroOne,
     canonicalize,
     of_classes,
     parse_numbers_by_label,
@@ -202,7 +202,7 @@ class MeanShare(SplitBound):
     """The form of ``MeanBound`` for groups: the loss of a group is the share of its rows that are wrong."""
 
     name = MeanBound.name
-    measure: ClassVar[Measure] = GroupShares(np.empty(0, dtype=np.intp))
+    measure: ClassVar[Measure] = ZeroOne(groups=np.empty(0, dtype=np.intp))
     bound = "loss"
     l_ee_is = (
         "the paper's figure for groups, the mean over {n} splits of Clopper-Pearson's {level} formula at the "

@@ -25,15 +25,14 @@ import math
 import pickle
 import re
 import warnings
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from functools import cached_property
 from math import inf, nan, sqrt
 from numbers import Real
-from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -61,7 +60,6 @@ class Measure(Protocol):
         kinds: kinds of task it is defined for.
     """
 
-    name: ClassVar[str]
     kinds: ClassVar[frozenset[Kind]]
 
     def columns(self, n_classes: int) -> int:
@@ -80,109 +78,80 @@ class Measure(Protocol):
         """
 
 
-class ZeroOne:
-    """Wrong rows, by their class: one total for each class."""
+@dataclass(frozen=True, eq=False)
+class Losses(Measure):
+    """The base of the measures of how much each unit loses; units are rows, or groups of them.
 
-    name: ClassVar[str] = "zero_one"
+    A group's loss is the mean of its rows', rounded up, so that totals are exact in any order and bounds hold
+    for the loss.
+
+    Attributes:
+        groups: number of the group of each scored row, (rows,); None where rows are units.
+    """
+
+    groups: Index | None = field(default=None, kw_only=True)
+
+    @abstractmethod
+    def measure_rows(self, y: NDArray[Any], predicted: NDArray[Any]) -> NDArray[np.int64]:
+        """Return the loss of each row, 0 .. ``ONE``, of the shape of ``predicted``."""
+
+    def measure_losses(self, y: NDArray[Any], predicted: NDArray[Any]) -> NDArray[np.int64]:
+        """Return the loss of each unit, 0 .. ``ONE``, groups in the order of their numbers, (..., units)."""
+        losses = self.measure_rows(y, predicted)
+        if self.groups is None:
+            return losses
+        order = np.argsort(self.groups, kind="stable")
+        starts = np.flatnonzero(np.diff(self.groups[order], prepend=-1))
+        rows = np.diff(np.append(starts, len(order)))
+        return np.asarray(-(-np.add.reduceat(losses[..., order], starts, axis=-1) // rows))  # rounded up
+
+    def add_losses(self, y: NDArray[Any], predicted: NDArray[Any]) -> NDArray[np.int64]:
+        """Return the sum of the losses of all units, (..., 1)."""
+        return np.asarray(self.measure_losses(y, predicted).sum(axis=-1, keepdims=True))
+
+
+class ZeroOne(Losses):
+    """Wrong rows by their class: one total for each class; with groups the sum of their losses comes last."""
+
     kinds: ClassVar[frozenset[Kind]] = frozenset({Kind.BINARY, Kind.MULTICLASS})
 
     def columns(self, n_classes: int) -> int:
-        """Return the number of classes."""
-        return n_classes
+        """Return the number of classes, and with groups one more."""
+        return n_classes + (self.groups is not None)
 
     def totals(self, y: NDArray[Any], predicted: NDArray[Any], n_classes: int) -> NDArray[np.int64]:
         """Count wrong rows by class; see ``Measure``."""
         wrong = predicted != y
-        return np.stack([np.sum(wrong & (y == c), axis=-1) for c in range(n_classes)], axis=-1)
+        counts = np.stack([np.sum(wrong & (y == c), axis=-1) for c in range(n_classes)], axis=-1)
+        return counts if self.groups is None else np.append(counts, self.add_losses(y, predicted), axis=-1)
+
+    def measure_rows(self, y: NDArray[Any], predicted: NDArray[Any]) -> NDArray[np.int64]:
+        """Return ``ONE`` for each row that is wrong, else 0."""
+        return np.asarray(np.multiply(predicted != y, ONE, dtype=np.int64))
 
 
 @dataclass(frozen=True, eq=False)
-class ByGroup:
-    """The base of the losses of groups.
-
-    Each group's loss is rounded up, so that totals are exact in any order and bounds hold for the loss.
-    """
-
-    groups: NDArray[np.intp]  # number of the group of each scored row, (rows,)
-
-    def average(self, losses: NDArray[Any], unit: int = 1) -> NDArray[np.int64]:
-        """Return the mean loss of each group's rows in the order of the groups' numbers, (..., groups).
-
-        Args:
-            losses: of the scored rows, (..., rows).
-            unit: what one of them counts.
-        """
-        total = np.add.reduceat(losses[..., self.order], self.starts, axis=-1, dtype=np.int64)
-        return np.asarray(-(-total * unit // self.rows))  # rounded up
-
-    @cached_property
-    def order(self) -> NDArray[np.intp]:
-        """Positions of the scored rows, group by group."""
-        return np.argsort(self.groups, kind="stable")
-
-    @cached_property
-    def starts(self) -> NDArray[np.intp]:
-        """Where each group starts in ``order``, (groups,)."""
-        return np.flatnonzero(np.diff(self.groups[self.order], prepend=-1))
-
-    @cached_property
-    def rows(self) -> NDArray[np.int64]:
-        """Number of scored rows of each group, (groups,)."""
-        return np.diff(np.append(self.starts, len(self.groups)))
-
-
-class GroupShares(ByGroup):
-    """Wrong rows by class, and last the sum over groups of the share of wrong rows, in 1 / ``ONE``."""
-
-    name: ClassVar[str] = "group_shares"
-    kinds: ClassVar[frozenset[Kind]] = ZeroOne.kinds
-
-    def columns(self, n_classes: int) -> int:
-        """Return the number of classes, and one more."""
-        return n_classes + 1
-
-    def totals(self, y: NDArray[Any], predicted: NDArray[Any], n_classes: int) -> NDArray[np.int64]:
-        """Count wrong rows by class, and add up the groups' shares; see ``Measure``."""
-        counts = ZERO_ONE.totals(y, predicted, n_classes)
-        shares = self.measure_losses(y, predicted)
-        return np.concatenate([counts, shares.sum(axis=-1, keepdims=True)], axis=-1)
-
-    def measure_losses(self, y: NDArray[Any], predicted: NDArray[Any]) -> NDArray[np.int64]:
-        """Return the loss of each group in the order of their numbers, (..., groups); see ``Measure``."""
-        return self.average(predicted != y, ONE)
-
-
-class OneTotal(ABC):
-    """The base of measures with one total: the sum of what each unit loses."""
-
-    def columns(self, n_classes: int) -> int:
-        """Return 1."""
-        return 1
-
-    def totals(self, y: NDArray[Any], predicted: NDArray[Any], n_classes: int) -> NDArray[np.int64]:
-        """Add up the losses of units; see ``Measure``."""
-        return np.asarray(self.measure_losses(y, predicted).sum(axis=-1, keepdims=True))
-
-    @abstractmethod
-    def measure_losses(self, y: NDArray[Any], predicted: NDArray[Any]) -> NDArray[np.int64]:
-        """Return the loss of each unit, 0 .. ``ONE``, (..., units)."""
-
-
-@dataclass(frozen=True)
-class ClippedErrors(OneTotal):
-    """The sum over rows of the absolute error, at most ``clip`` and divided by it, in units of 1 / ``ONE``.
+class ClippedErrors(Losses):
+    """The sum over units of the absolute error, at most ``clip`` and divided by it, in units of 1 / ``ONE``.
 
     Each row's loss is rounded up to a multiple of ``GRAIN`` of these units: totals are exact in any order,
     bounds hold for the error itself, and the last bits of a prediction hardly ever matter. A prediction that
     is no number counts as the largest error.
     """
 
-    name: ClassVar[str] = "clipped_errors"
     kinds: ClassVar[frozenset[Kind]] = frozenset({Kind.REGRESSION})
 
     clip: float  # the error from which on a prediction is as wrong as any other, positive
 
-    def measure_losses(self, y: Values, predicted: Values) -> NDArray[np.int64]:
+    def columns(self, n_classes: int) -> int:
+        """Return 1."""
+        return 1
+
+    def totals(self, y: Values, predicted: Values, n_classes: int) -> NDArray[np.int64]:
+        """Add up the losses of units; see ``Measure``."""
+        return self.add_losses(y, predicted)
+
+    def measure_rows(self, y: Values, predicted: Values) -> NDArray[np.int64]:
         """Return the loss of each row, 0 .. ``ONE``, of the shape of ``predicted``."""
         with np.errstate(invalid="ignore", over="ignore"):  # of predictions that are not finite
             shares = np.abs(predicted - y) / self.clip
@@ -190,21 +159,6 @@ class ClippedErrors(OneTotal):
         return np.ceil(shares * (ONE // GRAIN)).astype(np.int64) * GRAIN
 
 
-@dataclass(frozen=True, eq=False)
-class GroupErrors(OneTotal, ByGroup):
-    """The sum over groups of the mean of their rows' clipped errors, in units of 1 / ``ONE``."""
-
-    name: ClassVar[str] = "group_errors"
-    kinds: ClassVar[frozenset[Kind]] = ClippedErrors.kinds
-
-    errors: ClippedErrors  # the errors of rows
-
-    def measure_losses(self, y: Values, predicted: Values) -> NDArray[np.int64]:
-        """Return the loss of each group in the order of their numbers, 0 .. ``ONE``, (..., groups)."""
-        return self.average(self.errors.measure_losses(y, predicted))
-
-
-LossMeasure: TypeAlias = GroupShares | ClippedErrors | GroupErrors  # of units whose losses are no counts
 ZERO_ONE = ZeroOne()
 
 
@@ -581,7 +535,6 @@ def _relative_errors(y: Any, outputs: Outputs) -> Values:
     return np.asarray(_absolute_errors(y, outputs) / np.maximum(np.abs(y), np.finfo(np.float64).eps))
 
 
-_accuracy, _balanced = _metric("accuracy_score", "label"), _metric("balanced_accuracy_score", "label")
 _f1_score = _metric("f1_score", "label", average="macro", labels=[1])
 _squared, _root = _metric("mean_squared_error", "value"), _metric("root_mean_squared_error", "value")
 _absolute = _metric("mean_absolute_error", "value")
@@ -590,13 +543,13 @@ _log_loss, _brier = _probable("log_loss"), _probable("brier_score_loss")
 
 OWN = (
     Score("zero_one", CLASSES, LABEL, False, _average(_wrong), _count(_wrong), rows=_wrong, bound="wrong"),
-    Score("accuracy", CLASSES, LABEL, True, _accuracy, _count(_right), rows=_right, bound="right"),
+    Score("accuracy", CLASSES, LABEL, True, _average(_right), _count(_right), rows=_right, bound="right"),
     Score(
         "balanced_accuracy",
         CLASSES,
         LABEL,
         True,
-        _balanced,
+        _metric("balanced_accuracy_score", "label"),
         _recalls,
         lambda n_classes: 2 * n_classes,
         _mean_recall,
@@ -714,33 +667,25 @@ def _as_estimator(outputs: Outputs) -> Any:
     """Return outputs as an object that a scorer of scikit-learn can ask, like a fitted estimator."""
     from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
-    class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-        def __init__(self) -> None:
-            several = outputs.rank if outputs.rank is not None and outputs.rank.ndim == 2 else None
-            shares = outputs.probability if several is None else several
-            known = shares.shape[1] if shares is not None else int(_identity(outputs.label).max()) + 1
-            self.classes_ = np.arange(max(2, known))
+    label, rank, probability, value = outputs
+    answers = {"predict": label if value is None else value}
+    answers |= {"predict_proba": probability, "decision_function": rank}
+    mixin = ClassifierMixin if value is None else RegressorMixin
+    kind = type("Outputs", (mixin, BaseEstimator), {})
+    for name, values in answers.items():
 
-        def predict(self, X: Any) -> Any:
-            return outputs.label
+        def answer(self: Any, X: Any, values: Any = values) -> Any:
+            return values
 
-    class Regressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
-        def predict(self, X: Any) -> Any:
-            return outputs.value
-
-    def predict_proba(self: Any, X: Any) -> Any:  # scorers read the names of methods: no lambda
-        return outputs.probability
-
-    def decision_function(self: Any, X: Any) -> Any:
-        return outputs.rank
-
-    if outputs.value is not None:
-        return Regressor()
-    if outputs.probability is not None:
-        Classifier.predict_proba = predict_proba
-    if outputs.rank is not None:
-        Classifier.decision_function = decision_function
-    return Classifier()
+        answer.__name__ = name  # which scorers read
+        if values is not None:
+            setattr(kind, name, answer)
+    estimator = kind()
+    if value is None:
+        shares = rank if rank is not None and rank.ndim == 2 else probability
+        known = shares.shape[1] if shares is not None else int(_identity(label).max()) + 1
+        estimator.classes_ = np.arange(max(2, known))
+    return estimator
 
 
 def list_row_means(kind: Kind) -> list[str]:

@@ -10,7 +10,7 @@ declared.
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from math import inf
 from pkgutil import iter_modules
@@ -28,32 +28,22 @@ QUANTITIES: dict[str, type["Declared"]] = {}
 Kind = TypeVar("Kind", bound=type["Declared"])
 
 
-def parse_positive(name: str, text: str, example: str) -> float:
-    """Return a positive number that was given as text.
+def parse_positive(name: str, text: str, example: str, below: float = inf) -> float:
+    """Return a positive number that was given as text, below a limit.
 
     Raises:
         InputError: it is none; ``name`` and ``example`` are for the message.
     """
-    return _parse_number(name, text, f"no positive number: write {example}", inf)
-
-
-def parse_share(name: str, text: str, example: str) -> float:
-    """Return a number between 0 and 1 that was given as text.
-
-    Raises:
-        InputError: it is none; ``name`` and ``example`` are for the message.
-    """
-    return _parse_number(name, text, f"no number between 0 and 1: write {example}", 1.0)
-
-
-def _parse_number(name: str, text: str, lack: str, below: float) -> float:
-    try:
+    value = 0.0
+    with suppress(ValueError):
         value = float(text)
-    except ValueError:
-        value = 0.0
     if not 0.0 < value < below:
-        raise InputError(f"{name}: {quote(text)} is {lack}")
+        lack = "positive number" if below == inf else f"number between 0 and {below:g}"
+        raise InputError(f"{name}: {quote(text)} is no {lack}: write {example}")
     return value
+
+
+parse_share = partial(parse_positive, below=1.0)
 
 
 class Kinds(NamedTuple):

@@ -22,7 +22,7 @@ from ckcv_ray.core.draws import PART, PERMUTATIONS, Draws, order_held_out, permu
 from ckcv_ray.core.measures import (
     ClippedErrors,
     Kind,
-    LossMeasure,
+    Losses,
     Measure,
     Output,
     Outputs,
@@ -68,7 +68,6 @@ class Scoring:
         n_classes: number of classes of the task.
     """
 
-    name: ClassVar[str] = "scores"
     kinds: ClassVar[frozenset[Kind]] = frozenset(Kind)
 
     def __init__(self, scores: Sequence[Score], X: Rows, y: NDArray[Any], n_classes: int) -> None:
@@ -250,12 +249,12 @@ class Problem:
         """Return the criterion's measure for rows of these units."""
         return self.find_loss_measure(row_units) or self.criterion.measure
 
-    def find_loss_measure(self, row_units: RowUnits) -> LossMeasure | None:
+    def find_loss_measure(self, row_units: RowUnits) -> Losses | None:
         """Return the measure for rows of these units if it is no count of wrong rows."""
         errors = None if self.clip is None else ClippedErrors(self.clip)
         return self.task.units.make_losses(row_units, errors)
 
-    def make_loss_measure(self, row_units: RowUnits) -> LossMeasure:
+    def make_loss_measure(self, row_units: RowUnits) -> Losses:
         """Return the same where it is known to be none."""
         measure = self.find_loss_measure(row_units)
         assert measure is not None

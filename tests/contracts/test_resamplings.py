@@ -31,32 +31,27 @@ from ckcv_ray.core.resampling.folds import (
     NestedSplits,
     RepeatedKFold,
 )
-from ckcv_ray.core.resampling.parse import FORMS, parse_resampling, register_resampling
+from ckcv_ray.core.resampling.parse import FORMS, add_strata, parse_resampling, register_resampling
 from ckcv_ray.errors import InputError
 
+
+def parse_all(texts, stratified):
+    """Resamplings by their texts, and those that are stratified."""
+    return [*map(parse_resampling, texts), *map(add_strata, map(parse_resampling, stratified))]
+
+
 EVERY = [
-    SingleSplit(0.3),
-    SingleSplit(0.5, stratify=True),
-    KFold(5),
-    KFold(4, remainder="last"),
-    KFold(3, stratify=True),
-    RepeatedKFold(4, 3),
-    RepeatedKFold(3, 2, stratify=True),
-    DrawnFolds(5),
-    ForwardSplits(4),
-    ForwardSplits(2, gap=1),
-    LeaveOneOut(),
-    Subsampling(20, 0.25),
-    Subsampling(7, 0.4, stratify=True),
-    Bootstrap(10),
-    Bootstrap632(5),
-    Bootstrap632Plus(5),
-    OptimismBootstrap(4),
-    parse_resampling("nested_halves:4"),
-    parse_resampling("nested:3:4"),
+    *parse_all(
+        (
+            *("holdout:0.3", "kfold:5", "kfold:4:last", "repeated_kfold:4x3", "drawn_folds:5", "time:4"),
+            *("time:2:1", "loo", "subsampling:20:0.25", "bootstrap:10", "bootstrap632:5"),
+            *("bootstrap632plus:5", "optimism:4", "nested_halves:4", "nested:3:4"),
+        ),
+        ("holdout:0.5", "kfold:3", "repeated_kfold:3x2", "subsampling:7:0.4"),
+    ),
     RollingOrigin(4),
 ]
-PARTITIONS = [one for one in EVERY if isinstance(one, KFold | LeaveOneOut | DrawnFolds)]
+PARTITIONS = (KFold, LeaveOneOut, DrawnFolds)
 FITTED_ON = (Bootstrap632, OptimismBootstrap)  # that score rows that were fitted on as well
 FORWARD = (ForwardSplits, RollingOrigin)
 
@@ -95,33 +90,19 @@ def test_every_split_fits_on_some_rows_and_scores_others(resampling, n, seed):
             assert isinstance(resampling, Bootstrap) or np.all(np.diff(rows) > 0)
         if not isinstance(resampling, (Bootstrap, *FORWARD)):
             assert len(train) + len(estimate) == n
+    if isinstance(resampling, PARTITIONS):
+        assert sorted(np.concatenate([one.estimate for one in found])) == list(range(n))
 
 
 @pytest.mark.parametrize("resampling", EVERY, ids=repr)
 def test_a_split_depends_on_its_number_and_the_seed_alone(resampling):
-    strata = labels(30)
-    forwards, (size,), units = (
-        splits(resampling, 30, 3, strata),
-        resampling.fold_sizes(30),
-        Strata(30, strata),
-    )
-    backwards = [resampling.split(units, size, number, Draws(3)) for number in reversed(range(len(forwards)))]
-    for one, other in zip(forwards, reversed(backwards), strict=True):
-        assert all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
-    others = splits(resampling, 30, 4, strata)
-    fixed = isinstance(resampling, (LeaveOneOut, *FORWARD))
-    same = all(
-        np.array_equal(a.train, b.train) and np.array_equal(a.estimate, b.estimate)
-        for a, b in zip(forwards, others, strict=True)
-    )
-    assert same == fixed
-
-
-@pytest.mark.parametrize("resampling", PARTITIONS, ids=repr)
-@given(n=st.integers(6, 60))
-def test_folds_cover_every_row_once(resampling, n):
-    scored = np.concatenate([one.estimate for one in splits(resampling, n, strata=labels(n))])
-    assert sorted(scored) == list(range(n))
+    strata, (size,) = labels(30), resampling.fold_sizes(30)
+    forwards, others = splits(resampling, 30, 3, strata), splits(resampling, 30, 4, strata)
+    for number in reversed(range(len(forwards))):
+        again = resampling.split(Strata(30, strata), size, number, Draws(3))
+        assert all(map(np.array_equal, again, forwards[number]))
+    same = all(all(map(np.array_equal, *pair)) for pair in zip(forwards, others, strict=True))
+    assert same == isinstance(resampling, (LeaveOneOut, *FORWARD))
 
 
 @given(n=st.integers(6, 200), folds=st.integers(2, 6))
@@ -146,27 +127,17 @@ def sets_scored(resampling, n, seeds, strata=None):
 
 
 SMALL = [
-    SingleSplit(0.3),
-    SingleSplit(0.5, stratify=True),
-    KFold(3),
-    KFold(4, remainder="last"),
-    KFold(3, stratify=True),
-    RepeatedKFold(3, 2),
-    RepeatedKFold(3, 2, stratify=True),
-    DrawnFolds(3),
-    ForwardSplits(2),
-    LeaveOneOut(),
-    Subsampling(2, 0.25),
-    Subsampling(2, 0.4, stratify=True),
-    Bootstrap(2),
-    Bootstrap632(2),
-    Bootstrap632Plus(2),
-    OptimismBootstrap(2),
-    parse_resampling("nested_halves:3"),
+    *parse_all(
+        (
+            *("holdout:0.3", "kfold:3", "kfold:4:last", "repeated_kfold:3x2", "drawn_folds:3", "time:2"),
+            *("loo", "subsampling:2:0.25", "bootstrap:2", "bootstrap632:2", "bootstrap632plus:2"),
+            *("optimism:2", "nested_halves:3"),
+        ),
+        ("holdout:0.5", "kfold:3", "repeated_kfold:3x2", "subsampling:2:0.4"),
+    ),
     NestedSplits(LeaveOneOut(), KFold(2)),
     NestedSplits(KFold(3), KFold(2, remainder="last")),
 ]
-
 HALVES = np.array([0, 0, 0, 1, 1, 1])  # classes of six rows
 
 
@@ -241,11 +212,9 @@ def test_leaving_out_is_that_of_scikit_learn():
 
 
 def test_repetitions_differ_and_each_is_a_partition():
-    found = splits(RepeatedKFold(5, 3), 40)
-    rounds = [found[i : i + 5] for i in range(0, 15, 5)]
-    for one in rounds:
-        assert sorted(np.concatenate([split.estimate for split in one])) == list(range(40))
-    assert not np.array_equal(rounds[0][0].estimate, rounds[1][0].estimate)
+    rounds = np.reshape([one.estimate for one in splits(RepeatedKFold(5, 3), 40)], (3, 40))
+    assert np.array_equal(np.sort(rounds), [np.arange(40)] * 3)
+    assert len({tuple(one) for one in rounds.tolist()}) == 3
 
 
 def test_a_bootstrap_fits_on_as_many_rows_and_scores_those_left():

@@ -1,6 +1,7 @@
 """Clopper-Pearson by its definition, its closed forms, a baseline implementation and its exact coverage."""
 
 from fractions import Fraction
+from functools import partial
 from math import comb, expm1, fsum, inf, log, nan
 
 import numpy as np
@@ -21,7 +22,7 @@ from ckcv_ray.core.bounds.binomial import (
     make_safe_table,
     stevens,
 )
-from ckcv_ray.errors import CKCVError, InputError
+from ckcv_ray.errors import InputError
 
 SIZES = (1, 2, 3, 7, 20, 80, 133, 300)
 DELTAS = (1e-17, 1e-9, 0.001, 0.01, 0.05, 0.3, 0.5, 0.95)
@@ -38,13 +39,6 @@ def exact_cdf(x, m, p):
 
 
 # The definition: P(Bin(m, U) <= x) = delta
-
-
-@pytest.mark.parametrize("delta", [d for d in DELTAS if d >= 0.001])
-@pytest.mark.parametrize("m", SIZES)
-def test_probability_of_so_few_errors_is_delta_at_the_bound(m, delta):
-    x = np.arange(m)
-    np.testing.assert_allclose(stats.binom.cdf(x, m, clopper_pearson(x, m, delta)), delta, rtol=1e-10)
 
 
 @pytest.mark.parametrize(
@@ -78,14 +72,6 @@ def test_every_delta_that_is_accepted_gives_a_probability(delta):
         assert np.all(np.diff(table) >= 0), table
 
 
-@given(pairs, deltas)
-@repeatable
-def test_falls_as_the_set_grows(pair, delta):
-    x, m = pair
-    bound, lower = clopper_pearson(x, m, delta), clopper_pearson(x, m + 1, delta)
-    assert lower < bound or (lower == bound and bound > 1 - 1e-9)
-
-
 # The theorem: P(p > U(X)) <= delta for every p, and no smaller number will do
 
 
@@ -106,39 +92,20 @@ def test_coverage_holds_and_is_tight_just_above_each_jump(m, delta):
         assert failure >= delta * (1 - 1e-7)
 
 
-def test_scalars_give_a_float_and_arrays_an_array():
+def test_counts_of_every_shape_and_type_give_the_same_bits():
     for x, m in ((3, 10), (np.int64(3), 10), (np.array(3), np.uint8(10))):
         assert type(clopper_pearson(x, m)) is float
     assert clopper_pearson([3], 10).shape == (1,)
-    assert clopper_pearson(3, [10]).dtype == np.float64
-
-
-def test_broadcasts_as_numpy_does():
     x, m = np.arange(4)[:, None], np.array([3, 10, 250])
     table = clopper_pearson(x, m, 0.1)
-    assert table.shape == (4, 3)
-    for i, j in np.ndindex(4, 3):
-        assert table[i, j] == clopper_pearson(int(x[i, 0]), int(m[j]), 0.1)
-
-
-def test_table_is_the_bound_of_each_count_bit_for_bit():
-    table = bound_table(37, 0.05)
-    assert table.shape == (38,)
-    assert table.tolist() == [clopper_pearson(x, 37, 0.05) for x in range(38)]
-
-
-@pytest.mark.parametrize("kind", [np.uint8, np.int8, np.int32, np.uint64])
-def test_every_integer_type_gives_the_same_bits_and_none_wraps_around(kind):
-    x = np.array([0, 100, 127], dtype=kind)
-    assert clopper_pearson(x, 127).tolist() == [clopper_pearson(c, 127) for c in (0, 100, 127)]
-    assert clopper_pearson(np.uint8(255), 300) == clopper_pearson(255, 300) < 1
-
-
-def test_read_only_counts_are_accepted_and_left_alone():
-    x = np.arange(5)
-    x.setflags(write=False)
-    clopper_pearson(x, x + 1)
-    assert x.tolist() == [0, 1, 2, 3, 4]
+    assert table.dtype == np.float64
+    assert table.tolist() == [[clopper_pearson(int(i), int(j), 0.1) for j in m] for i in x[:, 0]]
+    assert bound_table(37, 0.05).tolist() == [clopper_pearson(x, 37, 0.05) for x in range(38)]
+    for kind in (np.uint8, np.int8, np.int32, np.uint64):
+        counts = np.array([0, 100, 127], dtype=kind)
+        counts.setflags(write=False)
+        assert clopper_pearson(counts, 127).tolist() == [clopper_pearson(c, 127) for c in (0, 100, 127)]
+    assert clopper_pearson(np.uint8(255), 300) == clopper_pearson(255, 300) < 1  # nothing wraps around
 
 
 BAD_COUNTS = {
@@ -171,19 +138,9 @@ def test_refuses_more_errors_than_rows(x, m):
 
 @pytest.mark.parametrize("delta", [0.0, 1.0, -0.05, 1.5, nan, inf, -inf])
 def test_refuses_delta_outside_the_open_interval(delta):
-    with pytest.raises(InputError, match="delta"):
-        clopper_pearson(1, 10, delta)
-    with pytest.raises(InputError, match="delta"):
-        clopper_pearson(10, 10, delta)
-    with pytest.raises(InputError, match="delta"):
-        check_delta(delta)
-
-
-def test_a_refusal_is_a_value_error_of_ours():
-    with pytest.raises(ValueError) as caught:
-        clopper_pearson(1.5, 10)
-    assert isinstance(caught.value, InputError)
-    assert isinstance(caught.value, CKCVError)
+    for check in (check_delta, partial(clopper_pearson, 1, 10), partial(clopper_pearson, 10, 10)):
+        with pytest.raises(InputError, match="delta"):
+            check(delta)
 
 
 @pytest.mark.parametrize("delta", [0.001, 0.05, 0.3])

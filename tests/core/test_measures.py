@@ -1,5 +1,6 @@
 """Totals of wrong rows by class, against counting them one by one."""
 
+from dataclasses import replace
 from fractions import Fraction
 from math import ceil
 
@@ -10,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ckcv_ray.core.arrays import ONE
-from ckcv_ray.core.measures import GRAIN, UNDECIDED, ZERO_ONE, ClippedErrors, GroupErrors, GroupShares, Kind
+from ckcv_ray.core.measures import GRAIN, UNDECIDED, ZERO_ONE, ClippedErrors, Kind, ZeroOne
 
 repeatable = settings(derandomize=True, deadline=None, max_examples=limit_examples(60))
 
@@ -62,7 +63,7 @@ def test_the_loss_of_groups_is_the_sum_of_their_shares_of_wrong_rows_rounded_up(
     groups = data.draw(st.lists(st.integers(0, 4), min_size=len(y), max_size=len(y)))
     if not groups:
         return
-    measure = GroupShares(np.array(groups, dtype=np.intp))
+    measure = ZeroOne(groups=np.array(groups, dtype=np.intp))
     totals = measure.totals(y, predicted, n_classes)
     assert totals.shape == (len(predicted), measure.columns(n_classes))
     assert totals.dtype == np.int64
@@ -76,15 +77,11 @@ def test_the_loss_of_groups_is_the_sum_of_their_shares_of_wrong_rows_rounded_up(
         assert sum(shares) <= Fraction(loss, ONE) < sum(shares) + Fraction(len(shares), ONE)
 
 
-def test_the_rows_of_each_group_are_counted():
-    assert GroupShares(np.array([7, 2, 7, 2, 2, 0])).rows.tolist() == [1, 3, 2]
-
-
 @pytest.mark.slow
 def test_the_largest_groups_are_summed_without_overflow():
     n = 3_000_000
     y, groups = np.zeros(n, dtype=np.int32), (np.arange(n) % 3 > 0).astype(np.intp)
-    assert GroupShares(groups).totals(y, 1 - y, 2).tolist() == [n, 0, 2 * ONE]
+    assert ZeroOne(groups=groups).totals(y, 1 - y, 2).tolist() == [n, 0, 2 * ONE]
 
 
 # Numbers: the absolute error, at most the clip, divided by it
@@ -126,7 +123,7 @@ def test_the_error_of_a_group_is_the_mean_of_its_rows_rounded_up(data, groups):
     y = np.array(data.draw(st.lists(st.floats(-9, 9), min_size=len(groups), max_size=len(groups))))
     group, zeros = np.array(groups), np.zeros(len(groups))
     losses = rows.measure_losses(y, zeros)
-    measure = GroupErrors(group, rows)
+    measure = replace(rows, groups=group)
     expected = [
         ceil(Fraction(int(losses[group == g].sum()), int(np.sum(group == g)))) for g in np.unique(group)
     ]

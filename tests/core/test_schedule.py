@@ -190,10 +190,15 @@ class Race:
     ],
 )
 def test_the_race_ends_with_the_winner_of_brute_force(tables, flight):
-    race = Race(tables, flight).run()
+    """And forecasts are finite on the way, and 0 at the end."""
+    race = Race(tables, flight)
+    assert 0 < race.schedule.forecast() < inf
+    race.run()
     assert race.open() == []
     assert race.selection.winner() == tables.best()
     assert len(race.units) <= tables.evaluations
+    assert all(0 <= forecast < inf for forecast in race.forecasts)
+    assert race.schedule.forecast() == 0
 
 
 @pytest.mark.parametrize("flight", FLIGHTS)
@@ -238,6 +243,7 @@ def test_failed_paths_neither_stop_the_race_nor_win_it(seed, flight, exhaustive)
     race = Race(tables, flight, seed, exhaustive=exhaustive).run()
     assert race.open() == []
     assert race.selection.winner() == tables.best()
+    assert race.schedule.forecast() == 0
     threshold = race.selection.threshold(0)
     for j, fold in enumerate(race.selection.sizes):
         for g, c in ((g, c) for size, g, c in tables.l_ms if size == j and not fold.complete[g, c]):
@@ -262,19 +268,6 @@ def test_a_race_taken_up_again_repeats_nothing_known_and_ends_alike(seed):
     assert race.selection.winner() == tables.best()
 
 
-@pytest.mark.parametrize("own", [(), (0, 1)])
-@pytest.mark.parametrize("seed", range(10))
-def test_there_is_a_unit_whenever_something_is_alive_and_nothing_in_flight(seed, own):
-    tables = small(seed, fail=0.1)
-    race = Race(tables, 1, seed, own=[j for j in own if j < len(tables.sizes)])
-    while race.open():
-        unit = race.schedule.next()
-        assert unit is not None
-        race.in_flight = [unit]
-        race.return_one()
-    assert race.schedule.next() is None
-
-
 @pytest.mark.parametrize("flight", [1, 5])
 @pytest.mark.parametrize("own", [(), (0, 2)])
 @pytest.mark.parametrize(
@@ -292,18 +285,6 @@ def test_what_is_remembered_between_units_and_results_changes_no_unit(tables, ow
         race.in_flight += [unit] if unit else []
         if len(race.in_flight) == flight or unit is None:
             race.return_one()
-
-
-def test_asking_changes_nothing_but_what_is_handed_out():
-    race = Race(realistic(0), 1).run(stop_after=20)
-    before = [fold.values.copy() for fold in race.selection.sizes], race.selection.winner()
-    asked = 0
-    while race.schedule.next() is not None:
-        asked += 1
-    assert asked > 0
-    after = [fold.values for fold in race.selection.sizes], race.selection.winner()
-    assert all(np.array_equal(a, b) for a, b in zip(before[0], after[0], strict=True))
-    assert before[1] == after[1]
 
 
 def test_a_marked_unit_is_not_handed_out():
@@ -365,15 +346,6 @@ def test_exhaustive_holds_nothing_back():
     assert race.fits == tables.evaluations
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_the_first_leader_takes_one_whole_split_and_then_about_one_path_of_each(seed):
-    tables = realistic(seed)
-    (n_paths, n_steps), n_splits = tables.shape, tables.sizes[0][1]
-    race = Race(tables, 1, seed).run()
-    spent = sum(unit.evaluations for unit, winner in race.units if winner is None)
-    assert spent <= n_paths * n_steps + 2 * n_splits * n_steps
-
-
 @pytest.mark.parametrize("seed", range(25))
 def test_beginnings_of_paths_solved_again_cost_little(seed):
     """A path handed out longer starts from its first step again; where little is dropped, that adds up."""
@@ -382,63 +354,26 @@ def test_beginnings_of_paths_solved_again_cost_little(seed):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_a_realistic_race_costs_a_fraction_of_everything_even_with_units_in_flight(seed):
+def test_a_realistic_race_costs_little_more_than_the_shortest_proofs(seed):
+    """What no procedure can spare: the winner, and each other candidate up to its shortest proof."""
     tables = realistic(seed)
-    for flight in (1, 8):
-        assert Race(tables, flight, seed).run().fits <= tables.evaluations / 4
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_a_size_that_cannot_win_is_never_begun_once_there_is_a_leader(seed):
-    """Only the first size is begun without one; behind it, U(0) above the leader's L_MS means nothing."""
-    tables = realistic(seed)
+    (n_paths, n_steps), best, needed = tables.shape, tables.best()[0], 0
+    for j, (_, n_splits) in enumerate(tables.sizes):
+        proofs = (tables.proof(j, g, c, best) for g, c in np.ndindex(*tables.shape))
+        splits = np.array([proof.splits if proof else n_splits for proof in proofs]).reshape(tables.shape)
+        for i in range(n_splits):
+            needed += int(np.max((splits > i) * np.arange(1, n_steps + 1), axis=1).sum())
     race = Race(tables, 1, seed).run()
+    assert needed <= sum(race.known()) <= race.fits <= 2 * needed
+    assert max(race.fits, Race(tables, 8, seed).run().fits) <= tables.evaluations / 4
+    # The first leader takes one whole split and then about one path of each, all in the first size;
+    spent = [unit for unit, winner in race.units if winner is None]
+    assert {unit.size for unit in spent} == {0}
+    assert sum(unit.evaluations for unit in spent) <= n_paths * n_steps + 2 * tables.sizes[0][1] * n_steps
+    # a size that cannot win, with U(0) above its L_MS, is then never begun.
     hopeless = [j for j, (_, least) in enumerate(tables.least) if j and least > race.first_l_ms]
     assert len(hopeless) >= 3, "the case must provoke it"
     assert all(race.known()[j] == 0 for j in hopeless)
-    assert {unit.size for unit, winner in race.units if winner is None} == {0}
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_drops_leave_little_more_than_the_shortest_proofs(seed):
-    """What no procedure can spare: the winner, and each other candidate up to its shortest proof."""
-    tables = realistic(seed)
-    best = tables.best()[0]
-    needed = 0
-    for j, (_, n_splits) in enumerate(tables.sizes):
-        splits = np.empty(tables.shape, dtype=int)
-        for g, c in np.ndindex(*tables.shape):
-            proof = tables.proof(j, g, c, best)
-            splits[g, c] = n_splits if proof is None else proof.splits
-        for i in range(n_splits):
-            needed += int(np.max((splits > i) * np.arange(1, tables.shape[1] + 1), axis=1).sum())
-    race = Race(tables, 1, seed).run()
-    assert needed <= sum(race.known()) <= race.fits
-    assert race.fits <= 2 * needed
-
-
-@pytest.mark.parametrize("flight", [1, 7])
-@pytest.mark.parametrize("own", [(), (0,)])
-@pytest.mark.parametrize("seed", range(8))
-def test_forecast_is_finite_and_not_negative(seed, flight, own):
-    race = Race(small(seed, fail=0.05), flight, seed, own)
-    start = race.schedule.forecast()
-    assert 0 < start < inf
-    assert all(0 <= forecast < inf for forecast in race.run().forecasts)
-
-
-@pytest.mark.parametrize("tables", [*map(small, range(8)), *map(realistic, range(3))])
-def test_forecast_is_zero_when_all_is_decided(tables):
-    race = Race(tables).run()
-    assert race.open() == []
-    assert race.schedule.forecast() == 0
-
-
-def test_forecast_is_zero_when_failures_leave_nothing_to_do():
-    tables = Tables([(5, 3)], [np.zeros((3, 1, 1), dtype=int)], frozenset({(0, 0, 0)}))
-    race = Race(tables).run()
-    assert race.open() == []
-    assert race.schedule.forecast() == 0
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -182,23 +182,6 @@ def test_the_cases_do_provoke_ties():
     assert across >= 10
 
 
-@pytest.mark.parametrize(
-    ("ahead", "behind"),
-    [
-        ((0, 1, 0), (0, 0, 1)),  # (size, path, step): smaller step, although its path is larger
-        ((1, 0, 0), (0, 1, 0)),  # smaller path, although its k is larger
-        ((0, 1, 1), (1, 1, 1)),  # smaller k
-    ],
-)
-def test_order_of_ties(ahead, behind):
-    table = np.full((2, 3, 2, 2), 3)
-    for (size, path, step), counts in ((ahead, [0, 1, 2]), (behind, [2, 0, 1])):
-        table[size, :, path, step] = counts
-    selection = complete(Case([(5, 3), (5, 3)], list(table)))
-    size, path, step = ahead
-    assert selection.winner() == Leader(rounded_mean(bound_table(5)[:3].tolist(), 3), step, path, size)
-
-
 @pytest.mark.parametrize("seed", range(20))
 def test_of_equals_the_learner_that_comes_first_wins(seed):
     """Few distinct counts, so that many candidates are equal."""
@@ -262,30 +245,16 @@ def test_alive_is_what_may_still_reach_the_best_so_far(seed):
     selection, final = case.selection(), case.best()[0]
     for piece in deliveries(case, rng):
         deliver(selection, case, [piece])
-        for j, g, c in case.candidates():
-            p = prefix_of(selection, j, g, c)
-            done = p == case.sizes[j][1]
-            alive = bool(selection.alive(j)[g, c])
-            assert alive == (not done and case.low(j, g, c, p) <= selection.threshold(j))
+        known = {t: prefix_of(selection, *t) for t in case.candidates()}
+        complete = {t for t, p in known.items() if p == case.sizes[t[0]][1]}
+        threshold = min((case.l_ms(*t) for t in complete), default=inf)
+        for (j, g, c), p in known.items():
+            assert selection.threshold(j) == threshold
+            alive, done = bool(selection.alive(j)[g, c]), (j, g, c) in complete
+            assert alive == (not done and case.low(j, g, c, p) <= threshold)
             assert done or alive or case.l_ms(j, g, c) > final
     assert not any(selection.alive(j).any() for j in range(len(case.sizes)))
     assert selection.winner() == case.best()
-
-
-@given(seeds)
-@repeatable
-def test_threshold_is_the_least_complete_sum_so_far(seed):
-    case, rng = make_case(seed), np.random.default_rng(seed)
-    selection = case.selection()
-    assert all(selection.threshold(j) == inf for j in range(len(case.sizes)))
-    for piece in deliveries(case, rng):
-        deliver(selection, case, [piece])
-        done = [
-            case.l_ms(j, g, c)
-            for j, g, c in case.candidates()
-            if prefix_of(selection, j, g, c) == case.sizes[j][1]
-        ]
-        assert {selection.threshold(j) for j in range(len(case.sizes))} == {min(done, default=inf)}
 
 
 @given(seeds)
@@ -324,39 +293,6 @@ def test_equality_keeps_a_candidate_however_its_sum_is_rounded(order):
     selection.refresh()
     assert selection.winner()[1:] == (0, 2, 0)
     assert selection.alive(0).tolist() == [[True], [False], [False]]
-
-
-def test_a_size_not_begun_is_alive_until_no_errors_at_all_would_be_too_many():
-    selection = Selection([(2, least(m)) for m in (10, 6, 5)], [1])
-    assert all(selection.alive(j).all() for j in range(3))
-    one_wrong = bound_table(10)[1]
-    assert bound_table(6)[0] < one_wrong < bound_table(5)[0], "the case must provoke it"
-    for i in range(2):
-        enter(selection, 10, 0, i, 0, [1])
-    selection.refresh()
-    assert [bool(selection.alive(j).any()) for j in range(3)] == [False, True, False]
-
-
-def test_equal_least_bounds_keep_a_size_that_can_only_tie():
-    selection = Selection([(3, least(4))] * 2, [1])
-    for i in range(3):
-        enter(selection, 4, 1, i, 0, [0])
-    selection.refresh()
-    assert selection.winner()[3] == 1
-    assert selection.alive(0).all(), "it has the smaller k and would win the tie"
-
-
-@given(seeds)
-@repeatable
-def test_exhaustive_drops_nothing_and_changes_no_leader(seed):
-    case, rng = make_case(seed), np.random.default_rng(seed)
-    selection = case.selection(exhaustive=True)
-    for piece in deliveries(case, rng):
-        deliver(selection, case, [piece])
-        for j, fold in enumerate(selection.sizes):
-            there_is = np.arange(max(case.lengths)) < np.array(case.lengths)[:, None]
-            assert np.array_equal(selection.alive(j), there_is & (fold.prefix < fold.n_splits))
-    assert selection.winner() == case.best()
 
 
 @given(seeds)
@@ -425,15 +361,10 @@ def test_a_failure_never_replaces_a_value_and_a_value_always_replaces_a_failure(
         assert values[1, 1].tolist() == bound_table(5)[counts].tolist()
         assert np.all(values[0] == UNKNOWN)
         assert np.all(values[1, 0] == UNKNOWN)
-
-
-def test_a_failure_marks_the_steps_of_its_path_and_no_others():
-    selection = Selection([(2, least(5))], [3, 3])
-    enter(selection, 5, 0, 0, 0, [1])
-    selection.fail(0, 0, 0, slice(0, 2))
+    selection.fail(0, 0, 0, slice(0, 2))  # it marks the steps of its path and no others
     selection.refresh()
-    assert selection.sizes[0].values[0].tolist() == [[bound_table(5)[1], FAILED, UNKNOWN], [UNKNOWN] * 3]
-    assert selection.alive(0).tolist() == [[True, False, True], [True, True, True]]
+    assert values[0].tolist() == [[FAILED, FAILED, UNKNOWN], [UNKNOWN] * 3]
+    assert selection.alive(0).tolist() == [[False, False, True], [True, True, True]]
 
 
 def test_a_failed_split_blocks_its_candidate_once_it_is_next():
@@ -450,23 +381,6 @@ def test_a_failed_split_blocks_its_candidate_once_it_is_next():
     enter(selection, 5, 0, 1, 0, [4])
     selection.refresh()
     assert selection.winner() == (rounded_mean([bound_table(5)[x] for x in (0, 4, 0)], 3), 0, 0, 0)
-
-
-@given(seeds)
-@repeatable
-def test_proof_is_the_first_prefix_that_suffices_and_its_exact_bound(seed):
-    case = make_case(seed)
-    lows = {case.low(*t, p) for t in case.candidates() for p in range(case.sizes[t[0]][1] + 1)}
-    for t in case.candidates():
-        m, n_splits = case.sizes[t[0]]
-        bounds = case.bounds(*t)
-        for threshold in (*sorted(lows), 0.0, 1.0, inf):
-            proving = [p for p in range(n_splits + 1) if case.low(*t, p) > threshold]
-            expected = Proof(proving[0], case.low(*t, proving[0])) if proving else None
-            assert find_shortest_proof(bounds, Least.of(least(m), n_splits), threshold) == expected
-            for known in range(n_splits):
-                found = find_shortest_proof(bounds[:known], Least.of(least(m), n_splits), threshold)
-                assert found == (expected if proving and proving[0] <= known else None)
 
 
 # A least value for each split
@@ -501,6 +415,9 @@ def test_lower_bounds_and_proofs_take_the_least_value_of_each_split(seed):
                 proving = [p for p in range(n_splits + 1) if lows[p] > threshold]
                 expected = Proof(proving[0], lows[proving[0]]) if proving else None
                 assert find_shortest_proof(column, fold.least, threshold) == expected
+                for known in range(n_splits):
+                    found = find_shortest_proof(column[:known], fold.least, threshold)
+                    assert found == (expected if proving and proving[0] <= known else None)
 
 
 @given(seeds)
@@ -564,10 +481,8 @@ def test_what_a_fold_size_derives_from_its_values(seed):
         assert fold.computed[i, g] == np.sum(drawn[i, g, :length] != UNKNOWN)
 
 
-def test_an_empty_selection_has_no_winner_and_values_are_not_shared():
+def test_values_are_not_shared():
     selection = Selection([(2, least(3)), (2, least(2))], [2])
-    assert selection.winner() is None
-    assert selection.leaders == [None, None]
     values = np.array([0.5, 0.25])
     values.setflags(write=False)
     selection.enter(0, 0, 0, np.arange(2), values)
@@ -580,7 +495,10 @@ def test_an_empty_selection_has_no_winner_and_values_are_not_shared():
 @given(seeds, st.booleans())
 @repeatable
 def test_what_is_beyond_the_end_of_a_path_stays_absent_and_takes_no_part(seed, exhaustive):
-    """Neither results nor failures reach it, it is never alive, complete, computed or the winner."""
+    """Neither results nor failures reach it, it is never alive, complete, computed or the winner.
+
+    Nothing else is dropped by an exhaustive search.
+    """
     case, rng = make_case(seed), np.random.default_rng(seed)
     beyond = np.arange(max(case.lengths)) >= np.array(case.lengths)[:, None]
     selection = case.selection(exhaustive=exhaustive)
@@ -593,6 +511,8 @@ def test_what_is_beyond_the_end_of_a_path_stays_absent_and_takes_no_part(seed, e
             assert not np.any(beyond & (selection.alive(j) | fold.complete))
             assert np.all(fold.prefix[beyond] == 0)
             assert np.all(fold.computed <= case.lengths)
+            if exhaustive:
+                assert np.array_equal(selection.alive(j), ~(beyond | fold.complete | fold.blocked))
             assert (
                 selection.leaders[j] is None or not beyond[selection.leaders[j][2], selection.leaders[j][1]]
             )

@@ -3,7 +3,6 @@
 studies       winners, bounds, claims, predictions, models and files of small studies
 procedures    scores, settings, records and files of small procedures of cross validation
 identities    JSON text and run_id of studies and procedures
-spawn_keys    spawn keys of every seed sequence that is made while a study runs
 splits        more than ten thousand splits, a digest for each kind
 data_sets     digests of the IDA sets and of the gallery's tables as tasks
 
@@ -29,7 +28,7 @@ from exact import BITS, Values
 
 ROOT = Path(__file__).resolve().parents[2]
 FILE = Path(__file__).with_name("values.json")
-SECTIONS = ("studies", "procedures", "identities", "spawn_keys", "splits", "data_sets")
+SECTIONS = ("studies", "procedures", "identities", "splits", "data_sets")
 FAILED = "cannot be observed"
 ENVIRONMENT = ("processor", "system", "python", "packages", "blas", "variables")
 SHOWN = 100  # characters of a value in a message

@@ -193,9 +193,9 @@ def observe(name: str) -> Values:
     """Return the run_id of a study on its table, the JSON text that it is made of, and all of its JSON."""
     options, table, certified = IDENTITIES[name]
     asked = places.make_study(**options) if certified else places.make_procedure(**options)
-    problem = places.make_problem(asked, make_task(table), certified)
+    problem = places.make_problem(asked, make_task(table))
     return {
         "run_id": problem.run_id,
         "hashed": places.identify(problem),
-        "digest of all of its JSON": digest(places.get_study(problem).to_json()),
+        "digest of all of its JSON": digest(problem.asked.to_json()),
     }

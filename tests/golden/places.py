@@ -1,9 +1,9 @@
 """Names of inner modules that golden values cannot do without, each in one small function.
 
-``jobs/golden --against COMMIT`` runs this collector with the code of both commits, so it uses what both have:
+``golden.py --against COMMIT`` runs this collector with the code of both commits, so it uses what both have:
 the names that ``ckcv_ray`` exports, the attributes of its results, and the files of a run folder. What these
-do not show is here alone. When something moves, add its new place to the function here and leave the old one:
-the first that exists is taken. If none does, that is reported as a difference, and nothing passes unseen.
+do not show is here alone. When something moves, name both places in ``find`` until the move has landed: the
+first that exists is taken. If none does, that is reported as a difference, and nothing passes unseen.
 """
 
 import hashlib
@@ -17,9 +17,11 @@ from typing import Any
 
 from samples import Sample
 
+from ckcv_ray import Job, Study, Task
+
 
 def find(*places: str) -> Any:
-    """Return the object at the first place that exists, written "module:name".
+    """Return the object at the first place that exists, written "module:name" without "ckcv_ray.".
 
     Raises:
         LookupError: it is in none of them.
@@ -27,33 +29,24 @@ def find(*places: str) -> Any:
     for place in places:
         module, _, name = place.partition(":")
         with suppress(ModuleNotFoundError, AttributeError):
-            return attrgetter(name)(import_module(module))
+            return attrgetter(name)(import_module(f"ckcv_ray.{module}"))
     raise LookupError(f"not found in {', '.join(places)}: add where it has moved to")
 
 
-def make_study(**options: Any) -> Any:
-    """Return a study with a certification, whose defaults are those of the paper."""
-    return find("ckcv_ray:Study.paper", "ckcv_ray:Study.of")(**options)
+make_study = Study.paper  # with a certification, whose defaults are those of the paper
 
 
 def make_procedure(**options: Any) -> Any:
     """Return a study without a certification, as ``evaluate`` makes it from its options."""
-    return find("ckcv_ray:Study.without_certification", "ckcv_ray:Procedure.of")(**options)
+    return find("study.study:Procedure").of(**options)
 
 
-def make_problem(study: Any, task: Any, certified: bool) -> Any:
-    """Return a study on a task, checked; ``certified`` says whether it is for ``run``, and not ``evaluate``.
+def make_problem(study: Any, task: Any) -> Any:
+    """Return a study on a task, checked.
 
-    Of the problem are used: ``study`` in canonical form, ``run_id``, ``data_digest``, ``sizes``, ``rows``.
+    Of the problem are used: ``asked`` in canonical form, ``run_id``, ``data_digest``, ``sizes``, ``rows``.
     """
-    of_run = "ckcv_ray.study:Problem", "ckcv_ray.study.problem:Problem"
-    places = of_run if certified else ("ckcv_ray.study.assessment:Assessment", *of_run)
-    return find(*places).of(study, task)
-
-
-def get_study(problem: Any) -> Any:
-    """Return the study of a problem, of either kind."""
-    return problem.asked if hasattr(problem, "asked") else problem.study
+    return find("study.problem:Problem").of(study, task)
 
 
 def identify(problem: Any) -> str:
@@ -63,7 +56,7 @@ def identify(problem: Any) -> str:
         LookupError: no text is found that does.
     """
     for kind in ("study", "procedure"):
-        content = {kind: get_study(problem).to_json(fixed=True), "data": problem.data_digest}
+        content = {kind: problem.asked.to_json(fixed=True), "data": problem.data_digest}
         text = json.dumps(content, sort_keys=True, separators=(",", ":"))
         if hashlib.sha256(text.encode()).hexdigest()[:12] == problem.run_id:
             return text
@@ -72,48 +65,24 @@ def identify(problem: Any) -> str:
 
 def draw_rows(problem: Any, stage: str, size: int, number: int) -> tuple[Any, Any]:
     """Return the training rows and the scored rows of a split; ``stage`` is "select" or "estimate"."""
-    stages = find("ckcv_ray.core.schedule:Stage")
-    train, scored = problem.rows(stages(stage), size, number)
+    train, scored = problem.rows(find("core.schedule:Stage")(stage), size, number)
     return train, scored
-
-
-def draw_held_out(problem: Any) -> Any:
-    """Return the rows that a holdout certification holds out."""
-    return problem.held
-
-
-def make_draws(seed: int) -> Any:
-    """Return the source of draws of a seed alone."""
-    return find("ckcv_ray.core.draws:Draws")(seed)
 
 
 def draw_pairs(y: Any, seed: int) -> Any:
     """Return the pairs of rows of two classes that the AUC is certified on."""
-    return find("ckcv_ray.core.draws:draw_pairs", "ckcv_ray.core.resampling:draw_pairs")(y, make_draws(seed))
+    return find("core.draws:draw_pairs")(y, find("core.draws:Draws")(seed))
 
 
 def draw_members(n_members: int, rows: int, seed: int) -> Any:
     """Return the member of an ensemble that classifies each row."""
-    draws = find("ckcv_ray.core.draws:seed_members", "ckcv_ray.core.resampling:member_draws")(seed)
-    draw = find("ckcv_ray.core.draws:draw_members", "ckcv_ray.core.resampling:draw_members")
-    return draw(n_members, rows, draws)
-
-
-def predict(result: Any, X: Any, by: str, seed: int | None = None) -> Any:
-    """Return the labels that a rule predicts: "auto", "vote", "random", "refit", "full", or "member:1"."""
-    rule, _, number = by.partition(":")
-    flags = {"auto": {}, "random": {"all_members": True}, "member": {"member": int(number or 0)}}
-    try:
-        return result.predict(X, by=by, seed=seed)
-    except TypeError:  # where each rule has an argument of its own
-        return result.predict(X, seed=seed, **flags.get(rule, {rule: True}))
+    return find("core.draws:draw_members")(n_members, rows, find("core.draws:seed_members")(seed))
 
 
 def run_losing(study: Any, sample: Sample, out: Path, k: int, split: int) -> Any:
     """Run a study in this process by a backend that loses one split of k folds; return the result."""
-    backend = find("ckcv_ray.engine.backend:SerialBackend")
-    evaluate = find("ckcv_ray.engine.evaluate:evaluate")
-    make_failures = find("ckcv_ray.engine.evaluate:make_failures", "ckcv_ray.engine.evaluate:failed")
+    backend = find("engine.backend:SerialBackend")
+    evaluate, make_failures = find("engine.evaluate:evaluate"), find("engine.evaluate:make_failures")
 
     class Losing(backend):
         def wait(self) -> Iterable[Any]:
@@ -123,12 +92,8 @@ def run_losing(study: Any, sample: Sample, out: Path, k: int, split: int) -> Any
             done = [evaluate(kept, self.inputs)] if kept else []
             return [*done, *([make_failures(lost, problem.n_totals, "lost")] if lost else [])]
 
-    job, task = find("ckcv_ray:Job"), find("ckcv_ray:Task")
-    work = find("ckcv_ray.runs.run:check_job", "ckcv_ray.runs.run:checked")(
-        job(study, task.of(sample.X, sample.y), out)
-    )
-    session = find("ckcv_ray.engine.backend:SERIAL")._replace(backend=Losing)
-    return find("ckcv_ray.runs.run:run_work")(work, opened=session)
+    work = find("runs.run:check_job")(Job(study, Task.of(sample.X, sample.y), out))
+    return find("runs.run:run_work")(work, opened=find("engine.backend:SERIAL")._replace(backend=Losing))
 
 
 def describe_columns(task: Any) -> list[Any]:

@@ -44,7 +44,7 @@ def make_task(rng: Rng, rows: tuple[int, int], grouped: bool = False) -> Task:
 def make_study(rng: Rng, rows: tuple[int, int] = MEDIUM, grouped: bool = False, **options: Any) -> Any:
     """Return a study of ``run`` on a task, its seed drawn."""
     asked = places.make_study(learner="constant", seed=int(rng.integers(2**62)), **options)
-    return places.make_problem(asked, make_task(rng, rows, grouped), certified=True)
+    return places.make_problem(asked, make_task(rng, rows, grouped))
 
 
 def draw_splits(rng: Rng, **options: Any) -> Rows:
@@ -62,7 +62,7 @@ def draw_held_out(rng: Rng, **options: Any) -> Rows:
     for _ in range(SPLITS):
         asked = {"certify": "holdout", "holdout_share": integer(rng, 45, 60) / 100, "k": (3,)}
         problem = make_study(rng, (60, 120), **asked, **options)
-        yield places.draw_held_out(problem)
+        yield problem.held
         yield from places.draw_rows(problem, "estimate", 0, 0)
 
 
@@ -84,7 +84,7 @@ def draw_scored(
     """Yield the rows of splits of a procedure of ``evaluate``, those inside training sets included."""
     seed = int(rng.integers(2**62))
     asked = places.make_procedure(resampling=resampling, learner="constant", seed=seed, **options)
-    problem = places.make_problem(asked, make_task(rng, rows, grouped), certified=False)
+    problem = places.make_problem(asked, make_task(rng, rows, grouped))
     for i in range(SPLITS):
         size = i % len(problem.sizes)
         number = integer(rng, 0, problem.sizes[size].n_splits - 1)

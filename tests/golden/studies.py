@@ -4,7 +4,7 @@ Counts, bounds and winners are the same on every processor; the bits of models, 
 that depend on them, are so on one kind of processor with one set of versions.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import SimpleNamespace
@@ -36,14 +36,12 @@ class Golden(NamedTuple):
         study, sample: what is run.
         rules: by which the learning rows are predicted, besides members drawn with a seed.
         lost: k and the number of a split that the backend loses.
-        newer: options that a commit to compare with may not have; other studies are compared all the same.
     """
 
     study: Study
     sample: Sample
     rules: tuple[str, ...] = ("vote", "member:1")
     lost: tuple[int, int] | None = None
-    newer: Mapping[str, Any] = {}
 
 
 STUDIES = {
@@ -78,20 +76,18 @@ STUDIES = {
         ("auto", "refit", "full"),
     ),
     "landmarks, three classes": Golden(
-        SMALL.replace(certify="holdout", holdout_share=0.33, class_weight="balanced"),
+        SMALL.replace(certify="holdout", holdout_share=0.33, class_weight="balanced").replace(
+            learner="svm_nystroem", param={"landmarks": 12}
+        ),
         clouds(90, 3),
-        newer={"learner": "svm_nystroem", "param": {"landmarks": 12}},
     ),
-    "a budget": Golden(PLAIN, cloud(80), newer={"search": "budget:least_splits=3", "effort": 200}),
+    "a budget": Golden(PLAIN.replace(search="budget:least_splits=3", effort=200), cloud(80)),
     "a budget, on parts of the rows first": Golden(
-        SMALL.replace(certify="holdout"),
+        SMALL.replace(certify="holdout", search="budget:keep=0.5,survivors=2,least_splits=4", effort=60),
         cloud(1400),
         ("auto", "refit", "full"),
-        newer={"search": "budget:keep=0.5,survivors=2,least_splits=4", "effort": 60},
     ),
-    "a budget that pays for everything": Golden(
-        PLAIN, cloud(80), newer={"search": "budget", "effort": 10**6}
-    ),
+    "a budget that pays for everything": Golden(PLAIN.replace(search="budget", effort=10**6), cloud(80)),
     "several learners on an untidy table": Golden(
         places.make_study(k=(3, 5), n_splits=3, encode="target", fill="mean", **LEARNERS), patients(60)
     ),
@@ -101,8 +97,7 @@ NAMES = tuple(STUDIES)
 
 def observe(name: str) -> Values:
     """Run a golden study in this process; return its values."""
-    study, sample, rules, lost, newer = STUDIES[name]
-    study = study.replace(**newer)
+    study, sample, rules, lost = STUDIES[name]
     with TemporaryDirectory() as folder:
         out = Path(folder)
         if lost is None:
@@ -148,5 +143,5 @@ def _candidates(result: Result) -> Iterator[dict[str, Any]]:
 
 
 def _predict(result: Result, sample: Sample, rule: str) -> list[Any]:
-    labels = places.predict(result, sample.X, rule, seed=5 if rule == "random" else None)
+    labels = result.predict(sample.X, by=rule, seed=5 if rule == "random" else None)
     return list(labels.tolist())

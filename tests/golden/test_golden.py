@@ -5,9 +5,7 @@ from importlib import import_module
 from typing import Any
 
 import golden
-import numpy as np
 import pytest
-import spawn_keys
 from data_sets import SETS
 from exact import BITS
 from gallery import GALLERY
@@ -120,11 +118,3 @@ def test_ten_thousand_splits_of_every_kind_are_drawn() -> None:
 def test_all_tables_are_there() -> None:
     assert len(SETS) == 13
     assert len(kept("data_sets")) == len(SETS) + len(GALLERY)
-
-
-def test_sequences_are_recorded_as_they_are_used() -> None:
-    with spawn_keys.record() as made:
-        ours = np.random.default_rng(np.random.SeedSequence(3, spawn_key=(np.int64(5), 1))).random(4)
-    theirs = np.random.default_rng(np.random.SeedSequence(3, spawn_key=(5, 1))).random(4)
-    assert np.array_equal(ours, theirs)
-    assert made == [(3, (5, 1))]

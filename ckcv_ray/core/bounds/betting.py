@@ -1,103 +1,61 @@
 r"""Upper confidence bounds on a mean loss in [0, 1], and limits and alarms that hold at all times.
 
-**By betting on the losses, one after another.** A classifier is judged on m units that it has not seen, in an
-order drawn from the seed, which depends on nothing else. Given that classifier, the losses x_1 .. x_m of
-these units, in this order, are independent with mean L: its expected loss on a new unit. A gambler who bets
-that the mean is below p wins where losses are small; with lam_t in [0, 1] chosen from x_1 .. x_t-1 alone, and
-not from p, the wealth after s units is
+Proofs are in docs/theory/bounds.md, under the same headings.
+
+**Betting.** Given a classifier, the losses x_1 .. x_m of m units that it has not seen, in an order drawn from
+the seed, are independent with mean L. With lam_t in [0, 1] chosen from x_1 .. x_t-1 alone, a gambler who bets
+that the mean is below p has after s units the wealth
 
     e_s(p) = prod over t <= s of (1 + lam_t (p - x_t)),    p in [0, 1].
 
-* e_s(p) >= 0, since lam_t (p - x_t) >= -1.
-* e_s(L) is a martingale of mean 1: given x_1 .. x_t-1 the factor t has mean 1 + lam_t (L - E x_t) = 1.
-* e_s is increasing: factors increase in p, and are 0 or more.
-
-By Ville's inequality P(max over s of e_s(L) > 1 / delta) <= delta. So with probability at least 1 - delta L
-is in {p : max over s of e_s(p) <= 1 / delta}, and is at most its largest element, found by bisection. All
-e_s(0) <= 1, so the set is not empty; where all of [0, 1] is in it the bound is 1. A bound below the mean of
-the losses, which is possible where they rise along the order, is raised to it.
-
-Weighted, where unit t counts for a_t in [0, 1], its weight divided by the largest that there can be: pairs
-(a_t, x_t) are independent, the loss is L = E a x / E a, and a factor is 1 + lam_t a_t (p - x_t). At p = L it
-has mean 1 + lam_t (L E a - E a x) = 1, whatever E a is, and all else is the same with lam_t a_t for lam_t.
-Without weights a_t = 1.
+It increases with p, and at p = L it is a martingale of mean 1. So by Ville's inequality, with probability at
+least 1 - delta, L is at most the largest p at which max over s of e_s(p) <= 1 / delta, found by bisection. A
+bound below the mean of the losses, which is possible where they rise along the order, is raised to it.
+Weighted, where unit t counts for a_t in [0, 1], its weight divided by the largest that there can be, the loss
+is L = E a x / E a, and all is the same with lam_t a_t for lam_t.
 
 lam_t is the predictable plug-in of Waudby-Smith and Ramdas (Journal of the Royal Statistical Society B 86,
 2024, section 3) for a fixed number of units, limited to 1: sqrt(2 ln(1/delta) / (m v_t-1)), with v_t the mean
 of 1/4 and of the squared deviations of x_1 .. x_t from their running means, which begin with 1/2, each
-deviation times a_t, and means weighted by a_t.
+deviation times a_t, and means weighted by a_t. Sums are of logarithms. A factor is at least p, so each has a
+relative error of a few units of rounding / p, which is taken from the logarithm of the wealth before it is
+compared: bounds are rounded upwards.
 
-Sums are of logarithms. A factor is at least p, so each has a relative error of a few units of rounding / p,
-which is taken from the logarithm of the wealth before it is compared: bounds are rounded upwards.
-
-**By the optimised bet**, for few units (Ming, Shen, Wang, arXiv 2603.10329; docs/theory/bounds.md has the
-proof): one slope for all units, chosen after they were seen: for independent losses of one law with mean L,
+**The optimised bet**, for few units (Ming, Shen, Wang, arXiv 2603.10329): one slope for all units, chosen
+after they were seen. For independent losses of one law with mean L
 
     P(sup over l in [0, 1] of prod (1 + l a_t (L - x_t) / (1 - L)) >= 1 / delta) <= delta.
 
-The product increases with L, its logarithm is concave in l, and no order has a part in it. It does not hold
-at all times. Where some units are copies of others, and it is not known which, those with the largest factors
-are left out: the product of the others is at most that of any as many, so of independent ones too.
+The product increases with L, its logarithm is concave in l, and no order has a part in it. Where some units
+are copies of others, and it is not known which, those with the largest factors are left out.
 
-**Of totals over splits**, such as of groups' shares of wrong rows, or of costs. A loss is an integer in units
-of 1 / ``ONE``, rounded up: sums are then exact in any order, and a bound on the rounded loss holds for the
-loss. X is the total of m independent losses with mean p.
+**Losses between 0 and 1**, of which a total over a split is an integer in units of 1 / ``ONE``, rounded up:
+Catoni's bound holds for it, and the averaging-safe bound A, made concave by its least concave majorant and
+interpolated between counts (Hoeffding, Annals of Mathematical Statistics 27, 1956). The one that is smaller
+at a mean loss of 0.1 is used; a claim uses A alone (``average_safe``).
 
-Clopper-Pearson and Stevens do not hold for X. Two bounds do. Catoni's holds as it is: exp(-lam x) is convex,
-so E exp(-lam X) is at most that of a binomial count of the same mean. So is, for A concave in x,
-
-    E max(0, 1 - lam (A(X) - p)),
-
-by the same argument (Hoeffding, Annals of Mathematical Statistics 27, 1956): the averaging-safe bound A, made
-concave by its least concave majorant and interpolated between counts, may be averaged over splits as well.
-
-Which of the two a criterion uses depends on m and delta: the smaller one at a mean loss of 0.1. A claim uses
-A alone (``average_safe``).
-
-**At all times**, while labels of live rows arrive one after the other. Whoever looks at a bound after every
-label, and stops when it says what they hoped for, needs one that holds at all times together. An e-process is
-a process E_t >= 0 with E_0 = 1 that is a supermartingale under the hypothesis: then P(E_t >= 1 / delta for
-any t) <= delta (Ville 1939), so E_t >= 1 / delta rejects it whenever one looks, however one stops, and false
-rejections ever happen with probability at most delta.
-
-**The limit.** Shares Y_1, Y_2, ... in [0, 1] (1 for a wrong row, or the share of wrong rows of a group) have
-the mean p given the past; X_t is their sum. For a, b > 0 that are fixed before the stream
+**At all times**, while labels of live rows arrive: an e-process is a supermartingale E_t >= 0 with E_0 = 1
+under the hypothesis, so that P(E_t >= 1 / delta for any t) <= delta (Ville 1939). Of the losses Y_1, Y_2, ...
+in [0, 1], whose sum is X_t, the limits are the ends of {p : E_t(p) < 1 / delta}, around X_t / t, with
 
     E_t(p) = B(a + X_t, b + t - X_t) / (B(a, b) p^X_t (1 - p)^(t - X_t))
 
-is the mean over q ~ Beta(a, b) of the product over i <= t of (q / p)^Y_i ((1 - q) / (1 - p))^(1 - Y_i)
-(Robbins 1970). For 0-1 losses each factor has mean 1, so E_t(p) is a martingale of mean 1. For other losses a
-factor is convex in Y_i, so it is at most Y_i q / p + (1 - Y_i) (1 - q) / (1 - p), of mean 1: a
-supermartingale. So {p : E_t(p) < 1 / delta} covers p at all t together, with probability 1 - delta (Howard,
-Ramdas, McAuliffe, Sekhon 2021; Waudby-Smith, Ramdas 2024). ln E_t(p) is convex in p, least at X_t / t: the
-set is an interval. a and b only decide how close it is: a = x + 1, b = h - x + 1 for a certificate that rests
-on x errors in h rows.
+(Robbins 1970; Howard, Ramdas, McAuliffe, Sekhon 2021). a = x + 1, b = h - x + 1 for a certificate that rests
+on x errors in h rows decide how close they are.
 
-**The alarm**, against the hypothesis that no row is expected to be wrong with a probability above a bound c,
-whatever the past and however this probability changes below c. For an alternative q > c and a label s to
-start from,
+The alarm is against the hypothesis that no row is expected to be wrong with a probability above c, whatever
+the past. Its process M is the mean, over ``LOG_ODDS`` alternatives q with odds exp(0.1) to exp(4) times those
+of c, and over starts s with weights fixed beforehand, of
 
-    product over s <= i <= t of (Y_i q / c + (1 - Y_i) (1 - q) / (1 - c))
+    product over s <= i <= t of (Y_i q / c + (1 - Y_i) (1 - q) / (1 - c)).
 
-is a supermartingale: at a mean p <= c a factor has the mean 1 + (p - c) (q - c) / (c (1 - c)) <= 1. So is
-every mean of such products with weights fixed beforehand: here over ``LOG_ODDS`` alternatives, whose odds are
-exp(0.1) to exp(4) times those of c, with equal weights, and over starts s. ``AT_FIRST_LABEL`` of the
-weight is on s = 1, for a risk that is too high from the first label, and the rest falls as 1 / (s ln(s)^2):
-a risk that rises after thousands of quiet labels is found by the products that start near its rise, instead
-of having to make up for what all of the quiet labels took from one product.
-
-Labels arrive in batches, in files that may be sorted by label or by prediction: in such an order the mean of
-a label given those before it in the file is not the risk, and the process is no supermartingale. So products
-start, and the process is looked at, at the ends of batches alone. Within a batch it is a symmetric function
-of the losses. The weight of a label, but for that of the first one, is put on the start after its batch: what
-a batch is given does not depend on its own size. The sums over starts and over alternatives commute: with
-R_j the sum over the starts before batch j, for one alternative, and W_j the weights of the labels of batch j,
+``AT_FIRST_LABEL`` of the weight is on s = 1, for a risk that is too high from the first label, and the rest
+falls as 1 / (s ln(s)^2), for one that rises later. Batches of labels may be sorted: products start, and the
+process is looked at, at the ends of batches alone. With R_j the sum over the starts before batch j, for one
+alternative, and W_j the weights of the labels of batch j,
 
     R_j = (R_(j-1) + W_(j-1)) * (product of the factors of batch j),     W_0 = w_1,
     M_j = mean of R_j + W_j + (weight of all labels after batch j).
-
-(A mixture over Beta(a, b), cut to q > c and normalised, instead of the fixed alternatives is as valid. It has
-no such recursion, and where h is large its weight is so near to c that larger rises are found later.)
 """
 
 from collections.abc import Callable, Sequence
