@@ -17,7 +17,7 @@ from scipy.sparse import csr_array, eye_array, kron, vstack
 from scipy.stats import binom
 
 from ckcv_ray.core.arrays import ONE
-from ckcv_ray.core.bounds.betting import bound_mean_loss, make_concave_table
+from ckcv_ray.core.bounds.betting import bound_mean_loss
 from ckcv_ray.core.bounds.binomial import bound_table, catoni, make_safe_table
 
 DELTA = 0.05
@@ -84,6 +84,10 @@ def totals(m: int, p: np.ndarray) -> list[Law]:
     return laws
 
 
+def bound_by_catoni(losses: list[int], m: int, delta: float) -> float:
+    return catoni(sum(losses) / (ONE * m * len(losses)), m, delta)
+
+
 @pytest.mark.parametrize(
     ("table", "n_splits", "holds"),
     [(make_safe_table, 2, True), (make_safe_table, 3, True), (bound_table, 2, False)],
@@ -98,26 +102,12 @@ def test_a_mean_over_splits_under_any_law(
     assert (largest <= DELTA) is holds
 
 
-# Losses in [0, 1]
-
-
-def test_a_mean_of_losses_under_any_law() -> None:
+@pytest.mark.parametrize("bound", [bound_mean_loss, bound_by_catoni])
+def test_a_mean_of_losses_under_any_law(bound: Callable[[list[int], int, float], float]) -> None:
     m = 3
-    table = np.interp(np.arange(2 * m + 1) / 2, np.arange(m + 1), make_concave_table(m, DELTA))
+    table = np.array([bound([x * ONE // 2], m, DELTA) for x in range(2 * m + 1)])
 
     def fails(splits: Sequence[Pair]) -> bool:
-        bound = bound_mean_loss([x * ONE // 2 for _, x in splits], m, DELTA)
-        return float(np.mean([p for p, _ in splits])) > bound
-
-    assert worst(fails, totals(m, risks(table, others=3)[::2])) <= DELTA
-
-
-def test_catonis_bound_on_losses_under_any_law() -> None:
-    m = 3
-    table = np.array([catoni(x / (2 * m), m, DELTA) for x in range(2 * m + 1)])
-
-    def fails(splits: Sequence[Pair]) -> bool:
-        rate = sum(x for _, x in splits) / (2 * m * len(splits))
-        return float(np.mean([p for p, _ in splits])) > catoni(rate, m, DELTA)
+        return float(np.mean([p for p, _ in splits])) > bound([x * ONE // 2 for _, x in splits], m, DELTA)
 
     assert worst(fails, totals(m, risks(table, others=3)[::2])) <= DELTA

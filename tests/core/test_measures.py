@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ckcv_ray.core.arrays import ONE
-from ckcv_ray.core.measures import GRAIN, UNDECIDED, ZERO_ONE, ClippedErrors, Kind, ZeroOne
+from ckcv_ray.core.measures import GRAIN, UNDECIDED, ZERO_ONE, ClippedErrors, ZeroOne
 
 repeatable = settings(derandomize=True, deadline=None, max_examples=limit_examples(60))
 
@@ -50,10 +50,6 @@ def test_totals_add_over_sets_of_rows(case, cut):
     parts = (slice(None, cut), slice(cut, None))
     added = sum(ZERO_ONE.totals(y[part], predicted[:, part], n_classes) for part in parts)
     assert np.array_equal(added, ZERO_ONE.totals(y, predicted, n_classes))
-
-
-def test_what_it_is_for():
-    assert ZERO_ONE.kinds == {Kind.BINARY, Kind.MULTICLASS}
 
 
 @given(scored(), st.data())
@@ -103,12 +99,6 @@ def test_clipped_errors_are_rounded_up_by_less_than_a_grain_and_added_in_any_ord
 def test_predictions_that_are_no_numbers_count_as_the_largest_error():
     predicted = np.array([np.nan, np.inf, -np.inf, 3.0])
     assert ClippedErrors(2.0).measure_losses(np.full(4, 3.0), predicted).tolist() == [ONE, ONE, ONE, 0]
-
-
-def test_clipped_errors_of_several_models_are_totalled_apart():
-    y, predicted = np.zeros(4), np.array([[0.0, 1.0, 2.0, 9.0], [0.5, 0.5, 0.5, 0.5]])
-    assert (ClippedErrors(2.0).totals(y, predicted, 0) / ONE).tolist() == [[2.5], [1.0]]
-    assert ClippedErrors(2.0).columns(0) == 1
 
 
 def test_the_last_bits_of_a_prediction_hardly_matter():

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from ckcv_ray import InputError
 from ckcv_ray.core.bounds import betting
 from ckcv_ray.core.bounds.betting import (
     MAX_OPTIMISED,
@@ -116,9 +115,3 @@ def test_the_number_of_units_alone_and_whether_some_are_copies_decide_which_bet_
     assert bound_losses(losses[:-1], DELTA) == bound_by_optimised_bet(losses[:-1], DELTA)
     assert bound_losses(losses, DELTA) == bound_by_betting(losses, DELTA)
     assert bound_losses(losses, DELTA, copies=2) == bound_by_optimised_bet(losses, DELTA, copies=2)
-
-
-@pytest.mark.parametrize("losses", [[], [1.5], [[0.5]]])
-def test_what_are_no_losses_is_refused(losses: list[float]) -> None:
-    with pytest.raises(InputError, match="losses has"):
-        bound_by_optimised_bet(losses, DELTA)

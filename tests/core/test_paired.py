@@ -63,13 +63,8 @@ def test_the_sign_test_is_exact() -> None:
     proven = [judge_differences(differ(below, n - below, n), delta, None).better for below in range(n + 1)]
     size = sum(chance for chance, is_better in zip(chances, proven, strict=True) if is_better)
     assert 0.8 * delta / 2 < size <= delta / 2
-
-
-def test_the_sign_test_proves_no_size_and_swaps_with_the_sides() -> None:
-    verdict = judge_differences(differ(15, 2, 100), 0.05, None)
-    assert verdict == (True, False, SIGN, None, None)
+    assert judge_differences(differ(15, 2, 100), 0.05, None) == (True, False, SIGN, None, None)
     assert judge_differences(-differ(15, 2, 100), 0.05, None) == (False, True, SIGN, None, None)
-    assert not any(judge_differences(differ(3, 3, 100), 0.05, None)[:2])
 
 
 @pytest.mark.parametrize("level", [0.05, 0.25])

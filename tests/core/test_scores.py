@@ -230,31 +230,18 @@ def test_learners_without_scores_of_several_classes_are_refused():
         evaluate(X, y, learner="svm", measure="average_precision", execution=Execution("serial"))
 
 
-def test_squared_is_for_classes_too():
-    y, said = answers(20, 2, 3)
-    score = make_score("squared", Kind.BINARY)
-    assert score.of(y, said) == metrics.brier_score_loss(y, said.probability[:, 1])
-    assert score.kinds == CLASSES
+OF_CLASSES = ["zero_one", "accuracy", "cross_entropy", "log_loss", "brier"]
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize(("kind", "n_classes"), [*zip(Kind, (2, 3, 0), strict=True)])
 @settings(max_examples=limit_examples(20))
 @given(n=st.integers(4, 15), seed=st.integers(0, 999))
-def test_a_mean_over_rows_is_that_of_its_rows_of_classes(n_classes, n, seed):
-    y, given_outputs = answers(n, n_classes, seed)
-    kind = Kind.BINARY if n_classes == 2 else Kind.MULTICLASS
+def test_a_mean_over_rows_is_that_of_its_rows(kind, n_classes, n, seed):
+    y, said = answers(n, n_classes, seed) if n_classes else numbers(n, seed)
     names = list_row_means(kind)
-    assert {*names} == {"zero_one", "accuracy", "cross_entropy", "log_loss", "brier"}
-    for name in names:
-        check_rows(make_score(name, kind), y, given_outputs, n_classes)
-
-
-@given(n=st.integers(2, 15), seed=st.integers(0, 999))
-def test_a_mean_over_rows_is_that_of_its_rows_of_numbers(n, seed):
-    y, given_outputs = numbers(n, seed)
-    assert list_row_means(Kind.REGRESSION) == ["squared", "absolute", "mape"]
-    for name in (*list_row_means(Kind.REGRESSION), "clipped:0.3"):
-        check_rows(make_score(name, Kind.REGRESSION), y, given_outputs, 0)
+    assert names == (OF_CLASSES if n_classes else ["squared", "absolute", "mape"])
+    for name in (*names, "squared" if n_classes else "clipped:0.3"):  # Brier's, of classes
+        check_rows(make_score(name, kind), y, said, n_classes)
 
 
 def check_rows(score, y, given_outputs, n_classes):

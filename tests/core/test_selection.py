@@ -1,7 +1,8 @@
-"""Sums, ties, drops and proofs against rational arithmetic on complete tables of counts.
+"""Sums, ties, drops and proofs against rational arithmetic on complete tables of values.
 
-``Case`` is a whole table of counts, small and full of ties on purpose: few errors on few rows, columns
-that repeat others in another order of the splits, sizes that repeat others, paths of any lengths.
+``Case`` is a whole table of values, small and full of ties on purpose: few errors on few rows, columns
+that repeat others in another order of the splits, sizes that repeat others, paths of any lengths, and in a
+third of the cases another least value for each split.
 """
 
 from functools import cache
@@ -19,7 +20,6 @@ from ckcv_ray.core.selection import (
     ABSENT,
     FAILED,
     UNKNOWN,
-    Leader,
     Least,
     Proof,
     Selection,
@@ -55,32 +55,35 @@ def rounded_mean(values, n):
 
 
 class Case:
-    """Counts of every candidate: sizes are pairs (rows of a select set, splits), ``lengths`` the steps of
-    each path, tables arrays (n_splits, n_paths, n_steps); what is beyond the end of a path is never read.
+    """Values of every candidate: ``leasts`` are the least values of the splits of each size, ``lengths`` the
+    steps of each path, tables arrays (n_splits, n_paths, n_steps); what is beyond the end of a path is never
+    read.
     """
 
-    def __init__(self, sizes, tables, lengths=None):
-        self.sizes, self.tables = sizes, tables
+    def __init__(self, leasts, tables, lengths=None):
+        self.leasts, self.tables = leasts, tables
         self.lengths = list(lengths or [tables[0].shape[2]] * tables[0].shape[1])
-        self.lows = {t: [self._low(*t, p) for p in range(sizes[t[0]][1] + 1)] for t in self.candidates()}
+        self.n_splits = [len(each) for each in leasts]
+        self.lows = {t: [self._low(*t, p) for p in range(self.n_splits[t[0]] + 1)] for t in self.candidates()}
+
+    @classmethod
+    def of_counts(cls, m, table):
+        """One size of errors on m rows."""
+        return cls([[least(m)] * len(table)], [bound_table(m)[table]])
 
     def selection(self, **options):
-        return Selection([(n_splits, least(m)) for m, n_splits in self.sizes], self.lengths, **options)
+        return Selection([(len(each), each) for each in self.leasts], self.lengths, **options)
 
     def candidates(self):
         """(size, path, step) of all of them."""
-        return [
-            (j, g, c) for j in range(len(self.sizes)) for g, n in enumerate(self.lengths) for c in range(n)
-        ]
+        n_sizes = len(self.leasts)
+        return [(j, g, c) for j in range(n_sizes) for g, n in enumerate(self.lengths) for c in range(n)]
 
-    def bounds(self, size, path, step):
-        m, _ = self.sizes[size]
-        return bound_table(m)[self.tables[size][:, path, step]].tolist()
+    def column(self, size, path, step):
+        return self.tables[size][:, path, step].tolist()
 
     def _low(self, size, path, step, p):
-        m, n_splits = self.sizes[size]
-        known = self.bounds(size, path, step)[:p]
-        return rounded_mean(known + [least(m)] * (n_splits - p), n_splits)
+        return rounded_mean([*self.column(size, path, step)[:p], *self.leasts[size][p:]], self.n_splits[size])
 
     def low(self, size, path, step, p):
         """The least L_MS left after p splits; L_MS itself after all of them."""
@@ -95,7 +98,7 @@ class Case:
 
     def paths(self):
         """(size, split, path, length) of all of them."""
-        for j, (_, n_splits) in enumerate(self.sizes):
+        for j, n_splits in enumerate(self.n_splits):
             for i, (g, length) in product(range(n_splits), enumerate(self.lengths)):
                 yield j, i, g, length
 
@@ -120,7 +123,12 @@ def make_case(seed):
             table[(slice(None), *target)] = rng.permutation(table[(slice(None), *source)])
         same = [t for s, t in zip(sizes, tables, strict=False) if s == (m, n_splits)]
         tables.append(rng.permutation(same[0]) if same and rng.random() < 0.8 else table)
-    return Case(sizes, tables, lengths)
+    leasts = [np.full(n_splits, least(m)) for m, n_splits in sizes]
+    values = [bound_table(m)[table] for (m, _), table in zip(sizes, tables, strict=True)]
+    if seed % 3 == 0:  # in 64ths, so that ties are common
+        leasts = [rng.integers(1, 20, size=n_splits) / 64 for _, n_splits in sizes]
+        values = [each[:, None, None] + table / 64 for each, table in zip(leasts, tables, strict=True)]
+    return Case([each.tolist() for each in leasts], values, lengths)
 
 
 def deliveries(case, rng):
@@ -134,7 +142,7 @@ def deliveries(case, rng):
 
 def deliver(selection, case, pieces):
     for size, split, path, length in pieces:
-        enter(selection, case.sizes[size][0], size, split, path, case.tables[size][split, path, :length])
+        selection.enter(size, split, path, np.arange(length), case.tables[size][split, path, :length])
     selection.refresh()
 
 
@@ -165,7 +173,7 @@ def prefix_of(selection, size, path, step):
 def test_leaders_are_the_least_sums_with_ties_to_smaller_step_path_k(seed):
     case = make_case(seed)
     selection = complete(case)
-    assert selection.leaders == [case.best(among=j) for j in range(len(case.sizes))]
+    assert selection.leaders == [case.best(among=j) for j in range(len(case.leasts))]
     assert selection.winner() == case.best()
     for j, g, c in case.candidates():
         assert selection.sizes[j].exact_low(g, c) == case.l_ms(j, g, c)
@@ -206,7 +214,7 @@ def test_sums_that_differ_in_order_alone_are_equal():
     columns = np.stack([rng.permutation(counts) for _ in range(24)], axis=1)
     naive = {sum(bound_table(30)[column].tolist()) for column in columns.T}
     assert len(naive) > 1, "the case must provoke it"
-    case = Case([(30, 41)], [columns.reshape(41, 4, 6)])
+    case = Case.of_counts(30, columns.reshape(41, 4, 6))
     selection = complete(case)
     assert selection.winner() == (case.l_ms(0, 0, 0), 0, 0, 0)
     assert {selection.sizes[0].exact_low(g, c) for _, g, c in case.candidates()} == {case.l_ms(0, 0, 0)}
@@ -246,14 +254,14 @@ def test_alive_is_what_may_still_reach_the_best_so_far(seed):
     for piece in deliveries(case, rng):
         deliver(selection, case, [piece])
         known = {t: prefix_of(selection, *t) for t in case.candidates()}
-        complete = {t for t, p in known.items() if p == case.sizes[t[0]][1]}
+        complete = {t for t, p in known.items() if p == case.n_splits[t[0]]}
         threshold = min((case.l_ms(*t) for t in complete), default=inf)
         for (j, g, c), p in known.items():
             assert selection.threshold(j) == threshold
             alive, done = bool(selection.alive(j)[g, c]), (j, g, c) in complete
             assert alive == (not done and case.low(j, g, c, p) <= threshold)
             assert done or alive or case.l_ms(j, g, c) > final
-    assert not any(selection.alive(j).any() for j in range(len(case.sizes)))
+    assert not any(selection.alive(j).any() for j in range(len(case.leasts)))
     assert selection.winner() == case.best()
 
 
@@ -284,7 +292,7 @@ def test_equality_keeps_a_candidate_however_its_sum_is_rounded(order):
     challenger_above = challenger.copy()
     challenger_above[rng.integers(19)] += 1
     counts = np.stack([challenger, challenger_above, leader], axis=1)[:, :, None]
-    selection = Case([(40, 30)], [counts]).selection()
+    selection = Case.of_counts(40, counts).selection()
     for i in range(30):
         enter(selection, 40, 0, i, 2, counts[i, 2])
         if i < 19:
@@ -299,15 +307,15 @@ def test_equality_keeps_a_candidate_however_its_sum_is_rounded(order):
 @repeatable
 def test_a_reported_size_is_judged_by_its_own_best_alone(seed):
     case, rng = make_case(seed), np.random.default_rng(seed)
-    own = {j for j in range(len(case.sizes)) if rng.random() < 0.6}
+    own = {j for j in range(len(case.leasts)) if rng.random() < 0.6}
     selection = case.selection(separate=own)
     for piece in deliveries(case, rng):
         deliver(selection, case, [piece])
-        for j in range(len(case.sizes)):
+        for j in range(len(case.leasts)):
             rule = selection.leaders[j] if j in own else selection.winner()
             assert selection.threshold(j) == (rule.l_ms if rule else inf)
         for j, g, c in case.candidates():
-            open_ = prefix_of(selection, j, g, c) < case.sizes[j][1]
+            open_ = prefix_of(selection, j, g, c) < case.n_splits[j]
             if open_ and not selection.alive(j)[g, c]:
                 assert case.l_ms(j, g, c) > case.best(among=j if j in own else None)[0]
     for j in own:
@@ -323,7 +331,7 @@ def test_the_best_of_a_learner_is_known_however_far_it_is_behind(seed):
     learners = np.sort(rng.integers(0, 3, size=len(case.lengths)))
     of = sorted(set(learners.tolist()))
     known = [learner for learner in of if rng.random() < 0.6]
-    own = {j for j in range(len(case.sizes)) if rng.random() < 0.3}
+    own = {j for j in range(len(case.leasts)) if rng.random() < 0.3}
     selection = case.selection(separate=own, learners=learners, known=known)
     plain = case.selection(separate=own, learners=learners)
     best = {
@@ -333,16 +341,16 @@ def test_the_best_of_a_learner_is_known_however_far_it_is_behind(seed):
     for piece in deliveries(case, rng):
         for each in (selection, plain):
             deliver(each, case, [piece])
-        for j in range(len(case.sizes)):
+        for j in range(len(case.leasts)):
             others = ~np.isin(learners, known)
             assert np.array_equal(selection.alive(j)[others], plain.alive(j)[others])
             assert np.all(selection.alive(j) >= plain.alive(j))
         for j, g, c in case.candidates():
-            open_ = prefix_of(selection, j, g, c) < case.sizes[j][1]
+            open_ = prefix_of(selection, j, g, c) < case.n_splits[j]
             if learners[g] in known and open_ and not selection.alive(j)[g, c]:
                 assert case.l_ms(j, g, c) > best[learners[g]]
     assert selection.winner() == plain.winner()
-    shared = [j for j in range(len(case.sizes)) if j not in own]
+    shared = [j for j in range(len(case.leasts)) if j not in own]
     for learner, j in product(known, shared):
         assert set(selection.thresholds(j)[learners == learner]) == {best[learner]}
 
@@ -383,72 +391,22 @@ def test_a_failed_split_blocks_its_candidate_once_it_is_next():
     assert selection.winner() == (rounded_mean([bound_table(5)[x] for x in (0, 4, 0)], 3), 0, 0, 0)
 
 
-# A least value for each split
-
-
-def make_uneven(seed):
-    """Values of candidates, in 64ths so that ties are common, and a least value for each split."""
-    rng = np.random.default_rng(seed)
-    sizes = [int(n) for n in rng.integers(1, 7, size=rng.integers(1, 4))]
-    leasts = [rng.integers(1, 20, size=n) / 64 for n in sizes]
-    shape = tuple(int(v) for v in rng.integers(1, 4, size=2))
-    tables = [one[:, None, None] + rng.integers(0, 6, size=(len(one), *shape)) / 64 for one in leasts]
-    return leasts, tables, rng
-
-
 @given(seeds)
 @repeatable
-def test_lower_bounds_and_proofs_take_the_least_value_of_each_split(seed):
-    leasts, tables, _ = make_uneven(seed)
-    for least_values, table in zip(leasts, tables, strict=True):
-        n_splits = len(least_values)
-        fold = Standings(n_splits, [table.shape[2]] * table.shape[1], least_values)
+def test_lower_bounds_and_their_shortest_proofs(seed):
+    case = make_case(seed)
+    for j, least_values in enumerate(case.leasts):
+        n_splits, fold = case.n_splits[j], Standings(case.n_splits[j], case.lengths, least_values)
         assert fold.floor == rounded_mean(least_values, n_splits)
-        for path, step in np.ndindex(*table.shape[1:]):
-            column = table[:, path, step].tolist()
-            lows = [
-                rounded_mean(column[:p] + least_values[p:].tolist(), n_splits) for p in range(n_splits + 1)
-            ]
-            assert [mean_bound(column[:p], fold.least) for p in range(n_splits + 1)] == lows
-            assert lows == sorted(lows)
-            for threshold in (*lows, 0.0, inf):
+        for column, lows in ((case.column(*t), low) for t, low in case.lows.items() if t[0] == j):
+            assert [mean_bound(column[:p], fold.least) for p in range(n_splits + 1)] == lows == sorted(lows)
+            for threshold in (*lows, 0.0, 1.0, inf):
                 proving = [p for p in range(n_splits + 1) if lows[p] > threshold]
                 expected = Proof(proving[0], lows[proving[0]]) if proving else None
                 assert find_shortest_proof(column, fold.least, threshold) == expected
                 for known in range(n_splits):
                     found = find_shortest_proof(column[:known], fold.least, threshold)
                     assert found == (expected if proving and proving[0] <= known else None)
-
-
-@given(seeds)
-@repeatable
-def test_dropping_by_the_least_value_of_each_split_changes_no_winner(seed):
-    leasts, tables, rng = make_uneven(seed)
-    shape = tables[0].shape[1:]
-    raced = Selection([(len(one), one) for one in leasts], [shape[1]] * shape[0])
-    evaluations = [(j, *at) for j, table in enumerate(tables) for at in np.ndindex(*table.shape)]
-    saved = 0
-    for i in rng.permutation(len(evaluations)):
-        j, split, path, step = evaluations[i]
-        if not raced.alive(j)[path, step]:
-            saved += raced.sizes[j].values[split, path, step] == UNKNOWN
-            continue
-        raced.enter(j, split, path, step, tables[j][split, path, step])
-        raced.refresh()
-    whole = [
-        Leader(rounded_mean(table[:, path, step], len(table)), step, path, j)
-        for j, table in enumerate(tables)
-        for path, step in np.ndindex(*shape)
-    ]
-    assert raced.winner() == min(whole)
-    for j, path, step in ((leader.size, leader.path, leader.step) for leader in whole):
-        assert raced.alive(j)[path, step] == np.False_
-    entered = sum(int(np.sum(fold.values >= 0)) for fold in raced.sizes)
-    assert entered + saved == len(evaluations)
-
-
-def test_the_uneven_cases_do_differ_from_split_to_split_and_drop():
-    assert sum(len(set(one)) > 1 for seed in range(50) for one in make_uneven(seed)[0]) > 50
 
 
 # One fold size by itself
@@ -458,13 +416,12 @@ def test_the_uneven_cases_do_differ_from_split_to_split_and_drop():
 @repeatable
 def test_what_a_fold_size_derives_from_its_values(seed):
     case, rng = make_case(seed), np.random.default_rng(seed)
-    m, n_splits = case.sizes[0]
-    fold = Standings(n_splits, case.lengths, least(m))
+    n_splits, table = case.n_splits[0], case.tables[0]
+    fold = Standings(n_splits, case.lengths, case.leasts[0])
     assert fold.leader(0) is None
     assert np.all(fold.expected == inf)
-    known = bound_table(m)[case.tables[0]]
-    hidden = rng.random(known.shape)
-    drawn = np.select([hidden < 0.6, hidden < 0.8], [known, FAILED], UNKNOWN)
+    hidden = rng.random(table.shape)
+    drawn = np.select([hidden < 0.6, hidden < 0.8], [table, FAILED], UNKNOWN)
     fold.values = np.where(fold.values == ABSENT, ABSENT, drawn)
     fold.refresh()
     for g, c in ((g, c) for j, g, c in case.candidates() if j == 0):
@@ -473,10 +430,10 @@ def test_what_a_fold_size_derives_from_its_values(seed):
         assert fold.prefix[g, c] == p
         assert fold.complete[g, c] == (p == n_splits)
         assert fold.blocked[g, c] == (p < n_splits and column[p] == FAILED)
-        assert fold.prefix_values(g, c) == case.bounds(0, g, c)[:p]
+        assert fold.prefix_values(g, c) == case.column(0, g, c)[:p]
         assert fold.exact_low(g, c) == case.low(0, g, c, p)
         if p:
-            assert fold.expected[g, c] == pytest.approx(np.mean(case.bounds(0, g, c)[:p]))
+            assert fold.expected[g, c] == pytest.approx(np.mean(case.column(0, g, c)[:p]))
     for i, (g, length) in product(range(n_splits), enumerate(case.lengths)):
         assert fold.computed[i, g] == np.sum(drawn[i, g, :length] != UNKNOWN)
 
@@ -519,5 +476,7 @@ def test_what_is_beyond_the_end_of_a_path_stays_absent_and_takes_no_part(seed, e
     assert selection.winner() == case.best()
 
 
-def test_the_cases_do_have_paths_of_different_lengths():
-    assert sum(len(set(make_case(seed).lengths)) > 1 for seed in range(100)) >= 20
+def test_the_cases_do_have_paths_of_different_lengths_and_splits_that_differ():
+    cases = [make_case(seed) for seed in range(100)]
+    assert sum(len(set(case.lengths)) > 1 for case in cases) >= 20
+    assert sum(len(set(each)) > 1 for case in cases for each in case.leasts) > 40

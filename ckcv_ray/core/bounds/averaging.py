@@ -4,14 +4,9 @@ The condition, for X ~ Bin(m, p) and some slope lam > 0 that depends on (m, delt
 
     G(p) = E h(X, p) <= delta for all p,    h(x, p) = max(0, 1 - lam (A(x) - p)).
 
-``satisfies`` proves it. Write F(s, r) = E h(X, r) with X ~ Bin(m, s), so that G(p) = F(p, p). Since A
-increases in x, h decreases in x and F(s, r) decreases in s: with b the binomial weights,
-
-    -dF/ds = m sum over x < m of b(x; m - 1, s) (h(x, r) - h(x + 1, r)) >= 0.
-
-On low <= s <= r <= high this is at least the same sum D with min(b(x; m - 1, low), b(x; m - 1, high)), as b
-is log-concave in s, and with the differences of h at r = low, as they increase in r. F(low, r) is convex in
-r. Hence
+``satisfies`` proves it on intervals (docs/theory/bounds.md). With b the binomial weights, F(s, r) = E h(X, r)
+for X ~ Bin(m, s), and D the sum over x < m of m min(b(x; m - 1, low), b(x; m - 1, high)) times
+h(x, low) - h(x + 1, low),
 
     G(r) <= max(F(low, low), F(low, high) - (high - low) D)    for low <= r <= high,
 
