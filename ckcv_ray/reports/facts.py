@@ -2,18 +2,28 @@
 
 What the number is and whether it may be quoted, what it is about, what voids it, how it is checked and what
 to do next; then performance by class, claims, data, method and search, and as an appendix the paper's
-figures, the models and the options.
+figures, the models and the options. Without a certification: tables of scores, doubts, and what they are
+worth. The terminal, the page, Markdown, cards and forms show the same facts, each as many as it has room for:
+see ``render``.
 """
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
-from math import ceil, sqrt
-from typing import cast
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from math import ceil, nan, sqrt
+from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ckcv_ray.claims.certificate import PROVISIONAL, Baseline, Certificate, describe_least
+from ckcv_ray.claims.certificate import (
+    PROVISIONAL,
+    Certificate,
+    describe_equal_rows,
+    describe_least,
+    list_mistakes,
+)
 from ckcv_ray.claims.error import describe_weights
 from ckcv_ray.claims.quantity import (
     MIN_OF_SUBGROUP,
@@ -21,11 +31,14 @@ from ckcv_ray.claims.quantity import (
     Claim,
     describe_decisions,
     describe_intervals,
+    format_ends,
     is_fixed_for,
 )
-from ckcv_ray.core.arrays import ONE
+from ckcv_ray.core.arrays import ONE, Values
 from ckcv_ray.core.bounds.betting import bound_mean_loss
-from ckcv_ray.core.bounds.binomial import clopper_pearson
+from ckcv_ray.core.bounds.binomial import bound_both_sides, clopper_pearson
+from ckcv_ray.core.intervals import INTERVALS, MISS
+from ckcv_ray.core.measures import Score
 from ckcv_ray.core.options import get_values, list_inside
 from ckcv_ray.core.percent import (
     ceil_percent,
@@ -40,39 +53,46 @@ from ckcv_ray.core.resampling.complete import Rotation
 from ckcv_ray.errors import cut, cut_list, plain, pluralize
 from ckcv_ray.learners.base import Setting
 from ckcv_ray.learners.sklearn.spec import list_foreign
-from ckcv_ray.learners.steps import EQUALLY
+from ckcv_ray.learners.steps import EQUALLY, Balance
 from ckcv_ray.records.judged import describe_judged
-from ckcv_ray.reports.scores import tell_scores
-from ckcv_ray.reports.sections import (
-    BY_CLASS,
-    CAUTION,
-    DETAILS,
-    FIRST,
-    FOLDER,
-    PAGE,
-    QUESTION,
-    Fact,
-    FactTable,
-    Section,
-    describe_subject,
-    format_row,
-    list_first,
-    name_units,
-    tell_classes,
-    tell_cost,
-    tell_data,
-    tell_options,
-    tell_origin,
-)
+from ckcv_ray.records.record import Failure
 from ckcv_ray.runs.judged import Judged
-from ckcv_ray.runs.result import Certified, Result
-from ckcv_ray.runs.scored import Scored
+from ckcv_ray.runs.result import Certified, Result, format_setting, tabulate_predictions
+from ckcv_ray.runs.scored import SCORE_DELTA, Entry, Scored
+from ckcv_ray.runs.settings import SettingScores, list_differing, shorten_setting
 from ckcv_ray.storage.execution import Before
 from ckcv_ray.study.parts import MIN_HELD_OUT, Holdout
 from ckcv_ray.study.problem import Candidate, Problem, describe_setting
+from ckcv_ray.tables.columns import Column, ColumnKind, Label
 from ckcv_ray.tables.questions import describe_sorted
+from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import quote
 
+FIRST, DETAILS, PAGE = 1, 2, 3  # levels: of the first screen, of --details, of the page alone
+CAUTION, QUESTION = "CAUTION", "QUESTION"  # facts that are set off from others
+FOLDER = "RUN_FOLDER"  # stands for the folder in commands
+NOT_SET = "–"
+FOUR_DIGITS = "{:.4g}".format
+MAX_NAMED = 20  # columns, values or classes in a sentence
+MAX_DESCRIBED = 200  # columns
+MAX_OPEN_COLUMNS = 25  # of which the table is not folded
+MAX_LABELS, MAX_LABEL = 3, 40
+MAX_CONFUSED, MAX_MISTAKES = 12, 10  # classes of a confusion matrix; else mistakes that are listed
+BY_CLASS = {  # what is measured of a class against all others, and how it is named of two
+    "sensitivity": "sensitivity: ‘{}’ found",
+    "specificity": "specificity: ‘{}’ found",
+    "ppv": "PPV: ‘{}’ predicted, and right",
+    "npv": "NPV: ‘{}’ predicted, and right",
+}
+TYPICAL_IS = (
+    "Typical is the median with the quartiles, or the most common category with its share; values are "
+    "different ones."
+)
+KINDS = {
+    ColumnKind.NUMBER: ("number", "numbers"),
+    ColumnKind.CATEGORY: ("category", "categories"),
+    ColumnKind.DATE: ("date", "dates"),
+}
 NO_DIGEST: Mapping[str, str] = {}
 OWN_CUT_OFF = "; at the learner's own cut-off, not the one chosen"
 COUNTED = re.compile(r" \([^()]*(\([^()]*\)[^()]*)*\)\.$")  # at the end of a claim: how it was counted
@@ -101,6 +121,383 @@ PAPER_IS = (
     "Anguita, Ghelardoni, Ghio, Oneto, Ridella: The ‘K’ in K-fold Cross Validation, ESANN 2012: in each "
     "split one part trains, one selects and one estimates; they share no row."
 )
+MAX_LISTED_SETTINGS = 10  # in a terminal, of those among which one is chosen
+MAX_INNER = 50  # settings listed by their inner splits
+FEW_SPLITS = 40  # of which every score is listed
+MAX_COLUMNS_OF_SPLITS = 8  # lines as columns of such a table; more are rows
+FEW_SCORED_ROWS = 20  # of a split, about whose mean little can be said
+CHOSEN = {
+    "best": "the best",
+    "one_se": "the simplest within one standard error of the best",
+    "tolerance": "the simplest within {} of the best",
+}
+RELATIVE = frozenset({"mape", "neg_mean_absolute_percentage_error"})
+EXPLAINED = frozenset({"r2", "cor2"})
+KEEP = "The folder keeps no predictions by row: ckcv evaluate --save-predictions keeps them."
+REFERENCE = (
+    "S. Arlot, A. Celisse: A survey of cross-validation procedures for model selection, Statistics Surveys "
+    "4, 2010."
+)
+SCORES_CHECKED = "It recomputes every figure from the log; with --rerun it runs the whole study again."
+ESTIMATE_IS = (
+    "As an estimate, with its name and the splits it is of. It is no bound, and nothing is proven by it."
+)
+NO_MEAN = "No: a fit failed, or the score is not defined on a split, so there is no mean."
+INCOMPLETE = (
+    "Some scores are incomplete: a fit failed, or a score is not defined on a split. They have no mean."
+)
+TEST_IS = (
+    "The test is the corrected resampled t-test (Nadeau, Bengio 2003), a heuristic: splits share rows. A "
+    "difference found among many comparisons may be chance."
+)
+BOUND_IS = (
+    "A bound holds for one model, of a line that was named before its score was seen, on rows that are "
+    "independent."
+)
+BOUNDS_ARE = (
+    "What the score of each split's model is {} on new rows, with probability 95 %: from the rows that the "
+    "split scores (Clopper-Pearson; for a clipped error a bet), if rows are independent. Each holds by "
+    "itself, for a split and a line that were named before the scores were seen."
+)
+INNER_ARE = (
+    "Means over outer splits of the mean over the splits inside, and the standard deviation over all of "
+    "these. A setting is selected by such figures, so the best of them is too good."
+)
+NOT_COVERED = (
+    "rows that belong together, such as visits of one patient, in different parts of a split",
+    "scaling or a choice of columns made on the full table before the splits",
+    "a choice among many lines by the figure that is quoted",
+    "new rows from another source than these",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Fact:
+    """One thing worth telling about a result. What stands side by side has one rule and one set of rows."""
+
+    name: str  # in a word or two, unique to facts of one kind; "" for a sentence that needs none
+    text: str  # in words, without the name and without a full stop unless it is a sentence
+    level: int = PAGE  # ``FIRST``, ``DETAILS`` or ``PAGE``: where it is told first
+    value: Any = None  # what the text says, as in ``Result.to_json``; None if that is no single value
+    rule: str = ""  # that it is about; "" without one
+    rows: str = ""  # that it is counted on; "" without any
+
+
+@dataclass(frozen=True)
+class FactTable:
+    """Facts that are told side by side."""
+
+    title: str
+    heads: Sequence[str]
+    rows: Sequence[Sequence[str]]  # the first cell of each names it
+    note: str = ""  # what to know of it, or a traceback, of several lines
+    level: int = PAGE
+    folded: bool = False  # whether a reader of the page has to ask for it
+    most: int | None = None  # rows that a terminal shows; all of them by default
+
+
+@dataclass(frozen=True)
+class Section:
+    """Facts that belong together, with pictures of them where these are drawn."""
+
+    name: str  # identifies it
+    title: str
+    facts: Sequence[Fact] = ()
+    tables: Sequence[FactTable] = ()
+    figures: Sequence[Any] = ()
+
+
+def format_row(*values: Any) -> tuple[str, ...]:
+    """Format the cells of a row: text, counts, and shares in percent; None and nan are not known."""
+    return tuple(
+        NOT_SET if value is None or value != value
+        else value if isinstance(value, str)
+        else format_percent(value) if isinstance(value, float)
+        else f"{value:,}"
+        for value in values
+    )  # fmt: skip
+
+
+def name_units(result: Result) -> str:
+    """Say what a new case is."""
+    return result.task.units.word("new rows", "rows of new groups")
+
+
+def describe_subject(result: Result) -> str:
+    """Say what is predicted, for which rows, and from which."""
+    table, task = result.problem.all_rows, result.task
+    held, labels = table.n - task.n, [cut(str(label), MAX_LABEL) for label in task.classes]
+    of_groups = task.units.word("", f" of {task.n_units:,} groups by {table.units.name}")
+    of_held = task.units.word("", f" of {table.n_units - task.n_units:,} groups")
+    held_out = f", and judged by {held:,} others{of_held}, which were held out" if held else ""
+    if (more := len(labels) - MAX_LABELS) > 0:
+        labels[MAX_LABELS - 1 :] = [f"{more + 1} more classes"]
+    joined = f"{', '.join(labels[:-1])} {'and' if more > 0 else 'or'} {labels[-1]}" if labels else ""
+    what = f"{task.target.name} ({joined})" if labels else f"a number, {task.target.name},"
+    learned = f"{task.n:,} rows{of_groups}, {pluralize(len(table.features), 'feature')}"
+    return f"Prediction of {what} for {name_units(result)}, learned from {learned}{held_out}."
+
+
+def tell_data(result: Result, repeats: int, most: int) -> Section:
+    """Tell of the table, including the rows held out.
+
+    Args:
+        result: the study.
+        repeats: how many rows equal another one.
+        most: the largest level that is told: its columns, which take long of many rows, are the page's.
+    """
+    task, tables = result.problem.all_rows, list[FactTable]()
+    if not task.classes:
+        target = f"a number, median (and quartiles) {_describe_typical(task.y)}"
+    else:
+        rows = np.bincount(task.y, minlength=task.n_classes).tolist()
+        cells = [format_row(str(label), n, n / task.n) for label, n in zip(task.classes, rows, strict=True)]
+        named = zip(task.classes, cells, strict=True)
+        shares = list_first([f"{label!r} {share}" for label, (_, _, share) in named])
+        target = f"{pluralize(len(cells), 'class', 'classes')}: {shares}"
+        tables.append(FactTable("Rows of each class", ("class", "rows", "prevalence"), cells))
+    tables = [*tables, *_tabulate_columns(task)] if most == PAGE else []
+    return Section("data", "The data", [*_tell_table(result, task, target, repeats)], tables)
+
+
+def _tabulate_columns(task: Task) -> Iterator[FactTable]:
+    columns, more = task.schema.columns[:MAX_DESCRIBED], task.schema.columns[MAX_DESCRIBED:]
+    rows = [_describe_column(task.X[:, i], column) for i, column in enumerate(columns)]
+    heads = ("column", "kind", "gaps", "share", "values", "typical")
+    yield FactTable("Columns", heads, rows, TYPICAL_IS, folded=len(task.schema.columns) > MAX_OPEN_COLUMNS)
+    if more:
+        names = [(column.name,) for column in more]
+        yield FactTable(f"Names of {len(more):,} more columns", ("column",), names, folded=True)
+
+
+def _tell_table(result: Result, task: Task, target: str, repeats: int) -> Iterator[Fact]:
+    held = 0 if result.problem.held is None else task.n - result.task.n
+    divided = f": {result.task.n:,} to learn from, {held:,} held out" if held else ""
+    kinds = [column.kind for column in task.schema.columns]
+    counted = [pluralize(kinds.count(kind), *names) for kind, names in KINDS.items() if kind in kinds]
+    yield Fact("run", result.run_id, DETAILS, result.run_id)
+    yield Fact("table", task.source or result.execution.get("source") or "arrays")
+    yield Fact("rows", f"{task.n:,}{divided}", DETAILS, task.n)
+    if task.units.independent:
+        yield Fact("groups", "none: rows are taken as independent")
+    else:
+        sizes = np.bincount(task.row_units)
+        least, most = int(sizes.min()), int(sizes.max())
+        each = f"{least:,} to {most:,} rows each" if least < most else f"{pluralize(least, 'row')} each"
+        said = f"{len(sizes):,}, by {task.units.name} ({each}); groups are independent, their rows may not be"
+        yield Fact("groups", said, DETAILS, len(sizes))
+    columns = f"{len(kinds):,} ({', '.join(counted)}): {list_first(task.features)}"
+    yield Fact("columns", columns, DETAILS, len(kinds))
+    yield Fact("target", f"{task.target.name}: {target}", DETAILS)
+    missing = dict(zip(task.features, np.isnan(task.X).sum(axis=0).tolist(), strict=True))
+    lacking = [f"{name} {n:,} ({format_percent(n / task.n)})" for name, n in missing.items() if n]
+    cells, size = sum(missing.values()), task.X.size
+    gaps = f"{cells:,} of {size:,} cells ({format_percent(cells / size)}): {list_first(lacking)}"
+    yield Fact("gaps", gaps if cells else "none", DETAILS, cells)
+    equal = f"{repeats:,} rows equal another one" if repeats else "no row equals another"
+    yield Fact("repeats", equal, DETAILS, repeats)
+    if task.weighting.columns:
+        yield Fact("weights in fits", f"by {task.weighting.column}", DETAILS)
+
+
+def _describe_column(x: Values, column: Column) -> tuple[str, ...]:
+    """Return name, kind, gaps and their share, number of different values, and what is typical."""
+    known, typical = x[~np.isnan(x)], ""
+    gaps = len(x) - len(known) or None
+    if len(known) and column.kind is ColumnKind.CATEGORY:
+        counts = np.bincount(known.astype(np.intp))
+        best = int(np.argmax(counts))
+        typical = f"{column.levels[best]} ({format_percent(counts[best] / len(known))})"
+    elif len(known):
+        typical = _describe_typical(known, _format_date if column.kind is ColumnKind.DATE else FOUR_DIGITS)
+    return format_row(
+        column.name, str(column.kind), gaps, gaps and gaps / len(x), len(np.unique(known)), typical
+    )
+
+
+def _describe_typical(known: Values, write: Callable[[float], str] = FOUR_DIGITS) -> str:
+    low, middle, high = map(write, np.quantile(known, (0.25, 0.5, 0.75)).tolist())
+    return f"{middle} ({low} to {high})"
+
+
+def _format_date(milliseconds: float) -> str:
+    """Return a day as text; dates far outside the calendar as milliseconds."""
+    try:
+        return datetime.fromtimestamp(milliseconds / 1000, UTC).date().isoformat()
+    except (OverflowError, OSError, ValueError):
+        return f"{milliseconds:.4g} ms"
+
+
+def tell_cost(execution: Mapping[str, Any]) -> list[Fact]:
+    """Tell how much was computed, and on what."""
+    counts = execution["evaluations"]
+    evaluations = (
+        f"{counts['computed']:,} of {counts['planned']:,} computed "
+        f"({format_percent(counts['computed'] / counts['planned'])}), {counts['dropped']:,} dropped as "
+        f"provably beaten, {counts['failed']:,} failed"
+    )
+    workers = f"{execution.get('workers', 'unknown')} ({execution.get('backend', 'unknown')})"
+    return [
+        Fact("evaluations", evaluations, DETAILS, counts),
+        Fact("fits", f"{execution['fits']:,} in {execution['seconds']:.1f} s", DETAILS, execution["fits"]),
+        Fact("workers", workers),
+    ]
+
+
+def tell_failures(failures: Sequence[Failure], problem: Problem) -> list[Section]:
+    """Tell which paths failed, by their tracebacks; nothing if none did."""
+    groups: dict[str, list[tuple[str, ...]]] = {}
+    for failure in failures:
+        steps = failure.first, failure.stop - 1
+        ends = [shorten_setting(problem.learner.space.setting(failure.path, step)) for step in steps]
+        stage, k = "estimate" if failure.estimate else "select", problem.folds[failure.size].k
+        groups.setdefault(failure.traceback, []).append((stage, str(k), str(failure.split), *ends))
+    tables = [
+        FactTable(
+            f"{pluralize(len(paths), 'path')} failed with this traceback",
+            ("stage", "k", "split", "from", "to"), paths, traceback, folded=True,
+        )
+        for traceback, paths in groups.items()
+    ]  # fmt: skip
+    return [Section("failures", "Failures", (), tables)] if tables else []
+
+
+def tell_origin(result: Result, digests: Mapping[str, str]) -> list[Section]:
+    """Tell on what a result was computed, and the SHA-256 of what it is made of."""
+    package = {"package": result.execution.get("package", "unknown")}
+    environment = [Fact(*pair) for pair in flatten(package | result.execution.get("environment", {}))]
+    check = f"ckcv verify {FOLDER} recomputes the result from the run folder; with --rerun from the data."
+    files = [Fact("", check), *(Fact(f"SHA-256.{name}", digest) for name, digest in digests.items())]
+    return [Section("environment", "Environment", environment), Section("files", "How to verify it", files)]
+
+
+def drop_empty(
+    heads: Sequence[str], rows: Sequence[Sequence[str]]
+) -> tuple[list[str], list[tuple[str, ...]]]:
+    """Return heads and rows of a table without the columns in which nothing is known."""
+    kept = [i for i in range(len(heads)) if not i or any(row[i] != NOT_SET for row in rows)]
+    return [heads[i] for i in kept], [tuple(row[i] for i in kept) for row in rows]
+
+
+def list_first(texts: Sequence[object], most: int = MAX_NAMED) -> str:
+    """List the first of some texts, and count the others."""
+    more = f" and {len(texts) - most:,} more" if len(texts) > most else ""
+    return f"{', '.join(map(str, texts[:most]))}{more}"
+
+
+def flatten(values: Any, name: str = "") -> list[tuple[str, str]]:
+    """Flatten nested JSON values into pairs of a dotted name and text.
+
+    Items of a list are named by their ``name``, or counted from 1.
+    """
+    if isinstance(values, list | tuple) and values and all(isinstance(value, dict) for value in values):
+        values = {str(value.get("name", i)): value for i, value in enumerate(values, start=1)}
+    if isinstance(values, Mapping):
+        nested = [flatten(value, f"{name}.{key}" if name else str(key)) for key, value in values.items()]
+        return [pair for pairs in nested for pair in pairs]
+    if isinstance(values, list | tuple):
+        return [(name, ", ".join(map(_format_plain, values)) or "none")]
+    return [(name, _format_plain(values))]
+
+
+def _format_plain(value: Any) -> str:
+    if value is None or value == "":
+        return NOT_SET
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.12g}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def measure_class(counts: NDArray[np.int64], number: int) -> list[tuple[int, int]]:
+    """Return sensitivity, specificity, PPV and NPV of a class against all others: rows, of how many.
+
+    Args:
+        counts: rows by class and predicted class, as in ``tell_classes``.
+        number: of the class.
+    """
+    total, hits = int(counts.sum()), int(counts[number, number])
+    of_class, as_class = int(counts[number].sum()), int(counts[:, number].sum())
+    others = total - of_class - as_class + hits  # of other classes, and not predicted as this one
+    return [(hits, of_class), (others, total - of_class), (hits, as_class), (others, total - as_class)]
+
+
+def tell_classes(
+    result: Result,
+    counts: NDArray[np.int64],
+    delta: float,
+    fixed: Collection[str] = (),
+    proven: Sequence[str] = (),
+    level: str = "",
+) -> tuple[Fact, list[FactTable]]:
+    """Tell what a rule makes of the rows of each class, from a table of predictions.
+
+    Args:
+        result: what it is of.
+        counts: rows by class and predicted class, the undecided last, (n_classes, n_classes + 1).
+        delta: probability with which an interval may miss.
+        fixed: which of ``BY_CLASS`` have exact intervals.
+        proven: of the recall of each class, in words; "" where nothing is.
+        level: of what is proven; "" if nothing is.
+    """
+
+    def divide(part: int, whole: int) -> float | None:
+        return part / whole if whole else None
+
+    def bound(part: int, whole: int) -> str | None:
+        return format_ends(*bound_both_sides(part, whole, delta)) if fixed and whole else None
+
+    labels, total, positive = result.task.classes, int(counts.sum()), result.problem.positive
+    said = [text or None for text in proven or [""] * len(labels)]
+    if len(labels) == 2:  # figures of the positive one
+        order = positive, 1 - positive
+        figures = zip(BY_CLASS.items(), order * 2, measure_class(counts, positive), strict=True)
+        heads: tuple[str, ...] = ("figure", "rows", "measured", "interval", "proven")
+        rows = [
+            format_row(
+                name.format(labels[of]), f"{part:,} of {whole:,}", divide(part, whole),
+                bound(part, whole) if quantity in fixed else None, said[of] if "found" in name else None,
+            )
+            for (quantity, name), of, (part, whole) in figures
+        ]  # fmt: skip
+    else:
+        heads = ("class", "rows", "sensitivity", "specificity", "PPV", "NPV")
+        heads = (*heads, "interval of sensitivity", "proven of it")
+        shares = [measure_class(counts, number) for number in range(len(labels))]
+        rows = [
+            format_row(str(label), each[0][1], *(divide(*share) for share in each), bound(*each[0]), of_it)
+            for label, each, of_it in zip(labels, shares, said, strict=True)
+        ]
+    wrong = total - int(counts.diagonal().sum())
+    exact = f", {bound(wrong, total)}" if fixed and set(fixed) >= set(BY_CLASS) else ""
+    intervals = f" The intervals are {describe_intervals(delta)}." if fixed else ""
+    carries = (
+        f"Only the column ‘proven’ carries the {level} statement." if level else "Nothing here is proven."
+    )
+    note = f"{carries} PPV and NPV are those at the prevalence of these rows.{intervals}"
+    tables = [FactTable("By class", *drop_empty(heads, rows), note, DETAILS), _tell_confusion(labels, counts)]
+    (share,) = format_row(divide(wrong, total))
+    return Fact("wrong", f"{wrong:,} of {total:,} rows ({share}{exact})", DETAILS, wrong), tables
+
+
+def _tell_confusion(labels: Sequence[Label], counts: NDArray[np.int64]) -> FactTable:
+    """Return the confusion matrix in rows; of more classes than can be shown, the most frequent mistakes."""
+    names = [*map(str, labels), "undecided"]
+    if len(labels) <= MAX_CONFUSED:
+        shown = len(labels) + bool(counts[:, -1].any())
+        rows = [format_row(name, *line[:shown]) for name, line in zip(names, counts.tolist(), strict=False)]
+        heads = ("actual \\ predicted", *names[:shown])
+        return FactTable("Confusion matrix, in rows", heads, rows, level=DETAILS)
+    found = list_mistakes(counts)
+    rows = [
+        format_row(
+            names[each.actual], names[-1 if each.predicted is None else each.predicted], each.rows, each.share
+        )
+        for each in found[:MAX_MISTAKES]
+    ]
+    title = f"The most frequent of {pluralize(len(found), 'kind')} of mistake"
+    return FactTable(title, ("actual", "predicted", "rows", "share of the class"), rows, level=DETAILS)
 
 
 def facts(
@@ -119,8 +516,9 @@ def facts(
     """
     if not isinstance(result, Certified):
         return [*tell_scores(cast(Scored, result), judged, most), *tell_origin(result, manifest)]
-    c, options = result.certificate, result.study.options()
-    options["k"] = options["k"] or f"3:{result.task.n_units} (all)"
+    c, given = result.certificate, result.study.options()
+    given["k"] = given["k"] or f"3:{result.task.n_units} (all)"
+    options = {f"--{name.replace('_', '-')}": value for name, value in given.items()}
     means = f"Appendix: {result.task.target.word('L_MS and L_EE', 'means over splits')}"
     not_covered = [Fact("not covered", text) for text in (*c.wording.not_covered, REPEATED)]
     return [
@@ -137,12 +535,12 @@ def facts(
         Section("means", means, [*_tell_means(result)], [_tabulate_means(c)] if result.task.classes else []),
         Section("models", "Models", [*_tell_models(result)]),
         Section("cost", "Time spent", tell_cost(result.execution)),
-        tell_options({f"--{name.replace('_', '-')}": value for name, value in options.items()}),
+        Section("study", "Options", [Fact(*pair) for pair in flatten(options)]),
         *tell_origin(result, {**c.origin.digests, **manifest}),
     ]
 
 
-# The first screen
+# The first screen of what is certified
 
 
 def find_quoted(result: Certified) -> tuple[Claim | None, str]:
@@ -402,12 +800,8 @@ def _describe_baseline(c: Certificate) -> str:
     baseline, off = c.sample.baseline, "" if c.sample.numbers is None else "off by "
     mean = "" if c.sample.groups is None else ", mean over groups"
     on = "same rows" if c.claims.first.held_out else baseline.on
-    average = " on average" if off else ""
-    return f"{off}{baseline.figure}{average} on the {on} {_name_constant(c, baseline)}{mean}"
-
-
-def _name_constant(c: Certificate, baseline: Baseline) -> str:
-    return f"if {baseline.quote(c.sample.labels)} were always predicted"
+    figure, constant = f"{baseline.figure}{' on average' * bool(off)}", baseline.quote(c.sample.labels)
+    return f"{off}{figure} on the {on} if {constant} were always predicted{mean}"
 
 
 def _list_other_claims(c: Certificate) -> str:
@@ -452,13 +846,9 @@ def _describe_classes(result: Certified) -> str:
         said.append(f"{label} {wrong[i]:,} of {rows[i]:,}{share}")
     more = f", {len(worst) - WORST} classes more" if len(worst) > WORST else ""
     every = first.label is None and first.rows not in (None, rows.sum())
-    own = _note_cut_off(result.certificate) if first.cut_off is None else ""
+    chosen = any(claim.cut_off is not None for claim in result.certificate.claims)
+    own = OWN_CUT_OFF if first.cut_off is None and chosen else ""
     return f"{', '.join(said)} wrong{more}{f', of all {rows.sum():,} rows' if every else ''}{own}"
-
-
-def _note_cut_off(c: Certificate) -> str:
-    """Say that figures are at the learner's own cut-off, where another one was chosen."""
-    return OWN_CUT_OFF if any(claim.cut_off is not None for claim in c.claims) else ""
 
 
 def _describe_worst(c: Certificate) -> str:
@@ -466,7 +856,7 @@ def _describe_worst(c: Certificate) -> str:
     known = [claim for claim in claimed if claim.bound is not None]
     if not claimed:
         return ""
-    own = _note_cut_off(c)
+    own = OWN_CUT_OFF if any(claim.cut_off is not None for claim in c.claims) else ""
     small = f"; {len(claimed) - len(known)} too small to say" if len(known) < len(claimed) else ""
     if not known:
         return f"each has fewer than {MIN_OF_SUBGROUP} held-out rows: nothing is proven of them{own}"
@@ -521,7 +911,8 @@ def _tell_performance(result: Certified, judged: Judged | None) -> Section:
         told.append(wrong)
     for baseline in c.sample.baselines[:-1]:
         counted = "" if c.sample.numbers is not None else f" ({baseline.errors:,} of {baseline.rows:,})"
-        said = f"{baseline.figure}{counted} on the {baseline.on} {_name_constant(c, baseline)}"
+        constant = f"if {baseline.quote(c.sample.labels)} were always predicted"
+        said = f"{baseline.figure}{counted} on the {baseline.on} {constant}"
         told.append(Fact("baseline", said, DETAILS, baseline.error, rows=baseline.on))
     if c.claims.subgroups:
         tables.append(_tabulate_subgroups(c))
@@ -715,3 +1106,317 @@ def _tell_models(result: Certified) -> Iterator[Fact]:
         yield Fact("refit", f"{one} that were not held out")
     if models.full is not None:
         yield Fact("full", f"{one}; nothing is proven for it alone")
+
+
+# Scores
+
+
+def tell_scores(result: Scored, judged: Judged | None, most: int) -> list[Section]:
+    """Return what is told of a study without a certification.
+
+    Args:
+        result: what it knows.
+        judged: the predictions that its folder keeps; None if it keeps none.
+        most: as for ``facts``.
+    """
+    settings, study, several = result.settings, result.study, len(result.entries) > 1
+    splits, rows = pluralize(int(result.counted.sum()), "split"), pluralize(result.task.n, "row")
+    balanced = f"; training rows are balanced by class ({study.balance})" * (study.balance != Balance.NONE)
+    divided = f"{study.resampling.name}: {splits} of {rows}{balanced}"
+    entry = result.kept or result.rank(result.scores[0])[0][0]
+    not_covered = [text for text in NOT_COVERED if several or text != NOT_COVERED[2]]
+    return [
+        Section("scores", "Scores", [Fact("splits", divided, FIRST, result.n_splits)]),
+        *(_tell_score(result, score, settings) for score in result.scores),
+        *_tell_inner(result, settings),
+        Section("quote", "An estimate, not a bound", [*_tell_estimate(result, entry, splits)]),
+        Section("subject", "What is it about?", [*_tell_subject_of_scores(result)]),
+        Section("voids", "What voids it?", [Fact("not covered", text) for text in not_covered]),
+        Section("check", "How do I check it?", [Fact(f"ckcv verify {FOLDER}", SCORES_CHECKED)]),
+        Section("next", "What do I do next?", [_advise_on_scores(result, entry)]),
+        _tell_performance_of_scores(result, judged),
+        tell_data(result, result.repeats.rows, most),
+        Section("method", "Method", [*_tell_method_of_scores(result)]),
+        Section("cost", "Time spent", tell_cost(result.execution)),
+        Section("study", "Options", [Fact(*pair) for pair in flatten(study.to_json())]),
+    ]
+
+
+def format_score(value: float | None, layout: str = "") -> str:
+    """Format a number with four decimals, or four digits where these show it badly; "–" if unknown."""
+    if value is None or value != value:
+        return NOT_SET
+    usual = value == 0 or 1e-3 <= abs(value) < 10_000
+    return f"{value:{layout}.4{'f' if usual else 'g'}}"
+
+
+def _tell_score(result: Scored, score: Score, settings: Sequence[SettingScores]) -> Section:
+    """Return a score of every entry: its figures, what was compared, and every split."""
+    task, better = result.task, "larger" if score.greater else "smaller"
+    of_class = f"of {task.classes[1]!r}; " if score.of_second and task.n_classes == 2 else ""
+    title = f"{score.name} ({of_class}{better} is better)"
+    tables = [_tabulate_score(result, score, settings, title)]
+    if result.n_splits <= FEW_SPLITS:
+        values = [[*map(format_score, result.of_splits(entry, score).tolist())] for entry in result.entries]
+        tables.append(_tabulate_splits(result, "Every split", values))
+        if score.bound and not result.unbounded:
+            bounds = [_format_bounds(result, entry, score) for entry in result.entries]
+            note = BOUNDS_ARE.format(_name_side(score))
+            tables.append(_tabulate_splits(result, "Bounds for single models", bounds, note))
+    return Section(f"score-{score.name}", title, [*_tell_tests(result, score)], tables)
+
+
+def _name_side(score: Score) -> str:
+    return "at least" if score.greater else "at most"
+
+
+def _tabulate_score(result: Scored, score: Score, settings: Sequence[SettingScores], title: str) -> FactTable:
+    """Return the figures of a score; where one of many settings is chosen, that with the best mean first."""
+    listed = result.chosen is None and not result.one_each
+    ranks = dict(zip(result.entries, (row.places[score.name].rank for row in settings), strict=False))
+    entries, choose, rows = list(result.entries), result.study.choose, []
+    if choose and len(entries) > MAX_LISTED_SETTINGS:
+        entries = [entry for entry, _ in result.rank(score)]
+    for entry in entries:
+        found = result.figures(entry, score)
+        low, high = result.interval(entry, score) if result.study.interval else (nan, nan)
+        lacking = (found.missing, "failed"), (found.undefined, "not defined")
+        rows.append(
+            (
+                entry.name,
+                f"{ranks[entry]}" if listed and ranks[entry] is not None else NOT_SET,
+                *map(format_score, (found.mean, found.deviation, found.error, found.pooled)),
+                f"{format_score(low)} to {format_score(high)}" if low == low else NOT_SET,
+                ", ".join(f"{count} {what}" for count, what in lacking if count) or NOT_SET,
+            )
+        )
+    interval = f"approximate {format_level(MISS)}"
+    heads = ("learner", "rank", "mean", "sd", "se", "pooled", interval, "lacking")
+    most = MAX_LISTED_SETTINGS if choose else None
+    return FactTable(title, *drop_empty(heads, rows), level=FIRST, most=most)
+
+
+def _tabulate_splits(
+    result: Scored, title: str, values: Sequence[Sequence[str]], note: str = ""
+) -> FactTable:
+    names = name_entries(result)
+    if len(names) > MAX_COLUMNS_OF_SPLITS:
+        lines = [(name, ", ".join(line)) for name, line in zip(names, values, strict=True)]
+        return FactTable(title, ("line", f"splits 0 to {result.n_splits - 1}"), lines, note, folded=True)
+    rows = [(str(split), *line) for split, line in enumerate(zip(*values, strict=True))]
+    return FactTable(title, ("split", *names), rows, note, folded=result.n_splits > 1)
+
+
+def _format_bounds(result: Scored, entry: Entry, score: Score) -> list[str]:
+    bounds = result.bounds(entry, score).tolist()
+    return [NOT_SET if bound != bound else round_bound(bound, up=not score.greater) for bound in bounds]
+
+
+def _tell_tests(result: Scored, score: Score) -> Iterator[Fact]:
+    """Yield what is known of the mean of each entry by itself, and of its difference from the best."""
+    for entry in result.entries:
+        if (test := result.test_by_permutations(entry, score)) is not None:
+            counted = f"; {test.undefined:,} without a mean count as if they were" if test.undefined else ""
+            good = f"{test.as_good:,} of {test.n:,} permutations of the target are as good or better"
+            known = "no p, since there is no mean" if test.p != test.p else f"p {test.p:.4g}: {good}{counted}"
+            yield Fact(entry.name, known, FIRST, test.p)
+    for entry in result.entries if result.n_splits == 1 else ():
+        (bound,) = _format_bounds(result, entry, score)
+        if bound != NOT_SET:
+            said = f"{_name_side(score)} {bound} on new rows, with probability {100 * (1 - SCORE_DELTA):g} %"
+            yield Fact(entry.name, said, FIRST)
+    for entry, best, compared in result.compare_entries(score):
+        p = f"p {compared.p:.3f}" if not compared.p < 0.0005 else "p < 0.001"
+        difference, low, high = (format_score(value, "+") for value in compared[:3])
+        said = f"{difference}, 95 % interval {low} to {high}, {p}"
+        yield Fact(f"{entry.name} - {best.name}", said, FIRST, compared.difference)
+
+
+def name_entries(result: Scored) -> list[str]:
+    """Return a short name for each entry: its learner, and its values of what differs."""
+    if result.one_each:
+        return [entry.name for entry in result.entries]
+    settings, names = [entry.settings[0] or {} for entry in result.entries], list[str]()
+    differing = list_differing(settings)
+    for entry, setting in zip(result.entries, settings, strict=True):
+        values = ", ".join(str(setting[name]) for name in differing if name in setting)
+        names.append(f"{entry.learner}: {values}" if len(result.problem.learners) > 1 else values)
+    return names
+
+
+def _tell_inner(result: Scored, settings: Sequence[SettingScores]) -> Iterator[Section]:
+    """Yield the settings by the inner splits of a nested resampling, and which were selected."""
+    if result.chosen is None:
+        return
+    tables, heads = list[FactTable](), ("setting", "mean", "sd", "rank")
+    for name in settings[0].places:
+        ranked = [row for row in settings if row.places[name].rank is not None]
+        ranked.sort(key=lambda row: row.places[name].rank or 0)
+        rows = [
+            (
+                f"{row.learner} ({text})" if (text := format_setting(row.setting)) else row.learner,
+                *map(format_score, row.places[name][:2]),
+                f"{row.places[name].rank}",
+            )
+            for row in ranked[:MAX_INNER]
+        ]
+        of = f", the best {len(rows)} of {len(settings):,} settings" if len(settings) > len(rows) else ""
+        level, most = (FIRST, MAX_LISTED_SETTINGS) if name == result.study.select_by else (PAGE, None)
+        tables.append(FactTable(f"Inner splits by {name}{of}", heads, rows, level=level, most=most))
+    if result.n_splits <= FEW_SPLITS:
+        selected = [
+            (entry.learner, str(split), text)
+            for entry in result.entries
+            for split, text in enumerate(result.list_settings(entry))
+        ]
+        tables.append(FactTable("What was selected", ("learner", "split", "setting"), selected))
+    yield Section("inner", "Settings on inner splits", [Fact("", INNER_ARE)], tables)
+
+
+def _tell_estimate(result: Scored, entry: Entry, splits: str) -> Iterator[Fact]:
+    score, n = result.scores[0], len(result.entries)
+    found = result.figures(entry, score)
+    known = found.mean == found.mean
+    if known:
+        spread = f"; standard deviation {found.deviation:.4f}" if found.deviation == found.deviation else ""
+        yield Fact("number", format_score(found.mean), value=found.mean)
+        yield Fact("of", f"mean {score.name} of {entry.name} over {splits}{spread}")
+    yield Fact("verdict", ESTIMATE_IS if known else NO_MEAN)
+    if known and n > 1:
+        best = f"It is the best of {n:,}, chosen by this very figure, so it is too good."
+        yield Fact(CAUTION, best)
+    if not result.complete:
+        yield Fact(CAUTION, INCOMPLETE)
+    yield from (Fact(CAUTION, text, FIRST) for text in _list_doubts(result))
+    if result.task.units.question:
+        yield Fact(QUESTION, result.task.units.question, FIRST)
+
+
+def _list_doubts(result: Scored) -> Iterator[str]:
+    """Yield what may make scores too good and bounds untrue, or not what they seem."""
+    task, repeats, names = result.task, result.repeats, {score.name for score in result.scores}
+    if repeats.rows:
+        yield (
+            f"{describe_equal_rows(repeats.rows, task.n, task.units.independent)}: if they have the same "
+            f"origin (one patient, one document), up to {ceil_percent(repeats.copies / task.n_units)} of "
+            "what is scored is not new, a share of wrong rows may be too small by as much, and no bound is "
+            "proven."
+        )
+    dates = [(c.name, task.X[:, i]) for i, c in enumerate(task.schema) if c.kind is ColumnKind.DATE]
+    ascends = any(np.all(np.diff(values[~np.isnan(values)]) >= 0) for _, values in dates)
+    if result.study.resampling.in_order and dates and not ascends:
+        yield (
+            f"{result.study.resampling} takes the order of the table as that of time, and rows are not in "
+            f"ascending order of {' or '.join(quote(name) for name, _ in dates)}: splits learn from rows "
+            "that come after those that are scored. Sort the table by its date."
+        )
+    if (zeros := int(np.sum(task.y == 0))) and (relative := RELATIVE & names):
+        yield (
+            f"{min(relative)} divides by the target, which is 0 in {pluralize(zeros, 'row')}: by "
+            f"{np.finfo(np.float64).eps:.1g} there, as in scikit-learn, so that these rows decide the mean. "
+            "Choose absolute or rmse."
+        )
+    if any(result.figures(entry, score).undefined for entry in result.entries for score in result.scores):
+        yield (
+            "A score that is not defined on a split, such as AUC where all rows scored are of one class, has "
+            "no mean; one that is infinite on a split counts as not defined there."
+        )
+    explained, least = names & EXPLAINED, int(result.rows[result.counted, 1].min())
+    if explained and result.n_splits > 1 and least < FEW_SCORED_ROWS:
+        between = task.units.word("", " (and so also explains what differs between groups)")
+        yield (
+            f"{' and '.join(sorted(explained))}: a split is compared with the mean of the rows that it "
+            f"scores, {least} in the smallest: read the pooled figure, which is compared with the mean of "
+            f"all scored rows{between}."
+        )
+
+
+def _tell_subject_of_scores(result: Scored) -> Iterator[Fact]:
+    scores, resampling = result.scores, result.study.resampling
+    bounded, bound = any(score.bound for score in scores), ""
+    if bounded and result.unbounded:
+        bound = f"No bound is proven for any model on new rows: {result.unbounded}."
+    elif bounded and result.n_splits == 1:
+        bound = BOUND_IS
+    model = f"fitted on all {result.task.n:,} rows: {describe_kept(result)}" if result.study.choose else ""
+    yield Fact("", describe_subject(result))
+    yield Fact("", f"Each split fits on some rows and scores others ({resampling}).")
+    for name, text in (
+        ("note", resampling.note),
+        ("weights", result.task.weighting.describe()),
+        ("intervals", _describe_interval(result)),
+        *(("scaling", f"{text}.") for text in result.problem.scaling),
+        ("model", model),
+        ("bound", bound),
+        ("test", TEST_IS if any(map(result.compare_entries, scores)) else ""),
+    ):
+        if text:
+            yield Fact(name, text, FIRST)
+
+
+def _describe_interval(result: Scored) -> str:
+    """Say what the intervals are, if the study has any."""
+    if not result.study.interval:
+        return ""
+    interval, level = INTERVALS[result.study.interval], format_level(MISS)
+    if interval.exact:
+        return (
+            f"{level} intervals: {interval.about}, and for a line that was named before its score was seen."
+        )
+    best = "" if interval.choosing else ", and do for the best of several lines"
+    return f"Approximate {level} intervals: {interval.about}. They may fail more often than that says{best}."
+
+
+def describe_kept(result: Scored) -> str:
+    """Say which setting was fitted on all rows, by what it was chosen, and what that says of new rows."""
+    kept, score, study = result.kept, result.scores[0], result.study
+    if kept is None:
+        return f"no setting has {score.name} on every split, so none was fitted on all rows"
+    mean = format_score(result.figures(kept, score).mean)
+    measured = f"its mean {score.name} by {study.resampling} is {mean}"
+    if len(result.entries) == 1:
+        return f"{kept.name}; {measured}"
+    how, _, tolerance = study.choose.partition(":")
+    return (
+        f"{kept.name}, {CHOSEN[how].format(tolerance)} of {len(result.entries):,} settings; {measured}, "
+        "which is too good: it was chosen by it. To see what the choice is worth: --resampling nested:5:5 "
+        f"--select-by {score.name}"
+    )
+
+
+def _advise_on_scores(result: Scored, entry: Entry) -> Fact:
+    if result.kept is not None:
+        said = f"It predicts new rows with the model fitted on all rows ({entry.name})."
+        return Fact(f"ckcv predict {FOLDER} NEW.csv", said)
+    if not result.task.classes:
+        return Fact("ckcv evaluate … --refit best", "It fits the best line on all rows, to predict new ones.")
+    said = "It makes a study with a certificate, for a number that may be quoted as a bound."
+    return Fact("ckcv run … --out NEW_FOLDER", said)
+
+
+def _tell_performance_of_scores(result: Scored, judged: Judged | None) -> Section:
+    if judged is None:
+        return Section("performance", "Performance by class", [Fact("", KEEP)])
+    counted = Fact("operating point", judged.rows)
+    if not result.task.classes:
+        return Section("performance", "Performance", [counted])
+    counts = tabulate_predictions(judged.y, judged.label, result.task.n_classes)
+    wrong, tables = tell_classes(result, counts, MISS)
+    return Section("performance", "Performance by class", [counted, wrong], tables)
+
+
+def _tell_method_of_scores(result: Scored) -> Iterator[Fact]:
+    names, learners = ", ".join(score.name for score in result.scores), ", ".join(result.problem.learners)
+    yield Fact(
+        "question", f"How well is {result.task.target.name} predicted by {learners}, as measured by {names}?"
+    )
+    chosen = f"Settings were selected inside the training rows of each split, by {result.study.select_by}."
+    if result.chosen is None:
+        chosen = "No setting was selected: every line of the tables is fitted as it is named."
+    yield Fact("selection", chosen)
+    yield Fact(
+        "figures",
+        "A figure is the mean over splits, an estimate of what a model fitted on as many rows scores on new "
+        "rows of the same source.",
+    )
+    yield Fact("reference", REFERENCE)

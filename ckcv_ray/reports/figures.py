@@ -21,8 +21,7 @@ from ckcv_ray.core.percent import ceil_percent, floor_percent, format_level, for
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.errors import InputError, StoreError, pluralize, printable
-from ckcv_ray.reports.scores import name_entries
-from ckcv_ray.reports.sections import NOT_SET, format_row
+from ckcv_ray.reports.facts import NOT_SET, format_row, name_entries
 from ckcv_ray.runs.judged import (
     BY_BEST,
     BY_PROBABILITY,

@@ -19,9 +19,18 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from ckcv_ray.core.percent import ceil_percent, format_level, format_percent
 from ckcv_ray.errors import InputError, cut, pluralize, printable
 from ckcv_ray.records.judged import HELD_OUT, list_held_out_columns
-from ckcv_ray.reports.facts import facts
+from ckcv_ray.reports.facts import (
+    CAUTION,
+    DETAILS,
+    FIRST,
+    FOLDER,
+    Fact,
+    FactTable,
+    Section,
+    facts,
+    tell_failures,
+)
 from ckcv_ray.reports.figures import draw_performance, draw_scores, draw_search
-from ckcv_ray.reports.sections import CAUTION, DETAILS, FIRST, FOLDER, Fact, FactTable, Section, tell_failures
 from ckcv_ray.runs.judged import Judged, judge_rows, read_judged
 from ckcv_ray.runs.load import load, replay
 from ckcv_ray.runs.result import Certified, Result

@@ -34,7 +34,7 @@ from ckcv_ray.validation import integer
 DRAWING = ("auto", "random")  # rules that draw members
 SHOWN = {  # how a result is shown, which is made above this folder, and imported when it is asked for
     "card": "reports.render.make_card",
-    "kept": "reports.scores.describe_kept",
+    "kept": "reports.facts.describe_kept",
     "plot": "reports.figures.Plots",
     "summary": "reports.render.summarize",
 }

@@ -26,9 +26,8 @@ from ckcv_ray.apps.forms import (
     write_template,
 )
 from ckcv_ray.cli.report import fill_form, write_answers
-from ckcv_ray.reports.facts import facts
+from ckcv_ray.reports.facts import Section, facts
 from ckcv_ray.reports.render import escape_markdown
-from ckcv_ray.reports.sections import Section
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.study.study import Execution
 from ckcv_ray.tables.task import Roles, Task

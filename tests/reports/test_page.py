@@ -25,8 +25,8 @@ from ckcv_ray.engine.backend import SerialBackend
 from ckcv_ray.engine.evaluate import evaluate, make_failures
 from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.records.record import Outcome
+from ckcv_ray.reports.facts import flatten
 from ckcv_ray.reports.render import make_page
-from ckcv_ray.reports.sections import flatten
 from ckcv_ray.runs.run import Job, check_job, run_job, run_work
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.storage.folder import RunFolder

@@ -13,8 +13,8 @@ from ckcv_ray import Execution, Study, evaluate
 from ckcv_ray.core.measures import Outputs
 from ckcv_ray.errors import StoreError
 from ckcv_ray.records.judged import HELD_OUT, list_held_out_columns
+from ckcv_ray.reports.facts import measure_class
 from ckcv_ray.reports.render import make_page
-from ckcv_ray.reports.sections import measure_class
 from ckcv_ray.runs import judged as judging
 from ckcv_ray.runs.judged import (
     Judged,

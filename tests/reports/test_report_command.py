@@ -10,9 +10,9 @@ from conftest import blobs, unwrap
 
 from ckcv_ray import Execution, Study, evaluate, load_run, report
 from ckcv_ray.errors import InputError
-from ckcv_ray.reports import sections
+from ckcv_ray.reports import facts
+from ckcv_ray.reports.facts import tell_data
 from ckcv_ray.reports.render import make_page
-from ckcv_ray.reports.sections import tell_data
 from ckcv_ray.runs.run import Job, run_job
 
 SERIAL = Execution("serial")
@@ -107,8 +107,8 @@ def test_data_are_described_column_by_column(tmp_path: Path, monkeypatch: pytest
     )
     y = np.where(np.arange(n) % 3 == 0, "sick", "well")
     result = evaluate(table, y, tmp_path / "run", SERIAL, learner="tree")
-    assert tell_data(result, 0, sections.DETAILS).tables == []  # of a screen: of many rows they take long
-    found = tell_data(result, 0, sections.PAGE)
+    assert tell_data(result, 0, facts.DETAILS).tables == []  # of a screen: of many rows they take long
+    found = tell_data(result, 0, facts.PAGE)
     classes, columns = found.tables
     assert [row[:2] for row in classes.rows] == [("sick", "20"), ("well", "40")]
     by_name = {name: row for name, *row in columns.rows}
@@ -119,6 +119,6 @@ def test_data_are_described_column_by_column(tmp_path: Path, monkeypatch: pytest
     told = {fact.name: fact.text for fact in found.facts}
     assert told["gaps"] == "10 of 240 cells (4.17 %): age 10 (16.67 %)"
     assert told["columns"] == "4 (2 numbers, 1 category, 1 date): age, ward, admitted, dose"
-    monkeypatch.setattr(sections, "MAX_DESCRIBED", 1)
-    assert tell_data(result, 0, sections.PAGE).tables[-1].rows == [("ward",), ("admitted",), ("dose",)]
+    monkeypatch.setattr(facts, "MAX_DESCRIBED", 1)
+    assert tell_data(result, 0, facts.PAGE).tables[-1].rows == [("ward",), ("admitted",), ("dose",)]
     assert "Names of 3 more columns" in make_page(tmp_path / "run")
