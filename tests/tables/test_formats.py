@@ -21,11 +21,8 @@ from openpyxl import Workbook
 from plain import awkward_X
 from pyarrow import feather, parquet
 
-from ckcv_ray import Execution, Job, Study
 from ckcv_ray.cli.data import check_source
 from ckcv_ray.errors import InputError
-from ckcv_ray.runs.run import run_job
-from ckcv_ray.runs.verify import verify
 from ckcv_ray.storage.identity import STUDY
 from ckcv_ray.tables import read as files
 from ckcv_ray.tables.columns import ColumnKind
@@ -268,17 +265,6 @@ def test_columns_of_a_width_are_separated_by_spaces(tmp_path: Path) -> None:
     assert read(tmp_path / "c.csv", Reading(" ")).learn.column_names == ["x", "city", "y"]
 
 
-def test_words_of_one_column_stay_together(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text("name\nJohn Smith\nAnn\n")
-    assert read_file(tmp_path / "a.txt").to_pydict() == {"name": ["John Smith", "Ann"]}
-
-
-def test_lines_of_other_lengths_are_refused(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text("x y\n1 a\n2 b c\n")
-    with pytest.raises(InputError, match=r"line 3: Expected 2 columns, got 3"):
-        read(tmp_path / "a.txt", Reading(" "))
-
-
 def test_a_folder_is_no_table(tmp_path: Path) -> None:
     (tmp_path / "notes.doc").write_text("")
     with pytest.raises(InputError, match=r"is a folder, and no table: name a file: none here ends in \.csv"):
@@ -319,14 +305,6 @@ def test_addresses_and_other_formats_are_refused_with_what_to_do(name: str, cure
     for open_file in (read, read_file, check_source):
         with pytest.raises(InputError, match=re.escape(cure)):
             open_file(name)
-
-
-def test_a_separator_that_cannot_be_guessed_is_asked_for(tmp_path):
-    file = tmp_path / "table.csv"
-    file.write_text("a;b,y\n" + "1;2,0\n3;4,1\n" * 4)
-    with pytest.raises(InputError, match=r"may be separated by commas and semicolons, .* --separator ','"):
-        read(str(file))
-    assert read(str(file), reading=Reading(";")).learn.column_names == ["a", "b,y"]
 
 
 HEAD = "name,age,dose,y"
@@ -420,13 +398,6 @@ def test_the_next_total_is_asked_about_by_its_line(write: Write) -> None:
 def test_other_rows_are_not_asked_about(lines: list[str], tmp_path: Path) -> None:
     (tmp_path / "table.csv").write_text("\n".join(lines))
     assert read(tmp_path / "table.csv").learn.num_rows == len(lines) - 1
-
-
-def test_numbers_with_commas_of_either_kind_are_numbers_below_units(tmp_path: Path) -> None:
-    lines = ["a;y", "mg;", *(f"{i},500;{'ab'[i % 2]}" for i in range(1, 9))]
-    (tmp_path / "table.csv").write_text("\n".join(lines))
-    with pytest.raises(InputError, match="'mg' in column 'a' of line 2"):
-        read(tmp_path / "table.csv")
 
 
 def test_a_line_that_says_the_separator_counts(tmp_path: Path) -> None:
@@ -681,12 +652,3 @@ def test_a_task_in_python_warns(tmp_path: Path) -> None:
     with pytest.warns(UserWarning, match="is not UTF-8: read as cp1252, as in 'für'"):
         task, _ = read_task(write_page(tmp_path, ("für", "wider"), "cp1252"))
     assert task.classes == ("für", "wider")
-
-
-def test_the_encoding_is_kept_with_the_salt(tmp_path: Path) -> None:
-    path = write_page(tmp_path, ("да", "нет"), "cp1251")
-    task, _ = read_task(path, reading=Reading(encoding="cp1251"))
-    assert task.salt == read_task(write_page(tmp_path, ("да", "нет"), "utf-8", "same.csv"))[0].salt
-    run_job(Job(Study.of(learner="tree", k=(3,), n_splits=3), task, tmp_path / "run"), Execution("serial"))
-    found = verify(tmp_path / "run", table=path)
-    assert (found.ok, f"the salt, from '{path}'" in found.recomputed) == (True, True)

@@ -15,8 +15,8 @@ from plain import digest_learned
 from pyarrow import csv, feather, parquet
 
 from ckcv_ray.errors import LIST_OPTIONS, MAX_OF_NAME, InputError, write_option
-from ckcv_ray.tables.columns import Cells, DeclaredTypes, Schema, number_values
-from ckcv_ray.tables.limits import DECIMAL, decimal_mark
+from ckcv_ray.tables.columns import Cells, DeclaredTypes, Schema
+from ckcv_ray.tables.limits import decimal_mark
 from ckcv_ray.tables.named import read, read_task
 from ckcv_ray.tables.questions import (
     ask_about_groups,
@@ -112,18 +112,6 @@ def test_few_rows_may_be_numbered_by_chance() -> None:
     assert not is_row_number(np.zeros(1), "id")
 
 
-def test_where_nothing_else_is_left_the_option_is_named() -> None:
-    columns = pa.table({"my x": np.arange(N), "y": SORTED})
-    with pytest.raises(InputError, match="no feature is left: column 'my x' numbers the rows; name it with "):
-        Task.from_table(columns, Roles("y"))
-    assert Task.from_table(columns, Roles("y", ["my x"])).features == ("my x",)
-
-
-def test_a_column_without_a_name_is_called_so() -> None:
-    task = Task.from_table(table(**{"": SHUFFLED}), Roles("y"))
-    assert list_row_numbers(task.row_numbers)[0].startswith("a column without a name numbers the rows")
-
-
 def test_all_columns_are_learned_from_that_are_given_in_python() -> None:
     frame = pd.DataFrame({"id": range(N), "noise": NOISE})
     assert Task.of(frame, SORTED).features == ("id", "noise")
@@ -215,19 +203,6 @@ def test_columns_that_are_named_as_groups_come_first() -> None:
     assert ask_about_groups(columns, ("patient", "sample")) == ""
 
 
-def test_the_first_rows_of_a_large_table_are_looked_at_and_all_are_counted() -> None:
-    values = np.repeat(np.arange(30_000), 2)
-    assert "30,000 values in 60,000 rows" in ask(values)
-
-
-def test_a_question_has_no_part_in_the_data() -> None:
-    columns = table(sample=np.repeat(np.arange(N // 2), 2))
-    task = Task.from_table(columns, Roles("y"))
-    assert "--group sample" in task.units.question
-    assert Task.from_table(columns, Roles("y", group="sample")).units.question == ""
-    assert Units.read(columns, ()).question == ""
-
-
 PRINTABLE = st.text(
     st.characters(exclude_categories=("C", "Zl", "Zp"), codec="utf-8"), min_size=1, max_size=80
 )
@@ -298,21 +273,6 @@ def write(path: Path, cells: list[str], name: str = "y") -> Path:
     return path
 
 
-@pytest.mark.parametrize("pair", PAIRS[:-1], ids=str)
-def test_two_labels_do_not_become_one_class(tmp_path: Path, pair: tuple[str, str]) -> None:
-    other = "false" if "true" in pair else "5"
-    for cells in (*pair, other), (other, *pair[::-1]):
-        source = write(tmp_path / "a.csv", list(cells))
-        for target in ("y", None):
-            with pytest.raises(InputError) as refused:
-                read_task(source, target)
-            assert "the target 'y' has" in str(refused.value)
-            assert all(repr(text) in str(refused.value) for text in pair)
-        named = write(tmp_path / "b.csv", list(cells), "outcome")
-        with pytest.raises(InputError, match="the target 'outcome' has"):
-            read_task(named, "outcome")
-
-
 @pytest.mark.parametrize("pair", PAIRS, ids=str)
 def test_two_names_do_not_become_one_group_or_category(tmp_path: Path, pair: tuple[str, str]) -> None:
     dates = "2024" in pair[0]
@@ -343,26 +303,6 @@ def test_names_of_many_digits_are_told_apart_to_the_last_one(tmp_path: Path, fir
     assert [int(label) for label in labels.classes] == [first, first + 1]
     with pytest.raises(InputError, match=f"'code' has '{first}' and '0{first}'"):
         read_task(write(tmp_path / "c.csv", [*names, f"0{first}"], "code"), "y", group="code")
-
-
-def test_names_of_many_digits_that_repeat_are_asked_about() -> None:
-    rng = np.random.default_rng(0)
-    names = [str(LONG[0] + int(i)) for i in [*range(60), *rng.integers(0, 60, 40)]]
-    columns = pa.table({"value": names}).replace_schema_metadata({DECIMAL: b""})
-    assert "'value' repeats: 60 values in 100 rows" in ask_about_groups(columns, ())
-
-
-def test_as_a_number_they_are_one(tmp_path: Path) -> None:
-    source = write(tmp_path / "a.csv", ["01", "1", "5"], "code")
-    assert read_task(source, "y")[0].X[:3, 1].tolist() == [1, 1, 5]
-    table = read(write(tmp_path / "b.csv", ["01", "1", "5"])).learn
-    assert Task.from_table(table, Roles("y", numbers=True)).y[:3].tolist() == [1, 1, 5]
-
-
-def test_spaces_and_gaps_do_not_count(tmp_path: Path) -> None:
-    assert read_task(write(tmp_path / "a.csv", ["1", " 1", "5 "]), "y")[0].classes == (1, 5)
-    with pytest.raises(InputError, match="has empty cells"):
-        read_task(write(tmp_path / "a.csv", ["1", "NA", "5", "nan"]), "y")
 
 
 COLUMNS = {
@@ -443,12 +383,6 @@ def ids(values: object) -> Task:
     return Task.from_table(columns(id=values), Roles(group="id"))
 
 
-@given(st.lists(st.integers(0, 5), max_size=20))
-def test_groups_are_numbered_in_the_order_of_first_appearance(given: list[int]) -> None:
-    seen = list(dict.fromkeys(given))
-    assert number_values(pa.chunked_array([given])).tolist() == [seen.index(one) for one in given]
-
-
 def test_the_spelling_of_a_group_has_no_effect() -> None:
     days = np.datetime64("2020-01-01") + GROUPS
     spellings = [
@@ -520,11 +454,6 @@ def test_rows_are_equal_in_every_one_of_many_columns() -> None:
     assert (
         find_repeats(Task(rows, np.array([0, 0, 1, 0]), ClassTarget("y", (0, 1)), schema, Units(4))).rows == 2
     )
-
-
-def test_units_are_rows_or_groups() -> None:
-    assert Units(24).rows(np.array([2, 5])).tolist() == [2, 5]
-    assert Groups(24, groups=GROUPS, column="g").rows(np.array([1, 4])).tolist() == [3, 4, 5, 12, 13, 14]
 
 
 def test_a_column_without_a_name_gets_one_that_is_free() -> None:
@@ -645,19 +574,6 @@ def test_a_column_that_looks_like_groups_is_asked_about_once() -> None:
     assert Task.from_table(columns(patient_id=TEXT), Roles(drop=["patient_id"])).units.question == said
     assert Task.from_table(table, Roles(group="subject")).units.question == ""
     assert Task.from_table(table).digest == Task.from_table(table, source="elsewhere").digest
-
-
-@pytest.mark.parametrize(
-    "values", [np.arange(24), GROUPS % 4, GROUPS + 0.5], ids=["no repeats", "few values", "fractions"]
-)
-def test_a_column_that_does_not_repeat_as_groups_do_is_not_asked_about(values: np.ndarray) -> None:
-    assert Task.from_table(columns(patient_id=values)).units.question == ""
-
-
-def test_text_that_may_name_groups_is_asked_about() -> None:
-    """It is learned from, as a category, unless the user says otherwise."""
-    assert "say --group patient" in Task.from_table(columns(patient=TEXT)).units.question
-    assert Task.from_table(columns(colour=["red", "blue"] * 12)).units.question == ""
 
 
 @given(st.lists(st.sampled_from(["a", " a", "b ", "b", "NA-1", "c"]), min_size=1), st.integers(1, 4))

@@ -95,13 +95,6 @@ def test_what_is_no_number_stays_a_gap_where_that_was_asked(folder):
     assert (np.isnan(found.X[:, 1]).tolist(), found.bad.any()) == ([True, False, True], False)
 
 
-@pytest.mark.parametrize("labels", [["1", "2", "1.0"], pa.array([1, 2, 1]), ["01", " 2", "1"]])
-def test_labels_are_known_however_they_are_written(labels):
-    column = pa.chunked_array([labels])
-    assert ClassTarget("y", ("1", "2", "3a")).read(column).tolist() == [0, 1, 0]
-    assert ClassTarget("y", (1, 2, 3)).read(column).tolist() == [0, 1, 0]
-
-
 def test_a_label_with_an_accent_of_its_own_is_that_with_one_after_the_letter():
     column = pa.chunked_array([["ne\u0301ant", "\u00dc", "U\u0308"]])
     assert ClassTarget("y", ("n\u00e9ant", "U\u0308")).read(column).tolist() == [0, 1, 1]
@@ -118,6 +111,13 @@ def test_what_names_nothing_is_no_label_and_no_group(folder, gap):
         Task.of(np.arange(8.0)[:, None], ["a", gap, *["a", "b"] * 3])
     with pytest.raises(InputError, match="has no group in 1 of 8 rows, the first in row 1"):
         Task.of(np.arange(8.0)[:, None], [0, 1] * 4, groups=[gap, *"bcdefgh"])
+
+
+@pytest.mark.parametrize("labels", [["1", "2", "1.0"], pa.array([1, 2, 1]), ["01", " 2", "1"]])
+def test_labels_are_known_however_they_are_written(labels):
+    column = pa.chunked_array([labels])
+    assert ClassTarget("y", ("1", "2", "3a")).read(column).tolist() == [0, 1, 0]
+    assert ClassTarget("y", (1, 2, 3)).read(column).tolist() == [0, 1, 0]
 
 
 def test_none_and_a_dash_may_be_labels():
@@ -145,41 +145,10 @@ def test_the_index_of_a_file_is_learned_from_on_request_alone(tmp_path, write, n
         assert Task.from_table(columns, Roles("y", ["x", "pid"])).features == ("x", "pid")
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("a;b;y\n2.644,75;1;u\n1.341;2;v\n", [2644.75, 1341]),
-        ('a,b,y\n"2.644,75",1;u\n"1.341",2,v\n'.replace(";", ","), [2644.75, 1341]),
-        ("sep=;\na;b;y\n1,5;1;u\n2,5;2;v\n", [1.5, 2.5]),
-        (" a , b ,y\n1.5,1,u\n2.5,2,v\n", [1.5, 2.5]),
-        ('a, b, y\n1.5, "1", u\n2.5, "2", v\n', [1.5, 2.5]),
-    ],
-)
-def test_text_tables_are_read_as_people_write_them(tmp_path, text, expected):
-    file = tmp_path / "t.csv"
-    head, *lines = text.splitlines()
-    first = [head] if not head.startswith("sep=") else [head, lines.pop(0)]
-    file.write_text("\n".join([*first, *lines * 4, ""]))
-    task = Task.from_table(read(file).learn, Roles("y"))
-    assert (task.features, task.classes) == (("a", "b"), ("u", "v"))
-    assert task.X[:2].tolist() == [[expected[0], 1], [expected[1], 2]]
-
-
 @pytest.mark.parametrize("separator", ["", ",,", "é", '"'])
 def test_a_separator_is_one_character(tmp_path, separator):
     with pytest.raises(InputError, match="expected one character"):
         read(written(tmp_path, ["1", "2"]), reading=Reading(separator=separator))
-
-
-def test_whole_numbers_that_are_days_are_days_on_request(folder):
-    cells = ["20240411", "20240412", "20240501", "20230101"] * 2
-    task = learned(folder, cells, asked=DeclaredTypes(date=("column",)))
-    assert task.schema[1].form == "%Y%m%d"
-    new = task.read(read(written(folder, ["20240412", "?"])).learn)
-    assert new.X[0, 1] == task.X[1, 1]
-    assert task.read(pa.table({"n": [1], "column": [20240412]})).X[0, 1] == task.X[1, 1]
-    with pytest.raises(InputError, match="not all are dates such as 20261123"):
-        learned(folder, ["1", "2", "3", "4"] * 2, asked=DeclaredTypes(date=("column",)))
 
 
 def test_truth_beside_decimal_commas_is_read_in_new_rows(tmp_path: Path) -> None:
@@ -306,32 +275,6 @@ def test_a_learning_row_is_read_alone_as_among_the_others(
     again = task.read(columns)
     assert np.array_equal(again.X, task.X, equal_nan=True)
     assert not again.bad.any()
-
-
-@pytest.mark.parametrize(
-    ("cells", "asked", "expected"),
-    [
-        (["0x1F", "7", "0x00"], None, [31, 7, 0]),
-        (["1,5e3", "2", "0,5"], None, [1500, 2, 0.5]),
-        (["5,", ",5", "-1"], None, [5, 0.5, -1]),
-        (["0x1F", "7", "0x00"], "c", ("0", "31", "7")),
-        (["1,5", "2", "0,25"], "c", ("0.25", "1.5", "2")),
-        (["1", "false", "false"], "c", ("1", "false")),
-        (["nan(1)", "2", "3"], None, "something else, such as"),  # Arrow alone reads these
-        (["0000-01-01", "2024-01-02", "2024-01-03"], None, "what is none, such as"),
-    ],
-)
-def test_what_cells_are_together(
-    tmp_path: Path, cells: list[str], asked: str | None, expected: list[float] | tuple[str, ...] | str
-) -> None:
-    columns = read(write_cells(tmp_path, (cells * N)[:N])).learn
-    types = DeclaredTypes(categorical=(asked,) if asked else ())
-    if isinstance(expected, str):
-        with pytest.raises(InputError, match=expected):
-            Task.from_table(columns, asked=types)
-        return
-    task = Task.from_table(columns, asked=types)
-    assert expected == (task.schema[0].levels if asked else task.X[:3, 0].tolist())
 
 
 @pytest.mark.parametrize(
@@ -549,21 +492,6 @@ def test_other_cells_are_read_as_ever(new: str, tmp_path: Path) -> None:
     found, expected = task.read(rows), plain.read(rows)
     assert found.bad.tolist() == expected.bad.tolist()
     assert np.array_equal(found.X, expected.X, equal_nan=True)
-
-
-@pytest.mark.parametrize(
-    "cells",
-    [
-        [f"{i}.5" if i else "1.250" for i in range(MANY)],
-        [f"{i}.5" if i != MANY - 1 else "7" for i in range(MANY)],
-        [str(i) for i in range(MANY)],
-        [f"{i},5" if i else "1,2500" for i in range(MANY)],
-        [f"${i}.50" if i else "$7" for i in range(MANY)],
-    ],
-)
-def test_other_columns_ask_about_nothing(cells: list[str], tmp_path: Path) -> None:
-    task, _ = read_task(write_marks(tmp_path, cells))
-    assert not task.schema[0].short_decimals
 
 
 def test_nothing_is_asked_where_the_mark_was_said(tmp_path: Path) -> None:

@@ -1,0 +1,235 @@
+"""One table of columns: how their cells are written, and the numbers or levels read of them, or a refusal."""
+
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ckcv_ray.errors import InputError
+from ckcv_ray.tables.columns import NOTHING_ASKED, Amount, DeclaredTypes, split_amount
+from ckcv_ray.tables.named import read, read_task
+from ckcv_ray.tables.task import Roles, Task
+
+N = 24
+NAN, DAY = np.nan, 86_400_000
+CATEGORICAL, NUMERIC, DATE = (DeclaredTypes(**{kind: ("x",)}) for kind in ("categorical", "numeric", "date"))
+COMMAS, POINTS = DeclaredTypes(thousands=","), DeclaredTypes(thousands=".")
+EITHER = "whose comma may be that of decimals or of thousands: say --thousands ,"
+PLAIN = ("3", "4")
+
+
+class Case(NamedTuple):
+    """A column x, its cells by turns: text of a CSV file, or what is in an Arrow column."""
+
+    cells: Sequence[Any]
+    expected: list[float] | tuple[str, ...] | str  # numbers; levels; a part of the refusal
+    asked: DeclaredTypes = NOTHING_ASKED
+    other: Sequence[str] = PLAIN  # cells of another column, which may say what a mark is
+
+
+def text(*cells: str | None) -> pa.Array:
+    """Text of a source that has types."""
+    return pa.array(cells)
+
+
+AMOUNTS = {  # how 1234.5, 12.25 and 7000 are written
+    "%": ["1234.5%", "12.25%", "7000 %"],
+    "$": ["$1,234.50", "$12.25", "$7,000.00"],
+    "-$": ["-$1,234.50", "$-12.25", "-$7,000.00"],
+    "() $": ["($1,234.50)", "($12.25)", "($7,000.00)"],
+    "€ after": ["1.234,50 €", "12,25 €", "7.000,00 €"],
+    "€ with spaces": ["1 234,50 €", "12,25 €", "7\u202f000,00 €"],
+    "EUR": ["EUR 1234.50", "EUR 12.25", "EUR 7000"],
+    "CHF": ["CHF 1'234.50", "CHF 12.25", "CHF 7’000"],
+    "spaces alone": ["1 234.50", "12.25", "7\u00a0000"],
+}
+CASES = {
+    "numbers": Case([1.5, 2.0], [1.5, 2]),
+    "numbers with gaps": Case([1.5, None], [1.5, NAN]),
+    "truth values": Case([True, False, None], [1, 0, NAN]),
+    "decimals": Case(pa.array([1, 2]).cast(pa.decimal128(30, 3)), [1, 2]),
+    "numbers as text": Case(text("1.5", "?", " 2 ", "n/a", ""), [1.5, NAN, 2, NAN, NAN]),
+    "decimal commas": Case(text("1,5", "2", "1.000,25", "-3,0"), [1.5, 2, 1000.25, -3]),
+    "commas of thousands": Case(text("1,000", "2,000,000.5"), [1000, 2000000.5]),
+    "words": Case(text("red ", None, "blue", ""), ("blue", "red")),
+    "words in a dictionary": Case(text("red", "blue").dictionary_encode(), ("blue", "red")),
+    "days": Case([date(1970, 1, 2), None], [DAY, NAN]),
+    "moments": Case([datetime(1970, 1, 1, 1, tzinfo=UTC), None], [DAY / 24, NAN]),
+    "days as text": Case(["1970-01-02", "1969-12-31"], [DAY, -DAY]),
+    "days with points": Case(["02.01.1970", "31.12.1969"], [DAY, -DAY]),
+    "months first": Case(["01/02/1970", "12/31/1969"], [DAY, -DAY]),
+    "hours as text": Case(["1970-01-01 01:00", "1970-01-02 00:00"], [DAY / 24, DAY]),
+    "to the base 16": Case(["0x1F", "7", "0x00"], [31, 7, 0]),
+    "exponents of commas": Case(["1,5e3", "2", "0,5"], [1500, 2, 0.5]),
+    "bare commas": Case(["5,", ",5", "-1"], [5, 0.5, -1]),
+    "quotes behind a space": Case([' "1"', ' "2"'], [1, 2]),
+    "quoted gaps": Case(['""', '"NA"', "1.5"], [NAN, NAN, 1.5]),
+    "typed days as numbers": Case([19700102, 19691231], [DAY, -DAY], DATE),
+    "zeros before": Case(["01", "1", "5"], [1, 1, 5]),
+    # what is said of them
+    "categories": Case([3, 10], ("10", "3"), CATEGORICAL),
+    "categories with gaps": Case([3.0, None, 10.0], ("10", "3"), CATEGORICAL),
+    "categories as text": Case(["1", "2", "x", "3"], ("1", "2", "3", "x"), CATEGORICAL),
+    "categories to the base 16": Case(["0x1F", "7", "0x00"], ("0", "31", "7"), CATEGORICAL),
+    "categories with commas": Case(["1,5", "2", "0,25"], ("0.25", "1.5", "2"), CATEGORICAL),
+    "truth among categories": Case(["1", "false", "false"], ("1", "false"), CATEGORICAL),
+    "numbers among words": Case(["1", "2", "x", "3"], [1, 2, NAN, 3], NUMERIC),
+    "days as numbers": Case(["19700102", "19691231"], [DAY, -DAY], DATE),
+    "points of thousands": Case(["6.732", "5.100"], [6732, 5100], POINTS),
+    "points of decimals": Case(["6.732", "5.100"], [6.732, 5.1]),
+    # a comma beside decimal points is of thousands; where nothing says so it is asked about
+    "beside %": Case(["$28,773", "$1,250"], [28773, 1250], other=["22.4%", "5.1%"]),
+    "beside points": Case(["28,773", "1,250"], [28773, 1250], other=["3.14", "2"]),
+    "beside both": Case(["$28,773", "$1,250"], [28773, 1250], other=["$1,234.50", "$0.99"]),
+    "beside gaps": Case(["28,773", "1,250"], [28773, 1250], other=["0.125", "NA"]),
+    "beside doubt": Case(["$28,773", "$1,250"], f"'28,773', {EITHER}", other=["3.142", "5.125"]),
+    "beside nothing": Case(["28,773", "1,250"], f"'28,773', {EITHER}"),
+    "beside days": Case(["28,773", "1,250"], f"'28,773', {EITHER}", other=["23.11.2026", "1.1.2025"]),
+    "said": Case(["28,773", "1,250"], [28773, 1250], COMMAS),
+    "said of dollars": Case(["$28,773", "$1,250"], [28773, 1250], COMMAS),
+    # a minus of its own sign, and scientific numbers
+    "minus": Case(["\u22121234.5", "0.25"], [-1234.5, 0.25]),
+    "minus before thousands": Case(["\u22121,234.50", "0.25"], [-1234.5, 0.25]),
+    "minus before commas": Case(["\u22121234,5", "0,25"], [-1234.5, 0.25]),
+    "minus before %": Case(["\u22121234.5%", "0.25%"], [-1234.5, 0.25]),
+    "minus behind $": Case(["$\u22121,234.50", "$0.25"], [-1234.5, 0.25]),
+    "minus in exponents": Case(["\u22121234.5", "2.5e\u22121"], [-1234.5, 0.25]),
+    "scientific": Case(["1.2E+03", "3E+4"], [1200, 30000]),
+    "small": Case(["1e-05", "0.5", "2e5"], [1e-5, 0.5, 2e5]),
+    "signed": Case(["-1E5", "2E5"], [-1e5, 2e5]),
+    "to the base 16, with an e": Case(["0x1E5", "0x2E5"], [485, 741]),
+    "codes or numbers": Case(["12E03", " 700", "1E5"], "or codes, such as '12E03' in row 1: say --numeric"),
+    "codes with gaps": Case(["1E5", "-", "2E5"], "numbers or codes, such as '1E5' in row 1: say --numeric x"),
+    "codes": Case(["12E03", "700", "1E5"], ("12E03", "1E5", "700"), CATEGORICAL),
+    "no codes": Case(["12E03", "700", "1E5"], [12000, 700, 1e5], NUMERIC),
+    # amounts
+    **{name: Case(cells, [-1234.5, -12.25, -7000] if name[0] in "-(" else [1234.5, 12.25, 7000])
+       for name, cells in AMOUNTS.items()},
+    "several units": Case(["$5", "7 €", "$9"], "amounts in several units, such as '$9' and '7 €'"),
+    "two meanings": Case(["$1,234.5", "$1.234,5", "$7"], "points and commas differ in meaning"),
+    "a share without %": Case(["5%", "7", "8"], "something else, such as '5%'"),
+    # what is no number, and no date
+    "an exponent of Fortran": Case(["0.126D+00", "0.25"], "such as '0.126D+00' in row 1: write E for D"),
+    "Fortran said": Case(["1.5", "-.5d2"], "such as '-.5d2' in row 2: write E for D", NUMERIC),
+    "apostrophes": Case(["'0123", "'7"], 'such as "\'0123" in row 1: write them without the apostrophe'),
+    "quotes": Case(["12", "'3,5'"], "such as \"'3,5'\" in row 2: write them without the apostrophe"),
+    "a word": Case(["1", "2", "7", "high"], "'high' in row 4: mend it, or say --numeric x"),
+    "a header": Case(["1", "2", "7", "x"], "'x' in row 4, its name, as in a second header"),
+    "an error": Case(["1", "2", "7", "#DIV/0!"], "an error in a spreadsheet: mend it there, or"),
+    "an error in German": Case(["1", "2", "7", "#WERT!"], "an error in a spreadsheet"),
+    "a dash": Case(["1", "2", "7", "\u2014"], "a dash alone: write 0 if it is zero, or, if"),
+    "nan of Arrow": Case(["nan(1)", "2", "3"], "something else, such as"),
+    "the year 0": Case(["0000-01-01", "2024-01-02", "2024-01-03"], "what is none, such as '0000-01-01'"),
+    "a day that was not": Case(["2020-01-01", "2020-01-02", "2020-02-30"], "is none, such as '2020-02-30'"),
+    "days or months": Case(["01/02/2020", "03/04/2020"], "such as '01/02/2020', whose month may come first"),
+    "numbers that are no days": Case(["1", "2", "3"], "not all are dates such as 20261123", DATE),
+    "texts": Case([f"t{i}" for i in range(N)], "another text in each of its 24 rows, such as 't0'"),
+    "lists": Case([[1]], "holds list"),
+    "bytes": Case([b"a"], "holds binary"),
+    "times of day": Case([time(10)], "holds time"),
+    "nothing": Case(pa.nulls(1), "is empty"),
+    "no number": Case(pa.nulls(1, pa.float64()), "is empty"),
+    "no word": Case(text("", "NA", None, "?"), "is empty"),
+    "inf": Case([1.0, 2.0, float("inf")], "has inf in row 3"),
+    "-inf": Case([1.0, float("-inf"), float("nan")], "has -inf in row 2"),
+    "a large number": Case([1.0, 1.7976931348623157e308], "in row 2: magnitudes are at most 1e+150"),
+    "small numbers": Case([1e-200, 7e-200], "has no magnitude above 7e-200: at least 1e-150 is needed"),
+}  # fmt: skip
+
+
+def write(place: Path, columns: dict[str, Sequence[str]]) -> Path:
+    """Write a table with columns of these cells, by turns, whole numbers and labels."""
+    every = {**columns, "z": [str(i) for i in range(5)], "y": ["p", "q", "p"]}
+    rows = [";".join(cells[i % len(cells)] for cells in every.values()) for i in range(N)]
+    place.write_text("\n".join([";".join(every), *rows, ""]), encoding="utf-8")
+    return place
+
+
+def make(folder: Path, case: Case) -> pa.Table:
+    if isinstance(case.cells, list) and all(isinstance(cell, str) for cell in case.cells):
+        return read(write(folder / "a.csv", {"x": case.cells, "other": case.other})).learn
+    column = pa.concat_arrays([pa.array(case.cells)] * N).slice(0, N)
+    return pa.table({"x": column, "z": np.arange(N) % 5, "y": ["p", "q", "p"] * (N // 3)})
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_column_is_understood_or_refused_with_the_way_out(name: str, tmp_path: Path) -> None:
+    case = CASES[name]
+    columns = make(tmp_path, case)
+    if isinstance(case.expected, str):
+        with pytest.raises(InputError, match=r"^column 'x' ") as refused:
+            Task.from_table(columns, Roles("y"), case.asked)
+        assert case.expected in str(refused.value)
+        assert any(f"--{option} x" in str(refused.value) for option in ("drop", "date"))
+        dropped = Task.from_table(columns, Roles("y", drop=["x"]))
+        assert "x" not in dropped.features
+        return
+    task = Task.from_table(columns, Roles("y"), case.asked)
+    if isinstance(case.expected, tuple):
+        assert task.schema[0].levels == case.expected
+    else:
+        assert task.schema[0].levels == ()
+        assert np.array_equal(task.X[:, 0], np.resize(case.expected, N), equal_nan=True)
+    alone = task.read(columns.select(["x", *task.features[1:]]), case.asked.thousands)
+    assert np.array_equal(alone.X, task.X, equal_nan=True)
+    assert not alone.bad.any()
+    assert not alone.unseen
+
+
+def test_marks_hold_for_a_target_of_numbers_and_a_minus_has_no_part_in_the_salt(tmp_path: Path) -> None:
+    cells = {"x": ["$28,773", "$1,250"], "other": ["22.4%", "5.1%"]}
+    columns = read(write(tmp_path / "a.csv", cells)).learn
+    numbers = Task.from_table(columns, Roles("x", features=["other", "z"], numbers=True))
+    assert numbers.y[:2].tolist() == [28773, 1250]
+    plain, own = (Task.from_table(make(tmp_path, Case([f"{sign}1234.5", "0.25"], ""))) for sign in "-\u2212")
+    assert (plain.salt, plain.digest) == (own.salt, own.digest)
+
+
+def test_codes_are_asked_about_in_frames_and_stay_as_they_are_in_labels(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"x": ["12E03", "1E5", "3e10"] * 8, "z": np.arange(N) % 5})
+    with pytest.raises(InputError, match="numbers or codes"):
+        Task.of(frame, np.arange(N) % 2)
+    task = read_task(write(tmp_path / "a.csv", {"label": ["12E03", "3E10"]}), "label", drop=["y"])[0]
+    assert task.classes == ("12E03", "3E10")
+
+
+def test_one_word_in_several_columns_is_one_question(tmp_path: Path) -> None:
+    cells = {name: ["1", "2", str(i), "k.A."] for i, name in enumerate(["a", "b,c", "d"])}
+    cells["other"] = ["1", "2", "n.b."]
+    with pytest.raises(InputError) as refused:
+        read_task(write(tmp_path / "a.csv", cells))
+    said, rest = str(refused.value).split("; and ")
+    assert said == (
+        "columns a, b,c, d hold numbers and in some rows something else, such as 'k.A.' in row 4 of 'a': "
+        "mend it, or say --numeric 'a,\"b,c\",d' (what is none is a gap), or --categorical or --drop as well"
+    )
+    assert rest.startswith("column 'other' holds numbers and in 8 rows something else, such as 'n.b.'")
+    asked = DeclaredTypes(numeric=("a", "b,c", "d", "other"))
+    assert np.isnan(read_task(tmp_path / "a.csv", asked=asked)[0].X[3, :3]).all()
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        *("A12", "12A", "12-13", "1 2 3", "1'23", "$", "%", "12 kg", "$5$", "3,4,5", "(5", "--5", "5 USDX"),
+        *("12:30", "1/2", "ICU 12", "#5", "LHR101", "5", "1,5"),
+    ],
+)
+def test_what_is_no_amount(cell: str) -> None:
+    assert split_amount(cell) is None
+
+
+@given(st.floats(-1e9, 1e9), st.sampled_from(["$", "€", "%", "EUR", "£"]), st.booleans())
+def test_a_unit_before_or_behind_changes_nothing(value: float, unit: str, before: bool) -> None:
+    number = f"{abs(value):.2f}"
+    sign = "-" if value < 0 else ""
+    written = f"{sign}{unit}{number}" if before else f"{sign}{number} {unit}"
+    assert split_amount(written) == Amount(unit, f"{sign}{number}", False)
+    assert split_amount(number) is None
