@@ -61,6 +61,13 @@ def proportion(name: str, value: Any) -> float:
     return result
 
 
+def inner_share(name: str, value: Any, hint: str) -> float:
+    """Return a number in (0, 1); what is outside is refused with a hint."""
+    if not 0.0 < (result := number(name, value)) < 1.0:
+        raise InputError(f"{name}={result!r} is outside (0, 1): {hint}")
+    return result
+
+
 def integer(name: str, value: Any, least: int, most: int) -> int:
     """Return an integer in least .. most; booleans are refused."""
     if isinstance(value, bool) or not isinstance(value, Integral):

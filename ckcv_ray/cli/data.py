@@ -64,9 +64,9 @@ def check_source(source: str | None) -> str | None:
     return source
 
 
-def check_thousands(mark: str | None) -> str | None:
-    """Return a mark between thousands; refuse any other than a comma and a point."""
-    if mark not in (None, ",", "."):
+def check_thousands(mark: str) -> str:
+    """Return a mark between thousands, or ""; refuse any other than a comma and a point."""
+    if mark not in ("", ",", "."):
         raise InputError(f"thousands={quote(mark)}: expected a comma or a point")
     return mark
 
@@ -75,24 +75,17 @@ DataSource = Annotated[str, make_argument("DATA", SOURCES, check_source)]
 
 
 def make_reading(
-    separator: Annotated[
-        str | None, make_option("Separator, such as ;. A space is any number.", "found", panel=READING)
-    ] = None,
-    sheet: Annotated[
-        str | None, make_option("Sheet of Excel workbooks.", "its only one", panel=READING)
-    ] = None,
-    skip_rows: Annotated[
-        str | None,
-        make_option(
-            "Lines of text tables, or rows of sheets, to leave out, counted from 1 with the names, such as 2 "
-            "(units) or 1-3,last (totals); none keeps all.",
-            "none; units and totals are refused",
-            panel=READING,
-        ),
-    ] = None,
-    encoding: Annotated[
-        str | None, make_option("Encoding of text, such as cp1251.", "found or asked", panel=READING)
-    ] = None,
+    separator: str | None = make_option(
+        "Separator, such as ;. A space is any number.", "found", panel=READING
+    ),
+    sheet: str | None = make_option("Sheet of Excel workbooks.", "its only one", panel=READING),
+    skip_rows: str | None = make_option(
+        "Lines of text tables, or rows of sheets, to leave out, counted from 1 with the names, such as 2 "
+        "(units) or 1-3,last (totals); none keeps all.",
+        "none; units and totals are refused",
+        panel=READING,
+    ),
+    encoding: str | None = make_option("Encoding of text, such as cp1251.", "found or asked", panel=READING),
 ) -> Reading:
     """Collect what files do not say about themselves."""
     LinesLeftOut.parse(skip_rows)
@@ -154,38 +147,27 @@ def _read_stdin(reading: Reading) -> pa.Table:
             raise InputError(name(str(error))) from None
 
 
-Thousands = Annotated[
-    str | None,
-    make_option(
-        "Mark between thousands: , or .", "as the numbers tell", panel=READING, check=check_thousands
-    ),
-]
+THOUSANDS = make_option("Mark between thousands: , or .", "as the numbers tell", READING, check_thousands, "")
 
 
 def declare_types(
-    categorical: Annotated[
-        str | None, make_option("Columns of numbers that are categories, such as ward.", panel=READING)
-    ] = None,
-    numeric: Annotated[
-        str | None, make_option("Columns of numbers in which text is a gap, such as dose.", panel=READING)
-    ] = None,
-    date: Annotated[str | None, make_option("Columns of dates, such as admitted.", panel=READING)] = None,
-    thousands: Thousands = None,
-    labels: Annotated[
-        str | None,
-        make_option(
-            "Labels that differ in case or spaces, or are one number (01, 1): join or apart.",
-            "asked where there are any",
-            panel=READING,
-        ),
-    ] = None,
-    drop_unlabelled: Annotated[
-        bool,
-        make_flag("--drop-unlabelled", "Leave out rows without a label; else they are refused.", READING),
-    ] = False,
-    keep_values: Annotated[
-        str | None, make_option("Words that are no empty cells, such as NA,none.", panel=READING)
-    ] = None,
+    categorical: str | None = make_option(
+        "Columns of numbers that are categories, such as ward.", panel=READING
+    ),
+    numeric: str | None = make_option(
+        "Columns of numbers in which text is a gap, such as dose.", panel=READING
+    ),
+    date: str | None = make_option("Columns of dates, such as admitted.", panel=READING),
+    thousands: str = THOUSANDS,
+    labels: str | None = make_option(
+        "Labels that differ in case or spaces, or are one number (01, 1): join or apart.",
+        "asked where there are any",
+        panel=READING,
+    ),
+    drop_unlabelled: bool = make_flag(
+        "--drop-unlabelled", "Leave out rows without a label; else they are refused.", READING
+    ),
+    keep_values: str | None = make_option("Words that are no empty cells, such as NA,none.", panel=READING),
 ) -> DeclaredTypes:
     """Collect what is said of columns."""
     if labels:
@@ -193,7 +175,7 @@ def declare_types(
     listed = (tuple(_names(text) or ()) for text in (categorical, numeric, date, keep_values))
     categories, numbers, dates, kept = listed
     check_kept(kept)
-    return DeclaredTypes(categories, numbers, dates, thousands or "", labels or "", drop_unlabelled, kept)
+    return DeclaredTypes(categories, numbers, dates, thousands, labels or "", drop_unlabelled, kept)
 
 
 class Chosen(NamedTuple):
@@ -242,25 +224,17 @@ def choose_columns(
     asked: DeclaredTypes,
     reading: Reading,
     source: DataSource,
-    target: Annotated[str | None, make_option("Column to predict.", "target, y, label or class")] = None,
-    features: Annotated[
-        str | None, make_option("Columns to learn from, such as age,dose.", "all others")
-    ] = None,
-    drop: Annotated[str | None, make_option("Columns to leave out, such as id,name.")] = None,
-    group: Annotated[
-        str | None,
-        make_option(
-            "Column that says which rows belong together, or several: center,id. Bounds are about new ones.",
-            "rows are independent",
-        ),
-    ] = None,
-    weight: Annotated[
-        str | None, make_option("Column of weights of rows in fits.", "all are the same", panel=COLUMNS)
-    ] = None,
-    row_id: Annotated[
-        str | None,
-        typer.Option("--id", help="Column that names the rows; not learned from.", rich_help_panel=COLUMNS),
-    ] = None,
+    target: str | None = make_option("Column to predict.", "target, y, label or class"),
+    features: str | None = make_option("Columns to learn from, such as age,dose.", "all others"),
+    drop: str | None = make_option("Columns to leave out, such as id,name."),
+    group: str | None = make_option(
+        "Column that says which rows belong together, or several: center,id. Bounds are about new ones.",
+        "rows are independent",
+    ),
+    weight: str | None = make_option("Column of weights of rows in fits.", "all are the same", panel=COLUMNS),
+    row_id: str | None = typer.Option(
+        None, "--id", help="Column that names the rows; not learned from.", rich_help_panel=COLUMNS
+    ),
 ) -> Chosen:
     """Read columns, and which of them are what, from options.
 
@@ -275,15 +249,12 @@ def choose_columns(
 @with_options(chosen=choose_columns)
 def choose_data(
     chosen: Chosen,
-    test: Annotated[
-        str | None,
-        make_option(
-            "Rows to measure the finished ensemble on: a table or a named set.",
-            "the test rows of a named set",
-            panel="Certificate",
-            check=check_source,
-        ),
-    ] = None,
+    test: str | None = make_option(
+        "Rows to measure the finished ensemble on: a table or a named set.",
+        "the test rows of a named set",
+        panel="Certificate",
+        check=check_source,
+    ),
 ) -> Chosen:
     """Collect what is said of the data, test rows among them."""
     return chosen._replace(test=test)
@@ -369,47 +340,31 @@ def show_result(result: Result, folder: str, as_json: bool, details: bool = Fals
 
 
 def choose_rule(
-    vote: Annotated[
-        bool,
-        make_flag(
-            "--vote",
-            "Classify by majority vote of F*. What is proven is the claim vote, else twice the bound of a "
-            "random draw.",
-        ),
-    ] = False,
-    member: Annotated[
-        int | None,
-        make_option("Classify with one member of F*, that of split N: nothing is proven of it alone."),
-    ] = None,
-    all_members: Annotated[
-        bool,
-        make_flag(
-            "--all-members",
-            "Draw among all members of F*, as the paper does, whatever the first claim is about.",
-        ),
-    ] = False,
-    refit: Annotated[
-        bool,
-        make_flag(
-            "--refit",
-            "Use the model fitted on all rows that were not held out. What is proven is the claim refit.",
-        ),
-    ] = False,
-    full: Annotated[
-        bool,
-        make_flag(
-            "--full",
-            "Use the model fitted on all rows, those held out included. Nothing is proven of this model.",
-        ),
-    ] = False,
-    seed: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            help="Draw a member at random for each row, with this seed; only to repeat a prediction, since "
-            "each call with it draws the same members. [default: a new one each time]",
-        ),
-    ] = None,
+    vote: bool = make_flag(
+        "--vote",
+        "Classify by majority vote of F*. What is proven is the claim vote, else twice the bound of a "
+        "random draw.",
+    ),
+    member: int | None = make_option(
+        "Classify with one member of F*, that of split N: nothing is proven of it alone."
+    ),
+    all_members: bool = make_flag(
+        "--all-members", "Draw among all members of F*, as the paper does, whatever the first claim is about."
+    ),
+    refit: bool = make_flag(
+        "--refit",
+        "Use the model fitted on all rows that were not held out. What is proven is the claim refit.",
+    ),
+    full: bool = make_flag(
+        "--full",
+        "Use the model fitted on all rows, those held out included. Nothing is proven of this model.",
+    ),
+    seed: int | None = typer.Option(
+        None,
+        min=0,
+        help="Draw a member at random for each row, with this seed; only to repeat a prediction, since "
+        "each call with it draws the same members. [default: a new one each time]",
+    ),
 ) -> tuple[str, int | None]:
     """Return what the options choose: ``by`` and ``seed`` of ``Result.rule``.
 

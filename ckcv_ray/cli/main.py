@@ -12,7 +12,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import copy
 from importlib import import_module
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -219,16 +219,14 @@ and 2 bad input; the others are in the reference of the command line.
 
 @app.callback(invoke_without_command=True)
 def version(
-    show: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
-    trusted: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--trust",
-            metavar="PACKAGE",
-            help="Package, such as xgboost, that a run folder may import its learner from: this runs the "
-            "package's code. Nothing else than scikit-learn is trusted by itself. May be repeated.",
-        ),
-    ] = None,
+    show: bool = typer.Option(False, "--version", help="Print the version and exit."),
+    trusted: list[str] | None = typer.Option(
+        None,
+        "--trust",
+        metavar="PACKAGE",
+        help="Package, such as xgboost, that a run folder may import its learner from: this runs the "
+        "package's code. Nothing else than scikit-learn is trusted by itself. May be repeated.",
+    ),
 ) -> None:
     """Handle the options of ckcv itself."""
     if trusted:

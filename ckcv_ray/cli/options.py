@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import Field
 from functools import wraps
 from importlib.util import find_spec
 from inspect import Parameter, Signature, signature
@@ -16,7 +17,7 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from ckcv_ray.core.measures import Kind
-from ckcv_ray.core.options import Option, options
+from ckcv_ray.core.options import options
 from ckcv_ray.engine.backend import choose_backend, reach
 from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.learners.base import ANY
@@ -35,13 +36,14 @@ Given = TypeVar("Given")
 
 def make_option(
     text: str,
-    default: str | None = None,
+    shown: str | None = None,
     panel: str | None = None,
     check: Callable[[Any], Any] | None = None,
+    value: Any = None,
 ) -> Any:
-    """Declare an option whose default is set elsewhere and shown as ``default``; ``check`` refuses values."""
-    shown = f"{text} [default: {default}]" if default else text
-    return typer.Option(help=shown, show_default=False, rich_help_panel=panel, callback=check)
+    """Declare an option of a default value that is shown as ``shown``; ``check`` refuses values."""
+    text = f"{text} [default: {shown}]" if shown else text
+    return typer.Option(value, help=text, show_default=False, rich_help_panel=panel, callback=check)
 
 
 def make_argument(name: str, text: str, check: Callable[[Any], Any]) -> Any:
@@ -51,7 +53,7 @@ def make_argument(name: str, text: str, check: Callable[[Any], Any]) -> Any:
 
 def make_flag(name: str, text: str, panel: str | None = None) -> Any:
     """Declare an option without a value."""
-    return typer.Option(name, help=text, rich_help_panel=panel)
+    return typer.Option(False, name, help=text, rich_help_panel=panel)
 
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")]
@@ -103,36 +105,23 @@ def with_options(**makers: Callable[..., Any]) -> Callable[[Callable[..., Given]
     return decorate
 
 
-def make_execution(
-    backend: Annotated[
-        str, make_option("serial, ray, or auto (by estimated time).", "auto", "Execution")
-    ] = "auto",
-    workers: Annotated[
-        int | None, make_option("Number of worker processes.", "every CPU", "Execution")
-    ] = None,
-    address: Annotated[
-        str | None, make_option("Ray cluster: host:port, or auto.", "RAY_ADDRESS or local", "Execution")
-    ] = None,
-    fit_timeout: Annotated[
-        float | None,
-        make_option(
-            "Seconds that one fit may take, such as 60, on Ray; a longer one has failed.",
-            "no limit",
-            "Execution",
-        ),
-    ] = None,
-) -> Execution:
+def make_execution(**given: Any) -> Execution:
     """Make an execution from options.
 
     Raises:
         InputError: an option is out of its range, does not apply to the backend, or needs Ray, which is not
             installed; or no cluster answers at the address.
     """
-    execution = Execution(backend, workers, address, fit_timeout)
+    execution = Execution(**_take(given))
     choose_backend(execution, seconds=0.0)  # refuses what needs Ray before anything is read
-    if address is not None:
-        reach(address)
+    if execution.address is not None:
+        reach(execution.address)
     return execution
+
+
+def _take(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that are given."""
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def parse_workers(text: str) -> tuple[int, ...]:
@@ -219,10 +208,7 @@ def check_out(out: str) -> str:
     return str(path)
 
 
-OutFolder = Annotated[
-    str | None,
-    make_option("Run folder to write, or s3://bucket/x.", "named after the table", check=check_run_place),
-]
+OUT = make_option("Run folder to write, or s3://bucket/x.", "named after the table", check=check_run_place)
 SLOT_PARTS = {
     "learner": (
         "{}, or any other of scikit-learn as module:Class. Several, as a,b, are compared; all: those that "
@@ -260,7 +246,7 @@ def make_study(study: Path | None = None, **given: Any) -> Study:
     """
     values = read_toml(study) if study else {}
     of_learners = [name for table in values.values() if isinstance(table, Mapping) for name in table]
-    chosen = {name: value for name, value in given.items() if value is not None}
+    chosen = _take(given)
     file_alone = {*values, *of_learners} - {*chosen}
     values |= chosen
     try:
@@ -294,7 +280,7 @@ def make_procedure(**given: Any) -> Procedure:
     Raises:
         InputError: an option is unknown or out of its range.
     """
-    return Procedure.of(**{name: value for name, value in given.items() if value is not None})
+    return Procedure.of(**_take(given))
 
 
 def list_offered(slot: str, numbers: bool = False) -> dict[str, Any]:
@@ -307,7 +293,9 @@ def list_offered(slot: str, numbers: bool = False) -> dict[str, Any]:
     return {name: part for name, part in parts.items() if every or part.kinds != {Kind.REGRESSION}}
 
 
-def _parameters(slots: Iterable[str], kind: type[AnyStudy], numbers: bool = False) -> Iterator[Parameter]:
+def _parameters(
+    slots: Iterable[str], kind: type[AnyStudy | Execution], numbers: bool = False
+) -> Iterator[Parameter]:
     """Generate a parameter for each choice of a part, each option of the parts, and each of the study.
 
     With ``numbers`` for a procedure, which has learners of numbers too, and may select nothing.
@@ -319,16 +307,23 @@ def _parameters(slots: Iterable[str], kind: type[AnyStudy], numbers: bool = Fals
             names = ", ".join(_name_part(name, part) for name, part in choices.items())
             yield _parameter(slot, str, text.format(names), next(iter(choices)), panel)
     parts = [part for choices in offered.values() for part in choices.values()]
-    first: dict[str, Option] = {}
+    first: dict[str, Field[Any]] = {}
     for part in (*parts, kind):  # several learners may have an option
-        for name, field in options(part).items():
-            if not field.metadata["option"].inside:
-                first.setdefault(name, field.metadata["option"])
-    for name, option in first.items():
-        shown = option.default_text
+        first = {**first, **options(part), **first}
+    for name, field in first.items():
+        option, shown = field.metadata["option"], show_default(field)
         if numbers and option.single_default is not None:
             shown = f"{option.single_default}; {shown} where one is selected"
-        yield _parameter(name, option.kind, option.help, shown, option.panel)
+        if not option.inside:
+            yield _parameter(name, option.kind, option.help, shown, option.panel)
+
+
+def show_default(field: Field[Any]) -> str | None:
+    """Return the default of a field that is an option as ``--help`` shows it; None for none."""
+    text: str | None = field.metadata["option"].default_text
+    if text is not None or field.default in ((), "", None, False):
+        return text
+    return ",".join(map(str, field.default)) if isinstance(field.default, tuple) else str(field.default)
 
 
 def _name_part(name: str, part: Any) -> str:
@@ -342,11 +337,11 @@ def _parameter(
 ) -> Parameter:
     shown = make_option(text, default, panel)
     if kind is bool:
-        shown = make_flag(f"--{name.replace('_', '-')}", text, panel)
-    annotation = Annotated[kind | None, shown]  # type: ignore[valid-type]
-    return Parameter(name, Parameter.POSITIONAL_OR_KEYWORD, default=None, annotation=annotation)
+        shown.param_decls = (f"--{name.replace('_', '-')}",)  # and no --no-name
+    return Parameter(name, Parameter.POSITIONAL_OR_KEYWORD, default=shown, annotation=kind | None)
 
 
+make_execution.__signature__ = Signature([*_parameters([], Execution)])  # type: ignore[attr-defined]
 make_procedure.__signature__ = Signature(  # type: ignore[attr-defined]
     [*_parameters(["learner"], Procedure, numbers=True)]
 )

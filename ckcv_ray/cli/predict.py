@@ -2,7 +2,7 @@
 
 from csv import reader
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pyarrow import csv, parquet
 
 from ckcv_ray.claims.rules import Rule
-from ckcv_ray.cli.data import DataSource, Thousands, choose_rule, make_reading, read_new_rows
+from ckcv_ray.cli.data import THOUSANDS, DataSource, choose_rule, make_reading, read_new_rows
 from ckcv_ray.cli.options import Folder, make_flag, make_option, with_options
 from ckcv_ray.cli.output import results, say
 from ckcv_ray.core.arrays import Index, Values
@@ -41,21 +41,15 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r")  # start of a cell that a spreadsheet
 class Output(NamedTuple):
     """Where predictions are written: to a file, or to standard output as CSV."""
 
-    out: Annotated[
-        Path | None, make_option("File to write, .csv or .parquet, or -.", "CSV on standard output")
-    ] = None
-    csv_safe: Annotated[
-        bool,
-        make_flag(
-            "--csv-safe",
-            "Put an apostrophe before labels that a spreadsheet would execute: those that begin with = + - "
-            "@, a tab or a carriage return.",
-        ),
-    ] = False
-    probabilities: Annotated[
-        bool,
-        make_flag("--probabilities", "Write the probability of each class too; nothing is proven of it."),
-    ] = False
+    out: Path | None = make_option("File to write, .csv or .parquet, or -.", "CSV on standard output")
+    csv_safe: bool = make_flag(
+        "--csv-safe",
+        "Put an apostrophe before labels that a spreadsheet would execute: those that begin with = + - "
+        "@, a tab or a carriage return.",
+    )
+    probabilities: bool = make_flag(
+        "--probabilities", "Write the probability of each class too; nothing is proven of it."
+    )
 
     @property
     def path(self) -> Path | None:
@@ -135,14 +129,6 @@ def _format_cell(text: str, escape: bool, safe: bool) -> str:
 
 
 WRITTEN_ANYWAY = "is a column that is written anyway: rename it in the data"
-AllowPickle = Annotated[
-    bool,
-    make_flag(
-        "--allow-pickle",
-        "Load the models of F* from their pickle files instead of Parquet, if their SHA-256 matches the "
-        "manifest. Unpickling can run any code: use it only for runs of your own.",
-    ),
-]
 
 
 class Table(NamedTuple):
@@ -162,17 +148,18 @@ def predict(
     reading: Reading,
     source: DataSource,
     output: Output,
-    thousands: Thousands = None,
-    keep: Annotated[
-        str | None,
-        typer.Option(
-            "--keep", "--id", help="Column to write as well, such as the one that names the rows: patient."
-        ),
-    ] = None,
-    strict: Annotated[
-        bool, make_flag("--strict", "Refuse the whole file if a row cannot be judged, instead of marking it.")
-    ] = False,
-    allow_pickle: AllowPickle = False,
+    thousands: str = THOUSANDS,
+    keep: str | None = typer.Option(
+        None, "--keep", "--id", help="Column to write as well, such as the one that names the rows: patient."
+    ),
+    strict: bool = make_flag(
+        "--strict", "Refuse the whole file if a row cannot be judged, instead of marking it."
+    ),
+    allow_pickle: bool = make_flag(
+        "--allow-pickle",
+        "Load the models of F* from their pickle files instead of Parquet, if their SHA-256 matches the "
+        "manifest. Unpickling can run any code: use it only for runs of your own.",
+    ),
 ) -> None:
     """Classify rows, or predict numbers, with what a finished run or evaluation has fitted.
 
@@ -204,10 +191,8 @@ def predict(
     marks = result.mark(table.X, rule, predicted)
     if table.keep in marks:
         raise InputError(f"keep={quote(keep)} {WRITTEN_ANYWAY}")
-    labels = result.task.labelled(predicted.label)
-    if output.is_csv and result.task.classes and labels.dtype.kind in "bf":
-        labels = labels.astype(str)  # True and 1.0, where Arrow would write true and 1
-    output.write(_tabulate(result, table, rule, labels, predicted, shares, marks), RunFolder(folder))
+    written = _tabulate(result.task, table, predicted, shares, marks, output.is_csv)
+    output.write(written, RunFolder(folder))
     _say_proven(result, rule, marks)
     if output.probabilities:
         calibrated = "CalibratedClassifierCV" in str(getattr(result.learner, "spec", ""))
@@ -219,7 +204,7 @@ def predict(
 
 
 def _read_table(
-    task: Task, source: str, reading: Reading, thousands: str | None, keep: str | None, strict: bool
+    task: Task, source: str, reading: Reading, thousands: str, keep: str | None, strict: bool
 ) -> Table:
     """Read the table to predict.
 
@@ -235,7 +220,7 @@ def _read_table(
             raise InputError(f"keep={quote(keep)} {WRITTEN_ANYWAY}")
         if held := find_withheld(columns, keep):
             raise InputError(f"column {keep!r} holds {held}, which cannot be kept: leave out --keep")
-    rows = task.read(columns, thousands or "")
+    rows = task.read(columns, thousands)
     if strict or rows.bad.all():
         rows.check()
     judged = np.flatnonzero(~rows.bad)
@@ -243,23 +228,20 @@ def _read_table(
 
 
 def _tabulate(
-    result: Result,
-    table: Table,
-    rule: Rule,
-    labels: NDArray[Any],
-    predicted: Prediction,
-    probabilities: Values | None,
-    marks: Marks,
+    task: Task, table: Table, predicted: Prediction, probabilities: Values | None, marks: Marks, is_csv: bool
 ) -> pa.Table:
     """Return the table to write, with a row for each row of the data, empty where it could not be judged."""
+    labels = task.labelled(predicted.label)
+    if is_csv and task.classes and labels.dtype.kind in "bf":
+        labels = labels.astype(str)  # True and 1.0, where Arrow would write true and 1
     columns = {"prediction": labels, "member": pa.array(predicted.member, mask=predicted.member < 0)}
-    if result.task.classes:
+    if task.classes:
         # nan, of a learner without scores, is null
         columns["score"] = pa.array(predicted.score, from_pandas=True)
         columns["share"] = pa.array(predicted.share, from_pandas=True)
     columns |= {name: pa.array(mark) for name, mark in marks.items()}
     if probabilities is not None:
-        names = [f"{PROBABILITY}{label}" for label in result.task.classes]
+        names = [f"{PROBABILITY}{label}" for label in task.classes]
         columns |= dict(zip(names, map(pa.array, probabilities.T), strict=True))
     place = np.full(table.columns.num_rows, -1)
     place[table.judged] = np.arange(len(table.judged))

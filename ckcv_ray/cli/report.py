@@ -39,27 +39,24 @@ FilePath = str | Path
 class FormOptions(NamedTuple):
     """What is asked of a form."""
 
-    form: Annotated[
-        str | None,
-        typer.Option(
-            "--for",
-            metavar="GUIDELINE",
-            help="Fill the form of a guideline instead: tripod-ai, annex-iv (of the EU AI Act), stard-ai, "
-            "ts-4213 (ISO/IEC) or model-card. It is no statement of conformity.",
-            show_default=False,
-            rich_help_panel=PANEL,
-        ),
-    ] = None
-    answers: Annotated[
-        Path | None,
-        make_option("Answers to items that only a person can fill: a .toml or .md file.", panel=PANEL),
-    ] = None
-    template: Annotated[
-        Path | None, make_option("Write a .toml or .md file with those items, for --answers.", panel=PANEL)
-    ] = None
-    strict: Annotated[
-        bool, make_flag("--strict", "End with code 1 if items are left that a person has to fill.", PANEL)
-    ] = False
+    form: str | None = typer.Option(
+        None,
+        "--for",
+        metavar="GUIDELINE",
+        help="Fill the form of a guideline instead: tripod-ai, annex-iv (of the EU AI Act), stard-ai, "
+        "ts-4213 (ISO/IEC) or model-card. It is no statement of conformity.",
+        show_default=False,
+        rich_help_panel=PANEL,
+    )
+    answers: Path | None = make_option(
+        "Answers to items that only a person can fill: a .toml or .md file.", panel=PANEL
+    )
+    template: Path | None = make_option(
+        "Write a .toml or .md file with those items, for --answers.", panel=PANEL
+    )
+    strict: bool = make_flag(
+        "--strict", "End with code 1 if items are left that a person has to fill.", PANEL
+    )
 
     def check(self, out: Path | None) -> None:
         """Raise InputError unless the options go with each other, and with the file to write."""
@@ -75,22 +72,16 @@ class FormOptions(NamedTuple):
 class PageOptions(NamedTuple):
     """What is asked of the page."""
 
-    title: Annotated[str, make_option("Heading of the report.", "the target and the table", PAGE_PANEL)] = ""
-    author: Annotated[
-        str, make_option("Who answers for the report, such as 'Dr. A. Meier'.", panel=PAGE_PANEL)
-    ] = ""
-    purpose: Annotated[
-        Path | None,
-        make_option(
-            "Text file that says what the model is for; an empty line begins a paragraph.", panel=PAGE_PANEL
-        ),
-    ] = None
-    short: Annotated[
-        bool,
-        make_flag(
-            "--short", "Make one page: the number, its conditions, the rows and the performance.", PAGE_PANEL
-        ),
-    ] = False
+    title: str = make_option("Heading of the report.", "the target and the table", PAGE_PANEL, value="")
+    author: str = make_option(
+        "Who answers for the report, such as 'Dr. A. Meier'.", panel=PAGE_PANEL, value=""
+    )
+    purpose: Path | None = make_option(
+        "Text file that says what the model is for; an empty line begins a paragraph.", panel=PAGE_PANEL
+    )
+    short: bool = make_flag(
+        "--short", "Make one page: the number, its conditions, the rows and the performance.", PAGE_PANEL
+    )
 
     def check(self, guideline: str | None) -> None:
         """Raise InputError if something is asked of the page, and a form is to be written instead."""
@@ -125,9 +116,7 @@ def report(
     folder: Folder,
     page: PageOptions,
     asked: FormOptions,
-    out: Annotated[
-        Path | None, make_option("File to write: .html, or .md for Markdown.", "report.html in the folder")
-    ] = None,
+    out: Path | None = make_option("File to write: .html, or .md for Markdown.", "report.html in the folder"),
 ) -> None:
     """Write an HTML report of a finished run, or the form of a reporting guideline.
 
@@ -223,12 +212,10 @@ def _check_suffix(option: str, file: FilePath, allowed: tuple[str, ...]) -> str:
 def export(
     folder: Folder,
     out: Annotated[Path, typer.Option(help="File to write.", show_default=False)],
-    to: Annotated[str, make_option("Format: skops.", "skops")] = "skops",
-    refit: Annotated[
-        bool, make_flag("--refit", "The model fitted on all rows that were not held out.")
-    ] = False,
-    full: Annotated[bool, make_flag("--full", "The model fitted on all rows.")] = False,
-    member: Annotated[int | None, make_option("The member of F* of split N.")] = None,
+    to: str = make_option("Format: skops.", "skops", value="skops"),
+    refit: bool = make_flag("--refit", "The model fitted on all rows that were not held out."),
+    full: bool = make_flag("--full", "The model fitted on all rows."),
+    member: int | None = make_option("The member of F* of split N."),
 ) -> None:
     """Write a single model of a finished run or evaluation as a file for other programs.
 

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import typer
 
@@ -21,10 +21,10 @@ from ckcv_ray.cli.data import (
 )
 from ckcv_ray.cli.display import Display
 from ckcv_ray.cli.options import (
+    OUT,
     DetailsFlag,
     Folder,
     JsonFlag,
-    OutFolder,
     choose_folder,
     make_execution,
     make_flag,
@@ -68,9 +68,9 @@ STARTING = dict[str, Any].fromkeys(RUN_FIELDS) | LISTS | {"state": "starting"}
 
 
 def list_workers(
-    workers: Annotated[
-        str, make_option("Numbers of workers to estimate the time for, such as 1,16.", "1,8,64,512")
-    ] = "",
+    workers: str = make_option(
+        "Numbers of workers to estimate the time for, such as 1,16.", "1,8,64,512", value=""
+    ),
 ) -> tuple[int, ...]:
     """Return the numbers of workers to plan for; see ``parse_workers``."""
     return parse_workers(workers) if workers else forecast.WORKERS
@@ -81,15 +81,12 @@ def run(
     study: Study,
     chosen: Chosen,
     execution: Execution,
-    out: OutFolder = None,
-    retry_failed: Annotated[
-        bool,
-        make_flag("--retry-failed", "Retry what failed in a finished run of --certify paper.", "Execution"),
-    ] = False,
-    budget: Annotated[str | None, make_option("Time that the run may take, such as 10m or 2h.")] = None,
-    yes: Annotated[
-        bool, make_flag("--yes", "Do not ask before a run of more than an hour.", "Execution")
-    ] = False,
+    out: str | None = OUT,
+    retry_failed: bool = make_flag(
+        "--retry-failed", "Retry what failed in a finished run of --certify paper.", "Execution"
+    ),
+    budget: str | None = make_option("Time that the run may take, such as 10m or 2h."),
+    yes: bool = make_flag("--yes", "Do not ask before a run of more than an hour.", "Execution"),
     details: DetailsFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
@@ -118,10 +115,9 @@ def plan(
     study: Study,
     chosen: Chosen,
     workers: tuple[int, ...],
-    write_study: Annotated[
-        Path | None,
-        make_option("TOML file to write, with every option of the study, for --study.", panel="Study"),
-    ] = None,
+    write_study: Path | None = make_option(
+        "TOML file to write, with every option of the study, for --study.", panel="Study"
+    ),
     as_json: JsonFlag = False,
 ) -> None:
     """Estimate the evaluations, memory and time that a study needs, without running it.
@@ -391,10 +387,10 @@ def evaluate(
     study: Procedure,
     chosen: Chosen,
     execution: Execution,
-    out: OutFolder = None,
-    retry_failed: Annotated[
-        bool, make_flag("--retry-failed", "Compute again what failed in a finished run.", "Execution")
-    ] = False,
+    out: str | None = OUT,
+    retry_failed: bool = make_flag(
+        "--retry-failed", "Compute again what failed in a finished run.", "Execution"
+    ),
     as_json: JsonFlag = False,
 ) -> None:
     """Score learners by a usual procedure of cross validation, without a certificate.

@@ -6,7 +6,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
-from typing import Annotated
 
 import typer
 
@@ -37,20 +36,18 @@ def verify(
     folder: Folder,
     execution: Execution,
     reading: Reading,
-    rerun: Annotated[
-        bool,
-        make_flag("--rerun", "Also run the study again, into a temporary folder, and compare the files."),
-    ] = False,
-    test: Annotated[
-        str | None,
-        make_option("Test rows that F* was measured on: the same file or named set.", check=check_source),
-    ] = None,
-    table: Annotated[
-        str | None, make_option("The table that the run read, to make its salt again.", check=check_source)
-    ] = None,
-    limit: Annotated[
-        float, make_option("Seconds until it ends, since the folder decides what is fitted.", f"{SECONDS:g}")
-    ] = SECONDS,
+    rerun: bool = make_flag(
+        "--rerun", "Also run the study again, into a temporary folder, and compare the files."
+    ),
+    test: str | None = make_option(
+        "Test rows that F* was measured on: the same file or named set.", check=check_source
+    ),
+    table: str | None = make_option(
+        "The table that the run read, to make its salt again.", check=check_source
+    ),
+    limit: float = make_option(
+        "Seconds until it ends, since the folder decides what is fitted.", f"{SECONDS:g}", value=SECONDS
+    ),
     as_json: JsonFlag = False,
 ) -> None:
     """Check a finished run, and report what was made again and what was taken on trust.

@@ -7,7 +7,7 @@ import typer
 
 from ckcv_ray.cli.data import (
     SOURCES,
-    Thousands,
+    THOUSANDS,
     check_source,
     choose_rule,
     make_reading,
@@ -32,26 +32,20 @@ def watch(
     choice: tuple[str, int | None],
     reading: Reading,
     source: Annotated[str | None, make_argument("DATA", LIVE, check_source)] = None,
-    row_id: Annotated[str, typer.Option("--id", help="Column that names the rows.")] = "id",
-    prediction: Annotated[
-        str,
-        typer.Option(
-            "--prediction",
-            help="Column with what was predicted. Without it, rows with all features are predicted here.",
-        ),
-    ] = "prediction",
-    label: Annotated[str | None, make_option("Column with the true labels.", "the target of the run")] = None,
-    delta: Annotated[
-        float | None,
-        make_option(
-            "Probability with which anything that is said may ever be false, fixed with the first rows.",
-            "that of the study",
-        ),
-    ] = None,
-    stream: Annotated[
-        Path | None,
-        make_option("File of the stream, outside of run folders.", "stream.jsonl in the run folder"),
-    ] = None,
+    row_id: str = typer.Option("id", "--id", help="Column that names the rows."),
+    prediction: str = typer.Option(
+        "prediction",
+        "--prediction",
+        help="Column with what was predicted. Without it, rows with all features are predicted here.",
+    ),
+    label: str | None = make_option("Column with the true labels.", "the target of the run"),
+    delta: float | None = make_option(
+        "Probability with which anything that is said may ever be false, fixed with the first rows.",
+        "that of the study",
+    ),
+    stream: Path | None = make_option(
+        "File of the stream, outside of run folders.", "stream.jsonl in the run folder"
+    ),
     as_json: JsonFlag = False,
 ) -> None:
     """Compare live rows, once their labels are known, with what a finished run has certified.
@@ -82,26 +76,19 @@ def watch(
 
 
 def ask(
-    no_worse: Annotated[
-        float | None,
-        make_option(
-            "Prove that the run errs at most this much more often, such as 0.01 (1 percentage point).",
-            "prove that it errs less often",
-        ),
-    ] = None,
-    group: Annotated[
-        str | None,
-        make_option(
-            "Column, or columns (center,id), that say which judged rows belong together.",
-            "rows are independent",
-        ),
-    ] = None,
-    delta: Annotated[
-        float, typer.Option(help="Probability that an answer is proven and false; half for each direction.")
-    ] = 0.05,
-    uses: Annotated[
-        int, typer.Option(help="Number of comparisons on these rows, named at the first: each has delta / N.")
-    ] = 1,
+    no_worse: float | None = make_option(
+        "Prove that the run errs at most this much more often, such as 0.01 (1 percentage point).",
+        "prove that it errs less often",
+    ),
+    group: str | None = make_option(
+        "Column, or columns (center,id), that say which judged rows belong together.", "rows are independent"
+    ),
+    delta: float = typer.Option(
+        0.05, help="Probability that an answer is proven and false; half for each direction."
+    ),
+    uses: int = typer.Option(
+        1, help="Number of comparisons on these rows, named at the first: each has delta / N."
+    ),
 ) -> Question:
     """Return what is asked, which refuses values outside their range."""
     return Question(no_worse, group, delta, uses)
@@ -121,15 +108,13 @@ def compare(
     reference: Annotated[
         str | None, make_argument("[OTHER]", "Run folder to compare with.", normalize_folder)
     ] = None,
-    predictions: Annotated[
-        str | None,
-        make_option("Column of the judged rows with somebody else's predictions, instead of OTHER."),
-    ] = None,
-    ledger: Annotated[
-        Path | None,
-        make_option("File in which uses of judged rows are counted.", "uses.json in the folder of each run"),
-    ] = None,
-    thousands: Thousands = None,
+    predictions: str | None = make_option(
+        "Column of the judged rows with somebody else's predictions, instead of OTHER."
+    ),
+    ledger: Path | None = make_option(
+        "File in which uses of judged rows are counted.", "uses.json in the folder of each run"
+    ),
+    thousands: str = THOUSANDS,
     as_json: JsonFlag = False,
 ) -> None:
     """Prove on judged rows that a run errs less often than another one, or not more often by a margin.
@@ -151,7 +136,7 @@ def compare(
         ckcv compare runs/new --predictions physician --rows judged.csv
     """
     columns = read_new_rows(rows, reading)
-    found = compare_runs(folder, columns, reference, predictions, question, ledger, thousands or "")
+    found = compare_runs(folder, columns, reference, predictions, question, ledger, thousands)
     show(found.to_json(), "\n".join(found.describe()), as_json)
     if code := {WORSE: PROVEN_WORSE, OPEN: NOT_YET_PROVEN}.get(found.answer):
         raise typer.Exit(code)

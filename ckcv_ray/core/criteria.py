@@ -80,7 +80,7 @@ def _delta(name: str, value: Any) -> float:
     return delta
 
 
-DELTA = Option(_delta, "Failure probability of each bound.", float, "0.05")
+DELTA = Option(_delta, "Failure probability of each bound.", float)
 
 
 class Criterion(ABC):
@@ -223,9 +223,7 @@ class MeanShare(SplitBound):
         return _value_losses(np.asarray(totals)[..., -1], units, self.delta)
 
 
-def _clip(name: str, value: Any) -> float | None:
-    if value is None:
-        return None
+def _clip(name: str, value: Any) -> float:
     clip = float(f"{number(name, value):.12g}")  # as in the name of what is claimed
     if not 0.0 < clip < inf:
         raise InputError(f"{name}={value!r} is not allowed: {CLIP_IS}")
@@ -252,7 +250,7 @@ class MeanClippedError(MeanShare):
     minimised = "mean error with a {} margin, in % of the clip, on the select sets (minimised; no bound)"
     estimated = Criterion.estimated
 
-    clip: float | None = option(None, Option(_clip, "Of numbers: the largest error that counts.", float))
+    clip: float | None = option(None, _clip, "Of numbers: the largest error that counts.", float)
     delta: float = option(0.05, DELTA)
 
     @property
@@ -366,7 +364,7 @@ class MeanCost(SplitBound):
         f"a bound on the error rate, nor on the cost, and not proven. {ABOUT_ERROR}"
     )
 
-    costs: str = option("", Option(_costs, "Costs, such as sick=10,healthy=1.", inside="criterion"))
+    costs: str = option("", _costs, "Costs, such as sick=10,healthy=1.", inside="criterion")
     delta: float = option(0.05, DELTA)
     weights: tuple[int, ...] = field(default=(), compare=False, repr=False)
 

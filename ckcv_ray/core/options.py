@@ -5,11 +5,12 @@ The options of the command line and of TOML files come from these declarations.
 
 from collections.abc import Callable
 from dataclasses import Field, dataclass, field, fields, is_dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from ckcv_ray.errors import InputError
 
 Part = TypeVar("Part")
+Check: TypeAlias = Callable[[str, Any], Any]  # of the value of a field, by its name
 
 
 @dataclass(frozen=True)
@@ -21,14 +22,14 @@ class Option:
             or raises InputError.
         help: help text for the command line.
         kind: type of one value on the command line: str (also for lists), int, float or bool.
-        default_text: the default as shown on the command line.
+        default_text: the default as shown on the command line; None for the field's own.
         single_default: the same for a learner that is not selected from several settings, if it is another.
         panel: heading that groups the option in ``--help``; None for those used most.
         may_grow: whether the value may be raised in an existing run folder: it has no part in the run_id.
         inside: the option in whose value this one is written, as in "budget:keep=0.5", and not by itself.
     """
 
-    check: Callable[[str, Any], Any]
+    check: Check
     help: str
     kind: type = str
     default_text: str | None = None
@@ -38,9 +39,10 @@ class Option:
     inside: str = ""
 
 
-def option(default: Any, option: Option) -> Any:
-    """Declare a field of a frozen dataclass as an option."""
-    return field(default=default, metadata={"option": option})
+def option(default: Any, declared: Option | Check, *rest: Any, **more: Any) -> Any:
+    """Declare a field of a frozen dataclass as an option, shared with others or made as ``Option`` is."""
+    made = declared if isinstance(declared, Option) else Option(declared, *rest, **more)
+    return field(default=default, metadata={"option": made})
 
 
 def options(part: Any) -> dict[str, Field[Any]]:
@@ -59,13 +61,14 @@ def list_inside(part: Any, whole: str) -> dict[str, Field[Any]]:
 
 
 def check_options(part: Any) -> None:
-    """Convert every option of a frozen part to its canonical form.
+    """Convert every option of a frozen part to its canonical form; None stays where it is the default.
 
     Raises:
         InputError: an option has the wrong type or is out of range.
     """
     for name, declared in options(part).items():
-        object.__setattr__(part, name, declared.metadata["option"].check(name, getattr(part, name)))
+        if (value := getattr(part, name)) is not None or declared.default is not None:
+            object.__setattr__(part, name, declared.metadata["option"].check(name, value))
 
 
 def get_values(part: Any, fixed: bool = False) -> dict[str, Any]:

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from ckcv_ray.core.arrays import Index, agree
 from ckcv_ray.core.measures import Kind, Output, Outputs
-from ckcv_ray.core.options import Option, check_options, option
+from ckcv_ray.core.options import check_options, option
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import (
     Block,
@@ -156,9 +156,7 @@ def _learners(name: str, values: Any) -> tuple[Learner, ...]:
     return listed
 
 
-def _labels(name: str, values: Any) -> tuple[str, ...] | None:
-    if values is None:
-        return None
+def _labels(name: str, values: Any) -> tuple[str, ...]:
     labels = sequence(name, values, least=1, kind="labels, one for each learner")
     for label in labels:
         printable = isinstance(label, str) and label.isprintable() and label.strip() == label
@@ -170,9 +168,7 @@ def _labels(name: str, values: Any) -> tuple[str, ...] | None:
     return labels
 
 
-def _most_rows(name: str, values: Any) -> tuple[int, ...] | None:
-    if values is None:
-        return None
+def _most_rows(name: str, values: Any) -> tuple[int, ...]:
     listed = sequence(name, values, least=1, kind="numbers of rows, one for each learner")
     return tuple(integer(name, value, least=1, most=MOST) for value in listed)
 
@@ -194,10 +190,10 @@ class Choice(Combined):
 
     name: ClassVar[str] = "choice"
 
-    learners: tuple[Learner, ...] = option((), Option(_learners, "Learners to choose from."))
-    labels: tuple[str, ...] | None = option(None, Option(_labels, "What the learners are called."))
+    learners: tuple[Learner, ...] = option((), _learners, "Learners to choose from.")
+    labels: tuple[str, ...] | None = option(None, _labels, "What the learners are called.")
     most_rows: tuple[int, ...] | None = option(
-        None, Option(_most_rows, "Number of rows up to which each is compared.")
+        None, _most_rows, "Number of rows up to which each is compared."
     )
 
     def __post_init__(self) -> None:

@@ -38,7 +38,7 @@ from numpy.typing import NDArray
 from ckcv_ray.core.arrays import Index, Mask, Values
 from ckcv_ray.core.draws import make_seed_sequence
 from ckcv_ray.core.measures import Kind, Measure, Output
-from ckcv_ray.core.options import Option, option
+from ckcv_ray.core.options import option
 from ckcv_ray.core.process import one_thread
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import (
@@ -373,13 +373,10 @@ class NystroemSVM(KernelMachine):
 
     landmarks: int = option(
         500,
-        Option(
-            lambda name, value: integer(name, value, least=1, most=MAX_LANDMARKS),
-            "Rows by which svm_nystroem approximates.",
-            int,
-            "500",
-            inside="param",
-        ),
+        partial(integer, least=1, most=MAX_LANDMARKS),
+        "Rows by which svm_nystroem approximates.",
+        int,
+        inside="param",
     )
     class_weight: str | Mapping[Label, float] | None = option(EQUALLY, CLASS_WEIGHT)
 

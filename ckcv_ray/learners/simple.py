@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from ckcv_ray.core.arrays import Index, Values
 from ckcv_ray.core.measures import Kind, Output, Outputs
-from ckcv_ray.core.options import Option, check_options, option
+from ckcv_ray.core.options import check_options, option
 from ckcv_ray.learners.base import (
     CONVERGED,
     Cells,
@@ -210,14 +210,7 @@ class Ridge(SimpleLearner):
     weighs_rows: ClassVar[bool] = True
 
     alpha: tuple[float, ...] = option(
-        PENALTIES,
-        Option(
-            grid,
-            "Penalties of ridge, in the same form as C.",
-            default_text="log:-3:4:15",
-            single_default="1",
-            inside="param",
-        ),
+        PENALTIES, grid, "Penalties of ridge, in the same form as C.", inside="param"
     )
 
     def __post_init__(self) -> None:

@@ -54,7 +54,6 @@ def check_class_weight(name: str, value: Any) -> str:
 CLASS_WEIGHT = Option(
     check_class_weight,
     "Weights of the classes in fits: equal, balanced (by their numbers of rows), or sick=10,well=1.",
-    default_text=EQUALLY,
     panel="Columns",
 )
 

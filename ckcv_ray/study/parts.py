@@ -17,6 +17,7 @@ The proofs are in ``claims``.
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 
 from ckcv_ray.core.arrays import Index
@@ -35,12 +36,24 @@ from ckcv_ray.core.quantities import (
 from ckcv_ray.errors import InputError, explain_removed_option
 from ckcv_ray.tables.columns import Label
 from ckcv_ray.tables.subgroups import parse_subgroups
-from ckcv_ray.validation import MOST, boolean, check_choice, expect, folds, integer, number, quote, sequence
+from ckcv_ray.validation import (
+    MOST,
+    boolean,
+    check_choice,
+    expect,
+    folds,
+    inner_share,
+    integer,
+    number,
+    quote,
+    sequence,
+)
 
 ONE, EACH = "one", "each"
 RACE_WORK = 2.3e13  # units^3 times candidates, up to which "auto" races: 1,300 units, 143 settings, all k
 EFFORT_PER_SETTING, EFFORT_PER_SPLIT = 10, 40  # of the default effort
 
+_check_count = partial(integer, least=1, most=MOST)
 REPORT_K = Option(
     lambda name, value: folds(name, value, least=0),
     "Values of k whose own best is reported too, such as 5,10.",
@@ -48,25 +61,14 @@ REPORT_K = Option(
 EXHAUSTIVE = Option(boolean, "Compute what is provably beaten too.", bool, panel="Search")
 
 
-def _check_count(name: str, value: Any) -> int:
-    return integer(name, value, least=1, most=MOST)
-
-
 EFFORT = Option(
-    lambda name, value: None if value is None else _check_count(name, value),
+    _check_count,
     "Evaluations that a budget allows; a larger number continues a run folder.",
     int,
     "10 for each setting, and 40 for each split",
     "Search",
     may_grow=True,
 )
-
-
-def _check_keep(name: str, value: Any) -> float:
-    share = number(name, value)
-    if not 0.0 < share < 1.0:
-        raise InputError(f"{name}={share!r} is outside (0, 1): 0.33 keeps a third in each round")
-    return share
 
 
 @dataclass(frozen=True)
@@ -120,15 +122,16 @@ class Budget:
     effort: int | None = option(None, EFFORT)
     keep: float = option(
         1 / 3,
-        Option(_check_keep, "Share of settings that an early round keeps.", float, "1/3", inside="search"),
+        partial(inner_share, hint="0.33 keeps a third in each round"),
+        "Share of settings that an early round keeps.",
+        float,
+        inside="search",
     )
     survivors: int = option(
-        4,
-        Option(_check_count, "Settings at which the early rounds of budget end.", int, "4", inside="search"),
+        4, _check_count, "Settings at which the early rounds of budget end.", int, inside="search"
     )
     least_splits: int = option(
-        5,
-        Option(_check_count, "Splits below which rounds fit on fewer rows.", int, "5", inside="search"),
+        5, _check_count, "Splits below which rounds fit on fewer rows.", int, inside="search"
     )
 
     def __post_init__(self) -> None:
@@ -454,12 +457,7 @@ def _share(name: str, value: Any) -> float | str:
         if gone := explain_removed_option(name, value):
             raise InputError(gone) from None
         raise InputError(f"{name}={quote(value)}: expected a share such as 0.33, or {AUTO}") from None
-    if not 0.0 < share < 1.0:
-        raise InputError(
-            f"{name}={share!r} is outside (0, 1): 0.33 holds out a third of the rows, and {AUTO} a share "
-            "by their number"
-        )
-    return share
+    return inner_share(name, share, f"0.33 holds out a third of the rows, and {AUTO} a share by their number")
 
 
 def _claims(name: str, value: Any) -> tuple[str, ...]:
@@ -509,18 +507,6 @@ def _require(name: str, value: Any) -> str:
     return str(condition)
 
 
-def _prevalence(name: str, value: Any) -> float | None:
-    if value is None:
-        return None
-    share = number(name, value)
-    if not 0.0 < share < 1.0:
-        raise InputError(
-            f"{name}={share!r} is outside (0, 1): it is the share of the positive class where the "
-            "classifier is used, such as 0.02 for two in a hundred"
-        )
-    return share
-
-
 def _answer(name: str, value: Any) -> str:
     expect(name, value, str, "a condition such as 'error<=0.05'")
     if not value:
@@ -558,9 +544,9 @@ def _complete_claims(claims: tuple[str, ...], required: Condition | None, answer
     return tuple(dict.fromkeys((*claims, *value, *needed, *parts, *answered)))
 
 
-def _label(name: str, value: Any) -> str | None:
-    expect(name, value, str | bool | int | float | None, "a label of the target, such as 'sick' or 1")
-    return None if value is None else str(value)
+def _label(name: str, value: Any) -> str:
+    expect(name, value, str | bool | int | float, "a label of the target, such as 'sick' or 1")
+    return str(value)
 
 
 CLAIM_HELP = (
@@ -618,65 +604,47 @@ class Holdout(Certification):
     name: ClassVar[str] = "holdout"
 
     holdout_share: float | str = option(
-        AUTO,
-        Option(
-            _share,
-            "Share held out; auto: half of up to 400 rows, else a third.",
-            default_text="auto",
-            panel="Certificate",
-        ),
+        AUTO, _share, "Share held out; auto: half of up to 400 rows, else a third.", panel="Certificate"
     )
-    claim: tuple[str, ...] = option(
-        CLAIMS[:1],
-        Option(_claims, CLAIM_HELP, default_text="refit", panel="Certificate"),
-    )
+    claim: tuple[str, ...] = option(CLAIMS[:1], _claims, CLAIM_HELP, panel="Certificate")
     positive: str | None = option(
         None,
-        Option(
-            _label,
-            "Label of the class that sensitivity, ROC and figures are of.",
-            default_text="the second in sorted order",
-            panel="Certificate",
-        ),
+        _label,
+        "Label of the class that sensitivity, ROC and figures are of.",
+        default_text="the second in sorted order",
+        panel="Certificate",
     )
     require: str = option(
         "",
-        Option(
-            _require,
-            "Cut-off, proven, by sensitivity>=0.9, specificity, or ppv:0.02>=0.3 or npv at a prevalence.",
-            panel="Certificate",
-        ),
+        _require,
+        "Cut-off, proven, by sensitivity>=0.9, specificity, or ppv:0.02>=0.3 or npv at a prevalence.",
+        panel="Certificate",
     )
     prevalence: float | None = option(
         None,
-        Option(
-            _prevalence,
-            "Share of the positive class at which ppv or npv is required.",
-            float,
-            inside="require",
+        partial(
+            inner_share,
+            hint="it is the share of the positive class where the classifier is used, such as 0.02",
         ),
+        "Share of the positive class at which ppv or npv is required.",
+        float,
+        inside="require",
     )
     accept: tuple[str, ...] = option((), ACCEPT)
     subgroups: tuple[str, ...] = option(
         (),
-        Option(
-            parse_subgroups,
-            "Columns whose groups are certified too: sex,age:4 (in 4 bins).",
-            panel="Certificate",
-        ),
+        parse_subgroups,
+        "Columns whose groups are certified too: sex,age:4 (in 4 bins).",
+        panel="Certificate",
     )
     holdout_bound: str = option(
         HOLDOUT_BOUNDS[0],
-        Option(
-            lambda name, value: check_choice(name, value, HOLDOUT_BOUNDS),
-            "Bound from held-out rows: clopper_pearson, or stevens (closer, by their order of draw).",
-            default_text=HOLDOUT_BOUNDS[0],
-            panel="Certificate",
-        ),
+        partial(check_choice, allowed=HOLDOUT_BOUNDS),
+        "Bound from held-out rows: clopper_pearson, or stevens (closer, by their order of draw).",
+        panel="Certificate",
     )
     answer: str = option(
-        "",
-        Option(_answer, "Answer only confident rows, with error<=0.05 proven for them.", panel="Certificate"),
+        "", _answer, "Answer only confident rows, with error<=0.05 proven for them.", panel="Certificate"
     )
 
     def __post_init__(self) -> None:

@@ -80,9 +80,7 @@ def read_seed(name: str, value: Any, most: int) -> int:
     return integer(name, int(value) if whole else value, 0, most)
 
 
-SEED = Option(
-    lambda name, value: read_seed(name, value, MAX_SEED), "Seed of the splits, or random.", default_text="0"
-)
+SEED = Option(partial(read_seed, most=MAX_SEED), "Seed of the splits, or random.", default_text="0")
 
 
 @dataclass(frozen=True)
@@ -111,34 +109,22 @@ class BaseStudy:
     seed: int = option(0, SEED)
     encode: str = option(
         Categories.AUTO,
-        Option(
-            lambda name, value: Categories(check_choice(name, value, Categories)),
-            "How categories become numbers: onehot, ordinal, target or auto.",
-            default_text="auto",
-            panel="Columns",
-        ),
+        partial(check_choice, allowed=Categories),
+        "How categories become numbers: onehot, ordinal, target or auto.",
+        panel="Columns",
     )
     fill: str = option(
         Gaps.MEDIAN,
-        Option(
-            lambda name, value: Gaps(check_choice(name, value, Gaps)),
-            "What fills gaps: median, mean or most_frequent.",
-            default_text="median",
-            panel="Columns",
-        ),
+        partial(check_choice, allowed=Gaps),
+        "What fills gaps: median, mean or most_frequent.",
+        panel="Columns",
     )
-    rare: float = option(
-        RARE,
-        Option(proportion, "Categories below this share are joined.", float, "0.01", panel="Columns"),
-    )
+    rare: float = option(RARE, proportion, "Categories below this share are joined.", float, panel="Columns")
     balance: str = option(
         Balance.NONE,
-        Option(
-            lambda name, value: Balance(check_choice(name, value, Balance)),
-            "How classes are made equal in fits: none, up or down.",
-            default_text="none",
-            panel="Columns",
-        ),
+        partial(check_choice, allowed=Balance),
+        "How classes are made equal in fits: none, up or down.",
+        panel="Columns",
     )
 
     def __post_init__(self) -> None:
@@ -376,9 +362,9 @@ def _list_measures(name: str, value: Any) -> tuple[str | OwnScore, ...]:
     return tuple(each if isinstance(each, str | OwnScore) else OwnScore.of(each) for each in listed)
 
 
-def _read_name(name: str, value: Any) -> str | None:
-    expect(name, value, str | None, "the name of a measure, such as auc")
-    return value  # type: ignore[no-any-return]
+def _read_name(name: str, value: Any) -> str:
+    expect(name, value, str, "the name of a measure, such as auc")
+    return str(value)
 
 
 def _check_refit(name: str, value: Any) -> str:
@@ -428,94 +414,70 @@ class Procedure(BaseStudy):
     _: KW_ONLY
     resampling: Resampling = option(
         "kfold:10",
-        Option(
-            _read_resampling,
-            f"How rows are divided: {FORMS}; nested ones select settings inside each training set.",
-            default_text="kfold:10",
-            panel=None,
-        ),
+        _read_resampling,
+        f"How rows are divided: {FORMS}; nested ones select settings inside each training set.",
+        default_text="kfold:10",
+        panel=None,
     )
     measure: tuple[str | OwnScore, ...] = option(
         None,
-        Option(
-            lambda name, value: None if value is None else _list_measures(name, value),
-            f"What is measured on every split, as a,b: {', '.join(SCORE_NAMES)}, or a scorer of "
-            "scikit-learn.",
-            default_text="zero_one, of numbers rmse",
-            panel=None,
-        ),
+        _list_measures,
+        f"What is measured on every split, as a,b: {', '.join(SCORE_NAMES)}, or a scorer of scikit-learn.",
+        default_text="zero_one, of numbers rmse",
+        panel=None,
     )
     select_by: str | None = option(
         None,
-        Option(
-            _read_name,
-            "Measure by which a nested resampling selects settings.",
-            default_text="the first measure",
-            panel=PROCEDURE,
-        ),
+        _read_name,
+        "Measure by which a nested resampling selects settings.",
+        default_text="the first measure",
+        panel=PROCEDURE,
     )
     select: str = option(
         ONE,
-        Option(
-            lambda name, value: check_choice(name, value, (ONE, EACH)),
-            "What is selected: one setting, the best on average over all splits, or another in each.",
-            default_text=ONE,
-            panel=PROCEDURE,
-        ),
+        partial(check_choice, allowed=(ONE, EACH)),
+        "What is selected: one setting, the best on average over all splits, or another in each.",
+        panel=PROCEDURE,
     )
     stratify: bool = option(
-        False,
-        Option(boolean, "Give each part of a split the same share of every class.", bool, panel=PROCEDURE),
+        False, boolean, "Give each part of a split the same share of every class.", bool, panel=PROCEDURE
     )
     permutations: int = option(
         0,
-        Option(
-            partial(integer, least=0, most=MAX_PERMUTATIONS),
-            "How many times the target is permuted, such as 100, to test every mean score.",
-            int,
-            panel=PROCEDURE,
-        ),
+        partial(integer, least=0, most=MAX_PERMUTATIONS),
+        "How many times the target is permuted, such as 100, to test every mean score.",
+        int,
+        panel=PROCEDURE,
     )
     interval: str = option(
         "",
-        Option(
-            _or_nothing(lambda name, value: check_choice(name, value, INTERVALS)),
-            "A 95 % interval around every mean score: corrected_t or bbc, which are approximate and not "
-            "proven, or clopper_pearson, of a single split; each for some resamplings.",
-            default_text="none",
-            panel=PROCEDURE,
-        ),
+        _or_nothing(partial(check_choice, allowed=INTERVALS)),
+        "A 95 % interval around every mean score: corrected_t or bbc, which are approximate and not "
+        "proven, or clopper_pearson, of a single split; each for some resamplings.",
+        default_text="none",
+        panel=PROCEDURE,
     )
-    seed: int = option(
-        0,
-        replace(SEED, check=lambda name, value: read_seed(name, value, MAX_SEED_OF_SCORES), panel=PROCEDURE),
-    )
+    seed: int = option(0, replace(SEED, check=partial(read_seed, most=MAX_SEED_OF_SCORES), panel=PROCEDURE))
     refit: str = option(
         "",
-        Option(
-            _or_nothing(_check_refit),
-            "best: score every setting, and fit the best on all rows, for ckcv predict.",
-            default_text="no model is kept",
-            panel=PROCEDURE,
-        ),
+        _or_nothing(_check_refit),
+        "best: score every setting, and fit the best on all rows, for ckcv predict.",
+        default_text="no model is kept",
+        panel=PROCEDURE,
     )
     choose: str = option(
         "",
-        Option(
-            _or_nothing(lambda name, value: check_choose(value)),
-            "With --refit: best by the first measure, or the simplest within one_se or tolerance:2% of it.",
-            default_text=BEST_MEAN,
-            panel=PROCEDURE,
-        ),
+        _or_nothing(lambda name, value: check_choose(value)),
+        "With --refit: best by the first measure, or the simplest within one_se or tolerance:2% of it.",
+        default_text=BEST_MEAN,
+        panel=PROCEDURE,
     )
     save_predictions: bool = option(
         False,
-        Option(
-            boolean,
-            "Keep predictions for the rows that each split scores, in predictions.parquet.",
-            bool,
-            panel=PROCEDURE,
-        ),
+        boolean,
+        "Keep predictions for the rows that each split scores, in predictions.parquet.",
+        bool,
+        panel=PROCEDURE,
     )
 
     def __post_init__(self) -> None:
@@ -722,7 +684,23 @@ def _set_criterion(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 BACKENDS = ("auto", "ray", "serial")
+EXECUTION = "Execution"  # panel of ``--help``
 MIN_TIMEOUT = 0.1
+
+
+def _check_address(name: str, value: Any) -> str:
+    if not (isinstance(value, str) and value):
+        raise InputError(
+            f"{name}={quote(value)}: expected host:port, or auto for the cluster on this machine"
+        )
+    return value
+
+
+def _check_timeout(name: str, value: Any) -> float:
+    seconds = number(name, value)
+    if not MIN_TIMEOUT <= seconds <= MOST:
+        raise InputError(f"{name}={seconds!r}: expected seconds from {MIN_TIMEOUT} to {MOST}")
+    return seconds
 
 
 @dataclass(frozen=True)
@@ -737,24 +715,33 @@ class Execution:
             the fit counts as failed after a few attempts. It requires the ray backend; "auto" chooses it.
     """
 
-    backend: str = "auto"
-    workers: int | None = None
-    address: str | None = None
-    fit_timeout: float | None = None
+    backend: str = option(
+        "auto",
+        partial(check_choice, allowed=BACKENDS),
+        "serial, ray, or auto (by estimated time).",
+        panel=EXECUTION,
+    )
+    workers: int | None = option(
+        None, partial(integer, least=1, most=MOST), "Number of worker processes.", int, "every CPU", EXECUTION
+    )
+    address: str | None = option(
+        None,
+        _check_address,
+        "Ray cluster: host:port, or auto.",
+        default_text="RAY_ADDRESS or local",
+        panel=EXECUTION,
+    )
+    fit_timeout: float | None = option(
+        None,
+        _check_timeout,
+        "Seconds that one fit may take, such as 60, on Ray; a longer one has failed.",
+        float,
+        "no limit",
+        EXECUTION,
+    )
 
     def __post_init__(self) -> None:
-        check_choice("backend", self.backend, BACKENDS)
-        if self.workers is not None:
-            object.__setattr__(self, "workers", integer("workers", self.workers, least=1, most=MOST))
-        if self.address is not None and not (isinstance(self.address, str) and self.address):
-            raise InputError(
-                f"address={quote(self.address)}: expected host:port, or auto for the cluster on this machine"
-            )
-        if self.fit_timeout is not None:
-            seconds = number("fit_timeout", self.fit_timeout)
-            if not MIN_TIMEOUT <= seconds <= MOST:
-                raise InputError(f"fit_timeout={seconds!r}: expected seconds from {MIN_TIMEOUT} to {MOST}")
-            object.__setattr__(self, "fit_timeout", seconds)
+        check_options(self)
         for name in ("address", "workers", "fit_timeout"):
             value = getattr(self, name)
             if self.backend == "serial" and value not in (None, 1):

@@ -12,8 +12,9 @@ from command import SMALL, Command
 from pyarrow import parquet
 from rich.console import Console
 
-from ckcv_ray.cli.display import Line
+from ckcv_ray.cli.display import Display
 from ckcv_ray.cli.output import Messages
+from ckcv_ray.engine.queue import Progress
 
 LABELS = {
     "a newline": ("a\nb", "a\\nb", "a\\nb", "a\\\\nb"),
@@ -65,7 +66,7 @@ def test_a_live_line_that_is_lost_does_not_stop_the_work(monkeypatch: pytest.Mon
 
     monkeypatch.setattr(sys, "stderr", Messages(Terminal()))
     monkeypatch.setenv("TERM", "xterm")
-    with Line(Console(stderr=True), "a file") as line:
+    with Display(Console(stderr=True)) as line:
         assert line.live is not None
-        line.show("a file", "a file", 10, 20)
+        line(Progress(planned=20, computed=10))
         line.live.refresh()

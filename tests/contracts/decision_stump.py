@@ -14,7 +14,6 @@ import pyarrow as pa
 from ckcv_ray.extend import (
     Kind,
     Model,
-    Option,
     Predicted,
     RowTrainer,
     Setting,
@@ -78,7 +77,7 @@ class DecisionStump(SimpleLearner):
             ("above", pa.int64()),
         ]
     )
-    rules: tuple[str, ...] = option(("mean", "median"), Option(_names, "Where to divide the rows."))
+    rules: tuple[str, ...] = option(("mean", "median"), _names, "Where to divide the rows.")
 
     def __post_init__(self) -> None:
         check_options(self)

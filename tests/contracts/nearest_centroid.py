@@ -16,7 +16,6 @@ import pyarrow as pa
 from ckcv_ray.extend import (
     Kind,
     Model,
-    Option,
     Predicted,
     Setting,
     SimpleLearner,
@@ -62,7 +61,7 @@ class NearestCentroid(SimpleLearner):
             ("scale", pa.list_(pa.float64())),
         ]
     )
-    shrinkage: tuple[float, ...] = option((0.1, 0.3, 1.0, 3.0), Option(grid, "Shrinkage of centroids."))
+    shrinkage: tuple[float, ...] = option((0.1, 0.3, 1.0, 3.0), grid, "Shrinkage of centroids.")
 
     def __post_init__(self) -> None:
         check_options(self)

@@ -9,7 +9,6 @@ from ckcv_ray import InputError
 from ckcv_ray.extend import (
     Draws,
     FoldSize,
-    Option,
     Resampling,
     Split,
     Strata,
@@ -37,7 +36,7 @@ class RollingOrigin(Resampling):
     name: ClassVar[str] = "rolling"
     in_text: ClassVar[tuple[str, ...]] = ("times",)
 
-    times: int = option(5, Option(check_times, "Number of splits.", int))
+    times: int = option(5, check_times, "Number of splits.", int)
 
     def count_splits(self, n: int) -> int:
         """Return ``times``."""

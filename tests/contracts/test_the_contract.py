@@ -12,7 +12,7 @@ from learner_contract import LearnerContract, clouds
 from nearest_centroid import Centroids, NearestCentroid
 
 from ckcv_ray import Task
-from ckcv_ray.extend import FieldsCodec, Option, Predicted, RowTrainer, Setting, option
+from ckcv_ray.extend import FieldsCodec, Predicted, RowTrainer, Setting, option
 from ckcv_ray.validation import folds
 
 COUNTER = count()
@@ -129,14 +129,14 @@ class Shrinks(NearestCentroid):
 class Unweighted(NearestCentroid):
     """Has weights of classes, and does not use them."""
 
-    class_weight: str | None = option(None, Option(lambda name, value: value, "Unweighted."))
+    class_weight: str | None = option(None, lambda name, value: value, "Unweighted.")
 
 
 @dataclass(frozen=True)
 class Neighbours(NearestCentroid):
     """Has an option with the name of another option."""
 
-    k: tuple[int, ...] = option((3,), Option(lambda name, value: folds(name, value, least=1), "Neighbours."))
+    k: tuple[int, ...] = option((3,), lambda name, value: folds(name, value, least=1), "Neighbours.")
 
 
 BROKEN = [

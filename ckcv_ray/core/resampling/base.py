@@ -262,7 +262,7 @@ class Splits(Resampling):
     undrawn: ClassVar[str] = "splits were given"  # nobody knows how they were made
 
     sets: tuple[Split, ...] = field(default=(), repr=False)
-    digest: str = option("", Option(lambda _, value: str(value), "Digest of the sets."))
+    digest: str = option("", lambda _, value: str(value), "Digest of the sets.")
 
     @classmethod
     def of(cls, pairs: Iterable[tuple[Any, Any]], n: int) -> Self:

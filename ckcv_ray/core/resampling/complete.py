@@ -70,7 +70,7 @@ K = Option(
     "Numbers of folds: 3,4,5,10, a range 3:20, 3:n, or auto: all for up to 1,300 rows, else fewer.",
     default_text="auto",
 )
-N_SPLITS = Option(check_n_splits, "Number of random splits for each k.", int, "20")
+N_SPLITS = Option(check_n_splits, "Number of random splits for each k.", int)
 
 
 class CertifiableFolds(Resampling):

@@ -26,9 +26,9 @@ from ckcv_ray.core.resampling.base import (
 from ckcv_ray.errors import InputError
 from ckcv_ray.validation import proportion
 
-SHARE = Option(proportion, "Share of the rows to score.", float, "0.3")
+SHARE = Option(proportion, "Share of the rows to score.", float)
 APPARENT, OUT_OF_BAG = 0.368, 0.632  # Efron's weights: 1 / e, and the share of rows in a draw
-TIMES = Option(check_n_splits, "Number of splits.", int, "100")
+TIMES = Option(check_n_splits, "Number of splits.", int)
 
 
 class Sample(Resampling):

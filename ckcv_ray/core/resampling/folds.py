@@ -25,7 +25,7 @@ from ckcv_ray.core.resampling.base import (
 from ckcv_ray.errors import InputError
 from ckcv_ray.validation import MOST, check_choice, integer
 
-FOLDS = Option(partial(integer, least=2, most=MAX_SPLITS), "Number of folds.", int, "10")
+FOLDS = Option(partial(integer, least=2, most=MAX_SPLITS), "Number of folds.", int)
 MAX_NESTED = 10_000
 REMAINDERS = ("spread", "last")
 MAX_EMPTY = 3.0  # folds expected to be empty, up to which folds are drawn until none is
@@ -66,10 +66,8 @@ class KFold(Folds):
     folds: int = option(10, FOLDS)
     remainder: str = option(
         "spread",
-        Option(
-            partial(check_choice, allowed=REMAINDERS),
-            "Where the rows go that are left over by folds of one size: spread over the first, or last.",
-        ),
+        partial(check_choice, allowed=REMAINDERS),
+        "Where the rows go that are left over by folds of one size: spread over the first, or last.",
     )
     stratify: bool = option(False, STRATIFY)
 
@@ -107,7 +105,7 @@ class RepeatedKFold(Folds):
     stratifies_groups = True
 
     folds: int = option(10, FOLDS)
-    repeats: int = option(5, Option(check_n_splits, "Number of repetitions.", int, "5"))
+    repeats: int = option(5, check_n_splits, "Number of repetitions.", int)
     stratify: bool = option(False, STRATIFY)
 
     def count_splits(self, n: int) -> int:
@@ -176,15 +174,13 @@ class ForwardSplits(Resampling):
         "drawn like what came before, and no certificate covers it."
     )
 
-    times: int = option(5, Option(check_n_splits, "Number of splits.", int, "5"))
+    times: int = option(5, check_n_splits, "Number of splits.", int)
     gap: int = option(
         0,
-        Option(
-            partial(integer, least=0, most=MOST),
-            "Rows between those that are fitted on and those that are scored.",
-            int,
-            "0",
-        ),
+        partial(integer, least=0, most=MOST),
+        "Rows between those that are fitted on and those that are scored.",
+        int,
+        "0",
     )
 
     def count_splits(self, n: int) -> int:
@@ -249,8 +245,8 @@ class NestedSplits(Resampling):
 
     name: ClassVar[str] = "nested"
 
-    outer: Resampling = option(KFold(5), Option(_check_drawn, "Resampling of all rows."))
-    inner: Resampling = option(KFold(5), Option(_check_drawn, "Resampling inside each training set."))
+    outer: Resampling = option(KFold(5), _check_drawn, "Resampling of all rows.")
+    inner: Resampling = option(KFold(5), _check_drawn, "Resampling inside each training set.")
 
     @property
     def stratify(self) -> bool:

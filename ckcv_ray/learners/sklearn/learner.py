@@ -354,17 +354,16 @@ PARAM = Option(
     "Other learners",
 )
 SAMPLE = Option(
-    lambda name, value: None if value is None else integer(name, value, least=1, most=100_000),
+    partial(integer, least=1, most=100_000),
     "Number of settings to draw at random, such as 60.",
     int,
     panel="Other learners",
 )
 NONE, STANDARD = "none", "standard"
 OWN_SCALE = Option(
-    lambda name, value: check_choice(name, value, (NONE, STANDARD)),
+    partial(check_choice, allowed=(NONE, STANDARD)),
     "Scaling of the numbers that the estimator is given: none, or standard (fitted on each split's training "
     "rows alone).",
-    default_text=NONE,
 )
 ESTIMATOR = Option(as_spec, "Class of the estimator, such as sklearn.ensemble:RandomForestClassifier.")
 
@@ -586,7 +585,7 @@ class AnyEstimator(WeightedLearner):
     """
 
     name = "estimator"
-    estimator: Mapping[str, Any] | str | None = option(None, ESTIMATOR)
+    estimator: Mapping[str, Any] | str = option("", ESTIMATOR)
     scale: str = option(NONE, OWN_SCALE)
 
     @property

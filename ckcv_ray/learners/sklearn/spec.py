@@ -460,7 +460,7 @@ def as_spec(name: str, value: Any) -> Spec:
     """
     from sklearn.base import is_classifier, is_regressor
 
-    if value is None:
+    if value is None or value == "":
         raise InputError(f"{name} is not given: name one as {CLASS_FORM}")
     if isinstance(value, str):
         value = {"class": value}

@@ -11,7 +11,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from ckcv_ray.core.measures import Kind, Output, parse_numbers_by_label
@@ -22,7 +22,7 @@ from ckcv_ray.learners.steps import BALANCED, CLASS_WEIGHT, EQUALLY, NAME, match
 from ckcv_ray.learners.svm.problem import Options
 from ckcv_ray.tables.columns import Label
 from ckcv_ray.tables.task import Task
-from ckcv_ray.validation import MOST, check_choice, grid, integer, number, quote
+from ckcv_ray.validation import MOST, check_choice, grid, inner_share, integer, quote
 
 if TYPE_CHECKING:
     from ckcv_ray.learners.svm.trainer import SVMCodec, SVMTrainer
@@ -46,10 +46,9 @@ GAMMA = Option(
     single_default="1 / number of columns",
 )
 SCALE = Option(
-    lambda name, value: check_choice(name, value, SCALES),
+    partial(check_choice, allowed=SCALES),
     "Scaling by training rows: standard or none; module:Class has none unless it is asked for.",
     panel="SVM",
-    default_text="standard",
 )
 
 
@@ -124,13 +123,6 @@ def check_products(class_weight: str, C: tuple[float, ...], n_classes: int = 2) 
 SOLVER_NAMES = ("newton",)  # names in ``solvers``
 
 
-def _tolerance(name: str, value: Any) -> float:
-    tolerance = number(name, value)
-    if not 0.0 < tolerance < 1.0:
-        raise InputError(f"{name}={tolerance!r} is outside (0, 1): LIBSVM's default is 0.001")
-    return tolerance
-
-
 @dataclass(frozen=True)
 class GaussianSVM(KernelMachine):
     """The C-SVM with offset and the kernel ``exp(-gamma |x - z|^2)``; of several classes, one for each pair.
@@ -158,26 +150,23 @@ class GaussianSVM(KernelMachine):
 
     solver: str = option(
         "newton",
-        Option(
-            lambda name, value: check_choice(name, value, SOLVER_NAMES),
-            "Solver of the SVM: newton is the only one.",
-            default_text="newton",
-            inside="param",
-        ),
+        lambda name, value: check_choice(name, value, SOLVER_NAMES),
+        "Solver of the SVM: newton is the only one.",
+        inside="param",
     )
     tolerance: float = option(
         1e-3,
-        Option(_tolerance, "Largest KKT violation of a converged fit.", float, "0.001", inside="param"),
+        partial(inner_share, hint="LIBSVM's default is 0.001"),
+        "Largest KKT violation of a converged fit.",
+        float,
+        inside="param",
     )
     max_iter: int = option(
         10_000_000,
-        Option(
-            lambda name, value: integer(name, value, least=1, most=MOST),
-            "Iterations after which a fit is stopped.",
-            int,
-            "10000000",
-            inside="param",
-        ),
+        partial(integer, least=1, most=MOST),
+        "Iterations after which a fit is stopped.",
+        int,
+        inside="param",
     )
 
     class_weight: str | Mapping[Label, float] | None = option(EQUALLY, CLASS_WEIGHT)
