@@ -35,47 +35,35 @@ SOLVING = Options((0.1, 10.0), 1e-6, 10_000_000)
 SERIAL = Execution("serial")
 
 
-def study(scale: str = "none") -> Study:
-    return Study.paper(
-        C=(0.1, 1.0, 10.0),
-        gamma=(0.05, 0.5),
-        k=(3, 5),
-        n_splits=4,
-        scale=scale,
-        param={"tolerance": 1e-6},
-    )
+STUDY = Study.paper(C=(0.1, 1.0, 10.0), gamma=(0.05, 0.5), k=(3, 5), n_splits=4, param={"tolerance": 1e-6})
 
 
-def records(study: Study, task: Task) -> bytes:
-    problem = Problem.of(study, task)
+def records(task: Task) -> bytes:
+    problem = Problem.of(STUDY, task)
     units = [Unit(Stage.SELECT, size, split, ((0, 3), (1, 3))) for size in range(2) for split in range(4)]
     return evaluate.evaluate(units, evaluate.share(problem)).records.tobytes()
 
 
 @pytest.mark.parametrize("d", [3, 60])
-@pytest.mark.parametrize("scale", ["none", "standard"])
-def test_kept_distances_change_no_bit(scale: str, d: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kept_distances_change_no_bit(d: int, monkeypatch: pytest.MonkeyPatch) -> None:
     task = blobs(90, d=d, seed=1)
-    job = Job(study(scale), task)
-    kept, kept_records = run_job(job, SERIAL), records(job.study, task)
+    job = Job(STUDY, task)
+    kept, kept_records = run_job(job, SERIAL), records(task)
     monkeypatch.setattr(blocks, "DENSE_BYTES", 0)
     monkeypatch.setattr(kernels, "STRIP", 500)  # several strips, the last of them shorter
     found = run_job(job, SERIAL)
-    assert records(job.study, task) == kept_records
+    assert records(task) == kept_records
     for a, b in zip(found.ensemble.members, kept.ensemble.members, strict=True):
         assert a.model.dual_coef.tobytes() == b.model.dual_coef.tobytes()
         assert a.model.offset == b.model.offset
 
 
-@pytest.mark.parametrize("scale", ["none", "standard"])
-def test_a_study_has_the_same_answer_without_whole_matrices(
-    scale: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_study_has_the_same_answer_without_whole_matrices(monkeypatch: pytest.MonkeyPatch) -> None:
     task = blobs(90, d=3, seed=1)
-    whole = run_job(Job(study(scale), task), SERIAL)
+    whole = run_job(Job(STUDY, task), SERIAL)
     monkeypatch.setattr(blocks, "DENSE_BYTES", 0)
     monkeypatch.setattr(blocks, "WHOLE_BYTES", 0)
-    in_parts = run_job(Job(study(scale), task), SERIAL)
+    in_parts = run_job(Job(STUDY, task), SERIAL)
     assert (in_parts.setting, in_parts.k) == (whole.setting, whole.k)
     assert (in_parts.l_ms, in_parts.l_ee) == (whole.l_ms, whole.l_ee)
     for a, b in zip(in_parts.ensemble.members, whole.ensemble.members, strict=True):
@@ -165,7 +153,7 @@ def test_the_plan_covers_what_a_worker_takes() -> None:
     small, large = (evaluate.estimate_memory(Problem.of(Study(), blobs(n, d=20))) for n in (400, 20_000))
     assert evaluate.INTERPRETER_BYTES < small < evaluate.INTERPRETER_BYTES + (16 << 20)
     assert large < 5 << 29
-    problem = Problem.of(study(), blobs(60))
+    problem = Problem.of(STUDY, blobs(60))
     outcome = evaluate.evaluate([Unit(Stage.SELECT, 0, 0, ((0, 3),))], evaluate.share(problem))
     assert 0 < outcome.solving < outcome.seconds
     assert outcome.peak > 1 << 20
@@ -175,7 +163,7 @@ def test_a_table_too_large_for_every_node_is_refused(
     ray_session: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ray_backend, "estimate_memory", lambda problem: 1 << 60)
-    job = Job(study(), blobs(60), tmp_path / "run")
+    job = Job(STUDY, blobs(60), tmp_path / "run")
     with pytest.raises(InputError, match=r"a worker needs \d+ MiB .* no node offers more than \d+ MiB"):
         run_job(job, Execution("ray", workers=1))
     assert not (tmp_path / "run").exists()
