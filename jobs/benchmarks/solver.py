@@ -38,7 +38,7 @@ from ckcv_ray.engine.evaluate import evaluate, share
 from ckcv_ray.learners.svm.kernels import complement, compute_distances, gaussian, make_complement
 from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.learners.svm.path import path
-from ckcv_ray.learners.svm.problem import Signs, fit_scaling, make_signs, standard
+from ckcv_ray.learners.svm.problem import Signs, fit_scaling, make_signs
 from ckcv_ray.study.problem import Problem
 from jobs.benchmarks import libsvm
 from jobs.benchmarks.baselines import reach
@@ -82,7 +82,7 @@ def load(name: str, scale: str) -> Case:
     source = "twonorm:4000:0" if name == "twonorm4000" else name
     task, _ = read_task(source if ":" in source else f"ida:{name}:1")
     if name in STANDARDISED:
-        task = replace(task, X=np.ascontiguousarray(standard(task.X).apply(task.X)))
+        task = replace(task, X=np.ascontiguousarray(fit_scaling(task.X).apply(task.X)))
     learner = GaussianSVM(scale=scale)
     problem = Problem.of(Study.paper(n_splits=SPLITS, k=K_FOLDS).with_learner(learner), task)
     return Case(problem, learner, make_signs(task), [problem.split(0, i) for i in range(SPLITS)])

@@ -6,7 +6,7 @@ import numpy as np
 
 from ckcv_ray.learners.ensemble import Ensemble, Member
 from ckcv_ray.learners.svm.model import SVMModel
-from ckcv_ray.learners.svm.problem import Scaling, identity
+from ckcv_ray.learners.svm.problem import Scaling
 from ckcv_ray.tables.columns import Schema
 from ckcv_ray.tables.target import ClassTarget
 from ckcv_ray.tables.task import Task
@@ -37,7 +37,9 @@ def make_model(rng: np.random.Generator, X: Any, n_support: int | None = None) -
 def make_constant(value: float, d: int = 3) -> SVMModel:
     """Return a model that gives every row the same decision value."""
     nothing = np.empty(0)
-    return SVMModel(1.0, 1.0, identity(d), nothing.astype(np.int64), np.empty((0, d)), nothing, value)
+    return SVMModel(
+        1.0, 1.0, Scaling(np.zeros(d), np.ones(d)), nothing.astype(np.int64), np.empty((0, d)), nothing, value
+    )
 
 
 def bits(value: Any) -> Any:

@@ -98,17 +98,18 @@ AUTO = "auto"
 class Seen(NamedTuple):
     """What a part of an estimator is given."""
 
+    categories: tuple[str, ...] = ()  # names of all categories whose numbers are given
     columns: tuple[Column, ...] | None = None  # of the table; None: what another part makes
-    levels: tuple[str, ...] = ()  # names of categories whose numbers are among what another part makes
 
-    @property
-    def categories(self) -> tuple[str, ...]:
-        """The names of all categories whose numbers are given."""
-        return (*(column.name for column in self.columns or () if column.levels), *self.levels)
+    @classmethod
+    def of(cls, columns: Iterable[Column]) -> Self:
+        """Return columns of the table."""
+        given = tuple(columns)
+        return cls(tuple(column.name for column in given if column.levels), given)
 
     def pass_on(self) -> "Seen":
         """Return what a part makes that leaves the numbers of categories as they are."""
-        return Seen(levels=self.categories)
+        return Seen(self.categories)
 
 
 MADE = Seen()  # no categories
@@ -138,7 +139,7 @@ def find_columns(spec: Spec, schema: Schema) -> Spec | None:
         return None
     if _asks_for_categories(spec):
         return _find_categories(spec, schema.columns)
-    return _find_in("estimator", spec, Seen(schema.columns))[0]
+    return _find_in("estimator", spec, Seen.of(schema.columns))[0]
 
 
 def _asks_for_categories(spec: Mapping[str, Any]) -> bool:
@@ -242,12 +243,12 @@ def _find_in_transformers(label: str, spec: Spec, seen: Seen) -> tuple[Spec, See
     for name, part, selection in params[TRANSFORMERS]:
         found = _find_positions(f"{label}.{name}", selection, seen.columns)
         chosen = np.ravel(found).tolist()
-        given = Seen(tuple(seen.columns[i] for i in chosen))
+        given = Seen.of(seen.columns[i] for i in chosen)
         placed, makes = _find_part(f"{label}.{name}", part, given)
         steps.append([name, placed, found])
         made.append(makes)
         left -= set(chosen)
-    remaining = Seen(tuple(seen.columns[i] for i in sorted(left)))
+    remaining = Seen.of(seen.columns[i] for i in sorted(left))
     remainder, makes = _find_part(f"{label}.remainder", params.get("remainder", NO_STEP[0]), remaining)
     return _replace(spec, **{TRANSFORMERS: steps, "remainder": remainder}), _join([*made, makes])
 
@@ -294,7 +295,7 @@ def _list_names(selection: Any) -> list[str]:
 
 
 def _join(made: Iterable[Seen]) -> Seen:
-    return Seen(levels=tuple(dict.fromkeys(name for part in made for name in part.categories)))
+    return Seen(tuple(dict.fromkeys(name for part in made for name in part.categories)))
 
 
 def _replace(spec: Spec, **params: Any) -> Spec:

@@ -116,10 +116,7 @@ class SplitFits:
             return Fit(estimator, last_step(estimator), self._fit_rows(estimator, X), X, None)
         if template.head not in self._heads:
             steps = estimator[:-1]
-            with (
-                models.collect_warnings() as caught,
-                models.guard(self.estimators.foreign, self._global_seed),
-            ):
+            with models.guard(self.estimators.foreign, self._global_seed) as caught:
                 X = steps.fit_transform(self.X, self.y.copy())
             self._heads[template.head] = Head(steps, X, models.find_status(caught), [])
         head = self._heads[template.head]
@@ -157,7 +154,7 @@ class SplitFits:
         steps = getattr(estimator, "steps", None)
         name = SAMPLE_WEIGHT if steps is None else f"{steps[-1][0]}__{SAMPLE_WEIGHT}"
         given = {} if self.weights is None else {name: self.weights.copy()}
-        with models.collect_warnings() as caught, models.guard(self.estimators.foreign, self._global_seed):
+        with models.guard(self.estimators.foreign, self._global_seed) as caught:
             estimator.fit(X, self.y.copy(), **given)
         return models.find_status(caught)
 
@@ -214,7 +211,7 @@ class EstimatorPath:
         if not task.classes:
             X, steps = self.split.X_score, range(len(self.settings))
             return np.array([judge(self.model(step), X, y, measure, 0) for step in steps])
-        with models.collect_warnings():
+        with models.guard(False):
             labels = self.labels()
         return measure.totals(y, labels, task.n_classes)
 

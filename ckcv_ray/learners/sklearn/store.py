@@ -17,7 +17,7 @@ import json
 import warnings
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from math import comb
@@ -744,14 +744,14 @@ class FittedEstimator(Model):
         padded = np.concatenate([X, np.repeat(X[-1:], -len(X) % BATCH, axis=0)])
         batches = [padded[i : i + BATCH] for i in range(0, len(padded), BATCH)]
         estimator, n_classes = self.estimator, self.n_classes
-        with collect_warnings(), guard(self.foreign), explain_gaps(X):
+        with guard(self.foreign), explain_gaps(X):
             label = np.concatenate([predict_classes(estimator, rows.copy(), n_classes) for rows in batches])
             score = np.concatenate([_predict_score(estimator, rows, n_classes) for rows in batches])
         return Predicted(label[: len(X)], score[: len(X)])
 
     def predict_outputs(self, X: Rows, needs: frozenset[Output]) -> Outputs:
         """Return the estimator's outputs for rows X [rows, d], all at once; each call gets a copy of them."""
-        with collect_warnings(), guard(self.foreign), explain_gaps(X):
+        with guard(self.foreign), explain_gaps(X):
             if not self.n_classes:
                 return Outputs(value=predict_values(self.estimator, X.copy()))
             label = predict_classes(self.estimator, X.copy(), self.n_classes)
@@ -775,7 +775,7 @@ class FittedEstimator(Model):
         Raises:
             ValueError: see ``store.unpack``.
         """
-        with collect_warnings():  # such as that a class is deprecated
+        with guard(False):  # such as that a class is deprecated
             estimator = unpack(content, n_features, known)
         return cls(setting, estimator, n_classes, is_foreign(estimator))
 
@@ -873,7 +873,7 @@ class BoosterCodec(EstimatorCodec):
             return FittedEstimator(setting, constant, task.n_classes)
         template = make_template(json.dumps(self.spec), row["setting"])
         estimator = template.copy([0] * len(template.unseeded))
-        with collect_warnings(), guard(True):
+        with guard(True):
             booster = Booster.load(estimator, classes, n_features, row["model"])
             if classes and booster.predict_proba(task.X[:1]).shape != (1, len(classes)):
                 raise ValueError(f"it is no model of {len(classes)} classes")
@@ -895,16 +895,17 @@ def is_foreign(estimator: Any) -> bool:
 
 
 @contextmanager
-def guard(foreign: bool, seed: int = 0) -> Iterator[None]:
-    """Contain the code of an estimator; see ``foreign``.
+def guard(foreign: bool, seed: int = 0) -> Iterator[list[warnings.WarningMessage]]:
+    """Collect the warnings of an estimator instead of printing them, and contain its code; see ``foreign``.
 
-    Scikit-learn's own needs none of it, and it would take as long as a fifth of a small fit.
+    Scikit-learn's own is not contained: it would take as long as a fifth of a small fit.
     """
-    if not foreign:
-        yield
-        return
-    with contain(), preserve_state(seed):
-        yield
+    with warnings.catch_warnings(record=True) as caught, ExitStack() as stack:
+        warnings.simplefilter("always")
+        if foreign:
+            stack.enter_context(contain())
+            stack.enter_context(preserve_state(seed))
+        yield caught
 
 
 def find_status(caught: list[warnings.WarningMessage]) -> int:
@@ -921,9 +922,7 @@ def predict_classes(estimator: Any, X: Rows, n_classes: int) -> Classes:
     Raises:
         ValueError: it predicts something else.
     """
-    predicted = np.asarray(estimator.predict(X))
-    if predicted.shape != (X.shape[0],) or predicted.dtype.kind not in "iufb":
-        raise ValueError(f"it predicts an array of shape {predicted.shape} and type {predicted.dtype}")
+    predicted = _predict(estimator, X, "iufb")
     number = predicted.astype(np.int32) if np.all(np.isfinite(predicted)) else np.full(len(X), -1, np.int32)
     wrong = predicted[(number != predicted) | (number < 0) | (number >= n_classes)]
     if len(wrong):
@@ -937,20 +936,17 @@ def predict_values(estimator: Any, X: Rows) -> NDArray[np.float64]:
     Raises:
         ValueError: it predicts something else.
     """
-    predicted = np.asarray(estimator.predict(X))
-    if predicted.shape != (X.shape[0],) or predicted.dtype.kind not in "iuf":
-        raise ValueError(f"it predicts an array of shape {predicted.shape} and type {predicted.dtype}")
+    predicted = _predict(estimator, X, "iuf")
     if not np.all(np.isfinite(predicted)):
         raise ValueError(f"it predicts {predicted[~np.isfinite(predicted)][0]}")
     return predicted.astype(np.float64)
 
 
-@contextmanager
-def collect_warnings() -> Iterator[list[warnings.WarningMessage]]:
-    """Collect warnings instead of printing them."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        yield caught
+def _predict(estimator: Any, X: Rows, kinds: str) -> NDArray[Any]:
+    predicted = np.asarray(estimator.predict(X))
+    if predicted.shape != (X.shape[0],) or predicted.dtype.kind not in kinds:
+        raise ValueError(f"it predicts an array of shape {predicted.shape} and type {predicted.dtype}")
+    return predicted
 
 
 @contextmanager

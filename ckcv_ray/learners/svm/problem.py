@@ -184,17 +184,12 @@ def check_numbers(C: float, gamma: float, scaling: Scaling, d: int, others: Sequ
         raise ValueError("scale, C and gamma must be positive")
 
 
-def identity(d: int) -> Scaling:
-    """Return the map that leaves d features unchanged."""
-    return Scaling(np.zeros(d), np.ones(d))
+def fit_scaling(X: NDArray[np.float64], how: str = "standard") -> Scaling:
+    """Return a scaling of kind ``how``, fitted on X [rows, d]: by mean and standard deviation, or none.
 
-
-def standard(X: NDArray[np.float64]) -> Scaling:
-    """Return mean and standard deviation of each column of X [rows, d]; a constant column keeps its scale."""
+    A constant column keeps its scale.
+    """
+    if how == "none":
+        return Scaling(np.zeros(X.shape[1]), np.ones(X.shape[1]))
     spread = np.where(np.ptp(X, axis=0) > 0, X.std(axis=0), 0.0)
     return Scaling(X.mean(axis=0), np.where(spread > 0, spread, 1.0))
-
-
-def fit_scaling(X: NDArray[np.float64], how: str) -> Scaling:
-    """Return a scaling of kind ``how``, fitted on X [rows, d]."""
-    return standard(X) if how == "standard" else identity(X.shape[1])
