@@ -487,11 +487,24 @@ class Certified(Result):
 
     def claim_for(self, rule: Rule) -> str:
         """Return one sentence that says what is proven for the predictions of a rule."""
-        covering = [claim for claim in self.claims if claim.covers(rule)]
-        quantities = [claim for claim in covering if not claim.quantity.is_error]
+        of, covering = rule.classifier(), [claim for claim in self.claims if claim.covers(rule)]
+        if (found := self._find_error_claim(rule)) is not None:
+            said = self._proven(of, *found)
+        elif covering:
+            said = f"by {of}"
+        elif rule.name == "full":
+            said = (
+                f"by {of}: nothing is proven of this model; the bound is of the one that did not see the "
+                "held-out rows"
+            )
+        elif rule.cut_off is None and self._flag_rule is not None:
+            said = f"by {of}: nothing is proven for its own cut-off of scores; column flag has the one chosen"
+        else:
+            hint = f"; ckcv run --certify holdout --claim {rule.name} would prove a bound"
+            said = f"by {of}: nothing is proven for it alone{'' if find_member(rule.name) >= 0 else hint}"
+        said += "".join(_also_proven(claim) for claim in covering if not claim.quantity.is_error)
         repeats = "; this is about one call with a seed: other calls with it repeat its draws"
-        condition = repeats if rule.repeats and covering else ""
-        return self._error_for(rule, covering) + "".join(map(_also_proven, quantities)) + condition
+        return said + repeats * bool(rule.repeats and covering)
 
     def bound_for(self, rule: Rule) -> float | None:
         """Return the bound on the error of a rule, as ``claim_for`` says it, in [0, 1]; None without one.
@@ -511,23 +524,6 @@ class Certified(Result):
             return covering[0], 1
         drawn = [claim for claim in errors if claim.classifier == "random"]
         return (drawn[0], 2) if rule.name == "vote" and drawn else None
-
-    def _error_for(self, rule: Rule, covering: list[Claim]) -> str:
-        of = rule.classifier()
-        if (found := self._find_error_claim(rule)) is not None:
-            return self._proven(of, *found)
-        if covering:
-            return f"by {of}"
-        if rule.name == "full":
-            return (
-                f"by {of}: nothing is proven of this model; the bound is of the one that did not see the "
-                "held-out rows"
-            )
-        if rule.cut_off is None and self._flag_rule is not None:
-            return f"by {of}: nothing is proven for its own cut-off of scores; column flag has the one chosen"
-        hint = f"; ckcv run --certify holdout --claim {rule.name} would prove a bound"
-        is_member = find_member(rule.name) >= 0
-        return f"by {of}: nothing is proven for it alone{'' if is_member else hint}"
 
     def to_json(self) -> dict[str, Any]:
         """Return the result as JSON values; what is not known is null."""

@@ -253,33 +253,6 @@ def _check_salt(task: Task, table: str | PathLike[str] | None, result: Verificat
     )
 
 
-def _check_test_error(
-    recorded: Mapping[str, Any] | None, ensemble: Ensemble, problem: Problem, result: Verification, test: Test
-) -> Iterator[str]:
-    """Yield differences in the error on test rows, which the run measured and no certificate covers."""
-    take = check_test_rows if isinstance(test, TestRows) else make_test_rows
-    rows = problem.recode(take(test, problem.all_rows))
-    if recorded is None or rows is None:
-        if recorded is not None:
-            result.trusted.append("the test error in execution.json (--test with its rows measures it again)")
-            result.assumed.append("the test error (--test)")
-        elif rows is not None:
-            raise InputError("the run was not measured on any test rows: there is no test error to verify")
-        return
-    if rows.digest != recorded["digest"]:
-        raise InputError("these are not the rows that the run was measured on: their digest differs")
-    result.recomputed.append(f"the test error of F* on {len(rows.y):,} rows")
-    measured = measure(ensemble, rows, {})
-    assert measured is not None
-    for name in ("rows", "error", "vote_error"):
-        if not agree(recorded[name], measured[name], ROUNDING):
-            values = f"{recorded[name]!r}, measured again it is {measured[name]!r}"
-            yield f"{EXECUTION}: test.{name} is {values}"
-    if recorded["reported"]:
-        result.trusted.append("the test errors of the best candidates of reported k in execution.json")
-        result.assumed.append("the test errors of the best candidates of reported k")
-
-
 class Refit(NamedTuple):
     """A fit of stored models again.
 
@@ -376,8 +349,30 @@ class Remake:
             if member.totals != totals:
                 name = _name_model(BEST, member.split)
                 result.differences.append(f"{name}: its errors are not those in the log")
-        recorded = self.execution["test"]
-        result.differences.extend(_check_test_error(recorded, fitted.best, problem, result, test))
+        self._compare_test_error(fitted.best, test)
+
+    def _compare_test_error(self, ensemble: Ensemble, test: Test) -> None:
+        """Compare the error on test rows, which the run measured and no certificate covers."""
+        result, recorded, problem = self.result, self.execution["test"], self.problem
+        take = check_test_rows if isinstance(test, TestRows) else make_test_rows
+        rows = problem.recode(take(test, problem.all_rows))
+        if rows is None:
+            if recorded is not None:
+                says = "the test error in execution.json (--test with its rows measures it again)"
+                result.trusted.append(says)
+                result.assumed.append("the test error (--test)")
+            return
+        if recorded is None:
+            raise InputError("the run was not measured on any test rows: there is no test error to verify")
+        if rows.digest != recorded["digest"]:
+            raise InputError("these are not the rows that the run was measured on: their digest differs")
+        result.recomputed.append(f"the test error of F* on {len(rows.y):,} rows")
+        measured = measure(ensemble, rows, {})
+        for where, was, is_now in _find_differences("test", recorded | {"reported": {}}, measured):
+            result.differences.append(f"{EXECUTION}: {where} is {was!r}, measured again it is {is_now!r}")
+        if recorded["reported"]:
+            result.trusted.append("the test errors of the best candidates of reported k in execution.json")
+            result.assumed.append("the test errors of the best candidates of reported k")
 
     def compare_scores(self, test: Test) -> None:
         """Compare the files of a study without a certification, and its models with fits again."""

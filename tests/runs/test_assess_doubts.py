@@ -127,15 +127,6 @@ def test_an_estimator_that_only_names_classes_has_no_auc():
             evaluate(X, Y, learner=NearestCentroid(), measure="auc", execution=SERIAL)
 
 
-def test_numbers_to_predict_may_be_large_or_written_in_another_way():
-    target = 2**60 + np.arange(40) * 2**30
-    assert Task.of(X[:40], target, numbers=True).y[1] == float(target[1])
-    texts = [f"{i},5" for i in range(40)]
-    assert Task.of(X[:40], texts, numbers=True).y.tolist() == [i + 0.5 for i in range(40)]
-    with pytest.raises(InputError, match="has 'high' in row 40, which is no number"):
-        Task.of(X[:40], [*texts[:39], "high"], numbers=True)
-
-
 def test_a_parameter_is_given_once():
     with pytest.raises(InputError, match="given twice"):
         Procedure.of(resampling="kfold:3", learner="tree", param=("max_depth=1,2", "max_depth=3"))

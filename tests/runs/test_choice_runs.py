@@ -16,12 +16,9 @@ from ckcv_ray import Execution, Result, Study, Task, load_run, report, verify
 from ckcv_ray.claims.paper import claim_random_member, weight
 from ckcv_ray.core.bounds.binomial import make_safe_table
 from ckcv_ray.engine import forecast
-from ckcv_ray.engine.evaluate import evaluate, share
-from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.learners.choice import Choice
 from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.records.candidates import find_winner
-from ckcv_ray.records.record import Outcome
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.study.problem import Problem
 
@@ -204,26 +201,6 @@ def test_the_best_of_a_reported_k_names_its_own_learner(out: Path) -> None:
 
 
 # time
-
-
-def test_each_learner_has_a_rate_of_its_own() -> None:
-    """The relative cost of a stump is 1000 times too large, and does not matter."""
-    problem = Problem.of(STUDY.replace(exhaustive=True), table(1))
-    queue = RaceQueue(problem)
-    lengths = tuple(enumerate(problem.learner.space.lengths))
-    assert queue.rates.per_cost.tolist() == [np.inf] * 3
-    unit = queue.plan(1).units[0]
-    assert unit.paths == lengths
-    outcome: Outcome = evaluate([unit], share(problem))
-    assert len(outcome.by_learner) == 3
-    assert 0 < sum(outcome.by_learner) <= outcome.seconds
-    queue.add(outcome._replace(seconds=10.0, by_learner=(7.0, 2.0, 1.0)))
-    cost, fits = problem.cost(unit.stage, unit.size), problem.settings_per_learner
-    assert queue.rates.per_cost == pytest.approx(np.array([7, 2, 1]) / cost / fits)
-    sizes = range(len(problem.sizes))
-    work = sum(problem.cost(unit.stage, j) * problem.sizes[j].n_splits for j in sizes) * fits
-    left = (work - cost * fits) * queue.rates.per_cost
-    assert queue.expect_left() == pytest.approx(left.sum())
 
 
 def test_the_time_left_is_known_where_a_learner_always_fails() -> None:
