@@ -14,7 +14,7 @@ markup is escaped. The same run and answers give the same bytes.
 
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from itertools import groupby
@@ -182,6 +182,7 @@ def list_sentences(sections: Sequence[Section], name: str) -> Iterator[str]:
 
 
 TOML, MARKDOWN = ".toml", ".md"
+FORM_SUFFIXES = (MARKDOWN, ".html")
 ANSWER_SUFFIXES = (TOML, MARKDOWN)
 COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 HEADING = re.compile(r"^##[ \t]+(.*)$", re.MULTILINE)
@@ -250,23 +251,11 @@ def _parse_markdown(name: str, text: str, form: Form) -> dict[str, str]:
     return answers
 
 
-def write_markdown(filled: FilledForm) -> bytes:
-    """Return a filled form as Markdown."""
-    return _render("form.md", filled)
-
-
-def write_html(filled: FilledForm) -> bytes:
-    """Return a filled form as one HTML page that loads nothing."""
-    return _render("form.html", filled)
-
-
-def _render(template: str, filled: FilledForm) -> bytes:
+def render_form(filled: FilledForm, suffix: str) -> bytes:
+    """Return a filled form as Markdown, or as one HTML page that loads nothing, by the suffix of its file."""
     grouped = groupby(filled.items, key=lambda found: found.item.section)
     sections = [(section, list(items)) for section, items in grouped]
-    page = load_template(template, "ckcv_ray.apps").render(
+    page = load_template(f"form{suffix}", "ckcv_ray.apps").render(
         filled=filled, sections=sections, no_conformity=NO_CONFORMITY
     )
     return page.encode()
-
-
-FORM_WRITERS: dict[str, Callable[[FilledForm], bytes]] = {".md": write_markdown, ".html": write_html}

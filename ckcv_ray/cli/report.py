@@ -7,12 +7,13 @@ import typer
 
 from ckcv_ray.apps.forms import (
     ANSWER_SUFFIXES,
-    FORM_WRITERS,
+    FORM_SUFFIXES,
     FilledForm,
     Form,
     fill_items,
     parse_answers,
     read_form,
+    render_form,
     write_template,
 )
 from ckcv_ray.cli.options import Folder, make_flag, make_option, with_options
@@ -162,7 +163,7 @@ def fill_form(folder: FilePath, name: str, out: FilePath, answers: FilePath | No
             cannot be written or exists and is no form.
         StoreError: the folder holds no finished run with a certification, or it is damaged.
     """
-    form, suffix = read_form(name), _check_suffix("out", out, tuple(FORM_WRITERS))
+    form, suffix = read_form(name), _check_suffix("out", out, FORM_SUFFIXES)
     run = RunFolder(folder)
     run.require(Study.kind)
     check_form(run.files, out)
@@ -175,7 +176,7 @@ def fill_form(folder: FilePath, name: str, out: FilePath, answers: FilePath | No
         )
     told = facts(result, manifest={MANIFEST: run.manifest_digest()})
     filled = fill_items(form, result.run_id, told, given)
-    write_form(run.files, FORM_WRITERS[suffix](filled), out)
+    write_form(run.files, render_form(filled, suffix), out)
     return filled
 
 

@@ -365,8 +365,8 @@ def compare(
     question = question or Question()
     if (reference is None) == (predictions is None):
         raise InputError("give either the folder of another run, or predictions=COLUMN: one of the two")
-    results = [load(place) for place in (folder, reference) if place is not None]
-    folders = [RunFolder(place) for place in (folder, reference) if place is not None]
+    places = [place for place in (folder, reference) if place is not None]
+    results, folders = [load(place) for place in places], [RunFolder(place) for place in places]
     _check_results(results, folders, question)
     judged = _read_judged(results, folders, join_copies(columns), thousands)
     groups = find_groups(question.group, judged.columns.column_names)
@@ -376,7 +376,10 @@ def compare(
         sides.append(_take_predictions(results[0], predictions, judged))
     known = _find_learned(sides)
     judged, (run, against) = judged.select(~known), (side.select(~known) for side in sides)
-    losses = _average_by_unit([run, against], judged.columns, groups)
+    for name in groups:
+        check_column(name, judged.columns.column_names, " for the groups")
+    units = Units.read(judged.columns, groups)  # of a row the loss is 0 or 1, of a group the mean of its rows
+    losses = [units.average(side.wrong.astype(np.float64), units.row_units) for side in (run, against)]
     draws = Draws(results[0].study.seed, compute_salt(judged.columns, groups)).at(*JUDGED)
     differences = (losses[0] - losses[1])[draws.make_generator().permutation(len(losses[0]))]
     answers = [list(map(str, side.predicted)) for side in (run, against)]
@@ -386,9 +389,7 @@ def compare(
     asked = differences, question.shared_delta, question.no_worse, question.group is not None
     verdict = judge_differences(*asked)
     return Comparison(
-        question=question,
-        run=run,
-        reference=against,
+        *(question, run, against),
         errors=(float(losses[0].mean()), float(losses[1].mean())),
         units=len(differences),
         verdict=verdict,
@@ -506,7 +507,6 @@ def _predict(result: Result, name: str, rows: NDArray[np.float64], judged: Judge
 
 
 def _take_predictions(result: Result, column: str, judged: JudgedRows) -> Side:
-    """Return somebody else's predictions on the judged rows."""
     task = result.task
     check_column(column, judged.columns.column_names, " with predictions")
     if column == task.target.name:
@@ -552,11 +552,3 @@ def _describe_equal_rows(judged: JudgedRows, left_out: NDArray[np.bool_], sides:
             f"caution: {repeated:,} judged rows equal another one: if they are the same example, it counts "
             "once"
         )
-
-
-def _average_by_unit(sides: list[Side], columns: pa.Table, by: tuple[str, ...]) -> list[NDArray[np.float64]]:
-    """Return the losses of both sides, each (units,): of a row 0 or 1, of a group the mean of its rows."""
-    for name in by:
-        check_column(name, columns.column_names, " for the groups")
-    units = Units.read(columns, by)
-    return [units.average(side.wrong.astype(np.float64), units.row_units) for side in sides]

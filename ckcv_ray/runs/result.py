@@ -502,7 +502,11 @@ class Certified(Result):
         else:
             hint = f"; ckcv run --certify holdout --claim {rule.name} would prove a bound"
             said = f"by {of}: nothing is proven for it alone{'' if find_member(rule.name) >= 0 else hint}"
-        said += "".join(_also_proven(claim) for claim in covering if not claim.quantity.is_error)
+        for claim in (claim for claim in covering if not claim.quantity.is_error):
+            level = format_level(claim.delta)
+            proven = f"{claim.name} {claim.says}, with probability {level} ({claim.certification})"
+            lacking = f"nothing is proven of the {claim.name}"
+            said += f"; {lacking if claim.bound is None else proven}"
         repeats = "; this is about one call with a seed: other calls with it repeat its draws"
         return said + repeats * bool(rule.repeats and covering)
 
@@ -594,15 +598,6 @@ def present(what: str, *shown: Any) -> Any:
     """Return what one of the functions of ``SHOWN`` makes."""
     module, _, function = SHOWN[what].rpartition(".")
     return getattr(import_module(f"ckcv_ray.{module}"), function)(*shown)
-
-
-def _also_proven(claim: Claim) -> str:
-    """Say what a claim about a quantity proves, to be added to a sentence."""
-    if claim.bound is None:
-        return f"; nothing is proven of the {claim.name}"
-    level = format_level(claim.delta)
-    proven = f"{claim.name} {claim.says}, with probability {level}"
-    return f"; {proven} ({claim.certification})"
 
 
 def format_setting(setting: Setting) -> str:

@@ -540,26 +540,21 @@ def _list_positions(result: Scored) -> Iterator[tuple[int, int]]:
 
 
 def _list_places(result: Scored, score: Score) -> list[Place]:
-    if result.chosen is None:
+    inner, column = result.computed.inner, result.problem.columns[score.name].start
+    if inner is None:
         found = [result.figures(entry, score)[:2] for entry in result.entries]
     else:
-        found = [_average_inner(result, score, *position) for position in _list_positions(result)]
+        found, limits = [], list(pairwise(result.problem.starts.tolist()))
+        for path, step in _list_positions(result):
+            values = inner[:, path, step, column]
+            mean = float(np.mean([values[first:stop].mean() for first, stop in limits]))
+            found.append((mean, float(values.std(ddof=1)) if len(values) > 1 else nan))
     means, deviations = np.array(found).T
     ranks = rank_losses(score.loss * means)
     return [Place(*place) for place in zip(means.tolist(), deviations.tolist(), ranks, strict=True)]
 
 
-def _average_inner(result: Scored, score: Score, path: int, step: int) -> tuple[float, float]:
-    """Return mean and standard deviation of a setting's score over inner splits."""
-    assert result.computed.inner is not None
-    values = result.computed.inner[:, path, step, result.problem.columns[score.name].start]
-    parts = [values[first:stop] for first, stop in pairwise(result.problem.starts.tolist())]
-    mean = float(np.mean([part.mean() for part in parts]))
-    return mean, float(values.std(ddof=1)) if len(values) > 1 else nan
-
-
 def _average(totals: Values, column: int) -> float:
-    """Return the mean of one of the totals of splits, (n_splits, n_totals)."""
     return float(totals[:, column].mean())
 
 

@@ -562,7 +562,6 @@ def _find_claimed(predictions: HeldOutPredictions) -> Collection[str]:
 
 
 def _show_last(error: Exception) -> str:
-    """Return the last line of an error's message, which may be a traceback."""
     return cut((str(error).strip().splitlines() or [""])[-1], LONGEST_REASON)
 
 

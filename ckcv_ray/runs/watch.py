@@ -447,7 +447,6 @@ def read_live_rows(
 
 
 def _read_names(table: pa.Table, column: str) -> list[str]:
-    """Return a column of names as text."""
     values, codes = list_distinct(decode(table[column]))
     texts = ["" if value is None or value != value else str(value).strip() for value in values]
     bad = np.array([not 0 < len(text) <= MAX_OF_IDENTIFIER for text in texts])[codes]

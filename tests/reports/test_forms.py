@@ -13,7 +13,7 @@ from pages import FORBIDDEN, HOSTILE, Page
 
 from ckcv_ray import InputError, StoreError, Study, evaluate, load_run
 from ckcv_ray.apps.forms import (
-    FORM_WRITERS,
+    FORM_SUFFIXES,
     GUIDELINES,
     NO_CONFORMITY,
     FilledForm,
@@ -21,8 +21,7 @@ from ckcv_ray.apps.forms import (
     list_sentences,
     parse_answers,
     read_form,
-    write_html,
-    write_markdown,
+    render_form,
     write_template,
 )
 from ckcv_ray.cli.report import fill_form, write_answers
@@ -142,7 +141,7 @@ def filled(told: list[Section]) -> FilledForm:
 def test_every_form_has_every_item_and_claims_no_conformity(name: str, told: list[Section]) -> None:
     form = read_form(name)
     filled = fill_items(form, "a run", told, {})
-    markdown, page = write_markdown(filled).decode(), Page(write_html(filled).decode())
+    markdown, page = render_form(filled, ".md").decode(), Page(render_form(filled, ".html").decode())
     for text in (markdown, " ".join(page.parts)):
         assert NO_CONFORMITY in text
         assert "no statement of conformity" in text
@@ -164,7 +163,7 @@ def test_answers_are_shown_and_close_items(filled: FilledForm) -> None:
     assert states["3b"] == "for a person to fill"
     assert states["2"] == "filled in part by the run; a person has to complete it"
     assert states["12a"] == "filled by the run"
-    markdown, page = write_markdown(filled).decode(), write_html(filled).decode()
+    markdown, page = render_form(filled, ".md").decode(), render_form(filled, ".html").decode()
     assert "* A \\*title\\*.\n* Its second paragraph." in markdown
     assert "<p>A *title*.</p>" in page
     assert "&lt;b&gt;" in page
@@ -174,10 +173,10 @@ def test_answers_are_shown_and_close_items(filled: FilledForm) -> None:
 def test_names_in_the_data_are_no_markup() -> None:
     result = run_job(Job(TREES, untidy(label=HOSTILE[0], column=HOSTILE[1])), SERIAL)
     filled = fill_items(read_form("model-card"), "a run", facts(result), {})
-    page = write_html(filled).decode()
+    page = render_form(filled, ".html").decode()
     assert not FORBIDDEN & set(Page(page).tags)
     assert "<script" not in page
-    assert not re.search(r"(?<!\\)<", write_markdown(filled).decode())
+    assert not re.search(r"(?<!\\)<", render_form(filled, ".md").decode())
 
 
 # Answers
@@ -229,7 +228,7 @@ def test_an_answer_to_no_item_is_refused(told: list[Section]) -> None:
 
 def test_a_form_is_written_and_written_again_and_nothing_else(folder: Path, tmp_path: Path) -> None:
     before = snapshot(folder)
-    for suffix in FORM_WRITERS:
+    for suffix in FORM_SUFFIXES:
         out = tmp_path / f"form{suffix}"
         fill_form(folder, "model-card", out)
         content = out.read_bytes()
