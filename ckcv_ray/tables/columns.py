@@ -606,7 +606,6 @@ def advise_dropping(name: str) -> str:
 KEPT_WORDS = b"kept"  # metadata of a table: the words of GAPS that are ordinary text in it
 EMPTY_WORDS = csv.ConvertOptions().null_values  # that Arrow takes for empty cells of a text table
 FIRST_ROWS = 100
-FEW = 16  # rows of each text from which on a column is read text by text
 FIRST_DAY = -62_135_596_800_000  # in milliseconds since 1970: January 1 of the year 1
 
 
@@ -881,13 +880,18 @@ def _all_match(texts: pa.Array, pattern: str) -> bool:
     return bool(pc.all(pc.match_substring_regex(texts, pattern)).as_py())
 
 
-def cast_numbers(texts: pa.ChunkedArray, comma: bool) -> Values | None:
-    """Return text as numbers, nan for nulls; None unless Arrow casts all of it.
+def cast_numbers(texts: pa.ChunkedArray, comma: bool, gaps: Collection[str] = ()) -> Values | None:
+    """Return text as numbers, nan for nulls and words that are ``gaps``; None unless Arrow casts the rest.
 
     That is what ``choose_number_parser`` reads in the forms "" and "point" (or "comma"), at once: both round
     to the nearest float, and Arrow casts nothing that the parser refuses, but for words of nan that are no
     gaps, such as nan(1). Nor is anything that Arrow casts a date or a truth value.
     """
+    if gaps and (numbers := cast_numbers(texts, comma)) is not None:
+        return numbers
+    if gaps:
+        first = cast_numbers(without_gaps(texts.slice(0, FIRST_ROWS), gaps), comma)
+        return None if first is None else cast_numbers(without_gaps(texts, gaps), comma)
     if comma:
         if pc.any(pc.match_substring(texts, ".")).as_py():
             return None
@@ -987,15 +991,11 @@ def _numbers_in_text(cells: Cells, column: Column) -> Read:
         column.short_decimals  # three characters behind a decimal mark may be a group of thousands
         and pc.any(_have_decimals(pc.utf8_trim_whitespace(cells.values), form, "3")).as_py()
     ):
-        if (cells.decimal == ",") == (form == "comma") and cells.numbers is not None:
-            return _all_known(cells.numbers)
-        distinct = cells.encoded.chunk(0).dictionary if cells.encoded.num_chunks else ()
-        if len(distinct) and FEW * len(distinct) >= len(
-            cells.values
-        ):  # else they are read as fast one by one
-            numbers = cast_numbers(without_gaps(cells.values, cells.gaps), form == "comma")
-            if numbers is not None:
-                return _all_known(numbers)
+        numbers = cells.numbers if (cells.decimal == ",") == (form == "comma") else None
+        if numbers is None:
+            numbers = cast_numbers(cells.values, form == "comma", cells.gaps)
+        if numbers is not None:
+            return _all_known(numbers)
     if not column.short_decimals:
         return _of_distinct(cells, parse, column.lenient)
 

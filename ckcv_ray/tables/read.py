@@ -251,27 +251,20 @@ def leave_out_lines(content: bytes, lines: LinesLeftOut, name: str) -> bytes:
     """
     if not (lines.ranges or lines.last):
         return content
-    starts, filled = _find_lines(content)
-    chosen = lines.find(filled, name)
-    change = np.flatnonzero(np.diff(chosen.astype(np.int8), prepend=1, append=1))
-    parts = zip(change[::2].tolist(), change[1::2].tolist(), strict=True)  # of lines that are kept
-    return b"".join(content[starts[first] : starts[end]] for first, end in parts)
+    parts = content.splitlines(keepends=True)
+    chosen = lines.find(_find_filled(parts), name)
+    return b"".join(part for part, is_out in zip(parts, chosen, strict=True) if not is_out)
 
 
 def number_lines(content: bytes, lines: LinesLeftOut, name: str) -> list[int]:
     """Return the numbers of the lines of a text that are neither blank nor left out, counted from 1."""
-    _, filled = _find_lines(content)
+    filled = _find_filled(content.splitlines())
     kept: list[int] = (np.flatnonzero(filled & ~lines.find(filled, name)) + 1).tolist()
     return kept
 
 
-def _find_lines(content: bytes) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Return where lines of a text start and the last one ends, (lines + 1,), and which are not blank."""
-    mark = b"\n" if b"\n" in content else b"\r"
-    ends = np.flatnonzero(np.frombuffer(content, np.uint8) == mark[0]) + 1
-    starts = np.unique([0, *ends, len(content)])
-    filled = [bool(content[first:end].strip()) for first, end in pairwise(starts.tolist())]
-    return starts, np.array(filled, np.bool_)
+def _find_filled(lines: list[bytes]) -> NDArray[np.bool_]:
+    return np.array([bool(line.strip()) for line in lines], np.bool_)
 
 
 def _check_names_once(content: bytes, written: bytes, lines: LinesLeftOut, name: str) -> None:
@@ -285,11 +278,9 @@ def _check_names_once(content: bytes, written: bytes, lines: LinesLeftOut, name:
     end = b"\n" if b"\n" in content else b"\r"
     if all(content.find(end + mark + names[1], names.end()) < 0 for mark in (b"", BOM_UTF8)):
         return
-    starts, _ = _find_lines(written)
-    kept = (
-        (i, written[starts[i - 1] : starts[i]].rstrip(b"\r\n")) for i in number_lines(written, lines, name)
-    )
-    same = [i for i, text in kept if text.removeprefix(BOM_UTF8) == names[1]]
+    texts = written.splitlines()
+    numbers = number_lines(written, lines, name)
+    same = [i for i in numbers if texts[i - 1].removeprefix(BOM_UTF8) == names[1]]
     if len(same) > 1:
         repeats = ",".join(map(str, same[1 : MAX_LINES_SAID + 1]))
         raise InputError(
@@ -870,20 +861,17 @@ def read_file(path: str | Path, reading: Reading = AS_IT_IS) -> pa.Table:
     """Read the columns of a file in the format given by its suffix; those of a text table are all text.
 
     Args:
-        path: the file, or an address such as s3://bucket/patients.parquet.
+        path: the file, or an address such as s3://bucket/patients.parquet, which ends in one of ``SUFFIXES``.
         reading: what it does not say about itself.
 
     Raises:
         InputError: the file does not exist, is not in that format, or is too large.
         UnreachableError: its store does not answer.
     """
-    check_place(str(path))
     if is_address(path):
         return _read_object(parse_address("source", str(path)), reading)
     path = as_path("path", path)
     suffix = find_suffix(path)
-    if suffix not in SUFFIXES:
-        raise InputError(f"{str(path)!r} does not end in {', '.join(SUFFIXES)}")
     for option, value, suffixes in zip(Reading._fields, reading, FOR, strict=True):
         if value is not None and suffix not in suffixes:
             raise InputError(f"{option} is for {' and '.join(suffixes)}, not {str(path)!r}: leave it out")

@@ -37,7 +37,6 @@ from ckcv_ray.core.arrays import Index
 from ckcv_ray.core.resampling.base import Strata
 from ckcv_ray.errors import InputError, pluralize, write_option
 from ckcv_ray.tables.columns import (
-    FIRST_ROWS,
     GAPS,
     LARGEST,
     MINUS,
@@ -65,7 +64,6 @@ from ckcv_ray.tables.columns import (
     suggest_column,
     take_gaps,
     unify_zeros,
-    without_gaps,
 )
 from ckcv_ray.tables.limits import decimal_mark, find_withheld
 from ckcv_ray.tables.questions import APART, ask_about_groups, is_row_number, read_labels
@@ -389,12 +387,7 @@ def read_cell_values(column: pa.ChunkedArray) -> tuple[Words, Words]:
     """Return the form of each cell of a column and its value in 64 bits: that of the cell alone."""
     kind = column.type
     if is_text(kind):
-        numbers = cast_numbers(column, comma=False)  # all at once where Arrow can
-        if (
-            numbers is None
-            and cast_numbers(without_gaps(column.slice(0, FIRST_ROWS), GAPS), False) is not None
-        ):
-            numbers = cast_numbers(without_gaps(column, GAPS), comma=False)
+        numbers = cast_numbers(column, comma=False, gaps=GAPS)  # all at once where Arrow can
         if numbers is not None and not np.isinf(numbers).any():
             return _view_numbers(CellForm.NUMBER, numbers)
         return read_distinct(column)

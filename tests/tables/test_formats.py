@@ -32,7 +32,6 @@ from ckcv_ray.tables.read import (
     Reading,
     leave_out_lines,
     number_lines,
-    read_file,
 )
 from ckcv_ray.tables.task import Roles, Task
 
@@ -273,7 +272,7 @@ def test_a_folder_is_no_table(tmp_path: Path) -> None:
         (tmp_path / name).write_text("")
     said = r"name a file, such as '[^']*a\.csv' or '[^']*b\.txt' or '[^']*c\.xlsx'$"
     with pytest.raises(InputError, match=said):
-        read_file(tmp_path)
+        read(tmp_path)
     (tmp_path / STUDY).write_text("{}")
     with pytest.raises(InputError, match=r"is a run folder, and no table: .*ckcv predict"):
         read(tmp_path)
@@ -302,7 +301,7 @@ def test_a_folder_is_no_table(tmp_path: Path) -> None:
     ],
 )
 def test_addresses_and_other_formats_are_refused_with_what_to_do(name: str, cure: str) -> None:
-    for open_file in (read, read_file, check_source):
+    for open_file in (read, check_source):
         with pytest.raises(InputError, match=re.escape(cure)):
             open_file(name)
 

@@ -105,13 +105,6 @@ def test_a_column_that_may_measure_something_is_learned_from(name: str, values: 
     assert (task.features, task.row_numbers) == (("noise", name), ())
 
 
-def test_few_rows_may_be_numbered_by_chance() -> None:
-    assert not is_row_number(np.arange(19.0), "dose")
-    assert is_row_number(np.arange(20.0), "dose")
-    assert is_row_number(np.arange(6.0), "id")
-    assert not is_row_number(np.zeros(1), "id")
-
-
 def test_all_columns_are_learned_from_that_are_given_in_python() -> None:
     frame = pd.DataFrame({"id": range(N), "noise": NOISE})
     assert Task.of(frame, SORTED).features == ("id", "noise")
@@ -405,25 +398,6 @@ def test_the_spelling_of_a_group_has_no_effect() -> None:
     assert doubled.n_units == 4
 
 
-def test_the_groups_are_part_of_the_data() -> None:
-    other = Task.of(X, Y, groups=np.roll(GROUPS, 1))
-    renamed = Task.from_table(columns(who=TEXT), Roles(group="who"))
-    plain = Task.from_table(columns())
-    digests = {plain.digest, ids(TEXT).digest, renamed.digest, other.digest, TASK.digest}
-    assert len(digests) == 5
-    assert (plain.units.independent, plain.units.name, plain.n_units) == (True, None, 24)
-    assert plain.row_units.tolist() == list(range(24))
-
-
-def test_stored_columns_give_the_task_again() -> None:
-    for task in (TASK, ids(TEXT), TASK.take_part(np.arange(3, 12)), TASK.without(np.arange(6))):
-        again = Task.restore(
-            task.columns(), Roles(task.target.name, group=task.units.name), None, salt=task.salt
-        )
-        assert again.digest == task.digest
-        assert np.array_equal(again.row_units, task.row_units)
-
-
 def test_parts_of_a_task_number_their_groups_again() -> None:
     part = TASK.take_part(np.array([20, 21, 3, 4, 5, 22]))
     assert not part.units.independent
@@ -456,35 +430,6 @@ def test_rows_are_equal_in_every_one_of_many_columns() -> None:
     )
 
 
-def test_a_column_without_a_name_gets_one_that_is_free() -> None:
-    assert choose_name(GROUP_NAMES, ["a", "y"]) == "group"
-    taken = ["group", "groups", "group_of_row", "group_0", "group_1"]
-    assert choose_name(GROUP_NAMES, taken) not in taken
-
-
-@pytest.mark.parametrize(
-    ("values", "said"),
-    [
-        (
-            [None, *TEXT[1:]],
-            ("'id' has no group in 1 of 24 rows, the first in row 1", "leave these rows out"),
-        ),
-        ([*GROUPS[:-1].astype(float), np.nan], ("in 1 of 24 rows, the first in row 24",)),
-        (pa.nulls(24), ("'id' is empty",)),
-        ([[0]] * 24, ("'id' holds list", "text or whole numbers")),
-        (["one"] * 24, ("'id' has 1 different value:", "at least 6 groups")),
-        (GROUPS % 5, ("'id' has 5 different values", "at least 6 groups")),
-        (np.arange(24), ("a different value in each of the 24 rows", "groups nothing", "--drop id")),
-    ],
-    ids=["a gap", "nan", "empty", "lists", "one group", "five groups", "groups of one row"],
-)
-def test_groups_that_are_refused(values: object, said: tuple[str, ...]) -> None:
-    with pytest.raises(InputError) as refused:
-        ids(values)
-    for part in said:
-        assert part in str(refused.value)
-
-
 CENTER, VISITOR = [f"c {g % 2}" for g in GROUPS], GROUPS // 2  # which agree in the rows of a group
 
 
@@ -512,54 +457,17 @@ def test_a_name_with_a_comma_is_that_of_a_single_column() -> None:
     assert np.array_equal(both.row_units, GROUPS)
 
 
-@pytest.mark.parametrize(
-    ("group", "said"),
-    [
-        ("who", "there is no column 'who' for the groups: the columns are a, b, y, center, id, gaps"),
-        ("y", "'y' is the target, and cannot say which rows belong together"),
-        (3, "group=3 is not the name of a column"),
-        ("center,who", "there is no column 'who' for the groups: the columns are a, b, y, center, id, gaps"),
-        ("center,y", "'y' is the target, and cannot say which rows belong together"),
-        ("center,gaps", "'gaps' has no group in 1 of 24 rows, the first in row 1"),
-        ("center,a", "'center,a' has a different value in each of the 24 rows"),
-        (["center", 3], "group=3 is not the name of a column"),
-        ([], "group is empty"),
-        (["center", "b"], "a column is named 'center,b', as the groups by these columns would be: rename it"),
-    ],
-)
-def test_columns_that_cannot_name_groups(group: object, said: str) -> None:
-    table = columns(center=CENTER, id=VISITOR, gaps=[None, *TEXT[1:]], **{"center,b": X[:, 0]})
-    with pytest.raises(InputError, match=said):
-        Task.from_table(table, Roles(group=group))
+GROUP_WORDS = "id ID patient Patient_ID patientId subject subject_no customerNumber patientid id_person pid"
+OTHER_WORDS = "age patient_age family_size account_balance grid humid number x0 µ"
 
 
-@pytest.mark.parametrize(
-    ("groups", "said"),
-    [
-        (GROUPS[:-1], r"groups has shape \(23,\): expected \(24,\)"),
-        (GROUPS[:, None], r"groups has shape \(24, 1\)"),
-        ([1, "a"] * 11 + [None, object()], "groups cannot be read as a column"),
-    ],
-)
-def test_arrays_that_are_no_groups(groups: object, said: str) -> None:
-    with pytest.raises(InputError, match=said):
-        Task.of(X, Y, groups=groups)
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["id", "ID", "patient", "Patient_ID", "patientId", "subject", "subject_no", "customerNumber", "patientid",
-     "id_person", "pid", "household", "userid", "Document No"],
-)  # fmt: skip
-def test_names_that_look_like_groups(name: str) -> None:
-    assert is_name_of_groups(name)
-
-
-@pytest.mark.parametrize(
-    "name", ["age", "patient_age", "family_size", "account_balance", "grid", "humid", "number", "x0", "", "µ"]
-)
-def test_names_that_do_not(name: str) -> None:
-    assert not is_name_of_groups(name)
+def test_names_that_look_like_groups() -> None:
+    assert all(map(is_name_of_groups, [*GROUP_WORDS.split(), "household", "userid", "Document No"]))
+    assert not any(map(is_name_of_groups, [*OTHER_WORDS.split(), ""]))
+    assert not is_row_number(np.arange(19.0), "dose")  # few rows may be numbered by chance
+    assert is_row_number(np.arange(20.0), "dose")
+    assert is_row_number(np.arange(6.0), "id")
+    assert not is_row_number(np.zeros(1), "id")
 
 
 def test_a_column_that_looks_like_groups_is_asked_about_once() -> None:
@@ -598,19 +506,6 @@ WEIGHTS = DRAWS.uniform(0.5, 3.0, 24)
 WEIGHTED = Task.of(X, Y, sample_weight=WEIGHTS)
 
 
-def make_task(values: object, weight: str = "w", **roles: object) -> Task:
-    columns = pa.table({"a": X[:, 0], "b": X[:, 1], "y": Y, "w": values})
-    return Task.from_table(columns, Roles(weight=weight, **roles))
-
-
-def test_a_column_of_weights_is_read_in_any_form_and_is_no_feature() -> None:
-    whole = np.arange(1, 25)
-    for values in (whole, whole.astype(float), [f"{w}.0" for w in whole], [f"{w},00" for w in whole]):
-        task = make_task(values)
-        assert task.weighting.named.tolist() == whole.tolist()
-        assert (task.weighting.column, task.features, task.units.question) == ("w", ("a", "b"), "")
-
-
 def test_the_mark_between_thousands_holds_for_weights_and_for_a_target_of_numbers() -> None:
     amounts = pa.array([f"$1,{i:03d}" for i in range(24)])
     table = pa.table({"a": X[:, 0], "y": Y, "w": amounts})
@@ -622,75 +517,113 @@ def test_the_mark_between_thousands_holds_for_weights_and_for_a_target_of_number
         assert values.tolist() == [1000.0 + i for i in range(24)]
 
 
-def test_weights_are_part_of_the_data_where_there_are_any() -> None:
-    plain = Task.of(X, Y)
-    digests = {
-        plain.digest,
-        WEIGHTED.digest,
-        Task.of(X, Y, sample_weight=2 * WEIGHTS).digest,
-    }
-    assert len(digests) == 3
-    assert plain.weighting == UNWEIGHTED
-    assert (plain.weighting.column, plain.weighting.describe()) == (None, "")
-    assert "'weight'" in WEIGHTED.weighting.describe()
-
-
-def test_parts_and_stored_columns_keep_the_weights() -> None:
-    rows = np.array([3, 3, 7, *range(10, 20)])
-    part = WEIGHTED.take_part(rows)
-    assert np.array_equal(part.weighting.named, WEIGHTS[rows])
-    for task in (WEIGHTED, part, WEIGHTED.without(np.arange(6))):
-        again = Task.restore(
-            task.columns(), Roles(task.target.name, weight=task.weighting.column), None, salt=task.salt
-        )
-        assert again.digest == task.digest
-
-
 def test_columns_of_arrays_do_not_clash_with_the_weights() -> None:
     frame = pa.table({"weight": X[:, 0], "sample_weight": X[:, 1]})
     task = Task.of(frame, Y, sample_weight=WEIGHTS)
     assert (task.features, task.weighting.column) == (("weight", "sample_weight"), "weight_of_row")
 
 
-@pytest.mark.parametrize(
-    ("values", "says"),
-    [
-        ([0.0, *WEIGHTS[1:]], "has 0 in row 1: weights are positive"),
-        ([*WEIGHTS[1:], -2.0], "has -2 in row 24: weights are positive"),
-        ([*WEIGHTS[1:], np.inf], "has inf in row 24"),
-        ([1e-200, *WEIGHTS[1:]], "from 1e-150 to 1e"),
-        ([None, None, *WEIGHTS[2:]], "has 2 empty cells, the first in row 1"),
-        (["", *map(str, WEIGHTS[1:])], "has 1 empty cells, the first in row 1"),
-        ([*map(str, WEIGHTS[1:]), "much"], "has 'much' in row 24, which is no number"),
-        (["much"] * 24, "has type string: name a column of numbers with --weight"),
-        ([True] * 24, "has type bool"),
-    ],
-)
-def test_other_weights_are_refused(values: object, says: str) -> None:
-    with pytest.raises(InputError, match=says):
-        make_task(values)
+def test_groups_and_weights_are_part_of_the_data_and_kept_with_it() -> None:
+    rows = np.array([3, 3, 7, *range(10, 20)])
+    part = WEIGHTED.take_part(rows)
+    assert np.array_equal(part.weighting.named, WEIGHTS[rows])
+    plain, renamed = Task.of(X, Y), Task.from_table(columns(who=TEXT), Roles(group="who"))
+    others = [Task.of(X, Y, groups=np.roll(GROUPS, 1)), Task.of(X, Y, sample_weight=2 * WEIGHTS)]
+    parts = [
+        TASK.take_part(np.arange(3, 12)),
+        TASK.without(np.arange(6)),
+        part,
+        WEIGHTED.without(np.arange(6)),
+    ]
+    tasks = [plain, renamed, TASK, ids(TEXT), WEIGHTED, *others, *parts]
+    assert len({task.digest for task in tasks}) == len(tasks)
+    for task in tasks:
+        roles = Roles(task.target.name, group=task.units.name, weight=task.weighting.column)
+        again = Task.restore(task.columns(), roles, None, salt=task.salt)
+        assert again.digest == task.digest
+        assert np.array_equal(again.row_units, task.row_units)
+    assert (plain.units.independent, plain.units.name, plain.n_units) == (True, None, 24)
+    assert (plain.weighting, plain.weighting.describe()) == (UNWEIGHTED, "")
+    assert "'weight'" in WEIGHTED.weighting.describe()
+
+
+@pytest.mark.parametrize("form", ["{}", "{}.0", "{},00"])
+def test_a_column_of_weights_is_read_in_any_form_and_is_no_feature(form: str) -> None:
+    task = Task.from_table(columns(w=[form.format(w) for w in range(1, 25)]), Roles(weight="w"))
+    assert task.weighting.named is not None
+    assert task.weighting.named.tolist() == list(range(1, 25))
+    assert (task.weighting.column, task.features, task.units.question) == ("w", ("a", "b"), "")
+
+
+NO_GROUPS = [
+    ([None, *TEXT[1:]], r"'g' has no group in 1 of 24 rows, the first in row 1: .* leave these rows out"),
+    ([*GROUPS[:-1].astype(float), np.nan], "in 1 of 24 rows, the first in row 24"),
+    (pa.nulls(24), "'g' is empty"),
+    ([[0]] * 24, "'g' holds list.* text or whole numbers"),
+    (["one"] * 24, "'g' has 1 different value: at least 6 groups"),
+    (GROUPS % 5, "'g' has 5 different values: at least 6 groups"),
+    (np.arange(24), "a different value in each of the 24 rows, so it groups nothing: .* --drop g"),
+]
+NO_WEIGHTS = [
+    ([0.0, *WEIGHTS[1:]], "has 0 in row 1: weights are positive"),
+    ([*WEIGHTS[1:], -2.0], "has -2 in row 24: weights are positive"),
+    ([*WEIGHTS[1:], np.inf], "has inf in row 24"),
+    ([1e-200, *WEIGHTS[1:]], "from 1e-150 to 1e"),
+    ([None, None, *WEIGHTS[2:]], "has 2 empty cells, the first in row 1"),
+    (["", *map(str, WEIGHTS[1:])], "has 1 empty cells, the first in row 1"),
+    ([*map(str, WEIGHTS[1:]), "much"], "has 'much' in row 24, which is no number"),
+    (["much"] * 24, "has type string: name a column of numbers with --weight"),
+    ([True] * 24, "has type bool"),
+]
+NO_ROLES: list[tuple[dict[str, object], str]] = [
+    ({"group": "who"}, "there is no column 'who' for the groups: the columns are a, b, y, center, id, g, w"),
+    ({"group": "y"}, "'y' is the target, and cannot say which rows belong together"),
+    ({"group": 3}, "group=3 is not the name of a column"),
+    ({"group": "center,who"}, "there is no column 'who' for the groups"),
+    ({"group": "center,y"}, "'y' is the target, and cannot say which rows belong together"),
+    ({"group": "center,a"}, "'center,a' has a different value in each of the 24 rows"),
+    ({"group": ["center", 3]}, "group=3 is not the name of a column"),
+    ({"group": []}, "group is empty"),
+    ({"group": ["center", "b"]}, "a column is named 'center,b', as the groups by these .*: rename it"),
+    ({"weight": "v"}, "no column 'v' for the weights"),
+    ({"weight": "y"}, "'y' is the target, and cannot say what rows weigh"),
+    ({"weight": "w", "features": ["a", "w"]}, "'w' says what rows weigh, and is no feature"),
+    ({"weight": "g", "group": "g"}, "'g' says which rows belong together, and cannot say what rows weigh"),
+    ({"weight": 3}, "weight"),
+]
+REFUSED = [
+    *(({"g": values}, {"group": "g"}, said) for values, said in NO_GROUPS),
+    *(({"w": values}, {"weight": "w"}, said) for values, said in NO_WEIGHTS),
+    *(({"g": GROUPS}, roles, said) for roles, said in NO_ROLES),
+]
+
+
+@pytest.mark.parametrize(("more", "roles", "said"), REFUSED)
+def test_columns_that_cannot_name_groups_or_weigh_rows(
+    more: dict[str, object], roles: dict[str, object], said: str
+) -> None:
+    known = {"center": CENTER, "id": VISITOR, "g": GROUPS, "w": WEIGHTS, "center,b": X[:, 0]}
+    with pytest.raises(InputError, match=said):
+        Task.from_table(columns(**known | more), Roles("y", **roles))
 
 
 @pytest.mark.parametrize(
-    ("roles", "says"),
+    ("arrays", "said"),
     [
-        ({"weight": "v"}, "no column 'v' for the weights"),
-        ({"weight": "y"}, "'y' is the target, and cannot say what rows weigh"),
-        ({"features": ["a", "w"]}, "'w' says what rows weigh, and is no feature"),
-        ({"group": "w"}, "'w' says which rows belong together, and cannot say what rows weigh"),
-        ({"weight": 3}, "weight"),
+        ({"groups": GROUPS[:-1]}, r"groups has shape \(23,\): expected \(24,\)"),
+        ({"groups": GROUPS[:, None]}, r"groups has shape \(24, 1\)"),
+        ({"groups": [1, "a"] * 11 + [None, object()]}, "groups cannot be read as a column"),
+        ({"sample_weight": WEIGHTS[:3]}, "sample_weight has shape"),
+        ({"sample_weight": WEIGHTS[:, None]}, "sample_weight has shape"),
+        ({"sample_weight": ["a"] * 24}, "expected numbers"),
     ],
 )
-def test_a_column_has_one_role(roles: dict[str, object], says: str) -> None:
-    with pytest.raises(InputError, match=says):
-        make_task(WEIGHTS, **roles)
+def test_arrays_that_are_no_groups_or_weights(arrays: dict[str, object], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        Task.of(X, Y, **arrays)
 
 
-def test_arrays_of_another_shape_or_kind_are_refused() -> None:
-    for weights, says in (
-        (WEIGHTS[:3], "shape"),
-        (["a"] * 24, "expected numbers"),
-        (WEIGHTS[:, None], "shape"),
-    ):
-        with pytest.raises(InputError, match=says):
-            Task.of(X, Y, sample_weight=weights)
+def test_a_column_without_a_name_gets_one_that_is_free() -> None:
+    assert choose_name(GROUP_NAMES, ["a", "y"]) == "group"
+    taken = ["group", "groups", "group_of_row", "group_0", "group_1"]
+    assert choose_name(GROUP_NAMES, taken) not in taken

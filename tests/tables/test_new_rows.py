@@ -1,6 +1,7 @@
 """A new cell is read as it was learned: the same value, or it cannot be judged, or is asked about."""
 
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import product
 from pathlib import Path
@@ -25,31 +26,22 @@ from ckcv_ray.tables.columns import (
     choose_date_parser,
     choose_number_parser,
 )
-from ckcv_ray.tables.named import read, read_task
+from ckcv_ray.tables.named import read
 from ckcv_ray.tables.read import Reading
 from ckcv_ray.tables.target import ClassTarget
 from ckcv_ray.tables.task import Roles, Task, make_test_rows
 
-LABELS = ["ill", "well"] * 4
+N = 24
+CATEGORICAL = DeclaredTypes(categorical=("x",))
 
 
-def written(folder, cells, name="new.csv"):
-    file = folder / name
-    lines = [f"{i},{cell},{label}" for i, (cell, label) in enumerate(zip(cells, LABELS, strict=False))]
-    file.write_text("\n".join(["n,column,y", *lines, ""]))
-    return file
-
-
-def learned(folder, cells, **options):
-    """A task; of cells that are partly codes a category, as the user says."""
-    if {"A1", "A3", "x"} & set(cells):
-        options["asked"] = DeclaredTypes(categorical=("column",))
-    return Task.from_table(read(written(folder, cells, "learn.csv")).learn, Roles("y"), **options)
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("new")
+def write(place: Path, cells: Sequence[str] | pa.Array) -> pa.Table:
+    """Write a table of a column x, and read it; cells that have a type keep it."""
+    if isinstance(cells, pa.Array):
+        return write(place, [""] * len(cells)).set_column(0, "x", cells)
+    lines = (f"{cell};{i % 5};{'pq'[i % 3 == 0]}\n" for i, cell in enumerate(cells))
+    place.write_text("x;z;y\n" + "".join(lines), encoding="utf-8")
+    return read(place).learn
 
 
 @pytest.mark.parametrize(
@@ -63,36 +55,23 @@ def folder(tmp_path_factory):
         (["08:00", "10:30", "late", "08:00"] * 2, pa.array([28800, 37800, None, 28800], pa.time32("s"))),
     ],
 )
-def test_a_category_is_known_however_it_is_written(folder, cells, new):
-    task = learned(folder, cells)
-    levels = task.X[:4, 1]
-    found = task.read(pa.table({"n": range(4), "column": new}))
+def test_a_category_is_known_however_it_is_written(cells: list[str], new: pa.Array, tmp_path: Path) -> None:
+    task = Task.from_table(write(tmp_path / "a.csv", cells * 6), Roles("y"), CATEGORICAL)
+    found = task.read(pa.table({"z": range(4), "x": new}))
     known = np.array([value is not None for value in new.to_pylist()])
-    assert np.array_equal(found.X[known, 1][:2], levels[known][:2])
+    assert np.array_equal(found.X[known, 0][:2], task.X[:4, 0][known][:2])
     assert not found.unseen
 
 
-def test_categories_never_seen_are_told(folder):
-    task = learned(folder, ["A", "B", "C", "A"] * 2)
-    found = task.read(read(written(folder, ["A", "Z", "Z", "B"])).learn)
+def test_categories_never_seen_are_told_and_two_ways_are_not_mixed_up(tmp_path: Path) -> None:
+    task = Task.from_table(write(tmp_path / "a.csv", ["1", "01", "x", "y"] * 6), Roles("y"), CATEGORICAL)
+    found = task.read(pa.table({"z": range(4), "x": ["1", "01", "1.0", "Z"]}))
+    assert found.X[:2, 0].tolist() == task.X[:2, 0].tolist()
     assert found.unseen == (
-        "2 rows have categories that were never seen, such as 'Z' in column 'column': they count as rare ones"
+        "2 rows have categories that were never seen, such as '1.0' in column 'x': they count as rare ones"
     )
     assert not found.bad.any()
-
-
-def test_two_ways_to_write_two_categories_are_not_mixed_up(folder):
-    task = learned(folder, ["1", "01", "x", "y"] * 2)
-    found = task.read(pa.table({"n": range(3), "column": ["1", "01", "1.0"]}))
-    assert found.X[:2, 1].tolist() == task.X[:2, 1].tolist()
-    assert "1 row has a category that was never seen" in found.unseen
-
-
-def test_what_is_no_number_stays_a_gap_where_that_was_asked(folder):
-    cells = ["1.5", "high", "2", "3"] * 2
-    task = learned(folder, cells, asked=DeclaredTypes(numeric=("column",)))
-    found = task.read(read(written(folder, ["high", "2", "low"])).learn)
-    assert (np.isnan(found.X[:, 1]).tolist(), found.bad.any()) == ([True, False, True], False)
+    assert "1 row has a category that was never seen" in task.read(pa.table({"z": [1], "x": ["Z"]})).unseen
 
 
 def test_a_label_with_an_accent_of_its_own_is_that_with_one_after_the_letter():
@@ -103,7 +82,7 @@ def test_a_label_with_an_accent_of_its_own_is_that_with_one_after_the_letter():
 
 
 @pytest.mark.parametrize("gap", ["?", "NA", " null "])
-def test_what_names_nothing_is_no_label_and_no_group(folder, gap):
+def test_what_names_nothing_is_no_label_and_no_group(gap):
     with pytest.raises(
         InputError,
         match=rf"'y' has empty cells in 1 of 8 rows .*{re.escape(repr(gap.strip()))} in 1 of them, .*row 2",
@@ -147,8 +126,9 @@ def test_the_index_of_a_file_is_learned_from_on_request_alone(tmp_path, write, n
 
 @pytest.mark.parametrize("separator", ["", ",,", "é", '"'])
 def test_a_separator_is_one_character(tmp_path, separator):
+    write(tmp_path / "a.csv", ["1", "2"])
     with pytest.raises(InputError, match="expected one character"):
-        read(written(tmp_path, ["1", "2"]), reading=Reading(separator=separator))
+        read(tmp_path / "a.csv", Reading(separator=separator))
 
 
 def test_truth_beside_decimal_commas_is_read_in_new_rows(tmp_path: Path) -> None:
@@ -165,7 +145,6 @@ def test_truth_beside_decimal_commas_is_read_in_new_rows(tmp_path: Path) -> None
             assert np.array_equal(found.X, tasks[0].X)
 
 
-N = 24
 WHOLE = st.from_regex(r"[+-]?\d{1,25}", fullmatch=True)
 POINT = st.from_regex(r"[+-]?(\d{1,20}\.?\d{0,20}|\.\d{1,20})([eE][+-]?\d{1,3})?", fullmatch=True)
 ODD = st.sampled_from(
@@ -243,17 +222,10 @@ CELLS = (
 )
 ASKED = (
     DeclaredTypes(),
-    DeclaredTypes(categorical=("c",)),
-    DeclaredTypes(numeric=("c",)),
-    DeclaredTypes(date=("c",)),
+    CATEGORICAL,
+    DeclaredTypes(numeric=("x",)),
+    DeclaredTypes(date=("x",)),
 )
-
-
-def write_cells(folder: Path, cells: list[str], separator: str = ";") -> Path:
-    file = folder / "t.csv"
-    lines = [f"{cell}{separator}{i}{separator}{'ab'[i % 2]}" for i, cell in enumerate(cells)]
-    file.write_text("\n".join([separator.join(("c", "n", "y")), *lines, ""]))
-    return file
 
 
 @pytest.mark.parametrize("cells", CELLS, ids=lambda cells: cells[0])
@@ -264,7 +236,7 @@ def test_a_learning_row_is_read_alone_as_among_the_others(
     tmp_path_factory: pytest.TempPathFactory, cells: list[str], asked: DeclaredTypes, data: st.DataObject
 ) -> None:
     others = data.draw(st.lists(st.sampled_from(cells), min_size=N, max_size=N))
-    columns = read(write_cells(tmp_path_factory.mktemp("t"), [*cells, *others])).learn
+    columns = write(tmp_path_factory.mktemp("t") / "a.csv", [*cells, *others])
     try:
         task = Task.from_table(columns, asked=asked)
     except InputError:
@@ -292,9 +264,9 @@ def test_a_learning_row_is_read_alone_as_among_the_others(
 )
 def test_what_hinders_is_named(tmp_path: Path, learned: str, new: str, reason: str) -> None:
     cells = [learned.format(10 + i % 15) for i in range(N)]
-    task = Task.from_table(read(write_cells(tmp_path, cells)).learn)
-    found = task.read(read(write_cells(tmp_path, [new] * 3)).learn)
-    assert found.reason == f"column 'c' has {new!r} in row 1, {reason}: fix it"
+    task = Task.from_table(write(tmp_path / "a.csv", cells))
+    found = task.read(write(tmp_path / "b.csv", [new] * 3))
+    assert found.reason == f"column 'x' has {new!r} in row 1, {reason}: fix it"
 
 
 def test_a_label_to_the_base_16_is_known_in_test_rows(tmp_path: Path) -> None:
@@ -355,26 +327,13 @@ ONE_WAY = {("dollars", "point"), ("dollars", "floats"), ("dotted", "typed days")
 ALL_JUDGED = {(name, name) for name in FORMS} | ONE_WAY | {p for one in JUDGED for p in product(one, one)}
 
 
-def make(place: Path, form: Form) -> pa.Table:
-    if isinstance(form.cells, pa.Array):
-        z = [i % 5 for i in range(N)]
-        return pa.table({"x": form.cells, "z": z, "y": ["pq"[i % 3 == 0] for i in range(N)]})
-    return write(place, form.cells)
-
-
-def write(place: Path, cells: list[str]) -> pa.Table:
-    lines = (f"{cell};{i % 5};{'pq'[i % 3 == 0]}\n" for i, cell in enumerate(cells))
-    place.write_text("x;z;y\n" + "".join(lines), encoding="utf-8")
-    return read(place).learn
-
-
 @pytest.mark.parametrize(("learned", "later"), [*product(FORMS, FORMS)])
 def test_a_cell_has_the_value_that_it_had_or_cannot_be_judged(
     learned: str, later: str, tmp_path: Path
 ) -> None:
-    task = Task.from_table(make(tmp_path / "learned.csv", FORMS[learned]), Roles("y"))
     there, here = FORMS[learned], FORMS[later]
-    columns = make(tmp_path / "later.csv", here)
+    task = Task.from_table(write(tmp_path / "a.csv", there.cells), Roles("y"))
+    columns = write(tmp_path / "b.csv", here.cells)
     try:
         rows = task.read(columns)
     except InputError as error:
@@ -457,19 +416,12 @@ DOUBTFUL = {  # cells learned from, and new ones: doubtful, the same number as d
 }
 
 
-def write_marks(folder: Path, cells: list[str], name: str = "table.csv") -> Path:
-    rows = (f"{cell};{i % 7};{'ab'[i % 2]}" for i, cell in enumerate(cells))
-    path = folder / name
-    path.write_text("\n".join(["col;x;y", *rows]), encoding="utf-8")
-    return path
-
-
 @pytest.mark.parametrize("name", DOUBTFUL)
 def test_a_cell_that_may_have_thousands_is_asked_about(name: str, tmp_path: Path) -> None:
     cells, new, decimals, thousands = DOUBTFUL[name]
-    task, _ = read_task(write_marks(tmp_path, cells))
+    task = Task.from_table(write(tmp_path / "a.csv", cells))
     assert task.schema[0].short_decimals
-    rows = read(write_marks(tmp_path, [*cells, new], "new.csv")).learn
+    rows = write(tmp_path / "b.csv", [*cells, new])
     found = task.read(rows)
     assert found.bad[-1]
     if "gap" not in name:  # of which the first row is what cannot be judged
@@ -486,9 +438,9 @@ def test_a_cell_that_may_have_thousands_is_asked_about(name: str, tmp_path: Path
 
 @pytest.mark.parametrize("new", ["1.25", "1250", "1.2500", "0.250", "1234.250", "1.250e3", "1.25e", "high"])
 def test_other_cells_are_read_as_ever(new: str, tmp_path: Path) -> None:
-    task, _ = read_task(write_marks(tmp_path, DOUBTFUL["point"][0]))
-    plain = Task.of(pa.table({"col": task.X[:, 0], "x": task.X[:, 1]}), task.y)
-    rows = read(write_marks(tmp_path, [new] * 3, "new.csv")).learn
+    task = Task.from_table(write(tmp_path / "a.csv", DOUBTFUL["point"][0]))
+    plain = Task.of(pa.table({"x": task.X[:, 0], "z": task.X[:, 1]}), task.y)
+    rows = write(tmp_path / "b.csv", [new] * 3)
     found, expected = task.read(rows), plain.read(rows)
     assert found.bad.tolist() == expected.bad.tolist()
     assert np.array_equal(found.X, expected.X, equal_nan=True)
@@ -501,14 +453,15 @@ def test_nothing_is_asked_where_the_mark_was_said(tmp_path: Path) -> None:
         (",", DOUBTFUL["dollars"][0]),
     ):
         asked = DeclaredTypes(thousands=thousands)
-        assert not read_task(write_marks(tmp_path, cells), asked=asked)[0].schema[0].short_decimals
+        task = Task.from_table(write(tmp_path / "a.csv", cells), asked=asked)
+        assert not task.schema[0].short_decimals
 
 
 def test_a_doubtful_cell_is_no_gap_of_a_lenient_column(tmp_path: Path) -> None:
     cells = [*DOUBTFUL["point"][0], "high"]
-    task, _ = read_task(write_marks(tmp_path, cells), asked=DeclaredTypes(numeric=["col"]))
+    task = Task.from_table(write(tmp_path / "a.csv", cells), asked=DeclaredTypes(numeric=["x"]))
     assert task.schema[0].lenient
     assert task.schema[0].short_decimals
-    found = task.read(read(write_marks(tmp_path, ["1.250", "low", "1.5"], "new.csv")).learn)
+    found = task.read(write(tmp_path / "b.csv", ["1.250", "low", "1.5"]))
     assert found.bad.tolist() == [True, False, False]
     assert np.isnan(found.X[1, 0])

@@ -126,11 +126,6 @@ def test_a_frame_may_have_columns_named_like_targets(names):
     assert Task.from_table(task.columns(), Roles(task.target.name)).digest == task.digest
 
 
-def test_names_of_a_frame_are_texts():
-    with pytest.raises(InputError, match="two columns are named '1'"):
-        Task.of(Frame(np.arange(16.0).reshape(8, 2), ["1", 1]), [0, 1] * 4)
-
-
 def test_read_only_input_is_neither_changed_nor_kept():
     X, y = np.array([[-0.0, 1.0], [2.0, 3.0]] * 4), np.array([5, 7] * 4)
     before = X.tobytes(), y.tobytes()
@@ -177,16 +172,6 @@ def test_there_are_at_most_so_many_classes():
     assert f"expected 2 to {MAX_CLASSES:,}" in messages
 
 
-def test_classes_of_a_single_row_are_named_with_what_works():
-    score, least = "by ckcv evaluate, which proves nothing", "each needs at least 2"
-    one = refusal(plain_columns(y=list("aacccbaa")))
-    assert f"class 'b' has 1 row: {least} (leave it out, or score it {score}); the" in one
-    two = refusal(plain_columns(y=list("aaccabda")))
-    assert f"classes 'b', 'd' have 1 row each: {least} (leave them out, or score them {score})" in two
-    with pytest.raises(InputError, match=r"'b', 'c', 'd' have 1 row each: most classes need at least 2; the"):
-        Task.from_table(plain_columns(y=list("aaaaabcd")), allow_singletons=True)
-
-
 @pytest.mark.parametrize(
     ("column", "classes"),
     [
@@ -216,14 +201,10 @@ def test_without_leaves_the_other_rows_in_their_order():
     assert np.array_equal(left.y, task.y[kept])
     assert (left.classes, left.features, left.target) == (task.classes, task.features, task.target)
     assert left.digest != task.digest
-
-
-def test_what_is_held_out_leaves_enough_rows_and_may_leave_none_of_a_class():
-    with pytest.raises(InputError, match="7 of 12 rows held out leave 5: leave at least 6 to learn from"):
-        three().without(np.arange(7))
-    task = three()
     left = task.without(np.flatnonzero(task.y == 0))
     assert (set(left.y.tolist()), left.classes) == ({1, 2}, task.classes)
+    with pytest.raises(InputError, match="7 of 12 rows held out leave 5: leave at least 6 to learn from"):
+        three().without(np.arange(7))
 
 
 # Rows to test on
@@ -296,58 +277,6 @@ def test_columns_written_to_parquet_and_read_again_have_the_same_digest(tmp_path
 
 
 @pytest.mark.parametrize(
-    ("values", "expected"),
-    [
-        ([1] * 8, "'y' has 1 class (1): expected 2 to 1,000"),
-        ([1, 2, 2, 2, 2, 2, 2, 2], "class 1 has 1 row: each needs at least 2 (score it by ckcv evaluate,"),
-        (["b"] * 7 + ["a"], "class 'a' has 1 row"),
-        ([0.5 * i for i in range(8)], "classes 0.0, 0.5, 1.0, ... (8 in all) have 1 row each: each needs"),
-        ([0.5 * i for i in range(8)], "the target 'y' has 8 classes (0.0, 0.5, 1.0"),
-        ([date(2020, 1, 1), date(2020, 1, 2)] * 4, "'y' has type date32[day]: labels are text or numbers"),
-        ([b"a", b"b"] * 4, "'y' has type binary"),
-        ([[1], [2]] * 4, "'y' has type list"),
-        ([{"v": 1}, {"v": 2}] * 4, "'y' has type struct"),
-        (pa.nulls(8), "'y' has empty cells"),
-        ([1, 2, None, 1, 2, 1, 2, 1], "'y' has empty cells in 1 of 8 rows (12.5 %), the first in row 3"),
-        (["a", "b", None, "a", "b", "a", "b", "a"], "'y' has empty cells"),
-        ([1.0, 2.0, float("nan"), 1.0, 2.0, 1.0, 2.0, 1.0], "'y' has empty cells"),
-        ([float("-inf"), float("inf")] * 4, "'y'"),
-        ([1.0, float("inf")] * 4, "'y'"),
-    ],
-    ids=str,
-)
-def test_targets_that_are_no_classes(values, expected):
-    messages = refusal(plain_columns(y=values))
-    assert "target" in messages or "class" in messages
-    assert expected in messages
-
-
-@pytest.mark.parametrize(
-    ("changed", "target", "expected"),
-    [
-        ({"label": [1, 2] * 4}, None, "columns y, label could all be the target"),
-        ({"y": None}, None, "none of target, y, label, class is the target"),
-        ({"y": None}, "b ", "there is no column 'b ' for the target: the columns are a, b"),
-        ({"y": None}, "Y", "there is no column 'Y' for the target"),
-    ],
-)
-def test_a_target_that_cannot_be_found(changed, target, expected):
-    messages = refusal(plain_columns(**changed), target)
-    assert expected in messages
-    assert "the columns are a, b" in messages
-    assert target is not None or "--target" in messages
-
-
-@pytest.mark.parametrize("name", ["target", "y", "label", "class"])
-def test_the_target_is_found_by_its_name(name):
-    columns = plain_columns(y=None).append_column(name, pa.array([1, 2] * 4))
-    task = Task.from_table(columns)
-    assert task.target.name == name
-    assert task.features == ("a", "b")
-    assert task.digest == Task.from_table(columns, Roles(name)).digest
-
-
-@pytest.mark.parametrize(
     ("classes", "said", "unknown"),
     [
         *product([(1, 2)], ["1 and 2"], [3, -1, 0, None]),
@@ -391,50 +320,59 @@ def test_features_and_drop_choose_columns():
     assert Task.from_table(columns, Roles(features=["b", "y"])).features == ("b",)
     assert Task.from_table(columns, Roles(features=["a", "a"])).features == ("a",)
     assert Task.from_table(plain_columns()).rows_from(columns.slice(0, 0)).shape == (0, 2)
-    assert "column 'y' is the target" in refusal(columns, drop=["y"])
     assert Task.from_table(columns, Roles(features=["b"])).X[:, 0].tolist() == [2, 7, 1, 8, 2, 8, 1, 8]
 
 
-@pytest.mark.parametrize("option", ["features", "drop"])
-def test_a_column_that_is_not_there_is_named_with_those_that_are(option):
-    messages = refusal(plain_columns(), **{option: ["a", "nowhere"]})
-    assert "there is no column 'nowhere': the columns are a, b, y" in messages
+SCORE, LEAST = "by ckcv evaluate, which proves nothing", "each needs at least 2"
+REFUSED = [  # what is changed in the columns a, b and y, how they are used, and what is said
+    ({"y": [1] * 8}, {}, "'y' has 1 class (1): expected 2 to 1,000"),
+    ({"y": [1, *[2] * 7]}, {}, f"class 1 has 1 row: {LEAST} (score it {SCORE}); the"),
+    ({"y": list("aacccbaa")}, {}, f"class 'b' has 1 row: {LEAST} (leave it out, or score it {SCORE}); the"),
+    ({"y": list("aaccabda")}, {}, f"classes 'b', 'd' have 1 row each: {LEAST} (leave them out, or score"),
+    ({"y": [i / 2 for i in range(8)]}, {}, "classes 0.0, 0.5, 1.0, ... (8 in all) have 1 row each:"),
+    ({"y": [i / 2 for i in range(8)]}, {}, "the target 'y' has 8 classes (0.0, 0.5, 1.0"),
+    ({"y": [date(2020, 1, 1), date(2020, 1, 2)] * 4}, {}, "'y' has type date32[day]: labels are text or"),
+    ({"y": [b"a", b"b"] * 4}, {}, "'y' has type binary"),
+    ({"y": [[1], [2]] * 4}, {}, "'y' has type list"),
+    ({"y": [{"v": 1}, {"v": 2}] * 4}, {}, "'y' has type struct"),
+    ({"y": pa.nulls(8)}, {}, "'y' has empty cells"),
+    ({"y": [1, 2, None, 1, 2, 1, 2, 1]}, {}, "empty cells in 1 of 8 rows (12.5 %), the first in row 3"),
+    ({"y": ["a", "b", None, *"ababa"]}, {}, "'y' has empty cells"),
+    ({"y": [1.0, 2.0, np.nan, 1.0, 2.0, 1.0, 2.0, 1.0]}, {}, "'y' has empty cells"),
+    ({"y": [-np.inf, np.inf] * 4}, {}, "the target 'y' has -inf in row 1: labels are text or finite numbers"),
+    ({"label": [1, 2] * 4}, {}, "columns y, label could all be the target: name it with --target"),
+    ({"y": None}, {}, "none of target, y, label, class is the target: name it with --target; the col"),
+    ({"y": None}, {"target": "b "}, "there is no column 'b ' for the target: the columns are a, b"),
+    ({}, {"target": "Y"}, "there is no column 'Y' for the target: the columns are a, b, y; did you mean"),
+    ({}, {"features": ["a", "nowhere"]}, "there is no column 'nowhere': the columns are a, b, y"),
+    ({}, {"drop": ["a", "nowhere"]}, "there is no column 'nowhere': the columns are a, b, y"),
+    ({}, {"drop": ["y"]}, "column 'y' is the target: leave it out of --drop"),
+    ({}, {"drop": ["a", "b"]}, "no feature is left besides the target 'y': correct --features and --drop"),
+    ({}, {"features": ["a"], "drop": ["a"]}, "no feature is left besides the target 'y'"),
+    ({}, {"features": ["y"]}, "no feature is left besides the target 'y'"),
+    ({"a": [1.0], "b": [2], "y": [1]}, {}, "the table has 1 row: at least 6 are needed"),
+    ({"a": [1.0] * 5, "b": [2] * 5, "y": [1] * 5}, {}, "the table has 5 rows: at least 6 are needed"),
+    ({"a": [1.0] * 8, "b": [2] * 8}, {}, "nothing varies from row to row in a, b: there is nothing to learn"),
+    ({f"c{i}": range(8) for i in range(97)}, {"target": "Y"}, "c8, ... (100 in all)"),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "options", [{"drop": ["a", "b"]}, {"features": ["a"], "drop": ["a"]}, {"features": ["y"]}]
-)
-def test_no_feature_left(options):
-    messages = refusal(plain_columns(), **options)
-    assert "no feature is left besides the target 'y'" in messages
-    assert "--features" in messages
-    assert "--drop" in messages
+@pytest.mark.parametrize(("changed", "roles", "expected"), REFUSED)
+def test_a_table_that_cannot_be_learned_from(changed, roles, expected):
+    assert expected in refusal(plain_columns(**changed), **roles)
+
+
+def test_classes_of_a_single_row_may_be_scored_if_they_are_few():
+    with pytest.raises(InputError, match=r"'b', 'c', 'd' have 1 row each: most classes need at least 2; the"):
+        Task.from_table(plain_columns(y=list("aaaaabcd")), allow_singletons=True)
+    assert Task.from_table(plain_columns(y=list("aacccbaa")), allow_singletons=True).n_classes == 3
+    assert Task.from_table(plain_columns(a=[1.0] * 8)).features == ("a", "b")  # one that varies is enough
+    assert Task.from_table(plain_columns().slice(0, 6)).n == 6
 
 
 def test_all_columns_that_are_refused_are_named_at_once():
     messages = refusal(plain_columns(odd=list("abcdefgh"), none=pa.nulls(8), late=[1.0] * 7 + [float("inf")]))
     assert all(f"column {name!r}" in messages for name in ("odd", "none", "late"))
-
-
-@pytest.mark.parametrize("n", [0, 1, 5])
-def test_too_few_rows(n):
-    assert f"the table has {n} row{'s' * (n != 1)}: at least 6 are needed" in refusal(
-        plain_columns().slice(0, n)
-    )
-    assert Task.from_table(plain_columns().slice(0, 6)).n == 6
-
-
-def test_long_lists_of_columns_are_cut_short():
-    wide = pa.table({f"c{i}": range(8) for i in range(100)})
-    messages = refusal(wide)
-    assert "c11, ... (100 in all)" in messages
-    assert "c12" not in messages
-
-
-def test_a_table_in_which_nothing_varies_is_refused():
-    messages = refusal(plain_columns(a=[1.0] * 8, b=[2] * 8))
-    assert messages == "nothing varies from row to row in a, b: there is nothing to learn from"
-    assert Task.from_table(plain_columns(a=[1.0] * 8)).features == ("a", "b")
 
 
 @pytest.mark.parametrize("chunks", [0, 1, 3])
