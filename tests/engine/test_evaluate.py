@@ -73,7 +73,8 @@ def test_another_process_gives_the_same_bytes(scale: str) -> None:
 
 def test_the_shared_data_are_not_written_to() -> None:
     inputs = worker.share(problem("none"))
-    for array in (inputs.shared.X, inputs.shared.y, inputs.problem.task.X):
+    for array in (inputs.shared.task.X, inputs.shared.task.y, inputs.shared.distances, inputs.problem.task.X):
+        assert array is not None
         array.flags.writeable = False
     outcome = worker.evaluate([unit("select"), unit("refit")], inputs)
     assert not outcome.failures

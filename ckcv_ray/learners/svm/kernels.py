@@ -239,6 +239,18 @@ def _mirror(D: Matrix, start: int, rows: int, stop: int) -> None:
             D[j, i] = D[i, j]
 
 
+@compile_listed()
+def gather(D: Matrix, rows: RowIndex, columns: RowIndex, block: Matrix) -> None:
+    """Copy D[rows][:, columns] to rows padded to full vectors with zeros."""
+    wide()
+    for p in range(rows.shape[0]):
+        row, out = D[rows[p]], block[p]
+        for q in range(columns.shape[0]):
+            out[q] = row[columns[q]]
+        for q in range(columns.shape[0], out.shape[0]):
+            out[q] = 0.0
+
+
 @compile_listed(fastmath={"contract"})
 def _fill(D: Matrix, gamma: float, double: Matrix, single: Single) -> None:
     """Fill in 1 - exp(-gamma D); with -gamma D = k ln 2 + r, this is (1 - 2^k) - 2^k expm1(r)."""

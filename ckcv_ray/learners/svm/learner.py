@@ -1,7 +1,7 @@
 """The Gaussian support vector machine as a learner: a path for each gamma, whose steps are the costs C.
 
 Two classes, 0 and 1, are -1 and +1 internally. All C of one gamma share the kernel, and each starts from
-the previous solution; all gammas of a split share its distances.
+the previous solution; all gammas of a split share its distances; without scaling all splits share one matrix.
 With more classes there is a path for each pair of them (``blocks``).
 
 What support vector machines with a Gaussian kernel share: a path for each gamma, with steps of C.

@@ -1,4 +1,4 @@
-"""Fits of the Gaussian SVM on splits of a task: prepared splits, paths, and tables of models.
+"""Fits of the Gaussian SVM on splits of a task: shared data, prepared splits, paths, and tables of models.
 
 This is what imports numba. ``learner`` imports it when something is to be fitted or read.
 
@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from numba import boolean, float32, float64, int8, int32, int64, typeof
+from numba import boolean, float32, float64, int8, int32, int64, typeof, types
 from numpy.typing import NDArray
 
 from ckcv_ray.core.arrays import Classes, Index
@@ -38,6 +38,7 @@ from ckcv_ray.learners.svm import model as models
 from ckcv_ray.learners.svm import path as paths
 from ckcv_ray.learners.svm.blocks import Dense, DenseClasses, Points, block_bytes, prepare
 from ckcv_ray.learners.svm.compile import Signatures
+from ckcv_ray.learners.svm.kernels import compute_distances
 from ckcv_ray.learners.svm.model import (
     Ballot,
     PairwiseSVM,
@@ -61,11 +62,30 @@ from ckcv_ray.learners.svm.problem import (
     fit_scaling,
     make_signs,
 )
+from ckcv_ray.tables.columns import Rows
 from ckcv_ray.tables.task import Task
 
+SHARED_BYTES = 1 << 29
+SHARED_WIDE_BYTES = 1 << 30  # where computing distances takes longer than gathering them
+WIDE = 50
 CLASS_OF_SIGN = np.array([0, UNDECIDED, 1], np.int32)  # -1, 0 and 1
 MAX_VOTES = 1 << 22  # numbers of votes that are held at once
 NO_GRADIENT = np.empty((0, 0))
+
+
+class Shared(NamedTuple):
+    """What all workers share: the task, the signs of its labels (n,) where there are two classes, and the
+    squared distances of its rows [n, n] if nothing is scaled and they are not too large (``may_share``).
+    """
+
+    task: Task
+    signs: Signs
+    distances: Rows | None
+
+
+def may_share(n: int, d: int) -> bool:
+    """Return whether the distances of n rows with d columns are small enough to be shared by all splits."""
+    return 8 * n**2 <= (SHARED_WIDE_BYTES if d >= WIDE else SHARED_BYTES)
 
 
 @dataclass(frozen=True)
@@ -77,9 +97,15 @@ class SVMTrainer(Trainer):
     scale: str  # how features are scaled; see ``learner.GaussianSVM``
     class_weight: str  # canonical form of the option
 
-    def prepare(self, shared: Task, train: Index, score: Index) -> "Block":
+    def share(self, task: Task) -> Shared:
+        """Compute what all workers share."""
+        shared = self.scale == "none" and may_share(*task.X.shape)
+        distances = np.ascontiguousarray(compute_distances(task.X, task.X)) if shared else None
+        return Shared(task, make_signs(task), distances)
+
+    def prepare(self, shared: Shared, train: Index, score: Index) -> "Block":
         """Prepare the distances of a split; training rows of more than two classes lie class by class."""
-        task, signs = shared, make_signs(shared)
+        task, signs, distances = shared
         scaling = fit_scaling(task.X[train], self.scale)
         weights = compute_weights(self.class_weight, task.classes, task.y[train])
         ranges = list[slice]()
@@ -87,9 +113,9 @@ class SVMTrainer(Trainer):
             train = train[np.argsort(task.y[train], kind="stable")]
             ends = np.searchsorted(task.y[train], np.arange(task.n_classes + 1)).tolist()
             ranges = [slice(*ends_of_class) for ends_of_class in pairwise(ends)]
-        kernel = prepare(scaling.apply(task.X[train]), scaling.apply(task.X[score]), ranges)
+        kernel = prepare(task.X, distances, scaling, train, score, ranges)
         y = signs[train].astype(np.float64)
-        return Block(self, task, train, score, scaling, kernel, weights, y, signs[score], ranges)
+        return Block(self, shared, train, score, scaling, kernel, weights, y, ranges)
 
     def cost(self, n_train: int) -> float:
         """Return the squared number of training rows."""
@@ -112,14 +138,13 @@ class Block(NamedTuple):
     """One prepared split."""
 
     trainer: SVMTrainer
-    task: Task
+    shared: Shared
     train: Index  # row numbers of the training rows, of more than two classes class by class
     score: Index  # row numbers of the scored rows
     scaling: Scaling
     kernel: Dense | DenseClasses | Points
     weights: Vector  # of the classes
     y: Vector  # signs of the training rows, of two classes
-    wanted: Signs  # of the scored rows
     ranges: Sequence[slice]  # the training rows of each of more than two classes; none of two
 
     def fit(self, path: int, length: int) -> "PathFits":
@@ -176,13 +201,13 @@ class PathFits(NamedTuple):
 
     def totals(self, measure: Measure) -> NDArray[Any]:
         """Return the totals of each fit; wrong rows, or votes, are counted in compiled code."""
-        block = self.block
-        if measure is ZERO_ONE and not block.ranges:
+        (task, signs, _), score, kernel = self.block.shared, self.block.score, self.block.kernel
+        if measure is ZERO_ONE and not self.block.ranges:
             errors = np.zeros((len(self.C_values), 2), np.int64)
-            for rows, M in block.kernel.strips(self.gamma):
-                errors += count_errors(M, self.pairs[0], block.wanted[rows])
+            for rows, M in kernel.strips(self.gamma):
+                errors += count_errors(M, self.pairs[0], signs[score[rows]])
             return errors
-        return measure.totals(block.task.y[block.score], self.predict(), block.task.n_classes)
+        return measure.totals(task.y[score], self.predict(), task.n_classes)
 
     def predict(self) -> Classes:
         """Return the class of each scored row, or -1 if undecided, (steps, rows)."""
@@ -205,7 +230,7 @@ class PathFits(NamedTuple):
 
     def model(self, step: int) -> SVMModel | PairwiseSVM:
         """Return the model at one cost."""
-        block, X, n_classes = self.block, self.block.task.X, len(self.block.weights)
+        block, X, n_classes = self.block, self.block.shared.task.X, len(self.block.weights)
         found = zip(list_pairs(n_classes), self.pairs, strict=True)
         pairs = [block.find_support(pair, fits.b[step]) for pair, fits in found]
         setting, offsets = (self.C_values[step], self.gamma), [fits.offset[step] for fits in self.pairs]
@@ -286,6 +311,8 @@ def signatures() -> Signatures:
         (kernels._fill_panel, (M, int64, M)),
         (kernels._mirror, (M, int64, int64, int64)),
         (kernels._sum_squares, (M, M, P, boolean, M)),
+        (kernels.gather, (M, N, N, M)),
+        (kernels.gather, (types.Array(M.dtype, M.ndim, M.layout, readonly=True), N, N, M)),  # Ray's store
         (kernels._fill, (M, float64, M, SM)),
         (newton._sound, (M, M, int64)),
         (newton.factorise, (M, M, int64)),

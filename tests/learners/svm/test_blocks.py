@@ -16,14 +16,17 @@ from ckcv_ray.engine import evaluate, ray_backend
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.svm import blocks, kernels
 from ckcv_ray.learners.svm.decomposition import path_on_points
+from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.learners.svm.model import classify, count_errors
 from ckcv_ray.learners.svm.problem import (
     EQUAL,
     Options,
     Solutions,
     empty_fits,
+    fit_scaling,
     make_signs,
 )
+from ckcv_ray.learners.svm.trainer import may_share
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.study.study import Execution, Study
@@ -74,7 +77,7 @@ def test_whether_the_kernel_is_whole_depends_on_the_training_rows_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     task = blobs(60, d=3, seed=4)
-    y = make_signs(task).astype(float)
+    y, rows = make_signs(task).astype(float), np.arange(60)
     monkeypatch.setattr(blocks, "WHOLE_BYTES", blocks.whole_bytes(50))
     in_parts: list[int] = []
 
@@ -86,7 +89,7 @@ def test_whether_the_kernel_is_whole_depends_on_the_training_rows_alone(
     for limit, n_score in ((0, 60), (blocks.dense_bytes(50, 10), 60), (0, 1)):
         monkeypatch.setattr(blocks, "DENSE_BYTES", limit)
         for n_train in (50, 51):
-            block = blocks.prepare(task.X[:n_train], task.X[:n_score])
+            block = blocks.prepare(task.X, None, fit_scaling(task.X, "none"), rows[:n_train], rows[:n_score])
             block.fit(0.5, (0, 1), y[:n_train], EQUAL, SOLVING)
     assert in_parts == [51, 51, 51]
 
@@ -97,7 +100,7 @@ def test_scores_in_strips_are_those_of_the_whole(strip: int, monkeypatch: pytest
     task = blobs(60, d=3, seed=2)
     y = make_signs(task)
     split = split_complete(60, 3, 0, 4, Draws(0))
-    dense = blocks.prepare(task.X[split.train], task.X[split.select])
+    dense = blocks.prepare(task.X, None, fit_scaling(task.X, "none"), split.train, split.select)
     fits = dense.fit(0.5, (0, 1), y[split.train].astype(float), EQUAL, SOLVING)
     ((_, whole),) = dense.strips(0.5)
     signs, errors = classify(whole, fits), count_errors(whole, fits, y[split.select])
@@ -124,8 +127,10 @@ def test_fits_of_wide_rows_are_optimal(dense: bool, monkeypatch: pytest.MonkeyPa
     X, y = task.X.copy(), make_signs(task).astype(float)
     X[40:60] = X[:20]  # equal rows, of which each pair gets opposite labels
     y[40:60] = -y[:20]
-    gamma = 1 / 300
-    fits = blocks.prepare(X, X[:1]).fit(gamma, (0, 1), y, EQUAL, SOLVING)
+    rows, gamma = np.arange(80), 1 / 300
+    fits = blocks.prepare(X, None, fit_scaling(X, "none"), rows, rows[:1]).fit(
+        gamma, (0, 1), y, EQUAL, SOLVING
+    )
     K = np.exp(-gamma * cdist(X, X, "sqeuclidean"))
     for C, fit in zip(SOLVING.C_values, libsvm.list_solutions(fits), strict=True):
         optimum = libsvm.describe(K @ fit.b, y, fit.b, C, fit.n_iter, fit.status)
@@ -141,12 +146,34 @@ def test_a_row_within_rounding_of_zero_is_undecided_and_wrong() -> None:
     assert count_errors(M, fits, np.array([1, 1, -1, -1, 1], np.int8)).tolist() == [[2, 2]]
 
 
+def test_shared_distances_make_the_block_that_new_ones_make() -> None:
+    task = blobs(50, d=4, seed=3)
+    split = split_complete(50, 4, 1, 4, Draws(0))
+    shared = GaussianSVM(scale="none").trainer.share(task).distances
+    assert shared is not None
+    anew = [
+        a.copy()
+        for a in blocks.prepare(task.X, None, fit_scaling(task.X, "none"), split.train, split.select)[:2]
+    ]
+    gathered = blocks.prepare(task.X, shared, fit_scaling(task.X, "none"), split.train, split.select)[:2]
+    for a, b, rows in zip(anew, gathered, (split.train, split.select), strict=True):
+        n = len(split.train)
+        assert a.shape[0] == len(rows)
+        assert a[:, :n].tobytes() == b[:, :n].tobytes()
+
+
+def test_distances_of_wide_rows_are_shared_up_to_twice_the_size() -> None:
+    assert [may_share(8000, d) for d in (1, 49, 50)] == [True] * 3
+    assert [may_share(10_000, d) for d in (1, 49, 50)] == [False, False, True]
+    assert not may_share(12_000, 1000)
+
+
 def test_what_is_held_depends_on_sizes_alone() -> None:
     assert blocks.dense_bytes(9000, 1000) < blocks.DENSE_BYTES < blocks.dense_bytes(10_500, 1)
     assert blocks.whole_bytes(13_000) < blocks.WHOLE_BYTES < blocks.whole_bytes(14_000)
-    X = np.zeros((10_500, 1))
-    assert isinstance(blocks.prepare(X, X[:1]), blocks.Points)
-    assert isinstance(blocks.prepare(X[:50], X[:9]), blocks.Dense)
+    X, rows = np.zeros((10_500, 1)), np.arange(10_500)
+    assert isinstance(blocks.prepare(X, None, fit_scaling(X, "none"), rows, rows[:1]), blocks.Points)
+    assert isinstance(blocks.prepare(X, None, fit_scaling(X, "none"), rows[:50], rows[:9]), blocks.Dense)
 
 
 def test_the_plan_covers_what_a_worker_takes() -> None:

@@ -201,6 +201,21 @@ def test_votes_are_counted_in_any_number_of_parts(monkeypatch):
         assert np.array_equal(fits.predict(), whole)
 
 
+def test_shared_distances_give_the_same_bits():
+    task = clouds(100, 3, 7)
+    learner = GaussianSVM((0.3, 5.0), (0.05, 0.5), scale="none")
+    split, shared = a_split(task), learner.trainer.share(task)
+    assert shared.distances is not None
+    blocks = [
+        learner.trainer.prepare(one, split.train, split.select)
+        for one in (shared, shared._replace(distances=None))
+    ]
+    for path in range(2):
+        one, other = (block.fit(path, 2) for block in blocks)
+        assert all(learner.codec.same(one.model(step), other.model(step)) for step in range(2))
+        assert np.array_equal(one.predict(), other.predict())
+
+
 def test_a_fit_has_not_converged_if_a_pair_has_not():
     task, split = clouds(120, 3, 11, spread=0.2), a_split(clouds(120, 3, 11, spread=0.2))
     fits = block_of(GaussianSVM((1.0,), (1.0,), max_iter=9), task, split.train, split.select).fit(0, 1)
