@@ -12,14 +12,12 @@ time of the child. A finding is an input on which
     a hang      exceeds the deadline
     memory      of the child (about 300 MiB when new) exceeds --most-mib
 
-Findings of the same reader, kind and innermost frame are counted as one. Each is kept with its files; one of
-a run folder, with the complete folder.
+Findings of the same reader, kind and innermost frame are counted as one. Each is kept with its file. Run
+folders are altered by ``hostile``.
 
     csv, parquet, npz, svmlight    data.read, Task.from_table, make_test_rows, and storing in a run folder
     ida                            the IDA archive, likewise
     toml, words                    a study's TOML; grids and fold numbers as given on the command line
-    run                            status, verify, predict and report of a finished run with damaged files
-    scores                         status, verify and report of the scores of a procedure, likewise
 
     python jobs/faults/fuzz.py --minutes 10 --seed 0
 """
@@ -35,41 +33,22 @@ import shutil
 import tempfile
 import time
 from dataclasses import asdict, dataclass, field
-from typing import Annotated, Any
+from typing import Annotated
 
 import hypothesis
-import numpy as np
 import typer
 from hypothesis import HealthCheck, Phase
 from hypothesis.errors import Flaky
-from hypothesis.strategies import SearchStrategy
 from rich.console import Console
-from sklearn.model_selection import KFold
 
-from ckcv_ray import Execution, Study, evaluate, run
 from jobs.faults.fuzz_child import Child
-from jobs.faults.fuzz_hostile import hostile
-from jobs.faults.fuzz_inputs import SHAPED, cases, run_case
+from jobs.faults.fuzz_hostile import HOSTILE
+from jobs.faults.fuzz_inputs import SHAPED, cases
 from jobs.faults.fuzz_parts import Case
 from jobs.faults.fuzz_readers import SCRATCH, Fault
 
 TURN_SECONDS = 10.0
-STUDY = Study.paper(C=(0.1, 1.0), gamma=(0.1, 1.0), k=(3, 4), n_splits=3)
-BASES: dict[str, dict[str, dict[str, Any]]] = {
-    "run": {
-        "paper": {"report_k": (3,)},
-        "holdout": {"certify": "holdout", "claim": ("refit", "vote")},
-        "rotation": {"resampling": "rotation"},
-    },
-    "scores": {
-        "nested": {
-            "learner": "tree", "resampling": "nested:2:2", "select_by": "log_loss", "measure": "accuracy"
-        },
-        "numbers": {"learner": "ridge,mean", "resampling": "holdout:0.3", "measure": "rmse,clipped:1"},
-        "given": {"learner": "naive_bayes", "resampling": KFold(3), "measure": "auc"},
-    },
-}  # fmt: skip
-READERS = (*SHAPED, *BASES)
+READERS = tuple(SHAPED)
 console = Console(stderr=True)
 
 
@@ -103,46 +82,40 @@ class Fuzzer:
     sizes: dict[tuple[str, str, str], int] = field(default_factory=dict)
     shrunk: set[tuple[str, str, str]] = field(default_factory=set)
 
-    def play(self, reader: str, case: Case, note: str = "") -> list[tuple[str, str, str]]:
+    def play(self, reader: str, content: bytes, note: str = "") -> list[tuple[str, str, str]]:
         """Read one input in the child; return the keys of its findings."""
         folder = self.scratch / "input"
         shutil.rmtree(folder, ignore_errors=True)
-        if case.base:
-            shutil.copytree(self.scratch / reader / case.base, folder)
-        folder.mkdir(exist_ok=True)
-        for name, content in case.files.items():
-            (folder / name).unlink(missing_ok=True)
-            if content is not None:
-                (folder / name).write_bytes(content)
-        refused, faults, peak = self.child.read(reader, folder, case.sealed)
+        folder.mkdir()
+        (folder / SHAPED[reader].name).write_bytes(content)
+        refused, faults, peak = self.child.read(reader, folder)
         tally = self.tallies[reader]
         tally.inputs += 1
         tally.refused += bool(refused)
         tally.accepted += not (refused or faults)
         tally.peak_mib = max(tally.peak_mib, peak)
-        return [self.note(reader, fault, case, folder, note) for fault in faults]
+        return [self.note(reader, fault, content, folder, note) for fault in faults]
 
-    def note(self, reader: str, fault: Fault, case: Case, folder: Path, note: str) -> tuple[str, str, str]:
+    def note(
+        self, reader: str, fault: Fault, content: bytes, folder: Path, note: str
+    ) -> tuple[str, str, str]:
         """Keep a finding if it is new, or if this input is smaller than the one kept."""
         key = (reader, fault.kind, fault.frame)
-        size = sum(len(content or b"") for content in case.files.values())
         if key not in self.sizes:
             self.tallies[reader].findings += 1
             message = f"found: {reader}: {fault.kind} at {fault.frame} {note}"
             console.print(message, markup=False, highlight=False, soft_wrap=True)
-        elif self.sizes[key] <= size:
+        elif self.sizes[key] <= len(content):
             return key
-        self.sizes[key] = size
+        self.sizes[key] = len(content)
         kept = self.keep / f"{list(self.sizes).index(key):03d}-{reader}-{fault.kind.replace(' ', '-')}"
         shutil.rmtree(kept, ignore_errors=True)
         shutil.copytree(folder, kept / "input")
-        lines = [f"{reader}: {fault.kind} at {fault.frame}", note]
-        lines += [f"{name}: {content and content[:400]!r}" for name, content in case.files.items()]
-        lines += [f"written over the run {case.base}{', sealed' * case.sealed}"] if case.base else []
+        lines = [f"{reader}: {fault.kind} at {fault.frame}", note, repr(content[:400])]
         (kept / "finding.txt").write_text("\n".join([*lines, "", fault.details]), errors="replace")
         return key
 
-    def turn(self, reader: str, strategy: SearchStrategy[Case], seed: int, seconds: float) -> None:
+    def turn(self, reader: str, seed: int, seconds: float) -> None:
         """Try inputs of one reader for some seconds, and as long again to shrink the first new finding."""
         end, target = time.monotonic() + seconds, None
 
@@ -155,12 +128,12 @@ class Fuzzer:
             phases=(Phase.generate, Phase.shrink),
             print_blob=False,
         )
-        @hypothesis.given(strategy)
+        @hypothesis.given(cases(reader))
         def one(case: Case) -> None:
             nonlocal target
             if time.monotonic() > end + (seconds if target else 0.0):
                 raise OverError
-            findings = self.play(reader, case)
+            findings = self.play(reader, case.content)
             new = [key for key in findings if key not in self.shrunk and key[1] not in ("hang", "memory")]
             target = target or next(iter(new), None)
             if target in findings:
@@ -173,37 +146,17 @@ class Fuzzer:
                 self.shrunk.add(target)
 
 
-def make_bases(reader: str, folder: Path) -> dict[str, dict[str, bytes]]:
-    """Make small runs of every certification and resampling, or scores of procedures; return their files."""
-    y = np.arange(24) % 2
-    inputs = np.random.default_rng(0).normal(size=(24, 2)) + y[:, None]
-    for name, options in BASES[reader].items():
-        if reader == "run":
-            study, labels = STUDY.replace(**options), np.array(["no", "yes"])[y]
-            run(study, inputs, labels, folder / name, Execution("serial"))
-        else:
-            target = inputs.sum(axis=1) if name == "numbers" else y
-            evaluate(inputs, target, folder / name, Execution("serial"), **options)
-    bases: dict[str, dict[str, bytes]] = {name: {} for name in BASES[reader]}
-    for name, files in bases.items():
-        for file in (file for file in (folder / name).rglob("*") if file.is_file()):
-            files[file.relative_to(folder / name).as_posix()] = file.read_bytes()
-    return bases
-
-
 def fuzz(fuzzer: Fuzzer, readers: list[str], seed: int, seconds: float) -> None:
     """Give readers turns until the time is up, at least one each; full turns start with a malicious file."""
     start, turn = time.monotonic(), min(TURN_SECONDS, seconds / len(readers))
-    bases = {name: make_bases(name, fuzzer.scratch / name) for name in BASES if name in readers}
-    malicious = {reader: hostile(reader, bases.get(reader, {})) for reader in readers}
+    malicious = {reader: [*HOSTILE.get(reader, {}).items()] for reader in readers}
     number = 0
     while number < len(readers) or time.monotonic() - start < seconds:
         reader = readers[number % len(readers)]
         if turn == TURN_SECONDS and malicious[reader]:
             note, make = malicious[reader].pop(0)
             fuzzer.play(reader, make(), note)
-        strategy = run_case(bases[reader]) if reader in bases else cases(reader)
-        fuzzer.turn(reader, strategy, seed + number, turn)
+        fuzzer.turn(reader, seed + number, turn)
         tally = fuzzer.tallies[reader]
         counts = f"{tally.inputs:7d} inputs {tally.findings:4d} findings {tally.peak_mib:7.0f} MiB"
         console.print(f"turn {number}: {reader:<10}{counts}", highlight=False)

@@ -1,48 +1,21 @@
 """The process in which ``fuzz`` reads its inputs, with limited memory and time; it may crash."""
 
 import faulthandler
-import json
 import multiprocessing
 import os
 import resource
 import signal
 import time
 from contextlib import suppress
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from pyarrow import parquet
-
-from ckcv_ray.storage.folder import RunFolder
-from ckcv_ray.study.study import Study, run_id
 from ckcv_ray.tables import limits
-from ckcv_ray.tables.task import Roles, Task
 from jobs.faults.fuzz_readers import CALLS, PACKAGE, Calls, Fault
 
 POLL_SECONDS = 0.02
 GUARD = 3
 OWN_SHARE = 0.05  # of the memory that is free, for reading a table: as if there were little
-
-
-def seal(folder: Path) -> None:
-    """Update digests and run_id to match the files, as far as these can be read."""
-    with suppress(Exception):
-        content = json.loads((folder / "study.json").read_bytes())
-        columns = parquet.read_table(folder / "data.parquet")
-        target = columns.schema.metadata[b"target"].decode()
-        content["data"] = Task.from_table(columns, Roles(target)).digest
-        content["run_id"] = run_id(Study.from_json(content["study"]), content["data"])
-        (folder / "study.json").write_text(json.dumps(content))
-    for file in folder.rglob("*.parquet"):
-        with suppress(Exception):
-            table = parquet.read_table(file)
-            metadata = {**table.schema.metadata, b"run_id": content["run_id"].encode()}
-            table = table.replace_schema_metadata(metadata)
-            parquet.write_table(table, file, compression="zstd", write_page_checksum=True)
-    names = RunFolder(folder).names()
-    digests = {name: sha256((folder / name).read_bytes()).hexdigest() for name in names}
-    (folder / "manifest.json").write_text(json.dumps(digests, indent=2) + "\n")
 
 
 def serve(pipe: Any, log_file: Path, most_mib: int) -> None:
@@ -57,9 +30,7 @@ def serve(pipe: Any, log_file: Path, most_mib: int) -> None:
         limits.OWN_SHARE = OWN_SHARE
         with suppress(EOFError):
             while True:
-                reader, folder, sealed = pipe.recv()
-                if sealed:
-                    seal(folder)
+                reader, folder = pipe.recv()
                 before, calls = set(folder.rglob("*")), Calls()
                 CALLS[reader](calls, folder)
                 if left := sorted(str(file.relative_to(folder)) for file in set(folder.rglob("*")) - before):
@@ -89,13 +60,13 @@ class Child:
         self.process.join()
         self.pipe.close()
 
-    def read(self, reader: str, folder: Path, sealed: bool) -> tuple[int, list[Fault], float]:
+    def read(self, reader: str, folder: Path) -> tuple[int, list[Fault], float]:
         """Read an input; return the number of refused calls, the faults, and peak memory in MiB."""
         status = Path(f"/proc/{self.process.pid}")
         with suppress(OSError):
             (status / "clear_refs").write_text("5")  # resets the peak
         end, refused, faults = time.monotonic() + self.deadline, 0, list[Fault]()
-        self.pipe.send((reader, folder, sealed))
+        self.pipe.send((reader, folder))
         while not self.pipe.poll(POLL_SECONDS):
             if (over := self.peak() > self.most_mib) or time.monotonic() > end:
                 peak = self.peak()

@@ -3,18 +3,15 @@
 Files that lie about their sizes are in ``tests/tables/test_bombs.py``.
 """
 
-import json
 import struct
 import zipfile
 import zlib
 from collections.abc import Callable
-from functools import partial
 
 import numpy as np
 import pyarrow as pa
 
-from jobs.faults.fuzz_inputs import SHAPED, as_json
-from jobs.faults.fuzz_parts import CLASSES, ROWS, SEEN, Case
+from jobs.faults.fuzz_parts import CLASSES, ROWS, SEEN
 from jobs.faults.fuzz_tables import (
     MEMBERS,
     npy,
@@ -122,36 +119,3 @@ HOSTILE: dict[str, dict[str, Callable[[], bytes]]] = {
         "large numbers": lambda: b"9999999999999:10000000000000",
     },
 }  # fmt: skip
-
-
-OPTIONS = (
-    ("resampling", "k", "3:10000000"),
-    ("resampling", "n_splits", 10**6),
-    ("learner", "C", "log:-2:4:10000"),
-    ("", "seed", 2**70),
-)
-
-
-def hostile(reader: str, runs: dict[str, dict[str, bytes]]) -> list[tuple[str, Callable[[], Case]]]:
-    """List the malicious inputs of a reader, each with its description."""
-    if reader == "scores":
-        return [(f"{base}, untouched", partial(Case, {}, base)) for base in runs]
-    if reader != "run":
-        name = SHAPED[reader][0]
-        return [(note, partial(_case, name, make)) for note, make in HOSTILE.get(reader, {}).items()]
-    inputs = [(f"{base}, untouched", Case({}, base)) for base in runs]
-    deep = b'{"a":' * 50_000 + b"1" + b"}" * 50_000
-    for name in ("study.json", "certificate.json", "execution.json", "manifest.json"):
-        inputs.append((f"deep {name}", Case({name: deep}, "paper")))
-    content = json.loads(runs["paper"]["study.json"])
-    for slot, field, value in OPTIONS:
-        study = content["study"]
-        changed = {slot: study[slot] | {field: value}} if slot else {field: value}
-        written = as_json(content | {"study": study | changed}).encode()
-        case = Case({"study.json": written}, "paper", sealed=True)
-        inputs.append((f"study.json with {field} = {value}", case))
-    return [(note, partial(Case, *case)) for note, case in inputs]
-
-
-def _case(name: str, make: Callable[[], bytes]) -> Case:
-    return Case({name: make()})

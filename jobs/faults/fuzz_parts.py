@@ -31,20 +31,12 @@ VALUES: list[Any] = [
 
 
 class Case(NamedTuple):
-    """An input.
+    """The content of a file."""
 
-    Attributes:
-        files: content by name; None for a file that is removed.
-        base: the finished run over which they are written, "" for none.
-        sealed: whether digests and the run_id are computed again after the damage.
-    """
-
-    files: dict[str, bytes | None]
-    base: str = ""
-    sealed: bool = False
+    content: bytes
 
     def __repr__(self) -> str:
-        return f"a case of {', '.join(self.files)}"  # hypothesis would spell out all of it
+        return f"a case of {len(self.content)} bytes"  # hypothesis would spell out all of it
 
 
 @st.composite

@@ -6,7 +6,7 @@ import tempfile
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,9 +15,7 @@ import pyarrow as pa
 
 import ckcv_ray
 from ckcv_paper.archive import VARIABLE
-from ckcv_ray import CKCVError, RunError, Study, Task, load_run, verify
-from ckcv_ray.reports.render import make_page
-from ckcv_ray.runs.load import find_environment_changes, load_scores, replay
+from ckcv_ray import CKCVError, Study, Task
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.study.study import read_toml, run_id
@@ -49,21 +47,17 @@ class Calls:
 
     @contextmanager
     def allowed(self, counted: bool = True) -> Iterator[None]:
-        """Allow errors of this package, and record all others as faults."""
+        """Allow errors of this package; record all others, and messages that are no line, as faults."""
         try:
             yield
         except CKCVError as error:
             self.refused += counted
-            self.judge(str(error), error, lines=isinstance(error, RunError))
+            message = str(error)
+            if not message.isprintable() or not 0 < len(message) <= LONGEST_MESSAGE:
+                details = f"{message[:LONGEST_MESSAGE]!r}\n{full(error)[-20_000:]}"
+                self.faults.append(Fault("message", innermost(error), details))
         except Exception as error:
             self.faults.append(Fault(type(error).__name__, innermost(error), full(error)))
-
-    def judge(self, message: str, error: BaseException | None = None, lines: bool = False) -> None:
-        """Record a message that a terminal cannot show as one line."""
-        if message and (lines or message.isprintable()) and len(message) <= LONGEST_MESSAGE:
-            return
-        frame, details = (innermost(error), full(error)) if error else ("verify", "")
-        self.faults.append(Fault("message", frame, f"{message[:LONGEST_MESSAGE]!r}\n{details[-20_000:]}"))
 
 
 def innermost(error: BaseException) -> str:
@@ -148,44 +142,9 @@ def read_words(calls: Calls, folder: Path) -> None:
             use_study({name: text})
 
 
-def read_run(calls: Calls, folder: Path, use: Callable[[Path], object]) -> None:
-    """Call status, what uses its result, verify and report on a folder."""
-    with calls.allowed():
-        replay(folder).progress()
-        find_environment_changes(folder)
-    with calls.allowed():
-        use(folder)
-    with calls.allowed():
-        for difference in verify(folder).differences:
-            calls.judge(difference)
-    with calls.allowed():
-        make_page(folder)
-
-
-def use_run(folder: Path) -> None:
-    """Load a run, and predict by it."""
-    result = load_run(folder)
-    json.dumps(result.to_json(), allow_nan=False)
-    result.summary()
-    rows = np.zeros((3, len(result.task.features)))
-    for by in ("auto", "vote"):
-        result.predict(rows, by)
-        result.claim_for(result.rule(by))
-
-
-def use_scores(folder: Path) -> None:
-    """Load the scores of a procedure."""
-    result = load_scores(folder)
-    json.dumps(result.to_json(), allow_nan=False)
-    result.summary()
-    result.to_frame()
-
-
 CALLS: dict[str, Callable[[Calls, Path], None]] = {
     **dict.fromkeys(("csv", "parquet", "feather", "xlsx", "npz", "svmlight"), read_file),
     "ida": read_ida,
     "toml": read_study,
     "words": read_words,
-    "run": partial(read_run, use=use_run),
-    "scores": partial(read_run, use=use_scores),
 }

@@ -295,6 +295,26 @@ def put_models(rng: np.random.Generator, folder: Path, place: Path) -> None:
         parquet.write_table(table.set_column(at, table.schema.field(at), column), file)
 
 
+def put_columns(rng: np.random.Generator, folder: Path, place: Path) -> None:
+    """Replace a value of a table, or drop, repeat or mix its columns and rows."""
+    files = sorted(file for file in folder.rglob("*.parquet") if file.is_file() and not file.is_symlink())
+    file = files[rng.integers(len(files))]
+    table = parquet.read_table(file)
+    at, rows = int(rng.integers(table.num_columns)), np.arange(table.num_rows)
+    field, column = table.schema.field(at), table.column(at)
+    odd = [None, -1, 99, HUGE, 2**63 - 1, 1e308, float("nan"), "", "x" * 3000, str(place), [], [-1] * 99]
+    values = np.where(rows == rng.integers(max(1, len(rows))), rng.integers(len(odd)), -1).tolist()
+    changed = [odd[i] if i >= 0 else value for i, value in zip(values, column.to_pylist(), strict=True)]
+    with suppress(pa.ArrowException, OverflowError, TypeError, ValueError):
+        changes = (
+            lambda: table.set_column(at, field, pa.array(changed, field.type)),
+            lambda: table.remove_column(at),
+            lambda: table.append_column(field, column),
+            lambda: table.take(rng.permutation(rows)[: int(rng.integers(1, 50))]),
+        )
+        parquet.write_table(changes[rng.choice(4, p=[0.7, 0.1, 0.1, 0.1])](), file)
+
+
 def put_pickles(rng: np.random.Generator, folder: Path, place: Path) -> None:
     """Leave pickles that run a command, under the names of models and of a cache."""
     bad = pickle.dumps(Shell(place))
@@ -335,7 +355,10 @@ def put_values(rng: np.random.Generator, folder: Path, place: Path) -> None:
     put_json(files[rng.integers(len(files))], change)
 
 
-CHANGES: tuple[Change, ...] = (put_study, put_sizes, put_models, put_pickles, put_links, put_values)
+CHANGES: dict[Change, float] = {  # and how often each is made
+    **{put_study: 0.25, put_sizes: 0.15, put_models: 0.2, put_columns: 0.1},
+    **{put_pickles: 0.1, put_links: 0.1, put_values: 0.1},
+}
 
 
 def forge(honest: Path, folder: Path, place: Path, seed: int) -> None:
@@ -343,8 +366,8 @@ def forge(honest: Path, folder: Path, place: Path, seed: int) -> None:
     rng = np.random.default_rng(seed)
     shutil.copytree(honest, folder)
     count = 1 + int(rng.integers(3))
-    for i in sorted(rng.choice(len(CHANGES), count, replace=False, p=[0.3, 0.15, 0.25, 0.1, 0.1, 0.1])):
-        CHANGES[i](rng, folder, place)
+    for i in sorted(rng.choice(len(CHANGES), count, replace=False, p=[*CHANGES.values()])):
+        [*CHANGES][i](rng, folder, place)
     files = sorted(file for file in folder.rglob("*") if file.is_file() and not file.is_symlink())
     names = {file.relative_to(folder).as_posix(): file for file in files}
     digests = {

@@ -24,7 +24,7 @@ if __name__ == "__main__":  # import from the repository, not from this folder
     sys.path[0] = str(Path(__file__).resolve().parents[2])
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -105,6 +105,21 @@ class Cell(NamedTuple):
         if self.allowed == 1.0:
             return False
         return bool(binomtest(self.false, self.runs, self.allowed, "greater").pvalue < level)
+
+
+def show_cells(cells: Sequence[Cell], as_json: bool) -> None:
+    """Print every cell; exit with code 1 if one is false significantly more often than it may be."""
+    failing = [cell.name for cell in cells if cell.fails(LEVEL / len(cells))]
+    if as_json:
+        print(json.dumps({"cells": [cell._asdict() for cell in cells], "failing": failing}))
+    else:
+        for cell in cells:
+            figures = ", ".join(f"{name} {value:.4f}" for name, value in cell.figures.items())
+            limit = f"false {cell.false} of {cell.runs} (at most {100 * cell.allowed:.3g} %)"
+            print(f"{cell.name:48} {limit if cell.allowed < 1 else '':32} {figures}")
+        print(f"{len(cells)} cells, {len(failing)} false more often than they may be")
+    if failing:
+        raise typer.Exit(1)
 
 
 def make_shares(mean: float, deviation: float) -> Law:
@@ -288,18 +303,7 @@ def main(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Measure every law; end with code 1 if one is false significantly more often than it may be."""
-    cells = measure(runs, studies)
-    failing = [cell.name for cell in cells if cell.fails(LEVEL / len(cells))]
-    if as_json:
-        print(json.dumps({"cells": [cell._asdict() for cell in cells], "failing": failing}))
-    else:
-        for cell in cells:
-            figures = ", ".join(f"{name} {100 * value:.2f} %" for name, value in cell.figures.items())
-            limit = f"false {cell.false} of {cell.runs} (at most {100 * cell.allowed:.3g} %)"
-            print(f"{cell.name:48} {limit if cell.allowed < 1 else '':32} {figures}")
-        print(f"{len(cells)} cells, {len(failing)} false more often than they may be")
-    if failing:
-        raise typer.Exit(1)
+    show_cells(measure(runs, studies), as_json)
 
 
 if __name__ == "__main__":

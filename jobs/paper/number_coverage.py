@@ -16,21 +16,19 @@ from pathlib import Path
 if __name__ == "__main__":  # import from the repository, not from this folder
     sys.path[0] = str(Path(__file__).resolve().parents[2])
 
-import json
 from collections.abc import Callable
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import typer
 from numpy.typing import NDArray
-from scipy.stats import binomtest
 
 from ckcv_ray import Execution, Study, run
 from ckcv_ray.claims.quantity import Claim
 from ckcv_ray.core.arrays import Values
 from ckcv_ray.learners.ensemble import predict_numbers
+from jobs.paper.betting_coverage import Cell, show_cells
 
-LEVEL = 0.01
 ROWS, TEST_ROWS = 120, 20_000
 CLIP, SHARE = 3.0, 0.9
 SLOPES = (1.0, 2.0, 0.0)
@@ -44,28 +42,6 @@ NOISES: dict[str, Noise] = {  # by the first column, (rows,)
     "one row in 30 is far off": lambda rng, x: np.where(rng.random(len(x)) < 1 / 30, 100.0, 0.1),
     GROUPS: lambda rng, x: rng.normal(size=len(x)) / 2,
 }
-
-
-class Cell(NamedTuple):
-    """How often a claim was false, of how many runs, and how often it may be.
-
-    Attributes:
-        name: the noise, and the claim.
-        false, runs: false claims, and all tables.
-        delta: probability with which it may be false.
-        bound, truth: their means; of a share of rows, the distance and the share within it.
-    """
-
-    name: str
-    false: int
-    runs: int
-    delta: float
-    bound: float
-    truth: float
-
-    def fails(self, level: float) -> bool:
-        """Return whether it is false significantly more often than allowed."""
-        return bool(binomtest(self.false, self.runs, self.delta, "greater").pvalue < level)
 
 
 class Checked(NamedTuple):
@@ -150,8 +126,10 @@ def measure_noise(noise: str, runs: int, in_order: bool = False) -> list[Cell]:
             sum(one.is_false for one in checked),
             runs,
             checked[0].claim.delta,
-            float(np.mean([one.claim.risk for one in checked])),
-            float(np.mean([one.truth for one in checked])),
+            {
+                "bound": float(np.mean([one.claim.risk for one in checked])),
+                "truth": float(np.mean([one.truth for one in checked])),  # of within, the share within it
+            },
         )
         for name, checked in found.items()
     ]
@@ -165,19 +143,7 @@ def main(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Measure every kind of noise; end with code 1 if a claim is false significantly too often."""
-    cells = [cell for noise in NOISES for cell in measure_noise(noise, runs, in_order)]
-    failing = [cell.name for cell in cells if cell.fails(LEVEL / len(cells))]
-    if as_json:
-        print(json.dumps({"cells": [cell._asdict() for cell in cells], "failing": failing}))
-    else:
-        for cell in cells:
-            print(
-                f"{cell.name:44} false {cell.false} of {cell.runs} (at most {100 * cell.delta:.3g} %), "
-                f"bound {cell.bound:.3f}, truth {cell.truth:.3f}"
-            )
-        print(f"{len(cells)} cells, {len(failing)} false more often than they may be")
-    if failing:
-        raise typer.Exit(1)
+    show_cells([cell for noise in NOISES for cell in measure_noise(noise, runs, in_order)], as_json)
 
 
 if __name__ == "__main__":

@@ -1,20 +1,15 @@
-"""The job that counts false claims about numbers: its truths, its figures, its exit code."""
-
-import json
+"""The job that counts false claims about numbers: its truths and its figures."""
 
 import numpy as np
 import pytest
 
-from jobs.paper import number_coverage
 from jobs.paper.number_coverage import (
     CLIP,
     GROUPS,
     NOISES,
     SHARE,
-    Cell,
     check_claims,
     draw_table,
-    main,
     measure_noise,
 )
 
@@ -55,19 +50,3 @@ def test_no_claim_is_false_too_often() -> None:
     cells = measure_noise("student t, 2.5 degrees", 4)
     assert {cell.runs for cell in cells} == {4}
     assert not any(cell.fails(1e-6) for cell in cells)
-    assert Cell("", 20, 100, 0.05, 0.0, 0.0).fails(0.01)
-
-
-def test_the_exit_code_says_whether_a_claim_fails(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(number_coverage, "NOISES", {"normal": NOISES["normal"]})
-    good = [Cell("fine", 0, 9, 0.05, 0.2, 0.1)]
-    monkeypatch.setattr(number_coverage, "measure_noise", lambda noise, runs, in_order: good)
-    main(runs=9, as_json=True)
-    assert json.loads(capsys.readouterr().out)["failing"] == []
-    bad = [*good, Cell("bad", 9, 9, 0.05, 0.1, 0.2)]
-    monkeypatch.setattr(number_coverage, "measure_noise", lambda noise, runs, in_order: bad)
-    with pytest.raises(number_coverage.typer.Exit):
-        main(runs=9)
-    assert "2 cells, 1 false more often" in capsys.readouterr().out

@@ -13,9 +13,14 @@ from sklearn.model_selection import ParameterGrid, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from ckcv_ray import Execution, Study, evaluate, run
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.study.problem import INNER, OUTER
-from jobs.studies import bias_variance, forest, network, regression, selection, tuned_k
+from jobs.studies import bias_variance, network
+
+SERIAL = Execution("serial")
+GRID = {"C": tuple(10.0**e for e in range(-3, 3)), "fit_intercept": (True, False)}
+FEW = {"max_features": ("sqrt", 0.5), "min_samples_leaf": (1, 3), "n_estimators": (50, 100)}
 
 
 def pairs(result, size=OUTER):
@@ -36,11 +41,12 @@ def fitted(setting, X, y):
     return make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000, **setting)).fit(X, y)
 
 
-@pytest.mark.parametrize(("loss", "select"), [*product(selection.LOSSES, ("one", "each"))])
+@pytest.mark.parametrize(("loss", "select"), [*product(THEIRS, ("one", "each"))])
 def test_nested_halves_select_and_evaluate_as_written_out_with_scikit_learn(loss, select):
     X, y = load_breast_cancer(return_X_y=True)
-    result = selection.selected("grid", loss, select, folds=3)
-    settings = list(ParameterGrid(dict(selection.SEARCHES["grid"]["param"])))
+    options = {"resampling": "nested_halves:3", "measure": (*THEIRS,), "select_by": loss, "select": select}
+    result = evaluate(X, y, learner="linear", param=GRID, execution=SERIAL, **options)
+    settings = list(ParameterGrid(GRID))
     outer, inner = pairs(result), pairs(result, INNER)
     assert len(outer) == len(inner) == 3
     losses = np.empty((len(outer), len(settings)))
@@ -56,13 +62,6 @@ def test_nested_halves_select_and_evaluate_as_written_out_with_scikit_learn(loss
         for score in result.scores:
             ours = result.of_splits(entry, score)[split]
             assert ours == pytest.approx(THEIRS[score.name](y[scored], model, X[scored]), rel=1e-12)
-
-
-def test_each_search_has_its_settings():
-    found = [
-        selection.selected(search, "zero_one", folds=2).problem.n_settings for search in selection.SEARCHES
-    ]
-    assert found == [3, 12, 20]
 
 
 # A neural network
@@ -106,25 +105,33 @@ def test_all_folds_start_from_the_same_weights():
 
 @pytest.mark.parametrize(
     ("resampling", "splits"),
-    [*zip(forest.RESAMPLINGS, (10, 50, 150), strict=True)],
+    [("kfold:10", 10), ("repeated_kfold:10x5", 50), ("loo", 150)],
 )
 def test_the_forest_has_the_scores_of_scikit_learn(resampling, splits):
     X, y = load_iris(return_X_y=True)
-    result = forest.scored(resampling, trees=3)
+    forest = RandomForestClassifier(3, random_state=0)
+    result = evaluate(X, y, learner=forest, resampling=resampling, measure="accuracy", execution=SERIAL)
     assert len(pairs(result)) == splits
-    found = cross_validate(RandomForestClassifier(3, random_state=0), X, y, cv=pairs(result))
+    found = cross_validate(forest, X, y, cv=pairs(result))
     assert np.array_equal(result.of_splits(result.entries[0], result.scores[0]), found["test_score"])
 
 
 # Linear regression
 
 
+def within_one(y, predicted):
+    return float(np.mean(np.abs(y - predicted) > 1.0))
+
+
 @pytest.mark.parametrize(
     ("resampling", "scored"), [("holdout:0.3", 60), ("holdout:0.2", 40), ("kfold:10", 20)]
 )
 def test_linear_regression_has_the_scores_of_scikit_learn(resampling, scored):
-    X, y = regression.simulated(200)
-    result = regression.scored(resampling)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3))
+    y = 50.0 + X @ [3.0, -2.0, 1.0] + rng.normal(size=200)
+    options = {"resampling": resampling, "measure": ["rmse", "mape", within_one]}
+    result = evaluate(X, y, learner=LinearRegression(), execution=SERIAL, **options)
     splits = pairs(result)
     assert {len(rows) for _, rows in splits} == {scored}
     theirs = {"rmse": "neg_root_mean_squared_error", "mape": "neg_mean_absolute_percentage_error"}
@@ -133,9 +140,7 @@ def test_linear_regression_has_the_scores_of_scikit_learn(resampling, scored):
     assert np.array_equal(rmse, -found["test_rmse"])
     assert np.array_equal(mape, -found["test_mape"])
     models = [LinearRegression().fit(X[train], y[train]) for train, _ in splits]
-    expected = [
-        regression.within_one(y[s], m.predict(X[s])) for m, (_, s) in zip(models, splits, strict=True)
-    ]
+    expected = [within_one(y[s], m.predict(X[s])) for m, (_, s) in zip(models, splits, strict=True)]
     assert own == pytest.approx(expected)
     assert 0.8 < rmse.mean() < 1.2  # the noise has deviation 1
 
@@ -159,9 +164,14 @@ def test_the_bias_of_the_k_fold_estimate_is_that_of_fewer_rows():
 # Tuned k
 
 
-@pytest.mark.parametrize("learner", tuned_k.STUDIES)
-def test_k_is_tuned_for_a_forest_and_for_an_svm(learner):
-    result = tuned_k.tuned(learner, most_k=4, n_splits=3, backend="serial")
+@pytest.mark.parametrize(
+    ("learner", "options"), [("forest", {"param": FEW}), ("svm", {"C": "log:-1:3:9", "gamma": "log:-4:-1:7"})]
+)
+def test_k_is_tuned_for_a_forest_and_for_an_svm(learner, options):
+    third = Study.paper(k="3:4", n_splits=3, certify="holdout", holdout_share=1 / 3)
+    result = run(
+        third.replace(learner=learner, **options), *load_breast_cancer(return_X_y=True), execution=SERIAL
+    )
     assert result.certificate.winner.k in (3, 4)
     proven = result.certificate.claims.first
     assert (proven.certification, proven.classifier) == ("holdout", "refit")
