@@ -28,13 +28,6 @@ MAX_EVALUATIONS = 1 << 28  # each takes about 28 bytes of memory
 AnyPath = str | PathLike[str]
 
 
-def find_run(problem: Problem, out: AnyPath | None) -> Result | None:
-    """Return the result in the folder ``out``, or None if there is work to do; see ``is_finished``."""
-    if out is None or not is_finished(problem, folder := RunFolder(out)):
-        return None
-    return _read(folder, problem)
-
-
 def is_finished(problem: Problem, folder: RunFolder) -> bool:
     """Return whether a folder holds the finished run of a problem; if not, it can be written.
 
@@ -159,7 +152,7 @@ def load(out: AnyPath, kind: str = "") -> Result:
     damaged = folder.list_differing()
     repair = f": running its {command} repairs it" if damaged else ""
     try:
-        result = _read(folder, folder.problem(identity))
+        result = read_result(folder, folder.problem(identity))
     except StoreError as error:
         raise StoreError(f"{error}{repair}") from None
     if damaged:
@@ -193,7 +186,7 @@ def read_certificate(folder: RunFolder, problem: Problem, table: pa.Table, fitte
     return certificate
 
 
-def _read(folder: RunFolder, problem: Problem) -> Result:
+def read_result(folder: RunFolder, problem: Problem) -> Result:
     """Return the result in the files of a finished run, if each file is valid in itself."""
     if not problem.scores:
         return read_certified(folder, problem)

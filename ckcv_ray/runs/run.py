@@ -32,7 +32,7 @@ from ckcv_ray.engine.queue import Listener
 from ckcv_ray.errors import CKCVError, StoreError, plain
 from ckcv_ray.records.record import Outcome, Records
 from ckcv_ray.runs.finish import finish, measure
-from ckcv_ray.runs.load import find_run, reopen
+from ckcv_ray.runs.load import is_finished, read_result, reopen
 from ckcv_ray.runs.progress import watch_run
 from ckcv_ray.runs.result import Certified, Result
 from ckcv_ray.runs.scored import Scored
@@ -384,8 +384,10 @@ def find_result(work: Work) -> Result | None:
         StoreError: the folder holds another study, or something else.
         InputError: it cannot be written.
     """
-    result = find_run(work.problem, work.folder)
-    if result is None or work.test is None:
+    if work.folder is None or not is_finished(work.problem, folder := RunFolder(work.folder)):
+        return None
+    result = read_result(folder, work.problem)
+    if work.test is None:
         return result
     measured = result.execution.get("test")
     if measured is not None and measured["digest"] == work.test.digest:

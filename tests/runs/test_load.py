@@ -12,8 +12,9 @@ from conftest import blobs, snapshot
 from ckcv_ray import Execution, InputError, Job, StoreError, Study, Task, load_run
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.records.candidates import find_winner
-from ckcv_ray.runs.load import find_environment_changes, find_run, reopen, replay
+from ckcv_ray.runs.load import find_environment_changes, is_finished, reopen, replay
 from ckcv_ray.runs.run import run_job
+from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study.problem import Problem
 
 SERIAL = Execution("serial")
@@ -62,9 +63,7 @@ def test_a_result_is_read_back_whole(study: Study, tmp_path: Path) -> None:
 
 def test_a_run_is_found_by_its_study_in_any_form_that_asks_the_same(out: Path) -> None:
     spelt = Study.paper(C="10,0.1,1", gamma=[1, 0.1], k="3:5", n_splits=5)
-    found = find_run(Problem.of(spelt, blobs(60)), out)
-    assert found is not None
-    assert found.run_id == load_run(out).run_id
+    assert is_finished(Problem.of(spelt, blobs(60)), RunFolder(out))
 
 
 @pytest.mark.parametrize(
@@ -86,7 +85,7 @@ def test_the_folder_of_another_study_is_told_apart(
     out: Path, study: Study, task: Task, messages: str
 ) -> None:
     with pytest.raises(StoreError, match="holds another study") as refused:
-        find_run(Problem.of(study, task), out)
+        is_finished(Problem.of(study, task), RunFolder(out))
     assert messages in str(refused.value)
     assert "choose another --out" in str(refused.value)
 

@@ -31,7 +31,7 @@ from pyarrow import parquet
 
 from ckcv_ray import load_run
 from ckcv_ray.errors import InputError, StoreError
-from ckcv_ray.runs.load import find_run
+from ckcv_ray.runs.load import is_finished
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.storage import files, formats
@@ -244,8 +244,7 @@ def test_a_finished_run_is_read_once_and_nothing_is_computed(
 
 
 def test_what_is_not_finished_or_not_there_has_no_result(run: Path, tmp_path: Path) -> None:
-    assert find_run(PROBLEM, None) is None
-    assert find_run(PROBLEM, tmp_path / "nothing") is None
+    assert not is_finished(PROBLEM, RunFolder(tmp_path / "nothing"))
     assert not (tmp_path / "nothing").exists()
     (run / "manifest.json").unlink()
-    assert find_run(PROBLEM, run) is None
+    assert not is_finished(PROBLEM, RunFolder(run))
