@@ -132,5 +132,5 @@ def test_impossible_values_are_damage(change: Callable[..., object], messages: s
 
 def test_more_rows_than_the_study_can_have_are_not_read(held: Path) -> None:
     rewrite(held, JUDGED_ROWS, lambda table: pa.concat_tables([table] * 5))
-    with pytest.raises(StoreError, match="rows can be read"):
+    with pytest.raises(StoreError, match="at most 120 rows"):
         load_run(held)
