@@ -197,7 +197,7 @@ def foresee_gate(problem: Problem, name: str, delta: float) -> Need:
 def _count_gate_units(problem: Problem, delta: float) -> int:
     """Return how many units that lose nothing are proven better than every constant."""
     task = problem.task
-    measure = problem.make_loss_measure(task.row_units)
+    measure = problem.measure(task.row_units)
     losses = [
         measure.measure_losses(task.y, np.full(task.n, constant)) / ONE
         for constant in list_constants(problem)

@@ -231,7 +231,7 @@ def _count_baseline(problem: Problem, on: str, y: NDArray[Any], row_units: RowUn
             error = fsum(weights[wrong]) / fsum(weights)
         return Baseline(on, commonest, errors, len(y), error)
     (value,) = list_constants(problem)
-    losses = problem.make_loss_measure(row_units).measure_losses(y, np.full(len(y), value))
+    losses = problem.measure(row_units).measure_losses(y, np.full(len(y), value))
     error = int(losses.sum()) / (ONE * len(losses))
     return Baseline(on, 0, int(np.sum(y != value)), len(y), error, value, clip)
 

@@ -60,9 +60,8 @@ class Error(Quantity):
     def count(self, held: HeldOutPredictions, rule: Rule) -> Counts:
         """Return which rows are wrong, or the share of each group's rows that are."""
         y, predicted = held.rows.y, held.predict(rule).label
-        wrong, measure = predicted != y, held.problem.find_loss_measure(held.rows.row_units)
-        losses = wrong if measure is None else measure.measure_losses(y, predicted) / ONE
-        return Counts(np.asarray(losses, float)[held.order], int(np.sum(wrong)), len(wrong))
+        losses = held.problem.measure(held.rows.row_units).measure_losses(y, predicted) / ONE
+        return Counts(losses[held.order], int(np.sum(predicted != y)), len(y))
 
     def bound(self, held: HeldOutPredictions, counts: Counts) -> float | None:
         """Return the bound by counts, or of groups by their losses."""

@@ -60,7 +60,7 @@ class Clipped(Quantity):
 
     def count(self, held: HeldOutPredictions, rule: Rule) -> Counts:
         """Return the clipped error of each row, or the mean of each group's, as shares of the clip."""
-        measure = held.problem.make_loss_measure(held.rows.row_units)
+        measure = held.problem.measure(held.rows.row_units)
         losses = measure.measure_losses(held.rows.y, held.predict(rule).label)
         return Counts(losses[held.order] / ONE, measured=int(losses.sum()) / (ONE * len(losses)))
 

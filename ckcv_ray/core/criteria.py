@@ -33,8 +33,7 @@ from ckcv_ray.core.bounds.binomial import bound_table, check_delta, clopper_pear
 from ckcv_ray.core.measures import (
     ZERO_ONE,
     ClippedErrors,
-    Measure,
-    ZeroOne,
+    Losses,
     canonicalize,
     of_classes,
     parse_numbers_by_label,
@@ -89,7 +88,7 @@ class Criterion(ABC):
     Units are what is scored in a split: the number of rows or groups, the same in all splits of a fold size.
 
     Attributes:
-        measure: gives the totals from which values are computed.
+        measure: gives the totals from which values are computed; of groups with their losses.
         by_class: whether units are the rows of each class in every split, (..., n_classes), instead.
         delta: failure probability of each bound.
         bound: name of the bound that L_EE is computed with.
@@ -98,7 +97,7 @@ class Criterion(ABC):
     """
 
     name: ClassVar[str]
-    measure: ClassVar[Measure] = ZERO_ONE
+    measure: ClassVar[Losses] = ZERO_ONE
     by_class: ClassVar[bool] = False
     bound: ClassVar[str]
     l_ee_is: ClassVar[str]
@@ -202,7 +201,6 @@ class MeanShare(SplitBound):
     """The form of ``MeanBound`` for groups: the loss of a group is the share of its rows that are wrong."""
 
     name = MeanBound.name
-    measure: ClassVar[Measure] = ZeroOne(groups=np.empty(0, dtype=np.intp))
     bound = "loss"
     l_ee_is = (
         "the paper's figure for groups, the mean over {n} splits of Clopper-Pearson's {level} formula at the "
@@ -449,7 +447,6 @@ class MeanGroupError(MeanLoss):
 
     name = MeanError.name
     l_ee_is = MEAN_ERROR.format("the wrong rows of a group, each group counted once")
-    measure = MeanShare.measure
 
     delta: float  # failure probability of what is proven
 

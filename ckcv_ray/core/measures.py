@@ -535,6 +535,7 @@ def _relative_errors(y: Any, outputs: Outputs) -> Values:
     return np.asarray(_absolute_errors(y, outputs) / np.maximum(np.abs(y), np.finfo(np.float64).eps))
 
 
+_balanced = _metric("balanced_accuracy_score", "label")
 _f1_score = _metric("f1_score", "label", average="macro", labels=[1])
 _squared, _root = _metric("mean_squared_error", "value"), _metric("root_mean_squared_error", "value")
 _absolute = _metric("mean_absolute_error", "value")
@@ -544,16 +545,7 @@ _log_loss, _brier = _probable("log_loss"), _probable("brier_score_loss")
 OWN = (
     Score("zero_one", CLASSES, LABEL, False, _average(_wrong), _count(_wrong), rows=_wrong, bound="wrong"),
     Score("accuracy", CLASSES, LABEL, True, _average(_right), _count(_right), rows=_right, bound="right"),
-    Score(
-        "balanced_accuracy",
-        CLASSES,
-        LABEL,
-        True,
-        _metric("balanced_accuracy_score", "label"),
-        _recalls,
-        lambda n_classes: 2 * n_classes,
-        _mean_recall,
-    ),
+    Score("balanced_accuracy", CLASSES, LABEL, True, _balanced, _recalls, lambda n: 2 * n, _mean_recall),
     Score("f1", TWO, LABEL, True, _f1_score, _confusion, lambda _: 3, _f1),
     Score("auc", TWO, RANK, True, _metric("roc_auc_score", "rank")),
     _mean_loss("cross_entropy", CLASSES, PROBABILITY, _log_loss, _log_losses),

@@ -245,20 +245,10 @@ class Problem:
         grouped = None if self.task.units.independent else for_groups(self.study.criterion)
         return grouped or self.study.criterion
 
-    def measure(self, row_units: RowUnits) -> Measure:
+    def measure(self, row_units: RowUnits) -> Losses:
         """Return the criterion's measure for rows of these units."""
-        return self.find_loss_measure(row_units) or self.criterion.measure
-
-    def find_loss_measure(self, row_units: RowUnits) -> Losses | None:
-        """Return the measure for rows of these units if it is no count of wrong rows."""
-        errors = None if self.clip is None else ClippedErrors(self.clip)
-        return self.task.units.make_losses(row_units, errors)
-
-    def make_loss_measure(self, row_units: RowUnits) -> Losses:
-        """Return the same where it is known to be none."""
-        measure = self.find_loss_measure(row_units)
-        assert measure is not None
-        return measure
+        of_rows = self.criterion.measure if self.clip is None else ClippedErrors(self.clip)
+        return self.task.units.make_losses(row_units, of_rows)
 
     @property
     def clip(self) -> float | None:
@@ -269,7 +259,7 @@ class Problem:
     @property
     def has_losses(self) -> bool:
         """Whether a model's total is no count of rows: with groups, and with numbers and a certification."""
-        return self.find_loss_measure(EMPTY) is not None
+        return self.clip is not None or not self.task.units.independent
 
     def make_measure(self, rows: Index) -> Measure:
         """Return what is totalled over some of the rows: the criterion's measure, or the scores."""
@@ -289,7 +279,7 @@ class Problem:
         """Number of totals of an evaluation."""
         if self.scores:
             return sum(score.width(self.task.n_classes) for score in self.scores)
-        return self.criterion.measure.columns(self.task.n_classes)
+        return self.measure(EMPTY).columns(self.task.n_classes)
 
     @cached_property
     def columns(self) -> dict[str, slice]:
@@ -700,7 +690,7 @@ def divide(study: AnyStudy, task: Task) -> tuple[Index | None, Task]:
 def _describe_few(study: Study, task: Task, held: int) -> str:
     """Return what so few units held out would prove at best, and what to do instead."""
     unit, delta = task.unit, study.delta
-    losses = not task.classes or task.units.make_losses(task.row_units, None) is not None
+    losses = not (task.classes and task.units.independent)
     best = bound_losses(np.zeros(held), delta) if losses and held else float(clopper_pearson(0, held, delta))
     of_clip = task.target.word("", " of the clip")
     outside = find_fewest_rows(float(np.nextafter(0.5, 0)), 0, delta)

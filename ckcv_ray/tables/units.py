@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
 from ckcv_ray.core.arrays import Classes, Index, Values
-from ckcv_ray.core.measures import ZERO_ONE, ClippedErrors, Losses, average_by_group
+from ckcv_ray.core.measures import Losses, average_by_group
 from ckcv_ray.core.resampling.base import Strata
 from ckcv_ray.errors import InputError, write_option, write_row
 from ckcv_ray.tables.columns import (
@@ -128,14 +128,14 @@ class Units:
         """Return how much rows of these units count, so that units count alike; None if all rows do."""
         return None
 
-    def make_losses(self, row_units: RowUnits, errors: ClippedErrors | None) -> Losses | None:
-        """Return how the losses of units are measured; None if the wrong ones are counted.
+    def make_losses(self, row_units: RowUnits, of_rows: Losses) -> Losses:
+        """Return how the losses of these units are measured, given how those of rows are.
 
         Args:
             row_units: the unit of each row that is measured, (rows,).
-            errors: how far off a row is, of numbers; None of classes.
+            of_rows: the losses of rows.
         """
-        return errors
+        return of_rows
 
     def average(self, losses: Values, row_units: RowUnits) -> Values:
         """Return the mean loss of the rows of each unit, (units,)."""
@@ -221,9 +221,9 @@ class Groups(Units):
         """Return the share of its group that each row is."""
         return np.asarray(1 / np.bincount(row_units)[row_units])
 
-    def make_losses(self, row_units: RowUnits, errors: ClippedErrors | None) -> Losses:
+    def make_losses(self, row_units: RowUnits, of_rows: Losses) -> Losses:
         """Return how each group's mean error, or share of wrong rows, is measured."""
-        return replace(errors or ZERO_ONE, groups=row_units)
+        return replace(of_rows, groups=row_units)
 
     def average(self, losses: Values, row_units: RowUnits) -> Values:
         """Return the mean loss of each group's rows."""

@@ -18,7 +18,6 @@ from ckcv_ray.core.resampling.base import BY_POSITION, EMPTY, NOT_DRAWN, Resampl
 from ckcv_ray.core.resampling.drawn import (
     Bootstrap,
     Bootstrap632,
-    Bootstrap632Plus,
     OptimismBootstrap,
     SingleSplit,
     Subsampling,
@@ -315,20 +314,11 @@ def test_terms_of_an_estimate_are_of_a_score_as_a_whole(resampling):
 @pytest.mark.parametrize(
     ("text", "resampling"),
     [
-        ("kfold:10", KFold(10)),
         ("kfold", KFold(10)),
         ("kfold:4:last", KFold(4, remainder="last")),
-        ("time:5", ForwardSplits(5)),
         ("time:5:2", ForwardSplits(5, 2)),
-        ("bootstrap632:50", Bootstrap632(50)),
-        ("bootstrap632plus:50", Bootstrap632Plus(50)),
-        ("optimism:50", OptimismBootstrap(50)),
         ("repeated_kfold:10x5", RepeatedKFold(10, 5)),
-        ("loo", LeaveOneOut()),
-        ("holdout:0.3", SingleSplit(0.3)),
         ("subsampling:100:0.25", Subsampling(100, 0.25)),
-        ("bootstrap:50", Bootstrap(50)),
-        ("drawn_folds:5", DrawnFolds(5)),
         ("nested_halves:5", NestedSplits(KFold(5), SingleSplit(0.5))),
         ("nested:5:3", NestedSplits(KFold(5), KFold(3))),
     ],

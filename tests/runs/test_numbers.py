@@ -127,7 +127,7 @@ def test_a_group_counts_once_in_what_is_measured(of_groups):
 def test_no_constant_is_better_for_the_groups_than_their_median():
     problem = Problem.of(RIDGE.replace(certify="paper", clip=1e6), Task.of(X, Y, groups=GROUPS, numbers=True))
     (baseline,) = compute_baselines(problem)
-    measure = problem.make_loss_measure(problem.task.row_units)
+    measure = problem.measure(problem.task.row_units)
     for value in np.linspace(Y.min(), Y.max(), 200):
         total = measure.measure_losses(Y, np.full(N, value)).sum()
         assert total / ONE / len(np.unique(GROUPS)) >= baseline.error - 1e-6
