@@ -135,27 +135,11 @@ SLOW = LENGTHY | frozenset(  # and those of whole runs, or that check a property
 )
 
 
-RAY = frozenset(  # files with tests that need Ray: they come first, in one process, which then ends it
-    [
-        "test_assess",
-        "test_backends",
-        "test_blocks",
-        "test_contained_fits",
-        "test_faults",
-        "test_jobs",
-        "test_learners",
-        "test_metrics",
-        "test_nightly_runs",
-        "test_permutations",
-        "test_ray_backend",
-        "test_ray_bytes",
-        "test_regression",
-        "test_run_many",
-        "test_search",
-        "test_second_learner",
-        "test_verify",
-    ]
-)
+@functools.cache
+def needs_ray(file: Path) -> bool:
+    """Return whether a file has tests that need Ray: they come first, in one process, which then ends it."""
+    return file.is_file() and re.search("ray_session|LearnerContract", file.read_text()) is not None
+
 
 # Whose coverage is not counted, which takes as long as the tests themselves: others cover what they cover.
 UNCOUNTED = LENGTHY | frozenset(
@@ -247,7 +231,7 @@ class ByFileOrPage(LoadFileScheduling):
     """
 
     def _split_scope(self, nodeid: str) -> str:
-        if RAY & _parts(FOLDER.parent / nodeid.partition("::")[0]):
+        if needs_ray(FOLDER.parent / nodeid.partition("::")[0]):
             return "ray"
         page = re.search(r"test_documentation\.py::.*\[(.+\.md)", nodeid)
         return page[1] if page else super()._split_scope(nodeid)
@@ -273,11 +257,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     Processes that share the files (``jobs/check``) then end at about the same time. Tests marked night
     are left out by day, those marked slow by --quick.
     """
-    asking = {path for path in {item.path for item in items} if "ray_session" in path.read_text()}
     for item in items:
         parts, ray_is_used = _parts(item.path), "ray_session" in getattr(item, "fixturenames", ())
-        if (ray_is_used or item.path in asking) and not RAY & parts:
-            raise pytest.UsageError(f"{item.path.name} needs Ray: name it in RAY, in tests/conftest.py")
+        if ray_is_used and not needs_ray(item.path):
+            raise pytest.UsageError(
+                f"{item.path.name} needs Ray, which needs_ray in tests/conftest.py overlooks"
+            )
         if PROCESSES & parts or ray_is_used:
             item.add_marker(pytest.mark.processes)
         if UNCOUNTED & parts or ray_is_used or item.get_closest_marker("processes"):
@@ -290,13 +275,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if config.getoption("--quick"):
         _deselect(config, items, lambda item: item.get_closest_marker("slow"))
     slow = {item.path for item in items if item.get_closest_marker("slow")}
-    items.sort(key=lambda item: (not RAY & _parts(item.path), item.path not in slow))
+    items.sort(key=lambda item: (not needs_ray(item.path), item.path not in slow))
 
 
 @pytest.hookimpl(trylast=True)  # fixtures end first
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
     """End Ray after the last file that needs it: idle, it takes a tenth of a processor."""
-    if RAY & _parts(item.path) and not (nextitem and RAY & _parts(nextitem.path)):
+    if needs_ray(item.path) and not (nextitem and needs_ray(nextitem.path)):
         _end_ray()
 
 

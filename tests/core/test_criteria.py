@@ -87,11 +87,6 @@ def test_a_transfer_keeps_the_error_rate_where_it_is_a_count_on_both(m, times, d
         assert criterion.transfer(np.array([many]), m * times, m) == pytest.approx(few, rel=1e-9)
 
 
-def test_the_papers_figure_is_the_mean_of_its_bounds():
-    errors = [3, 0, 7]
-    assert MeanBound().compute_l_ee(np.array(errors)[:, None], 40) == fsum(clopper_pearson(errors, 40)) / 3
-
-
 @pytest.mark.parametrize("delta", [0, 1, -0.1, 1.5, nan, inf, 9e-13, "0.05", True, None])
 def test_delta_is_a_probability_that_can_be_shared_out(delta):
     with pytest.raises(InputError, match=r"^delta="):
@@ -218,10 +213,11 @@ def test_with_groups_a_value_is_the_formula_at_the_loss_whatever_the_counts(m):
     assert criterion.least(m) == values[0] == values.min() > 0
 
 
-def test_with_groups_the_papers_figure_is_the_mean_of_the_values():
+def test_the_papers_figure_is_the_mean_of_the_values():
     criterion, losses = MeanShare(0.05), np.array([0, 3 * ONE, ONE // 3])
     totals = np.column_stack([[9, 9, 9], losses])
     assert criterion.compute_l_ee(totals, 40) == fsum(criterion.value(totals, 40)) / 3
+    assert MeanBound().compute_l_ee([[3], [0], [7]], 40) == fsum(clopper_pearson([3, 0, 7], 40)) / 3
     assert (criterion.bound, criterion.name) == ("loss", MeanBound.name)
 
 

@@ -1,6 +1,6 @@
 """Bounds on losses in [0, 1]: concave, between counts, valid for any distribution of the losses."""
 
-from itertools import pairwise, product
+from itertools import product
 
 import numpy as np
 import pytest
@@ -41,16 +41,10 @@ def test_whole_losses_are_counts(m: int) -> None:
     safe = 1.0 if m > MAX_CHECKED else min(1.0, float(make_safe_table(m, 0.05)[counts].mean()))
     expected = safe if choose_loss_method(m, 0.05) == "safe" else catoni(sum(counts) / (4 * m), m, 0.05)
     assert bound_mean_loss([c * ONE for c in counts], m, 0.05) == pytest.approx(expected, abs=1e-12)
+    bounds = [bound_mean_loss([total], m, 0.05) for total in range(0, m * ONE + 1, m * ONE // 64)]
+    assert 0 < bounds[0] <= bounds[-1] <= 1
+    assert bounds == sorted(bounds)
     assert average_safe(counts, m, 0.05) == pytest.approx(safe, abs=1e-12)
-
-
-@pytest.mark.parametrize("m", [5, 33, 6_000])
-def test_bounds_increase_with_the_total(m: int) -> None:
-    totals = np.linspace(0, m * ONE, 301).astype(np.int64)
-    bounds = [bound_mean_loss([total], m, 0.05) for total in totals.tolist()]
-    assert all(a <= b for a, b in pairwise(bounds))
-    assert bounds[0] > 0
-    assert bounds[-1] <= 1
 
 
 @pytest.mark.parametrize("values", [(0.0, 0.5), (0.0, 0.25, 1.0), (0.3, 0.7), (0.0, 0.01, 1.0)])
