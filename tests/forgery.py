@@ -278,7 +278,7 @@ def fit_on(problem: Problem, leader: Leader, train: np.ndarray) -> Any:
 def with_model(member: Member, model: Any, problem: Problem, scored: TestRows) -> Member:
     """The member with another model, and what it makes of the rows that judge it."""
     n_classes = problem.task.n_classes
-    totals = judge(model, scored.X, scored.y, problem.measure(scored.units), n_classes)
+    totals = judge(model, scored.X, scored.y, problem.measure(scored.row_units), n_classes)
     return make_member(member.k, member.split, model, totals, count_classes(scored.y, n_classes))
 
 
