@@ -272,12 +272,6 @@ Probability = Annotated[float, Between(0, 1, ends=False)]
 Count = Annotated[int, Between(0, MOST)]
 
 
-def check_part(name: str, part: float, whole: int, units: str) -> None:
-    """Raise ValueError unless a count of a file is at least 0 and at most that of all ``units``."""
-    if not 0 <= part <= whole:
-        raise ValueError(f"{name}: {part} of {whole} {units}, which is more than there are, or below 0")
-
-
 @dataclass(frozen=True)
 class Stored:
     """A value of a file: as it is read it has no other fields, at any depth, and no other types."""

@@ -19,95 +19,21 @@ The last answers every row.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from math import ceil
-from typing import Any, NamedTuple
+from dataclasses import replace
 
 import numpy as np
 
 from ckcv_ray.claims.judged import HeldOutPredictions
-from ckcv_ray.claims.quantity import (
-    Claim,
-    Need,
-    Quantity,
-    advise_rows,
-    bound_count,
-    check_enough,
-    make_need,
-)
+from ckcv_ray.claims.quantity import Claim, FixedSequence, Need, Quantity, Tested, bound_count, make_need
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.arrays import Mask, Values
-from ckcv_ray.core.bounds.binomial import MAX_ROWS, find_fewest_rows
-from ckcv_ray.core.bounds.fixed_sequence import FixedSequence
+from ckcv_ray.core.bounds.binomial import find_fewest_rows
 from ckcv_ray.core.percent import ceil_percent, format_level, format_percent
 from ckcv_ray.core.quantities import register_quantity
 from ckcv_ray.study.problem import Problem
 
 N_THRESHOLDS = 10
 ALLOWED = 2  # wrong rows at the first threshold: if none were, one by chance would end the sequence
-STEP = 1.05  # as many rows as there are, in the search for how many it takes
-
-
-class Answered(NamedTuple):
-    """What was counted at a threshold."""
-
-    threshold: float  # least confidence of a row that is answered
-    wrong: int  # held-out rows answered that are wrong
-    rows: int  # all that are answered
-
-
-@dataclass(frozen=True)
-class AnsweredTests(FixedSequence[Answered]):
-    """Tests of the rows answered, from the most cautious threshold down.
-
-    Attributes:
-        counts: at each threshold, which descend.
-        held: rows held out.
-        most: largest error allowed of the rows answered, in (0, 1).
-        delta: of each test, and of the bounds on the share answered together.
-        n: rows of the table.
-    """
-
-    counts: tuple[Answered, ...]
-    held: int
-    most: float
-    delta: float
-    n: int = 0
-
-    @property
-    def jointly(self) -> str:
-        """How sure both claims are together, as a clause."""
-        return f"jointly with probability at least {format_level(2 * self.delta)}"
-
-    def passes(self, counted: Answered, copies: int) -> bool:
-        """Return whether few enough of the rows answered at a threshold are wrong."""
-        return bound_count(counted.wrong, counted.rows, self.delta, copies) <= self.most
-
-    def count_needed(self) -> int | None:
-        """Return how many answered rows, as many of them wrong as now, prove an error; None if none do."""
-        rate, rows = self.chosen.wrong / self.chosen.rows, self.chosen.rows
-        if rate >= self.most:
-            return None
-        while rows <= MAX_ROWS and bound_count(ceil(rate * rows), rows, self.delta) > self.most:
-            rows = ceil(rows * STEP)
-        return rows if rows <= MAX_ROWS else None
-
-    def explain_lack(self) -> str:
-        """Return why no test passes, and what it would take, as the end of a sentence."""
-        threshold, wrong, rows = self.chosen
-        if not rows:
-            return (
-                f"none of {self.held:,} held-out rows has the confidence of those that the first test would "
-                f"answer, {threshold:.6g}; on new rows, none of these, more of them may help, or a learner "
-                "whose scores differ more from row to row."
-            )
-        bound = bound_count(wrong, rows, self.delta)
-        advice = advise_rows(self.n, self.count_needed(), rows, "too many of them are wrong")
-        return (
-            f"of the {rows:,} most confident of {self.held:,} held-out rows {wrong:,} are wrong "
-            f"({format_percent(wrong / rows)}), which proves at most {ceil_percent(bound)} and not "
-            f"{ceil_percent(self.most)}; {advice}."
-        )
 
 
 class OfAnswered(Quantity):
@@ -118,25 +44,12 @@ class OfAnswered(Quantity):
 
     def claim(self, held: HeldOutPredictions, rule: Rule) -> Iterator[Claim]:
         """Yield the claim at the last threshold that passed; see ``Quantity``."""
-        tests = held.make_once(("answered", rule), lambda: self._test(held, rule))
+        tests = held.make_once(("answered", rule), lambda: try_thresholds(held, rule))
         least = tests.chosen.threshold if tests.passed else None
         claim = Claim(self, rule.name, None, tests.delta, "", least_confidence=least)
-        yield self.conclude(claim, rule.classifier(), tests, held.copies)
+        yield self.conclude(claim, rule.classifier(), tests, held)
 
-    def _test(self, held: HeldOutPredictions, rule: Rule) -> AnsweredTests:
-        condition, X, rows = held.problem.certification.answering, held.problem.task.X, held.rows
-        assert condition is not None
-        confidence = [  # of each member of F* in the rows of its estimate set
-            Rule(f"member:{member.split}").measure_confidence(held.models, X[unlearned])
-            for member, unlearned in held.list_unlearned()
-        ]
-        n, delta = len(rows.y), held.delta / 2
-        thresholds = fix_thresholds(np.concatenate(confidence), n, condition.value, delta)
-        wrong = held.predict(rule).label != rows.y
-        counts = count_answered(rule.measure_confidence(held.models, rows.X), wrong, thresholds)
-        return AnsweredTests(counts, n, condition.value, delta, held.problem.all_rows.n)
-
-    def conclude(self, claim: Claim, who: str, tests: AnsweredTests, copies: int) -> Claim:
+    def conclude(self, claim: Claim, who: str, tests: FixedSequence, held: HeldOutPredictions) -> Claim:
         """Return the claim with what the tests prove."""
         raise NotImplementedError
 
@@ -149,18 +62,20 @@ class AnsweredError(OfAnswered):
     at_most = True
     counted, measured_as = "rows answered wrong", "{rate} wrong ({part:,} of {rows:,} {on} that are answered)"
 
-    def conclude(self, claim: Claim, who: str, tests: AnsweredTests, copies: int) -> Claim:
+    def conclude(self, claim: Claim, who: str, tests: FixedSequence, held: HeldOutPredictions) -> Claim:
         """Return the claim with the error that is allowed; where no test passes, with what it would take."""
-        threshold, wrong, rows = tests.chosen
-        bound = tests.most if tests.count_passed(copies) >= tests.passed else None
-        claim, most = replace(claim, bound=bound, errors=wrong, rows=rows), ceil_percent(tests.most)
+        threshold, (wrong,), (rows,) = tests.chosen
+        most = read_allowed(held.problem)
+        bound = most if tests.count_passed(held.copies) >= tests.passed else None
+        claim = replace(claim, bound=bound, errors=wrong, rows=rows)
         if not tests.passed:
-            return claim.give_up(f"the rows that {who} answers", tests.explain_lack())
+            lack = explain_few_answers(held.problem.all_rows.n, len(held.rows.y), most, tests)
+            return claim.give_up(f"the rows that {who} answers", lack)
         return claim.state(
             f"a new row that {who} answers, since its confidence is at least {threshold:.6g}, is "
-            f"misclassified with probability at most {most}",
+            f"misclassified with probability at most {ceil_percent(most)}",
             f"holdout: {wrong} of {rows} previously unused rows answered wrong, Clopper-Pearson; "
-            f"{tests.passed} of {len(tests.counts)} thresholds passed in a fixed sequence; {tests.jointly}",
+            f"{tests.passed} of {len(tests.counts)} thresholds passed in a fixed sequence; {_join(tests)}",
         )
 
     def doubt(self, claim: Claim) -> str:
@@ -172,20 +87,16 @@ class AnsweredError(OfAnswered):
             "proven."
         )
 
-    def check(self, study: Any, task: Any, held: int) -> None:
-        """Raise InputError if all rows held out, none of them wrong, do not prove the error allowed."""
-        condition = study.certification.answering
-        needed = find_fewest_rows(condition.value, 0, study.delta_of_claim / 2)
-        takes, instead = " at least, all of them right", "allow more errors"
-        check_enough(f"answer={condition}", needed, held, takes, instead)
+    def find_asked(self, problem: Problem) -> str:
+        """Return the option that says what the error may be."""
+        return f"answer={problem.certification.answering}"
 
-    def foresee(self, problem: Problem, name: str, delta: float) -> Iterator[Need]:
+    def foresee(self, problem: Problem) -> Iterator[Need]:
         """Yield how many rows have to be answered; the other half of delta is that of the share answered."""
-        assert problem.certification.answering is not None
-        rows, delta = problem.all_rows.n - problem.task.n, delta / 2
-        needed = find_fewest_rows(problem.certification.answering.value, 0, delta)
+        rows, delta = problem.all_rows.n - problem.task.n, problem.study.delta_of_claim / 2
+        needed = find_fewest_rows(read_allowed(problem), 0, delta)
         says = f"takes {needed:,} held-out rows that are answered, and none of them wrong"
-        yield make_need(name, self.title, delta, rows, needed, f"{says}; {rows:,} are held out")
+        yield make_need(str(self), self.title, delta, rows, needed, f"{says}; {rows:,} are held out")
 
 
 @register_quantity
@@ -195,18 +106,65 @@ class AnsweredShare(OfAnswered):
     name, phrase = "answered_share", "share of rows answered"
     counted, measured_as = "held-out rows not answered", "{rate} ({part:,} of {rows:,} {on} answered)"
 
-    def conclude(self, claim: Claim, who: str, tests: AnsweredTests, copies: int) -> Claim:
+    def conclude(self, claim: Claim, who: str, tests: FixedSequence, held: HeldOutPredictions) -> Claim:
         """Return the claim with the share that is answered; nothing where no test passes."""
-        (threshold, _, rows), each = tests.chosen, tests.delta / len(tests.counts)
-        bound = bound_count(tests.held - rows, tests.held, each, copies)
-        claim = replace(claim, bound=bound, errors=tests.held - rows, rows=tests.held)
+        (threshold, _, (rows,)), every = tests.chosen, len(held.rows.y)
+        bound = bound_count(every - rows, every, tests.delta / len(tests.counts), held.copies)
+        claim = replace(claim, bound=bound, errors=every - rows, rows=every)
         if not tests.passed:
             return claim.give_up(f"the share of rows that {who} answers", "nothing is proven of their error.")
         return claim.state(
             f"{who} answers {claim.says} of new rows: a row if its confidence is at least {threshold:.6g}",
-            f"holdout: {rows} of {tests.held} previously unused rows answered, Clopper-Pearson for "
-            f"{len(tests.counts)} thresholds together; {tests.jointly}",
+            f"holdout: {rows} of {every} previously unused rows answered, Clopper-Pearson for "
+            f"{len(tests.counts)} thresholds together; {_join(tests)}",
         )
+
+
+def read_allowed(problem: Problem) -> float:
+    """Return the largest error of the rows answered that a study, which must answer some, allows."""
+    condition = problem.certification.answering
+    assert condition is not None
+    return condition.value
+
+
+def try_thresholds(held: HeldOutPredictions, rule: Rule) -> FixedSequence:
+    """Return the tests of the rows that a rule answers, from the most cautious threshold down."""
+    most, X, rows, delta = read_allowed(held.problem), held.problem.task.X, held.rows, held.delta / 2
+    confidence = [  # of each member of F* in the rows of its estimate set
+        Rule(f"member:{member.split}").measure_confidence(held.models, X[unlearned])
+        for member, unlearned in held.list_unlearned()
+    ]
+    thresholds = fix_thresholds(np.concatenate(confidence), len(rows.y), most, delta)
+    wrong = held.predict(rule).label != rows.y
+    counts = count_answered(rule.measure_confidence(held.models, rows.X), wrong, thresholds)
+    return FixedSequence(counts, lambda shares: shares[0] <= most, delta)
+
+
+def explain_few_answers(n: int, held: int, most: float, tests: FixedSequence) -> str:
+    """Return why no test passes, and how many rows it would take, as the end of a sentence.
+
+    Args:
+        n, held: rows of the table, and those held out.
+        most: largest error allowed of the rows answered.
+        tests: of which none passes.
+    """
+    threshold, (wrong,), (rows,) = tests.chosen
+    if not rows:
+        return (
+            f"none of {held:,} held-out rows has the confidence of those that the first test would "
+            f"answer, {threshold:.6g}; on new rows, none of these, more of them may help, or a learner "
+            "whose scores differ more from row to row."
+        )
+    (bound,) = tests.bound(tests.chosen)
+    return (
+        f"of the {rows:,} most confident of {held:,} held-out rows {wrong:,} are wrong "
+        f"({format_percent(wrong / rows)}), which proves at most {ceil_percent(bound)} and not "
+        f"{ceil_percent(most)}; {tests.advise(n, 'too many of them are wrong')}."
+    )
+
+
+def _join(tests: FixedSequence) -> str:
+    return f"jointly with probability at least {format_level(2 * tests.delta)}"
 
 
 def fix_thresholds(confidence: Values, held: int, most: float, delta: float) -> Values:
@@ -224,7 +182,7 @@ def fix_thresholds(confidence: Values, held: int, most: float, delta: float) -> 
     return np.unique([0.0, *ordered[positions]])[::-1]
 
 
-def count_answered(confidence: Values, wrong: Mask, thresholds: Values) -> tuple[Answered, ...]:
+def count_answered(confidence: Values, wrong: Mask, thresholds: Values) -> tuple[Tested, ...]:
     """Return the counts at each threshold, of held-out rows with their confidence and whether it is wrong."""
     chosen = ((float(t), confidence >= t) for t in thresholds)
-    return tuple(Answered(t, int(np.sum(wrong & rows)), int(np.sum(rows))) for t, rows in chosen)
+    return tuple(Tested(t, (int(np.sum(wrong & rows)),), (int(np.sum(rows)),)) for t, rows in chosen)

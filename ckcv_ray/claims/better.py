@@ -121,9 +121,9 @@ class Better(Quantity):
         counts = f"{rows - lost:,} held-out rows won, {lost:,} lost"
         return f"{proven} better than {self.reference}: {counts}; share of wins {claim.says}"
 
-    def check(self, study: Any, task: Any, held: int) -> None:
+    def check(self, problem: Problem) -> None:
         """Raise InputError if the winner is compared with a learner whose best setting is not found."""
-        known, other = study.learner.by_label, self.reference
+        known, other = problem.study.learner.by_label, self.reference
         if other not in known:
             raise InputError(
                 f"claim={self} compares the winner with {other}, which is none of the learners of the "
@@ -135,7 +135,7 @@ class Better(Quantity):
                 f"claim={self} compares the winner with another learner, and {other} is the only one: "
                 f"name several, such as learner={other},{second}, or leave the claim out"
             )
-        if not isinstance(study.search, Race):
+        if not isinstance(problem.study.search, Race):
             raise InputError(
                 f"claim={self} needs the best setting of {other}, which a search within a budget may "
                 "leave open: choose search=race, or leave the claim out"

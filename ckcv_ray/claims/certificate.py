@@ -34,7 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import TypedDict  # pydantic accepts typing.TypedDict from Python 3.12 on
 
-from ckcv_ray.claims.quantity import Claim, Gate, Risk, SubgroupClaim
+from ckcv_ray.claims.quantity import Claim, Gate, Risk
 from ckcv_ray.core.percent import (
     floor_percent,
     format_level,
@@ -240,9 +240,7 @@ class ModelCounts(Stored):
             the groups' error rates; with numbers, mean error as a share of the clip.
         by_class: for each class its wrong rows and all its rows, summed over all estimate sets, and the
             mean over the splits of its Clopper-Pearson bounds (null with groups).
-        constants: for each split the number of the class that its member predicts for every learning row;
-            None if it predicts more than one.
-        refit_constant: the same of the model refit; None also if there is no such model.
+        constants: which models predict a single class for every learning row.
         scored_constants: the same of the rows that each model was scored on, where it is wrong about some.
         confusion: with three or more classes, the rows of all estimate sets by their class (one list each)
             and the class that their split's member predicts; those it is undecided on are in no column.
@@ -252,8 +250,7 @@ class ModelCounts(Stored):
     errors: tuple[Count, ...]
     error: Fraction
     by_class: tuple[ClassCounts, ...]
-    constants: tuple[int | None, ...]
-    refit_constant: int | None
+    constants: Constants
     scored_constants: Constants
     confusion: CountMatrix | None = field(default=None, metadata=OPTIONAL)
 
@@ -265,7 +262,7 @@ class ModelCounts(Stored):
     @property
     def constant(self) -> bool:
         """Whether each member of F* predicts a single class for every learning row."""
-        return None not in self.constants
+        return None not in self.constants["members"]
 
     def tabulate(self) -> NDArray[np.int64]:
         """Return rows of all estimate sets by class and predicted class, (n_classes, n_classes + 1).
@@ -281,13 +278,12 @@ class ModelCounts(Stored):
 
     def check(self, n_splits: int) -> None:
         """Raise ValueError if models predict what is no class, or other rows than there are."""
-        scored, totals = self.scored_constants, self.class_totals
-        members = {"constants": self.constants, "scored_constants.members": scored["members"]}
-        single = {"refit_constant": (self.refit_constant,), "scored_constants.refit": (scored["refit"],)}
-        for name, numbers in (members | single).items():
-            if len(numbers) != (n_splits if name in members else 1):
-                raise ValueError(f"{name}: expected {n_splits}, one for each split")
-            if unknown := set(numbers) - {None, *range(len(totals))}:
+        totals = self.class_totals
+        for name in ("constants", "scored_constants"):
+            found: Constants = getattr(self, name)
+            if len(found["members"]) != n_splits:
+                raise ValueError(f"{name}.members: expected {n_splits}, one for each split")
+            if unknown := {*found["members"], found["refit"]} - {None, *range(len(totals))}:
                 raise ValueError(f"{name}: the class number {unknown.pop()} is outside 0..{len(totals) - 1}")
         sizes = [len(line) for line in self.confusion or ()]
         if sizes != [len(totals)] * (len(totals) if len(totals) > 2 else 0):
@@ -309,7 +305,7 @@ class Claims(Stored):
 
     claims: tuple[Claim, ...]
     bound_without_copies: Risk | None
-    subgroups: tuple[SubgroupClaim, ...] | None = field(default=None, metadata=OPTIONAL)
+    subgroups: tuple[Claim, ...] | None = field(default=None, metadata=OPTIONAL)
 
     def __iter__(self) -> Iterator[Claim]:
         return iter(self.claims)
@@ -481,8 +477,7 @@ class Certificate:
     def describe_constants(self) -> list[str]:
         """Return sentences if members of F* are constants, and one if the model refit is."""
         counts = self.counts
-        learned = Constants(members=counts.constants, refit=counts.refit_constant)
-        return describe_constants(learned, counts.scored_constants, self.sample.labels)
+        return describe_constants(counts.constants, counts.scored_constants, self.sample.labels)
 
     def describe_repeats(self) -> list[str]:
         """Return a list of one sentence if rows equal another row: how much of what is proven is left."""
@@ -571,35 +566,6 @@ def describe_guesses(claims: Sequence[Claim], labels: Sequence[Label]) -> list[s
                 "together they say nothing beyond a guess, whose recalls add up to 100 %."
             )
     return statements
-
-
-class Mistake(NamedTuple):
-    """Rows of one class that are predicted as another.
-
-    Attributes:
-        actual, predicted: class numbers; None if undecided.
-        rows: how many; share: of the rows of the actual class.
-    """
-
-    actual: int
-    predicted: int | None
-    rows: int
-    share: float
-
-
-def list_mistakes(counts: NDArray[np.int64]) -> list[Mistake]:
-    """Return the mistakes that were made, the largest share of a class first.
-
-    Args:
-        counts: rows by class and predicted class, the undecided last, (n_classes, n_classes + 1).
-    """
-    found = [
-        Mistake(actual, predicted if predicted < len(counts) else None, count, count / sum(line))
-        for actual, line in enumerate(counts.tolist())
-        for predicted, count in enumerate(line)
-        if count and predicted != actual
-    ]
-    return sorted(found, key=lambda mistake: -mistake.share)
 
 
 def describe_least(least: float, clip: float | None) -> str:

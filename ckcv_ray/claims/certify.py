@@ -71,7 +71,7 @@ RELATED_GROUPS = (
 )
 
 PREDICTED = (  # fields that take predictions, a look at every column, or the SHA-256 of files
-    *("digests", "repeats", "giveaways", "constants", "refit_constant", "scored_constants", "confusion"),
+    *("digests", "repeats", "giveaways", "constants", "scored_constants", "confusion"),
     *("claims", "bound_without_copies", "subgroups", "statements"),
 )
 MAX_SHOWN = 200  # characters of a value in a message
@@ -91,16 +91,15 @@ def certify(predictions: HeldOutPredictions, table: pa.Table, files: Mapping[str
     claims, repeats = prove(predictions, winner.k), find_repeats(problem.all_rows, problem.held)
     again = prove(predictions.without(repeats.copies), winner.k) if repeats.copies else claims
     bounds = [proven[0].bound for proven in (claims, again) if proven[0].bound is not None]
-    learned = find_constants(problem, models)
+    learned, scored = find_constants(problem, models, winner.k)
     certificate = replace(
         made,
         origin=replace(made.origin, digests={"data": problem.data_digest, **files}),
         sample=replace(sample, repeats=repeats.rows, giveaways=find_giveaways(problem.task) or None),
         counts=replace(
             counts,
-            constants=learned["members"],
-            refit_constant=learned["refit"],
-            scored_constants=find_scored_constants(problem, models, winner.k),
+            constants=learned,
+            scored_constants=scored,
             confusion=count_confusion(problem, models.best, winner.k) if len(sample.labels) > 2 else None,
         ),
         claims=Claims(
@@ -166,8 +165,7 @@ def outline(problem: Problem, table: pa.Table, best: Ensemble) -> Certificate:
         errors=tuple(sum(member.errors) for member in members),
         error=fsum(loss / in_ones for loss in counted) / (len(members) * size.n_select),
         by_class=tuple(_count_class(best, number, delta) for number in range(task.n_classes)),
-        constants=(),
-        refit_constant=None,
+        constants=Constants(members=(), refit=None),
         scored_constants=Constants(members=(), refit=None),
     )
     wording = Wording(
@@ -201,8 +199,10 @@ def check_certificate(certificate: Certificate, problem: Problem, table: pa.Tabl
         raise ValueError(f"claims: the study has {len(rules)}; these are of one side alone: {others}")
     for number, claim in enumerate(claims):
         claim.check(f"claims.{number}", problem.task.classes)
-    for number, part in enumerate(claims.subgroups or ()):
-        part.check(f"subgroups.{number}", certificate.sample.n_held)
+    for number, claim in enumerate(claims.subgroups or ()):
+        claim.check(f"subgroups.{number}", problem.task.classes)
+        if (claim.rows or 0) > certificate.sample.n_held:
+            raise ValueError(f"subgroups.{number}.rows: {claim.rows} are more than were held out")
 
 
 def _count_class(ensemble: Ensemble, number: int, delta: float | None) -> ClassCounts:
@@ -236,28 +236,25 @@ def _count_baseline(problem: Problem, on: str, y: NDArray[Any], row_units: RowUn
     return Baseline(on, 0, int(np.sum(y != value)), len(y), error, value, clip)
 
 
-def find_constants(problem: Problem, models: Models) -> Constants:
-    """Return which models are constants on the learning rows."""
-    if not problem.task.classes:  # a constant is what it is: its error says so
-        return Constants(members=(None,) * len(models.best.members), refit=None)
-    X, refit = problem.task.X, None if models.refit is None else models.refit.constants(problem.task.X)[0]
-    return Constants(members=models.best.constants(X), refit=refit)
+def find_constants(problem: Problem, models: Models, k: int) -> tuple[Constants, Constants]:
+    """Return which models are constants on the learning rows, and on those that each was scored on.
 
-
-def find_scored_constants(problem: Problem, models: Models, k: int) -> Constants:
-    """Return which models are constants on the rows they were scored on, and wrong about some of them.
-
-    Such a model may know its learning rows by heart, and is a constant for any other row. Members were scored
-    on their estimate sets, with the winner's number of folds k, the model refit on the held-out rows.
+    The latter are wrong about some of these: such a model may know its learning rows by heart, and is a
+    constant for any other row. Members were scored on their estimate sets, with the winner's number of folds
+    k, the model refit on the held-out rows. Of numbers none is: the error of a constant says what it is.
     """
-    X, size = problem.task.X, problem.sizes.index(problem.find_size(k))
-    held, refit = problem.take_held_rows(), None
+    X, best, refit, held = problem.task.X, models.best, models.refit, problem.take_held_rows()
     if not problem.task.classes:
-        return find_constants(problem, models)
-    if models.refit is not None and held is not None:
-        (refit,) = models.refit.constants_scored(lambda _: held.X)
-    members = models.best.constants_scored(lambda i: X[problem.rows(Stage.REFIT, size, i)[1]])
-    return Constants(members=members, refit=refit)
+        none = Constants(members=(None,) * len(best.members), refit=None)
+        return none, none
+    size, alone, alone_scored = problem.sizes.index(problem.find_size(k)), None, None
+    if refit is not None and held is not None:
+        (alone,), (alone_scored,) = refit.constants(X), refit.constants_scored(lambda _: held.X)
+    scored = best.constants_scored(lambda i: X[problem.rows(Stage.REFIT, size, i)[1]])
+    return (
+        Constants(members=best.constants(X), refit=alone),
+        Constants(members=scored, refit=alone_scored),
+    )
 
 
 def count_confusion(problem: Problem, ensemble: Ensemble, k: int) -> CountMatrix:

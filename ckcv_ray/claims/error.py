@@ -23,7 +23,6 @@ great weight counts as much as a wrong one.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -131,23 +130,24 @@ class WeightedError(Quantity):
         seen = f"{counts.errors} of {counts.rows} previously unused rows wrong, {by_weight} by weight"
         return f"{seen}, {name_loss_bound(len(counts.losses), 'row')}"
 
-    def check(self, study: Any, task: Any, held: int) -> None:
+    def check(self, problem: Problem) -> None:
         """Raise InputError if rows have no weights, or one is above what is stated."""
-        weights = task.weighting.named
+        weighting = problem.all_rows.weighting
+        weights = weighting.named
         if weights is None:
             raise InputError(
                 f"claim={self} is by the weights of rows, and there are none: name their column with --weight"
             )
         if len(above := np.flatnonzero(weights > self.most)):
             raise InputError(
-                f"claim={self} says that no weight is above {self.most:g}, and {task.weighting.column!r} has "
+                f"claim={self} says that no weight is above {self.most:g}, and {weighting.column!r} has "
                 f"{weights[above[0]]:g} in row {above[0] + 1}: state the largest weight that there can be, "
                 "also in rows that are not here"
             )
 
-    def foresee(self, problem: Problem, name: str, delta: float) -> Iterator[Need]:
+    def foresee(self, problem: Problem) -> Iterator[Need]:
         """Yield what is proven if no row is wrong, and rows held out weigh as much as those to learn from."""
-        weights = problem.task.weighting.named
+        weights, delta = problem.task.weighting.named, problem.study.delta_of_claim
         assert weights is not None
         shares = np.resize(weights, problem.all_rows.n - problem.task.n) / self.most
         best = ceil_percent(bound_losses(np.zeros(len(shares)), delta, shares))
@@ -155,7 +155,7 @@ class WeightedError(Quantity):
             f"at most {best} if none of the {len(shares):,} held-out rows is wrong, by the weights of the "
             "rows to learn from"
         )
-        yield make_need(name, self.title, delta, len(shares), 1, says)
+        yield make_need(str(self), self.title, delta, len(shares), 1, says)
 
 
 def describe_weights(problem: Problem) -> str:

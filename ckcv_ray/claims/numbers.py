@@ -19,12 +19,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import ceil, isfinite
 from sys import float_info
-from typing import Any
 
 import numpy as np
 
 from ckcv_ray.claims.judged import HeldOutPredictions
-from ckcv_ray.claims.quantity import Claim, Counts, Need, Quantity, check_enough, make_need
+from ckcv_ray.claims.quantity import Claim, Counts, Need, Quantity, make_need
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.arrays import ONE, Values
 from ckcv_ray.core.bounds.betting import bound_mean_loss
@@ -132,16 +131,13 @@ class Within(Quantity):
 
     def state(self, claim: Claim, who: str, task: Task) -> str:
         """Return what is proven, as a clause."""
-        return f"at least {self._share} of new rows are predicted to within {claim.limit} by {who}"
+        share = f"{format_number(100 * self.width_of)} %"
+        return f"at least {share} of new rows are predicted to within {claim.limit} by {who}"
 
     def explain(self, held: HeldOutPredictions, counts: Counts) -> str:
         """Return what was counted, and how it is proven."""
         seen = f"{counts.errors:,} of {counts.rows:,}"
         return f"{seen} previously unused rows are further off, order statistic"
-
-    def name_subject(self, claim: Claim, who: str) -> str:
-        """Return a phrase that names what nothing can be claimed for."""
-        return f"how far off {self._share} of new rows are"
 
     def headline(self, claim: Claim, units: Units) -> str:
         """Return what a claim proves, as a clause for the first screen."""
@@ -152,24 +148,17 @@ class Within(Quantity):
         """Return the bound that a condition asks for: the value itself."""
         return value
 
-    def check(self, study: Any, task: Any, held: int) -> None:
-        """Raise InputError if the rows held out are too few to prove anything."""
-        needed = self._count_needed(study.delta_of_claim)
-        check_enough(f"claim={self}", needed, held, " at least", "claim a smaller share")
+    def find_asked(self, problem: Problem) -> str:
+        """Return the option that asks for it: its name has the share."""
+        return f"claim={self}"
 
-    def foresee(self, problem: Problem, name: str, delta: float) -> Iterator[Need]:
+    def foresee(self, problem: Problem) -> Iterator[Need]:
         """Yield how many rows it takes, and how many of them may be further off."""
-        rows, needed = problem.all_rows.n - problem.task.n, self._count_needed(delta)
+        rows, delta = problem.all_rows.n - problem.task.n, problem.study.delta_of_claim
+        needed = find_fewest_rows(1 - self.width_of, 0, delta)
         beyond = int(np.count_nonzero(bound_table(rows, delta) <= 1 - self.width_of)) - 1
         says = (
             f"takes {needed:,} held-out rows at least; of {rows:,} at most {beyond:,} are further off than "
             "what is proven"
         )
-        yield make_need(name, self.title, delta, rows, needed, says)
-
-    def _count_needed(self, delta: float) -> int:
-        return find_fewest_rows(1 - self.width_of, 0, delta)
-
-    @property
-    def _share(self) -> str:
-        return f"{format_number(100 * self.width_of)} %"
+        yield make_need(str(self), self.title, delta, rows, needed, says)

@@ -27,7 +27,7 @@ Where numbers are predicted, what is claimed of a subgroup is its mean error, of
 counts, by its rows in the order in which they were drawn.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from typing import cast
@@ -45,7 +45,6 @@ from ckcv_ray.claims.quantity import (
     Claim,
     Need,
     Quantity,
-    SubgroupClaim,
     bound_count,
 )
 from ckcv_ray.claims.recalls import Recall
@@ -77,8 +76,7 @@ def prove(held: HeldOutPredictions, k: int) -> list[Claim]:
             for claim in quantity.claim(held, held.find_rule(name))
         ]
     learner, _ = problem.find_learner(problem.learner.codec.setting(best.members[0].model))
-    counts = [(sum(member.errors), sum(member.n_estimate)) for member in best.members]
-    return [claim_random_member(problem, k, count_losses(best), learner, counts, held.copies)]
+    return [claim_random_member(problem, k, best, learner, held.copies)]
 
 
 def list_claimed(problem: Problem) -> dict[str, Quantity]:
@@ -105,11 +103,11 @@ def list_needs(problem: Problem) -> list[Need]:
     delta, needs = problem.study.delta_of_claim, list[Need]()
     for name, quantity in list_claimed(problem).items():
         needs += [foresee_gate(problem, name, delta)] if quantity.is_error else []
-        needs += quantity.foresee(problem, name, delta)
+        needs += quantity.foresee(problem)
     return needs
 
 
-def claim_subgroups(held: HeldOutPredictions) -> Iterator[SubgroupClaim]:
+def claim_subgroups(held: HeldOutPredictions) -> Iterator[Claim]:
     """Yield what is claimed of each subgroup of the study: of one with too few rows, without bounds."""
     problem, certification = held.problem, held.problem.certification
     if not certification.subgroups:
@@ -124,23 +122,20 @@ def claim_subgroups(held: HeldOutPredictions) -> Iterator[SubgroupClaim]:
             of_classes = [(Recall(), label, y == number) for number, label in enumerate(classes)]
             for quantity, label, rows in [(of_all, None, np.ones(len(y), bool)), *of_classes]:
                 drawn = losses[held.order][(part.rows & rows)[held.order]]
-                claim = SubgroupClaim(part.name, quantity, label, rule.name, rows=len(drawn))
+                n, wrong, measured = len(drawn), int(np.sum(drawn)), None
+                bound: float | None = bound_count(wrong, n, delta)
                 if quantity.is_mean:
-                    bound = bound_losses(drawn, delta)
-                    claim = replace(claim, measured=float(np.sum(drawn)) / max(1, len(drawn)))
-                else:
-                    claim = replace(claim, errors=int(np.sum(drawn)))
-                    bound = bound_count(claim.errors, claim.rows, delta)
-                enough = int(part.rows.sum()) >= MIN_OF_SUBGROUP
-                yield replace(claim, bound=bound, delta=delta) if enough else claim
+                    wrong, bound, measured = 0, bound_losses(drawn, delta), float(np.sum(drawn)) / max(1, n)
+                bound = bound if int(part.rows.sum()) >= MIN_OF_SUBGROUP else None
+                claim = Claim(quantity, rule.name, bound, delta, "", label=label, errors=wrong, rows=n)
+                yield replace(claim, measured=measured, subgroup=part.name)
 
 
 def claim_random_member(
     problem: Problem,
     k: int,
-    losses: Sequence[int],
+    best: Ensemble,
     learner: int = 0,
-    counts: Sequence[tuple[int, int]] | None = None,
     copies: int = 0,
 ) -> Claim:
     """Return the claim for a random member of F*, from the losses on the estimate sets of its splits.
@@ -148,13 +143,11 @@ def claim_random_member(
     Args:
         problem: the problem that was solved.
         k: the winner's number of folds.
-        losses: of each split's estimate set: the number of wrong rows; with groups or numbers, the sum of the
-            losses in units of 1 / ``ONE``.
+        best: F*, with its counts.
         learner: position of the winner's learner among those that are compared.
-        counts: wrong rows and all rows of each split's estimate set; None if they are the losses.
         copies: units that are not counted as independent.
     """
-    size, units = problem.find_size(k), problem.task.units
+    size, units, losses = problem.find_size(k), problem.task.units, count_losses(best)
     m, unit = size.n_select - copies, ONE if problem.has_losses else 1
     bound, name = 1.0, "no bound"  # if no unit is left that is independent, or there are too many
     if 1 <= m <= MAX_CHECKED:
@@ -178,8 +171,10 @@ def claim_random_member(
     if claim.quantity.is_mean:
         claim = replace(claim, measured=sum(losses) / (ONE * size.n_select * len(losses)))
     else:
-        seen = counts or [(loss, size.n_select) for loss in losses]
-        errors, rows = map(sum, zip(*seen, strict=True))
+        errors, rows = (
+            sum(map(sum, counts))
+            for counts in zip(*((one.errors, one.n_estimate) for one in best.members), strict=True)
+        )
         claim = replace(claim, errors=errors, rows=rows)
         method += f", {errors} of {rows} scored rows wrong"
     return claim.state(claim.quantity.state(claim, RANDOM.classifier(), problem.task), method, given)

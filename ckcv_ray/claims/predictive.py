@@ -20,37 +20,28 @@ learned. The first is the one with the best prospects of passing, if as many row
 right, to the last at which the value measured there is large enough.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from math import ceil
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 
 from ckcv_ray.claims.judged import HeldOutPredictions
-from ckcv_ray.claims.quantity import (
-    Claim,
-    Need,
-    Quantity,
-    advise_rows,
-    bound_count,
-    check_enough,
-    make_need,
-)
+from ckcv_ray.claims.quantity import Claim, FixedSequence, Holds, Need, Quantity, Tested, find_enough_rows
 from ckcv_ray.claims.recalls import (
     BINARY_RECALLS,
     ChosenCutOff,
+    Prospect,
     Requirable,
     Sensitivity,
     Specificity,
-    count_there,
+    foresee_class,
     share_recalls,
 )
 from ckcv_ray.claims.rules import CutOff, Rule, orient_scores
 from ckcv_ray.core.arrays import Classes, Values
-from ckcv_ray.core.bounds.binomial import MAX_ROWS, clopper_pearson, find_first
-from ckcv_ray.core.bounds.fixed_sequence import FixedSequence
-from ckcv_ray.core.percent import floor_percent, format_level, format_number, format_percent
+from ckcv_ray.core.bounds.binomial import clopper_pearson
+from ckcv_ray.core.percent import floor_percent, format_level, format_percent
 from ckcv_ray.core.quantities import SHARE, argument, register_quantity
 from ckcv_ray.errors import pluralize
 from ckcv_ray.study.problem import Problem
@@ -130,94 +121,63 @@ class PredictiveValue(Predictive, Requirable):
             right, wrong = (1 - q) * specificity, q * (1 - sensitivity)
         return right / (right + wrong) if right else 0.0
 
+    def require(self, least: float) -> Holds:
+        """Return what says whether it is at least a value, for shares of wrong rows of both classes."""
+        return lambda wrong: self.compute_wrong(wrong) >= least
+
+    def compute_wrong(self, shares: Sequence[float]) -> float:
+        """Return it for the shares of wrong rows of the positive class and of the other."""
+        missed, flagged = shares
+        return self.compute(1 - missed, 1 - flagged)
+
     def claim(self, held: HeldOutPredictions, rule: Rule) -> Iterator[Claim]:
         """Yield the claim; where the study requires it, from the tests of cut-offs."""
-        required = held.problem.required
-        if required is None or required.name != str(self):
+        if not self.find_asked(held.problem):
             yield from super().claim(held, rule)
             return
-        tests = self._test(held, rule)
+        tests, least = self._test(held, rule), read_required(held.problem)
         positive, classes = held.problem.positive, held.problem.task.classes
         label, second = classes[positive], classes[1 - positive]
         claim = Claim(self, rule.name, None, tests.delta, "", label=label)
         if not tests.passed:
-            lack = explain_lack(held.problem.all_rows.n, tests)
+            lack = explain_lack(held.problem.all_rows.n, self, least, tests)
             yield claim.give_up(f"the {self.title} of {rule.classifier()}", lack)
             return
-        (cut_off, missed, flagged), (positives, negatives) = tests.chosen, tests.rows
-        bound = 1 - tests.least if tests.count_passed(held.copies) >= tests.passed else None
-        claim = replace(claim, bound=bound, cut_off=cut_off.value)
+        cut_off, (missed, flagged), (positives, negatives) = tests.chosen
+        bound = 1 - least if tests.count_passed(held.copies) >= tests.passed else None
+        claim = replace(claim, bound=bound, cut_off=cut_off)
         method = (
             f"holdout: {missed} of {positives} previously unused rows of class {label!r} and {flagged} of "
             f"{negatives} of class {second!r} wrong, Clopper-Pearson for both; {tests.passed} of "
             f"{len(tests.counts)} cut-offs passed in a fixed sequence; jointly with the recalls with "
             f"probability at least {format_level(2 * tests.delta)}"
         )
-        yield self._write(claim, replace(rule, cut_off=cut_off).classifier(), method)
+        yield self._write(claim, claim.make_rule(held.problem).classifier(), method)
 
     def choose_cut_off(self, held: HeldOutPredictions, rule: Rule) -> ChosenCutOff:
         """Return the cut-off of the last test that passed."""
         tests = self._test(held, rule)
         if tests.passed:
-            return ChosenCutOff(tests.chosen.cut_off, n_tested=len(tests.counts))
+            cut_off = CutOff(tests.chosen.threshold, held.problem.positive)
+            return ChosenCutOff(cut_off, n_tested=len(tests.counts))
         lack = f"no cut-off is chosen, since for none the {self.title} that is required is proven."
         return ChosenCutOff(None, lack, n_tested=len(tests.counts))
 
-    def _test(self, held: HeldOutPredictions, rule: Rule) -> "ValueTests":
+    def _test(self, held: HeldOutPredictions, rule: Rule) -> FixedSequence:
         return held.make_once((str(self), rule), lambda: try_cut_offs(held, self, held.predict(rule).score))
 
-    def count_rows(
-        self, least: float, share: float, delta: float, missed: float = 0.0, flagged: float = 0.0
-    ) -> int:
-        """Return the fewest rows that prove it to be at least a value, at a cut-off that is fixed beforehand.
-
-        Args:
-            least: the value.
-            share: of these rows that are positive, in (0, 1).
-            delta: probability with which the claim may fail; both recalls have equal parts.
-            missed: share of the positive rows that are not flagged.
-            flagged: share of the others that are flagged.
-        """
-
-        def passes(rows: int) -> bool:
-            positives = int(share * rows)
-            wrong = [ceil(missed * positives), ceil(flagged * (rows - positives))]
-            sensitivity, specificity = 1 - clopper_pearson(wrong, [positives, rows - positives], delta / 2)
-            return self.compute(sensitivity, specificity) >= least
-
-        return find_first(passes, 1, MAX_ROWS)
-
-    def check(self, study: Any, task: Any, held: int) -> None:
-        """Raise InputError if the rows held out prove no value as large as required even with none wrong."""
-        required = study.certification.required
-        if required is None or required.name != str(self):
-            return
-        share = float(np.mean(task.y == study.certification.find_positive(task.classes)))
-        needed = self.count_rows(required.value, share, study.delta_of_claim / 2)
-        takes = f" at least, about {share * needed:,.0f} of them positive and none of them wrong"
-        check_enough(f"require={required}", needed, held, takes, "require less")
-
-    def foresee(self, problem: Problem, name: str, delta: float) -> Iterator[Need]:
+    def foresee(self, problem: Problem) -> Iterator[Need]:
         """Yield how many positive rows a required value takes, with as many others as their share leaves."""
-        required, table = problem.required, problem.all_rows
-        if required is None or required.name != str(self) or problem.held is None:
+        if not self.find_asked(problem):
             return
-        share, held, delta = float(np.mean(table.y == problem.positive)), len(problem.held), delta / 2
-        rows, label = round(held * share), problem.task.classes[problem.positive]
-        needed = self.count_rows(required.value, share, delta)
-        missed, flagged = self._choose_usual_errors(required.value)
-        usual = self.count_rows(required.value, share, delta, missed, flagged)
-        words = [
-            f"not before {round(share * needed):,} held-out rows of class {label!r}, and no row of any class "
-            "wrong",
-            f"{round(share * usual):,} with {pluralize(round(missed * share * usual), 'miss', 'misses')}, "
-            "and the others wrong half as often as that allows",
-        ]
-        if round(share * needed) > rows:
-            words.append(f"expected in a table of {ceil(needed * table.n / held):,} rows")
-        lines = [f"  at least {format_number(100 * required.value)} %: {'; '.join(words)}"]
-        says, of_class = count_there(rows, held, f"of class {label!r}"), round(share * needed)
-        yield make_need(name, self.title, delta, rows, of_class, says, lines)
+        least, label = read_required(problem), problem.task.classes[problem.positive]
+        share, delta = float(np.mean(problem.all_rows.y == problem.positive)), share_recalls(problem)[0]
+        usual, holds = self._choose_usual_errors(least), self.require(least)
+        each = [find_enough_rows(holds, rates, delta, share) for rates in ((0.0, 0.0), usual)]
+        needed, later = (round(share * rows) for rows in each)
+        misses = pluralize(round(usual[0] * later), "miss", "misses")
+        prospect = Prospect(least, needed, later, f"{misses}, and the others half as often as that allows")
+        yield foresee_class(problem, str(self), self.title, label, share, delta, [prospect])
 
     def _choose_usual_errors(self, least: float) -> tuple[float, float]:
         """Return shares missed and wrongly flagged: one usual, the other half of what a value allows then."""
@@ -273,75 +233,22 @@ class NetBenefit(Predictive):
         return right - wrong * self.worth / (1 - self.worth)
 
 
-class CountedCutOff(NamedTuple):
-    """What was counted at a cut-off."""
-
-    cut_off: CutOff
-    missed: int  # held-out rows of the positive class that are not flagged
-    flagged: int  # held-out rows of the other class that are
+def read_required(problem: Problem) -> float:
+    """Return the least value that a study, which must require one, requires."""
+    assert problem.required is not None
+    return problem.required.value
 
 
-@dataclass(frozen=True)
-class ValueTests(FixedSequence[CountedCutOff]):
-    """Tests of a predictive value at cut-offs in a fixed order.
-
-    Attributes:
-        counts: at each cut-off, in the order of the tests.
-        rows: held-out rows of the positive class, and of the other.
-        predictive: the value.
-        least: what it has to be at least, in (0, 1).
-        delta: of each test, and of the recalls at all cut-offs together.
-    """
-
-    counts: tuple[CountedCutOff, ...]
-    rows: tuple[int, int]
-    predictive: PredictiveValue
-    least: float
-    delta: float
-
-    def passes(self, counted: CountedCutOff, copies: int) -> bool:
-        """Return whether the value at a cut-off is proven to be as large as required."""
-        return self.bound_value(counted, copies) >= self.least
-
-    def bound_value(self, counted: CountedCutOff, copies: int = 0) -> float:
-        """Return the lower bound on the value at a cut-off; ``copies`` of the rows are not counted."""
-        pairs = zip(counted[1:], self.rows, strict=True)
-        missed, flagged = (bound_count(*pair, self.delta / 2, copies) for pair in pairs)
-        return self.predictive.compute(1 - missed, 1 - flagged)
-
-    @property
-    def rates(self) -> tuple[float, float]:
-        """The shares of rows missed and wrongly flagged at the chosen cut-off, as they were counted."""
-        missed, flagged = (part / max(1, rows) for part, rows in zip(self.chosen[1:], self.rows, strict=True))
-        return missed, flagged
-
-    @property
-    def measured(self) -> float:
-        """The value at the chosen cut-off as it was counted, without a bound."""
-        missed, flagged = self.rates
-        return self.predictive.compute(1 - missed, 1 - flagged)
-
-    def count_needed(self) -> int | None:
-        """Return how many held-out rows prove the value if as many are wrong; None if very many do not."""
-        if self.measured <= self.least:
-            return None
-        share = self.rows[0] / sum(self.rows)
-        needed = self.predictive.count_rows(self.least, share, self.delta, *self.rates)
-        return needed if needed < MAX_ROWS else None
-
-
-def try_cut_offs(held: HeldOutPredictions, predictive: PredictiveValue, score: Values) -> ValueTests:
+def try_cut_offs(held: HeldOutPredictions, predictive: PredictiveValue, score: Values) -> FixedSequence:
     """Return the tests of the value that a study requires, given the scores of the rows held out."""
-    problem, condition, y = held.problem, held.problem.required, held.rows.y
-    assert condition is not None
+    problem, least, y = held.problem, read_required(held.problem), held.rows.y
     delta, positive, X = held.delta / 2, problem.positive, problem.task.X
     sets = held.list_unlearned()
     scores = np.concatenate([member.model.predict(X[rows]).score for member, rows in sets])
     classes = np.concatenate([problem.task.y[rows] for _, rows in sets])
-    cut_offs = fix_cut_offs(scores, classes, positive, predictive, condition.value, len(y), delta)
-    positives = int(np.sum(y == positive))
-    counts = count_cut_offs(score, y, positive, cut_offs)
-    return ValueTests(counts, (positives, len(y) - positives), predictive, condition.value, delta)
+    cut_offs = fix_cut_offs(scores, classes, positive, predictive, least, len(y), delta)
+    counts = count_cut_offs(score, y, cut_offs)
+    return FixedSequence(counts, predictive.require(least), delta)
 
 
 def fix_cut_offs(
@@ -360,8 +267,9 @@ def fix_cut_offs(
             out, (rows,).
         y: their classes, 0 or 1.
         positive: number of the class of the rows that are flagged.
-        predictive, least, delta: as in ``ValueTests``.
+        predictive, least: the value, and what it has to be at least, in (0, 1).
         held: number of rows held out.
+        delta: of each test.
     """
     right = positive if predictive.of_positive else 1 - positive  # the class that is to be right
     oriented = orient_scores(score, right)
@@ -388,15 +296,14 @@ def fix_cut_offs(
     return tuple(CutOff(value, positive) for value in chosen.tolist())
 
 
-def count_cut_offs(
-    score: Values, y: Classes, positive: int, cut_offs: tuple[CutOff, ...]
-) -> tuple[CountedCutOff, ...]:
-    """Return the counts at each cut-off, from scores and classes of the rows held out."""
-    flags = [(cut_off, cut_off.flag(score)) for cut_off in cut_offs]
-    return tuple(
-        CountedCutOff(cut_off, int(np.sum(~flag & (y == positive))), int(np.sum(flag & (y != positive))))
-        for cut_off, flag in flags
-    )
+def count_cut_offs(score: Values, y: Classes, cut_offs: tuple[CutOff, ...]) -> tuple[Tested, ...]:
+    """Return what is wrong of each class at each cut-off, the positive one first, of rows held out."""
+    counts = list[Tested]()
+    for cut_off in cut_offs:
+        wrong, positive = cut_off.classify(score) != y, y == cut_off.positive
+        of_each = [(int(np.sum(wrong[part])), int(np.sum(part))) for part in (positive, ~positive)]
+        counts.append(Tested(cut_off.value, *zip(*of_each, strict=True)))
+    return tuple(counts)
 
 
 def _share_from(ordered: Values, values: Values) -> Values:
@@ -404,13 +311,19 @@ def _share_from(ordered: Values, values: Values) -> Values:
     return np.asarray((len(ordered) - np.searchsorted(ordered, values)) / max(1, len(ordered)))
 
 
-def explain_lack(n: int, tests: ValueTests) -> str:
-    """Return what the first cut-off proves, and how many of n rows in all it would take."""
-    (missed, flagged), (positives, negatives) = tests.chosen[1:], tests.rows
-    advice = advise_rows(n, tests.count_needed(), sum(tests.rows), "what is measured there is too small")
+def explain_lack(n: int, predictive: PredictiveValue, least: float, tests: FixedSequence) -> str:
+    """Return what the first cut-off proves, and how many rows it would take, as the end of a sentence.
+
+    Args:
+        n: rows of the table.
+        predictive, least: the value, and what it has to be at least.
+        tests: of which none passes.
+    """
+    _, (missed, flagged), (positives, negatives) = tests.chosen
+    measured, proven = map(predictive.compute_wrong, (tests.rates, tests.bound(tests.chosen)))
     return (
         f"at the first of {len(tests.counts)} cut-offs {positives - missed:,} of {positives:,} positive "
         f"held-out rows are flagged, and {flagged:,} of {negatives:,} others, which is "
-        f"{format_percent(tests.measured)} measured, proves at least "
-        f"{floor_percent(tests.bound_value(tests.chosen))}, and not {floor_percent(tests.least)}; {advice}."
+        f"{format_percent(measured)} measured, proves at least {floor_percent(proven)}, and not "
+        f"{floor_percent(least)}; {tests.advise(n, 'what is measured there is too small')}."
     )

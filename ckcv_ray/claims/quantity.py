@@ -11,8 +11,11 @@ binomial: scored rows of cross validation, rows of groups, a recall at a cut-off
 rows.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import takewhile
+from math import ceil
 from sys import float_info
 from typing import Annotated, Any, ClassVar, NamedTuple, cast
 
@@ -22,7 +25,14 @@ from ckcv_ray.claims.judged import HeldOutPredictions
 from ckcv_ray.claims.rules import ONE_MODEL, CutOff, Rule
 from ckcv_ray.core.arrays import Mask, Values
 from ckcv_ray.core.bounds.betting import MAX_OPTIMISED, bound_losses
-from ckcv_ray.core.bounds.binomial import MIN_DELTA, bound_both_sides, bound_in_order, clopper_pearson
+from ckcv_ray.core.bounds.binomial import (
+    MAX_ROWS,
+    MIN_DELTA,
+    bound_both_sides,
+    bound_in_order,
+    clopper_pearson,
+    find_first,
+)
 from ckcv_ray.core.percent import ceil_percent, floor_percent, format_about, format_level, format_percent
 from ckcv_ray.core.quantities import Declared, parse_quantity
 from ckcv_ray.errors import InputError, cut
@@ -31,7 +41,7 @@ from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.columns import Label
 from ckcv_ray.tables.task import Task
 from ckcv_ray.tables.units import Units
-from ckcv_ray.validation import OPTIONAL, Between, Count, Fraction, Probability, Stored, check_part
+from ckcv_ray.validation import OPTIONAL, Between, Count, Fraction, Probability, Stored
 
 ONE_SOURCE = "Assuming independent examples from one source"
 GROUPS_OF_ONE_SOURCE = "Assuming independent groups of rows from one source"
@@ -43,6 +53,7 @@ MIN_OF_SUBGROUP = 10  # rows of a subgroup that is claimed: fewer prove no error
 MAX_OF_VALUE = 80  # characters of one in a message
 DECIMAL_TOLERANCE = 1e-12  # of a value that was written in decimals
 
+Holds = Callable[[Sequence[float]], bool]
 Risk = Annotated[float, Between(0, float_info.max)]
 
 
@@ -96,7 +107,8 @@ class Claim(Stored):
         cut_off: the cut-off of the scores from which on a row is classified as positive, if one was chosen.
         guaranteed: whether the cut-off was chosen for this claim: ``errors`` are the rows that it may miss.
         least_confidence: the confidence from which on a row is answered, if something is proven of such rows.
-        gate: of an error that rows held out bound; else None.
+        gate: of an error that rows held out bound, of all of them; else None.
+        subgroup: name of the subgroup of rows that it is about, such as "sex = f" or "41.5 <= age < 60".
     """
 
     quantity: "Quantity"
@@ -113,6 +125,7 @@ class Claim(Stored):
     guaranteed: bool = field(default=False, metadata=OPTIONAL)
     least_confidence: Risk | None = field(default=None, metadata=OPTIONAL)
     gate: Gate | None = field(default=None, metadata=OPTIONAL)
+    subgroup: str | None = field(default=None, metadata=OPTIONAL)
 
     def __str__(self) -> str:
         """Return what is proven in a few words: "sensitivity (recall of 'sick') at least 90.12 %"."""
@@ -154,6 +167,20 @@ class Claim(Stored):
         return self.risk < self.quantity.largest
 
     @property
+    def part(self) -> int:
+        """Of its rows those that are wrong, or where it is at least a limit, right."""
+        wrong, rows = self.errors or 0, self.rows or 0
+        return wrong if self.quantity.at_most else rows - wrong
+
+    @property
+    def rate(self) -> str:
+        """What was measured of it: the share of its rows, or a mean; "–" without any."""
+        if self.measured is not None or self.rows:
+            measured = self.part / self.rows if self.measured is None and self.rows else self.measured
+            return self.quantity.format_measured(measured or 0.0)
+        return "–"
+
+    @property
     def counted(self) -> str:
         """Whose errors were counted for it, and how many: "this model: 0 of 139 rows wrong"; "" if none."""
         kind, label = self.quantity, self.label
@@ -163,8 +190,7 @@ class Claim(Stored):
         of = f"rows of {label!r} {MAY_MISS}" if self.guaranteed else of
         names = dict.fromkeys(ONE_MODEL, "this model") | {"vote": "the vote"}
         who = "this model" if self.guaranteed else names.get(self.classifier, "all members")
-        rate = kind.format_measured(self.measured or 0.0)
-        counts = {"errors": self.errors or 0, "rows": self.rows or 0, "rate": rate}
+        counts = {"errors": self.errors or 0, "rows": self.rows or 0, "rate": self.rate}
         return kind.counted_as.format(who=who, of=of, **counts)
 
     def covers(self, rule: Rule) -> bool:
@@ -197,20 +223,19 @@ class Claim(Stored):
             required: what the cut-off was chosen for, if one was.
             delta: probability with which the interval may miss.
         """
-        quantity, wrong, rows = self.quantity, self.errors or 0, self.rows or 0
+        quantity, part, rows = self.quantity, self.part, self.rows
         fixed = self.cut_off is None or is_fixed_for(str(quantity), required)
         counted = quantity.is_binomial and (quantity.is_error or quantity.by_class)
         if not (self.held_out and counted and fixed and rows) or self.bound is None:
             return None
-        part, of = wrong if quantity.is_error else rows - wrong, (quantity, self.label, self.classifier)
-        return MeasuredInterval(
-            *of, part, rows, *bound_both_sides(part, rows, delta), 1 - delta, self.cut_off
-        )
+        of, ends = (quantity, self.label, self.classifier), bound_both_sides(part, rows, delta)
+        return MeasuredInterval(*of, part, rows, *ends, 1 - delta, self.cut_off)
 
     def check(self, name: str, labels: Sequence[Label]) -> None:
         """Raise ValueError if nothing can be said of it: it is of no class, say, or more rows are wrong."""
         quantity, label, gate = self.quantity, self.label, self.gate
-        of_class, guarded = quantity.by_class or bool(quantity.made_of), quantity.guarded and self.held_out
+        of_class = quantity.by_class or bool(quantity.made_of)
+        guarded = quantity.guarded and self.held_out and self.subgroup is None
         can_be = {
             "label": label in (labels if of_class else [None]),
             "bound": self.risk <= quantity.largest,
@@ -250,6 +275,7 @@ class Need(NamedTuple):
     delta: float  # probability with which it may fail
     rows: int  # rows, groups, or rows of a class to expect among those held out
     needed: int  # how many of them it takes at least
+    of: str  # which rows: "of class 'sick'"; "" for any
     lines: list[str]  # in words
 
 
@@ -321,10 +347,6 @@ class Quantity(Declared):
         """Return what is proven, as a clause; ``who`` names what classifies rows like those of a task."""
         return f"the {claim.name} of {who} is {claim.says}"
 
-    def name_subject(self, claim: Claim, who: str) -> str:
-        """Return a phrase that names what nothing can be claimed for."""
-        return f"the {claim.name} of {who}"
-
     def explain(self, held: HeldOutPredictions, counts: Counts) -> str:
         """Return what was counted, and by which bound it is proven."""
         unit, m = held.problem.all_rows.unit, len(counts.losses)
@@ -344,7 +366,7 @@ class Quantity(Declared):
         claim = Claim(self, rule.name, bound, held.delta, "", errors=errors, rows=rows, measured=measured)
         who, method = rule.classifier(), f"holdout: {self.explain(held, counts)}"
         if bound is None:
-            yield claim.give_up(self.name_subject(claim, who), f"{method}.")
+            yield claim.give_up(f"the {claim.name} of {who}", f"{method}.")
         else:
             given = held.units.word(ONE_SOURCE, GROUPS_OF_ONE_SOURCE)
             yield claim.state(self.state(claim, who, held.problem.task), method, given)
@@ -367,12 +389,9 @@ class Quantity(Declared):
             mean: the error measured by the rule of the claim on these rows; of groups the mean of theirs.
             units: what is drawn independently.
         """
-        wrong, rows = claim.errors or 0, claim.rows or 0
-        if (claim.measured is None and not rows) or (self.answers and claim.bound is None):
+        if (claim.measured is None and not claim.rows) or (self.answers and claim.bound is None):
             return ""
-        part = wrong if self.at_most else rows - wrong
-        rate = self.format_measured(part / rows if claim.measured is None else claim.measured)
-        return self.measured_as.format(rate=rate, part=part, rows=rows, on=on)
+        return self.measured_as.format(rate=claim.rate, part=claim.part, rows=claim.rows or 0, on=on)
 
     def compute(self, sensitivity: float, specificity: float) -> float:
         """Return what follows from two recalls in [0, 1]; it increases in both."""
@@ -402,15 +421,26 @@ class Quantity(Declared):
         """Return a sentence if a constant, or a guess, would reach what a claim proves; else ""."""
         return ""
 
-    def foresee(self, problem: Problem, name: str, delta: float) -> Iterator[Need]:
-        """Yield what claims of it need, and what there will be, before anything is drawn or fitted.
-
-        Args:
-            problem: what is to be solved.
-            name: of the claim in the study: that of a rule for its error.
-            delta: probability with which all of them may fail.
-        """
+    def foresee(self, problem: Problem) -> Iterator[Need]:
+        """Yield what claims of it need, and what there will be, before anything is drawn or fitted."""
         yield from ()
+
+    def find_asked(self, problem: Problem) -> str:
+        """Return the option by which a study asks for a value of it: "require=ppv:0.02>=0.3"; "" if none."""
+        required = problem.required
+        return f"require={required}" if required is not None and required.name == str(self) else ""
+
+    def check(self, problem: Problem) -> None:
+        """Raise InputError if a value that a study asks for takes more rows than will be held out."""
+        asked = self.find_asked(problem)
+        for need in self.foresee(problem) if asked else ():
+            if need.rows < need.needed:
+                held, of = f"{problem.all_rows.n - problem.task.n:,}", f" {need.of}" if need.of else ""
+                there = f"of {held} held out about {need.rows:,} are" if of else f"{held} are held out"
+                raise InputError(
+                    f"{asked} takes {need.needed:,} held-out rows{of} at least, and {there}: hold out more "
+                    "(holdout_share), ask for less, or take more rows"
+                )
 
 
 def read_quantity(name: str) -> Quantity:
@@ -433,48 +463,111 @@ def name_loss_bound(m: int, unit: str) -> str:
 
 
 def make_need(
-    name: str, phrase: str, delta: float, rows: int, needed: int, says: str, lines: Sequence[str] = ()
+    name: str,
+    phrase: str,
+    delta: float,
+    rows: int,
+    needed: int,
+    says: str,
+    of: str = "",
+    lines: Sequence[str] = (),
 ) -> Need:
     """Return what a claim by a name in the study needs, in lines that begin with the quantity in words."""
     first = f"{phrase}, with probability {format_level(delta)}: {says}"
-    return Need(name, delta, rows, needed, [first, *lines])
-
-
-def check_enough(asked: str, needed: int, there: float, takes: str, instead: str, lie: str = "") -> None:
-    """Raise InputError if fewer rows are held out than prove anything.
-
-    Args:
-        asked: the option that asks for a claim, with its value.
-        needed, there: held-out rows that it takes, and those to expect.
-        takes: says which, after "takes 14 held-out rows".
-        instead: what else may be asked for.
-        lie: says how many there are; "" for the number held out.
-    """
-    if there < needed:
-        raise InputError(
-            f"{asked} takes {needed:,} held-out rows{takes}, and {lie or f'{there:,} are held out'}: "
-            f"hold out more (holdout_share), {instead}, or take more rows"
-        )
-
-
-def advise_rows(n: int, needed: int | None, held: int, why: str) -> str:
-    """Return how many new rows a claim is expected to take at the error rate measured, as a clause.
-
-    Args:
-        n: rows of the table.
-        needed: held-out rows that it takes; None if more do not help, and then ``why``.
-        held: held-out rows that there are.
-        why: a clause.
-    """
-    if needed is None:
-        return f"more rows alone do not help, since {why}"
-    return f"it takes about {format_about(n * needed / held)} new rows, none of these, {SAME_RATE}"
+    return Need(name, delta, rows, needed, of, [first, *lines])
 
 
 def bound_count(wrong: int, units: int, delta: float, copies: int = 0) -> float:
     """Return Clopper-Pearson's bound without ``copies`` of the units, right ones if there are as many."""
     left = max(0, units - copies)
     return float(clopper_pearson(min(wrong, left), left, delta))
+
+
+class Tested(NamedTuple):
+    """What was counted at a threshold of scores, of each kind of rows that a statement depends on."""
+
+    threshold: float
+    wrong: tuple[int, ...]
+    rows: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class FixedSequence:
+    """Tests of one statement about each of several thresholds, in an order that is fixed beforehand.
+
+    They end at the first that fails, and the last that passed counts. Each is made at the whole level: a
+    false statement is proven only if the test of the first false one passes, which is one fixed test.
+
+    Attributes:
+        counts: what was counted, in the order of the tests.
+        holds: returns whether the statement holds if at most these shares of each kind of rows are wrong.
+        delta: of each test; bounds on the kinds have equal parts of it.
+    """
+
+    counts: tuple[Tested, ...]
+    holds: Holds
+    delta: float
+
+    @cached_property
+    def passed(self) -> int:
+        """Tests that pass before the first that fails."""
+        return self.count_passed()
+
+    @property
+    def chosen(self) -> Tested:
+        """The counts of the last test that passed; of the first if none did."""
+        return self.counts[max(0, self.passed - 1)]
+
+    @property
+    def rates(self) -> list[float]:
+        """The shares of wrong rows at the chosen threshold, as they were counted."""
+        return [wrong / max(1, rows) for wrong, rows in zip(*self.chosen[1:], strict=True)]
+
+    def bound(self, counted: Tested, copies: int = 0) -> list[float]:
+        """Return the bounds on the shares of wrong rows; ``copies`` of the rows are not counted."""
+        each = self.delta / len(counted.rows)
+        return [bound_count(*pair, each, copies) for pair in zip(*counted[1:], strict=True)]
+
+    def count_passed(self, copies: int = 0) -> int:
+        """Return how many tests pass before the first that fails; ``copies`` of the rows are not counted."""
+        return sum(takewhile(bool, (self.holds(self.bound(counted, copies)) for counted in self.counts)))
+
+    def count_needed(self) -> int | None:
+        """Return how many rows prove it if as many are wrong; None if very many do not."""
+        rows = self.chosen.rows
+        if not sum(rows) or not self.holds(self.rates):
+            return None
+        needed = find_enough_rows(self.holds, self.rates, self.delta, rows[0] / sum(rows))
+        return needed if needed < MAX_ROWS else None
+
+    def advise(self, n: int, why: str) -> str:
+        """Return how many new rows a proof is expected to take at the rates measured, as a clause.
+
+        Args:
+            n: rows of the table.
+            why: says why more rows do not help, if they do not.
+        """
+        if (needed := self.count_needed()) is None:
+            return f"more rows alone do not help, since {why}"
+        new = format_about(n * needed / sum(self.chosen.rows))
+        return f"it takes about {new} new rows, none of these, {SAME_RATE}"
+
+
+def find_enough_rows(holds: Holds, rates: Sequence[float], delta: float, share: float = 1.0) -> int:
+    """Return the fewest rows that prove a statement; ``MAX_ROWS`` if fewer do not.
+
+    Args:
+        holds, delta: as in ``FixedSequence``.
+        rates: of each of one or two kinds of rows the share that is wrong.
+        share: of all rows that are of the first kind.
+    """
+
+    def passes(n: int) -> bool:
+        rows = (int(share * n), n - int(share * n))[: len(rates)]
+        wrong = [ceil(rate * part) for rate, part in zip(rates, rows, strict=True)]
+        return holds(clopper_pearson(wrong, list(rows), delta / len(rates)).tolist())
+
+    return find_first(passes, 1, MAX_ROWS)
 
 
 def bound_wrong(held: HeldOutPredictions, wrong: Mask, delta: float) -> float:
@@ -497,54 +590,6 @@ def name_wrong_bound(certification: Certification) -> str:
 
 def _is_stevens(certification: Certification) -> bool:
     return isinstance(certification, Holdout) and certification.holdout_bound == "stevens"
-
-
-@dataclass(frozen=True)
-class SubgroupClaim(Stored):
-    """A bound on the error, or on a recall, of one rule in one subgroup.
-
-    Attributes:
-        subgroup: its name, such as "sex = f" or "41.5 <= age < 60".
-        quantity: "error", at most ``bound``; or "recall", at least 1 - ``bound``; of numbers such as
-            "clipped:50", at most ``bound`` times the clip.
-        label: label of the class that a recall is about; None for an error.
-        classifier: the rule, as in ``Claim``.
-        errors, rows: wrong rows and all rows of the subgroup among those held out; of a class for a recall.
-            With numbers there are no wrong rows.
-        bound: in [0, 1]; None where the subgroup has too few rows for a claim.
-        delta: probability with which the bound may fail; None without one.
-        measured: of numbers the mean error of its rows, as a share of the clip; 0 without rows; else None.
-    """
-
-    subgroup: str
-    quantity: Quantity
-    label: Label | None
-    classifier: str
-    errors: Count = 0
-    rows: Count = 0
-    bound: Fraction | None = None
-    delta: float | None = None
-    measured: Fraction | None = field(default=None, metadata=OPTIONAL)
-
-    @property
-    def limit(self) -> str:
-        """What is proven, without its name: "at most 5.00 %", or "nothing"."""
-        if self.bound is None:
-            return f"nothing: takes {MIN_OF_SUBGROUP} rows"
-        return f"{self.quantity.side} {self.quantity.format(self.bound)}" if self.bound < 1 else "nothing"
-
-    @property
-    def rate(self) -> str:
-        """What was measured: the share of rows that are wrong, of a recall right, or the mean error."""
-        if self.measured is not None:
-            return self.quantity.format_measured(self.measured)
-        part = self.errors if self.label is None else self.rows - self.errors
-        return format_percent(part / self.rows) if self.rows else "–"
-
-    def check(self, name: str, n_held: int) -> None:
-        """Raise ValueError if its numbers cannot be."""
-        check_part(f"{name}.errors", self.errors, self.rows, "rows")
-        check_part(f"{name}.rows", self.rows, n_held, "rows")
 
 
 class Acceptance(NamedTuple):

@@ -24,10 +24,10 @@ specificity the same is done on the negatives, from above: t is just beyond the 
 """
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import ceil
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -40,7 +40,6 @@ from ckcv_ray.claims.quantity import (
     Quantity,
     bound_count,
     bound_wrong,
-    check_enough,
     make_need,
     name_wrong_bound,
     read_quantity,
@@ -76,34 +75,6 @@ class ChosenCutOff(NamedTuple):
     lack: str = ""
     misses: tuple[int, int] | None = None  # number of the class, and rows
     n_tested: int | None = None
-
-    def guarantees(self, number: int) -> bool:
-        """Return whether the cut-off guarantees the recall of a class."""
-        return self.misses is not None and self.misses[0] == number
-
-    def bound(
-        self, held: HeldOutPredictions, number: int, wrong: Mask, delta: float
-    ) -> tuple[float, int, str]:
-        """Return the bound on a class's wrong rows, how many are counted for it, and by what it is proven.
-
-        Args:
-            held: the rows held out, and the models.
-            number: of the class.
-            wrong: which of its rows are, in the order drawn.
-            delta: probability with which the bound may fail.
-        """
-        if self.guarantees(number):
-            assert self.misses is not None
-            return (
-                bound_count(self.misses[1], len(wrong), delta, held.copies),
-                self.misses[1],
-                CLOPPER_PEARSON,
-            )
-        errors = 0 if self.lack else int(np.sum(wrong))
-        if self.n_tested is not None:
-            name = f"{CLOPPER_PEARSON} for {self.n_tested} cut-offs together"
-            return bound_count(errors, len(wrong), delta / self.n_tested, held.copies), errors, name
-        return bound_wrong(held, wrong, delta), errors, name_wrong_bound(held.problem.certification)
 
 
 class Requirable(Quantity):
@@ -153,42 +124,53 @@ class Recall(Quantity):
         self, held: HeldOutPredictions, rule: Rule, number: int, wrong: Mask, chosen: ChosenCutOff
     ) -> Claim:
         """Return the claim about one class, of which ``wrong`` are the rows in the order drawn."""
-        delta, together = share_recalls(held.problem)
-        label, who = held.problem.task.classes[number], rule.classifier()
-        bound, errors, bound_name = chosen.bound(held, number, wrong, delta / together)
+        of_all, together = share_recalls(held.problem)
+        delta, label, who = of_all / together, held.problem.task.classes[number], rule.classifier()
+        errors, guaranteed = int(np.sum(wrong)), chosen.misses is not None and chosen.misses[0] == number
+        bound, name = bound_wrong(held, wrong, delta), name_wrong_bound(held.problem.certification)
+        if chosen.misses is not None and guaranteed:
+            errors, name = chosen.misses[1], CLOPPER_PEARSON
+            bound = bound_count(errors, len(wrong), delta, held.copies)
+        elif chosen.n_tested is not None:
+            bound = bound_count(errors, len(wrong), delta / chosen.n_tested, held.copies)
+            name = f"{CLOPPER_PEARSON} for {chosen.n_tested} cut-offs together"
         claim = Claim(
             self,
             rule.name,
             bound,
-            delta / together,
+            delta,
             statement="",
             label=label,
-            errors=errors,
+            errors=0 if chosen.lack else errors,
             rows=len(wrong),
             cut_off=None if rule.cut_off is None else rule.cut_off.value,
-            guaranteed=chosen.guarantees(number),
+            guaranteed=guaranteed,
         )
         lack = "" if len(wrong) else f"there are no held-out rows of class {label!r}."
         if lack := chosen.lack or lack:
             return claim.give_up(f"the {claim.name} of {who}", lack)
         of = MAY_MISS if claim.guaranteed else "wrong"
-        jointly = f"; jointly for the {together} classes with probability at least {format_level(delta)}"
+        jointly = f"; jointly for the {together} classes with probability at least {format_level(of_all)}"
         seen = f"holdout: {errors} of {len(wrong)} previously unused rows of class {label!r} {of}"
         says = (
             f"the {claim.name} of {who} is {claim.says}: the probability that a new row of class {label!r} "
             "is classified correctly, whatever the share of this class"
         )
-        return claim.state(says, f"{seen}, {bound_name}{jointly if together > 1 else ''}")
+        return claim.state(says, f"{seen}, {name}{jointly if together > 1 else ''}")
 
-    def foresee(self, problem: Problem, name: str, delta: float) -> Iterator[Need]:
+    def foresee(self, problem: Problem) -> Iterator[Need]:
         """Yield how many rows of each class it takes; none where a predictive value says so."""
-        if problem.required is not None and problem.required.kind.made_of:
+        required = problem.required
+        if required is not None and required.kind.made_of:
             return
+        wanted = WANTED if required is None or required.name != str(self) else (required.value,)
         sizes = count_classes(problem.all_rows.y, problem.task.n_classes)
         of_all, together = share_recalls(problem)
         for number in self.list_classes(problem):
-            label, of_class = problem.task.classes[number], sizes[number]
-            yield foresee_rows(problem, name, self.name_of(label), label, of_class, of_all / together)
+            label, share = problem.task.classes[number], sizes[number] / problem.all_rows.n
+            prospects = list_prospects(wanted, of_all / together, "miss", "misses")
+            phrase, delta = self.name_of(label), of_all / together
+            yield foresee_class(problem, str(self), phrase, label, share, delta, prospects)
 
 
 def share_recalls(problem: Problem) -> tuple[float, int]:
@@ -234,22 +216,6 @@ class BinaryRecall(Recall, Requirable):
             f"{problem.task.classes[number]!r}, and there are {there:,}."
         )
         return ChosenCutOff(None, lack)
-
-    def check(self, study: Any, task: Any, held: int) -> None:
-        """Raise InputError if the rows held out are too few for a cut-off, by the class's share in the table.
-
-        That share, unlike the one in the rows drawn, is known before anything is drawn.
-        """
-        condition = study.certification.required
-        if condition is None or condition.name != self.name:
-            return
-        number = self.find_class(study.certification.find_positive(task.classes))
-        delta = study.delta_of_claim / len(BINARY_RECALLS)
-        needed = find_fewest_rows(1 - condition.value, 0, delta)
-        expected = held * float(np.mean(task.y == number))
-        label, lie = task.classes[number], f"of {held:,} rows held out about {expected:.0f} are"
-        takes = f" of class {label!r} at least"
-        check_enough(f"require={condition}", needed, expected, takes, "require less", lie)
 
 
 @register_quantity
@@ -308,10 +274,12 @@ class Auc(Quantity):
         proven = f"An AUC of {claim.says} ({claim.certification})"
         return f"{proven} says nothing beyond a guess, whose AUC is 50 %."
 
-    def foresee(self, problem: Problem, name: str, delta: float) -> Iterator[Need]:
+    def foresee(self, problem: Problem) -> Iterator[Need]:
         """Yield how many rows of the rarer class it takes."""
-        rarer = min(count_classes(problem.all_rows.y, problem.task.n_classes))
-        yield foresee_rows(problem, name, self.title, None, rarer, delta)
+        share = min(count_classes(problem.all_rows.y, problem.task.n_classes)) / problem.all_rows.n
+        delta = problem.study.delta_of_claim
+        prospects = list_prospects(WANTED, delta, "pair out of order", "pairs out of order")
+        yield foresee_class(problem, str(self), self.title, None, share, delta, prospects)
 
 
 def find_cut_off(
@@ -336,40 +304,59 @@ def find_cut_off(
     return ChosenCutOff(CutOff(float(value), positive), misses=(number, misses))
 
 
-def foresee_rows(
-    problem: Problem, claim: str, phrase: str, label: Label | None, of_class: int, delta: float
+class Prospect(NamedTuple):
+    """How many rows of a class it takes to prove a value."""
+
+    value: float
+    needed: int  # if none is wrong
+    later: int  # if some are
+    wrong: str  # how many of them, in words
+
+
+def list_prospects(wanted: Sequence[float], delta: float, one: str, several: str) -> list[Prospect]:
+    """Return how many rows prove each value, if none, and if half as many as it allows are wrong.
+
+    Args:
+        wanted: values, in (0, 1).
+        delta: probability with which the claim may fail.
+        one, several: name what is wrong.
+    """
+    found = list[Prospect]()
+    for value in wanted:
+        allowed, wrong = 1 - value, 1
+        while wrong < (later := find_fewest_rows(allowed, wrong, delta)) * allowed / 2:
+            wrong += 1
+        needed = find_fewest_rows(allowed, 0, delta)
+        found.append(Prospect(value, needed, later, pluralize(wrong, one, several)))
+    return found
+
+
+def foresee_class(
+    problem: Problem,
+    claim: str,
+    phrase: str,
+    label: Label | None,
+    share: float,
+    delta: float,
+    prospects: Sequence[Prospect],
 ) -> Need:
-    """Return how many held-out rows of a class a claim takes to say at least some usual values.
+    """Return how many held-out rows of a class a claim takes to say at least some values.
 
     Args:
         problem: what is to be solved.
         claim, phrase: the claim in the study, and the quantity in words.
         label: of the class; None for the rarer one.
-        of_class: rows of the class in the whole table.
+        share: of the rows of the table that are of the class.
         delta: probability with which the claim may fail.
+        prospects: of each value.
     """
-    held, n = problem.all_rows.n - problem.task.n, problem.all_rows.n
-    rows, of = round(held * (of_class / n)), "of the rarer class" if label is None else f"of class {label!r}"
-    needs = [find_fewest_rows(1 - value, 0, delta) for value in WANTED]
-    lines = list[str]()
-    for value, needed in zip(WANTED, needs, strict=True):
-        allowed, misses = 1 - value, 1
-        while misses < find_fewest_rows(allowed, misses, delta) * allowed / 2:
-            misses += 1
-        one, several = (
-            ("miss", "misses") if label is not None else ("pair out of order", "pairs out of order")
-        )
-        words = [
-            f"not before {needed:,} held-out rows {of}, and those without a {one}",
-            f"{find_fewest_rows(allowed, misses, delta):,} with {pluralize(misses, one, several)}",
-        ]
-        if needed > rows:
-            words.append(f"expected in a table of {ceil(needed / (held / n * (of_class / n))):,} rows")
-        lines.append(f"  at least {format_number(100 * value)} %: {'; '.join(words)}")
-    return make_need(claim, phrase, delta, rows, needs[0], count_there(rows, held, of), lines)
-
-
-def count_there(rows: int, held: int, of: str) -> str:
-    """Return how many of the rows held out a claim can expect to be of a class, as a clause."""
-    be = "is" if rows == 1 else "are"
-    return f"about {rows:,} of the {held:,} held-out rows {be} {of}, by its share in the table"
+    n, of = problem.all_rows.n, "of the rarer class" if label is None else f"of class {label!r}"
+    held, lines = n - problem.task.n, list[str]()
+    rows = round(held * share)
+    for value, needed, later, wrong in prospects:
+        at_least = f"  at least {format_number(100 * value)} %: not before {needed:,} held-out rows {of}"
+        in_all = f"; expected in a table of {ceil(needed / (held / n * share)):,} rows" * (needed > rows)
+        lines.append(f"{at_least}, and those all right; {later:,} with {wrong}{in_all}")
+    says = f"about {rows:,} of the {held:,} held-out rows {'is' if rows == 1 else 'are'} {of}"
+    says += ", by its share in the table"
+    return make_need(claim, phrase, delta, rows, prospects[0].needed, says, of, lines)

@@ -135,13 +135,8 @@ class Declared:
         values = ((each.metadata["kind"], getattr(self, each.name)) for each in fields(self))
         return self.phrase.format(*(kind.format(value) for kind, value in values))
 
-    def check(self, study: Any, task: Any, held: int) -> None:
-        """Raise InputError if it cannot be proven, whatever is drawn: its rows are too few, say.
-
-        Args:
-            study, task: the study in canonical form, and all its rows.
-            held: number of rows held out.
-        """
+    def check(self, problem: Any) -> None:
+        """Raise InputError if nothing of it can be proven of a problem: its rows are too few, say."""
 
 
 def register_quantity(kind: Kind) -> Kind:

@@ -22,7 +22,6 @@ from ckcv_ray.claims.certificate import (
     Certificate,
     describe_equal_rows,
     describe_least,
-    list_mistakes,
 )
 from ckcv_ray.claims.error import describe_weights
 from ckcv_ray.claims.quantity import (
@@ -489,12 +488,12 @@ def _tell_confusion(labels: Sequence[Label], counts: NDArray[np.int64]) -> FactT
         rows = [format_row(name, *line[:shown]) for name, line in zip(names, counts.tolist(), strict=False)]
         heads = ("actual \\ predicted", *names[:shown])
         return FactTable("Confusion matrix, in rows", heads, rows, level=DETAILS)
-    found = list_mistakes(counts)
+    shares = counts / np.maximum(1, counts.sum(axis=1, keepdims=True))  # of the rows of a class
+    cells = np.argwhere(counts).tolist()
+    found = sorted(((i, j) for i, j in cells if i != j), key=lambda mistake: -shares[mistake])
     rows = [
-        format_row(
-            names[each.actual], names[-1 if each.predicted is None else each.predicted], each.rows, each.share
-        )
-        for each in found[:MAX_MISTAKES]
+        format_row(names[i], names[j], int(counts[i, j]), float(shares[i, j]))
+        for i, j in found[:MAX_MISTAKES]
     ]
     title = f"The most frequent of {pluralize(len(found), 'kind')} of mistake"
     return FactTable(title, ("actual", "predicted", "rows", "share of the class"), rows, level=DETAILS)
@@ -938,7 +937,9 @@ def _tabulate_subgroups(c: Certificate) -> FactTable:
         name = "mean error" if claim.quantity.is_mean else "error"
         name = name if claim.label is None else f"recall of {claim.label}"
         if claim.bound is not None or claim.label is None:
-            rows.append((claim.subgroup, name, f"{claim.rows:,}", claim.rate, claim.limit))
+            takes = f"nothing: takes {MIN_OF_SUBGROUP} rows" if claim.bound is None else "nothing"
+            proven = claim.says if claim.says_something else takes
+            rows.append((claim.subgroup or "", name, f"{claim.rows:,}", claim.rate, proven))
     own = "" if c.sample.numbers is not None else ", at the model's own cut-off"
     note = (
         f"Named before the run: {pluralize(len({row[0] for row in rows}), 'subgroup')} of the rows held out. "

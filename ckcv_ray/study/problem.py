@@ -189,6 +189,8 @@ class Problem:
         made = cls(study, learned, task, held, sizes, name)
         made.check_effort()
         made._check_rows()
+        for quantity in study.certification.quantities.values():
+            quantity.check(made)
         return made
 
     @property
@@ -633,8 +635,6 @@ def _canonicalize_certified(study: Study, task: Task) -> tuple[Study, Index | No
     settings, n_splits = sum(study.learner.space.lengths), max(size.n_splits for size in sizes)
     search = study.search.resolve(learned.n_units, settings, len(sizes), n_splits)
     study = replace(study, search=search)
-    for quantity in certification.quantities.values():
-        quantity.check(study, task, 0 if held is None else len(held))
     return study, held, learned
 
 

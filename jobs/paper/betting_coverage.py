@@ -33,7 +33,8 @@ from scipy.stats import binomtest, norm
 
 from ckcv_ray import Execution, Study, clopper_pearson, run
 from ckcv_ray.claims.better import PairedCounts
-from ckcv_ray.claims.predictive import Npv, Ppv, PredictiveValue, ValueTests, count_cut_offs, fix_cut_offs
+from ckcv_ray.claims.predictive import Npv, Ppv, PredictiveValue, count_cut_offs, fix_cut_offs
+from ckcv_ray.claims.quantity import FixedSequence
 from ckcv_ray.claims.recalls import find_cut_off
 from ckcv_ray.core.arrays import ONE, Values
 from ckcv_ray.core.bounds.betting import bound_losses, bound_mean_loss
@@ -267,11 +268,10 @@ def measure_values(predictive: PredictiveValue, decimals: int | None, runs: int)
         if decimals is not None:
             learned, held = learned.round(decimals), held.round(decimals)
         cut_offs = fix_cut_offs(learned, y, 1, predictive, least, len(y), DELTA)
-        tests = ValueTests(count_cut_offs(held, y, 1, cut_offs), (300, 1200), predictive, least, DELTA)
-        t = tests.chosen.cut_off.value
-        if decimals is not None:
-            steps = np.arange(-80, 120) / 10**decimals
-            t = steps[tests.chosen.cut_off.flag(steps)][0] - 0.5 * 10**-decimals
+        tests = FixedSequence(count_cut_offs(held, y, cut_offs), predictive.require(least), DELTA)
+        t = tests.chosen.threshold
+        if decimals is not None:  # between the scores that occur
+            t = (np.ceil(10**decimals * (t - 1e-9)) - 0.5) / 10**decimals
         passed = tests.passed > 0
         claimed += passed
         false += passed and bool(predictive.compute(norm.sf(t - 2), norm.cdf(t)) < least)

@@ -1,22 +1,16 @@
-"""Rows answered and not: the theorem exactly and by simulation, and what a run makes of it."""
+"""Rows answered and not: thresholds, their tests, and what a run makes of them."""
 
 import csv
-from itertools import product
 
 import numpy as np
 import pytest
 from claimed import REFIT, SMALL, run
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import multinomial
 
 from ckcv_ray import Certified, InputError, Study, Task
-from ckcv_ray.claims.answered import (
-    Answered,
-    AnsweredTests,
-    count_answered,
-    fix_thresholds,
-)
+from ckcv_ray.claims.answered import count_answered, explain_few_answers, fix_thresholds
+from ckcv_ray.claims.quantity import FixedSequence, Tested
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.learners.ensemble import Ensemble, Models
@@ -24,32 +18,6 @@ from ckcv_ray.runs.load import load_run
 from ckcv_ray.study.problem import Problem
 
 confidences = st.lists(st.integers(0, 6).map(float), min_size=1, max_size=60)
-
-
-def test_the_error_at_the_threshold_is_too_large_as_rarely_as_the_theorem_says():
-    """Exactly, over every outcome of 6 rows in three parts: too many are wrong only up to the middle one."""
-    most, delta, held = 0.55, 0.2, 6
-    shares, rates = (0.3, 0.4, 0.3), (0.5, 0.65, 0.2)  # of each part: its share, and its error
-    cells = [share * part for share, rate in zip(shares, rates, strict=True) for part in (rate, 1 - rate)]
-    within = np.cumsum(np.multiply(shares, rates)) / np.cumsum(shares)  # the error of all parts up to each
-    assert (within > most).tolist() == [False, True, False]
-    failure = passing = total = 0.0
-    for counts in product(range(held + 1), repeat=6):
-        if sum(counts) != held:
-            continue
-        probability = float(multinomial.pmf(counts, held, cells))
-        rows = np.repeat(range(6), counts)
-        parts, wrong = rows // 2, rows % 2 == 0
-        tests = AnsweredTests(
-            count_answered(2.0 - parts, wrong, np.array([2.0, 1.0, 0.0])), held, most, delta
-        )
-        passed = tests.count_passed()
-        total += probability
-        passing += probability * (passed > 0)
-        failure += probability * (passed > 0 and within[passed - 1] > most)
-    assert total == pytest.approx(1.0)
-    assert 0 < failure <= delta
-    assert passing > 0
 
 
 @given(confidences, st.integers(10, 500), st.sampled_from([0.02, 0.1, 0.3]))
@@ -72,39 +40,42 @@ def test_the_first_threshold_is_the_most_cautious_useful_one():
 
 @given(confidences, st.randoms(use_true_random=False))
 def test_rows_of_equal_confidence_are_answered_together(values, random):
-    confidence = np.array(values)
     wrong = np.array([random.random() < 0.3 for _ in values])
-    for answered in count_answered(confidence, wrong, np.array([5.0, 2.0, 0.0])):
+    for answered in count_answered(np.array(values), wrong, np.array([5.0, 2.0, 0.0])):
         rows = [i for i, value in enumerate(values) if value >= answered.threshold]
-        assert answered.rows == len(rows)
-        assert answered.wrong == sum(wrong[i] for i in rows)
+        assert (answered.wrong, answered.rows) == ((sum(wrong[i] for i in rows),), (len(rows),))
+
+
+def make_tests(*counts: tuple[float, int, int]) -> FixedSequence:
+    """Tests of an error of at most 5 % among rows that are answered."""
+    listed = tuple(Tested(threshold, (wrong,), (rows,)) for threshold, wrong, rows in counts)
+    return FixedSequence(listed, lambda shares: shares[0] <= 0.05, 0.025)
 
 
 def test_the_sequence_stops_at_its_first_failure():
-    counts = (Answered(3.0, 0, 100), Answered(2.0, 40, 150), Answered(1.0, 0, 1000))
-    tests = AnsweredTests(counts, 1200, 0.05, 0.025)
-    assert tests.count_passed() == 1
-    assert tests.chosen == counts[0]
+    counts = ((3.0, 0, 100), (2.0, 40, 150), (1.0, 0, 1000))
+    tests = make_tests(*counts)
+    assert (tests.passed, tests.chosen.threshold) == (1, 3.0)
     assert tests.count_passed(copies=60) == 0
-    assert AnsweredTests(counts[1:], 1200, 0.05, 0.025).chosen == counts[1]
-    assert AnsweredTests(counts[2:], 1200, 0.05, 0.025).count_passed() == 1
-    assert AnsweredTests((Answered(9.0, 0, 0),), 10, 0.05, 0.025).count_passed() == 0
+    assert make_tests(*counts[1:]).chosen.threshold == 2.0
+    assert make_tests(*counts[2:]).passed == 1
+    assert make_tests((9.0, 0, 0)).passed == 0
 
 
 def test_what_it_takes_is_said_where_nothing_passes():
     """No other seed is advised: one chosen for its result would void what is proven."""
 
-    def explain(*counts: Answered) -> str:
-        return AnsweredTests(counts, 200, 0.05, 0.025, 400).explain_lack()
+    def explain(*counts: tuple[float, int, int]) -> str:
+        return explain_few_answers(400, 200, 0.05, make_tests(*counts))
 
-    said = explain(Answered(1.0, 2, 60))
+    said = explain((1.0, 2, 60))
     assert "of the 60 most confident of 200 held-out rows 2 are wrong (3.33 %), which proves at most" in said
     assert "new rows, none of these, assuming the same error rate" in said
-    needed = AnsweredTests((Answered(1.0, 2, 60),), 200, 0.05, 0.025).count_needed()
+    needed = make_tests((1.0, 2, 60)).count_needed()
     assert clopper_pearson(np.ceil(2 / 60 * needed).astype(int), needed, 0.025) <= 0.05
-    assert "more rows alone do not help" in explain(Answered(1.0, 10, 60))
-    assert "more rows alone do not help" in explain(Answered(1.0, 4999, 100_000))  # as good as too many
-    said = explain(Answered(0.9, 0, 0), Answered(0.5, 3, 60))
+    assert "more rows alone do not help" in explain((1.0, 10, 60))
+    assert "more rows alone do not help" in explain((1.0, 4999, 100_000))  # as good as too many
+    said = explain((0.9, 0, 0), (0.5, 3, 60))
     assert "none of 200 held-out rows has the confidence of those that the first test would answer" in said
     assert "seed" not in said
 

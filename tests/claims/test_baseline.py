@@ -53,7 +53,7 @@ def test_a_constant_winner_and_a_worthless_bound_are_pointed_out_everywhere(cons
     assert shown["summary"].count(NOTHING_LEARNED) == shown["summary"].count(WORTHLESS) == 1
     assert result.summary().startswith("Nothing can be quoted yet. The bound")
     assert result.summary().count("CAUTION") == 1
-    assert result.certificate.counts.constants == (1,) * 5
+    assert result.certificate.counts.constants["members"] == (1,) * 5
     assert result.certificate.counts.constant
 
 
@@ -125,7 +125,7 @@ def test_constants_among_three_classes(constants: tuple[int | None, ...], messag
 def test_a_constant_model_that_was_fitted_on_all_learning_rows_is_pointed_out(tmp_path: Path) -> None:
     result = run(CONSTANT.replace(certify="holdout", seed=5), noise(90, rare=12), out=tmp_path)
     assert result.certificate.claims.first.classifier == "refit"
-    assert result.certificate.counts.refit_constant == 1
+    assert result.certificate.counts.constants["refit"] == 1
     messages = "The model refit predicts 'well' for every learning row: it is a constant."
     assert messages in result.certificate.list_cautions()
     assert messages in unwrap(result.summary(details=True))
@@ -159,7 +159,7 @@ def test_members_that_know_their_rows_by_heart_are_constants_elsewhere(n_classes
     """On every split rows of one class alone are right, though the learning rows are all right."""
     result = run(BY_HEART, by_heart(90, n_classes))
     certificate, members = result.certificate, result.ensemble.members
-    assert certificate.counts.constants == (None,) * 6
+    assert certificate.counts.constants["members"] == (None,) * 6
     for member, number in zip(members, certificate.counts.scored_constants["members"], strict=True):
         right = [c for c in range(n_classes) if member.errors[c] < member.n_estimate[c]]
         assert right in ([number], [])  # none: it is undecided, and the first class is predicted
@@ -172,7 +172,7 @@ def test_members_that_know_their_rows_by_heart_are_constants_elsewhere(n_classes
 def test_the_refit_is_looked_at_too(tmp_path: Path) -> None:
     held = run(BY_HEART.replace(certify="holdout"), by_heart(90), out=tmp_path / "held")
     number = held.certificate.counts.scored_constants["refit"]
-    assert held.certificate.counts.refit_constant is None
+    assert held.certificate.counts.constants["refit"] is None
     assert f"The model refit predicts {number} for every held-out row: " in unwrap(held.summary(details=True))
     assert verify(tmp_path / "held").differences == []
     changed = held.certificate.counts.scored_constants | {"refit": None}

@@ -1,78 +1,20 @@
 """Claims by class and of the AUC: exact coverage, what they are about, and what is refused."""
 
-from itertools import product
-from math import fsum
-
 import numpy as np
 import pytest
-from claimed import REFIT, SMALL, hold_out_rows, predict_held, run
+from claimed import REFIT, SMALL, run
 from conftest import blobs
-from scipy.stats import binom
 
 from ckcv_ray import Task
-from ckcv_ray.claims.judged import HeldOutPredictions
-from ckcv_ray.claims.quantity import Claim
-from ckcv_ray.claims.recalls import Auc, Recall
 from ckcv_ray.core.draws import Draws, draw_pairs
 from ckcv_ray.core.percent import floor_percent
 from ckcv_ray.study.problem import Problem
-from ckcv_ray.study.study import Study
 
 TWO = ("sensitivity", "specificity")
 HELD = SMALL.replace(certify="holdout", claim=TWO)
 
 
-def hold_out_classes(study: Study, sizes: tuple[int, ...]) -> Problem:
-    """The problem of a study of which as many rows of each class are held out as ``sizes`` says."""
-    task = blobs(60)
-    rows = (np.flatnonzero(task.y == c)[:m] for c, m in enumerate(sizes))
-    return hold_out_rows(study, task, np.concatenate([*rows]))
-
-
-def judge_wrong(problem: Problem, wrong: tuple[int, ...]) -> HeldOutPredictions:
-    """Predictions of the held-out rows with so many of each class wrong."""
-    y = problem.take_held_rows().y
-    label = y.copy()
-    for c, count in enumerate(wrong):
-        label[np.flatnonzero(y == c)[:count]] = (c + 1) % problem.task.n_classes
-    return predict_held(problem, label)
-
-
-def bound_recalls(problem: Problem, wrong: tuple[int, ...]) -> list[float]:
-    return [claim.risk for claim in Recall().claim(judge_wrong(problem, wrong), REFIT)]
-
-
-def claim_auc(problem: Problem, score: np.ndarray) -> Claim:
-    (claim,) = Auc().claim(predict_held(problem, problem.take_held_rows().y, score), REFIT)
-    return claim
-
-
-def probability(wrong: tuple[int, ...], sizes: tuple[int, ...], risks: tuple[float, ...]) -> float:
-    return float(np.prod(binom.pmf(wrong, sizes, risks)))
-
-
 # Exact coverage of held-out rows
-
-
-@pytest.mark.parametrize("sizes", [(6, 4), (1, 9), (0, 5)])
-def test_two_recalls_hold_jointly_and_each_uses_up_its_half(sizes):
-    """The largest probability that one of two independent ones fails, a finite sum just above each bound."""
-    problem = hold_out_classes(SMALL.replace(certify="holdout", claim="recall", delta=0.2), sizes)
-    counts = list(product(*(range(m + 1) for m in sizes)))
-    found = {wrong: bound_recalls(problem, wrong) for wrong in counts}
-    ends = [sorted({found[wrong][c] for wrong in counts}) for c in range(2)]
-    points = [[p * (1 + 1e-12) for p in ends[c] if p < 1] or [1.0] for c in range(2)]
-    failing = [
-        fsum(
-            probability(wrong, sizes, risks)
-            for wrong in counts
-            if any(risk > bound for risk, bound in zip(risks, found[wrong], strict=True))
-        )
-        for risks in product(*points)
-    ]
-    assert max(failing) <= 0.2 * (1 + 1e-9)
-    if min(sizes):
-        assert max(failing) == pytest.approx(1 - (1 - 0.1) ** 2, rel=1e-9)
 
 
 def test_pairs_are_disjoint_and_do_not_depend_on_anything_but_the_labels():
@@ -86,14 +28,6 @@ def test_pairs_are_disjoint_and_do_not_depend_on_anything_but_the_labels():
     others = {tuple(draw_pairs(y, Draws(seed))[1].tolist()) for seed in range(20)}
     assert len(others) > 10
     assert [len(part) for part in draw_pairs(np.zeros(4, int), Draws(7))] == [0, 0]
-
-
-def test_a_score_that_is_missing_is_out_of_order():
-    problem = hold_out_classes(SMALL.replace(certify="holdout", claim="auc"), (3, 3))
-    claim = claim_auc(problem, np.full(6, np.nan))
-    assert claim.bound == 1.0
-    assert "at least 0.00 %" in claim.statement
-    assert "3 of 3 disjoint pairs" in claim.statement
 
 
 # Runs

@@ -1,22 +1,13 @@
 """Claims about the rows of a new group: what they are computed from, what they say, and exact coverage."""
 
-from collections import Counter
-from fractions import Fraction
-from math import ceil
-
 import numpy as np
 import pytest
 from claimed import read_again, run
 from conftest import blobs
-from scipy.stats import beta
 
 from ckcv_ray import Result, Study, Task
 from ckcv_ray.claims.certify import compute_baselines
-from ckcv_ray.claims.paper import weight
 from ckcv_ray.claims.rules import Rule
-from ckcv_ray.core.arrays import ONE
-from ckcv_ray.core.bounds.betting import make_concave_table
-from ckcv_ray.core.schedule import Stage
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.columns import Schema
 from ckcv_ray.tables.target import ClassTarget
@@ -37,38 +28,6 @@ def results() -> dict[str, Result]:
     return {name: run(study, TASK) for name, study in STUDIES.items()}
 
 
-def shares(wrong: np.ndarray, groups: np.ndarray) -> int:
-    """The loss of groups, counted one by one."""
-    rows, errors = Counter(groups.tolist()), Counter(groups[wrong].tolist())
-    return sum(ceil(Fraction(errors[group], rows[group]) * ONE) for group in rows)
-
-
-def loss(result: Result, member: object, train_and_score: tuple[np.ndarray, np.ndarray]) -> int:
-    task, (_, score) = result.task, train_and_score
-    return shares(member.model.predict(task.X[score]).label != task.y[score], task.row_units[score])
-
-
-@pytest.mark.parametrize("name", STUDIES)
-def test_paper_is_the_bound_on_the_losses_at_its_share_of_delta(
-    results: dict[str, Result], name: str
-) -> None:
-    result = results[name]
-    problem, size = result.problem, result.problem.find_size(result.k)
-    j = problem.sizes.index(size)
-    losses = [loss(result, m, problem.rows(Stage.REFIT, j, m.split)) for m in result.ensemble.members]
-    if name in ("paper", "rotation"):
-        (claim,) = result.certificate.claims
-        A = make_concave_table(size.n_select, float(0.05 * weight(problem, result.k)))
-        expected = np.interp(np.array(losses) / ONE, np.arange(len(A)), A).mean()
-        assert claim.bound == pytest.approx(min(1.0, expected), rel=1e-12)
-    assert result.certificate.sample.groups["losses"] == tuple(one / ONE for one in losses)
-    values = [beta.ppf(0.95, one / ONE + 1, size.n_select - one / ONE) for one in losses]
-    assert result.l_ee == pytest.approx(np.mean(values), rel=1e-9)
-    assert result.error == pytest.approx(sum(losses) / ONE / len(losses) / size.n_select)
-    n = problem.task.n_units
-    assert (size.n_select, size.n_train) == (n // result.k, n - 2 * (n // result.k))
-
-
 @pytest.mark.parametrize("name", STUDIES)
 def test_sentences_speak_of_a_new_group(results: dict[str, Result], name: str) -> None:
     certificate = results[name].certificate
@@ -80,16 +39,6 @@ def test_sentences_speak_of_a_new_group(results: dict[str, Result], name: str) -
     assert "of a new group's rows on average at most" in results[name].claim_for(Rule("vote"))
     assert ", by group (" in results[name].summary(details=True)
     assert "mean 95 % bound 1" not in results[name].summary(details=True)  # there is none for a class
-
-
-def test_the_vote_is_bounded_by_twice_the_members(results: dict[str, Result]) -> None:
-    """Group by group: where the vote is wrong, at least half of the members are."""
-    result = results["paper"]
-    labels, _ = result.ensemble.predict(TASK.X)
-    vote = result.ensemble.vote(TASK.X).label != TASK.y
-    for group in range(30):
-        rows = TASK.row_units == group
-        assert np.mean(vote[rows]) <= 2 * np.mean(labels[:, rows] != TASK.y[rows])
 
 
 @pytest.mark.parametrize("name", STUDIES)

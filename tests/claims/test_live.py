@@ -1,11 +1,9 @@
 """What labels say of one quantity, and in which words."""
 
 import numpy as np
-import pytest
-from scipy.stats import binomtest
 
 from ckcv_ray.core.bounds.betting import make_prior
-from ckcv_ray.runs.watch import ALARM, HOLDS, UNCERTIFIED, UNKNOWN, Watched, judge_losses, share_delta
+from ckcv_ray.runs.watch import ALARM, HOLDS, UNCERTIFIED, UNKNOWN, Watched, judge_losses
 
 PRIOR = make_prior(0.05, 100)
 
@@ -60,26 +58,3 @@ def test_limits_are_rounded_outwards() -> None:
     low, high = (float(text.split(" %")[0]) / 100 for text in between)
     assert low <= found.limits.low
     assert high >= found.limits.high
-
-
-@pytest.mark.parametrize("classes", [0, 2, 7])
-def test_the_shares_of_delta_add_up(classes: int) -> None:
-    error, each = share_delta(0.05, classes)
-    assert error + classes * each == pytest.approx(0.05)
-
-
-@pytest.mark.slow
-def test_no_alarm_of_several_quantities_is_ever_false_more_often_than_delta() -> None:
-    """Error and both classes at the bounds that are certified: an alarm in at most delta of the streams."""
-    rng, delta, streams, bound, of_class = np.random.default_rng(7), 0.2, 200, 0.2, (0.1, 0.3)
-    share, each = share_delta(delta, 2)
-    false = 0
-    for _ in range(streams):
-        classes = rng.integers(2, size=400)
-        losses = (rng.random(400) < np.array(of_class)[classes]).astype(float)
-        findings = [judge_losses(Watched(None, bound, PRIOR, share), losses, np.arange(400))]
-        for c, limit in enumerate(of_class):
-            own = np.flatnonzero(classes == c)
-            findings.append(judge_losses(Watched(str(c), limit, PRIOR, each), losses[own], own))
-        false += any(finding.state == ALARM for finding in findings)
-    assert binomtest(false, streams, delta, alternative="greater").pvalue > 0.01

@@ -53,7 +53,7 @@ def test_predictions_that_are_not_finite_prove_nothing_if_there_are_many(bad):
     (claim,), (nothing,) = (Within(0.9).claim(held, REFIT) for held in (one, all_of_them))
     assert (claim.bound, claim.errors, claim.rows) == (pytest.approx(1.0), 1, 60)
     assert nothing.bound is None
-    assert nothing.statement.startswith("Nothing can be claimed for how far off 90 % of new rows are")
+    assert nothing.statement.startswith("Nothing can be claimed for the error of 90 % of new rows of")
     assert nothing.limit == "any amount"
 
 

@@ -1,4 +1,4 @@
-"""Cut-offs for a predictive value: the theorem exactly and by simulation, and what a run makes of them."""
+"""Cut-offs for a predictive value: how they are chosen and tested, and what a run makes of them."""
 
 import re
 from dataclasses import replace
@@ -9,23 +9,13 @@ from claimed import REFIT, SMALL, run
 from conftest import tell
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import binom
 
 from ckcv_ray import Study, Task
 from ckcv_ray.claims.judged import HeldOutPredictions
 from ckcv_ray.claims.paper import list_needs
-from ckcv_ray.claims.predictive import (
-    CountedCutOff,
-    Npv,
-    Ppv,
-    ValueTests,
-    count_cut_offs,
-    explain_lack,
-    fix_cut_offs,
-    try_cut_offs,
-)
-from ckcv_ray.claims.quantity import read_quantity
-from ckcv_ray.claims.rules import CutOff, orient_scores
+from ckcv_ray.claims.predictive import Npv, Ppv, count_cut_offs, explain_lack, fix_cut_offs, try_cut_offs
+from ckcv_ray.claims.quantity import FixedSequence, Tested, find_enough_rows, read_quantity
+from ckcv_ray.claims.rules import orient_scores
 from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.study.problem import Problem
 
@@ -33,39 +23,10 @@ PPV, NPV = Ppv(0.02), Npv(0.02)
 scores = st.lists(st.integers(-4, 4).map(float), min_size=1, max_size=80)
 
 
-def make_tests(
-    *counts: tuple[int, int], rows: tuple[int, int] = (200, 1000), least: float = 0.3
-) -> ValueTests:
-    listed = tuple(CountedCutOff(CutOff(float(-i), 1), *count) for i, count in enumerate(counts))
-    return ValueTests(listed, rows, PPV, least, 0.025)
-
-
-def test_the_value_at_the_cut_off_is_too_small_as_rarely_as_the_theorem_says():
-    """Exactly, over every outcome of a few rows at two nested cut-offs, the second of which is bad."""
-
-    def chance_of(second: int, first: int, rows: int, rates: np.ndarray) -> float:
-        return binom.pmf(second, rows, rates[1]) * binom.pmf(first, second, rates[0] / rates[1])
-
-    q, least, delta, (m, n) = 0.5, 0.62, 0.3, (6, 6)
-    half = Ppv(q)
-    sensitivity, flagged = np.array([0.5, 0.9]), np.array([0.1, 0.6])
-    true = [half.compute(s, 1 - f) for s, f in zip(sensitivity, flagged, strict=True)]
-    assert (np.array(true) < least).tolist() == [False, True]
-    failure = passing = total = 0.0
-    for found in range(m + 1):  # at the second cut-off; of these, some at the first too
-        for first in range(found + 1):
-            of_class = chance_of(found, first, m, sensitivity)
-            for wrong in range(n + 1):
-                for before in range(wrong + 1):
-                    chance = of_class * chance_of(wrong, before, n, flagged)
-                    counts = make_tests((m - first, before), (m - found, wrong)).counts
-                    passed = ValueTests(counts, (m, n), half, least, delta).passed
-                    total += chance
-                    passing += chance * (passed > 0)
-                    failure += chance * (passed == 2)
-    assert total == pytest.approx(1.0)
-    assert 0 < failure <= delta
-    assert passing > failure
+def make_tests(missed: int, flagged: int, rows: tuple[int, int] = (200, 1000)) -> FixedSequence:
+    """A test of a PPV of at least 30 % at one cut-off."""
+    counts = (Tested(0.0, (missed, flagged), rows),)
+    return FixedSequence(counts, PPV.require(0.3), 0.025)
 
 
 @given(scores, st.integers(0, 1), st.sampled_from([PPV, NPV]), st.randoms(use_true_random=False))
@@ -78,10 +39,10 @@ def test_cut_offs_flag_more_and_more_of_the_class_that_is_to_be_right(values, po
     right = positive if predictive is PPV else 1 - positive
     found = [np.sum(cut_off.classify(score) == right) for cut_off in cut_offs]
     assert np.all(np.diff(found) > 0)
-    for counted in count_cut_offs(score, y, positive, cut_offs):
-        label = counted.cut_off.classify(score)
-        assert counted.missed == np.sum((y == positive) & (label != positive))
-        assert counted.flagged == np.sum((y != positive) & (label == positive))
+    for cut_off, counted in zip(cut_offs, count_cut_offs(score, y, cut_offs), strict=True):
+        flag = orient_scores(score, positive) >= counted.threshold == cut_off.value
+        assert counted.wrong == (np.sum((y == positive) & ~flag), np.sum((y != positive) & flag))
+        assert counted.rows == (np.sum(y == positive), np.sum(y != positive))
 
 
 def test_the_first_cut_off_has_the_best_prospects():
@@ -89,47 +50,38 @@ def test_the_first_cut_off_has_the_best_prospects():
     y = np.repeat([1, 0], [500, 2000]).astype(np.int32)
     score = np.random.default_rng(0).normal(2.0 * y)
     cut_offs = fix_cut_offs(score, y, 1, PPV, 0.2, 2500, 0.025)
-    counts = count_cut_offs(score, y, 1, cut_offs)
-    each = 0.0125
-    expected = [
-        PPV.compute(1 - clopper_pearson(c.missed, 500, each), 1 - clopper_pearson(c.flagged + 2, 2000, each))
-        for c in counts
-    ]
+    wrong = np.array([counted.wrong for counted in count_cut_offs(score, y, cut_offs)])
+    expected = [*map(PPV.compute_wrong, clopper_pearson(np.add(wrong, [0, 2]), [500, 2000], 0.0125))]
     assert np.argmax(expected) == 0
     assert expected[0] >= 0.2
-    last = ValueTests(counts[-1:], (500, 2000), PPV, 0.2, 0.025)
-    assert last.measured >= 0.2
+    assert PPV.compute_wrong(wrong[-1] / [500, 2000]) >= 0.2
 
 
 def test_each_recall_behind_a_value_has_half_of_its_delta():
     """All of it would be found by no frequency of failures: the product of two bounds is wasteful enough."""
-    tests = make_tests((60, 5))
-    missed, flagged = (clopper_pearson(*pair, 0.025 / 2) for pair in ((60, 200), (5, 1000)))
-    assert tests.bound_value(tests.chosen) == PPV.compute(1 - missed, 1 - flagged)
+    tests = make_tests(60, 5)
+    assert tests.bound(tests.chosen) == clopper_pearson([60, 5], [200, 1000], 0.025 / 2).tolist()
 
 
 def test_what_it_takes_is_said_where_nothing_passes():
-    said = explain_lack(2400, make_tests((60, 5)))
+    def explain(n: int, missed: int, flagged: int) -> str:
+        return explain_lack(n, PPV, 0.3, make_tests(missed, flagged))
+
+    said = explain(2400, 60, 5)
     assert "at the first of 1 cut-offs 140 of 200 positive held-out rows are flagged, and 5 of 1,000" in said
-    assert "which is 74.07 % measured, proves at least 51" not in said
-    near = make_tests((60, 15))
-    assert "new rows, none of these, assuming the same error rate" in explain_lack(2400, near)
-    assert PPV.count_rows(0.3, 1 / 6, 0.025, 0.3, 0.015) == near.count_needed()
-    far = explain_lack(9, make_tests((60, 90)))
-    assert "more rows alone do not help, since what is measured there" in far
-    assert make_tests((0, 15), rows=(0, 1000)).count_needed() is None
+    assert "new rows, none of these, assuming the same error rate" in explain(2400, 60, 15)
+    assert "more rows alone do not help, since what is measured there" in explain(9, 60, 90)
+    assert make_tests(0, 15, rows=(0, 1000)).count_needed() is None
 
 
 @pytest.mark.parametrize(("predictive", "least"), [(Ppv(0.1), 0.5), (Npv(0.1), 0.97)])
-@pytest.mark.parametrize(("missed", "flagged"), [(0.0, 0.0), (0.2, 0.005)])
-def test_the_fewest_rows_are_enough_and_many_fewer_are_not(predictive, least, missed, flagged):
-    rows = predictive.count_rows(least, 0.25, 0.025, missed, flagged)
+@pytest.mark.parametrize("rates", [(0.0, 0.0), (0.2, 0.005)])
+def test_the_fewest_rows_are_enough_and_many_fewer_are_not(predictive, least, rates):
+    rows = find_enough_rows(predictive.require(least), rates, 0.025, 0.25)
 
     def prove(n: int) -> float:
-        m = n // 4
-        wrong = [int(np.ceil(missed * m)), int(np.ceil(flagged * (n - m)))]
-        bounds = clopper_pearson(wrong, [m, n - m], 0.0125)
-        return predictive.compute(*(1 - bounds))
+        of = np.array([n // 4, n - n // 4])
+        return predictive.compute_wrong(clopper_pearson(np.ceil(rates * of).astype(int), of, 0.0125))
 
     assert prove(rows) >= least > prove(int(0.9 * rows))
 
@@ -201,8 +153,8 @@ def test_a_plan_says_how_many_positives_it_takes(task):
     assert (value.claim, auc.claim, value.delta) == ("ppv:0.05", "auc", 0.0125)
     first, line = value.lines
     assert "PPV at a prevalence of 5.00 %, with probability 98.75 %: about" in first
-    assert f"at least 30 %: not before {value.needed} held-out rows of class 'ill', and no row of" in line
-    more = int(re.search(r"; (\d+) with \d+ misses, and the others wrong half as", line)[1])
+    assert f"at least 30 %: not before {value.needed} held-out rows of class 'ill', and those all" in line
+    more = int(re.search(r"; (\d+) with \d+ misses, and the others half as", line)[1])
     assert value.needed < more
 
 
@@ -217,6 +169,6 @@ def test_labels_of_rows_held_out_have_no_part_in_the_cut_offs(task):
     score = REFIT.predict(result.models, rows.X).score
     judged = (HeldOutPredictions(problem, result.models) for problem in (result.problem, other))
     tested = [try_cut_offs(held, read_quantity("npv:0.05"), score) for held in judged]
-    cut_offs = [[counted.cut_off for counted in tests.counts] for tests in tested]
+    cut_offs = [[counted.threshold for counted in tests.counts] for tests in tested]
     assert cut_offs[0] == cut_offs[1]
     assert tested[0].counts != tested[1].counts

@@ -128,7 +128,7 @@ def describe(result: Result) -> Values:
             "candidates": digest(list(_candidates(result))),
             "provisional": certificate.provisional,
             "error": result.error,
-            "constants": certificate.constants,
+            "constants": certificate.constants["members"],
             "class_rows": certificate.class_rows,
             "baselines": [[b["on"], b["predicted"], b["errors"], b["rows"]] for b in certificate.baselines],
             "errors": [[list(member.errors) for member in result.ensemble.members]],

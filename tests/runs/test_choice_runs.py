@@ -145,7 +145,7 @@ def test_paper_is_the_safe_bound_at_the_share_of_the_winner() -> None:
     settings = result.problem.settings_per_learner[number]
     said = f"A over {settings} x k candidates of {result.setting['learner']}, one of 2 learners, "
     assert said in c.claims.first.statement
-    assert claim_random_member(result.problem, result.k, c.counts.errors, number) == c.claims.first
+    assert claim_random_member(result.problem, result.k, result.ensemble, number) == c.claims.first
 
 
 # failures
