@@ -27,7 +27,7 @@ moments = []
 result = ckcv_ray.run(study, *columns, out="one", execution=serial, listen=moments.append)
 assert isinstance(result, ckcv_ray.Certified) and isinstance(moments[-1], ckcv_ray.Progress)
 assert expected.evaluations == moments[-1].planned == result.execution["evaluations"]["planned"]
-winner, errors = result.certificate.winner, result.certificate.counts.errors
+winner, errors = result.certificate, result.certificate.errors
 m, splits = winner.n_select, winner.n_splits
 assert abs(sum(map(float, ckcv_ray.clopper_pearson(errors, m))) / splits - result.l_ee) < 1e-12
 

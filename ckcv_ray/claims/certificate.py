@@ -1,8 +1,7 @@
 """The certificate of a result: its claims, the counts and bounds behind them, and their conditions.
 
-It has six parts: where it comes from, the winner, the rows, what was counted of the models, the claims, and
-the words. In ``certificate.json`` the fields of all parts are one flat object: only ``to_json`` and
-``from_json`` know that.
+Its fields, those of ``certificate.json``, are where it comes from, the winner, the rows, what was counted of
+the models, the claims, and the words.
 
 The baseline is the error of the constant that always predicts the most common class, to compare bounds with.
 The most common class is that of the learning rows (the first of equal ones): nothing else has been seen when
@@ -25,8 +24,8 @@ selection on the same data, and the sentences here say so.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from math import fsum
 from typing import Any, NamedTuple
 
@@ -148,195 +147,6 @@ class NumberCounts(TypedDict):
     losses: tuple[float, ...]
 
 
-@dataclass(frozen=True)
-class Origin(Stored):
-    """What a certificate is made from.
-
-    Attributes:
-        run_id: identifies the study and the data.
-        certification: name of the study's certification.
-        seed, salt: what all draws are made with: see ``core.draws``.
-        digests: SHA-256 of the data and of the files with candidates and models.
-    """
-
-    run_id: str
-    certification: str
-    seed: int
-    salt: str
-    digests: dict[str, str]
-
-
-@dataclass(frozen=True)
-class Winner(Stored):
-    """The candidate that was selected, its splits, and the criterion that selected it.
-
-    Attributes:
-        provisional: whether evaluations failed, so that a better candidate might have been missed. Every
-            claim still holds: each allows for any selection among the candidates.
-        setting, k: the candidate.
-        n_splits, n_select, n_train: its splits, rows of a select or estimate set, rows of TR; with groups,
-            the number of groups in these sets.
-        criterion: what was minimised: "error", "balanced", "cost" or "mean_error", of numbers "clipped";
-            every claim is about the error.
-        bound, delta: what l_ee is computed with ("loss" where losses are no counts, "none" for a mean
-            error), and the delta of the study.
-        l_ms, l_ee: the criterion on the select and estimate sets; for "error" the paper's means.
-        search: what the search left open; absent in the file of a race, which leaves nothing open.
-    """
-
-    provisional: bool
-    setting: dict[str, Any]
-    k: int
-    n_splits: Count
-    n_select: Count
-    n_train: Count
-    criterion: str
-    bound: str
-    delta: Probability
-    l_ms: Fraction
-    l_ee: Fraction
-    search: Searched | None = field(default=None, metadata=OPTIONAL)
-
-
-@dataclass(frozen=True)
-class Sample(Stored):
-    """The rows of a run.
-
-    Attributes:
-        n_rows, n_held: rows of the full table, and how many of them are held out, 0 if none.
-        repeats: rows that equal another in every column that does not number the rows (with groups: one of
-            another group).
-        labels, class_rows: the original label of each class, and its rows in the full table.
-        baselines: error of always predicting the most common class, on the learning rows and, if rows were
-            held out, on these.
-        groups: the groups of the task; absent in the file of a task without groups.
-        numbers: the errors of F* where numbers are predicted; absent in the file of a task with classes.
-        giveaways: columns of the learning rows that give the target away; absent in the file if none does.
-    """
-
-    n_rows: Count
-    n_held: Count
-    repeats: Count
-    labels: tuple[Label, ...]
-    class_rows: tuple[Count, ...]
-    baselines: tuple[Baseline, ...]
-    groups: GroupCounts | None = field(default=None, metadata=OPTIONAL)
-    numbers: NumberCounts | None = field(default=None, metadata=OPTIONAL)
-    giveaways: tuple[str, ...] | None = field(default=None, metadata=OPTIONAL)
-
-    @property
-    def baseline(self) -> Baseline:
-        """The baseline that claims are compared with: that on the rows that they rest on."""
-        return self.baselines[-1]
-
-
-@dataclass(frozen=True)
-class ModelCounts(Stored):
-    """What was counted of the models.
-
-    Attributes:
-        errors: wrong rows in each split's estimate set; 0 with numbers.
-        error: mean error rate of the members on their estimate sets: estimated, not proven; with groups, of
-            the groups' error rates; with numbers, mean error as a share of the clip.
-        by_class: for each class its wrong rows and all its rows, summed over all estimate sets, and the
-            mean over the splits of its Clopper-Pearson bounds (null with groups).
-        constants: which models predict a single class for every learning row.
-        scored_constants: the same of the rows that each model was scored on, where it is wrong about some.
-        confusion: with three or more classes, the rows of all estimate sets by their class (one list each)
-            and the class that their split's member predicts; those it is undecided on are in no column.
-            Absent in the file of a task with two classes, for which ``by_class`` says the same.
-    """
-
-    errors: tuple[Count, ...]
-    error: Fraction
-    by_class: tuple[ClassCounts, ...]
-    constants: Constants
-    scored_constants: Constants
-    confusion: CountMatrix | None = field(default=None, metadata=OPTIONAL)
-
-    @property
-    def class_totals(self) -> tuple[int, ...]:
-        """Rows of each class in all estimate sets."""
-        return tuple(counts["rows"] for counts in self.by_class)
-
-    @property
-    def constant(self) -> bool:
-        """Whether each member of F* predicts a single class for every learning row."""
-        return None not in self.constants["members"]
-
-    def tabulate(self) -> NDArray[np.int64]:
-        """Return rows of all estimate sets by class and predicted class, (n_classes, n_classes + 1).
-
-        The last column is of rows that their split's member is undecided on; of two classes these are wrong.
-        """
-        totals, matrix = np.array(self.class_totals), self.confusion
-        if matrix is None:
-            (first, second) = self.by_class
-            right = [counts["rows"] - counts["errors"] for counts in self.by_class]
-            matrix = ((right[0], first["errors"]), (second["errors"], right[1]))
-        return np.column_stack([matrix, totals - np.sum(matrix, axis=1)])
-
-    def check(self, n_splits: int) -> None:
-        """Raise ValueError if models predict what is no class, or other rows than there are."""
-        totals = self.class_totals
-        for name in ("constants", "scored_constants"):
-            found: Constants = getattr(self, name)
-            if len(found["members"]) != n_splits:
-                raise ValueError(f"{name}.members: expected {n_splits}, one for each split")
-            if unknown := {*found["members"], found["refit"]} - {None, *range(len(totals))}:
-                raise ValueError(f"{name}: the class number {unknown.pop()} is outside 0..{len(totals) - 1}")
-        sizes = [len(line) for line in self.confusion or ()]
-        if sizes != [len(totals)] * (len(totals) if len(totals) > 2 else 0):
-            raise ValueError(f"confusion: expected a row and a column for each of {len(totals)} classes")
-        if any(sum(line) > rows for line, rows in zip(self.confusion or (), totals, strict=False)):
-            raise ValueError("confusion: it has more rows than there are")
-
-
-@dataclass(frozen=True)
-class Claims(Stored):
-    """What is proven; iteration yields the claims.
-
-    Attributes:
-        claims: every proven claim, each valid by itself with its own delta.
-        bound_without_copies: what the bound of the first is if rows that equal another have the same origin,
-            and one of each is counted; the bound itself if there are none; None if nothing can be claimed.
-        subgroups: what is proven of subgroups, and what was counted; absent in the file if none were named.
-    """
-
-    claims: tuple[Claim, ...]
-    bound_without_copies: Risk | None
-    subgroups: tuple[Claim, ...] | None = field(default=None, metadata=OPTIONAL)
-
-    def __iter__(self) -> Iterator[Claim]:
-        return iter(self.claims)
-
-    @property
-    def first(self) -> Claim:
-        """The claim to quote."""
-        return self.claims[0]
-
-    def explain_lack_of_cut_off(self, required: Condition) -> str:
-        """Return the sentence that says why no cut-off was chosen for a condition; "" if one was."""
-        if any(claim.cut_off is not None for claim in self):
-            return ""
-        about = (claim for claim in self if str(claim.quantity) == required.name)
-        return next((claim.statement for claim in about if claim.bound is None), "")
-
-
-@dataclass(frozen=True)
-class Wording(Stored):
-    """The certificate in words.
-
-    Attributes:
-        statements: the claims, and what to know before they are quoted.
-        assumptions, not_covered: the conditions of the claims.
-    """
-
-    statements: tuple[str, ...]
-    assumptions: tuple[str, ...]
-    not_covered: tuple[str, ...]
-
-
 class Contrast(NamedTuple):
     """A claim about an error beside the constants: whether its rule is better than these, in words."""
 
@@ -410,30 +220,91 @@ class Contrast(NamedTuple):
         )
 
 
-@dataclass(frozen=True)
-class Certificate:
+@dataclass(frozen=True, kw_only=True)
+class Certificate(Stored):
     """The claims of a result; identical in every value wherever and however the run was made.
 
     Attributes:
-        origin: what it is made from.
-        winner: the candidate that was selected.
-        sample: the rows.
-        counts: what was counted of the models.
-        claims: what is proven.
-        wording: all of it in words.
+        run_id: identifies the study and the data.
+        certification: name of the study's certification.
+        seed, salt: what all draws are made with: see ``core.draws``.
+        digests: SHA-256 of the data and of the files with candidates and models.
+        provisional: whether evaluations failed, so that a better candidate might have been missed. Every
+            claim still holds: each allows for any selection among the candidates.
+        setting, k: the candidate.
+        n_splits, n_select, n_train: its splits, rows of a select or estimate set, rows of TR; with groups,
+            the number of groups in these sets.
+        criterion: what was minimised: "error", "balanced", "cost" or "mean_error", of numbers "clipped";
+            every claim is about the error.
+        bound, delta: what l_ee is computed with ("loss" where losses are no counts, "none" for a mean
+            error), and the delta of the study.
+        l_ms, l_ee: the criterion on the select and estimate sets; for "error" the paper's means.
+        search: what the search left open; absent in the file of a race, which leaves nothing open.
+        n_rows, n_held: rows of the full table, and how many of them are held out, 0 if none.
+        repeats: rows that equal another in every column that does not number the rows (with groups: one of
+            another group).
+        labels, class_rows: the original label of each class, and its rows in the full table.
+        baselines: error of always predicting the most common class, on the learning rows and, if rows were
+            held out, on these.
+        groups: the groups of the task; absent in the file of a task without groups.
+        numbers: the errors of F* where numbers are predicted; absent in the file of a task with classes.
+        giveaways: columns of the learning rows that give the target away; absent in the file if none does.
+        errors: wrong rows in each split's estimate set; 0 with numbers.
+        error: mean error rate of the members on their estimate sets: estimated, not proven; with groups, of
+            the groups' error rates; with numbers, mean error as a share of the clip.
+        by_class: for each class its wrong rows and all its rows, summed over all estimate sets, and the
+            mean over the splits of its Clopper-Pearson bounds (null with groups).
+        constants: which models predict a single class for every learning row.
+        scored_constants: the same of the rows that each model was scored on, where it is wrong about some.
+        confusion: with three or more classes, the rows of all estimate sets by their class (one list each)
+            and the class that their split's member predicts; those it is undecided on are in no column.
+            Absent in the file of a task with two classes, for which ``by_class`` says the same.
+        claims: every proven claim, each valid by itself with its own delta.
+        bound_without_copies: what the bound of the first is if rows that equal another have the same origin,
+            and one of each is counted; the bound itself if there are none; None if nothing can be claimed.
+        subgroups: what is proven of subgroups, and what was counted; absent in the file if none were named.
+        statements: the claims, and what to know before they are quoted.
+        assumptions, not_covered: the conditions of the claims.
     """
 
-    origin: Origin
-    winner: Winner
-    sample: Sample
-    counts: ModelCounts
-    claims: Claims
-    wording: Wording
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the fields of all parts as one flat JSON object."""
-        parts = [getattr(self, part.name).to_json() for part in fields(self)]
-        return {name: value for part in parts for name, value in part.items()}
+    run_id: str
+    certification: str
+    seed: int
+    salt: str
+    digests: dict[str, str]
+    provisional: bool
+    setting: dict[str, Any]
+    k: int
+    n_splits: Count
+    n_select: Count
+    n_train: Count
+    criterion: str
+    bound: str
+    delta: Probability
+    l_ms: Fraction
+    l_ee: Fraction
+    search: Searched | None = field(default=None, metadata=OPTIONAL)
+    n_rows: Count
+    n_held: Count
+    repeats: Count
+    labels: tuple[Label, ...]
+    class_rows: tuple[Count, ...]
+    baselines: tuple[Baseline, ...]
+    groups: GroupCounts | None = field(default=None, metadata=OPTIONAL)
+    numbers: NumberCounts | None = field(default=None, metadata=OPTIONAL)
+    giveaways: tuple[str, ...] | None = field(default=None, metadata=OPTIONAL)
+    errors: tuple[Count, ...]
+    error: Fraction
+    by_class: tuple[ClassCounts, ...]
+    constants: Constants
+    scored_constants: Constants
+    confusion: CountMatrix | None = field(default=None, metadata=OPTIONAL)
+    claims: tuple[Claim, ...]
+    bound_without_copies: Risk | None
+    subgroups: tuple[Claim, ...] | None = field(default=None, metadata=OPTIONAL)
+    statements: tuple[str, ...]
+    assumptions: tuple[str, ...]
+    not_covered: tuple[str, ...]
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> "Certificate":
@@ -443,30 +314,77 @@ class Certificate:
             ValueError: a field is missing, unknown, of another type, outside its range, or holds control
                 characters.
         """
-        kinds: dict[str, Any] = {part.name: part.type for part in fields(cls)}
-        parts, left = dict[str, Any](), dict(values)
-        for part, kind in kinds.items():
-            names = [each.name for each in fields(kind) if each.name in left]
-            parts[part] = read_as(kind, {name: left.pop(name) for name in names})
-        if left:
-            raise ValueError(f"{min(left)}: a certificate has no such field")
+        certificate = read_as(cls, values)
         _check_printable(values)
-        return cls(**parts)
+        return certificate
+
+    @property
+    def baseline(self) -> Baseline:
+        """The baseline that claims are compared with: that on the rows that they rest on."""
+        return self.baselines[-1]
+
+    @property
+    def first(self) -> Claim:
+        """The claim to quote."""
+        return self.claims[0]
+
+    def explain_lack_of_cut_off(self, required: Condition) -> str:
+        """Return the sentence that says why no cut-off was chosen for a condition; "" if one was."""
+        if any(claim.cut_off is not None for claim in self.claims):
+            return ""
+        about = (claim for claim in self.claims if str(claim.quantity) == required.name)
+        return next((claim.statement for claim in about if claim.bound is None), "")
+
+    @property
+    def class_totals(self) -> tuple[int, ...]:
+        """Rows of each class in all estimate sets."""
+        return tuple(counts["rows"] for counts in self.by_class)
+
+    @property
+    def constant(self) -> bool:
+        """Whether each member of F* predicts a single class for every learning row."""
+        return None not in self.constants["members"]
+
+    def tabulate(self) -> NDArray[np.int64]:
+        """Return rows of all estimate sets by class and predicted class, (n_classes, n_classes + 1).
+
+        The last column is of rows that their split's member is undecided on; of two classes these are wrong.
+        """
+        totals, matrix = np.array(self.class_totals), self.confusion
+        if matrix is None:
+            (first, second) = self.by_class
+            right = [counts["rows"] - counts["errors"] for counts in self.by_class]
+            matrix = ((right[0], first["errors"]), (second["errors"], right[1]))
+        return np.column_stack([matrix, totals - np.sum(matrix, axis=1)])
+
+    def check(self) -> None:
+        """Raise ValueError if models predict what is no class, or other rows than there are."""
+        totals = self.class_totals
+        for name in ("constants", "scored_constants"):
+            found: Constants = getattr(self, name)
+            if len(found["members"]) != self.n_splits:
+                raise ValueError(f"{name}.members: expected {self.n_splits}, one for each split")
+            if unknown := {*found["members"], found["refit"]} - {None, *range(len(totals))}:
+                raise ValueError(f"{name}: the class number {unknown.pop()} is outside 0..{len(totals) - 1}")
+        sizes = [len(line) for line in self.confusion or ()]
+        if sizes != [len(totals)] * (len(totals) if len(totals) > 2 else 0):
+            raise ValueError(f"confusion: expected a row and a column for each of {len(totals)} classes")
+        if any(sum(line) > rows for line, rows in zip(self.confusion or (), totals, strict=False)):
+            raise ValueError("confusion: it has more rows than there are")
 
     def compare(self, claim: Claim) -> Contrast:
         """Return a claim beside the baseline on the rows that it rests on."""
-        return Contrast(claim, self.sample.baseline, self.sample.labels)
+        return Contrast(claim, self.baseline, self.labels)
 
     def list_cautions(self) -> list[str]:
         """Return a sentence for each reason not to rely on what is proven, or not to use F*."""
-        sample, (first, *others) = self.sample, self.claims.claims
-        held, units, unit = sample.n_held, sample.n_rows, "row"
-        if sample.groups is not None:
-            held, units, unit = sample.groups["held"], sample.groups["count"], "group"
+        (first, *others), held, units, unit = self.claims, self.n_held, self.n_rows, "row"
+        if self.groups is not None:
+            held, units, unit = self.groups["held"], self.groups["count"], "group"
         alone = (first, *(claim for claim in others if claim.gate is not None))
         said = [caution for claim in alone if (caution := self.compare(claim).caution)]
-        said += describe_giveaways(sample.giveaways or ())
-        said += describe_guesses(self.claims.claims, sample.labels)
+        said += describe_giveaways(self.giveaways or ())
+        said += describe_guesses(self.claims, self.labels)
         said += self.describe_constants()
         said += describe_held_share(held, units, unit)
         if first.gate is None and first.quantity.is_error and not self.compare(first).worthless:
@@ -476,21 +394,19 @@ class Certificate:
 
     def describe_constants(self) -> list[str]:
         """Return sentences if members of F* are constants, and one if the model refit is."""
-        counts = self.counts
-        return describe_constants(counts.constants, counts.scored_constants, self.sample.labels)
+        return describe_constants(self.constants, self.scored_constants, self.labels)
 
     def describe_repeats(self) -> list[str]:
         """Return a list of one sentence if rows equal another row: how much of what is proven is left."""
-        sample, first = self.sample, self.claims.first
-        if not sample.repeats:
+        if not self.repeats:
             return []
         origin = "if they have the same origin (one patient, one document)"
-        instead = replace(first, bound=self.claims.bound_without_copies)
+        instead = replace(self.first, bound=self.bound_without_copies)
         says = f"{origin}, nothing here is proven"
         if instead.says_something:
-            limits = f"{instead.says} instead of {first.limit}"
+            limits = f"{instead.says} instead of {self.first.limit}"
             says = f"{origin} and are counted once, the first claim is {limits}"
-        equal = describe_equal_rows(sample.repeats, sample.n_rows, sample.groups is None)
+        equal = describe_equal_rows(self.repeats, self.n_rows, self.groups is None)
         return [f"{equal}: {says}."]
 
 

@@ -17,17 +17,11 @@ from ckcv_ray.claims.certificate import (
     PROVISIONAL,
     Baseline,
     Certificate,
-    Claims,
     ClassCounts,
     Constants,
     CountMatrix,
     GroupCounts,
-    ModelCounts,
     NumberCounts,
-    Origin,
-    Sample,
-    Winner,
-    Wording,
     describe_least,
 )
 from ckcv_ray.claims.error import describe_weights
@@ -87,36 +81,31 @@ def certify(predictions: HeldOutPredictions, table: pa.Table, files: Mapping[str
     """
     problem, models = predictions.problem, predictions.models
     made = outline(problem, table, models.best)
-    sample, counts, winner = made.sample, made.counts, made.winner
-    claims, repeats = prove(predictions, winner.k), find_repeats(problem.all_rows, problem.held)
-    again = prove(predictions.without(repeats.copies), winner.k) if repeats.copies else claims
+    claims, repeats = prove(predictions, made.k), find_repeats(problem.all_rows, problem.held)
+    again = prove(predictions.without(repeats.copies), made.k) if repeats.copies else claims
     bounds = [proven[0].bound for proven in (claims, again) if proven[0].bound is not None]
-    learned, scored = find_constants(problem, models, winner.k)
+    learned, scored = find_constants(problem, models, made.k)
     certificate = replace(
         made,
-        origin=replace(made.origin, digests={"data": problem.data_digest, **files}),
-        sample=replace(sample, repeats=repeats.rows, giveaways=find_giveaways(problem.task) or None),
-        counts=replace(
-            counts,
-            constants=learned,
-            scored_constants=scored,
-            confusion=count_confusion(problem, models.best, winner.k) if len(sample.labels) > 2 else None,
-        ),
-        claims=Claims(
-            tuple(claims),
-            bound_without_copies=max(bounds) if len(bounds) == 2 else None,
-            subgroups=tuple(claim_subgroups(predictions)) or None,
-        ),
+        digests={"data": problem.data_digest, **files},
+        repeats=repeats.rows,
+        giveaways=find_giveaways(problem.task) or None,
+        constants=learned,
+        scored_constants=scored,
+        confusion=count_confusion(problem, models.best, made.k) if len(made.labels) > 2 else None,
+        claims=tuple(claims),
+        bound_without_copies=max(bounds) if len(bounds) == 2 else None,
+        subgroups=tuple(claim_subgroups(predictions)) or None,
     )
-    figure = problem.criterion.state_l_ee(winner.l_ee, winner.n_splits, problem.task.units.independent)
+    figure = problem.criterion.state_l_ee(made.l_ee, made.n_splits, problem.task.units.independent)
     sentences = (
         *list_statements(figure, claims),
-        *([describe_search(**winner.search, clip=problem.clip)] if winner.search is not None else []),
+        *([describe_search(**made.search, clip=problem.clip)] if made.search is not None else []),
         *filter(None, [describe_weights(problem)]),
-        *([PROVISIONAL] if winner.provisional else []),
+        *([PROVISIONAL] if made.provisional else []),
         *certificate.list_cautions(),
     )
-    return replace(certificate, wording=replace(certificate.wording, statements=sentences))
+    return replace(certificate, statements=sentences)
 
 
 def outline(problem: Problem, table: pa.Table, best: Ensemble) -> Certificate:
@@ -132,11 +121,17 @@ def outline(problem: Problem, table: pa.Table, best: Ensemble) -> Certificate:
     candidate = read_winner(row, problem)
     size, counted = problem.find_size(candidate.k), count_losses(best)
     losses, in_ones = tuple(loss / ONE for loss in counted), ONE if problem.has_losses else 1
-    groups = None
+    groups, none = None, Constants(members=(), refit=None)
     if rows.units.name is not None:
         held = rows.n_units - task.n_units
         groups = GroupCounts(column=rows.units.name, count=rows.n_units, held=held, losses=losses)
-    winner = Winner(
+    delta = problem.study.delta if groups is None else None
+    return Certificate(
+        run_id=problem.run_id,
+        certification=problem.study.certify,
+        seed=problem.draws.seed,
+        salt=problem.draws.salt,
+        digests={},
         provisional="failed" in pc.unique(table["state"]).to_pylist(),
         setting=dict(candidate.setting),
         k=candidate.k,
@@ -149,8 +144,6 @@ def outline(problem: Problem, table: pa.Table, best: Ensemble) -> Certificate:
         l_ms=row["l_ms"],
         l_ee=row["l_ee"],
         search=summarize_search(table, problem),
-    )
-    sample = Sample(
         n_rows=rows.n,
         n_held=rows.n - task.n,
         repeats=0,
@@ -159,22 +152,17 @@ def outline(problem: Problem, table: pa.Table, best: Ensemble) -> Certificate:
         baselines=compute_baselines(problem),
         groups=groups,
         numbers=None if problem.clip is None else NumberCounts(clip=problem.clip, losses=losses),
-    )
-    delta = problem.study.delta if groups is None else None
-    counts = ModelCounts(
         errors=tuple(sum(member.errors) for member in members),
         error=fsum(loss / in_ones for loss in counted) / (len(members) * size.n_select),
         by_class=tuple(_count_class(best, number, delta) for number in range(task.n_classes)),
-        constants=Constants(members=(), refit=None),
-        scored_constants=Constants(members=(), refit=None),
-    )
-    wording = Wording(
+        constants=none,
+        scored_constants=none,
+        claims=(),
+        bound_without_copies=None,
         statements=(),
         assumptions=ASSUMPTIONS if groups is None else ASSUMPTIONS_OF_GROUPS,
         not_covered=list_not_covered(task),
     )
-    origin = Origin(problem.run_id, problem.study.certify, *problem.draws[:2], digests={})
-    return Certificate(origin, winner, sample, counts, Claims((), None), wording)
 
 
 def check_certificate(certificate: Certificate, problem: Problem, table: pa.Table, models: Models) -> None:
@@ -189,7 +177,7 @@ def check_certificate(certificate: Certificate, problem: Problem, table: pa.Tabl
         if name not in PREDICTED and not agree(stored.get(name), made.get(name), ROUNDING):
             was, follows = (cut(repr(of.get(name)), MAX_SHOWN) for of in (stored, made))
             raise ValueError(f"{name} is {was}, and from the other files follows {follows}")
-    certificate.counts.check(certificate.winner.n_splits)
+    certificate.check()
     claims, held, of_study = certificate.claims, HeldOutPredictions(problem, models), problem.study.certify
     named = list_claimed(problem).items()
     rules = {(str(quantity), held.find_rule(name).name, of_study) for name, quantity in named}
@@ -199,9 +187,9 @@ def check_certificate(certificate: Certificate, problem: Problem, table: pa.Tabl
         raise ValueError(f"claims: the study has {len(rules)}; these are of one side alone: {others}")
     for number, claim in enumerate(claims):
         claim.check(f"claims.{number}", problem.task.classes)
-    for number, claim in enumerate(claims.subgroups or ()):
+    for number, claim in enumerate(certificate.subgroups or ()):
         claim.check(f"subgroups.{number}", problem.task.classes)
-        if (claim.rows or 0) > certificate.sample.n_held:
+        if (claim.rows or 0) > certificate.n_held:
             raise ValueError(f"subgroups.{number}.rows: {claim.rows} are more than were held out")
 
 

@@ -519,7 +519,7 @@ def facts(
     given["k"] = given["k"] or f"3:{result.task.n_units} (all)"
     options = {f"--{name.replace('_', '-')}": value for name, value in given.items()}
     means = f"Appendix: {result.task.target.word('L_MS and L_EE', 'means over splits')}"
-    not_covered = [Fact("not covered", text) for text in (*c.wording.not_covered, REPEATED)]
+    not_covered = [Fact("not covered", text) for text in (*c.not_covered, REPEATED)]
     return [
         _tell_quote(result),
         Section("subject", "What is it about?", [*_tell_subject(result)]),
@@ -528,14 +528,14 @@ def facts(
         Section("next", "What do I do next?", [*_tell_next(result)]),
         _tell_performance(result, judged),
         Section("claims", "Claims and assumptions", [*_tell_claims(result)]),
-        tell_data(result, c.sample.repeats, most),
+        tell_data(result, c.repeats, most),
         Section("method", "Method", [*_tell_method(result)]),
         Section("search", "Search", [*_tell_search(result)]),
         Section("means", means, [*_tell_means(result)], [_tabulate_means(c)] if result.task.classes else []),
         Section("models", "Models", [*_tell_models(result)]),
         Section("cost", "Time spent", tell_cost(result.execution)),
         Section("study", "Options", [Fact(*pair) for pair in flatten(options)]),
-        *tell_origin(result, {**c.origin.digests, **manifest}),
+        *tell_origin(result, {**c.digests, **manifest}),
     ]
 
 
@@ -549,7 +549,7 @@ def find_quoted(result: Certified) -> tuple[Claim | None, str]:
     cut-off was chosen for, or a condition to accept the result that is met.
     """
     c = result.certificate
-    first = c.claims.first
+    first = c.first
     nothing = c.compare(first).caution
     if first.bound is None:
         nothing = first.statement
@@ -567,10 +567,10 @@ def find_quoted(result: Certified) -> tuple[Claim | None, str]:
 
 def _tell_quote(result: Certified) -> Section:
     c, (quoted, nothing) = result.certificate, find_quoted(result)
-    first, question, told = c.claims.first, result.problem.all_rows.units.question, list[Fact]()
+    first, question, told = c.first, result.problem.all_rows.units.question, list[Fact]()
     cautions = [text for text in _list_cautions(result) if quoted or text != nothing]
     kicker = "Nothing to quote yet" if quoted is None else "The number to quote"
-    if c.winner.provisional:
+    if c.provisional:
         kicker = "Provisional: evaluations failed; the bound is proven nevertheless"
     if quoted is not None:
         said = f"{quoted.name} on {name_units(result)} in the long run, {quoted.side}; proven, by "
@@ -587,7 +587,7 @@ def _tell_quote(result: Certified) -> Section:
         headline = first.quantity.headline(first, result.task.units)
         verdict = f"{may}: {headline}, with probability {format_level(first.delta)}"
     # of an error, its bound is compared with what was measured
-    share = first.risk if first.quantity.is_error and c.sample.numbers is None else None
+    share = first.risk if first.quantity.is_error and c.numbers is None else None
     told.append(Fact("verdict", verdict, FIRST, share))
     told.append(Fact("claim", "" if quoted is None else COUNTED.sub(".", quoted.statement), FIRST))
     told += [Fact(CAUTION, text, FIRST) for text in cautions]
@@ -613,7 +613,7 @@ def _list_cautions(result: Certified) -> list[str]:
         never = np.flatnonzero(learned & counts.any(axis=1) & (counts.diagonal() == 0))
         if listed := task.target.name_classes(never, counts.sum(axis=1)):
             said.append(f"Never found, so that every row of theirs counts as wrong: {listed}.")
-    provisional = [PROVISIONAL] if c.winner.provisional else []
+    provisional = [PROVISIONAL] if c.provisional else []
     said += [*describe_sorted(problem.all_rows, result.study.seed), *c.list_cautions()]
     return [*dict.fromkeys([*provisional, *_list_earlier(result), *c.describe_repeats(), *said])]
 
@@ -705,8 +705,8 @@ def _advise(result: Certified) -> Iterator[str]:
     shrinks as the root of their number grows.
     """
     c, error = result.certificate, result.measured_error
-    first, sample, groups, baseline = c.claims.first, c.sample, c.sample.groups, c.sample.baseline
-    counted = sample.numbers is None and groups is None
+    first, groups, baseline = c.first, c.groups, c.baseline
+    counted = c.numbers is None and groups is None
 
     def expect(held: int) -> float:  # the bound if as many are wrong, or as far off, as were measured
         if counted:
@@ -715,25 +715,25 @@ def _advise(result: Certified) -> Iterator[str]:
 
     if not first.quantity.is_error or not (counted or first.risk > error):
         return
-    units, name = (sample.n_rows, "rows") if groups is None else (groups["count"], "groups")
+    units, name = (c.n_rows, "rows") if groups is None else (groups["count"], "groups")
     worthless, share = c.compare(first).worthless, Holdout().canonical(units).holdout_share
     held = int(float(share) * units)  # by default
     better = error < baseline.error if first.gate is None else first.gate.lost < first.gate.won
     if worthless and not better:
         learner = "--learner all" if counted else "another --learner"
         yield f"{learner}, or other columns: as measured, this is not better than a constant"
-    elif not sample.n_held and held >= MIN_HELD_OUT:
+    elif not c.n_held and held >= MIN_HELD_OUT:
         of = "" if counted else f", with {held:,} of {units:,} {name} held out"
         if (bound := expect(held)) < min(first.risk, baseline.error):
             yield f"--certify holdout: about {first.quantity.format(bound)}{of}"
         elif worthless and not counted:
             yield f"--certify holdout: closer where {name} are about equally far off{of}"
     by_class = any(claim.label is not None for claim in c.claims)
-    if worthless and counted and sample.n_held and len(sample.labels) == 2 and not by_class:
+    if worthless and counted and c.n_held and len(c.labels) == 2 and not by_class:
         yield "--criterion balanced --claim refit,sensitivity,specificity: proven for each class"
-    if sample.n_held and not worthless:
-        bound = expect(2 * sample.n_held) if counted else error + (first.risk - error) / sqrt(2)
-        condition = SAME_RATE if sample.numbers is None else "if they are as far off as these"
+    if c.n_held and not worthless:
+        bound = expect(2 * c.n_held) if counted else error + (first.risk - error) / sqrt(2)
+        condition = SAME_RATE if c.numbers is None else "if they are as far off as these"
         yield f"with {format_about(2 * units)} {name}: about {first.quantity.format(bound)}, {condition}"
 
 
@@ -743,8 +743,8 @@ def _advise(result: Certified) -> Iterator[str]:
 def _tell_subject(result: Certified) -> Iterator[Fact]:
     c, problem, counts = result.certificate, result.problem, result.class_counts
     quoted, nothing = find_quoted(result)
-    first, required, baseline = c.claims.first, problem.required, c.sample.baseline
-    lack = "" if required is None else c.claims.explain_lack_of_cut_off(required)
+    first, required, baseline = c.first, problem.required, c.baseline
+    lack = "" if required is None else c.explain_lack_of_cut_off(required)
     compared = [claim for claim in c.claims if claim.quantity.reference]
     yield Fact("", describe_subject(result))
     for name, text, value in (
@@ -758,7 +758,7 @@ def _tell_subject(result: Certified) -> Iterator[Fact]:
         ("compared", "; ".join(claim.quantity.describe(claim) for claim in compared), None),
         ("subgroups", _describe_worst(c), None),
         ("model", _describe_model(result), None),
-        ("search", _name_search(result), c.winner.search),
+        ("search", _name_search(result), c.search),
         ("weights", describe_weights(problem), None),
     ):
         level = DETAILS if name == "search" and value is None else FIRST
@@ -769,9 +769,9 @@ def _tell_subject(result: Certified) -> Iterator[Fact]:
 def _describe_measured(result: Certified) -> str:
     """Say what was measured of what the first claim is about: an estimate, which the bound allows for."""
     c, counts, positive = result.certificate, result.class_counts, result.problem.positive
-    first, numbers = c.claims.first, c.sample.numbers is not None
+    first, numbers = c.first, c.numbers is not None
     on = HELD_OUT if first.held_out else "scored rows"
-    on = f"{c.sample.n_held:,} {on}" if numbers and first.held_out else on
+    on = f"{c.n_held:,} {on}" if numbers and first.held_out else on
     if first.bound is None and not first.quantity.is_error:
         return ""
     if first.quantity.made_of:  # a predictive value or net benefit, by the recalls that were measured
@@ -791,20 +791,20 @@ def _describe_measured(result: Certified) -> str:
         first = replace(first, errors=rows - int(counts[number, number]), rows=rows)
     said = first.quantity.measure(first, on, result.measured_error, result.task.units)
     papers = not first.held_out and "paper" in result.problem.criterion.estimated
-    papers = papers and c.sample.groups is None and not numbers
-    return f"{said}; the paper's L_EE {ceil_percent(c.winner.l_ee)}" if papers else said
+    papers = papers and c.groups is None and not numbers
+    return f"{said}; the paper's L_EE {ceil_percent(c.l_ee)}" if papers else said
 
 
 def _describe_baseline(c: Certificate) -> str:
-    baseline, off = c.sample.baseline, "" if c.sample.numbers is None else "off by "
-    mean = "" if c.sample.groups is None else ", mean over groups"
-    on = "same rows" if c.claims.first.held_out else baseline.on
-    figure, constant = f"{baseline.figure}{' on average' * bool(off)}", baseline.quote(c.sample.labels)
+    baseline, off = c.baseline, "" if c.numbers is None else "off by "
+    mean = "" if c.groups is None else ", mean over groups"
+    on = "same rows" if c.first.held_out else baseline.on
+    figure, constant = f"{baseline.figure}{' on average' * bool(off)}", baseline.quote(c.labels)
     return f"{off}{figure} on the {on} if {constant} were always predicted{mean}"
 
 
 def _list_other_claims(c: Certificate) -> str:
-    first, shown = c.claims.first, list[str]()
+    first, shown = c.first, list[str]()
     for claim in c.claims:
         kind = claim.quantity
         other = not (kind.is_error or kind.answers or kind.reference or claim is first)
@@ -822,7 +822,7 @@ def _describe_answered(c: Certificate) -> str:
         return ""
     error, share = sorted(answered, key=lambda claim: not claim.quantity.at_most)
     if error.least_confidence is None:
-        return "" if error is c.claims.first else error.statement
+        return "" if error is c.first else error.statement
     return (
         f"{share.limit} of new rows or more, with {error.says} of them wrong; measured: "
         f"{error.rows:,} of {share.rows:,} held-out rows, {error.errors:,} of them wrong"
@@ -836,7 +836,7 @@ def _describe_classes(result: Certified) -> str:
     """
     if (counts := result.class_counts) is None:
         return ""
-    first, rows = result.certificate.claims.first, counts.sum(axis=1)
+    first, rows = result.certificate.first, counts.sum(axis=1)
     wrong, said = rows - counts.diagonal(), list[str]()
     worst = sorted(range(len(rows)), key=lambda number: -wrong[number] / max(1, rows[number]))
     for i in worst[:WORST]:
@@ -851,7 +851,7 @@ def _describe_classes(result: Certified) -> str:
 
 
 def _describe_worst(c: Certificate) -> str:
-    claimed = [claim for claim in c.claims.subgroups or () if claim.label is None]
+    claimed = [claim for claim in c.subgroups or () if claim.label is None]
     known = [claim for claim in claimed if claim.bound is not None]
     if not claimed:
         return ""
@@ -868,20 +868,20 @@ def _describe_worst(c: Certificate) -> str:
 
 
 def _describe_model(result: Certified) -> str:
-    sample = result.certificate.sample
-    held = f", {sample.n_held:,} held out" if sample.n_held else ""
-    groups = "" if sample.groups is None else f" in {sample.groups['count']:,} groups"
-    several = f", {len(sample.labels)} classes" if len(sample.labels) > 2 else ""
-    kind = ", numbers" if sample.numbers is not None else several  # of two both are named by class
+    c = result.certificate
+    held = f", {c.n_held:,} held out" if c.n_held else ""
+    groups = "" if c.groups is None else f" in {c.groups['count']:,} groups"
+    several = f", {len(c.labels)} classes" if len(c.labels) > 2 else ""
+    kind = ", numbers" if c.numbers is not None else several  # of two both are named by class
     chosen, features = Candidate(result.setting, result.k), pluralize(len(result.task.features), "column")
-    return f"{chosen}; {sample.n_rows:,} rows{groups}{held}, {features}{kind}"
+    return f"{chosen}; {c.n_rows:,} rows{groups}{held}, {features}{kind}"
 
 
 def _name_search(result: Certified) -> str:
-    search, candidates = result.certificate.winner.search, len(result.candidates)
+    search, candidates = result.certificate.search, len(result.candidates)
     if search is None:
         return f"race: the best of {candidates:,} candidates"
-    left, least, numbers = search["not_excluded"], search["least"], result.certificate.sample.numbers
+    left, least, numbers = search["not_excluded"], search["least"], result.certificate.numbers
     budget = f"budget, effort {search['effort']:,}"
     if least is None:
         return f"{budget}: the best of {candidates:,} candidates, of which all others are excluded"
@@ -895,7 +895,7 @@ def _name_search(result: Certified) -> str:
 
 def _tell_performance(result: Certified, judged: Judged | None) -> Section:
     c, counts, tables = result.certificate, result.class_counts, list[FactTable]()
-    first = c.claims.first
+    first = c.first
     rule, rows = _find_basis(first)
     told = [Fact("operating point", f"{rows}, by {rule}", DETAILS, None, rule, rows)]
     if counts is not None:
@@ -905,15 +905,15 @@ def _tell_performance(result: Certified, judged: Judged | None) -> Section:
         level, fixed = format_level(first.delta) if any(proven) else "", [*BY_CLASS]
         if first.cut_off is not None:  # it depends on the labels of these rows: so do PPV and NPV at it
             fixed = [name for name in fixed[:2] if is_fixed_for(name, result.problem.required)]
-        fixed = fixed if first.held_out and c.sample.groups is None else []
+        fixed = fixed if first.held_out and c.groups is None else []
         wrong, tables = tell_classes(result, counts, result.study.delta, fixed, proven, level)
         told.append(wrong)
-    for baseline in c.sample.baselines[:-1]:
-        counted = "" if c.sample.numbers is not None else f" ({baseline.errors:,} of {baseline.rows:,})"
-        constant = f"if {baseline.quote(c.sample.labels)} were always predicted"
+    for baseline in c.baselines[:-1]:
+        counted = "" if c.numbers is not None else f" ({baseline.errors:,} of {baseline.rows:,})"
+        constant = f"if {baseline.quote(c.labels)} were always predicted"
         said = f"{baseline.figure}{counted} on the {baseline.on} {constant}"
         told.append(Fact("baseline", said, DETAILS, baseline.error, rows=baseline.on))
-    if c.claims.subgroups:
+    if c.subgroups:
         tables.append(_tabulate_subgroups(c))
     others = [
         interval.describe()
@@ -922,7 +922,7 @@ def _tell_performance(result: Certified, judged: Judged | None) -> Section:
     ]
     told += [Fact("measured", said, DETAILS) for said in others]
     if others:
-        told.append(Fact("intervals", describe_intervals(c.winner.delta), DETAILS))
+        told.append(Fact("intervals", describe_intervals(c.delta), DETAILS))
     if result.judged is not None:
         told.append(Fact("judged", describe_judged(result.judged), DETAILS))
     if judged is not None:
@@ -933,14 +933,14 @@ def _tell_performance(result: Certified, judged: Judged | None) -> Section:
 
 def _tabulate_subgroups(c: Certificate) -> FactTable:
     rows = list[tuple[str, ...]]()
-    for claim in c.claims.subgroups or ():
+    for claim in c.subgroups or ():
         name = "mean error" if claim.quantity.is_mean else "error"
         name = name if claim.label is None else f"recall of {claim.label}"
         if claim.bound is not None or claim.label is None:
             takes = f"nothing: takes {MIN_OF_SUBGROUP} rows" if claim.bound is None else "nothing"
             proven = claim.says if claim.says_something else takes
             rows.append((claim.subgroup or "", name, f"{claim.rows:,}", claim.rate, proven))
-    own = "" if c.sample.numbers is not None else ", at the model's own cut-off"
+    own = "" if c.numbers is not None else ", at the model's own cut-off"
     note = (
         f"Named before the run: {pluralize(len({row[0] for row in rows}), 'subgroup')} of the rows held out. "
         f"What is proven of them holds for all of them together{own}."
@@ -954,17 +954,17 @@ def _tell_claims(result: Certified) -> Iterator[Fact]:
         yield Fact("proven", claim.statement, DETAILS, claim.bound, *_find_basis(claim))
     told = {PROVISIONAL, describe_weights(result.problem), *c.list_cautions()}
     told |= {claim.statement for claim in c.claims}
-    yield from (Fact("remark", text, DETAILS) for text in c.wording.statements[1:] if text not in told)
-    yield from (Fact("assumption", text) for text in c.wording.assumptions)
+    yield from (Fact("remark", text, DETAILS) for text in c.statements[1:] if text not in told)
+    yield from (Fact("assumption", text) for text in c.assumptions)
 
 
 def _tell_method(result: Certified) -> Iterator[Fact]:
     c, study, problem = result.certificate, result.study, result.problem
-    winner, level = c.winner, format_level(c.claims.first.delta)
-    divided = f"the {_name_splits(c)} were divided at random {pluralize(winner.n_splits, 'time')} into"
+    level = format_level(c.first.delta)
+    divided = f"the {_name_splits(c)} were divided at random {pluralize(c.n_splits, 'time')} into"
     if study.resampling.name == Rotation.name:
         divided = f"the {_name_splits(c)} were shuffled and cut into k parts, which in turn were"
-    refit = ", and one more model was fitted on all rows that were not held out" if c.sample.n_held else ""
+    refit = ", and one more model was fitted on all rows that were not held out" if c.n_held else ""
     minimised = problem.criterion.describe_minimised().partition(" (")[0]
     how, wrong = result.task.target.word("often", "far off"), result.task.target.word("wrong ", "")
     yield Fact(
@@ -980,10 +980,10 @@ def _tell_method(result: Certified) -> Iterator[Fact]:
         "won, and was fitted again on each of its splits; these "
         f"{pluralize(len(result.ensemble.members), 'model')} are the ensemble F*{refit}.",
     )
-    counted = COUNTED.search(c.claims.first.statement)
-    held_out = f"The bound comes from {c.sample.n_held:,} rows that nothing used before, and holds at {level}"
+    counted = COUNTED.search(c.first.statement)
+    held_out = f"The bound comes from {c.n_held:,} rows that nothing used before, and holds at {level}"
     held_out += "." if counted is None else counted[0]
-    yield Fact("proof", held_out if c.claims.first.held_out else NOT_HELD_OUT.format(level))
+    yield Fact("proof", held_out if c.first.held_out else NOT_HELD_OUT.format(level))
     for label, learner in study.learner.by_label.items():
         values = learner.space.settings()
         distinct = {name: [*dict.fromkeys(map(str, column.tolist()))] for name, column in values.items()}
@@ -995,11 +995,11 @@ def _tell_method(result: Certified) -> Iterator[Fact]:
 
 
 def _name_splits(c: Certificate) -> str:
-    return "rows" if c.sample.groups is None else "groups"
+    return "rows" if c.groups is None else "groups"
 
 
 def _tell_preparation(result: Certified) -> Iterator[Fact]:
-    problem, study, criterion = result.problem, result.study, result.certificate.winner.criterion
+    problem, study, criterion = result.problem, result.study, result.certificate.criterion
     encoding = "all columns are numbers without gaps, and are taken as they are"
     if not problem.all_rows.schema.plain:
         encoding = (
@@ -1030,11 +1030,11 @@ def _tell_preparation(result: Certified) -> Iterator[Fact]:
 
 
 def _tell_search(result: Certified) -> Iterator[Fact]:
-    winner, learners, test = result.certificate.winner, result.per_learner(), result.execution.get("test")
-    yield Fact("best", str(Candidate(winner.setting, winner.k)), DETAILS, winner.setting)
-    trained = f"{winner.n_train:,} {_name_splits(result.certificate)} to train"
-    parts = f"{trained}, {winner.n_select:,} to select, {winner.n_select:,} to estimate"
-    yield Fact("splits", f"{winner.n_splits:,}, each of {parts}", DETAILS, winner.n_splits)
+    c, learners, test = result.certificate, result.per_learner(), result.execution.get("test")
+    yield Fact("best", str(Candidate(c.setting, c.k)), DETAILS, c.setting)
+    trained = f"{c.n_train:,} {_name_splits(c)} to train"
+    parts = f"{trained}, {c.n_select:,} to select, {c.n_select:,} to estimate"
+    yield Fact("splits", f"{c.n_splits:,}, each of {parts}", DETAILS, c.n_splits)
     for row in learners if len(learners) > 1 else []:
         came = f"L_MS at least {floor_percent(row['lower_bound'])}"
         if row["setting"] is not None:
@@ -1064,37 +1064,37 @@ def _tell_search(result: Certified) -> Iterator[Fact]:
 
 
 def _tell_means(result: Certified) -> Iterator[Fact]:
-    c, winner, numbers = result.certificate, result.certificate.winner, result.certificate.sample.numbers
+    c, numbers = result.certificate, result.certificate.numbers
     if numbers is None:
         minimised = result.problem.criterion.describe_minimised()
-        same, error = result.problem.criterion.estimated, f"{format_percent(c.counts.error)}, {ERROR_IS}"
+        same, error = result.problem.criterion.estimated, f"{format_percent(c.error)}, {ERROR_IS}"
         names, write, scale = ("L_MS", "L_EE", "error of F*"), ceil_percent, 1.0
     else:
-        scale, level = numbers["clip"], format_level(winner.delta)
+        scale, level = numbers["clip"], format_level(c.delta)
         minimised = (
             f"mean error, of which at most {format_number(scale)} counts, with a {level} margin, on the "
             "select sets (minimised)"
         )
         same = "the same on the estimate sets; no bound"
-        error = f"{format_number(scale * c.counts.error)} on the estimate sets (an estimate, not a bound)"
+        error = f"{format_number(scale * c.error)} on the estimate sets (an estimate, not a bound)"
         names, write = ("selected by", "estimated", "mean error"), round_bound
-    yield Fact(names[0], f"{write(scale * winner.l_ms)}, {minimised}", DETAILS, winner.l_ms)
-    yield Fact(names[1], f"{write(scale * winner.l_ee)}, {same}", DETAILS, winner.l_ee)
-    yield Fact(names[2], error, DETAILS, c.counts.error)
-    yield Fact("remark", c.wording.statements[0], DETAILS)
+    yield Fact(names[0], f"{write(scale * c.l_ms)}, {minimised}", DETAILS, c.l_ms)
+    yield Fact(names[1], f"{write(scale * c.l_ee)}, {same}", DETAILS, c.l_ee)
+    yield Fact(names[2], error, DETAILS, c.error)
+    yield Fact("remark", c.statements[0], DETAILS)
 
 
 def _tabulate_means(c: Certificate) -> FactTable:
     rows = [
         format_row(str(label), side["rows"], side["errors"], side["errors"] / max(1, side["rows"]),
                    None if side["bound"] is None else ceil_percent(side["bound"]))
-        for label, side in zip(c.sample.labels, c.counts.by_class, strict=True)
+        for label, side in zip(c.labels, c.by_class, strict=True)
     ]  # fmt: skip
     bound = "The bound is the mean over the splits."
-    if c.sample.groups:
+    if c.groups:
         bound = "There is no bound: rows of one group are related."
-    sets = f"all {c.winner.n_splits:,} estimate sets, which share rows"
-    heads = ("class", "rows", "wrong", "share", f"mean {format_level(c.winner.delta)} bound")
+    sets = f"all {c.n_splits:,} estimate sets, which share rows"
+    heads = ("class", "rows", "wrong", "share", f"mean {format_level(c.delta)} bound")
     note = f"Rows and errors are summed over {sets}. {bound}"
     return FactTable("The winner on its estimate sets, by class", heads, rows, note)
 

@@ -402,7 +402,7 @@ def draw_scores(result: Scored, score: Score) -> Iterator[Picture]:
 
 
 def _draw_landscape(result: Certified) -> Picture:
-    problem, n_splits = result.problem, result.certificate.winner.n_splits
+    problem, n_splits = result.problem, result.certificate.n_splits
     number, _ = problem.find_learner(result.setting)
     rows = [
         row
@@ -458,7 +458,7 @@ def _draw_grid(
 
 
 def _draw_folds(result: Certified) -> Picture:
-    spans, unit = result.per_k(), "rows" if result.certificate.sample.groups is None else "groups"
+    spans, unit = result.per_k(), "rows" if result.certificate.groups is None else "groups"
     best = next(span for span in spans if span["state"] == "winner")
     bounded, parts = [span for span in spans if span["l_ms"] is None], list[Mark]()
     states = [span["state"] if span["state"] in ("open", "failed") else "beaten" for span in bounded]
@@ -503,10 +503,9 @@ def _draw_folds(result: Certified) -> Picture:
 
 def _draw_spread(result: Certified, queue: RaceQueue) -> Picture:
     """Draw the winner's splits: what the means L_MS and L_EE are of."""
-    certificate, leader = result.certificate, queue.selection.winner()
+    made, leader = result.certificate, queue.selection.winner()
     assert leader is not None
-    winner, sample = certificate.winner, certificate.sample
-    fold, n_classes = queue.selection.sizes[leader.size], len(sample.labels)
+    fold, n_classes = queue.selection.sizes[leader.size], len(made.labels)
     totals = np.array([member.totals for member in result.ensemble.members])
     units = result.problem.units(Stage.ESTIMATE, leader.size)
     estimate = result.problem.criterion.value(totals, units).tolist()
@@ -521,16 +520,16 @@ def _draw_spread(result: Certified, queue: RaceQueue) -> Picture:
         parts.append(Mark(np.repeat(x, count), y + offset, colour, shape="o", size=4.5, alpha=0.75))
         parts.append(_draw_mean(100 * means[y], y, colour, f"{name} {ceil_percent(means[y])}"))
     value = "bound"
-    if winner.criterion == MeanError.name or winner.bound == "loss":
-        value = "error rate" if winner.criterion == MeanError.name else "value"
-    grouped = sample.groups is not None and winner.criterion == MeanBound.name
-    dot = DOTS["groups" if grouped else winner.criterion].format(format_level(winner.delta))
+    if made.criterion == MeanError.name or made.bound == "loss":
+        value = "error rate" if made.criterion == MeanError.name else "value"
+    grouped = made.groups is not None and made.criterion == MeanBound.name
+    dot = DOTS["groups" if grouped else made.criterion].format(format_level(made.delta))
     caption = (
-        f"Each dot is {dot} of one split of the winner, on {winner.n_select:,} "
-        f"{'rows' if sample.groups is None else 'groups'}; the lines are their means. The splits share rows: "
+        f"Each dot is {dot} of one split of the winner, on {made.n_select:,} "
+        f"{'rows' if made.groups is None else 'groups'}; the lines are their means. The splits share rows: "
         "their spread is not an error bar of the mean."
     )
-    columns = zip(errors, select, certificate.counts.errors, estimate, strict=True)
+    columns = zip(errors, select, made.errors, estimate, strict=True)
     rows = [
         (str(i), f"{a}", ceil_percent(b), f"{c}", ceil_percent(d)) for i, (a, b, c, d) in enumerate(columns)
     ]
@@ -798,13 +797,13 @@ class Plots(NamedTuple):
         """Draw what each claim proves of the error, next to L_EE, what was measured, and the baseline."""
         certificate = self.result.certificate
         claims = [claim for claim in certificate.claims if claim.quantity.is_error]
-        of_numbers, ends = certificate.sample.numbers is not None, [-0.6, len(claims) - 0.4]
+        of_numbers, ends = certificate.numbers is not None, [-0.6, len(claims) - 0.4]
         bounds = np.array([100 * claim.risk for claim in claims])
         parts = [_draw_bars(np.zeros(len(bounds)), bounds, width=20)]
         for value, name, colour in (
-            (certificate.sample.baseline.error, "baseline", INK),
-            (certificate.counts.error, "measured (mean of F*)", RED),
-            (certificate.winner.l_ee, "minimised, on estimate sets" if of_numbers else "L_EE", ORANGE),
+            (certificate.baseline.error, "baseline", INK),
+            (certificate.error, "measured (mean of F*)", RED),
+            (certificate.l_ee, "minimised, on estimate sets" if of_numbers else "L_EE", ORANGE),
         ):
             parts.append(Mark([100 * value] * 2, ends, colour, name, 1.2, (5, 2)))
         names = [f"{claim.certification}: {claim.classifier}" for claim in claims]

@@ -295,7 +295,7 @@ def read_judged(rows: pa.Table, phrase: str, task: Task) -> Judged | None:
 
 def _list_parts(result: Certified) -> tuple[list[JudgedPart], str]:
     """Return the classifiers of the first claim with the rows that it counts, and a phrase for these."""
-    problem, task, first = result.problem, result.task, result.certificate.claims.first
+    problem, task, first = result.problem, result.task, result.certificate.first
     needs = frozenset({VALUE})
     if task.classes:  # what models give besides classes, as far as it is shown
         _, learner = problem.find_learner(result.setting)
@@ -318,7 +318,7 @@ def _list_parts(result: Certified) -> tuple[list[JudgedPart], str]:
 
 def _make_rule(result: Certified, needs: frozenset[Output]) -> Callable[[Rows], Outputs]:
     """Return what classifies held-out rows: the rule of the first claim."""
-    rule = result.certificate.claims.first.make_rule(result.problem)
+    rule = result.certificate.first.make_rule(result.problem)
     ensemble: Ensemble = rule.ensemble(result.models)
     if rule.name in ONE_MODEL:
         ask = _ask(ensemble.members[0].model, needs)

@@ -248,7 +248,7 @@ class Certified(Result):
     @property
     def claims(self) -> tuple[Claim, ...]:
         """What is proven, the first of which is to be quoted."""
-        return self.certificate.claims.claims
+        return self.certificate.claims
 
     @property
     def decisions(self) -> tuple[Acceptance, ...]:
@@ -259,7 +259,7 @@ class Certified(Result):
     @property
     def complete(self) -> bool:
         """Whether no evaluation failed: else a better candidate might have been missed."""
-        return not self.certificate.winner.provisional
+        return not self.certificate.provisional
 
     def list_doubts(self) -> list[str]:
         """Return sentences if models are constants, and one if rows equal another one."""
@@ -270,7 +270,7 @@ class Certified(Result):
         """Exact intervals of what was counted on held-out rows, each by itself, at the level of the study."""
         if not self.task.units.independent:
             return []
-        required, delta = self.problem.required, self.certificate.winner.delta
+        required, delta = self.problem.required, self.certificate.delta
         found = (claim.find_interval(required, delta) for claim in self.certificate.claims)
         return [interval for interval in found if interval is not None]
 
@@ -282,22 +282,22 @@ class Certified(Result):
     @property
     def setting(self) -> Setting:
         """The winner's hyperparameters by name."""
-        return self.certificate.winner.setting
+        return self.certificate.setting
 
     @property
     def k(self) -> int:
         """The winner's number of folds."""
-        return self.certificate.winner.k
+        return self.certificate.k
 
     @property
     def l_ms(self) -> float:
         """The criterion at the winner, on the select sets: by default the mean bound on the error."""
-        return self.certificate.winner.l_ms
+        return self.certificate.l_ms
 
     @property
     def l_ee(self) -> float:
         """The criterion on the estimate sets: by default the paper's figure."""
-        return self.certificate.winner.l_ee
+        return self.certificate.l_ee
 
     @property
     def error(self) -> float:
@@ -306,7 +306,7 @@ class Certified(Result):
         With groups, the mean over groups of their error rates; with numbers, their mean error as a share of
         the clip.
         """
-        return self.certificate.counts.error
+        return self.certificate.error
 
     @property
     def proven(self) -> float:
@@ -315,7 +315,7 @@ class Certified(Result):
         An upper bound on an error, of numbers as a share of the clip; if the first claim is about a quantity
         such as sensitivity, an upper bound on 1 minus that quantity; if it is within:0.9, the width itself.
         """
-        return self.certificate.claims.first.risk
+        return self.certificate.first.risk
 
     @property
     def baseline(self) -> float:
@@ -323,7 +323,7 @@ class Certified(Result):
         claim is from held-out rows, on those, if it is smaller there. A bound that is not below it says
         nothing beyond this constant.
         """
-        return self.certificate.sample.baseline.error
+        return self.certificate.baseline.error
 
     def per_k(self) -> list[dict[str, Any]]:
         """Return the outcome of every fold size."""
@@ -356,11 +356,11 @@ class Certified(Result):
         The last column is of undecided rows: (n_classes, n_classes + 1). None with numbers, and where too
         many rows are judged for a file.
         """
-        counts, n_classes = self.certificate.counts, self.task.n_classes
+        n_classes = self.task.n_classes
         if not n_classes:
             return None
-        if self.certificate.claims.first.certification == Paper.name:
-            return counts.tabulate()
+        if self.certificate.first.certification == Paper.name:
+            return self.certificate.tabulate()
         if (rows := self._claimed_rows) is None:
             return None
         return tabulate_predictions(rows["label"].to_numpy(), rows["predicted"].to_numpy(), n_classes)
@@ -372,18 +372,18 @@ class Certified(Result):
         With groups, the mean over groups of their error rates; with numbers, the mean error as a share of the
         clip.
         """
-        first, sample = self.certificate.claims.first, self.certificate.sample
-        if sample.numbers is None and sample.groups is not None and (rows := self._claimed_rows) is not None:
+        c, first = self.certificate, self.certificate.first
+        if c.numbers is None and c.groups is not None and (rows := self._claimed_rows) is not None:
             units = np.unique(rows["unit"], return_inverse=True)[1]
             return float(np.mean(np.bincount(units, rows["loss"]) / np.bincount(units)))
-        if sample.numbers is not None or sample.groups is not None or not first.rows:
+        if c.numbers is not None or c.groups is not None or not first.rows:
             return self.error if first.measured is None else first.measured
         return (first.errors or 0) / first.rows
 
     @cached_property
     def _claimed_rows(self) -> pa.Table | None:
         """The judged rows that the first claim counts, as its rule classifies them; None if none are kept."""
-        judged, first = self.judged, self.certificate.claims.first
+        judged, first = self.judged, self.certificate.first
         if judged is None or first.certification == Paper.name:
             return None
         rows = judged.filter(pc.equal(judged["classifier"], first.classifier))
@@ -412,7 +412,7 @@ class Certified(Result):
             if seed is not None:
                 raise InputError(f"seed and {rule.name} exclude each other: {rule.name} draws no members")
             return rule
-        first = self.certificate.claims.first
+        first = self.certificate.first
         if rule.name == "auto" and seed is None and first.certification == Holdout.name:
             return first.make_rule(self.problem)
         drawn = randbits(63) if seed is None else integer("seed", seed, least=0, most=MAX_SEED)
@@ -437,7 +437,7 @@ class Certified(Result):
         if flags is not None and flags != rule:
             told.append(f"column flag {self.claim_for(flags)}")
         if flags is None and (required := self.problem.required) is not None:
-            told.append(f"no column flag: {self.certificate.claims.explain_lack_of_cut_off(required)}")
+            told.append(f"no column flag: {self.certificate.explain_lack_of_cut_off(required)}")
         if answers is not None and (answering := answers.make_rule(self.problem)) != rule:
             told.append(f"no column answered: it is about the predictions by {answering.classifier()}")
         return told
@@ -531,35 +531,34 @@ class Certified(Result):
 
     def to_json(self) -> dict[str, Any]:
         """Return the result as JSON values; what is not known is null."""
-        certificate, execution = self.certificate, self.execution
-        sample, first = certificate.sample, certificate.claims.first
-        constant: Label | float = sample.baseline.value or 0.0
+        c, first, execution = self.certificate, self.claims[0], self.execution
+        constant: Label | float = c.baseline.value or 0.0
         if self.task.classes:
-            constant = sample.labels[sample.baseline.predicted]
+            constant = c.labels[c.baseline.predicted]
         return {
             "run_id": self.run_id,
-            "state": "provisional" if certificate.winner.provisional else "finished",
+            "state": "provisional" if c.provisional else "finished",
             "setting": dict(self.setting),
             "k": self.k,
             "l_ms": self.l_ms,
             "l_ee": self.l_ee,
             "error": self.error,
             "proven": first.to_json(),
-            "baseline": sample.baseline.to_json() | {"predicted": constant},
+            "baseline": c.baseline.to_json() | {"predicted": constant},
             "below_baseline": self.proven < self.baseline if first.quantity.is_error else None,
             "measured": [interval.to_json() for interval in self.intervals] or None,
             "accepted": [decision.to_json() for decision in self.decisions] or None,
-            "constant": certificate.counts.constant,
+            "constant": c.constant,
             "classes": [
-                {"label": label, "rows": rows, "share": rows / sample.n_rows}
-                for label, rows in zip(sample.labels, sample.class_rows, strict=True)
+                {"label": label, "rows": rows, "share": rows / c.n_rows}
+                for label, rows in zip(c.labels, c.class_rows, strict=True)
             ],
             "confusion": [] if self.class_counts is None else self.class_counts[:, :-1].tolist(),
-            "rows": sample.n_rows,
-            "repeats": sample.repeats,
-            "groups": sample.groups["count"] if sample.groups is not None else None,
+            "rows": c.n_rows,
+            "repeats": c.repeats,
+            "groups": c.groups["count"] if c.groups is not None else None,
             "question": self.problem.all_rows.units.question or None,
-            "search": certificate.winner.search,
+            "search": c.search,
             "per_k": self.per_k(),
             "per_learner": self.per_learner(),
             **{name: execution[name] for name in ("evaluations", "fits", "not_converged", "seconds")},
@@ -569,28 +568,28 @@ class Certified(Result):
 
     def __repr__(self) -> str:
         """Return the result in one line."""
-        first = self.certificate.claims.first
+        first = self.certificate.first
         level = format_level(first.delta)
         return f"<Result {self.run_id}: {first.name} {first.says}, with probability {level}>"
 
     def _proven(self, of: str, claim: Claim, factor: int = 1) -> str:
         """Say what a claim proves for predictions whose risk is at most ``factor`` times its own."""
-        bound, sample = min(1.0, factor * claim.risk), self.certificate.sample
+        bound, c = min(1.0, factor * claim.risk), self.certificate
         seen = f"; {claim.counted}" if claim.counted else ""
         how = ", twice the bound for a member drawn independently" if factor == 2 else seen
         what = f"to be wrong at most {ceil_percent(bound)} of the time"
-        if sample.numbers is not None:
-            clip = format_number(sample.numbers["clip"])
+        if c.numbers is not None:
+            clip = format_number(c.numbers["clip"])
             counted = f"where an error above {clip} counts as {clip}"
-            of_group = "on a new group's rows " if sample.groups is not None else ""
+            of_group = "on a new group's rows " if c.groups is not None else ""
             what = f"to be off {of_group}by at most {claim.limit} on average, {counted}"
-        elif sample.groups is not None:
+        elif c.groups is not None:
             what = f"that of a new group's rows on average at most {ceil_percent(bound)} are wrong"
         claim = replace(claim, bound=bound)
         return (
             f"by {of}: proven {what}, with probability {format_level(claim.delta)} "
             f"({claim.certification}{how}); "
-            f"{self.certificate.compare(claim).clause}"
+            f"{c.compare(claim).clause}"
         )
 
 

@@ -382,18 +382,17 @@ def _make_prior(result: Certified, claim: Claim | None, number: int | None) -> P
 
     Any prior that is fixed before the stream is valid; see ``core.bounds.betting``.
     """
-    certificate, sets = result.certificate, result.certificate.winner.n_splits
-    counts = certificate.counts
-    wrong, rows = sum(counts.errors), sum(counts.class_totals)
+    c, sets = result.certificate, result.certificate.n_splits
+    wrong, rows = sum(c.errors), sum(c.class_totals)
     if number is not None:
-        wrong, rows = counts.by_class[number]["errors"], counts.by_class[number]["rows"]
+        wrong, rows = c.by_class[number]["errors"], c.by_class[number]["rows"]
     if claim is not None and claim.rows is not None and claim.errors is not None:
         wrong, rows = claim.errors, claim.rows
         if claim.certification == Holdout.name:
             sets = 1
     units = rows / sets
-    if (groups := certificate.sample.groups) is not None:
-        units *= groups["count"] / certificate.sample.n_rows
+    if (groups := c.groups) is not None:
+        units *= groups["count"] / c.n_rows
     return make_prior(wrong / rows if rows else 0.5, units)
 
 

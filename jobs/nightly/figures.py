@@ -180,7 +180,7 @@ def answers(result: Certified) -> dict[str, Any]:
         "L_MS": result.l_ms,
         "L_EE": result.l_ee,
         "proven": result.proven,
-        "errors by split": list(result.certificate.counts.errors),
+        "errors by split": list(result.certificate.errors),
         "evaluations planned": evaluations["planned"],
         "evaluations failed": evaluations["failed"],
         "table of candidates": digest(result.candidates),

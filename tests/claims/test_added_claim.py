@@ -86,7 +86,7 @@ def test_the_claim_of_the_guide_is_run_verified_and_reported(
         assert code == 0, said
         assert "ACCEPTED: brier<=0.2: proven Brier score at most 0." in printed
         error, brier = json.loads((out / "certificate.json").read_text())["claims"]
-        assert str(load_run(out).certificate.claims.claims[1].quantity) == brier["quantity"] == "brier"
+        assert str(load_run(out).certificate.claims[1].quantity) == brier["quantity"] == "brier"
         assert brier["measured"] < brier["bound"] <= 0.2
         assert brier["delta"] == error["delta"] == 0.025
         assert "the Brier score of the model fitted on the learning rows is at most 0." in brier["statement"]

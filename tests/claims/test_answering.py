@@ -125,11 +125,11 @@ def test_a_run_answers_what_it_has_proven(task, claim):
 
 def test_the_claim_about_the_error_is_not_taken_for_that_of_the_rows_answered(task):
     with_error = run(study(answer="error<=0.1"), task)
-    assert with_error.bound_for(REFIT) == with_error.certificate.claims.first.bound
+    assert with_error.bound_for(REFIT) == with_error.certificate.first.bound
     alone = run(study(answer="error<=0.1", claim="answered_error"), task)
-    assert str(alone.certificate.claims.first.quantity) == "answered_error"
+    assert str(alone.certificate.first.quantity) == "answered_error"
     assert alone.bound_for(REFIT) is None
-    assert alone.certificate.claims.first.delta == 0.025
+    assert alone.certificate.first.delta == 0.025
     assert alone.summary().startswith("Quote with CAUTION: error of the rows answered is at most 10.00 %")
     assert "held-out rows that are answered" in alone.summary()
     shared = run(study(answer="error<=0.1", claim="answered_share"), task)
@@ -147,7 +147,7 @@ def test_several_classes_are_answered_by_the_margin():
         rule, answered = mark(result, held.X)
         margin = rule.measure_confidence(result.models, held.X)
         assert np.all(margin >= 0)
-        assert answered.sum() == result.certificate.claims.claims[1].rows
+        assert answered.sum() == result.certificate.claims[1].rows
     with pytest.raises(
         InputError, match=r"a score for each of several classes, and learner svm gives none: leave one of"
     ):
@@ -169,7 +169,7 @@ def test_nothing_is_answered_where_nothing_is_proven():
     rng = np.random.default_rng(0)
     noise = Task.of(rng.normal(size=(300, 2)), np.arange(300) % 2)
     result = run(study(answer="error<=0.1"), noise)
-    error, share = result.certificate.claims.claims[1:3]
+    error, share = result.certificate.claims[1:3]
     assert error.bound is share.bound is error.least_confidence is None
     assert "more rows alone do not help" in " ".join(result.summary().split())
     assert not mark(result, noise.X)[1].any()
@@ -197,7 +197,7 @@ def test_predict_marks_the_rows_answered(task, tmp_path, ckcv):
     assert code == 0
     written = list(csv.DictReader(out.read_text().splitlines()))
     marked = [row["answered"] == "true" for row in written]
-    least = load_run(tmp_path / "run").certificate.claims.claims[1].least_confidence
+    least = load_run(tmp_path / "run").certificate.claims[1].least_confidence
     assert marked == [abs(float(row["score"])) >= least * (1 - 1e-11) for row in written]
     assert f"{sum(marked)} of 400 rows answered" in said
     assert "wrong and answered: " in said

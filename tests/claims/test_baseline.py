@@ -53,16 +53,16 @@ def test_a_constant_winner_and_a_worthless_bound_are_pointed_out_everywhere(cons
     assert shown["summary"].count(NOTHING_LEARNED) == shown["summary"].count(WORTHLESS) == 1
     assert result.summary().startswith("Nothing can be quoted yet. The bound")
     assert result.summary().count("CAUTION") == 1
-    assert result.certificate.counts.constants["members"] == (1,) * 5
-    assert result.certificate.counts.constant
+    assert result.certificate.constants["members"] == (1,) * 5
+    assert result.certificate.constant
 
 
 def test_figures_of_a_constant_winner_are_exact(constant: Path) -> None:
     result = load_run(constant)
     assert result.baseline == 0.2
-    assert result.error == sum(result.certificate.counts.errors) / 100
+    assert result.error == sum(result.certificate.errors) / 100
     rare = [member.n_estimate[0] for member in result.ensemble.members]
-    assert result.certificate.counts.errors == tuple(rare)  # a constant errs on the rows of the other class
+    assert result.certificate.errors == tuple(rare)  # a constant errs on the rows of the other class
     content = json.loads(json.dumps(result.to_json()))
     assert content["baseline"] == LEARNING | {"predicted": "well"}
     assert (content["constant"], content["below_baseline"]) == (True, False)
@@ -83,14 +83,14 @@ def held_out(seed: int) -> Result:
 def test_a_baseline_on_held_out_rows_is_that_of_the_commoner_class_of_the_learning_rows() -> None:
     """Here most of the held-out rows are of the other class: the baseline on them is above one half."""
     result = held_out(seed=3)
-    problem, (learning, held) = result.problem, result.certificate.sample.baselines
+    problem, (learning, held) = result.problem, result.certificate.baselines
     rows = problem.take_held_rows()
     commoner = int(np.bincount(problem.task.y).argmax())
     assert learning.predicted == held.predicted == commoner
     assert (learning.on, held.on) == ("learning rows", "held-out rows")
     assert learning.errors == np.bincount(problem.task.y).min()
     assert held.errors == int(np.sum(rows.y != commoner)) > held.rows / 2
-    assert sum(result.certificate.sample.class_rows) == learning.rows + held.rows == 60
+    assert sum(result.certificate.class_rows) == learning.rows + held.rows == 60
 
 
 def test_a_bound_equal_to_the_baseline_says_nothing() -> None:
@@ -124,14 +124,14 @@ def test_constants_among_three_classes(constants: tuple[int | None, ...], messag
 
 def test_a_constant_model_that_was_fitted_on_all_learning_rows_is_pointed_out(tmp_path: Path) -> None:
     result = run(CONSTANT.replace(certify="holdout", seed=5), noise(90, rare=12), out=tmp_path)
-    assert result.certificate.claims.first.classifier == "refit"
-    assert result.certificate.counts.constants["refit"] == 1
+    assert result.certificate.first.classifier == "refit"
+    assert result.certificate.constants["refit"] == 1
     messages = "The model refit predicts 'well' for every learning row: it is a constant."
     assert messages in result.certificate.list_cautions()
     assert messages in unwrap(result.summary(details=True))
     assert verify(tmp_path).differences == []
-    learning, held = result.certificate.sample.baselines
-    assert (learning.errors + held.errors, held.rows) == (12, result.certificate.sample.n_held)
+    learning, held = result.certificate.baselines
+    assert (learning.errors + held.errors, held.rows) == (12, result.certificate.n_held)
 
 
 def forged(run_folder: Path, copy: Path, changed: dict[str, object]) -> None:
@@ -159,8 +159,8 @@ def test_members_that_know_their_rows_by_heart_are_constants_elsewhere(n_classes
     """On every split rows of one class alone are right, though the learning rows are all right."""
     result = run(BY_HEART, by_heart(90, n_classes))
     certificate, members = result.certificate, result.ensemble.members
-    assert certificate.counts.constants["members"] == (None,) * 6
-    for member, number in zip(members, certificate.counts.scored_constants["members"], strict=True):
+    assert certificate.constants["members"] == (None,) * 6
+    for member, number in zip(members, certificate.scored_constants["members"], strict=True):
         right = [c for c in range(n_classes) if member.errors[c] < member.n_estimate[c]]
         assert right in ([number], [])  # none: it is undecided, and the first class is predicted
     (sentence,) = certificate.describe_constants()
@@ -171,11 +171,11 @@ def test_members_that_know_their_rows_by_heart_are_constants_elsewhere(n_classes
 
 def test_the_refit_is_looked_at_too(tmp_path: Path) -> None:
     held = run(BY_HEART.replace(certify="holdout"), by_heart(90), out=tmp_path / "held")
-    number = held.certificate.counts.scored_constants["refit"]
-    assert held.certificate.counts.constants["refit"] is None
+    number = held.certificate.scored_constants["refit"]
+    assert held.certificate.constants["refit"] is None
     assert f"The model refit predicts {number} for every held-out row: " in unwrap(held.summary(details=True))
     assert verify(tmp_path / "held").differences == []
-    changed = held.certificate.counts.scored_constants | {"refit": None}
+    changed = held.certificate.scored_constants | {"refit": None}
     forged(tmp_path / "held", tmp_path / "other", {"scored_constants": changed})
     assert any("scored_constants.refit is None" in one for one in verify(tmp_path / "other").differences)
 
@@ -185,8 +185,8 @@ def test_who_is_right_about_a_few_rows_of_one_class_is_no_constant() -> None:
     easy = by_heart(90)
     easy = Task.of(easy.X[:, :2] + 8 * easy.y[:, None], easy.y)
     c = run(Study.paper(C=1.0, gamma=0.1, k=30, n_splits=10), easy).certificate
-    assert sum(c.counts.errors) == 0
-    assert c.counts.scored_constants["members"] == (None,) * 10
+    assert sum(c.errors) == 0
+    assert c.scored_constants["members"] == (None,) * 10
     assert c.describe_constants() == []
 
 

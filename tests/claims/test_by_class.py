@@ -49,8 +49,8 @@ def test_without_a_rule_the_claims_are_about_the_one_model_and_so_is_predict():
 def test_the_positive_class_is_named_in_every_sentence():
     task = blobs(60)
     named = Task.of(task.X, np.array(["sick", "healthy"])[task.y])  # sick is 0, and last in sorted order
-    one = run(HELD, named).certificate.claims.claims
-    other = run(HELD.replace(positive="healthy"), named).certificate.claims.claims
+    one = run(HELD, named).certificate.claims
+    other = run(HELD.replace(positive="healthy"), named).certificate.claims
     assert (str(one[0].quantity), one[0].label) == ("sensitivity", "sick")
     assert (str(other[0].quantity), other[0].label) == ("sensitivity", "healthy")
     assert [c.bound for c in one[:2]] == [c.bound for c in other[:2]][::-1]

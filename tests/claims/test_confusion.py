@@ -50,12 +50,12 @@ def test_it_counts_the_rows_of_all_estimate_sets(three: Result) -> None:
         predicted = member.model.predict(problem.task.X[estimate]).label
         for actual, label in zip(problem.task.y[estimate], predicted, strict=True):
             expected[actual, label] += 1
-    assert np.array_equal(three.certificate.counts.confusion, expected)
+    assert np.array_equal(three.certificate.confusion, expected)
     assert three.to_json()["confusion"] == expected.tolist()
-    for number, side in enumerate(three.certificate.counts.by_class):
+    for number, side in enumerate(three.certificate.by_class):
         assert side["rows"] - side["errors"] == expected[number, number]
         assert side["rows"] == expected[number].sum()
-    assert not three.certificate.counts.tabulate()[:, -1].any()
+    assert not three.certificate.tabulate()[:, -1].any()
 
 
 class Same:
@@ -75,10 +75,10 @@ def with_model(result: Result, label: int) -> Ensemble:
 
 def test_undecided_rows_are_in_no_column_and_are_mistakes(three: Result) -> None:
     matrix = count_confusion(three.problem, with_model(three, -1), 3)
-    rows = [side["rows"] for side in three.certificate.counts.by_class]
+    rows = [side["rows"] for side in three.certificate.by_class]
     size = three.problem.sizes[0].n_select
     assert sum(rows) - sum(map(sum, matrix)) == size
-    counts = replace(three.certificate.counts, confusion=matrix).tabulate()
+    counts = replace(three.certificate, confusion=matrix).tabulate()
     assert counts[:, -1].sum() == size
     assert counts.sum(axis=1).tolist() == rows
 
@@ -92,8 +92,8 @@ def test_of_two_classes_it_follows_from_the_errors(tmp_path: Path) -> None:
     result = finished(2, tmp_path / "run")
     certificate = result.certificate
     assert "confusion" not in certificate.to_json()
-    sides = certificate.counts.by_class
-    first, second = certificate.counts.tabulate()[:, :2].tolist()
+    sides = certificate.by_class
+    first, second = certificate.tabulate()[:, :2].tolist()
     assert (first[1], second[0]) == (sides[0]["errors"], sides[1]["errors"])
     assert (sum(first), sum(second)) == (sides[0]["rows"], sides[1]["rows"])
     forged = certificate.to_json() | {"confusion": [list(first), list(second)]}
@@ -126,7 +126,7 @@ def test_of_many_classes_the_most_frequent_mistakes_are_listed(
 ) -> None:
     result = finished(n_classes, tmp_path / "run")
     text, html = load_run(tmp_path / "run").summary(details=True), make_page(tmp_path / "run")
-    counts, names = result.certificate.counts.tabulate(), [*result.certificate.sample.labels, "undecided"]
+    counts, names = result.certificate.tabulate(), [*result.certificate.labels, "undecided"]
     shares = counts / counts.sum(axis=1, keepdims=True)
     wrong = [(i, j) for i, j in zip(*np.nonzero(counts), strict=True) if i != j]
     assert len(wrong) > 10

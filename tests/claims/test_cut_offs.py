@@ -113,9 +113,8 @@ def test_a_cut_off_cannot_be_exported(task, tmp_path):
 def test_a_quantity_of_which_nothing_is_proven_is_not_quoted():
     """Every positive is missed: what is proven of the sensitivity is that it is at least 0."""
     result = run(study(claim="sensitivity,specificity"), blobs(80))
-    claims = result.certificate.claims
-    first = replace(claims.first, bound=1.0)
-    certificate = replace(result.certificate, claims=replace(claims, claims=(first, *claims.claims[1:])))
+    first, *others = result.certificate.claims
+    certificate = replace(result.certificate, claims=(replace(first, bound=1.0), *others))
     told = tell(replace(result, certificate=certificate))
     assert told["verdict"] == (
         "Nothing can be quoted yet. The sensitivity (recall of 1) is proven to be at least 0.00 %, which is "

@@ -37,7 +37,7 @@ def test_it_takes_a_few_rows_outside_each_class(level: float, rows: int) -> None
 def test_of_numbers_the_median_of_the_learning_rows_has_to_be_beaten() -> None:
     """Of classes ``jobs/check_certificate`` computes the gate again."""
     result = run(LINEAR.replace(learner="ridge", clip=2), Task.of(X, SIGNAL, numbers=True))
-    claim, problem = result.certificate.claims.first, result.problem
+    claim, problem = result.certificate.first, result.problem
     held, model = problem.take_held_rows(), result.models.refit.members[0].model
     mine, constant = (
         np.minimum(np.abs(predicted - held.y), 2) / 2
@@ -56,7 +56,7 @@ def test_a_bound_below_a_constant_that_is_not_proven_better_is_a_figure() -> Non
     y = np.where(np.arange(200) < 16, "ill", "well")
     rows = np.random.default_rng(2).normal(size=(200, 2)) + 0.9 * (y == "ill")[:, None]
     result = run(LINEAR, Task.of(rows, y))
-    gate = result.certificate.claims.first.gate
+    gate = result.certificate.first.gate
     assert gate.bound >= 0.5
     shown = unwrap(result.summary())
     assert shown.startswith("Nothing can be quoted yet. The bound ")
@@ -73,13 +73,13 @@ def test_a_gate_that_no_rule_can_pass_is_foreseen_and_said() -> None:
     said = "at most 13.92 % if none of the 20 held-out rows is wrong; better than a constant takes 5 rows"
     assert f"{said} outside each class, none of them wrong, and about 2 are outside" in need.lines[0]
     result = run(LINEAR, task)
-    assert result.certificate.claims.first.gate.least >= 0.5
+    assert result.certificate.first.gate.least >= 0.5
     assert "these rows cannot prove it, even with none wrong" in unwrap(result.summary())
 
 
 def test_a_bound_without_rows_held_out_is_not_proven_better_than_a_constant() -> None:
     result = run(SMALL, blobs(60, shift=4.0))
-    assert result.certificate.claims.first.gate is None
+    assert result.certificate.first.gate is None
     shown = unwrap(result.summary())
     assert shown.startswith("Quote with CAUTION")
     assert "That this is better than a constant is not proven: it takes rows held out" in shown

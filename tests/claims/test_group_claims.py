@@ -34,8 +34,8 @@ def test_sentences_speak_of_a_new_group(results: dict[str, Result], name: str) -
     for claim in certificate.claims:
         assert claim.statement.startswith("Assuming independent groups of rows from one source")
         assert "of a new group's rows, each classified by" in claim.statement
-    assert "rows of one group may be related in any way" in " ".join(certificate.wording.assumptions)
-    assert not any("repeated measurements" in one for one in certificate.wording.not_covered)
+    assert "rows of one group may be related in any way" in " ".join(certificate.assumptions)
+    assert not any("repeated measurements" in one for one in certificate.not_covered)
     assert "of a new group's rows on average at most" in results[name].claim_for(Rule("vote"))
     assert ", by group (" in results[name].summary(details=True)
     assert "mean 95 % bound 1" not in results[name].summary(details=True)  # there is none for a class

@@ -45,7 +45,7 @@ def test_every_count_of_held_out_rows_has_one(task):
         ("sensitivity", high, "refit"),
         ("specificity", low, "refit"),
     ]
-    for claim, found in zip(result.certificate.claims.claims, result.intervals, strict=False):
+    for claim, found in zip(result.certificate.claims, result.intervals, strict=False):
         right = claim.errors if str(claim.quantity) == "error" else claim.rows - claim.errors
         assert (found.part, found.rows) == (right, claim.rows)
         assert (found.low, found.high) == bound_both_sides(right, claim.rows, 0.05)

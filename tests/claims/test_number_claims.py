@@ -79,13 +79,13 @@ def test_numbers_are_shown_in_units_of_the_target(held):
 
 
 def test_the_baseline_is_the_median_of_the_learning_rows(held):
-    learning, unseen = held.certificate.sample.baselines
+    learning, unseen = held.certificate.baselines
     task = held.problem.task
     assert learning.value == unseen.value == np.median(task.y)
     losses = np.minimum(np.abs(task.y - np.median(task.y)), 4) / 4
     assert learning.error == pytest.approx(losses.mean(), abs=2**-19)
     assert learning.quote(()) == format_number(np.median(task.y))
-    said = held.certificate.compare(held.certificate.claims.first).clause
+    said = held.certificate.compare(held.certificate.first).clause
     assert f"is off by {unseen.figure} on average on the held-out rows" in said
     assert held.baseline == unseen.error
 

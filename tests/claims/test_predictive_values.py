@@ -136,7 +136,7 @@ def test_nothing_is_flagged_where_nothing_is_proven():
     noise = Task.of(rng.normal(size=(900, 2)), np.arange(900) % 2)
     asked = study(require="ppv:0.05>=0.2", claim="npv:0.05", positive=None)
     result = run(asked, noise)
-    first, ppv, sensitivity, specificity = result.certificate.claims.claims[:4]
+    first, ppv, sensitivity, specificity = result.certificate.claims[:4]
     assert {claim.bound for claim in (first, ppv, sensitivity, specificity)} == {None}
     (_, lack) = result.explain(result.rule("refit"))
     assert lack.startswith("no column flag: Nothing can be claimed")

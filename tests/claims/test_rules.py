@@ -15,7 +15,7 @@ from ckcv_ray.records.candidates import find_winner
 def test_predictions_are_told_with_the_claim_that_covers_them():
     paper = run(SMALL, blobs(60))
     held = run(SMALL.replace(certify="holdout", claim=("vote",)), blobs(60))
-    percent = f"at most {ceil_percent(paper.certificate.claims.first.bound)} "
+    percent = f"at most {ceil_percent(paper.certificate.first.bound)} "
     assert percent in paper.claim_for(paper.rule())
     assert "twice the bound for a member drawn independently" in paper.claim_for(paper.rule(by="vote"))
     (vote,) = held.certificate.claims
@@ -42,7 +42,7 @@ def test_members_are_drawn_from_all_of_f_star_and_a_seed_repeats_one_call():
 def test_one_model_is_certified_by_the_rows_held_out_and_predicts() -> None:
     task = blobs(60)
     held = run(SMALL.replace(certify="holdout", holdout_share=0.5), task)
-    proven = held.certificate.claims.first
+    proven = held.certificate.first
     assert (proven.classifier, held.rule()) == ("refit", Rule("refit"))
     assert Rule("refit").classifier() in proven.statement
     X, y = held.problem.take_held_rows().X, held.problem.take_held_rows().y

@@ -83,7 +83,7 @@ def test_bins_of_dates_are_named_by_dates():
 def test_a_run_claims_its_subgroups_jointly(tmp_path):
     task = make_task()
     result = run(study("ward,age:3"), task, tmp_path / "run")
-    claims = result.certificate.claims.subgroups
+    claims = result.certificate.subgroups
     held = result.problem.take_held_rows()
     wrong = result.classify(held.X, result.rule()).label != held.y
     share = 0.05 / 2  # half for the error of all rows
@@ -112,7 +112,7 @@ def test_a_run_claims_its_subgroups_jointly(tmp_path):
 
 def test_a_run_without_subgroups_says_nothing_of_them():
     result = run(SMALL.replace(k=(3, 5), certify="holdout"), make_task(120))
-    assert result.certificate.claims.subgroups is None
+    assert result.certificate.subgroups is None
     assert "in the worst of" not in result.summary()
 
 

@@ -35,9 +35,9 @@ REPEATS = "40 of 50 rows equal another row in every column"
 @pytest.mark.parametrize("certify", ["paper", "holdout"])
 def test_rows_that_repeat_are_counted_wherever_a_claim_is_printed(tmp_path, certify):
     result = run(SMALL.replace(certify=certify), Task.of(*repeated()), out=tmp_path / "run")
-    assert (result.certificate.sample.repeats, result.certificate.sample.n_rows) == (40, 50)
+    assert (result.certificate.repeats, result.certificate.n_rows) == (40, 50)
     assert (result.to_json()["repeats"], result.to_json()["rows"]) == (40, 50)
-    assert any(REPEATS in statement for statement in result.certificate.wording.statements)
+    assert any(REPEATS in statement for statement in result.certificate.statements)
     assert REPEATS in unwrap(result.summary())
     assert REPEATS in unwrap(result._repr_html_())
     assert REPEATS in Path(report(tmp_path / "run")).read_text()
@@ -86,8 +86,8 @@ def test_the_bound_without_copies_holds_for_labels_that_cannot_be_learned():
         rng = np.random.default_rng(np.random.SeedSequence(4, spawn_key=(seed,)))
         X, y = rng.normal(size=(120, 3)), rng.permutation(np.arange(120) % 2)
         c = run(by_heart, Task.of(np.concatenate([X, X[:60]]), np.concatenate([y, y[:60]]))).certificate
-        failed += c.claims.first.bound < 0.5
-        without += c.claims.bound_without_copies < 0.5
+        failed += c.first.bound < 0.5
+        without += c.bound_without_copies < 0.5
     assert failed > 40
     assert without <= 8  # P(Bin(60, 0.05) > 8) < 0.004
 
@@ -180,6 +180,6 @@ def test_a_share_above_two_thirds_is_cautioned_against(share, warned, tmp_path):
     study = ONE.replace(certify="holdout", holdout_share=share)
     result = run(study, Task.of(*noisy(45, 0)), tmp_path / "run")
     assert ("more than two thirds" in result.summary(details=True)) == warned
-    assert bool(describe_held_share(result.certificate.sample.n_held, 45, "row")) == warned
+    assert bool(describe_held_share(result.certificate.n_held, 45, "row")) == warned
     assert verify(tmp_path / "run").differences == []
     assert [bool(describe_held_share(held, 9, "group")) for held in (6, 7)] == [False, True]

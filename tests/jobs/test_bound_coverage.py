@@ -98,9 +98,7 @@ def test_one_model_and_its_recalls_are_those_of_their_studies() -> None:
     assert (
         measured[STEVENS].bound == run_job(Job(study.replace(holdout_bound="stevens"), task), SERIAL).proven
     )
-    assert [measured[name].bound for name in OF_CLASS] == [
-        c.bound for c in by_class.certificate.claims.claims[:2]
-    ]
+    assert [measured[name].bound for name in OF_CLASS] == [c.bound for c in by_class.certificate.claims[:2]]
     wrong = result.predict(fresh.X) < 0
     sensitivity = fresh.weight[~wrong, 1].sum() / fresh.weight[:, 1].sum()
     assert measured["holdout half sensitivity"].truth == pytest.approx(1 - sensitivity)
@@ -111,7 +109,7 @@ def test_recalls_at_the_cut_off_are_those_of_its_study() -> None:
     measured = {one.claim: one for one in trials.half(SMALL, task, fresh)}
     study = SMALL.replace(certify="holdout", holdout_share=0.5, require=trials.REQUIRED)
     result = run_job(Job(study, task), SERIAL)
-    claims = result.certificate.claims.claims[:2]
+    claims = result.certificate.claims[:2]
     assert [measured[name].bound for name in trials.CUT] == [claim.bound for claim in claims]
     positive = result.predict(fresh.X) > 0
     specificity = fresh.weight[~positive, 0].sum() / fresh.weight[:, 0].sum()

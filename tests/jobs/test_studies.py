@@ -172,8 +172,8 @@ def test_k_is_tuned_for_a_forest_and_for_an_svm(learner, options):
     result = run(
         third.replace(learner=learner, **options), *load_breast_cancer(return_X_y=True), execution=SERIAL
     )
-    assert result.certificate.winner.k in (3, 4)
-    proven = result.certificate.claims.first
+    assert result.certificate.k in (3, 4)
+    proven = result.certificate.first
     assert (proven.certification, proven.classifier) == ("holdout", "refit")
     assert 0 < proven.bound < 0.2
     assert result.problem.study.learner.name == learner

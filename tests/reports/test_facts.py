@@ -95,7 +95,7 @@ def test_every_form_shows_the_same_facts(case: str, finished: Finished) -> None:
             assert "report 'a b'" in lines[-1]
             (verdict,) = (fact.text for fact in first if fact.name == "verdict")
             assert brief.startswith(unwrap(verdict)) or brief.startswith(("ACCEPTED", "NOT ACCEPTED"))
-            statement = result.certificate.claims.first.statement
+            statement = result.certificate.first.statement
             assert whole.count(unwrap(statement)) == 1
             assert "Nothing can be quoted" not in brief or any(fact.name == "next" for fact in first)
 
@@ -115,11 +115,11 @@ def test_facts_side_by_side_are_of_one_rule_and_its_rows(case: str, finished: Fi
 
 def check_counts(result: Result, sections: list[Section]) -> None:
     """Count again, from the judged rows, what is told of the first claim, and compare it with JSON."""
-    first, said, content = result.certificate.claims.first, find(sections, "baseline"), result.to_json()
+    first, said, content = result.certificate.first, find(sections, "baseline"), result.to_json()
     assert said.value == content["baseline"]["error"]
     assert find(sections, "fits").value == content["fits"]
     judged = result.judged
-    if judged is not None and first.held_out and result.certificate.sample.numbers is None:
+    if judged is not None and first.held_out and result.certificate.numbers is None:
         rows = judged.to_pandas()
         rows = rows[rows["classifier"] == first.classifier]
         if first.cut_off is None and first.quantity.is_error:
@@ -151,7 +151,7 @@ def test_a_large_number_is_shown_where_one_may_be_quoted(case: str, finished: Fi
             quoted, why_not = find_quoted(result)
             assert [fact.value for fact in numbers] == ([] if quoted is None else [quoted.bound])
             assert ("Nothing can be quoted" in result.summary()) == (quoted is None)
-            assert bool(why_not) or quoted is result.certificate.claims.first
+            assert bool(why_not) or quoted is result.certificate.first
         assert re.findall('<p class="number"><bdi>([^<]*)', show(folder)) == [f.text for f in numbers]
 
 
@@ -160,7 +160,7 @@ def test_what_is_proven_stands_beside_figures_of_its_rule_alone(case: str, finis
     for folder in list_folders(finished, case):
         result, sections = read(folder)
         (table,) = (table for section in sections for table in section.tables if table.title == "By class")
-        first = result.certificate.claims.first
+        first = result.certificate.first
         shown = {row[table.heads.index("proven")] for row in table.rows} if "proven" in table.heads else set()
         of_first = [
             claim

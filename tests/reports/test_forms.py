@@ -107,7 +107,7 @@ def test_every_name_of_a_form_is_that_of_a_fact(told: list[Section]) -> None:
         said = [text for sections in every for text in list_sentences(sections, name)]
         assert said or name in ("test error", "scaling"), name
         assert all(text.endswith(".") for text in said)
-    first = results[0].certificate.claims.first.statement
+    first = results[0].certificate.first.statement
     assert f"proven: {first}" in [*list_sentences(every[1], "proven")]
     (repeats,) = list_sentences(every[1], "repeats")
     assert repeats == "repeats: 120 rows equal another one."

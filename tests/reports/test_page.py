@@ -83,12 +83,12 @@ class Failing(SerialBackend):
 def test_a_provisional_run_says_so_beside_what_is_proven(tmp_path: Path) -> None:
     job = Job(SMALL, blobs(30, seed=1), tmp_path / "run")
     result = run_work(check_job(job), opened=IN_PROCESS._replace(backend=Failing))
-    assert result.certificate.winner.provisional
+    assert result.certificate.provisional
     assert {row["k_first"] for row in result.per_k() if row["state"] == "failed"} == {4}
     text = Page(make_page(tmp_path / "run")).text
     assert "lower bound (failed)" in text
     assert "Provisional: evaluations failed; the bound is proven nevertheless" in text
-    assert ceil_percent(result.certificate.claims.first.bound) in text
+    assert ceil_percent(result.certificate.first.bound) in text
     assert "The number to quote" not in text
     assert "Traceback: a broken <solver>" in text
     assert f"{result.execution['evaluations']['failed']:,} evaluations failed" in text

@@ -51,7 +51,7 @@ def test_the_rows_of_the_first_claim_are_judged_as_it_counts_them(
     options: dict[str, Any], tmp_path: Path
 ) -> None:
     result = run_job(Job(Study.paper(**GRID, **options), blobs(60), tmp_path / "run"), SERIAL)
-    found, first = judge_rows(result), result.certificate.claims.first
+    found, first = judge_rows(result), result.certificate.first
     assert (int(np.sum(found.label != found.y)), len(found.y)) == (first.errors, first.rows)
     assert f"{len(found.y):,} row" in found.rows
     assert found.rank is not None

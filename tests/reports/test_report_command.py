@@ -78,7 +78,7 @@ def test_a_short_report_has_the_number_and_its_conditions_and_no_search(
     finished: Path, tmp_path: Path
 ) -> None:
     long, short = make_page(finished), Path(report(finished, tmp_path / "s.html", short=True)).read_text()
-    assumptions = load_run(finished).certificate.wording.assumptions
+    assumptions = load_run(finished).certificate.assumptions
     for words in ("The number to quote", "May I quote it?", "By class", *assumptions):
         assert words in short
     assert "Glossary" not in short

@@ -139,13 +139,13 @@ def test_paper_is_the_safe_bound_at_the_share_of_the_winner() -> None:
     number = list(result.problem.learner.by_label).index(result.setting["learner"])
     level = float(Fraction(0.05) * weight(result.problem, result.k, number))
     c = result.certificate
-    assert c.claims.first.bound == pytest.approx(
-        np.mean(make_safe_table(c.winner.n_select, level)[list(c.counts.errors)]), rel=1e-12
+    assert c.first.bound == pytest.approx(
+        np.mean(make_safe_table(c.n_select, level)[list(c.errors)]), rel=1e-12
     )
     settings = result.problem.settings_per_learner[number]
     said = f"A over {settings} x k candidates of {result.setting['learner']}, one of 2 learners, "
-    assert said in c.claims.first.statement
-    assert claim_random_member(result.problem, result.k, result.ensemble, number) == c.claims.first
+    assert said in c.first.statement
+    assert claim_random_member(result.problem, result.k, result.ensemble, number) == c.first
 
 
 # failures
@@ -158,8 +158,8 @@ def test_a_learner_that_always_fails_leaves_the_others_intact(place: int, tmp_pa
     learners.insert(place, Failing())
     result = solved(STUDY.with_learner(Choice(tuple(learners))), task, tmp_path / "run")
     assert (result.setting, result.k, result.l_ms) == (without.setting, without.k, without.l_ms)
-    assert result.certificate.counts.errors == without.certificate.counts.errors
-    assert result.certificate.winner.provisional
+    assert result.certificate.errors == without.certificate.errors
+    assert result.certificate.provisional
     rows = {row["learner"]: row for row in result.per_learner()}
     assert rows["failing"]["state"] == "failed"
     assert 0 < rows["failing"]["failed"] <= rows["failing"]["candidates"]

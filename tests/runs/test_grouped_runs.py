@@ -25,12 +25,12 @@ SMALL = Study.paper(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4, 6), n_splits=
 
 def test_a_mean_error_is_that_of_the_groups(tmp_path: Path) -> None:
     certificate = run_job(Job(SMALL.replace(criterion="mean_error"), TASK, tmp_path), SERIAL).certificate
-    assert certificate.sample.groups is not None
-    losses = np.array(certificate.sample.groups["losses"])
-    assert certificate.winner.l_ee == pytest.approx(np.mean(losses / certificate.winner.n_select), rel=1e-12)
-    assert certificate.winner.l_ee == pytest.approx(certificate.counts.error, rel=1e-12)
-    assert "a group, each group counted once" in certificate.wording.statements[0]
-    assert "of a new group's rows" in certificate.claims.first.statement
+    assert certificate.groups is not None
+    losses = np.array(certificate.groups["losses"])
+    assert certificate.l_ee == pytest.approx(np.mean(losses / certificate.n_select), rel=1e-12)
+    assert certificate.l_ee == pytest.approx(certificate.error, rel=1e-12)
+    assert "a group, each group counted once" in certificate.statements[0]
+    assert "of a new group's rows" in certificate.first.statement
     assert "the share of wrong rows" in make_page(tmp_path)
 
 
@@ -90,4 +90,4 @@ def test_training_sets_of_one_class_are_fitted() -> None:
     result = run(SMALL.replace(report_k=(), k=3), X, y, groups=groups, execution=SERIAL)
     splits = [result.problem.split(0, i).train for i in range(4)]
     assert any(len(set(result.task.y[train])) == 1 for train in splits)
-    assert result.certificate.winner.provisional is False
+    assert result.certificate.provisional is False

@@ -117,11 +117,11 @@ def test_a_run_with_failures_is_opened_again_and_one_without_is_not(
     with monkeypatch.context() as patch:
         breaking(patch, lambda unit: (unit.size, unit.split) == (1, 2))
         result = run_job(job, SERIAL)
-    assert result.certificate.winner.provisional
+    assert result.certificate.provisional
     assert {tuple(failure[1:3]) for failure in result.execution["failures"]} == {(4, 2)}
     reopen(problem, out)
     assert not (out / "manifest.json").exists()
-    assert not run_job(job, SERIAL).certificate.winner.provisional
+    assert not run_job(job, SERIAL).certificate.provisional
     reopen(problem, out)
     assert (out / "manifest.json").exists()
     reopen(problem, tmp_path / "new")

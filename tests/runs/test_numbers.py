@@ -66,7 +66,7 @@ def test_totals_are_those_of_the_models(folder):
     result = load_run(folder)
     problem, clip = result.problem, ClippedErrors(4.0)
     size = problem.sizes.index(problem.find_size(result.k))
-    losses = result.certificate.sample.numbers["losses"]
+    losses = result.certificate.numbers["losses"]
     for member, loss in zip(result.ensemble.members, losses, strict=True):
         train, scored = problem.rows(Stage.REFIT, size, member.split)
         assert not set(train) & set(scored)
@@ -89,7 +89,7 @@ def of_groups(request, tmp_path_factory) -> str:
 
 def test_a_run_of_groups_is_read_as_it_was_written_and_verified(of_groups):
     result = load_run(of_groups)
-    assert result.certificate.sample.groups["losses"] == result.certificate.sample.numbers["losses"]
+    assert result.certificate.groups["losses"] == result.certificate.numbers["losses"]
     assert all("new group's rows" in claim.statement for claim in result.certificate.claims)
     check_verified(of_groups)
 
@@ -107,19 +107,19 @@ def average(losses, groups):
 def test_a_group_counts_once_in_what_is_measured(of_groups):
     """The errors of F*, of the model that is judged and of the constant, each computed group by group."""
     result = load_run(of_groups)
-    problem, sample = result.problem, result.certificate.sample
+    problem, certificate = result.problem, result.certificate
     size = problem.sizes.index(problem.find_size(result.k))
-    for member, loss in zip(result.ensemble.members, sample.numbers["losses"], strict=True):
+    for member, loss in zip(result.ensemble.members, certificate.numbers["losses"], strict=True):
         train, scored = problem.rows(Stage.REFIT, size, member.split)
         groups = problem.task.row_units[scored]
         assert not set(problem.task.row_units[train]) & set(groups)
         losses = clipped(problem.task.y[scored], predict_numbers(member.model, problem.task.X[scored]))
         assert loss / problem.sizes[size].n_select == pytest.approx(average(losses, groups), abs=1e-5)
-    for baseline, rows in zip(sample.baselines, (problem.task, problem.take_held_rows()), strict=False):
+    for baseline, rows in zip(certificate.baselines, (problem.task, problem.take_held_rows()), strict=False):
         groups = rows.row_units
         assert baseline.error == pytest.approx(average(clipped(rows.y, baseline.value), groups), abs=1e-5)
     if problem.held is not None:
-        held, first = problem.take_held_rows(), result.certificate.claims.first
+        held, first = problem.take_held_rows(), result.certificate.first
         losses = clipped(held.y, predict_numbers(result.models.refit.members[0].model, held.X))
         assert first.measured == pytest.approx(average(losses, held.row_units), abs=1e-5)
 
@@ -186,8 +186,8 @@ def test_the_mean_error_of_each_subgroup_is_claimed(tmp_path):
     task = Task.from_table(table, Roles("price", numbers=True))
     study = Study.of(learner="ridge", certify="holdout", holdout_share=0.5, subgroups="place,rooms:2", **BASE)
     result = run_job(Job(study, task, tmp_path / "run"), SERIAL)
-    parts = load_run(tmp_path / "run").certificate.claims.subgroups
-    assert parts == result.certificate.claims.subgroups
+    parts = load_run(tmp_path / "run").certificate.subgroups
+    assert parts == result.certificate.subgroups
     held = result.problem.take_held_rows()
     predicted = predict_numbers(result.models.refit.members[0].model, held.X)
     losses = clipped(held.y, predicted)

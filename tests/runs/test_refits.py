@@ -127,7 +127,7 @@ def test_a_winner_that_cannot_be_refitted_on_every_split_is_no_result(
     result = run_job(job, serial)
     assert stages == {Stage.REFIT}
     assert result.certificate.claims == run_job(job._replace(out=None), serial).certificate.claims
-    assert not result.certificate.winner.provisional
+    assert not result.certificate.provisional
 
 
 def test_when_everything_fails_the_run_says_why() -> None:

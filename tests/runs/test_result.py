@@ -39,8 +39,8 @@ def test_what_is_proven_is_the_bound_of_the_claim_to_quote(study: Study) -> None
     result = run(study)
     assert isinstance(result.proven, float)
     assert 0 < result.proven <= 1
-    assert result.proven == result.certificate.claims.first.bound == result.to_json()["proven"]["bound"]
-    assert result.certificate.claims.first.certification == study.certification.name
+    assert result.proven == result.certificate.first.bound == result.to_json()["proven"]["bound"]
+    assert result.certificate.first.certification == study.certification.name
 
 
 def test_the_error_is_the_mean_over_the_splits_of_what_the_members_do_on_their_estimate_sets(

@@ -160,7 +160,7 @@ def test_the_shares_of_delta_add_up_and_limits_are_those_of_the_certificate(
     run = runs()
     found = watch(run, rows(50, 0.1))
     assert sum(finding.watched.delta for finding in found.findings) == pytest.approx(found.delta)
-    first = load_run(run).certificate.claims.first
+    first = load_run(run).certificate.first
     assert first.rows is not None
     assert first.errors is not None
     prior = make_prior(first.errors / first.rows, first.rows)

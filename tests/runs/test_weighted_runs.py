@@ -26,7 +26,7 @@ SENTENCE = "Rows are weighted by 'weight' in fits alone: measures and claims are
 def test_a_weighted_run_is_verified_and_says_so(certify: str, tmp_path: Path) -> None:
     study = Study.of(**SMALL, certify=certify)
     result = run(study, ROWS.X, ROWS.y, tmp_path / "run", SERIAL, sample_weight=WEIGHTS)
-    assert result.certificate.wording.statements.count(SENTENCE) == 1
+    assert result.certificate.statements.count(SENTENCE) == 1
     assert [unwrap(result.summary(details=each)).count(SENTENCE) for each in (False, True)] == [1, 1]
     assert " ".join(make_page(tmp_path / "run").split()).count("Rows are weighted by") == 1
     assert verify(tmp_path / "run", rerun=True).ok
@@ -35,7 +35,7 @@ def test_a_weighted_run_is_verified_and_says_so(certify: str, tmp_path: Path) ->
     assert np.array_equal(again.predict(ROWS.X, by="vote"), result.predict(ROWS.X, by="vote"))
     plain = run(study, ROWS.X, ROWS.y)
     assert plain.run_id != result.run_id
-    assert not any("weighted by" in sentence for sentence in plain.certificate.wording.statements)
+    assert not any("weighted by" in sentence for sentence in plain.certificate.statements)
 
 
 def test_members_and_the_refit_are_fitted_with_the_weights_of_their_rows() -> None:

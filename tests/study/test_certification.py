@@ -68,7 +68,7 @@ def test_a_class_that_is_held_out_whole_is_never_predicted_and_a_caution(learner
     result = run_job(Job(study, other, tmp_path / "run"), Execution("serial"))
     wrong = result.predict(task.X, by="refit") != y
     assert wrong[held].all()
-    assert result.certificate.claims.first.errors == np.sum(wrong[Problem.of(study, other).held])
+    assert result.certificate.first.errors == np.sum(wrong[Problem.of(study, other).held])
     said = f"All rows held out, so never predicted, and all count as wrong: {classes - 1} (2 rows)."
     assert said in unwrap(result.summary())
     assert verify(tmp_path / "run").ok
