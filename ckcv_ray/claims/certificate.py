@@ -27,7 +27,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from math import fsum
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -145,79 +145,6 @@ class NumberCounts(TypedDict):
 
     clip: float
     losses: tuple[float, ...]
-
-
-class Contrast(NamedTuple):
-    """A claim about an error beside the constants: whether its rule is better than these, in words."""
-
-    claim: Claim
-    baseline: Baseline
-    labels: Sequence[Label]
-
-    @property
-    def worthless(self) -> bool:
-        """Whether the claim says nothing beyond a constant.
-
-        With a gate it does unless the rule is proven better than every constant; without one, unless the
-        bound is below the constant's error.
-        """
-        claim = self.claim
-        if claim.gate is not None:
-            return not claim.gate.passed
-        return claim.bound is None or claim.bound >= self.baseline.error
-
-    @property
-    def clause(self) -> str:
-        """A clause that compares the claim with its baseline."""
-        figure = self.baseline.figure
-        said = f"wrong on {figure} of" if self.baseline.clip is None else f"off by {figure} on average on"
-        clause = f"{self._constant} is {said} the {self.baseline.on}"
-        if not self.worthless:
-            return clause
-        if self.claim.gate is not None:
-            return f"{clause}, and that this is better than a constant is not proven"
-        return f"{clause}, so this says nothing beyond it"
-
-    @property
-    def better(self) -> str:
-        """A clause that says that the rule is proven better than every constant; "" if it is not."""
-        if self.claim.gate is None or self.worthless:
-            return ""
-        says, counts = self._phrase(self.claim.gate)
-        return f"{says}: proven, within the same {format_level(self.claim.delta)} ({counts})"
-
-    @property
-    def caution(self) -> str:
-        """A sentence if the claim is about an error and says nothing beyond a constant; else ""."""
-        claim, baseline = self.claim, self.baseline
-        if not claim.quantity.guarded or not self.worthless:
-            return ""
-        if claim.gate is None:
-            what = "error" if baseline.clip is None else "mean error"
-            return (
-                f"The bound {claim.limit} is not below {baseline.figure}, the {what} of {self._constant} on "
-                f"the {baseline.on}: it says nothing beyond that."
-            )
-        says, counts = self._phrase(claim.gate)
-        unable = ", and these rows cannot prove it, even with none wrong" * (claim.gate.least >= 0.5)
-        return (
-            f"The bound {claim.limit} ({claim.classifier}) is a figure, not to be quoted alone: that "
-            f"it {says} is not proven{unable} ({counts})."
-        )
-
-    @property
-    def _constant(self) -> str:
-        return f"always predicting {self.baseline.quote(self.labels)}"
-
-    def _phrase(self, gate: Gate) -> tuple[str, str]:
-        lost, won = pluralize(gate.lost, "row"), f"{gate.won:,}"
-        if self.baseline.clip is not None:
-            return f"is off by less than {self._constant}", f"further off: {lost}; {self._constant}: {won}"
-        by_weight = ", by weight," if self.claim.quantity.weighs else ""
-        return (
-            f"errs less often{by_weight} than always predicting any one class",
-            f"wrong alone: {lost}; always {quote_label(self.labels[gate.predicted])} alone: {won}",
-        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -372,9 +299,64 @@ class Certificate(Stored):
         if any(sum(line) > rows for line, rows in zip(self.confusion or (), totals, strict=False)):
             raise ValueError("confusion: it has more rows than there are")
 
-    def compare(self, claim: Claim) -> Contrast:
-        """Return a claim beside the baseline on the rows that it rests on."""
-        return Contrast(claim, self.baseline, self.labels)
+    @property
+    def _constant(self) -> str:
+        return f"always predicting {self.baseline.quote(self.labels)}"
+
+    def is_worthless(self, claim: Claim) -> bool:
+        """Return whether a claim about an error says nothing beyond a constant.
+
+        With a gate it does unless the rule is proven better than every constant; without one, unless the
+        bound is below the constant's error.
+        """
+        if claim.gate is not None:
+            return not claim.gate.passed
+        return claim.bound is None or claim.bound >= self.baseline.error
+
+    def compare(self, claim: Claim) -> str:
+        """Return a clause that compares a claim about an error with the baseline."""
+        figure, clip = self.baseline.figure, self.baseline.clip
+        said = f"wrong on {figure} of" if clip is None else f"off by {figure} on average on"
+        clause = f"{self._constant} is {said} the {self.baseline.on}"
+        if not self.is_worthless(claim):
+            return clause
+        if claim.gate is not None:
+            return f"{clause}, and that this is better than a constant is not proven"
+        return f"{clause}, so this says nothing beyond it"
+
+    def praise(self, claim: Claim) -> str:
+        """Return a clause that says that a rule is proven better than every constant; "" if it is not."""
+        if claim.gate is None or self.is_worthless(claim):
+            return ""
+        says, counts = self._phrase(claim, claim.gate)
+        return f"{says}: proven, within the same {format_level(claim.delta)} ({counts})"
+
+    def doubt(self, claim: Claim) -> str:
+        """Return a sentence if a claim is about an error and says nothing beyond a constant; else ""."""
+        if not claim.quantity.guarded or not self.is_worthless(claim):
+            return ""
+        if claim.gate is None:
+            what = "error" if self.baseline.clip is None else "mean error"
+            return (
+                f"The bound {claim.limit} is not below {self.baseline.figure}, the {what} of "
+                f"{self._constant} on the {self.baseline.on}: it says nothing beyond that."
+            )
+        says, counts = self._phrase(claim, claim.gate)
+        unable = ", and these rows cannot prove it, even with none wrong" * (claim.gate.least >= 0.5)
+        return (
+            f"The bound {claim.limit} ({claim.classifier}) is a figure, not to be quoted alone: that "
+            f"it {says} is not proven{unable} ({counts})."
+        )
+
+    def _phrase(self, claim: Claim, gate: Gate) -> tuple[str, str]:
+        lost, won = pluralize(gate.lost, "row"), f"{gate.won:,}"
+        if self.baseline.clip is not None:
+            return f"is off by less than {self._constant}", f"further off: {lost}; {self._constant}: {won}"
+        by_weight = ", by weight," if claim.quantity.weighs else ""
+        return (
+            f"errs less often{by_weight} than always predicting any one class",
+            f"wrong alone: {lost}; always {quote_label(self.labels[gate.predicted])} alone: {won}",
+        )
 
     def list_cautions(self) -> list[str]:
         """Return a sentence for each reason not to rely on what is proven, or not to use F*."""
@@ -382,12 +364,12 @@ class Certificate(Stored):
         if self.groups is not None:
             held, units, unit = self.groups["held"], self.groups["count"], "group"
         alone = (first, *(claim for claim in others if claim.gate is not None))
-        said = [caution for claim in alone if (caution := self.compare(claim).caution)]
+        said = [caution for claim in alone if (caution := self.doubt(claim))]
         said += describe_giveaways(self.giveaways or ())
         said += describe_guesses(self.claims, self.labels)
         said += self.describe_constants()
         said += describe_held_share(held, units, unit)
-        if first.gate is None and first.quantity.is_error and not self.compare(first).worthless:
+        if first.gate is None and first.quantity.is_error and not self.is_worthless(first):
             lack = "That this is better than a constant is not proven"
             said.append(f"{lack}: it takes rows held out (--certify holdout).")
         return said + self.describe_repeats()

@@ -550,7 +550,7 @@ def find_quoted(result: Certified) -> tuple[Claim | None, str]:
     """
     c = result.certificate
     first = c.first
-    nothing = c.compare(first).caution
+    nothing = c.doubt(first)
     if first.bound is None:
         nothing = first.statement
     elif not first.quantity.is_error and not first.says_something:
@@ -716,7 +716,7 @@ def _advise(result: Certified) -> Iterator[str]:
     if not first.quantity.is_error or not (counted or first.risk > error):
         return
     units, name = (c.n_rows, "rows") if groups is None else (groups["count"], "groups")
-    worthless, share = c.compare(first).worthless, Holdout().canonical(units).holdout_share
+    worthless, share = c.is_worthless(first), Holdout().canonical(units).holdout_share
     held = int(float(share) * units)  # by default
     better = error < baseline.error if first.gate is None else first.gate.lost < first.gate.won
     if worthless and not better:
@@ -751,7 +751,7 @@ def _tell_subject(result: Certified) -> Iterator[Fact]:
         ("required", "" if lack == first.statement else lack, None),
         ("measured", _describe_measured(result), result.measured_error),
         ("baseline", _describe_baseline(c), baseline.error),
-        ("better", c.compare(first).better, first.gate),
+        ("better", c.praise(first), first.gate),
         ("proven", "" if quoted is not None and nothing else _list_other_claims(c), None),
         ("by class", _describe_classes(result), None if counts is None else counts.tolist()),
         ("answered", _describe_answered(c), None),

@@ -588,8 +588,7 @@ class Certified(Result):
         claim = replace(claim, bound=bound)
         return (
             f"by {of}: proven {what}, with probability {format_level(claim.delta)} "
-            f"({claim.certification}{how}); "
-            f"{c.compare(claim).clause}"
+            f"({claim.certification}{how}); {c.compare(claim)}"
         )
 
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from claimed import SMALL, make_claim, run
+from claimed import SMALL, run
 from conftest import blobs, unwrap
 
 from ckcv_ray import Result, Study, Task
-from ckcv_ray.claims.certificate import Baseline, Constants, Contrast, describe_constants
+from ckcv_ray.claims.certificate import Constants, describe_constants
 from ckcv_ray.core.percent import ceil_percent, format_percent
 from ckcv_ray.reports.render import report
 from ckcv_ray.runs.load import load_run
@@ -92,15 +92,14 @@ def test_a_baseline_on_held_out_rows_is_that_of_the_commoner_class_of_the_learni
     assert sum(result.certificate.class_rows) == learning.rows + held.rows == 60
 
 
-def test_a_bound_equal_to_the_baseline_says_nothing() -> None:
-    baseline = Baseline(on="learning rows", predicted=2, errors=1, rows=4, error=0.25)
-    claim = replace(make_claim("error", 0.25), certification="paper")
-    less = replace(claim, bound=float(np.nextafter(0.25, 0)))
-    assert Contrast(claim, baseline, THREE).worthless
-    assert not Contrast(less, baseline, THREE).worthless
-    clause = "always predicting 'red' is wrong on 25.00 % of the learning rows"
-    assert Contrast(less, baseline, THREE).clause == clause
-    assert Contrast(claim, baseline, THREE).clause == f"{clause}, so this says nothing beyond it"
+def test_a_bound_equal_to_the_baseline_says_nothing(constant: Path) -> None:
+    certificate = load_run(constant).certificate
+    claim = replace(certificate.first, bound=0.2)
+    less = replace(claim, bound=float(np.nextafter(0.2, 0)))
+    assert (certificate.is_worthless(claim), certificate.is_worthless(less)) == (True, False)
+    clause = "always predicting 'well' is wrong on 20.00 % of the learning rows"
+    assert certificate.compare(less) == clause
+    assert certificate.compare(claim) == f"{clause}, so this says nothing beyond it"
 
 
 SINGLE = "members of F* predict a single class for every learning row"

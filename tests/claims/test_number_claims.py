@@ -85,7 +85,7 @@ def test_the_baseline_is_the_median_of_the_learning_rows(held):
     losses = np.minimum(np.abs(task.y - np.median(task.y)), 4) / 4
     assert learning.error == pytest.approx(losses.mean(), abs=2**-19)
     assert learning.quote(()) == format_number(np.median(task.y))
-    said = held.certificate.compare(held.certificate.first).clause
+    said = held.certificate.compare(held.certificate.first)
     assert f"is off by {unseen.figure} on average on the held-out rows" in said
     assert held.baseline == unseen.error
 
