@@ -176,7 +176,7 @@ class PredictiveValue(Predictive, Requirable):
         each = [find_enough_rows(holds, rates, delta, share) for rates in ((0.0, 0.0), usual)]
         needed, later = (round(share * rows) for rows in each)
         misses = pluralize(round(usual[0] * later), "miss", "misses")
-        prospect = Prospect(least, needed, later, f"{misses}, and the others half as often as that allows")
+        prospect = Prospect(least, needed, later, f"{misses}, and the others wrong half as often as that allows")
         yield foresee_class(problem, str(self), self.title, label, share, delta, [prospect])
 
     def _choose_usual_errors(self, least: float) -> tuple[float, float]:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ckcv_ray.claims.paper import list_needs
+from ckcv_ray.claims.certify import list_needs
 from ckcv_ray.claims.quantity import Need
 from ckcv_ray.core.arrays import Index, Values
 from ckcv_ray.core.percent import format_percent

@@ -290,7 +290,7 @@ MIN_HELD_OUT = 10  # rows, or groups: fewer prove nothing of use
 
 
 class Certification:
-    """A source of claims; its proof is in ``claims.paper``.
+    """A source of claims; its proof is in ``claims.certify``.
 
     Attributes:
         name: short name.

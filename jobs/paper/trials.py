@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ckcv_ray import Execution, InputError, Job, Study, Task
+from ckcv_ray.claims.certify import prove
 from ckcv_ray.claims.judged import HeldOutPredictions
-from ckcv_ray.claims.paper import prove
 from ckcv_ray.core.process import one_thread
 from ckcv_ray.learners.ensemble import Ensemble, Models
 from ckcv_ray.runs.run import run_job

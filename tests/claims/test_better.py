@@ -12,8 +12,8 @@ from forgery import rewrite_run
 
 from ckcv_ray import Result, Study, Task, load_run
 from ckcv_ray.claims.better import Better, PairedCounts
+from ckcv_ray.claims.certify import prove
 from ckcv_ray.claims.judged import HeldOutPredictions
-from ckcv_ray.claims.paper import prove
 from ckcv_ray.claims.quantity import Claim
 from ckcv_ray.core.bounds.paired import compute_sign_p, judge_differences
 from ckcv_ray.errors import RunError, StoreError

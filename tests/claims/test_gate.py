@@ -10,7 +10,7 @@ from conftest import blobs, unwrap
 from ckcv_ray import Study, Task
 from ckcv_ray.claims.better import PairedCounts
 from ckcv_ray.claims.certificate import describe_guesses
-from ckcv_ray.claims.paper import list_needs
+from ckcv_ray.claims.certify import list_needs
 from ckcv_ray.core.bounds.betting import bound_losses
 from ckcv_ray.core.draws import order_held_out
 from ckcv_ray.learners.ensemble import predict_numbers

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ckcv_ray import Study, Task
+from ckcv_ray.claims.certify import list_needs
 from ckcv_ray.claims.judged import HeldOutPredictions
-from ckcv_ray.claims.paper import list_needs
 from ckcv_ray.claims.predictive import Npv, Ppv, count_cut_offs, explain_lack, fix_cut_offs, try_cut_offs
 from ckcv_ray.claims.quantity import FixedSequence, Tested, find_enough_rows, read_quantity
 from ckcv_ray.claims.rules import orient_scores
@@ -154,7 +154,7 @@ def test_a_plan_says_how_many_positives_it_takes(task):
     first, line = value.lines
     assert "PPV at a prevalence of 5.00 %, with probability 98.75 %: about" in first
     assert f"at least 30 %: not before {value.needed} held-out rows of class 'ill', and those all" in line
-    more = int(re.search(r"; (\d+) with \d+ misses, and the others half as", line)[1])
+    more = int(re.search(r"; (\d+) with \d+ misses, and the others wrong half as", line)[1])
     assert value.needed < more
 
 

@@ -8,7 +8,7 @@ import pytest
 from claimed import SMALL, changed, run
 from conftest import blobs
 
-from ckcv_ray.claims.paper import claim_random_member, weight
+from ckcv_ray.claims.certify import claim_random_member, weight
 from ckcv_ray.core.draws import Draws, hold_out
 from ckcv_ray.learners.ensemble import Ensemble, Member
 from ckcv_ray.study.problem import Problem

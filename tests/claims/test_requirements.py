@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ckcv_ray import Study, Task, plan
-from ckcv_ray.claims.paper import list_needs
+from ckcv_ray.claims.certify import list_needs
 from ckcv_ray.claims.quantity import Need
 from ckcv_ray.claims.recalls import WANTED
 from ckcv_ray.core.bounds.binomial import clopper_pearson, find_fewest_rows

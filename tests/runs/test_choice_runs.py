@@ -13,7 +13,7 @@ from learner_contract import clouds
 from nearest_centroid import NearestCentroid
 
 from ckcv_ray import Execution, Result, Study, Task, load_run, report, verify
-from ckcv_ray.claims.paper import claim_random_member, weight
+from ckcv_ray.claims.certify import claim_random_member, weight
 from ckcv_ray.core.bounds.binomial import make_safe_table
 from ckcv_ray.engine import forecast
 from ckcv_ray.learners.choice import Choice
