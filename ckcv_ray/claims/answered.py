@@ -24,7 +24,7 @@ from dataclasses import replace
 import numpy as np
 
 from ckcv_ray.claims.judged import HeldOutPredictions
-from ckcv_ray.claims.quantity import Claim, FixedSequence, Need, Quantity, Tested, bound_count, make_need
+from ckcv_ray.claims.quantity import Claim, FixedSequence, Need, Quantity, Tally, bound_count, make_need
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.arrays import Mask, Values
 from ckcv_ray.core.bounds.binomial import find_fewest_rows
@@ -182,7 +182,7 @@ def fix_thresholds(confidence: Values, held: int, most: float, delta: float) -> 
     return np.unique([0.0, *ordered[positions]])[::-1]
 
 
-def count_answered(confidence: Values, wrong: Mask, thresholds: Values) -> tuple[Tested, ...]:
+def count_answered(confidence: Values, wrong: Mask, thresholds: Values) -> tuple[Tally, ...]:
     """Return the counts at each threshold, of held-out rows with their confidence and whether it is wrong."""
     chosen = ((float(t), confidence >= t) for t in thresholds)
-    return tuple(Tested(t, (int(np.sum(wrong & rows)),), (int(np.sum(rows)),)) for t, rows in chosen)
+    return tuple(Tally(t, (int(np.sum(wrong & rows)),), (int(np.sum(rows)),)) for t, rows in chosen)

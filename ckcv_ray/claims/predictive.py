@@ -27,7 +27,7 @@ from typing import ClassVar
 import numpy as np
 
 from ckcv_ray.claims.judged import HeldOutPredictions
-from ckcv_ray.claims.quantity import Claim, FixedSequence, Holds, Need, Quantity, Tested, find_enough_rows
+from ckcv_ray.claims.quantity import Claim, FixedSequence, Holds, Need, Quantity, Tally, find_enough_rows
 from ckcv_ray.claims.recalls import (
     BINARY_RECALLS,
     ChosenCutOff,
@@ -176,7 +176,8 @@ class PredictiveValue(Predictive, Requirable):
         each = [find_enough_rows(holds, rates, delta, share) for rates in ((0.0, 0.0), usual)]
         needed, later = (round(share * rows) for rows in each)
         misses = pluralize(round(usual[0] * later), "miss", "misses")
-        prospect = Prospect(least, needed, later, f"{misses}, and the others wrong half as often as that allows")
+        wrong = f"{misses}, and the others wrong half as often as that allows"
+        prospect = Prospect(least, needed, later, wrong)
         yield foresee_class(problem, str(self), self.title, label, share, delta, [prospect])
 
     def _choose_usual_errors(self, least: float) -> tuple[float, float]:
@@ -296,13 +297,13 @@ def fix_cut_offs(
     return tuple(CutOff(value, positive) for value in chosen.tolist())
 
 
-def count_cut_offs(score: Values, y: Classes, cut_offs: tuple[CutOff, ...]) -> tuple[Tested, ...]:
+def count_cut_offs(score: Values, y: Classes, cut_offs: tuple[CutOff, ...]) -> tuple[Tally, ...]:
     """Return what is wrong of each class at each cut-off, the positive one first, of rows held out."""
-    counts = list[Tested]()
+    counts = list[Tally]()
     for cut_off in cut_offs:
         wrong, positive = cut_off.classify(score) != y, y == cut_off.positive
         of_each = [(int(np.sum(wrong[part])), int(np.sum(part))) for part in (positive, ~positive)]
-        counts.append(Tested(cut_off.value, *zip(*of_each, strict=True)))
+        counts.append(Tally(cut_off.value, *zip(*of_each, strict=True)))
     return tuple(counts)
 
 

@@ -483,7 +483,7 @@ def bound_count(wrong: int, units: int, delta: float, copies: int = 0) -> float:
     return float(clopper_pearson(min(wrong, left), left, delta))
 
 
-class Tested(NamedTuple):
+class Tally(NamedTuple):
     """What was counted at a threshold of scores, of each kind of rows that a statement depends on."""
 
     threshold: float
@@ -504,7 +504,7 @@ class FixedSequence:
         delta: of each test; bounds on the kinds have equal parts of it.
     """
 
-    counts: tuple[Tested, ...]
+    counts: tuple[Tally, ...]
     holds: Holds
     delta: float
 
@@ -514,7 +514,7 @@ class FixedSequence:
         return self.count_passed()
 
     @property
-    def chosen(self) -> Tested:
+    def chosen(self) -> Tally:
         """The counts of the last test that passed; of the first if none did."""
         return self.counts[max(0, self.passed - 1)]
 
@@ -523,7 +523,7 @@ class FixedSequence:
         """The shares of wrong rows at the chosen threshold, as they were counted."""
         return [wrong / max(1, rows) for wrong, rows in zip(*self.chosen[1:], strict=True)]
 
-    def bound(self, counted: Tested, copies: int = 0) -> list[float]:
+    def bound(self, counted: Tally, copies: int = 0) -> list[float]:
         """Return the bounds on the shares of wrong rows; ``copies`` of the rows are not counted."""
         each = self.delta / len(counted.rows)
         return [bound_count(*pair, each, copies) for pair in zip(*counted[1:], strict=True)]

@@ -270,8 +270,9 @@ def measure_values(predictive: PredictiveValue, decimals: int | None, runs: int)
         cut_offs = fix_cut_offs(learned, y, 1, predictive, least, len(y), DELTA)
         tests = FixedSequence(count_cut_offs(held, y, cut_offs), predictive.require(least), DELTA)
         t = tests.chosen.threshold
-        if decimals is not None:  # between the scores that occur
-            t = (np.ceil(10**decimals * (t - 1e-9)) - 0.5) / 10**decimals
+        if decimals is not None:
+            steps = np.arange(-80, 120) / 10**decimals
+            t = steps[steps >= t][0] - 0.5 * 10**-decimals
         passed = tests.passed > 0
         claimed += passed
         false += passed and bool(predictive.compute(norm.sf(t - 2), norm.cdf(t)) < least)

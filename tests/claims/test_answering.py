@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ckcv_ray import Certified, InputError, Study, Task
 from ckcv_ray.claims.answered import count_answered, explain_few_answers, fix_thresholds
-from ckcv_ray.claims.quantity import FixedSequence, Tested
+from ckcv_ray.claims.quantity import FixedSequence, Tally
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.learners.ensemble import Ensemble, Models
@@ -48,7 +48,7 @@ def test_rows_of_equal_confidence_are_answered_together(values, random):
 
 def make_tests(*counts: tuple[float, int, int]) -> FixedSequence:
     """Tests of an error of at most 5 % among rows that are answered."""
-    listed = tuple(Tested(threshold, (wrong,), (rows,)) for threshold, wrong, rows in counts)
+    listed = tuple(Tally(threshold, (wrong,), (rows,)) for threshold, wrong, rows in counts)
     return FixedSequence(listed, lambda shares: shares[0] <= 0.05, 0.025)
 
 

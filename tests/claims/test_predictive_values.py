@@ -14,7 +14,7 @@ from ckcv_ray import Study, Task
 from ckcv_ray.claims.certify import list_needs
 from ckcv_ray.claims.judged import HeldOutPredictions
 from ckcv_ray.claims.predictive import Npv, Ppv, count_cut_offs, explain_lack, fix_cut_offs, try_cut_offs
-from ckcv_ray.claims.quantity import FixedSequence, Tested, find_enough_rows, read_quantity
+from ckcv_ray.claims.quantity import FixedSequence, Tally, find_enough_rows, read_quantity
 from ckcv_ray.claims.rules import orient_scores
 from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.study.problem import Problem
@@ -25,7 +25,7 @@ scores = st.lists(st.integers(-4, 4).map(float), min_size=1, max_size=80)
 
 def make_tests(missed: int, flagged: int, rows: tuple[int, int] = (200, 1000)) -> FixedSequence:
     """A test of a PPV of at least 30 % at one cut-off."""
-    counts = (Tested(0.0, (missed, flagged), rows),)
+    counts = (Tally(0.0, (missed, flagged), rows),)
     return FixedSequence(counts, PPV.require(0.3), 0.025)
 
 

@@ -66,7 +66,7 @@ ONE = Study.paper(C=1.0, gamma=0.1, k=3, n_splits=3)
 
 
 def test_what_is_left_may_be_nothing():
-    few = run(ONE.replace(certify="holdout"), Task.of(*noisy(200, 5))).certificate.claims
+    few = run(ONE.replace(certify="holdout"), Task.of(*noisy(200, 5))).certificate
     assert few.first.bound < few.bound_without_copies < 1
     (X, y), times = noisy(30, 0), 8
     copied = Task.of(np.tile(X, (times, 1)), np.tile(y, times))
