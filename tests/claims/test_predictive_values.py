@@ -40,7 +40,8 @@ def test_cut_offs_flag_more_and_more_of_the_class_that_is_to_be_right(values, po
     found = [np.sum(cut_off.classify(score) == right) for cut_off in cut_offs]
     assert np.all(np.diff(found) > 0)
     for cut_off, counted in zip(cut_offs, count_cut_offs(score, y, cut_offs), strict=True):
-        flag = orient_scores(score, positive) >= counted.threshold == cut_off.value
+        assert counted.threshold == cut_off.value
+        flag = cut_off.flag(score)
         assert counted.wrong == (np.sum((y == positive) & ~flag), np.sum((y != positive) & flag))
         assert counted.rows == (np.sum(y == positive), np.sum(y != positive))
 
