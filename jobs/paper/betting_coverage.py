@@ -273,9 +273,8 @@ def measure_values(predictive: PredictiveValue, decimals: int | None, runs: int)
         if decimals is not None:
             steps = np.arange(-80, 120) / 10**decimals
             t = steps[steps >= t][0] - 0.5 * 10**-decimals
-        passed = tests.passed > 0
-        claimed += passed
-        false += passed and bool(predictive.compute(norm.sf(t - 2), norm.cdf(t)) < least)
+        claimed += tests.passed > 0
+        false += tests.passed > 0 and bool(predictive.compute(norm.sf(t - 2), norm.cdf(t)) < least)
     scores = "normal scores" if decimals is None else f"scores of {decimals} digit"
     return Cell(
         f"{predictive.name} at .02, {least:g}: {scores}", false, runs, DELTA, {"claimed": claimed / runs}

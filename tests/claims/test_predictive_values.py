@@ -40,10 +40,9 @@ def test_cut_offs_flag_more_and_more_of_the_class_that_is_to_be_right(values, po
     found = [np.sum(cut_off.classify(score) == right) for cut_off in cut_offs]
     assert np.all(np.diff(found) > 0)
     for cut_off, counted in zip(cut_offs, count_cut_offs(score, y, cut_offs), strict=True):
-        assert counted.threshold == cut_off.value
-        flag = cut_off.flag(score)
+        flag, sizes = cut_off.flag(score), (np.sum(y == positive), np.sum(y != positive))
         assert counted.wrong == (np.sum((y == positive) & ~flag), np.sum((y != positive) & flag))
-        assert counted.rows == (np.sum(y == positive), np.sum(y != positive))
+        assert (counted.threshold, counted.rows) == (cut_off.value, sizes)
 
 
 def test_the_first_cut_off_has_the_best_prospects():
