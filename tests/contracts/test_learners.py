@@ -37,7 +37,6 @@ SHORT: dict[str, tuple[Any, int]] = {  # of those that share the rest of their c
     "GaussianSVMOfThreeClasses": (SVM, 3),
     "NystroemSVMOfThreeClasses": (NYSTROEM, 3),
     "NystroemSVMWithoutScaling": (NystroemSVM((0.1,), (0.1,), "none", landmarks=6, class_weight={1: 7}), 3),
-    "NearestCentroidOfThreeClasses": (NearestCentroid((0.1, 0.5, 2.0)), 3),
     "ChoiceOfTwoClasses": (Choice((SVM, NearestCentroid((0.5, 2.0)))), 2),
     "ChoiceOfThreeClasses": (Choice((NearestCentroid((0.5,)), SVM)), 3),
     "ChoiceByLabels": (Choice((NearestCentroid((0.5,)), NearestCentroid((0.1, 2.0))), ("large", "small")), 3),
