@@ -30,7 +30,7 @@ from ckcv_ray.core.options import Option, check_options, option, thin_values
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import Codec, Learner, Setting, Space, Trainer
 from ckcv_ray.learners.foreign import ask_child, contain
-from ckcv_ray.learners.sklearn.paths import SHARING, Block, EstimatorPath, Plain, SplitFits, fit_model
+from ckcv_ray.learners.sklearn.paths import SHARING, EstimatorPath, Plain, SplitFits, fit_model
 from ckcv_ray.learners.sklearn.spec import (
     BOOSTERS,
     CATBOOST,
@@ -174,25 +174,29 @@ def _find_categories(spec: Spec, columns: Sequence[Column]) -> Spec | None:
     return _replace(spec, **{parameter: named})
 
 
-def _find_in(label: str, spec: Spec, seen: Seen) -> tuple[Spec, Seen]:
+def _find_in(label: str, part: Any, seen: Seen) -> tuple[Any, Seen]:
+    """Return a part of an estimator with positions for names, and what it makes of what it sees."""
+    if not isinstance(part, Mapping):
+        return part, MADE if part in (NO_STEP[0], None) else seen.pass_on()
+    spec = dict(part)
     path, params = spec["class"], spec.get("params", {})
     if path == PIPELINE:
         steps = []
         for name, step in params["steps"]:
             if isinstance(step, Mapping):
-                step, seen = _find_in(f"{label}.{name}", dict(step), seen)
+                step, seen = _find_in(f"{label}.{name}", step, seen)
             steps.append([name, step])
         return _replace(spec, steps=steps), seen
     if path == COLUMN_TRANSFORMER:
         return _find_in_transformers(label, spec, seen)
     inside = AROUND.get(path, "")
     if isinstance(held := params.get(inside), list):
-        each = [(name, *_find_part(f"{label}.{name}", part, seen)) for name, part in held]
+        each = [(name, *_find_in(f"{label}.{name}", part, seen)) for name, part in held]
         return _replace(spec, **{inside: [[name, part] for name, part, _ in each]}), _join(
             m for *_, m in each
         )
     if isinstance(held, Mapping):
-        return _replace(spec, **{inside: _find_in(f"{label}.{inside}", dict(held), seen)[0]}), MADE
+        return _replace(spec, **{inside: _find_in(f"{label}.{inside}", held, seen)[0]}), MADE
     return spec, _check_part(label, spec, seen)
 
 
@@ -244,19 +248,13 @@ def _find_in_transformers(label: str, spec: Spec, seen: Seen) -> tuple[Spec, See
         found = _find_positions(f"{label}.{name}", selection, seen.columns)
         chosen = np.ravel(found).tolist()
         given = Seen.of(seen.columns[i] for i in chosen)
-        placed, makes = _find_part(f"{label}.{name}", part, given)
+        placed, makes = _find_in(f"{label}.{name}", part, given)
         steps.append([name, placed, found])
         made.append(makes)
         left -= set(chosen)
     remaining = Seen.of(seen.columns[i] for i in sorted(left))
-    remainder, makes = _find_part(f"{label}.remainder", params.get("remainder", NO_STEP[0]), remaining)
+    remainder, makes = _find_in(f"{label}.remainder", params.get("remainder", NO_STEP[0]), remaining)
     return _replace(spec, **{TRANSFORMERS: steps, "remainder": remainder}), _join([*made, makes])
-
-
-def _find_part(label: str, part: Any, seen: Seen) -> tuple[Any, Seen]:
-    if isinstance(part, Mapping):
-        return _find_in(label, dict(part), seen)
-    return part, MADE if part in (NO_STEP[0], None) else seen.pass_on()
 
 
 def _find_positions(label: str, selection: Any, columns: Sequence[Column]) -> Any:
@@ -521,10 +519,9 @@ class EstimatorTrainer(Trainer):
     def __init__(self, learner: EstimatorLearner) -> None:
         self.learner = learner
 
-    def prepare(self, shared: Task, train: Index, score: Index) -> Block:
+    def prepare(self, shared: Task, train: Index, score: Index) -> SplitFits:
         """Select the rows of a split."""
-        learner = self.learner
-        return Block(SplitFits(learner, shared, train, score), learner.space.paths, learner.sharing)
+        return SplitFits(self.learner, shared, train, score)
 
     def cost(self, n_train: int) -> float:
         """Return the number of training rows, and a constant."""

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ckcv_ray.core.arrays import Classes, Index, Values
 from ckcv_ray.core.draws import draw_seeds, make_seed_sequence
 from ckcv_ray.core.measures import Measure
-from ckcv_ray.learners.base import CONVERGED, Setting
+from ckcv_ray.learners.base import CONVERGED, Setting, Space
 from ckcv_ray.learners.ensemble import judge
 from ckcv_ray.learners.sklearn import store as models
 from ckcv_ray.learners.sklearn.spec import LIBRARIES, find_library, shares_rounds
@@ -29,6 +29,14 @@ from ckcv_ray.tables.task import Task
 
 class Estimators(Protocol):
     """What a split needs of its learner: the estimators to fit."""
+
+    @property
+    def space(self) -> Space:
+        """The settings."""
+
+    @property
+    def sharing(self) -> "type[EstimatorPath]":
+        """How the settings of a path share work where they can."""
 
     @property
     def foreign(self) -> bool:
@@ -61,7 +69,7 @@ class Fit(NamedTuple):
 
 
 class SplitFits:
-    """The rows of a split, and the fits of single settings on them.
+    """The rows of a split, on which any path of a learner can be fitted.
 
     Args:
         estimators: what is fitted.
@@ -98,7 +106,17 @@ class SplitFits:
         """The rows to score, (n, d): a copy."""
         return self.task.X[self.score]
 
-    def fit(self, setting: Setting) -> Fit:
+    def fit(self, path: int, length: int) -> "EstimatorPath":
+        """Fit the first ``length`` steps of a path."""
+        settings = self.estimators.space.paths[path][:length]
+        template = self.estimators.template(settings[-1])
+        # the last step is fitted by itself: it is the whole, or the steps before it are shared
+        apart = template.head is not None or last_step(template.estimator) is template.estimator
+        shares = length > 1 and not self.constant and apart
+        sharing = self.estimators.sharing
+        return (sharing if shares and sharing.applies(template.estimator) else Plain)(self, settings)
+
+    def fit_alone(self, setting: Setting) -> Fit:
         """Fit the estimator at a setting; the first steps of a pipeline are fitted once for all settings."""
         if self.constant:
             from sklearn.dummy import DummyClassifier
@@ -168,7 +186,7 @@ def fit_model(
     estimators: Estimators, task: Task, train: Index, setting: Setting
 ) -> tuple[FittedEstimator, int]:
     """Fit one setting by itself to the rows ``train``; return the model and the position of its status."""
-    fit = SplitFits(estimators, task, train, train[:0]).fit(setting)
+    fit = SplitFits(estimators, task, train, train[:0]).fit_alone(setting)
     return FittedEstimator(setting, fit.estimator, task.n_classes, estimators.foreign), fit.status
 
 
@@ -246,7 +264,7 @@ class Plain(EstimatorPath):
 
     @cached_property
     def _fits(self) -> list[Fit]:
-        return [self.split.fit(setting) for setting in self.settings]
+        return [self.split.fit_alone(setting) for setting in self.settings]
 
 
 class Rounds(EstimatorPath):
@@ -268,7 +286,7 @@ class Rounds(EstimatorPath):
 
     def labels(self) -> Classes:
         """Return the labels after each number of rounds."""
-        fit = self.split.fit(self.settings[-1])
+        fit = self.split.fit_alone(self.settings[-1])
         rounds = enumerate(fit.last.staged_decision_function(self.split.transform(fit)), start=1)
         wanted = set(self.n_iter.tolist())
         number = [
@@ -295,9 +313,9 @@ class LibraryRounds(Rounds):
 
         LightGBM leaves out rounds in which no split was found, and others take their numbers.
         """
-        longest, counts = self.split.fit(self.settings[-1]), self.n_iter.tolist()
+        longest, counts = self.split.fit_alone(self.settings[-1]), self.n_iter.tolist()
         if longest.estimator.n_rounds < counts[-1]:
-            fits = [*map(self.split.fit, self.settings[:-1]), longest]
+            fits = [*map(self.split.fit_alone, self.settings[:-1]), longest]
         else:
             fits = [longest._replace(estimator=longest.estimator.first(count)) for count in counts]
         return np.array([*map(self.split.labels, fits)])
@@ -333,7 +351,7 @@ class Neighbours(EstimatorPath):
         """Return the labels for each number of neighbours."""
         nearest, counts = self._find_nearest(), [setting["n_neighbors"] for setting in self.settings]
         if counts[-1] > nearest.distance.shape[1]:
-            alone = map(self.split.fit, self.settings)
+            alone = map(self.split.fit_alone, self.settings)
             return np.array([*map(self.split.labels, alone)])  # raises, as it would alone
         template = self.split.estimators.template(self.settings[0])
         weighted = last_step(template.estimator).weights == "distance"
@@ -341,7 +359,7 @@ class Neighbours(EstimatorPath):
         found = nearest.classes[np.argmax(votes, axis=1)].astype(np.int32)
         for step, count in enumerate(counts):
             if nearest.tied[0 if weighted else count - 1 : count].any():
-                found[step] = self.split.labels(self.split.fit(self.settings[step]))
+                found[step] = self.split.labels(self.split.fit_alone(self.settings[step]))
         return np.asarray(found)
 
     def _find_nearest(self) -> Nearest:
@@ -350,7 +368,7 @@ class Neighbours(EstimatorPath):
         fixed = {name: value for name, value in setting.items() if name != "weights"}
         key = json.dumps(fixed, sort_keys=True)
         if key not in self.split.shared:
-            fit = self.split.fit(setting)
+            fit = self.split.fit_alone(setting)
             last, X = fit.last, self.split.transform(fit)
             distance, index = last.kneighbors(X, min(setting["n_neighbors"] + 1, last.n_samples_fit_))
             squares = max(map(_find_largest_square, (X, last._fit_X)))
@@ -377,7 +395,7 @@ class Pruning(EstimatorPath):
 
     def labels(self) -> Classes:
         """Return the labels of each pruned tree."""
-        fit = self.split.fit({**self.settings[0], "ccp_alpha": 0.0})
+        fit = self.split.fit_alone({**self.settings[0], "ccp_alpha": 0.0})
         full = fit.last
         X = full._validate_X_predict(self.split.transform(fit), check_input=True)
         found = []
@@ -397,7 +415,7 @@ class Smoothing(EstimatorPath):
 
     def labels(self) -> Classes:
         """Return the labels with each share of the largest variance added."""
-        fit = self.split.fit({**self.settings[0], "var_smoothing": 0.0})
+        fit = self.split.fit_alone({**self.settings[0], "var_smoothing": 0.0})
         bare, largest, found = fit.last, np.var(fit.X, axis=0).max(), []
         X = bare._check_X(self.split.transform(fit))
         for setting in self.settings:
@@ -408,30 +426,6 @@ class Smoothing(EstimatorPath):
 
 
 SHARING = (Rounds, Neighbours, Pruning, Smoothing, LibraryRounds, CatBoostRounds)
-
-
-class Block(NamedTuple):
-    """One split, on which any path of a learner can be fitted.
-
-    Attributes:
-        split: its rows.
-        paths: the settings of each path.
-        sharing: how the settings of a path share work where they can.
-    """
-
-    split: SplitFits
-    paths: Sequence[Sequence[Setting]]
-    sharing: type[EstimatorPath]
-
-    def fit(self, path: int, length: int) -> EstimatorPath:
-        """Fit the first ``length`` steps of a path."""
-        settings = self.paths[path][:length]
-        template = self.split.estimators.template(settings[-1])
-        # the last step is fitted by itself: it is the whole, or the steps before it are shared
-        apart = template.head is not None or last_step(template.estimator) is template.estimator
-        shares = length > 1 and not self.split.constant and apart
-        sharing = self.sharing if shares and self.sharing.applies(template.estimator) else Plain
-        return sharing(self.split, settings)
 
 
 def _weight_votes(nearest: Nearest, counts: Sequence[int], weighted: bool) -> NDArray[Any]:

@@ -114,7 +114,7 @@ def test_kinds_are_those_of_the_names() -> None:
 
 
 def test_a_table_of_numbers_alone_has_names_too() -> None:
-    learner = make_pipeline(ColumnTransformer([("one", "passthrough", ["dose"])]), GaussianNB())
+    learner = choose(("one", "passthrough", ["dose"]))
     numbers = Task.of(TABLE[NUMBERS], Y)
     alone = replace(Task.of(TABLE[["dose"]], Y), salt=numbers.salt)
     errors = [
@@ -164,7 +164,7 @@ def test_rows_held_out_may_have_gaps_where_no_row_that_is_learned_from_has() -> 
 
 
 def test_gaps_that_the_estimator_does_not_take_are_named() -> None:
-    learner = make_pipeline(ColumnTransformer([("num", "passthrough", ["age"])]), GaussianNB())
+    learner = choose(("num", "passthrough", ["age"]))
     model, _ = fit_model(
         AnyEstimator(estimator=find_columns(as_spec("estimator", learner), Schema(COLUMNS))),
         Task.of(TABLE[NUMBERS], Y),
@@ -179,65 +179,52 @@ def test_gaps_that_the_estimator_does_not_take_are_named() -> None:
             predict(np.array([[np.inf, 0.0]]))
 
 
+def choose(*parts: Any, **more: Any) -> Pipeline:
+    return make_pipeline(ColumnTransformer([*parts], **more), GaussianNB())
+
+
+AGE, WARD = ("a", "drop", ["age"]), ["ward"]
+FREQUENT = SimpleImputer(strategy="most_frequent")
 REFUSED: dict[str, tuple[Any, str]] = {
     "no such column": (
-        make_pipeline(ColumnTransformer([("a", StandardScaler(), ["agee"])]), GaussianNB()),
+        choose(("a", SCALED, ["agee"])),
         r"columntransformer\.a: there is no column 'agee': the columns are age, dose, ward, inf; did",
     ),
-    "no such position": (
-        make_pipeline(ColumnTransformer([("a", "drop", ["age"]), ("b", "drop", [7])]), GaussianNB()),
-        r"\.b: \[7\] selects no columns: there are 4",
-    ),
-    "a mask of another length": (
-        make_pipeline(ColumnTransformer([("a", "drop", ["age"]), ("b", "drop", [True])]), GaussianNB()),
-        "selects no columns",
-    ),
+    "no such position": (choose(AGE, ("b", "drop", [7])), r"\.b: \[7\] selects no columns: there are 4"),
+    "a mask of another length": (choose(AGE, ("b", "drop", [True])), "selects no columns"),
     "a category among the numbers": (
-        make_pipeline(ColumnTransformer([("a", StandardScaler(), ["age", "ward"])]), GaussianNB()),
+        choose(("a", SCALED, ["age", "ward"])),
         "StandardScaler takes numbers, and is given the categories of ward: put OneHotEncoder",
     ),
     "a category that passes through": (
-        make_pipeline(
-            ColumnTransformer([("a", StandardScaler(), ["age"])], remainder="passthrough"), GaussianNB()
-        ),
+        choose(("a", SCALED, ["age"]), remainder="passthrough"),
         "GaussianNB takes numbers, and is given the categories of ward, inf",
     ),
     "filled, and not encoded": (
-        make_pipeline(
-            ColumnTransformer([("a", SimpleImputer(strategy="most_frequent"), ["ward"])]), GaussianNB()
-        ),
+        choose(("a", FREQUENT, WARD)),
         "GaussianNB takes numbers, and is given the categories of ward",
     ),
     "selected by position after it passed through": (
         make_pipeline(
-            ColumnTransformer([("a", "passthrough", ["ward"])]),
-            ColumnTransformer([("b", ONE_HOT, [0])]),
-            GaussianNB(),
+            ColumnTransformer([("a", "passthrough", WARD)]), *choose(("b", ONE_HOT, [0])).named_steps.values()
         ),
         "selecting by position takes numbers",
     ),
-    "the mean of categories": (
-        make_pipeline(ColumnTransformer([("a", SimpleImputer(), ["ward"])]), GaussianNB()),
-        "SimpleImputer takes numbers",
-    ),
+    "the mean of categories": (choose(("a", SimpleImputer(), WARD)), "SimpleImputer takes numbers"),
     "nothing for what was never seen": (
-        make_pipeline(ColumnTransformer([("a", OneHotEncoder(), ["ward"])]), GaussianNB()),
+        choose(("a", OneHotEncoder(), WARD)),
         'OneHotEncoder refuses: give it handle_unknown="ignore"',
     ),
     "no number for what was never seen": (
-        make_pipeline(ColumnTransformer([("a", OrdinalEncoder(), ["ward"])]), GaussianNB()),
+        choose(("a", OrdinalEncoder(), WARD)),
         'give it handle_unknown="use_encoded_value", unknown_value=-1',
     ),
     "names after a step": (
-        make_pipeline(
-            ColumnTransformer([("a", StandardScaler(), ["age"])]),
-            ColumnTransformer([("b", StandardScaler(), ["age"])]),
-            GaussianNB(),
-        ),
+        make_pipeline(ColumnTransformer([("a", SCALED, ["age"])]), *choose(AGE).named_steps.values()),
         r"selects columns by name \(age\) among those that a step before it makes",
     ),
     "inside what draws columns": (
-        BaggingClassifier(make_pipeline(ColumnTransformer([("a", "passthrough", ["age"])]), GaussianNB())),
+        BaggingClassifier(choose(("a", "passthrough", ["age"]))),
         "columns are selected by name inside BaggingClassifier",
     ),
     "one branch without encoding": (
@@ -266,7 +253,7 @@ def test_what_cannot_be_selected_is_refused_before_the_fits(name: str) -> None:
 )
 def test_selectors_of_other_things_are_refused(selector: Any, why: str) -> None:
     with pytest.raises(InputError, match=why):
-        as_spec("estimator", make_pipeline(ColumnTransformer([("a", "drop", selector)]), GaussianNB()))
+        as_spec("estimator", choose(("a", "drop", selector)))
 
 
 @pytest.mark.parametrize("option", [{"encode": "ordinal"}, {"fill": "mean"}, {"rare": 0.1}])
@@ -292,8 +279,7 @@ COLUMNS = (
 
 
 def find(selection: Any) -> Any:
-    spec = as_spec("estimator", make_pipeline(ColumnTransformer([("a", "drop", selection)]), GaussianNB()))
-    found = find_columns(spec, Schema(COLUMNS))
+    found = find_columns(as_spec("estimator", choose(("a", "drop", selection))), Schema(COLUMNS))
     assert found is not None
     return found["params"]["steps"][0][1]["params"]["transformers"][0][2]
 
