@@ -646,7 +646,7 @@ def test_a_fit_that_fails_here_is_not_verified(honest: Honest, monkeypatch: pyte
     def no_room(*_: object) -> None:
         raise MemoryError("no room")
 
-    monkeypatch.setattr("ckcv_ray.learners.sklearn.paths.SplitFits.fit", no_room)
+    monkeypatch.setattr("ckcv_ray.learners.sklearn.paths.SplitFits.fit_alone", no_room)
     found, held = verify(honest("trees")), verify(honest("held auc"))
     messages = "could not be fitted again here: MemoryError: no room"
     assert found.differences == []
