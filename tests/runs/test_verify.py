@@ -646,13 +646,14 @@ def test_a_fit_that_fails_here_is_not_verified(honest: Honest, monkeypatch: pyte
     def no_room(*_: object) -> None:
         raise MemoryError("no room")
 
+    trees, held_auc = honest("trees"), honest("held auc")
     monkeypatch.setattr("ckcv_ray.learners.sklearn.paths.SplitFits.fit_alone", no_room)
-    found, held = verify(honest("trees")), verify(honest("held auc"))
+    found, held = verify(trees), verify(held_auc)
     messages = "could not be fitted again here: MemoryError: no room"
     assert found.differences == []
     assert found.unverified == [f"the model of split {i} {messages}" for i in range(3)]
     assert f"the models refit and full {messages}" in held.unverified
-    again = verify(honest("trees"), rerun=True, execution=SERIAL)
+    again = verify(trees, rerun=True, execution=SERIAL)
     assert any("the study could not be run again here" in sentence for sentence in again.unverified)
 
 

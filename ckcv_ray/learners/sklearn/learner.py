@@ -139,7 +139,8 @@ def find_columns(spec: Spec, schema: Schema) -> Spec | None:
         return None
     if _asks_for_categories(spec):
         return _find_categories(spec, schema.columns)
-    return _find_in("estimator", spec, Seen.of(schema.columns))[0]
+    found: Spec = _find_in("estimator", spec, Seen.of(schema.columns))[0]
+    return found
 
 
 def _asks_for_categories(spec: Mapping[str, Any]) -> bool:
