@@ -34,8 +34,8 @@ from ckcv_ray.study.parts import MIN_HELD_OUT, Holdout, Paper
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.study.study import Execution, Study
 from ckcv_ray.tables.columns import DeclaredTypes, Rows
-from ckcv_ray.tables.questions import APART
 from ckcv_ray.tables.read import check_same_order, read_rows
+from ckcv_ray.tables.target import APART
 from ckcv_ray.tables.task import Task, make_rows
 from ckcv_ray.validation import as_array, check_choice, suggest
 

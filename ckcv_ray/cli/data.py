@@ -24,7 +24,7 @@ from ckcv_ray.tables.columns import DeclaredTypes, some
 from ckcv_ray.tables.limits import MAX_TABLE_BYTES
 from ckcv_ray.tables.named import Columns, is_named, read
 from ckcv_ray.tables.objects import is_address
-from ckcv_ray.tables.questions import ANSWERS, MAX_SURVEYED, list_row_numbers, survey
+from ckcv_ray.tables.questions import MAX_SURVEYED, list_row_numbers, survey
 from ckcv_ray.tables.read import (
     AS_IT_IS,
     SUFFIXES,
@@ -36,7 +36,7 @@ from ckcv_ray.tables.read import (
     find_suffix,
 )
 from ckcv_ray.tables.subgroups import parse_subgroup
-from ckcv_ray.tables.target import GapWords
+from ckcv_ray.tables.target import ANSWERS, GapWords
 from ckcv_ray.tables.task import Roles, Task, TestRows, check_kept, join_copies, make_test_rows, split_names
 from ckcv_ray.validation import MOST, as_path, check_choice, integer, quote
 

@@ -1,19 +1,4 @@
-"""What is asked and said of a table: identifiers, groups, spellings, repeats, what gives the target away.
-
-Columns that number the rows are not learned from: of a table that is sorted by its target they give it away.
-A column that looks as if it named groups is asked about, by its name or by its values alone. What tells a
-name from a measurement are its repeats. Half of the values or more differ, and yet some repeat, as often as
-names do and not by chance:
-
-* text that is no number, amount or date;
-* whole numbers that fill a range, such as 1, 1, 2, 3, 3, 3, 4, with equal ones in rows next to each other;
-* whole numbers of which far more are equal than are nearly so. Of a measurement, such as a price in euros,
-  about as many pairs of rows are equal as differ by 1, by 2, or by any other small amount. Where it is
-  rounded, more are equal, but then most of those end in 0 or 5.
-
-Labels that may be one class written in several ways are asked about, joined or kept apart: they are one
-number, or differ in what is easily written otherwise: Yes and YES, type 1 and type-1, >50K and >50K., 01 and
-1.0.
+"""What is said of a task: columns that number the rows, repeats, spellings, what gives the target away.
 
 Equal rows are harmless where independent examples happen to be alike, and not where they are one example that
 was entered several times. Both look the same, so they are counted: how many there are, and how many would
@@ -21,12 +6,10 @@ have to be left out to keep one of each. A column that numbers the rows, such as
 and says nothing about a row: it is not compared.
 """
 
-import re
-from collections import Counter, defaultdict
-from collections.abc import Callable, Container, Iterable, Iterator
-from contextlib import suppress
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -35,302 +18,21 @@ from numpy.typing import NDArray
 from ckcv_ray.core.arrays import Index, Values
 from ckcv_ray.core.draws import SURVEYED, Draws
 from ckcv_ray.core.resampling.base import Split, Strata, arrange
-from ckcv_ray.errors import InputError, pluralize, write_option
+from ckcv_ray.errors import write_option
 from ckcv_ray.tables.columns import (
-    LOOKS_LIKE_DATE,
-    MAX_CLASSES,
-    MIN_GROUPS,
-    NO_NAMES,
-    SPACES,
-    Cells,
     Column,
-    ColumnError,
     ColumnKind,
     Rows,
-    Schema,
-    bare,
-    find_number_form,
-    fold_marks,
     fold_text,
-    is_number_type,
-    is_text,
-    list_distinct,
-    number_values,
     unify_zeros,
 )
-from ckcv_ray.validation import check_choice, quote
-
-ENTITIES = frozenset(
-    (
-        *("patient", "subject", "customer", "client", "person", "participant", "user", "account"),
-        *("household", "family", "animal", "donor", "device", "machine", "document", "group"),
-    )
-)
-NUMBER_WORDS = ("id", "ids", "no", "nr", "num", "number", "key", "code")
-ROW_NAMES = frozenset(("", "row", "rows", "rowname", "rownames", "rownumber", "index", "unnamed", "obs"))
-TIME_NAMES = frozenset(
-    ("time", "t", "date", "year", "quarter", "month", "week", "day", "hour", "minute", "second", "age")
-)
-WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
-MIN_SHARED = 1 / 3  # share of rows whose value occurs again, for a column that is named like groups
-MANY_NAMES, MAX_ROWS_OF_NAME = 20, 100  # fewer values of more rows each are kinds of things, and not names
-MIN_REPEATED = 0.05  # share of rows whose value occurs again, for a column of any name
-MIN_FILLED = 0.95  # share of a range's numbers that occur
-MAX_NEAR, MIN_TIMES = 10, 20  # how far numbers that are near differ; how many times more are equal
-MIN_ROUND = ((10, 0.3), (5, 0.5))  # share of numbers that are multiples, from which they are rounded
-MAX_ROWS_SEEN = 20_000  # of a column of any name, to see whether it looks like groups
-MIN_NUMBERED = 20  # rows: fewer may be numbered by chance, as the steps of a dose are
-DENSE = 2  # numbers of rows are less than twice as far apart as there are rows
-
-
-def is_row_number(x: Values, name: str) -> bool:
-    """Return whether a column x (n,) numbers the rows, so that it must not be learned from unasked.
-
-    That is a column that goes up by one from row to row, from 0 or 1, in 20 rows or more, unless it is named
-    as a time; or one that is named as a number of rows or of what the rows are, and has another whole number
-    in each: without wide gaps, or rising.
-    """
-    steps = np.diff(x)
-    if not len(steps) or np.isnan(x).any() or not np.all(np.floor(x) == x):
-        return False
-    words = [word.lower() for word in WORD.findall(name)]
-    if len(x) >= MIN_NUMBERED and x[0] in (0, 1) and np.all(steps == 1):
-        return not any(word in TIME_NAMES for word in words)
-    if "".join(words) not in ROW_NAMES and not is_name_of_groups(name):
-        return False
-    if np.all(steps > 0):
-        return True
-    return len(np.unique(x)) == len(x) and bool(np.ptp(x) < DENSE * len(x))
-
-
-def ask_about_groups(columns: pa.Table, known: Container[str | None]) -> str:
-    """Ask about the first column that looks as if it named groups; "" if there is none.
-
-    Columns that are named as groups are come first.
-
-    Args:
-        columns: a table.
-        known: names of columns that are something else.
-    """
-    counts = Counter(columns.column_names)
-    left = [name for name in counts if counts[name] == 1 and name not in known]
-    for name in sorted(left, key=is_name_of_groups, reverse=True):
-        if count := _count_names(columns, name):
-            return (
-                f"column {name[:60]!r} repeats: {count:,} values in {columns.num_rows:,} rows. If rows of "
-                "one value belong together, such as visits of one patient, say "
-                f"{write_option('group', name)}: without it nothing here is proven."
-            )
-    return ""
-
-
-def is_name_of_groups(name: str) -> bool:
-    """Return whether a column's name is that of something with several rows: patient, subject_id, userNo."""
-    words = [word.lower() for word in WORD.findall(name)]
-    if not words:
-        return False
-    last, before = words[-1], words[:-1]
-    if last in ENTITIES or last in ("id", "ids", "uid", "pid") or words[0] == "id":
-        return True
-    if last in NUMBER_WORDS and any(word in ENTITIES for word in before):
-        return True
-    return any(last.removesuffix(ending) in ENTITIES for ending in NUMBER_WORDS if last.endswith(ending))
-
-
-def _count_names(columns: pa.Table, name: str) -> int:
-    """Return the number of values of a column that looks as if it named groups; 0 if it does not.
-
-    The most frequent value does not count, as it may stand for none; see the head of the module.
-    """
-    if is_name_of_groups(name):
-        counts = np.bincount(number_values(_read_names(Cells.of(columns, name))))
-        enough = len(counts) >= MANY_NAMES or counts.sum() <= MAX_ROWS_OF_NAME * len(counts)
-        if len(counts) >= MIN_GROUPS and enough and _share_repeated(counts) >= MIN_SHARED:
-            return len(counts)
-    cells = Cells.of(columns.slice(0, MAX_ROWS_SEEN), name)
-    counts = np.bincount(number_values(column := _read_names(cells)))
-    if len(counts) < MANY_NAMES or len(column) > 2 * len(counts):
-        return 0
-    repeated = _share_repeated(counts) - counts.max() / len(column) >= MIN_REPEATED
-    if not repeated or not _are_names(cells, column):
-        return 0
-    return len(np.bincount(number_values(_read_names(Cells.of(columns, name)))))  # of all rows
-
-
-def _read_names(cells: Cells) -> pa.ChunkedArray:
-    """Return a column of text or whole numbers without gaps; of another no cells."""
-    no_names = pa.chunked_array([], pa.null())
-    if cells.written and cells.numbers is not None and np.any(cells.numbers != np.floor(cells.numbers)):
-        return no_names  # found at once; what all texts are together takes several times as long
-    column = cells.values if cells.declared else cells.infer()
-    if pa.types.is_floating(column.type) and np.any((values := column.to_numpy()) != np.floor(values)):
-        return no_names
-    is_name = is_text(column.type) or is_number_type(column.type)
-    return column if is_name and not column.null_count else no_names
-
-
-def _share_repeated(counts: NDArray[np.intp]) -> float:
-    return float(counts[counts > 1].sum() / counts.sum())
-
-
-def _are_names(cells: Cells, column: pa.ChunkedArray) -> bool:
-    """Return whether the values of a column repeat as names do."""
-    if is_text(column.type):
-        if cells.written and cells.numbers is not None:  # of more digits than numbers have
-            return True
-        with suppress(ColumnError):  # numbers in several forms
-            _, words = find_number_form(cells.known, "")
-            return len(words) > len(cells.known) / 2 and not LOOKS_LIKE_DATE.match(cells.known[0])
-        return False
-    x = np.asarray(column.to_numpy(), np.float64)
-    values, counts = np.unique(x, return_counts=True)
-    if len(values) >= MIN_FILLED * (values[-1] - values[0] + 1):
-        return bool(1 + np.count_nonzero(np.diff(x)) == len(values))
-    repeated = values[counts > 1]
-    if any(np.mean(repeated % base == 0) >= share for base, share in MIN_ROUND):
-        return False
-    pairs = counts * (counts - 1) // 2
-    ordered = np.sort(x)
-    until = np.searchsorted(ordered, ordered + MAX_NEAR, side="right")
-    near = int((until - np.arange(1, len(x) + 1)).sum() - pairs.sum())
-    return bool(pairs.sum() - pairs.max() >= MIN_TIMES * near / (2 * MAX_NEAR))
-
-
-ANSWERS = JOIN, APART = "join", "apart"
-MAX_SPELLINGS = 10 * MAX_CLASSES  # of more than this the classes are too many in any case
-MAX_WAYS = 4
-RowCounts = dict[str, int]  # rows of each way of writing a class
-
-
-def read_labels(columns: pa.Table, target: str, answer: str = "") -> pa.ChunkedArray:
-    """Return a column of labels; of a text table as what its cells are together, if they are written so.
-
-    Labels such as 1 and 2 become numbers, True and False truth values; 01, 1.50 and TRUE stay the texts that
-    predictions are to hold.
-
-    Args:
-        columns: a table.
-        target: name of its column of labels.
-        answer: "join" to make one class of labels that are written in several ways, called as most of its
-            rows are (of ways as frequent, as the first one, sorted); "apart" to take each way as a class of
-            its own, as text; "" to ask.
-
-    Raises:
-        InputError: labels are written in several ways, and there is no answer.
-    """
-    if answer:
-        check_choice("labels", answer, ANSWERS)
-    cells = Cells.of(columns, target)
-    if not is_text(cells.stored) or (answer == APART and not cells.written):
-        return cells.column
-    values, codes = list_distinct(cells.encoded)
-    if len(values) > MAX_SPELLINGS:
-        return cells.infer()
-    texts, classes = _find_classes(cells, values)
-    rows = np.bincount(codes, minlength=len(values))
-    counts: dict[Any, RowCounts] = defaultdict(lambda: defaultdict(int))
-    for text, name, count in zip(texts, classes, rows.tolist(), strict=True):
-        if name is not None:
-            counts[name][text] += count
-    several = [ways for ways in counts.values() if len(ways) > 1]
-    if not several:
-        return _type_as_written(cells)
-    if answer == APART:
-        return cells.column
-    if not answer:
-        raise InputError(
-            f"the target {target!r} has {_describe_ways(several, 'label')}: say --labels join if they are "
-            "one class, --labels apart if each is one of its own, or write them alike"
-        )
-    called = {name: min(ways, key=lambda text: (-ways[text], text)) for name, ways in counts.items()}
-    labels = pa.array([called.get(name) for name in classes], pa.string()).take(pa.array(codes))
-    return _type_as_written(
-        Cells.of(columns.set_column(columns.column_names.index(target), target, labels), target)
-    )
-
-
-def _type_as_written(cells: Cells) -> pa.ChunkedArray:
-    """Return labels as what they are together, such as whole numbers; as text unless each is written so."""
-    if cells.written and not is_text(cells.typed.type):
-        values, _ = list_distinct(cells.encoded)
-        pairs = zip(values, cells.typed.to_pylist(), strict=False)  # an empty cell is the last value
-        if all(value is None or str(value) == bare(text) for text, value in pairs):
-            return cells.infer()
-    return cells.column
-
-
-def _find_classes(cells: Cells, values: list[Any]) -> tuple[list[str], list[Any]]:
-    """Return distinct labels without spaces around them, and what is the same for those of one class.
-
-    That is None for a label that is missing.
-    """
-    typed = cells.typed.to_pylist() if cells.written and not is_text(cells.typed.type) else None
-    if typed is not None:  # texts are what their value is, to its last digit
-        texts = ["" if value is None else bare(value) for value in values]
-        return texts, [None if value != value else value for value in [*typed, None]]
-    texts, gaps = ["" if value is None else value.strip(SPACES) for value in values], NO_NAMES & cells.gaps
-    return texts, [None if text.lower() in gaps else fold_text(text) for text in texts]
-
-
-def _describe_ways(several: list[RowCounts], noun: str) -> str:
-    """Say how the first of several is written, and what is different there; the others are counted."""
-    ways = sorted(several[0].items(), key=lambda way: (-way[1], way[0]))
-    shown = [f"{text[:40]!r} ({pluralize(count, 'row')})" for text, count in ways[:MAX_WAYS]]
-    more = f" and {pluralize(len(ways) - MAX_WAYS, 'other')}" if len(ways) > MAX_WAYS else ""
-    rest = f", and {pluralize(len(several) - 1, f'other {noun}')} of several forms" if several[1:] else ""
-    listed = ", ".join(shown) + more if more or len(shown) > 2 else " and ".join(shown)
-    folds: dict[str, Callable[[str], str]] = {
-        "case alone": str.casefold,
-        "spaces alone": lambda text: "".join(text.split()),
-        "case and spaces alone": lambda text: "".join(text.split()).casefold(),
-        "hyphens, a point at the end, or signs that are not seen": lambda text: fold_marks(text).casefold(),
-    }
-    found = (f"differ in {what}" for what, fold in folds.items() if len(set(map(fold, several[0]))) == 1)
-    return f"{listed}, which {next(found, 'are one value')}{rest}"
-
+from ckcv_ray.tables.target import MAX_SPELLINGS, RowCounts, describe_ways
+from ckcv_ray.tables.task import Task
+from ckcv_ray.tables.units import DENSE, is_name_of_groups
+from ckcv_ray.validation import quote
 
 LARGEST_KAPPA = 0.001
 MAX_TYPED = 1 << 32  # a seed above it was drawn by --seed random
-
-
-class Named(Protocol):
-    """What has a name."""
-
-    @property
-    def name(self) -> str:
-        """Its name."""
-
-
-class Examined(Protocol):
-    """What is looked at of a ``Task``, which is made with the help of this module."""
-
-    @property
-    def X(self) -> Rows:
-        """Inputs, (n, d)."""
-
-    @property
-    def y(self) -> NDArray[Any]:
-        """Class numbers, or numbers to predict, (n,)."""
-
-    @property
-    def schema(self) -> Schema:
-        """How the columns are understood."""
-
-    @property
-    def target(self) -> Named:
-        """What is predicted."""
-
-    @property
-    def n_classes(self) -> int:
-        """Number of classes; 0 of numbers to predict."""
-
-    @property
-    def row_units(self) -> NDArray[np.intp]:
-        """The unit of each row, (n,)."""
-
-    @property
-    def n_units(self) -> int:
-        """Number of groups; of rows if there are none."""
 
 
 class Repeats(NamedTuple):
@@ -345,7 +47,7 @@ class Repeats(NamedTuple):
     copies: int
 
 
-def find_repeats(task: Examined, held: Index | None = None) -> Repeats:
+def find_repeats(task: Task, held: Index | None = None) -> Repeats:
     """Count the rows that equal another row, and the copies among rows that are held out, if any are."""
     columns = _select_compared(task)
     if not columns.any():
@@ -375,7 +77,7 @@ def _count_copies(number: NDArray[np.intp], judged: NDArray[np.bool_]) -> int:
     return int(np.sum(judged)) - int(np.sum(alone[np.unique(number)]))
 
 
-def describe_sorted(task: Examined, seed: int) -> list[str]:
+def describe_sorted(task: Task, seed: int) -> list[str]:
     """Return a list of one sentence if a known seed draws too little from a table that is sorted, else none.
 
     With a known seed the draws rest on the salt, a digest of which rows there are. If the rows come sorted
@@ -398,12 +100,12 @@ def describe_sorted(task: Examined, seed: int) -> list[str]:
     ]
 
 
-def count_known(X: Rows, task: Examined) -> int:
+def count_known(X: Rows, task: Task) -> int:
     """Count the rows of X [rows, d] that are among the learning rows."""
     return int(find_known(X, task).sum())
 
 
-def find_known(X: Rows, task: Examined) -> NDArray[np.bool_]:
+def find_known(X: Rows, task: Task) -> NDArray[np.bool_]:
     """Return which rows of X [rows, d] are among the learning rows, (rows,)."""
     columns = _select_compared(task)
     if not columns.any():
@@ -412,7 +114,7 @@ def find_known(X: Rows, task: Examined) -> NDArray[np.bool_]:
     return np.isin(items[len(task.X) :], items[: len(task.X)])
 
 
-def count_repeated(X: Rows, task: Examined) -> int:
+def count_repeated(X: Rows, task: Task) -> int:
     """Count the rows of X [rows, d], with the columns of a task, that equal another row of it."""
     columns = _select_compared(task)
     if not columns.any():
@@ -436,7 +138,7 @@ def _numbers_rows(x: NDArray[np.float64], column: Column) -> bool:
     return bool(dense) or is_name_of_groups(column.name) or not column.name.strip("_ ")
 
 
-def _select_compared(task: Examined) -> NDArray[np.bool_]:
+def _select_compared(task: Task) -> NDArray[np.bool_]:
     return ~np.array(
         [_numbers_rows(x, column) for x, column in zip(task.X.T, task.schema, strict=True)], bool
     )
@@ -485,7 +187,7 @@ def list_row_numbers(names: Iterable[str]) -> list[str]:
     ]
 
 
-def survey(task: Examined) -> list[Surveyed]:
+def survey(task: Task) -> list[Surveyed]:
     """Return what is known of each column that is learned from; of plain numbers, of those with a note."""
     said: list[Surveyed] = []
     for x, column, note in zip(task.X.T, task.schema, _notes(task), strict=True):
@@ -496,14 +198,14 @@ def survey(task: Examined) -> list[Surveyed]:
     return said
 
 
-def find_giveaways(task: Examined) -> tuple[str, ...]:
+def find_giveaways(task: Task) -> tuple[str, ...]:
     """Return the names of the columns that give the target away; of a very large table none."""
     if task.X.size > MAX_SURVEYED:
         return ()
     return tuple(column.name for column, note in zip(task.schema, _notes(task), strict=True) if note == AWAY)
 
 
-def _notes(task: Examined) -> Iterator[str]:
+def _notes(task: Task) -> Iterator[str]:
     """Yield for each column the first thing that looks like a mistake."""
     first: dict[bytes, str] = {}
     folds = cache(lambda: _draw_folds(task.y)) if task.n_classes else None
@@ -538,7 +240,7 @@ def _find_note(
     for text, count in zip(column.levels, rows.tolist(), strict=True):
         counts[fold_text(text)][text] = count
     several = [ways for ways in counts.values() if len(ways) > 1]
-    return f"has {_describe_ways(several, 'value')}: write them alike if they are one" if several else ""
+    return f"has {describe_ways(several, 'value')}: write them alike if they are one" if several else ""
 
 
 def _follows(x: Values, y: Values) -> bool:

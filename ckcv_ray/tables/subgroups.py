@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ckcv_ray.core.arrays import Values
 from ckcv_ray.errors import InputError, cut
 from ckcv_ray.tables.columns import ColumnKind, Rows
-from ckcv_ray.tables.questions import Examined
+from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import integer, quote, sequence
 
 USUAL_BINS, MAX_BINS = 4, 20
@@ -64,7 +64,7 @@ class Subgroup(NamedTuple):
     rows: NDArray[np.bool_]
 
 
-def check_subgroups(names: Sequence[str], task: Examined) -> None:
+def check_subgroups(names: Sequence[str], task: Task) -> None:
     """Raise InputError if subgroups are of no column that is learned from, or their bins cannot be made."""
     for subgroups in map(parse_subgroup, names):
         if subgroups.column not in task.schema.names:
@@ -80,7 +80,7 @@ def check_subgroups(names: Sequence[str], task: Examined) -> None:
         divide_rows(subgroups, task, task.X)
 
 
-def divide_rows(subgroups: Subgroups, task: Examined, X: Rows) -> list[Subgroup]:
+def divide_rows(subgroups: Subgroups, task: Task, X: Rows) -> list[Subgroup]:
     """Return the subgroups that some rows belong to.
 
     Args:

@@ -1,10 +1,14 @@
 """What is predicted: which of some classes a row is of, or a number.
 
 How a column of labels, or of numbers, is read, and all that differs between the two.
+
+Labels that may be one class written in several ways are asked about, joined or kept apart: they are one
+number, or differ in what is easily written otherwise: Yes and YES, type 1 and type-1, >50K and >50K., 01 and
+1.0.
 """
 
-from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from math import inf, isfinite
 from typing import Any, ClassVar, NamedTuple
@@ -22,9 +26,11 @@ from ckcv_ray.tables.columns import (
     MAX_CLASSES,
     NO_NAMES,
     SPACES,
+    Cells,
     Label,
     bare,
     canonical_text,
+    fold_marks,
     fold_text,
     is_number_type,
     is_text,
@@ -34,6 +40,7 @@ from ckcv_ray.tables.columns import (
     some,
 )
 from ckcv_ray.tables.limits import MAX_TABLE_BYTES
+from ckcv_ray.validation import check_choice
 
 MIN_OF_CLASS = 2
 MIN_CLASSES = 2
@@ -346,3 +353,96 @@ class GapWords(NamedTuple):
         words = f", {self.list_words()} of them" if self.words else ""
         kept = f"; {self.advise()} as {'a label' if len(self.words) == 1 else 'labels'}" if words else ""
         return f"{sum(self.rows.values()):,} {self.share(self.rows)}{words}", kept
+
+
+ANSWERS = JOIN, APART = "join", "apart"
+MAX_SPELLINGS = 10 * MAX_CLASSES  # of more than this the classes are too many in any case
+MAX_WAYS = 4
+RowCounts = dict[str, int]  # rows of each way of writing a class
+
+
+def read_labels(columns: pa.Table, target: str, answer: str = "") -> pa.ChunkedArray:
+    """Return a column of labels; of a text table as what its cells are together, if they are written so.
+
+    Labels such as 1 and 2 become numbers, True and False truth values; 01, 1.50 and TRUE stay the texts that
+    predictions are to hold.
+
+    Args:
+        columns: a table.
+        target: name of its column of labels.
+        answer: "join" to make one class of labels that are written in several ways, called as most of its
+            rows are (of ways as frequent, as the first one, sorted); "apart" to take each way as a class of
+            its own, as text; "" to ask.
+
+    Raises:
+        InputError: labels are written in several ways, and there is no answer.
+    """
+    if answer:
+        check_choice("labels", answer, ANSWERS)
+    cells = Cells.of(columns, target)
+    if not is_text(cells.stored) or (answer == APART and not cells.written):
+        return cells.column
+    values, codes = list_distinct(cells.encoded)
+    if len(values) > MAX_SPELLINGS:
+        return cells.infer()
+    texts, classes = _find_classes(cells, values)
+    rows = np.bincount(codes, minlength=len(values))
+    counts: dict[Any, RowCounts] = defaultdict(lambda: defaultdict(int))
+    for text, name, count in zip(texts, classes, rows.tolist(), strict=True):
+        if name is not None:
+            counts[name][text] += count
+    several = [ways for ways in counts.values() if len(ways) > 1]
+    if not several:
+        return _type_as_written(cells)
+    if answer == APART:
+        return cells.column
+    if not answer:
+        raise InputError(
+            f"the target {target!r} has {describe_ways(several, 'label')}: say --labels join if they are "
+            "one class, --labels apart if each is one of its own, or write them alike"
+        )
+    called = {name: min(ways, key=lambda text: (-ways[text], text)) for name, ways in counts.items()}
+    labels = pa.array([called.get(name) for name in classes], pa.string()).take(pa.array(codes))
+    return _type_as_written(
+        Cells.of(columns.set_column(columns.column_names.index(target), target, labels), target)
+    )
+
+
+def _type_as_written(cells: Cells) -> pa.ChunkedArray:
+    """Return labels as what they are together, such as whole numbers; as text unless each is written so."""
+    if cells.written and not is_text(cells.typed.type):
+        values, _ = list_distinct(cells.encoded)
+        pairs = zip(values, cells.typed.to_pylist(), strict=False)  # an empty cell is the last value
+        if all(value is None or str(value) == bare(text) for text, value in pairs):
+            return cells.infer()
+    return cells.column
+
+
+def _find_classes(cells: Cells, values: list[Any]) -> tuple[list[str], list[Any]]:
+    """Return distinct labels without spaces around them, and what is the same for those of one class.
+
+    That is None for a label that is missing.
+    """
+    typed = cells.typed.to_pylist() if cells.written and not is_text(cells.typed.type) else None
+    if typed is not None:  # texts are what their value is, to its last digit
+        texts = ["" if value is None else bare(value) for value in values]
+        return texts, [None if value != value else value for value in [*typed, None]]
+    texts, gaps = ["" if value is None else value.strip(SPACES) for value in values], NO_NAMES & cells.gaps
+    return texts, [None if text.lower() in gaps else fold_text(text) for text in texts]
+
+
+def describe_ways(several: list[RowCounts], noun: str) -> str:
+    """Say how the first of several is written, and what is different there; the others are counted."""
+    ways = sorted(several[0].items(), key=lambda way: (-way[1], way[0]))
+    shown = [f"{text[:40]!r} ({pluralize(count, 'row')})" for text, count in ways[:MAX_WAYS]]
+    more = f" and {pluralize(len(ways) - MAX_WAYS, 'other')}" if len(ways) > MAX_WAYS else ""
+    rest = f", and {pluralize(len(several) - 1, f'other {noun}')} of several forms" if several[1:] else ""
+    listed = ", ".join(shown) + more if more or len(shown) > 2 else " and ".join(shown)
+    folds: dict[str, Callable[[str], str]] = {
+        "case alone": str.casefold,
+        "spaces alone": lambda text: "".join(text.split()),
+        "case and spaces alone": lambda text: "".join(text.split()).casefold(),
+        "hyphens, a point at the end, or signs that are not seen": lambda text: fold_marks(text).casefold(),
+    }
+    found = (f"differ in {what}" for what, fold in folds.items() if len(set(map(fold, several[0]))) == 1)
+    return f"{listed}, which {next(found, 'are one value')}{rest}"

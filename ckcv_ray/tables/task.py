@@ -66,7 +66,6 @@ from ckcv_ray.tables.columns import (
     unify_zeros,
 )
 from ckcv_ray.tables.limits import decimal_mark, find_withheld
-from ckcv_ray.tables.questions import APART, ask_about_groups, is_row_number, read_labels
 from ckcv_ray.tables.read import (
     AS_IT_IS,
     Reading,
@@ -76,7 +75,16 @@ from ckcv_ray.tables.read import (
     read_rows,
     with_plain_values,
 )
-from ckcv_ray.tables.target import ClassTarget, GapWords, Target, encode_classes, find_known, parse_numbers
+from ckcv_ray.tables.target import (
+    APART,
+    ClassTarget,
+    GapWords,
+    Target,
+    encode_classes,
+    find_known,
+    parse_numbers,
+    read_labels,
+)
 from ckcv_ray.tables.units import (
     GROUP_NAMES,
     UNWEIGHTED,
@@ -84,6 +92,8 @@ from ckcv_ray.tables.units import (
     RowUnits,
     Units,
     Weighting,
+    ask_about_groups,
+    is_row_number,
     make_unit_column,
 )
 from ckcv_ray.validation import as_array, expect, quote, sequence

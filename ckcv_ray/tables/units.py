@@ -4,9 +4,23 @@ A group of rows that belong together, such as the visits of one patient, is know
 0 in the order of first appearance. How the column spells its values has no effect on a study, and is not
 stored. Weights of rows are used in fits alone, unless the error by weight is claimed: all else that is
 measured and claimed is of rows, which count once each.
+
+Columns that number the rows are not learned from: of a table that is sorted by its target they give it away.
+A column that looks as if it named groups is asked about, by its name or by its values alone. What tells a
+name from a measurement are its repeats. Half of the values or more differ, and yet some repeat, as often as
+names do and not by chance:
+
+* text that is no number, amount or date;
+* whole numbers that fill a range, such as 1, 1, 2, 3, 3, 3, 4, with equal ones in rows next to each other;
+* whole numbers of which far more are equal than are nearly so. Of a measurement, such as a price in euros,
+  about as many pairs of rows are equal as differ by 1, by 2, or by any other small amount. Where it is
+  rounded, more are equal, but then most of those end in 0 or 5.
 """
 
-from collections.abc import Collection, Sequence
+import re
+from collections import Counter
+from collections.abc import Collection, Container, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import ClassVar
@@ -22,10 +36,13 @@ from ckcv_ray.core.resampling.base import Strata
 from ckcv_ray.errors import InputError, write_option, write_row
 from ckcv_ray.tables.columns import (
     LARGEST,
+    LOOKS_LIKE_DATE,
     MIN_GROUPS,
     NO_NAMES,
     Cells,
+    ColumnError,
     decode,
+    find_number_form,
     is_number_type,
     is_plain,
     is_text,
@@ -353,3 +370,139 @@ def make_unit_column(name: str, values: ArrayLike, n: int) -> pa.Array:
         return pa.array(column, from_pandas=True)
     except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
         raise InputError(f"{name} cannot be read as a column: {error}") from None
+
+
+ENTITIES = frozenset(
+    (
+        *("patient", "subject", "customer", "client", "person", "participant", "user", "account"),
+        *("household", "family", "animal", "donor", "device", "machine", "document", "group"),
+    )
+)
+NUMBER_WORDS = ("id", "ids", "no", "nr", "num", "number", "key", "code")
+ROW_NAMES = frozenset(("", "row", "rows", "rowname", "rownames", "rownumber", "index", "unnamed", "obs"))
+TIME_NAMES = frozenset(
+    ("time", "t", "date", "year", "quarter", "month", "week", "day", "hour", "minute", "second", "age")
+)
+WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+MIN_SHARED = 1 / 3  # share of rows whose value occurs again, for a column that is named like groups
+MANY_NAMES, MAX_ROWS_OF_NAME = 20, 100  # fewer values of more rows each are kinds of things, and not names
+MIN_REPEATED = 0.05  # share of rows whose value occurs again, for a column of any name
+MIN_FILLED = 0.95  # share of a range's numbers that occur
+MAX_NEAR, MIN_TIMES = 10, 20  # how far numbers that are near differ; how many times more are equal
+MIN_ROUND = ((10, 0.3), (5, 0.5))  # share of numbers that are multiples, from which they are rounded
+MAX_ROWS_SEEN = 20_000  # of a column of any name, to see whether it looks like groups
+MIN_NUMBERED = 20  # rows: fewer may be numbered by chance, as the steps of a dose are
+DENSE = 2  # numbers of rows are less than twice as far apart as there are rows
+
+
+def is_row_number(x: Values, name: str) -> bool:
+    """Return whether a column x (n,) numbers the rows, so that it must not be learned from unasked.
+
+    That is a column that goes up by one from row to row, from 0 or 1, in 20 rows or more, unless it is named
+    as a time; or one that is named as a number of rows or of what the rows are, and has another whole number
+    in each: without wide gaps, or rising.
+    """
+    steps = np.diff(x)
+    if not len(steps) or np.isnan(x).any() or not np.all(np.floor(x) == x):
+        return False
+    words = [word.lower() for word in WORD.findall(name)]
+    if len(x) >= MIN_NUMBERED and x[0] in (0, 1) and np.all(steps == 1):
+        return not any(word in TIME_NAMES for word in words)
+    if "".join(words) not in ROW_NAMES and not is_name_of_groups(name):
+        return False
+    if np.all(steps > 0):
+        return True
+    return len(np.unique(x)) == len(x) and bool(np.ptp(x) < DENSE * len(x))
+
+
+def ask_about_groups(columns: pa.Table, known: Container[str | None]) -> str:
+    """Ask about the first column that looks as if it named groups; "" if there is none.
+
+    Columns that are named as groups are come first.
+
+    Args:
+        columns: a table.
+        known: names of columns that are something else.
+    """
+    counts = Counter(columns.column_names)
+    left = [name for name in counts if counts[name] == 1 and name not in known]
+    for name in sorted(left, key=is_name_of_groups, reverse=True):
+        if count := _count_names(columns, name):
+            return (
+                f"column {name[:60]!r} repeats: {count:,} values in {columns.num_rows:,} rows. If rows of "
+                "one value belong together, such as visits of one patient, say "
+                f"{write_option('group', name)}: without it nothing here is proven."
+            )
+    return ""
+
+
+def is_name_of_groups(name: str) -> bool:
+    """Return whether a column's name is that of something with several rows: patient, subject_id, userNo."""
+    words = [word.lower() for word in WORD.findall(name)]
+    if not words:
+        return False
+    last, before = words[-1], words[:-1]
+    if last in ENTITIES or last in ("id", "ids", "uid", "pid") or words[0] == "id":
+        return True
+    if last in NUMBER_WORDS and any(word in ENTITIES for word in before):
+        return True
+    return any(last.removesuffix(ending) in ENTITIES for ending in NUMBER_WORDS if last.endswith(ending))
+
+
+def _count_names(columns: pa.Table, name: str) -> int:
+    """Return the number of values of a column that looks as if it named groups; 0 if it does not.
+
+    The most frequent value does not count, as it may stand for none; see the head of the module.
+    """
+    if is_name_of_groups(name):
+        counts = np.bincount(number_values(_read_names(Cells.of(columns, name))))
+        enough = len(counts) >= MANY_NAMES or counts.sum() <= MAX_ROWS_OF_NAME * len(counts)
+        if len(counts) >= MIN_GROUPS and enough and _share_repeated(counts) >= MIN_SHARED:
+            return len(counts)
+    cells = Cells.of(columns.slice(0, MAX_ROWS_SEEN), name)
+    counts = np.bincount(number_values(column := _read_names(cells)))
+    if len(counts) < MANY_NAMES or len(column) > 2 * len(counts):
+        return 0
+    repeated = _share_repeated(counts) - counts.max() / len(column) >= MIN_REPEATED
+    if not repeated or not _are_names(cells, column):
+        return 0
+    return len(np.bincount(number_values(_read_names(Cells.of(columns, name)))))  # of all rows
+
+
+def _read_names(cells: Cells) -> pa.ChunkedArray:
+    """Return a column of text or whole numbers without gaps; of another no cells."""
+    no_names = pa.chunked_array([], pa.null())
+    if cells.written and cells.numbers is not None and np.any(cells.numbers != np.floor(cells.numbers)):
+        return no_names  # found at once; what all texts are together takes several times as long
+    column = cells.values if cells.declared else cells.infer()
+    if pa.types.is_floating(column.type) and np.any((values := column.to_numpy()) != np.floor(values)):
+        return no_names
+    is_name = is_text(column.type) or is_number_type(column.type)
+    return column if is_name and not column.null_count else no_names
+
+
+def _share_repeated(counts: NDArray[np.intp]) -> float:
+    return float(counts[counts > 1].sum() / counts.sum())
+
+
+def _are_names(cells: Cells, column: pa.ChunkedArray) -> bool:
+    """Return whether the values of a column repeat as names do."""
+    if is_text(column.type):
+        if cells.written and cells.numbers is not None:  # of more digits than numbers have
+            return True
+        with suppress(ColumnError):  # numbers in several forms
+            _, words = find_number_form(cells.known, "")
+            return len(words) > len(cells.known) / 2 and not LOOKS_LIKE_DATE.match(cells.known[0])
+        return False
+    x = np.asarray(column.to_numpy(), np.float64)
+    values, counts = np.unique(x, return_counts=True)
+    if len(values) >= MIN_FILLED * (values[-1] - values[0] + 1):
+        return bool(1 + np.count_nonzero(np.diff(x)) == len(values))
+    repeated = values[counts > 1]
+    if any(np.mean(repeated % base == 0) >= share for base, share in MIN_ROUND):
+        return False
+    pairs = counts * (counts - 1) // 2
+    ordered = np.sort(x)
+    until = np.searchsorted(ordered, ordered + MAX_NEAR, side="right")
+    near = int((until - np.arange(1, len(x) + 1)).sum() - pairs.sum())
+    return bool(pairs.sum() - pairs.max() >= MIN_TIMES * near / (2 * MAX_NEAR))

@@ -18,17 +18,20 @@ from ckcv_ray.errors import LIST_OPTIONS, MAX_OF_NAME, InputError, write_option
 from ckcv_ray.tables.columns import Cells, DeclaredTypes, Schema
 from ckcv_ray.tables.limits import decimal_mark
 from ckcv_ray.tables.named import read, read_task
-from ckcv_ray.tables.questions import (
-    ask_about_groups,
-    find_repeats,
-    is_name_of_groups,
-    is_row_number,
-    list_row_numbers,
-)
+from ckcv_ray.tables.questions import find_repeats, list_row_numbers
 from ckcv_ray.tables.read import read_file
 from ckcv_ray.tables.target import ClassTarget
 from ckcv_ray.tables.task import Roles, Task, choose_name, make_test_rows
-from ckcv_ray.tables.units import GROUP_NAMES, UNWEIGHTED, Groups, Units, group_numbers
+from ckcv_ray.tables.units import (
+    GROUP_NAMES,
+    UNWEIGHTED,
+    Groups,
+    Units,
+    ask_about_groups,
+    group_numbers,
+    is_name_of_groups,
+    is_row_number,
+)
 
 N = 240
 RNG = np.random.default_rng(np.random.SeedSequence(32))

@@ -413,11 +413,6 @@ def test_a_table_is_understood_again_from_the_columns_of_its_task(numbers, words
     assert again.X.tobytes() == task.X.tobytes()
 
 
-def test_numbers_without_gaps_are_plain():
-    assert Task.from_table(pa.table({"a": range(8), "b": [True, False] * 4, "y": Y})).schema.plain
-    assert not Task.from_table(pa.table({"a": [*range(7), None], "y": Y})).schema.plain
-
-
 def test_what_a_column_holds_and_its_levels_change_the_digest():
     def digest(values, asked=NOTHING_ASKED):
         return Task.from_table(pa.table({"a": values, "b": ["u", "v"] * 4, "y": Y}), asked=asked).digest
