@@ -6,17 +6,35 @@ A job runs in an unpacked copy of the working directory: pass ``--out`` as an ab
 node. With ``--times N`` the run goes on, up to N times, after it was killed or could not finish.
 """
 
+import ctypes
+import os
+import signal
 import sys
 from argparse import ArgumentParser
 from pathlib import Path
+from subprocess import Popen
+from types import FrameType
 
 if __name__ == "__main__":  # import from the repository, not from this folder
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
 from ckcv_ray.cli.main import main
-from ckcv_ray.cli.process import forward_signals, start
+from ckcv_ray.cli.process import list_stop_signals
+from ckcv_ray.engine.worker import PR_SET_PDEATHSIG
 
 COULD_NOT_FINISH = 1  # the only exit code after which it may go otherwise
+
+
+def start(arguments: list[str]) -> Popen[bytes]:
+    """Start ``ckcv ARGUMENTS`` as a process that, on Linux, does not outlive this one."""
+
+    def end_with_parent() -> None:
+        if sys.platform == "linux":
+            ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+    path = os.pathsep.join(path or os.getcwd() for path in sys.path)
+    command, environment = [sys.executable, "-m", "ckcv_ray", *arguments], {**os.environ, "PYTHONPATH": path}
+    return Popen(command, env=environment, preexec_fn=end_with_parent)
 
 
 def repeat(arguments: list[str], times: int) -> int:
@@ -25,10 +43,18 @@ def repeat(arguments: list[str], times: int) -> int:
     A signal that asks this process to stop is handed on, and ends it. If this process is killed, so is the
     run: whatever started it has to start it again.
     """
+    signals, child = list[int](), None
+
+    def forward(number: int, frame: FrameType | None) -> None:
+        signals.append(number)
+        if child is not None:
+            child.send_signal(number)
+
+    for number in list_stop_signals():
+        signal.signal(number, forward)
     for left in range(times, -1, -1):
         child = start(arguments)
-        with forward_signals(child) as signals:
-            code = child.wait()
+        code = child.wait()
         if signals or not left or (code >= 0 and code != COULD_NOT_FINISH):
             break
         again = f"starting it again, {times - left + 1} of at most {times}"

@@ -4,7 +4,6 @@ Results go to standard output, messages to standard error; exit codes are in the
 """
 
 import gc
-import os
 import re
 import sys
 import warnings
@@ -19,7 +18,6 @@ from typer.core import TyperCommand, TyperGroup
 
 from ckcv_ray.cli.output import (
     Messages,
-    SupervisedError,
     exit_by_code,
     open_closed_streams,
     say,
@@ -260,33 +258,17 @@ for _panel, _names in PANELS.items():
 
 def main() -> None:
     """Run the ``ckcv`` command; this package's errors become one message and an exit code."""
-    if "CKCV_PARENT" in os.environ:
-        from ckcv_ray.cli.process import end_with_parent
-
-        end_with_parent()
     open_closed_streams()
     stream, shown, thresholds = sys.stderr, warnings.showwarning, gc.get_threshold()
     gc.set_threshold(YOUNG_OBJECTS, *thresholds[1:])
     sys.stderr = Messages(stream) if stream is not None else stream
     warnings.showwarning = show_warning
     try:
-        if (fit_timeout := _run_command(sys.argv[1:])) is not None:
-            from ckcv_ray.cli.process import supervise
-
-            sys.exit(supervise(sys.argv[1:], fit_timeout))  # after the command has left its data
+        with exit_by_code():
+            app(prog_name="ckcv")
     finally:
         sys.stderr, warnings.showwarning = stream, shown
         gc.set_threshold(*thresholds)
-
-
-def _run_command(arguments: list[str]) -> float | None:
-    """Run a command; return the seconds that a fit may take if another process has to run it, else None."""
-    try:
-        with exit_by_code():
-            app(arguments, prog_name="ckcv")
-    except SupervisedError as asked:
-        return asked.fit_timeout
-    return None
 
 
 if __name__ == "__main__":

@@ -149,18 +149,6 @@ def say(*messages: str) -> None:
 PROVEN_WORSE, NOT_YET_PROVEN = 5, 6  # exit codes: proven not to hold; not proven yet, or not verified here
 
 
-class SupervisedError(Exception):
-    """The command has to run in a process that another one supervises.
-
-    Args:
-        fit_timeout: seconds that a fit may take.
-    """
-
-    def __init__(self, fit_timeout: float) -> None:
-        super().__init__(fit_timeout)
-        self.fit_timeout = fit_timeout
-
-
 @contextmanager
 def exit_by_code() -> Iterator[None]:
     """End the process with a message and an exit code if what is inside raises an error of this package."""

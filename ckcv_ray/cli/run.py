@@ -35,7 +35,7 @@ from ckcv_ray.cli.options import (
     with_options,
 )
 from ckcv_ray.cli.output import console, say, show
-from ckcv_ray.cli.process import require_supervision, say_what_is_saved
+from ckcv_ray.cli.process import say_what_is_saved
 from ckcv_ray.core.percent import ceil_percent
 from ckcv_ray.engine import forecast
 from ckcv_ray.engine.backend import choose_backend, find_ray_address
@@ -99,7 +99,6 @@ def run(
         ckcv run patients.csv --target outcome --claim sensitivity,specificity
         ckcv run houses.csv --target price --learner ridge --clip 50
     """
-    require_supervision(study.learner, execution.fit_timeout)
     study, limit = limit_time(study, budget)
     task, test = chosen.read(study.predicts_numbers)
     folder = out or choose_folder(task.source, "run", Problem.of(study, task).run_id)
@@ -129,7 +128,6 @@ def plan(
         ckcv plan twonorm:2000:0 --n-splits 500 --workers 1,16
         ckcv plan patients.csv --target outcome --write-study mine.toml
     """
-    require_supervision(study.learner)
     task, _ = chosen.read(study.predicts_numbers)
     problem = Problem.of(study, task)
     say(*describe_reading(problem))
@@ -308,7 +306,8 @@ def _run(work: Work, out: str, execution: Execution, yes: bool, limit: TimeLimit
     _say_cautions(work.problem)
     with say_what_is_saved(out) as signals:
         with signals:
-            expected = forecast.estimate(work.problem, 0.0 if new is None else new.seconds)
+            seconds = 0.0 if new is None else new.seconds
+            expected = forecast.estimate(work.problem, seconds, execution.fit_timeout)
         if signals.stop():
             raise KeyboardInterrupt
         if new is not None:
@@ -409,7 +408,6 @@ def evaluate(
         ckcv evaluate patients.csv --target outcome --refit best --out runs/model
         ckcv evaluate houses.csv --target price --learner ridge --measure rmse,r2
     """
-    require_supervision(study.learner, execution.fit_timeout)
     task = chosen.task(study.predicts_numbers, allow_singletons=True)
     problem = Problem.of(study, task)
     folder = out or choose_folder(task.source, "scores", problem.run_id)

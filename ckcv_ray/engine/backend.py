@@ -16,7 +16,7 @@ from math import inf
 from typing import Any, NamedTuple
 
 from ckcv_ray.core.process import one_thread
-from ckcv_ray.engine.evaluate import Inputs, evaluate
+from ckcv_ray.engine.evaluate import Inputs, evaluate_apart
 from ckcv_ray.engine.loop import Backend
 from ckcv_ray.engine.queue import Batch, Listener
 from ckcv_ray.engine.recorder import Recorder
@@ -33,7 +33,11 @@ MakeRecorder = Callable[[Problem, FolderPath | None], Recorder[Any]]
 
 
 class SerialBackend:
-    """Evaluates one batch at a time, in this process."""
+    """Evaluates one batch at a time, in this process or in its worker.
+
+    Args:
+        fit_timeout: seconds that one fit may take; None for any time.
+    """
 
     name = "serial"
     workers = 1
@@ -41,9 +45,12 @@ class SerialBackend:
     least_seconds = 0.006
     listener: Listener | None = None
 
+    def __init__(self, fit_timeout: float | None = None) -> None:
+        self.fit_timeout = fit_timeout
+
     def start(self, inputs: Inputs) -> None:
         """Store the inputs."""
-        self.inputs = inputs
+        self.inputs = inputs._replace(fit_timeout=self.fit_timeout)
         self.queue: deque[Batch] = deque()
 
     def submit(self, batch: Batch) -> None:
@@ -57,7 +64,7 @@ class SerialBackend:
     def wait(self) -> Sequence[Outcome]:
         """Evaluate the oldest batch."""
         batch = self.queue.popleft()
-        return [evaluate(batch.units, self.inputs, batch.seconds)]
+        return evaluate_apart(batch.units, self.inputs, batch.seconds)
 
     def close(self) -> None:
         """Clear the queue."""
@@ -94,7 +101,7 @@ def choose_backend(execution: Execution, seconds: float) -> str:
     if execution.backend == "serial":
         return "serial"
     workers = execution.workers if (execution.workers or 1) > 1 else None
-    given = {"address": execution.address, "fit_timeout": execution.fit_timeout, "workers": workers}
+    given = {"address": execution.address, "workers": workers}
     requested = [f"{name}={value!r}" for name, value in given.items() if value is not None]
     if execution.backend == "ray":
         requested.insert(0, "backend='ray'")
@@ -129,7 +136,7 @@ def session(execution: Execution, seconds: float = inf, single: bool = False) ->
     """
     if choose_backend(execution, seconds) == "serial":
         with one_thread():  # once for all batches: it takes as long as a small fit
-            yield SERIAL
+            yield SERIAL._replace(backend=partial(SerialBackend, execution.fit_timeout))
         return
     address = _reachable(execution)
     from ckcv_ray.engine.ray_backend import (

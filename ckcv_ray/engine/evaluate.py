@@ -15,6 +15,7 @@ import traceback
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
+from functools import partial
 from math import inf
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -25,28 +26,23 @@ from numpy.typing import NDArray
 
 from ckcv_ray.core.arrays import Index
 from ckcv_ray.core.measures import Measure, Output
-from ckcv_ray.core.process import Interrupts, end_process_after, note_interrupts, one_thread
+from ckcv_ray.core.process import end_process_after, one_thread
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.core.selection import Leader
+from ckcv_ray.engine.worker import LostError, compute_apart
 from ckcv_ray.errors import RunError
 from ckcv_ray.learners.base import Block, Model
 from ckcv_ray.learners.ensemble import Ensemble, Member, count_classes, judge, make_member
-from ckcv_ray.learners.foreign import (
-    EndedError,
-    contain,
-    describe_end,
-    end_forked_child,
-    find_watch,
-    watch_fit,
-)
 from ckcv_ray.records.candidates import find_best
 from ckcv_ray.records.judged import HeldOut
 from ckcv_ray.records.record import Failure, Outcome, Records, record_type
-from ckcv_ray.study.problem import OUTER, Problem, describe_setting
+from ckcv_ray.study.problem import OUTER, Problem
 from ckcv_ray.tables.task import Task, TestRows
 
 INTERPRETER_BYTES = 300 << 20
 WARM_ROWS = 24
+MAX_LOST = 2  # times that a path may end the worker of this machine before it has failed
+ALONE_SECONDS = 1.0  # of work on single paths after a loss, which takes about as long
 KIBIBYTE = 1 if sys.platform == "darwin" else 1024  # the unit of ru_maxrss
 
 
@@ -97,22 +93,58 @@ def estimate_memory(problem: Problem) -> int:
 
 def warm_up(inputs: Inputs) -> None:
     """Fit one setting on a few rows, so that loading and setup do not count as slow fits."""
+    with suppress(LostError):  # evaluations that count record it
+        compute_apart(inputs.problem.learner, inputs.fit_timeout, _warm_up, inputs)
+
+
+def _warm_up(inputs: Inputs) -> None:
     problem = inputs.problem
     problem.learner.trainer.load()
     few = np.arange(min(WARM_ROWS, problem.task.n))
-    with one_thread(), suppress(Exception), contain():  # evaluations that count report errors
+    with one_thread(), suppress(Exception, SystemExit):  # evaluations that count report errors
         shared = problem.learner.trainer.share(problem.task.take_part(few))  # of all rows it takes seconds
         block = problem.learner.trainer.prepare(shared, few, few)
         for path in np.unique(problem.learner_of_paths, return_index=True)[1].tolist():
-            key, text = (problem.run_id, "warm up", path), f"on {len(few)} rows, to begin with"
-            with suppress(Exception), contain(), watch_fit(key, text, attempts=1):
+            with suppress(Exception, SystemExit), limit_fits(inputs.fit_timeout, 1):
                 problem.compute_totals(block.fit(path, 1), problem.make_measure(few), 1)
 
 
-def evaluate(units: Sequence[Unit], inputs: Inputs, seconds: float = inf) -> Outcome:
-    """Evaluate units one by one on one thread; a path that raises anything becomes a Failure.
+def limit_fits(fit_timeout: float | None, fits: int) -> AbstractContextManager[None]:
+    """Return a context in which fits end the process if they take longer than each may."""
+    return nullcontext() if fit_timeout is None else end_process_after(fit_timeout * fits)
 
-    What a signal handler raises inside a fit, such as KeyboardInterrupt, is raised.
+
+def evaluate_apart(units: Sequence[Unit], inputs: Inputs, seconds: float = inf) -> list[Outcome]:
+    """Evaluate units as ``evaluate`` does, in the worker if they may end their process.
+
+    If they do, their paths are evaluated one by one; one that ends it alone, ``MAX_LOST`` times, has failed.
+    """
+    problem, timeout = inputs.problem, inputs.fit_timeout
+    compute = partial(compute_apart, problem.learner, timeout, _evaluate, inputs)
+    alone = [unit._replace(paths=(path,)) for unit in units for path in unit.paths]
+    with suppress(LostError):
+        return [compute(units, seconds)]
+    outcomes, known = list[Outcome](), int(len(alone) == 1)
+    for number, unit in enumerate(alone):
+        if sum(outcome.seconds for outcome in outcomes) > max(seconds, ALONE_SECONDS):
+            outcomes[-1] = outcomes[-1]._replace(left=tuple(alone[number:]))
+            break
+        for lost in range(known + 1, MAX_LOST + 1):
+            try:
+                outcomes.append(compute([unit], inf))
+                break
+            except LostError as error:
+                if lost == MAX_LOST:
+                    outcomes.append(fail_lost([unit], lost, error, inputs))
+    return outcomes
+
+
+def _evaluate(inputs: Inputs, units: Sequence[Unit], seconds: float) -> Outcome:
+    return evaluate(units, inputs, seconds)
+
+
+def evaluate(units: Sequence[Unit], inputs: Inputs, seconds: float = inf) -> Outcome:
+    """Evaluate units one by one on one thread; a path that raises an error becomes a Failure.
 
     After ``seconds`` no unit but the first is begun; the outcome names those that are left.
     """
@@ -120,9 +152,9 @@ def evaluate(units: Sequence[Unit], inputs: Inputs, seconds: float = inf) -> Out
     problem.learner.trainer.load()
     start, done, results = perf_counter(), 0, list[Evaluated]()
     by_learner = np.zeros(len(problem.learners))
-    with one_thread(), note_interrupts() as interrupts:
+    with one_thread():
         while done < len(units) and (not done or perf_counter() - start <= seconds):
-            for result, taken in _paths(units[done], inputs, interrupts):
+            for result, taken in _paths(units[done], inputs):
                 results.append(result)
                 by_learner[problem.learner_of_paths[result.path]] += taken
             done += 1
@@ -151,7 +183,7 @@ def make_failures(units: Iterable[Unit], n_totals: int, reason: str, kind: type[
     return Outcome(np.empty(0, record_type(n_totals, kind)), failures, ())
 
 
-def _paths(unit: Unit, inputs: Inputs, interrupts: Interrupts) -> Iterator[tuple[Evaluated, float]]:
+def _paths(unit: Unit, inputs: Inputs) -> Iterator[tuple[Evaluated, float]]:
     """Generate the result of each path of a unit, and its seconds.
 
     On an error it is the result of the longest prefix of the path that can be computed.
@@ -162,29 +194,14 @@ def _paths(unit: Unit, inputs: Inputs, interrupts: Interrupts) -> Iterator[tuple
         start = perf_counter()
         try:
             if prepared is None:
-                with _watch(unit, inputs, path, length):
+                with limit_fits(inputs.fit_timeout, length):
                     prepared = _prepare(unit, inputs)
             result = _path(unit, inputs, prepared, path, length)
-        except BaseException as error:  # anything: the other paths continue, the failure holds the traceback
-            end_forked_child(process)
-            interrupts.check()
-            reason = traceback.format_exc()
-            if not isinstance(error, Exception):  # then its last line does not say what happened
-                reason += f"{EndedError.__name__}: {describe_end(error)}"
-            result = _longest_prefix(unit, inputs, prepared, path, length, reason)
-        end_forked_child(process)
-        interrupts.check()
+        except (Exception, SystemExit):  # the other paths continue, the failure holds the traceback
+            result = _longest_prefix(unit, inputs, prepared, path, length, traceback.format_exc())
+        if os.getpid() != process:  # a fit forked, and its child has returned to us
+            os._exit(1)
         yield result, perf_counter() - start
-
-
-def _watch(unit: Unit, inputs: Inputs, path: int, length: int) -> AbstractContextManager[None]:
-    """Note a path for the process that supervises this one, if there is one."""
-    if find_watch() is None:
-        return nullcontext()
-    problem = inputs.problem
-    setting = describe_setting(problem.learner.space.setting(path, length - 1)) or "the only setting"
-    text = f"at {setting}, on split {unit.split} with {problem.folds[unit.size].n_train} training rows"
-    return watch_fit((problem.run_id, str(unit.stage), unit.size, unit.split, path), text, length)
 
 
 def _prepare(unit: Unit, inputs: Inputs) -> PreparedSplit:
@@ -206,7 +223,7 @@ def _longest_prefix(
     """
     if prepared is not None and unit.stage is not Stage.REFIT:
         for shorter in range(length - 1, 0, -1):
-            with suppress(Exception), contain():  # the failure keeps the first error, at full length
+            with suppress(Exception, SystemExit):  # the failure keeps the first error, at full length
                 result = _path(unit, inputs, prepared, path, shorter)
                 return result._replace(failure=_failure(unit, path, shorter, length, reason))
     first, n_totals = unit.first(length), inputs.problem.n_totals
@@ -215,9 +232,8 @@ def _longest_prefix(
 
 
 def _path(unit: Unit, inputs: Inputs, prepared: PreparedSplit, path: int, length: int) -> Evaluated:
-    problem, timeout = inputs.problem, inputs.fit_timeout
-    limit = nullcontext() if timeout is None else end_process_after(timeout * length)
-    with _watch(unit, inputs, path, length), limit:
+    problem = inputs.problem
+    with limit_fits(inputs.fit_timeout, length):
         start = perf_counter()
         fits = prepared.block.fit(path, length)
         solving = perf_counter() - start
@@ -257,6 +273,15 @@ def _failure(unit: Unit, path: int, first: int, stop: int, reason: str) -> Failu
     return Failure(unit.stage is not Stage.SELECT, unit.size, unit.split, path, first, stop, reason)
 
 
+def fail_lost(units: Iterable[Unit], times: int, error: Exception, inputs: Inputs) -> Outcome:
+    """Return the outcome of units that were lost this many times with their worker."""
+    reason, problem = f"lost {times} times: {error}", inputs.problem
+    if inputs.fit_timeout is not None:
+        reason += f"\n(a fit may take {inputs.fit_timeout:g} seconds: fit_timeout)"
+    failed = make_failures(units, problem.n_totals, reason, problem.total_type)
+    return failed._replace(by_learner=(0.0,) * len(problem.learners))
+
+
 def _records(results: Sequence[Evaluated], n_totals: int, kind: type[Any] = np.int32) -> Records:
     paths = np.zeros(len(results), record_type(n_totals, kind))
     if not results:
@@ -274,7 +299,9 @@ def _records(results: Sequence[Evaluated], n_totals: int, kind: type[Any] = np.i
     return records
 
 
-def one_model(problem: Problem, winner: Leader) -> tuple[Ensemble | None, Ensemble | None]:
+def one_model(
+    problem: Problem, winner: Leader, fit_timeout: float | None = None
+) -> tuple[Ensemble | None, Ensemble | None]:
     """Fit the winner's setting on all rows that were not held out, and on all rows; None if none were.
 
     Raises:
@@ -283,11 +310,13 @@ def one_model(problem: Problem, winner: Leader) -> tuple[Ensemble | None, Ensemb
     held = problem.take_held_rows()
     if held is None:
         return None, None
-    refit = _fit_and_score(problem, winner, problem.task, held)
-    return refit, _fit_and_score(problem, winner, problem.every_row, held.none())
+    refit = _fit_and_score(problem, winner, problem.task, held, fit_timeout)
+    return refit, _fit_and_score(problem, winner, problem.every_row, held.none(), fit_timeout)
 
 
-def fit_references(problem: Problem, winner: Leader, table: pa.Table) -> Ensemble | None:
+def fit_references(
+    problem: Problem, winner: Leader, table: pa.Table, fit_timeout: float | None = None
+) -> Ensemble | None:
     """Fit each learner that the winner is compared with on all rows that were not held out, at its best.
 
     There is none of the winner's own learner, nor of one of which no candidate could be completed.
@@ -296,6 +325,7 @@ def fit_references(problem: Problem, winner: Leader, table: pa.Table) -> Ensembl
         problem: the problem that was solved.
         winner: position of the winner.
         table: its candidates.
+        fit_timeout: seconds that a fit may take; None for any.
 
     Raises:
         RunError: a fit failed.
@@ -305,12 +335,12 @@ def fit_references(problem: Problem, winner: Leader, table: pa.Table) -> Ensembl
     found = [find_best(table, problem, learners[number]) for number in numbers]
     for best in filter(None, found):
         assert held is not None
-        (fitted,) = _fit_and_score(problem, best, problem.task, held).members
+        (fitted,) = _fit_and_score(problem, best, problem.task, held, fit_timeout).members
         members.append(replace(fitted, split=len(members)))
     return Ensemble(tuple(members)) if members else None
 
 
-def fit_on_all_rows(problem: Problem, path: int, step: int) -> Ensemble:
+def fit_on_all_rows(problem: Problem, path: int, step: int, fit_timeout: float | None = None) -> Ensemble:
     """Fit a setting of a study without a certification on all rows; no row is left to count its errors on.
 
     Raises:
@@ -318,25 +348,34 @@ def fit_on_all_rows(problem: Problem, path: int, step: int) -> Ensemble:
     """
     none = (0,) * problem.task.n_classes
     totals = (*none, *([] if problem.task.units.independent else [0]))  # groups have a loss besides
-    return Ensemble((make_member(0, 0, _fit(problem, path, step, problem.task), totals, none),))
+    return Ensemble((make_member(0, 0, _fit(problem, path, step, problem.task, fit_timeout), totals, none),))
 
 
-def _fit_and_score(problem: Problem, winner: Leader, task: Task, scored: TestRows) -> Ensemble:
-    model = _fit(problem, winner.path, winner.step, task)
+def _fit_and_score(
+    problem: Problem, winner: Leader, task: Task, scored: TestRows, fit_timeout: float | None
+) -> Ensemble:
+    model = _fit(problem, winner.path, winner.step, task, fit_timeout)
     n_classes, k = task.n_classes, problem.sizes[winner.size].k
     totals = judge(model, scored.X, scored.y, problem.measure(scored.row_units), n_classes)
     return Ensemble((make_member(k, 0, model, totals, count_classes(scored.y, n_classes)),))
 
 
-def _fit(problem: Problem, path: int, step: int, task: Task) -> Model:
-    learner, every = problem.learner, np.arange(task.n)
+def _fit(problem: Problem, path: int, step: int, task: Task, fit_timeout: float | None) -> Model:
+    setting = path, step, task, fit_timeout
+    fit = partial(compute_apart, problem.learner, fit_timeout, _fit_one, problem, *setting)
     try:
-        learner.trainer.load()
-        key = problem.run_id, "one model", path, step, task.n
-        text = f"of one model on {task.n} rows at once"
-        with one_thread(), contain(), watch_fit(key, text, step + 1):
-            block = learner.trainer.prepare(learner.trainer.share(task), every, every[:1])
-            return block.fit(path, step + 1).model(step)
-    except Exception:  # any error of a learner: the message holds the traceback
-        reason = traceback.format_exc()
-        raise RunError(f"one model could not be fitted on {task.n} rows at once: {reason}") from None
+        with suppress(LostError):  # then it is tried once more
+            return fit()
+        return fit()
+    except RunError as error:
+        raise RunError(f"one model could not be fitted on {task.n} rows at once: {error}") from None
+
+
+def _fit_one(problem: Problem, path: int, step: int, task: Task, fit_timeout: float | None) -> Model:
+    trainer, every = problem.learner.trainer, np.arange(task.n)
+    try:
+        trainer.load()
+        with one_thread(), limit_fits(fit_timeout, step + 1):
+            return trainer.prepare(trainer.share(task), every, every[:1]).fit(path, step + 1).model(step)
+    except (Exception, SystemExit):  # any error of a learner
+        raise RunError(traceback.format_exc()) from None

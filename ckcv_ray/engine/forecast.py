@@ -22,10 +22,11 @@ from ckcv_ray.core.arrays import Index, Values
 from ckcv_ray.core.percent import format_percent
 from ckcv_ray.core.schedule import Stage, Unit, count_kept, weigh_rounds
 from ckcv_ray.engine.budget import BudgetQueue
-from ckcv_ray.engine.evaluate import Inputs, estimate_memory, evaluate, share, warm_up
+from ckcv_ray.engine.evaluate import Inputs, estimate_memory, evaluate_apart, share, warm_up
 from ckcv_ray.engine.queue import OWN_SECONDS, Queue, Rates, choose_batch_seconds
 from ckcv_ray.engine.race import describe_failures
 from ckcv_ray.engine.recorder import make_queue
+from ckcv_ray.engine.worker import may_end_process
 from ckcv_ray.errors import RunError
 from ckcv_ray.records.record import Outcome
 from ckcv_ray.study.parts import MIN_HELD_OUT
@@ -151,7 +152,7 @@ class Trial:
     def evaluate(self, times: PathTimes, path: int, level: int) -> Outcome:
         """Evaluate a path, and keep its time unless it failed: on so few rows it may have to."""
         unit = Unit(Stage.SELECT, self.positions[level], 0, ((path, self.lengths[path]),))
-        outcome = evaluate([unit], self.inputs)
+        (outcome,) = evaluate_apart([unit], self.inputs)
         self.tried.add((level, path))
         if not outcome.failures:  # levels of a path never fall
             seconds = outcome.seconds / self.lengths[path]
@@ -259,7 +260,7 @@ class Plan:
         return asdict(self) | {"claims": [need._asdict() for need in self.claims]}
 
 
-def estimate(problem: Problem, limit: float = 0.0) -> Estimate:
+def estimate(problem: Problem, limit: float = 0.0, fit_timeout: float | None = None) -> Estimate:
     """Compute for about two seconds, and forecast the rest from what they measure.
 
     The first split is evaluated path by path, so that even on many rows the trial can end after any path; but
@@ -268,8 +269,9 @@ def estimate(problem: Problem, limit: float = 0.0) -> Estimate:
     Args:
         problem: what is to be computed.
         limit: seconds that the whole run may take; the trial takes a fiftieth of them if that is longer.
+        fit_timeout: seconds that a fit may take; None for any.
     """
-    inputs, queue = share(problem), make_queue(problem)
+    inputs, queue = share(problem)._replace(fit_timeout=fit_timeout), make_queue(problem)
     warm_up(inputs)
     deadline, began = monotonic() + max(TRIAL_SECONDS, TRIAL_SHARE * limit), process_time()
     trial = Trial(queue, inputs, deadline) if isinstance(queue, BudgetQueue) else None
@@ -282,6 +284,8 @@ def estimate(problem: Problem, limit: float = 0.0) -> Estimate:
     if not problem.scores:
         left += _seconds_of_refits(problem, queue.rates)
     processor = min(1.0, (process_time() - began) / max(done.seconds, 1e-9))
+    if may_end_process(problem.learner, fit_timeout):  # then another process computed
+        processor = 1.0
     return Estimate(left, queue.rates, done, inputs, processor, rounds)
 
 
@@ -431,7 +435,7 @@ def _try_units(queue: Queue, inputs: Inputs, deadline: float) -> Iterator[Outcom
     while (batch := queue.plan(1)).units and batch.units[0].stage is Stage.SELECT:
         for planned in batch.units:
             for unit in _singly(planned, problem) if first else [planned]:
-                yield evaluate([unit], inputs)
+                yield from evaluate_apart([unit], inputs)
                 tried.update(problem.learner_of_paths[[path for path, _ in unit.paths]].tolist())
                 if monotonic() > deadline and len(tried) >= to_try:
                     return

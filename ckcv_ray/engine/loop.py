@@ -21,6 +21,7 @@ class Backend(Protocol):
     name: str
     workers: int  # number of batches evaluated at once
     window: int  # number of batches to keep it supplied with
+    fit_timeout: float | None  # seconds that a fit may take; None for any
     least_seconds: float  # length of a batch below which dispatching it costs more than it is worth
     listener: Listener | None  # its own callback for progress, called like the ``listen`` of ``run``
 

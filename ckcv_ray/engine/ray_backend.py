@@ -33,7 +33,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from ckcv_ray.core.schedule import Unit
 from ckcv_ray.engine.backend import reach
-from ckcv_ray.engine.evaluate import Inputs, estimate_memory, evaluate, make_failures
+from ckcv_ray.engine.evaluate import Inputs, estimate_memory, evaluate, fail_lost
 from ckcv_ray.engine.queue import Batch, Listener, Progress
 from ckcv_ray.engine.recorder import Recorder
 from ckcv_ray.errors import InputError, RunError
@@ -147,7 +147,7 @@ class RayBackend:
     def __init__(
         self, workers: int | None = None, fit_timeout: float | None = None, nodes: Nodes | None = None
     ) -> None:
-        self._fit_timeout, self._nodes = fit_timeout, nodes or Nodes()
+        self.fit_timeout, self._nodes = fit_timeout, nodes or Nodes()
         self._asked, self._need, self._looked = workers, 0, -inf
         self.workers = self.window = 1
         self._count_workers()
@@ -159,10 +159,10 @@ class RayBackend:
         """Put the inputs into the object store."""
         self._need = estimate_memory(inputs.problem)
         self._count_workers()
-        self._n_totals, self._total_type = inputs.problem.n_totals, inputs.problem.total_type
+        self._given = inputs._replace(fit_timeout=self.fit_timeout)
         self._task = _evaluate.options(memory=self._need)
         try:
-            self._inputs = ray.put(inputs._replace(fit_timeout=self._fit_timeout))
+            self._inputs = ray.put(self._given)
         except (TypeError, PicklingError) as error:
             raise InputError(f"the learner or a measure cannot be sent to workers: {error}") from None
 
@@ -216,14 +216,11 @@ class RayBackend:
         try:
             yield ray.get(reference)
         except RayError as error:
-            batches = replacements(batch, split=self._fit_timeout is not None)
+            batches = replacements(batch, split=self.fit_timeout is not None)
             for replacement in batches:
                 self.submit(replacement)
             if not batches:
-                reason = f"lost {MAX_ATTEMPTS} times: {error}"
-                if self._fit_timeout is not None:
-                    reason += f"\n(a fit may take {self._fit_timeout:g} seconds: fit_timeout)"
-                yield make_failures(batch.units, self._n_totals, reason, self._total_type)
+                yield fail_lost(batch.units, MAX_ATTEMPTS, error, self._given)
 
 
 def remote_recorder(problem: Problem, out: FolderPath | None) -> Recorder[Any]:

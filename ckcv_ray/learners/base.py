@@ -293,11 +293,6 @@ class Learner(ABC):
         return None
 
     @property
-    def foreign(self) -> bool:
-        """Whether its fits call code of another package, besides scikit-learn and the one that defines it."""
-        return False
-
-    @property
     def weighs_rows(self) -> bool:
         """Whether its fits use the weights of rows, ``Task.weighting``; if not, they are refused."""
         return False

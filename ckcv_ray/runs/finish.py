@@ -134,7 +134,7 @@ def _write_scores(
     result = Scored(problem, execution, scores)
     if result.kept is not None:
         path, step = result.kept.positions[0].tolist()
-        result = replace(result, full=fit_on_all_rows(problem, path, step))
+        result = replace(result, full=fit_on_all_rows(problem, path, step, backend.fit_timeout))
 
     def compute(units: list[Unit]) -> Iterable[HeldOut]:
         queue = HeldOutQueue(problem, units, recorder)
@@ -220,8 +220,8 @@ def _write_results(
     about = {**_describe_execution(problem, backend), "test": measure(ensemble, test, reported)}
     found = {} if before is None else {"before": before}
     execution = {**about, **found, **concluded.metadata}  # of a run that is repaired the first stays
-    references = fit_references(problem, winner, table)
-    models = Models(ensemble, *one_model(problem, winner), references)
+    references = fit_references(problem, winner, table, backend.fit_timeout)
+    models = Models(ensemble, *one_model(problem, winner, backend.fit_timeout), references)
     predictions = HeldOutPredictions(problem, models)
     judged = tabulate_judged(predictions)
     if (files := recorder.prepare_results(table, models, judged)) is None:

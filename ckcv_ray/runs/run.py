@@ -10,7 +10,7 @@ import json
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -29,6 +29,7 @@ from ckcv_ray.engine.evaluate import share
 from ckcv_ray.engine.forecast import Estimate, estimate
 from ckcv_ray.engine.loop import Stop, work
 from ckcv_ray.engine.queue import Listener
+from ckcv_ray.engine.worker import LostError, compute_apart
 from ckcv_ray.errors import CKCVError, StoreError, plain
 from ckcv_ray.records.record import Outcome, Records
 from ckcv_ray.runs.finish import finish, measure
@@ -48,6 +49,7 @@ from ckcv_ray.tables.task import Task, TestRows, Words, check_test_rows, hash_co
 from ckcv_ray.validation import expect
 
 MAX_LOOKED_AT, MAX_ROWS_THERE = 200, 1_000_000
+MAX_CHECK_SECONDS = 60.0  # for trying whether models can be stored, in the worker
 MAX_CELLS_KEPT = 50_000  # of a table whose rows are kept for the next run
 ColumnHashes = dict[str, Words]
 
@@ -402,11 +404,13 @@ def compute(work: Work, execution: Execution, opened: Session | None = None) -> 
     "auto" chooses the backend after a trial in this process.
     """
     if not work.problem.scores or work.problem.procedure.choose:  # else no model is kept
-        work.problem.check_models()
+        learner, check = work.problem.learner, Problem.check_models
+        with suppress(LostError):  # evaluations will meet it again
+            compute_apart(learner, None, check, work.problem, seconds=MAX_CHECK_SECONDS)
     if opened is not None:
         return _run(work, opened)
-    if work.expected is None and execution.backend == "auto" and execution.fit_timeout is None:
-        work = work._replace(expected=estimate(work.problem))
+    if work.expected is None and execution.backend == "auto":
+        work = work._replace(expected=estimate(work.problem, fit_timeout=execution.fit_timeout))
     seconds = work.expected.seconds if work.expected else 0.0
     with session(execution, seconds, single=True) as opened:
         return _run(work, opened)

@@ -29,7 +29,7 @@ from ckcv_ray.claims.judged import HeldOutPredictions
 from ckcv_ray.core.arrays import ROUNDING, agree
 from ckcv_ray.core.schedule import Unit, refits
 from ckcv_ray.core.selection import Leader
-from ckcv_ray.engine.evaluate import Inputs, evaluate, fit_on_all_rows, fit_references, one_model, share
+from ckcv_ray.engine.evaluate import Inputs, evaluate_apart, fit_on_all_rows, fit_references, one_model, share
 from ckcv_ray.engine.loop import Stop
 from ckcv_ray.engine.queue import Listener
 from ckcv_ray.errors import (
@@ -406,7 +406,8 @@ class Remake:
             inputs = share(problem)
             for unit in units:
                 if not self.over:
-                    yield from evaluate([unit], inputs).held_out
+                    for outcome in evaluate_apart([unit], inputs):
+                        yield from outcome.held_out
 
         made = predict_held_out(scores, compute)
         if made is None or not self._is_left_out(HELD_OUT, True):
@@ -546,10 +547,10 @@ def _number_members(ensembles: Iterable[Named]) -> dict[tuple[str, int], Member]
 
 
 def _fit_member(unit: Unit, inputs: Inputs) -> tuple[Ensemble]:
-    outcome = evaluate([unit], inputs)
-    for failure in outcome.failures:
+    outcomes = evaluate_apart([unit], inputs)
+    for failure in outcomes[0].failures:
         raise RunError(failure.traceback)
-    return (Ensemble(outcome.members),)
+    return (Ensemble(outcomes[0].members),)
 
 
 def _find_claimed(predictions: HeldOutPredictions) -> Collection[str]:

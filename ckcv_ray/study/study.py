@@ -712,7 +712,7 @@ class Execution:
         workers: number of parallel processes; None for one per CPU of the machine or cluster.
         address: address of an existing Ray cluster; None for RAY_ADDRESS, else a private Ray on loopback.
         fit_timeout: seconds that one fit may take; None for any. The worker of a longer one is killed, and
-            the fit counts as failed after a few attempts. It requires the ray backend; "auto" chooses it.
+            the fit counts as failed after a few attempts.
     """
 
     backend: str = option(
@@ -734,7 +734,7 @@ class Execution:
     fit_timeout: float | None = option(
         None,
         _check_timeout,
-        "Seconds that one fit may take, such as 60, on Ray; a longer one has failed.",
+        "Seconds that one fit may take, such as 60; a longer one has failed.",
         float,
         "no limit",
         EXECUTION,
@@ -742,7 +742,7 @@ class Execution:
 
     def __post_init__(self) -> None:
         check_options(self)
-        for name in ("address", "workers", "fit_timeout"):
+        for name in ("address", "workers"):
             value = getattr(self, name)
             if self.backend == "serial" and value not in (None, 1):
                 raise InputError(f"{name}={value!r} requires the ray backend: leave out --backend serial")

@@ -114,11 +114,6 @@ class Interrupts(Refusing):
         raise KeyboardInterrupt
 
 
-class EndsGenerators(Refusing):
-    def misbehave(self, X: Any, y: Any) -> None:
-        raise GeneratorExit
-
-
 class Strange(BaseException):
     """An exception that is no Exception."""
 
@@ -233,12 +228,6 @@ class HangsWithANote(HangsInOneSplit):
         super().misbehave(X, y)
 
 
-class CrashesAlways(Constant):
-    def fit(self, X: Any, y: Any) -> "Constant":
-        os.kill(os.getpid(), signal.SIGSEGV)
-        return super().fit(X, y)
-
-
 class HoldsAFunctionAtTimes(Constant):
     """Only at some settings does it hold what cannot be stored."""
 
@@ -278,12 +267,3 @@ def print_everywhere() -> None:
     ctypes.CDLL(None).puts(b"written by C")
     subprocess.run(["echo", "written by a child"], check=True)
     atexit.register(print, "printed at the end")
-
-
-class ExitsWhenMade(Constant):
-    """Ends the process when the command has begun, in a process that another one supervises."""
-
-    def __init__(self, dummy: float = 0.0) -> None:
-        if any(name == "ckcv_ray.learners.foreign" and one._watch for name, one in list(sys.modules.items())):
-            os._exit(0)
-        super().__init__(dummy)

@@ -13,7 +13,6 @@ The boosting libraries are given categories likewise, if one of their estimators
 """
 
 import json
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -29,7 +28,6 @@ from ckcv_ray.core.measures import Kind, Output
 from ckcv_ray.core.options import Option, check_options, option, thin_values
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import Codec, Learner, Setting, Space, Trainer
-from ckcv_ray.learners.foreign import ask_child, contain
 from ckcv_ray.learners.sklearn.paths import SHARING, EstimatorPath, Plain, SplitFits, fit_model
 from ckcv_ray.learners.sklearn.spec import (
     BOOSTERS,
@@ -47,7 +45,6 @@ from ckcv_ray.learners.sklearn.spec import (
     check_space,
     check_trusted,
     complete_names,
-    is_own,
     list_classes,
     list_packages,
     list_parameters,
@@ -303,7 +300,6 @@ def _replace(spec: Spec, **params: Any) -> Spec:
 
 FEW_ROWS = (12, 60)  # rows of each class: on few a fit may fail that succeeds on more
 MAX_TRIED = 16  # settings
-MAX_SECONDS = 10.0  # of one fit and store
 STORED, FAILED = "stored", "failed"
 _tried: set[tuple[str, str, int]] = set()  # estimator, setting and rows that were tried in this process
 
@@ -328,13 +324,14 @@ def choose_settings(settings: Iterable[Setting], most: int = MAX_TRIED) -> list[
 def _store(learner: "EstimatorLearner", task: Task, few: Index, setting: Setting) -> str:
     """Return STORED, FAILED if the fit fails, or why the model cannot be stored."""
     try:
-        with contain():
-            model, _ = fit_model(learner, task, few, setting)
-    except Exception:  # any error of the estimator: evaluations will meet it again, and record it
+        model, _ = fit_model(learner, task, few, setting)
+    except (
+        Exception,
+        SystemExit,
+    ):  # any error of the estimator: evaluations will meet it again, and record it
         return FAILED
     try:
-        with contain():
-            unpack(model.content, task.X.shape[1], [*list_classes(learner.spec)])
+        unpack(model.content, task.X.shape[1], [*list_classes(learner.spec)])
     except Exception as error:  # skops raises errors of all kinds
         return str(error).splitlines()[0] if str(error) else type(error).__name__
     return STORED
@@ -608,8 +605,7 @@ class AnyEstimator(WeightedLearner):
     def check_storable(self, encode: Callable[[], Task]) -> None:
         """Fit to a few rows of each class, at each kind of setting, and store the models in memory.
 
-        Foreign code is tried in a child, as it may crash or never end; evaluations will meet that again. The
-        boosting libraries have a format for their models.
+        The boosting libraries have a format for their models.
 
         Raises:
             InputError: a model cannot be stored.
@@ -622,7 +618,7 @@ class AnyEstimator(WeightedLearner):
                 f"models of estimator {first} cannot be stored: {boosters[0]} has the format of its "
                 "library, for itself alone: give it without other steps, or score the whole by ckcv evaluate"
             )
-        task, outside = encode(), not all(map(is_own, (first, *inside)))
+        task = encode()
         for setting in choose_settings(chain(*self.space.paths)):
             for count in FEW_ROWS:
                 each = [np.flatnonzero(task.y == c)[:count] for c in range(task.n_classes)]
@@ -630,9 +626,8 @@ class AnyEstimator(WeightedLearner):
                 key = self._text, json.dumps(dict(setting)), len(few)
                 if key in _tried:
                     break
-                tried = partial(_store, self, task, few, setting)
-                answer = ask_child(tried, MAX_SECONDS) if outside and hasattr(os, "fork") else tried()
-                if answer not in (STORED, FAILED, None):
+                answer = _store(self, task, few, setting)
+                if answer not in (STORED, FAILED):
                     at = ", ".join(f"{name} = {value}" for name, value in setting.items())
                     raise InputError(
                         f"models of estimator {first} cannot be stored{at and f' at {at}'}: {answer}"

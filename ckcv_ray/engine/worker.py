@@ -1,0 +1,191 @@
+"""A worker process for fits that may crash, end their process or never return.
+
+Compiled code of an estimator may do any of these, and cannot be interrupted. So what is fitted by other
+packages than scikit-learn, or within a limit of time, is computed by ``python -m ckcv_ray.engine.worker``, to
+which functions and what they are applied to are sent by pickle. What it prints goes to standard error. It
+does not outlive this process: its pipe ends, and on Linux the kernel ends it, even inside compiled code.
+"""
+
+import atexit
+import ctypes
+import os
+import pickle
+import signal
+import sys
+import traceback
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from math import inf
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
+from subprocess import Popen, TimeoutExpired
+from threading import Lock
+from time import monotonic
+from typing import Any, TypeVar, cast
+
+from ckcv_ray.errors import CKCVError, InputError, RunError
+from ckcv_ray.learners.base import Learner
+from ckcv_ray.learners.sklearn.spec import list_foreign
+
+LOOK_SECONDS = 0.1  # between looks whether the worker lives
+END_SECONDS = 5.0  # that it has to end after its pipe has closed
+PR_SET_PDEATHSIG = 1  # of Linux
+STDERR = 2
+Returned = TypeVar("Returned")
+UNSENT = "the learner or a measure cannot be sent to a worker process"
+
+
+class LostError(RunError):
+    """The worker ended before it answered, or did not answer in time."""
+
+
+class Worker:
+    """A process that is started when it is first needed, and again when it has ended."""
+
+    _child: Popen[bytes] | None = None
+    _connection: Connection
+    _shared: object = None
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._starter = ThreadPoolExecutor(1)  # the kernel ends a child with the thread that started it
+
+    def call(
+        self, function: Callable[..., Returned], shared: object, *arguments: object, seconds: float = inf
+    ) -> Returned:
+        """Return ``function(shared, *arguments)``; calls in a row with the same ``shared`` send it once.
+
+        Raises:
+            InputError: something cannot be sent.
+            LostError: the worker ended, or did not answer in time.
+            CKCVError: what the function raised; of another error a RunError with its traceback.
+        """
+        with self._lock:
+            child = self._child = self._child or self._start()
+            try:
+                new, self._shared = () if shared is self._shared else (shared,), shared
+                return cast(Returned, self._ask(child, (function, arguments, new), seconds))
+            except EOFError:
+                raise LostError(f"it ended its process: {self._end(child)}") from None
+            except CKCVError:
+                self._shared = None
+                raise
+            except BaseException:  # an interruption, while the worker computes
+                child.kill()
+                self._end(child)
+                raise
+
+    def close(self) -> None:
+        """End the process, if there is one."""
+        with self._lock:
+            if self._child is not None:
+                self._end(self._child)
+
+    def _start(self) -> Popen[bytes]:
+        self._connection, other = Pipe()
+        path = os.pathsep.join(path or os.getcwd() for path in sys.path)
+        command = [sys.executable, "-P", "-m", __name__, str(other.fileno()), str(os.getpid())]
+        with other:
+            return self._starter.submit(
+                Popen,
+                command,
+                env={**os.environ, "PYTHONPATH": path},
+                pass_fds=[other.fileno()],
+                stdout=STDERR,
+                start_new_session=True,  # Ctrl-C is for this process, which decides what ends
+            ).result()
+
+    def _ask(self, child: Popen[bytes], message: object, seconds: float) -> Any:
+        """Send a message and return the answer; EOFError if there is none."""
+        import cloudpickle
+
+        try:
+            content = cloudpickle.dumps(message)
+        except Exception as error:  # pickle raises errors of all kinds
+            raise InputError(f"{UNSENT}: {error}") from None
+        until = monotonic() + seconds
+        try:
+            self._connection.send_bytes(content)
+            while not self._connection.poll(LOOK_SECONDS):
+                if child.poll() is not None:  # a process that it started may hold its end of the pipe
+                    raise EOFError
+                if monotonic() > until:
+                    child.kill()
+            answer = pickle.loads(self._connection.recv_bytes())
+        except OSError:
+            raise EOFError from None
+        if isinstance(answer, CKCVError):
+            raise answer
+        return answer
+
+    def _end(self, child: Popen[bytes]) -> str:
+        """End the process; return how it ended."""
+        self._connection.close()
+        try:
+            code = child.wait(END_SECONDS)
+        except TimeoutExpired:
+            child.kill()
+            code = child.wait()
+        self._child = self._shared = None
+        if code >= 0:
+            return f"exit code {code}"
+        return f"{signal.strsignal(-code)} ({signal.Signals(-code).name})"
+
+
+_worker = Worker()
+atexit.register(_worker.close)
+
+
+def may_end_process(learner: Learner, fit_timeout: float | None) -> bool:
+    """Return whether the fits of a learner may end their process, or are to end it after a time."""
+    return fit_timeout is not None or bool(list_foreign(learner))
+
+
+def compute_apart(
+    learner: Learner,
+    fit_timeout: float | None,
+    function: Callable[..., Returned],
+    shared: object,
+    *arguments: object,
+    seconds: float = inf,
+) -> Returned:
+    """Return ``function(shared, *arguments)``, from the worker if the learner's fits may harm this process.
+
+    Args:
+        learner: whose fits the function makes.
+        fit_timeout: seconds that the function lets each fit take before it ends the process; None for any.
+        function, shared, arguments, seconds: see ``Worker.call``.
+
+    Raises:
+        InputError, LostError, CKCVError: see ``Worker.call``.
+    """
+    if not may_end_process(learner, fit_timeout):
+        return function(shared, *arguments)
+    return _worker.call(function, shared, *arguments, seconds=seconds)
+
+
+def serve(descriptor: int, parent: int) -> None:
+    """Answer the process with this number through a pipe until its other end is closed."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it had ended before
+        return
+    connection, shared = Connection(descriptor), None
+    while True:
+        try:
+            function, arguments, new = connection.recv()
+            shared = new[0] if new else shared
+            answer = pickle.dumps(function(shared, *arguments))
+        except EOFError:
+            return
+        except CKCVError as error:
+            answer = pickle.dumps(error)
+        except Exception:  # whatever an estimator raises
+            answer = pickle.dumps(RunError(traceback.format_exc()))
+        connection.send_bytes(answer)
+
+
+if __name__ == "__main__":
+    from ckcv_ray.engine import worker  # its functions and errors are not those of __main__
+
+    worker.serve(*map(int, sys.argv[1:]))
