@@ -74,7 +74,7 @@ class Output(NamedTuple):
         files, file = RunFolder(folder).files, Path(source)
         if not is_named(source) and file.exists() and self.path.exists() and self.path.samefile(file):
             raise InputError(f"out={str(self.path)!r} is the file to predict: choose another name")
-        check_page(files, str(self.path), are_predictions, PREDICTIONS)
+        check_page(files, self.path, PREDICTIONS, are_predictions)
 
     def write(self, table: pa.Table, folder: RunFolder) -> None:
         """Write predictions."""
@@ -85,7 +85,7 @@ class Output(NamedTuple):
         else:
             parquet.write_table(table, sink)
         if self.path is not None:
-            write_page(folder.files, str(self.path), sink.getvalue(), are_predictions, PREDICTIONS)
+            write_page(folder.files, self.path, sink.getvalue(), PREDICTIONS, are_predictions)
 
 
 def are_predictions(file: Path) -> bool:

@@ -28,9 +28,9 @@ from ckcv_ray.runs.export import export as export_model
 from ckcv_ray.runs.load import load
 from ckcv_ray.storage.files import check_regular
 from ckcv_ray.storage.folder import MANIFEST, RunFolder
-from ckcv_ray.storage.pages import check_form, write_form, write_new
+from ckcv_ray.storage.pages import add_checksum, check_page, write_page
 from ckcv_ray.study.study import Study
-from ckcv_ray.validation import check_choice, quote
+from ckcv_ray.validation import as_path, check_choice, quote
 
 PANEL, PAGE_PANEL = "Forms", "Page"
 MAX_ANSWERS_BYTES = 1 << 22
@@ -166,7 +166,7 @@ def fill_form(folder: FilePath, name: str, out: FilePath, answers: FilePath | No
     form, suffix = read_form(name), _check_suffix("out", out, FORM_SUFFIXES)
     run = RunFolder(folder)
     run.require(Study.kind)
-    check_form(run.files, out)
+    check_page(run.files, out, "a form")
     given = {} if answers is None else _read_answers(answers, form)
     result = load(folder, Study.kind)
     if not result.task.classes:
@@ -176,7 +176,7 @@ def fill_form(folder: FilePath, name: str, out: FilePath, answers: FilePath | No
         )
     told = facts(result, manifest={MANIFEST: run.manifest_digest()})
     filled = fill_items(form, result.run_id, told, given)
-    write_form(run.files, render_form(filled, suffix), out)
+    write_page(run.files, out, add_checksum(render_form(filled, suffix)), "a form")
     return filled
 
 
@@ -187,7 +187,11 @@ def write_answers(folder: FilePath, name: str, out: FilePath) -> str:
         InputError: there is no such guideline or format, or the file exists or cannot be written.
     """
     form, suffix = read_form(name), _check_suffix("template", out, ANSWER_SUFFIXES)
-    return write_new(RunFolder(folder).files, "template", write_template(suffix, form).encode(), out)
+    final = as_path("template", out)
+    if final.exists() or final.is_symlink():
+        raise InputError(f"template={str(out)!r} exists, and is not replaced: choose another name")
+    write_page(RunFolder(folder).files, final, write_template(suffix, form).encode(), "a form")
+    return str(final)
 
 
 def _read_answers(file: FilePath, form: Form) -> dict[str, str]:

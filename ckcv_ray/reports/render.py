@@ -37,7 +37,7 @@ from ckcv_ray.runs.result import Certified, Result
 from ckcv_ray.runs.scored import Scored
 from ckcv_ray.storage import formats
 from ckcv_ray.storage.folder import MANIFEST, RunFolder
-from ckcv_ray.storage.pages import check_report, write_report
+from ckcv_ray.storage.pages import check_page, write_report
 from ckcv_ray.validation import expect
 
 LINE_WIDTH = 80  # characters of a line of the first screen
@@ -211,7 +211,8 @@ def report(
     run, about = RunFolder(folder), About(title, author, purpose, short)
     about.check()
     run.require()
-    check_report(run.files, out)
+    if out is not None:
+        check_page(run.files, out, "a report")
     markdown = out is not None and Path(out).suffix.lower() == MARKDOWN
     return write_report(run.files, (make_markdown if markdown else make_page)(folder, about), out)
 
