@@ -44,6 +44,7 @@ class SerialBackend:
     window = 1
     least_seconds = 0.006
     listener: Listener | None = None
+    fit_timeout: float | None = None
 
     def __init__(self, fit_timeout: float | None = None) -> None:
         self.fit_timeout = fit_timeout

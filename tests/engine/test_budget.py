@@ -315,7 +315,7 @@ class Clock:
 def keep_time(monkeypatch: pytest.MonkeyPatch) -> Any:
     def start(*each: float, shared: float = 0.0) -> Clock:
         clock = Clock(each, shared)
-        monkeypatch.setattr(forecast, "evaluate", clock.evaluate)
+        monkeypatch.setattr(forecast, "evaluate_apart", lambda *given: [clock.evaluate(*given)])
         monkeypatch.setattr(forecast, "monotonic", lambda: clock.now)
         return clock
 

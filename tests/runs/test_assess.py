@@ -191,7 +191,7 @@ def same(one, other) -> bool:
 def test_a_finished_procedure_is_read_and_not_computed_again(tmp_path, monkeypatch):
     first = evaluate(X, Y, tmp_path / "run", SERIAL, **STUDIES["plain"])
     monkeypatch.setattr("ckcv_ray.engine.evaluate.evaluate", None)
-    monkeypatch.setattr("ckcv_ray.engine.backend.evaluate", None)
+    monkeypatch.setattr("ckcv_ray.engine.backend.evaluate_apart", None)
     again = evaluate(X, Y, tmp_path / "run", SERIAL, **STUDIES["plain"])
     assert again.to_json() == first.to_json()
     with pytest.raises(StoreError, match=r"another procedure \(seed: requested 1, in the folder 0\)"):

@@ -127,14 +127,14 @@ def test_many_studies_of_one_task_hash_it_once(hashed: list[tuple]) -> None:
 
 def test_what_a_trial_found_is_not_computed_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """The fits of a run that began with a trial are those of one that did not."""
-    trial, fitted = Counted(monkeypatch, forecast, "evaluate").calls, []
-    real = evaluate.evaluate
+    trial, fitted = Counted(monkeypatch, forecast, "evaluate_apart").calls, []
+    real = evaluate.evaluate_apart
 
     def counting(units: tuple, inputs: evaluate.Inputs, seconds: float) -> object:
         fitted.extend(units)
         return real(units, inputs, seconds)
 
-    monkeypatch.setattr("ckcv_ray.engine.backend.evaluate", counting)
+    monkeypatch.setattr("ckcv_ray.engine.backend.evaluate_apart", counting)
     study = SMALL.replace(exhaustive=True)
     result = run_job(Job(study, blobs(60)), Execution("auto"))
     tried = [unit for units, _ in trial for unit in units]
@@ -215,8 +215,8 @@ def test_the_seconds_of_the_trial_are_those_of_the_run(monkeypatch: pytest.Monke
     trials = []
     real = forecast.estimate
 
-    def estimate(problem: Problem) -> forecast.Estimate:
-        trial = real(problem)
+    def estimate(problem: Problem, **limits: float | None) -> forecast.Estimate:
+        trial = real(problem, **limits)
         trials.append(trial.outcome._replace(seconds=100.0))
         return replace(trial, outcome=trials[-1])
 
