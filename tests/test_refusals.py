@@ -73,30 +73,17 @@ FILES = {
         b=[f"{i % 7}.5,p{i // 2}" for i in range(16)],
         y=["no", "yes"] * 8,
     ),
-    "numbered.csv": csv_text(y=["1", "2"] * 4),
     "other.csv": csv_text(a=[f"{i + 1}" for i in range(8)]),
     "nan.csv": csv_text(b=swapped(B, row5="nan")),
-    "inf.csv": csv_text(b=swapped(B, row4="inf")),
-    "text.csv": csv_text(b=swapped(B, row2="tall")),
-    "blank.csv": csv_text(b=[""] * 8),
     "one class.csv": csv_text(y=["yes"] * 8),
     "no target.csv": csv_text(header="a,b,outcome"),
     "only target.csv": csv_text(a=None, b=None, header="y"),
     "test without a.csv": csv_text(a=None, header="b,y"),
     "test with maybe.csv": csv_text(y=swapped(Y, row3="maybe")),
-    "test with 0.csv": csv_text(y=["0", "1"] * 4),
     "broken.toml": "C = [1",
     "unknown.toml": "cost = [1]",
     "scalar.toml": "C = true",
-    "k.toml": "k = [3, 99]",
 }
-
-
-def write_all(folder):
-    """Write every file into a folder."""
-    for name, text in FILES.items():
-        (folder / name).write_text(text)
-    np.savez(folder / "no y.npz", X=np.arange(16.0).reshape(8, 2))
 
 
 SERIAL = Execution("serial")
@@ -106,10 +93,6 @@ HOLDOUT = {"certify": "holdout"}
 
 def study(*messages, **options):
     return case(lambda: Study.paper(**options), *messages)
-
-
-def parts(*messages, **given):
-    return case(lambda: Study(**given), *messages)
 
 
 def part(kind, *messages, **options):
@@ -155,6 +138,10 @@ def words(options="", *messages, source="good.csv", **rest):
     """A case of ``ckcv run``."""
     options = options.split(" ") if isinstance(options, str) and options else list(options)
     return Case(["run", source, "--out", "OUT", *options], messages, **rest)
+
+
+def evaluates(options, *messages, **rest):
+    return case(f"evaluate sklearn:iris --out OUT {options}", *messages, **rest)
 
 
 def usage(options, *messages):
@@ -461,6 +448,36 @@ CASES = {
     # execution
     "serial workers": words("--backend serial --workers 2", "--workers 2", "leave out --backend serial"),
     "claim of 5001 digits": words(f"--certify holdout --claim {'9' * 5001}", "--claim '999"),
+    # a time, and what fixes the work
+    "time and paper": words("--budget 10m --paper", "--budget 10m limits", "--search race fixes it: leave"),
+    "time and effort": words("--budget 10m --search budget --effort 90", "and --effort 90 fixes it: leave"),
+    "time and everything": words("--budget 10m --paper --exhaustive", "and exhaustive fixes it: leave one"),
+    # claims and conditions
+    "no such recall": words("--require sensitivty>=0.9", "choose from npv, ppv, sensitivity, specificity"),
+    "two cut-offs": words("--require sensitivity>=0.8,specificity>=0.5", "is chosen for one condition"),
+    "answer without a condition": words("--answer 0.1", "expected a condition such as error<=0.05"),
+    "answer without errors": words("--answer error<=0", "write error<=0.05"),
+    "answer misspelt": words("--answer eror<=0.1", "is not known: choose from error"),
+    "claim of a subgroup": words("--claim refit@sex", "claim refit, and add --subgroups sex"),
+    "better than itself": words(
+        "--learner linear --claim better:linear", "such as --learner linear,svm", source="twonorm:60:0"
+    ),
+    "cut-off of a constant": words(
+        "--learner constant --require sensitivity>=0.5", "learner constant gives every row the same"
+    ),
+    # evaluate and compare
+    "no such resampling": evaluates("--resampling fold:3", "is not known: expected holdout:0.3"),
+    "resampling of a certificate": evaluates(
+        "--resampling complete", "--resampling complete requires a certification, which ckcv run has"
+    ),
+    "measure of two classes": evaluates("--measure auc", "--measure auc is not for three or more classes"),
+    "no such learner": evaluates("--measure accuracy --learner svm,nothing", "learner"),
+    "k of a procedure": evaluates("--k 3", "No such option", usage=True),
+    "certificate of a procedure": evaluates("--certify holdout", "No such option", usage=True),
+    "no margin": case("compare run run --rows good.csv --no-worse 0", "--no-worse 0.0 is not between 0 and"),
+    "nothing to compare with": case("compare run --rows good.csv", "or --predictions COLUMN"),
+    "no rows to compare on": case("compare run run --rows none.csv", "none.csv"),
+    "rows to compare on not named": case("compare run run", "--rows", usage=True),
     # rows to test on
     "missing test file": words("--test nowhere.csv", "there is no file 'nowhere.csv'"),
     "test with another label": words(["--test", "test with maybe.csv"], "'maybe'", "'no' and 'yes'"),

@@ -371,14 +371,12 @@ def choose_rule(
     Raises:
         InputError: two of them exclude each other, or the member is below 0.
     """
-    given = {
-        "vote": "vote" if vote else None,
-        "member": None if member is None else f"member:{integer('member', member, least=0, most=MOST)}",
-        "refit": "refit" if refit else None,
-        "full": "full" if full else None,
-        "all_members": "random" if all_members else None,
-    }
-    chosen = {name: by for name, by in given.items() if by is not None}
+    if member is not None:
+        integer("member", member, least=0, most=MOST)
+    given = {"vote": vote, "member": member is not None, "refit": refit, "full": full}
+    chosen = [name for name, is_given in {**given, "all_members": all_members}.items() if is_given]
     if len(chosen) > 1:
         raise InputError(f"{' and '.join(chosen)} exclude each other: choose one of them")
-    return next(iter(chosen.values()), "auto"), seed
+    rules = {"auto": "auto", "member": f"member:{member}", "all_members": "random"}
+    (by,) = chosen or ["auto"]
+    return rules.get(by, by), seed

@@ -124,15 +124,19 @@ def _take(given: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value is not None}
 
 
-def parse_workers(text: str) -> tuple[int, ...]:
+def parse_workers(
+    workers: str = make_option(
+        "Numbers of workers to estimate the time for, such as 1,16.", "1,8,64,512", value="1,8,64,512"
+    ),
+) -> tuple[int, ...]:
     """Parse numbers of workers from a,b,c.
 
     Raises:
         InputError: one is not an integer of at least 1.
     """
-    parts = text.split(",")
+    parts = workers.split(",")
     if not all(part.isascii() and part.isdigit() and 0 < int(part[:9]) == int(part) for part in parts):
-        raise InputError(f"workers={text!r}: expected integers from 1, such as 1,8,64")
+        raise InputError(f"workers={workers!r}: expected integers from 1, such as 1,8,64")
     return tuple(map(int, parts))
 
 

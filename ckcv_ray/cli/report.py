@@ -9,31 +9,29 @@ from ckcv_ray.apps.forms import (
     ANSWER_SUFFIXES,
     FORM_SUFFIXES,
     FilledForm,
-    Form,
     fill_items,
     parse_answers,
     read_form,
     render_form,
     write_template,
 )
+from ckcv_ray.cli.data import choose_rule
 from ckcv_ray.cli.options import Folder, make_flag, make_option, with_options
 from ckcv_ray.cli.output import say
 from ckcv_ray.core.percent import format_percent
 from ckcv_ray.errors import InputError, explain_removed, plain, pluralize
 from ckcv_ray.reports.facts import facts
-from ckcv_ray.reports.render import MAX_PURPOSE
 from ckcv_ray.reports.render import report as write_report
 from ckcv_ray.runs.export import CHECKED_ROWS
 from ckcv_ray.runs.export import export as export_model
 from ckcv_ray.runs.load import load
-from ckcv_ray.storage.files import check_regular
 from ckcv_ray.storage.folder import MANIFEST, RunFolder
 from ckcv_ray.storage.pages import add_checksum, check_page, write_page
 from ckcv_ray.study.study import Study
 from ckcv_ray.validation import as_path, check_choice, quote
 
 PANEL, PAGE_PANEL = "Forms", "Page"
-MAX_ANSWERS_BYTES = 1 << 22
+MAX_TEXT_BYTES = 1 << 22
 FilePath = str | Path
 
 
@@ -91,25 +89,20 @@ class PageOptions(NamedTuple):
             raise InputError(f"{named[0]} is about the HTML report: leave it out, or leave --for out")
 
 
-def read_purpose(file: Path | None) -> str:
-    """Return the text of a file that says what a model is for; "" without a file.
+def read_text(option: str, file: FilePath) -> str:
+    """Return the text of a file that an option names.
 
     Raises:
         InputError: it cannot be read, is no UTF-8 text, or is too long.
     """
-    if file is None:
-        return ""
     try:
-        with file.open("rb") as opened:
-            content = opened.read(4 * MAX_PURPOSE + 1)
-        text = content.decode()
-    except OSError as error:
-        raise InputError(f"cannot read --purpose {str(file)!r}: {error.strerror or error}") from None
-    except UnicodeDecodeError:
-        raise InputError(f"--purpose {str(file)!r} is no text in UTF-8") from None
-    if len(text) > MAX_PURPOSE:
-        raise InputError(f"--purpose {str(file)!r} has more than {MAX_PURPOSE:,} characters")
-    return text
+        with Path(file).open("rb") as opened:
+            content = opened.read(MAX_TEXT_BYTES + 1)
+        if len(content) > MAX_TEXT_BYTES:
+            raise ValueError(f"it has more than {MAX_TEXT_BYTES >> 20} MiB")
+        return content.decode()
+    except (OSError, ValueError) as error:
+        raise InputError(f"{option}={str(file)!r} cannot be read: {error}") from None
 
 
 @with_options(page=PageOptions, asked=FormOptions)
@@ -135,7 +128,7 @@ def report(
     page.check(asked.form)
     if asked.form is not None:
         return _fill(folder, asked.form, asked, out)
-    purpose = read_purpose(page.purpose)
+    purpose = "" if page.purpose is None else read_text("purpose", page.purpose)
     made = write_report(folder, out, title=page.title, author=page.author, purpose=purpose, short=page.short)
     return say(f"report: {made}")
 
@@ -167,7 +160,10 @@ def fill_form(folder: FilePath, name: str, out: FilePath, answers: FilePath | No
     run = RunFolder(folder)
     run.require(Study.kind)
     check_page(run.files, out, "a form")
-    given = {} if answers is None else _read_answers(answers, form)
+    given: dict[str, str] = {}
+    if answers is not None:
+        _check_suffix("answers", answers, ANSWER_SUFFIXES)
+        given = parse_answers(Path(answers).name, read_text("answers", answers), form)
     result = load(folder, Study.kind)
     if not result.task.classes:
         raise InputError(
@@ -192,17 +188,6 @@ def write_answers(folder: FilePath, name: str, out: FilePath) -> str:
         raise InputError(f"template={str(out)!r} exists, and is not replaced: choose another name")
     write_page(RunFolder(folder).files, final, write_template(suffix, form).encode(), "a form")
     return str(final)
-
-
-def _read_answers(file: FilePath, form: Form) -> dict[str, str]:
-    """Return the answers in a file as ``write_answers`` makes one, by the numbers of items."""
-    _check_suffix("answers", file, ANSWER_SUFFIXES)
-    try:
-        check_regular(Path(file), MAX_ANSWERS_BYTES)
-        text = Path(file).read_text("utf-8")
-    except (OSError, ValueError) as error:
-        raise InputError(f"answers={str(file)!r} cannot be read: {error}") from None
-    return parse_answers(Path(file).name, text, form)
 
 
 def _check_suffix(option: str, file: FilePath, allowed: tuple[str, ...]) -> str:
@@ -233,12 +218,9 @@ def export(
         ckcv export patients_run --full --out model.skops
     """
     check_choice("to", to, ["skops"])
-    given = {"refit": refit, "full": full, f"member:{member}": member is not None}
-    chosen = [by for by, is_given in given.items() if is_given]
-    if len(chosen) > 1:
-        raise InputError(f"{' and '.join(chosen)} exclude each other: choose one of them")
+    by, _ = choose_rule(vote=False, member=member, all_members=False, refit=refit, full=full, seed=None)
     result = load(folder)
-    exported = export_model(result, out, *chosen)
+    exported = export_model(result, out, by)
     say(f"{exported.by}: {out}, in the format {to}")
     if full:
         say(result.claim_for(result.rule("full")))

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import typer
 
@@ -67,15 +67,6 @@ LISTS: dict[str, Any] = {"classes": [], "per_k": [], "per_learner": []}
 STARTING = dict[str, Any].fromkeys(RUN_FIELDS) | LISTS | {"state": "starting"}
 
 
-def list_workers(
-    workers: str = make_option(
-        "Numbers of workers to estimate the time for, such as 1,16.", "1,8,64,512", value=""
-    ),
-) -> tuple[int, ...]:
-    """Return the numbers of workers to plan for; see ``parse_workers``."""
-    return parse_workers(workers) if workers else forecast.WORKERS
-
-
 @with_options(execution=make_execution, study=make_study, chosen=choose_data)
 def run(
     study: Study,
@@ -99,17 +90,17 @@ def run(
         ckcv run patients.csv --target outcome --claim sensitivity,specificity
         ckcv run houses.csv --target price --learner ridge --clip 50
     """
-    study, limit = limit_time(study, budget)
+    study = limit_time(study, budget)
     task, test = chosen.read(study.predicts_numbers)
     folder = out or choose_folder(task.source, "run", Problem.of(study, task).run_id)
     work = check_job(Job(study, task, folder, test))
     if retry_failed:
         reopen(work.problem, folder)
-    result = _run(work, folder, execution, yes, limit)
+    result = _run(work, folder, execution, yes, budget)
     show_result(result, folder, as_json, details)
 
 
-@with_options(workers=list_workers, study=make_study, chosen=choose_data)
+@with_options(workers=parse_workers, study=make_study, chosen=choose_data)
 def plan(
     study: Study,
     chosen: Chosen,
@@ -264,34 +255,28 @@ def _describe_unfinished(folder: RunFolder, queue: RaceQueue | FullQueue) -> tup
     )
 
 
-class TimeLimit(NamedTuple):
-    """The time that a run may take."""
-
-    text: str  # as it was given
-    seconds: float  # the same in seconds
-
-
-def limit_time(study: Study, budget: str | None) -> tuple[Study, TimeLimit | None]:
-    """Return the study with the search that a limit of time needs, and the limit, if there is one.
+def limit_time(study: Study, budget: str | None) -> Study:
+    """Return the study with the search that a limit of time needs, if there is one.
 
     Raises:
         InputError: it is no time, or the study says itself how much is computed.
     """
     if budget is None:
-        return study, None
-    seconds, search = parse_seconds("budget", budget), study.search
+        return study
+    parse_seconds("budget", budget)
+    search = study.search
     fixed = f"search={search.name}" if isinstance(search, Race) else ""
     fixed = "exhaustive" if search.exhaustive else fixed
     fixed = f"effort={study.effort}" if study.effort is not None else fixed
     if fixed:
         raise InputError(f"budget={budget} limits what is computed, and {fixed} fixes it: leave one out")
-    return study.replace(search=Budget.name), TimeLimit(budget, seconds)
+    return study.replace(search=Budget.name)
 
 
-def _run(work: Work, out: str, execution: Execution, yes: bool, limit: TimeLimit | None) -> Result:
-    folder, new = RunFolder(out), limit  # the latter is None where the search has its effort
-    if limit is not None and (effort := folder.effort(work.problem)) is not None:
-        say(_explain_kept_effort(folder, out, work.problem, limit, effort))
+def _run(work: Work, out: str, execution: Execution, yes: bool, budget: str | None) -> Result:
+    folder, new = RunFolder(out), budget  # the latter is None where the search has its effort
+    if budget is not None and (effort := folder.effort(work.problem)) is not None:
+        say(_explain_kept_effort(folder, out, work.problem, budget, effort))
         new = None
     if (result := find_result(work._replace(folder=out))) is not None:  # messages name it as the user did
         say(f"{out} already holds the finished run of this study: showing its result")
@@ -306,20 +291,20 @@ def _run(work: Work, out: str, execution: Execution, yes: bool, limit: TimeLimit
     _say_cautions(work.problem)
     with say_what_is_saved(out) as signals:
         with signals:
-            seconds = 0.0 if new is None else new.seconds
+            seconds = 0.0 if new is None else parse_seconds("budget", new)
             expected = forecast.estimate(work.problem, seconds, execution.fit_timeout)
         if signals.stop():
             raise KeyboardInterrupt
         if new is not None:
             work, expected = _allow_effort(work, execution, expected, new)
-        _confirm(expected, execution, yes, limited=limit is not None)
+        _confirm(expected, execution, yes, limited=budget is not None)
         with signals, Display(console) as display:
             return compute(work._replace(expected=expected, listen=display, stop=signals.stop), execution)
 
 
-def _explain_kept_effort(folder: RunFolder, out: str, problem: Problem, limit: TimeLimit, effort: int) -> str:
+def _explain_kept_effort(folder: RunFolder, out: str, problem: Problem, budget: str, effort: int) -> str:
     """Return the sentence that says why a limit of time does not change a search that has its effort."""
-    searched = f"{out} has the effort of its study, {pluralize(effort, 'evaluation')}: --budget {limit.text}"
+    searched = f"{out} has the effort of its study, {pluralize(effort, 'evaluation')}: --budget {budget}"
     if folder.finished and (certify := problem.study.certify) != Paper.name:
         judged = f"its {certify} has judged its rows, and to select again would void what is proven"
         return f"{searched} is not used, since {judged}"
@@ -327,31 +312,31 @@ def _explain_kept_effort(folder: RunFolder, out: str, problem: Problem, limit: T
 
 
 def _allow_effort(
-    work: Work, execution: Execution, expected: forecast.Estimate, limit: TimeLimit
+    work: Work, execution: Execution, expected: forecast.Estimate, budget: str
 ) -> tuple[Work, forecast.Estimate]:
     """Return the work with the effort that a limit of time allows, and what it is expected to take.
 
     Raises:
         InputError: the effort selects no candidate.
     """
-    problem = work.problem
+    problem, seconds = work.problem, parse_seconds("budget", budget)
     everything = forecast.expect_everything(problem, expected)
-    backend = choose_backend(execution, min(limit.seconds, everything))
+    backend = choose_backend(execution, min(seconds, everything))
     workers = 1 if backend == "serial" else execution.workers or os.cpu_count() or 1
-    effort = forecast.fit_effort(problem, expected, limit.seconds, workers)
+    effort = forecast.fit_effort(problem, expected, seconds, workers)
     if effort < (least := problem.least_effort):
         needed = forecast.expect_rounds(problem, expected, least, workers)
         raise InputError(
-            f"budget={limit.text} allows an effort of {pluralize(effort, 'evaluation')}, and to compare "
+            f"budget={budget} allows an effort of {pluralize(effort, 'evaluation')}, and to compare "
             f"{pluralize(problem.n_settings, 'setting')} and complete one candidate takes {least:,} or more, "
             f"about {duration(max(1.0, needed))}: allow more time, or ask for fewer splits (n_splits)"
         )
     work = work._replace(problem=problem.with_effort(effort))
     if effort >= problem.n_evaluations:
-        say(f"--budget {limit.text} allows all {pluralize(effort, 'evaluation')}: the exact race")
+        say(f"--budget {budget} allows all {pluralize(effort, 'evaluation')}: the exact race")
         return work, forecast.estimate(work.problem)
-    say(f"--budget {limit.text} allows an effort of {pluralize(effort, 'evaluation')}")
-    return work, replace(expected, seconds=min(everything, limit.seconds * workers))
+    say(f"--budget {budget} allows an effort of {pluralize(effort, 'evaluation')}")
+    return work, replace(expected, seconds=min(everything, seconds * workers))
 
 
 def _say_cautions(problem: Problem) -> None:

@@ -477,11 +477,6 @@ def _claims(name: str, value: Any) -> tuple[str, ...]:
     return claims
 
 
-def _show(value: Any) -> str:
-    """Return a value of an option as it is written on a command line."""
-    return ",".join(map(str, value)) if isinstance(value, tuple) else quote(value)
-
-
 def _names(name: str, value: Any) -> tuple[str, ...]:
     listed = sequence(name, value.split(",") if isinstance(value, str) else value, least=0, kind="names")
     return tuple(

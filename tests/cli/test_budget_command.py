@@ -26,26 +26,6 @@ def read_effort(run: Path) -> int:
     return effort
 
 
-@pytest.mark.parametrize(
-    ("given", "fixed"),
-    [
-        (("--search", "race"), "--search race"),
-        (("--paper",), "--search race"),
-        (("--effort", "90"), "--effort 90"),
-        (("--search", "budget", "--effort", "90"), "--effort 90"),
-        (("--exhaustive",), "exhaustive"),
-        (("--paper", "--exhaustive"), "exhaustive"),
-    ],
-)
-def test_a_time_and_what_fixes_the_work_exclude_each_other(
-    given: tuple[str, ...], fixed: str, ckcv: Command, words: tuple[object, ...], tmp_path: Path
-) -> None:
-    code, shown, messages = ckcv(*words, "--budget", "10m", *given)
-    assert (code, shown) == (2, "")
-    assert messages == (f"ckcv: --budget 10m limits what is computed, and {fixed} fixes it: leave one out\n")
-    assert not (tmp_path / "run").exists()
-
-
 def test_a_time_too_short_for_one_candidate_is_refused_with_the_least_effort(
     ckcv: Command, words: tuple[object, ...], tmp_path: Path
 ) -> None:

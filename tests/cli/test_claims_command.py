@@ -24,27 +24,6 @@ def table(tmp_path: Path) -> Path:
     return tmp_path / "table.csv"
 
 
-CONDITIONS = {
-    ("--require", "sensitivty>=0.9"): "is not known: choose from npv, ppv, sensitivity, specificity",
-    ("--require", "sensitivity>=0.8,specificity>=0.5"): "a cut-off is chosen for one condition",
-    ("--answer", "0.1"): "expected a condition such as error<=0.05",
-    ("--answer", "error<=0"): "write error<=0.05",
-    ("--answer", "eror<=0.1"): "is not known: choose from error",
-    ("--claim", "refit@sex"): "claim refit, and add --subgroups sex",
-    ("--learner", "linear", "--claim", "better:linear"): "such as --learner linear,svm",
-    ("--learner", "constant", "--require", "sensitivity>=0.5"): "learner constant gives every row the same",
-}
-
-
-@pytest.mark.parametrize("given", CONDITIONS, ids=str)
-def test_a_condition_that_cannot_be_names_what_can(
-    given: tuple[str, ...], ckcv: Command, table: Path
-) -> None:
-    code, shown, said = ckcv("run", table, "--target", "state", "--k", "3", "--n-splits", "3", *given)
-    assert (code, shown) == (2, "")
-    assert CONDITIONS[given] in " ".join(said.split())
-
-
 @pytest.mark.parametrize(
     ("claim", "least"), [("sensitivity,specificity", 0.935), ("refit,sensitivity", 0.923)]
 )

@@ -66,16 +66,3 @@ def test_the_result_is_one_json_object(ckcv: Command, place: Path) -> None:
     content = json.loads(shown)
     assert (code, content["answer"], content["groups"]) == (0, "better", 75)
     assert content["use"]["shares"] == 2
-
-
-def test_mistakes_end_with_2_and_name_the_option(ckcv: Command, place: Path, tmp_path: Path) -> None:
-    new, old, rows = place / "new", place / "old", ("--rows", place / "judged.csv")
-    for words, named in (
-        ((new, old, *rows, "--no-worse", 0), "--no-worse 0.0 is not between 0 and 1"),
-        ((new, *rows), "either the folder of another run, or --predictions COLUMN"),
-        ((new, old, "--rows", tmp_path / "none.csv"), "none.csv"),
-        ((new, old), "--rows"),
-    ):
-        code, shown, said = ckcv("compare", *words)
-        assert (code, shown) == (2, "")
-        assert named in said

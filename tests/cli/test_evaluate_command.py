@@ -3,7 +3,6 @@
 import json
 from pathlib import Path
 
-import pytest
 from command import Command
 from pyarrow import parquet
 
@@ -49,23 +48,3 @@ def test_failures_have_their_own_exit_code(ckcv: Command, tmp_path: Path) -> Non
     assert "1 failed" in printed
     assert "1 path failed, and their scores are incomplete" in said
     assert ckcv(*asked, "--retry-failed")[0] == 3
-
-
-@pytest.mark.parametrize(
-    ("options", "messages"),
-    [
-        (("--resampling", "fold:3"), "is not known: expected holdout:0.3"),
-        (("--resampling", "complete"), "--resampling complete requires a certification, which ckcv run has"),
-        (("--measure", "auc"), "--measure auc is not for three or more classes"),
-        (("--measure", "accuracy", "--learner", "svm,nothing"), "learner"),
-        (("--k", "3"), "No such option"),
-        (("--certify", "holdout"), "No such option"),
-    ],
-)
-def test_bad_options_are_refused(
-    ckcv: Command, tmp_path: Path, options: tuple[str, ...], messages: str
-) -> None:
-    code, _, said = ckcv("evaluate", "sklearn:iris", "--out", tmp_path / "run", *options)
-    assert code == 2
-    assert messages in said
-    assert not (tmp_path / "run").exists()

@@ -316,35 +316,6 @@ def test_plan_writes_a_study_file_and_replaces_none(ckcv: Command, patients: Pat
     assert "mine.toml' cannot be written: No such file or directory" in messages
 
 
-MISPLACED = [
-    (slot, other, name)
-    for slot, choices in PARTS.items()
-    for other in choices
-    for name in {name for part in PARTS[slot] for name in owned(slot, part)} - {*list_names(choices[other])}
-]
-
-
-@pytest.mark.parametrize(("slot", "other", "name"), sorted(MISPLACED))
-def test_an_option_of_another_part_is_refused_by_naming_both(
-    slot: str, other: str, name: str, ckcv: Command, patients: Path, tmp_path: Path
-) -> None:
-    owners = [part for part, kind in list_parts(slot).items() if name in list_names(kind)]
-    words = ("run", patients, "--target", "outcome", "--out", tmp_path / "run", f"--{slot}", other)
-    (tmp_path / "study.toml").write_text(f"{dashed(name)} = {as_toml(name)}")
-    for given in (as_words(name), ["--study", tmp_path / "study.toml"]):
-        code, shown, messages = ckcv(*words, *given)
-        value = repr(converted(name, OTHER[name]))
-        hint = (
-            f"; parameters of {other} are given by param" if "param" in list_names(PARTS[slot][other]) else ""
-        )
-        option = f"--{dashed(name)}" + ("" if value == "True" else f" {value}")
-        where = "" if given == as_words(name) else f"{str(tmp_path / 'study.toml')!r}, line 1: "
-        allowed = " or ".join(owners)
-        assert messages == f"ckcv: {where}{option} requires {slot} {allowed}, not {other}{hint}\n"
-        assert (code, shown) == (2, "")
-    assert not (tmp_path / "run").exists()
-
-
 BUILT_IN = [name for name, part in list_offered("learner").items() if part.__module__.startswith("ckcv_ray.")]
 WIDE = os.environ | {"COLUMNS": "110"}
 REGISTERED = """

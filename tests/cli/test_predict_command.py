@@ -161,28 +161,22 @@ def test_a_prediction_that_ends_early_leaves_no_thread_that_reads_ahead(
     assert len(threads) <= (0 if suffix == "feather" else 1)
 
 
-@pytest.mark.parametrize("name", ["p.csv", "p.parquet"])
-def test_predictions_replace_predictions_alone(
+@pytest.mark.parametrize("name", ["p.csv", "p.parquet", "p.html"])
+def test_what_is_written_replaces_its_like_alone(
     ckcv: Command, patients_run: Path, patients: Path, tmp_path: Path, name: str
 ) -> None:
     out = tmp_path / name
-    for more in ((), ("--vote",), ("--keep", "age")):
-        assert ckcv("predict", patients_run, patients, "--out", out, *more)[0] == 0
-    for other in (b"", b"row,age\n1,2\n", patients.read_bytes(), b"\xff" * 9):
+    words, kind = ("predict", patients_run, patients), "file of predictions"
+    if name.endswith("html"):
+        words, kind = ("report", patients_run), "report"
+    assert ckcv(*words, "--out", out)[0] == ckcv(*words, "--out", out)[0] == 0
+    if kind != "report":
+        assert [ckcv(*words, "--out", out, *more)[0] for more in (("--vote",), ("--keep", "age"))] == [0, 0]
+    mine = out.read_bytes().replace(b"<body", b"<body class='mine'", 1).replace(b"prediction", b"guess")
+    for other in (b"", b"row,age\n1,2\n", patients.read_bytes(), b"\xff" * 9, b"<html>notes</html>", mine):
         out.write_bytes(other)
-        code, _, messages = ckcv("predict", patients_run, patients, "--out", out)
-        said = "exists, and is not a file of predictions as ckcv wrote it"
-        assert (code, said in messages.replace("\n", " ")) == (2, True)
-        assert out.read_bytes() == other
-
-
-def test_a_report_replaces_reports_alone(ckcv: Command, patients_run: Path, tmp_path: Path) -> None:
-    out = tmp_path / "mine.html"
-    assert ckcv("report", patients_run, "--out", out)[0] == ckcv("report", patients_run, "--out", out)[0] == 0
-    for other in (b"", b"<html>notes</html>", out.read_bytes().replace(b"<body", b"<body class='mine'", 1)):
-        out.write_bytes(other)
-        code, _, messages = ckcv("report", patients_run, "--out", out)
-        assert (code, "is not a report as ckcv wrote it" in messages.replace("\n", " ")) == (2, True)
+        code, _, messages = ckcv(*words, "--out", out)
+        assert (code, f"is not a {kind} as ckcv wrote it" in messages.replace("\n", " ")) == (2, True)
         assert out.read_bytes() == other
 
 

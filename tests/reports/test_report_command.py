@@ -56,9 +56,9 @@ def test_what_does_not_fit_is_refused(finished: Path, said: dict[str, Any], word
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (None, "cannot read --purpose"),
-        (b"\xff\xfe", "is no text in UTF-8"),
-        (b"a" * 30_000, "has more than 20,000 characters"),
+        (None, "purpose.txt' cannot be read: "),
+        (b"\xff\xfe", "cannot be read: 'utf-8' codec"),
+        (b"a" * 30_000, "purpose has 30,000 characters: at most 20,000"),
     ],
     ids=["missing", "no text", "long"],
 )

@@ -3,6 +3,7 @@
 import pickle
 from dataclasses import replace
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -77,19 +78,6 @@ def test_the_run_id_is_that_of_all_rows_those_held_out_among_them():
     one, two = Problem.of(study, task), Problem.of(study, other)
     assert one.task.digest == two.task.digest
     assert one.run_id != two.run_id
-
-
-@pytest.mark.parametrize("k", [0, 1, 2, 401, 10**6])
-def test_a_reported_k_lies_between_3_and_the_number_of_rows(k):
-    with pytest.raises(InputError, match=rf"^report_k={k} is outside 3\.\.400: there are 400 rows"):
-        Problem.of(Study.paper(report_k=k), blobs(400))
-    assert Problem.of(Study.paper(report_k=400), blobs(400)).study.report_k == (400,)
-
-
-def test_report_k_has_to_be_computed():
-    with pytest.raises(InputError, match=r"report_k=5 is not among k=3,4: add it"):
-        Problem.of(Study.paper(k=(3, 4), report_k=(3, 5)), blobs(40))
-    assert Problem.of(Study.paper(report_k=(5,)), blobs(40)).study.report_k == (5,)
 
 
 def test_a_learner_for_two_classes_does_not_go_with_three_and_the_message_names_both(monkeypatch):
@@ -274,29 +262,39 @@ def test_k_goes_up_to_the_number_of_groups() -> None:
     problem = Problem.of(Study.paper(resampling="rotation", **GRIDS), TASK)
     assert [size.k for size in problem.sizes] == list(range(3, 21))
     assert Problem.of(Study.paper(k=range(3, 21), **GRIDS), TASK).study.resampling.k is None
-    for options, named in (({"k": 21}, "k=21"), ({"report_k": 21}, "report_k=21")):
-        with pytest.raises(InputError, match=f"{named} is outside 3..20: there are 20 groups to learn from"):
-            Problem.of(Study.paper(**options, **GRIDS), TASK)
 
 
-@pytest.mark.parametrize("criterion", [{"criterion": "balanced"}, {"criterion": "cost:-1=1,1=2"}])
-def test_a_criterion_for_rows_is_refused(criterion: dict[str, str]) -> None:
-    name = criterion["criterion"].partition(":")[0]
-    with pytest.raises(InputError, match=f"criterion={name} is not defined for groups .* leave out --group"):
-        Problem.of(Study.paper(**criterion), TASK)
+HOLD = {"certify": "holdout"}
+REFUSED = [
+    *(
+        (blobs(400), {"report_k": k}, rf"^report_k={k} is outside 3\.\.400: there are 400 rows")
+        for k in (0, 1, 2, 401, 10**6)
+    ),
+    (blobs(40), {"k": (3, 4), "report_k": (3, 5)}, r"report_k=5 is not among k=3,4: add it"),
+    *(
+        (TASK, {name: 21}, f"^{name}=21 is outside 3..20: there are 20 groups to")
+        for name in ("k", "report_k")
+    ),
+    (TASK, {"criterion": "balanced"}, "criterion=balanced is not defined for groups .* leave out --group"),
+    (TASK, {"criterion": "cost:-1=1,1=2"}, "criterion=cost is not defined for groups"),
+    *(
+        (TASK, HOLD | {"claim": claim}, f"claim={claim} counts rows .* leave it out, or --group")
+        for claim in ("sensitivity", "recall", "auc")
+    ),
+    (TASK, HOLD | {"holdout_share": 0.8}, "16 of 20 groups held out leave 4: .* hold out 14 at most"),
+    (TASK, HOLD | {"holdout_share": 0.04}, "0 groups of 20 held out would prove an error of at most 100 in"),
+]
 
 
-@pytest.mark.parametrize("claim", ["sensitivity", "recall", "auc"])
-def test_a_claim_by_class_is_refused(claim: str) -> None:
-    with pytest.raises(InputError, match=f"claim={claim} counts rows .* leave it out, or --group"):
-        Problem.of(Study.paper(certify="holdout", claim=claim, **GRIDS), TASK)
+@pytest.mark.parametrize(("task", "options", "message"), REFUSED)
+def test_what_does_not_go_with_a_task_is_refused(task: Task, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Problem.of(Study.paper(**options, **GRIDS), task)
 
 
-def test_holding_out_too_many_groups_is_refused() -> None:
-    with pytest.raises(InputError, match=r"16 of 20 groups held out leave 4: .* hold out 14 at most"):
-        Problem.of(Study.paper(certify="holdout", holdout_share=0.8, **GRIDS), TASK)
-    with pytest.raises(InputError, match="0 groups of 20 held out would prove an error of at most 100 in"):
-        Problem.of(Study.paper(certify="holdout", holdout_share=0.04, **GRIDS), TASK)
+def test_a_reported_k_is_one_that_is_computed() -> None:
+    for report_k in (5, 400):
+        assert Problem.of(Study.paper(report_k=report_k), blobs(400)).study.report_k == (report_k,)
 
 
 def test_costs_are_of_rows_and_memory_is_an_upper_bound() -> None:
