@@ -87,13 +87,13 @@ def draw_pairs(y: NDArray[np.integer[Any]], draws: Draws) -> tuple[Index, Index]
     return first[:pairs], second[:pairs]
 
 
-def permute_within(groups: Index | None, n: int, rng: np.random.Generator) -> Index:
-    """Draw a permutation of n rows; rows change places within their group, (n,), alone if there are any."""
-    if groups is None:
+def permute_within(within: Index | None, n: int, rng: np.random.Generator) -> Index:
+    """Draw a permutation of n rows; rows change places ``within`` a group, (n,), alone if there are any."""
+    if within is None:
         return rng.permutation(n)
-    by_group, shuffled = np.argsort(groups, kind="stable"), rng.permutation(n)
+    by_group, shuffled = np.argsort(within, kind="stable"), rng.permutation(n)
     order = np.empty(n, np.intp)
-    order[by_group] = shuffled[np.argsort(groups[shuffled], kind="stable")]
+    order[by_group] = shuffled[np.argsort(within[shuffled], kind="stable")]
     return order
 
 

@@ -317,12 +317,12 @@ def _one_learner(rows: pa.Table, problem: Problem) -> dict[str, Any]:
     }
 
 
-def _one_size(group: dict[str, Any], best: dict[str, Any] | None, problem: Problem) -> dict[str, Any]:
-    state = _name_state(group["failed_any"], group["open_any"], unseen=group["splits_max"] == 0)
+def _one_size(found: dict[str, Any], best: dict[str, Any] | None, problem: Problem) -> dict[str, Any]:
+    state = _name_state(found["failed_any"], found["open_any"], unseen=found["splits_max"] == 0)
     return {
-        **{name: group[name] for name in SIZE_COLUMNS},
+        **{name: found[name] for name in SIZE_COLUMNS},
         "state": best["state"] if best else state,
-        "lower_bound": group["lower_bound_min"],
+        "lower_bound": found["lower_bound_min"],
         "setting": dict(problem.learner.space.setting(best["path"], best["step"])) if best else None,
         **{name: best[name] if best else None for name in ("l_ms", "l_ee")},
     }

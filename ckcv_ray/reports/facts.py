@@ -531,7 +531,9 @@ def facts(
         tell_data(result, c.repeats, most),
         Section("method", "Method", [*_tell_method(result)]),
         Section("search", "Search", [*_tell_search(result)]),
-        Section("means", means, [*_tell_means(result)], [_tabulate_means(c)] if result.task.classes else []),
+        Section(
+            "means", means, [*_tell_means(result)], [_tabulate_means(result)] if result.task.classes else []
+        ),
         Section("models", "Models", [*_tell_models(result)]),
         Section("cost", "Time spent", tell_cost(result.execution)),
         Section("study", "Options", [Fact(*pair) for pair in flatten(options)]),
@@ -587,7 +589,7 @@ def _tell_quote(result: Certified) -> Section:
         headline = first.quantity.headline(first, result.task.units)
         verdict = f"{may}: {headline}, with probability {format_level(first.delta)}"
     # of an error, its bound is compared with what was measured
-    share = first.risk if first.quantity.is_error and c.numbers is None else None
+    share = first.risk if first.quantity.is_error and result.task.classes else None
     told.append(Fact("verdict", verdict, FIRST, share))
     told.append(Fact("claim", "" if quoted is None else COUNTED.sub(".", quoted.statement), FIRST))
     told += [Fact(CAUTION, text, FIRST) for text in cautions]
@@ -705,8 +707,7 @@ def _advise(result: Certified) -> Iterator[str]:
     shrinks as the root of their number grows.
     """
     c, error = result.certificate, result.measured_error
-    first, groups, baseline = c.first, c.groups, c.baseline
-    counted = c.numbers is None and groups is None
+    first, baseline, counted = c.first, c.baseline, not result.problem.has_losses
 
     def expect(held: int) -> float:  # the bound if as many are wrong, or as far off, as were measured
         if counted:
@@ -715,7 +716,7 @@ def _advise(result: Certified) -> Iterator[str]:
 
     if not first.quantity.is_error or not (counted or first.risk > error):
         return
-    units, name = (c.n_rows, "rows") if groups is None else (groups["count"], "groups")
+    units, name = result.problem.all_rows.n_units, f"{result.task.unit}s"
     worthless, share = c.is_worthless(first), Holdout().canonical(units).holdout_share
     held = int(float(share) * units)  # by default
     better = error < baseline.error if first.gate is None else first.gate.lost < first.gate.won
@@ -733,7 +734,7 @@ def _advise(result: Certified) -> Iterator[str]:
         yield "--criterion balanced --claim refit,sensitivity,specificity: proven for each class"
     if c.n_held and not worthless:
         bound = expect(2 * c.n_held) if counted else error + (first.risk - error) / sqrt(2)
-        condition = SAME_RATE if c.numbers is None else "if they are as far off as these"
+        condition = result.task.target.word(SAME_RATE, "if they are as far off as these")
         yield f"with {format_about(2 * units)} {name}: about {first.quantity.format(bound)}, {condition}"
 
 
@@ -750,7 +751,7 @@ def _tell_subject(result: Certified) -> Iterator[Fact]:
     for name, text, value in (
         ("required", "" if lack == first.statement else lack, None),
         ("measured", _describe_measured(result), result.measured_error),
-        ("baseline", _describe_baseline(c), baseline.error),
+        ("baseline", _describe_baseline(result), baseline.error),
         ("better", c.praise(first), first.gate),
         ("proven", "" if quoted is not None and nothing else _list_other_claims(c), None),
         ("by class", _describe_classes(result), None if counts is None else counts.tolist()),
@@ -769,9 +770,9 @@ def _tell_subject(result: Certified) -> Iterator[Fact]:
 def _describe_measured(result: Certified) -> str:
     """Say what was measured of what the first claim is about: an estimate, which the bound allows for."""
     c, counts, positive = result.certificate, result.class_counts, result.problem.positive
-    first, numbers = c.first, c.numbers is not None
-    on = HELD_OUT if first.held_out else "scored rows"
-    on = f"{c.n_held:,} {on}" if numbers and first.held_out else on
+    first, on = c.first, "scored rows"
+    if first.held_out:
+        on = result.task.target.word(HELD_OUT, f"{c.n_held:,} {HELD_OUT}")
     if first.bound is None and not first.quantity.is_error:
         return ""
     if first.quantity.made_of:  # a predictive value or net benefit, by the recalls that were measured
@@ -791,13 +792,13 @@ def _describe_measured(result: Certified) -> str:
         first = replace(first, errors=rows - int(counts[number, number]), rows=rows)
     said = first.quantity.measure(first, on, result.measured_error, result.task.units)
     papers = not first.held_out and "paper" in result.problem.criterion.estimated
-    papers = papers and c.groups is None and not numbers
+    papers = papers and not result.problem.has_losses
     return f"{said}; the paper's L_EE {ceil_percent(c.l_ee)}" if papers else said
 
 
-def _describe_baseline(c: Certificate) -> str:
-    baseline, off = c.baseline, "" if c.numbers is None else "off by "
-    mean = "" if c.groups is None else ", mean over groups"
+def _describe_baseline(result: Certified) -> str:
+    c, baseline, off = result.certificate, result.certificate.baseline, result.task.target.word("", "off by ")
+    mean = result.task.units.word("", ", mean over groups")
     on = "same rows" if c.first.held_out else baseline.on
     figure, constant = f"{baseline.figure}{' on average' * bool(off)}", baseline.quote(c.labels)
     return f"{off}{figure} on the {on} if {constant} were always predicted{mean}"
@@ -870,9 +871,9 @@ def _describe_worst(c: Certificate) -> str:
 def _describe_model(result: Certified) -> str:
     c = result.certificate
     held = f", {c.n_held:,} held out" if c.n_held else ""
-    groups = "" if c.groups is None else f" in {c.groups['count']:,} groups"
+    groups = result.task.units.word("", f" in {result.problem.all_rows.n_units:,} groups")
     several = f", {len(c.labels)} classes" if len(c.labels) > 2 else ""
-    kind = ", numbers" if c.numbers is not None else several  # of two both are named by class
+    kind = result.task.target.word(several, ", numbers")  # of two both are named by class
     chosen, features = Candidate(result.setting, result.k), pluralize(len(result.task.features), "column")
     return f"{chosen}; {c.n_rows:,} rows{groups}{held}, {features}{kind}"
 
@@ -905,16 +906,16 @@ def _tell_performance(result: Certified, judged: Judged | None) -> Section:
         level, fixed = format_level(first.delta) if any(proven) else "", [*BY_CLASS]
         if first.cut_off is not None:  # it depends on the labels of these rows: so do PPV and NPV at it
             fixed = [name for name in fixed[:2] if is_fixed_for(name, result.problem.required)]
-        fixed = fixed if first.held_out and c.groups is None else []
+        fixed = fixed if first.held_out and result.task.units.independent else []
         wrong, tables = tell_classes(result, counts, result.study.delta, fixed, proven, level)
         told.append(wrong)
     for baseline in c.baselines[:-1]:
-        counted = "" if c.numbers is not None else f" ({baseline.errors:,} of {baseline.rows:,})"
+        counted = result.task.target.word(f" ({baseline.errors:,} of {baseline.rows:,})", "")
         constant = f"if {baseline.quote(c.labels)} were always predicted"
         said = f"{baseline.figure}{counted} on the {baseline.on} {constant}"
         told.append(Fact("baseline", said, DETAILS, baseline.error, rows=baseline.on))
     if c.subgroups:
-        tables.append(_tabulate_subgroups(c))
+        tables.append(_tabulate_subgroups(result))
     others = [
         interval.describe()
         for interval in result.intervals
@@ -931,7 +932,8 @@ def _tell_performance(result: Certified, judged: Judged | None) -> Section:
     return Section("performance", title, told, tables)
 
 
-def _tabulate_subgroups(c: Certificate) -> FactTable:
+def _tabulate_subgroups(result: Certified) -> FactTable:
+    c = result.certificate
     rows = list[tuple[str, ...]]()
     for claim in c.subgroups or ():
         name = "mean error" if claim.quantity.is_mean else "error"
@@ -940,7 +942,7 @@ def _tabulate_subgroups(c: Certificate) -> FactTable:
             takes = f"nothing: takes {MIN_OF_SUBGROUP} rows" if claim.bound is None else "nothing"
             proven = claim.says if claim.says_something else takes
             rows.append((claim.subgroup or "", name, f"{claim.rows:,}", claim.rate, proven))
-    own = "" if c.numbers is not None else ", at the model's own cut-off"
+    own = result.task.target.word(", at the model's own cut-off", "")
     note = (
         f"Named before the run: {pluralize(len({row[0] for row in rows}), 'subgroup')} of the rows held out. "
         f"What is proven of them holds for all of them together{own}."
@@ -960,10 +962,10 @@ def _tell_claims(result: Certified) -> Iterator[Fact]:
 
 def _tell_method(result: Certified) -> Iterator[Fact]:
     c, study, problem = result.certificate, result.study, result.problem
-    level = format_level(c.first.delta)
-    divided = f"the {_name_splits(c)} were divided at random {pluralize(c.n_splits, 'time')} into"
+    level, units = format_level(c.first.delta), f"{result.task.unit}s"
+    divided = f"the {units} were divided at random {pluralize(c.n_splits, 'time')} into"
     if study.resampling.name == Rotation.name:
-        divided = f"the {_name_splits(c)} were shuffled and cut into k parts, which in turn were"
+        divided = f"the {units} were shuffled and cut into k parts, which in turn were"
     refit = ", and one more model was fitted on all rows that were not held out" if c.n_held else ""
     minimised = problem.criterion.describe_minimised().partition(" (")[0]
     how, wrong = result.task.target.word("often", "far off"), result.task.target.word("wrong ", "")
@@ -992,10 +994,6 @@ def _tell_method(result: Certified) -> Iterator[Fact]:
     yield Fact("folds", f"k in {{{list_first([size.k for size in problem.sizes])}}}")
     yield from _tell_preparation(result)
     yield Fact("reference", PAPER_IS)
-
-
-def _name_splits(c: Certificate) -> str:
-    return "rows" if c.groups is None else "groups"
 
 
 def _tell_preparation(result: Certified) -> Iterator[Fact]:
@@ -1032,7 +1030,7 @@ def _tell_preparation(result: Certified) -> Iterator[Fact]:
 def _tell_search(result: Certified) -> Iterator[Fact]:
     c, learners, test = result.certificate, result.per_learner(), result.execution.get("test")
     yield Fact("best", str(Candidate(c.setting, c.k)), DETAILS, c.setting)
-    trained = f"{c.n_train:,} {_name_splits(c)} to train"
+    trained = f"{c.n_train:,} {result.task.unit}s to train"
     parts = f"{trained}, {c.n_select:,} to select, {c.n_select:,} to estimate"
     yield Fact("splits", f"{c.n_splits:,}, each of {parts}", DETAILS, c.n_splits)
     for row in learners if len(learners) > 1 else []:
@@ -1084,15 +1082,16 @@ def _tell_means(result: Certified) -> Iterator[Fact]:
     yield Fact("remark", c.statements[0], DETAILS)
 
 
-def _tabulate_means(c: Certificate) -> FactTable:
+def _tabulate_means(result: Certified) -> FactTable:
+    c = result.certificate
     rows = [
         format_row(str(label), side["rows"], side["errors"], side["errors"] / max(1, side["rows"]),
                    None if side["bound"] is None else ceil_percent(side["bound"]))
         for label, side in zip(c.labels, c.by_class, strict=True)
     ]  # fmt: skip
-    bound = "The bound is the mean over the splits."
-    if c.groups:
-        bound = "There is no bound: rows of one group are related."
+    bound = result.task.units.word(
+        "The bound is the mean over the splits.", "There is no bound: rows of one group are related."
+    )
     sets = f"all {c.n_splits:,} estimate sets, which share rows"
     heads = ("class", "rows", "wrong", "share", f"mean {format_level(c.delta)} bound")
     note = f"Rows and errors are summed over {sets}. {bound}"

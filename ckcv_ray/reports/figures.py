@@ -458,7 +458,7 @@ def _draw_grid(
 
 
 def _draw_folds(result: Certified) -> Picture:
-    spans, unit = result.per_k(), "rows" if result.certificate.groups is None else "groups"
+    spans, unit = result.per_k(), f"{result.task.unit}s"
     best = next(span for span in spans if span["state"] == "winner")
     bounded, parts = [span for span in spans if span["l_ms"] is None], list[Mark]()
     states = [span["state"] if span["state"] in ("open", "failed") else "beaten" for span in bounded]
@@ -522,11 +522,11 @@ def _draw_spread(result: Certified, queue: RaceQueue) -> Picture:
     value = "bound"
     if made.criterion == MeanError.name or made.bound == "loss":
         value = "error rate" if made.criterion == MeanError.name else "value"
-    grouped = made.groups is not None and made.criterion == MeanBound.name
+    grouped = not result.task.units.independent and made.criterion == MeanBound.name
     dot = DOTS["groups" if grouped else made.criterion].format(format_level(made.delta))
     caption = (
         f"Each dot is {dot} of one split of the winner, on {made.n_select:,} "
-        f"{'rows' if made.groups is None else 'groups'}; the lines are their means. The splits share rows: "
+        f"{result.task.unit}s; the lines are their means. The splits share rows: "
         "their spread is not an error bar of the mean."
     )
     columns = zip(errors, select, made.errors, estimate, strict=True)
@@ -797,7 +797,7 @@ class Plots(NamedTuple):
         """Draw what each claim proves of the error, next to L_EE, what was measured, and the baseline."""
         certificate = self.result.certificate
         claims = [claim for claim in certificate.claims if claim.quantity.is_error]
-        of_numbers, ends = certificate.numbers is not None, [-0.6, len(claims) - 0.4]
+        of_numbers, ends = not self.result.task.classes, [-0.6, len(claims) - 0.4]
         bounds = np.array([100 * claim.risk for claim in claims])
         parts = [_draw_bars(np.zeros(len(bounds)), bounds, width=20)]
         for value, name, colour in (

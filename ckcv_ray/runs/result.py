@@ -372,11 +372,11 @@ class Certified(Result):
         With groups, the mean over groups of their error rates; with numbers, the mean error as a share of the
         clip.
         """
-        c, first = self.certificate, self.certificate.first
-        if c.numbers is None and c.groups is not None and (rows := self._claimed_rows) is not None:
+        first, grouped = self.certificate.first, not self.task.units.independent
+        if self.task.classes and grouped and (rows := self._claimed_rows) is not None:
             units = np.unique(rows["unit"], return_inverse=True)[1]
             return float(np.mean(np.bincount(units, rows["loss"]) / np.bincount(units)))
-        if c.numbers is not None or c.groups is not None or not first.rows:
+        if self.problem.has_losses or not first.rows:
             return self.error if first.measured is None else first.measured
         return (first.errors or 0) / first.rows
 
@@ -556,7 +556,7 @@ class Certified(Result):
             "confusion": [] if self.class_counts is None else self.class_counts[:, :-1].tolist(),
             "rows": c.n_rows,
             "repeats": c.repeats,
-            "groups": c.groups["count"] if c.groups is not None else None,
+            "groups": None if self.task.units.independent else self.problem.all_rows.n_units,
             "question": self.problem.all_rows.units.question or None,
             "search": c.search,
             "per_k": self.per_k(),
@@ -577,14 +577,17 @@ class Certified(Result):
         bound, c = min(1.0, factor * claim.risk), self.certificate
         seen = f"; {claim.counted}" if claim.counted else ""
         how = ", twice the bound for a member drawn independently" if factor == 2 else seen
-        what = f"to be wrong at most {ceil_percent(bound)} of the time"
+        what = self.task.units.word(
+            f"to be wrong at most {ceil_percent(bound)} of the time",
+            f"that of a new group's rows on average at most {ceil_percent(bound)} are wrong",
+        )
         if c.numbers is not None:
             clip = format_number(c.numbers["clip"])
-            counted = f"where an error above {clip} counts as {clip}"
-            of_group = "on a new group's rows " if c.groups is not None else ""
-            what = f"to be off {of_group}by at most {claim.limit} on average, {counted}"
-        elif c.groups is not None:
-            what = f"that of a new group's rows on average at most {ceil_percent(bound)} are wrong"
+            of_group = self.task.units.word("", "on a new group's rows ")
+            what = (
+                f"to be off {of_group}by at most {claim.limit} on average, where an error above {clip} counts"
+            )
+            what = f"{what} as {clip}"
         claim = replace(claim, bound=bound)
         return (
             f"by {of}: proven {what}, with probability {format_level(claim.delta)} "

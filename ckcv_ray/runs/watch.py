@@ -390,9 +390,7 @@ def _make_prior(result: Certified, claim: Claim | None, number: int | None) -> P
         wrong, rows = claim.errors, claim.rows
         if claim.certification == Holdout.name:
             sets = 1
-    units = rows / sets
-    if (groups := c.groups) is not None:
-        units *= groups["count"] / c.n_rows
+    units = rows / sets * (result.problem.all_rows.n_units / c.n_rows)
     return make_prior(wrong / rows if rows else 0.5, units)
 
 

@@ -110,8 +110,8 @@ def test_the_interval_holds_the_mean_and_decides(n: int, grouped: bool) -> None:
 
 def test_groups_without_a_margin_are_compared_with_0() -> None:
     rng = np.random.default_rng(0)
-    better = judge_differences(rng.uniform(-0.6, 0.2, 60), 0.05, None, grouped=True)
-    worse = judge_differences(rng.uniform(-0.2, 0.6, 60), 0.05, None, grouped=True)
+    better = judge_differences(rng.uniform(-0.6, 0.2, 60), 0.05, None, has_losses=True)
+    worse = judge_differences(rng.uniform(-0.2, 0.6, 60), 0.05, None, has_losses=True)
     assert (better.better, better.worse, worse.better, worse.worse) == (True, False, False, True)
 
 

@@ -54,7 +54,7 @@ class Judgement(NamedTuple):
 
 
 def judge_differences(
-    differences: Differences, delta: float, margin: float | None, grouped: bool = False
+    differences: Differences, delta: float, margin: float | None, has_losses: bool = False
 ) -> Judgement:
     """Return what is proven of two classifiers.
 
@@ -62,12 +62,12 @@ def judge_differences(
         differences: of each unit, in [-1, 1], in an order drawn independently of everything else, (units,).
         delta: probability that any of the two statements is proven and false.
         margin: by how much more often the first may err; None for none.
-        grouped: whether units are groups.
+        has_losses: whether units have losses, as groups do, and are not right or wrong.
     """
-    if margin is None and not grouped:
+    if margin is None and not has_losses:
         better, worse = (bool(compute_sign_p(sign * differences) <= delta / 2) for sign in (1, -1))
         return Judgement(better, worse, SIGN)
-    method = BETTING if grouped else choose_difference_bound(len(differences), delta / 2)
+    method = BETTING if has_losses else choose_difference_bound(len(differences), delta / 2)
     high = bound_difference(differences, delta / 2, method)
     low = -bound_difference(-differences, delta / 2, method)
     if margin is None:
@@ -104,19 +104,19 @@ def choose_difference_bound(n: int, level: float) -> str:
 
 
 def expect_units(
-    differences: Differences, delta: float, margin: float | None, grouped: bool = False
+    differences: Differences, delta: float, margin: float | None, has_losses: bool = False
 ) -> int | None:
     """Return about how many units would prove "better", if more came like these; None if no number would.
 
     Args:
-        differences, delta, margin, grouped: see ``judge_differences``.
+        differences, delta, margin, has_losses: see ``judge_differences``.
 
     Returns:
         The least number found, more than there are and at most ``MAX_EXPECTED``.
     """
 
     def suffices(n: int) -> bool:
-        return judge_differences(np.resize(differences, n), delta, margin, grouped).better
+        return judge_differences(np.resize(differences, n), delta, margin, has_losses).better
 
     low = high = len(differences)
     if float(np.mean(differences)) >= (margin or 0.0):

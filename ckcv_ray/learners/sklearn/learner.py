@@ -325,10 +325,7 @@ def _store(learner: "EstimatorLearner", task: Task, few: Index, setting: Setting
     """Return STORED, FAILED if the fit fails, or why the model cannot be stored."""
     try:
         model, _ = fit_model(learner, task, few, setting)
-    except (
-        Exception,
-        SystemExit,
-    ):  # any error of the estimator: evaluations will meet it again, and record it
+    except (Exception, SystemExit):  # evaluations will meet any error of the estimator again, and record it
         return FAILED
     try:
         unpack(model.content, task.X.shape[1], [*list_classes(learner.spec)])
