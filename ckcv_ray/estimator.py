@@ -101,6 +101,8 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
     def __new__(cls, *args: Any, **named: Any) -> Self:
         """Refuse a name that is no parameter before Python does, and say what to write instead."""
         known = cls._get_param_names()
+        if cls.__init__ is not CKCVClassifier.__init__:
+            return cast("Self", super().__new__(cls))  # it takes names of its own
         if unknown := [name for name in named if name not in known]:
             raise InputError(
                 f"unknown parameter {unknown[0]!r} of {cls.__name__}, which has {', '.join(known)}; one of "
@@ -136,6 +138,11 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
 
     # what ``inspect`` shows, which would be that of ``__new__``
     __signature__ = Signature([*signature(__init__).parameters.values()][1:])
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        """Show the signature of a class that derives from this one as its own."""
+        super().__init_subclass__(**more)
+        cls.__signature__ = Signature([*signature(cls.__init__).parameters.values()][1:])
 
     def fit(
         self,

@@ -54,6 +54,8 @@ def repeat(arguments: list[str], times: int) -> int:
         signal.signal(number, forward)
     for left in range(times, -1, -1):
         child = start(arguments)
+        if signals:  # it came before there was a child to hand it on to
+            child.send_signal(signals[-1])
         code = child.wait()
         if signals or not left or (code >= 0 and code != COULD_NOT_FINISH):
             break

@@ -3,6 +3,7 @@
 import copy
 import pickle
 import warnings
+from inspect import signature
 
 import numpy as np
 import pandas as pd
@@ -367,3 +368,14 @@ def test_labels_go_back_in_their_type(dtype: str) -> None:
     model = CKCVClassifier(learner="tree", k=3, n_splits=2).fit(np.arange(40.0)[:, None], y)
     assert model.classes_.dtype == model.predict([[0.0]]).dtype == y.dtype
     assert np.mean(model.predict(np.arange(40.0)[:, None]) == y) > 0.9
+
+
+def test_a_class_that_derives_from_it_takes_names_of_its_own() -> None:
+    class Mine(CKCVClassifier):
+        def __init__(self, extra: int = 1, **more: object) -> None:
+            super().__init__(**more)
+            self.extra = extra
+
+    assert list(signature(Mine).parameters) == ["extra", "more"]
+    assert (made := Mine(extra=2, k=3)).extra == 2
+    assert made.k == 3

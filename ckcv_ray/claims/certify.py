@@ -230,7 +230,7 @@ def check_certificate(certificate: Certificate, problem: Problem, table: pa.Tabl
     for number, claim in enumerate(claims):
         claim.check(f"claims.{number}", problem.task.classes)
     for number, claim in enumerate(certificate.subgroups or ()):
-        claim.check(f"subgroups.{number}", problem.task.classes)
+        claim.check(f"subgroups.{number}", problem.task.classes, of_subgroup=True)
         if (claim.rows or 0) > certificate.n_held:
             raise ValueError(f"subgroups.{number}.rows: {claim.rows} are more than were held out")
 

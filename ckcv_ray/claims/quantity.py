@@ -231,12 +231,14 @@ class Claim(Stored):
         of, ends = (quantity, self.label, self.classifier), bound_both_sides(part, rows, delta)
         return MeasuredInterval(*of, part, rows, *ends, 1 - delta, self.cut_off)
 
-    def check(self, name: str, labels: Sequence[Label]) -> None:
+    def check(self, name: str, labels: Sequence[Label], of_subgroup: bool = False) -> None:
         """Raise ValueError if nothing can be said of it: it is of no class, say, or more rows are wrong."""
         quantity, label, gate = self.quantity, self.label, self.gate
         of_class = quantity.by_class or bool(quantity.made_of)
-        guarded = quantity.guarded and self.held_out and self.subgroup is None
+        guarded = quantity.guarded and self.held_out and not of_subgroup
         can_be = {
+            "subgroup": of_subgroup == (self.subgroup is not None),
+            "rows": self.rows is not None or not of_subgroup,
             "label": label in (labels if of_class else [None]),
             "bound": self.risk <= quantity.largest,
             "delta": self.delta >= MIN_DELTA,  # else nothing could be counted against it

@@ -127,13 +127,15 @@ class Recall(Quantity):
         of_all, together = share_recalls(held.problem)
         delta, label, who = of_all / together, held.problem.task.classes[number], rule.classifier()
         errors, guaranteed = int(np.sum(wrong)), chosen.misses is not None and chosen.misses[0] == number
-        bound, name = bound_wrong(held, wrong, delta), name_wrong_bound(held.problem.certification)
+        name = CLOPPER_PEARSON
         if chosen.misses is not None and guaranteed:
-            errors, name = chosen.misses[1], CLOPPER_PEARSON
+            errors = chosen.misses[1]
             bound = bound_count(errors, len(wrong), delta, held.copies)
         elif chosen.n_tested is not None:
             bound = bound_count(errors, len(wrong), delta / chosen.n_tested, held.copies)
             name = f"{CLOPPER_PEARSON} for {chosen.n_tested} cut-offs together"
+        else:
+            bound, name = bound_wrong(held, wrong, delta), name_wrong_bound(held.problem.certification)
         claim = Claim(
             self,
             rule.name,
@@ -356,7 +358,7 @@ def foresee_class(
     for value, needed, later, wrong in prospects:
         at_least = f"  at least {format_number(100 * value)} %: not before {needed:,} held-out rows {of}"
         in_all = f"; expected in a table of {ceil(needed / (held / n * share)):,} rows" * (needed > rows)
-        lines.append(f"{at_least}, and those all right; {later:,} with {wrong}{in_all}")
+        lines.append(f"{at_least}, all of them right; {later:,} with {wrong}{in_all}")
     says = f"about {rows:,} of the {held:,} held-out rows {'is' if rows == 1 else 'are'} {of}"
     says += ", by its share in the table"
     return make_need(claim, phrase, delta, rows, prospects[0].needed, says, of, lines)

@@ -334,7 +334,7 @@ def _allow_effort(
     work = work._replace(problem=problem.with_effort(effort))
     if effort >= problem.n_evaluations:
         say(f"--budget {budget} allows all {pluralize(effort, 'evaluation')}: the exact race")
-        return work, forecast.estimate(work.problem)
+        return work, forecast.estimate(work.problem, fit_timeout=execution.fit_timeout)
     say(f"--budget {budget} allows an effort of {pluralize(effort, 'evaluation')}")
     return work, replace(expected, seconds=min(everything, seconds * workers))
 

@@ -42,7 +42,7 @@ from ckcv_ray.tables.task import Task, TestRows
 INTERPRETER_BYTES = 300 << 20
 WARM_ROWS = 24
 MAX_LOST = 2  # times that a path may end the worker of this machine before it has failed
-ALONE_SECONDS = 1.0  # of work on single paths after a loss, which takes about as long
+ALONE_SECONDS = 5.0  # for single paths after a loss, until it is asked whether to go on
 KIBIBYTE = 1 if sys.platform == "darwin" else 1024  # the unit of ru_maxrss
 
 
@@ -124,9 +124,9 @@ def evaluate_apart(units: Sequence[Unit], inputs: Inputs, seconds: float = inf) 
     alone = [unit._replace(paths=(path,)) for unit in units for path in unit.paths]
     with suppress(LostError):
         return [compute(units, seconds)]
-    outcomes, known = list[Outcome](), int(len(alone) == 1)
+    start, outcomes, known = perf_counter(), list[Outcome](), int(len(alone) == 1)
     for number, unit in enumerate(alone):
-        if sum(outcome.seconds for outcome in outcomes) > max(seconds, ALONE_SECONDS):
+        if outcomes and perf_counter() - start > max(seconds, ALONE_SECONDS):
             outcomes[-1] = outcomes[-1]._replace(left=tuple(alone[number:]))
             break
         for lost in range(known + 1, MAX_LOST + 1):

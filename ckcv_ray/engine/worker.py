@@ -15,6 +15,7 @@ import sys
 import traceback
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from math import inf
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
@@ -71,7 +72,7 @@ class Worker:
                 self._shared = None
                 raise
             except BaseException:  # an interruption, while the worker computes
-                child.kill()
+                _kill(child)
                 self._end(child)
                 raise
 
@@ -110,7 +111,7 @@ class Worker:
                 if child.poll() is not None:  # a process that it started may hold its end of the pipe
                     raise EOFError
                 if monotonic() > until:
-                    child.kill()
+                    _kill(child)
             answer = pickle.loads(self._connection.recv_bytes())
         except OSError:
             raise EOFError from None
@@ -126,14 +127,36 @@ class Worker:
         except TimeoutExpired:
             child.kill()
             code = child.wait()
+        _kill(child)
         self._child = self._shared = None
         if code >= 0:
             return f"exit code {code}"
         return f"{signal.strsignal(-code)} ({signal.Signals(-code).name})"
 
 
+def _kill(child: Popen[bytes]) -> None:
+    """End a process, and what it has started."""
+    with suppress(ProcessLookupError):
+        os.killpg(child.pid, signal.SIGKILL)
+
+
 _worker = Worker()
-atexit.register(_worker.close)
+
+
+def _close() -> None:
+    _worker.close()
+
+
+def _leave() -> None:
+    """Leave the worker to the parent of this process, which was forked, and have one of its own."""
+    global _worker
+    if _worker._child is not None:
+        _worker._connection.close()
+    _worker = Worker()
+
+
+atexit.register(_close)
+os.register_at_fork(after_in_child=_leave)
 
 
 def may_end_process(learner: Learner, fit_timeout: float | None) -> bool:
@@ -170,7 +193,7 @@ def serve(descriptor: int, parent: int) -> None:
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:  # it had ended before
         return
-    connection, shared = Connection(descriptor), None
+    connection, shared, process = Connection(descriptor), None, os.getpid()
     while True:
         try:
             function, arguments, new = connection.recv()
@@ -182,6 +205,8 @@ def serve(descriptor: int, parent: int) -> None:
             answer = pickle.dumps(error)
         except Exception:  # whatever an estimator raises
             answer = pickle.dumps(RunError(traceback.format_exc()))
+        if os.getpid() != process:  # what was called forked, and its child has returned to us
+            os._exit(1)
         connection.send_bytes(answer)
 
 

@@ -406,7 +406,7 @@ def compute(work: Work, execution: Execution, opened: Session | None = None) -> 
     if not work.problem.scores or work.problem.procedure.choose:  # else no model is kept
         learner, check = work.problem.learner, Problem.check_models
         with suppress(LostError):  # evaluations will meet it again
-            compute_apart(learner, None, check, work.problem, seconds=MAX_CHECK_SECONDS)
+            compute_apart(learner, execution.fit_timeout, check, work.problem, seconds=MAX_CHECK_SECONDS)
     if opened is not None:
         return _run(work, opened)
     if work.expected is None and execution.backend == "auto":

@@ -83,12 +83,13 @@ def check_bytes(name: str, size: int) -> None:
 
 
 def check_text(name: str, *columns: pa.ChunkedArray) -> None:
-    """Raise InputError if text in dictionaries takes too many bytes once each cell holds its own."""
+    """Raise InputError if text takes too many bytes once each cell holds its own, as in no dictionary."""
     size = 0
     for chunk in chain.from_iterable(column.chunks for column in columns):
-        if pa.types.is_dictionary(chunk.type) and any(is_one(chunk.type.value_type) for is_one in OF_LENGTHS):
-            lengths = pc.take(pc.binary_length(chunk.dictionary), chunk.indices)
-            size += pc.sum(lengths).as_py() or 0
+        coded = pa.types.is_dictionary(chunk.type)
+        if any(is_one(chunk.type.value_type if coded else chunk.type) for is_one in OF_LENGTHS):
+            lengths = pc.binary_length(chunk.dictionary if coded else chunk)
+            size += pc.sum(pc.take(lengths, chunk.indices) if coded else lengths).as_py() or 0
     check_bytes(name, size)
 
 

@@ -251,16 +251,23 @@ def leave_out_lines(content: bytes, lines: LinesLeftOut, name: str) -> bytes:
     """
     if not (lines.ranges or lines.last):
         return content
-    parts = content.splitlines(keepends=True)
+    parts = _split_lines(content)
     chosen = lines.find(_find_filled(parts), name)
     return b"".join(part for part, is_out in zip(parts, chosen, strict=True) if not is_out)
 
 
 def number_lines(content: bytes, lines: LinesLeftOut, name: str) -> list[int]:
     """Return the numbers of the lines of a text that are neither blank nor left out, counted from 1."""
-    filled = _find_filled(content.splitlines())
+    filled = _find_filled(_split_lines(content))
     kept: list[int] = (np.flatnonzero(filled & ~lines.find(filled, name)) + 1).tolist()
     return kept
+
+
+def _split_lines(content: bytes) -> list[bytes]:
+    """Return the lines of a text with their ends; where any ends with a line feed, others end no line."""
+    end = b"\n" if b"\n" in content else b"\r"
+    *lines, last = content.split(end)
+    return [line + end for line in lines] + [last] * bool(last)
 
 
 def _find_filled(lines: list[bytes]) -> NDArray[np.bool_]:
@@ -278,7 +285,7 @@ def _check_names_once(content: bytes, written: bytes, lines: LinesLeftOut, name:
     end = b"\n" if b"\n" in content else b"\r"
     if all(content.find(end + mark + names[1], names.end()) < 0 for mark in (b"", BOM_UTF8)):
         return
-    texts = written.splitlines()
+    texts = [line.rstrip(b"\r\n") for line in _split_lines(written)]
     numbers = number_lines(written, lines, name)
     same = [i for i in numbers if texts[i - 1].removeprefix(BOM_UTF8) == names[1]]
     if len(same) > 1:
@@ -515,7 +522,7 @@ def _inflate(path: Path, separators: bytes, encoding: str | None = None) -> byte
     kind, file = COMPRESSED.get(path.suffix.lower()), pa.OSFile(str(path))
     with file if kind is None else pa.CompressedInputStream(file, kind) as stream:
         while block := stream.read(LINE_BYTES):
-            if len(block) >= LINE_BYTES and not LINE_END.search(block):
+            if encoding is None and len(block) >= LINE_BYTES and not LINE_END.search(block):
                 raise InputError(f"{name} has a line of more than {LINE_BYTES >> 20} MiB: is it a table?")
             parts.append(block)
             check_bytes(name, sum(map(len, parts)))
@@ -531,6 +538,7 @@ def _inflate(path: Path, separators: bytes, encoding: str | None = None) -> byte
                 f"{name} is not in {encoding}, as line {line:,} shows: say another --encoding, or leave it "
                 "out to have it found or asked for"
             ) from None
+        check_bytes(name, len(content))
     if b"\0" in content and not content.startswith(tuple(UTF16)):  # in which every other byte is zero
         raise InputError(
             f"{name} holds zero bytes: it is no text, unless it is in UTF-16: then say --encoding "
@@ -1058,8 +1066,8 @@ def read_parquet(
     for i, (field, is_single) in enumerate(zip(schema, single, strict=True)):
         if plain and not is_single:  # cells of any length, which cannot be learned from
             table = table.add_column(i, _withhold(field.name, field.type), pa.nulls(table.num_rows))
-        elif pa.types.is_dictionary(table.schema.types[i]) and not pa.types.is_dictionary(field.type):
-            table = table.set_column(i, field.name, table.column(i).cast(table.schema.types[i].value_type))
+        elif pa.types.is_dictionary(kind := table.field(i).type) and not pa.types.is_dictionary(field.type):
+            table = table.set_column(i, field.name, table.column(i).cast(kind.value_type))
     return table
 
 
@@ -1074,7 +1082,7 @@ def _withhold(name: str, kind: object) -> pa.Field:
 
 
 def _feather(path: Path) -> pa.Table:
-    name, batches, rows = repr(str(path)), [], 0
+    name, batches, rows, size = repr(str(path)), [], 0, 0
     check_bytes(name, path.stat().st_size)
     with pa.OSFile(str(path)) as stored:
         content = stored.read_buffer()  # threads of Arrow's pool would read ahead in a file: see read_parquet
@@ -1082,6 +1090,7 @@ def _feather(path: Path) -> pa.Table:
         for i in range(file.num_record_batches):  # several may be in one place of the file
             batches.append(batch := file.get_batch(i))
             check_size(name, rows := rows + batch.num_rows, len(file.schema))
+            check_bytes(name, size := size + batch.get_total_buffer_size())
             batch.validate(full=True)  # a reader follows offsets as they are
         columns = pa.Table.from_batches(batches, file.schema)
     for i, field in enumerate(columns.schema):

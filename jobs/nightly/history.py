@@ -106,9 +106,14 @@ class History:
         """Read all nights, the oldest first; a file that starts with a dot was left by one that was killed.
 
         Raises:
+            InputError: it is the history of an earlier version.
             StoreError: a file is damaged, or not part of a history.
         """
         names = [name for name in self.files.list(f"{FOLDER}/") if not name.startswith(f"{FOLDER}/.")]
+        if old := [name for name in names if name.endswith(".parquet")]:
+            raise InputError(
+                f"{self.files.path(old[0])} is a night of an earlier version: choose another --out"
+            )
         return sorted(map(self._read, names), key=lambda night: (night.began, night.name))
 
     def add(self, night: Night) -> None:

@@ -310,7 +310,7 @@ class QuantityContract:
         for claim in self.prove()[self.best]:
             changes = [{"bound": -0.1}, {"delta": 0.0}, {"label": "nobody"}, {"cut_off": np.inf}]
             changes += [{"least_confidence": -1.0}, {"bound": np.inf}, {"quantity": read_quantity("recall")}]
-            changes.append({"measured": None if claim.quantity.is_mean else 0.5})
+            changes += [{"measured": None if claim.quantity.is_mean else 0.5}, {"subgroup": "women"}]
             if claim.errors is not None:
                 changes += [{"errors": claim.rows + 1}, {"errors": -1}, {"rows": None}]
             if claim.gate is not None:

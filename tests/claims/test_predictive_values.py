@@ -153,7 +153,7 @@ def test_a_plan_says_how_many_positives_it_takes(task):
     assert (value.claim, auc.claim, value.delta) == ("ppv:0.05", "auc", 0.0125)
     first, line = value.lines
     assert "PPV at a prevalence of 5.00 %, with probability 98.75 %: about" in first
-    assert f"at least 30 %: not before {value.needed} held-out rows of class 'ill', and those all" in line
+    assert f"at least 30 %: not before {value.needed} held-out rows of class 'ill', all of them right" in line
     more = int(re.search(r"; (\d+) with \d+ misses, and the others wrong half as", line)[1])
     assert value.needed < more
 

@@ -42,7 +42,7 @@ def test_sensitivity_of_twelve_frauds_in_six_hundred_rows():
     first, eighty, ninety, most = fraud.lines
     assert "about 4 of the 198 held-out rows are of class 'fraud', by its share in the table" in first
     assert "with probability 97.5 %" in first
-    assert "at least 80 %: not before 17 held-out rows of class 'fraud', and those all right" in eighty
+    assert "at least 80 %: not before 17 held-out rows of class 'fraud', all of them right" in eighty
     assert "69 with 7 misses; expected in a table of 2,576 rows" in eighty
     assert ": not before 36 held-out" in ninety
     assert ": not before 72 held-out" in most

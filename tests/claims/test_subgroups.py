@@ -1,11 +1,12 @@
 """Subgroups: every row is in one, delta is divided as the theory page says, and what cannot be is refused."""
 
+import json
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from claimed import SMALL, run
+from claimed import SMALL, read_again, run
 from conftest import tell
 from hypothesis import given
 from hypothesis import strategies as st
@@ -121,6 +122,12 @@ def test_subgroups_that_are_all_small_claim_nothing():
     columns = {"x": rng.normal(size=80), "who": [f"p{i % 20}" for i in range(80)], "y": np.arange(80) % 2}
     result = run(study("who"), Task.from_table(pa.table(columns), Roles("y")))
     assert tell(result)["subgroups"].startswith("each has fewer than 10 held-out rows")
+    values = json.loads(json.dumps(result.certificate.to_json()))
+    assert read_again(values, result) == result.certificate
+    for harm in ({"rows": None, "errors": None}, {"subgroup": None}, {"rows": 1000}):
+        forged = [{**values["subgroups"][0], **harm}, *values["subgroups"][1:]]
+        with pytest.raises(ValueError, match=r"^subgroups\.0\."):
+            read_again(values | {"subgroups": forged}, result)
 
 
 @pytest.mark.parametrize(

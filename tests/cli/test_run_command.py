@@ -214,6 +214,6 @@ def test_a_plan_says_how_many_rows_a_claim_needs(ckcv, patients):
     code, printed, _ = ckcv("plan", patients, *options, *claim)
     assert code == 0
     assert "sensitivity (recall of 'ill'), with probability 97.5 %: " in printed
-    assert "  at least 80 %: not before 17 held-out rows of class 'ill', and those all right" in printed
+    assert "  at least 80 %: not before 17 held-out rows of class 'ill', all of them right" in printed
     _, plain, _ = ckcv("plan", patients, *options)
     assert "recall" not in plain

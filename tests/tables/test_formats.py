@@ -651,3 +651,11 @@ def test_a_task_in_python_warns(tmp_path: Path) -> None:
     with pytest.warns(UserWarning, match="is not UTF-8: read as cp1252, as in 'für'"):
         task, _ = read_task(write_page(tmp_path, ("für", "wider"), "cp1252"))
     assert task.classes == ("für", "wider")
+
+
+def test_a_carriage_return_in_a_cell_ends_no_line_where_others_end_with_a_line_feed(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes(b'note,x,y\n"p\rq",1,0\nkg,m,\nr,2,1\ns,3,0\n')
+    table = read(str(path), Reading(skip_rows="3"), str).learn
+    assert table["x"].to_pylist() == ["1", "2", "3"]
+    assert table["note"].to_pylist() == ["p\rq", "r", "s"]

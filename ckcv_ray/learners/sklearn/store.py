@@ -14,6 +14,7 @@ estimators are made from their JSON form once in a process, and copied for each 
 import copy
 import io
 import json
+import os
 import random
 import warnings
 import zipfile
@@ -907,6 +908,7 @@ def guard(foreign: bool, seed: int = 0) -> Iterator[list[warnings.WarningMessage
         if not foreign:
             yield caught
             return
+        process = os.getpid()
         numbers, own_numbers = np.random.get_state(legacy=False), random.getstate()  # noqa: NPY002
         np.random.seed(seed)  # noqa: NPY002
         random.seed(seed)
@@ -914,6 +916,8 @@ def guard(foreign: bool, seed: int = 0) -> Iterator[list[warnings.WarningMessage
             with np.errstate():
                 yield caught
         finally:
+            if os.getpid() != process:  # it forked, and its child has returned to us
+                os._exit(1)
             np.random.set_state(numbers)  # noqa: NPY002
             random.setstate(own_numbers)
 
