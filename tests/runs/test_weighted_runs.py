@@ -78,7 +78,7 @@ def test_balanced_rows_keep_their_weights() -> None:
     block = problem.learner.trainer.prepare(
         problem.learner.trainer.share(task), np.arange(30), np.arange(30, 45)
     )
-    split = block.prepare(0)[1].split
+    split = block.prepare(0)[1]
     weights, repeated = split.weights, split.train
     assert len(repeated) >= 30
     assert np.array_equal(weights, WEIGHTS[repeated])

@@ -47,7 +47,6 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import all_estimators
 
 from ckcv_ray import Execution, InputError, Study, evaluate, run
-from ckcv_ray.learners.sklearn import learner as learners
 from ckcv_ray.learners.sklearn.spec import as_spec, list_classes
 from ckcv_ray.learners.sklearn.store import pack, unpack
 from ckcv_ray.runs.load import load_scores
@@ -136,10 +135,7 @@ def test_it_is_refused_before_the_fits_and_scored_without_a_model(name: str, tmp
     assert np.all(np.isfinite(result.of_splits(result.entries[0], result.scores[0])))
 
 
-def test_what_draws_random_numbers_is_refused_however_long_the_trial_takes(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(learners, "MAX_SECONDS", 0.0)
+def test_a_search_around_what_draws_random_numbers_is_refused(tmp_path: Path) -> None:
     drawing = make_pipeline(SelectKBest(mutual_info_classif), GaussianNB())
     slow = GridSearchCV(drawing, {"selectkbest__k": [1, 2]}, cv=2)
     with pytest.raises(InputError, match="cannot be stored"):
