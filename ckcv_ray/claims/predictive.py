@@ -43,7 +43,7 @@ from ckcv_ray.core.arrays import Classes, Values
 from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.core.percent import floor_percent, format_level, format_percent
 from ckcv_ray.core.quantities import SHARE, argument, register_quantity
-from ckcv_ray.errors import InputError, pluralize
+from ckcv_ray.errors import pluralize
 from ckcv_ray.study.problem import Problem
 
 N_CUT_OFFS = 10
@@ -178,22 +178,12 @@ class PredictiveValue(Predictive, Requirable):
         misses = pluralize(round(usual[0] * later), "miss", "misses")
         wrong = f"{misses}, and the others wrong half as often as that allows"
         prospect = Prospect(least, needed, later, wrong)
-        yield foresee_class(problem, str(self), self.title, label, share, delta, [prospect])
-
-    def check(self, problem: Problem) -> None:
-        """Raise InputError if all rows held out, none of them wrong, prove no value as large as required."""
-        if not (asked := self.find_asked(problem)):
-            return
-        share = float(np.mean(problem.all_rows.y == problem.positive))
-        holds, held = self.require(read_required(problem)), problem.all_rows.n - problem.task.n
-        needed = find_enough_rows(holds, (0.0, 0.0), share_recalls(problem)[0], share)
-        if held < needed:
-            label = problem.task.classes[problem.positive]
-            positive = f"about {share * needed:,.0f} of them of class {label!r} and none of any class wrong"
-            raise InputError(
-                f"{asked} takes {needed:,} held-out rows at least, {positive}, and {held:,} are held out: "
-                "hold out more (holdout_share), ask for less, or take more rows"
-            )
+        # rows of both classes prove it, so all that are held out are too few, or none are
+        total, held = each[0], problem.all_rows.n - problem.task.n
+        positive = f"about {needed:,} of them of class {label!r} and none of any class wrong"
+        lack = f"takes {total:,} held-out rows at least, {positive}, and {held:,} are held out"
+        lack = lack if held < total else ""
+        yield foresee_class(problem, str(self), self.title, label, share, delta, [prospect], lack)
 
     def _choose_usual_errors(self, least: float) -> tuple[float, float]:
         """Return shares missed and wrongly flagged: one usual, the other half of what a value allows then."""

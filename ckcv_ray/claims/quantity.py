@@ -277,7 +277,7 @@ class Need(NamedTuple):
     delta: float  # probability with which it may fail
     rows: int  # rows, groups, or rows of a class to expect among those held out
     needed: int  # how many of them it takes at least
-    of: str  # which rows: "of class 'sick'"; "" for any
+    lack: str  # why nothing can be proven, as a clause; "" if enough are expected
     lines: list[str]  # in words
 
 
@@ -436,13 +436,9 @@ class Quantity(Declared):
         """Raise InputError if a value that a study asks for takes more rows than will be held out."""
         asked = self.find_asked(problem)
         for need in self.foresee(problem) if asked else ():
-            if need.rows < need.needed:
-                held, of = f"{problem.all_rows.n - problem.task.n:,}", f" {need.of}" if need.of else ""
-                there = f"of {held} held out about {need.rows:,} are" if of else f"{held} are held out"
-                raise InputError(
-                    f"{asked} takes {need.needed:,} held-out rows{of} at least, and {there}: hold out more "
-                    "(holdout_share), ask for less, or take more rows"
-                )
+            if need.lack:
+                cures = "hold out more (holdout_share), ask for less, or take more rows"
+                raise InputError(f"{asked} {need.lack}: {cures}")
 
 
 def read_quantity(name: str) -> Quantity:
@@ -471,12 +467,18 @@ def make_need(
     rows: int,
     needed: int,
     says: str,
-    of: str = "",
+    lack: str | None = None,
     lines: Sequence[str] = (),
 ) -> Need:
-    """Return what a claim by a name in the study needs, in lines that begin with the quantity in words."""
+    """Return what a claim by a name in the study needs, in lines that begin with the quantity in words.
+
+    ``lack`` is as in ``Need``; None where it is any rows held out that are too few, if they are.
+    """
     first = f"{phrase}, with probability {format_level(delta)}: {says}"
-    return Need(name, delta, rows, needed, of, [first, *lines])
+    if lack is None:
+        few = f"takes {needed:,} held-out rows at least, and {rows:,} are held out"
+        lack = few if rows < needed else ""
+    return Need(name, delta, rows, needed, lack, [first, *lines])
 
 
 def bound_count(wrong: int, units: int, delta: float, copies: int = 0) -> float:

@@ -341,6 +341,7 @@ def foresee_class(
     share: float,
     delta: float,
     prospects: Sequence[Prospect],
+    lack: str | None = None,
 ) -> Need:
     """Return how many held-out rows of a class a claim takes to say at least some values.
 
@@ -351,14 +352,18 @@ def foresee_class(
         share: of the rows of the table that are of the class.
         delta: probability with which the claim may fail.
         prospects: of each value.
+        lack: as in ``Need``; None where it is rows of the class that are too few, if they are.
     """
     n, of = problem.all_rows.n, "of the rarer class" if label is None else f"of class {label!r}"
     held, lines = n - problem.task.n, list[str]()
-    rows = round(held * share)
+    rows, least = round(held * share), prospects[0].needed
     for value, needed, later, wrong in prospects:
         at_least = f"  at least {format_number(100 * value)} %: not before {needed:,} held-out rows {of}"
         in_all = f"; expected in a table of {ceil(needed / (held / n * share)):,} rows" * (needed > rows)
         lines.append(f"{at_least}, all of them right; {later:,} with {wrong}{in_all}")
     says = f"about {rows:,} of the {held:,} held-out rows {'is' if rows == 1 else 'are'} {of}"
     says += ", by its share in the table"
-    return make_need(claim, phrase, delta, rows, prospects[0].needed, says, of, lines)
+    if lack is None:
+        few = f"takes {least:,} held-out rows {of} at least, and of {held:,} held out about"
+        lack = f"{few} {int(held * share):,} are" if held * share < least else ""
+    return make_need(claim, phrase, delta, rows, least, says, lack, lines)

@@ -8,7 +8,6 @@ and one on all rows, which no rows are left to judge: what is known of it follow
 from the first. What the winner is compared with is fitted like the first, at its learner's own best setting.
 """
 
-import os
 import resource
 import sys
 import traceback
@@ -26,7 +25,7 @@ from numpy.typing import NDArray
 
 from ckcv_ray.core.arrays import Index
 from ckcv_ray.core.measures import Measure, Output
-from ckcv_ray.core.process import end_process_after, one_thread
+from ckcv_ray.core.process import end_forks, end_process_after, one_thread
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.core.selection import Leader
 from ckcv_ray.engine.worker import LostError, compute_apart
@@ -189,18 +188,16 @@ def _paths(unit: Unit, inputs: Inputs) -> Iterator[tuple[Evaluated, float]]:
     On an error it is the result of the longest prefix of the path that can be computed.
     """
     prepared: PreparedSplit | None = None
-    process = os.getpid()
     for path, length in unit.paths:
         start = perf_counter()
-        try:
-            if prepared is None:
-                with limit_fits(inputs.fit_timeout, length):
-                    prepared = _prepare(unit, inputs)
-            result = _path(unit, inputs, prepared, path, length)
-        except (Exception, SystemExit):  # the other paths continue, the failure holds the traceback
-            result = _longest_prefix(unit, inputs, prepared, path, length, traceback.format_exc())
-        if os.getpid() != process:  # a fit forked, and its child has returned to us
-            os._exit(1)
+        with end_forks():
+            try:
+                if prepared is None:
+                    with limit_fits(inputs.fit_timeout, length):
+                        prepared = _prepare(unit, inputs)
+                result = _path(unit, inputs, prepared, path, length)
+            except (Exception, SystemExit):  # the other paths continue, the failure holds the traceback
+                result = _longest_prefix(unit, inputs, prepared, path, length, traceback.format_exc())
         yield result, perf_counter() - start
 
 

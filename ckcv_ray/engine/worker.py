@@ -24,6 +24,7 @@ from threading import Lock
 from time import monotonic
 from typing import Any, TypeVar, cast
 
+from ckcv_ray.core.process import end_forks
 from ckcv_ray.errors import CKCVError, InputError, RunError
 from ckcv_ray.learners.base import Learner
 from ckcv_ray.learners.sklearn.spec import list_foreign
@@ -193,20 +194,19 @@ def serve(descriptor: int, parent: int) -> None:
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:  # it had ended before
         return
-    connection, shared, process = Connection(descriptor), None, os.getpid()
+    connection, shared = Connection(descriptor), None
     while True:
         try:
             function, arguments, new = connection.recv()
             shared = new[0] if new else shared
-            answer = pickle.dumps(function(shared, *arguments))
+            with end_forks():
+                answer = pickle.dumps(function(shared, *arguments))
         except EOFError:
             return
         except CKCVError as error:
             answer = pickle.dumps(error)
         except Exception:  # whatever an estimator raises
             answer = pickle.dumps(RunError(traceback.format_exc()))
-        if os.getpid() != process:  # what was called forked, and its child has returned to us
-            os._exit(1)
         connection.send_bytes(answer)
 
 

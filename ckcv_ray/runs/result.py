@@ -584,10 +584,8 @@ class Certified(Result):
         if c.numbers is not None:
             clip = format_number(c.numbers["clip"])
             of_group = self.task.units.word("", "on a new group's rows ")
-            what = (
-                f"to be off {of_group}by at most {claim.limit} on average, where an error above {clip} counts"
-            )
-            what = f"{what} as {clip}"
+            counted = f"where an error above {clip} counts as {clip}"
+            what = f"to be off {of_group}by at most {claim.limit} on average, {counted}"
         claim = replace(claim, bound=bound)
         return (
             f"by {of}: proven {what}, with probability {format_level(claim.delta)} "

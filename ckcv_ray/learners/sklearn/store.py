@@ -14,7 +14,6 @@ estimators are made from their JSON form once in a process, and copied for each 
 import copy
 import io
 import json
-import os
 import random
 import warnings
 import zipfile
@@ -34,6 +33,7 @@ from numpy.typing import NDArray
 
 from ckcv_ray.core.arrays import Classes, agree
 from ckcv_ray.core.measures import Output, Outputs
+from ckcv_ray.core.process import end_forks
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import (
     CONVERGED,
@@ -908,16 +908,13 @@ def guard(foreign: bool, seed: int = 0) -> Iterator[list[warnings.WarningMessage
         if not foreign:
             yield caught
             return
-        process = os.getpid()
         numbers, own_numbers = np.random.get_state(legacy=False), random.getstate()  # noqa: NPY002
         np.random.seed(seed)  # noqa: NPY002
         random.seed(seed)
         try:
-            with np.errstate():
+            with np.errstate(), end_forks():
                 yield caught
         finally:
-            if os.getpid() != process:  # it forked, and its child has returned to us
-                os._exit(1)
             np.random.set_state(numbers)  # noqa: NPY002
             random.setstate(own_numbers)
 
