@@ -324,7 +324,7 @@ class Certificate(Stored):
             return f"{clause}, and that this is better than a constant is not proven"
         return f"{clause}, so this says nothing beyond it"
 
-    def praise(self, claim: Claim) -> str:
+    def describe_gate(self, claim: Claim) -> str:
         """Return a clause that says that a rule is proven better than every constant; "" if it is not."""
         if claim.gate is None or self.is_worthless(claim):
             return ""

@@ -197,12 +197,14 @@ def serve(descriptor: int, parent: int) -> None:
     connection, shared = Connection(descriptor), None
     while True:
         try:
-            function, arguments, new = connection.recv()
+            message = connection.recv_bytes()
+        except EOFError:
+            return
+        try:
+            function, arguments, new = pickle.loads(message)
             shared = new[0] if new else shared
             with end_forks():
                 answer = pickle.dumps(function(shared, *arguments))
-        except EOFError:
-            return
         except CKCVError as error:
             answer = pickle.dumps(error)
         except Exception:  # whatever an estimator raises

@@ -752,7 +752,7 @@ def _tell_subject(result: Certified) -> Iterator[Fact]:
         ("required", "" if lack == first.statement else lack, None),
         ("measured", _describe_measured(result), result.measured_error),
         ("baseline", _describe_baseline(result), baseline.error),
-        ("better", c.praise(first), first.gate),
+        ("better", c.describe_gate(first), first.gate),
         ("proven", "" if quoted is not None and nothing else _list_other_claims(c), None),
         ("by class", _describe_classes(result), None if counts is None else counts.tolist()),
         ("answered", _describe_answered(c), None),
