@@ -1,9 +1,8 @@
 """Limits of the process: of one thread for BLAS and OpenMP, since with more sums differ in their last bits;
-of time; and of forks.
+and of time.
 """
 
 import faulthandler
-import os
 import sys
 import threading
 from collections.abc import Iterator
@@ -40,17 +39,6 @@ def end_process_after(seconds: float) -> Iterator[None]:
         yield
     finally:
         faulthandler.cancel_dump_traceback_later()
-
-
-@contextmanager
-def end_forks() -> Iterator[None]:
-    """End a process that code inside the context forks, if it returns here: the work is its parent's."""
-    process = os.getpid()
-    try:
-        yield
-    finally:
-        if os.getpid() != process:
-            os._exit(1)
 
 
 @cache

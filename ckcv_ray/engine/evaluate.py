@@ -25,12 +25,12 @@ from numpy.typing import NDArray
 
 from ckcv_ray.core.arrays import Index
 from ckcv_ray.core.measures import Measure, Output
-from ckcv_ray.core.process import end_forks, end_process_after, one_thread
+from ckcv_ray.core.process import end_process_after, one_thread
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.core.selection import Leader
 from ckcv_ray.engine.worker import LostError, compute_apart
 from ckcv_ray.errors import RunError
-from ckcv_ray.learners.base import Block, Model
+from ckcv_ray.learners.base import Block, Model, end_forks
 from ckcv_ray.learners.ensemble import Ensemble, Member, count_classes, judge, make_member
 from ckcv_ray.records.candidates import find_best
 from ckcv_ray.records.judged import HeldOut

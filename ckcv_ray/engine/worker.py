@@ -24,9 +24,8 @@ from threading import Lock
 from time import monotonic
 from typing import Any, TypeVar, cast
 
-from ckcv_ray.core.process import end_forks
 from ckcv_ray.errors import CKCVError, InputError, RunError
-from ckcv_ray.learners.base import Learner
+from ckcv_ray.learners.base import Learner, end_forks
 from ckcv_ray.learners.sklearn.spec import list_foreign
 
 LOOK_SECONDS = 0.1  # between looks whether the worker lives
@@ -113,7 +112,7 @@ class Worker:
                     raise EOFError
                 if monotonic() > until:
                     _kill(child)
-            answer = pickle.loads(self._connection.recv_bytes())
+            answer = _unpickle(self._connection.recv_bytes())
         except OSError:
             raise EOFError from None
         if isinstance(answer, CKCVError):
@@ -133,6 +132,11 @@ class Worker:
         if code >= 0:
             return f"exit code {code}"
         return f"{signal.strsignal(-code)} ({signal.Signals(-code).name})"
+
+
+def _unpickle(message: bytes) -> Any:
+    """Return what this process or its worker has sent to the other."""
+    return pickle.loads(message)
 
 
 def _kill(child: Popen[bytes]) -> None:
@@ -201,7 +205,7 @@ def serve(descriptor: int, parent: int) -> None:
         except EOFError:
             return
         try:
-            function, arguments, new = pickle.loads(message)
+            function, arguments, new = _unpickle(message)
             shared = new[0] if new else shared
             with end_forks():
                 answer = pickle.dumps(function(shared, *arguments))

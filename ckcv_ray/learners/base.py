@@ -8,8 +8,10 @@ Everything is addressed by position, (path, step); only the space knows the valu
 depends only on the learner, its training rows and its position.
 """
 
+import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import fields
 from enum import StrEnum
 from typing import Any, ClassVar, NamedTuple, Protocol, Self, cast
@@ -425,6 +427,17 @@ def register_instance(learner: Learner) -> None:
     """Register the classes of a learner unless their names are taken: an actor may not know them."""
     for single in learner.by_label.values():
         LEARNERS.setdefault(single.name, type(single))
+
+
+@contextmanager
+def end_forks() -> Iterator[None]:
+    """End a process that code inside the context forks, if it returns here: the work is its parent's."""
+    process = os.getpid()
+    try:
+        yield
+    finally:
+        if os.getpid() != process:
+            os._exit(1)
 
 
 def register_installed() -> list[str]:

@@ -33,7 +33,6 @@ from numpy.typing import NDArray
 
 from ckcv_ray.core.arrays import Classes, agree
 from ckcv_ray.core.measures import Output, Outputs
-from ckcv_ray.core.process import end_forks
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import (
     CONVERGED,
@@ -43,6 +42,7 @@ from ckcv_ray.learners.base import (
     Predicted,
     RowCodec,
     Setting,
+    end_forks,
     try_model,
 )
 from ckcv_ray.learners.sklearn.spec import (
