@@ -37,7 +37,7 @@ from ckcv_ray.study.study import Study, read_toml
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-MAX_LINES = 150  # of the README
+MAX_LINES = 130  # of the README
 MAX_BYTES = 200_000  # of a picture
 MAX_WORDS_OF_A_NAME = 5
 README, TUTORIAL = ROOT / "README.md", ROOT / "docs" / "tutorial.md"
