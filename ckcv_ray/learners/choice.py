@@ -275,6 +275,11 @@ class PreparedLearner(Combined):
     name: ClassVar[str] = "prepared"
     prepared: Mapping[str | None, Prepared]
 
+    @property
+    def by_label(self) -> dict[str, Learner]:
+        """The learners without their steps, by label."""
+        return {label or each.learner.name: each.learner for label, each in self.prepared.items()}
+
 
 def combine(learner: Learner, prepared: Mapping[str, Prepared]) -> Learner:
     """Return a learner, or choice, as it is fitted to a table: with its steps; itself if nothing changes.

@@ -2,11 +2,15 @@
 
 import os
 from collections.abc import Iterator
+from typing import Any
 
+import pyarrow as pa
 import pytest
 
-from ckcv_ray import RunError
-from ckcv_ray.engine.worker import LostError, Worker
+from ckcv_ray import RunError, Study
+from ckcv_ray.engine.worker import LostError, Worker, may_end_process
+from ckcv_ray.study.problem import Problem
+from ckcv_ray.tables.task import Roles, Task
 
 
 @pytest.fixture
@@ -32,3 +36,17 @@ def test_a_process_that_ends_is_told_and_has_a_successor(worker: Worker) -> None
     with pytest.raises(LostError, match="it ended its process: exit code 3"):
         worker.call(lambda shared: os._exit(3), None)
     assert worker.call(lambda shared: os.getpid(), None) != before
+
+
+@pytest.mark.parametrize("ward", [(1, 2, 3, 4), ("A", None, "B", "A")], ids=["numbers", "text with gaps"])
+@pytest.mark.parametrize("others", ["", ",linear"], ids=["alone", "of several"])
+def test_fits_of_others_are_made_there_on_every_table(ward: tuple[Any, ...], others: str) -> None:
+    """Also where steps around a learner encode the columns."""
+    table = pa.table({"ward": ward * 10, "y": ("a", "b") * 20})
+    task = Task.from_table(table, Roles("y"))
+
+    def apart(learner: str) -> bool:
+        return may_end_process(Problem.of(Study.of(learner=learner, k=3, n_splits=2), task).learner, None)
+
+    assert apart("own_estimators:Crashes" + others)
+    assert not apart("tree" + others)
