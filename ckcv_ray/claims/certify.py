@@ -80,6 +80,7 @@ from ckcv_ray.tables.questions import find_giveaways, find_repeats
 from ckcv_ray.tables.subgroups import divide_rows, parse_subgroup
 from ckcv_ray.tables.task import Task
 from ckcv_ray.tables.units import RowUnits
+from ckcv_ray.validation import to_values
 
 ASSUMPTIONS = (
     "The rows are independent examples from one source, and new patterns come from that same source.",
@@ -105,10 +106,6 @@ RELATED_GROUPS = (
     "groups that are related to each other, such as patients of one hospital if new ones come from others"
 )
 
-PREDICTED = (  # fields that take predictions, a look at every column, or the SHA-256 of files
-    *("digests", "repeats", "giveaways", "constants", "scored_constants", "confusion"),
-    *("claims", "bound_without_copies", "subgroups", "statements"),
-)
 RANDOM = Rule("random")
 MAX_SHOWN = 200  # characters of a value in a message
 
@@ -123,35 +120,38 @@ def certify(predictions: HeldOutPredictions, table: pa.Table, files: Mapping[str
     """
     problem, models = predictions.problem, predictions.models
     made = outline(problem, table, models.best)
-    claims, repeats = prove(predictions, made.k), find_repeats(problem.all_rows, problem.held)
-    again = prove(predictions.without(repeats.copies), made.k) if repeats.copies else claims
+    k, labels = made["k"], problem.task.classes
+    claims, repeats = prove(predictions, k), find_repeats(problem.all_rows, problem.held)
+    again = prove(predictions.without(repeats.copies), k) if repeats.copies else claims
     bounds = [proven[0].bound for proven in (claims, again) if proven[0].bound is not None]
-    learned, scored = find_constants(problem, models, made.k)
-    certificate = replace(
-        made,
+    learned, scored = find_constants(problem, models, k)
+    certificate = Certificate(
+        **made,
         digests={"data": problem.data_digest, **files},
         repeats=repeats.rows,
         giveaways=find_giveaways(problem.task) or None,
         constants=learned,
         scored_constants=scored,
-        confusion=count_confusion(problem, models.best, made.k) if len(made.labels) > 2 else None,
+        confusion=count_confusion(problem, models.best, k) if len(labels) > 2 else None,
         claims=tuple(claims),
         bound_without_copies=max(bounds) if len(bounds) == 2 else None,
         subgroups=tuple(claim_subgroups(predictions)) or None,
+        statements=(),
     )
-    figure = problem.criterion.state_l_ee(made.l_ee, made.n_splits, problem.task.units.independent)
+    search, independent = certificate.search, problem.task.units.independent
+    figure = problem.criterion.state_l_ee(certificate.l_ee, certificate.n_splits, independent)
     sentences = (
         *list_statements(figure, claims),
-        *([describe_search(**made.search, clip=problem.clip)] if made.search is not None else []),
+        *([describe_search(**search, clip=problem.clip)] if search is not None else []),
         *filter(None, [describe_weights(problem)]),
-        *([PROVISIONAL] if made.provisional else []),
+        *([PROVISIONAL] if certificate.provisional else []),
         *certificate.list_cautions(),
     )
     return replace(certificate, statements=sentences)
 
 
-def outline(problem: Problem, table: pa.Table, best: Ensemble) -> Certificate:
-    """Return what a certificate says that takes no prediction: all but the fields ``PREDICTED``.
+def outline(problem: Problem, table: pa.Table, best: Ensemble) -> dict[str, Any]:
+    """Return the fields of a certificate that take no prediction, no look at every column and no digest.
 
     Args:
         problem: what was solved.
@@ -163,48 +163,41 @@ def outline(problem: Problem, table: pa.Table, best: Ensemble) -> Certificate:
     candidate = read_winner(row, problem)
     size, counted = problem.find_size(candidate.k), count_losses(best)
     losses, in_ones = tuple(loss / ONE for loss in counted), ONE if problem.has_losses else 1
-    groups, none = None, Constants(members=(), refit=None)
+    groups = None
     if rows.units.name is not None:
         held = rows.n_units - task.n_units
         groups = GroupCounts(column=rows.units.name, count=rows.n_units, held=held, losses=losses)
     delta = problem.study.delta if groups is None else None
-    return Certificate(
-        run_id=problem.run_id,
-        certification=problem.study.certify,
-        seed=problem.draws.seed,
-        salt=problem.draws.salt,
-        digests={},
-        provisional="failed" in pc.unique(table["state"]).to_pylist(),
-        setting=dict(candidate.setting),
-        k=candidate.k,
-        n_splits=len(members),
-        n_select=size.n_select,
-        n_train=size.n_train,
-        criterion=criterion.name,
-        bound=criterion.bound,
-        delta=problem.study.delta,
-        l_ms=row["l_ms"],
-        l_ee=row["l_ee"],
-        search=summarize_search(table, problem),
-        n_rows=rows.n,
-        n_held=rows.n - task.n,
-        repeats=0,
-        labels=task.classes,
-        class_rows=count_classes(rows.y, task.n_classes),
-        baselines=compute_baselines(problem),
-        groups=groups,
-        numbers=None if problem.clip is None else NumberCounts(clip=problem.clip, losses=losses),
-        errors=tuple(sum(member.errors) for member in members),
-        error=fsum(loss / in_ones for loss in counted) / (len(members) * size.n_select),
-        by_class=tuple(_count_class(best, number, delta) for number in range(task.n_classes)),
-        constants=none,
-        scored_constants=none,
-        claims=(),
-        bound_without_copies=None,
-        statements=(),
-        assumptions=ASSUMPTIONS if groups is None else ASSUMPTIONS_OF_GROUPS,
-        not_covered=list_not_covered(task),
-    )
+    return {
+        "run_id": problem.run_id,
+        "certification": problem.study.certify,
+        "seed": problem.draws.seed,
+        "salt": problem.draws.salt,
+        "provisional": "failed" in pc.unique(table["state"]).to_pylist(),
+        "setting": dict(candidate.setting),
+        "k": candidate.k,
+        "n_splits": len(members),
+        "n_select": size.n_select,
+        "n_train": size.n_train,
+        "criterion": criterion.name,
+        "bound": criterion.bound,
+        "delta": problem.study.delta,
+        "l_ms": row["l_ms"],
+        "l_ee": row["l_ee"],
+        "search": summarize_search(table, problem),
+        "n_rows": rows.n,
+        "n_held": rows.n - task.n,
+        "labels": task.classes,
+        "class_rows": count_classes(rows.y, task.n_classes),
+        "baselines": compute_baselines(problem),
+        "groups": groups,
+        "numbers": None if problem.clip is None else NumberCounts(clip=problem.clip, losses=losses),
+        "errors": tuple(sum(member.errors) for member in members),
+        "error": fsum(loss / in_ones for loss in counted) / (len(members) * size.n_select),
+        "by_class": tuple(_count_class(best, number, delta) for number in range(task.n_classes)),
+        "assumptions": ASSUMPTIONS if groups is None else ASSUMPTIONS_OF_GROUPS,
+        "not_covered": list_not_covered(task),
+    }
 
 
 def check_certificate(certificate: Certificate, problem: Problem, table: pa.Table, models: Models) -> None:
@@ -214,10 +207,10 @@ def check_certificate(certificate: Certificate, problem: Problem, table: pa.Tabl
         certificate: as it was read.
         problem, table, models: the other files: what was solved, the candidates, and the models.
     """
-    stored, made = certificate.to_json(), outline(problem, table, models.best).to_json()
-    for name in dict.fromkeys((*made, *stored)):
-        if name not in PREDICTED and not agree(stored.get(name), made.get(name), ROUNDING):
-            was, follows = (cut(repr(of.get(name)), MAX_SHOWN) for of in (stored, made))
+    for name, value in outline(problem, table, models.best).items():
+        was, follows = to_values(getattr(certificate, name)), to_values(value)
+        if not agree(was, follows, ROUNDING):
+            was, follows = (cut(repr(each), MAX_SHOWN) for each in (was, follows))
             raise ValueError(f"{name} is {was}, and from the other files follows {follows}")
     certificate.check()
     claims, held, of_study = certificate.claims, HeldOutPredictions(problem, models), problem.study.certify

@@ -13,7 +13,6 @@ from ckcv_ray import Result
 from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.claims.certify import certify
 from ckcv_ray.claims.judged import HeldOutPredictions
-from ckcv_ray.errors import InputError
 
 
 def test_what_failed_leaves_every_claim_as_it_is():
@@ -90,14 +89,3 @@ def test_a_certificate_without_one_of_its_fields_is_refused(finished):
 
 
 # What is refused
-
-
-@pytest.mark.parametrize(("share", "refused"), [(0.001, "0 rows of 60 held"), (0.95, "57 of 60 rows held")])
-def test_a_share_that_holds_out_or_leaves_too_little_is_refused(share, refused):
-    with pytest.raises(InputError, match=refused):
-        run(SMALL.replace(certify="holdout", holdout_share=share), blobs(60))
-
-
-def test_k_is_judged_by_the_rows_left():
-    with pytest.raises(InputError, match=r"k=42 is outside 3..30: there are 30 rows to learn from"):
-        run(SMALL.replace(certify="holdout", k=(3, 42)), blobs(60))

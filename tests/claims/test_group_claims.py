@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from claimed import read_again, run
+from claimed import run
 from conftest import blobs
 
 from ckcv_ray import Result, Study, Task
@@ -39,17 +39,6 @@ def test_sentences_speak_of_a_new_group(results: dict[str, Result], name: str) -
     assert "of a new group's rows on average at most" in results[name].claim_for(Rule("vote"))
     assert ", by group (" in results[name].summary(details=True)
     assert "mean 95 % bound 1" not in results[name].summary(details=True)  # there is none for a class
-
-
-@pytest.mark.parametrize("name", STUDIES)
-def test_a_certificate_of_groups_can_be_written_and_read(results: dict[str, Result], name: str) -> None:
-    content = results[name].certificate.to_json()
-    assert read_again(content, results[name]) == results[name].certificate
-    for harm in ({"losses": [99.0] * len(content["errors"])}, {"losses": [0.0]}, {"held": 31}):
-        with pytest.raises(ValueError, match=r"^groups is "):
-            read_again(content | {"groups": content["groups"] | harm}, results[name])
-    with pytest.raises(ValueError, match=r"^groups is None"):
-        read_again({name: value for name, value in content.items() if name != "groups"}, results[name])
 
 
 def test_the_constant_is_judged_by_groups_as_the_claims_are() -> None:

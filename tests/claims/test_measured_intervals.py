@@ -9,7 +9,6 @@ from conftest import blobs
 from scipy.stats import binom
 
 from ckcv_ray import Task
-from ckcv_ray.claims.quantity import describe_intervals, format_ends
 from ckcv_ray.core.bounds.binomial import bound_both_sides
 
 HALF = SMALL.replace(k=(3, 5), certify="holdout", holdout_share=0.5)
@@ -22,12 +21,6 @@ def test_the_interval_misses_as_rarely_as_it_says(m, p):
     assert bound_both_sides(0, 0, 0.05) == (0.0, 1.0)
     missed = (p < ends[:, 0]) | (p > ends[:, 1])
     assert float(np.sum(binom.pmf(np.arange(m + 1), m, p)[missed])) <= 0.05
-
-
-def test_ends_are_rounded_outwards():
-    assert format_ends(0.683699, 0.8190001) == "68.36 % to 81.91 %"
-    assert "exact 95 % intervals" in describe_intervals(0.05)
-    assert "not jointly" in describe_intervals(0.05)
 
 
 @pytest.fixture(scope="module")

@@ -14,15 +14,6 @@ from ckcv_ray.core.percent import ceil_percent, floor_percent, format_level, for
 PACKAGE = Path(ckcv_ray.__file__).parent
 
 
-def test_upper_bounds_are_rounded_up_and_lower_bounds_down() -> None:
-    assert ceil_percent(0.423001) == format_percent(0.42305001) == "42.31 %"
-    assert floor_percent(0.423099) == "42.30 %"
-    # 0.423 * 10_000 is above 4230
-    assert ceil_percent(0.423) == floor_percent(0.423) == format_percent(0.423) == "42.30 %"
-    assert ceil_percent(1.0) == "100.00 %"
-    assert ceil_percent(0.0) == floor_percent(0.0) == "0.00 %"
-
-
 @given(st.integers(0, 10**7))
 def test_rounding_is_that_of_exact_decimals(units: int) -> None:
     """Every multiple of 1e-7 in [0, 1], and so every share of up to thousands of rows but for ties."""

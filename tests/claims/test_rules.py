@@ -6,7 +6,6 @@ from claimed import SMALL, run
 from conftest import blobs
 
 from ckcv_ray.claims.rules import BY, Rule, parse_rule
-from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.core.percent import ceil_percent
 from ckcv_ray.errors import InputError
 
@@ -40,20 +39,6 @@ def test_members_are_drawn_from_all_of_f_star_and_a_seed_repeats_one_call():
     assert set(members) == set(range(5))
     assert members == result.predictions(X, result.rule("random", seed=4)).member.tolist()
     assert members != result.predictions(X, result.rule()).member.tolist()
-
-
-def test_one_model_is_certified_by_the_rows_held_out_and_predicts() -> None:
-    task = blobs(60)
-    held = run(SMALL.replace(certify="holdout", holdout_share=0.5), task)
-    proven = held.certificate.first
-    assert (proven.classifier, held.rule()) == ("refit", Rule("refit"))
-    assert Rule("refit").classifier() in proven.statement
-    X, y = held.problem.take_held_rows().X, held.problem.take_held_rows().y
-    wrong = int(np.sum(held.predict(X) != task.labelled(y)))
-    assert proven.bound == clopper_pearson(wrong, len(y), 0.05)
-    predicted = held.predictions(X, held.rule())
-    assert set(predicted.member.tolist()) == {-1}
-    assert np.isnan(predicted.share).all()
 
 
 def test_one_model_needs_rows_held_out_and_draws_nothing() -> None:

@@ -111,12 +111,6 @@ def test_a_run_claims_its_subgroups_jointly(tmp_path):
     assert "Subgroups" in Path(report(tmp_path / "run")).read_text()
 
 
-def test_a_run_without_subgroups_says_nothing_of_them():
-    result = run(SMALL.replace(k=(3, 5), certify="holdout"), make_task(120))
-    assert result.certificate.subgroups is None
-    assert "in the worst of" not in result.summary()
-
-
 def test_subgroups_that_are_all_small_claim_nothing():
     rng = np.random.default_rng(0)
     columns = {"x": rng.normal(size=80), "who": [f"p{i % 20}" for i in range(80)], "y": np.arange(80) % 2}

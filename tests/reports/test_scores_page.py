@@ -12,24 +12,6 @@ SERIAL = Execution("serial")
 X, Y = load_iris(return_X_y=True)
 
 
-def test_the_page_has_every_figure_and_is_that_of_the_folder(tmp_path: Path) -> None:
-    options = {"learner": "naive_bayes,tree", "measure": "accuracy,log_loss"}
-    result = evaluate(X, Y, tmp_path / "run", SERIAL, **options)
-    page = make_page(tmp_path / "run")
-    for score in result.scores:
-        for entry in result.entries:
-            found = result.figures(entry, score)
-            for value in (
-                found.mean,
-                found.deviation,
-                found.error,
-                found.pooled,
-                *result.of_splits(entry, score),
-            ):
-                assert f"{value:.4f}" in page
-    assert page.count("<svg") == 2
-
-
 @pytest.mark.slow
 def test_a_curve_is_drawn_over_a_parameter_and_a_heat_map_over_two(tmp_path: Path) -> None:
     evaluate(X, Y, tmp_path / "one", SERIAL, learner="linear", param={"C": (0.01, 1.0, 100.0)})
