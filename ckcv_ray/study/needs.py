@@ -56,8 +56,8 @@ def check_certified(
     Raises:
         InputError: a part is not for such a task, or not for another part.
     """
-    _check_kinds("learner", learner.by_label, task)
-    _check_kinds("criterion", {criterion.name: criterion}, task)
+    check_kinds("learner", learner.by_label, task)
+    check_kinds("criterion", {criterion.name: criterion}, task)
     _check_fits(learner, encoding, balancing, task)
     check_balance_stored(learner, balancing)
     for need in _list_needs(certification, task):
@@ -195,7 +195,7 @@ def check_balance_stored(learner: Learner, balancing: Balance) -> None:
             )
 
 
-def _check_kinds(slot: str, several: Mapping[str, Any], task: Task) -> None:
+def check_kinds(slot: str, several: Mapping[str, Any], task: Task) -> None:
     """Raise InputError unless each of several parts, by their labels, is for the kind of a task."""
     kinds = KINDS[slot]
     for label, part in several.items():

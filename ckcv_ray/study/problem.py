@@ -42,6 +42,7 @@ from ckcv_ray.study.needs import (
     check_balance_stored,
     check_certified,
     check_interval_on,
+    check_kinds,
     check_scored,
     check_simplest,
     check_splits,
@@ -640,12 +641,7 @@ def _canonicalize_certified(study: Study, task: Task) -> tuple[Study, Index | No
 
 def _canonicalize_scored(study: Procedure, task: Task) -> tuple[Procedure, tuple[Score, ...]]:
     """Return the canonical form of a procedure on a task, and its scores."""
-    for label, learner in study.learner.by_label.items():
-        if task.target.kind not in learner.kinds:
-            made = ": make the task with numbers=True" if study.predicts_numbers else ""
-            raise InputError(
-                f"learner={label} is not for {task.target.kind}, which is what {task.target.name!r} has{made}"
-            )
+    check_kinds("learner", study.learner.by_label, task)
     names = dict.fromkeys((*study.measure_names, *filter(None, [study.select_by])))
     functions = {
         name: measure.score(task.target.kind, task.labelled) for name, measure in study.functions.items()

@@ -508,24 +508,18 @@ class Procedure(BaseStudy):
             raise InputError(
                 f"choose={quote(self.choose)} is for the model fitted on all rows: add refit={BEST_MEAN}"
             )
-        if self.select == EACH and not nested:
-            raise InputError(f"select={EACH} requires a resampling that selects, such as nested:5:5")
-        if self.refit and (nested or self.select_by is not None):
-            raise InputError(
-                f"refit={BEST_MEAN} chooses among settings by their scores on all splits, and "
-                f"{self.resampling.name} selects inside each training set, which evaluates that choice: for "
-                "a model choose a resampling such as kfold:10"
-            )
-        if self.permutations and nested:
-            raise InputError(
-                f"permutations={self.permutations} is for settings that are named, and a nested resampling "
-                "selects them: choose a resampling such as kfold:10"
-            )
-        if self.select_by is not None and not nested:
-            raise InputError(
-                f"select_by={self.select_by} requires a resampling inside the training sets, such as "
-                "nested:5:5 or nested_halves:5"
-            )
+        bbc = self.interval if self.interval == BBC else ""
+        of_nested = {"select": self.select if self.select == EACH else "", "select_by": self.select_by}
+        of_others = {"refit": self.refit, "permutations": self.permutations, "interval": bbc}
+        for name, value in (of_others if nested else of_nested).items():
+            if value and nested:
+                raise InputError(
+                    f"{name}={value} is for settings that are scored on every split, and "
+                    f"{self.resampling.name} selects among them inside each training set: choose another, "
+                    "such as kfold:10"
+                )
+            if value:
+                raise InputError(f"{name}={value} requires a resampling that selects, such as nested:5:5")
         object.__setattr__(self, "select_by", self.select_by or (names[0] if nested else None))
         object.__setattr__(self, "choose", self.choose or self.refit)
 
@@ -533,27 +527,19 @@ class Procedure(BaseStudy):
         """Raise InputError unless there is such an interval for the splits and measures."""
         if not self.interval:
             return
-        nested = self.resampling.inner is not None
-        if nested and self.select != EACH:
+        if self.resampling.inner is not None and self.select != EACH:
             raise InputError(
                 f"interval={self.interval} is for settings that are selected by rows of their own split: "
                 f"with select={EACH}, or without a selection"
             )
         outer = getattr(self.resampling, "outer", self.resampling)
         check_interval(self.interval, outer.name, self.measure_names)
-        if self.interval != BBC:
-            return
-        if nested:
-            raise InputError(
-                f"interval={BBC} is for settings that are scored on every split, and a nested resampling "
-                "selects among them: choose interval=corrected_t, or a resampling such as kfold:10"
-            )
-        if self.choose not in ("", BEST_MEAN):
+        if self.interval == BBC and self.choose not in ("", BEST_MEAN):
             raise InputError(
                 f"interval={BBC} is of the setting with the best mean, and choose={self.choose} may keep "
                 "another: leave one of them out"
             )
-        if not self.save_predictions:
+        if self.interval == BBC and not self.save_predictions:
             raise InputError(
                 f"interval={BBC} needs what every setting predicts for every held-out row: add "
                 "save_predictions=True (--save-predictions)"

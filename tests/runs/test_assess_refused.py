@@ -65,7 +65,7 @@ REFUSED = [
     # resamplings and selections
     no("more folds than the 95 units", resampling="kfold:500"),
     no("more folds than the 63 units", resampling="nested:3:80", select_by="f1"),
-    no("requires a resampling inside the training sets", select_by="zero_one"),
+    no("select_by=zero_one requires a resampling that selects", select_by="zero_one"),
     no("choose from one, each", select="all"),
     no("requires a resampling that selects", select="each"),
     no("name row 200, and there are 95 rows", resampling=Splits.of([([0, 1], [200])], 300)),
@@ -124,12 +124,13 @@ REFUSED = [
     no("needs the standard error of several splits, and .* has none", KEPT, choose="one_se",
        resampling="holdout:0.3"),
     no("and bootstrap632:5 has none", KEPT, choose="one_se", resampling="bootstrap632:5"),
-    no("selects inside each training set", KEPT, resampling="nested:3:3", select_by="accuracy"),
+    no("refit=best is for settings that are scored on every split", KEPT, resampling="nested:3:3",
+       select_by="accuracy"),
     no("it is not known which value of strategy", KEPT | OF_NUMBERS, learner="mean", choose="one_se"),
     # permutations
     no("permutes targets within groups, and each group has a single one", groups=THREES, permutations=3,
        y=THREES % 3),
-    no("permutations=3 is for settings that are named", resampling="nested:3:3", permutations=3),
+    no("permutations=3 is for settings that are scored on", resampling="nested:3:3", permutations=3),
     no("permutations=-1", permutations=-1),
     # numbers
     no("choose absolute, cor2, mape, r2, rmse, squared, clipped:50", OF_NUMBERS, measure="zero_one"),
