@@ -30,13 +30,14 @@ from ckcv_ray.engine.evaluate import evaluate, fit_references, one_model, share
 from ckcv_ray.errors import StoreError
 from ckcv_ray.learners.ensemble import Ensemble, Member, Models, count_classes, judge, make_member
 from ckcv_ray.records.record import Failure, Records
-from ckcv_ray.runs.finish import tabulate_judged
+from ckcv_ray.runs.finish import make_scores, tabulate_judged
 from ckcv_ray.runs.load import read_certified, replay
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import Job, run_job
-from ckcv_ray.runs.scored import Scored, tabulate_settings
+from ckcv_ray.runs.scored import Scored
 from ckcv_ray.runs.verify import verify
-from ckcv_ray.storage.folder import RunFolder, ScoreFiles, hash_results, make_results
+from ckcv_ray.storage.folder import RunFolder, hash_results, make_results
+from ckcv_ray.storage.formats import to_json
 from ckcv_ray.storage.log import Log, name_part
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.study.study import Execution, Study
@@ -207,7 +208,7 @@ def seal(
     table = queue.candidates()
     results = make_results(problem, table, models, judged)
     certificate = certify(HeldOutPredictions(problem, models), table, hash_results(results))
-    folder.write_end(certificate.to_json(), execution, results)
+    folder.write_end(execution, results | {CERTIFICATE: to_json(certificate.to_json())})
 
 
 def rewrite_log(
@@ -243,8 +244,7 @@ def rewrite_scores(
         execution["environment"]["processor"] = environment
     queue = replay(out)
     result = Scored(queue.problem, execution, queue.scores())
-    scored = ScoreFiles(result.table(), tabulate_settings(result.settings), result.summary_json())
-    folder.write_scores(problem, scored, execution)
+    folder.write_end(execution, make_scores(result, None))
     folder.release()
 
 

@@ -5,7 +5,7 @@ anything else, such as those of an earlier search with less effort, save computi
 nothing. So the answer is the same for any number of workers, any order of arrival and after any crash.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from math import ceil, floor, inf
 
 import numpy as np
@@ -79,7 +79,7 @@ class BudgetQueue(RaceQueue):
     def take(self, outcome: Outcome) -> Records:
         """Enter records and failures, and begin the rounds that follow; return the records that are new."""
         places, new = self.ledger.enter(outcome.records)
-        self.note(outcome.failures)
+        self.exclude(self.ledger.note(outcome.failures))
         if self.racing:
             raced = range(len(self.problem.sizes))  # records of screens may arrive again, or late
             for size in {size for estimate, size in places.list_tables() if not estimate and size in raced}:
@@ -89,12 +89,12 @@ class BudgetQueue(RaceQueue):
         self.selection.refresh()
         return outcome.records[new]
 
-    def exclude(self, failure: Failure) -> None:
-        """Enter a failure into the selection, of steps that take part in it."""
-        if not self.racing or failure.size >= len(self.problem.sizes):
-            return
-        stop = min(failure.stop, int(self.wanted[failure.size][failure.split, failure.path]))
-        super().exclude(failure._replace(stop=max(failure.first, stop)))
+    def exclude(self, failures: Iterable[Failure]) -> None:
+        """Enter failures into the selection, of steps that take part in it."""
+        for lost in failures if self.racing else ():
+            if lost.size < len(self.problem.sizes):
+                stop = min(lost.stop, int(self.wanted[lost.size][lost.split, lost.path]))
+                super().exclude([lost._replace(stop=max(lost.first, stop))])
 
     def is_decided(self) -> bool:
         """Return whether all rounds are over, and nothing left could change what the last one selects."""
@@ -140,10 +140,7 @@ class BudgetQueue(RaceQueue):
         current = self.rounds[-1]
         splits = sum(current.n_splits[position] for position in current.lengths)
         for position, lengths in current.lengths.items():
-            done = self.ledger.known(position)
-            for failure in self.noted.values():
-                if not failure.estimate and failure.size == position:
-                    done[failure.split, failure.path, failure.first : failure.stop] = True
+            done = self.ledger.done(position)
             for split in range(current.n_splits[position]):
                 missing = [
                     (path, length)
@@ -183,7 +180,7 @@ class BudgetQueue(RaceQueue):
         positions = self.problem.screen_positions
         too_small = {
             failure.size
-            for failure in self.noted.values()
+            for failure in super().failures()
             if not failure.estimate
             and failure.first < self.wanted[failure.size][failure.split, failure.path]  # not of a trial alone
             and np.isfinite(self.settings[failure.path, failure.first : failure.stop]).any()
@@ -205,9 +202,7 @@ class BudgetQueue(RaceQueue):
         ]
         for size in range(len(self.problem.sizes)):
             self.enter(size)
-        for failure in self.failures():
-            if not failure.estimate:
-                self.exclude(failure)
+        self.exclude(self.failures())
 
     def plan_screen(self) -> Round:
         """Return the round that compares the best settings so far, at one fold size.
@@ -294,7 +289,7 @@ class BudgetQueue(RaceQueue):
     def compute_values(self, position: int) -> Values:
         """Return the criterion's values, (n_splits, n_paths, n_steps); -1 where there is no record."""
         known, units = self.ledger.known(position), self.problem.units(Stage.SELECT, position)
-        totals = self.ledger.select_totals(position)[known]
+        totals = self.ledger.totals(position)[known]
         units = units[np.nonzero(known)[0]] if self.problem.criterion.by_class else units
         values = np.full(known.shape, -1.0)
         values[known] = self.problem.criterion.value(totals, units)

@@ -6,7 +6,7 @@ splits. Without a selection there are only the latter, at every setting, and the
 
 from collections.abc import Iterator
 from functools import cached_property
-from math import inf
+from math import inf, nan
 from typing import NamedTuple
 
 import numpy as np
@@ -59,7 +59,6 @@ class FullQueue(Queue):
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem)
         self.ledger = Ledger(problem)
-        self._failures: dict[tuple[int, int, int], Failure] = {}
         self._selects = problem.procedure.select_by is not None
         self._phase: int | None = None
 
@@ -76,8 +75,7 @@ class FullQueue(Queue):
     def take(self, outcome: Outcome) -> Records:
         """Enter records and failures; return the records that are new."""
         _, new = self.ledger.enter(outcome.records)
-        for failure in outcome.failures:
-            self._failures[failure.size, failure.split, failure.path] = failure
+        self.ledger.note(outcome.failures)
         return outcome.records[new]
 
     def expect_left(self) -> float:
@@ -90,11 +88,7 @@ class FullQueue(Queue):
 
     def failures(self) -> list[Failure]:
         """Return the paths that failed, without those that were computed later."""
-        return [
-            lost
-            for lost in self._failures.values()
-            if not self.ledger.known(lost.size)[lost.split, lost.path, lost.first : lost.stop].all()
-        ]
+        return list(self.ledger.failed.values())
 
     def progress(self) -> Progress:
         """Return the progress."""
@@ -115,7 +109,8 @@ class FullQueue(Queue):
 
     def totals(self, size: int) -> Values:
         """Return the totals of each evaluation, (n_splits, n_paths, n_steps, n_totals); nan without one."""
-        return self.ledger.values(size)[..., : self.problem.n_totals]
+        known = self.ledger.known(size)[..., None]
+        return np.where(known, self.ledger.totals(size).astype(np.float64), nan)
 
     @cached_property
     def chosen(self) -> Index:
@@ -138,14 +133,11 @@ class FullQueue(Queue):
         return next(self._list_missing(size), None) is None
 
     def _list_missing(self, size: int) -> Iterator[Unit]:
-        known = self.ledger.known(size)
-        for (of_size, split, path), failure in self._failures.items():
-            if of_size == size:
-                known[split, path, failure.first : failure.stop] = True
-        for split in range(len(known)):
+        done = self.ledger.done(size)
+        for split in range(len(done)):
             wanted = self._list_wanted(size, split)
-            paths = tuple((path, length) for path, length in wanted if not known[split, path, :length].all())
-            if len(known) <= MAX_DIVIDED_SPLITS:
+            paths = tuple((path, length) for path, length in wanted if not done[split, path, :length].all())
+            if len(done) <= MAX_DIVIDED_SPLITS:
                 yield from (Unit(Stage.SELECT, size, split, (steps,)) for steps in paths)
             elif paths:
                 yield Unit(Stage.SELECT, size, split, paths)

@@ -36,7 +36,6 @@ class RaceQueue(Queue):
         self.ledger = Ledger(problem)
         costs = np.array([problem.cost(Stage.SELECT, j) for j in range(len(problem.sizes))])
         self.schedule = Schedule(self.selection, costs, self.transfer)
-        self.noted: dict[tuple[bool, int, int, int], Failure] = {}
         self._estimates: Iterator[Unit] | None = None
         self._forecast_at, self._left = -inf, inf
         self._looked, self._open_left = -1, True
@@ -78,7 +77,7 @@ class RaceQueue(Queue):
                 units = units[at[0]] if criterion.by_class else units
                 values = criterion.value(records["totals"][here], units)
                 self.selection.enter(size, *at, values)
-        self.note(outcome.failures)
+        self.exclude(self.ledger.note(outcome.failures))
         self.selection.refresh()
         return records[new]
 
@@ -124,52 +123,31 @@ class RaceQueue(Queue):
 
     def holds_refits(self, leader: Leader) -> bool:
         """Return whether there is a record of a leader's refit on every split."""
-        return all(self.ledger.totals(*refit) is not None for refit in self._refits(leader))
+        return bool(self.ledger.known(leader.size, True)[:, leader.path, leader.step].all())
 
     def knows_refits(self, leader: Leader) -> bool:
         """Return whether each refit of a leader has a record or a recorded failure."""
-        held = self.ledger.totals
-        return all(held(*at) is not None or at[:4] in self.noted for at in self._refits(leader))
+        return bool(self.ledger.done(leader.size, True)[:, leader.path, leader.step].all())
 
     def failures(self) -> list[Failure]:
         """Return the paths that failed."""
-        return list(self.noted.values())
+        return list(self.ledger.failed.values())
 
     def _estimate_units(self) -> Iterator[Unit]:
         """Generate a unit for each split with estimates neither held nor failed, if exhaustive."""
         if not self.problem.study.exhaustive:
             return
         every = tuple(enumerate(self.problem.learner.space.lengths))
-        known = self.ledger.estimate_totals()
         for j in range(len(self.problem.sizes)):
-            missing = self.selection.sizes[j].values != ABSENT
-            missing &= known[j][..., 0] < 0 if j in known else True
-            for failure in self.noted.values():
-                if failure.estimate and failure.size == j:
-                    missing[failure.split, failure.path, failure.first : failure.stop] = False
+            missing = (self.selection.sizes[j].values != ABSENT) & ~self.ledger.done(j, True)
             for i in np.flatnonzero(missing.any(axis=(1, 2))).tolist():
                 yield Unit(Stage.ESTIMATE, j, i, every)
 
-    def _refits(self, leader: Leader) -> Iterator[tuple[bool, int, int, int, int]]:
-        """Generate the positions of a leader's refits: stage, size, split, path, step."""
-        for split in range(self.problem.sizes[leader.size].n_splits):
-            yield True, leader.size, split, leader.path, leader.step
-
-    def note(self, failures: Iterable[Failure]) -> None:
-        """Note what failed, and forget what was computed since."""
-        for key in [key for key, failure in self.noted.items() if self.ledger.holds(failure)]:
-            del self.noted[key]
-        for failure in (failure for failure in failures if not self.ledger.holds(failure)):
-            known = self.noted.get(failure[:4], failure)
-            first, stop = min(known.first, failure.first), max(known.stop, failure.stop)
-            self.noted[failure[:4]] = failure._replace(first=first, stop=stop)
-            if not failure.estimate:
-                self.exclude(failure)
-
-    def exclude(self, failure: Failure) -> None:
-        """Enter a failure into the selection."""
-        steps = slice(failure.first, failure.stop)
-        self.selection.fail(failure.size, failure.split, failure.path, steps)
+    def exclude(self, failures: Iterable[Failure]) -> None:
+        """Enter failures of the selection into it."""
+        for lost in failures:
+            if not lost.estimate:
+                self.selection.fail(lost.size, lost.split, lost.path, slice(lost.first, lost.stop))
 
     def transfer(self, values: NDArray[np.float64], like: int, size: int) -> NDArray[np.float64]:
         """Return the values expected in one fold size, given those of another."""

@@ -17,11 +17,10 @@ from ckcv_ray.engine.queue import Batch, Progress, Supply
 from ckcv_ray.engine.race import RaceQueue, describe_failures
 from ckcv_ray.errors import StoreError
 from ckcv_ray.learners.base import register_instance
-from ckcv_ray.learners.ensemble import Models
 from ckcv_ray.records.record import Failure, Outcome, Records
 from ckcv_ray.storage.execution import Before, Evaluations, Metadata, read_environment
 from ckcv_ray.storage.files import Content
-from ckcv_ray.storage.folder import EXECUTION, FolderPath, RunFolder, ScoreFiles, hash_results, make_results
+from ckcv_ray.storage.folder import EXECUTION, FolderPath, RunFolder
 from ckcv_ray.storage.log import Log
 from ckcv_ray.study.problem import Problem
 
@@ -53,6 +52,7 @@ class Conclusion(NamedTuple):
 
     candidates: pa.Table  # table with the state of each candidate
     metadata: Metadata  # cost of the run over all its sessions, and its failures
+    writes: bool  # whether there is a folder for the results
 
 
 class Recorder(Supply, Generic[RunQueue]):
@@ -76,7 +76,6 @@ class Recorder(Supply, Generic[RunQueue]):
         self._damaged: list[str] = []
         self._earlier_runs: Before | None = None
         self._failed: list[Failure] = []  # before it began again
-        self._results: dict[str, Content] = {}
         self._opened = self._concluded = False
 
     def open(self) -> None:
@@ -161,7 +160,7 @@ class Recorder(Supply, Generic[RunQueue]):
         if not (self.queue.complete() and all(map(held, refitted)) and all(map(known, failed))):
             return None
         self._concluded = True
-        return Conclusion(self.queue.candidates(), self.metadata())
+        return Conclusion(self.queue.candidates(), self.metadata(), self.folder is not None)
 
     def scores(self: "Recorder[FullQueue]") -> tuple[Scores, Metadata] | None:
         """Write all records, and return the scores with the cost of the run.
@@ -188,35 +187,14 @@ class Recorder(Supply, Generic[RunQueue]):
         self._unsaved = []
         self._saved_at = monotonic()
 
-    def prepare_results(
-        self: "Recorder[RaceQueue]", table: pa.Table, models: Models, judged: pa.Table | None = None
-    ) -> dict[str, str] | None:
-        """Prepare the files of candidates, models and judged rows; return their SHA-256 by name.
-
-        They are written by ``write_end``, with what depends on them.
-
-        None if the log may not support them, since they were concluded by another recorder, which died.
-        """
-        if not self._concluded:
-            return None
-        self._results = make_results(self.problem, table, models, judged) if self.folder is not None else {}
-        return hash_results(self._results)
-
-    def write_end(self, certificate: Mapping[str, Any], execution: Mapping[str, Any]) -> bool:
-        """Write results, certificate, execution and manifest, which finishes the run; return whether it was.
+    def write_end(self, execution: Mapping[str, Any], results: Mapping[str, Content]) -> bool:
+        """Write results, execution and manifest, which finishes the run; return whether it was.
 
         False if the log may not support them, since they were concluded by another recorder, which died.
         """
         if self._concluded and self.folder is not None:
             self.folder.reopen()
-            self.folder.write_end(certificate, execution, self._results)
-        return self._concluded
-
-    def write_scores(self, scored: ScoreFiles, execution: Mapping[str, Any]) -> bool:
-        """Write scores, summary, what else the study asks for, execution and manifest; see ``write_end``."""
-        if self._concluded and self.folder is not None:
-            self.folder.reopen()
-            self.folder.write_scores(self.problem, scored, execution)
+            self.folder.write_end(execution, results)
         return self._concluded
 
     def metadata(self) -> Metadata:

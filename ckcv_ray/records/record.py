@@ -5,6 +5,7 @@ store a duplicate record changes nothing. A different record under the same key 
 not deterministic, and stops the run.
 """
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -93,6 +94,9 @@ class Ledger:
 
     Args:
         problem: the problem to solve.
+
+    Attributes:
+        failed: what failed and has no record, by stage, fold size, split and path.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -101,32 +105,15 @@ class Ledger:
         self.n_totals = problem.n_totals
         self._type = problem.total_type
         self._kept: dict[tuple[bool, int], Kept] = {}
-
-    def places(self, records: Records) -> Positions:
-        """Return the positions of records.
-
-        Raises:
-            LookupError: a record is not of this problem.
-        """
-        places = Positions(*(records[name] for name in Positions._fields))
-        inside = (places.size >= 0) & (places.size < len(self.n_splits))
-        inside &= (places.path >= 0) & (places.path < len(self.lengths))
-        if not inside.all():
-            raise IndexError("a size or a path that is not in the study")
-        inside = (places.split >= 0) & (places.split < self.n_splits[places.size])
-        inside &= (places.step >= 0) & (places.step < self.lengths[places.path])
-        if not inside.all():
-            raise IndexError("a split or a step that is not in the study")
-        return places
+        self.failed: dict[tuple[bool, int, int, int], Failure] = {}
 
     def enter(self, records: Records) -> tuple[Positions, NDArray[np.bool_]]:
         """Store records; return their positions, and which of them were new.
 
         Raises:
-            LookupError: a record is not of this problem.
             RunError: a record differs from the one held under its key.
         """
-        places = self.places(records)
+        places = Positions(*(records[name] for name in Positions._fields))
         given = np.empty((len(records), self.n_totals + 2), self._type)
         given[:, :-2] = records["totals"]
         given[:, -2], given[:, -1] = records["n_iter"], records["status"]
@@ -172,55 +159,42 @@ class Ledger:
         """
         return {size: self._kept[True, size][..., :-2] for estimate, size in sorted(self._kept) if estimate}
 
-    def known(self, size: int) -> NDArray[np.bool_]:
-        """Return which evaluations of the selection have a record, (n_splits, n_paths, n_steps)."""
-        return np.asarray(self._view(False, size)[..., -1] != NO_RECORD)
+    def known(self, size: int, estimate: bool = False) -> NDArray[np.bool_]:
+        """Return which evaluations of a stage and fold size have a record, (n_splits, n_paths, n_steps)."""
+        return np.asarray(self._view(estimate, size)[..., -1] != NO_RECORD)
 
-    def select_totals(self, size: int) -> Kept:
-        """Return the totals of the selection, (n_splits, n_paths, n_steps, n_totals), -1 without a record."""
-        return self._view(False, size)[..., :-2]
+    def done(self, size: int, estimate: bool = False) -> NDArray[np.bool_]:
+        """Return which evaluations have a record, or failed, (n_splits, n_paths, n_steps)."""
+        done = self.known(size, estimate)
+        for failure in self.failed.values():
+            if (failure.estimate, failure.size) == (estimate, size):
+                done[failure.split, failure.path, failure.first : failure.stop] = True
+        return done
 
-    def values(self, size: int) -> NDArray[np.float64]:
-        """Return totals, iterations and status of every evaluation of the selection of a fold size.
+    def totals(self, size: int, estimate: bool = False) -> Kept:
+        """Return the totals of evaluations, (n_splits, n_paths, n_steps, n_totals), -1 without a record."""
+        return self._view(estimate, size)[..., :-2]
 
-        Of shape (n_splits, n_paths, n_steps, n_totals + 2), and nan where there is no record.
-        """
-        kept = self._view(False, size).astype(np.float64)
-        kept[kept[..., -1] == NO_RECORD] = np.nan
-        return kept
-
-    def totals(self, estimate: bool, size: int, split: int, path: int, step: int) -> tuple[int, ...] | None:
-        """Return the totals of one evaluation; None where there is no record."""
-        kept = self._view(estimate, size)[split, path, step]
-        return tuple(kept[:-2].tolist()) if kept[-1] != NO_RECORD else None
-
-    def look_up(self, records: Records) -> Kept:
-        """Return the totals and status held for the keys of records, (records, n_totals + 1).
-
-        They are ABSENT where there is no record.
-
-        Raises:
-            LookupError: a key is not of this problem.
-        """
-        places = self.places(records)
-        found = np.full((len(records), self.n_totals + 2), NO_RECORD, dtype=self._type)
-        for table in places.list_tables():
-            here = places.of(*table)
-            found[here] = self._view(*table)[places.split[here], places.path[here], places.step[here]]
-        return np.delete(found, self.n_totals, axis=1)
+    def note(self, failures: Iterable[Failure]) -> list[Failure]:
+        """Note what failed, and forget what was computed since; return what of it is not computed."""
+        for key in [key for key, failure in self.failed.items() if self.holds(failure)]:
+            del self.failed[key]
+        lost = [failure for failure in failures if not self.holds(failure)]
+        for failure in lost:
+            known = self.failed.get(failure[:4], failure)
+            first, stop = min(known.first, failure.first), max(known.stop, failure.stop)
+            self.failed[failure[:4]] = failure._replace(first=first, stop=stop)
+        return lost
 
     def holds(self, failure: Failure) -> bool:
         """Return whether every evaluation listed in a failure has a record."""
-        statuses = self._statuses(failure)
+        kept = self._view(failure.estimate, failure.size)
+        statuses = kept[failure.split, failure.path, failure.first : failure.stop, -1]
         return len(statuses) > 0 and bool(np.all(statuses != NO_RECORD))
 
     def not_converged(self) -> int:
         """Return the number of fits that stopped at the iteration limit."""
         return sum(int(np.sum(kept[..., -1] == NOT_CONVERGED)) for kept in self._kept.values())
-
-    def _statuses(self, failure: Failure) -> Kept:
-        kept = self._view(failure.estimate, failure.size)
-        return kept[failure.split, failure.path, failure.first : failure.stop, -1]
 
     def _view(self, estimate: bool, size: int) -> Kept:
         """Return what is held for a fold size, (n_splits, n_paths, n_steps, n_totals + 2)."""

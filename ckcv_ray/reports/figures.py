@@ -510,8 +510,8 @@ def _draw_spread(result: Certified, queue: RaceQueue) -> Picture:
     units = result.problem.units(Stage.ESTIMATE, leader.size)
     estimate = result.problem.criterion.value(totals, units).tolist()
     select = fold.prefix_values(leader.path, leader.step)
-    places = [(False, leader.size, split, leader.path, leader.step) for split in range(fold.n_splits)]
-    errors = [sum((queue.ledger.totals(*place) or ())[:n_classes]) for place in places]
+    counts = queue.ledger.totals(leader.size)[:, leader.path, leader.step, :n_classes]
+    errors = counts.sum(axis=1).tolist()
     parts, means = [], (float(np.mean(estimate)), result.l_ms)
     for y, (name, values, colour) in enumerate((("L_EE", estimate, ORANGE), ("L_MS", select, BLUE))):
         x, count = np.unique(100 * np.asarray(values), return_counts=True)

@@ -27,7 +27,9 @@ from ckcv_ray.records.record import Failure, Outcome, Records
 from ckcv_ray.runs.result import Certified, Result
 from ckcv_ray.runs.scored import Scored, add_row_values, tabulate_settings
 from ckcv_ray.storage.execution import Before
-from ckcv_ray.storage.folder import ScoreFiles
+from ckcv_ray.storage.files import Content
+from ckcv_ray.storage.folder import CERTIFICATE, hash_results, make_results, make_score_files
+from ckcv_ray.storage.formats import to_json
 from ckcv_ray.study.problem import OUTER, Problem
 from ckcv_ray.tables.task import TestRows
 from ckcv_ray.version import VERSION
@@ -143,13 +145,13 @@ def _write_scores(
 
     held_out = predict_held_out(result, compute)
     result = add_row_values(result, held_out)
-    return result if recorder.write_scores(make_scores(result, held_out), execution) else None
+    return result if recorder.write_end(execution, make_scores(result, held_out)) else None
 
 
-def make_scores(result: Scored, held_out: pa.Table | None) -> ScoreFiles:
-    """Make what the folder of scores holds; ``held_out`` is from ``predict_held_out``."""
-    settings = tabulate_settings(result.settings)
-    return ScoreFiles(result.table(), settings, result.summary_json(), result.full, held_out)
+def make_scores(result: Scored, held_out: pa.Table | None) -> dict[str, Content]:
+    """Return the files of scores; ``held_out`` is from ``predict_held_out``."""
+    tables = result.table(), tabulate_settings(result.settings)
+    return make_score_files(result.problem, *tables, result.summary_json(), result.full, held_out)
 
 
 def predict_held_out(result: Scored, compute: Callable[[list[Unit]], Iterable[HeldOut]]) -> pa.Table | None:
@@ -224,10 +226,9 @@ def _write_results(
     models = Models(ensemble, *one_model(problem, winner, backend.fit_timeout), references)
     predictions = HeldOutPredictions(problem, models)
     judged = tabulate_judged(predictions)
-    if (files := recorder.prepare_results(table, models, judged)) is None:
-        return None
-    certificate = certify(predictions, table, files)
-    if not recorder.write_end(certificate.to_json(), execution):
+    files = make_results(problem, table, models, judged) if concluded.writes else {}
+    certificate = certify(predictions, table, hash_results(files))
+    if not recorder.write_end(execution, {**files, CERTIFICATE: to_json(certificate.to_json())}):
         return None
     return Certified(problem, execution, table, models, certificate, judged)
 

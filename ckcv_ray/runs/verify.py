@@ -21,6 +21,7 @@ from tempfile import TemporaryDirectory
 from time import monotonic
 from typing import Any, NamedTuple, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
@@ -46,7 +47,7 @@ from ckcv_ray.errors import (
 from ckcv_ray.learners.ensemble import Ensemble, Member, Models
 from ckcv_ray.learners.sklearn.spec import list_foreign
 from ckcv_ray.records.judged import HELD_OUT, HeldOut
-from ckcv_ray.records.record import NO_RECORD, Ledger
+from ckcv_ray.records.record import Ledger, Positions
 from ckcv_ray.runs.finish import make_scores, measure, predict_held_out, tabulate_judged
 from ckcv_ray.runs.load import read_certificate, replay
 from ckcv_ray.runs.run import Work, run_work
@@ -54,16 +55,7 @@ from ckcv_ray.runs.scored import Scored, add_row_values
 from ckcv_ray.storage import formats, models
 from ckcv_ray.storage.execution import find_changes, read_environment
 from ckcv_ray.storage.files import MAX_FILE_BYTES, Content
-from ckcv_ray.storage.folder import (
-    CERTIFICATE,
-    DATA,
-    EXECUTION,
-    MANIFEST,
-    RunFolder,
-    make_results,
-    make_score_files,
-)
-from ckcv_ray.storage.identity import STUDY
+from ckcv_ray.storage.folder import CERTIFICATE, DATA, EXECUTION, MANIFEST, STUDY, RunFolder, make_results
 from ckcv_ray.storage.log import LOG, name_part
 from ckcv_ray.storage.pages import REPORT, report_intact
 from ckcv_ray.storage.stream import STREAM, read_stream
@@ -344,9 +336,9 @@ class Remake:
             again = formats.to_json(certify(predictions, table, {}).to_json())
             found = compare_file(self.folder, CERTIFICATE, again, left_out="digests")
             result.note_other((f"by the models fitted again, {one}" for one in found), self.elsewhere)
+        totals = self.queue.ledger.totals(leader.size, True)[:, leader.path, leader.step].tolist()
         for member in fitted.best.members:
-            totals = self.queue.ledger.totals(True, leader.size, member.split, leader.path, leader.step)
-            if member.totals != totals:
+            if list(member.totals) != totals[member.split]:
                 name = _name_model(BEST, member.split)
                 result.differences.append(f"{name}: its errors are not those in the log")
         self._compare_test_error(fitted.best, test)
@@ -393,7 +385,7 @@ class Remake:
             self.compare_models([(FULL, full)], [fit], (FULL,))
         if (held_out := self._predict(scores)) is not None:
             scores = add_row_values(scores, held_out)
-        files = make_score_files(problem, make_scores(scores, held_out))
+        files = make_scores(scores, held_out)
         self.compare_files(files)
         result.recomputed.append(f"{', '.join(files)}, from the log, the table and the models")
 
@@ -642,10 +634,10 @@ def compare_member(problem: Problem, stored: Member, computed: Member) -> str:
 
 def compare_records(log: Ledger, again: Ledger) -> Iterator[str]:
     """Yield a sentence if records that both ledgers have differ by more than rounding."""
-    made = again.records()
-    logged = log.look_up(made)
-    known = logged[:, -1] != NO_RECORD
-    before, after = logged[known, :-1], made["totals"][known]
+    logged, made = log.records(), again.records()
+    keys = list(Positions._fields)
+    _, at, there = np.intersect1d(logged[keys], made[keys], assume_unique=True, return_indices=True)
+    before, after = logged["totals"][at], made["totals"][there]
     if not agree(before, after, ROUNDING):
         differing = int((before != after).any(axis=1).sum())
         yield f"the log: {differing:,} of {pluralize(len(after), 'evaluation')} give other results"

@@ -25,22 +25,26 @@ it locked; on an object store two runs may write to one, and what they write agr
 import hashlib
 import json
 import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
+from importlib.util import find_spec
 from os import PathLike
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from ckcv_ray.core.arrays import Index
+from ckcv_ray.core.quantities import find_quantity
 from ckcv_ray.core.resampling.base import Splits
 from ckcv_ray.core.schedule import Stage
-from ckcv_ray.errors import CKCVError, InputError, StoreError, convert_errors, cut, plain, pluralize
+from ckcv_ray.errors import InputError, LackingError, StoreError, convert_errors, cut, plain, pluralize
+from ckcv_ray.learners.base import LEARNERS
 from ckcv_ray.learners.ensemble import Ensemble, Models
+from ckcv_ray.learners.sklearn.spec import UntrustedError, is_trusted, list_packages
 from ckcv_ray.records import candidates
 from ckcv_ray.records.judged import (
     HELD_OUT,
@@ -62,19 +66,19 @@ from ckcv_ray.storage.files import (
     sha256,
     unwritable,
 )
-from ckcv_ray.storage.identity import STUDY, Identity, make_identity, read_identity
 from ckcv_ray.storage.objects import open_files
 from ckcv_ray.storage.stream import STREAM, ListedStream, Stream, read_stream
 from ckcv_ray.storage.uses import SHA256
-from ckcv_ray.study.parts import Paper
+from ckcv_ray.study.parts import CLAIMS, Paper
 from ckcv_ray.study.problem import OUTER, Candidate, Problem, divide, identify_data
-from ckcv_ray.study.study import Procedure, Study
+from ckcv_ray.study.study import AnyStudy, Procedure, Study, run_id
 from ckcv_ray.tables.columns import Schema
 from ckcv_ray.tables.limits import MAX_CELLS, MAX_TABLE_ROWS
 from ckcv_ray.tables.task import Provenance, Roles, Task
 from ckcv_ray.validation import quote, read_as, suggest
+from ckcv_ray.version import VERSION
 
-DATA, EXECUTION = "data.parquet", "execution.json"
+STUDY, DATA, EXECUTION = formats.STUDY, "data.parquet", "execution.json"
 CANDIDATES = "candidates.parquet"
 CERTIFICATE, MANIFEST = "certificate.json", "manifest.json"
 SCORES, SETTINGS, SUMMARY = "scores.parquet", "settings.parquet", "scores.json"
@@ -83,16 +87,10 @@ SPLIT_COLUMNS = pa.schema([("split", pa.int32()), ("train", pa.bool_()), ("row",
 FOLDERS = (log.LOG, models.ENSEMBLE)
 LATER = re.compile(r"report\.html|(stream(-[0-9]{6})?\.jsonl|uses(-[0-9]{6})?\.json)")
 RESULTS = (CANDIDATES, *models.TABLES, JUDGED_ROWS)  # besides the pickles
-NO_FILES: Mapping[str, Content] = MappingProxyType({})
 OPTIONAL_ROLES = ("group", "weight")  # of columns of the table
 QUESTION = "question"  # about a column that looks like groups, which may not be stored itself
 LONGEST_QUESTION = 600  # characters: a folder may be a stranger's
-TEMPORARY = re.compile(
-    r"\.((study|execution|certificate|manifest|scores|uses(-[0-9]{6})?)\.json|"
-    r"(data|candidates|models|refit|full|references|judged|splits|scores|settings|predictions|"
-    r"part-[0-9a-f]{64})\.parquet|"
-    r"model-\d+\.pkl|report\.html|stream(-[0-9]{6})?\.jsonl)-\w+\.tmp"
-)
+TEMPORARY = re.compile(r"\.[\w-]+\.(json|jsonl|parquet|pkl|html)-\w+\.tmp")
 NOT_OF_KIND = {  # what a folder holds instead of a study of a kind
     Study.kind: "the scores of a procedure, from ckcv evaluate, and no ensemble: run the same ckcv evaluate "
     "command again to see them",
@@ -104,22 +102,12 @@ MAX_VALUES = 2 * MAX_CELLS  # of a table: arrays may be larger than tables read 
 FolderPath = str | PathLike[str]
 
 
-class ScoreFiles(NamedTuple):
-    """What the folder of a finished study without a certification holds besides its log.
+class Identity(NamedTuple):
+    """The run that a folder belongs to."""
 
-    Attributes:
-        scores: the scores of every split.
-        settings: mean, deviation and rank of every setting.
-        summary: the scores as JSON values.
-        full: the model fitted on all rows, if there is one.
-        held_out: predictions for the rows that each split scores, if they are kept.
-    """
-
-    scores: pa.Table
-    settings: pa.Table
-    summary: Mapping[str, Any]
-    full: Ensemble | None = None
-    held_out: pa.Table | None = None
+    study: AnyStudy
+    data_digest: str
+    run_id: str
 
 
 class RunFolder:
@@ -364,19 +352,6 @@ class RunFolder:
         """Unlock the folder and remove the lock file."""
         self.files.lock.release()
 
-    def remove_left_lock(self) -> None:
-        """Remove the lock file, and temporary files, of a process that was killed.
-
-        No effect if a process still holds the lock, or if the folder cannot be written.
-        """
-        if not self.files.exists(LOCK) or self.files.lock.busy:
-            return
-        try:
-            self.acquire()
-        except CKCVError:  # nothing depends on it: the result is complete without
-            return
-        self.release()
-
     def begin(self, problem: Problem, again: bool = False) -> None:
         """Write the data and the study.
 
@@ -416,15 +391,19 @@ class RunFolder:
         for name, content in contents.items():
             formats.create(self.files, name, content, "was just written by another run: choose another --out")
 
-    def write_scores(self, problem: Problem, scored: ScoreFiles, execution: Mapping[str, Any]) -> None:
-        """Write the scores of a procedure, and what else it has; its metadata and the manifest come last."""
-        if scored.full is None and self.files.exists(models.FULL):  # an earlier one
-            formats.delete(self.files, models.FULL)
-        self.write_manifest(execution, make_score_files(problem, scored))
+    def write_end(self, execution: Mapping[str, Any], results: Mapping[str, Content]) -> None:
+        """Write the results, of which earlier ones are removed; the metadata and the manifest come last.
 
-    def write_manifest(
-        self, execution: Mapping[str, Any], contents: Mapping[str, Content] = NO_FILES
-    ) -> None:
+        Args:
+            execution: the metadata of the run.
+            results: the files of ``make_results`` with the certificate, or those of ``make_score_files``.
+        """
+        for name in [*self.files.list(), *self.files.list(models.ENSEMBLE)]:
+            if name not in results and (name in RESULTS or name.startswith(models.ENSEMBLE)):
+                formats.delete(self.files, name)
+        self.write_manifest(execution, results)
+
+    def write_manifest(self, execution: Mapping[str, Any], contents: Mapping[str, Content]) -> None:
         """Write files, the metadata of the run, and last the manifest of all files.
 
         On an object store another run may finish at the same time. All that it writes is the same but its
@@ -506,25 +485,6 @@ class RunFolder:
         """Return the SHA-256 of the files with candidates, models and judged rows."""
         return {name: self.sha256(name) for name in RESULTS if self.files.exists(name)}
 
-    def write_end(
-        self,
-        certificate: Mapping[str, Any],
-        execution: Mapping[str, Any],
-        results: Mapping[str, Content] = NO_FILES,
-    ) -> None:
-        """Write the results, the certificate, the metadata of the run, and last the manifest of all files.
-
-        Args:
-            certificate: of the results, as JSON values.
-            execution: the metadata.
-            results: from ``make_results``; earlier ones are removed. Without, those in the folder stay.
-        """
-        if results:
-            for name in [*self.files.list(), *self.files.list(models.ENSEMBLE)]:
-                if name not in results and (name in RESULTS or name.startswith(models.ENSEMBLE)):
-                    formats.delete(self.files, name)
-        self.write_manifest(execution, {**results, CERTIFICATE: formats.to_json(certificate)})
-
     def write_execution(self, execution: Mapping[str, Any]) -> None:
         """Write the metadata of the run."""
         formats.write(self.files, EXECUTION, formats.to_json(execution))
@@ -596,7 +556,7 @@ class RunFolder:
         try:
             with formats.guard_reading(self.files, MANIFEST):
                 listed = self.listed_stream()
-                growing = {} if listed is None else {STREAM: asdict(listed)}
+                growing = {} if listed is None else {STREAM: listed.to_json()}
                 expected = formats.to_json(self.manifest() | growing)
                 return self.files.read(MANIFEST, formats.MAX_JSON_BYTES) == expected
         except StoreError:
@@ -643,6 +603,93 @@ class RunFolder:
         return (name for name in names if name.rpartition("/")[2] != LOCK)
 
 
+def make_identity(problem: Problem) -> bytes:
+    """Return the file of the identity of a run."""
+    identity = Identity(problem.asked, problem.data_digest, problem.run_id)
+    return formats.to_json(_describe(identity, VERSION))
+
+
+def read_identity(files: Files) -> Identity:
+    """Read the identity of a run.
+
+    Raises:
+        LackingError: it has a learner or a claim that is not known here, or an estimator that may not be
+            imported.
+        StoreError: it is damaged, or written by another version.
+    """
+    content = formats.read_json(files, STUDY)
+    with formats.guard_reading(files, STUDY):
+        if type(content["schema"]) is not int or content["schema"] != formats.SCHEMA_VERSION:
+            raise StoreError(
+                f"{files.path(STUDY)}: schema {content['schema']!r}, and this version reads "
+                f"{formats.SCHEMA_VERSION}: read it with ckcv_ray {quote(content.get('package'))}, by which "
+                "it was made, or run the study again in another folder"
+            )
+        kind: type[AnyStudy] = Procedure if Procedure.kind in content else Study
+        described = content[kind.kind]
+        if unknown := [name for name in _learners_in(described) if name not in LEARNERS]:
+            raise LackingError(
+                f"{str(files)!r}: the learner {quote(unknown[0])} is not known here: import the module that "
+                "registers it"
+            )
+        if unknown := [name for name in _claims_in(described) if not (name in CLAIMS or find_quantity(name))]:
+            raise LackingError(
+                f"{str(files)!r}: the claim {quote(unknown[0])} is not known here: install the package that "
+                "has it"
+            )
+        # Packages that are not trusted are not even looked for, and nothing of a package is run.
+        trusted = (name for name in filter(is_trusted, _packages_in(described)) if name.isidentifier())
+        if missing := [name for name in trusted if name not in sys.modules and find_spec(name) is None]:
+            raise LackingError(
+                f"{str(files)!r}: its estimator is of {missing[0]}, which is not installed here"
+            )
+        try:
+            study = kind.from_json(described)
+        except UntrustedError as error:
+            raise LackingError(f"{str(files)!r}: {error}") from None
+        identity = Identity(study, content["data"], content["run_id"])
+        if (expected := run_id(identity.study, identity.data_digest)) != identity.run_id:
+            raise ValueError(f"it names run {identity.run_id} but describes run {expected}")
+        written = formats.to_json(_describe(identity, content["package"]))
+        if written != files.read(STUDY, formats.MAX_JSON_BYTES):
+            raise ValueError("it is not as a run writes it")
+    return identity
+
+
+def _describe(identity: Identity, package: str) -> dict[str, Any]:
+    """Return the content of the file of an identity, written by a version of this package."""
+    return {
+        "schema": formats.SCHEMA_VERSION,
+        "package": package,
+        "run_id": identity.run_id,
+        identity.study.kind: identity.study.to_json(),
+        "data": identity.data_digest,
+    }
+
+
+def _learners_in(study: Any) -> list[str]:
+    return [name for learner in _describe_learners(study) if isinstance(name := learner.get("name"), str)]
+
+
+def _claims_in(study: Any) -> list[str]:
+    certify = study.get("certify") if isinstance(study, dict) else None
+    claims = certify.get("claim") if isinstance(certify, dict) else None
+    return [name for name in claims if isinstance(name, str)] if isinstance(claims, list) else []
+
+
+def _packages_in(study: Any) -> list[str]:
+    named = [learner.get("estimator") for learner in _describe_learners(study)]
+    named += [getattr(LEARNERS.get(name), "spec", None) for name in _learners_in(study)]
+    return [package for estimator in named for package in list_packages(estimator)]
+
+
+def _describe_learners(study: Any) -> list[dict[str, Any]]:
+    learner = study.get("learner") if isinstance(study, dict) else None
+    compared = learner.get("learners") if isinstance(learner, dict) else None
+    listed = [learner, *(compared if isinstance(compared, list) else [])]
+    return [learner_json for learner_json in listed if isinstance(learner_json, dict)]
+
+
 def make_results(
     problem: Problem, table: pa.Table, fitted: Models, judged: pa.Table | None = None
 ) -> dict[str, Content]:
@@ -654,18 +701,34 @@ def make_results(
     return files
 
 
-def make_score_files(problem: Problem, scored: ScoreFiles) -> dict[str, Content]:
-    """Return the files of the scores of a procedure, of its model and of its predictions, by name."""
+def make_score_files(
+    problem: Problem,
+    scores: pa.Table,
+    settings: pa.Table,
+    summary: Mapping[str, Any],
+    full: Ensemble | None = None,
+    held_out: pa.Table | None = None,
+) -> dict[str, Content]:
+    """Return the files of a finished procedure besides its log, by name.
+
+    Args:
+        problem: the problem of the procedure.
+        scores: the scores of every split.
+        settings: mean, deviation and rank of every setting.
+        summary: the scores as JSON values.
+        full: the model fitted on all rows, if there is one.
+        held_out: predictions for the rows that each split scores, if they are kept.
+    """
     contents: dict[str, Content] = {
-        SCORES: formats.make_table(scored.scores, problem.run_id),
-        SETTINGS: formats.make_table(scored.settings, problem.run_id),
-        SUMMARY: formats.to_json(scored.summary),
+        SCORES: formats.make_table(scores, problem.run_id),
+        SETTINGS: formats.make_table(settings, problem.run_id),
+        SUMMARY: formats.to_json(summary),
     }
-    if scored.full is not None:
-        contents[models.FULL] = models.make_model_table(problem, scored.full)
-    if scored.held_out is not None:
+    if full is not None:
+        contents[models.FULL] = models.make_model_table(problem, full)
+    if held_out is not None:
         names = {"labels": json.dumps(problem.task.classes)}
-        contents[HELD_OUT] = formats.make_table(scored.held_out, problem.run_id, names)
+        contents[HELD_OUT] = formats.make_table(held_out, problem.run_id, names)
         if not isinstance(problem.asked.resampling, Splits):
             sets = [problem.rows(Stage.SELECT, OUTER, i) for i in range(problem.sizes[OUTER].n_splits)]
             contents[SPLITS] = make_splits(sets, problem.run_id)
@@ -712,13 +775,12 @@ def hash_results(results: Mapping[str, Content]) -> dict[str, str]:
 
 
 def _list_stream(stream: Stream | None) -> dict[str, Any]:
-    return {} if stream is None else {STREAM: asdict(ListedStream(len(stream.rows), stream.head))}
+    return {} if stream is None else {STREAM: ListedStream(len(stream.rows), stream.head).to_json()}
 
 
 def _is_apart(name: str) -> bool:
     """Return whether the manifest never lists a file, or is it."""
-    later = name[1:].rpartition("-")[0] if name.startswith(".") and name.endswith(".tmp") else name
-    return name in (MANIFEST, LOCK) or LATER.fullmatch(later) is not None
+    return name in (MANIFEST, LOCK) or LATER.fullmatch(name) is not None or _is_temporary(name)
 
 
 def _is_temporary(name: str) -> bool:

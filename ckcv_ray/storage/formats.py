@@ -23,6 +23,7 @@ from ckcv_ray.tables.limits import FOLDER_BYTES, MAX_CELLS, MAX_TABLE_ROWS, limi
 from ckcv_ray.tables.read import read_parquet
 from ckcv_ray.version import VERSION
 
+STUDY = "study.json"  # which every run folder has
 SCHEMA_VERSION = 12
 MAX_JSON_BYTES = 1 << 26
 

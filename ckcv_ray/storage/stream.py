@@ -15,16 +15,15 @@ writers one alone can create it.
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.storage import formats
 from ckcv_ray.storage.files import Files, LocalFiles
-from ckcv_ray.storage.identity import STUDY
 from ckcv_ray.tables.columns import Label
-from ckcv_ray.validation import STRICT, Probability, check_count, read_as
+from ckcv_ray.validation import Probability, Stored, check_count, read_as
 
 STREAM = "stream.jsonl"
 FORMAT = 1
@@ -36,7 +35,7 @@ KEYS = ("id", "prediction", "label", "group", "batch")  # of a row; without grou
 
 
 @dataclass(frozen=True)
-class Header:
+class Header(Stored):
     """What a stream watches, fixed before its first row.
 
     Attributes:
@@ -47,8 +46,6 @@ class Header:
         delta: probability with which anything that is said of the stream may ever be false.
         grouped: whether the rows have groups.
     """
-
-    __pydantic_config__: ClassVar[Any] = {**STRICT, "extra": "forbid"}
 
     format: int
     run_id: str
@@ -77,10 +74,8 @@ class LiveRow(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ListedStream:
+class ListedStream(Stored):
     """A stream as the manifest of its run lists it: how many rows it had, and the digest of its last line."""
-
-    __pydantic_config__: ClassVar[Any] = {**STRICT, "extra": "forbid"}
 
     rows: int
     head: str
@@ -119,7 +114,7 @@ def locate_stream(run: Files, elsewhere: Path | None) -> tuple[Files, str]:
         return run, STREAM
     shown = str(elsewhere)
     files = LocalFiles(elsewhere.absolute().parent)
-    if run.inside(elsewhere) is not None or files.exists(STUDY):
+    if run.inside(elsewhere) is not None or files.exists(formats.STUDY):
         raise InputError(
             f"stream={shown!r} is in a run folder, whose own stream is {STREAM}: leave --stream out to use "
             "that of this run, or choose another place"
@@ -153,7 +148,7 @@ def read_stream(files: Files, name: str) -> Stream | None:
 
 def begin_stream(header: Header) -> Stream:
     """Return a stream without rows."""
-    line, head = _seal(asdict(header), "")
+    line, head = _seal(header.to_json(), "")
     return Stream(header, (), head, line, 0)
 
 

@@ -14,9 +14,8 @@ anything in it.
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +23,7 @@ from numpy.typing import NDArray
 from ckcv_ray.errors import InputError, plain
 from ckcv_ray.storage import formats
 from ckcv_ray.storage.files import Files
-from ckcv_ray.validation import STRICT, Probability, check_count, read_as
+from ckcv_ray.validation import Probability, Stored, check_count, read_as
 
 USES = "uses.json"
 SHA256, ROWS = re.compile("[0-9a-f]{64}"), re.compile("([0-9a-f]{16})*")
@@ -35,7 +34,7 @@ MAX_TWINS = 0.01  # of rows, that equal another one: above it equal rows may wel
 
 
 @dataclass(frozen=True)
-class Use:
+class Use(Stored):
     """One use of judged rows.
 
     Attributes:
@@ -49,8 +48,6 @@ class Use:
         delta: what is shared.
         date: when, in UTC, such as 2026-11-25T13:00:00+00:00.
     """
-
-    __pydantic_config__: ClassVar[Any] = {**STRICT, "extra": "forbid"}
 
     tables: tuple[str, ...]
     rows: str
@@ -81,10 +78,8 @@ class Use:
 
 
 @dataclass(frozen=True)
-class UseList:
+class UseList(Stored):
     """The content of the file."""
-
-    __pydantic_config__: ClassVar[Any] = {**STRICT, "extra": "forbid"}
 
     uses: tuple[Use, ...]
 
@@ -146,7 +141,7 @@ def append_use(files: Files, use: Use, name: str = USES) -> None:
             f"{str(files.path(name))!r} has {MAX_USES:,} uses, the maximum: begin another file with --ledger"
         )
     piece = formats.name_piece(name, len(formats.list_pieces(files, name)))
-    content = formats.to_json(asdict(UseList((use,))))
+    content = formats.to_json(UseList((use,)).to_json())
     formats.create(files, piece, content, "was written by another comparison just now: compare again")
 
 

@@ -387,7 +387,7 @@ WATCHED = (
     *("os.posix_spawn", "socket.", "urllib.", "http.", "ctypes.", "shutil.", "os.kill", "os.putenv", "mmap."),
 )
 DISTRIBUTIONS = "scipy.stats._distn_infrastructure"  # it executes a text of its own for each distribution
-SYSTEM = ("/proc/locks", "/proc/self/", f"/proc/{os.getpid()}/statm", "/sys/")
+SYSTEM = ("/proc/self/", f"/proc/{os.getpid()}/statm", "/sys/")
 
 
 class Guard:

@@ -94,7 +94,7 @@ def test_any_order_of_arrival_gives_the_same_rounds_and_table(
     done: tuple[BudgetQueue, list[Records]],
 ) -> None:
     queue, records = done
-    every, table, failures = np.concatenate(records), queue.candidates(), tuple(queue.noted.values())
+    every, table, failures = np.concatenate(records), queue.candidates(), tuple(queue.ledger.failed.values())
     rng = np.random.default_rng(np.random.SeedSequence(3))
     for _ in range(4):
         again = BudgetQueue(queue.problem)
@@ -115,7 +115,7 @@ def test_records_that_no_round_wants_decide_nothing(done: tuple[BudgetQueue, lis
             again.add(evaluate([Unit(Stage.SELECT, size, split, every)], inputs))
     for part in records:
         again.add(Outcome(part, (), ()))
-    again.add(Outcome(records[0][:0], tuple(queue.noted.values()), ()))
+    again.add(Outcome(records[0][:0], tuple(queue.ledger.failed.values()), ()))
     assert again.candidates().equals(queue.candidates())
 
 

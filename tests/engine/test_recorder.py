@@ -202,7 +202,7 @@ def test_it_may_die_between_any_two_calls(
 ) -> None:
     stride = 15 if is_night(request.config) else 45
     calls = outlived(tmp_path / "whole", case, moments).calls
-    assert {"open", "exchange", "add", "decision", "prepare_results", "write_end", "close"} <= set(calls)
+    assert {"open", "exchange", "add", "decision", "write_end", "close"} <= set(calls)
     for fate in ("before", "after"):
         for number in {calls.index(name) + 1 for name in calls} | {*range(2, len(calls), stride), len(calls)}:
             out = tmp_path / f"{fate}-{number}"
@@ -334,8 +334,7 @@ def test_results_are_written_by_none_but_the_one_that_concluded_them(
     result = run_job(Job(PLAIN, TASK, tmp_path / "whole"), SERIAL)
     recorder = Recorder(problem, tmp_path / "run")
     recorder.open()
-    assert recorder.prepare_results(result.candidates, result.models) is None
-    assert recorder.write_end(result.certificate.to_json(), result.execution) is False
+    assert recorder.write_end(result.execution, {"certificate.json": b"{}"}) is False
     recorder.close()
     names = sorted(file.name for file in (tmp_path / "run").rglob("*") if file.is_file())
     assert names == ["data.parquet", "execution.json", "study.json"]

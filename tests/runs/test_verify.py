@@ -694,8 +694,9 @@ def test_a_model_that_raises_is_a_difference(honest: Honest, tmp_path: Path) -> 
     folder = RunFolder(out)
     models = replace(read_certified(folder, problem).models, best=Ensemble(members))
     folder.acquire()
-    certificate, table = read_certified(folder, problem).certificate, folder.candidates(problem)[0]
-    folder.write_end(certificate.to_json(), folder.execution(), make_results(problem, table, models))
+    table, certificate = folder.candidates(problem)[0], folder.files.read(CERTIFICATE, 1 << 20)
+    results = make_results(problem, table, models) | {CERTIFICATE: certificate}
+    folder.write_end(folder.execution(), results)
     folder.release()
     found = " ".join(verify(out).differences)
     assert "judged rows and certificate cannot be made again: " in found

@@ -23,7 +23,7 @@ from pyarrow import feather, parquet
 
 from ckcv_ray.cli.data import check_source
 from ckcv_ray.errors import InputError
-from ckcv_ray.storage.identity import STUDY
+from ckcv_ray.storage.folder import STUDY
 from ckcv_ray.tables import read as files
 from ckcv_ray.tables.columns import ColumnKind
 from ckcv_ray.tables.named import read, read_task
