@@ -226,7 +226,7 @@ class Faulty(SerialBackend):
 
 
 HARMLESS = ("do", "twice", "backwards", "hold", "in_parts", "lose", "again", "deny", "save", "stop")
-AT_ANY_TIME = ("again", "deny", "save", "die", "stop", "lie")
+AT_ANY_TIME = ("again", "deny", "save", "die", "stop")
 
 
 @dataclass(frozen=True)

@@ -44,6 +44,7 @@ def is_finished(problem: Problem, folder: RunFolder) -> bool:
     if identity is None or identity.run_id == problem.run_id:
         lacking = folder.falls_short(problem)
         if identity is not None and folder.finished and not lacking and not folder.list_differing():
+            folder.remove_left_lock()  # of a process that was killed after it had written the result
             return True
         folder.files.check_writable()
         folder.check_room(problem)

@@ -290,7 +290,7 @@ def watch(
     files, name = locate_stream(folder.files, None if stream is None else as_path("stream", stream))
     found = read_stream(files, name)
     if files is folder.files:
-        folder.check_stream(found)
+        folder.check_stream()
     file = files.path(name)
     header = _make_header(result, folder, found, by, delta, file)
     rule = result.rule(header.by)
@@ -305,7 +305,7 @@ def watch(
         try:
             found = write_stream(files, name, found or begin_stream(header), live)
             if inside:  # then the manifest lists it
-                folder.list_stream(found)
+                folder.list_stream()
         finally:
             lock.release()
     there = () if found is None else found.rows

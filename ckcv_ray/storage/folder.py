@@ -17,7 +17,7 @@ it locked; on an object store two runs may write to one, and what they write agr
     settings.parquet        of ``ckcv evaluate``: mean, deviation and rank of every setting
     scores.json             of ``ckcv evaluate``: their summary
     manifest.json           SHA-256 of every file above, written last; another run may add parts of the log
-    stream.jsonl            of ``ckcv watch``: live rows with labels (``stream``), listed there
+    stream.jsonl            of ``ckcv watch``: live rows with labels (``stream``), listed there, too
     uses.json               which judged rows it was compared on (``uses``), not in the manifest
     report.html             can be regenerated at any time, not in the manifest
 """
@@ -41,7 +41,7 @@ from ckcv_ray.core.arrays import Index
 from ckcv_ray.core.quantities import find_quantity
 from ckcv_ray.core.resampling.base import Splits
 from ckcv_ray.core.schedule import Stage
-from ckcv_ray.errors import InputError, LackingError, StoreError, convert_errors, cut, plain, pluralize
+from ckcv_ray.errors import CKCVError, InputError, LackingError, StoreError, convert_errors, cut, plain
 from ckcv_ray.learners.base import LEARNERS
 from ckcv_ray.learners.ensemble import Ensemble, Models
 from ckcv_ray.learners.sklearn.spec import UntrustedError, is_trusted, list_packages
@@ -67,7 +67,7 @@ from ckcv_ray.storage.files import (
     unwritable,
 )
 from ckcv_ray.storage.objects import open_files
-from ckcv_ray.storage.stream import STREAM, ListedStream, Stream, read_stream
+from ckcv_ray.storage.stream import STREAM
 from ckcv_ray.storage.uses import SHA256
 from ckcv_ray.study.parts import CLAIMS, Paper
 from ckcv_ray.study.problem import OUTER, Candidate, Problem, divide, identify_data
@@ -85,7 +85,8 @@ SCORES, SETTINGS, SUMMARY = "scores.parquet", "settings.parquet", "scores.json"
 SPLITS = "splits.parquet"
 SPLIT_COLUMNS = pa.schema([("split", pa.int32()), ("train", pa.bool_()), ("row", pa.int64())])
 FOLDERS = (log.LOG, models.ENSEMBLE)
-LATER = re.compile(r"report\.html|(stream(-[0-9]{6})?\.jsonl|uses(-[0-9]{6})?\.json)")
+STREAM_FILE = re.compile(r"stream(-[0-9]{6})?\.jsonl")
+LATER = re.compile(r"report\.html|uses(-[0-9]{6})?\.json")
 RESULTS = (CANDIDATES, *models.TABLES, JUDGED_ROWS)  # besides the pickles
 OPTIONAL_ROLES = ("group", "weight")  # of columns of the table
 QUESTION = "question"  # about a column that looks like groups, which may not be stored itself
@@ -352,6 +353,17 @@ class RunFolder:
         """Unlock the folder and remove the lock file."""
         self.files.lock.release()
 
+    def remove_left_lock(self) -> None:
+        """Remove the lock file, and temporary files, of a process that was killed.
+
+        No effect if a process still holds the lock, or if the folder cannot be written.
+        """
+        if not self.files.exists(LOCK) or self.files.lock.busy:
+            return
+        with suppress(CKCVError):  # nothing depends on it: the result is complete without
+            self.acquire()
+            self.release()
+
     def begin(self, problem: Problem, again: bool = False) -> None:
         """Write the data and the study.
 
@@ -413,47 +425,28 @@ class RunFolder:
         known = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
         known[EXECUTION] = hashlib.sha256(described).hexdigest()
         digests = known | self.hash_files([name for name in self.names() if name not in known])
-        try:
-            stream = read_stream(self.files, STREAM)
-        except StoreError:  # no file of the run rests on it, and the next ckcv watch says so
-            stream = None
-        manifest = formats.to_json({name: digests[name] for name in sorted(digests)} | _list_stream(stream))
         formats.write_all(self.files, contents)
         while True:
             formats.write(self.files, EXECUTION, described)
-            formats.write(self.files, MANIFEST, manifest)
+            self._write_manifest(digests)
             if self.sha256(EXECUTION) == known[EXECUTION]:
                 return
 
-    def list_stream(self, stream: Stream) -> None:
-        """List a stream in the manifest of a finished run, with its rows and its head."""
-        listed = {**self.manifest(), **_list_stream(stream)}
-        formats.write(self.files, MANIFEST, formats.to_json(listed))
+    def list_stream(self) -> None:
+        """List the files of the stream in the manifest of a finished run, too."""
+        self._write_manifest(self.manifest() | self.hash_files(formats.list_pieces(self.files, STREAM)))
 
-    def listed_stream(self) -> ListedStream | None:
-        """Return the stream as the manifest lists it; None if it lists none.
-
-        Raises:
-            StoreError: it is damaged.
-        """
-        listed = formats.read_json(self.files, MANIFEST).get(STREAM)
-        if listed is None:
-            return None
-        with formats.guard_reading(self.files, MANIFEST):
-            return read_as(ListedStream, listed)
-
-    def check_stream(self, stream: Stream | None) -> None:
-        """Check that the stream of this folder is the one that the manifest lists, or has grown since.
+    def check_stream(self) -> None:
+        """Check that the stream of this folder has the files that the manifest lists, or has grown since.
 
         Raises:
-            StoreError: it is gone, was cut off or is another one; or the manifest is damaged.
+            StoreError: one is missing or was edited; or the manifest is damaged.
         """
-        listed = self.listed_stream()
-        if listed is None or (stream is not None and stream.continues(listed)):
-            return
-        known = f"{pluralize(listed.rows, 'row')}, head {plain(listed.head[:12])}"
-        found = "is missing" if stream is None else "was cut off, or is another stream"
-        raise StoreError(f"{self.files.path(STREAM)} {found}: the manifest lists {known}; put it back")
+        for name in self.list_differing(of_stream=True):
+            raise StoreError(
+                f"{self.files.path(name)} is missing or does not match the manifest: put back the file that "
+                "ckcv watch wrote"
+            )
 
     def repair(self, problem: Problem) -> list[str]:
         """Repair a folder with damaged files so that the run can continue; return the names of those files.
@@ -535,13 +528,14 @@ class RunFolder:
             return table, candidates.read_winner(candidates.check(table, problem), problem)
 
     def manifest(self) -> dict[str, str]:
-        """Return the SHA-256 of every file of a finished run, without the stream, which grows.
+        """Return the SHA-256 of every file of a finished run, and of its stream.
 
         Raises:
             StoreError: it is damaged.
         """
         listed = formats.read_json(self.files, MANIFEST)
-        return {str(name): str(digest) for name, digest in listed.items() if name != STREAM}
+        with formats.guard_reading(self.files, MANIFEST):
+            return read_as(dict[str, str], listed)
 
     def manifest_digest(self) -> str:
         """Return the SHA-256 of the manifest as it is without a stream: the same before and after watching.
@@ -549,26 +543,29 @@ class RunFolder:
         Raises:
             StoreError: it is damaged.
         """
-        return hashlib.sha256(formats.to_json(self.manifest())).hexdigest()
+        listed = {name: digest for name, digest in self.manifest().items() if not _is_of_stream(name)}
+        return hashlib.sha256(formats.to_json(listed)).hexdigest()
 
     def manifest_intact(self) -> bool:
-        """Return whether the manifest has exactly the bytes that a run writes, with or without a stream."""
+        """Return whether the manifest has exactly the bytes that a run writes."""
         try:
             with formats.guard_reading(self.files, MANIFEST):
-                listed = self.listed_stream()
-                growing = {} if listed is None else {STREAM: listed.to_json()}
-                expected = formats.to_json(self.manifest() | growing)
+                expected = formats.to_json(self.manifest())
                 return self.files.read(MANIFEST, formats.MAX_JSON_BYTES) == expected
         except StoreError:
             return False
 
-    def list_differing(self) -> list[str]:
-        """Return the files of a finished run that are missing or do not match the manifest, or just that."""
+    def list_differing(self, of_stream: bool = False) -> list[str]:
+        """Return the files of a finished run that are missing or do not match the manifest, or just that.
+
+        Args:
+            of_stream: return those of its stream, on which none of the others rests, instead.
+        """
         if not self.manifest_intact():
             return [MANIFEST]
-        manifest = self.manifest()
-        there = self.hash_files(name for name in self.names() if name in manifest)
-        return [name for name, digest in manifest.items() if there.get(name) != digest]
+        listed = {name: d for name, d in self.manifest().items() if _is_of_stream(name) == of_stream}
+        there = self.hash_files(name for name in self.names() if name in listed)
+        return [name for name, digest in listed.items() if there.get(name) != digest]
 
     def names(self) -> list[str]:
         """Return every file of the run except the manifest and what comes later, such as the report.
@@ -593,6 +590,9 @@ class RunFolder:
         """
         with formats.guard_reading(self.files, name):
             return sha256(self.files, name)
+
+    def _write_manifest(self, digests: Mapping[str, str]) -> None:
+        formats.write(self.files, MANIFEST, formats.to_json(dict(sorted(digests.items()))))
 
     def _run_files(self) -> list[str]:
         return [name for folder in ("", *FOLDERS) for name in self.files.list(folder)]
@@ -774,8 +774,8 @@ def hash_results(results: Mapping[str, Content]) -> dict[str, str]:
     return {name: hashlib.sha256(results[name]).hexdigest() for name in RESULTS if name in results}
 
 
-def _list_stream(stream: Stream | None) -> dict[str, Any]:
-    return {} if stream is None else {STREAM: ListedStream(len(stream.rows), stream.head).to_json()}
+def _is_of_stream(name: str) -> bool:
+    return STREAM_FILE.fullmatch(name) is not None
 
 
 def _is_apart(name: str) -> bool:

@@ -6,7 +6,7 @@
 Each line ends with ``sha256``, the SHA-256 of that of the line before it and of the line's own content. So a
 line that is edited, removed or put elsewhere breaks the chain at the next one. What a chain cannot show is
 that its end was cut off, or that all of it was written again: whoever keeps ``head``, the last digest, can
-tell. The manifest keeps it, and the number of rows, of a stream in the run folder.
+tell. Of a stream in the run folder the manifest keeps the SHA-256 of each file.
 
 A file is written once, and whole, so that a crash leaves either all of the new rows or none; and of two
 writers one alone can create it.
@@ -73,14 +73,6 @@ class LiveRow(NamedTuple):
     batch: int
 
 
-@dataclass(frozen=True)
-class ListedStream(Stored):
-    """A stream as the manifest of its run lists it: how many rows it had, and the digest of its last line."""
-
-    rows: int
-    head: str
-
-
 class Stream(NamedTuple):
     """A stream as it is stored.
 
@@ -97,11 +89,6 @@ class Stream(NamedTuple):
     head: str
     content: bytes
     pieces: int
-
-    def continues(self, listed: ListedStream) -> bool:
-        """Return whether it begins with the stream that was listed."""
-        ends = f'"{SEAL}": "{listed.head}"}}'.encode()
-        return 0 <= listed.rows <= len(self.rows) and self.content.split(b"\n")[listed.rows].endswith(ends)
 
 
 def locate_stream(run: Files, elsewhere: Path | None) -> tuple[Files, str]:

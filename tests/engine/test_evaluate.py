@@ -1,9 +1,5 @@
 """A record depends on the study, the data and its own key alone."""
 
-import subprocess
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 from conftest import blobs
@@ -15,12 +11,6 @@ from ckcv_ray.records.record import Records
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.study.study import Study
 from ckcv_ray.tables.task import Task
-
-SCRIPT = """
-import sys; sys.path[:0] = {tests!r}
-from test_evaluate import evaluate, unit
-sys.stdout.buffer.write(evaluate([unit({stage!r})], {scale!r}).tobytes())
-"""
 
 
 def problem(scale: str) -> Problem:
@@ -60,15 +50,6 @@ def test_what_else_is_asked_for_changes_nothing(stage: Stage, scale: str) -> Non
             shared = set(found) & set(together)
             assert len(shared) == length
             assert all(found[key] == together[key] for key in shared)
-
-
-@pytest.mark.parametrize("scale", ["none", "standard"])
-def test_another_process_gives_the_same_bytes(scale: str) -> None:
-    script = SCRIPT.format(
-        tests=[str(Path(__file__).parent), str(Path(__file__).parents[1])], stage="select", scale=scale
-    )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
-    assert done.stdout == evaluate([unit("select")], scale).tobytes()
 
 
 def test_the_shared_data_are_not_written_to() -> None:

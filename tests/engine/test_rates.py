@@ -40,28 +40,17 @@ def test_time_is_unknown_only_for_work_of_a_learner_without_a_rate() -> None:
 LEFT = st.floats(1e-3, 1e6)
 
 
-@given(LEFT, st.integers(2, 500), st.floats(0.0, 1.0))
-def test_no_worker_computes_alone_what_others_could_share(left, workers, least):
-    seconds = choose_batch_seconds(left, workers, least)
-    assert seconds <= max(shortest(workers, 0.0), left / workers / 2)
-
-
-@given(LEFT, st.integers(1, 500), st.floats(0.0, 1.0))
-def test_a_batch_is_worth_its_dispatch_where_that_much_is_left(left, workers, least):
-    assert choose_batch_seconds(left, workers, least) >= min(shortest(workers, least), left / workers / 2)
-    assert choose_batch_seconds(inf, workers, least) == max(1.0, shortest(workers, least))
-
-
-@given(LEFT, st.floats(0.0, 1.0))
-def test_a_single_worker_has_nobody_to_share_with(left, least):
-    assert choose_batch_seconds(left, 1, least) >= shortest(1, least)
-
-
-@given(LEFT, LEFT, st.integers(2, 500), st.floats(0.0, 1.0))
-def test_what_is_in_no_batch_yet_is_shared_by_all_workers(left, waiting, workers, least):
-    seconds = choose_batch_seconds(left, workers, least, waiting)
-    assert seconds <= max(shortest(workers, 0.0), waiting / workers)
-    assert seconds <= choose_batch_seconds(left, workers, least)
+@given(LEFT, LEFT, st.integers(1, 500), st.floats(0.0, 1.0))
+def test_a_batch_is_worth_its_dispatch_and_leaves_to_others_what_they_could_share(
+    left: float, waiting: float, workers: int, least: float
+) -> None:
+    seconds, worth = choose_batch_seconds(left, workers, least), shortest(workers, least)
+    assert choose_batch_seconds(inf, workers, least) == max(1.0, worth)
+    assert seconds >= (worth if workers == 1 else min(worth, left / workers / 2))
+    if workers > 1:
+        assert seconds <= max(shortest(workers, 0.0), left / workers / 2)
+        shared = choose_batch_seconds(left, workers, least, waiting)
+        assert shared <= min(seconds, max(shortest(workers, 0.0), waiting / workers))
 
 
 def units(n: int) -> list[Unit]:

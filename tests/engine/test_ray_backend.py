@@ -159,6 +159,10 @@ def test_with_no_place_at_all_for_the_token_it_says_how_to_go_on(
         ray_backend._secure_token()
 
 
+ON_RAY = (
+    *("run", "twonorm:60:0", "--k", "3,4", "--n-splits", "2", "--C", "1", "--gamma", "0.1"),
+    *("--backend", "ray", "--workers", "1", "--out"),
+)
 UNKNOWN = """
 import pathlib, sys
 def home():
@@ -182,10 +186,8 @@ def run_homeless(home: str, tmp_path: Path) -> None:
     plain = {key: value for key, value in os.environ.items() if not key.startswith(("RAY_", "HOME"))}
     plain |= dict([mark.split("=")]) | {"TMPDIR": str(tmp_path)}
     plain |= {"HOME": str(tmp_path), "NUMBA_CACHE_DIR": str(_folders()[0])} if home == "with a file" else {}
-    words = ["run", "twonorm:60:0", "--k", "3,4", "--n-splits", "2", "--C", "1", "--gamma", "0.1"]
-    options = ["--backend", "ray", "--workers", "1", "--out", str(tmp_path / "run")]
     done = subprocess.run(
-        [sys.executable, "-c", UNKNOWN, *words, *options],
+        [sys.executable, "-c", UNKNOWN, *ON_RAY, str(tmp_path / "run")],
         env=plain,
         capture_output=True,
         text=True,
@@ -204,33 +206,8 @@ def test_under_uv_run_the_folder_is_not_packed(tmp_path: Path) -> None:
     (tmp_path / "run").write_text("import subprocess, sys; sys.exit(subprocess.call(sys.argv[1:]))")
     with (tmp_path / "large").open("wb") as file:
         file.truncate(1 << 30)
-    options = [
-        "--k",
-        "3,4",
-        "--n-splits",
-        "2",
-        "--C",
-        "1",
-        "--gamma",
-        "0.1",
-        "--backend",
-        "ray",
-        "--workers",
-        "1",
-    ]
-    words = [
-        sys.executable,
-        "-m",
-        "ckcv_ray",
-        "run",
-        "twonorm:60:0",
-        *options,
-        "--out",
-        str(tmp_path / "out"),
-    ]
-    done = subprocess.run(
-        [str(tmp_path / "uv"), "run", *words], cwd=tmp_path, capture_output=True, text=True, timeout=120
-    )
+    words = [str(tmp_path / "uv"), "run", sys.executable, "-m", "ckcv_ray", *ON_RAY, str(tmp_path / "out")]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "model     " in done.stdout
 

@@ -74,38 +74,25 @@ def moments(monkeypatch: pytest.MonkeyPatch) -> Moments:
     return Moments(monkeypatch)
 
 
-@pytest.fixture(params=[0.0, float("inf")], ids=["writes all at once", "writes when told to"])
-def flush(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ckcv_ray.engine.recorder.FLUSH_SECONDS", request.param)
-    monkeypatch.setattr("ckcv_ray.engine.recorder.FLUSH_SHARE", 0.0)
-
-
 class Remote:
     """A recorder in a process of its own, as on Ray: one that died is replaced, opened and asked again.
 
     Args:
         make: makes a recorder.
         moments: of its process.
-        before, after: number, or name, of the call before which it dies; number of that after which it dies,
-            its answer lost.
+        before: name of the call before the first of which it dies, too.
     """
 
-    def __init__(
-        self, make: Callable[[], Recorder], moments: Moments, before: int | str = -1, after: int = -1
-    ) -> None:
+    def __init__(self, make: Callable[[], Recorder], moments: Moments, before: str = "") -> None:
         self.make, self.now, self.moments = make, make(), moments
-        self.before, self.after, self.calls = before, after, list[str]()
+        self.before, self.calls = before, list[str]()
 
     def __getattr__(self, name: str) -> Any:
         def call(*args: Any) -> Any:
             self.calls.append(name)
-            if self.before == len(self.calls) or (self.before == name and self.calls.count(name) == 1):
+            if name == self.before and self.calls.count(name) == 1:
                 self.replace()
-            answer = self.ask(name, *args)
-            if len(self.calls) == self.after:
-                self.replace()
-                answer = self.ask(name, *args)
-            return answer
+            return self.ask(name, *args)
 
         return call
 
@@ -175,16 +162,13 @@ def missed(out: Path) -> set[tuple[int, int]]:
     return {(row["path"], row["k_first"]) for row in lost}
 
 
-def outlived(out: Path, case: Case, moments: Moments, **fate: int) -> Remote:
-    """Run a study whose recorder dies, and hand back what stood for it."""
-    made: list[Remote] = []
+def outlived(out: Path, case: Case, moments: Moments) -> None:
+    """Run a study whose recorder dies."""
 
     def recorder(problem: Problem, folder: Any) -> Recorder:
-        made.append(Remote(lambda: Recorder(problem, folder), moments, **fate))
-        return cast(Recorder, made[-1])
+        return cast(Recorder, Remote(lambda: Recorder(problem, folder), moments))
 
     run_with(case.backend, case.study, TASK, out, recorder)
-    return made[0]
 
 
 def check(out: Path, whole: Path) -> None:
@@ -194,21 +178,6 @@ def check(out: Path, whole: Path) -> None:
     assert verify(out).differences == []
     assert [file.name for file in out.rglob(".*") if file.name != ".lock"] == []
     assert not RunFolder(out).files.lock.busy
-
-
-@pytest.mark.usefixtures("flush")
-def test_it_may_die_between_any_two_calls(
-    tmp_path: Path, case: Case, moments: Moments, request: pytest.FixtureRequest
-) -> None:
-    stride = 15 if is_night(request.config) else 45
-    calls = outlived(tmp_path / "whole", case, moments).calls
-    assert {"open", "exchange", "add", "decision", "write_end", "close"} <= set(calls)
-    for fate in ("before", "after"):
-        for number in {calls.index(name) + 1 for name in calls} | {*range(2, len(calls), stride), len(calls)}:
-            out = tmp_path / f"{fate}-{number}"
-            outlived(out, case, moments, **{fate: number})
-            check(out, tmp_path / "whole")
-            assert not (out / ".lock").exists()
 
 
 def test_it_may_die_in_the_midst_of_any_call(tmp_path: Path, case: Case, moments: Moments) -> None:

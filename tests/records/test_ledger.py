@@ -66,8 +66,12 @@ def test_a_different_record_under_the_same_key_is_an_error(
     other[field] = other[field] + 1
     if not together:
         ledger.enter(records)
-    with pytest.raises(RunError, match=r"two records of .*'split': 0.* differ, .*not deterministic"):
+    with pytest.raises(RunError, match=r"two records of .*'split': 0.* differ, .*not deterministic") as error:
         ledger.enter(np.concatenate([records, other]) if together else other)
+    for record in (records[3], other[0]):
+        assert str([*record["totals"].tolist(), record["n_iter"].item(), record["status"].item()]) in str(
+            error.value
+        )
 
 
 def test_a_failure_is_held_once_all_its_steps_are(problem: Problem, records: Records) -> None:

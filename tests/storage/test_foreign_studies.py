@@ -142,16 +142,6 @@ def test_a_study_file_that_no_run_wrote_is_refused(out: Path, name: str) -> None
     check_refused(out, messages)
 
 
-@pytest.mark.parametrize("name", ["an unknown learner", "an unknown option", "no learner", "C of the study"])
-def test_the_runs_own_command_mends_such_a_study(whole: Path, out: Path, name: str) -> None:
-    change, _ = PARTS[name]
-    put(out, "study.json", lambda content: change(content["study"]))
-    result = run_job(Job(STUDY, TASK, out), SERIAL)
-    assert result.certificate == load_run(whole).certificate
-    assert seen(out) == []
-    assert (out / "study.json").read_bytes() == (whole / "study.json").read_bytes()
-
-
 BESIDE: dict[str, tuple[Change, str]] = {
     "more folds than rows": (part("resampling", k=[3, 50]), "study.json is damaged: k=50 is outside 3..24"),
     "every k, one by one": (

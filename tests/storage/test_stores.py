@@ -269,23 +269,6 @@ def test_a_store_that_ignores_conditions_is_refused(memory: Any, monkeypatch: py
     assert list_keys(memory) == []
 
 
-@pytest.mark.parametrize("name", ["certificate.json", "log/", "ensemble/models.parquet"])
-@pytest.mark.parametrize("damage", ["missing", "changed", "longer"])
-def test_damage_is_noticed_and_mended(memory: Any, name: str, damage: str, whole: Path) -> None:
-    run_in(RUN)  # type: ignore[arg-type]
-    key = next(key for key in list_keys(memory) if f"/{name}" in key)
-    content = bytes(obstore.get(memory, key).bytes())
-    obstore.delete(memory, key)
-    if damage != "missing":
-        obstore.put(memory, key, content[:-2] + b" \n" if damage == "changed" else content * 2)
-    with pytest.raises(StoreError, match=r"is (missing|damaged)|match"):
-        load_run(RUN)
-    assert any(name in sentence for sentence in verify(RUN).differences)
-    run_in(RUN)  # type: ignore[arg-type]
-    assert results(RUN) == results(whole)
-    assert verify(RUN).ok
-
-
 def test_others_objects_are_no_run(memory: Any) -> None:
     obstore.put(memory, "runs/x/holiday.jpg", b"")
     with pytest.raises(StoreError, match=r"has no study\.json"):
