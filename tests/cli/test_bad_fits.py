@@ -72,7 +72,7 @@ PRINTED = (
 
 
 def test_one_signal_ends_a_fit_that_hangs(table: Path, tmp_path: Path) -> None:
-    words = ("run", table, *OPTIONS, *SERIAL, *learner("HangsWithANote"), "--out", tmp_path / "run")
+    words = ("run", table, *OPTIONS, *SERIAL, *learner("HangsInOneSplit"), "--out", tmp_path / "run")
     process = begin(words, os.environ | {"CKCV_NOTE": str(tmp_path / "hangs")}, IMPATIENT)
     wait_for(tmp_path / "hangs", process)
     process.terminate()
@@ -84,7 +84,7 @@ def test_one_signal_ends_a_fit_that_hangs(table: Path, tmp_path: Path) -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="needs PR_SET_PDEATHSIG and /proc")
 def test_a_killed_command_leaves_no_worker(table: Path, tmp_path: Path) -> None:
     """Not even one inside code that never returns and heeds no signal."""
-    words = ("run", table, *OPTIONS, *SERIAL, *learner("HangsWithANote"), "--out", tmp_path / "run")
+    words = ("run", table, *OPTIONS, *SERIAL, *learner("HangsInOneSplit"), "--out", tmp_path / "run")
     process = begin(words, os.environ | {"CKCV_NOTE": str(tmp_path / "hangs")})
     wait_for(tmp_path / "hangs", process)
     tasks = Path(f"/proc/{process.pid}/task").iterdir()

@@ -20,7 +20,6 @@ def marks(name: str) -> list[pytest.MarkDecorator]:
 
 
 LIBRARIES = [pytest.param(name, marks=marks(name)) for name in NAMES]
-REGRESSORS = [pytest.param(f"{name}_regressor", marks=marks(name)) for name in NAMES]
 
 
 def make(name: str, **param: Any) -> Any:

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -58,17 +59,6 @@ class FailsInSomeSplits(Constant):
         return super().fit(X, y)
 
 
-class HangsInSomeSplits(Constant):
-    """Never returns, nor lets another thread of Python run: as compiled code may."""
-
-    def fit(self, X: Any, y: Any) -> "Constant":
-        if self.dummy and X[0, 0] > 0:
-            sys.setswitchinterval(1e6)
-            while True:
-                pass
-        return super().fit(X, y)
-
-
 class NeedsThreeClasses(Constant):
     def fit(self, X: Any, y: Any) -> "Constant":
         if len(np.unique(y)) < 3:
@@ -81,46 +71,93 @@ class NeedsAnArgument(Constant):
         self.needed = needed
 
 
-class Refusing(Constant):
-    """Misbehaves at dummy = 1, in every fit or in every prediction."""
+class Misbehaving(Constant):
+    """Misbehaves at dummy = 1: in fits to these rows, or in every prediction."""
 
-    where = "fit"
-
-    def misbehave(self, X: Any, y: Any) -> None:
-        raise NotImplementedError
+    in_fit: Callable[[Any], bool] | None
+    misbehave: Callable[[], object]
+    prints = False
 
     def fit(self, X: Any, y: Any) -> "Constant":
-        if self.dummy and self.where == "fit":
-            self.misbehave(X, y)
+        if self.prints:
+            print_everywhere()
+        if self.dummy and self.in_fit and self.in_fit(X):
+            self.misbehave()
         return super().fit(X, y)
 
     def predict(self, X: Any) -> Any:
-        if self.dummy and self.where == "predict":
-            self.misbehave(X, None)
+        if self.dummy and not self.in_fit:
+            self.misbehave()
         return super().predict(X)
-
-
-class ExitsInFit(Refusing):
-    def misbehave(self, X: Any, y: Any) -> None:
-        sys.exit(0)
-
-
-class ExitsInPredict(ExitsInFit):
-    where = "predict"
-
-
-class Interrupts(Refusing):
-    def misbehave(self, X: Any, y: Any) -> None:
-        raise KeyboardInterrupt
 
 
 class Strange(BaseException):
     """An exception that is no Exception."""
 
 
-class RaisesStrange(Refusing):
-    def misbehave(self, X: Any, y: Any) -> None:
-        raise Strange("not to be caught")
+def throw(error: BaseException) -> None:
+    raise error
+
+
+def fork() -> None:
+    """Fork a child that goes on as if it were the program."""
+    if child := os.fork():
+        os.waitpid(child, 0)
+
+
+def fork_and_exit() -> None:
+    if child := os.fork():
+        os.waitpid(child, 0)
+    else:
+        sys.exit(0)
+
+
+def hang() -> None:
+    """Never return, nor let another thread of Python run: as compiled code may."""
+    sys.setswitchinterval(1e6)
+    while True:
+        pass
+
+
+def hang_on() -> None:
+    """Heed no signal either; say so in a file if one is named."""
+    if "CKCV_NOTE" in os.environ:
+        Path(os.environ["CKCV_NOTE"]).touch()
+    signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    hang()
+
+
+def in_all(X: Any) -> bool:
+    return True
+
+
+def in_some(X: Any) -> bool:
+    """Row 0 says in which splits."""
+    return bool(X[0, 0] > 0)
+
+
+def in_one(X: Any) -> bool:
+    """Not where an estimator is tried on a few rows."""
+    return len(X) < FEW and in_some(X)
+
+
+WAYS: dict[str, tuple[Callable[[Any], bool] | None, Callable[[], object]]] = {
+    "ExitsInFit": (in_all, lambda: sys.exit(0)),
+    "ExitsInPredict": (None, lambda: sys.exit(0)),
+    "Interrupts": (in_all, lambda: throw(KeyboardInterrupt())),
+    "RaisesStrange": (in_all, lambda: throw(Strange("not to be caught"))),
+    "Forks": (in_all, fork),
+    "ForksInPredict": (None, fork),
+    "ForksAndExits": (in_all, fork_and_exit),
+    "HangsInSomeSplits": (in_some, hang),
+    "Crashes": (in_one, lambda: os.kill(os.getpid(), signal.SIGSEGV)),
+    "ExitsAtOnce": (in_one, lambda: os._exit(0)),
+    "HangsInOneSplit": (in_one, hang_on),
+    "PrintsAndHangs": (in_one, hang_on),
+}
+for name, (place, way) in WAYS.items():
+    held = {"in_fit": place and staticmethod(place), "misbehave": staticmethod(way), "__module__": __name__}
+    globals()[name] = type(name, (Misbehaving,), {**held, "prints": name.startswith("Prints")})
 
 
 class TouchesEverything(Constant):
@@ -155,77 +192,12 @@ class Overwrites(Constant):
         return self
 
     def predict(self, X: Any) -> Any:
-        found = (X[:, 1] > self.share_ - 0.5).astype(int)
-        X[:] = 99
-        return found
+        return self.predict_proba(X)[:, 1].astype(int)
 
     def predict_proba(self, X: Any) -> Any:
         share = (X[:, 1] > self.share_ - 0.5).astype(float)
         X[:] = 99
         return np.column_stack([1 - share, share])
-
-
-class Forks(Refusing):
-    """Its child goes on as if it were the program."""
-
-    def misbehave(self, X: Any, y: Any) -> None:
-        child = os.fork()
-        if child:
-            _, status = os.waitpid(child, 0)
-            self.code_ = os.waitstatus_to_exitcode(status)
-
-
-class ForksInPredict(Forks):
-    where = "predict"
-
-
-class ForksAndExits(Refusing):
-    def misbehave(self, X: Any, y: Any) -> None:
-        child = os.fork()
-        if not child:
-            sys.exit(0)
-        os.waitpid(child, 0)
-
-
-class InOneSplit(Refusing):
-    """Misbehaves in splits, not where it is tried on a few rows, and only in those of which row 0 says so."""
-
-    def fit(self, X: Any, y: Any) -> "Constant":
-        if self.dummy and len(X) < FEW and X[0, 0] > 0:
-            self.misbehave(X, y)
-        return Constant.fit(self, X, y)
-
-
-class Crashes(InOneSplit):
-    """Ends the process by a segmentation fault."""
-
-    def misbehave(self, X: Any, y: Any) -> None:
-        os.kill(os.getpid(), signal.SIGSEGV)
-
-
-class ExitsAtOnce(InOneSplit):
-    """Ends the process as if all were well."""
-
-    def misbehave(self, X: Any, y: Any) -> None:
-        os._exit(0)
-
-
-class HangsInOneSplit(InOneSplit):
-    """Never returns, and heeds no signal: as compiled code may."""
-
-    def misbehave(self, X: Any, y: Any) -> None:
-        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-        sys.setswitchinterval(1e6)
-        while True:
-            pass
-
-
-class HangsWithANote(HangsInOneSplit):
-    """Says so in a file."""
-
-    def misbehave(self, X: Any, y: Any) -> None:
-        Path(os.environ["CKCV_NOTE"]).touch()
-        super().misbehave(X, y)
 
 
 class HoldsAFunctionAtTimes(Constant):
@@ -250,14 +222,6 @@ class Prints(Constant):
     def predict(self, X: Any) -> Any:
         print("printed by a prediction")  # noqa: T201
         return super().predict(X)
-
-
-class PrintsAndHangs(HangsInOneSplit):
-    """Writes to standard output in every way, and never returns in one split."""
-
-    def fit(self, X: Any, y: Any) -> "Constant":
-        print_everywhere()
-        return super().fit(X, y)
 
 
 def print_everywhere() -> None:

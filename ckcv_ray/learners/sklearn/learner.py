@@ -300,8 +300,6 @@ def _replace(spec: Spec, **params: Any) -> Spec:
 
 FEW_ROWS = (12, 60)  # rows of each class: on few a fit may fail that succeeds on more
 MAX_TRIED = 16  # settings
-STORED, FAILED = "stored", "failed"
-_tried: set[tuple[str, str, int]] = set()  # estimator, setting and rows that were tried in this process
 
 
 def choose_settings(settings: Iterable[Setting], most: int = MAX_TRIED) -> list[Setting]:
@@ -319,19 +317,6 @@ def choose_settings(settings: Iterable[Setting], most: int = MAX_TRIED) -> list[
         between = {json.dumps(number) for number in numbers if min(numbers) < number < max(numbers)}
         chosen |= {json.dumps(setting): setting for kind, setting in kinds.items() if kind not in between}
     return [*chosen.values()][:most]
-
-
-def _store(learner: "EstimatorLearner", task: Task, few: Index, setting: Setting) -> str:
-    """Return STORED, FAILED if the fit fails, or why the model cannot be stored."""
-    try:
-        model, _ = fit_model(learner, task, few, setting)
-    except (Exception, SystemExit):  # evaluations will meet any error of the estimator again, and record it
-        return FAILED
-    try:
-        unpack(model.content, task.X.shape[1], [*list_classes(learner.spec)])
-    except Exception as error:  # skops raises errors of all kinds
-        return str(error).splitlines()[0] if str(error) else type(error).__name__
-    return STORED
 
 
 MIN_SHARE = 6  # the smallest training set has one part in six of the rows
@@ -616,23 +601,26 @@ class AnyEstimator(WeightedLearner):
                 "library, for itself alone: give it without other steps, or score the whole by ckcv evaluate"
             )
         task = encode()
+        each = [np.flatnonzero(task.y == c) for c in range(task.n_classes)] or [np.arange(task.n)]
+        tries = [np.concatenate([rows[:count] for rows in each]) for count in FEW_ROWS]
         for setting in choose_settings(chain(*self.space.paths)):
-            for count in FEW_ROWS:
-                each = [np.flatnonzero(task.y == c)[:count] for c in range(task.n_classes)]
-                few = np.concatenate(each or [np.arange(min(count, task.n))])
-                key = self._text, json.dumps(dict(setting)), len(few)
-                if key in _tried:
-                    break
-                answer = _store(self, task, few, setting)
-                if answer not in (STORED, FAILED):
-                    at = ", ".join(f"{name} = {value}" for name, value in setting.items())
-                    raise InputError(
-                        f"models of estimator {first} cannot be stored{at and f' at {at}'}: {answer}"
-                    )
-                if answer != FAILED:
-                    _tried.add(key)
-                if answer != FAILED or len(few) == task.n:
-                    break
+            if (why := self._explain_unstorable(task, tries, setting)) is not None:
+                at = ", ".join(f"{name} = {value}" for name, value in setting.items())
+                raise InputError(f"models of estimator {first} cannot be stored{at and f' at {at}'}: {why}")
+
+    def _explain_unstorable(self, task: Task, tries: Iterable[Index], setting: Setting) -> str | None:
+        """Return why the model of the first rows on which a fit succeeds cannot be stored, if it cannot."""
+        for few in tries:
+            try:
+                model, _ = fit_model(self, task, few, setting)
+            except (Exception, SystemExit):  # evaluations will meet the error again, and record it
+                continue
+            try:
+                unpack(model.content, [*list_classes(self.spec)])
+            except Exception as error:  # skops raises errors of all kinds
+                return str(error).splitlines()[0] if str(error) else type(error).__name__
+            return None
+        return None
 
     def prepare(self, task: Task, onehot: bool) -> tuple[Self, bool]:
         """Return the learner with positions of columns for their names, which it encodes by itself.

@@ -62,10 +62,13 @@ class Fit(NamedTuple):
     """A fitted estimator."""
 
     estimator: Any  # the whole of it
-    last: Any  # its last step if it is a pipeline, else itself
     status: int  # position of its status
-    X: Rows  # the training rows as ``last`` sees them
-    head: Head | None  # the steps before the last, if they are shared
+    head: Head | None = None  # the steps before the last, if they are shared
+
+    @property
+    def last(self) -> Any:
+        """Its last step if it is a pipeline, else itself."""
+        return last_step(self.estimator)
 
 
 class SplitFits:
@@ -121,28 +124,23 @@ class SplitFits:
         if self.constant:
             from sklearn.dummy import DummyClassifier
 
-            X = self.X
-            only = DummyClassifier(strategy="most_frequent").fit(X, self.y)
-            return Fit(only, only, CONVERGED, X, None)
+            return Fit(DummyClassifier(strategy="most_frequent").fit(self.X, self.y), CONVERGED)
         template = self.estimators.template(setting)
         estimator = template.copy(draw_seeds(self.seeds, len(template.unseeded)))
         if (weights := self.estimators.class_weights(self.task, self.y)) is not None:
             last_step(estimator).set_params(class_weight=weights)
         estimator = wrap(estimator)
         if template.head is None:
-            X = self.X
-            return Fit(estimator, last_step(estimator), self._fit_rows(estimator, X), X, None)
+            return Fit(estimator, self._fit_rows(estimator, self.X))
         if template.head not in self._heads:
             steps = estimator[:-1]
             with models.guard(self.estimators.foreign, self._global_seed) as caught:
                 X = steps.fit_transform(self.X, self.y.copy())
             self._heads[template.head] = Head(steps, X, models.find_status(caught), [])
         head = self._heads[template.head]
-        name, last = estimator.steps[-1]
-        X = deepcopy(head.X)
-        status = max(head.status, self._fit_rows(last, X))
-        estimator.steps = [*head.pipeline.steps, (name, last)]
-        return Fit(estimator, last, status, X, head)
+        status = max(head.status, self._fit_rows(last_step(estimator), deepcopy(head.X)))
+        estimator.steps = [*head.pipeline.steps, estimator.steps[-1]]
+        return Fit(estimator, status, head)
 
     def transform(self, fit: Fit) -> Rows:
         """Return the rows to score as the last step of a fit sees them: a copy.
@@ -250,7 +248,7 @@ class Plain(EstimatorPath):
     @property
     def n_iter(self) -> NDArray[np.int64]:
         """Iterations of each fit; 1 if the estimator does not say."""
-        said = [getattr(last_step(fit.last), "n_iter_", None) for fit in self._fits]
+        said = [getattr(fit.last, "n_iter_", None) for fit in self._fits]
         return np.array([1 if n is None else max(1, int(np.max(n))) for n in said], np.int64)
 
     def labels(self) -> Classes:
@@ -416,7 +414,8 @@ class Smoothing(EstimatorPath):
     def labels(self) -> Classes:
         """Return the labels with each share of the largest variance added."""
         fit = self.split.fit_alone({**self.settings[0], "var_smoothing": 0.0})
-        bare, largest, found = fit.last, np.var(fit.X, axis=0).max(), []
+        bare, found = fit.last, []
+        largest = np.var(self.split.X if fit.head is None else fit.head.X, axis=0).max()
         X = bare._check_X(self.split.transform(fit))
         for setting in self.settings:
             smooth = copy.copy(bare)
@@ -431,14 +430,11 @@ SHARING = (Rounds, Neighbours, Pruning, Smoothing, LibraryRounds, CatBoostRounds
 def _weight_votes(nearest: Nearest, counts: Sequence[int], weighted: bool) -> NDArray[Any]:
     """Return the votes for each class among the first neighbours, (counts, classes, rows).
 
-    Weights are 1 / distance, or only neighbours at distance 0 vote if there are any.
+    Weights are 1 / distance, or only neighbours at distance 0 vote if there are any; or all are 1.
     """
     votes = [nearest.number == c for c in range(len(nearest.classes))]
-    if not weighted:
-        every = np.stack([np.cumsum(of_class, axis=1, dtype=np.int64) for of_class in votes])
-        return np.moveaxis(every[:, :, np.array(counts) - 1], 2, 0)
     with np.errstate(divide="ignore"):
-        weights = 1.0 / nearest.distance
+        weights = 1.0 / nearest.distance if weighted else np.ones(nearest.distance.shape)
     exact, each = np.isinf(weights), list[Any]()
     for count in counts:
         here = exact[:, :count]

@@ -48,10 +48,10 @@ MODULES = (  # without those that read text or files, and those whose estimators
     *("svm", "tree"),
 )
 SLICE, KINDS = "slice", "kinds"
-DTYPES = {  # what ``make_column_selector`` takes, by the kind of column that it stands for here
-    ColumnKind.NUMBER: ("number", np.number),
-    ColumnKind.CATEGORY: ("category", "object", "string", "O", object, str),
-    ColumnKind.DATE: ("datetime", "datetime64", np.datetime64),
+DTYPES: dict[Any, ColumnKind] = {  # what ``make_column_selector`` takes, and the kind that it stands for here
+    **dict.fromkeys(("number", np.number), ColumnKind.NUMBER),
+    **dict.fromkeys(("category", "object", "string", "O", object, str), ColumnKind.CATEGORY),
+    **dict.fromkeys(("datetime", "datetime64", np.datetime64), ColumnKind.DATE),
 }
 INFINITE = {"inf": inf, "-inf": -inf}
 SCORES = ("chi2", "f_classif", "f_regression", "r_regression")
@@ -116,7 +116,7 @@ def describe(name: str, estimator: Any, depth: int = 0) -> Spec:
         if key in STEPS and isinstance(value, list | tuple):
             params[key] = [_describe_step(label, step, depth) for step in value]
         elif key in GRIDS:
-            params[key] = _describe_grid(label, estimator, value)
+            params[key] = _describe_grid(label, estimator, value, depth)
         else:
             params[key] = _describe_value(label, value, _list_words(estimator, key), depth)
     try:
@@ -211,25 +211,19 @@ def _describe_column(label: str, column: Any) -> bool | int | str | None:
     return column
 
 
-def _describe_grid(label: str, search: Any, grid: Any) -> Any:
-    inner: Any = getattr(search, "estimator", None)
-    every = inner.get_params(deep=True) if hasattr(inner, "get_params") else {}
+def _describe_grid(label: str, search: Any, grid: Any, depth: int) -> Any:
+    """Return the form of lists of values, all of which the estimator inside the search may hold."""
+    from sklearn.base import clone
+
+    every = grid if isinstance(grid, list | tuple) else [grid]
+    if not all(isinstance(lists, Mapping) for lists in every) or not _is_estimator(search.estimator):
+        raise InputError(f"{label}={quote(grid)}: expected lists of values by parameter of its estimator")
     grids = list[dict[str, Any]]()
-    for lists in grid if isinstance(grid, list | tuple) else [grid]:
-        if not (isinstance(lists, Mapping) and set(lists) <= set(every)):
-            raise InputError(f"{label}={quote(grid)}: expected lists of values by parameter of its estimator")
-        grids.append({})
-        for key, values in lists.items():
-            for value in values if isinstance(values, list | tuple) else [values]:
-                if callable(value) or hasattr(value, "get_params"):
-                    raise InputError(
-                        f"{label}: {key} of a grid takes no function: score one estimator for each"
-                    )
-            name, _, parameter = key.rpartition("__")
-            owner = every[name] if name else inner
-            is_step = parameter not in owner.get_params(deep=False)
-            words = NO_STEP if is_step else _list_words(owner, parameter)
-            grids[-1][key] = _describe_value(f"{label} {key}", values, words, 0)
+    for lists in every:
+        grids.append({key: _describe_value(f"{label} {key}", lists[key], None, depth) for key in lists})
+        for key, values in grids[-1].items():
+            for value in values if isinstance(values, list) else [values]:
+                describe(f"{label} {key}", _set(clone(search.estimator), {key: value}), depth + 1)
     return grids if isinstance(grid, list | tuple) else grids[0]
 
 
@@ -481,15 +475,19 @@ def build(spec: Mapping[str, Any], setting: Mapping[str, Any] | None = None) -> 
     Raises:
         InputError: its class, or a value of a parameter, may not be part of a study.
     """
-    name, made = "estimator", _make("estimator", spec)
+    made = _make("estimator", spec)
     if setting:
-        name, named = "param", complete_names(made, setting)
-        try:
-            made.set_params(**named)
-        except (ValueError, AttributeError) as error:
-            raise InputError(f"param: {str(error).splitlines()[0]}") from None
-    describe(name, made)
+        _set(made, setting)
+    describe("param" if setting else "estimator", made)
     return made
+
+
+def _set(estimator: Any, setting: Mapping[str, Any]) -> Any:
+    named = complete_names(estimator, setting)
+    try:
+        return estimator.set_params(**named)
+    except (ValueError, AttributeError) as error:
+        raise InputError(f"param: {str(error).splitlines()[0]}") from None
 
 
 @cache
@@ -507,12 +505,17 @@ def name_type(path: str) -> str:
 def list_parameters(estimator: Any) -> dict[str, Any]:
     """Return the parameters of an estimator by name; of a pipeline's last step also by short name."""
     every: dict[str, Any] = estimator.get_params(deep=True)
-    steps = every.get("steps")
-    if not isinstance(steps, list) or not steps:
-        return list_declared(estimator) | every
-    last = f"{steps[-1][0]}__"
-    short = {name.removeprefix(last): value for name, value in every.items() if name.startswith(last)}
-    return list_declared(steps[-1][1]) | short | every
+    last = _name_last(every)
+    short = {
+        name.removeprefix(last): value for name, value in every.items() if last and name.startswith(last)
+    }
+    return list_declared(every[last.removesuffix("__")] if last else estimator) | short | every
+
+
+def _name_last(params: Mapping[str, Any]) -> str:
+    """Return what the names of the parameters of a pipeline's last step begin with; "" of anything else."""
+    steps = params.get("steps")
+    return f"{steps[-1][0]}__" if isinstance(steps, list) and steps else ""
 
 
 def complete_names(estimator: Any, setting: Mapping[str, Any]) -> dict[str, Any]:
@@ -522,7 +525,6 @@ def complete_names(estimator: Any, setting: Mapping[str, Any]) -> dict[str, Any]
         InputError: the estimator has no such parameter.
     """
     known, every = estimator.get_params(deep=True), list_parameters(estimator)
-    last = f"{known['steps'][-1][0]}__" if isinstance(known.get("steps"), list) and known["steps"] else ""
     for name in setting:
         if name not in every:
             near = get_close_matches(name, every, n=3, cutoff=0.4) or sorted(every)[:8]
@@ -530,12 +532,9 @@ def complete_names(estimator: Any, setting: Mapping[str, Any]) -> dict[str, Any]
                 f"param {name!r} is not a parameter of {type(estimator).__name__}: did you mean "
                 f"{' or '.join(near)}?"
             )
-    return {
-        name if name in known else f"{last}{name}": INFINITE.get(value, value)
-        if isinstance(value, str)
-        else value
-        for name, value in setting.items()
-    }
+    names = (name if name in known else f"{_name_last(known)}{name}" for name in setting)
+    values = (INFINITE.get(value, value) if isinstance(value, str) else value for value in setting.values())
+    return dict(zip(names, values, strict=True))
 
 
 def _is_default(value: Any, defaults: Mapping[str, Any], key: str) -> bool:
@@ -565,28 +564,18 @@ def find_path(name: str, kind: type) -> str:
 
 
 def _list_kinds(selector: Any) -> list[str]:
-    if selector.pattern is not None:
+    include, exclude = (
+        [DTYPES.get(dtype) for dtype in (given if isinstance(given, list | tuple) else [given])]
+        for given in (selector.dtype_include, selector.dtype_exclude)
+    )
+    chosen = ColumnKind if selector.dtype_include is None else include
+    without = () if selector.dtype_exclude is None else exclude
+    if selector.pattern is not None or None in (*chosen, *without):
         raise InputError(
-            f"make_column_selector(pattern={quote(selector.pattern)}) cannot be part of a study: name the "
-            "columns in a list"
+            "make_column_selector: columns are numbers, categories or dates: take one or more of number, "
+            "category and datetime, and no pattern, or name the columns in a list"
         )
-    include, exclude = (_find_kinds(given) for given in (selector.dtype_include, selector.dtype_exclude))
-    chosen = list(ColumnKind) if include is None else include
-    return [str(kind) for kind in ColumnKind if kind in chosen and kind not in (exclude or ())]
-
-
-def _find_kinds(given: Any) -> list[ColumnKind] | None:
-    if given is None:
-        return None
-    kinds = {dtype: kind for kind, dtypes in DTYPES.items() for dtype in dtypes}
-    listed = given if isinstance(given, list | tuple) else [given]
-    for dtype in listed:
-        if not isinstance(dtype, str | type) or dtype not in kinds:
-            raise InputError(
-                f"make_column_selector: columns are numbers, categories or dates, and {quote(dtype)} is none "
-                f"of number, category and datetime: take one of these, or name the columns in a list"
-            )
-    return [kinds[dtype] for dtype in listed]
+    return [str(kind) for kind in ColumnKind if kind in chosen and kind not in without]
 
 
 def _make(name: str, value: Any, depth: int = 0) -> Any:
@@ -750,8 +739,6 @@ def _as_plain(value: Any) -> Any:
 
 def _parse_values(name: str, given: Any) -> Any:
     """Return the values of a parameter, as a tuple, or a distribution as text."""
-    if hasattr(given, "dist") and hasattr(given, "rvs"):
-        given = _write_distribution(name, given)
     if isinstance(given, str):
         if given.count(":") == 2 and given.partition(":")[0] in DISTRIBUTIONS:
             return _check_distribution(name, given)
@@ -761,7 +748,7 @@ def _parse_values(name: str, given: Any) -> Any:
     if isinstance(given, bool | int | float | type(None)):
         given = [given]
     if not isinstance(given, Iterable) or isinstance(given, Mapping | bytes):
-        raise InputError(f"{name}={quote(given)} is not a list of values")
+        raise InputError(f"{name}={quote(given)} is neither a list of values nor text, as loguniform:1:9 is")
     values = [_read_value(name, value) for value in given]
     check_count(name, len(values), MAX_GRID)
     if not values:
@@ -795,16 +782,6 @@ def _check_distribution(name: str, text: str) -> str:
             f"{name}={text!r}: expected loguniform:1e-3:1e2, uniform:0:1 or randint:1:100, the smaller first"
         ) from None
     return text
-
-
-def _write_distribution(name: str, distribution: Any) -> str:
-    kind, args = distribution.dist.name, distribution.args
-    names = {name: name for name in DISTRIBUTIONS} | {"reciprocal": "loguniform"}
-    if kind not in names or distribution.kwds or not 1 <= len(args) <= 2:
-        raise InputError(f"{name}: a distribution is one of {', '.join(DISTRIBUTIONS)}, given by position")
-    low, high = distribution.support()
-    high = high + 1 if kind == "randint" else high
-    return f"{names[kind]}:{low.item() if hasattr(low, 'item') else low}:{high}"
 
 
 def _split(text: str) -> list[str]:

@@ -21,7 +21,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from math import comb
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import FunctionType
@@ -64,7 +63,6 @@ from ckcv_ray.learners.sklearn.spec import (
     prepare,
 )
 from ckcv_ray.tables.columns import Rows
-from ckcv_ray.tables.limits import MAX_TABLE_COLUMNS
 from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import quote
 
@@ -121,14 +119,13 @@ def pack(estimator: Any) -> bytes:
             part._tree = tree
 
 
-def unpack(content: bytes, n_features: int, classes: Sequence[str] | None = None) -> Any:
+def unpack(content: bytes, classes: Sequence[str] | None = None) -> Any:
     """Return the estimator that ``pack`` wrote.
 
     Every type that is named is compared with those of the learner and of skops before anything is built.
 
     Args:
         content: may come from anybody.
-        n_features: number of columns of the rows it will be given.
         classes: its class, and those of the estimators that it may hold besides those that fits make, as
             "module:Class"; None for any of scikit-learn.
 
@@ -141,7 +138,7 @@ def unpack(content: bytes, n_features: int, classes: Sequence[str] | None = None
 
     estimator = skops.io.loads(content, trusted=trusted)
     for part in _inside(estimator, set(), 0):
-        _check_object(part, n_features)
+        _check_object(part)
         if _finds_neighbours(part):
             part._tree = _search_tree(vars(part))
     return estimator
@@ -243,8 +240,6 @@ def _search_tree(state: Any) -> Any:
         of_rows = isinstance(y, np.ndarray) and y.dtype.kind == "i" and y.shape == (len(X),)
         if not (of_rows and np.ndim(known) == 1 and np.all((y >= 0) & (y < len(known)))):
             raise ValueError("its neighbours are not of its classes")
-    elif y is not None and not (isinstance(y, np.ndarray) and y.dtype.kind in "if" and y.shape == (len(X),)):
-        raise ValueError("its neighbours have no numbers")
     if (tree := SEARCH_TREES[state["_fit_method"]]) is None:
         return None
     from sklearn import neighbors
@@ -252,14 +247,14 @@ def _search_tree(state: Any) -> Any:
     return getattr(neighbors, tree)(X, state.get("leaf_size"), metric=metric, **options)
 
 
-def _check_object(part: Any, n_features: int) -> None:
+def _check_object(part: Any) -> None:
     """Check what compiled code follows unchecked when an estimator predicts, and what predicting would take.
 
     An estimator that is not fitted holds parameters alone.
 
     Raises:
         ValueError: an array does not have the shape that the others require, a tree leads outside its arrays
-            or in a circle, or predictions would take threads or memory that nothing in the file takes.
+            or in a circle, or predictions would take threads that nothing in the file takes.
     """
     kind, state = type(part), getattr(part, "__dict__", {})
     if _type_name(part) == TREE:
@@ -271,8 +266,6 @@ def _check_object(part: Any, n_features: int) -> None:
     elif kind.__module__.startswith("sklearn."):
         if kind.__name__ in CHECKS and CHECKS[kind.__name__][0] in state:
             CHECKS[kind.__name__][1](kind.__name__, state)
-        if kind.__name__ == "PolynomialFeatures":
-            _check_powers(state, n_features)
     elif kind.__module__.startswith("scipy.sparse"):
         raise ValueError("it holds a sparse matrix, whose indices nothing checks")
     if not isinstance(part, np.ndarray) and state.get("n_jobs") not in (None, 1):
@@ -329,14 +322,6 @@ def _check_stages(name: str, state: Mapping[str, Any]) -> None:
         raise ValueError("its trees are not those of its classes")
     if not all(_is_demanded(vars(tree), vars(stages[0, 0]).get("n_features_in_")) for tree in stages.flat):
         raise ValueError("a tree has another number of columns than its estimator")
-
-
-def _check_powers(state: Mapping[str, Any], n_features: int) -> None:
-    degree, demanded = state["degree"], state.get("n_features_in_")
-    most = max(degree) if isinstance(degree, tuple | list) else degree
-    columns = max(n_features, demanded) if isinstance(demanded, int) else n_features
-    if not isinstance(most, int) or comb(columns + min(most, MAX_TABLE_COLUMNS), columns) > MAX_TABLE_COLUMNS:
-        raise ValueError(f"it makes more than {MAX_TABLE_COLUMNS:,} columns: its degree is {quote(degree)}")
 
 
 CHECKS = {  # by class of scikit-learn: an attribute that a fitted one has, and what checks it
@@ -423,9 +408,8 @@ def _without_padding(content: bytes) -> bytes:
     clean = np.zeros(array.shape, array.dtype)
     for name in array.dtype.names:
         clean[name] = array[name]
-    sink = io.BytesIO()  # np.save copies through a buffer, and with it padding that is not zero
-    np.lib.format.write_array_header_1_0(sink, np.lib.format.header_data_from_array_1_0(clean))
-    return sink.getvalue() + clean.tobytes()
+    # np.save copies through a buffer, and with it padding that is not zero
+    return content[: len(content) - clean.nbytes] + clean.tobytes()
 
 
 HEADS = {XGBOOST: b"{L", LIGHTGBM: b"tree\n", CATBOOST: b"CBM1"}  # of UBJSON, text and cbm
@@ -768,7 +752,6 @@ class FittedEstimator(Model):
         setting: Mapping[str, Any],
         content: bytes,
         n_classes: int,
-        n_features: int,
         known: Sequence[str] | None = None,
     ) -> Self:
         """Return the model whose estimator is given as bytes; ``known`` are the classes that it may hold.
@@ -777,19 +760,14 @@ class FittedEstimator(Model):
             ValueError: see ``store.unpack``.
         """
         with guard(False):  # such as that a class is deprecated
-            estimator = unpack(content, n_features, known)
+            estimator = unpack(content, known)
         return cls(setting, estimator, n_classes, is_foreign(estimator))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the estimator in its canonical form: equal models are equal bytes."""
         if isinstance(self.estimator, Booster):
             return FittedEstimator, (self.setting, self.estimator, self.n_classes, True)
-        return FittedEstimator.of, (self.setting, self.content, self.n_classes, self.n_features)
-
-    @property
-    def n_features(self) -> int:
-        """Number of columns of the rows it was fitted to."""
-        return int(self.estimator.n_features_in_)
+        return FittedEstimator.of, (self.setting, self.content, self.n_classes)
 
     @cached_property
     def content(self) -> bytes:
@@ -816,9 +794,8 @@ class EstimatorCodec(RowCodec):
 
     def read(self, row: Cells, task: Task) -> FittedEstimator:
         """Return the model in a row, which must be able to predict a row of the task."""
-        known, n_features = tuple(list_classes(self.spec)), task.X.shape[1]
-        setting = self.read_setting(row)
-        model = FittedEstimator.of(setting, row["estimator"], task.n_classes, n_features, known)
+        known, setting = tuple(list_classes(self.spec)), self.read_setting(row)
+        model = FittedEstimator.of(setting, row["estimator"], task.n_classes, known)
         try_model(model, task)
         return model
 
@@ -839,9 +816,9 @@ class EstimatorCodec(RowCodec):
 
     def same(self, a: FittedEstimator, b: FittedEstimator, rounding: float = 0.0) -> bool:
         """Return whether two models are equal in content, as skops writes it."""
-        if (a.setting, a.content) == (b.setting, b.content) or not rounding:
+        if a.setting != b.setting or a.content == b.content or not rounding:
             return (a.setting, a.content) == (b.setting, b.content)
-        return a.setting == b.setting and agree(read_values(a.content), read_values(b.content), rounding)
+        return agree(read_values(a.content), read_values(b.content), rounding)
 
 
 class BoosterCodec(EstimatorCodec):

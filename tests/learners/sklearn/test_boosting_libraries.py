@@ -1,7 +1,6 @@
 """XGBoost, LightGBM and CatBoost: exact paths, their own formats, trust and silence."""
 
 import json
-import warnings
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -10,8 +9,7 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
-from boosting import LIBRARIES, NAMES, REGRESSORS, make, marks
-from learner_contract import clouds, same_files
+from boosting import LIBRARIES, NAMES, make, marks
 from sklearn.compose import ColumnTransformer
 from sklearn.datasets import load_diabetes, load_iris, make_classification
 from sklearn.impute import SimpleImputer
@@ -28,7 +26,6 @@ from ckcv_ray.learners.sklearn.learner import AnyEstimator, find_columns
 from ckcv_ray.learners.sklearn.paths import LibraryRounds, Plain
 from ckcv_ray.learners.sklearn.spec import LIBRARIES as TABLE
 from ckcv_ray.learners.sklearn.spec import build
-from ckcv_ray.runs.load import load_scores
 from ckcv_ray.tables.columns import Schema
 from ckcv_ray.tables.task import Task
 
@@ -48,17 +45,8 @@ SMALL: dict[str, dict[str, Any]] = {
     "xgboost": {"learning_rate": 0.2, "max_depth": (1, 3), "n_estimators": (2, 6)},
     "catboost": {"learning_rate": 0.2, "depth": (1, 3), "iterations": (2, 6)},
 }
-DRAWING: dict[str, dict[str, Any]] = {  # rounds that draw rows and columns
-    "lightgbm": {"subsample": 0.6, "subsample_freq": 1, "colsample_bytree": 0.5},
-    "xgboost": {"subsample": 0.6, "colsample_bynode": 0.5, "colsample_bytree": 0.7},
-    "catboost": {"rsm": 0.5, "random_strength": 2.0},
-}
-TASKS = {
-    "two classes": Task.of(*make_classification(160, 8, random_state=1)),
-    "three classes": Task.of(*load_iris(return_X_y=True)),
-    "five classes": Task.of(*make_classification(200, 12, n_informative=8, n_classes=5, random_state=2)),
-    "few rows": clouds(24, 2),
-}
+TWO = Task.of(*make_classification(160, 8, random_state=1))
+THREE = Task.of(*load_iris(return_X_y=True))
 
 
 def theirs(name: str, number: int = 0, **params: Any) -> Any:
@@ -77,39 +65,6 @@ def halves(task: Task) -> tuple[Any, Any]:
     return np.sort(order[: task.n // 2]), np.sort(order[task.n // 2 :])
 
 
-@pytest.mark.parametrize("data", TASKS)
-@pytest.mark.parametrize("drawing", [False, True])
-@pytest.mark.parametrize("name", LIBRARIES)
-def test_labels_after_some_rounds_are_those_of_a_fit_of_so_many(name: str, drawing: bool, data: str) -> None:
-    rounds = TABLE[name].rounds
-    more = DRAWING[name] if drawing else {}
-    space = {**SMALL[name], rounds: (1, 3, 10, 30), **{key: (value,) for key, value in more.items()}}
-    learner, task = make(name, **space), TASKS[data]
-    train, score = halves(task)
-    seed = draw_seeds(make_seed_sequence(train), 1)[0]
-    block = learner.trainer.prepare(learner.trainer.share(task), train, score)
-    assert max(learner.space.lengths) == 4
-    for path, length in enumerate(learner.space.lengths):
-        fits = block.fit(path, length)
-        assert isinstance(fits, LibraryRounds)
-        for step, labels in enumerate(fits.labels()):
-            setting = learner.space.setting(path, step)
-            alone = theirs(name, **{**QUIET[name], **setting, "random_state": seed})
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                alone.fit(task.X[train], task.y[train])
-                assert np.array_equal(labels, np.ravel(alone.predict(task.X[score])))
-                model = fits.model(step)
-                assert np.array_equal(model.predict(task.X[score]).label, labels)
-                if task.n_classes > 2:
-                    continue
-                shares = model.predict_outputs(task.X[score], learner.outputs).probability
-                np.testing.assert_allclose(
-                    shares, alone.predict_proba(task.X[score]), rtol=0, atol=0 if name != "xgboost" else 1e-7
-                )
-                assert np.all(shares.sum(axis=1) == 1)
-
-
 UNSHARED: dict[str, list[dict[str, Any]]] = {
     "lightgbm": [{"boosting_type": "dart"}, {"early_stopping_round": 3}, {"extra_trees": True}],
     "xgboost": [{"booster": "dart"}, {"early_stopping_rounds": 3}, {"eta": 0.3}],
@@ -126,31 +81,43 @@ def test_what_could_differ_has_no_path(name: str) -> None:
     assert issubclass(shared.sharing, LibraryRounds)
 
 
+STOPPING: dict[str, dict[str, Any]] = {
+    "lightgbm": {"early_stopping_round": 2, "n_estimators": 300, "learning_rate": 0.3},
+    "xgboost": {"early_stopping_rounds": 2, "n_estimators": 300, "missing": float("nan")},
+    "catboost": {"early_stopping_rounds": 2, "iterations": 300, "learning_rate": 0.3},
+}
+
+
+@pytest.mark.parametrize("kind", ["a short name", "stopping early", "its own categories"])
 @pytest.mark.parametrize("name", LIBRARIES)
-def test_a_run_is_silent_resumed_verified_and_read(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+def test_a_run_is_silent_stored_read_and_verified(
+    name: str, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    X, y = load_iris(return_X_y=True)
-    study, seen = small_study(name), []
-
-    def interrupt(progress: Any) -> None:
-        seen.append(progress)
-        if len(seen) == 2:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        run(study, X, y, out="cut", execution=SERIAL, listen=interrupt)
-    whole = run(study, X, y, out="whole", execution=SERIAL)
-    run(study, X, y, out="cut", execution=SERIAL)
-    assert same_files(tmp_path / "cut", tmp_path / "whole")
-    checked = verify("whole", rerun=True, execution=SERIAL)
+    X, y, new = FRAME, Y, FRAME.copy()
+    new.loc[0, "ward"], new.loc[1, "ward"], new.loc[2, "age"] = "moon", None, np.nan
+    if kind == "a short name":
+        study = small_study(name)
+    else:
+        stops = kind == "stopping early"
+        study = Study.of(
+            learner=theirs(name, **STOPPING[name]) if stops else make_theirs(name), k=3, n_splits=3
+        )
+    result = run(study, X, y, out="run", execution=SERIAL)
+    assert result.execution["failures"] == []
+    checked = verify("run", rerun=True, execution=SERIAL)
     assert checked.differences == []
-    assert any("equal in every bit" in sentence for sentence in checked.recomputed)
     assert f"{name}, whose code fits and reads models (--trust)" in checked.trusted
-    assert np.array_equal(load_run("whole").predict(X), whole.predict(X))
-    assert {path.name for path in tmp_path.iterdir()} == {"cut", "whole"}  # no file of theirs
+    assert np.array_equal(load_run("run").predict(new), result.predict(new))
+    assert {path.name for path in tmp_path.iterdir()} == {"run"}  # no file of theirs
     assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("name", LIBRARIES)
+def test_early_stopping_ends_before_the_last_round(name: str) -> None:
+    learner, task = AnyEstimator(estimator=theirs(name, **STOPPING[name])), TWO
+    fits = learner.trainer.prepare(learner.trainer.share(task), *halves(task)).fit(0, 1)
+    assert 1 <= fits.n_iter[0] < 300
 
 
 @pytest.mark.parametrize("name", LIBRARIES)
@@ -200,7 +167,7 @@ def test_naming_one_of_several_learners_trusts_it_and_a_file_does_not(
 
 @pytest.mark.parametrize("name", LIBRARIES)
 def test_a_damaged_model_is_refused(name: str) -> None:
-    learner, task = make(name, **SMALL[name]), TASKS["three classes"]
+    learner, task = make(name, **SMALL[name]), THREE
     block = learner.trainer.prepare(learner.trainer.share(task), *halves(task))
     table = learner.codec.table([block.fit(0, 1).model(0)], task)
     cells = table.to_pylist()[0]
@@ -222,57 +189,20 @@ def test_a_damaged_model_is_refused(name: str) -> None:
         learner.codec.from_table(table, narrow)
 
 
-@pytest.mark.parametrize("name", REGRESSORS)
-def test_numbers_are_predicted_as_by_the_library_itself(name: str) -> None:
-    X, y = load_diabetes(return_X_y=True)
-    folds, library = KFold(4, shuffle=True, random_state=0), name.removesuffix("_regressor")
-    params = {parameter: v[0] if isinstance(v, tuple) else v for parameter, v in SMALL[library].items()}
-    alone = theirs(library, 1, **QUIET[library], **params, random_state=3)
-    expected = cross_validate(alone, X, y, cv=folds, scoring="neg_root_mean_squared_error")["test_score"]
-    short = evaluate(
-        X, y, learner=name, param=params | {"random_state": 3}, resampling=folds, measure="rmse",
-        execution=SERIAL,
-    )  # fmt: skip
-    found = evaluate(X, y, learner=alone, resampling=folds, measure="rmse", execution=SERIAL)
-    for result in (short, found):
-        scores = result.of_splits(result.entries[0], result.scores[0])
-        np.testing.assert_allclose(scores, -expected, rtol=1e-12)
-
-
+@pytest.mark.parametrize("case", ["classes", "classes in a pipeline", "numbers", "numbers by a short name"])
 @pytest.mark.parametrize("name", LIBRARIES)
-def test_classes_are_scored_as_by_scikit_learn(name: str) -> None:
-    X, y = load_iris(return_X_y=True)
-    folds = StratifiedKFold(3, shuffle=True, random_state=0)
-    for inside in (lambda last: last, lambda last: make_pipeline(StandardScaler(), last)):
-        estimator = inside(theirs(name, **QUIET[name], n_estimators=9, random_state=1))
-        scored = cross_validate(estimator, X, y, cv=folds, scoring=("accuracy", "neg_log_loss"))
-        ours = evaluate(
-            X, y, learner=estimator, resampling=folds, measure="accuracy,log_loss", execution=SERIAL
-        )
-        accuracy, log_loss = (ours.of_splits(ours.entries[0], score) for score in ours.scores)
-        assert np.array_equal(accuracy, scored["test_accuracy"])
-        np.testing.assert_allclose(log_loss, -scored["test_neg_log_loss"], rtol=1e-6)
-
-
-STOPPING: dict[str, dict[str, Any]] = {
-    "lightgbm": {"early_stopping_round": 2, "n_estimators": 300, "learning_rate": 0.3},
-    "xgboost": {"early_stopping_rounds": 2, "n_estimators": 300, "missing": float("nan")},
-    "catboost": {"early_stopping_rounds": 2, "iterations": 300, "learning_rate": 0.3},
-}
-
-
-@pytest.mark.parametrize("name", LIBRARIES)
-def test_early_stopping_is_inside_the_training_rows(name: str, tmp_path: Path) -> None:
-    task = TASKS["two classes"]
-    study = Study.of(learner=theirs(name, **STOPPING[name]), k=3, n_splits=2)
-    result = run(study, task.X, task.y, out=tmp_path / "run", execution=SERIAL)
-    assert result.execution["failures"] == []
-    assert verify(tmp_path / "run", rerun=True, execution=SERIAL).differences == []
-    assert np.array_equal(load_run(tmp_path / "run").predict(task.X), result.predict(task.X))
-    learner = study.learner
-    train, score = halves(task)
-    fits = learner.trainer.prepare(learner.trainer.share(task), train, score).fit(0, 1)
-    assert 1 <= fits.n_iter[0] < 300
+def test_they_are_scored_as_by_scikit_learn(name: str, case: str) -> None:
+    numbers, params = case.startswith("numbers"), {TABLE[name].rounds: 9, "random_state": 1}
+    X, y = load_diabetes(return_X_y=True) if numbers else load_iris(return_X_y=True)
+    measure, scoring = ("rmse", "neg_root_mean_squared_error") if numbers else ("log_loss", "neg_log_loss")
+    folds = (KFold if numbers else StratifiedKFold)(3, shuffle=True, random_state=0)
+    alone = theirs(name, int(numbers), **QUIET[name], **params)
+    estimator = make_pipeline(StandardScaler(), alone) if case == "classes in a pipeline" else alone
+    short = case == "numbers by a short name"
+    asked = {"learner": f"{name}_regressor", "param": params} if short else {"learner": estimator}
+    expected = cross_validate(estimator, X, y, cv=folds, scoring=scoring)["test_score"]
+    ours = evaluate(X, y, resampling=folds, measure=measure, execution=SERIAL, **asked)
+    np.testing.assert_allclose(ours.of_splits(ours.entries[0], ours.scores[0]), -expected, rtol=1e-6)
 
 
 def test_keywords_that_no_signature_has_are_kept_and_tried() -> None:
@@ -301,7 +231,7 @@ def test_a_missing_value_may_be_given_by_name(name: str) -> None:
 
 
 def test_weights_of_classes_are_those_of_the_library() -> None:
-    task = TASKS["three classes"]
+    task = THREE
     learner = LEARNERS["lightgbm"](
         param={"n_estimators": (2, 9)}, class_weight={"0": 1.0, "1": 5.0, "2": 2.0}
     ).canonical(task)
@@ -355,7 +285,6 @@ SPECS: dict[str, Any] = {
         "params": {"iterations": 20, "cat_features": ["ward"], "learning_rate": 0.5},
     },
 }
-EACH = [pytest.param(name, marks=marks(name)) for name in SPECS]
 
 
 def make_theirs(name: str, **params: Any) -> Any:
@@ -364,37 +293,14 @@ def make_theirs(name: str, **params: Any) -> Any:
     return build({**SPECS[name], "params": {**SPECS[name]["params"], **params}})
 
 
-@pytest.mark.parametrize("name", EACH)
-def test_a_model_is_stored_read_and_verified_and_takes_any_row(name: str, tmp_path: Path) -> None:
-    options: dict[str, Any] = {"resampling": "kfold:3", "refit": "best", "execution": SERIAL}
-    result = evaluate(FRAME, Y, out=tmp_path / "scores", learner=make_theirs(name), **options)
-    new = FRAME.copy()
-    new.loc[0, "ward"], new.loc[1, "ward"], new.loc[2, "age"] = "moon", None, np.nan
-    assert np.array_equal(load_scores(tmp_path / "scores").predict(new), result.predict(new))
-    study = Study.of(learner=make_theirs(name), k=3, n_splits=3, certify="holdout")
-    certified = run(study, FRAME, Y, tmp_path / "run", SERIAL)
-    assert np.array_equal(load_run(tmp_path / "run").predict(new), certified.predict(new))
-    assert verify(tmp_path / "run", rerun=True, execution=SERIAL).differences == []
-
-
 @pytest.mark.filterwarnings("ignore:categorical_feature keyword")
-def test_lightgbm_is_given_what_it_makes_of_a_frame() -> None:
-    from lightgbm import LGBMClassifier
-
+@pytest.mark.parametrize("named", ["auto", ["ward"]])
+def test_lightgbm_is_given_what_it_makes_of_a_frame(named: Any) -> None:
     frame = FRAME.astype({"ward": "category"})
-    silent = {"verbose": -1, "n_jobs": 1, "deterministic": True, "force_col_wise": True}
-    theirs = LGBMClassifier(**LIGHT, **silent).fit(frame, Y)
+    alone = theirs("lightgbm", **LIGHT, **QUIET["lightgbm"]).fit(frame, Y)
     options: dict[str, Any] = {"resampling": "kfold:3", "refit": "best", "execution": SERIAL}
-    ours = evaluate(FRAME, Y, learner=make_theirs("lightgbm"), **options)
-    assert np.array_equal(ours.predict(FRAME), theirs.predict(frame))
-
-
-def test_all_categories_are_those_that_are_named() -> None:
-    options: dict[str, Any] = {"resampling": "kfold:4", "execution": SERIAL, "measure": "log_loss"}
-    every = evaluate(FRAME, Y, learner=make_theirs("lightgbm", categorical_feature="auto"), **options)
-    named = evaluate(FRAME, Y, learner=make_theirs("lightgbm"), **options)
-    figures = (result.of_splits(result.entries[0], result.scores[0]) for result in (every, named))
-    assert np.array_equal(*figures)
+    ours = evaluate(FRAME, Y, learner=make_theirs("lightgbm", categorical_feature=named), **options)
+    assert np.array_equal(ours.predict(FRAME), alone.predict(frame))
 
 
 @pytest.mark.parametrize("names", [["age"], ["age", "ward"]])

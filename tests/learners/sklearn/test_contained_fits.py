@@ -12,8 +12,7 @@ import pytest
 from learner_contract import same_files
 
 from ckcv_ray import Execution, InputError, RunError, Study, Task, evaluate, run
-from ckcv_ray.learners.sklearn import learner
-from ckcv_ray.learners.sklearn.learner import AnyEstimator, choose_settings
+from ckcv_ray.learners.sklearn.learner import choose_settings
 from ckcv_ray.learners.sklearn.store import guard
 from ckcv_ray.runs.run import Job, run_job
 
@@ -129,27 +128,11 @@ def test_settings_that_are_tried_cover_each_kind_and_are_few() -> None:
     assert choose_settings([{}]) == [{}]
 
 
-def test_what_was_tried_is_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
-    monkeypatch.setattr(learner, "_store", lambda *_: asked.append(1) or "stored")
-    one = AnyEstimator({"kind": ("first", "second")}, estimator="own_estimators:HoldsAFunctionAtTimes")
-    one.check_storable(lambda: TASK)
-    one.check_storable(lambda: TASK)
-    assert len(asked) == 2
-
-
-# Estimators of users that misbehave: refused at the door, or recorded as failures with their reason
-
-
-def make_study(name: str) -> Study:
-    return Study.paper(learner=f"own_estimators:{name}", param="dummy=0,1", k=(3, 4), n_splits=4)
-
-
 def test_what_is_trusted_here_is_trusted_by_the_processes_of_ray(ray_session: None, tmp_path: Path) -> None:
     """Importing it anywhere else takes the user's word, which was given in this process alone."""
     folders = {name: tmp_path / name for name in ("serial", "ray")}
     for name, out in folders.items():
-        run(make_study("Constant"), TASK.X, TASK.y, out=out, execution=Execution(name))
+        run(study("Constant"), TASK.X, TASK.y, out=out, execution=Execution(name))
     assert same_files(folders["serial"], folders["ray"])
 
 
@@ -166,22 +149,14 @@ WRONG = {
 @pytest.mark.parametrize("name", WRONG)
 def test_if_no_setting_has_all_its_fits_the_run_ends_with_the_reason(name: str) -> None:
     with pytest.raises(RunError, match=WRONG[name]):
-        run(make_study(name), TASK.X, TASK.y, execution=SERIAL)
-
-
-def test_one_that_cannot_be_made_is_refused() -> None:
-    with pytest.raises(InputError, match="missing 1 required positional argument: 'needed'"):
-        Study.paper(learner="own_estimators:NeedsAnArgument")
+        run(study(name), TASK.X, TASK.y, execution=SERIAL)
 
 
 def test_a_fit_that_never_ends_is_recorded_as_failed(ray_session: None) -> None:
     seconds = Execution(fit_timeout=0.5)
-    few = make_study("HangsInSomeSplits").replace(k=(3,), n_splits=2)
-    result = run(few, TASK.X, TASK.y, execution=seconds)
+    result = run(study("HangsInSomeSplits").replace(n_splits=2), TASK.X, TASK.y, execution=seconds)
     assert result.setting == {"dummy": 0}
-    failures = result.execution["failures"]
-    assert failures
-    assert "a fit may take 0.5 seconds: fit_timeout" in str(failures)
+    assert "a fit may take 0.5 seconds: fit_timeout" in str(result.execution["failures"])
 
 
 @pytest.mark.parametrize("seconds", [0, -1, 0.01, float("nan"), float("inf"), "soon"])

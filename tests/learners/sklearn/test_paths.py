@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from boosting import make
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris, make_classification
 from sklearn.neighbors import KNeighborsClassifier
@@ -18,8 +19,8 @@ from ckcv_ray.core.measures import ZERO_ONE
 from ckcv_ray.core.process import one_thread
 from ckcv_ray.learners.base import LEARNERS
 from ckcv_ray.learners.sklearn.learner import NAMED, AnyEstimator, EstimatorLearner
-from ckcv_ray.learners.sklearn.paths import Plain
-from ckcv_ray.learners.sklearn.spec import complete_names
+from ckcv_ray.learners.sklearn.paths import LibraryRounds, Plain
+from ckcv_ray.learners.sklearn.spec import complete_names, prepare
 from ckcv_ray.learners.sklearn.store import last_step
 from ckcv_ray.tables.task import Task
 
@@ -44,6 +45,16 @@ TASKS = {
     "weighted rows of three classes": Task.of(
         *load_iris(return_X_y=True), sample_weight=np.random.default_rng(0).uniform(0.1, 4.0, 150)
     ),
+}
+ROUNDS: dict[str, dict[str, Any]] = {
+    "lightgbm": {"min_child_samples": 5, "n_estimators": (1, 3, 30), "num_leaves": (3, 7)},
+    "xgboost": {"learning_rate": 0.2, "max_depth": (1, 3), "n_estimators": (1, 3, 30)},
+    "catboost": {"learning_rate": 0.2, "depth": (1, 3), "iterations": (1, 3, 30)},
+}
+DRAWING: dict[str, dict[str, Any]] = {  # rounds that draw rows and columns
+    "lightgbm": {"subsample": 0.6, "subsample_freq": 1, "colsample_bytree": 0.5},
+    "xgboost": {"subsample": 0.6, "colsample_bynode": 0.5, "colsample_bytree": 0.7},
+    "catboost": {"rsm": 0.5, "random_strength": 2.0},
 }
 OF_CLASSES = {"equal": None, "balanced": "balanced", "0=7": {0: 7.0}}  # and how scikit-learn takes them
 PATHS = {
@@ -70,6 +81,8 @@ PATHS = {
             (DecisionTreeClassifier(), {"ccp_alpha": (0.0, 0.02)}),
         )
     },
+    **{f"rounds of {name}": make(name, **space) for name, space in ROUNDS.items()},
+    **{f"drawing rounds of {name}": make(name, **ROUNDS[name], **more) for name, more in DRAWING.items()},
     "bare neighbors": AnyEstimator(
         param={"n_neighbors": (1, 3, 4, 10)}, estimator="sklearn.neighbors:KNeighborsClassifier"
     ),
@@ -86,6 +99,7 @@ def seeded(estimator: Any, train: np.ndarray) -> dict[str, int]:
 def fit_alone(learner: Any, setting: Any, task: Task, train: np.ndarray) -> Any:
     """Fit scikit-learn's estimator to the training rows with their weights, as its documentation does."""
     estimator = clone(learner.build()).set_params(**complete_names(learner.build(), dict(setting)))
+    prepare(estimator)
     estimator.set_params(**seeded(estimator, train))
     if (weights := OF_CLASSES[getattr(learner, "class_weight", "equal")]) is not None:
         last_step(estimator).set_params(class_weight=weights)
@@ -96,7 +110,7 @@ def fit_alone(learner: Any, setting: Any, task: Task, train: np.ndarray) -> Any:
 
 CASES = [
     pair
-    for pair in product(PATHS, TASKS)
+    for pair in product([name for name, learner in PATHS.items() if learner], TASKS)
     if PATHS[pair[0]].weighs_rows or not TASKS[pair[1]].weighting.columns
 ]
 
@@ -111,11 +125,18 @@ def test_labels_are_those_of_separate_fits(name: str, data: str) -> None:
     with one_thread(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for path, length in enumerate(learner.space.lengths):
-            labels = block.fit(path, length).labels()
+            fits = block.fit(path, length)
+            labels = fits.labels()
             assert labels.shape == (length, len(score))
             for step in range(length):
                 alone = fit_alone(learner, learner.space.setting(path, step), task, train)
-                assert np.array_equal(labels[step], alone.predict(task.X[score]))
+                assert np.array_equal(labels[step], np.ravel(alone.predict(task.X[score])))
+                if isinstance(fits, LibraryRounds):
+                    model = fits.model(step)
+                    assert np.array_equal(labels[step], model.predict(task.X[score]).label)
+                    shares = model.predict_outputs(task.X[score], learner.outputs).probability
+                    assert np.allclose(shares, alone.predict_proba(task.X[score]), rtol=0, atol=1e-7)
+                    assert np.allclose(shares.sum(axis=1), 1.0, rtol=0, atol=1e-15)
 
 
 @pytest.mark.parametrize("learner", NAMED)

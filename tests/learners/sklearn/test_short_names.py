@@ -55,12 +55,6 @@ def test_no_more_neighbours_are_asked_for_than_training_sets_have_rows(n: int, c
     assert set(given.learner.space.settings()["n_neighbors"].tolist()) == {1, 50}
 
 
-def test_few_rows_do_not_make_neighbours_fail() -> None:
-    result = run_job(Job(Study.paper(learner="neighbors", k=(3, 5), n_splits=3), clouds(30, 2)), SERIAL)
-    assert result.execution["failures"] == []
-    assert not result.certificate.provisional
-
-
 def test_alone_neighbours_are_the_five_of_scikit_learn() -> None:
     task = clouds(24, 2)
     result = evaluate(task.X, task.y, learner="neighbors", resampling="kfold:3", execution=SERIAL)
