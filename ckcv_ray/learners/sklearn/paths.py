@@ -65,11 +65,6 @@ class Fit(NamedTuple):
     status: int  # position of its status
     head: Head | None = None  # the steps before the last, if they are shared
 
-    @property
-    def last(self) -> Any:
-        """Its last step if it is a pipeline, else itself."""
-        return last_step(self.estimator)
-
 
 class SplitFits:
     """The rows of a split, on which any path of a learner can be fitted.
@@ -161,7 +156,7 @@ class SplitFits:
         Raises:
             ValueError: it predicts something else.
         """
-        predicting, X = fit.estimator if fit.head is None else fit.last, self.transform(fit)
+        predicting, X = fit.estimator if fit.head is None else last_step(fit.estimator), self.transform(fit)
         with models.guard(self.estimators.foreign):
             return models.predict_classes(predicting, X, self.task.n_classes)
 
@@ -248,7 +243,7 @@ class Plain(EstimatorPath):
     @property
     def n_iter(self) -> NDArray[np.int64]:
         """Iterations of each fit; 1 if the estimator does not say."""
-        said = [getattr(fit.last, "n_iter_", None) for fit in self._fits]
+        said = [getattr(last_step(fit.estimator), "n_iter_", None) for fit in self._fits]
         return np.array([1 if n is None else max(1, int(np.max(n))) for n in said], np.int64)
 
     def labels(self) -> Classes:
@@ -285,14 +280,15 @@ class Rounds(EstimatorPath):
     def labels(self) -> Classes:
         """Return the labels after each number of rounds."""
         fit = self.split.fit_alone(self.settings[-1])
-        rounds = enumerate(fit.last.staged_decision_function(self.split.transform(fit)), start=1)
+        last = last_step(fit.estimator)
+        rounds = enumerate(last.staged_decision_function(self.split.transform(fit)), start=1)
         wanted = set(self.n_iter.tolist())
         number = [
             (decision > 0).astype(int) if decision.ndim == 1 else np.argmax(decision, axis=1)
             for count, decision in rounds
             if count in wanted
         ]
-        return np.asarray(fit.last.classes_[np.array(number)], np.int32)
+        return np.asarray(last.classes_[np.array(number)], np.int32)
 
 
 class LibraryRounds(Rounds):
@@ -367,7 +363,7 @@ class Neighbours(EstimatorPath):
         key = json.dumps(fixed, sort_keys=True)
         if key not in self.split.shared:
             fit = self.split.fit_alone(setting)
-            last, X = fit.last, self.split.transform(fit)
+            last, X = last_step(fit.estimator), self.split.transform(fit)
             distance, index = last.kneighbors(X, min(setting["n_neighbors"] + 1, last.n_samples_fit_))
             squares = max(map(_find_largest_square, (X, last._fit_X)))
             gap = np.diff(distance, axis=1) * (distance[:, 1:] + distance[:, :-1])
@@ -394,7 +390,7 @@ class Pruning(EstimatorPath):
     def labels(self) -> Classes:
         """Return the labels of each pruned tree."""
         fit = self.split.fit_alone({**self.settings[0], "ccp_alpha": 0.0})
-        full = fit.last
+        full = last_step(fit.estimator)
         X = full._validate_X_predict(self.split.transform(fit), check_input=True)
         found = []
         for setting in self.settings:
@@ -414,7 +410,7 @@ class Smoothing(EstimatorPath):
     def labels(self) -> Classes:
         """Return the labels with each share of the largest variance added."""
         fit = self.split.fit_alone({**self.settings[0], "var_smoothing": 0.0})
-        bare, found = fit.last, []
+        bare, found = last_step(fit.estimator), []
         largest = np.var(self.split.X if fit.head is None else fit.head.X, axis=0).max()
         X = bare._check_X(self.split.transform(fit))
         for setting in self.settings:
