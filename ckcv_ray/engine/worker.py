@@ -26,7 +26,7 @@ from typing import Any, TypeVar, cast
 
 from ckcv_ray.errors import CKCVError, InputError, RunError
 from ckcv_ray.learners.base import Learner, end_forks
-from ckcv_ray.learners.sklearn.spec import list_foreign
+from ckcv_ray.learners.sklearn.spec import HERE, list_foreign
 
 LOOK_SECONDS = 0.1  # between looks whether the worker lives
 END_SECONDS = 5.0  # that it has to end after its pipe has closed
@@ -165,8 +165,12 @@ os.register_at_fork(after_in_child=_leave)
 
 
 def may_end_process(learner: Learner, fit_timeout: float | None) -> bool:
-    """Return whether the fits of a learner may end their process, or are to end it after a time."""
-    return fit_timeout is not None or bool(list_foreign(learner))
+    """Return whether the worker makes the fits of a learner: they may end their process, or are to, if late.
+
+    It cannot make those of a class that no other process can import.
+    """
+    foreign = list_foreign(learner)
+    return HERE not in foreign and (fit_timeout is not None or bool(foreign))
 
 
 def compute_apart(

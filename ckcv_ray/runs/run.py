@@ -7,13 +7,14 @@ of the target and of columns that are learned from.
 """
 
 import json
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import cache, lru_cache
 from threading import Event
 from typing import Any, NamedTuple, cast
 
@@ -24,13 +25,14 @@ from pyarrow import parquet
 from ckcv_ray.core.arrays import Index
 from ckcv_ray.core.process import one_thread
 from ckcv_ray.core.resampling.base import take_splits
-from ckcv_ray.engine.backend import Session, session, start_backend
+from ckcv_ray.engine.backend import SERIAL, Session, session, start_backend
 from ckcv_ray.engine.evaluate import share
 from ckcv_ray.engine.forecast import Estimate, estimate
 from ckcv_ray.engine.loop import Stop, work
 from ckcv_ray.engine.queue import Listener
 from ckcv_ray.engine.worker import LostError, compute_apart
-from ckcv_ray.errors import CKCVError, StoreError, plain
+from ckcv_ray.errors import CKCVError, InputError, StoreError, plain
+from ckcv_ray.learners.sklearn.spec import HERE, list_foreign
 from ckcv_ray.records.record import Outcome, Records
 from ckcv_ray.runs.finish import finish, measure
 from ckcv_ray.runs.load import is_finished, read_result, reopen
@@ -146,6 +148,7 @@ def _read_rows(address: str, manifest: str) -> tuple[str, frozenset[str], Column
     return task.target.name, frozenset(task.features), hashes, judged, bool(problem.scores)
 
 
+UNIMPORTABLE = f"no other process can import the learner, whose class is of {HERE}"
 WAITING = 4  # studies queued in the pool for each that may run at once
 
 
@@ -403,8 +406,11 @@ def compute(work: Work, execution: Execution, opened: Session | None = None) -> 
 
     "auto" chooses the backend after a trial in this process.
     """
+    learner = work.problem.learner
+    if HERE in list_foreign(learner):
+        execution = _stay_here(execution, opened)
     if not work.problem.scores or work.problem.procedure.choose:  # else no model is kept
-        learner, check = work.problem.learner, Problem.check_models
+        check = Problem.check_models
         with suppress(LostError):  # evaluations will meet it again
             compute_apart(learner, execution.fit_timeout, check, work.problem, seconds=MAX_CHECK_SECONDS)
     if opened is not None:
@@ -414,6 +420,27 @@ def compute(work: Work, execution: Execution, opened: Session | None = None) -> 
     seconds = work.expected.seconds if work.expected else 0.0
     with session(execution, seconds, single=True) as opened:
         return _run(work, opened)
+
+
+def _stay_here(execution: Execution, opened: Session | None) -> Execution:
+    """Return the execution of a study whose learner only this process can import, and warn of it.
+
+    Raises:
+        InputError: other processes are asked for.
+    """
+    alone = replace(execution, backend="serial", workers=None, address=None, fit_timeout=None)
+    on_ray = opened is not None and opened.together > SERIAL.together
+    if on_ray or execution not in (alone, replace(alone, backend="auto")):
+        raise InputError(f"{UNIMPORTABLE}: define it in a module, or ask for no workers and no fit_timeout")
+    _warn_that_all_is_fitted_here()
+    return alone
+
+
+@cache
+def _warn_that_all_is_fitted_here() -> None:
+    """Warn that no worker makes the fits; once in a process."""
+    text = f"{UNIMPORTABLE}: all is fitted here, and a fit that crashes ends this process"
+    warnings.warn(text, RuntimeWarning, stacklevel=1)
 
 
 def _check_execution(execution: Execution | None) -> Execution:

@@ -398,6 +398,7 @@ def _is_outside(parameter: str) -> bool:
     return "allow" not in parameter and any(word in parameter for word in FILE_WORDS)
 
 
+HERE = "__main__"  # the module of a script or a notebook, which no other process can import
 CLASS_FORM = "module:Class, such as sklearn.ensemble:RandomForestClassifier"
 _trusted: set[str] = {LIBRARY}
 
@@ -551,7 +552,7 @@ def _is_default(value: Any, defaults: Mapping[str, Any], key: str) -> bool:
 def find_path(name: str, kind: type) -> str:
     """Return where a class is imported from: the shortest public module that has it."""
     parts = kind.__module__.split(".")
-    if kind.__module__ == "__main__" or "<locals>" in kind.__qualname__:
+    if "<locals>" in kind.__qualname__:
         raise InputError(
             f"{name}: workers cannot import {kind.__qualname__} of {kind.__module__}: define it in a module"
         )
