@@ -12,7 +12,6 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
@@ -94,51 +93,45 @@ class Counted(NamedTuple):
 
 
 def _count_use(use: Use, folders: list[RunFolder], ledger: str | PathLike[str] | None) -> Counted:
-    """Count a use in the folders of the runs, or in a file of its own, while all of them are locked.
+    """Count a use in the folders of the runs, or in a file of its own, in which nobody counts meanwhile.
 
     Raises:
         InputError: the uses among which delta is shared are spent, or their number is another; or delta is
             shared and the use cannot be counted anywhere; or a file of uses would be too large, is in a run
             folder, or in a folder that does not exist.
-        StoreError: a file of uses is damaged, or a folder is in use.
+        StoreError: a file of uses is damaged, or another comparison has just been counted there.
     """
-    places, unwritable = list[tuple[Files, str]](), list[str]()
-    with ExitStack() as stack:
-        if ledger is not None:
-            file = Path(as_path("ledger", ledger))
-            if not file.parent.is_dir():
-                raise InputError(f"ledger={str(file)!r}: there is no folder {str(file.parent)!r}: create it")
-            if any(folder.files.inside(file) is not None for folder in folders):
-                raise InputError(
-                    f"ledger={str(file)!r} is in a run folder: leave --ledger out to count uses there, in "
-                    f"{USES}"
-                )
-            files = LocalFiles(file.parent)
-            files.lock.acquire()
-            stack.callback(files.lock.release)
-            places.append((files, file.name))
-        for folder in folders if ledger is None else []:
-            try:
-                folder.acquire()
-            except InputError:  # somebody else's folder, or a read-only disk
-                unwritable.append(str(folder))
-                continue
-            stack.callback(folder.release)
-            places.append((folder.files, USES))
-        read = [read_uses(folder.files) for folder in folders]  # in any case
-        read += [] if ledger is None else [read_uses(*places[0])]
-        linked = list_linked(use, dict.fromkeys(earlier for uses in read for earlier in uses))
-        same = [position for position, earlier in enumerate(linked) if use.repeats(earlier)]
-        number = same[0] + 1 if same else len(linked) + 1
-        _check_shares(use, number, linked)
-        if use.shares > 1 and not places:
+    places: list[tuple[Files, str]] = [(folder.files, USES) for folder in folders]
+    if ledger is not None:
+        file = Path(as_path("ledger", ledger))
+        if not file.parent.is_dir():
+            raise InputError(f"ledger={str(file)!r}: there is no folder {str(file.parent)!r}: create it")
+        if any(files.inside(file) is not None for files, _ in places):
             raise InputError(
-                f"uses={use.shares}: uses cannot be counted in {' or '.join(unwritable)}, which cannot be "
-                "written: name a file with --ledger"
+                f"ledger={str(file)!r} is in a run folder: leave --ledger out to count uses there, in {USES}"
             )
-        for place, name in places:
-            append_use(place, use, name)
-    written = tuple(str(place.path(name)) for place, name in places)
+        places.append((LocalFiles(file.parent), file.name))
+        places[-1][0].check_writable()
+    read = [(place, read_uses(*place)) for place in places]
+    linked = list_linked(use, dict.fromkeys(earlier for _, uses in read for earlier in uses))
+    same = [position for position, earlier in enumerate(linked) if use.repeats(earlier)]
+    number = same[0] + 1 if same else len(linked) + 1
+    _check_shares(use, number, linked)
+    counting, unwritable = [], list[str]()
+    for place, uses in read[len(folders) :] if ledger is not None else read:
+        try:
+            place[0].check_writable()
+            counting.append((place, uses))
+        except InputError:  # somebody else's folder, or a read-only disk
+            unwritable.append(str(place[0]))
+    if use.shares > 1 and not counting:
+        raise InputError(
+            f"uses={use.shares}: uses cannot be counted in {' or '.join(unwritable)}, which cannot be "
+            "written: name a file with --ledger"
+        )
+    for (files, name), uses in counting:
+        append_use(files, use, name, uses)
+    written = tuple(str(files.path(name)) for (files, name), _ in counting)
     return Counted(use, number, bool(same), written, tuple(unwritable))
 
 

@@ -7,6 +7,7 @@ scores of different models are on different scales (``core.measures``).
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,17 +16,17 @@ from numpy.typing import NDArray
 
 from ckcv_ray.claims.rules import ONE_MODEL
 from ckcv_ray.core.arrays import Classes, Index, Values
-from ckcv_ray.core.measures import LABEL, PROBABILITY, RANK, VALUE, Output, Outputs
-from ckcv_ray.core.schedule import Stage
+from ckcv_ray.core.measures import PROBABILITY, RANK, Output, Outputs
 from ckcv_ray.errors import StoreError, cut, pluralize
-from ckcv_ray.learners.base import Model
-from ckcv_ray.learners.ensemble import Ensemble
+from ckcv_ray.learners.base import Model, Predicted
+from ckcv_ray.learners.ensemble import Ensemble, Prediction
 from ckcv_ray.records.judged import read_outputs
 from ckcv_ray.runs.result import Certified, Result
 from ckcv_ray.study.parts import Holdout
 from ckcv_ray.tables.columns import Rows
 from ckcv_ray.tables.task import Task
 
+NOTHING = frozenset[Output]()
 BINS, PROBABILITY_BINS = 20, 10
 GRID = np.linspace(0.0, 1.0, 101)  # of false positive rates
 SHUFFLES = 3
@@ -38,9 +39,33 @@ MAX_CLASSIFIERS = 3  # that take part in it
 class JudgedPart(NamedTuple):
     """Rows that one classifier judges."""
 
-    predict: Callable[[Rows], Outputs]  # gives the classifier's outputs for rows [n, d]
+    predict: Callable[[Rows], Predicted | Prediction]  # what it makes of rows [n, d]
     X: Rows  # the rows
-    y: Classes  # their classes
+    y: NDArray[Any]  # their classes, or numbers
+    model: Model | None = None  # the only one that decides, which may give ranks and probabilities
+
+    def ask(self, X: Rows, n_classes: int, needs: frozenset[Output] = NOTHING) -> Outputs:
+        """Return the labels of rows X [n, d], or numbers, with ranks and probabilities if they are needed.
+
+        The ranks of several models that decide together are their mean scores.
+
+        Raises:
+            StoreError: a stored model cannot classify them, or predicts a class that does not exist.
+        """
+        try:
+            predicted = self.predict(X)
+            label = predicted.label
+            sound = label.shape == (len(X),) and (not n_classes or label.max(initial=0) < n_classes)
+            given = Outputs(rank=predicted.score)
+            if self.model is not None:
+                given = self.model.predict_outputs(X, needs) if needs else Outputs()
+        except Exception as error:  # of a stranger's model, of any kind
+            raise StoreError(
+                f"a stored model cannot classify rows of its table ({cut(str(error))}): see {SEE}"
+            ) from None
+        if not sound:
+            raise StoreError(f"a stored model predicts what is no class of its table: see {SEE}")
+        return given._replace(label=label)
 
 
 class Judged(NamedTuple):
@@ -108,30 +133,6 @@ class Importance(NamedTuple):
     rise: Values  # mean over permutations for each column, (d,)
     spread: Values  # standard deviation over permutations, (d,)
     rows: int  # number of rows
-
-
-def predict_part(part: JudgedPart, X: Rows, n_classes: int) -> Outputs:
-    """Return the outputs of a classifier for rows X [n, d].
-
-    Raises:
-        StoreError: a stored model cannot classify them, or predicts a class that does not exist.
-    """
-    try:
-        outputs = part.predict(X)
-        label = take_labels(outputs)
-    except Exception as error:  # of a stranger's model, of any kind
-        raise StoreError(
-            f"a stored model cannot classify rows of its table ({cut(str(error))}): see {SEE}"
-        ) from None
-    if label.shape != (len(X),) or label.max(initial=0) >= n_classes:
-        raise StoreError(f"a stored model predicts what is no class of its table: see {SEE}")
-    return outputs
-
-
-def take_labels(outputs: Outputs) -> Classes:
-    """Return the classes among the outputs of a classifier, which has given them."""
-    assert outputs.label is not None
-    return outputs.label
 
 
 def trace_roc(judged: Judged) -> Roc | None:
@@ -241,7 +242,7 @@ def _permute_part(part: JudgedPart, most: int, n_classes: int, draws: np.random.
 
 
 def _count_wrong(part: JudgedPart, X: Rows, y: Classes, n_classes: int) -> NDArray[np.bool_]:
-    return np.asarray(predict_part(part, X, n_classes).label != y)
+    return np.asarray(part.ask(X, n_classes).label != y)
 
 
 MAX_JUDGED = 5_000
@@ -253,23 +254,20 @@ def judge_rows(result: Certified) -> Judged:
     parts, total = _sample(whole, result.study.seed), sum(len(part.y) for part in whole)
     kept = sum(len(part.y) for part in parts)
     sampled = f"a random sample of {kept:,} of " if kept < total else ""
-    if not result.task.classes:
-        found = [part.predict(part.X) for part in parts]
-        label = np.concatenate([outputs.value for outputs in found if outputs.value is not None])
-    else:
-        found = [predict_part(part, part.X, result.task.n_classes) for part in parts]
-        label = np.concatenate([take_labels(outputs) for outputs in found])
-    rank = _join([outputs.rank for outputs in found]) if result.task.n_classes == 2 else None
-    positive = result.problem.positive
+    problem, n_classes, needs = result.problem, result.task.n_classes, NOTHING
+    if n_classes:
+        needs = problem.find_learner(result.setting)[1].outputs & {RANK, PROBABILITY}
+    outputs = [part.ask(part.X, n_classes, needs) for part in parts]
+    rank = _join([given.rank for given in outputs]) if RANK in needs and n_classes == 2 else None
     return Judged(
         np.concatenate([part.y for part in parts]),
-        label,
-        -rank if rank is not None and not positive else rank,
-        _join([outputs.probability for outputs in found]),
+        np.concatenate([np.asarray(given.label) for given in outputs]),
+        -rank if rank is not None and not problem.positive else rank,
+        _join([given.probability for given in outputs]),
         np.repeat(np.arange(len(parts)), [len(part.y) for part in parts]),
         f"{sampled}{phrase}",
         tuple(parts),
-        positive,
+        problem.positive,
     )
 
 
@@ -285,7 +283,7 @@ def read_judged(rows: pa.Table, phrase: str, task: Task) -> Judged | None:
     ranked = outputs.probability is not None and task.n_classes == 2
     return Judged(
         truth,
-        take_labels(outputs) if outputs.value is None else outputs.value,
+        np.asarray(outputs.label if outputs.value is None else outputs.value),
         outputs.probability[:, 1] if ranked and outputs.probability is not None else None,
         outputs.probability,
         np.unique(rows["split"].to_numpy(), return_inverse=True)[1],
@@ -296,56 +294,19 @@ def read_judged(rows: pa.Table, phrase: str, task: Task) -> Judged | None:
 def _list_parts(result: Certified) -> tuple[list[JudgedPart], str]:
     """Return the classifiers of the first claim with the rows that it counts, and a phrase for these."""
     problem, task, first = result.problem, result.task, result.certificate.first
-    needs = frozenset({VALUE})
-    if task.classes:  # what models give besides classes, as far as it is shown
-        _, learner = problem.find_learner(result.setting)
-        needs = frozenset({LABEL, RANK, PROBABILITY} & {LABEL, *learner.outputs})
-    if first.certification == Holdout.name:
-        held = problem.take_held_rows()
-        assert held is not None
-        part = JudgedPart(_make_rule(result, needs), held.X, held.y)
+    if (held := problem.take_held_rows()) is not None and first.certification == Holdout.name:
+        rule = first.make_rule(problem)
+        model = rule.ensemble(result.models).members[0].model if rule.name in ONE_MODEL else None
+        part = JudgedPart(partial(rule.predict, result.models), held.X, held.y, model)
         return [part], f"{pluralize(len(held.y), 'row')} held out"
-    size = next(i for i, size in enumerate(problem.sizes) if size.holds(result.k))
-    members = result.ensemble.members
-    sets = [problem.rows(Stage.REFIT, size, member.split)[1] for member in members]
-    parts = [
-        JudgedPart(_ask(member.model, needs), task.X[rows], task.y[rows])
-        for member, rows in zip(members, sets, strict=True)
-    ]
+    parts, sets = [], []
+    for member in result.ensemble.members:
+        rows = problem.find_estimate_rows(member.k, member.split)
+        predict = member.model.predict if task.classes else Ensemble((member,)).alone
+        parts.append(JudgedPart(predict, task.X[rows], task.y[rows], member.model))
+        sets.append(rows)
     total, distinct = sum(map(len, sets)), len(np.unique(np.concatenate(sets)))
     return parts, f"{total:,} rows of {pluralize(len(sets), 'estimate set')} ({distinct:,} different rows)"
-
-
-def _make_rule(result: Certified, needs: frozenset[Output]) -> Callable[[Rows], Outputs]:
-    """Return what classifies held-out rows: the rule of the first claim."""
-    rule = result.certificate.first.make_rule(result.problem)
-    ensemble: Ensemble = rule.ensemble(result.models)
-    if rule.name in ONE_MODEL:
-        ask = _ask(ensemble.members[0].model, needs)
-        if rule.cut_off is None:
-            return ask
-        # A model's ranks need not be on the scale of its scores, which the cut-off is on.
-        return lambda X: ask(X)._replace(label=rule.predict(result.models, X).label)
-
-    def predict(X: Rows) -> Outputs:
-        predicted = rule.predict(result.models, X)
-        if VALUE in needs:
-            return Outputs(value=predicted.label)
-        return Outputs(predicted.label, predicted.score if RANK in needs else None)
-
-    return predict
-
-
-def _ask(model: Model, needs: frozenset[Output]) -> Callable[[Rows], Outputs]:
-    """Return what asks a model for its outputs, and for its classes where these lack them."""
-
-    def predict(X: Rows) -> Outputs:
-        outputs = model.predict_outputs(X, needs)
-        if outputs.label is not None or outputs.value is not None:
-            return outputs
-        return outputs._replace(label=model.predict(X).label)
-
-    return predict
 
 
 def _sample(parts: list[JudgedPart], seed: int) -> list[JudgedPart]:

@@ -115,34 +115,38 @@ def read_uses(files: Files, name: str = USES) -> tuple[Use, ...]:
         StoreError: a file is damaged, or holds something else.
     """
     uses: list[Use] = []
-    for piece in formats.list_pieces(files, name):
+    for piece in formats.list_pieces(files, name)[:MAX_USES]:
         content = formats.read_json(files, piece)
         with formats.guard_reading(files, piece):
-            uses += read_as(UseList, content).uses
-            check_count("uses", len(uses), MAX_USES)
-            for use in uses:
-                _check(use)
+            (use,) = read_as(UseList, content).uses
+            _check(use)
+            uses.append(use)
     return tuple(uses)
 
 
-def append_use(files: Files, use: Use, name: str = USES) -> None:
+def append_use(files: Files, use: Use, name: str, earlier: Sequence[Use]) -> None:
     """Write a use to a file of its own; no effect if there is one with the same answer already.
 
+    Args:
+        files: of the folder.
+        use: the use.
+        name: of the first file.
+        earlier: the uses in the folder, as ``read_uses`` returned them.
+
     Raises:
-        StoreError: a file is damaged, holds something else, or was written by another comparison meanwhile.
+        StoreError: another comparison was written since they were read.
         InputError: there are too many uses.
         RunError: it cannot be written.
     """
-    uses = read_uses(files, name)
-    if any(use.repeats(found) for found in uses):
+    if any(use.repeats(found) for found in earlier):
         return
-    if len(uses) >= MAX_USES:
+    if len(earlier) >= MAX_USES:
         raise InputError(
             f"{str(files.path(name))!r} has {MAX_USES:,} uses, the maximum: begin another file with --ledger"
         )
-    piece = formats.name_piece(name, len(formats.list_pieces(files, name)))
     content = formats.to_json(UseList((use,)).to_json())
-    formats.create(files, piece, content, "was written by another comparison just now: compare again")
+    grown = "was written by another comparison just now: compare again"
+    formats.create(files, formats.name_piece(name, len(earlier)), content, grown)
 
 
 def _read_digests(digits: str) -> NDArray[np.uint64]:

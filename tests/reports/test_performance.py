@@ -10,8 +10,8 @@ from conftest import blobs
 from sklearn import metrics
 
 from ckcv_ray import Execution, Study, evaluate
-from ckcv_ray.core.measures import Outputs
 from ckcv_ray.errors import StoreError
+from ckcv_ray.learners.base import Predicted
 from ckcv_ray.records.judged import HELD_OUT, list_held_out_columns
 from ckcv_ray.reports.facts import measure_class
 from ckcv_ray.reports.render import make_page
@@ -23,7 +23,6 @@ from ckcv_ray.runs.judged import (
     count_scores,
     judge_rows,
     permute_columns,
-    predict_part,
     read_judged,
     trace_roc,
 )
@@ -81,19 +80,17 @@ def test_probabilities_are_those_of_the_models(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "outputs",
-    [Outputs(np.array([0, 2], np.int32)), Outputs(np.zeros(1, np.int32)), Outputs(), None],
-    ids=["no class", "too few", "no labels", "an error"],
+    "labels", [[0, 2], [0], None, "an error"], ids=["no class", "too few", "no labels", "an error"]
 )
-def test_a_model_that_cannot_classify_is_a_damaged_folder(outputs: Outputs | None) -> None:
-    def predict(X: Any) -> Outputs:
-        if outputs is None:
+def test_a_model_that_cannot_classify_is_a_damaged_folder(labels: Any) -> None:
+    def predict(X: Any) -> Predicted:
+        if isinstance(labels, str):
             raise ZeroDivisionError("of a stranger")
-        return outputs
+        return Predicted(np.array(labels), np.zeros(2))
 
     part = JudgedPart(predict, np.zeros((2, 1)), np.zeros(2, np.int32))
     with pytest.raises(StoreError, match="see ckcv verify"):
-        predict_part(part, part.X, 2)
+        part.ask(part.X, 2)
 
 
 def test_classes_are_measured_as_scikit_learn_does() -> None:
@@ -156,7 +153,7 @@ def test_every_row_is_in_one_bin_of_its_class() -> None:
 
 def test_the_column_that_decides_is_important_and_another_is_not() -> None:
     X = np.column_stack([RANK, RNG.normal(size=200)])
-    part = JudgedPart(lambda rows: Outputs((rows[:, 0] > 0).astype(np.int32)), X, Y)
+    part = JudgedPart(lambda rows: Predicted((rows[:, 0] > 0).astype(np.int32), RANK), X, Y)
     found = permute_columns(make_judged(parts=(part,)), 2, 0)
     assert found.rise[0] > 0.05
     assert found.rise[1] == 0
@@ -164,7 +161,7 @@ def test_the_column_that_decides_is_important_and_another_is_not() -> None:
 
 
 def test_importance_is_left_out_where_it_would_take_too_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    part = JudgedPart(lambda rows: Outputs(np.zeros(len(rows), np.int32)), np.zeros((200, 2)), Y)
+    part = JudgedPart(lambda rows: Predicted(np.zeros(len(rows), np.int32), RANK), np.zeros((200, 2)), Y)
     assert permute_columns(make_judged(), 2, 0) is None
     monkeypatch.setattr(judging, "MAX_PERMUTED", 100 * 2 * judging.SHUFFLES)
     found = permute_columns(make_judged(parts=(part,)), 2, 0)

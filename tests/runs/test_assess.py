@@ -6,7 +6,7 @@ from itertools import pairwise, product
 
 import numpy as np
 import pytest
-from scipy.stats import beta, binom
+from scipy.stats import beta
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.ensemble import RandomForestClassifier
@@ -23,14 +23,11 @@ from ckcv_ray.core.resampling.base import Splits
 from ckcv_ray.core.resampling.folds import KFold, LeaveOneOut, NestedSplits
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.selection import select_settings
-from ckcv_ray.engine import evaluate as worker
-from ckcv_ray.engine.backend import SERIAL as SERIAL_SESSION
-from ckcv_ray.engine.backend import SerialBackend
 from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.learners.sklearn.paths import fit_model
 from ckcv_ray.reports.render import make_page
 from ckcv_ray.runs.load import load_run, load_scores, replay
-from ckcv_ray.runs.run import Work, assess, evaluate, run_work
+from ckcv_ray.runs.run import assess, evaluate
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study.problem import INNER, OUTER, Problem
 from ckcv_ray.study.study import Procedure, Study
@@ -315,40 +312,6 @@ def test_no_bound_is_shown_where_none_is_proven(options, reason, tmp_path):
     assert result.unbounded in make_page(tmp_path / "run")
 
 
-DRAWN = ["kfold:4", "drawn_folds:4", "holdout:0.25", "subsampling:2:0.3", "bootstrap:2"]
-
-
-@pytest.mark.parametrize("drawn", DRAWN)
-def test_bounds_hold_on_a_table_sorted_by_what_is_hard_if_the_seed_draws_the_rows(drawn):
-    failures = sum(first_bound(drawn, seed) < RISK_OF_SIGN for seed in range(TABLES))
-    assert failures <= binom.ppf(1 - 1e-6, TABLES, 0.05)
-
-
-def test_the_bound_of_rows_in_the_order_of_a_sorted_table_would_fail_and_is_withheld(monkeypatch):
-    in_order = KFoldOfSklearn(4)
-    assert all(np.isnan(first_bound(in_order, seed)) for seed in range(3))
-    monkeypatch.setattr(Splits, "no_bound", "")
-    assert sum(first_bound(in_order, seed) < RISK_OF_SIGN for seed in range(TABLES)) > 0.9 * TABLES
-
-
-TABLES, RISK_OF_SIGN = 60, 0.25
-
-
-def first_bound(resampling, seed):
-    """The bound for the first split on a table whose easy rows, half of the source, come first.
-
-    The label of an easy row is the sign of x, that of a hard one is a coin: the risk of a tree is at least a
-    half of a half, which is that of the sign.
-    """
-    rng = np.random.default_rng(seed)
-    hard = np.sort(rng.integers(0, 2, 120))
-    x = rng.choice([-1.0, 1.0], 120)
-    y = np.where(hard, rng.integers(0, 2, 120), x > 0).astype(int)
-    options = {"learner": "tree", "measure": "zero_one", "seed": seed, "execution": SERIAL}
-    result = evaluate(x[:, None], y, resampling=resampling, **options)
-    return result.bounds(result.entries[0], result.scores[0])[0]
-
-
 def test_bounds_of_a_setting_selected_inside_each_split_and_of_accuracy():
     options = {"resampling": "nested:3:3", "select_by": "zero_one", "select": "each"}
     result = evaluate(X, Y, learner="naive_bayes", measure="zero_one,accuracy", execution=SERIAL, **options)
@@ -535,34 +498,3 @@ def test_a_procedure_that_cannot_be_read_is_refused(changed):
     assert Procedure.from_json(json.loads(json.dumps(content))).to_json() == content
     with pytest.raises(InputError):
         Study.from_json(content | changed)
-
-
-class Impatient(SerialBackend):
-    """Several workers, of which each gives back all but the first unit; batches come back in any order."""
-
-    workers, window, least_seconds = 3, 5, 0.0
-
-    def start(self, inputs):
-        self.rng, self.given_back = np.random.default_rng(0), 0
-        super().start(inputs)
-
-    def wait(self):
-        self.queue.rotate(int(self.rng.integers(len(self.queue))))
-        batch = self.queue.popleft()
-        outcome = worker.evaluate(batch.units, self.inputs, 0.0 if batch.seconds < np.inf else np.inf)
-        self.given_back += len(outcome.left)
-        return [outcome]
-
-
-@pytest.mark.parametrize("resampling", ["kfold:5", "repeated_kfold:5x5", "nested:4:3"])
-def test_units_that_come_back_are_computed_by_others(resampling):
-    """Nothing is lost or computed twice, and the scores are the same."""
-    nested = resampling.startswith("nested")
-    options = {"param": {"C": (0.1, 1.0)}, "select_by": "accuracy"} if nested else {}
-    study = Procedure.of(resampling=resampling, measure="accuracy", **LINEAR, **options)
-    problem, backend = Problem.of(study, TASK), Impatient()
-    expected = run_work(Work(problem), opened=SERIAL_SESSION)
-    found = run_work(Work(problem), opened=SERIAL_SESSION._replace(backend=lambda: backend))
-    assert backend.given_back > 0
-    assert found.table().equals(expected.table())
-    assert found.execution["fits"] == expected.execution["fits"]

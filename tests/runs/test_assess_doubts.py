@@ -12,7 +12,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from ckcv_ray import Execution, Procedure, Study, evaluate, run, verify
+from ckcv_ray import Execution, Procedure, evaluate, verify
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import InputError
 from ckcv_ray.runs.load import load_scores
@@ -127,11 +127,6 @@ def test_an_estimator_that_only_names_classes_has_no_auc():
             evaluate(X, Y, learner=NearestCentroid(), measure="auc", execution=SERIAL)
 
 
-def test_a_parameter_is_given_once():
-    with pytest.raises(InputError, match="given twice"):
-        Procedure.of(resampling="kfold:3", learner="tree", param=("max_depth=1,2", "max_depth=3"))
-
-
 # Classes with a single row: scored without a certification, and refused with one
 
 
@@ -167,11 +162,6 @@ def test_every_learner_is_scored(learner, stratify):
     )
     assert result.complete
     assert result.entries
-
-
-def test_certified_studies_refuse_a_class_of_one_row():
-    with pytest.raises(InputError, match="class 'c' has 1 row: each needs at least 2"):
-        run(Study.of(k=(3,), n_splits=3, C=(1,), gamma=(1,)), ROWS, SINGLE)
 
 
 def test_numbers_are_not_taken_for_classes():

@@ -96,17 +96,6 @@ def test_of_equal_learners_the_one_named_first_wins_whatever_its_step() -> None:
     assert (other.setting, find_winner(other.candidates)) == (result.setting, (0, 0))
 
 
-def test_exhaustive_knows_the_best_candidate_of_every_learner() -> None:
-    task = table(1)
-    whole, short = solved(STUDY.replace(exhaustive=True), task), solved(STUDY, task)
-    for known, row in zip(whole.per_learner(), short.per_learner(), strict=True):
-        alone = solved(STUDY.with_learner(CHOICE.by_label[known["learner"]]), task)
-        assert (known["l_ms"], known["k"]) == (alone.l_ms, alone.k)
-        assert known["setting"] == {"learner": known["learner"], **alone.setting}
-        assert row["lower_bound"] <= known["l_ms"] == known["lower_bound"]
-        assert row["setting"] in (None, known["setting"])
-
-
 # paper
 
 

@@ -16,8 +16,9 @@ import pytest
 from ckcv_ray import Execution, InputError, StoreError, Study, evaluate, load_run, run, verify
 from ckcv_ray.core.bounds.paired import BETTING, COUNTS, SIGN
 from ckcv_ray.runs.compare import BETTER, NOT_WORSE, OPEN, WORSE, Comparison, Question, compare
+from ckcv_ray.storage.files import LocalFiles
 from ckcv_ray.storage.folder import RunFolder
-from ckcv_ray.storage.uses import MAX_USES, USES, read_uses
+from ckcv_ray.storage.uses import USES, read_uses
 
 SERIAL = Execution("serial")
 SMALL = Study.paper(C=(1.0, 10.0), gamma=(0.1, 1.0), k=(3,), n_splits=3)
@@ -306,26 +307,23 @@ def test_a_ledger_counts_instead_of_the_folders(runs: Path, tmp_path: Path) -> N
     assert not (tmp_path / ".lock").exists()
 
 
-def refuse_to_lock(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
-    acquire = RunFolder.acquire
+def refuse_to_write(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
+    def refuse(files: LocalFiles) -> None:
+        if files.root.name in names:
+            raise InputError(f"cannot write to {str(files)!r}: Read-only file system")
 
-    def refuse(folder: RunFolder) -> None:
-        if folder.files.root.name in names:
-            raise InputError(f"cannot write to {str(folder)!r}: Read-only file system")
-        acquire(folder)
-
-    monkeypatch.setattr(RunFolder, "acquire", refuse)
+    monkeypatch.setattr(LocalFiles, "check_writable", refuse)
 
 
 def test_a_folder_that_cannot_be_written_is_compared_and_said(
     runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    refuse_to_lock(monkeypatch, "old")
+    refuse_to_write(monkeypatch, "old")
     found = compare(runs / "new", JUDGED, runs / "old")
     assert found.counted.places == (str(runs / "new" / USES),)
     said = f"not counted in {runs / 'old'}, which cannot be written: name a file with --ledger"
     assert said in found.counted.describe()[0]
-    refuse_to_lock(monkeypatch, "new", "old")
+    refuse_to_write(monkeypatch, "new", "old")
     fresh, shared = draw(200, 2), Question(uses=3)
     alone = compare(runs / "new", fresh, runs / "old")
     assert alone.counted.places == ()
@@ -382,11 +380,13 @@ def test_a_damaged_file_of_uses_is_refused_and_kept(runs: Path, change: dict[str
     assert not (runs / "new" / ".lock").exists()
 
 
-def test_too_many_uses_and_another_file_are_refused(runs: Path, tmp_path: Path) -> None:
-    (runs / "new" / USES).write_text(json.dumps({"uses": [USE] * (MAX_USES + 1)}))
-    with pytest.raises(StoreError, match="more than 10,000 values"):
+def test_too_many_uses_and_another_file_are_refused(
+    runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (runs / "new" / USES).write_text(json.dumps({"uses": [USE]}))
+    monkeypatch.setattr("ckcv_ray.storage.uses.MAX_USES", 1)
+    with pytest.raises(InputError, match="has 1 uses, the maximum: begin another file with --ledger"):
         compare(runs / "new", JUDGED, runs / "old")
-    (runs / "new" / USES).unlink()
     other = tmp_path / "mine.json"
     other.write_text('{"mine": 1}')
     with pytest.raises(StoreError, match=r"mine\.json is damaged"):

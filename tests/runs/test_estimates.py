@@ -78,20 +78,6 @@ def test_the_632_estimate_is_that_of_efron(table, seed):
         assert result.figures(result.entries[0], one).mean == pytest.approx(expected, rel=1e-12, abs=0)
 
 
-def test_the_pooled_632_estimate_counts_the_errors_of_all_rows_not_drawn():
-    result = compute("classes", "bootstrap632:7")
-    every, drawn = np.arange(len(Y)), draws(result, 7)
-    out = [np.setdiff1d(every, train) for train in drawn]
-    errors = [
-        score("classes", "zero_one", train, rest) * len(rest) for train, rest in zip(drawn, out, strict=True)
-    ]
-    expected = 0.368 * score("classes", "zero_one", every, every) + 0.632 * sum(errors) / sum(map(len, out))
-    found = {one.name: result.figures(result.entries[0], one).pooled for one in result.scores}
-    assert found["zero_one"] == pytest.approx(expected, rel=1e-12, abs=0)
-    assert found["accuracy"] == pytest.approx(1 - expected, rel=1e-12, abs=0)
-    assert found["auc"] is None
-
-
 def correct(err, out, gamma):
     """The .632+ estimate of a loss, as weights of both parts: Efron, Tibshirani (1997), 28 to 32."""
     capped = min(out, gamma)

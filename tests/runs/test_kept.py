@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from ckcv_ray import Execution, Procedure, Study, Task, assess, evaluate, verify
 from ckcv_ray.core.measures import Kind
 from ckcv_ray.core.schedule import Stage
-from ckcv_ray.core.selection import SIMPLER, check_choose, choose_setting
+from ckcv_ray.core.selection import SIMPLER, choose_setting
 from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.learners import BUILT_IN
 from ckcv_ray.learners.base import LEARNERS
@@ -33,22 +33,13 @@ IRIS, SPECIES = (values[::3] for values in load_iris(return_X_y=True))
 PATIENTS, PROGRESS = (values[::6] for values in load_diabetes(return_X_y=True))
 LOGISTIC = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
 NAMES = sorted(kind.name for kind in BUILT_IN if kind is not AnyEstimator)
-FEW: dict[str, dict[str, Any]] = {  # of learners that take long
-    "forest": {"param": {"n_estimators": [5], "max_features": [0.5, 1.0]}},
-    "extra_trees": {"param": {"n_estimators": [5], "max_features": [0.5, 1.0]}},
-    "forest_regressor": {"param": {"n_estimators": [5], "max_features": [0.5, 1.0]}},
-    "boosting": {"param": {"max_iter": [5, 10]}},
-    "boosting_regressor": {"param": {"max_iter": [5, 10]}},
-    "svm_nystroem": {"param": {"landmarks": 20}},
-    "mlp": {"param": {"max_iter": [20], "hidden_layer_sizes": [[4]]}},
-}
 
 
 def score(name: str = "linear", out: Path | None = None, **options: Any) -> Any:
     """Score a learner on its table, and fit it on all rows."""
     numbers = LEARNERS[name].kinds == {Kind.REGRESSION} if name in LEARNERS else False
     X, y = (PATIENTS, PROGRESS) if numbers else (IRIS, SPECIES)
-    asked = {"resampling": "kfold:3", "refit": "best", "learner": name} | FEW.get(name, {}) | options
+    asked = {"resampling": "kfold:3", "refit": "best", "learner": name} | options
     return evaluate(X, y, out=out, execution=SERIAL, **asked)
 
 
@@ -65,21 +56,6 @@ def test_the_setting_and_the_model_are_those_of_a_grid_search() -> None:
     assert result.kept.settings[0]["C"] == search.best_params_["logisticregression__C"]
     assert np.array_equal(result.predict(IRIS), search.predict(IRIS))
     assert result.figures(result.kept, result.scores[0]).mean == pytest.approx(-search.best_score_, abs=1e-15)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_every_learner_stores_its_model_and_predicts_alike_from_the_folder(name: str, tmp_path: Path) -> None:
-    out = tmp_path / "scores"
-    result = score(name, out)
-    rows = IRIS if result.task.classes else PATIENTS
-    loaded = load_scores(out)
-    assert np.array_equal(loaded.predict(rows), result.predict(rows))
-    assert loaded.kept.settings == result.kept.settings
-    checked = verify(out)
-    assert checked.differences == []
-    assert any("1 model, fitted again" in line for line in checked.recomputed)
 
 
 @pytest.mark.parametrize("groups", [False, True])
@@ -172,11 +148,6 @@ def test_every_default_space_has_a_simplest_setting_or_says_that_it_has_none() -
         settings = [setting for path in space.paths for setting in path]
         known = [value for value in settings[0] if value in SIMPLER]
         assert known or name in ("constant", "mean", "linear_regression"), name
-
-
-@pytest.mark.parametrize("text", ["best", "one_se", "tolerance:2%", "tolerance:0.5%"])
-def test_a_choice_is_its_own_canonical_form(text: str) -> None:
-    assert check_choose(text) == text
 
 
 # Predictions

@@ -9,7 +9,7 @@ import pytest
 from alike import SMALL, breaking
 from conftest import blobs, snapshot
 
-from ckcv_ray import Execution, InputError, Job, StoreError, Study, Task, load_run
+from ckcv_ray import Execution, InputError, Job, Study, load_run
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.records.candidates import find_winner
 from ckcv_ray.runs.load import find_environment_changes, is_finished, reopen, replay
@@ -64,30 +64,6 @@ def test_a_result_is_read_back_whole(study: Study, tmp_path: Path) -> None:
 def test_a_run_is_found_by_its_study_in_any_form_that_asks_the_same(out: Path) -> None:
     spelt = Study.paper(C="10,0.1,1", gamma=[1, 0.1], k="3:5", n_splits=5)
     assert is_finished(Problem.of(spelt, blobs(60)), RunFolder(out))
-
-
-@pytest.mark.parametrize(
-    ("study", "task", "messages"),
-    [
-        (SMALL.replace(seed=4), blobs(60), "seed: requested 4, in the folder 0"),
-        (SMALL.replace(C=1.0, scale="none"), blobs(60), "scale: requested none, in the folder standard"),
-        (
-            SMALL.replace(resampling="rotation"),
-            blobs(60),
-            "resampling: requested rotation, in the folder complete",
-        ),
-        (SMALL.replace(certify="holdout"), blobs(60), "(certify: requested holdout, in the folder paper)"),
-        (SMALL, blobs(60, seed=1), "data: another table"),
-        (SMALL, Task.of(blobs(60).X, blobs(60).y), "data: another table"),  # other labels
-    ],
-)
-def test_the_folder_of_another_study_is_told_apart(
-    out: Path, study: Study, task: Task, messages: str
-) -> None:
-    with pytest.raises(StoreError, match="holds another study") as refused:
-        is_finished(Problem.of(study, task), RunFolder(out))
-    assert messages in str(refused.value)
-    assert "choose another --out" in str(refused.value)
 
 
 # Records played back

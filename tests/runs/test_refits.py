@@ -14,7 +14,6 @@ from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine import evaluate
 from ckcv_ray.engine.backend import SERIAL, SerialBackend
 from ckcv_ray.engine.recorder import Decision, Recorder
-from ckcv_ray.records.record import Outcome
 from ckcv_ray.runs.finish import RefitQueue, finish, measure
 from ckcv_ray.runs.run import check_job, never, run_job, run_work
 from ckcv_ray.storage.folder import RunFolder
@@ -55,22 +54,6 @@ def test_refits_are_those_of_the_winner_and_of_what_is_reported_each_once(select
     assert selected.problem.sizes[found[1].size].k == 4
 
 
-def test_an_ensemble_is_that_of_its_leader_in_the_order_of_the_splits(selected: Recorder) -> None:
-    """Whatever came first, and with the others' models among them."""
-    found, inputs = leaders(selected), evaluate.share(selected.problem)
-    refits = RefitQueue(selected.problem, found, selected)
-    units = [unit for batch in iter(lambda: refits.plan(1).units, ()) for unit in batch]
-    for unit in reversed(units):
-        refits.add(evaluate.evaluate([unit], inputs))
-    for leader in found:
-        ensemble, winner = refits.ensembles()[leader], selected.problem.candidate(leader)
-        assert [member.split for member in ensemble.members] == list(range(5))
-        assert {member.k for member in ensemble.members} == {winner.k}
-        settings = [selected.problem.learner.codec.setting(member.model) for member in ensemble.members]
-        assert settings == [winner.setting] * 5
-        assert selected.queue.holds_refits(leader)
-
-
 def test_two_leaders_of_one_size_are_not_taken_for_each_other(selected: Recorder) -> None:
     """As where the winner has k = 4 as well: the models of a split differ in their setting alone."""
     one = leaders(selected)[0]
@@ -82,31 +65,6 @@ def test_two_leaders_of_one_size_are_not_taken_for_each_other(selected: Recorder
         ensemble = refits.ensembles()[leader]
         gammas = {member.model.gamma for member in ensemble.members}
         assert gammas == {selected.problem.candidate(leader).setting["gamma"]}
-
-
-def test_there_is_no_ensemble_where_a_member_is_missing(selected: Recorder) -> None:
-    (winner, *_), inputs = leaders(selected), evaluate.share(selected.problem)
-    refits = RefitQueue(selected.problem, [winner], selected)
-    units = [unit for batch in iter(lambda: refits.plan(1).units, ()) for unit in batch]
-    refits.add(evaluate.evaluate(units[:-1], inputs))
-    assert refits.ensembles() == {}
-    refits.add(evaluate.evaluate(units[-1:], inputs))
-    assert list(refits.ensembles()) == [winner]
-
-
-def test_models_are_not_kept_by_the_recorder(selected: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It may be an actor: they need not travel twice."""
-    taken: list[Outcome] = []
-    real = selected.add
-    monkeypatch.setattr(selected, "add", lambda outcome: (taken.append(outcome), real(outcome)))
-    refits, inputs = (
-        RefitQueue(selected.problem, leaders(selected), selected),
-        evaluate.share(selected.problem),
-    )
-    refits.add(evaluate.evaluate(refits.plan(1).units, inputs))
-    assert refits.members
-    assert [outcome.members for outcome in taken] == [()]
-    assert len(taken[0].records) > 0
 
 
 # What fails

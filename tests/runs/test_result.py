@@ -9,7 +9,7 @@ import pytest
 from alike import SMALL
 from conftest import blobs, unwrap
 
-from ckcv_ray import Certified, Execution, InputError, Job, Result, Scored, Study, Task, TestRows, evaluate
+from ckcv_ray import Execution, InputError, Job, Result, Study, Task, TestRows
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.records.candidates import find_winner
 from ckcv_ray.reports.facts import list_edges
@@ -147,30 +147,3 @@ def test_columns_of_a_frame_are_matched_by_name(result: Result) -> None:
 
     X = blobs(30, seed=4).X
     assert result.predict(Frame(), seed=1).tolist() == result.predict(X, seed=1).tolist()
-
-
-def test_predictions_carry_member_score_and_share(result: Result) -> None:
-    X = blobs(30, seed=4).X
-    found = result.predictions(X, result.rule(by="member:2"))
-    assert set(found.member.tolist()) == {2}
-    member = result.ensemble.members[2].model
-    assert found.score.tolist() == member.decision(X).tolist()
-    votes = np.array([m.model.predict(X).label for m in result.ensemble.members])
-    assert found.share.tolist() == np.mean(votes == found.label, axis=0).tolist()
-    vote = result.predictions(X, result.rule(by="vote"))
-    assert set(vote.member.tolist()) == {-1}
-    assert np.all(vote.share >= 0.5)
-
-
-def test_each_kind_of_study_has_its_own_result(result: Result) -> None:
-    task = blobs(60)
-    scores = evaluate(task.X, task.y, execution=SERIAL, learner="tree")
-    assert isinstance(scores, Scored)
-    assert isinstance(result, Certified)
-    with pytest.raises(InputError, match="there is no model to predict by"):
-        scores.predict(task.X)
-    assert not hasattr(scores, "certificate")
-    assert not hasattr(result, "entries")
-    assert scores.claims == () != result.claims
-    assert result.table() is result.candidates
-    assert scores.table().num_rows == 10

@@ -4,7 +4,6 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 from alike import SMALL, STUDIES, same
 from conftest import blobs
@@ -90,11 +89,6 @@ def test_a_run_makes_its_problem_its_hash_and_its_distances_once(
     ((whole,),) = hashed
     assert whole is result.problem.all_rows
     assert measured[0][0] is result.problem.task.X
-
-
-def test_a_scaled_run_has_no_distances_in_common(measured: list[tuple]) -> None:
-    run_job(Job(SMALL, blobs(60)), SERIAL)
-    assert measured == []
 
 
 def test_a_finished_run_is_recognised_without_another_hash_or_distance(
@@ -199,15 +193,6 @@ def test_the_folder_of_a_run_is_where_it_was_when_it_was_asked_for(
     run_work(work, opened=ONE)
     assert (tmp_path / "run" / "manifest.json").exists()
     assert not list((tmp_path / "elsewhere").iterdir())
-
-
-def test_every_argument_that_is_an_array_is_left_as_it_was() -> None:
-    task = blobs(60)
-    X, y = task.X.copy(), task.labelled(task.y)
-    X.flags.writeable = y.flags.writeable = False
-    before = X.tobytes(), y.tobytes()
-    assert same(run(SMALL, X, y, execution=SERIAL), run(SMALL, np.array(X), np.array(y), execution=SERIAL))
-    assert (X.tobytes(), y.tobytes()) == before
 
 
 def test_the_seconds_of_the_trial_are_those_of_the_run(monkeypatch: pytest.MonkeyPatch) -> None:

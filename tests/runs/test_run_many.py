@@ -57,10 +57,6 @@ def test_jobs_of_a_generator_are_asked_for_as_they_are_needed() -> None:
     assert len(asked) < 10
 
 
-def test_no_jobs_have_no_results() -> None:
-    assert list(run_many([], SERIAL)) == list(run_many(iter(()), SERIAL)) == []
-
-
 def test_one_job_that_fails_stops_the_others_which_keep_what_is_done(tmp_path: Path) -> None:
     task = blobs(60)
     (tmp_path / "1").mkdir()

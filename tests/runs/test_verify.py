@@ -53,7 +53,7 @@ from ckcv_ray.learners.choice import Choice
 from ckcv_ray.learners.ensemble import Ensemble, Models
 from ckcv_ray.learners.sklearn import spec
 from ckcv_ray.learners.sklearn.learner import AnyEstimator
-from ckcv_ray.learners.sklearn.store import FittedEstimator, last_step
+from ckcv_ray.learners.sklearn.store import FittedEstimator
 from ckcv_ray.records.judged import HELD_OUT, JUDGED_ROWS
 from ckcv_ray.records.record import Failure, Records
 from ckcv_ray.runs.load import read_certified
@@ -111,11 +111,7 @@ RUNS = {
 }
 TABLE, NEW = blobs(90, shift=2.0), blobs(2000, seed=5, shift=2.0)  # rows of one source
 FAR = np.array([1e6, 0.0])
-BY_HEART: dict[str, dict[str, Any]] = {
-    "tree": {"max_depth": [None], "min_samples_leaf": [1], "criterion": ["gini"], "ccp_alpha": [0.0]},
-    "forest": {"n_estimators": [1], "max_features": [1.0], "min_samples_leaf": [1]},
-    "neighbors": {"n_neighbors": [1]},
-}
+BY_HEART = {"max_depth": [None], "min_samples_leaf": [1], "criterion": ["gini"], "ccp_alpha": [0.0]}
 
 
 def half(**options: Any) -> Study:
@@ -123,7 +119,8 @@ def half(**options: Any) -> Study:
 
 
 EXACT = {  # whose models are moved, or know the table by heart
-    **{f"exact {name}": (half(learner=name, param=param), TABLE) for name, param in BY_HEART.items()},
+    "exact tree": (half(learner="tree", param=BY_HEART), TABLE),
+    "exact neighbors": (half(learner="neighbors", param={"n_neighbors": [1]}), TABLE),
     "exact svm": (half(learner="svm", C=1.0, gamma=1.0), TABLE),
     "exact linear": (half(learner="linear"), TABLE),
     "exact encoded": (half(learner="linear"), Task.from_table(untidy(80), Roles("outcome"))),
@@ -141,7 +138,7 @@ SCORED: dict[str, dict[str, Any]] = {
         "learner": "ridge", "measure": "clipped:2", "resampling": "holdout:0.5", "y": 10 * X[:, 0]
     },
     "scored tree": {
-        "learner": "tree", "param": BY_HEART["tree"], "resampling": "kfold:3", "refit": "best",
+        "learner": "tree", "param": BY_HEART, "resampling": "kfold:3", "refit": "best",
         "X": TABLE.X, "y": TABLE.y,
     },
 }  # fmt: skip
@@ -289,16 +286,6 @@ def of_single(ensemble: Ensemble | None, change: Callable[[Any], Any]) -> Ensemb
     return Ensemble((replace(member, model=change(member.model)),))
 
 
-def disguise(model: FittedEstimator) -> FittedEstimator:
-    """A model of the same class that knows the table by heart, and errs on most of the new rows."""
-    labels = np.concatenate([model.predict(TABLE.X).label, 1 - model.predict(NEW.X).label])
-    estimator = clone(model.estimator)
-    options, last = {"max_depth": None, "bootstrap": False, "n_neighbors": 1}, last_step(estimator)
-    last.set_params(**{name: value for name, value in options.items() if name in last.get_params()})
-    estimator.fit(np.concatenate([TABLE.X, NEW.X]), labels)
-    return FittedEstimator(model.setting, estimator, model.n_classes)
-
-
 def plant(model: FittedEstimator) -> FittedEstimator:
     """A tree with one more node: above a value that no row of the table has, a leaf says the other class."""
     tree = model.estimator.tree_
@@ -313,37 +300,23 @@ def plant(model: FittedEstimator) -> FittedEstimator:
     planted.__setstate__(state | {"node_count": n + 2, "max_depth": tree.max_depth + 1})
     estimator = clone(model.estimator).fit(TABLE.X, TABLE.y)
     estimator.tree_ = planted
-    return FittedEstimator(model.setting, estimator, model.n_classes)
+    forged = FittedEstimator(model.setting, estimator, model.n_classes)
+    assert (forged.predict(TABLE.X).label == model.predict(TABLE.X).label).all()
+    assert np.mean(forged.predict(NEW.X + FAR).label != model.predict(NEW.X + FAR).label) > 0.3
+    return forged
 
 
-def wrong_elsewhere(change: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Change a model that is then right on every row of the table, and wrong on many new ones."""
-
-    def make(model: Any) -> Any:
-        forged = change(model)
-        for rows, share in ((TABLE.X, 0.0), (NEW.X + FAR * (change is plant), 0.3)):
-            differs = np.mean(forged.predict(rows).label != model.predict(rows).label)
-            assert differs == 0 if share == 0 else differs > share
-        return forged
-
-    return make
+def plant_in_refit(problem: Any, models: Models) -> Models:
+    return replace(models, refit=of_single(models.refit, plant))
 
 
-def refit_of(change: Callable[[Any], Any]) -> Callable[[Any, Models], Models]:
-    return lambda problem, models: replace(models, refit=of_single(models.refit, wrong_elsewhere(change)))
-
-
-def full_of(change: Callable[[Any], Any]) -> Edit:
+def plant_in_full(out: Path) -> None:
     """Change the model that a procedure keeps."""
-
-    def edit(out: Path) -> None:
-        folder = RunFolder(out)
-        problem = folder.problem()
-        ensemble = read_full(folder.files, problem, problem.learner.space.setting(0, 0))
-        forged = make_model_table(problem, of_single(ensemble, wrong_elsewhere(change)))
-        folder.write_manifest(folder.execution(), {FULL: forged})
-
-    return edit
+    folder = RunFolder(out)
+    problem = folder.problem()
+    ensemble = read_full(folder.files, problem, problem.learner.space.setting(0, 0))
+    forged = make_model_table(problem, of_single(ensemble, plant))
+    folder.write_manifest(folder.execution(), {FULL: forged})
 
 
 def nudge(problem: Any, models: Models) -> Models:
@@ -426,10 +399,6 @@ def offset(problem: Any, member: Any) -> Any:
     return altered(member, problem, offset=member.model.offset + 0.1)
 
 
-def halved(problem: Any, member: Any) -> Any:
-    return altered(member, problem, dual_coef=member.model.dual_coef / 2)
-
-
 def ulp(value: float) -> float:
     return value * (1 + 1e-12)
 
@@ -484,22 +453,11 @@ CASES = {
     # models in their file alone
     "lower counts": Case("paper", every(MODELS, "errors", lambda x: [0, 0]), DIFFERS, "its counts are not"),
     "lower losses": Case("groups", every(MODELS, "loss", lambda x: x / 2), DIFFERS, "its counts are not"),
-    "larger classes": Case("paper", every(MODELS, "n_estimate", lambda x: [99, 99]), DIFFERS, "its counts"),
     "another offset": Case("paper", every(MODELS, "offset", lambda x: x + 9), DIFFERS, FORGED),
     "another C": Case("paper", every(MODELS, "C", lambda x: 99.0), DIFFERS, FORGED),
-    "a scaling that saw more": Case(
-        "paper", every(MODELS, "centre", lambda x: [y + 0.1 for y in x]), DIFFERS, FORGED
-    ),
-    "foreign support": Case(
-        "paper", every(MODELS, "support", lambda x: list(range(len(x)))), DIFFERS, FORGED
-    ),
-    "unbalanced duals": Case(
-        "paper", every(MODELS, "dual_coef", lambda x: [abs(y) for y in x]), DIFFERS, FORGED
-    ),
     # whole runs that agree with themselves
     "nothing": Case("paper", rewrite_run, SAME),
     "offsets": Case("paper", members(offset), DIFFERS, FORGED),
-    "half of the coefficients": Case("paper", members(halved), DIFFERS, FORGED),
     "another setting": Case("paper", of_another_setting, DIFFERS, FORGED),
     "another split": Case("paper", of_another_split, DIFFERS, "model of split 0: " + FORGED),
     "the model of all rows": Case("held vote", models_of(seen_all), DIFFERS, "model refit: " + FORGED),
@@ -523,18 +481,12 @@ CASES = {
     },
     # models that are right on every row of the table
     **{
-        f"wrong elsewhere, {name} by {change.__name__}{place}": Case(
-            f"exact {name}", models_of(refit_of(change), place), verdict, "model refit: fitted again, "
+        f"wrong elsewhere{place}": Case(
+            "exact tree", models_of(plant_in_refit, place), verdict, "model refit: fitted again, "
         )
-        for name, change in (*((name, disguise) for name in BY_HEART), ("tree", plant))
         for place, verdict in (("", DIFFERS), (ANOTHER, ELSEWHERE))
     },
-    **{
-        f"wrong elsewhere, scored by {change.__name__}": Case(
-            "scored tree", full_of(change), DIFFERS, "model full: fitted again, "
-        )
-        for change in (disguise, plant)
-    },
+    "wrong elsewhere, scored": Case("scored tree", plant_in_full, DIFFERS, "model full: fitted again, "),
     **{
         f"one ulp away{place}, {kind}": Case(
             kind, models_of(nudge, place), SAME, "5 models, fitted again: 2 not equal in every bit"
