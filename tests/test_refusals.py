@@ -46,7 +46,6 @@ from ckcv_ray.runs.run import run_job
 from ckcv_ray.study.study import read_toml
 from ckcv_ray.tables.named import read
 from ckcv_ray.tables.task import Roles, make_test_rows
-from ckcv_ray.validation import parse_folds, parse_grid
 
 # Files that the command line reads: one that is sound, and those with something wrong
 
@@ -243,7 +242,6 @@ SPOILT = np.where(X == 3, np.nan, X)
 HUGE = "1" + "0" * 30
 CASES = {
     # grids and lists
-    "C a matrix": study("C=array", "is not a number", C=np.ones((2, 2))),
     "option by the name of others": study("folds is called k here", folds=5),
     "option of scikit-learn": case(lambda: evaluate(X, Y, cv=5), "cv is called resampling here"),
     # numbers
@@ -254,33 +252,23 @@ CASES = {
     # choices
     "solver an array": study("solver=7", "choose from newton", param={"solver": 7}),
     "weights misspelt": study("class_weight='balance'", "equal, balanced, or LABEL=", class_weight="balance"),
-    "weight zero": study("class_weight of 'a' is 0.0", "positive and finite", class_weight={"a": 0}),
     "weights and costs beyond float64": study(
         "class_weight='a=1e+200' with C=1e+200", "positive and finite", class_weight="a=1e200", C=1e200
     ),
     "criterion with what it has not": study("criterion='error:1' is not known", criterion="error:1"),
-    "cost of 501 digits": study("costs of 'b' is inf", "finite", criterion=f"cost:b={'9' * 501}"),
-    "costs of words": study("costs='a=ten': expected LABEL=NUMBER", "sick=10", criterion="cost:a=ten"),
     "costs all zero": study("costs are all 0", "must cost something", criterion="cost:a=0,b=0"),
     # changed options
     "replaced by one misspelt": replaced("unknown option 'n_split' of a study", "n_splits", n_split=5),
     "replaced by a part": replaced("resampling=Rotation", "complete, rotation", resampling=Rotation()),
     # Study.from_json, read_toml, parse_grid, parse_folds
     "study of nothing": from_json(None, "study=None", "mapping"),
-    "study a text": from_json("seed", "'seed'", "mapping"),
     "fields named by numbers": from_json(Study().to_json() | {1: 2}, "unknown option 1", "the options are"),
     "part with an option of no name": described("unknown option 1 of svm", learner={"name": "svm", 1: 2}),
-    "grid in JSON from not a number": described(
-        "C=nan", "positive and finite", learner={"name": "svm", "C": "log:nan:1:3"}
-    ),
-    "folds in JSON without end": described(
-        "k='4:'", "3:20", resampling={"name": "complete", "k": "4:"}
-    ),
     "study file that is a folder": case(lambda: read_toml(Path("run")), "study file 'run'", "directory"),
-    "grid of 5000 digits": case(lambda: parse_grid("log:0:1:" + "9" * 5000, "C"), "log:-2:4:13"),
-    "folds of all but one": case(lambda: parse_folds("4:n", "k"), "k='4:n'", "3:n for all"),
     # Execution
     "backend a list": how("backend=['ray'] is not known", backend=["ray"]),
+    "no workers": how("workers=0 is below 1", workers=0),
+    "address in one process": how("address='auto' requires the ray", backend="serial", address="auto"),
     "workers beyond int32": how("workers=2147483648 is above 2147483647", workers=2**31),
     "address a number": how("address=6379", "host:port", address=6379),
     # where
@@ -342,7 +330,6 @@ CASES = {
     "jobs executed by a text": many([Job(STUDY, TASK)], "execution='serial'", execution="serial"),
     # plan
     "plan of nothing": plans("study=None", "Study.of", study=None),
-    "plan on a vector": plans("X has shape (8,)", "expected (n, d)", X=X[:, 0]),
     "plan for no workers": plans("workers=0 is below 1", workers=[0]),
     "plan for workers in words": plans("workers='8' is not a sequence", workers="8"),
     "plan for half a worker": plans("workers=0.5 is not a whole number", workers=[2, 0.5]),
@@ -355,8 +342,6 @@ CASES = {
     "columns of nothing": learns("columns=None", columns=None),
     "target by number": learns("no column 2 for the target", "a, b, y", target=2),
     "features a text": learns("features='ab'", "list", features="ab"),
-    "features by number": learns(f"{NO_COLUMN} 0", "a, b, y", features=[0]),
-    "drop a text": learns("drop='ab'", "list", drop="ab"),
     # make_test_rows
     "test rows an array": measures(X, "columns=array"),
     "test rows without target": measures(COLUMNS.drop_columns("y"), "no column 'y' with the labels"),
@@ -369,9 +354,6 @@ CASES = {
     "one row as a vector": predicts(X[0], "X has shape (2,)", "expected (rows, 2)"),
     "rows too narrow": predicts(X[:, :1], "X has shape (8, 1)", "expected (rows, 2)"),
     "rows ragged": predicts([[1, 2], [3]], "X", "not an array"),
-    "rows masked": predicts(np.ma.masked_equal(X, 3), "masked array", "fill the masked values"),
-    "rows complex": predicts(X * 1j, "X is complex", "real numbers"),
-    "rows beyond int64": predicts(np.array([[2**70, 1]], object), "X", "too large"),
     "rows of texts": predicts(np.char.add("a", X.astype(str)), "column 'x0' has 'a0.0' in row 1"),
     "rows with NaN": predicts(SPOILT, "column 'x1' has 1 empty cell, the first in row 2"),
     "frame with other names": predicts(Frame(["p", "q"], X), "there are no columns 'x0', 'x1'", "p, q"),
@@ -395,14 +377,11 @@ CASES = {
     "unfinished loaded": folder(lambda: load_run("run"), "'run' is not finished", **UNFINISHED),
     "strange folder loaded": folder(lambda: load_run("other"), "'other'", "not a run folder"),
     "nothing verified": folder(lambda: verify(Path("new")), "'new' holds no finished run"),
-    "number verified": folder(lambda: verify(3), "out=3", error=InputError),
     "unfinished verified": folder(lambda: verify(Path("run")), "no finished run", **UNFINISHED),
     "strange folder verified": folder(lambda: verify(Path("other")), "'other'", "not a run folder"),
     "nothing replayed": folder(lambda: replay("new"), "'new' holds no run"),
     "nothing on a page": folder(lambda: report(Path("new")), "'new' holds no run"),
     "unfinished on a page": folder(lambda: report(Path("run")), "'run' is not finished", **UNFINISHED),
-    "strange folder on a page": folder(lambda: report(Path("other")), "'other'", "not a run folder"),
-    "number on a page": folder(lambda: report(3), "out=3", error=InputError),
     # files
     "no such file": words("", "there is no file 'nowhere.csv'", source="nowhere.csv"),
     "a folder": words("", "'.' is a folder, and no table: name a file, such as", source="."),
@@ -431,7 +410,6 @@ CASES = {
     # labels and rows
     "one class": words("", "has 1 class (yes): expected 2", source="one class.csv"),
     # k
-    "negative k": words("--k=-3", "-3 is below 0"),
     # C and gamma
     "C of 0": words("--C 0,1", "--C 0.0 is not allowed", "positive and finite"),
     "svm_nystroem with more landmarks than rows": words(
@@ -440,7 +418,6 @@ CASES = {
         "give at most",
     ),
     # the rest of the study
-    "iterations beyond int64": words(f"--param max_iter={HUGE}", "max_iter="),
     "missing study file": words("--study nowhere.toml", "study file 'nowhere.toml'"),
     "broken study file": words("--study broken.toml", "study file 'broken.toml'", "Unclosed array"),
     "unknown field": words("--study unknown.toml", "'unknown.toml', line 1: unknown option 'cost'"),
@@ -491,12 +468,8 @@ CASES = {
     "no source": case("run --out OUT", "Missing argument", usage=True),
     "unknown option": usage("--gama 1", "No such option: --gama", "--gamma"),
     "unknown command": case("rum good.csv", "No such command 'rum'", usage=True),
-    "splits of words": usage("--n-splits many", "--n-splits", "integer"),
     "workers of words": usage("--workers all", "--workers", "integer"),
-    "option without value": usage("--C", "--C"),
-    "predict without data": case("predict nowhere", "Missing argument 'DATA'", usage=True),
     "predict with a negative seed": case("predict nowhere good.csv --seed=-1", "--seed", usage=True),
-    "status without folder": case("status", "Missing argument", usage=True),
     # no run there
     "status of nothing": case("status nowhere", "'nowhere' holds no run", code=4),
     "verify of nothing": case("verify nowhere", "'nowhere'", "no finished run", code=4),

@@ -17,7 +17,6 @@ from ckcv_ray import InputError, Study
 from ckcv_ray.cli import main as cli
 from ckcv_ray.cli import run as command_run
 from ckcv_ray.cli.main import FIRST
-from ckcv_ray.cli.options import SLOT_PARTS as PARTS_SHOWN
 from ckcv_ray.cli.options import list_offered, make_study, show_default
 from ckcv_ray.core.options import Option, list_names, options
 from ckcv_ray.extend import NystroemSVM
@@ -316,14 +315,11 @@ def test_plan_writes_a_study_file_and_replaces_none(ckcv: Command, patients: Pat
     assert "mine.toml' cannot be written: No such file or directory" in messages
 
 
-BUILT_IN = [name for name, part in list_offered("learner").items() if part.__module__.startswith("ckcv_ray.")]
-WIDE = os.environ | {"COLUMNS": "110"}
-REGISTERED = """
-import sys
+DECLARED = """
+import json, sys
 from dataclasses import dataclass
-from ckcv_ray import GaussianSVM
-from ckcv_ray.core.options import Option, option
-from ckcv_ray.learners.base import register
+from ckcv_ray.extend import Option, option, register
+from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.validation import boolean
 
 @register
@@ -332,34 +328,51 @@ class Other(GaussianSVM):
     name = "other"
     with_offset: bool = option(False, Option(boolean, "Whether there is an offset.", bool))
 
-from ckcv_ray.cli.main import main
-sys.argv = ["ckcv", *sys.argv[1:]]
+from pathlib import Path
+from click.testing import CliRunner
+from command_line import page
+from ckcv_ray import InputError, Study
+from ckcv_ray.cli.main import load_command, main
+from ckcv_ray.cli.options import make_study
+from ckcv_ray.study.study import format_toml
+
+def refused(**asked):
+    try:
+        Study.of(**asked)
+    except InputError as error:
+        return str(error)
+
+study, command = Study.of(learner="svm,other", with_offset=True), load_command("run")
+Path(sys.argv[1]).write_text(format_toml(study))
+print(json.dumps({
+    "help": CliRunner().invoke(command, ["--help-all"]).output,
+    "reference": "\\n".join(page("run", command)),
+    "offset": study.learner.learners[1].with_offset,
+    "again": [make_study(Path(sys.argv[1])) == study, Study.from_json(study.to_json()) == study],
+    "refused": [refused(with_offset=True), refused(learner="other", with_offset=1), refused(learner="oter")],
+}))
+sys.argv = ["ckcv", "plan", "twonorm:40:0", "--with-offset"]
 main()
 """
 
 
-def test_a_learner_that_is_registered_has_its_options_on_the_command_line() -> None:
-    def other(*words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-c", REGISTERED, *words], capture_output=True, text=True, env=WIDE
-        )
-
-    shown = " ".join(other("run", "--help-all").stdout.replace("│", " ").split())
-    names = [f"{name} (not installed)" if name in NOT_INSTALLED else name for name in BUILT_IN]
-    described = PARTS_SHOWN["learner"][0].format(", ".join([*names, "other"]))
-    assert f"--learner <str> {described} [default: svm]" in shown
+def test_an_option_is_declared_once_and_found_everywhere(tmp_path: Path) -> None:
+    """In help, the reference, TOML, JSON, ``Study.of`` and refusals, each in the spelling of who asks."""
+    paths = {"PYTHONPATH": str(Path(__file__).parents[2] / "docs" / "extensions"), "COLUMNS": "110"}
+    words = [sys.executable, "-c", DECLARED, str(tmp_path / "study.toml")]
+    done = subprocess.run(words, capture_output=True, text=True, env=os.environ | paths)
+    assert done.stdout, done.stderr
+    found = json.loads(done.stdout)
+    shown = " ".join(found["help"].replace("│", " ").split())
+    assert ", other, or any other of scikit-learn as module:Class." in shown
     assert "--with-offset Whether there is an offset." in shown
-    refused = other("plan", "twonorm:40:0", "--with-offset")
-    assert (refused.returncode, refused.stdout) == (2, "")
-    assert refused.stderr.startswith("ckcv: --with-offset requires learner other, not svm")
-    for learner, evaluations in (("other", 20), ("svm,other", 40)):
-        grid = ("--with-offset", "--C", "1", "--gamma", "1", "--k", "3")
-        planned = other("plan", "twonorm:40:0", "--learner", learner, *grid)
-        assert planned.returncode == 0, planned.stderr
-        assert f"{evaluations} evaluations in 20 splits of 1 fold size\n" in planned.stdout
-    twice = other("plan", "twonorm:40:0", "--learner", "svm,svm")
-    assert twice.stderr == "ckcv: --learner 'svm,svm' names svm twice: leave one out\n"
-    mistaken = other("plan", "twonorm:40:0", "--learner", "svm,oter")
-    every = [name for name, part in list_parts("learner").items() if part.__module__.startswith("ckcv_ray.")]
-    known = f"choose from {', '.join(every)}, other; did you mean other?"
-    assert mistaken.stderr == f"ckcv: --learner 'oter' is not known: {known}\n"
+    assert "| `--with-offset` | Whether there is an offset. |" in found["reference"]
+    assert (found["offset"], found["again"]) == (True, [True, True])
+    misplaced, value, misspelt = found["refused"]
+    assert misplaced.startswith("with_offset=True requires learner other, not svm")
+    assert value == "with_offset=1 is not true or false"
+    assert misspelt.endswith("other; did you mean other?")
+    assert (done.returncode, done.stderr.partition(";")[0]) == (
+        2,
+        "ckcv: --with-offset requires learner other, not svm",
+    )

@@ -24,7 +24,6 @@ from ckcv_ray.core.criteria import (
     MeanShare,
     for_groups,
 )
-from ckcv_ray.core.measures import parse_numbers_by_label
 from ckcv_ray.errors import InputError
 
 repeatable = settings(derandomize=True, deadline=None, max_examples=limit_examples(60))
@@ -128,11 +127,6 @@ def test_no_value_of_balanced_is_below_the_least_of_its_split(data, n_splits, de
     assert np.all(before == 1)
 
 
-def test_a_class_without_rows_has_the_bound_1():
-    values = Balanced().value(np.array([[0, 3]]), np.array([[0, 20]]))
-    assert values.tolist() == [(1 + clopper_pearson(3, 20)) / 2]
-
-
 def test_weights_are_shares_of_the_largest_cost_rounded_up():
     criterion = MeanCost({"b": 10, "a": 3, "c": 0}).on(("a", "b", "c"))
     assert criterion.costs == "a=3,b=10,c=0"
@@ -165,25 +159,6 @@ def test_equal_costs_are_the_error():
     criterion, m = MeanCost({"a": 2, "b": 2}).on(("a", "b")), 40
     values = criterion.value(np.column_stack([np.arange(m + 1), np.zeros(m + 1, int)]), m)
     assert values.tolist() == MeanBound().table(m).tolist()
-
-
-@pytest.mark.parametrize(
-    ("costs", "classes", "expected"),
-    [
-        ("1.0=0,-1e0=3", (-1, 1), [3, 0]),
-        ('"a,b=1","c=d=2"', ("a,b", "c=d"), [1, 2]),
-        ({np.int64(1): 4, np.int64(2): 5}, (1, 2), [4, 5]),
-    ],
-    ids=str,
-)
-def test_labels_name_classes_as_they_are_written_or_as_numbers(costs, classes, expected):
-    criterion = MeanCost(costs).on(classes)
-    assert parse_numbers_by_label(criterion.costs) == {
-        str(label): cost for label, cost in zip(classes, expected, strict=True)
-    }
-    largest = max(expected)
-    assert criterion.weights == tuple(ceil(ONE * Fraction(cost, largest)) for cost in expected)
-    assert criterion.on(classes) == criterion
 
 
 @pytest.mark.parametrize(

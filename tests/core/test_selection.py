@@ -179,19 +179,6 @@ def test_the_cases_do_provoke_ties():
     assert across >= 10
 
 
-def test_sums_that_differ_in_order_alone_are_equal():
-    """Added from left to right, most of these permutations would differ in the last bits."""
-    rng = np.random.default_rng(0)
-    counts = rng.integers(0, 30, size=41)
-    columns = np.stack([rng.permutation(counts) for _ in range(24)], axis=1)
-    naive = {sum(bound_table(30)[column].tolist()) for column in columns.T}
-    assert len(naive) > 1, "the case must provoke it"
-    case = Case.of_counts(30, columns.reshape(41, 4, 6))
-    selection = complete(case)
-    assert selection.winner() == (case.l_ms(0, 0, 0), 0, 0, 0)
-    assert {selection.sizes[0].exact_low(g, c) for _, g, c in case.candidates()} == {case.l_ms(0, 0, 0)}
-
-
 @given(st.lists(st.floats(0.01, 1.0), max_size=30), st.integers(0, 20), st.randoms(use_true_random=False))
 @repeatable
 def test_mean_bound_rounds_once_and_ignores_order(bounds, left, random):
@@ -383,17 +370,6 @@ def test_what_a_fold_size_derives_from_its_values(seed):
             assert fold.expected[g, c] == pytest.approx(np.mean(case.column(0, g, c)[:p]))
     for i, (g, length) in product(range(n_splits), enumerate(case.lengths)):
         assert fold.computed[i, g] == np.sum(drawn[i, g, :length] != UNKNOWN)
-
-
-def test_values_are_not_shared():
-    selection = Selection([(2, least(3)), (2, least(2))], [2])
-    values = np.array([0.5, 0.25])
-    values.setflags(write=False)
-    selection.enter(0, 0, 0, np.arange(2), values)
-    selection.refresh()
-    assert values.tolist() == [0.5, 0.25]
-    assert not np.shares_memory(selection.sizes[0].values, values)
-    assert np.all(selection.sizes[1].values == UNKNOWN)
 
 
 @given(seeds, st.booleans())

@@ -41,13 +41,6 @@ def test_a_total_is_one_sum_of_losses():
     assert (classes.clip, classes.has_losses) == (None, False)
 
 
-def test_the_study_of_a_file_is_the_study():
-    for claim in ("refit", "refit,within:0.5", "within:0.5,within:0.6"):
-        study = make_problem(certify="holdout", claim=claim).study
-        assert Study.from_json(study.to_json()) == study
-    assert "clip" not in Study.of().to_json()["criterion"]
-
-
 HOLD = {"certify": "holdout"}
 NOT_OF_NUMBERS = [
     (TASK, {"clip": None, "criterion": "clipped"}, "criterion=clipped needs a clip"),

@@ -50,12 +50,6 @@ def test_3_to_n_has_one_canonical_form(n):
     assert Problem.of(listed, blobs(n + 1)).study.resampling.k == tuple(range(3, n + 1))
 
 
-def test_3_to_n_counts_the_rows_that_are_learned_from():
-    problem = Problem.of(Study.paper(k=range(3, 31), certify="holdout", holdout_share=0.25), blobs(40))
-    assert problem.task.n == 30
-    assert problem.study.resampling.k is None
-
-
 @pytest.mark.parametrize("parts", COMBINATIONS, ids=str)
 @settings(derandomize=True, deadline=None, max_examples=15)
 @given(k=st.none() | folds, n=st.integers(60, 80), seed=st.integers(0, 2**40))
@@ -178,26 +172,12 @@ def test_rows_held_out_are_seen_by_no_worker():
     assert (sent.run_id, sent.sizes, sent.study) == (problem.run_id, problem.sizes, problem.study)
 
 
-def test_without_a_holdout_all_rows_are_learned_from():
-    problem = Problem.of(Study(), blobs(40))
-    assert problem.task is problem.all_rows
-    assert problem.held is None
-    assert problem.take_held_rows() is None
-
-
 def test_another_study_on_the_same_rows_certifies_nothing():
     problem = Problem.of(Study.paper(certify="holdout", holdout_share=0.25), blobs(40))
     other = problem.with_study(problem.study.replace(n_splits=3))
     assert other.task.n == other.all_rows.n == 30
     assert other.held is None
     assert other.study == Study.paper(n_splits=3)
-
-
-def test_three_classes_have_three_totals(monkeypatch):
-    monkeypatch.setattr(GaussianSVM, "kinds", frozenset({Kind.MULTICLASS}))
-    problem = Problem.of(Study(), three_classes())
-    assert problem.n_totals == 3
-    assert problem.task.target.kind is Kind.MULTICLASS
 
 
 # Groups: whole groups in every part of every split, fold sizes and costs in groups
@@ -290,11 +270,6 @@ REFUSED = [
 def test_what_does_not_go_with_a_task_is_refused(task: Task, options: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         Problem.of(Study.paper(**options, **GRIDS), task)
-
-
-def test_a_reported_k_is_one_that_is_computed() -> None:
-    for report_k in (5, 400):
-        assert Problem.of(Study.paper(report_k=report_k), blobs(400)).study.report_k == (report_k,)
 
 
 def test_costs_are_of_rows_and_memory_is_an_upper_bound() -> None:

@@ -33,10 +33,6 @@ def test_a_single_name_is_that_learner_itself(named: Any) -> None:
     assert Study.paper(learner=named, C=(1, 10)) == Study.paper(C=(1, 10)) == Study(learner=SVM)
 
 
-def test_options_that_are_left_out_have_the_defaults_of_each_learner() -> None:
-    assert Study.paper(learner="stump,svm").learner == Choice((DecisionStump(), GaussianSVM()))
-
-
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
@@ -156,11 +152,6 @@ def test_options_are_listed_by_name_and_by_label_where_several_have_them() -> No
     assert twice["learner"] == "equal,balanced"
     assert (twice["equal.class_weight"], twice["balanced.class_weight"]) == ("equal", "balanced")
     assert "class_weight" not in twice
-
-
-def test_a_study_can_be_made_again_from_its_options() -> None:
-    for study in (Study.paper(learner="centroid,svm", C=(1, 10)), Study.paper(learner="svm", gamma=2)):
-        assert Study.paper(**study.options()) == study
 
 
 def test_other_options_are_kept_when_some_are_changed() -> None:
