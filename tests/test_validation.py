@@ -1,19 +1,10 @@
 """What is checked at the door; that every entry checks it is in ``test_refusals``."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
-from ckcv_ray import Execution, InputError, StoreError, Study, load_run
-from ckcv_ray.reports.render import make_page
-from ckcv_ray.runs.load import replay
-from ckcv_ray.runs.run import Job, run_job
-from ckcv_ray.runs.verify import verify
-from ckcv_ray.study.study import read_toml
-from ckcv_ray.tables.named import read
-from ckcv_ray.tables.task import Task
+from ckcv_ray import InputError, StoreError
 from ckcv_ray.validation import (
     as_array,
     as_path,
@@ -26,24 +17,6 @@ from ckcv_ray.validation import (
 )
 
 DIGITS = 10**5000
-
-
-@pytest.mark.slow
-def test_text_and_path_are_taken_alike(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    study, serial = Study.paper(C=(1.0,), gamma=(1.0,), k=(3,), n_splits=2), Execution("serial")
-    task = Task.of(np.arange(16.0).reshape(8, 2), [0, 1] * 4)
-    Path("a.csv").write_text("a,y\n1,2\n")
-    Path("a.toml").write_text("seed = 3")
-    for kind in (str, Path):
-        out = kind("run")
-        run_id = run_job(Job(study, task, out), serial).run_id
-        assert load_run(out).run_id == replay(out).problem.run_id == run_id
-        assert verify(out).differences == []
-        assert run_id in make_page(out)
-        assert read(kind("a.csv")).learn.num_rows == 1
-        assert read(kind("twonorm:9:0")).learn.num_rows == 9
-        assert read_toml(kind("a.toml")) == {"seed": 3}
 
 
 def test_a_path_need_not_be_there_but_could_be(tmp_path):

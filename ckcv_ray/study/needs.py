@@ -34,6 +34,7 @@ KINDS: dict[str, Callable[[Any], frozenset[Kind]]] = {  # kinds of task that a p
     "learner": lambda part: part.kinds,
     "criterion": lambda part: part.measure.kinds,
 }
+OF_ENCODING = {"encode": "categories", "fill": "gaps", "rare": "rare"}  # fields, by their options
 LEAVE_OUT = "leave it out"
 CHOOSE_NUMBERS = {"learner": "choose one of numbers, such as ridge or forest_regressor", "criterion": CLIP_IS}
 OUTPUTS = {  # what a score is computed from, as it is called
@@ -160,19 +161,15 @@ def check_scored(
 
 def _check_fits(learner: Learner, encoding: Encoding, balancing: Balance, task: Task) -> None:
     """Raise InputError unless learners can use the weights of rows, the columns and classes of equal size."""
-    if task.weighting.columns:
-        for label, single in learner.by_label.items():
-            if not single.weighs_rows:
-                raise InputError(
-                    f"learner {label} does not use weights of rows: choose from "
-                    f"{', '.join(_list_weighing(task.target.kind))}, or leave out the weights"
-                )
-    if not task.schema.plain and all(selects_columns(learner, task)):
-        for option, value in _list_given(encoding):
+    for label, single in learner.by_label.items():
+        if task.weighting.columns and not single.weighs_rows:
             raise InputError(
-                f"{option}={value} has no effect: the learner selects columns by name, and is given them as "
-                "they are; leave it out"
+                f"learner {label} does not use weights of rows: choose from "
+                f"{', '.join(_list_weighing(task.target.kind))}, or leave out the weights"
             )
+    if not task.schema.plain and all(selects_columns(learner, task)):
+        why = "the learner selects columns by name, and is given them as they are"
+        _check_effect(encoding, dict.fromkeys(OF_ENCODING, why))
     if balancing is Balance.NONE:
         return
     if not task.classes:
@@ -309,25 +306,31 @@ def as_numbers(encoding: Encoding, task: Task, learning: Index) -> Task:
         InputError: all columns are plain numbers, and it is said how to encode them.
     """
     if not task.schema.plain:
-        _check_effect(encoding, {column.kind for column in task.schema})
+        _check_effect(encoding, _list_idle(encoding, {column.kind for column in task.schema}))
         return encoding.resolve(trees=False).fit(task, learning).task(task)
     if task.fills is not None:  # there are gaps, in other rows
-        _check_effect(encoding, {ColumnKind.NUMBER})
-        return task
-    for option, value in _list_given(encoding):
-        raise InputError(
-            f"{option}={value} has no effect: all columns are numbers without gaps, and are taken as they "
-            "are; leave it out"
-        )
+        _check_effect(encoding, _list_idle(encoding, {ColumnKind.NUMBER}))
+    else:
+        why = "all columns are numbers without gaps, and are taken as they are"
+        _check_effect(encoding, dict.fromkeys(OF_ENCODING, why))
     return task
 
 
-def _list_given(encoding: Encoding) -> Iterator[tuple[str, Any]]:
-    """Yield the options that say otherwise than usual how columns are encoded, and their values."""
-    usual = Encoding()
-    for option, name in (("encode", "categories"), ("fill", "gaps"), ("rare", "rare")):
-        if (value := getattr(encoding, name)) != getattr(usual, name):
-            yield option, value
+def _check_effect(encoding: Encoding, idle: Mapping[str, str]) -> None:
+    """Raise InputError if an option says otherwise than usual what has no effect, for one of some reasons."""
+    for option, name in OF_ENCODING.items():
+        if option in idle and (value := getattr(encoding, name)) != getattr(Encoding(), name):
+            raise InputError(f"{option}={value} has no effect: {idle[option]}; leave it out")
+
+
+def _list_idle(encoding: Encoding, kinds: set[ColumnKind]) -> dict[str, str]:
+    """Return why an option of encoding has no effect on columns of these kinds, by the option."""
+    idle = {} if ColumnKind.CATEGORY in kinds else {"rare": "no column holds categories"}
+    if encoding.categories is Categories.TARGET:
+        idle["rare"] = (
+            "encode=target joins no categories, but draws those of few rows towards the mean of all"
+        )
+    return idle | ({"fill": "no column holds numbers or dates"} if kinds == {ColumnKind.CATEGORY} else {})
 
 
 def expand(task: Task) -> Task:
@@ -337,16 +340,3 @@ def expand(task: Task) -> Task:
     splits must not depend on the rows of any.
     """
     return task if task.schema.plain else replace(task, X=expand_dates(task.X, task.schema))
-
-
-def _check_effect(encoding: Encoding, kinds: set[ColumnKind]) -> None:
-    default, reason = Encoding(), ""
-    option, value = "rare", f"{encoding.rare:g}"
-    if encoding.rare != default.rare and encoding.categories is Categories.TARGET:
-        reason = "encode=target joins no categories, but draws those of few rows towards the mean of all"
-    elif encoding.rare != default.rare and ColumnKind.CATEGORY not in kinds:
-        reason = "no column holds categories"
-    elif encoding.gaps != default.gaps and kinds == {ColumnKind.CATEGORY}:
-        option, value, reason = "fill", str(encoding.gaps), "no column holds numbers or dates"
-    if reason:
-        raise InputError(f"{option}={value} has no effect: {reason}; leave it out")
