@@ -45,7 +45,7 @@ same() {  # a run folder, a label, and the local run
     say "$2" "candidates, certificate and models equal the local run's, byte for byte"
 }
 same_in_bucket() {
-    quietly env "${store[@]}" python jobs/faults/servers.py "$1" "$scratch/copy/${1##*/}"
+    quietly env "${store[@]}" python -m jobs.faults.servers "$1" "$scratch/copy/${1##*/}"
     same "$scratch/copy/${1##*/}" "$2" "$3"
 }
 gone() {  # workers take minutes to notice that their head is gone

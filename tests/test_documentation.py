@@ -188,8 +188,10 @@ def ours(command: str) -> list[list[str]]:
                 found.append(words[i:])
             elif first and words[i : i + 3] == ["python", "-m", "ckcv_paper"]:
                 found.append(words[i + 2 :])
-            elif re.match(r"(\./)?jobs/\w+(\.py|/)|jobs/nightly$", word):
+            elif re.match(r"(\./)?jobs/\w+\.py|jobs/nightly$", word):
                 found.append(["python", *words[i:]])
+            elif re.match(r"jobs\.\w", word) and words[i - 1] == "-m":
+                found.append(["python", f"{word.replace('.', '/')}.py", *words[i + 1 :]])
     return found
 
 

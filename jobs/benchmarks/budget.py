@@ -4,18 +4,12 @@ For each draw the exact race gives the least L_MS and the number of evaluations 
 effort is a share of that number is then run on the same table, and its winner's L_MS is compared. Sources
 have 1,000 to 1,300 learning rows; those of noisy ones have a tenth of their labels turned.
 
-    python jobs/benchmarks/budget.py --draws 20 --share 0.1
+    python -m jobs.benchmarks.budget --draws 20 --share 0.1
 """
 
 import sys
-from pathlib import Path
-
-if __name__ == "__main__":  # import from the repository, not from this folder
-    sys.path[0] = str(Path(__file__).resolve().parents[2])
-
-import json
 import time
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import numpy as np
 import typer
@@ -23,31 +17,12 @@ import typer
 from ckcv_ray import Execution, Job, Study, Task, read_task
 from ckcv_ray.errors import InputError
 from ckcv_ray.runs.run import run_job
+from jobs.frame import AsJson, Row, show
 
 SERIAL = Execution("serial")
 NOISY = {"noisy waveform": "waveform", "noisy twonorm": "twonorm"}  # a tenth of the labels turned
-SOURCES = ("twonorm", "ringnorm", "waveform", *NOISY, "image")
+SOURCES = "twonorm,ringnorm,waveform,noisy waveform,noisy twonorm,image"
 CLOSE = 0.005  # of the least L_MS
-
-
-class Draw(NamedTuple):
-    """The outcome of one draw.
-
-    Attributes:
-        source, number: which table.
-        least: the least L_MS; found: that of the budget's winner.
-        evaluations: of the race; effort: of the budget.
-        race_seconds, seconds: processor time of both.
-    """
-
-    source: str
-    number: int
-    least: float
-    found: float
-    evaluations: int
-    effort: int
-    race_seconds: float
-    seconds: float
 
 
 def read(source: str, number: int) -> Task:
@@ -61,50 +36,48 @@ def read(source: str, number: int) -> Task:
     return Task.of(task.X, np.where(rng.random(task.n) < 0.1, 1 - task.y, task.y))
 
 
-def compare(source: str, number: int, share: float) -> Draw:
+def compare(source: str, number: int, share: float) -> Row:
     """Run the race and a budget of a share of its evaluations on one draw."""
     task, began = read(source, number), time.process_time()
     exact = run_job(Job(Study.paper(seed=number), task), SERIAL)
-    between, evaluations = time.process_time(), exact.execution["evaluations"]["computed"]
-    effort = round(share * evaluations)
-    study = Study.paper(seed=number, search="budget", effort=effort)
-    found = run_job(Job(study, task), SERIAL)
-    least, l_ms = (result.certificate.l_ms for result in (exact, found))
-    return Draw(
-        source, number, least, l_ms, evaluations, effort, between - began, time.process_time() - between
+    between, effort = time.process_time(), round(share * exact.execution["evaluations"]["computed"])
+    found = run_job(Job(Study.paper(seed=number, search="budget", effort=effort), task), SERIAL)
+    gap = found.certificate.l_ms - exact.certificate.l_ms
+    return {"gap": gap, "effort": effort, "time": (time.process_time() - between) / (between - began)}
+
+
+def bench(source: str, numbers: range, share: float) -> Row:
+    """Compare on many draws; those whose race is so short that a share of it selects nothing are left out."""
+    found = []
+    for number in numbers:
+        try:
+            found.append(compare(source, number, share))
+        except InputError as error:
+            print(f"{source} {number}: {error}", file=sys.stderr)
+    gaps, efforts, times = (np.array([draw[name] for draw in found]) for name in ("gap", "effort", "time"))
+    row = {"draws": len(found), "close": int(np.sum(gaps <= CLOSE)), "gap": float(gaps.mean())}
+    return row | {"largest": gaps.max(), "effort": efforts.mean(), "time": float(np.median(times))}
+
+
+def line(name: str, row: Row) -> str:
+    """Format the figures of one source."""
+    return (
+        f"{name:14} {row['draws']:3} draws  within 0.5 points {row['close']:3}  "
+        f"mean gap {100 * row['gap']:.2f}  largest {100 * row['largest']:.2f} points  "
+        f"effort {row['effort']:,.0f}  time {row['time']:.2f} of the race's"
     )
 
 
 def main(
-    draws: Annotated[int, typer.Option(help="Draws of each source.")] = 17,
+    draws: Annotated[int, typer.Option(min=1, help="Draws of each source.")] = 17,
     share: Annotated[float, typer.Option(help="Effort, as a share of the evaluations of the race.")] = 0.1,
-    sources: Annotated[str, typer.Option(help="Sources, separated by commas.")] = ",".join(SOURCES),
+    sources: Annotated[str, typer.Option(help="Sources, separated by commas.")] = SOURCES,
     first: Annotated[int, typer.Option(help="Number of the first draw.")] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print every draw as JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Compare a search within a budget with the exact race."""
-    every: list[Draw] = []
-    for source in sources.split(","):
-        found: list[Draw] = []
-        for number in range(first, first + draws):
-            try:
-                found.append(compare(source, number, share))
-            except InputError as error:  # a race so short that its share selects nothing
-                print(f"{source} {number}: {error}", file=sys.stderr)
-        every += found
-        gaps = np.array([draw.found - draw.least for draw in found])
-        times = [draw.seconds / draw.race_seconds for draw in found]
-        effort = np.mean([draw.effort for draw in found])
-        print(
-            f"{source:14} {len(found):3} draws  within 0.5 points {np.sum(gaps <= CLOSE):3}  "
-            f"mean gap {100 * gaps.mean():.2f}  largest {100 * gaps.max():.2f} points  "
-            f"effort {effort:,.0f}  time {np.median(times):.2f} of the race's",
-            flush=True,
-        )
-    close = sum(draw.found - draw.least <= CLOSE for draw in every)
-    print(f"all            {len(every):3} draws  within 0.5 points {close:3}")
-    if as_json:
-        print(json.dumps([draw._asdict() for draw in every]))
+    numbers = range(first, first + draws)
+    show(((name, bench(name, numbers, share)) for name in sources.split(",")), line, [], as_json)
 
 
 if __name__ == "__main__":

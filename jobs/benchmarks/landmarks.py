@@ -3,15 +3,9 @@
 Processor time on one thread: features of the training rows and all fits; LinearSVC is given the features of
 scikit-learn's Nystroem with as many landmarks, which count as its own time, and one cost.
 
-    python jobs/benchmarks/landmarks.py --rows 20000
-    python jobs/benchmarks/landmarks.py --rows 133000
+    python -m jobs.benchmarks.landmarks --rows 20000
+    python -m jobs.benchmarks.landmarks --rows 133000
 """
-
-import sys
-from pathlib import Path
-
-if __name__ == "__main__":  # import from the repository, not from this folder
-    sys.path[0] = str(Path(__file__).resolve().parents[2])
 
 import resource
 from time import process_time

@@ -10,22 +10,14 @@ with warm pools:
 ``ratio`` is loky / ours, ``serial_ratio`` that of the serial ones. They agree if every score of every split
 is the same.
 
-    python jobs/benchmarks/procedures.py
-    python jobs/benchmarks/procedures.py --learners forest --resamplings kfold:10 --repeats 5 --json
+    python -m jobs.benchmarks.procedures
+    python -m jobs.benchmarks.procedures --learners forest --resamplings kfold:10 --repeats 5 --json
 """
 
-import sys
-from pathlib import Path
-
-if __name__ == "__main__":  # import from the repository, not from this folder
-    sys.path[0] = str(Path(__file__).resolve().parents[2])
-
-import json
 import os
 import warnings
 from collections.abc import Callable
-from statistics import geometric_mean, median
-from time import perf_counter
+from itertools import product
 from typing import Annotated, Any, NamedTuple, cast
 
 import numpy as np
@@ -45,12 +37,11 @@ from ckcv_ray.runs.scored import Scored
 from ckcv_ray.study.problem import OUTER, Problem
 from ckcv_ray.study.study import Procedure
 from ckcv_ray.tables.task import Task
+from jobs.frame import AsJson, Repeats, Row, show, time_rounds
 
-LEARNERS = ("boosting", "forest", "neighbors", "tree", "naive_bayes", "linear")
-RESAMPLINGS = ("kfold:10", "repeated_kfold:10x5", "subsampling:50:0.25")
+LEARNERS = "boosting,forest,neighbors,tree,naive_bayes,linear"
+RESAMPLINGS = "kfold:10,repeated_kfold:10x5,subsampling:50:0.25"
 KNOWN = {learner.name: learner for learner in NAMED}
-ALLOWED = 1.1
-MILLISECONDS = 10.0  # of a fit, from which on ``ALLOWED`` is what may be lost
 
 
 class Timed(NamedTuple):
@@ -69,13 +60,10 @@ class Timed(NamedTuple):
 
 def procedure(learner: str, resampling: str, task: Task) -> Timed:
     """Return a procedure in both forms, of an estimator with its defaults."""
-    fixed: dict[str, Any] = (
-        {"random_state": (0,)} if "random_state" in KNOWN[learner]().parameter_names() else {}
-    )
-    options: dict[str, Any] = {"param": fixed} if fixed else {}
-    problem = Problem.of(
-        Procedure.of(resampling=resampling, measure="accuracy", learner=learner, **options), task
-    )
+    seeded = "random_state" in KNOWN[learner]().parameter_names()
+    options: dict[str, Any] = {"param": {"random_state": (0,)}} if seeded else {}
+    study = Procedure.of(resampling=resampling, measure="accuracy", learner=learner, **options)
+    problem = Problem.of(study, task)
     made: Any = problem.learner
     estimator = made.template(made.space.setting(0, 0)).copy([])
     splits = [problem.rows(Stage.SELECT, OUTER, i) for i in range(problem.sizes[OUTER].n_splits)]
@@ -99,7 +87,7 @@ def ours(one: Timed, opened: Session) -> Any:
     return result.of_splits(result.entries[0], result.scores[0])
 
 
-def compare(one: Timed, workers: int, repeats: int, opened: Session) -> dict[str, Any]:
+def compare(one: Timed, workers: int, repeats: int, opened: Session) -> Row:
     """Time all four in turns; return seconds, ratios, and whether all scores agree."""
     calls: dict[str, Callable[[], Any]] = {
         "theirs_serial": lambda: theirs(one, 1),
@@ -107,24 +95,20 @@ def compare(one: Timed, workers: int, repeats: int, opened: Session) -> dict[str
         "loky": lambda: theirs(one, workers),
         "ours": lambda: ours(one, opened),
     }
-    expected = {name: call() for name, call in calls.items()}  # warms the pools
-    seconds: dict[str, list[float]] = {name: [] for name in calls}
-    for _ in range(repeats):
-        for name, call in calls.items():
-            start = perf_counter()
-            call()
-            seconds[name].append(perf_counter() - start)
-    middle = {name: median(values) for name, values in seconds.items()}
+    for call in calls.values():  # warms the pools
+        call()
+    timed = time_rounds(calls, repeats)
+    seconds = {name: each for name, (each, _) in timed.items()}
     return {
-        **middle,
-        "fit_milliseconds": 1000 * middle["theirs_serial"] / len(one.splits),
-        "serial_ratio": middle["theirs_serial"] / middle["serial"],
-        "ratio": middle["loky"] / middle["ours"],
-        "agree": all(np.array_equal(expected["theirs_serial"], found) for found in expected.values()),
+        **seconds,
+        "fit_milliseconds": 1000 * seconds["theirs_serial"] / len(one.splits),
+        "serial_ratio": seconds["theirs_serial"] / seconds["serial"],
+        "ratio": seconds["loky"] / seconds["ours"],
+        "agree": all(np.array_equal(timed["theirs_serial"][1], scores) for _, scores in timed.values()),
     }
 
 
-def line(name: str, row: dict[str, Any]) -> str:
+def line(name: str, row: Row) -> str:
     """Format the figures of one procedure."""
     times = {key: f"{row[key]:7.3f} s" for key in ("theirs_serial", "serial", "loky", "ours")}
     return (
@@ -135,30 +119,19 @@ def line(name: str, row: dict[str, Any]) -> str:
 
 
 def main(
-    learners: Annotated[str, typer.Option(help="Learners: a,b.")] = ",".join(LEARNERS),
-    resamplings: Annotated[str, typer.Option(help="Resamplings: a,b.")] = ",".join(RESAMPLINGS),
+    learners: Annotated[str, typer.Option(help="Learners: a,b.")] = LEARNERS,
+    resamplings: Annotated[str, typer.Option(help="Resamplings: a,b.")] = RESAMPLINGS,
     data: Annotated[str, typer.Option(help="Table or named set.")] = "sklearn:breast_cancer",
-    repeats: Annotated[int, typer.Option(min=1, help="Rounds; medians are printed.")] = 3,
+    repeats: Repeats = 3,
     workers: Annotated[int, typer.Option(min=1, help="Processes of loky, and workers of Ray.")] = 2,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Print a line for each procedure, and the geometric means of the ratios."""
     task, _ = read_task(data)
-    results: dict[str, dict[str, Any]] = {}
+    pairs = product(learners.split(","), resamplings.split(","))
     with one_thread(), session(Execution("ray", workers)) as opened:
-        for learner in learners.split(","):
-            for resampling in resamplings.split(","):
-                name = f"{learner} {resampling}"
-                row = results[name] = compare(procedure(learner, resampling, task), workers, repeats, opened)
-                if not as_json:
-                    print(line(name, row), flush=True)
-    means = {n: geometric_mean([row[n] for row in results.values()]) for n in ("serial_ratio", "ratio")}
-    long = [row["ratio"] for row in results.values() if row["fit_milliseconds"] >= MILLISECONDS]
-    if as_json:
-        print(json.dumps({"procedures": results, "geomean": means, "worst_long": min(long, default=None)}))
-        return
-    worst = f", worst above {MILLISECONDS:g} ms a fit {min(long):.2f} x" if long else ""
-    print(f"geometric means: serial {means['serial_ratio']:.2f} x, Ray {means['ratio']:.2f} x{worst}")
+        rows = ((" ".join(pair), compare(procedure(*pair, task), workers, repeats, opened)) for pair in pairs)
+        show(rows, line, ["serial_ratio", "ratio"], as_json)
 
 
 if __name__ == "__main__":

@@ -5,17 +5,12 @@ the fits are replaced: a worker sleeps as long as they would have taken, as meas
 counts. Time is counted from when all workers are up, since starting many interpreters on few cores takes
 minutes.
 
-    python jobs/benchmarks/scale.py --workers 64
+    python -m jobs.benchmarks.scale --workers 64
 """
-
-import sys
-from pathlib import Path
-
-if __name__ == "__main__":  # import from the repository, not from this folder
-    sys.path[0] = str(Path(__file__).resolve().parents[2])
 
 import os
 import time
+from pathlib import Path
 from typing import Annotated, Any
 
 os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # before ray is imported: loopback alone

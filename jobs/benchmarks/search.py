@@ -16,16 +16,10 @@ All pools are warm: a small search of the same kind runs first in each. Searches
 computed has as many errors as GridSearchCV's fit on that split, and the winner's mean error is
 GridSearchCV's smallest.
 
-    python jobs/benchmarks/search.py
-    python jobs/benchmarks/search.py --learners boosting,tree --data breast_cancer --repeats 3 --json
-    python jobs/benchmarks/search.py --learners xgboost,lightgbm,catboost
+    python -m jobs.benchmarks.search
+    python -m jobs.benchmarks.search --learners boosting,tree --data breast_cancer --repeats 3 --json
+    python -m jobs.benchmarks.search --learners xgboost,lightgbm,catboost
 """
-
-import sys
-from pathlib import Path
-
-if __name__ == "__main__":  # import from the repository, not from this folder
-    sys.path[0] = str(Path(__file__).resolve().parents[2])
 
 import json
 import os
@@ -34,8 +28,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
-from statistics import geometric_mean, median
-from time import perf_counter
+from itertools import product
 from typing import Annotated, Any, NamedTuple, cast
 
 import joblib
@@ -60,11 +53,11 @@ from ckcv_ray.learners.sklearn.spec import complete_names, list_packages, prepar
 from ckcv_ray.runs.run import check_job, never, run_work
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.task import Task
+from jobs.frame import AsJson, Repeats, Row, show, time_rounds
 
-LEARNERS = ("boosting", "forest", "neighbors", "tree", "naive_bayes", "linear")
-DATA = ("breast_cancer", "made_up")
+LEARNERS = "boosting,forest,neighbors,tree,naive_bayes,linear"
+DATA = "breast_cancer,made_up"
 LAST = "ray_joblib"
-LONG = 5.0  # seconds of loky's search from which on ours must not be slower
 KNOWN = {learner.name: learner for learner in (*NAMED, *BOOSTING)}
 
 
@@ -169,61 +162,34 @@ def pools(workers: int) -> Iterator[dict[str, Callable[[Search], Any]]]:
         yield searches
 
 
-def timed(call: Callable[[], Any]) -> tuple[float, Any]:
-    """Return the seconds of a call, and what it returns."""
-    start = perf_counter()
-    found = call()
-    return perf_counter() - start, found
-
-
 def in_turns(searches: dict[str, Callable[[Search], Any]], search: Search, repeats: int) -> dict[str, Any]:
     """Run each search in turn; return the median seconds of each, and what its last one found."""
     few = cast(EstimatorLearner, search.problem.learner.thinned(2))
     small = make_search(few, load("breast_cancer"), 10, 2)
     for one in searches.values():
         one(small)
-    rounds = [{name: timed(partial(one, search)) for name, one in searches.items()} for _ in range(repeats)]
-    return {name: (median(each[name][0] for each in rounds), rounds[-1][name][1]) for name in searches}
+    return time_rounds({name: partial(one, search) for name, one in searches.items()}, repeats)
 
 
-def serial(search: Search, repeats: int) -> dict[str, Any]:
-    """Run both in this process, in turn, on one thread."""
-    searches = {
-        "serial_grid": lambda one: grid_search(one, 1),
-        "serial_ours": lambda one: select(one, SERIAL),
-    }
+def compare(search: Search, on_workers: dict[str, Callable[[Search], Any]], repeats: int) -> Row:
+    """Run all searches; return seconds, ratios and whether all agree."""
+    here = {"serial_grid": lambda one: grid_search(one, 1), "serial_ours": lambda one: select(one, SERIAL)}
     with one_thread():
-        return in_turns(searches, search, repeats)
-
-
-def figures(search: Search, found: dict[str, Any]) -> dict[str, Any]:
-    """Return seconds, ratios and whether all agree."""
-    row = {name: seconds for name, (seconds, _) in found.items()}
+        found = in_turns(here, search, repeats)
+    for some in (on_workers.keys() - {LAST}, on_workers.keys() & {LAST}):
+        found |= in_turns({name: one for name, one in on_workers.items() if name in some}, search, repeats)
+    row: Row = {name: seconds for name, (seconds, _) in found.items()}
     ours, theirs = found["serial_ours"][1], found["serial_grid"][1]
     row["serial_ratio"] = row["serial_grid"] / row["serial_ours"]
     row["agree"] = agree(search, ours, theirs)
     row["evaluations"] = int(np.sum(ours.selection.sizes[0].values >= 0)) / len(theirs.cv_results_["params"])
-    if "ours" in row:
+    if on_workers:
         row["ratio"] = row["loky"] / row["ours"]
         row["agree"] &= agree(search, found["ours"][1], found["loky"][1])
     return row
 
 
-def summary(rows: dict[str, dict[str, Any]]) -> dict[str, dict[str, float]]:
-    """Return the geometric mean and the smallest ratio; on workers, the smallest of the long searches."""
-    ratios = [row["serial_ratio"] for row in rows.values()]
-    means = {"serial": {"geomean": geometric_mean(ratios), "worst": min(ratios)}}
-    if parallel := [row for row in rows.values() if "ratio" in row]:
-        long = [row["ratio"] for row in parallel if row["loky"] > LONG]
-        means["ray"] = {
-            "geomean": geometric_mean([row["ratio"] for row in parallel]),
-            "worst": min(row["ratio"] for row in parallel),
-            "worst_long": min(long, default=float("nan")),
-        }
-    return means
-
-
-def line(name: str, row: dict[str, Any]) -> str:
+def line(name: str, row: Row) -> str:
     """Format the figures of one search."""
     text = (
         f"{name:<26} one process {row['serial_grid']:7.2f} s, ours {row['serial_ours']:6.2f} s "
@@ -238,16 +204,14 @@ def line(name: str, row: dict[str, Any]) -> str:
 
 
 def main(
-    learners: Annotated[str, typer.Option(help="Learners by short name.")] = ",".join(LEARNERS),
-    data: Annotated[str, typer.Option(help="made_up, data sets of scikit-learn, or sources.")] = ",".join(
-        DATA
-    ),
+    learners: Annotated[str, typer.Option(help="Learners by short name.")] = LEARNERS,
+    data: Annotated[str, typer.Option(help="made_up, data sets of scikit-learn, or sources.")] = DATA,
     k: Annotated[int, typer.Option(min=3, help="Number of folds: sets of n/k rows select.")] = 10,
     splits: Annotated[int, typer.Option(min=2, help="Monte Carlo splits.")] = 10,
     workers: Annotated[int, typer.Option(min=1, help="Worker processes.")] = 2,
-    repeats: Annotated[int, typer.Option(min=1, help="Searches of each kind.")] = 1,
+    repeats: Repeats = 1,
     only_serial: Annotated[bool, typer.Option("--serial", help="Compare in one process only.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Print one line for each search, and geometric means; exit with 1 if a result differs."""
     if unknown := set(learners.split(",")) - set(KNOWN):
@@ -255,28 +219,15 @@ def main(
     for package in list_packages({name: KNOWN[name].spec for name in learners.split(",")}):
         trust(package)
     tasks = {name: load(name) for name in data.split(",")}
-    rows: dict[str, dict[str, Any]] = {}
     with ExitStack() as stack:
-        on_workers: dict[str, Callable[[Search], Any]] = {}
-        if not only_serial:
-            on_workers = stack.enter_context(pools(workers))
-        for name, task in tasks.items():
-            for learner in learners.split(","):
-                search = make_search(KNOWN[learner](), task, k, splits)
-                found = serial(search, repeats)
-                for some in (on_workers.keys() - {LAST}, on_workers.keys() & {LAST}):
-                    turns = {each: one for each, one in on_workers.items() if each in some}
-                    found |= in_turns(turns, search, repeats)
-                row = rows[f"{learner}:{name}"] = figures(search, found)
-                if not as_json:
-                    print(line(f"{learner}:{name}", row), flush=True)
-    means = summary(rows)
-    if as_json:
-        print(json.dumps({"runs": rows, **means}))
-    else:
-        for how, mean in means.items():
-            print(how, *(f"{name} {value:.2f}" for name, value in mean.items()))
-    if not all(row["agree"] for row in rows.values()):
+        on_workers = {} if only_serial else stack.enter_context(pools(workers))
+        pairs = product(tasks.items(), learners.split(","))
+        rows = (
+            (f"{name}:{of}", compare(make_search(KNOWN[name](), task, k, splits), on_workers, repeats))
+            for (of, task), name in pairs
+        )
+        found = show(rows, line, ["serial_ratio", *([] if only_serial else ["ratio"])], as_json)
+    if not all(row["agree"] for row in found.values()):
         raise typer.Exit(1)
 
 

@@ -7,14 +7,8 @@ a batch, to look for what is done, to fetch an outcome, to call the recorder, an
 batch to the next. The driver does one thing at a time, as ``engine/loop`` does, and so can become the
 bottleneck: it exchanges all outcomes that have arrived for as many batches, and submits these one by one.
 
-    python jobs/benchmarks/simulate.py --workers 8,64,512,1000
+    python -m jobs.benchmarks.simulate --workers 8,64,512,1000
 """
-
-import sys
-from pathlib import Path
-
-if __name__ == "__main__":  # import from the repository, not from this folder
-    sys.path[0] = str(Path(__file__).resolve().parents[2])
 
 import heapq
 import os

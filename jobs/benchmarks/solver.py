@@ -1,29 +1,24 @@
 """Benchmark of the solver against scikit-learn's SVC, on X and precomputed: milliseconds per fit.
 
 13 C x 11 gamma on training sets of n - n/4 rows, three splits per gamma, one thread, ours and the baselines
-in small alternating steps (``turns``); medians over the repeats, all costs included. Ours is ``evaluate`` as
+in small alternating steps; medians over the repeats, all costs included. Ours is ``evaluate`` as
 a run calls it: distances, kernel, gather, fits, scores. Decisions are compared with LIBSVM at a tolerance of
 1e-6, where |f| exceeds sqrt(2 gap) + KKT violation of both solutions together (what the tolerances allow).
 
-    python jobs/benchmarks/solver.py --sets banana,german --repeats 5
+    python -m jobs.benchmarks.solver --sets banana,german --repeats 5
 """
 
-import sys
-from pathlib import Path
-
-if __name__ == "__main__":  # import from the repository, not from this folder
-    sys.path[0] = str(Path(__file__).resolve().parents[2])
-
-import json
 import os
 import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
-from statistics import geometric_mean, median
+from pathlib import Path
+from statistics import median
 from tempfile import TemporaryDirectory
 from time import perf_counter
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import typer
@@ -42,10 +37,21 @@ from ckcv_ray.learners.svm.problem import Signs, fit_scaling, make_signs
 from ckcv_ray.study.problem import Problem
 from jobs.benchmarks import libsvm
 from jobs.benchmarks.baselines import reach
-from jobs.benchmarks.turns import Clock, in_one_step, take_turns
+from jobs.frame import (
+    AsJson,
+    Clock,
+    Repeats,
+    Row,
+    Sets,
+    choose_scale,
+    in_one_step,
+    name_source,
+    show,
+    take_turns,
+)
 
-SETS = ("twonorm", "ringnorm", "banana", "german", "diabetis", "image", "splice")
-STANDARDISED = ("splice",)
+SETS = "twonorm,ringnorm,banana,german,diabetis,image,splice"
+RATIOS = ("ratio_svc", "ratio_precomputed")
 K_FOLDS = 8  # select and estimate sets of n/8 rows leave n - n/4 to train on
 SPLITS = 3
 ROOT = Path(__file__).resolve().parents[2]
@@ -78,10 +84,9 @@ class Case(NamedTuple):
 
 
 def load(name: str, scale: str) -> Case:
-    """Load a set of the IDA archive, twonorm with 4000 rows, or any source such as waveform:200:0."""
-    source = "twonorm:4000:0" if name == "twonorm4000" else name
-    task, _ = read_task(source if ":" in source else f"ida:{name}:1")
-    if name in STANDARDISED:
+    """Load a set of the IDA archive, or any source such as waveform:200:0."""
+    task, _ = read_task(name_source(name))
+    if choose_scale(name) == "standard":
         task = replace(task, X=np.ascontiguousarray(fit_scaling(task.X).apply(task.X)))
     learner = GaussianSVM(scale=scale)
     problem = Problem.of(Study.paper(n_splits=SPLITS, k=K_FOLDS).with_learner(learner), task)
@@ -202,7 +207,7 @@ def first_call(fresh: bool) -> float:
     return float(done.stdout)
 
 
-def bench(name: str, scale: str, repeats: int, clock: Clock = perf_counter) -> dict[str, Any]:
+def bench(name: str, scale: str, repeats: int, clock: Clock = perf_counter) -> Row:
     """Time interleaved rounds of ours and the baselines on one set."""
     case = load(name, scale)
     ours(case)  # compiles, or reads the cache
@@ -218,7 +223,7 @@ def bench(name: str, scale: str, repeats: int, clock: Clock = perf_counter) -> d
     }
 
 
-def line(name: str, row: dict[str, Any]) -> str:
+def line(name: str, row: Row) -> str:
     """Format the figures of one set."""
     return (
         f"{name:<12}{row['ms_per_fit']:8.4f} ms/fit {row['ratio_svc']:6.1f} x SVC "
@@ -230,15 +235,13 @@ def line(name: str, row: dict[str, Any]) -> str:
 
 
 def main(
-    sets: Annotated[str, typer.Option(help="Sets or sources: a,b,twonorm4000,waveform:200:0.")] = ",".join(
-        SETS
-    ),
-    repeats: Annotated[int, typer.Option(min=1, help="Rounds; medians are printed.")] = 5,
+    sets: Sets = SETS,
+    repeats: Repeats = 5,
     scaling: Annotated[str, typer.Option(help="none or standard.")] = "none",
     first: Annotated[
         bool, typer.Option("--first/--no-first", help="Time the first call too, which compiles the solver.")
     ] = True,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Print one line for each set, and the geometric means of the ratios."""
     if first:
@@ -246,22 +249,8 @@ def main(
         print(
             f"first call of the solver: {cold:.1f} s compiled, {warm:.2f} s from the cache", file=sys.stderr
         )
-    results: dict[str, dict[str, Any]] = {}
     with one_thread():
-        for name in sets.split(","):
-            results[name] = bench(name, scaling, repeats)
-            if not as_json:
-                print(line(name, results[name]))
-                sys.stdout.flush()
-    means = {
-        f"geomean_{key}": geometric_mean([row[key] for row in results.values()])
-        for key in ("ratio_svc", "ratio_precomputed")
-    }
-    print(
-        json.dumps({"sets": results, **means})
-        if as_json
-        else "  ".join(f"{k} {v:.1f}" for k, v in means.items())
-    )
+        show(((name, bench(name, scaling, repeats)) for name in sets.split(",")), line, RATIOS, as_json)
 
 
 if __name__ == "__main__":

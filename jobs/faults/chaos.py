@@ -13,25 +13,23 @@ undisturbed serial run. Consecutive rounds cycle through the kinds:
     files       any file of the folder is truncated, deleted, or has one bit flipped, between two runs, the
                 first of them either finished or killed
     disk        the disk is full (a small tmpfs; requires the right to mount one)
+    pair        two drivers run the study in one folder at the same time
     server      SIGKILL to a part of the object store, which is started again
 
-With ``--server`` the folder is on an object store, see ``object_store``: all kinds but that of the disk, and
-the last, which is for a store alone.
+With ``--server`` the folder is on an object store: moto in memory (jobs/nightly --tests installs it in
+build/moto, or CKCV_MOTO names another), or Ceph's gateway with a monitor and an OSD (Debian's packages
+radosgw, ceph-mon, ceph-osd and ceph-common). Then there are all kinds but that of the disk, and the last,
+which is for Ceph alone.
 
-    python jobs/faults/chaos.py --rounds 16 --seed 1
-    python jobs/faults/chaos.py --rounds 24 --server ceph
+    python -m jobs.faults.chaos --rounds 16 --seed 1
+    python -m jobs.faults.chaos --rounds 24 --server ceph
 """
-
-import sys
-from pathlib import Path
-
-if __name__ == "__main__":  # import from the repository, not from this folder
-    sys.path[0] = str(Path(__file__).resolve().parents[2])
 
 import json
 import os
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections import Counter
@@ -39,6 +37,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from itertools import cycle
+from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
@@ -50,6 +49,7 @@ from ckcv_ray.storage.objects import open_files
 from jobs.faults.servers import BUCKET, DOWN, SERVERS, Server, copy_objects, serve
 
 ROOT = Path(__file__).resolve().parents[2]
+RUN = [sys.executable, "-m", "ckcv_ray", "run"]
 STUDY = ["twonorm:240:1", "--C", "log:-2:4:9", "--gamma", "log:-4:1:9", "--k", "3:12"]
 SEARCHES = {"race": ["--exhaustive"], "budget": ["--search", "budget", "--effort", "12000"]}
 FILES = ("study.json", "data.parquet", "candidates.parquet", "certificate.json", "ensemble/*")
@@ -99,19 +99,9 @@ class Round:
 
     def start(self) -> subprocess.Popen[bytes]:
         """Start the run, or resume it."""
-        command = [
-            sys.executable,
-            "-m",
-            "ckcv_ray",
-            "run",
-            *self.study,
-            "--backend",
-            "ray",
-            "--out",
-            self.address or self.out,
-        ]
+        where = ["--backend", "ray", "--out", self.address or str(self.out)]
         return subprocess.Popen(
-            [*map(str, command), *self.options],
+            [*RUN, *self.study, *where, *self.options],
             cwd=ROOT,
             env=self.environment,
             stdout=subprocess.DEVNULL,
@@ -332,6 +322,15 @@ def server(one: Round) -> None:
         one.finish()
 
 
+def pair(one: Round) -> None:
+    """Let two drivers compute in one folder at the same time; on a disk the lock refuses one of them."""
+    both = [one.start() for _ in range(2)]
+    one.faults += 1
+    codes = [one.wait(process) for process in both]
+    if any(codes):
+        one.finish()
+
+
 def disk(one: Round) -> None:
     """Run on a disk that fills up; then enlarge it and repeat the command."""
     one.out.mkdir()
@@ -359,6 +358,7 @@ KINDS: dict[str, Callable[[Round], None]] = {
     "memory": memory,
     "files": files,
     "disk": disk,
+    "pair": pair,
     "server": server,
 }
 OF_STORE, OF_DISK = [name for name in KINDS if name != "disk"], [name for name in KINDS if name != "server"]
@@ -390,8 +390,8 @@ def undisturbed(options: list[str]) -> Iterator[tuple[Path, Path, float]]:
         reference, timed = Path(folder) / "reference", Path(folder) / "timed"
         timed.mkdir()
         one = Round(timed, np.random.default_rng(), timed.name, options, 0.0)
-        command = [sys.executable, "-m", "ckcv_ray", "run", *one.study, "--backend", "serial"]
-        subprocess.run([*command, "--out", reference], cwd=ROOT, check=True, capture_output=True)
+        command = [*RUN, *one.study, "--backend", "serial", "--out", str(reference)]
+        subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
         one.finish()
         started, ended = ((timed / "run" / name).stat().st_mtime for name in ("study.json", "manifest.json"))
         yield Path(folder), reference, ended - started
@@ -432,7 +432,7 @@ def main(
     outcomes: list[dict[str, Any]] = []
     with ExitStack() as stack:
         folder, reference, span = stack.enter_context(undisturbed(options))
-        server = stack.enter_context(serve(store, lambda function: function())) if store else None
+        server = stack.enter_context(serve(store)) if store else None
         for i, kind in zip(range(rounds), cycle(listed), strict=False):
             rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(i,)))
             base = folder / f"{seed}-{i}-{os.getpid()}"

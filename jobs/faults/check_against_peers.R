@@ -1,6 +1,6 @@
 # Figures of caret on the splits that check_against_peers.py --export FOLDER writes: FOLDER/caret.csv.
 #
-#     python jobs/faults/check_against_peers.py --export FOLDER
+#     python -m jobs.faults.check_against_peers --export FOLDER
 #     Rscript jobs/faults/check_against_peers.R FOLDER && cp FOLDER/caret.csv jobs/faults/
 suppressPackageStartupMessages(library(caret))
 folder <- commandArgs(trailingOnly = TRUE)[1]

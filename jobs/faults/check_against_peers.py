@@ -5,14 +5,8 @@ measure that the task has, with groups and with weights of rows as well; ``cross
 same estimators to the same rows. Figures of R's caret (6.0.93, R 4.2.2) on the splits of this job are kept in
 ``caret.csv``, and compared with what ``evaluate`` gives now: ``check_against_peers.R`` makes them again.
 
-    python jobs/faults/check_against_peers.py
+    python -m jobs.faults.check_against_peers
 """
-
-import sys
-from pathlib import Path
-
-if __name__ == "__main__":  # import from the repository, not from this folder
-    sys.path[0] = str(Path(__file__).resolve().parents[2])
 
 import csv
 import json
@@ -20,6 +14,7 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain
+from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np

@@ -19,20 +19,15 @@ folders are altered by ``hostile``.
     ida                            the IDA archive, likewise
     toml, words                    a study's TOML; grids and fold numbers as given on the command line
 
-    python jobs/faults/fuzz.py --minutes 10 --seed 0
+    python -m jobs.faults.fuzz --minutes 10 --seed 0
 """
-
-import sys
-from pathlib import Path
-
-if __name__ == "__main__":  # import from the repository, not from this folder
-    sys.path[0] = str(Path(__file__).resolve().parents[2])
 
 import json
 import shutil
 import tempfile
 import time
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Annotated
 
 import hypothesis

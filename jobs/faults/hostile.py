@@ -7,14 +7,8 @@ honest folder of each kind then reads them as ``status``, ``report``, ``predict`
 may be imported, executed, unpickled, fitted, written, or opened outside the folder; whatever is not read is
 refused by one of the package's errors, in bounded time and memory.
 
-    python jobs/faults/hostile.py --folders 1000
+    python -m jobs.faults.hostile --folders 1000
 """
-
-import sys
-from pathlib import Path
-
-if __name__ == "__main__":  # import from the repository, not from this folder
-    sys.path[0] = str(Path(__file__).resolve().parents[2])
 
 import functools
 import hashlib
@@ -26,10 +20,12 @@ import resource
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
@@ -470,8 +466,8 @@ def try_folders(count: int, first: int, scratch: Path) -> list[str]:
         folders.append(scratch / f"{base.name}-{seed}")
         forge(base, folders[-1], place, seed)
     before = list_tree(scratch)
-    command = [sys.executable, __file__, "--child", *map(str, [scratch, *folders])]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=scratch)
+    command = [sys.executable, "-m", "jobs.faults.hostile", "--child", *map(str, [scratch, *folders])]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[2])
     found = done.stdout.splitlines()
     if done.returncode:
         found.append(f"the process that reads ended with {done.returncode}: {done.stderr[-1000:]}")

@@ -7,16 +7,12 @@ import sys
 import tempfile
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 from socket import create_server
-from typing import Any
 from urllib.request import Request, urlopen
-
-if __name__ == "__main__":  # import from the repository, not from this folder
-    sys.path[0] = str(Path(__file__).resolve().parents[2])
 
 from ckcv_ray.storage.objects import open_files
 
@@ -114,20 +110,15 @@ SERVERS: dict[str, type[Server]] = {"moto": Moto, "ceph": Ceph}
 
 
 @contextmanager
-def serve(name: str, ask: Callable[[Callable[[], bool]], Any]) -> Iterator[Server]:
-    """Yield a server that runs and has the bucket, and end it.
-
-    Args:
-        name: of ``SERVERS``.
-        ask: calls a function that uses a client; in another process where this one is to fork later.
-    """
+def serve(name: str) -> Iterator[Server]:
+    """Yield a server of ``SERVERS`` that runs and has the bucket, and end it."""
     with tempfile.TemporaryDirectory(prefix="ckcv-store-") as folder:
         server = SERVERS[name](Path(folder))
         server.set_environment()
         try:
             server.open()
             deadline = time.monotonic() + START
-            while not ask(make_bucket):
+            while not make_bucket():
                 if time.monotonic() > deadline:
                     raise SystemExit("the server did not start")
                 time.sleep(0.2)

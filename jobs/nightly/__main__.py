@@ -173,7 +173,9 @@ def tests_jobs() -> list[list[str]]:
 
 def run_jobs(commands: list[list[str]]) -> list[str]:
     """Run commands of other jobs, and return those that failed, in words."""
-    failed = [command for command in commands if subprocess.run(command, stdout=sys.stderr).returncode]
+    failed = [
+        command for command in commands if subprocess.run(command, cwd=ROOT, stdout=sys.stderr).returncode
+    ]
     return [" ".join(command[1:]).removeprefix(f"{ROOT}/") for command in failed]
 
 
@@ -244,7 +246,7 @@ def main(
         verdict = run_night(files, name, threshold, groups, plan, repeats, commit or commit_here())
     file = str(files.path(PAGE))
     print(json.dumps(to_json(verdict, file)) if as_json else text(verdict, file))
-    attacks = [sys.executable, str(ROOT / "jobs" / "faults" / "hostile.py"), "--folders", str(hostile)]
+    attacks = [sys.executable, "-m", "jobs.faults.hostile", "--folders", str(hostile)]
     others = [attacks] if hostile else []
     others += (tests_jobs() if tests else []) + (weekly_jobs(name) if weekly else [])
     failed = run_jobs(others)

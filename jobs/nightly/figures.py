@@ -1,7 +1,7 @@
 """The figures of a night: fixed studies, small to large, and the benchmarks, each against scikit-learn's SVC.
 
 A ratio is the baseline's time divided by ours. Where a benchmark has no baseline for the same work, the
-baseline is a yardstick: ``SVC`` on one fixed set of fits. The two alternate in small steps (``turns``), so
+baseline is a yardstick: ``SVC`` on one fixed set of fits. The two alternate in small steps, so
 that a machine that is slow, for a night or a tenth of a second, gives about the same ratios. What runs in one
 process is timed by CPU time, so that other load matters little; complete runs on Ray by the wall clock, and
 these need a machine without other load.
@@ -28,7 +28,7 @@ from ckcv_ray.engine.backend import session
 from ckcv_ray.runs.run import run_job
 from jobs.benchmarks import algorithm as bench_algorithm
 from jobs.benchmarks import solver as bench_solver
-from jobs.benchmarks.turns import Clock, in_one_step, take_turns
+from jobs.frame import Clock, in_one_step, name_source, take_turns
 
 WORKERS = 2
 AT_FIRST = ", at first"
@@ -88,7 +88,7 @@ class Plan(NamedTuple):
     def sources(self) -> list[str]:
         """List every data set of the plan."""
         names = {self.yardstick, *dict(self.studies), *self.solver, *self.algorithm, *self.overhead}
-        return sorted(name if ":" in name else f"ida:{name}:1" for name in names)
+        return sorted(name_source(name) for name in names)
 
 
 GENERATORS = Plan(
@@ -214,7 +214,7 @@ def algorithm(plan: Plan, repeats: int) -> Iterator[Figure]:
     for case in plan.algorithm:
         with one_thread():
             row = bench_algorithm.bench(case, repeats, process_time)
-        bounds = {"L_MS": row["l_ms"][0], "L_EE": row["l_ee"][0]}
+        bounds = {"L_MS": row["l_ms"], "L_EE": row["l_ee"]}
         answer = {"winner": row["candidate"], **bounds, "as the plain loop": row["same"]}
         yield from _figures("algorithm", case, {"speed": row["ratio"]}, {"seconds": row["seconds"]}, answer)
 

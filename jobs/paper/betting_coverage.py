@@ -14,14 +14,8 @@ cut-off for a sensitivity of 90 %, or for a predictive value where 2 % are posit
 scores, or on rounded ones with many ties. No cell may fail significantly more often than it may: a one-sided
 exact binomial test at level 0.01 divided by the number of cells.
 
-    python jobs/paper/betting_coverage.py --runs 2000 --studies 2000
+    python -m jobs.paper.betting_coverage --runs 2000 --studies 2000
 """
-
-import sys
-from pathlib import Path
-
-if __name__ == "__main__":  # import from the repository, not from this folder
-    sys.path[0] = str(Path(__file__).resolve().parents[2])
 
 import json
 from collections.abc import Callable, Iterator, Sequence

@@ -10,15 +10,9 @@ The numbers of a run depend on its setting and its number alone. Runs are append
 finish, one line of JSON each; those already there are not repeated. Files of several machines or settings can
 be concatenated.
 
-    python jobs/paper/bound_coverage.py --runs 500
-    python jobs/paper/bound_coverage.py --settings ringnorm:200,eight:200 --runs 20 --json
+    python -m jobs.paper.bound_coverage --runs 500
+    python -m jobs.paper.bound_coverage --settings ringnorm:200,eight:200 --runs 20 --json
 """
-
-import sys
-from pathlib import Path
-
-if __name__ == "__main__":  # import from the repository, not from this folder
-    sys.path[0] = str(Path(__file__).resolve().parents[2])
 
 import json
 from collections.abc import Callable, Iterator
@@ -26,6 +20,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from itertools import product
 from multiprocessing import get_context
 from os import cpu_count
+from pathlib import Path
 from time import perf_counter, process_time
 from typing import Annotated, Any
 

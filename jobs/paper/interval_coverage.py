@@ -13,15 +13,9 @@ Errors are computed on 20 000 new patterns for each learning set; the mean error
 of all learning sets of the setting. An interval at 95 % should miss in 5 % of the cases. The numbers of a run
 depend on its setting and its number alone.
 
-    python jobs/paper/interval_coverage.py --runs 100
-    python jobs/paper/interval_coverage.py --settings twonorm:100 --runs 20 --json
+    python -m jobs.paper.interval_coverage --runs 100
+    python -m jobs.paper.interval_coverage --settings twonorm:100 --runs 20 --json
 """
-
-import sys
-from pathlib import Path
-
-if __name__ == "__main__":  # import from the repository, not from this folder
-    sys.path[0] = str(Path(__file__).resolve().parents[2])
 
 import json
 from collections.abc import Iterator

@@ -14,20 +14,15 @@ False alarms, and limits that ever exclude a risk that does not change, are held
 binomial test at level 0.01 divided by the number of such tests. The numbers of a stream depend on its scene
 and its number alone.
 
-    python jobs/paper/live_streams.py --streams 10000 --labels 5000
-    python jobs/paper/live_streams.py --scenes quiet,late --streams 200 --json
-    python jobs/paper/live_streams.py --streams 100 --picture docs/guides/watch.svg
+    python -m jobs.paper.live_streams --streams 10000 --labels 5000
+    python -m jobs.paper.live_streams --scenes quiet,late --streams 200 --json
+    python -m jobs.paper.live_streams --streams 100 --picture docs/guides/watch.svg
 """
-
-import sys
-from pathlib import Path
-
-if __name__ == "__main__":  # import from the repository, not from this folder
-    sys.path[0] = str(Path(__file__).resolve().parents[2])
 
 import json
 from collections.abc import Callable
 from math import log
+from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np

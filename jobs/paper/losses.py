@@ -19,14 +19,8 @@ error of the label above the column. The true error is measured on the test rows
 standard error, which is an upper limit for a mean over members. A star marks the smallest looseness for each
 label. All columns share the candidate that was selected by counts with Clopper-Pearson.
 
-    python jobs/paper/losses.py --sets banana,heart --realization 1
+    python -m jobs.paper.losses --sets banana,heart --realization 1
 """
-
-import sys
-from pathlib import Path
-
-if __name__ == "__main__":  # import from the repository, not from this folder
-    sys.path[0] = str(Path(__file__).resolve().parents[2])
 
 import json
 from collections.abc import Callable
@@ -43,7 +37,7 @@ from ckcv_ray.core.bounds.binomial import clopper_pearson, stevens
 from ckcv_ray.learners.ensemble import Ensemble
 from ckcv_ray.learners.svm.problem import make_signs
 from ckcv_ray.runs.run import run_job
-from jobs.benchmarks.overhead import SETS, scale
+from jobs.frame import SETS, choose_scale
 from jobs.paper.soft_bounds import betting, clipped_linear, empirical_bernstein, hoeffding, ramp
 
 Row = dict[str, Any]
@@ -136,7 +130,7 @@ def study_set(name: str, realization: int, backend: str) -> Row:
     task, test = read_task(f"ida:{name}:{realization}")
     if test is None:
         raise InputError(f"{name} has no test rows")
-    return measure(run_job(Job(Study.paper(scale=scale(name)), task), Execution(backend)), test)
+    return measure(run_job(Job(Study.paper(scale=choose_scale(name)), task), Execution(backend)), test)
 
 
 def averages(rows: dict[str, Row]) -> dict[str, float]:
@@ -212,7 +206,7 @@ def paragraph(by_set: dict[str, Row]) -> str:
 
 
 def main(
-    sets: Annotated[str, typer.Option(help="Sets to use: a,b,c.")] = ",".join(SETS),
+    sets: Annotated[str, typer.Option(help="Sets to use: a,b,c.")] = SETS,
     realization: Annotated[int, typer.Option(min=1, help="Realization of each set.")] = 1,
     backend: Annotated[str, typer.Option(help="ray or serial.")] = "ray",
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,

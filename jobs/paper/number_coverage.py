@@ -6,15 +6,9 @@ which is measured on ``TEST_ROWS`` new rows, or groups of related rows: the mean
 clip counts, and the share of rows within the claimed distance. No cell may be false significantly more often
 than its delta: a one-sided exact binomial test at level 0.01 divided by the number of cells.
 
-    python jobs/paper/number_coverage.py --runs 200
-    python jobs/paper/number_coverage.py --runs 200 --sorted
+    python -m jobs.paper.number_coverage --runs 200
+    python -m jobs.paper.number_coverage --runs 200 --sorted
 """
-
-import sys
-from pathlib import Path
-
-if __name__ == "__main__":  # import from the repository, not from this folder
-    sys.path[0] = str(Path(__file__).resolve().parents[2])
 
 from collections.abc import Callable
 from typing import Annotated, Any, NamedTuple

@@ -5,21 +5,16 @@ standardised in the archive. Realizations missing from the archive are drawn fro
 sizes, with a fixed seed, and marked. All studies share one session and can be resumed: with the same
 ``--out``, finished studies are only read.
 
-    python jobs/paper/table1.py --sets banana,heart --realizations 3
-    python jobs/paper/table1.py --conventional     k = 5 and k = 10 by the rotation of one shuffle
+    python -m jobs.paper.table1 --sets banana,heart --realizations 3
+    python -m jobs.paper.table1 --conventional     k = 5 and k = 10 by the rotation of one shuffle
 
 Reference: Anguita et al., ESANN 2012, Table 1.
 """
 
-import sys
-from pathlib import Path
-
-if __name__ == "__main__":  # import from the repository, not from this folder
-    sys.path[0] = str(Path(__file__).resolve().parents[2])
-
 import json
 from collections.abc import Iterator
 from itertools import groupby, product
+from pathlib import Path
 from statistics import mean, stdev
 from time import perf_counter
 from typing import Annotated, Any, NamedTuple

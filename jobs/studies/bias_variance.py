@@ -4,16 +4,11 @@ y = x b + e with d standard normal columns, b of ones and e of variance 1. The l
 has the expected squared error 1 + |c - b|^2 on new rows, exactly. Over many learning sets, the k-fold
 estimate is compared with that: its bias is the mean of the difference, its deviation that over the sets.
 
-    python jobs/studies/bias_variance.py --sets 100 --picture docs/results/bias_variance.svg
+    python -m jobs.studies.bias_variance --sets 100 --picture docs/results/bias_variance.svg
 """
 
-import sys
-from pathlib import Path
-
-if __name__ == "__main__":  # import from the repository, not from this folder
-    sys.path[0] = str(Path(__file__).resolve().parents[2])
-
 import json
+from pathlib import Path
 from time import perf_counter
 from typing import Annotated, NamedTuple
 

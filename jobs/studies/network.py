@@ -4,16 +4,10 @@
 fold starts from the same initial weights. The rows are shuffled once and cut into four contiguous folds, of
 which the last takes the remainder.
 
-    python jobs/studies/network.py --rows 30
-    python jobs/studies/network.py --sweep
-    python jobs/studies/network.py --rows 30 --starts 100
+    python -m jobs.studies.network --rows 30
+    python -m jobs.studies.network --sweep
+    python -m jobs.studies.network --rows 30 --starts 100
 """
-
-import sys
-from pathlib import Path
-
-if __name__ == "__main__":  # import from the repository, not from this folder
-    sys.path[0] = str(Path(__file__).resolve().parents[2])
 
 from typing import Annotated, Any, NamedTuple
 from warnings import catch_warnings, simplefilter

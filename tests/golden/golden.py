@@ -18,9 +18,11 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import places
@@ -132,6 +134,19 @@ def is_exact() -> bool:
     return bool(read()["environment"] == environment())
 
 
+@contextmanager
+def checked_out(commit: str) -> Iterator[Path]:
+    """Check a commit out into a temporary folder."""
+    git = ["git", "-C", str(ROOT), "worktree"]
+    with TemporaryDirectory(prefix="ckcv-commit-") as folder:
+        tree = Path(folder) / "tree"
+        subprocess.run([*git, "add", "--detach", "--quiet", str(tree), commit], check=True)
+        try:
+            yield tree
+        finally:
+            subprocess.run([*git, "remove", "--force", str(tree)], check=True)
+
+
 def observe_at(commit: str) -> Sections:
     """Observe every section of another commit, with its code, on this machine.
 
@@ -139,8 +154,6 @@ def observe_at(commit: str) -> Sections:
         RuntimeError: the process imported the package from elsewhere.
         CalledProcessError: git does not know the commit, or the process failed.
     """
-    from jobs.benchmarks.commits import checked_out
-
     with checked_out(commit) as tree:
         command = [sys.executable, str(Path(__file__)), "--print"]
         variables = {**os.environ, "PYTHONPATH": str(tree)}

@@ -30,7 +30,9 @@ def fuzz(*arguments: str) -> tuple[int, dict[str, Any]]:
 
 def test_the_cheap_readers_read_or_refuse(tmp_path: Path) -> None:
     only = "csv,npz,toml,words"
-    code, output = fuzz("jobs/faults/fuzz.py", "--minutes", "0.05", "--only", only, "--keep", str(tmp_path))
+    code, output = fuzz(
+        "-m", "jobs.faults.fuzz", "--minutes", "0.05", "--only", only, "--keep", str(tmp_path)
+    )
     kept = [file.read_text(errors="replace")[:2000] for file in tmp_path.rglob("finding.txt")]
     assert (code, output["findings"]) == (0, 0), "\n\n".join(kept)
     assert list(output["by_reader"]) == only.split(",")

@@ -191,9 +191,9 @@ def test_each_column_is_compared_with_the_label_it_bounds(row):
 
 
 def test_a_small_run_of_the_job(ida):
-    command = [sys.executable, str(ROOT / "jobs" / "paper" / "losses.py"), "--sets", "titanic"]
+    command = [sys.executable, "-m", "jobs.paper.losses", "--sets", "titanic"]
     options = ["--backend", "serial", "--json"]
-    done = subprocess.run([*command, *options], capture_output=True, text=True, check=True)
+    done = subprocess.run([*command, *options], cwd=ROOT, capture_output=True, text=True, check=True)
     output = json.loads(done.stdout)
     row = output["sets"]["titanic"]
     assert "titanic: k =" in done.stderr

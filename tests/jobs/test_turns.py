@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from jobs.benchmarks.turns import in_one_step, take_turns
+from jobs.frame import in_one_step, take_turns
 
 
 class Machine:
