@@ -45,6 +45,6 @@ def test_a_planted_fault_is_found_and_shrunk(tmp_path: Path) -> None:
     code, output = fuzz("-c", PLANTED, *options)
     assert code == 1
     assert output["findings"] == output["by_reader"]["words"]["findings"] >= 1
-    (kept,) = tmp_path.glob("*-words-KeyError")
+    (kept,) = tmp_path.glob("words-KeyError-*")
     assert "KeyError" in (kept / "finding.txt").read_text()
     assert len((kept / "input" / "words").read_bytes()) == 1
