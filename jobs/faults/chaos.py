@@ -47,6 +47,7 @@ from rich.console import Console
 from ckcv_ray.storage.files import LOCK
 from ckcv_ray.storage.objects import open_files
 from jobs.faults.servers import BUCKET, DOWN, SERVERS, Server, copy_objects, serve
+from jobs.frame import AsJson
 
 ROOT = Path(__file__).resolve().parents[2]
 RUN = [sys.executable, "-m", "ckcv_ray", "run"]
@@ -421,7 +422,7 @@ def main(
     store: Annotated[
         str, typer.Option("--server", help=f"Object store for the folder: {' or '.join(SERVERS)}.")
     ] = "",
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Print one line for each round, and totals; exit with 1 on any mismatch, hang or leftover.
 

@@ -43,6 +43,7 @@ from ckcv_ray import Execution, Procedure, Task, evaluate
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.runs.run import assess
 from ckcv_ray.study.problem import OUTER, Problem
+from jobs.frame import AsJson
 
 SERIAL = Execution("serial")
 CLOSE = 1e-12
@@ -344,7 +345,7 @@ def main(
     export_to: Annotated[
         Path | None, typer.Option("--export", help="Write what caret needs to this folder, and end.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Compare every figure, and end with 1 if one differs by more than 1e-12."""
     warnings.simplefilter("ignore", ConvergenceWarning)

@@ -17,13 +17,12 @@ exact binomial test at level 0.01 divided by the number of cells.
     python -m jobs.paper.betting_coverage --runs 2000 --studies 2000
 """
 
-import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Annotated, NamedTuple
 
 import numpy as np
 import typer
-from scipy.stats import binomtest, norm
+from scipy.stats import norm
 
 from ckcv_ray import Execution, Study, clopper_pearson, run
 from ckcv_ray.claims.better import PairedCounts
@@ -33,8 +32,10 @@ from ckcv_ray.claims.recalls import find_cut_off
 from ckcv_ray.core.arrays import ONE, Values
 from ckcv_ray.core.bounds.betting import bound_losses, bound_mean_loss
 from ckcv_ray.core.bounds.paired import judge_differences
+from jobs.frame import AsJson
+from jobs.paper.cells import Cell, show_cells
 
-LEVEL, DELTA = 0.01, 0.05
+DELTA = 0.05
 MARGIN = 0.03
 SIZES = (20, 66, 400)
 LEAST: dict[PredictiveValue, float] = {Ppv(0.02): 0.3, Npv(0.02): 0.998}  # required
@@ -77,44 +78,6 @@ class WeightedLaw(NamedTuple):
         """Return the weights of m rows, and which are wrong, as 0 and 1."""
         kinds = rng.choice(len(self.chances), m, p=self.chances)
         return np.array(self.weights)[kinds], (rng.random(m) < np.array(self.errors)[kinds]).astype(float)
-
-
-class Cell(NamedTuple):
-    """How often something was proven and false, of how many runs, and how often it may be.
-
-    Attributes:
-        name: what was proven, of which law and how many units.
-        false, runs: false proofs, and all.
-        allowed: probability of a false proof at most; 1 where none is false.
-        figures: what else is measured.
-    """
-
-    name: str
-    false: int
-    runs: int
-    allowed: float
-    figures: dict[str, float]
-
-    def fails(self, level: float) -> bool:
-        """Return whether it is false significantly more often than allowed."""
-        if self.allowed == 1.0:
-            return False
-        return bool(binomtest(self.false, self.runs, self.allowed, "greater").pvalue < level)
-
-
-def show_cells(cells: Sequence[Cell], as_json: bool) -> None:
-    """Print every cell; exit with code 1 if one is false significantly more often than it may be."""
-    failing = [cell.name for cell in cells if cell.fails(LEVEL / len(cells))]
-    if as_json:
-        print(json.dumps({"cells": [cell._asdict() for cell in cells], "failing": failing}))
-    else:
-        for cell in cells:
-            figures = ", ".join(f"{name} {value:.4f}" for name, value in cell.figures.items())
-            limit = f"false {cell.false} of {cell.runs} (at most {100 * cell.allowed:.3g} %)"
-            print(f"{cell.name:48} {limit if cell.allowed < 1 else '':32} {figures}")
-        print(f"{len(cells)} cells, {len(failing)} false more often than they may be")
-    if failing:
-        raise typer.Exit(1)
 
 
 def make_shares(mean: float, deviation: float) -> Law:
@@ -294,7 +257,7 @@ def measure(runs: int, studies: int) -> list[Cell]:
 def main(
     runs: Annotated[int, typer.Option(min=1, help="Draws of each law.")] = 2000,
     studies: Annotated[int, typer.Option(min=0, help="Whole studies with labels at random.")] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Measure every law; end with code 1 if one is false significantly more often than it may be."""
     show_cells(measure(runs, studies), as_json)

@@ -32,6 +32,7 @@ from ckcv_ray import Execution, Procedure, Scored, Task
 from ckcv_ray.core.intervals import BBC, Limits
 from ckcv_ray.core.process import one_thread
 from ckcv_ray.runs.run import assess
+from jobs.frame import AsJson
 from jobs.paper.bound_coverage import chosen
 from jobs.paper.sources import GENERATED, SOURCES, Fresh, Setting
 
@@ -151,7 +152,7 @@ def main(
     ),
     runs: Annotated[int, typer.Option(min=1, help="Learning sets for each setting.")] = 100,
     workers: Annotated[int, typer.Option(min=1, help="Worker processes.")] = cpu_count() or 1,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Print, for each interval and setting, how often it misses and how wide it is."""
     asked = chosen(settings)

@@ -37,7 +37,7 @@ from ckcv_ray.core.bounds.binomial import clopper_pearson, stevens
 from ckcv_ray.learners.ensemble import Ensemble
 from ckcv_ray.learners.svm.problem import make_signs
 from ckcv_ray.runs.run import run_job
-from jobs.frame import SETS, choose_scale
+from jobs.frame import SETS, AsJson, choose_scale
 from jobs.paper.soft_bounds import betting, clipped_linear, empirical_bernstein, hoeffding, ramp
 
 Row = dict[str, Any]
@@ -209,7 +209,7 @@ def main(
     sets: Annotated[str, typer.Option(help="Sets to use: a,b,c.")] = SETS,
     realization: Annotated[int, typer.Option(min=1, help="Realization of each set.")] = 1,
     backend: Annotated[str, typer.Option(help="ray or serial.")] = "ray",
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Print one line for each set, the geometric means, and a summary in words."""
     rows: dict[str, Row] = {}

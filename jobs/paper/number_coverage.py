@@ -21,7 +21,8 @@ from ckcv_ray import Execution, Study, run
 from ckcv_ray.claims.quantity import Claim
 from ckcv_ray.core.arrays import Values
 from ckcv_ray.learners.ensemble import predict_numbers
-from jobs.paper.betting_coverage import Cell, show_cells
+from jobs.frame import AsJson
+from jobs.paper.cells import Cell, show_cells
 
 ROWS, TEST_ROWS = 120, 20_000
 CLIP, SHARE = 3.0, 0.9
@@ -134,7 +135,7 @@ def main(
     in_order: Annotated[
         bool, typer.Option("--sorted", help="Sort tables by their numbers; all draws are with seed 0.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Measure every kind of noise; end with code 1 if a claim is false significantly too often."""
     show_cells([cell for noise in NOISES for cell in measure_noise(noise, runs, in_order)], as_json)

@@ -39,6 +39,7 @@ from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables import named
 from ckcv_ray.tables import task as data
 from ckcv_ray.tables.named import Columns
+from jobs.frame import AsJson
 from jobs.paper.scatter import SetErrors, bounds_against_errors
 
 Figure = tuple[float, float]
@@ -321,7 +322,7 @@ def main(
         bool, typer.Option("--conventional", help="The columns of k = 5 and 10, by rotation of one shuffle.")
     ] = False,
     out: Annotated[Path, typer.Option(help="Folder for the runs and the table.")] = Path("runs/table1"),
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Print the table, write it as Markdown and its rows as Parquet, and check the paper's conclusions."""
     start = perf_counter()

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from ckcv_ray import Execution, KFold, evaluate
 from ckcv_ray.core.arrays import Values
+from jobs.frame import AsJson
 from jobs.svg import as_svg, new_figure
 
 SERIAL = Execution("serial")
@@ -101,7 +102,7 @@ def main(
     sets: Annotated[int, typer.Option(help="Number of learning sets.")] = 100,
     seed: Annotated[int, typer.Option(help="Seed of the learning sets.")] = 0,
     picture_file: Annotated[Path | None, typer.Option("--picture", help="SVG file to draw.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Measure bias, deviation and cost of the k-fold estimate for every k from 2 to n."""
     found = estimates(n, d, sets, list(range(2, n + 1)), seed)

@@ -10,11 +10,11 @@ from jobs.paper.betting_coverage import (
     DIFFERENCES,
     LOSSES,
     WEIGHTED,
-    Cell,
     main,
     measure,
     measure_losses,
 )
+from jobs.paper.cells import Cell
 
 
 @pytest.mark.parametrize("name", [*LOSSES, *DIFFERENCES])

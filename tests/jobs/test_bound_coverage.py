@@ -11,7 +11,8 @@ from scipy.stats import binom
 from ckcv_ray import Execution, Job, Task
 from ckcv_ray.runs.run import run_job
 from jobs.paper import bound_coverage, trials
-from jobs.paper.bound_coverage import cell, chosen, main, rejected, stored
+from jobs.paper.bound_coverage import chosen, count, main, stored
+from jobs.paper.cells import Cell, find_failing
 from jobs.paper.sources import SOURCES, Fresh, Setting
 from jobs.paper.trials import BOTH, BY_CLASS, CLAIMS, OF_CLASS, REFIT, STEVENS, STUDY, trial
 
@@ -130,44 +131,44 @@ def test_a_setting_that_lacks_a_class_has_no_claims_from_it() -> None:
     assert min(map(len, measured)) == 0
 
 
-# Summaries and the exact test
+# Failures and the exact test
 
 
-def cells(failures: int, runs: int = 500, claim: str = REFIT) -> dict[str, bound_coverage.Cell]:
+def tally(failures: int, setting: str = "twonorm:200", claim: str = REFIT, runs: int = 500) -> Cell:
     pairs = [(0.1, 0.2)] * failures + [(0.3, 0.2)] * (runs - failures)
-    return {claim: cell(claim, pairs, runs)}
+    (one,) = chosen(setting)
+    found = count(one, claim, [{"claims": {claim: pair}} for pair in pairs])
+    assert found is not None
+    return found
 
 
-def test_a_cell_counts_failures_and_averages_in_percent() -> None:
-    one = cells(25)[REFIT]
-    assert (one["failures"], one["runs"], one["made"]) == (25, 500, 500)
-    assert one["truth"] == pytest.approx(20)
-    assert one["slack"] == pytest.approx(one["bound"] - one["truth"])
-    assert binom.cdf(25, 500, one["at_most"] / 100) == pytest.approx(0.05)
-    assert one["p"] == pytest.approx(binom.sf(24, 500, 0.05))
+def test_failures_are_counted_and_bounds_averaged_in_percent() -> None:
+    one = tally(25)
+    assert (one.name, one.false, one.runs, one.allowed) == (f"{REFIT} on twonorm:200", 25, 500, 0.05)
+    assert one.figures == pytest.approx({"bound": 29, "truth": 20})
 
 
 def test_a_bound_of_one_never_fails() -> None:
     """A truth is a sum of weights, which may exceed 1 by a rounding error."""
-    assert cell(REFIT, [(1.0, 1 + 4e-16)], 1)["failures"] == 0
+    found = count(EIGHT, REFIT, [{"claims": {REFIT: (1.0, 1 + 4e-16)}}, {"claims": {}}])
+    assert found is not None
+    assert (found.false, found.runs) == (0, 2)
 
 
 def test_a_bound_fails_the_test_only_at_its_share_of_the_level() -> None:
     most = {n: int(binom.isf(0.01 / n, 500, 0.05)) for n in (1, 4)}  # P(more than this) is at most the level
-    settings = [Setting(name, 200) for name in ("twonorm", "ringnorm", "waveform", "crescents")]
+    settings = ["twonorm:200", "ringnorm:200", "waveform:200", "crescents:200"]
     for n, limit in most.items():
-        summaries = {setting: cells(0) for setting in settings[:n]}
-        assert rejected(summaries | {settings[0]: cells(limit)}) == []
-        assert rejected(summaries | {settings[0]: cells(limit + 1)}) == [(settings[0], REFIT)]
+        others = [tally(0, setting) for setting in settings[1:n]]
+        assert find_failing([tally(limit), *others]) == []
+        assert find_failing([tally(limit + 1), *others]) == [f"{REFIT} on twonorm:200"]
     assert most[4] > most[1]
 
 
 def test_only_proven_bounds_are_tested() -> None:
-    tripled, shifted = Setting("tripled", 60), Setting("shifted", 200)
-    assert rejected({tripled: cells(500), shifted: cells(500)}) == []
-    assert rejected({Setting("twonorm", 100): cells(500, claim="l_ee")}) == []
+    assert find_failing([tally(500, "tripled:60"), tally(500, "shifted:200"), tally(500, claim="l_ee")]) == []
     for claim in BY_CLASS:
-        assert rejected({shifted: cells(500, claim=claim)}) == [(shifted, claim)]
+        assert find_failing([tally(500, "shifted:200", claim)]) == [f"{claim} on shifted:200"]
 
 
 # The job
@@ -175,7 +176,7 @@ def test_only_proven_bounds_are_tested() -> None:
 
 def test_the_job(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Its JSON, its file, which is continued, and its tables."""
-    in_this_process = lambda missing, workers: (bound_coverage.timed(*one) for one in missing)  # noqa: E731
+    in_this_process = lambda missing, workers: (bound_coverage.compute_run(*one) for one in missing)  # noqa: E731
     monkeypatch.setattr(bound_coverage, "computed", in_this_process)
     out = tmp_path / "runs.jsonl"
     common = {"workers": 1, "out": out}
@@ -185,23 +186,23 @@ def test_the_job(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch
     capsys.readouterr()
     main(settings="eight:60,grouped:200", runs=2, as_json=True, **common)
     printed = json.loads(capsys.readouterr().out)
-    assert list(printed["settings"]) == ["eight:60", "grouped:200"]
-    assert set(printed["settings"]["eight:60"]) == set(CLAIMS) - FEW
-    for claims in printed["settings"].values():
-        for one in claims.values():
-            assert one["slack"] == pytest.approx(one["bound"] - one["truth"])
-            assert 0 <= one["failures"] <= one["runs"] == 2
+    found = {cell["name"]: cell for cell in printed["cells"]}
+    assert {name for name in found if name.endswith("eight:60")} == {
+        f"{claim} on eight:60" for claim in set(CLAIMS) - FEW
+    }
+    assert f"{REFIT} on grouped:200" in found
+    assert {cell["runs"] for cell in found.values()} == {2}
     assert sorted(stored(out)) == [("eight:60", 0), ("eight:60", 1), ("grouped:200", 0), ("grouped:200", 1)]
     assert {c: tuple(v) for c, v in stored(out)["eight:60", 1]["claims"].items()} == trial(EIGHT, 1)
 
     def nothing_left(*_: object) -> None:
         raise AssertionError("a stored run is computed again")
 
-    monkeypatch.setattr(bound_coverage, "timed", nothing_left)
+    monkeypatch.setattr(bound_coverage, "compute_run", nothing_left)
     main(settings="eight:60", runs=2, as_json=False, **common)
     tables = capsys.readouterr().out
     assert tables.count("eight:60") == 2
-    assert "No proven bound failed" in tables
+    assert "0 false more often than they may be" in tables
 
 
 def test_runs_of_other_bounds_are_not_continued(tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import typer
 
-from jobs.paper import live_streams
-from jobs.paper.live_streams import format_cell, judge_block, judge_scene, list_rejected, main
+from jobs.paper import cells, live_streams
+from jobs.paper.live_streams import judge_block, judge_scene, main
 
 
 def test_a_block_depends_on_its_scene_and_number_alone() -> None:
@@ -20,19 +20,15 @@ def test_a_block_depends_on_its_scene_and_number_alone() -> None:
 
 
 def test_false_alarms_and_labels_until_one_are_counted() -> None:
-    quiet = judge_scene("quiet", 60, 300)
-    assert quiet["alarms"] == quiet["false"]["count"] <= 10
-    late = judge_scene("late", 60, 3500)
-    assert late["false"]["count"] <= 10
-    assert 0 < late["found after"][0] <= late["found after"][1] <= 700
-    assert judge_scene("near", 60, 20)["found after"] == [None, None, None]
-    assert "found after never labels" in format_cell("near", judge_scene("near", 60, 20))
-
-
-def test_what_fails_too_often_is_named() -> None:
-    failed = {"p": 1e-9, "count": 50, "at most": 0.9}
-    cells = {"quiet": {"false": failed, "limits failed": failed | {"p": 0.5}}}
-    assert list_rejected(cells) == ["quiet: false"]
+    alarms, limits = judge_scene("quiet", 60, 300)
+    assert (alarms.runs, alarms.allowed, limits.allowed) == (60, 0.05, 0.05)
+    assert alarms.false <= 10
+    early, found = judge_scene("late", 60, 3500)
+    assert early.false <= 10
+    assert 0 < found.figures["half from"] <= found.figures["labels"] <= 700
+    never = [*judge_scene("near", 60, 20)][-1].figures
+    assert never["alarms"] < 0.1
+    assert never["labels"] == np.inf
 
 
 def test_the_job_prints_draws_and_ends_with_its_verdict(
@@ -40,12 +36,11 @@ def test_the_job_prints_draws_and_ends_with_its_verdict(
 ) -> None:
     main("quiet,below,groups,at once", 50, 400, tmp_path / "two.svg", as_json=False)
     shown = capsys.readouterr().out
-    assert shown.splitlines()[-1] == "failed more often than in 5 %: nothing"
+    assert shown.splitlines()[-1] == "7 cells, 0 false more often than they may be"
     assert "<svg" in (tmp_path / "two.svg").read_text()
-    main("quiet", 50, 100, None, as_json=True)
-    assert json.loads(capsys.readouterr().out)["scenes"]["quiet"]["streams"] == 50
     with pytest.raises(typer.BadParameter, match="'loud' is none of quiet"):
         main("loud", 50, 100, None, as_json=False)
-    monkeypatch.setattr(live_streams, "list_rejected", lambda cells: ["quiet: false"])
+    monkeypatch.setattr(cells, "find_failing", lambda found: [found[0].name])
     with pytest.raises(typer.Exit):
-        main("quiet", 50, 100, None, as_json=False)
+        main("quiet", 50, 100, None, as_json=True)
+    assert json.loads(capsys.readouterr().out)["failing"] == ["quiet: alarms"]
