@@ -39,8 +39,7 @@ from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables import named
 from ckcv_ray.tables import task as data
 from ckcv_ray.tables.named import Columns
-from jobs.frame import AsJson
-from jobs.paper.scatter import SetErrors, bounds_against_errors
+from jobs.frame import AsJson, choose_scale
 
 Figure = tuple[float, float]
 COLUMNS = ("k", "l_ee", "test", "l_ee_k5", "test_k5", "l_ee_k10", "test_k10")
@@ -70,7 +69,6 @@ PAPER: dict[str, tuple[Figure, ...]] = {
     "waveform": ((4.0, 0.7), (16.2, 1.3), (10.4, 0.5), (17.0, 2.0), (10.6, 0.7), (21.1, 2.0), (10.4, 0.2)),
 }
 # fmt: on
-STANDARDISED = ("splice", "flare_solar")
 PAPER_REALIZATIONS = 10
 SAMPLE = 12
 console = Console(stderr=True)
@@ -112,7 +110,7 @@ def part(name: str, realization: int, seed: int) -> Part:
 
 def studies(one: Part, conventional: bool) -> list[Study]:
     """Return the studies of one realization."""
-    options = {"scale": "standard" if one.name in STANDARDISED else "none", "seed": one.seed}
+    options = {"scale": choose_scale(one.name), "seed": one.seed}
     if conventional:
         return [Study.paper(k=k, resampling="rotation", **options) for k in (5, 10)]
     return [Study.paper(report_k=(5, 10), **options)]
@@ -301,17 +299,6 @@ def explained(rows: list[dict[str, Any]], parts: list[Part]) -> list[str]:
     return lines
 
 
-def draw(rows: list[dict[str, Any]], file: Path) -> None:
-    """Draw L_EE against the test error of every set, ours and the paper's, as SVG."""
-
-    def errors(name: str, group: list[dict[str, Any]]) -> SetErrors:
-        ours = [value / 100 for column in ("l_ee", "test") for value in summary(group, column)]
-        return SetErrors(name, *np.nan_to_num(ours).tolist(), *(PAPER[name][i][0] / 100 for i in (1, 2)))
-
-    picture = bounds_against_errors([errors(name, group) for name, group in by_set(rows).items()])
-    file.write_text(picture, encoding="utf-8")
-
-
 def main(
     sets: Annotated[str, typer.Option(help="Sets to use: a,b,c.")] = ",".join(PAPER),
     realizations: Annotated[int, typer.Option(min=1, help="Realizations of each set, from 1.")] = 10,
@@ -338,8 +325,6 @@ def main(
     text = markdown(rows, columns)
     (out / f"table1{suffix}.md").write_text(text + "\n", encoding="utf-8")
     parquet.write_table(pa.Table.from_pylist(rows), out / f"table1{suffix}.parquet")
-    if not conventional:
-        draw(rows, out / "table1.svg")
     if as_json:
         groups = by_set(rows).items()
         means = {name: {c: listed(summary(group, c)) for c in columns} for name, group in groups}

@@ -9,7 +9,6 @@ import pytest
 from ckcv_ray import InputError
 from ckcv_ray.extend import Rotation
 from jobs.paper import table1
-from jobs.paper.scatter import SetErrors, bounds_against_errors
 
 
 def pool(one: table1.Part) -> list[tuple[float, ...]]:
@@ -84,18 +83,3 @@ def test_conclusions_are_counted_on_the_rows() -> None:
     assert "l_ee_k5 in 1 of 3 studies, and on average in 1 of 2 sets, not in titanic" in lines[1]
     assert "l_ee_k10 in 3 of 3 studies, and on average in 2 of 2 sets" in lines[2]
     assert lines[3:] == ["titanic: test differs by +8.0 of the paper's standard deviations"]
-
-
-def test_a_figure_is_drawn(tmp_path: Path) -> None:
-    table1.draw([row("heart", 1), row("titanic", 1), row("titanic", 2, l_ee=30.0)], tmp_path / "table1.svg")
-    assert (tmp_path / "table1.svg").read_text().startswith("<")
-
-
-def test_bounds_against_errors_names_every_set() -> None:
-    rows = [SetErrors(f"set {i}", 0.06 + i / 500, 0.01, 0.03 + i / 500, 0.005, 0.06, 0.03) for i in range(13)]
-    first, again = bounds_against_errors(rows), bounds_against_errors(rows)
-    assert first == again
-    for row in rows:
-        assert f">{row.name}<" in first
-    drawn = bounds_against_errors([rows[0]._replace(name="$x_1$ <&", test=0.0)])
-    assert "$x_1$ <&amp;" in drawn.replace("&lt;", "<")
