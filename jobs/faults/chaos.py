@@ -25,7 +25,6 @@ which is for Ceph alone.
     python -m jobs.faults.chaos --rounds 24 --server ceph
 """
 
-import json
 import os
 import signal
 import subprocess
@@ -47,7 +46,6 @@ from rich.console import Console
 from ckcv_ray.storage.files import LOCK
 from ckcv_ray.storage.objects import open_files
 from jobs.faults.servers import BUCKET, DOWN, SERVERS, Server, copy_objects, serve
-from jobs.frame import AsJson
 
 ROOT = Path(__file__).resolve().parents[2]
 RUN = [sys.executable, "-m", "ckcv_ray", "run"]
@@ -422,7 +420,6 @@ def main(
     store: Annotated[
         str, typer.Option("--server", help=f"Object store for the folder: {' or '.join(SERVERS)}.")
     ] = "",
-    as_json: AsJson = False,
 ) -> None:
     """Print one line for each round, and totals; exit with 1 on any mismatch, hang or leftover.
 
@@ -449,18 +446,14 @@ def main(
     by_kind = Counter(one["kind"] for one in outcomes)
     tried = {one["kind"] for one in outcomes if one["faults"]}
     untried = [kind for kind, count in by_kind.items() if count >= ENOUGH and kind not in tried]
-    if as_json:
-        totals = {"rounds": rounds, "mismatches": mismatches, "hangs": hangs, "leftovers": leftovers}
-        print(json.dumps(totals | {"by_kind": dict(by_kind), "untried": untried}))
-    else:
-        for kind, count in by_kind.items():
-            same_kind = [one for one in outcomes if one["kind"] == kind]
-            seconds = np.median([one["seconds"] for one in same_kind])
-            faults = sum(one["faults"] for one in same_kind)
-            print(f"{kind:<11}{count:4d} rounds {faults:5d} faults  {seconds:6.1f} s each")
-        print(f"{rounds} rounds, {mismatches} mismatches, {hangs} hangs, {leftovers} leftovers")
-        for kind in untried:
-            print(f"{kind}: no fault in {by_kind[kind]} rounds, so that it was not tried")
+    for kind, count in by_kind.items():
+        same_kind = [one for one in outcomes if one["kind"] == kind]
+        seconds = np.median([one["seconds"] for one in same_kind])
+        faults = sum(one["faults"] for one in same_kind)
+        print(f"{kind:<11}{count:4d} rounds {faults:5d} faults  {seconds:6.1f} s each")
+    print(f"{rounds} rounds, {mismatches} mismatches, {hangs} hangs, {leftovers} leftovers")
+    for kind in untried:
+        print(f"{kind}: no fault in {by_kind[kind]} rounds, so that it was not tried")
     if mismatches or hangs or leftovers or untried:
         raise typer.Exit(1)
 

@@ -9,7 +9,6 @@ same estimators to the same rows. Figures of R's caret (6.0.93, R 4.2.2) on the 
 """
 
 import csv
-import json
 import warnings
 from collections.abc import Iterator
 from dataclasses import replace
@@ -43,7 +42,6 @@ from ckcv_ray import Execution, Procedure, Task, evaluate
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.runs.run import assess
 from ckcv_ray.study.problem import OUTER, Problem
-from jobs.frame import AsJson
 
 SERIAL = Execution("serial")
 CLOSE = 1e-12
@@ -345,7 +343,6 @@ def main(
     export_to: Annotated[
         Path | None, typer.Option("--export", help="Write what caret needs to this folder, and end.")
     ] = None,
-    as_json: AsJson = False,
 ) -> None:
     """Compare every figure, and end with 1 if one differs by more than 1e-12."""
     warnings.simplefilter("ignore", ConvergenceWarning)
@@ -366,14 +363,11 @@ def main(
                         before.differing + found.differing,
                     )
     differing = [what for compared in every.values() for what in compared.differing]
-    if as_json:
-        print(json.dumps({name: compared._asdict() for name, compared in every.items()}))
-    else:
-        for name, compared in every.items():
-            print(f"{name:14} {compared.figures:7,} figures, largest difference {compared.largest:.1g}")
-        for case, why in CONVENTIONS.items():
-            print(f"not compared: {', '.join(case)}: {why}")
-        print("\n".join(differing) or "no figure differs by more than 1e-12")
+    for name, compared in every.items():
+        print(f"{name:14} {compared.figures:7,} figures, largest difference {compared.largest:.1g}")
+    for case, why in CONVENTIONS.items():
+        print(f"not compared: {', '.join(case)}: {why}")
+    print("\n".join(differing) or "no figure differs by more than 1e-12")
     raise typer.Exit(bool(differing))
 
 

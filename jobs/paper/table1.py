@@ -11,7 +11,6 @@ sizes, with a fixed seed, and marked. All studies share one session and can be r
 Reference: Anguita et al., ESANN 2012, Table 1.
 """
 
-import json
 from collections.abc import Iterator
 from itertools import groupby, product
 from pathlib import Path
@@ -39,7 +38,7 @@ from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables import named
 from ckcv_ray.tables import task as data
 from ckcv_ray.tables.named import Columns
-from jobs.frame import AsJson, choose_scale
+from jobs.frame import choose_scale
 
 Figure = tuple[float, float]
 COLUMNS = ("k", "l_ee", "test", "l_ee_k5", "test_k5", "l_ee_k10", "test_k10")
@@ -166,11 +165,6 @@ def summary(rows: list[dict[str, Any]], column: str) -> Figure:
     """Compute mean and standard deviation over the realizations of the first seed."""
     values = [row[column] for row in rows if row["seed"] == 0]
     return mean(values), stdev(values) if len(values) > 1 else float("nan")
-
-
-def listed(figure: Figure) -> list[float | None]:
-    """Convert a figure to JSON values."""
-    return [None if np.isnan(value) else value for value in figure]
 
 
 def seed_deviation(rows: list[dict[str, Any]], column: str) -> float:
@@ -309,7 +303,6 @@ def main(
         bool, typer.Option("--conventional", help="The columns of k = 5 and 10, by rotation of one shuffle.")
     ] = False,
     out: Annotated[Path, typer.Option(help="Folder for the runs and the table.")] = Path("runs/table1"),
-    as_json: AsJson = False,
 ) -> None:
     """Print the table, write it as Markdown and its rows as Parquet, and check the paper's conclusions."""
     start = perf_counter()
@@ -325,11 +318,6 @@ def main(
     text = markdown(rows, columns)
     (out / f"table1{suffix}.md").write_text(text + "\n", encoding="utf-8")
     parquet.write_table(pa.Table.from_pylist(rows), out / f"table1{suffix}.parquet")
-    if as_json:
-        groups = by_set(rows).items()
-        means = {name: {c: listed(summary(group, c)) for c in columns} for name, group in groups}
-        print(json.dumps({"minutes": minutes, "sets": means}))
-        return
     print(text)
     print(seeds_table(rows))
     print(f"{len(rows)} realizations in {minutes:.1f} minutes")

@@ -7,7 +7,6 @@ estimate is compared with that: its bias is the mean of the difference, its devi
     python -m jobs.studies.bias_variance --sets 100 --picture docs/results/bias_variance.svg
 """
 
-import json
 from pathlib import Path
 from time import perf_counter
 from typing import Annotated, NamedTuple
@@ -18,7 +17,6 @@ from numpy.typing import NDArray
 
 from ckcv_ray import Execution, KFold, evaluate
 from ckcv_ray.core.arrays import Values
-from jobs.frame import AsJson
 from jobs.svg import as_svg, new_figure
 
 SERIAL = Execution("serial")
@@ -102,25 +100,15 @@ def main(
     sets: Annotated[int, typer.Option(help="Number of learning sets.")] = 100,
     seed: Annotated[int, typer.Option(help="Seed of the learning sets.")] = 0,
     picture_file: Annotated[Path | None, typer.Option("--picture", help="SVG file to draw.")] = None,
-    as_json: AsJson = False,
 ) -> None:
     """Measure bias, deviation and cost of the k-fold estimate for every k from 2 to n."""
     found = estimates(n, d, sets, list(range(2, n + 1)), seed)
     if picture_file is not None:
         picture(found, picture_file)
-    columns = {
-        "k": found.k.tolist(),
-        "bias": found.bias.tolist(),
-        "bias_error": found.bias_error.tolist(),
-        "deviation": found.deviation.tolist(),
-        "seconds": found.seconds.tolist(),
-    }
-    if as_json:
-        typer.echo(json.dumps({"n": n, "d": d, "sets": sets, "truth": float(found.truth.mean()), **columns}))
-        return
+    columns = found.k, found.bias, found.bias_error, found.deviation, found.seconds
     typer.echo(f"mean expected error of the fit to all rows: {found.truth.mean():.4f}")
     typer.echo(f"{'k':>4}{'bias':>9}{'+-':>8}{'deviation':>11}{'ms':>8}")
-    for k, bias, error, deviation, seconds in zip(*columns.values(), strict=True):
+    for k, bias, error, deviation, seconds in zip(*columns, strict=True):
         typer.echo(f"{k:4}{bias:9.4f}{error:8.4f}{deviation:11.4f}{1e3 * seconds:8.1f}")
 
 
