@@ -77,18 +77,6 @@ class FailingBucket(CountingBucket):
         return super()._ask(action, request)
 
 
-class WatchedBucket(MemoryBucket):
-    """Lists each request: what is done, and to which object."""
-
-    def __init__(self, address: Address, store: Any, asked: list[str]) -> None:
-        super().__init__(address, store)
-        self.asked = asked
-
-    def _ask(self, action: str, request: Callable[[], Any]) -> Any:
-        self.asked.append(f"{action} in {self.address.key}")
-        return super()._ask(action, request)
-
-
 @pytest.fixture
 def memory(monkeypatch: pytest.MonkeyPatch) -> Any:
     """A store in memory that every address leads to."""

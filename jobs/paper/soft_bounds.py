@@ -1,17 +1,16 @@
-"""Losses of a margin, and upper confidence bounds on the mean of losses in [0, 1], for ``losses``.
+"""Losses of a margin, and an upper confidence bound on the mean of losses in [0, 1], for ``losses``.
 
 With the margin z = y f(x):
 
     ramp            clip((1 - z) / 2, 0, 1)
     clipped linear  clip(1 - z, 0, 1)
 
-are the ramp losses min(1 - s, max(0, 1 - z)) / (1 - s) of Collobert et al. at s = -1 and s = 0. Each bound
-takes m losses of independent rows and fails with probability at most delta. All except betting use only the
-mean and the variance; betting also uses the order, which must not depend on the losses.
+are the ramp losses min(1 - s, max(0, 1 - z)) / (1 - s) of Collobert et al. at s = -1 and s = 0. The bound
+takes m losses of independent rows, in an order that must not depend on them, and fails with probability at
+most delta.
 
-References: Hoeffding, JASA 58, 1963; Collobert, Sinz, Weston, Bottou, ICML 2006; Maurer, Pontil, COLT 2009;
-Waudby-Smith, Ramdas, JRSS B 86, 2024. (Their package confseq is published without wheels; this is their
-one-sided bound, in a few lines.)
+References: Collobert, Sinz, Weston, Bottou, ICML 2006; Waudby-Smith, Ramdas, JRSS B 86, 2024. (Their package
+confseq is published without wheels; this is their one-sided bound, in a few lines.)
 """
 
 from collections.abc import Callable
@@ -33,26 +32,6 @@ def ramp(z: Values) -> Values:
 def clipped_linear(z: Values) -> Values:
     """Compute the clipped linear loss of margins, any shape."""
     return np.clip(1 - z, 0, 1)
-
-
-def hoeffding(losses: Values, delta: float) -> Values:
-    """Return Hoeffding's upper bound on a mean of losses in [0, 1], (..., m) to (...): Theorem 1 of 1963."""
-    m = losses.shape[-1]
-    return _at_most_one(losses.mean(axis=-1) + np.sqrt(np.log(1 / delta) / (2 * m)))
-
-
-def empirical_bernstein(losses: Values, delta: float) -> Values:
-    """Return the empirical Bernstein bound, (..., m) to (...): Theorem 4 of Maurer and Pontil; 1 at m = 1."""
-    m = losses.shape[-1]
-    if m == 1:
-        return np.ones(losses.shape[:-1])
-    level, variance = np.log(2 / delta), losses.var(axis=-1, ddof=1)
-    slack = np.sqrt(2 * variance * level / m) + 7 * level / (3 * (m - 1))
-    return _at_most_one(losses.mean(axis=-1) + slack)
-
-
-def _at_most_one(bounds: Values) -> Values:
-    return np.minimum(1.0, bounds)
 
 
 def betting(losses: Values, delta: float) -> Values:
