@@ -168,7 +168,7 @@ FACTS = [
     Fact(
         "Table 1",
         r"took ([\d.]+) minutes",
-        lambda: (re.findall(r"table1\.py`\) took ([\d.]+) minutes", page("table1"))[0],),
+        lambda: (re.findall(r"table1`\) took ([\d.]+) minutes", page("table1"))[0],),
     ),
     Fact("versions of Python", r"Python 3\.(\d+)(?: to |-)3\.(\d+)", versions),
     Fact(
