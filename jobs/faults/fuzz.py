@@ -174,7 +174,7 @@ class Reader:
         peak = next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
         if peak > self.most_mib:
             calls.faults.append(Fault("memory", "", f"a peak of {peak:.0f} MiB"))
-        inputs, refused, accepted, highest = self.counts
+        inputs, refused, accepted, highest = self.counts[:]
         accepted += not (calls.refused or calls.faults)
         self.counts[:] = [inputs + 1, refused + bool(calls.refused), accepted, max(highest, peak)]
         return [self.note(fault, note) for fault in calls.faults]
@@ -212,7 +212,7 @@ def main(
         readers = [Reader(name, Path(scratch), kept, most_mib, deadline) for name in names]
         fuzz(readers, seed, 60 * minutes)
     rows = {
-        reader.name: dict(zip(COLUMNS, map(round, reader.counts), strict=True))
+        reader.name: dict(zip(COLUMNS, map(round, reader.counts[:]), strict=True))
         | {"findings": len(reader.list_findings())}
         for reader in readers
     }
