@@ -1120,7 +1120,7 @@ def tell_scores(result: Scored, judged: Judged | None, most: int) -> list[Sectio
         most: as for ``facts``.
     """
     settings, study, several = result.settings, result.study, len(result.entries) > 1
-    splits, rows = pluralize(int(result.counted.sum()), "split"), pluralize(result.task.n, "row")
+    splits, rows = pluralize(int(result.terms[0].splits.sum()), "split"), pluralize(result.task.n, "row")
     balanced = f"; training rows are balanced by class ({study.balance})" * (study.balance != Balance.NONE)
     divided = f"{study.resampling.name}: {splits} of {rows}{balanced}"
     entry = result.kept or result.rank(result.scores[0])[0][0]
@@ -1321,7 +1321,7 @@ def _list_doubts(result: Scored) -> Iterator[str]:
             "A score that is not defined on a split, such as AUC where all rows scored are of one class, has "
             "no mean; one that is infinite on a split counts as not defined there."
         )
-    explained, least = names & EXPLAINED, int(result.rows[result.counted, 1].min())
+    explained, least = names & EXPLAINED, int(result.rows[result.terms[0].splits, 1].min())
     if explained and result.n_splits > 1 and least < FEW_SCORED_ROWS:
         between = task.units.word("", " (and so also explains what differs between groups)")
         yield (

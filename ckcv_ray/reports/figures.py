@@ -547,7 +547,7 @@ def _draw_mean(x: float, y: int, colour: str = INK, name: str = "") -> Mark:
 def _draw_strips(result: Scored, score: Score) -> Picture:
     """Draw the scores of single splits; the table has their quartiles."""
     names, more, parts = name_entries(result), "", list[Mark]()
-    values = (result.of_splits(entry, score)[result.counted] for entry in result.entries)
+    values = (result.of_splits(entry, score)[result.terms[0].splits] for entry in result.entries)
     known = [splits[~np.isnan(splits)] for splits in values]
     if not result.one_each:
         differing = list_differing([entry.settings[0] or {} for entry in result.entries])

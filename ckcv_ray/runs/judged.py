@@ -254,9 +254,8 @@ def judge_rows(result: Certified) -> Judged:
     parts, total = _sample(whole, result.study.seed), sum(len(part.y) for part in whole)
     kept = sum(len(part.y) for part in parts)
     sampled = f"a random sample of {kept:,} of " if kept < total else ""
-    problem, n_classes, needs = result.problem, result.task.n_classes, NOTHING
-    if n_classes:
-        needs = problem.find_learner(result.setting)[1].outputs & {RANK, PROBABILITY}
+    problem, n_classes = result.problem, result.task.n_classes
+    needs = result.learner.outputs & {RANK, PROBABILITY}
     outputs = [part.ask(part.X, n_classes, needs) for part in parts]
     rank = _join([given.rank for given in outputs]) if RANK in needs and n_classes == 2 else None
     return Judged(

@@ -142,13 +142,8 @@ class Scored(Result):
         return self.problem.procedure
 
     @cached_property
-    def counted(self) -> NDArray[np.bool_]:
-        """Which splits have a part in means over splits, (n_splits,)."""
-        return self.study.resampling.counts(np.arange(self.n_splits))
-
-    @cached_property
     def terms(self) -> tuple[Term, ...]:
-        """The means over splits whose weighted sum is the estimate of a score."""
+        """The means over splits whose weighted sum is the estimate; splits of the first are shown alone."""
         return self.study.resampling.terms(np.arange(self.n_splits))
 
     @property

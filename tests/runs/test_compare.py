@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +14,7 @@ import pytest
 
 from ckcv_ray import Execution, InputError, StoreError, Study, evaluate, load_run, run, verify
 from ckcv_ray.core.bounds.paired import BETTING, COUNTS, SIGN
-from ckcv_ray.runs.compare import BETTER, NOT_WORSE, OPEN, WORSE, Comparison, Question, compare
+from ckcv_ray.runs.compare import BETTER, NOT_WORSE, OPEN, WORSE, Question, compare
 from ckcv_ray.storage.files import LocalFiles
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.uses import USES, read_uses
@@ -397,11 +396,6 @@ def test_too_many_uses_and_another_file_are_refused(
 # Refusals
 
 
-def refuse(call: Callable[[], Comparison], said: str) -> None:
-    with pytest.raises(InputError, match=said):
-        call()
-
-
 def test_what_does_not_suit_is_refused_in_a_sentence(runs: Path, tmp_path: Path) -> None:
     new, old = runs / "new", runs / "old"
     cases: list[tuple[dict[str, Any], str]] = [
@@ -419,20 +413,19 @@ def test_what_does_not_suit_is_refused_in_a_sentence(runs: Path, tmp_path: Path)
         ({"reference": old, "ledger": old / "ledger.json"}, "is in a run folder"),
         ({"reference": old, "ledger": tmp_path / "none" / "ledger.json"}, "there is no folder"),
     ]
-    for options, said in cases:
-        refuse(lambda options=options: compare(new, JUDGED, **options), said)
-    assert not (new / USES).exists()
-
-
-def test_tables_that_do_not_suit_are_refused(runs: Path) -> None:
-    new, old = runs / "new", runs / "old"
-    refuse(lambda: compare(new, JUDGED.drop_columns("y"), old), "no column 'y' with the labels")
-    refuse(lambda: compare(new, JUDGED.drop_columns("noise"), old), "old'.*'noise'")
-    refuse(lambda: compare(new, JUDGED.slice(0, 0), old), "no row to compare on: the table is empty")
     unlabelled = JUDGED.set_column(3, "y", pa.array([None] * 240, pa.string()))
-    refuse(lambda: compare(new, unlabelled, old), "no row to compare on: 240 rows without a label left out")
     gaps = JUDGED.append_column("gaps", pa.array(["ill"] * 239 + [None]))
-    refuse(lambda: compare(new, gaps, predictions="gaps"), "no prediction in 1 of 240 rows: fill them")
+    cases += [
+        ({"columns": JUDGED.drop_columns("y"), "reference": old}, "no column 'y' with the labels"),
+        ({"columns": JUDGED.drop_columns("noise"), "reference": old}, "old'.*'noise'"),
+        ({"columns": JUDGED.slice(0, 0), "reference": old}, "no row to compare on: the table is empty"),
+        ({"columns": unlabelled, "reference": old}, "no row .*: 240 rows without a label left out"),
+        ({"columns": gaps, "predictions": "gaps"}, "no prediction in 1 of 240 rows: fill them"),
+    ]
+    for options, said in cases:
+        with pytest.raises(InputError, match=said):
+            compare(**{"folder": new, "columns": JUDGED} | options)
+    assert not (new / USES).exists()
     with pytest.raises(StoreError, match="holds no run"):
         compare(runs / "nothing", JUDGED, old)
 

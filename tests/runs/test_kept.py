@@ -1,6 +1,5 @@
 """What ``ckcv evaluate`` keeps: the model of the setting that is chosen, and predictions of scored rows."""
 
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -58,19 +57,6 @@ def test_the_setting_and_the_model_are_those_of_a_grid_search() -> None:
     assert result.figures(result.kept, result.scores[0]).mean == pytest.approx(-search.best_score_, abs=1e-15)
 
 
-@pytest.mark.parametrize("groups", [False, True])
-def test_a_run_that_is_cut_short_ends_with_the_same_bytes(groups: bool, tmp_path: Path) -> None:
-    out, units = tmp_path / "scores", np.arange(len(IRIS)) // 2 if groups else None
-    options = {"learner": "tree", "refit": "best", "resampling": "kfold:3", "execution": SERIAL}
-    evaluate(IRIS, SPECIES, out=out, groups=units, **options)
-    names = ("scores.parquet", "scores.json", FULL)
-    before = [(out / name).read_bytes() for name in names]
-    for lost in ("manifest.json", FULL):
-        (out / lost).unlink()
-    evaluate(IRIS, SPECIES, out=out, groups=units, **options)
-    assert [(out / name).read_bytes() for name in names] == before
-
-
 def test_a_model_at_another_setting_is_not_taken_for_the_chosen_one(tmp_path: Path) -> None:
     """Its digest agrees, as a forger would see to: the setting is compared with what the log gives."""
     out = tmp_path / "scores"
@@ -80,14 +66,6 @@ def test_a_model_at_another_setting_is_not_taken_for_the_chosen_one(tmp_path: Pa
     with pytest.raises(StoreError, match="another setting"):
         load_scores(out)
     assert verify(out).differences
-
-
-def test_a_folder_without_its_model_is_repaired(tmp_path: Path) -> None:
-    score("tree", tmp_path / "scores")
-    shutil.rmtree(tmp_path / "scores" / "ensemble")
-    with pytest.raises(StoreError, match=r"full\.parquet"):
-        load_scores(tmp_path / "scores")
-    assert score("tree", tmp_path / "scores").predict(IRIS).shape == SPECIES.shape
 
 
 def test_without_it_no_model_is_kept(tmp_path: Path) -> None:
@@ -197,10 +175,11 @@ def test_the_file_agrees_with_the_log_and_is_written_again_alike(
     found = verify(out)
     assert found.differences == []
     assert any("from the log, the table and the models" in line for line in found.recomputed)
-    names = (HELD_OUT, "splits.parquet", "scores.json")
+    lost = [HELD_OUT, *([FULL] if "refit" in options else [])]
+    names = (*lost, "splits.parquet", "scores.parquet", "scores.json")
     before = [(out / name).read_bytes() for name in names]
-    for lost in ("manifest.json", HELD_OUT):
-        (out / lost).unlink()
+    for name in ("manifest.json", *lost):
+        (out / name).unlink()
     keep(out, **options)
     assert [(out / name).read_bytes() for name in names] == before
 

@@ -188,13 +188,12 @@ class Resampling(ABC):
         """
         return self
 
-    def counts(self, numbers: Index) -> NDArray[np.bool_]:
-        """Return which splits have a part in means over splits; others have a term of their own."""
-        return np.ones(len(numbers), np.bool_)
-
     def terms(self, numbers: Index) -> tuple[Term, ...]:
-        """Return the means over splits whose weighted sum is the estimate: one, of the splits that count."""
-        return (Term(1.0, self.counts(numbers)),)
+        """Return the means over splits whose weighted sum is the estimate: one, of all splits.
+
+        Where there are several, the first is of the splits that are shown one by one.
+        """
+        return (Term(1.0, np.ones(len(numbers), np.bool_)),)
 
     def correct(self, means: Sequence[float], no_information: float) -> float:
         """Return what is added to the weighted sum of the means of losses, one for each term: nothing.

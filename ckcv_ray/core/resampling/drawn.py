@@ -6,7 +6,6 @@ from math import ceil
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ckcv_ray.core.arrays import Index
 from ckcv_ray.core.draws import Draws
@@ -165,13 +164,9 @@ class Bootstrap632(Bootstrap):
             super().split(units, size, number, draws) if number < self.times else Split(every, EMPTY, every)
         )
 
-    def counts(self, numbers: Index) -> NDArray[np.bool_]:
-        """Return which splits score the rows not drawn."""
-        return np.asarray(numbers < self.times)
-
     def terms(self, numbers: Index) -> tuple[Term, ...]:
-        """Return the terms of the estimate."""
-        drawn = self.counts(numbers)
+        """Return the terms of the estimate, first of the rows not drawn."""
+        drawn = np.asarray(numbers < self.times)
         return Term(OUT_OF_BAG, drawn), Term(APPARENT, ~drawn)
 
 
@@ -247,11 +242,7 @@ class OptimismBootstrap(Bootstrap):
         drawn = super().split(units, size, draw, draws).train
         return Split(drawn, EMPTY, drawn if part else every)
 
-    def counts(self, numbers: Index) -> NDArray[np.bool_]:
-        """Return which splits score all rows by the model of a draw."""
-        return np.asarray(numbers < self.times)
-
     def terms(self, numbers: Index) -> tuple[Term, ...]:
-        """Return the terms of the estimate."""
+        """Return the terms of the estimate, first of the models of the draws on all rows."""
         parts = numbers // self.times
-        return Term(1.0, parts == 2), Term(1.0, parts == 0), Term(-1.0, parts == 1)
+        return Term(1.0, parts == 0), Term(1.0, parts == 2), Term(-1.0, parts == 1)
