@@ -80,7 +80,6 @@ from ckcv_ray.tables.questions import find_giveaways, find_repeats
 from ckcv_ray.tables.subgroups import divide_rows, parse_subgroup
 from ckcv_ray.tables.task import Task
 from ckcv_ray.tables.units import RowUnits
-from ckcv_ray.validation import to_values
 
 ASSUMPTIONS = (
     "The rows are independent examples from one source, and new patterns come from that same source.",
@@ -119,7 +118,7 @@ def certify(predictions: HeldOutPredictions, table: pa.Table, files: Mapping[str
         files: the SHA-256 of the files of results, by name.
     """
     problem, models = predictions.problem, predictions.models
-    made = outline(problem, table, models.best)
+    made = _outline(problem, table, models.best)
     k, labels = made["k"], problem.task.classes
     claims, repeats = prove(predictions, k), find_repeats(problem.all_rows, problem.held)
     again = prove(predictions.without(repeats.copies), k) if repeats.copies else claims
@@ -150,7 +149,7 @@ def certify(predictions: HeldOutPredictions, table: pa.Table, files: Mapping[str
     return replace(certificate, statements=sentences)
 
 
-def outline(problem: Problem, table: pa.Table, best: Ensemble) -> dict[str, Any]:
+def _outline(problem: Problem, table: pa.Table, best: Ensemble) -> dict[str, Any]:
     """Return the fields of a certificate that take no prediction, no look at every column and no digest.
 
     Args:
@@ -207,10 +206,11 @@ def check_certificate(certificate: Certificate, problem: Problem, table: pa.Tabl
         certificate: as it was read.
         problem, table, models: the other files: what was solved, the candidates, and the models.
     """
-    for name, value in outline(problem, table, models.best).items():
-        was, follows = to_values(getattr(certificate, name)), to_values(value)
-        if not agree(was, follows, ROUNDING):
-            was, follows = (cut(repr(each), MAX_SHOWN) for each in (was, follows))
+    stored = certificate.to_json()
+    made = replace(certificate, **_outline(problem, table, models.best)).to_json()
+    for name in dict.fromkeys((*made, *stored)):
+        if not agree(stored.get(name), made.get(name), ROUNDING):
+            was, follows = (cut(repr(of.get(name)), MAX_SHOWN) for of in (stored, made))
             raise ValueError(f"{name} is {was}, and from the other files follows {follows}")
     certificate.check()
     claims, held, of_study = certificate.claims, HeldOutPredictions(problem, models), problem.study.certify
@@ -460,7 +460,8 @@ def claim_random_member(
         )
         claim = replace(claim, errors=errors, rows=rows)
         method += f", {errors} of {rows} scored rows wrong"
-    return claim.state(claim.quantity.state(claim, RANDOM.classifier(), problem.task), method, given)
+    quantity, who = claim.quantity, RANDOM.classifier()
+    return claim.state(quantity.word(quantity.states, claim, problem.task, who=who), method, given)
 
 
 def weight(problem: Problem, k: int, learner: int = 0) -> Fraction:

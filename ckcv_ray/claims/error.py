@@ -32,19 +32,15 @@ from ckcv_ray.claims.quantity import (
     Counts,
     Need,
     Quantity,
-    bound_wrong,
     make_need,
-    name_loss_bound,
-    name_wrong_bound,
 )
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.arrays import ONE
 from ckcv_ray.core.bounds.betting import bound_losses
-from ckcv_ray.core.percent import ceil_percent, format_number, format_percent
+from ckcv_ray.core.percent import ceil_percent, format_percent
 from ckcv_ray.core.quantities import POSITIVE, argument, register_quantity
 from ckcv_ray.errors import InputError
 from ckcv_ray.study.problem import Problem
-from ckcv_ray.tables.task import Task
 from ckcv_ray.tables.units import Units
 
 
@@ -55,38 +51,24 @@ class Error(Quantity):
     name = phrase = "error"
     is_error = at_most = guarded = is_binomial = True
     rows_alone = ""
+    states = (
+        "{who} misclassifies a new row with probability {claim.says}",
+        "of a new group's rows, each classified by {who}, on average {claim.says} are misclassified",
+    )
+    quoted = (
+        "in the long run {claim.says} of new rows are misclassified",
+        "in the long run {claim.says} of a new group's rows are misclassified on average",
+    )
+    seen = (
+        "{claim.errors} of {claim.rows} previously unused rows wrong, {bound}",
+        "{claim.errors} of {claim.rows} rows of {units} previously unused groups wrong, {bound}",
+    )
 
     def count(self, held: HeldOutPredictions, rule: Rule) -> Counts:
         """Return which rows are wrong, or the share of each group's rows that are."""
         y, predicted = held.rows.y, held.predict(rule).label
         losses = held.problem.measure(held.rows.row_units).measure_losses(y, predicted) / ONE
         return Counts(losses[held.order], int(np.sum(predicted != y)), len(y))
-
-    def bound(self, held: HeldOutPredictions, counts: Counts) -> float | None:
-        """Return the bound by counts, or of groups by their losses."""
-        if held.problem.has_losses:
-            return super().bound(held, counts)
-        return bound_wrong(held, counts.losses > 0, held.delta)
-
-    def state(self, claim: Claim, who: str, task: Task) -> str:
-        """Return what is proven, as a clause."""
-        return task.units.word(
-            f"{who} misclassifies a new row with probability {claim.says}",
-            f"of a new group's rows, each classified by {who}, on average {claim.says} are misclassified",
-        )
-
-    def explain(self, held: HeldOutPredictions, counts: Counts) -> str:
-        """Return what was counted, and by which bound it is proven."""
-        seen, m = f"{counts.errors} of {counts.rows}", len(counts.losses)
-        if held.problem.has_losses:
-            return f"{seen} rows of {m} previously unused groups wrong, {name_loss_bound(m, 'group')}"
-        return f"{seen} previously unused rows wrong, {name_wrong_bound(held.problem.certification)}"
-
-    def headline(self, claim: Claim, units: Units) -> str:
-        """Return what a claim proves, as a clause for the first screen."""
-        rows = "new rows are misclassified", "a new group's rows are misclassified on average"
-        of = units.word(*rows)
-        return f"in the long run {claim.says} of {of}"
 
     def measure(self, claim: Claim, on: str, mean: float, units: Units) -> str:
         """Say how many rows were wrong."""
@@ -107,6 +89,11 @@ class WeightedError(Quantity):
     phrase = "weighted error (weights up to {0})"
     counted_as = f"{Quantity.counted_as}, {{rate}} by weight"
     measured_as = "{rate} wrong by weight ({part:,} of {rows:,} {on})"
+    states = (
+        "a new row, drawn with a chance in proportion to its weight {task.weighting.column!r}, is "
+        "misclassified by {who} with probability {claim.says}, if weights are known and none is above {0}"
+    )
+    seen = "{claim.errors} of {claim.rows} previously unused rows wrong, {claim.rate} by weight, {bound}"
     at_most = is_mean = guarded = weighs = True
 
     def count(self, held: HeldOutPredictions, rule: Rule) -> Counts:
@@ -115,20 +102,6 @@ class WeightedError(Quantity):
         measured = float(np.sum(weights * wrong) / np.sum(weights))
         losses, shares = wrong[held.order].astype(float), (weights / self.most)[held.order]
         return Counts(losses, int(np.sum(wrong)), len(wrong), measured, shares)
-
-    def state(self, claim: Claim, who: str, task: Task) -> str:
-        """Return what is proven, as a clause."""
-        return (
-            f"a new row, drawn with a chance in proportion to its weight {task.weighting.column!r}, is "
-            f"misclassified by {who} with probability {claim.says}, if weights are known and none is above "
-            f"{format_number(self.most)}"
-        )
-
-    def explain(self, held: HeldOutPredictions, counts: Counts) -> str:
-        """Return what was counted, and by which bound it is proven."""
-        by_weight = format_percent(counts.measured or 0.0)
-        seen = f"{counts.errors} of {counts.rows} previously unused rows wrong, {by_weight} by weight"
-        return f"{seen}, {name_loss_bound(len(counts.losses), 'row')}"
 
     def check(self, problem: Problem) -> None:
         """Raise InputError if rows have no weights, or one is above what is stated."""

@@ -32,7 +32,6 @@ from ckcv_ray.core.measures import GRAIN
 from ckcv_ray.core.percent import format_number, round_bound
 from ckcv_ray.core.quantities import POSITIVE, SHARE_OF_ROWS, argument, register_quantity
 from ckcv_ray.study.problem import Problem
-from ckcv_ray.tables.task import Task
 from ckcv_ray.tables.units import Units
 
 
@@ -48,6 +47,16 @@ class Clipped(Quantity):
     counted_as, measured_as = "measured: {rate} on average", "off by {rate} on average ({on})"
     is_error = of_numbers = at_most = is_mean = guarded = True
     rows_alone = ""
+    states = (
+        "the number predicted for a new row by {who} is off by {claim.says} on average, where an error above "
+        "{0} counts as {0}",
+        "the numbers predicted for a new group's rows by {who} are off by {claim.says} on average, where an "
+        "error above {0} counts as {0}",
+    )
+    quoted = (
+        "new rows are off by {claim.says} on average (above {0} counts as {0})",
+        "the rows of a new group are off by {claim.says} on average (above {0} counts as {0})",
+    )
 
     def format(self, bound: float) -> str:
         """Format the limit in units of the target."""
@@ -62,20 +71,6 @@ class Clipped(Quantity):
         measure = held.problem.measure(held.rows.row_units)
         losses = measure.measure_losses(held.rows.y, held.predict(rule).label)
         return Counts(losses[held.order] / ONE, measured=int(losses.sum()) / (ONE * len(losses)))
-
-    def state(self, claim: Claim, who: str, task: Task) -> str:
-        """Return what is proven of the numbers that ``who`` predicts, as a clause."""
-        clip, off = format_number(self.clip), f"off by {claim.says} on average, where an error"
-        what = task.units.word(
-            f"number predicted for a new row by {who} is",
-            f"numbers predicted for a new group's rows by {who} are",
-        )
-        return f"the {what} {off} above {clip} counts as {clip}"
-
-    def headline(self, claim: Claim, units: Units) -> str:
-        """Return what a claim proves, as a clause for the first screen."""
-        rows, clip = units.word("new rows", "the rows of a new group"), format_number(self.clip)
-        return f"{rows} are off by {claim.says} on average (above {clip} counts as {clip})"
 
     def measure(self, claim: Claim, on: str, mean: float, units: Units) -> str:
         """Say how far off the rows were on average."""
@@ -106,7 +101,15 @@ class Within(Quantity):
     of_numbers = at_most = True
     counted_as = "measured: {errors:,} of {rows:,} held-out rows further off"
     measured_as = "{part:,} of {rows:,} {on} are further off"
+    states = "at least {0} of new rows are predicted to within {claim.limit} by {who}"
+    quoted = "in the long run at most {claim.quantity.beyond} of new rows are off by more than {claim.limit}"
+    seen = "{claim.errors:,} of {claim.rows:,} previously unused rows are further off, order statistic"
     largest = float_info.max
+
+    @property
+    def beyond(self) -> str:
+        """The share of new rows of which nothing is said."""
+        return f"{format_number(100 * (1 - self.width_of))} %"
 
     def format(self, bound: float) -> str:
         """Format the limit in units of the target."""
@@ -128,21 +131,6 @@ class Within(Quantity):
         beyond = int(np.count_nonzero(few)) - 1  # the bound increases with the count
         width = float(np.sort(errors)[len(errors) - 1 - beyond]) if few[0] else np.inf
         return width if width < self.largest else np.inf  # of predictions that are not finite too
-
-    def state(self, claim: Claim, who: str, task: Task) -> str:
-        """Return what is proven, as a clause."""
-        share = f"{format_number(100 * self.width_of)} %"
-        return f"at least {share} of new rows are predicted to within {claim.limit} by {who}"
-
-    def explain(self, held: HeldOutPredictions, counts: Counts) -> str:
-        """Return what was counted, and how it is proven."""
-        seen = f"{counts.errors:,} of {counts.rows:,}"
-        return f"{seen} previously unused rows are further off, order statistic"
-
-    def headline(self, claim: Claim, units: Units) -> str:
-        """Return what a claim proves, as a clause for the first screen."""
-        beyond = f"{format_number(100 * (1 - self.width_of))} %"
-        return f"in the long run at most {beyond} of new rows are off by more than {claim.limit}"
 
     def scale(self, value: float) -> float:
         """Return the bound that a condition asks for: the value itself."""

@@ -54,6 +54,7 @@ MAX_OF_VALUE = 80  # characters of one in a message
 DECIMAL_TOLERANCE = 1e-12  # of a value that was written in decimals
 
 Holds = Callable[[Sequence[float]], bool]
+Phrase = str | tuple[str, str]  # of two the second is that of groups of rows
 Risk = Annotated[float, Between(0, float_info.max)]
 
 
@@ -287,7 +288,14 @@ class Quantity(Declared):
     A family overrides ``count``, and what it does otherwise than a mean of independent losses; one that
     yields several claims, ``claim``. ``docs/contributing/claims.md`` adds one.
 
+    A ``Phrase`` is formatted with the ``claim``, the ``task``, ``who`` classifies its rows, and "{0}" for the
+    first argument.
+
     Attributes:
+        states: what is proven, as a clause.
+        quoted: the same for the first screen.
+        seen: what was counted, of ``rows`` held out in ``units`` that are drawn independently, and by which
+            ``bound`` it is proven.
         counted: what its ``errors`` are.
         counted_as: whose ``errors`` there are among its ``rows``, and of what.
         measured_as: what was measured, of {part} of {rows} rows ``on``, which is the {rate}, or a mean.
@@ -300,6 +308,12 @@ class Quantity(Declared):
             probability on a row is flagged; else None.
     """
 
+    states: ClassVar[Phrase] = "the {claim.name} of {who} is {claim.says}"
+    quoted: ClassVar[Phrase] = "{claim.name} is {claim.says}"
+    seen: ClassVar[Phrase] = (
+        "{claim.rate} on {units:,} previously unused rows, {bound}",
+        "{claim.rate} on {rows:,} rows of {units:,} previously unused groups, {bound}",
+    )
     counted: ClassVar[str] = "scored rows wrong"
     counted_as: ClassVar[str] = "{who}: {errors:,} of {rows:,} {of}"
     measured_as: ClassVar[str] = "{rate} ({part:,} of {rows:,} {on} right)"
@@ -342,19 +356,15 @@ class Quantity(Declared):
         raise NotImplementedError
 
     def bound(self, held: HeldOutPredictions, counts: Counts) -> float | None:
-        """Return the bound on the risk; None if nothing is proven."""
+        """Return the bound on the risk, by counts where these are binomial; None if nothing is proven."""
+        if self.is_binomial and not held.problem.has_losses:
+            return bound_wrong(held, counts.losses > 0, held.delta)
         return bound_losses(counts.losses, held.delta, counts.shares, held.copies)
 
-    def state(self, claim: Claim, who: str, task: Task) -> str:
-        """Return what is proven, as a clause; ``who`` names what classifies rows like those of a task."""
-        return f"the {claim.name} of {who} is {claim.says}"
-
-    def explain(self, held: HeldOutPredictions, counts: Counts) -> str:
-        """Return what was counted, and by which bound it is proven."""
-        unit, m = held.problem.all_rows.unit, len(counts.losses)
-        units = f"{m:,} previously unused {unit}s"
-        units = held.units.word(units, f"{len(held.rows.y):,} rows of {units}")
-        return f"{self.format_measured(counts.measured or 0.0)} on {units}, {name_loss_bound(m, unit)}"
+    def word(self, phrase: Phrase, claim: Claim, task: Task, **values: str | int) -> str:
+        """Return a phrase about a claim, for rows like those of a task."""
+        chosen = phrase if isinstance(phrase, str) else task.units.word(*phrase)
+        return chosen.format(*self.shown, claim=claim, task=task, **values)
 
     def claim(self, held: HeldOutPredictions, rule: Rule) -> Iterator[Claim]:
         """Yield the claims that its name stands for.
@@ -363,24 +373,18 @@ class Quantity(Declared):
             held: the rows held out, and the models.
             rule: what classifies them.
         """
-        counts = self.count(held, rule)
-        bound, (_, errors, rows, measured, _) = self.bound(held, counts), counts
+        counts, task, who = self.count(held, rule), held.problem.task, rule.classifier()
+        bound, (losses, errors, rows, measured, _) = self.bound(held, counts), counts
         claim = Claim(self, rule.name, bound, held.delta, "", errors=errors, rows=rows, measured=measured)
-        who, method = rule.classifier(), f"holdout: {self.explain(held, counts)}"
+        name = name_loss_bound(len(losses), task.unit)
+        if self.is_binomial and not held.problem.has_losses:
+            name = name_wrong_bound(held.problem.certification)
+        seen = self.word(self.seen, claim, task, rows=len(held.rows.y), units=len(losses), bound=name)
         if bound is None:
-            yield claim.give_up(f"the {claim.name} of {who}", f"{method}.")
+            yield claim.give_up(f"the {claim.name} of {who}", f"holdout: {seen}.")
         else:
             given = held.units.word(ONE_SOURCE, GROUPS_OF_ONE_SOURCE)
-            yield claim.state(self.state(claim, who, held.problem.task), method, given)
-
-    def headline(self, claim: Claim, units: Units) -> str:
-        """Return what a claim proves, as a clause for the first screen: "AUC is at least 90.12 %".
-
-        Args:
-            claim: about it.
-            units: what is drawn independently.
-        """
-        return f"{claim.name} is {claim.says}"
+            yield claim.state(self.word(self.states, claim, task, who=who), f"holdout: {seen}", given)
 
     def measure(self, claim: Claim, on: str, mean: float, units: Units) -> str:
         """Say what was measured of what a claim is about; "" if nothing was.

@@ -132,8 +132,12 @@ class Declared:
     @property
     def title(self) -> str:
         """The phrase that names it, with its arguments."""
-        values = ((each.metadata["kind"], getattr(self, each.name)) for each in fields(self))
-        return self.phrase.format(*(kind.format(value) for kind, value in values))
+        return self.phrase.format(*self.shown)
+
+    @property
+    def shown(self) -> list[str]:
+        """Its arguments as people read them."""
+        return [each.metadata["kind"].format(getattr(self, each.name)) for each in fields(self)]
 
     def check(self, problem: Any) -> None:
         """Raise InputError if nothing of it can be proven of a problem: its rows are too few, say."""

@@ -586,7 +586,7 @@ def _tell_quote(result: Certified) -> Section:
     elif nothing:
         verdict = f"The error cannot be quoted; proven are: {_list_other_claims(c)}"
     else:
-        headline = first.quantity.headline(first, result.task.units)
+        headline = first.quantity.word(first.quantity.quoted, first, result.task)
         verdict = f"{may}: {headline}, with probability {format_level(first.delta)}"
     # of an error, its bound is compared with what was measured
     share = first.risk if first.quantity.is_error and result.task.classes else None

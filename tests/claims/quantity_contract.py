@@ -273,7 +273,8 @@ class QuantityContract:
                 assert claim.limit in claim.statement
                 assert f"with probability at least {format_level(claim.delta)}" in claim.statement
                 assert claim.statement.startswith("Assuming independent ")
-                assert claim.limit in claim.quantity.headline(claim, self.problem.task.units)
+                quoted = claim.quantity.word(claim.quantity.quoted, claim, self.problem.task)
+                assert claim.limit in quoted
                 assert claim.says in str(claim)
 
     def test_something_is_proven_and_where_nothing_is_it_is_said_why(self) -> None:
