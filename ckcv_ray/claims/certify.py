@@ -36,7 +36,6 @@ from typing import Any, cast
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from ckcv_ray.claims.better import add_gate, foresee_gate, list_constants
 from ckcv_ray.claims.certificate import (
@@ -79,7 +78,6 @@ from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.questions import find_giveaways, find_repeats
 from ckcv_ray.tables.subgroups import divide_rows, parse_subgroup
 from ckcv_ray.tables.task import Task
-from ckcv_ray.tables.units import RowUnits
 
 ASSUMPTIONS = (
     "The rows are independent examples from one source, and new patterns come from that same source.",
@@ -137,16 +135,17 @@ def certify(predictions: HeldOutPredictions, table: pa.Table, files: Mapping[str
         subgroups=tuple(claim_subgroups(predictions)) or None,
         statements=(),
     )
-    search, independent = certificate.search, problem.task.units.independent
-    figure = problem.criterion.state_l_ee(certificate.l_ee, certificate.n_splits, independent)
-    sentences = (
-        *list_statements(figure, claims),
-        *([describe_search(**search, clip=problem.clip)] if search is not None else []),
-        *filter(None, [describe_weights(problem)]),
-        *([PROVISIONAL] if certificate.provisional else []),
-        *certificate.list_cautions(),
-    )
-    return replace(certificate, statements=sentences)
+    first, search, independent = claims[0], certificate.search, problem.task.units.independent
+    said = [problem.criterion.state_l_ee(certificate.l_ee, certificate.n_splits, independent)]
+    said += [claim.statement for claim in claims]
+    if first.classifier == RANDOM.name and not first.quantity.of_numbers:
+        doubled = ceil_percent(2 * first.risk) if first.risk < 0.5 else "100 %, which says nothing"
+        follows = "By majority vote instead of a random member, what is proven is twice this bound"
+        said.append(f"{follows}: {doubled}.")
+    if search is not None:
+        said.append(describe_search(**search, clip=problem.clip))
+    said += filter(None, [describe_weights(problem), PROVISIONAL if certificate.provisional else ""])
+    return replace(certificate, statements=(*said, *certificate.list_cautions()))
 
 
 def _outline(problem: Problem, table: pa.Table, best: Ensemble) -> dict[str, Any]:
@@ -238,25 +237,24 @@ def _count_class(ensemble: Ensemble, number: int, delta: float | None) -> ClassC
 
 def compute_baselines(problem: Problem) -> tuple[Baseline, ...]:
     """Return the baseline on the learning rows and, if rows were held out, that on the held-out rows."""
-    task, held = problem.task, problem.take_held_rows()
-    on = {LEARNING: (task.y, task.row_units)} | ({} if held is None else {HELD_OUT: (held.y, held.row_units)})
-    return tuple(_count_baseline(problem, name, *rows) for name, rows in on.items())
-
-
-def _count_baseline(problem: Problem, on: str, y: NDArray[Any], row_units: RowUnits) -> Baseline:
-    task, clip = problem.task, problem.clip
+    task, clip, held, made = problem.task, problem.clip, problem.take_held_rows(), list[Baseline]()
     if clip is None:
-        of_learning, weights = task.units.weigh_rows(task.row_units), task.units.weigh_rows(row_units)
+        of_learning = task.units.weigh_rows(task.row_units)
         commonest = int(np.argmax(np.bincount(task.y, of_learning, minlength=task.n_classes)))
-        wrong = y != commonest
-        errors, error = int(np.sum(wrong)), float(np.mean(wrong))
-        if weights is not None:
-            error = fsum(weights[wrong]) / fsum(weights)
-        return Baseline(on, commonest, errors, len(y), error)
-    (value,) = list_constants(problem)
-    losses = problem.measure(row_units).measure_losses(y, np.full(len(y), value))
-    error = int(losses.sum()) / (ONE * len(losses))
-    return Baseline(on, 0, int(np.sum(y != value)), len(y), error, value, clip)
+    parts = [(LEARNING, task.y, task.row_units)]
+    if held is not None:
+        parts.append((HELD_OUT, held.y, held.row_units))
+    for on, y, row_units in parts:
+        if clip is None:
+            wrong, weights = y != commonest, task.units.weigh_rows(row_units)
+            error = float(np.mean(wrong)) if weights is None else fsum(weights[wrong]) / fsum(weights)
+            made.append(Baseline(on, commonest, int(np.sum(wrong)), len(y), error))
+        else:
+            (value,) = list_constants(problem)
+            losses = problem.measure(row_units).measure_losses(y, np.full(len(y), value))
+            error = int(losses.sum()) / (ONE * len(losses))
+            made.append(Baseline(on, 0, int(np.sum(y != value)), len(y), error, value, clip))
+    return tuple(made)
 
 
 def find_constants(problem: Problem, models: Models, k: int) -> tuple[Constants, Constants]:
@@ -303,19 +301,6 @@ def count_confusion(problem: Problem, ensemble: Ensemble, k: int) -> CountMatrix
         decided = predicted >= 0
         np.add.at(counts, (task.y[scored][decided], predicted[decided]), 1)
     return tuple(map(tuple, counts.tolist()))
-
-
-def list_statements(first: str, claims: list[Claim]) -> tuple[str, ...]:
-    """Return ``first``, what L_EE is, then every claim, and what follows for the majority vote."""
-    statements = [first, *(claim.statement for claim in claims)]
-    drawn = (
-        claim.bound for claim in claims if claim.classifier == "random" and not claim.quantity.of_numbers
-    )
-    if (bound := next(drawn, None)) is not None:  # the one claim of the paper's certification
-        doubled = ceil_percent(2 * bound) if bound < 0.5 else "100 %, which says nothing"
-        follows = "By majority vote instead of a random member, what is proven is twice this bound"
-        statements.append(f"{follows}: {doubled}.")
-    return tuple(statements)
 
 
 def describe_search(

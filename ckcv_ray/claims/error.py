@@ -28,7 +28,6 @@ import numpy as np
 
 from ckcv_ray.claims.judged import HeldOutPredictions
 from ckcv_ray.claims.quantity import (
-    Claim,
     Counts,
     Need,
     Quantity,
@@ -37,11 +36,10 @@ from ckcv_ray.claims.quantity import (
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.arrays import ONE
 from ckcv_ray.core.bounds.betting import bound_losses
-from ckcv_ray.core.percent import ceil_percent, format_percent
+from ckcv_ray.core.percent import ceil_percent
 from ckcv_ray.core.quantities import POSITIVE, argument, register_quantity
 from ckcv_ray.errors import InputError
 from ckcv_ray.study.problem import Problem
-from ckcv_ray.tables.units import Units
 
 
 @register_quantity
@@ -63,19 +61,16 @@ class Error(Quantity):
         "{claim.errors} of {claim.rows} previously unused rows wrong, {bound}",
         "{claim.errors} of {claim.rows} rows of {units} previously unused groups wrong, {bound}",
     )
+    measured_as = (
+        "{mean} wrong ({part:,} of {rows:,} {on})",
+        "{mean} wrong (mean over groups; {part:,} of {rows:,} {on})",
+    )
 
     def count(self, held: HeldOutPredictions, rule: Rule) -> Counts:
         """Return which rows are wrong, or the share of each group's rows that are."""
         y, predicted = held.rows.y, held.predict(rule).label
         losses = held.problem.measure(held.rows.row_units).measure_losses(y, predicted) / ONE
         return Counts(losses[held.order], int(np.sum(predicted != y)), len(y))
-
-    def measure(self, claim: Claim, on: str, mean: float, units: Units) -> str:
-        """Say how many rows were wrong."""
-        if claim.errors is None or not claim.rows:
-            return f"{format_percent(mean)} wrong (mean of the members of F*)"
-        of = units.word("", "mean over groups; ")
-        return f"{format_percent(mean)} wrong ({of}{claim.errors:,} of {claim.rows:,} {on})"
 
 
 @register_quantity

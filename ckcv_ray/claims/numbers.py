@@ -32,7 +32,6 @@ from ckcv_ray.core.measures import GRAIN
 from ckcv_ray.core.percent import format_number, round_bound
 from ckcv_ray.core.quantities import POSITIVE, SHARE_OF_ROWS, argument, register_quantity
 from ckcv_ray.study.problem import Problem
-from ckcv_ray.tables.units import Units
 
 
 @register_quantity
@@ -44,7 +43,8 @@ class Clipped(Quantity):
 
     name = "clipped"
     phrase = "mean error (above {0} counts as {0})"
-    counted_as, measured_as = "measured: {rate} on average", "off by {rate} on average ({on})"
+    counted_as = "measured: {rate} on average"
+    measured_as = "off by {rate} on average ({on})", "off by {rate} on average ({on}, mean over groups)"
     is_error = of_numbers = at_most = is_mean = guarded = True
     rows_alone = ""
     states = (
@@ -71,10 +71,6 @@ class Clipped(Quantity):
         measure = held.problem.measure(held.rows.row_units)
         losses = measure.measure_losses(held.rows.y, held.predict(rule).label)
         return Counts(losses[held.order] / ONE, measured=int(losses.sum()) / (ONE * len(losses)))
-
-    def measure(self, claim: Claim, on: str, mean: float, units: Units) -> str:
-        """Say how far off the rows were on average."""
-        return super().measure(claim, on + units.word("", ", mean over groups"), mean, units)
 
     def scale(self, value: float) -> float:
         """Return the bound that a condition asks for, given in units of the target."""

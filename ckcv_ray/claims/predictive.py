@@ -183,7 +183,7 @@ class PredictiveValue(Predictive, Requirable):
         positive = f"about {needed:,} of them of class {label!r} and none of any class wrong"
         lack = f"takes {total:,} held-out rows at least, {positive}, and {held:,} are held out"
         lack = lack if held < total else ""
-        yield foresee_class(problem, str(self), self.title, label, share, delta, [prospect], lack)
+        yield foresee_class(problem, self, label, share, delta, [prospect], lack)
 
     def _choose_usual_errors(self, least: float) -> tuple[float, float]:
         """Return shares missed and wrongly flagged: one usual, the other half of what a value allows then."""

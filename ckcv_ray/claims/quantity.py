@@ -40,7 +40,6 @@ from ckcv_ray.study.parts import Certification, Condition, Holdout
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.columns import Label
 from ckcv_ray.tables.task import Task
-from ckcv_ray.tables.units import Units
 from ckcv_ray.validation import OPTIONAL, Between, Count, Fraction, Probability, Stored
 
 ONE_SOURCE = "Assuming independent examples from one source"
@@ -298,7 +297,7 @@ class Quantity(Declared):
             ``bound`` it is proven.
         counted: what its ``errors`` are.
         counted_as: whose ``errors`` there are among its ``rows``, and of what.
-        measured_as: what was measured, of {part} of {rows} rows ``on``, which is the {rate}, or a mean.
+        measured_as: what was measured, of {part} of {rows} rows ``on``, which is the {rate}, or a {mean}.
         guarded: whether a claim may be quoted only if its rule is proven better than every constant.
         is_mean: whether it is a mean of losses, which is ``measured``.
         is_binomial: whether its errors are binomial, given its rows, where rows are independent.
@@ -316,7 +315,7 @@ class Quantity(Declared):
     )
     counted: ClassVar[str] = "scored rows wrong"
     counted_as: ClassVar[str] = "{who}: {errors:,} of {rows:,} {of}"
-    measured_as: ClassVar[str] = "{rate} ({part:,} of {rows:,} {on} right)"
+    measured_as: ClassVar[Phrase] = "{rate} ({part:,} of {rows:,} {on} right)"
     guarded: ClassVar[bool] = False
     is_mean: ClassVar[bool] = False
     is_binomial: ClassVar[bool] = False
@@ -386,18 +385,19 @@ class Quantity(Declared):
             given = held.units.word(ONE_SOURCE, GROUPS_OF_ONE_SOURCE)
             yield claim.state(self.word(self.states, claim, task, who=who), f"holdout: {seen}", given)
 
-    def measure(self, claim: Claim, on: str, mean: float, units: Units) -> str:
+    def measure(self, claim: Claim, on: str, mean: float, task: Task) -> str:
         """Say what was measured of what a claim is about; "" if nothing was.
 
         Args:
             claim: about it.
             on: names the rows that were counted: "held-out rows".
             mean: the error measured by the rule of the claim on these rows; of groups the mean of theirs.
-            units: what is drawn independently.
+            task: what rows are like.
         """
         if (claim.measured is None and not claim.rows) or (self.answers and claim.bound is None):
             return ""
-        return self.measured_as.format(rate=claim.rate, part=claim.part, rows=claim.rows or 0, on=on)
+        counts: dict[str, str | int] = {"part": claim.part, "rows": claim.rows or 0, "rate": claim.rate}
+        return self.word(self.measured_as, claim, task, on=on, mean=format_percent(mean), **counts)
 
     def compute(self, sensitivity: float, specificity: float) -> float:
         """Return what follows from two recalls in [0, 1]; it increases in both."""

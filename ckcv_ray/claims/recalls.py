@@ -171,8 +171,7 @@ class Recall(Quantity):
         for number in self.list_classes(problem):
             label, share = problem.task.classes[number], sizes[number] / problem.all_rows.n
             prospects = list_prospects(wanted, of_all / together, "miss", "misses")
-            phrase, delta = self.name_of(label), of_all / together
-            yield foresee_class(problem, str(self), phrase, label, share, delta, prospects)
+            yield foresee_class(problem, self, label, share, of_all / together, prospects)
 
 
 def share_recalls(problem: Problem) -> tuple[float, int]:
@@ -281,7 +280,7 @@ class Auc(Quantity):
         share = min(count_classes(problem.all_rows.y, problem.task.n_classes)) / problem.all_rows.n
         delta = problem.study.delta_of_claim
         prospects = list_prospects(WANTED, delta, "pair out of order", "pairs out of order")
-        yield foresee_class(problem, str(self), self.title, None, share, delta, prospects)
+        yield foresee_class(problem, self, None, share, delta, prospects)
 
 
 def find_cut_off(
@@ -335,8 +334,7 @@ def list_prospects(wanted: Sequence[float], delta: float, one: str, several: str
 
 def foresee_class(
     problem: Problem,
-    claim: str,
-    phrase: str,
+    quantity: Quantity,
     label: Label | None,
     share: float,
     delta: float,
@@ -347,7 +345,7 @@ def foresee_class(
 
     Args:
         problem: what is to be solved.
-        claim, phrase: the claim in the study, and the quantity in words.
+        quantity: what is claimed.
         label: of the class; None for the rarer one.
         share: of the rows of the table that are of the class.
         delta: probability with which the claim may fail.
@@ -366,4 +364,4 @@ def foresee_class(
     if lack is None:
         few = f"takes {least:,} held-out rows {of} at least, and of {held:,} held out about"
         lack = f"{few} {int(held * share):,} are" if held * share < least else ""
-    return make_need(claim, phrase, delta, rows, least, says, lack, lines)
+    return make_need(str(quantity), quantity.name_of(label), delta, rows, least, says, lack, lines)

@@ -13,7 +13,7 @@ import pyarrow as pa
 from ckcv_ray.core.intervals import BBC
 from ckcv_ray.core.measures import PROBABILITY, Outputs
 from ckcv_ray.core.schedule import Stage
-from ckcv_ray.errors import InputError, pluralize
+from ckcv_ray.errors import InputError
 from ckcv_ray.study.problem import OUTER, Problem, describe_setting
 from ckcv_ray.tables.limits import MAX_TABLE_ROWS
 
@@ -66,13 +66,6 @@ def check_judged(table: pa.Table, problem: Problem) -> pa.Table:
         raise ValueError("weight has values that are not positive")
     problem.task.target.check_judged(*(table[name].to_numpy() for name in ("label", "predicted", "loss")))
     return table
-
-
-def describe_judged(table: pa.Table) -> str:
-    """Say how many rows are judged, and by what: "60 rows, by refit and better:svm"."""
-    rows = len(np.unique(table["row"].to_numpy()))
-    names = dict.fromkeys(table["classifier"].to_pylist())
-    return f"{pluralize(rows, 'row')}, by {' and '.join(names)}"
 
 
 HELD_OUT = "predictions.parquet"

@@ -53,7 +53,6 @@ from ckcv_ray.errors import cut, cut_list, plain, pluralize
 from ckcv_ray.learners.base import Setting
 from ckcv_ray.learners.sklearn.spec import list_foreign
 from ckcv_ray.learners.steps import EQUALLY, Balance
-from ckcv_ray.records.judged import describe_judged
 from ckcv_ray.records.record import Failure
 from ckcv_ray.runs.judged import Judged
 from ckcv_ray.runs.result import Certified, Result, format_setting, tabulate_predictions
@@ -365,8 +364,7 @@ def tell_origin(result: Result, digests: Mapping[str, str]) -> list[Section]:
     """Tell on what a result was computed, and the SHA-256 of what it is made of."""
     package = {"package": result.execution.get("package", "unknown")}
     environment = [Fact(*pair) for pair in flatten(package | result.execution.get("environment", {}))]
-    check = f"ckcv verify {FOLDER} recomputes the result from the run folder; with --rerun from the data."
-    files = [Fact("", check), *(Fact(f"SHA-256.{name}", digest) for name, digest in digests.items())]
+    files = [Fact(f"SHA-256.{name}", digest) for name, digest in digests.items()]
     return [Section("environment", "Environment", environment), Section("files", "How to verify it", files)]
 
 
@@ -790,7 +788,7 @@ def _describe_measured(result: Certified) -> str:
         number = result.task.classes.index(first.label)
         rows = int(counts[number].sum())
         first = replace(first, errors=rows - int(counts[number, number]), rows=rows)
-    said = first.quantity.measure(first, on, result.measured_error, result.task.units)
+    said = first.quantity.measure(first, on, result.measured_error, result.task)
     papers = not first.held_out and "paper" in result.problem.criterion.estimated
     papers = papers and not result.problem.has_losses
     return f"{said}; the paper's L_EE {ceil_percent(c.l_ee)}" if papers else said
@@ -924,8 +922,6 @@ def _tell_performance(result: Certified, judged: Judged | None) -> Section:
     told += [Fact("measured", said, DETAILS) for said in others]
     if others:
         told.append(Fact("intervals", describe_intervals(c.delta), DETAILS))
-    if result.judged is not None:
-        told.append(Fact("judged", describe_judged(result.judged), DETAILS))
     if judged is not None:
         told.append(Fact("figures", f"of {judged.rows}"))
     title = result.task.target.word("Performance by class", "Performance")

@@ -34,14 +34,6 @@ def test_bounds_are_those_of_the_claims(svm: Result) -> None:
     assert 100 * svm.l_ee in [line.get_xdata()[0] for line in lines]
 
 
-def test_the_surface_has_a_square_for_each_setting_at_the_winners_k(svm: Result, linear: Result) -> None:
-    for result, names, n in ((svm, ("C", "gamma"), 9), (linear, ("C", ""), 3)):
-        axes = result.plot.surface()
-        (squares,) = axes.collections
-        assert (len(squares.get_paths()), (axes.get_xlabel(), axes.get_ylabel())) == (n, names)
-        assert np.min(squares.get_array()) == 100 * result.l_ms
-
-
 @pytest.mark.parametrize("name", ["bounds", "surface", "roc", "calibration", "decision_curve", "scores"])
 def test_they_draw_on_given_axes_and_on_new_ones(linear: Result, name: str) -> None:
     given = Figure().add_subplot()

@@ -14,8 +14,7 @@ from ckcv_ray import Execution, Job, Result, Study, Task, load_run
 from ckcv_ray.core.draws import order_held_out
 from ckcv_ray.errors import StoreError
 from ckcv_ray.records import judged
-from ckcv_ray.records.judged import JUDGED_ROWS, describe_judged
-from ckcv_ray.reports.render import report
+from ckcv_ray.records.judged import JUDGED_ROWS
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.runs.verify import verify
 
@@ -103,14 +102,6 @@ def test_more_rows_than_a_file_may_have_are_not_stored(
     run_job(Job(HELD, TASK, tmp_path / "run"), SERIAL)
     assert not (tmp_path / "run" / JUDGED_ROWS).exists()
     assert verify(tmp_path / "run").ok
-
-
-def test_what_was_judged_is_said_in_a_summary_and_on_a_page(made: Made) -> None:
-    result = load_run(made("groups"))
-    said = describe_judged(result.judged)
-    assert said.startswith(f"{len(np.unique(result.judged['row'].to_numpy()))} rows, by ")
-    assert f"judged          {said}" in result.summary(details=True)
-    assert said in Path(report(made("groups"))).read_text()
 
 
 # Forgeries
