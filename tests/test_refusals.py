@@ -293,7 +293,7 @@ CASES = {
     "none held out": held("0 rows of 24 held out", "hold out at least 10", share=0.01),
     # arrays
     "X a vector": arrays("X has shape (8,)", "expected (n, d)", X=X[:, 0]),
-    "X sparse and too large": arrays("and 134,217,728 cells", X=csr_matrix((10**6, 10**4))),
+    "X sparse and too large": arrays("at most 134,217,728 cells", X=csr_matrix((10**6, 10**4))),
     "X ragged": arrays("X is not an array", X=[[1, 2], [3]] * 4),
     "X without columns": arrays("there is no feature", X=X[:, :0]),
     "X masked": arrays("masked array", "fill the masked values", X=np.ma.masked_equal(X, 3)),
@@ -343,7 +343,7 @@ CASES = {
     "target by number": learns("no column 2 for the target", "a, b, y", target=2),
     "features a text": learns("features='ab'", "list", features="ab"),
     # make_test_rows
-    "test rows an array": measures(X, "test=array"),
+    "test rows an array": measures(X, "columns=array"),
     "test rows without target": measures(COLUMNS.drop_columns("y"), "no column 'y' with the labels"),
     "test rows without a feature": measures(COLUMNS.drop_columns("a"), f"{NO_COLUMN} 'a'", "b, y"),
     "test rows none": measures(COLUMNS[:0], "no test rows"),

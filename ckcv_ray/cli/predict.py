@@ -25,7 +25,7 @@ from ckcv_ray.storage.pages import check_page, write_page
 from ckcv_ray.tables.columns import NewRows, Rows, decode, is_text, some
 from ckcv_ray.tables.limits import decimal_mark, find_withheld
 from ckcv_ray.tables.named import is_named
-from ckcv_ray.tables.questions import find_known
+from ckcv_ray.tables.questions import count_known
 from ckcv_ray.tables.read import Reading
 from ckcv_ray.tables.task import Task, check_column, find_groups
 from ckcv_ray.validation import as_path, quote
@@ -317,5 +317,5 @@ def _say_error_rate(result: Result, table: Table, rule: Rule, predicted: NDArray
 
 def _describe_known(X: Rows, learned: Task) -> str:
     """Return what to add to an error on rows of which some were learned from; "" if none was."""
-    known = int(find_known(X, learned).sum())
+    known = count_known(X, learned)
     return f"; {known} of them are learning rows, and say little about new ones" if known else ""

@@ -52,7 +52,7 @@ from ckcv_ray.storage.stream import (
 )
 from ckcv_ray.study.parts import Holdout
 from ckcv_ray.tables.columns import Label, decode, list_distinct, suggest_column
-from ckcv_ray.tables.questions import count_repeated, find_known
+from ckcv_ray.tables.questions import count_known, count_repeated
 from ckcv_ray.tables.task import check_column, find_groups, join_copies
 from ckcv_ray.validation import as_path, expect, quote
 
@@ -518,7 +518,7 @@ def _note_known(result: Certified, table: pa.Table) -> Iterator[str]:
         return
     read = result.task.read(table)
     X = read.X[~read.bad]
-    if known := int(find_known(X, task).sum()):
+    if known := count_known(X, task):
         yield (
             f"CAUTION: {known:,} of {pluralize(len(X), 'row')} equal a row that the run has learned from or "
             "was judged on: if they are the same examples, they say little about new ones"

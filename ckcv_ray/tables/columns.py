@@ -214,7 +214,6 @@ NAMED_ZONE = re.compile(  # at the end of a moment, such as CET or Europe/Rome; 
     r"\b\d{4}\b.*\d\d:\d\d(:\d\d(\.\d+)?)? ?(?!AM\b|PM\b)([A-Z]{2,5}\b|[A-Z][a-z]+/\w+$)"
 )
 TIME = re.compile(r"(\d{1,2}):(\d\d)(?::(\d\d)(?:\.0+)?)?$", re.ASCII)
-CLOCK = re.compile(r"\d\d:\d\d(:\d\d)?$", re.ASCII)
 HYPHEN = re.compile(r"(?<=\w)[-_\u2010-\u2015\u2212](?=\w)")
 TRUTH = {"true": 1.0, "false": 0.0}
 EITHER_SIGN = f"[+{MINUS}-]?"
@@ -494,6 +493,36 @@ def choose_number_parser(form: str) -> Parser:
     return parse
 
 
+def parse_text_numbers(
+    column: pa.ChunkedArray,
+    name: str,
+    role: str,
+    thousands: str = "",
+    gaps: Collection[str] = GAPS,
+    decimal: str | None = None,
+) -> pa.ChunkedArray:
+    """Return numbers that are written as text as numbers; text of another kind as it is.
+
+    Some cells may be no numbers, and numbers may be read in two ways: then it is refused, with the column's
+    ``role``, such as "the target".
+    """
+    values, codes = list_distinct(column)
+    texts = [None if value is None else bare(value) for value in values]
+    known = drop_gaps(texts, gaps)
+    try:
+        form, bad = find_number_form(known, name, decimal, thousands) if known else ("", known)
+    except ColumnError as problem:
+        raise InputError(f"{role} {name!r} {problem}") from None
+    if not form:
+        return column
+    if bad:
+        row = int(np.argmax(codes == texts.index(bad[0]))) + 1
+        raise InputError(f"{role} {name!r} has {bad[0][:60]!r} in row {row}, which is no number: fix it")
+    parse, number = choose_number_parser(form), set(known)
+    numbers = [parse(text) if text in number else nan for text in texts]
+    return pa.chunked_array([np.array(numbers, np.float64)[codes]])
+
+
 def _to_float(text: str) -> float:
     """Return a number that is written with a point, and perhaps with another sign for minus."""
     return float(text.replace(MINUS, "-"))
@@ -622,6 +651,14 @@ class Cells:
         """Return the cells of a column of a table, by its name or position."""
         return cls(columns.column(name), decimal_mark(columns), thousands, kept_words(columns))
 
+    def infer(self) -> pa.ChunkedArray:
+        """Return the column; of a text table as what its cells are together, such as whole numbers."""
+        if not self.written or is_text(self.typed.type):
+            return self.column
+        if pa.types.is_null(self.typed.type):
+            return pa.chunked_array([pa.nulls(len(self.values))])
+        return pa.chunked_array([self.typed.take(chunk.indices) for chunk in self.encoded.chunks])
+
     @cached_property
     def kind(self) -> pa.DataType:
         """Type of the values; of cells as they were written the type that they are of together."""
@@ -631,7 +668,7 @@ class Cells:
             return pa.null()
         if self.numbers is not None:
             return pa.float64()
-        return self.stored if self.moments is None else pa.timestamp("ms")
+        return pa.timestamp("ms") if self.moments is not None else self.typed.type
 
     @property
     def are_numbers(self) -> bool:
@@ -647,9 +684,6 @@ class Cells:
     @cached_property
     def numbers(self) -> Values | None:
         """Text as numbers, all of it at once; None if some of it has to be read cell by cell, or is none."""
-        marked = [text for text in self.known if self.thousands in text] if self.thousands else []
-        if marked and all(map((THOUSANDS if self.thousands == "," else POINTS).match, marked)):
-            return None  # Arrow would take them for decimals
         return cast_numbers(self.values, self.decimal == ",")
 
     @cached_property
@@ -666,6 +700,39 @@ class Cells:
         return np.array([bool(ZONE.search(text or "")) for text in texts], np.bool_)[codes]
 
     @cached_property
+    def encoded(self) -> pa.ChunkedArray:
+        """The values as a dictionary, the same for all chunks."""
+        return self.values.dictionary_encode().unify_dictionaries()
+
+    @cached_property
+    def typed(self) -> pa.Array:
+        """The distinct values of cells as they were written, as what they are together.
+
+        That is as Arrow reads a column of a table; but codes such as 12E03, and numbers of more digits than
+        floats tell apart, are text.
+        """
+        texts = self.encoded.chunk(0).dictionary if self.encoded.num_chunks else pa.array([], pa.string())
+        if not len(texts):
+            return pa.nulls(0)
+        sink = pa.BufferOutputStream()
+        csv.write_csv(pa.table({"": texts}), sink, csv.WriteOptions(quoting_style="all_valid"))
+        written = sink.getvalue()
+        read = csv.read_csv(
+            pa.BufferReader(written),
+            csv.ReadOptions(block_size=written.size + 1, use_threads=False),
+            csv.ParseOptions(newlines_in_values=True),
+            csv.ConvertOptions(
+                strings_can_be_null=True,
+                null_values=[word for word in EMPTY_WORDS if word.lower() in self.gaps],
+                decimal_point="," if self.decimal == "," else ".",
+            ),
+        )
+        typed = read.column(0).combine_chunks()
+        floating = pa.types.is_floating(typed.type)
+        large = floating and pc.any(pc.greater_equal(pc.abs(typed), LAST_EXACT)).as_py()
+        return texts if _are_codes(texts) or (large and _all_match(texts, ALL_DIGITS)) else typed
+
+    @cached_property
     def texts(self) -> tuple[list[str | None], NDArray[np.intp]]:
         """The distinct texts, without spaces around them, None for a gap, and the position of each row's."""
         values = self.values
@@ -674,7 +741,7 @@ class Cells:
             whole = np.isfinite(numbers) & (np.floor(numbers) == numbers) & (np.abs(numbers) < LAST_EXACT)
             if np.all(whole):  # a gap has made them floating
                 values = values.cast(pa.int64())
-        raw, codes = list_distinct(values if is_text(values.type) else values.cast(pa.string()))
+        raw, codes = list_distinct(self.encoded if is_text(values.type) else values.cast(pa.string()))
         stripped = [None if text is None else bare(text) for text in raw]
         stripped = [None if text is None or text.lower() in self.gaps else text for text in stripped]
         known = list(dict.fromkeys(stripped))
@@ -700,66 +767,23 @@ class Cells:
         distinct, codes = self.texts
         return f", such as {texts[0][:40]!r} in row {int(np.argmax(codes == distinct.index(texts[0]))) + 1}"
 
-    @property
-    def usual_form(self) -> str:
-        """The form of numbers in its table: see ``choose_number_parser``."""
-        return "comma" if self.decimal == "," else ""
-
-    @property
-    def are_truth(self) -> bool:
-        """Whether cells as they were written are truth values, or some of these and 0 or 1."""
-        if not self.written:
-            return False
-        texts = {text.strip().lower() for text in self.values.unique().to_pylist() if text is not None}
-        return not texts.isdisjoint(TRUTH) and texts <= {*TRUTH, "0", "1"}
-
-    @property
-    def are_hexadecimal(self) -> bool:
-        """Whether cells as they were written are numbers of which some are to the base 16, as in 0x1F."""
-        parse = choose_number_parser(self.usual_form)
-        return self.written and any(map(HEX.match, self.known)) and None not in map(parse, self.known)
-
-    def find_number_form(self, name: str) -> tuple[str, list[str]]:
-        """Return the form in which most of its texts are numbers: see the function of that name."""
-        if self.are_hexadecimal or not self.known:
-            return self.usual_form, []
-        return find_number_form(self.known, name, self.decimal, self.thousands)
+    def choose_form(self, column: Column) -> str:
+        """Return how numbers are written here, in a column that is understood as ``column``."""
+        return column.form or ("comma" if self.decimal == "," else "")
 
     @property
     def levels(self) -> tuple[str, ...]:
-        """The levels of a column of categories, sorted; numbers of a text table are those of their values."""
+        """The levels of a column of categories, sorted: of cells as they were written those of their values.
+
+        Where a cell would not find its level then, such as 0x1F that of 31, they are the texts themselves.
+        """
         texts = self.known
-        are_numbers = self.written and (self.numbers is not None or self.are_hexadecimal or self.are_truth)
-        if are_numbers and not _are_codes(pa.array(texts)):
-            ways = list(map(canonical_text, texts))
-            if all(way.startswith("number ") for way in ways):
-                texts = [way.removeprefix("number ").removesuffix(".0") for way in ways]
-            elif TRUTH.keys() >= set(ways):
-                texts = ways
+        if self.written and not is_text(self.kind):
+            values = tuple(sorted(set(Cells(pa.chunked_array([self.typed])).known)))
+            number = _make_numbering(values)
+            if all(number(text) < len(values) for text in texts):
+                return values
         return tuple(sorted(set(texts)))
-
-
-def read_numbers(cells: Cells, name: str, role: str) -> Values | None:
-    """Return a column of numbers, nan for gaps; None if it holds something else.
-
-    Raises:
-        InputError: some cells are no numbers, or numbers may be read in two ways; it names the column's
-            ``role``, such as "the target".
-    """
-    if is_number_type(cells.stored):
-        return np.asarray(cells.values.cast(pa.float64(), safe=False).to_numpy(), np.float64)
-    if not is_text(cells.stored):
-        return None
-    if cells.numbers is not None:
-        return cells.numbers
-    try:
-        form, bad = cells.find_number_form(name)
-    except ColumnError as problem:
-        raise InputError(f"{role} {name!r} {problem}") from None
-    if form and bad:
-        row = int(np.argmax(cells.texts[1] == cells.texts[0].index(bad[0]))) + 1
-        raise InputError(f"{role} {name!r} has {bad[0][:60]!r} in row {row}, which is no number: fix it")
-    return None if bad else _of_distinct(cells, choose_number_parser(form)).values
 
 
 def _read_cells(cells: Cells, column: Column) -> Read:
@@ -801,16 +825,24 @@ def _read_cells(cells: Cells, column: Column) -> Read:
 def check_alike(columns: pa.Table, name: str) -> None:
     """Raise InputError if two names in a column of a text table would become one."""
     cells = Cells.of(columns, name)
-    ways = {text: canonical_text(text) for text in cells.known} if cells.written else {}
-    if any(way == normalize("NFC", text) and way not in TRUTH for text, way in ways.items()):
-        return  # words, of which each is one of its own
-    first: dict[str, str] = {}
-    for text, way in ways.items():
-        if (known := first.setdefault(way, text)) != text:
+    if not cells.written or pa.types.is_null(cells.typed.type):
+        return
+    values, kind = cells.typed, "number" if is_number_type(cells.typed.type) else "value"
+    if is_text(values.type):
+        if cells.numbers is None:
+            return
+        values = pa.array([text and canonical_text(bare(text)) for text in values.to_pylist()], pa.string())
+    if pa.types.is_floating(values.type):
+        values = pc.add(values, 0.0)  # -0.0 and 0.0 are one number
+    if pc.count_distinct(values).as_py() == len(values) - values.null_count:
+        return
+    first: dict[Any, str] = {}
+    for text, value in zip(cells.encoded.chunk(0).dictionary.to_pylist(), values.to_pylist(), strict=True):
+        known = bare(text) if value is None or value != value else first.setdefault(value, bare(text))
+        if known != bare(text):
             raise InputError(
-                f"column {name!r} has {known[:40]!r} and {text[:40]!r}, which are one {way.split()[0]} and "
-                "two names: write them alike if they mean the same, else as words, such as "
-                f"'no. {known[:40]}'"
+                f"column {name!r} has {known[:40]!r} and {bare(text)[:40]!r}, which are one {kind} and two "
+                f"names: write them alike if they mean the same, else as words, such as 'no. {known[:40]}'"
             )
 
 
@@ -953,7 +985,7 @@ def _make_numbering(levels: tuple[str, ...]) -> Callable[[str], float]:
 
 def _numbers_in_text(cells: Cells, column: Column) -> Read:
     """Read text as numbers: all at once if that can be done, else each distinct text."""
-    form, thousands = column.form or cells.usual_form, cells.thousands
+    form, thousands = cells.choose_form(column), cells.thousands
     mark, parse = find_decimal_mark(form), choose_number_parser(form)
     if form in ("", "point", "comma") and not (
         column.short_decimals  # three characters behind a decimal mark may be a group of thousands
@@ -1222,7 +1254,7 @@ class NewRows(NamedTuple):
 def _reason(cells: Cells, column: Column, numbers: Values, wrong: NDArray[np.bool_]) -> str:
     """Say why the first wrong row of a column cannot be judged."""
     row = int(np.argmax(wrong))
-    said, form = cells.values[row].as_py(), column.form or cells.usual_form
+    said, form = cells.values[row].as_py(), cells.choose_form(column)
     if np.isinf(numbers[row]):
         wrong_here = f"{numbers[row]} in row {row + 1}"
     elif said is None or said != said or (isinstance(said, str) and not drop_gaps([bare(said)], cells.gaps)):
@@ -1269,7 +1301,10 @@ def format_column(values: Values, column: Column) -> pa.Array:
 
 def _learn_column(cells: Cells, name: str, asked: ColumnKind | None) -> tuple[Column, Values]:
     column = _infer(cells, name, asked)
-    numbers = _read_cells(cells, replace(column, short_decimals=False)).values  # none here has three
+    numbers, bad = _read_cells(cells, replace(column, short_decimals=False))  # none here has three
+    if bad.any():  # Arrow takes for a number or a date what is none for us, such as nan(1) and 0000-01-01
+        column = _infer_text(cells, name, asked)
+        numbers = _read_cells(cells, column).values
     out = advise_dropping(name)
     if len(numbers) and np.isnan(numbers).all():
         raise ColumnError(f"is empty: {out}")
@@ -1295,20 +1330,15 @@ def _learn_column(cells: Cells, name: str, asked: ColumnKind | None) -> tuple[Co
 def _infer(cells: Cells, name: str, asked: ColumnKind | None) -> Column:
     """Decide what a column holds, by the kind of its cells together."""
     if cells.declared and not cells.are_dates and asked is None and len(cells.texts[0]) < len(cells.values):
-        asked = ColumnKind.CATEGORY
-    if pa.types.is_null(cells.kind):
-        raise ColumnError(f"is empty: {advise_dropping(name)}")
-    if asked is ColumnKind.CATEGORY and is_value(cells.kind):
+        return _infer_text(cells, name, ColumnKind.CATEGORY)
+    if cells.are_numbers and cells.written and cells.thousands:
+        marked = [text for text in cells.known if cells.thousands in text]
+        if marked and all(map((THOUSANDS if cells.thousands == "," else POINTS).match, marked)):
+            return _infer_text(cells, name, asked)  # Arrow took them for decimals
+    has_values = cells.are_numbers or cells.are_dates or pa.types.is_time(cells.kind)
+    if has_values and asked is ColumnKind.CATEGORY:
         return Column(name, asked, cells.levels)
-    if cells.are_dates:
-        if asked is ColumnKind.NUMBER:
-            raise ColumnError(f"holds dates, not numbers: leave it out of {write_option('numeric', name)}")
-        return Column(name, ColumnKind.DATE)
-    if is_text(cells.kind):
-        return _infer_text(cells, name, asked)
-    if not cells.are_numbers:
-        raise ColumnError(f"holds {cells.kind}, which cannot be learned from: {advise_dropping(name)}")
-    if asked is ColumnKind.DATE:  # such as 20261123
+    if cells.are_numbers and asked is ColumnKind.DATE:  # such as 20261123
         form, bad = _find_date_form(cells.known, name) if cells.known else ("", cells.known)
         if not form or bad:
             raise ColumnError(
@@ -1316,14 +1346,24 @@ def _infer(cells: Cells, name: str, asked: ColumnKind | None) -> Column:
                 f"{write_option('date', name)}"
             )
         return Column(name, ColumnKind.DATE, form=form)
-    may_be_codes = asked is None and cells.written and any(map(_are_codes, cells.values.chunks))
-    if may_be_codes and _are_codes(pa.array(cells.known)):
-        raise _ask_about_codes(cells, name)
-    form = cells.usual_form
-    looked_at = (cells.values.slice(0, FIRST_ROWS), cells.values)  # most others are found at once
-    short = cells.written and not cells.thousands
-    short = short and all(pc.all(_have_decimals(values, form, "1,2")).as_py() for values in looked_at)
-    return Column(name, form=form, lenient=asked is ColumnKind.NUMBER, short_decimals=short)
+    if cells.are_numbers:
+        may_be_codes = asked is None and cells.written and any(map(_are_codes, cells.values.chunks))
+        if may_be_codes and _are_codes(pa.array(cells.known)):
+            raise _ask_about_codes(cells, name)
+        form = "comma" if cells.decimal == "," else ""
+        looked_at = (cells.values.slice(0, FIRST_ROWS), cells.values)  # most others are found at once
+        short = cells.written and not cells.thousands
+        short = short and all(pc.all(_have_decimals(values, form, "1,2")).as_py() for values in looked_at)
+        return Column(name, form=form, lenient=asked is ColumnKind.NUMBER, short_decimals=short)
+    if cells.are_dates:
+        if asked is ColumnKind.NUMBER:
+            raise ColumnError(f"holds dates, not numbers: leave it out of {write_option('numeric', name)}")
+        return Column(name, ColumnKind.DATE)
+    if is_text(cells.kind):
+        return _infer_text(cells, name, asked)
+    if pa.types.is_null(cells.kind):
+        raise ColumnError(f"is empty: {advise_dropping(name)}")
+    raise ColumnError(f"holds {cells.kind}, which cannot be learned from: {advise_dropping(name)}")
 
 
 def _infer_text(cells: Cells, name: str, asked: ColumnKind | None) -> Column:
@@ -1331,8 +1371,10 @@ def _infer_text(cells: Cells, name: str, asked: ColumnKind | None) -> Column:
     out, known, rows = advise_dropping(name), cells.known, cells.count(cells.known)
     if not known:
         raise ColumnError(f"is empty: {out}")
+    if asked is ColumnKind.CATEGORY:
+        return Column(name, ColumnKind.CATEGORY, cells.levels)
     if asked in (None, ColumnKind.NUMBER):
-        form, bad = (cells.usual_form, []) if cells.are_truth else cells.find_number_form(name)
+        form, bad = find_number_form(known, name, cells.decimal, cells.thousands)
         wrong, foreign = cells.count(bad), [text for text in bad if FORTRAN.match(text) or QUOTED.match(text)]
         if foreign and wrong - cells.count(foreign) <= (1 - MOSTLY) * rows:
             cure = "E for D, as in 0.126E+00" if FORTRAN.match(foreign[0]) else "them without the apostrophe"
@@ -1367,8 +1409,6 @@ def _infer_text(cells: Cells, name: str, asked: ColumnKind | None) -> Column:
                 f"holds dates and in {pluralize(cells.count(bad), 'row')} what is none{cells.show(bad)}: "
                 f"dates are written as {WRITTEN_DATES}; mend it, {_advise_otherwise(name)}"
             )
-    if cells.written and all(map(CLOCK.match, known)):
-        raise ColumnError(f"holds times of day, which cannot be learned from: {out}")
     if len(known) == rows and rows > 2:
         raise ColumnError(
             f"has another text in each of its {pluralize(rows, 'row')}{cells.show(known)}, of which nothing "

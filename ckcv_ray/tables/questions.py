@@ -100,6 +100,11 @@ def describe_sorted(task: Task, seed: int) -> list[str]:
     ]
 
 
+def count_known(X: Rows, task: Task) -> int:
+    """Count the rows of X [rows, d] that are among the learning rows."""
+    return int(find_known(X, task).sum())
+
+
 def find_known(X: Rows, task: Task) -> NDArray[np.bool_]:
     """Return which rows of X [rows, d] are among the learning rows, (rows,)."""
     columns = _select_compared(task)

@@ -1155,7 +1155,7 @@ def make_columns(X: Any, features: tuple[str, ...] | None = None) -> pa.Table:
             columns = columns.rename_columns(features or _name_columns(columns.num_columns))  # as of an array
         return columns
     if hasattr(X, "toarray") and hasattr(X, "shape"):  # a sparse matrix, with its zeros
-        check_size("X", X.shape[0], int(np.prod(X.shape[1:])))
+        _check_cells(X.shape)
         values = np.asarray(X.toarray())
     else:
         values = as_array("X", X)
@@ -1231,7 +1231,7 @@ def _arrow(X: Any) -> pa.Table:
 
 def _read_each(X: Any) -> pa.Table:
     """Return the columns of a frame, each by itself; one that Arrow cannot read is empty, and says why."""
-    check_size("X", *X.shape)
+    _check_cells(X.shape)
     columns, fields = [], []
     for name, kind in zip(X.columns, X.dtypes, strict=True):
         try:
@@ -1243,3 +1243,8 @@ def _read_each(X: Any) -> pa.Table:
         columns.append(read)
         fields.append(field)
     return pa.table(columns, pa.schema(fields))
+
+
+def _check_cells(shape: tuple[int, ...]) -> None:
+    if int(np.prod(shape, dtype=object)) > MAX_CELLS:
+        raise InputError(f"X has shape {shape}: at most {MAX_CELLS:,} cells can be learned from")

@@ -9,7 +9,6 @@ number, or differ in what is easily written otherwise: Yes and YES, type 1 and t
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from math import inf, isfinite
 from typing import Any, ClassVar, NamedTuple
@@ -36,8 +35,8 @@ from ckcv_ray.tables.columns import (
     is_number_type,
     is_text,
     list_distinct,
+    parse_text_numbers,
     positions_by_value,
-    read_numbers,
     some,
 )
 from ckcv_ray.tables.limits import MAX_TABLE_BYTES
@@ -95,10 +94,7 @@ class Target:
 
     def find_known(self, column: pa.ChunkedArray, kept: Collection[str] = (), name: str = "") -> Mask:
         """Return which cells of a column are no gaps; words ``kept`` are none; ``name`` as for ``read``."""
-        values, codes = _encode(column, name or self.name)
-        gaps = self.gaps.difference(kept)
-        missing = (value is None or value != value or str(value).lower() in gaps for value in values)
-        return ~np.array(list(missing))[codes]
+        return find_known(column, name or self.name, self.gaps.difference(kept))
 
     def read(self, column: pa.ChunkedArray, name: str = "", decimal: str | None = None) -> NDArray[Any]:
         """Return the numbers, or the class numbers, in a column of other rows, none of whose cells are gaps.
@@ -113,7 +109,7 @@ class Target:
         Raises:
             InputError: a label is not one of the classes, or as for ``parse_numbers``.
         """
-        return parse_numbers(Cells(column, decimal), name or self.name)
+        return parse_numbers(column, name or self.name, decimal=decimal)
 
     def decode(self, y: NDArray[Any]) -> NDArray[Any]:
         """Return the original labels of class numbers; numbers that are predicted are their own."""
@@ -182,6 +178,13 @@ class ClassTarget(Target):
                 raise ValueError(f"{name} has values outside {least}..{len(self.classes) - 1}")
         if not np.isin(losses, (0.0, 1.0)).all():
             raise ValueError("loss has values other than 0 and 1")
+
+
+def find_known(column: pa.ChunkedArray, name: str, gaps: Collection[str]) -> Mask:
+    """Return which cells of a column of labels, or of numbers to predict, are none of these ``gaps``."""
+    values, codes = _encode(column, name)
+    missing = (value is None or value != value or str(value).lower() in gaps for value in values)
+    return ~np.array(list(missing))[codes]
 
 
 def _number_labels(values: list[Any], codes: Index, classes: tuple[Label, ...], target: str) -> Classes:
@@ -262,21 +265,31 @@ def _find_number(label: Label) -> float | None:
     return float(number) if is_one else None
 
 
-def parse_numbers(cells: Cells, target: str) -> Values:
+def parse_numbers(
+    column: pa.ChunkedArray,
+    target: str,
+    thousands: str = "",
+    kept: Collection[str] = (),
+    decimal: str | None = None,
+) -> Values:
     """Return a target of numbers, (n,) float64.
+
+    ``thousands`` is the mark between thousands, if it was said, and ``decimal`` that of decimals in the
+    table, if it is known. Words that are ``kept`` are no gaps, and no numbers.
 
     Raises:
         InputError: it has text, empty cells, numbers that are too large, or one value alone.
     """
-    y = read_numbers(cells, target, "the target")
-    if y is None:
-        example = next(
-            (value for value in cells.values[:MAX_SEARCHED].to_pylist() if value is not None), None
-        )
+    if is_text(column.type):
+        gaps = GAPS.difference(kept)
+        column = parse_text_numbers(column, target, "the target", thousands, gaps, decimal)
+    if not is_number_type(column.type):
+        example = next((value for value in column[:MAX_SEARCHED].to_pylist() if value is not None), None)
         raise InputError(
-            f"the target {target!r} has type {cells.stored}, such as {str(example)[:60]!r}, and the learner "
+            f"the target {target!r} has type {column.type}, such as {str(example)[:60]!r}, and the learner "
             "predicts numbers: name a column of numbers, or choose a learner of classes such as forest"
         )
+    y = np.asarray(column.cast(pa.float64(), safe=False).to_numpy(), np.float64)
     if np.isnan(y).any():
         row = int(np.argmax(np.isnan(y))) + 1
         raise InputError(
@@ -369,32 +382,53 @@ def read_labels(columns: pa.Table, target: str, answer: str = "") -> pa.ChunkedA
     cells = Cells.of(columns, target)
     if not is_text(cells.stored) or (answer == APART and not cells.written):
         return cells.column
-    values, codes = list_distinct(cells.values)
+    values, codes = list_distinct(cells.encoded)
     if len(values) > MAX_SPELLINGS:
-        return cells.column
-    texts, gaps = ["" if value is None else value.strip(SPACES) for value in values], NO_NAMES & cells.gaps
-    classes = [None if text.lower() in gaps else fold_text(text) for text in texts]
+        return cells.infer()
+    texts, classes = _find_classes(cells, values)
     rows = np.bincount(codes, minlength=len(values))
     counts: dict[Any, RowCounts] = defaultdict(lambda: defaultdict(int))
     for text, name, count in zip(texts, classes, rows.tolist(), strict=True):
         if name is not None:
             counts[name][text] += count
     several = [ways for ways in counts.values() if len(ways) > 1]
-    if answer == APART and several:
+    if not several:
+        return _type_as_written(cells)
+    if answer == APART:
         return cells.column
-    if not answer and several:
+    if not answer:
         raise InputError(
             f"the target {target!r} has {describe_ways(several, 'label')}: say --labels join if they are "
             "one class, --labels apart if each is one of its own, or write them alike"
         )
     called = {name: min(ways, key=lambda text: (-ways[text], text)) for name, ways in counts.items()}
-    labels: list[Any] = [called.get(name) for name in classes]
-    for read in (int, float, {"True": True, "False": False}.__getitem__) if cells.written else ():
-        with suppress(ValueError, OverflowError, KeyError):
-            typed = [None if label is None else read(label.strip()) for label in labels]
-            if list(map(str, typed)) == [str(label).strip() for label in labels]:
-                return pa.chunked_array([pa.array(typed).take(pa.array(codes))])
-    return pa.chunked_array([pa.array(labels, cells.stored).take(pa.array(codes))])
+    labels = pa.array([called.get(name) for name in classes], pa.string()).take(pa.array(codes))
+    return _type_as_written(
+        Cells.of(columns.set_column(columns.column_names.index(target), target, labels), target)
+    )
+
+
+def _type_as_written(cells: Cells) -> pa.ChunkedArray:
+    """Return labels as what they are together, such as whole numbers; as text unless each is written so."""
+    if cells.written and not is_text(cells.typed.type):
+        values, _ = list_distinct(cells.encoded)
+        pairs = zip(values, cells.typed.to_pylist(), strict=False)  # an empty cell is the last value
+        if all(value is None or str(value) == bare(text) for text, value in pairs):
+            return cells.infer()
+    return cells.column
+
+
+def _find_classes(cells: Cells, values: list[Any]) -> tuple[list[str], list[Any]]:
+    """Return distinct labels without spaces around them, and what is the same for those of one class.
+
+    That is None for a label that is missing.
+    """
+    typed = cells.typed.to_pylist() if cells.written and not is_text(cells.typed.type) else None
+    if typed is not None:  # texts are what their value is, to its last digit
+        texts = ["" if value is None else bare(value) for value in values]
+        return texts, [None if value != value else value for value in [*typed, None]]
+    texts, gaps = ["" if value is None else value.strip(SPACES) for value in values], NO_NAMES & cells.gaps
+    return texts, [None if text.lower() in gaps else fold_text(text) for text in texts]
 
 
 def describe_ways(several: list[RowCounts], noun: str) -> str:

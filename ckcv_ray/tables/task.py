@@ -41,7 +41,6 @@ from ckcv_ray.tables.columns import (
     LARGEST,
     MINUS,
     NOTHING_ASKED,
-    POINT,
     TRUTH,
     Cells,
     ColumnKind,
@@ -66,7 +65,7 @@ from ckcv_ray.tables.columns import (
     take_gaps,
     unify_zeros,
 )
-from ckcv_ray.tables.limits import find_withheld
+from ckcv_ray.tables.limits import decimal_mark, find_withheld
 from ckcv_ray.tables.read import (
     AS_IT_IS,
     Reading,
@@ -82,6 +81,7 @@ from ckcv_ray.tables.target import (
     GapWords,
     Target,
     encode_classes,
+    find_known,
     parse_numbers,
     read_labels,
 )
@@ -123,6 +123,15 @@ def _check_spread(X: NDArray[np.float64], names: list[str], plain: bool) -> None
             f"column {name!r} has no magnitude above {value:g}: at least {1 / LARGEST:g} is needed; "
             f"change its unit, or leave it out with {write_option('drop', name)} or --features"
         )
+
+
+def is_number(value: str) -> bool:
+    """Return whether text can be read as a float."""
+    try:
+        float(value)
+    except ValueError:
+        return False
+    return True
 
 
 TARGETS = ("target", "y", "label", "class")
@@ -189,7 +198,7 @@ def _find_target_name(names: list[str], target: str | None) -> str:
         hint = ""
         if len(names) == 1 and any(mark in names[0] for mark in ";\t"):
             hint = " (say by --separator what separates the columns)"
-        elif sum(map(bool, map(POINT.match, names))) > len(names) / 2:
+        elif sum(map(is_number, names)) > len(names) / 2:
             hint = " (the first line must name the columns)"
         raise InputError(f"{which} the target: name it with --target; the columns are {some(names)}{hint}")
     check_single(names, matches)
@@ -851,7 +860,7 @@ def _from_table(
     kept = check_kept(asked.keep_values)
     if asked.drop_unlabelled:
         kind = Target if roles.numbers else ClassTarget
-        labelled = kind(target).find_known(columns[target], kept)
+        labelled = find_known(columns[target], target, kind.gaps - kept)
         columns = columns if labelled.all() else columns.filter(pa.array(labelled))
     written, columns = columns, take_gaps(columns, kept)
     if columns.num_rows < MIN_ROWS:
@@ -902,10 +911,11 @@ def _read_target(
     if numbers:
         if asked.labels:
             raise InputError(f"labels={asked.labels} is for classes, and numbers are predicted: leave it out")
-        return Target(target), parse_numbers(Cells.of(columns, target, asked.thousands), target)
+        column, mark = Cells.of(columns, target).infer(), decimal_mark(columns)
+        return Target(target), parse_numbers(column, target, asked.thousands, kept, mark)
     labels = read_labels(columns, target, asked.labels)
     if not asked.drop_unlabelled:
-        labelled = ClassTarget(target).find_known(written, kept)
+        labelled = find_known(written, target, ClassTarget.gaps.difference(kept))
         if not labelled.all():
             said, keeping = GapWords.of(written, target, ~labelled).describe_labels()
             raise InputError(
@@ -950,31 +960,35 @@ def make_rows(X: Any, task: Task) -> Rows:
     return task.rows_from(make_columns(X, task.features))
 
 
-def make_test_rows(test: "pa.Table | TestRows | None", task: Task) -> TestRows | None:
-    """Return test rows: a table's, with columns matched by name to those of the task, or some made by hand.
-
-    None for None.
+def make_test_rows(columns: pa.Table | None, task: Task) -> TestRows | None:
+    """Return test rows, with columns matched by name to those of the task; None for None.
 
     Raises:
         InputError: a feature or the target is missing, or a label is not one of the classes.
     """
     expect("task", task, Task, "a Task: make one with Task.of(X, y)")
-    expect("test", test, pa.Table | TestRows | None, "a pyarrow.Table, or TestRows")
+    if columns is None:
+        return None
+    _expect_classes(task)
+    columns, target = join_copies(columns), task.target.name
+    if target not in columns.column_names:
+        raise InputError(f"the test rows have no column {target!r} with the labels")
+    if not columns.num_rows:
+        raise InputError("there are no test rows")
+    check_single(columns.column_names, [target])
+    return TestRows(task.rows_from(columns), task.target.read(columns[target]))
+
+
+def check_test_rows(test: TestRows | None, task: Task) -> TestRows | None:
+    """Check test rows against the task and return them; None for None.
+
+    Raises:
+        InputError: they do not have its features, or have no class numbers.
+    """
+    expect("test", test, TestRows | None, "TestRows: make them with make_test_rows(columns, task)")
     if test is None:
         return None
-    if not task.classes:
-        raise InputError(
-            f"test rows are for classes, and the target {task.target.name!r} has numbers: leave them out, "
-            "and see how far off ckcv predict is on them"
-        )
-    if not (test.num_rows if isinstance(test, pa.Table) else as_array("X", test.X).size):
-        raise InputError("there are no test rows")
-    if isinstance(test, pa.Table):
-        columns, target = join_copies(test), task.target.name
-        if target not in columns.column_names:
-            raise InputError(f"the test rows have no column {target!r} with the labels")
-        check_single(columns.column_names, [target])
-        return TestRows(task.rows_from(columns), task.target.read(columns[target]))
+    _expect_classes(task)
     if task.schema.plain:
         X = make_rows(test.X, task)
     else:  # rows are numbers already, as the schema has them
@@ -982,9 +996,19 @@ def make_test_rows(test: "pa.Table | TestRows | None", task: Task) -> TestRows |
         if X.ndim != 2 or X.shape[1] != len(task.features):
             raise InputError(f"X has shape {X.shape}: expected (rows, {len(task.features)})")
     y = as_array("y", test.y)
+    if not len(X):
+        raise InputError("there are no test rows")
     if y.shape != (len(X),) or not np.isin(y, range(task.n_classes)).all():
         raise InputError(
             f"y of the {len(X)} test rows has shape {y.shape}: expected a class number below "
             f"{task.n_classes} for each"
         )
     return TestRows(X, y.astype(np.int32))
+
+
+def _expect_classes(task: Task) -> None:
+    if not task.classes:
+        raise InputError(
+            f"test rows are for classes, and the target {task.target.name!r} has numbers: leave them out, "
+            "and see how far off ckcv predict is on them"
+        )

@@ -36,7 +36,6 @@ from ckcv_ray.core.resampling.base import Strata
 from ckcv_ray.errors import InputError, write_option, write_row
 from ckcv_ray.tables.columns import (
     LARGEST,
-    LAST_EXACT,
     LOOKS_LIKE_DATE,
     MIN_GROUPS,
     NO_NAMES,
@@ -49,9 +48,10 @@ from ckcv_ray.tables.columns import (
     is_text,
     kept_words,
     number_values,
-    read_numbers,
+    parse_text_numbers,
     without_gaps,
 )
+from ckcv_ray.tables.limits import decimal_mark
 from ckcv_ray.validation import as_array
 
 RowUnits = NDArray[np.intp]
@@ -86,7 +86,7 @@ class Units:
         if not names:
             return Units(columns.num_rows, question)
         gaps = NO_NAMES - kept_words(columns)
-        groups, *rest = (group_numbers(columns[name], name, gaps) for name in names)
+        groups, *rest = (group_numbers(Cells.of(columns, name).infer(), name, gaps) for name in names)
         for finer in rest:
             groups = _number(groups * len(groups) + finer)
         return Groups(columns.num_rows, groups=groups, column=str(name_groups(names, columns.column_names)))
@@ -312,10 +312,13 @@ class Weighting:
         """
         if name is None:
             return UNWEIGHTED
-        role, cells = "the column of weights", Cells.of(columns, name, thousands)
-        called, weights = f"{role} {name!r}", read_numbers(cells, name, role)
-        if weights is None:
-            raise InputError(f"{called} has type {cells.stored}: name a column of numbers with --weight")
+        role, column = "the column of weights", Cells.of(columns, name).infer()
+        called = f"{role} {name!r}"
+        if is_text(column.type):
+            column = parse_text_numbers(column, name, role, thousands, decimal=decimal_mark(columns))
+        if not is_number_type(column.type):
+            raise InputError(f"{called} has type {column.type}: name a column of numbers with --weight")
+        weights = np.asarray(column.cast(pa.float64(), safe=False).to_numpy(), np.float64)
         if len(empty := np.flatnonzero(np.isnan(weights))):
             raise InputError(
                 f"{called} has {len(empty)} empty cells, the first in row {empty[0] + 1}: fill them, or "
@@ -468,13 +471,14 @@ def _count_names(columns: pa.Table, name: str) -> int:
 
 def _read_names(cells: Cells) -> pa.ChunkedArray:
     """Return a column of text or whole numbers without gaps; of another no cells."""
-    column = cells.values
-    if cells.written and cells.numbers is not None and np.all(np.abs(cells.numbers) < LAST_EXACT):
-        column = pa.chunked_array([pa.array(cells.numbers, from_pandas=True)])
+    no_names = pa.chunked_array([], pa.null())
+    if cells.written and cells.numbers is not None and np.any(cells.numbers != np.floor(cells.numbers)):
+        return no_names  # found at once; what all texts are together takes several times as long
+    column = cells.values if cells.declared else cells.infer()
     if pa.types.is_floating(column.type) and np.any((values := column.to_numpy()) != np.floor(values)):
-        return pa.chunked_array([], pa.null())
+        return no_names
     is_name = is_text(column.type) or is_number_type(column.type)
-    return column if is_name and not column.null_count else pa.chunked_array([], pa.null())
+    return column if is_name and not column.null_count else no_names
 
 
 def _share_repeated(counts: NDArray[np.intp]) -> float:

@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from openpyxl import Workbook
 from plain import awkward_X
 from pyarrow import feather, parquet
@@ -26,7 +28,10 @@ from ckcv_ray.tables import read as files
 from ckcv_ray.tables.columns import ColumnKind
 from ckcv_ray.tables.named import read, read_task
 from ckcv_ray.tables.read import (
+    LinesLeftOut,
     Reading,
+    leave_out_lines,
+    number_lines,
 )
 from ckcv_ray.tables.task import Roles, Task
 
@@ -433,6 +438,32 @@ def test_a_title_is_left_out_and_lines_keep_their_numbers(tmp_path: Path) -> Non
 def test_lines_that_are_not_there_are_refused(option: str, message: str, write: Write) -> None:
     with pytest.raises(InputError, match=message):
         read(write([HEAD, *WARD]), Reading(skip_rows=option))
+
+
+@given(
+    st.lists(st.sampled_from(["", "a", "b,c", "  "]), max_size=12),
+    st.sets(st.integers(1, 12)),
+    st.booleans(),
+    st.sampled_from(["\n", "\r\n", "\r"]),
+    st.booleans(),
+)
+def test_lines_are_left_out_as_numbered(
+    lines: list[str], numbers: set[int], last: bool, end: str, ended: bool
+) -> None:
+    """The lines that are kept are the others in their order, and their numbers are those of the file."""
+    text = end.join(lines) + end * ended
+    lines = text.splitlines()
+    words = [str(number) for number in sorted(numbers)] + ["last"] * last
+    asked = LinesLeftOut.parse(",".join(words) or "none")
+    filled = [i for i, line in enumerate(lines, 1) if line.strip()]
+    out = numbers | ({filled[-1]} if last and filled else set())
+    if max(numbers, default=0) > len(lines):
+        with pytest.raises(InputError):
+            leave_out_lines(text.encode(), asked, "it")
+        return
+    kept = leave_out_lines(text.encode(), asked, "it").decode()
+    assert kept.splitlines() == [line for i, line in enumerate(lines, 1) if i not in out]
+    assert number_lines(text.encode(), asked, "it") == [i for i in filled if i not in out]
 
 
 ENDS = {"lf": "\n", "crlf": "\r\n", "cr": "\r"}

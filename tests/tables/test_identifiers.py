@@ -2,24 +2,24 @@
 
 import shlex
 from collections.abc import Sequence
-from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from conftest import limit_examples
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from openpyxl import Workbook
 from plain import digest_learned
-from pyarrow import feather, parquet
+from pyarrow import csv, feather, parquet
 
 from ckcv_ray.errors import LIST_OPTIONS, MAX_OF_NAME, InputError, write_option
-from ckcv_ray.tables.columns import DeclaredTypes, Schema
+from ckcv_ray.tables.columns import Cells, DeclaredTypes, Schema
+from ckcv_ray.tables.limits import decimal_mark
 from ckcv_ray.tables.named import read, read_task
 from ckcv_ray.tables.questions import find_repeats, list_row_numbers
+from ckcv_ray.tables.read import read_file
 from ckcv_ray.tables.target import ClassTarget
 from ckcv_ray.tables.task import Roles, Task, choose_name, make_test_rows
 from ckcv_ray.tables.units import (
@@ -122,7 +122,6 @@ def test_new_rows_need_no_number() -> None:
     assert task.read(table(rownames=["a"] * N)).X.tolist() == task.X.tolist()
 
 
-@cache
 def make_asked_about() -> dict[str, object]:
     """Make columns that look like names, none of which is called so."""
     visits = np.repeat(np.arange(1, N + 1), RNG.integers(1, 4, N))[:N]
@@ -144,7 +143,6 @@ def test_many_values_of_which_some_repeat_are_asked_about_whatever_the_name(kind
     assert f"column 'value' repeats: {distinct:,} values in {len(values):,} rows" in ask(values)  # type: ignore[arg-type]
 
 
-@cache
 def make_measurements() -> dict[str, object]:
     """Make columns that are no names, though many values repeat in several."""
     rng, n = np.random.default_rng(np.random.SeedSequence(33)), 2000
@@ -206,7 +204,6 @@ PRINTABLE = st.text(
 )
 
 
-@settings(max_examples=limit_examples(30))
 @given(PRINTABLE, st.sampled_from(["group", "id", "weight", "target"]))
 def test_an_option_of_one_column_can_be_pasted(name: str, option: str) -> None:
     words = shlex.split(write_option(option, name))
@@ -302,6 +299,43 @@ def test_names_of_many_digits_are_told_apart_to_the_last_one(tmp_path: Path, fir
     assert [int(label) for label in labels.classes] == [first, first + 1]
     with pytest.raises(InputError, match=f"'code' has '{first}' and '0{first}'"):
         read_task(write(tmp_path / "c.csv", [*names, f"0{first}"], "code"), "y", group="code")
+
+
+COLUMNS = {
+    "whole numbers": ["1", "2", "", "30"],
+    "numbers": ["1", "2.5", "NA", "1e5"],
+    "text": ["1", "b", "", "a,b", 'a "quoted" b'],
+    "truth": ["true", "False", ""],
+    "days": ["2024-01-01", "2024-02-01"],
+    "moments": ["2024-01-01 10:00", "2024-02-01 10:00:00"],
+    "fractions": ["2024-01-01 10:00:00.5", "2024-02-01 10:00:00"],
+    "times": ["10:00", "11:00:01"],
+    "nothing": ["", "NA"],
+    "large": ["9223372036854775807", "1"],
+    "comma": ["1,5", "2"],
+    "lines": ["a\nb", "c"],
+    "zeros": ["01", "02"],
+    "spaces": [" 1", "2 ", "3"],
+}
+
+
+@pytest.mark.parametrize("cells", COLUMNS.values(), ids=COLUMNS)
+@pytest.mark.parametrize("separator", [",", ";"])
+def test_cells_are_together_what_arrow_takes_them_for(
+    tmp_path: Path, cells: list[str], separator: str
+) -> None:
+    source = tmp_path / "a.csv"
+    table = pa.table({"x": [f"{2 * i}" for i in range(24)], " code ": (cells * 24)[:24]})
+    csv.write_csv(table, source, csv.WriteOptions(delimiter=separator, quoting_style="needed"))
+    columns = read_file(source)
+    assert {str(kind) for kind in columns.schema.types} == {"string"}
+    options = {"strings_can_be_null": True, "decimal_point": decimal_mark(columns) or "."}
+    parsing = csv.ParseOptions(delimiter=separator, newlines_in_values=True)
+    expected = csv.read_csv(source, None, parsing, csv.ConvertOptions(**options))
+    for name in columns.column_names:
+        found = Cells.of(columns, name).infer()
+        arrows = expected[f" {name} " if name == "code" else name]
+        assert (found.type, found.to_pylist()) == (arrows.type, arrows.to_pylist())
 
 
 def test_typed_sources_keep_text_apart(tmp_path: Path) -> None:

@@ -351,8 +351,11 @@ def test_a_cell_has_the_value_that_it_had_or_cannot_be_judged(
         assert rows.bad.all()
 
 
-def test_a_number_without_its_unit_is_refused_with_the_cure_and_not_in_a_run_folder(tmp_path: Path) -> None:
-    columns = write(tmp_path / "a.csv", FORMS["percent"].cells)
+@pytest.mark.parametrize("unit", ["%", "\u2030"])
+def test_a_number_without_its_unit_is_refused_with_the_cure_and_not_in_a_run_folder(
+    unit: str, tmp_path: Path
+) -> None:
+    columns = write(tmp_path / "a.csv", [f"{x:.3f}{unit}" for x in EIGHTHS])
     task = Task.from_table(columns, Roles("y"))
     result = run_job(
         Job(Study.of(learner="tree", k=(3,), n_splits=3), task, tmp_path / "run"), Execution("serial")
@@ -361,7 +364,7 @@ def test_a_number_without_its_unit_is_refused_with_the_cure_and_not_in_a_run_fol
     assert np.array_equal(again.task.X, result.task.X)
     assert again.predict(columns).tolist() == result.predict(columns).tolist()
     frame = pd.DataFrame({"x": EIGHTHS, "z": np.arange(N) % 5})
-    with pytest.raises(InputError, match=r"'x' holds double, which may be .* text, such as '12.5%'"):
+    with pytest.raises(InputError, match=f"'x' holds double, which may be .* text, such as '12.5{unit}'"):
         again.predict(frame)
     assert np.isnan(task.read(pa.table(frame.assign(x=np.nan))).X[:, 0]).all()
 

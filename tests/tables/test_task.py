@@ -14,7 +14,7 @@ from conftest import limit_examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from openpyxl import Workbook
-from plain import digest_learned, plain_columns, plain_task, refusal
+from plain import awkward_X, digest_learned, plain_columns, plain_task, refusal
 from pyarrow import csv, parquet
 
 from ckcv_ray.errors import InputError
@@ -26,6 +26,7 @@ from ckcv_ray.tables.columns import (
     ColumnKind,
     DeclaredTypes,
     Schema,
+    format_column,
     list_distinct,
 )
 from ckcv_ray.tables.named import read, read_task
@@ -34,10 +35,12 @@ from ckcv_ray.tables.task import (
     Roles,
     Task,
     TestRows,
+    check_test_rows,
     join_copies,
     make_rows,
     make_test_rows,
 )
+from ckcv_ray.tables.units import Units
 
 
 class Frame:
@@ -213,7 +216,8 @@ def test_rows_to_test_on_are_matched_by_name_and_may_lack_a_class():
     assert rows.X.tolist() == [[3, 1], [4, 2]]
     assert rows.y.tolist() == [2, 0]
     assert make_test_rows(None, task) is None
-    assert make_test_rows(rows, task).y.tolist() == [2, 0]
+    assert check_test_rows(rows, task).y.tolist() == [2, 0]
+    assert check_test_rows(None, task) is None
 
 
 def test_the_digest_of_rows_to_test_on_tells_classes_apart():
@@ -253,6 +257,23 @@ def test_labels_are_sorted_and_numbered_in_that_order(kind, larger_first):
         assert [type(label) for label in task.classes] == [type(smaller)] * 2
         assert task.y.tolist() == expected
         assert task.y.dtype == np.int32
+
+
+@pytest.mark.parametrize("kind", TARGETS)
+def test_columns_written_to_parquet_and_read_again_have_the_same_digest(tmp_path, kind):
+    y = np.array([0, 1, 1, 0, 1, 0, 0, 1], dtype=np.int32)
+    names = ("a b", "ünï", "x,1")
+    task = Task(
+        awkward_X(), y, ClassTarget("the target", TARGETS[kind]), Schema.of_numbers(names), Units(len(y))
+    )
+    file = tmp_path / "data.parquet"
+    parquet.write_table(task.columns(), file)
+    again = Task.from_table(parquet.read_table(file), Roles("the target"))
+    assert digest_learned(again) == task.digest
+    assert again.classes == task.classes
+    assert again.features == names
+    assert again.X.tobytes() == task.X.tobytes()
+    assert np.array_equal(again.y, y)
 
 
 @pytest.mark.parametrize(
@@ -349,6 +370,11 @@ def test_classes_of_a_single_row_may_be_scored_if_they_are_few():
     assert Task.from_table(plain_columns().slice(0, 6)).n == 6
 
 
+def test_all_columns_that_are_refused_are_named_at_once():
+    messages = refusal(plain_columns(odd=list("abcdefgh"), none=pa.nulls(8), late=[1.0] * 7 + [float("inf")]))
+    assert all(f"column {name!r}" in messages for name in ("odd", "none", "late"))
+
+
 @pytest.mark.parametrize("chunks", [0, 1, 3])
 def test_an_empty_column_in_pieces_has_one_value(chunks: int) -> None:
     column = pa.chunked_array([pa.nulls(4)] * chunks, pa.null())
@@ -413,6 +439,14 @@ def test_rows_that_cannot_be_judged_are_marked():
         rows.check()
     plain = Schema.of_numbers("a").apply(pa.table({"a": [1.0, None]}))
     assert plain.bad.tolist() == [False, True], "a task without gaps knows nothing to fill one with"
+
+
+@pytest.mark.parametrize("kind", [NUMBER, CATEGORY, DATE])
+def test_numbers_become_columns_and_numbers_again(kind):
+    values = np.array([0.0, 2.0, np.nan, 1.0])
+    one = Column("c", kind, ("a", "b", "c") if kind is CATEGORY else ())
+    again = Schema((one,)).apply(pa.table({"c": format_column(values, one)})).X[:, 0]
+    assert np.array_equal(values, again, equal_nan=True)
 
 
 @pytest.mark.parametrize("gap", [None, ""])
