@@ -1,5 +1,7 @@
 """Rows answered and not: thresholds, their tests, and what a run makes of them."""
 
+import csv
+
 import numpy as np
 import pytest
 from claimed import REFIT, SMALL, run
@@ -12,6 +14,7 @@ from ckcv_ray.claims.quantity import FixedSequence, Tally
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.learners.ensemble import Ensemble, Models
+from ckcv_ray.runs.load import load_run
 from ckcv_ray.study.problem import Problem
 
 confidences = st.lists(st.integers(0, 6).map(float), min_size=1, max_size=60)
@@ -175,3 +178,27 @@ def test_nothing_is_answered_where_nothing_is_proven():
     assert not mark(result, noise.X)[1].any()
     alone = run(study(answer="error<=0.1", claim="answered_error"), noise)
     assert alone.summary().startswith("Nothing can be quoted yet. Nothing can be claimed for the rows that")
+
+
+def test_predict_marks_the_rows_answered(task, tmp_path, ckcv):
+    table = tmp_path / "table.csv"
+    lines = [f"{a:.6f},{b:.6f},{c}" for (a, b), c in zip(task.X, task.labelled(task.y), strict=True)]
+    table.write_text("\n".join(["a,b,state", *lines]) + "\n")
+    options = ("--certify", "holdout", "--holdout-share", "0.5", "--k", "3", "--n-splits", "3", "--C", "1")
+    asked = ("run", table, "--target", "state", "--out", tmp_path / "run", *options, "--gamma", "0.1")
+    code, printed, _ = ckcv(*asked, "--backend", "serial", "--answer", "error<=0.1")
+    assert code == 0
+    assert "answered  " in printed
+    out = tmp_path / "new.csv"
+    code, _, said = ckcv("predict", tmp_path / "run", table, "--out", out)
+    assert code == 0
+    written = list(csv.DictReader(out.read_text().splitlines()))
+    marked = [row["answered"] == "true" for row in written]
+    least = load_run(tmp_path / "run").certificate.claims[1].least_confidence
+    assert marked == [abs(float(row["score"])) >= least * (1 - 1e-11) for row in written]
+    assert f"{sum(marked)} of 400 rows answered" in said
+    assert "wrong and answered: " in said
+    code, _, said = ckcv("predict", tmp_path / "run", table, "--vote", "--out", out)
+    assert code == 0
+    assert "answered" not in out.read_text().splitlines()[0]
+    assert "no column answered: it is about the predictions by the model fitted on the learning rows" in said

@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from alike import SMALL, STUDIES, same
 from conftest import blobs
@@ -209,3 +210,12 @@ def test_the_seconds_of_the_trial_are_those_of_the_run(monkeypatch: pytest.Monke
     result = run(SMALL, blobs(60).X, blobs(60).y)
     assert trials
     assert result.execution["seconds"] >= 100.0
+
+
+def test_every_argument_that_is_an_array_is_left_as_it_was() -> None:
+    task = blobs(60)
+    X, y = task.X.copy(), task.labelled(task.y)
+    X.flags.writeable = y.flags.writeable = False
+    before = X.tobytes(), y.tobytes()
+    assert same(run(SMALL, X, y, execution=SERIAL), run(SMALL, np.array(X), np.array(y), execution=SERIAL))
+    assert (X.tobytes(), y.tobytes()) == before

@@ -2,6 +2,9 @@
 
 import hashlib
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from itertools import product
@@ -448,3 +451,15 @@ def test_names_are_chosen_from_those_there_are(name, value):
     for choice in set(CHOICES[name]) - NOT_INSTALLED:
         needed = {"estimator": "sklearn.dummy:DummyClassifier"} if choice == "estimator" else {}
         assert Study.paper(**{name: choice}, **needed).options()[name].partition(":")[0] == choice
+
+
+@pytest.mark.slow
+def test_the_run_id_does_not_depend_on_the_hash_seed():
+    asked = {"k": (9, 3, 5), "report_k": (5, 3), "certify": "holdout", "claim": ("vote", "refit")}
+    code = f"from ckcv_ray.study.study import *; print(run_id(Study.paper(**{asked}), '0' * 64))"
+    other = "2" if os.environ.get("PYTHONHASHSEED") == "1" else "1"
+    environment = {**os.environ, "PYTHONHASHSEED": other}
+    messages = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    assert messages.stdout.strip() == run_id(Study.paper(**asked), DIGEST)
