@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-FEW = 24  # rows on which an estimator is tried before the evaluations
+FEW = 24  # rows: an estimator is tried on more before the evaluations
 
 
 class Constant(ClassifierMixin, BaseEstimator):

@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from boosting import LIBRARIES, make
 from sklearn.datasets import load_diabetes, load_iris, make_classification
 from sklearn.ensemble import BaggingClassifier
 from sklearn.linear_model import Lasso, LogisticRegression, Ridge
@@ -83,16 +82,6 @@ def test_weights_of_a_class_are_class_weights() -> None:
     weighted = fit_all(by_row, plain).model(0)
     by_class = fit_all(Task.of(X, Y), NystroemSVM(landmarks=20, class_weight="1=4")).model(0)
     assert np.array_equal(weighted.dual_coef, by_class.dual_coef)
-
-
-@pytest.mark.parametrize("name", LIBRARIES)
-def test_the_boosting_libraries_take_weights(name: str) -> None:
-    learner = make(name)
-    assert learner.weighs_rows
-    weighted, plain = (
-        fit_all(task, learner).model(0).predict(X) for task in (TASKS["two classes"], Task.of(X, Y))
-    )
-    assert not np.array_equal(weighted.score, plain.score)
 
 
 def test_encoded_learners_and_choices_hand_weights_on() -> None:

@@ -266,7 +266,7 @@ def _find_positions(label: str, selection: Any, columns: Sequence[Column]) -> An
         )
     try:
         return np.arange(len(names))[_place(selection, names)].tolist()
-    except (IndexError, TypeError):
+    except (IndexError, TypeError, ValueError):
         raise InputError(
             f"{label}: {quote(selection)} selects no columns: there are {len(names)}, from 0"
         ) from None
@@ -298,7 +298,7 @@ def _replace(spec: Spec, **params: Any) -> Spec:
     return {**spec, "params": {**spec.get("params", {}), **params}}
 
 
-FEW_ROWS = (12, 60)  # rows of each class: on few a fit may fail that succeeds on more
+FEW_ROWS = 60  # of each class, to which a model is fitted to see whether it can be stored
 MAX_TRIED = 16  # settings
 
 
@@ -601,16 +601,9 @@ class AnyEstimator(WeightedLearner):
                 "library, for itself alone: give it without other steps, or score the whole by ckcv evaluate"
             )
         task = encode()
-        each = [np.flatnonzero(task.y == c) for c in range(task.n_classes)] or [np.arange(task.n)]
-        tries = [np.concatenate([rows[:count] for rows in each]) for count in FEW_ROWS]
+        each = [np.flatnonzero(task.y == c)[:FEW_ROWS] for c in range(task.n_classes)]
+        few = np.concatenate(each or [np.arange(min(FEW_ROWS, task.n))])
         for setting in choose_settings(chain(*self.space.paths)):
-            if (why := self._explain_unstorable(task, tries, setting)) is not None:
-                at = ", ".join(f"{name} = {value}" for name, value in setting.items())
-                raise InputError(f"models of estimator {first} cannot be stored{at and f' at {at}'}: {why}")
-
-    def _explain_unstorable(self, task: Task, tries: Iterable[Index], setting: Setting) -> str | None:
-        """Return why the model of the first rows on which a fit succeeds cannot be stored, if it cannot."""
-        for few in tries:
             try:
                 model, _ = fit_model(self, task, few, setting)
             except (Exception, SystemExit):  # evaluations will meet the error again, and record it
@@ -618,9 +611,11 @@ class AnyEstimator(WeightedLearner):
             try:
                 unpack(model.content, [*list_classes(self.spec)])
             except Exception as error:  # skops raises errors of all kinds
-                return str(error).splitlines()[0] if str(error) else type(error).__name__
-            return None
-        return None
+                at = ", ".join(f"{name} = {value}" for name, value in setting.items())
+                raise InputError(
+                    f"models of estimator {first} cannot be stored{at and f' at {at}'}: "
+                    f"{(str(error) or type(error).__name__).splitlines()[0]}"
+                ) from None
 
     def prepare(self, task: Task, onehot: bool) -> tuple[Self, bool]:
         """Return the learner with positions of columns for their names, which it encodes by itself.

@@ -116,7 +116,7 @@ def describe(name: str, estimator: Any, depth: int = 0) -> Spec:
         if key in STEPS and isinstance(value, list | tuple):
             params[key] = [_describe_step(label, step, depth) for step in value]
         elif key in GRIDS:
-            params[key] = _describe_grid(label, estimator, value, depth)
+            params[key] = _describe_grid(label, estimator, value)
         else:
             params[key] = _describe_value(label, value, _list_words(estimator, key), depth)
     try:
@@ -191,13 +191,7 @@ def _describe_columns(label: str, columns: Any) -> Any:
             )
         return {KINDS: kinds}
     if isinstance(columns, slice):
-        ends = [columns.start, columns.stop, columns.step]
-        if columns.step == 0 or any(isinstance(end, bool | float) for end in ends):
-            raise InputError(
-                f"{label}={quote(ends)} is not a slice: expected its start, stop and step, each a whole "
-                "number or None, and the step not 0"
-            )
-        return {SLICE: _describe_columns(label, ends)}
+        return {SLICE: _describe_columns(label, [columns.start, columns.stop, columns.step])}
     listed = columns.tolist() if hasattr(columns, "tolist") else columns
     if isinstance(listed, list | tuple):
         return [_describe_column(label, column) for column in listed]
@@ -211,19 +205,25 @@ def _describe_column(label: str, column: Any) -> bool | int | str | None:
     return column
 
 
-def _describe_grid(label: str, search: Any, grid: Any, depth: int) -> Any:
-    """Return the form of lists of values, all of which the estimator inside the search may hold."""
-    from sklearn.base import clone
-
-    every = grid if isinstance(grid, list | tuple) else [grid]
-    if not all(isinstance(lists, Mapping) for lists in every) or not _is_estimator(search.estimator):
-        raise InputError(f"{label}={quote(grid)}: expected lists of values by parameter of its estimator")
+def _describe_grid(label: str, search: Any, grid: Any) -> Any:
+    inner: Any = getattr(search, "estimator", None)
+    every = inner.get_params(deep=True) if hasattr(inner, "get_params") else {}
     grids = list[dict[str, Any]]()
-    for lists in every:
-        grids.append({key: _describe_value(f"{label} {key}", lists[key], None, depth) for key in lists})
-        for key, values in grids[-1].items():
-            for value in values if isinstance(values, list) else [values]:
-                describe(f"{label} {key}", _set(clone(search.estimator), {key: value}), depth + 1)
+    for lists in grid if isinstance(grid, list | tuple) else [grid]:
+        if not (isinstance(lists, Mapping) and set(lists) <= set(every)):
+            raise InputError(f"{label}={quote(grid)}: expected lists of values by parameter of its estimator")
+        grids.append({})
+        for key, values in lists.items():
+            for value in values if isinstance(values, list | tuple) else [values]:
+                if callable(value) or hasattr(value, "get_params"):
+                    raise InputError(
+                        f"{label}: {key} of a grid takes no function: score one estimator for each"
+                    )
+            name, _, parameter = key.rpartition("__")
+            owner = every[name] if name else inner
+            is_step = parameter not in owner.get_params(deep=False)
+            words = NO_STEP if is_step else _list_words(owner, parameter)
+            grids[-1][key] = _describe_value(f"{label} {key}", values, words, 0)
     return grids if isinstance(grid, list | tuple) else grids[0]
 
 
@@ -476,19 +476,15 @@ def build(spec: Mapping[str, Any], setting: Mapping[str, Any] | None = None) -> 
     Raises:
         InputError: its class, or a value of a parameter, may not be part of a study.
     """
-    made = _make("estimator", spec)
+    name, made = "estimator", _make("estimator", spec)
     if setting:
-        _set(made, setting)
-    describe("param" if setting else "estimator", made)
+        name, named = "param", complete_names(made, setting)
+        try:
+            made.set_params(**named)
+        except (ValueError, AttributeError) as error:
+            raise InputError(f"param: {str(error).splitlines()[0]}") from None
+    describe(name, made)
     return made
-
-
-def _set(estimator: Any, setting: Mapping[str, Any]) -> Any:
-    named = complete_names(estimator, setting)
-    try:
-        return estimator.set_params(**named)
-    except (ValueError, AttributeError) as error:
-        raise InputError(f"param: {str(error).splitlines()[0]}") from None
 
 
 @cache
@@ -506,17 +502,12 @@ def name_type(path: str) -> str:
 def list_parameters(estimator: Any) -> dict[str, Any]:
     """Return the parameters of an estimator by name; of a pipeline's last step also by short name."""
     every: dict[str, Any] = estimator.get_params(deep=True)
-    last = _name_last(every)
-    short = {
-        name.removeprefix(last): value for name, value in every.items() if last and name.startswith(last)
-    }
-    return list_declared(every[last.removesuffix("__")] if last else estimator) | short | every
-
-
-def _name_last(params: Mapping[str, Any]) -> str:
-    """Return what the names of the parameters of a pipeline's last step begin with; "" of anything else."""
-    steps = params.get("steps")
-    return f"{steps[-1][0]}__" if isinstance(steps, list) and steps else ""
+    steps = every.get("steps")
+    if not isinstance(steps, list) or not steps:
+        return list_declared(estimator) | every
+    last = f"{steps[-1][0]}__"
+    short = {name.removeprefix(last): value for name, value in every.items() if name.startswith(last)}
+    return list_declared(steps[-1][1]) | short | every
 
 
 def complete_names(estimator: Any, setting: Mapping[str, Any]) -> dict[str, Any]:
@@ -526,6 +517,7 @@ def complete_names(estimator: Any, setting: Mapping[str, Any]) -> dict[str, Any]
         InputError: the estimator has no such parameter.
     """
     known, every = estimator.get_params(deep=True), list_parameters(estimator)
+    last = f"{known['steps'][-1][0]}__" if isinstance(known.get("steps"), list) and known["steps"] else ""
     for name in setting:
         if name not in every:
             near = get_close_matches(name, every, n=3, cutoff=0.4) or sorted(every)[:8]
@@ -533,9 +525,12 @@ def complete_names(estimator: Any, setting: Mapping[str, Any]) -> dict[str, Any]
                 f"param {name!r} is not a parameter of {type(estimator).__name__}: did you mean "
                 f"{' or '.join(near)}?"
             )
-    names = (name if name in known else f"{_name_last(known)}{name}" for name in setting)
-    values = (INFINITE.get(value, value) if isinstance(value, str) else value for value in setting.values())
-    return dict(zip(names, values, strict=True))
+    return {
+        name if name in known else f"{last}{name}": INFINITE.get(value, value)
+        if isinstance(value, str)
+        else value
+        for name, value in setting.items()
+    }
 
 
 def _is_default(value: Any, defaults: Mapping[str, Any], key: str) -> bool:
@@ -566,7 +561,10 @@ def find_path(name: str, kind: type) -> str:
 
 def _list_kinds(selector: Any) -> list[str]:
     include, exclude = (
-        [DTYPES.get(dtype) for dtype in (given if isinstance(given, list | tuple) else [given])]
+        [
+            DTYPES.get(dtype) if isinstance(dtype, str | type) else None
+            for dtype in (given if isinstance(given, list | tuple) else [given])
+        ]
         for given in (selector.dtype_include, selector.dtype_exclude)
     )
     chosen = ColumnKind if selector.dtype_include is None else include
@@ -660,7 +658,7 @@ def check_space(name: str, value: Any) -> Values | None:
 
     Args:
         name: of the option, for messages.
-        value: lists of values, texts or distributions by parameter; or texts such as "C=0.1,1".
+        value: lists of values or texts by parameter; or texts such as "C=0.1,1".
 
     Raises:
         InputError: it is not one.
@@ -671,20 +669,19 @@ def check_space(name: str, value: Any) -> Values | None:
         value = (value,)
     if not isinstance(value, Mapping):
         expect(name, value, Sequence, 'a mapping of lists, such as {"max_features": ["sqrt", 0.5]}')
-        pairs = list[tuple[str, str]]()
+        given = dict[str, str]()
         for text in value:
             key, _, values = map(str.strip, text.partition("=") if isinstance(text, str) else ("", "", ""))
             if not (key and values):
                 raise InputError(
                     f"{name}={quote(text)}: expected a parameter and its values, such as C=0.1,1,10"
                 )
-            pairs.append((key, values))
-        value = dict(pairs)
-        if len(value) < len(pairs):
-            twice = next(repeated for repeated in value if sum(key == repeated for key, _ in pairs) > 1)
-            raise InputError(
-                f"{name} {quote(twice)} is given twice: give all its values at once, {twice}=1,2"
-            )
+            if key in given:
+                raise InputError(
+                    f"{name} {quote(key)} is given twice: give all its values at once, {key}=1,2"
+                )
+            given[key] = values
+        value = given
     return {key: _parse_values(f"{name} {key}", value[key]) for key in sorted(value)}
 
 
@@ -749,7 +746,7 @@ def _parse_values(name: str, given: Any) -> Any:
     if isinstance(given, bool | int | float | type(None)):
         given = [given]
     if not isinstance(given, Iterable) or isinstance(given, Mapping | bytes):
-        raise InputError(f"{name}={quote(given)} is neither a list of values nor text, as loguniform:1:9 is")
+        raise InputError(f"{name}={quote(given)} is neither a list of values nor text such as loguniform:1:9")
     values = [_read_value(name, value) for value in given]
     check_count(name, len(values), MAX_GRID)
     if not values:

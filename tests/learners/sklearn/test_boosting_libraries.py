@@ -25,7 +25,6 @@ from ckcv_ray.learners.sklearn import spec, store
 from ckcv_ray.learners.sklearn.learner import AnyEstimator, find_columns
 from ckcv_ray.learners.sklearn.paths import LibraryRounds, Plain
 from ckcv_ray.learners.sklearn.spec import LIBRARIES as TABLE
-from ckcv_ray.learners.sklearn.spec import build
 from ckcv_ray.tables.columns import Schema
 from ckcv_ray.tables.task import Task
 
@@ -94,16 +93,14 @@ def test_a_run_is_silent_stored_read_and_verified(
     name: str, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    X, y, new = FRAME, Y, FRAME.copy()
+    new = FRAME.copy()
     new.loc[0, "ward"], new.loc[1, "ward"], new.loc[2, "age"] = "moon", None, np.nan
     if kind == "a short name":
         study = small_study(name)
     else:
         stops = kind == "stopping early"
-        study = Study.of(
-            learner=theirs(name, **STOPPING[name]) if stops else make_theirs(name), k=3, n_splits=3
-        )
-    result = run(study, X, y, out="run", execution=SERIAL)
+        study = Study.of(learner=theirs(name, **(STOPPING if stops else OWN)[name]), k=3, n_splits=3)
+    result = run(study, FRAME, Y, out="run", execution=SERIAL)
     assert result.execution["failures"] == []
     checked = verify("run", rerun=True, execution=SERIAL)
     assert checked.differences == []
@@ -271,26 +268,11 @@ FRAME = pd.DataFrame(
 Y = np.where((FRAME["age"] > 50) ^ FRAME["ward"].isin(["north", "west"]), "ill", "well")
 FRAME.loc[3, "ward"], FRAME.loc[7, "age"] = None, np.nan
 LIGHT = {"n_estimators": 5, "min_child_samples": 3, "cat_smooth": 1, "min_data_per_group": 1}
-SPECS: dict[str, Any] = {
-    "lightgbm": {
-        "class": "lightgbm.sklearn:LGBMClassifier",
-        "params": {**LIGHT, "categorical_feature": ["ward"]},
-    },
-    "xgboost": {
-        "class": "xgboost.sklearn:XGBClassifier",
-        "params": {"n_estimators": 5, "enable_categorical": True},
-    },
-    "catboost": {
-        "class": "catboost.core:CatBoostClassifier",
-        "params": {"iterations": 20, "cat_features": ["ward"], "learning_rate": 0.5},
-    },
+OWN: dict[str, dict[str, Any]] = {
+    "lightgbm": {**LIGHT, "categorical_feature": ["ward"]},
+    "xgboost": {"n_estimators": 5, "enable_categorical": True},
+    "catboost": {"iterations": 20, "cat_features": ["ward"], "learning_rate": 0.5},
 }
-
-
-def make_theirs(name: str, **params: Any) -> Any:
-    """Return an estimator of a library."""
-    trust(name)
-    return build({**SPECS[name], "params": {**SPECS[name]["params"], **params}})
 
 
 @pytest.mark.filterwarnings("ignore:categorical_feature keyword")
@@ -299,7 +281,7 @@ def test_lightgbm_is_given_what_it_makes_of_a_frame(named: Any) -> None:
     frame = FRAME.astype({"ward": "category"})
     alone = theirs("lightgbm", **LIGHT, **QUIET["lightgbm"]).fit(frame, Y)
     options: dict[str, Any] = {"resampling": "kfold:3", "refit": "best", "execution": SERIAL}
-    ours = evaluate(FRAME, Y, learner=make_theirs("lightgbm", categorical_feature=named), **options)
+    ours = evaluate(FRAME, Y, learner=theirs("lightgbm", **LIGHT, categorical_feature=named), **options)
     assert np.array_equal(ours.predict(FRAME), alone.predict(frame))
 
 
@@ -307,19 +289,25 @@ def test_lightgbm_is_given_what_it_makes_of_a_frame(named: Any) -> None:
 def test_the_columns_are_those_with_categories(names: list[str]) -> None:
     why = "categorical_feature does not name the columns that hold categories: it differs in age"
     with pytest.raises(InputError, match=why):
-        evaluate(FRAME, Y, learner=make_theirs("lightgbm", categorical_feature=names), execution=SERIAL)
+        evaluate(
+            FRAME,
+            Y,
+            learner=theirs("lightgbm", **LIGHT, categorical_feature=names),
+            execution=SERIAL,
+        )
 
 
 def test_positions_are_of_encoded_columns_and_xgboost_needs_no_categories() -> None:
     schema = Schema.of_numbers(["age", "dose"])
     light = {"class": "lightgbm.sklearn:LGBMClassifier", "params": {"categorical_feature": [0]}}
     assert find_columns(light, schema) is None
-    assert find_columns(SPECS["xgboost"], schema) is None
+    own = {"class": "xgboost.sklearn:XGBClassifier", "params": {"enable_categorical": True}}
+    assert find_columns(own, schema) is None
 
 
 def test_a_pipeline_by_name_that_ends_with_a_booster_is_scored() -> None:
     words = make_pipeline(SimpleImputer(strategy="most_frequent"), OneHotEncoder(handle_unknown="ignore"))
     columns = ColumnTransformer([("words", words, ["ward"])], remainder="passthrough")
-    last = build({"class": "lightgbm.sklearn:LGBMClassifier", "params": LIGHT})
-    result = evaluate(FRAME, Y, learner=make_pipeline(columns, last), resampling="kfold:3", execution=SERIAL)
+    learner = make_pipeline(columns, theirs("lightgbm", **LIGHT))
+    result = evaluate(FRAME, Y, learner=learner, resampling="kfold:3", execution=SERIAL)
     assert np.all(np.isfinite(result.of_splits(result.entries[0], result.scores[0])))

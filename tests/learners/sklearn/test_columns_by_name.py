@@ -180,6 +180,10 @@ REFUSED: dict[str, tuple[Any, str]] = {
         r"columntransformer\.a: there is no column 'agee': the columns are age, dose, ward, inf; did",
     ),
     "no such position": (choose(AGE, ("b", "drop", [7])), r"\.b: \[7\] selects no columns: there are 4"),
+    "a slice of no steps": (
+        choose(AGE, ("b", "drop", slice("age", None, 0))),
+        r"selects no columns: there are 4",
+    ),
     "a mask of another length": (choose(AGE, ("b", "drop", [True])), "selects no columns"),
     "a category among the numbers": (
         choose(("a", SCALED, ["age", "ward"])),

@@ -207,9 +207,9 @@ HELD_BY_NONE: dict[str, tuple[Any, str]] = {
     "a folder that is called as a step": (with_memory("drop"), "memory=.drop"),
     "a function in a grid": (
         GridSearchCV(FITTED["chi2"], {"selectpercentile__score_func": [f_classif, chi2]}),
-        "score_func='sklearn.feature_selection:f_classif' cannot be part",
+        "selectpercentile__score_func of a grid takes no function",
     ),
-    "nothing for a grid": (GridSearchCV(LogisticRegression(), {"D": [1.0]}), "'D' is not a parameter of"),
+    "nothing for a grid": (GridSearchCV(LogisticRegression(), {"D": [1.0]}), "lists of values by parameter"),
     "a word of another": (LogisticRegression(solver="rbf"), "solver='rbf' cannot be part .* or lbfgs, libl"),
     "columns as a kernel": (SVC(kernel="precomputed"), "kernel='precomputed'"),
     "a value out of range": (LogisticRegression(C=-1.0), r"range \(0.0, inf\]. Got -1"),
@@ -231,7 +231,7 @@ HELD_BY_NONE: dict[str, tuple[Any, str]] = {
     **{
         f"columns {columns}": (with_columns(columns), "slice|neither the number nor the|kinds of columns")
         for columns in (
-            *({"slice": [0, 3]}, {"slice": [0, 3, 0]}, {"slice": [0, 3, 1.5]}, {"slice": [0, True, None]}),
+            *({"slice": [0, 3]}, {"slice": [0, 3, 1.5]}),
             *({"slice": "0:3"}, {"slice": [0, [1], None]}, [[0]], [0.5], {"pattern": "a"}),
             *({"kinds": kinds} for kinds in ("number", ["text"], [["number"]], [1], None)),
         )

@@ -27,7 +27,7 @@ from sklearn.ensemble import (
     StackingClassifier,
     VotingClassifier,
 )
-from sklearn.feature_selection import RFE, SelectFromModel, SelectKBest, f_classif, mutual_info_classif
+from sklearn.feature_selection import RFE, SelectFromModel, SelectKBest, f_classif
 from sklearn.impute import KNNImputer, SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import FixedThresholdClassifier, GridSearchCV, TunedThresholdClassifierCV
@@ -135,24 +135,12 @@ def test_it_is_refused_before_the_fits_and_scored_without_a_model(name: str, tmp
     assert np.all(np.isfinite(result.of_splits(result.entries[0], result.scores[0])))
 
 
-def test_a_search_around_what_draws_random_numbers_is_refused(tmp_path: Path) -> None:
-    drawing = make_pipeline(SelectKBest(mutual_info_classif), GaussianNB())
-    slow = GridSearchCV(drawing, {"selectkbest__k": [1, 2]}, cv=2)
-    with pytest.raises(InputError, match="cannot be stored"):
-        evaluate(X, Y, out=tmp_path / "model", learner=slow, refit="best", **OPTIONS)
-
-
 @pytest.mark.parametrize("algorithm", ["auto", "ball_tree", "kd_tree", "brute"])
 def test_neighbours_are_read_without_a_fit(algorithm: str, monkeypatch: pytest.MonkeyPatch) -> None:
     fitted = KNeighborsClassifier(3, algorithm=algorithm, metric="minkowski", p=3).fit(X, Y)
     content, before = pack(fitted), fitted.predict_proba(X + 0.1)
     monkeypatch.setattr(KNeighborsClassifier, "fit", lambda *args: pytest.fail("it was fitted"))
     assert np.array_equal(unpack(content).predict_proba(X + 0.1), before)
-
-
-def test_trees_may_be_of_more_columns_than_the_table_in_a_pipeline() -> None:
-    fitted = make_pipeline(PolynomialFeatures(), PolynomialFeatures(), RandomForestClassifier(2)).fit(X, Y)
-    assert np.array_equal(unpack(pack(fitted)).predict(X), fitted.predict(X))
 
 
 # What a stranger may have put into a file
