@@ -121,8 +121,8 @@ class ZeroOne(Losses):
 
     def totals(self, y: NDArray[Any], predicted: NDArray[Any], n_classes: int) -> NDArray[np.int64]:
         """Count wrong rows by class; see ``Measure``."""
-        of_class = (y[:, None] == np.arange(n_classes)).astype(np.float64)
-        counts = ((predicted != y) @ of_class).astype(np.int64)
+        wrong = predicted != y
+        counts = np.stack([np.sum(wrong & (y == c), axis=-1) for c in range(n_classes)], axis=-1)
         return counts if self.groups is None else np.append(counts, self.add_losses(y, predicted), axis=-1)
 
     def measure_rows(self, y: NDArray[Any], predicted: NDArray[Any]) -> NDArray[np.int64]:

@@ -35,7 +35,7 @@ def convert_model(model: Any) -> Any:
             "the model's columns are encoded (categories, dates or gaps), which an exported file would lack: "
             "use ckcv predict, or run on columns of numbers without gaps"
         )
-    if isinstance(model, SVMModel) and model.n_classes == 2:
+    if isinstance(model, SVMModel):
         return _convert_svm(model)
     if isinstance(model, FittedEstimator) and not model.foreign:
         return model.estimator
@@ -59,7 +59,7 @@ def _convert_svm(model: Any) -> Any:
     order = np.argsort(model.dual_coef > 0, kind="stable")
     positive = int(np.sum(model.dual_coef > 0))
     svc = SVC(C=model.C, gamma=model.gamma)
-    coefficients, offset = model.dual_coef[None, order], model.offset
+    coefficients, offset = model.dual_coef[None, order], np.array([model.offset])
     fitted = {
         "_sparse": False,
         "_gamma": model.gamma,

@@ -14,9 +14,10 @@ from ckcv_ray.core.draws import Draws
 from ckcv_ray.core.resampling.complete import Complete, split_complete
 from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.learners.svm.model import UNDECIDED_WIDTH
+from ckcv_ray.learners.svm.problem import Signs, make_signs
 from ckcv_ray.study.study import Study
 from ckcv_ray.tables.task import Task
-from jobs.benchmarks.libsvm import Signs, Solution, make_signs
+from jobs.benchmarks.libsvm import Solution
 
 Matrix = NDArray[np.float64]
 

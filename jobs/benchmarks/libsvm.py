@@ -13,7 +13,6 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 
@@ -28,14 +27,6 @@ from ckcv_ray.learners.svm.problem import (
     fit_constant,
     snap_to_bounds,
 )
-from ckcv_ray.tables.task import Task
-
-Signs = NDArray[np.int8]
-
-
-def make_signs(task: Task) -> Signs:
-    """Return the classes 0 and 1 of a task as -1 and +1."""
-    return np.where(task.y == 1, 1, -1).astype(np.int8)
 
 
 @dataclass(frozen=True)

@@ -33,11 +33,10 @@ from ckcv_ray.engine.evaluate import evaluate, share
 from ckcv_ray.learners.svm.kernels import complement, compute_distances, gaussian, make_complement
 from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.learners.svm.path import path
-from ckcv_ray.learners.svm.problem import fit_scaling
+from ckcv_ray.learners.svm.problem import Signs, fit_scaling, make_signs
 from ckcv_ray.study.problem import Problem
 from jobs.benchmarks import libsvm
 from jobs.benchmarks.baselines import reach
-from jobs.benchmarks.libsvm import Signs, make_signs
 from jobs.frame import (
     AsJson,
     Clock,

@@ -35,8 +35,8 @@ from ckcv_ray import Certified, Execution, InputError, Job, Study, TestRows, rea
 from ckcv_ray.core.arrays import Values
 from ckcv_ray.core.bounds.binomial import clopper_pearson, stevens
 from ckcv_ray.learners.ensemble import Ensemble
+from ckcv_ray.learners.svm.problem import make_signs
 from ckcv_ray.runs.run import run_job
-from jobs.benchmarks.libsvm import make_signs
 from jobs.frame import SETS, AsJson, choose_scale
 from jobs.paper.soft_bounds import betting, clipped_linear, ramp
 
@@ -73,7 +73,7 @@ def estimate_margins(result: Certified) -> Values:
     size = next(j for j, size in enumerate(problem.sizes) if size.holds(result.k))
     for member in result.ensemble.members:
         rows = problem.split(size, member.split).estimate
-        margins.append(make_signs(problem.task)[rows] * member.model.predict(problem.task.X[rows]).score)
+        margins.append(make_signs(problem.task)[rows] * member.model.decision(problem.task.X[rows]))
     return np.array(margins)
 
 

@@ -33,12 +33,11 @@ from ckcv_ray.learners.svm.kernels import complement, compute_distances, gaussia
 from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.learners.svm.model import UNDECIDED_WIDTH
 from ckcv_ray.learners.svm.path import path
-from ckcv_ray.learners.svm.problem import fit_scaling
+from ckcv_ray.learners.svm.problem import fit_scaling, make_signs
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables import named
 from ckcv_ray.tables import task as data
 from ckcv_ray.tables.named import Columns
-from jobs.benchmarks.libsvm import make_signs
 from jobs.frame import choose_scale
 
 Figure = tuple[float, float]

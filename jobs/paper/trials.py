@@ -140,7 +140,7 @@ def decisions(models: list[Any], learned: Matrix, X: Matrix) -> Matrix:
         b = np.zeros((len(learned), len(same)), dtype=X.dtype)
         for column, i in enumerate(same):
             b[models[i].support, column] = models[i].dual_coef
-        offsets = [float(models[i].offset[0]) for i in same]
+        offsets = [models[i].offset for i in same]
         positive[same] = (np.exp(X.dtype.type(-gamma) * distances) @ b + offsets > 0).T
     return positive
 

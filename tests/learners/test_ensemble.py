@@ -85,6 +85,7 @@ def test_pickles_stand_alone_and_predict_the_same():
     for member in ensemble.members:
         loaded = pickle.loads(files[f"model-{member.split:05d}.pkl"])
         assert bits(loaded) == bits(member)
+        assert bits(loaded.model.decision(X)) == bits(member.model.decision(X))
         assert bits(loaded.model.predict(X)) == bits(member.model.predict(X))
     contents = [files[name] for name in sorted(files, reverse=True)]
     assert bits(from_pickles(contents)) == bits(ensemble)
@@ -122,7 +123,7 @@ def test_neither_order_nor_batches_change_a_vote(seed, n_members, order, cuts):
 def test_a_prediction_is_that_of_the_member_it_names(seed, draw):
     ensemble, X = make_ensemble(seed)
     predicted = ensemble.random(X, draw)
-    decisions = np.array([member.model.predict(X).score for member in ensemble.members])
+    decisions = np.array([member.model.decision(X) for member in ensemble.members])
     rows = np.arange(N)
     assert bits(predicted.score) == bits(decisions[predicted.member, rows])
     assert np.array_equal(predicted.label, predicted.score > 1e-9)

@@ -10,10 +10,14 @@ Without scaling, the distances are gathered from the shared matrix; the exponent
 gathered block and not on the shared matrix: it costs about as much as gathering, which would have to be
 repeated for every gamma (0.8 against 0.45 ns per element; at k = 3 a block has at most 4/9 of them).
 
-Training rows of more than two classes lie class by class, so that the rows of a class are a range, and each
-pair of classes takes its part of the distances. The kernel from the training rows to the scored rows is
-computed once for each gamma, a training row in each row, so that decision values are sums of the rows of
-support vectors only.
+A split of more than two classes, prepared for all gammas and all pairs of classes.
+
+The training rows lie class by class, so that the rows of a class are a range. Distances are computed or
+gathered once; each pair of classes takes its part of them. The kernel from the training rows to the scored
+rows is computed once for each gamma, a training row in each row, so that decision values are sums of the rows
+of support vectors only.
+
+Here too, what does not fit into ``DENSE_BYTES`` is computed from the rows for each gamma again.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,11 +30,14 @@ from ckcv_ray.learners.svm import decomposition, path
 from ckcv_ray.learners.svm.decomposition import BLOCK
 from ckcv_ray.learners.svm.kernels import (
     STRIP,
+    Complement,
     complement,
     compute_complement,
+    compute_distances,
     fill_complement,
     fill_distances,
     gather,
+    pair_complement,
     scratch_complement,
     strip_rows,
 )
@@ -52,65 +59,60 @@ WHOLE_BYTES = 1 << 31
 
 
 class Strip(NamedTuple):
-    """M = 1 - K of all training rows and some of the scored rows, padded to full vectors."""
+    """M = 1 - K of some of the scored rows and all training rows, padded to full vectors.
+
+    Of more than two classes it is transposed.
+    """
 
     scored: slice
     M: Matrix
 
 
 class Dense(NamedTuple):
-    """Squared distances among the training rows and to the scored rows."""
+    """Squared distances among the training rows and from the scored rows, and arrays for both kernels."""
 
-    ranges: Sequence[slice]  # the training rows of each class; of two, the first has all, in their order
-    n_score: int  # number of scored rows
     train_distances: Matrix
     score_distances: Matrix
+    train_kernel: Complement
+    score_kernel: Matrix
 
     def fit(
         self, gamma: float, pair: tuple[int, int], y: Vector, weights: Weights, options: Options
     ) -> Solutions:
-        """Fit the path of one gamma to labels y of the rows of a pair of classes."""
-        D, n = self.train_distances, len(y)
-        if n < len(D):
-            first, second = (self.ranges[number] for number in pair)
-            D, cut = scratch("pair distances", (n, round_up(n, DOUBLES))), first.stop - first.start
-            for rows, at in ((first, slice(0, cut)), (second, slice(cut, n))):
-                D[at, :cut] = self.train_distances[rows, first]
-                D[at, cut:n] = self.train_distances[rows, second]
-            D[:, n:] = 0.0
-        M = scratch_complement(n)
-        fill_complement(D, gamma, M)
-        return path.path(M, y, *options, weights)
+        """Fit the path of one gamma to labels y of the rows of the two classes."""
+        fill_complement(self.train_distances, gamma, self.train_kernel)
+        return path.path(self.train_kernel, y, *options, weights)
 
     def strips(self, gamma: float) -> Iterator[Strip]:
-        """Yield the kernel of the training rows and all scored rows."""
-        M = scratch("score kernel", self.score_distances.shape)
-        yield Strip(slice(0, self.n_score), complement(self.score_distances, gamma, out=M))
+        """Yield the kernel from all scored rows to the training rows."""
+        every = slice(0, len(self.score_distances))
+        yield Strip(every, complement(self.score_distances, gamma, out=self.score_kernel))
 
 
 class Points(NamedTuple):
     """The scaled rows themselves."""
 
-    ranges: Sequence[slice]  # as for ``Dense``
     train: Matrix
     score: Matrix
+    ranges: Sequence[slice]  # the training rows of each of more than two classes; none of two
 
     def fit(
         self, gamma: float, pair: tuple[int, int], y: Vector, weights: Weights, options: Options
     ) -> Solutions:
         """Fit the path of one gamma to the rows of a pair of classes, with labels y."""
-        X = np.concatenate([self.train[self.ranges[number]] for number in pair])
+        X = np.concatenate([self.train[self.ranges[n]] for n in pair]) if self.ranges else self.train
         if whole_bytes(len(X)) > WHOLE_BYTES:
             return decomposition.path_on_points(X, gamma, y, *options, weights=weights)
         return path.path(compute_complement(X, gamma), y, *options, weights)
 
     def strips(self, gamma: float) -> Iterator[Strip]:
-        """Yield the kernel of the training rows and a few scored rows at a time."""
+        """Yield the kernel of a few scored rows at a time and the training rows."""
         step = strip_rows(len(self.train))
         for start in range(0, len(self.score), step):
             rows = self.score[start : start + step]
-            D = scratch("strip", (len(self.train), round_up(len(rows), DOUBLES)))
-            fill_distances(self.train, rows, D)
+            first, second = (self.train, rows) if self.ranges else (rows, self.train)
+            D = scratch("strip", (len(first), round_up(len(second), DOUBLES)))
+            fill_distances(first, second, D)
             M = scratch("strip kernel", D.shape)
             yield Strip(slice(start, start + len(rows)), complement(D, gamma, out=M))
 
@@ -135,32 +137,71 @@ def block_bytes(n_train: int, n_score: int, d: int, n_C: int) -> int:
     return rows + matrices + 16 * min(n_train, MAX_FREE) ** 2 + 16 * n_C * n_train
 
 
+class DenseClasses(NamedTuple):
+    """Squared distances, and a kernel from the training rows to the scored rows."""
+
+    ranges: Sequence[slice]  # the training rows of each class
+    of_class: Sequence[Matrix]  # all training rows from those of a class, [n_train, rows of it]
+    score_distances: Matrix  # from all training rows to the scored rows, [n_train, >= n_score]
+    score_kernel: Matrix  # of the same shape
+    n_score: int  # number of scored rows
+
+    def fit(
+        self, gamma: float, pair: tuple[int, int], y: Vector, weights: Weights, options: Options
+    ) -> Solutions:
+        """Fit the path of one gamma to the rows of a pair of classes, with labels y."""
+        first, second = pair
+        columns = self.of_class[first], self.of_class[second]
+        M = pair_complement(*columns, gamma, self.ranges[first], self.ranges[second])
+        return path.path(M, y, *options, weights)
+
+    def strips(self, gamma: float) -> Iterator[Strip]:
+        """Yield the kernel from the training rows to all scored rows."""
+        yield Strip(slice(0, self.n_score), complement(self.score_distances, gamma, out=self.score_kernel))
+
+
 def prepare(
     X: Matrix,
     distances: Matrix | None,
     scaling: Scaling,
     train: Index,
     score: Index,
-    ranges: Sequence[slice],
-) -> Dense | Points:
+    ranges: Sequence[slice] = (),
+) -> Dense | DenseClasses | Points:
     """Return the block of one split of X [n, d], in this thread's scratch memory: one block at a time.
 
     Args:
         distances: squared distances [n, n] of the rows of X, if available and nothing is scaled.
         scaling: applied to the rows otherwise.
         train, score: row numbers of X; training rows of more than two classes lie class by class.
-        ranges: of each class in ``train``; of two classes, the first has all.
+        ranges: of each of more than two classes in ``train``.
     """
-    n, n_score = len(train), len(score)
-    if dense_bytes(n, n_score) > DENSE_BYTES:
-        return Points(ranges, scaling.apply(X[train]), scaling.apply(X[score]))
-    among_train = scratch("train distances", (n, round_up(n, DOUBLES)))
-    to_score = scratch("score distances", (n, round_up(n_score, DOUBLES)))
-    if distances is None:
-        rows = scaling.apply(X[train])
-        fill_distances(rows, rows, among_train)
-        fill_distances(rows, scaling.apply(X[score]), to_score)
-    else:
+    n = len(train)
+    if dense_bytes(n, len(score)) > DENSE_BYTES:
+        return Points(scaling.apply(X[train]), scaling.apply(X[score]), ranges)
+    inputs = None if distances is not None else (scaling.apply(X[train]), scaling.apply(X[score]))
+    if ranges:
+        memory = scratch("train distances", (n * n,))
+        of_class = [memory[n * part.start : n * part.stop].reshape(n, -1) for part in ranges]
+        oblong = n, round_up(len(score), DOUBLES)
+        to_score = scratch("score distances", oblong)
+        for part, columns in zip(ranges, of_class, strict=True):
+            if inputs is None:
+                gather(distances, train, train[part], columns)
+            else:
+                columns[...] = compute_distances(inputs[0], inputs[0][part])
+        if inputs is None:
+            gather(distances, train, score, to_score)
+        else:
+            fill_distances(*inputs, to_score)
+        return DenseClasses(ranges, of_class, to_score, scratch("score kernel", oblong), len(score))
+    square = n, round_up(n, DOUBLES)
+    oblong = len(score), square[1]
+    among_train, from_score = scratch("train distances", square), scratch("score distances", oblong)
+    if inputs is None:
         gather(distances, train, train, among_train)
-        gather(distances, train, score, to_score)
-    return Dense(ranges, n_score, among_train, to_score)
+        gather(distances, score, train, from_score)
+    else:
+        fill_distances(inputs[0], inputs[0], among_train)
+        fill_distances(inputs[1], inputs[0], from_score)
+    return Dense(among_train, from_score, scratch_complement(n), scratch("score kernel", oblong))

@@ -1,4 +1,4 @@
-"""A fitted SVM as a self-contained model: one SVM for each pair of classes, with one scaling, C and gamma.
+"""A fitted SVM as a self-contained model, of two classes or of more.
 
 Decision values are computed row by row, with an operation whose result for one row does not depend on the
 others, so that a prediction and the error count behind it are equal in every bit.
@@ -12,7 +12,9 @@ if there is a way to decide its open pairs that changes the winner.
 That is so unless one class w wins however they are decided. Against w, the best that can happen to another
 class c is that all open pairs of c vote for c and those of w against w, which is one way to decide them. So w
 wins for certain if its certain votes exceed the certain and open votes of every other class, or equal them
-and w comes first. Two classes are one pair: a row whose decision value is within 1e-9 of zero is undecided.
+and w comes first.
+
+The model for more than two classes is one SVM for each pair of them, all with one scaling, C and gamma.
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,14 +30,101 @@ from ckcv_ray.core.process import one_thread
 from ckcv_ray.learners.base import Model, Predicted
 from ckcv_ray.learners.svm.compile import FAST, compile_listed, load_code, wide
 from ckcv_ray.learners.svm.kernels import compute_distances, gaussian
-from ckcv_ray.learners.svm.problem import Matrix, Scaling, Solutions, Vector, writable
+from ckcv_ray.learners.svm.problem import Matrix, Scaling, Signs, Solutions, Vector, writable
 from ckcv_ray.tables.columns import Rows
 
 UNDECIDED_WIDTH = 1e-9  # this close to zero, rounding would decide the label: an error
+
+
+def classify(M: Matrix, fits: Solutions) -> Signs:
+    """Return the sign that each fit gives each row, 0 where it is undecided, shape (n_C, rows).
+
+    M = 1 - K of the rows [rows] and the training rows [>= n_train]; f(x) = offset - sum_i b_i M(x, x_i).
+    There is one sum per fit and row, which does not depend on which other fits and rows there are.
+    """
+    load_code()
+    signs = np.empty((len(fits.offset), len(M)), np.int8)
+    _classify(writable(M), writable(fits.b), writable(fits.offset), signs)
+    return signs
+
+
+def count_errors(M: Matrix, fits: Solutions, y: Signs) -> NDArray[np.int64]:
+    """Return the errors of each fit among the rows of class -1 and those of class +1, shape (n_C, 2).
+
+    M: as for ``classify``; y: signs of the rows.
+    """
+    load_code()
+    errors = np.zeros((len(fits.offset), 2), np.int64)
+    _count_errors(writable(M), writable(fits.b), writable(fits.offset), writable(y), errors)
+    return errors
+
+
+@compile_listed(fastmath=FAST)
+def _classify(M: Matrix, b: Matrix, offset: Matrix, signs: NDArray[np.int8]) -> None:
+    """Take four rows per pass over b, repeating the last one if their number is not a multiple of four."""
+    wide()
+    n, rows = b.shape[1], M.shape[0]
+    for first in range(0, rows, 4):
+        last = rows - 1
+        p0, p1, p2, p3 = first, min(first + 1, last), min(first + 2, last), min(first + 3, last)
+        M0, M1, M2, M3 = M[p0], M[p1], M[p2], M[p3]
+        for c in range(b.shape[0]):
+            weights = b[c]
+            f0, f1, f2, f3 = offset[c], offset[c], offset[c], offset[c]
+            for q in range(n):
+                f0 -= weights[q] * M0[q]
+                f1 -= weights[q] * M1[q]
+                f2 -= weights[q] * M2[q]
+                f3 -= weights[q] * M3[q]
+            signs[c, p0], signs[c, p1] = _decide_sign(f0), _decide_sign(f1)
+            signs[c, p2], signs[c, p3] = _decide_sign(f2), _decide_sign(f3)
+
+
+@compile_listed()
+def _decide_sign(f: float) -> np.int8:
+    return np.int8(f > UNDECIDED_WIDTH) - np.int8(f < -UNDECIDED_WIDTH)
+
+
+@compile_listed()
+def _count_errors(M: Matrix, b: Matrix, offset: Matrix, y: Signs, errors: NDArray[np.int64]) -> None:
+    signs = np.empty((b.shape[0], M.shape[0]), np.int8)
+    _classify(M, b, offset, signs)
+    for c in range(b.shape[0]):
+        for p in range(M.shape[0]):
+            if signs[c, p] != y[p]:
+                errors[c, np.int64(y[p] > 0)] += 1
+
+
 BLOCK_VALUES = 1 << 22
-Integers = NDArray[np.int64]
-Places = NDArray[np.int64]  # [2, n]
-Votes = NDArray[np.int32]  # [fits, n_classes, rows]
+
+
+@dataclass(frozen=True)
+class SVMModel(Model):
+    """A fitted SVM: f(x) = sum_i dual_coef_i K(x_i, x) + offset."""
+
+    C: float
+    gamma: float
+    scaling: Scaling  # centre and scale of its inputs, fitted on its training rows
+    support: NDArray[np.int64]  # row numbers of the support vectors in the learning set, ascending
+    vectors: Rows  # those rows, unscaled, (n_support, d)
+    dual_coef: NDArray[np.float64]  # y * alpha of each support vector, (n_support,)
+    offset: float  # added to the weighted sum of kernels
+
+    def decision(self, X: Rows) -> NDArray[np.float64]:
+        """Return the decision value of every row of X [rows, d], shape (rows,)."""
+        values = np.empty(len(X))
+        for rows, K in _compute_kernels(self, X):
+            values[rows] = np.vecdot(K, self.dual_coef) + self.offset
+        return values
+
+    def predict(self, X: Rows) -> Predicted:
+        """Classify every row; a row whose decision value is within 1e-9 of zero is undecided."""
+        score = self.decision(X)
+        label = np.where(np.abs(score) <= UNDECIDED_WIDTH, NEITHER, score > 0)
+        return Predicted(label.astype(np.int32), score)
+
+
+Counts = NDArray[np.int32]
 
 
 def list_pairs(n_classes: int) -> list[tuple[int, int]]:
@@ -47,48 +136,66 @@ def list_pairs(n_classes: int) -> list[tuple[int, int]]:
 
 
 class Ballot:
-    """The votes of pairs of classes for rows, for each of several fits.
+    """The votes of pairs of classes for rows.
 
     Attributes:
-        rows: number of rows.
-        certain: votes of pairs that are decided, (fits, n_classes, rows).
+        certain: votes of pairs that are decided, (..., n_classes, rows).
         open: pairs of each class that are not, likewise.
     """
 
-    def __init__(self, n_fits: int, n_classes: int, rows: int) -> None:
-        load_code()
-        self.rows = rows
-        self.certain = np.zeros((n_fits, n_classes, rows), np.int32)
-        self.open = np.zeros((n_fits, n_classes, rows), np.int32)
+    def __init__(self, shape: tuple[int, ...], n_classes: int) -> None:
+        *outer, rows = shape
+        self.certain = np.zeros((*outer, n_classes, rows), np.int32)
+        self.open = np.zeros_like(self.certain)
 
-    def add(self, first: int, second: int, f: Matrix) -> None:
-        """Add the votes of a pair of classes with decision values f, (fits, rows)."""
-        _vote(f, first, second, self.certain, self.open)
+    def add(self, first: int, second: int, f: NDArray[np.float64]) -> None:
+        """Add the votes of a pair of classes with decision values f, (..., rows)."""
+        is_open = np.abs(f) <= UNDECIDED_WIDTH
+        self.certain[..., first, :] += f < -UNDECIDED_WIDTH
+        self.certain[..., second, :] += f > UNDECIDED_WIDTH
+        self.open[..., first, :] += is_open
+        self.open[..., second, :] += is_open
 
     def winners(self) -> Classes:
-        """Return the class that wins each row, or -1 where open pairs could change it, (fits, rows)."""
-        labels = np.empty((len(self.certain), self.rows), np.int32)
-        _find_winners(self.certain, self.open, labels)
-        return labels
+        """Return the class that wins each row, or -1 where open pairs could change it, (..., rows)."""
+        n_classes = self.certain.shape[-2]
+        earlier = np.arange(n_classes, dtype=np.int32)[::-1, None]  # of equals the first class is the larger
+        least = self.certain * n_classes + earlier
+        winner: Classes = np.argmax(least, axis=-2).astype(np.int32)
+        if not self.open.any():
+            return winner
+        most = least + self.open * n_classes
+        at = np.expand_dims(winner, -2)
+        votes = np.take_along_axis(least, at, -2)
+        np.put_along_axis(most, at, -1, -2)
+        return np.where(votes[..., 0, :] > most.max(axis=-2), winner, np.int32(NEITHER))
 
 
-def decide(M: Matrix, begin: int, ranges: tuple[slice, slice], fits: Solutions, rows: int) -> Matrix:
-    """Return the decision values of one pair's fits, (n_C, rows).
+def add_votes(
+    ballot: Ballot,
+    pair: tuple[int, int],
+    M: Matrix,
+    begin: int,
+    ranges: tuple[slice, slice],
+    fits: Solutions,
+) -> None:
+    """Add the votes of one pair's fits to a ballot of shape (n_C, scored rows).
 
     Args:
-        M: 1 - K of the training rows and the scored rows, [training rows, >= begin + rows].
-        begin: the column of M of the first row.
+        ballot: changed in place.
+        pair: the two classes.
+        M: 1 - K of the training rows and the scored rows, [training rows, >= begin + scored rows].
+        begin: the column of M with the ballot's first row.
         ranges: of the training rows of the two classes.
         fits: f(x) = offset - sum_i b_i M(x_i, x), with b of the first class's rows and then the second's.
             Each sum is taken over the support vectors in their order, and does not depend on which other fits
             and rows there are.
-        rows: number of rows.
     """
     load_code()
-    f, used = np.empty((len(fits.b), rows)), np.empty((2, fits.b.shape[1] + 1), np.int64)
-    (start, end), start2 = (ranges[0].start, ranges[0].stop), ranges[1].start
-    _decide_each(M, begin, start, end - start, start2, writable(fits.b), fits.offset, f, used)
-    return f
+    f, used = np.empty(ballot.certain.shape[-1]), np.empty((2, fits.b.shape[1] + 1), np.int64)
+    first, second = ranges
+    begins = first.start, first.stop - first.start, second.start
+    _add_votes(M, begin, *begins, writable(fits.b), fits.offset, *pair, f, used, ballot.certain, ballot.open)
 
 
 @compile_listed(fastmath=FAST)
@@ -101,7 +208,7 @@ def _decide(
     b: Vector,
     offset: float,
     f: Vector,
-    used: Places,
+    used: NDArray[np.int64],
 ) -> None:
     """Compute the decision values f, from the rows of M of four support vectors at a time."""
     wide()
@@ -126,7 +233,7 @@ def _decide(
 
 
 @compile_listed()
-def _decide_each(
+def _add_votes(
     M: Matrix,
     begin: int,
     start: int,
@@ -134,55 +241,40 @@ def _decide_each(
     start2: int,
     b: Matrix,
     offset: Vector,
-    f: Matrix,
-    used: Places,
+    first: int,
+    second: int,
+    f: Vector,
+    used: NDArray[np.int64],
+    certain: Counts,
+    opened: Counts,
 ) -> None:
-    """Decide by each fit. Where C has no effect any more, a fit is the one before it."""
+    """Count the votes of each fit. Where C has no effect any more, a fit is the one before it."""
+    n_scored = f.shape[0]
     for c in range(b.shape[0]):
         known = c > 0 and offset[c] == offset[c - 1]
         for q in range(b.shape[1]):
             known = known and b[c, q] == b[c - 1, q]
-        if known:
-            f[c] = f[c - 1]
-        else:
-            _decide(M, begin, start, n_first, start2, b[c], offset[c], f[c], used)
+        if not known:
+            _decide(M, begin, start, n_first, start2, b[c], offset[c], f, used)
+        for_first, for_second = certain[c, first], certain[c, second]
+        open_first, open_second = opened[c, first], opened[c, second]
+        for k in range(n_scored):
+            is_open = np.int32(abs(f[k]) <= UNDECIDED_WIDTH)
+            for_first[k] += np.int32(f[k] < -UNDECIDED_WIDTH)
+            for_second[k] += np.int32(f[k] > UNDECIDED_WIDTH)
+            open_first[k] += is_open
+            open_second[k] += is_open
 
 
-@compile_listed()
-def _vote(f: Matrix, first: int, second: int, certain: Votes, opened: Votes) -> None:
-    """Count the votes of a pair of classes in each fit."""
-    for c in range(f.shape[0]):
-        for k in range(f.shape[1]):
-            is_open = np.int32(abs(f[c, k]) <= UNDECIDED_WIDTH)
-            certain[c, first, k] += np.int32(f[c, k] < -UNDECIDED_WIDTH)
-            certain[c, second, k] += np.int32(f[c, k] > UNDECIDED_WIDTH)
-            opened[c, first, k] += is_open
-            opened[c, second, k] += is_open
-
-
-@compile_listed()
-def _find_winners(certain: Votes, opened: Votes, labels: Classes) -> None:
-    """Find the first class with most certain votes, and whether another one could have as many."""
-    for c in range(labels.shape[0]):
-        for k in range(labels.shape[1]):
-            winner = 0
-            for other in range(1, certain.shape[1]):
-                if certain[c, other, k] > certain[c, winner, k]:
-                    winner = other
-            labels[c, k] = winner
-            for other in range(certain.shape[1]):
-                lead = certain[c, winner, k] - certain[c, other, k] - opened[c, other, k]
-                if other != winner and (lead < 0 or (lead == 0 and other < winner)):
-                    labels[c, k] = NEITHER
+Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class SVMModel(Model):
-    """A fitted SVM: a decision function for each pair of classes, in the order of ``list_pairs``.
+class PairwiseSVM(Model):
+    """A fitted SVM for several classes: a decision function for each pair, in the order of ``list_pairs``.
 
-    That of a pair is f(x) = sum_i dual_coef_i K(x_i, x) + offset, positive for the second class. Of more than
-    two classes, a pair of which only one had training rows is constant, -1 or 1; one without training rows is
-    0.
+    That of a pair is f(x) = sum_i dual_coef_i K(x_i, x) + offset, positive for the second class. A pair of
+    which only one class had training rows is constant, -1 or 1; one without training rows is 0.
     """
 
     C: float
@@ -192,7 +284,7 @@ class SVMModel(Model):
     support: Integers  # row numbers of all support vectors in the learning set, ascending
     vectors: Rows  # those rows, unscaled, (n_support, d)
     used: tuple[Integers, ...]  # for each pair, positions of its support vectors in ``support``, ascending
-    dual_coef: Vector  # y * alpha of these, one pair after the other; y is 1 for the second class
+    dual_coef: tuple[Vector, ...]  # for each pair, y * alpha of them; y is 1 for the second class
     offset: Vector  # of each pair, (n_pairs,)
 
     @classmethod
@@ -204,41 +296,45 @@ class SVMModel(Model):
         pairs: Sequence[tuple[Integers, Vector]],
         offset: Vector,
         X: Rows,
-    ) -> "SVMModel":
+    ) -> "PairwiseSVM":
         """Make a model on the rows X [n, d] of a task from the row numbers and coefficients of each pair."""
-        support = np.unique(np.concatenate([rows for rows, _ in pairs])).astype(np.int64)
-        vectors = X[support].astype(np.float64)  # one dtype object: the same pickle wherever X came from
-        used = tuple(np.searchsorted(support, rows).astype(np.int64) for rows, _ in pairs)
-        dual_coef = np.concatenate([coefficients for _, coefficients in pairs])
-        return cls(*setting, scaling, n_classes, support, vectors, used, dual_coef, offset)
+        rows = np.concatenate([support for support, _ in pairs])
+        support = np.unique(rows).astype(np.int64)
+        return cls(
+            *setting,
+            scaling=scaling,
+            n_classes=n_classes,
+            support=support,
+            vectors=X[support].astype(np.float64),  # one dtype object: the same pickle wherever X came from
+            used=tuple(np.searchsorted(support, of_pair).astype(np.int64) for of_pair, _ in pairs),
+            dual_coef=tuple(coefficients for _, coefficients in pairs),
+            offset=offset,
+        )
 
-    def pairs(self) -> list[tuple[Integers, Vector]]:
-        """Return ``used`` and the coefficients of each pair."""
-        ends = np.cumsum([*map(len, self.used)])
-        return [*zip(self.used, np.split(self.dual_coef, ends[:-1]), strict=True)]
-
-    def decide(self, X: Rows) -> Iterator[tuple[slice, Matrix]]:
-        """Yield some rows of X [rows, d] at a time, and the decision values of all pairs, [n_pairs, rows]."""
-        vectors, pairs = self.scaling.apply(self.vectors), self.pairs()
-        every, step = np.arange(len(vectors)), max(1, BLOCK_VALUES // max(1, len(vectors)))
-        with one_thread():
-            for start in range(0, len(X), step):
-                rows = slice(start, start + step)
-                K = gaussian(compute_distances(self.scaling.apply(X[rows]), vectors), self.gamma)
-                f = [
-                    np.vecdot(K if np.array_equal(used, every) else np.take(K, used, axis=1), coefficients)
-                    for used, coefficients in pairs
-                ]
-                yield rows, np.array(f) + self.offset[:, None]
+    def pairs(self) -> Iterator[tuple[tuple[int, int], SVMModel]]:
+        """Yield each pair of classes and its SVM."""
+        parts = zip(list_pairs(self.n_classes), self.used, self.dual_coef, self.offset.tolist(), strict=True)
+        for pair, used, dual_coef, offset in parts:
+            rows = self.support[used], self.vectors[used]
+            yield pair, SVMModel(self.C, self.gamma, self.scaling, *rows, dual_coef, offset)
 
     def predict(self, X: Rows) -> Predicted:
-        """Classify every row by the votes of the pairs; of more than two classes there is no score."""
-        label, score = np.empty(len(X), np.int32), np.full(len(X), np.nan)
-        for rows, f in self.decide(X):
-            ballot = Ballot(1, self.n_classes, f.shape[1])
-            for pair, values in zip(list_pairs(self.n_classes), f, strict=True):
-                ballot.add(*pair, values[None])
-            (label[rows],) = ballot.winners()
-            if self.n_classes == 2:
-                (score[rows],) = f
-        return Predicted(label, score)
+        """Classify every row by the votes of the pairs; there is no score."""
+        labels = np.empty(len(X), np.int32)
+        parts = [*zip(list_pairs(self.n_classes), self.used, self.dual_coef, self.offset, strict=True)]
+        for rows, K in _compute_kernels(self, X):
+            ballot = Ballot((len(K),), self.n_classes)
+            for pair, used, dual_coef, offset in parts:
+                ballot.add(*pair, np.vecdot(np.take(K, used, axis=1), dual_coef) + offset)
+            labels[rows] = ballot.winners()
+        return Predicted(labels, np.full(len(X), np.nan))
+
+
+def _compute_kernels(model: SVMModel | PairwiseSVM, X: Rows) -> Iterator[tuple[slice, Rows]]:
+    """Yield some rows of X at a time, and their kernel with all support vectors, [rows, n_support]."""
+    vectors = model.scaling.apply(model.vectors)
+    step = max(1, BLOCK_VALUES // max(1, len(vectors)))
+    with one_thread():
+        for start in range(0, len(X), step):
+            rows = slice(start, start + step)
+            yield rows, gaussian(compute_distances(model.scaling.apply(X[rows]), vectors), model.gamma)

@@ -33,6 +33,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ckcv_ray.tables.task import Task
+
 Matrix = NDArray[np.float64]
 Vector = NDArray[np.float64]
 Single = NDArray[np.float32]
@@ -71,6 +73,8 @@ def round_up(n: int, lanes: int) -> int:
     """Return the smallest multiple of ``lanes`` that is not below n."""
     return -(-n // lanes) * lanes
 
+
+Signs = NDArray[np.int8]
 
 AT_BOUND = 1e-12  # this close to a bound, relative to the distance of the two bounds, b is at it
 
@@ -144,12 +148,17 @@ def snap_to_bounds(b: Vector, y: Vector, C: float, weights: Weights) -> Vector:
 
 
 def fit_constant(y: Vector, n_C: int) -> Solutions:
-    """Return the fits to rows of one class, f(x) = that class everywhere, or to none, f(x) = 0."""
+    """Return the fits to a training set of one class: no support vectors, f(x) = that class everywhere."""
     fits = empty_fits(n_C, len(y))
     fits.gradient[:] = -y
-    fits.offset[:] = y[:1].sum()
+    fits.offset[:] = y[0]
     fits.converged[:] = True
     return fits
+
+
+def make_signs(task: Task) -> Signs:
+    """Return the classes 0 and 1 of a task as -1 and +1."""
+    return np.where(task.y == 1, 1, -1).astype(np.int8)
 
 
 class Scaling(NamedTuple):

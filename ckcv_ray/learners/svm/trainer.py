@@ -2,19 +2,21 @@
 
 This is what imports numba. ``learner`` imports it when something is to be fitted or read.
 
-One SVM is fitted for each pair of classes, on the rows of these two. For each gamma, every pair has a path
-over all C on the split's training rows of its classes, and votes on all scored rows (``Ballot``).
+The table of fitted SVMs: a row for each model, whose support vectors are row numbers of the learning set.
+
+Two classes are one pair, of which a cell holds the numbers themselves; of more there is a list of the pairs.
+
+More than two classes: one SVM for each pair of them, on the rows of these two. For each gamma, every pair has
+a path over all C on the split's training rows of its classes, and votes on all scored rows (``Ballot``).
 Scaling, distances and class weights are those of all training rows. What classes without training rows would
 add is what ``SVC`` makes of the others: a pair with one of them is constant and votes for the other class,
 which gives every class that is present the same number of votes (Knerr, Personnaz, Dreyfus, "Single-layer
 learning revisited", Neurocomputing, 1990).
 
-The table of fitted SVMs: a row for each model, whose support vectors are row numbers of the learning set.
-Two classes are one pair, of which a cell holds the numbers themselves; of more there is a list of the pairs.
-
 Last, the compiled functions with their argument types, in order; ``compile`` says why the order matters.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import pairwise
@@ -23,25 +25,34 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from numba import boolean, float32, float64, int32, int64, typeof, types
+from numba import boolean, float32, float64, int8, int32, int64, typeof, types
 from numpy.typing import NDArray
 
 from ckcv_ray.core.arrays import Classes, Index
-from ckcv_ray.core.measures import Measure
+from ckcv_ray.core.measures import UNDECIDED, ZERO_ONE, Measure
 from ckcv_ray.learners.base import Cells, RowCodec, Setting, Trainer
 from ckcv_ray.learners.steps import compute_weights
 from ckcv_ray.learners.svm import compile as compiler
 from ckcv_ray.learners.svm import kernels, newton
 from ckcv_ray.learners.svm import model as models
 from ckcv_ray.learners.svm import path as paths
-from ckcv_ray.learners.svm.blocks import Dense, Points, block_bytes, prepare
+from ckcv_ray.learners.svm.blocks import Dense, DenseClasses, Points, block_bytes, prepare
 from ckcv_ray.learners.svm.compile import Signatures
 from ckcv_ray.learners.svm.kernels import compute_distances
-from ckcv_ray.learners.svm.model import Ballot, SVMModel, decide, list_pairs
+from ckcv_ray.learners.svm.model import (
+    Ballot,
+    PairwiseSVM,
+    SVMModel,
+    add_votes,
+    classify,
+    count_errors,
+    list_pairs,
+)
 from ckcv_ray.learners.svm.problem import (
     EQUAL,
     Options,
     Scaling,
+    Signs,
     Solutions,
     Vector,
     Weights,
@@ -49,6 +60,7 @@ from ckcv_ray.learners.svm.problem import (
     empty_fits,
     fit_constant,
     fit_scaling,
+    make_signs,
 )
 from ckcv_ray.tables.columns import Rows
 from ckcv_ray.tables.task import Task
@@ -56,16 +68,18 @@ from ckcv_ray.tables.task import Task
 SHARED_BYTES = 1 << 29
 SHARED_WIDE_BYTES = 1 << 30  # where computing distances takes longer than gathering them
 WIDE = 50
+CLASS_OF_SIGN = np.array([0, UNDECIDED, 1], np.int32)  # -1, 0 and 1
 MAX_VOTES = 1 << 22  # numbers of votes that are held at once
 NO_GRADIENT = np.empty((0, 0))
 
 
 class Shared(NamedTuple):
-    """What all workers share: the task, and the squared distances of its rows [n, n] if nothing is scaled and
-    they are not too large (``may_share``).
+    """What all workers share: the task, the signs of its labels (n,) where there are two classes, and the
+    squared distances of its rows [n, n] if nothing is scaled and they are not too large (``may_share``).
     """
 
     task: Task
+    signs: Signs
     distances: Rows | None
 
 
@@ -86,24 +100,22 @@ class SVMTrainer(Trainer):
     def share(self, task: Task) -> Shared:
         """Compute what all workers share."""
         shared = self.scale == "none" and may_share(*task.X.shape)
-        return Shared(task, np.ascontiguousarray(compute_distances(task.X, task.X)) if shared else None)
+        distances = np.ascontiguousarray(compute_distances(task.X, task.X)) if shared else None
+        return Shared(task, make_signs(task), distances)
 
     def prepare(self, shared: Shared, train: Index, score: Index) -> "Block":
         """Prepare the distances of a split; training rows of more than two classes lie class by class."""
-        task, distances = shared
+        task, signs, distances = shared
         scaling = fit_scaling(task.X[train], self.scale)
         weights = compute_weights(self.class_weight, task.classes, task.y[train])
-        ends = [0, len(train), len(train)]
+        ranges = list[slice]()
         if task.n_classes > 2:
             train = train[np.argsort(task.y[train], kind="stable")]
             ends = np.searchsorted(task.y[train], np.arange(task.n_classes + 1)).tolist()
-        ranges = [slice(*ends_of_class) for ends_of_class in pairwise(ends)]
-        kernel, pairs = prepare(task.X, distances, scaling, train, score, ranges), list[Pair]()
-        for first, second in list_pairs(task.n_classes):
-            rows = np.concatenate([train[ranges[first]], train[ranges[second]]])
-            y = np.where(task.y[rows] == second, 1.0, -1.0)
-            pairs.append(Pair(first, second, rows, y, Weights(float(weights[first]), float(weights[second]))))
-        return Block(self, task, score, scaling, kernel, pairs)
+            ranges = [slice(*ends_of_class) for ends_of_class in pairwise(ends)]
+        kernel = prepare(task.X, distances, scaling, train, score, ranges)
+        y = signs[train].astype(np.float64)
+        return Block(self, shared, train, score, scaling, kernel, weights, y, ranges)
 
     def cost(self, n_train: int) -> float:
         """Return the squared number of training rows."""
@@ -122,38 +134,50 @@ class SVMTrainer(Trainer):
         return {"machine_code": compiler.state()}
 
 
-class Pair(NamedTuple):
-    """Two classes of a split."""
-
-    first: int
-    second: int
-    rows: Index  # row numbers of the training rows, of more than two classes class by class
-    y: Vector  # their signs: +1 for the second class
-    weights: Weights
-
-
 class Block(NamedTuple):
     """One prepared split."""
 
     trainer: SVMTrainer
-    task: Task
+    shared: Shared
+    train: Index  # row numbers of the training rows, of more than two classes class by class
     score: Index  # row numbers of the scored rows
     scaling: Scaling
-    kernel: Dense | Points
-    pairs: list[Pair]
+    kernel: Dense | DenseClasses | Points
+    weights: Vector  # of the classes
+    y: Vector  # signs of the training rows, of two classes
+    ranges: Sequence[slice]  # the training rows of each of more than two classes; none of two
 
     def fit(self, path: int, length: int) -> "PathFits":
         """Fit the first ``length`` costs at one gamma."""
-        gamma, options, fitted = self.trainer.gammas[path], self.trainer.options, list[Solutions]()
+        gamma, options = self.trainer.gammas[path], self.trainer.options
         options = options._replace(C_values=options.C_values[:length])
-        for first, second, _, y, weights in self.pairs:
-            fits = (
-                self.kernel.fit(gamma, (first, second), y, weights, options)
-                if len(y)
-                else fit_constant(y, length)
-            )
-            fitted.append(fits._replace(gradient=NO_GRADIENT))
-        return PathFits(self, gamma, options.C_values, fitted)
+        pairs = [self._fit(gamma, pair, options) for pair in list_pairs(len(self.weights))]
+        return PathFits(self, gamma, options.C_values, pairs)
+
+    def _fit(self, gamma: float, pair: tuple[int, int], options: Options) -> Solutions:
+        """Fit the path of one pair of classes, the second of which is +1."""
+        weights = Weights(*(float(self.weights[number]) for number in pair))
+        if not self.ranges:
+            return self.kernel.fit(gamma, pair, self.y, weights, options)
+        n_first, n_second = (part.stop - part.start for part in map(self.ranges.__getitem__, pair))
+        y = np.repeat([-1.0, 1.0], [n_first, n_second])
+        if not len(y):
+            fits = empty_fits(len(options.C_values), 0)
+            fits.converged[:] = True
+        elif not n_first * n_second:
+            fits = fit_constant(y, len(options.C_values))
+        else:
+            fits = self.kernel.fit(gamma, pair, y, weights, options)
+        return fits._replace(gradient=NO_GRADIENT)
+
+    def find_support(self, pair: tuple[int, int], b: Vector) -> tuple[NDArray[np.int64], Vector]:
+        """Return the row numbers of a pair's support vectors, ascending, and their coefficients."""
+        rows = self.train
+        if self.ranges:
+            rows = np.concatenate([rows[self.ranges[number]] for number in pair])
+        used = np.flatnonzero(b)
+        used = used[np.argsort(rows[used], kind="stable")]
+        return rows[used].astype(np.int64), b[used]
 
 
 class PathFits(NamedTuple):
@@ -176,35 +200,44 @@ class PathFits(NamedTuple):
         return reduce(np.add, [fits.n_iter for fits in self.pairs])
 
     def totals(self, measure: Measure) -> NDArray[Any]:
-        """Return the totals of each fit."""
-        task = self.block.task
-        return measure.totals(task.y[self.block.score], self.predict(), task.n_classes)
+        """Return the totals of each fit; wrong rows, or votes, are counted in compiled code."""
+        (task, signs, _), score, kernel = self.block.shared, self.block.score, self.block.kernel
+        if measure is ZERO_ONE and not self.block.ranges:
+            errors = np.zeros((len(self.C_values), 2), np.int64)
+            for rows, M in kernel.strips(self.gamma):
+                errors += count_errors(M, self.pairs[0], signs[score[rows]])
+            return errors
+        return measure.totals(task.y[score], self.predict(), task.n_classes)
 
     def predict(self) -> Classes:
         """Return the class of each scored row, or -1 if undecided, (steps, rows)."""
-        block, n_C, n_classes = self.block, len(self.C_values), self.block.task.n_classes
-        labels, ranges = np.empty((n_C, len(block.score)), np.int32), block.kernel.ranges
+        block, kernel, ranges, n_C = self.block, self.block.kernel, self.block.ranges, len(self.C_values)
+        n_classes, labels = len(block.weights), np.empty((n_C, len(block.score)), np.int32)
+        if not ranges:
+            for rows, M in kernel.strips(self.gamma):
+                labels[:, rows] = CLASS_OF_SIGN[classify(M, self.pairs[0]) + 1]
+            return labels
         step = max(1, MAX_VOTES // (n_C * n_classes))
-        for scored, M in block.kernel.strips(self.gamma):
+        for scored, M in kernel.strips(self.gamma):
             for start in range(scored.start, scored.stop, step):
-                rows = slice(start, min(start + step, scored.stop))
-                ballot = Ballot(n_C, n_classes, rows.stop - start)
-                for (first, second, *_), fits in zip(block.pairs, self.pairs, strict=True):
-                    f = decide(M, start - scored.start, (ranges[first], ranges[second]), fits, ballot.rows)
-                    ballot.add(first, second, f)
-                labels[:, rows] = ballot.winners()
+                stop = min(start + step, scored.stop)
+                ballot = Ballot((n_C, stop - start), n_classes)
+                for pair, fits in zip(list_pairs(n_classes), self.pairs, strict=True):
+                    of_pair = ranges[pair[0]], ranges[pair[1]]
+                    add_votes(ballot, pair, M, start - scored.start, of_pair, fits)
+                labels[:, start:stop] = ballot.winners()
         return labels
 
-    def model(self, step: int) -> SVMModel:
+    def model(self, step: int) -> SVMModel | PairwiseSVM:
         """Return the model at one cost."""
-        block, found = self.block, list[tuple[NDArray[np.int64], Vector]]()
-        for pair, fits in zip(block.pairs, self.pairs, strict=True):
-            used = np.flatnonzero(fits.b[step])
-            used = used[np.argsort(pair.rows[used], kind="stable")]
-            found.append((pair.rows[used].astype(np.int64), fits.b[step, used]))
-        setting = self.C_values[step], self.gamma
-        offset = np.array([fits.offset[step] for fits in self.pairs])
-        return SVMModel.from_pairs(setting, block.scaling, block.task.n_classes, found, offset, block.task.X)
+        block, X, n_classes = self.block, self.block.shared.task.X, len(self.block.weights)
+        found = zip(list_pairs(n_classes), self.pairs, strict=True)
+        pairs = [block.find_support(pair, fits.b[step]) for pair, fits in found]
+        setting, offsets = (self.C_values[step], self.gamma), [fits.offset[step] for fits in self.pairs]
+        if n_classes == 2:
+            ((support, dual_coef),) = pairs
+            return SVMModel(*setting, block.scaling, support, X[support], dual_coef, float(offsets[0]))
+        return PairwiseSVM.from_pairs(setting, block.scaling, n_classes, pairs, np.array(offsets), X)
 
 
 PAIR_COLUMNS = {"support": pa.list_(pa.int64()), "dual_coef": pa.list_(pa.float64()), "offset": pa.float64()}
@@ -215,25 +248,21 @@ MORE_CLASSES = pa.schema([*COMMON, *((name, pa.list_(kind)) for name, kind in PA
 
 
 class SVMCodec(RowCodec):
-    """The models of ``learner.GaussianSVM``."""
+    """The models of ``learner.GaussianSVM``: ``SVMModel`` for two classes, else ``PairwiseSVM``."""
 
     def columns(self, task: Task) -> pa.Schema:
         """Return the columns: for more than two classes, lists for each pair."""
         return TWO_CLASSES if task.n_classes == 2 else MORE_CLASSES
 
-    def write(self, model: SVMModel) -> Cells:
+    def write(self, model: SVMModel | PairwiseSVM) -> Cells:
         """Return the numbers of a model, but for the features of its support vectors, which the table has."""
-        pairs = model.pairs()
-        row: Cells = {
-            "support": [model.support[used] for used, _ in pairs],
-            "dual_coef": [coefficients for _, coefficients in pairs],
-            "offset": model.offset.tolist(),
-        }
-        if model.n_classes == 2:
-            row = {name: of_pair for name, (of_pair,) in row.items()}
-        return {"C": model.C, "gamma": model.gamma, **row, **model.scaling._asdict()}
+        support: Any = model.support
+        if isinstance(model, PairwiseSVM):
+            support = [model.support[used] for used in model.used]
+        row = {"C": model.C, "gamma": model.gamma, "support": support, "dual_coef": model.dual_coef}
+        return {**row, "offset": model.offset, **model.scaling._asdict()}
 
-    def read(self, row: Cells, task: Task) -> SVMModel:
+    def read(self, row: Cells, task: Task) -> SVMModel | PairwiseSVM:
         """Return the model in a row; see ``base.Codec``."""
         two, n_pairs = task.n_classes == 2, len(list_pairs(task.n_classes))
         support, dual_coef, offset = ([row[name]] if two else row[name] for name in PAIR_COLUMNS)
@@ -244,22 +273,34 @@ class SVMCodec(RowCodec):
             (np.array(rows, dtype=np.int64), np.array(numbers, dtype=np.float64))
             for rows, numbers in zip(support, dual_coef, strict=True)
         ]
-        for rows, numbers in pairs:
-            if numbers.shape != rows.shape or np.any(np.diff(rows, prepend=-1) <= 0):
+        setting = row["C"], row["gamma"]
+        for rows, coefficients in pairs:
+            if coefficients.shape != rows.shape or np.any(np.diff(rows, prepend=-1) <= 0):
                 raise ValueError("its support vectors must be in ascending order, with one coefficient each")
-        setting, offsets = (row["C"], row["gamma"]), np.array(offset, np.float64)
-        model = SVMModel.from_pairs(setting, scaling, task.n_classes, pairs, offsets, task.X)
-        check_numbers(*setting, scaling, task.X.shape[1], [offsets, model.dual_coef])
-        return model
+        numbers = [np.array(offset), *(coefficients for _, coefficients in pairs)]
+        check_numbers(*setting, scaling, task.X.shape[1], numbers)
+        if two:
+            ((rows, coefficients),) = pairs
+            vectors = task.X[rows].astype(
+                np.float64
+            )  # one dtype object: the same pickle wherever X came from
+            return SVMModel(*setting, scaling, rows, vectors, coefficients, row["offset"])
+        offsets = np.array(offset, dtype=np.float64)
+        return PairwiseSVM.from_pairs(setting, scaling, task.n_classes, pairs, offsets, task.X)
 
-    def setting(self, model: SVMModel) -> Setting:
+    def setting(self, model: SVMModel | PairwiseSVM) -> Setting:
         """Return C and gamma of a model."""
         return {"C": model.C, "gamma": model.gamma}
+
+    def same(self, a: SVMModel | PairwiseSVM, b: SVMModel | PairwiseSVM, rounding: float = 0.0) -> bool:
+        """Return whether two models are equal in content."""
+        n_classes = [getattr(model, "n_classes", 2) for model in (a, b)]
+        return n_classes[0] == n_classes[1] and super().same(a, b, rounding)
 
 
 V, M, S, SM = float64[::1], float64[:, ::1], float32[::1], float32[:, ::1]
 P = float64[:, :, ::1]
-N, NM, W, T = int64[::1], int64[:, ::1], int32[:, ::1], int32[:, :, ::1]
+N, NM, B, BM, T = int64[::1], int64[:, ::1], int8[::1], int8[:, ::1], int32[:, :, ::1]
 
 
 def signatures() -> Signatures:
@@ -298,8 +339,10 @@ def signatures() -> Signatures:
         (paths._whole, (float64,)),
         (paths._begin, (M, V, V, V, float64, float64, space)),
         (paths._solve_path, (complement, V, V, float64, int64, int64, weights, space, fits)),
+        (models._decide_sign, (float64,)),
+        (models._classify, (M, M, V, BM)),
+        (models._count_errors, (M, M, V, B, NM)),
+        (kernels._fill_pair, (M, M, float64, M, M, SM, int64)),
         (models._decide, (M, int64, int64, int64, int64, V, float64, V, NM)),
-        (models._decide_each, (M, int64, int64, int64, int64, M, V, M, NM)),
-        (models._vote, (M, int64, int64, T, T)),
-        (models._find_winners, (T, T, W)),
+        (models._add_votes, (M, int64, int64, int64, int64, M, V, int64, int64, V, NM, T, T)),
     ]

@@ -35,14 +35,14 @@ def test_the_decision_is_the_sum_that_defines_it(seed):
         return (row - model.scaling.centre) / model.scaling.scale
 
     expected = [
-        model.offset[0]
+        model.offset
         + sum(
             b * np.exp(-model.gamma * np.sum((scaled(x) - scaled(v)) ** 2))
             for b, v in zip(model.dual_coef, model.vectors, strict=True)
         )
         for x in X[:5]
     ]
-    assert model.predict(X[:5]).score == pytest.approx(expected, rel=1e-9, abs=1e-9)
+    assert model.decision(X[:5]) == pytest.approx(expected, rel=1e-9, abs=1e-9)
 
 
 def test_the_size_of_the_internal_block_does_not_matter(monkeypatch):
@@ -84,9 +84,15 @@ def test_a_decision_beyond_1e_9_counts_by_its_sign(value):
 
 def test_parquet_and_back_is_exact_for_awkward_numbers(tmp_path):
     X = np.resize(AWKWARD, (8, D))
-    scaling = Scaling(np.array(AWKWARD[:D]), np.array([5e-324, 1 / 3, np.finfo(float).max]))
-    pair = np.arange(8), np.array(AWKWARD)
-    odd = SVMModel.from_pairs((0.1, 5e-324), scaling, 2, [pair], np.array([-0.0]), X)
+    odd = SVMModel(
+        C=0.1,
+        gamma=5e-324,
+        scaling=Scaling(np.array(AWKWARD[:D]), np.array([5e-324, 1 / 3, np.finfo(float).max])),
+        support=np.arange(8),
+        vectors=X,
+        dual_coef=np.array(AWKWARD),
+        offset=-0.0,
+    )
     listed = [odd, make_constant(1 / 3)]
     file = tmp_path / "models.parquet"
     parquet.write_table(SVMCodec().table(listed, task_of(X)), file)

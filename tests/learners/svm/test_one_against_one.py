@@ -75,10 +75,10 @@ def by_definition(n_classes, f):
 
 def counted(n_classes, f):
     """The winners of rows by ``Ballot``, given f [pairs, rows]."""
-    ballot = Ballot(1, n_classes, f.shape[1])
+    ballot = Ballot((f.shape[1],), n_classes)
     for pair, values in zip(list_pairs(n_classes), f, strict=True):
-        ballot.add(*pair, values[None])
-    return ballot.winners()[0]
+        ballot.add(*pair, values)
+    return ballot.winners()
 
 
 @settings(max_examples=limit_examples(150), deadline=None)
@@ -97,9 +97,9 @@ def is_determined(model, weights):
     It decides the offset. Without one the offset may be any of an interval: its middle, or an end if rounding
     keeps a row from its bound.
     """
-    for (first, second), (_, dual_coef) in zip(list_pairs(len(weights)), model.pairs(), strict=True):
-        bound = model.C * np.where(dual_coef > 0, weights[second], weights[first])
-        size = np.abs(dual_coef)
+    for (first, second), svm in model.pairs():
+        bound = svm.C * np.where(svm.dual_coef > 0, weights[second], weights[first])
+        size = np.abs(svm.dual_coef)
         if not np.any(np.minimum(size, bound - size) > 1e-6 * bound):
             return False
     return True
@@ -129,7 +129,7 @@ def test_labels_and_decisions_are_those_of_svc(name, class_weight):
             svc = theirs(model, task, split.train, class_weight)
             new = model.scaling.apply(task.X[split.select])
             assert np.array_equal(labels[step], svc.predict(new))
-            ((_, f),) = model.decide(task.X[split.select])
+            f = np.array([svm.decision(task.X[split.select]) for _, svm in model.pairs()])
             np.testing.assert_allclose(f.T, -svc.decision_function(new), atol=2e-3)
             compared += 1
     assert compared >= len(COSTS) * len(GAMMAS) // 3
@@ -182,7 +182,7 @@ def test_a_block_in_strips_gives_the_same_labels(whole, monkeypatch):
         monkeypatch.setattr(blocks, "WHOLE_BYTES", 0)
     points = block_of(learner, task, split.train, split.select)
     assert isinstance(points.kernel, blocks.Points)
-    assert isinstance(dense.kernel, blocks.Dense)
+    assert isinstance(dense.kernel, blocks.DenseClasses)
     for path in range(2):
         fits = points.fit(path, 2)
         assert np.array_equal(fits.predict(), labels[path])
