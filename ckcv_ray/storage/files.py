@@ -9,6 +9,7 @@ more than that size is read.
 import hashlib
 import os
 import stat
+import struct
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
@@ -26,7 +27,6 @@ from ckcv_ray.errors import InputError, RunError, StoreError
 from ckcv_ray.tables.objects import Returned, ask_at_once
 
 LOCK = ".lock"
-LOOK_SECONDS = 0.1  # for which a lock is asked for, since who looks whether there is one has it for a moment
 MAX_FILE_BYTES = 1 << 32
 BLOCK_BYTES = 1 << 20
 Names = list[str]  # inside the class, list is a method
@@ -256,7 +256,7 @@ class Lock:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.file = folder / LOCK
-        self._lock = FileLock(self.file, timeout=LOOK_SECONDS)
+        self._lock = FileLock(self.file, timeout=0)
         self._descriptor: int | None = None  # of the lock file that is held
         self._process = os.getpid()  # that holds it: a forked child has no part in it
 
@@ -267,7 +267,7 @@ class Lock:
 
     @property
     def busy(self) -> bool:
-        """Whether a living process has locked the folder, as far as is known."""
+        """Whether a living process has locked the folder, as far as is known; does not take the lock."""
         return self.held or is_locked(self.file)
 
     @property
@@ -338,21 +338,35 @@ def unwritable(folder: Path | str, error: OSError) -> InputError | RunError:
 
 
 def is_locked(file: Path) -> bool:
-    """Return whether a process holds a lock on a file, as far as is known.
+    """Return whether a process holds a lock on a file, as far as is known without taking the lock.
 
-    It is asked for a shared lock, which is let go at once: see ``LOOK_SECONDS``. On Windows the answer is
-    False.
+    Linux lists the locks of this machine, and fcntl reports those that others hold on a network file
+    system; on other operating systems the answer is False.
     """
-    if sys.platform == "win32":
+    with suppress(OSError):
+        status = file.stat()
+        return stat.S_ISREG(status.st_mode) and (_is_listed(status.st_ino) or _is_reported(file))
+    return False
+
+
+def _is_listed(inode: int) -> bool:
+    """Return whether /proc/locks lists an inode; it gives other device numbers on some file systems."""
+    with suppress(OSError):
+        entries = (line.split() for line in Path("/proc/locks").read_text().splitlines())
+        return any(field.endswith(f":{inode}") for entry in entries for field in entry[5:6])
+    return False
+
+
+def _is_reported(file: Path) -> bool:
+    """Return whether fcntl reports a lock that excludes ours; asking locks nothing."""
+    if sys.platform != "linux":
         return False
     import fcntl
 
-    with suppress(OSError, ValueError), _open(file) as stream:
-        try:
-            fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-    return False
+    ours = struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, 0, 0, 0)
+    with os.fdopen(os.open(file, os.O_RDONLY | os.O_NONBLOCK), "rb") as stream:
+        kind: int = struct.unpack_from("h", fcntl.fcntl(stream.fileno(), fcntl.F_OFD_GETLK, ours))[0]
+    return kind != fcntl.F_UNLCK
 
 
 def sha256(files: Files, name: str) -> str:

@@ -207,7 +207,7 @@ def test_a_column_of_text_is_refused_with_a_way_out():
 
 def test_a_task_of_classes_is_no_task_of_numbers():
     classes = Task.of(X, HIGH)
-    with pytest.raises(InputError, match="numbers=True"):
+    with pytest.raises(InputError, match="learner ridge is for numbers"):
         assess(Procedure.of(learner="ridge"), classes)
     with pytest.raises(InputError, match="forest is not for numbers"):
         assess(Procedure.of(learner="forest"), TASK)
