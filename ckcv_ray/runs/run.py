@@ -52,6 +52,7 @@ from ckcv_ray.validation import expect
 
 MAX_LOOKED_AT, MAX_ROWS_THERE = 200, 1_000_000
 MAX_CHECK_SECONDS = 60.0  # for trying whether models can be stored, in the worker
+START_SECONDS = 10.0  # that it may take beside a fit, where fits have a limit
 MAX_CELLS_KEPT = 50_000  # of a table whose rows are kept for the next run
 ColumnHashes = dict[str, Words]
 
@@ -406,17 +407,18 @@ def compute(work: Work, execution: Execution, opened: Session | None = None) -> 
 
     "auto" chooses the backend after a trial in this process.
     """
-    learner = work.problem.learner
+    learner, timeout = work.problem.learner, execution.fit_timeout
     if HERE in list_foreign(learner):
         execution = _stay_here(execution, opened)
     if not work.problem.scores or work.problem.procedure.choose:  # else no model is kept
         check = Problem.check_models
+        seconds = MAX_CHECK_SECONDS if timeout is None else min(MAX_CHECK_SECONDS, START_SECONDS + timeout)
         with suppress(LostError):  # evaluations will meet it again
-            compute_apart(learner, execution.fit_timeout, check, work.problem, seconds=MAX_CHECK_SECONDS)
+            compute_apart(learner, timeout, check, work.problem, seconds=seconds)
     if opened is not None:
         return _run(work, opened)
     if work.expected is None and execution.backend == "auto":
-        work = work._replace(expected=estimate(work.problem, fit_timeout=execution.fit_timeout))
+        work = work._replace(expected=estimate(work.problem, fit_timeout=timeout))
     seconds = work.expected.seconds if work.expected else 0.0
     with session(execution, seconds, single=True) as opened:
         return _run(work, opened)

@@ -209,7 +209,7 @@ def test_a_task_of_classes_is_no_task_of_numbers():
     classes = Task.of(X, HIGH)
     with pytest.raises(InputError, match="learner ridge is for numbers"):
         assess(Procedure.of(learner="ridge"), classes)
-    with pytest.raises(InputError, match="forest is not for numbers"):
+    with pytest.raises(InputError, match="learner forest is for classes: choose one of numbers"):
         assess(Procedure.of(learner="forest"), TASK)
 
 
