@@ -24,7 +24,7 @@ from ckcv_ray.tables.read import read_parquet
 from ckcv_ray.version import VERSION
 
 STUDY = "study.json"  # which every run folder has
-SCHEMA_VERSION = 12
+SCHEMA_VERSION = 13
 MAX_JSON_BYTES = 1 << 26
 
 

@@ -130,7 +130,7 @@ ENTRIES: dict[str, tuple[Change, str]] = {
     **{f"a study {study!r}": (replaced(study=study), DAMAGED) for study in (None, 3, "svm", [], {})},
     **{f"no {name}": (without(name), f"{DAMAGED}'{name}'") for name in ("study", "data", "run_id", "schema")},
     "a key": (lambda c: c.update(note="trust me"), OTHERWISE),
-    "a version that is true": (replaced(schema=12.0), "schema 12.0, and this version reads 12"),
+    "a version that is true": (replaced(schema=13.0), "schema 13.0, and this version reads 13"),
 }
 
 
@@ -180,7 +180,7 @@ def test_a_study_file_has_the_bytes_that_a_run_writes(out: Path) -> None:
         check_refused(out, OTHERWISE)
 
 
-@pytest.mark.parametrize("schema", [4, 11, 13, "12", None, [5], {}, ESC, "x" * 10**6])
+@pytest.mark.parametrize("schema", [4, 12, 14, "13", None, [5], {}, ESC, "x" * 10**6])
 def test_a_run_of_another_schema_is_refused_in_a_sentence(out: Path, schema: object) -> None:
     put(out, "study.json", lambda content: content.update(schema=schema))
     check_refused(out, f"study.json: schema {repr(schema)[:100]}")
@@ -190,12 +190,12 @@ def test_a_run_of_another_schema_is_refused_in_a_sentence(out: Path, schema: obj
 def test_a_run_of_another_schema_is_left_alone_by_every_command(
     out: Path, tmp_path: Path, ckcv: Callable[..., Ran]
 ) -> None:
-    put(out, "study.json", lambda content: content.update(schema=11))
+    put(out, "study.json", lambda content: content.update(schema=12))
     before = {file: file.read_bytes() for file in out.rglob("*") if file.is_file()}
     rows = tmp_path / "new.parquet"
     parquet.write_table(TASK.columns(), rows)
     messages = (
-        f"schema 11, and this version reads 12: read it with ckcv_ray '{VERSION}', by which it was made"
+        f"schema 12, and this version reads 13: read it with ckcv_ray '{VERSION}', by which it was made"
     )
     options = ("--C", "0.1,1", "--gamma", "0.1,1", "--k", "3,4", "--n-splits", "3")
     for words in (
