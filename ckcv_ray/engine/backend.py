@@ -115,14 +115,13 @@ def choose_backend(execution: Execution, seconds: float) -> str:
         raise InputError(
             f"{requested[0]} needs Ray, which is not installed: leave it out, or pip install '{RAY}'"
         )
-    _warn_of_one_process()
+    warn_once(f"Ray is not installed, so one process computes everything; for more: pip install '{RAY}'")
     return "serial"
 
 
 @cache
-def _warn_of_one_process() -> None:
-    """Warn that all is computed in one process; once in a process."""
-    text = f"Ray is not installed, so one process computes everything; for more: pip install '{RAY}'"
+def warn_once(text: str) -> None:
+    """Give a warning, once in a process."""
     warnings.warn(text, RuntimeWarning, stacklevel=1)
 
 

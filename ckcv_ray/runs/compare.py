@@ -117,8 +117,8 @@ def _count_use(use: Use, folders: list[RunFolder], ledger: str | PathLike[str] |
     same = [position for position, earlier in enumerate(linked) if use.repeats(earlier)]
     number = same[0] + 1 if same else len(linked) + 1
     _check_shares(use, number, linked)
-    counting, unwritable = [], list[str]()
-    for place, uses in read[len(folders) :] if ledger is not None else read:
+    counting, unwritable = read[len(folders) :], list[str]()
+    for place, uses in read if ledger is None else ():
         try:
             place[0].check_writable()
             counting.append((place, uses))

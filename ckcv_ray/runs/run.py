@@ -7,14 +7,13 @@ of the target and of columns that are learned from.
 """
 
 import json
-import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import cache, lru_cache
+from functools import lru_cache
 from threading import Event
 from typing import Any, NamedTuple, cast
 
@@ -25,7 +24,7 @@ from pyarrow import parquet
 from ckcv_ray.core.arrays import Index
 from ckcv_ray.core.process import one_thread
 from ckcv_ray.core.resampling.base import take_splits
-from ckcv_ray.engine.backend import SERIAL, Session, session, start_backend
+from ckcv_ray.engine.backend import SERIAL, Session, session, start_backend, warn_once
 from ckcv_ray.engine.evaluate import share
 from ckcv_ray.engine.forecast import Estimate, estimate
 from ckcv_ray.engine.loop import Stop, work
@@ -434,15 +433,8 @@ def _stay_here(execution: Execution, opened: Session | None) -> Execution:
     on_ray = opened is not None and opened.together > SERIAL.together
     if on_ray or execution not in (alone, replace(alone, backend="auto")):
         raise InputError(f"{UNIMPORTABLE}: define it in a module, or ask for no workers and no fit_timeout")
-    _warn_that_all_is_fitted_here()
+    warn_once(f"{UNIMPORTABLE}: all is fitted here, and a fit that crashes ends this process")
     return alone
-
-
-@cache
-def _warn_that_all_is_fitted_here() -> None:
-    """Warn that no worker makes the fits; once in a process."""
-    text = f"{UNIMPORTABLE}: all is fitted here, and a fit that crashes ends this process"
-    warnings.warn(text, RuntimeWarning, stacklevel=1)
 
 
 def _check_execution(execution: Execution | None) -> Execution:

@@ -8,7 +8,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from ckcv_ray import Execution, InputError, Job, Study, Task, load_run, run, run_many, verify
-from ckcv_ray.runs import run as runs
+from ckcv_ray.engine.backend import warn_once
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 2))
@@ -19,7 +19,7 @@ Y = X[:, 0] + 0.3 * RNG.normal(size=60) > 0
 def study(monkeypatch: pytest.MonkeyPatch) -> Study:
     own = type("Own", (LogisticRegression,), {"__module__": "__main__"})
     monkeypatch.setattr(sys.modules["__main__"], "Own", own, raising=False)
-    runs._warn_that_all_is_fitted_here.cache_clear()
+    warn_once.cache_clear()
     return Study.of(learner=own(), param={"C": (0.1, 1.0)}, k=3, n_splits=2)
 
 
