@@ -48,6 +48,20 @@ def test_a_batch_ray_gives_up_on_becomes_failures(ray_session: None, study: Stud
         backend.close()
 
 
+def test_a_run_may_be_stopped_while_batches_complete(ray_session: None, study: Study, task: Task) -> None:
+    """Ray ends this process if a task completes while it is being cancelled, so none may be."""
+    shared = share(Problem.of(study, task))
+    for _ in range(30):
+        backend = ray_backend.RayBackend(3)
+        backend.start(shared)
+        for split in range(5):
+            backend.submit(Batch((Unit(Stage.SELECT, 0, split, ((0, 1), (0, 2))),)))
+        while not backend.wait():
+            continue
+        backend.close()
+        assert backend.in_flight() == 0
+
+
 def test_an_error_in_the_actor_arrives_as_it_was_raised(
     ray_session: None, study: Study, task: Task, tmp_path: Path
 ) -> None:
