@@ -26,8 +26,8 @@ from ckcv_ray.learners.ensemble import Ensemble
 from ckcv_ray.learners.sklearn.learner import EstimatorLearner
 from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.records.record import Records
+from ckcv_ray.runs.certified import Certified
 from ckcv_ray.runs.progress import watch_run
-from ckcv_ray.runs.result import Certified
 from ckcv_ray.runs.run import Job, Work, check_job, compute, run_work
 from ckcv_ray.storage.objects import locate
 from ckcv_ray.study.parts import MIN_HELD_OUT, Holdout, Paper

@@ -21,8 +21,8 @@ from itertools import groupby
 from typing import Any, ClassVar, NamedTuple
 
 from ckcv_ray.errors import InputError, pluralize, printable
-from ckcv_ray.reports.facts import Section
-from ckcv_ray.reports.render import UNNAMED, divide_paragraphs, load_template
+from ckcv_ray.reports.facts import UNNAMED, Section
+from ckcv_ray.reports.templates import divide_paragraphs, load_template
 from ckcv_ray.validation import STRICT, check_choice, quote, read_as, suggest
 
 GUIDELINES = ("tripod-ai", "annex-iv", "stard-ai", "ts-4213", "model-card")

@@ -69,6 +69,7 @@ from ckcv_ray.core.arrays import ONE, ROUNDING, agree
 from ckcv_ray.core.bounds.betting import average_safe, bound_losses
 from ckcv_ray.core.bounds.binomial import MAX_CHECKED, clopper_pearson
 from ckcv_ray.core.percent import ceil_percent
+from ckcv_ray.core.quantities import parse_subgroup
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import cut, pluralize
 from ckcv_ray.learners.ensemble import Ensemble, GroupMember, Models, check_predicted, count_classes
@@ -76,7 +77,7 @@ from ckcv_ray.records.candidates import read_winner, summarize_search
 from ckcv_ray.study.parts import Holdout, Paper
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.questions import find_giveaways, find_repeats
-from ckcv_ray.tables.subgroups import divide_rows, parse_subgroup
+from ckcv_ray.tables.subgroups import divide_rows
 from ckcv_ray.tables.task import Task
 
 ASSUMPTIONS = (

@@ -16,6 +16,7 @@ import typer
 
 from ckcv_ray.cli.options import make_argument, make_flag, make_option, with_options
 from ckcv_ray.cli.output import NOT_YET_PROVEN, PROVEN_WORSE, say, show
+from ckcv_ray.core.quantities import parse_subgroup
 from ckcv_ray.errors import InputError, StoreError, plain, pluralize
 from ckcv_ray.runs.load import find_environment_changes
 from ckcv_ray.runs.result import Result
@@ -35,7 +36,6 @@ from ckcv_ray.tables.read import (
     check_place,
     find_suffix,
 )
-from ckcv_ray.tables.subgroups import parse_subgroup
 from ckcv_ray.tables.target import ANSWERS, GapWords
 from ckcv_ray.tables.task import Roles, Task, TestRows, check_kept, join_copies, make_test_rows, split_names
 from ckcv_ray.validation import MOST, as_path, check_choice, integer, quote

@@ -15,8 +15,9 @@ from ckcv_ray.errors import (
     pluralize,
 )
 from ckcv_ray.reports.facts import find_quoted
+from ckcv_ray.runs.certified import Certified
 from ckcv_ray.runs.load import load
-from ckcv_ray.runs.result import Certified, Result
+from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.scored import Scored
 from ckcv_ray.storage.folder import STUDY, RunFolder
 from ckcv_ray.storage.objects import find_run_folders

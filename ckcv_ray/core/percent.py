@@ -7,10 +7,12 @@ and levels are rounded down for the same reason. Estimates and shares are rounde
 
 from decimal import ROUND_FLOOR, Decimal
 from math import ceil, floor, log10
+from typing import Any
 
 DIGITS = 2
 NUMBER_DIGITS = 4  # of numbers that are no percentages
 SCALE = 100 * 10**DIGITS
+NOT_SET = "–"
 SLACK = 1e-9  # in units of the last digit: 0.423 is 42.30 %, although 0.423 * 10_000 is above 4230
 
 
@@ -61,3 +63,14 @@ def format_number(value: float) -> str:
 def format_about(count: float) -> str:
     """Format a number of rows that is expected, with two digits: "1,100"."""
     return f"{float(f'{count:.2g}'):,.0f}"
+
+
+def format_row(*values: Any) -> tuple[str, ...]:
+    """Format the cells of a row: text, counts, and shares in percent; None and nan are not known."""
+    return tuple(
+        NOT_SET if value is None or value != value
+        else value if isinstance(value, str)
+        else format_percent(value) if isinstance(value, float)
+        else f"{value:,}"
+        for value in values
+    )  # fmt: skip

@@ -9,6 +9,7 @@ declared.
 
 from collections.abc import Callable
 from contextlib import suppress
+from csv import reader
 from dataclasses import dataclass, field, fields
 from functools import cache, partial
 from importlib import import_module
@@ -20,11 +21,12 @@ from ckcv_ray.core.measures import Output
 from ckcv_ray.core.options import register_part
 from ckcv_ray.core.percent import format_number, format_percent
 from ckcv_ray.errors import InputError
-from ckcv_ray.validation import quote
+from ckcv_ray.validation import integer, quote, sequence
 
 GROUP = "ckcv_ray.quantities"
 FAMILIES = "ckcv_ray.claims"  # the package whose modules register the quantities
 QUANTITIES: dict[str, type["Declared"]] = {}
+MAX_BINS = 20  # of a column of numbers, into subgroups
 Kind = TypeVar("Kind", bound=type["Declared"])
 
 
@@ -201,3 +203,40 @@ def parse_quantity(name: str) -> Declared | None:
     """
     kind = find_quantity(name)
     return None if kind is None else kind.parse(name)
+
+
+class Subgroups(NamedTuple):
+    """Groups of rows by the values of a column."""
+
+    column: str
+    bins: int  # of numbers, into how many groups of about equal numbers of rows; 0 if not asked for
+
+    def __str__(self) -> str:
+        return f"{self.column}:{self.bins}" if self.bins else self.column
+
+
+def parse_subgroup(text: str) -> Subgroups:
+    """Parse the name of a column, with the number of bins after a colon if there is one.
+
+    Raises:
+        InputError: there are fewer than two bins, or more than ``MAX_BINS``.
+    """
+    column, mark, digits = text.rpartition(":")
+    if not mark or not (digits.isascii() and digits.isdigit()):
+        return Subgroups(text, 0)
+    return Subgroups(column, integer(f"subgroups={text}: bins", int(digits[:6]), least=2, most=MAX_BINS))
+
+
+def parse_subgroups(option: str, value: Any) -> tuple[str, ...]:
+    """Return columns of subgroups, given as text with commas or as a list, in canonical form.
+
+    Raises:
+        InputError: as ``parse_subgroup``, or a column is named twice.
+    """
+    listed = next(reader([value])) if isinstance(value, str) and value else value or ()
+    texts = sequence(option, listed, least=0, kind="columns")
+    parsed = [parse_subgroup(str(text)) for text in texts]
+    names = [subgroup.column for subgroup in parsed]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise InputError(f"{option} names column {quote(twice[0])} twice: name it once")
+    return tuple(map(str, parsed))

@@ -21,10 +21,9 @@ from ckcv_ray.claims.quantity import Need
 from ckcv_ray.core.arrays import Index, Values
 from ckcv_ray.core.percent import format_percent
 from ckcv_ray.core.schedule import Stage, Unit, count_kept, weigh_rounds
-from ckcv_ray.engine.budget import BudgetQueue
 from ckcv_ray.engine.evaluate import Inputs, estimate_memory, evaluate_apart, share, warm_up
 from ckcv_ray.engine.queue import OWN_SECONDS, Queue, Rates, choose_batch_seconds
-from ckcv_ray.engine.race import describe_failures
+from ckcv_ray.engine.race import BudgetQueue, describe_failures
 from ckcv_ray.engine.recorder import make_queue
 from ckcv_ray.engine.worker import may_end_process
 from ckcv_ray.errors import RunError

@@ -1,18 +1,37 @@
-"""The queue of a search that drops candidates which are provably beaten.
+"""The queues of searches: a race, which drops what is provably beaten, and rounds within a budget.
 
-A plain class without files. Adding is idempotent: a duplicate of a record is ignored, and a different record
+Plain classes without files. Adding is idempotent: a duplicate of a record is ignored, and a different record
 under the same key stops the run.
+
+Within a budget there are rounds with ever fewer candidates, and a race among the last. What a round computes
+is a function of the study and of the complete results of earlier rounds; records of anything else, such as
+those of an earlier search with less effort, save computing it again and decide nothing. So the answer is the
+same for any number of workers, any order of arrival and after any crash.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from math import inf
+from math import ceil, floor, inf
 from time import monotonic
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ckcv_ray.core.schedule import Schedule, Stage, Unit
+from ckcv_ray.core.arrays import Mask, Values
+from ckcv_ray.core.schedule import (
+    Lengths,
+    Round,
+    Schedule,
+    SplitMean,
+    Stage,
+    Unit,
+    choose,
+    count_kept,
+    expect_values,
+    keep_best,
+    list_anchors,
+    share_effort,
+)
 from ckcv_ray.core.selection import ABSENT, FAILED, UNKNOWN, Leader
 from ckcv_ray.engine.queue import Batch, Progress, Queue, choose_batch_seconds, shortest
 from ckcv_ray.records.candidates import make_candidate_table, make_selection
@@ -21,6 +40,8 @@ from ckcv_ray.study.problem import Candidate, Problem
 
 FORECAST_SECONDS = 0.5
 LEADERLESS_SHARE = 0.5
+ANCHOR_SPLITS = 1 / 5  # share of the splits in the round that compares fold sizes
+UNITS_PER_ROUND = 32  # about as many parts as a round is divided into, to keep several workers busy
 
 
 class RaceQueue(Queue):
@@ -153,6 +174,285 @@ class RaceQueue(Queue):
         """Return the values expected in one fold size, given those of another."""
         units = self.problem.units(Stage.SELECT, like), self.problem.units(Stage.SELECT, size)
         return self.problem.criterion.transfer(values, *units)
+
+
+class BudgetQueue(RaceQueue):
+    """Records of one run, the rounds so far, and what is left to compute.
+
+    Args:
+        problem: the problem to solve, with a ``Budget``.
+
+    Attributes:
+        rounds: what each round computes, the current one last.
+        over: number of rounds that are over, but for those that are repeated on a larger part of the rows.
+        left: effort that rounds to come may cost, in evaluations on all rows.
+        racing: whether the last round has begun.
+        settings: in the fold size at which settings are compared, the value of each in the last round,
+            (n_paths, n_steps); inf for those that do not take part any more.
+        judged: as ``settings``, but of those the value in the last round in which they took part.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem)
+        assert problem.budget is not None
+        self.search = problem.budget
+        self.counts = count_kept(problem.n_settings, self.search.keep, self.search.survivors)
+        self.rounds: list[Round] = []
+        self.over = 0
+        self.order = problem.learner_of_paths  # numbers by which equal candidates are ordered first, by path
+        self.left = float(self.search.effort or 0)
+        self.racing = False
+        self.exists: Mask = self.selection.sizes[0].values[0] != ABSENT
+        self.settings: Values = np.where(self.exists, 0.0, inf)
+        n_paths = len(self.exists)
+        self.wanted: list[Lengths] = [np.zeros((fold.n_splits, n_paths), np.intp) for fold in problem.folds]
+        self.judged: Values = np.full(self.exists.shape, inf)
+        if self.left >= problem.n_evaluations:  # it pays for every candidate, on all splits
+            lengths = np.asarray(self.exists.sum(axis=1), np.intp)
+            n_splits = {j: size.n_splits for j, size in enumerate(problem.sizes)}
+            self.begin_race(Round(dict.fromkeys(n_splits, lengths), n_splits))
+        else:
+            self.begin_round(self.plan_screen())
+
+    def plan(self, workers: int, least: float = 0.0) -> Batch:
+        """Return the next batch of the round; empty if none is available now, or none is left."""
+        return super().plan(workers, least) if self.racing else Queue.plan(self, workers, least)
+
+    def take(self, outcome: Outcome) -> Records:
+        """Enter records and failures, and begin the rounds that follow; return the records that are new."""
+        places, new = self.ledger.enter(outcome.records)
+        self.exclude(self.ledger.note(outcome.failures))
+        if self.racing:
+            raced = range(len(self.problem.sizes))  # records of screens may arrive again, or late
+            for size in {size for estimate, size in places.list_tables() if not estimate and size in raced}:
+                self.enter(size)
+        while not self.racing and next(self.list_missing(), None) is None:
+            self.conclude_round()
+        self.selection.refresh()
+        return outcome.records[new]
+
+    def exclude(self, failures: Iterable[Failure]) -> None:
+        """Enter failures into the selection, of steps that take part in it."""
+        for lost in failures if self.racing else ():
+            if lost.size < len(self.problem.sizes):
+                stop = min(lost.stop, int(self.wanted[lost.size][lost.split, lost.path]))
+                super().exclude([lost._replace(stop=max(lost.first, stop))])
+
+    def is_decided(self) -> bool:
+        """Return whether all rounds are over, and nothing left could change what the last one selects."""
+        return self.racing and super().is_decided()
+
+    def expect_left(self) -> float:
+        """Return the seconds of selection expected to be left for one worker; inf if not yet known."""
+        if self.racing:
+            return super().expect_left()
+        return Queue.expect_left(self) + self.rates.seconds_for(self.left * self.problem.mean_cost)
+
+    def progress(self) -> Progress:
+        """Return the progress of the run, in evaluations that rounds want, of which the last drops some."""
+        wanted = [self.is_wanted(position) for position in range(len(self.wanted))]
+
+        def count(failures: list[Failure]) -> int:
+            steps = ((f, slice(f.first, f.stop)) for f in failures if not f.estimate)
+            return sum(int(np.sum(wanted[f.size][f.split, f.path, lost])) for f, lost in steps)
+
+        computed = sum(int(np.sum(mask & self.ledger.known(j))) for j, mask in enumerate(wanted))
+        failed = count(self.failures())
+        planned = sum(int(np.sum(mask)) for mask in wanted) - (count(super().failures()) - failed)
+        dropped = planned - computed - failed if self.is_decided() else 0
+        planned += 0 if self.racing else floor(self.left)
+        return super().progress()._replace(planned=planned, computed=computed, failed=failed, dropped=dropped)
+
+    def is_wanted(self, position: int) -> Mask:
+        """Return which evaluations rounds want, (n_splits, n_paths, n_steps)."""
+        steps = np.arange(self.exists.shape[1])
+        return np.asarray(steps < self.wanted[position][..., None]) & self.exists
+
+    def begin_round(self, following: Round) -> None:
+        """Begin a round: its effort is taken from what is left, and what has no record is to be computed."""
+        self.rounds.append(following)
+        self.rates.forget()  # settings that go on may cost a hundredth of those that do not
+        for position, more in _extend(self.wanted, following).items():
+            self.left -= self.weigh(position, more)
+        if not self.racing:
+            self.begin(self.list_missing())
+
+    def list_missing(self) -> Iterator[Unit]:
+        """Generate the units of the current round that are neither held nor failed."""
+        current = self.rounds[-1]
+        splits = sum(current.n_splits[position] for position in current.lengths)
+        for position, lengths in current.lengths.items():
+            done = self.ledger.done(position)
+            for split in range(current.n_splits[position]):
+                missing = [
+                    (path, length)
+                    for path, length in enumerate(lengths.tolist())
+                    if not done[split, path, :length].all()
+                ]
+                parts = max(1, min(len(missing), ceil(UNITS_PER_ROUND / splits)))
+                for part in range(parts):
+                    if paths := tuple(missing[part::parts]):
+                        yield Unit(Stage.SELECT, position, split, paths)
+
+    def conclude_round(self) -> None:
+        """Begin the next round, given that the current one is complete.
+
+        A round that compares settings on a part of the rows on which one of them fails is repeated on a
+        larger part: what needs more rows than a part has may be the best on all of them.
+        """
+        if self.over < len(self.counts):
+            if next(iter(self.rounds[-1].lengths)) not in self.list_parts():
+                self.begin_round(self.plan_screen())
+                return
+            self.settings = self.judge_settings()
+            self.judged = np.where(np.isfinite(self.settings), self.settings, self.judged)
+        self.over += 1
+        if self.over < len(self.counts):
+            self.begin_round(self.plan_screen())
+        elif self.over == len(self.counts):
+            self.begin_round(self.plan_anchors())
+        else:
+            self.begin_race(self.plan_race())
+
+    def list_parts(self) -> tuple[int, ...]:
+        """Return the positions at which settings can be compared, all rows of a split first.
+
+        Of its parts those on which no setting failed that takes part.
+        """
+        positions = self.problem.screen_positions
+        too_small = {
+            failure.size
+            for failure in super().failures()
+            if not failure.estimate
+            and failure.first < self.wanted[failure.size][failure.split, failure.path]  # not of a trial alone
+            and np.isfinite(self.settings[failure.path, failure.first : failure.stop]).any()
+        }
+        return tuple(at for at in positions if at < len(self.problem.sizes) or at not in too_small)
+
+    def failures(self) -> list[Failure]:
+        """Return the paths that failed, but for those on parts of the rows, which exclude nothing."""
+        return [failure for failure in super().failures() if failure.size < len(self.problem.sizes)]
+
+    def begin_race(self, last: Round) -> None:
+        """Begin the last round, in which its candidates race: those that can no longer win are dropped."""
+        self.racing = True
+        self.begin_round(last)
+        steps = np.arange(self.exists.shape[1])
+        none = np.zeros(len(self.exists), np.intp)
+        self.selection.finalists = [
+            steps < last.lengths.get(j, none)[:, None] for j in range(len(self.problem.sizes))
+        ]
+        for size in range(len(self.problem.sizes)):
+            self.enter(size)
+        self.exclude(self.failures())
+
+    def plan_screen(self) -> Round:
+        """Return the round that compares the best settings so far, at one fold size.
+
+        It has as many splits as its share of the effort allows, of the largest screen that allows enough.
+        """
+        lengths = keep_best(self.settings, self.counts[self.over], self.order)
+        share, positions = self.share_effort(), self.list_parts()
+        most = self.problem.folds[positions[0]].n_splits
+        enough = min(self.search.least_splits, most)
+        affordable = [int(share / self.weigh(position, lengths)) for position in positions]
+        at = next((i for i, splits in enumerate(affordable) if splits >= enough), len(positions) - 1)
+        n_splits = min(max(1, affordable[at]), most)
+        return Round({positions[at]: lengths}, {positions[at]: n_splits})
+
+    def plan_anchors(self) -> Round:
+        """Return the round that compares the best settings at fold sizes that stand for all."""
+        sizes, expected, share = self.problem.sizes, self.expect_values(), self.share_effort()
+        best = min(float(values.min()) for values in expected)
+        may_win = [j for j in range(len(sizes)) if self.selection.sizes[j].floor <= best]
+        anchors = list_anchors(
+            [size.k for size in sizes], may_win or [self.problem.screened], self.problem.own
+        )
+
+        def weigh(lengths: Lengths, part: float) -> float:
+            return float(
+                sum(ceil(part * sizes[j].n_splits) for j in anchors) * self.weigh(anchors[0], lengths)
+            )
+
+        kept = [keep_best(self.settings, most + 1, self.order) for most in range(self.search.survivors)]
+        lengths = next((few for few in reversed(kept) if weigh(few, ANCHOR_SPLITS) <= share), kept[0])
+        part = min(ANCHOR_SPLITS, share / max(weigh(lengths, 1.0), 1.0))
+        return Round(
+            dict.fromkeys(anchors, lengths), {j: max(1, round(part * sizes[j].n_splits)) for j in anchors}
+        )
+
+    def plan_race(self) -> Round:
+        """Return the round that computes what looks best at any fold size, on all splits.
+
+        After all that takes part come the settings that were left out earlier, as they looked then.
+        """
+        problem = self.problem
+        n_splits = [size.n_splits for size in problem.sizes]
+        out = np.isfinite(self.judged) & ~np.isfinite(self.settings)
+        late = [
+            np.where(out, self.transfer(np.where(out, self.judged, 1.0), problem.screened, j), inf)
+            for j in range(len(problem.sizes))
+        ]
+        chosen = choose(self.expect_values(), late, self.share_effort(), n_splits, self.order, problem.own)
+        return Round(chosen, {j: n_splits[j] for j in chosen})
+
+    def share_effort(self) -> float:
+        """Return the effort of the next round."""
+        return share_effort(self.left, len(self.counts), self.over)
+
+    def weigh(self, position: int, lengths: Lengths) -> float:
+        """Return the effort of the first steps of paths on one split: evaluations, fewer if on fewer rows."""
+        evaluations = np.bincount(self.order, lengths, len(self.problem.learners))
+        return float(evaluations @ self.problem.weigh(position))
+
+    def judge_settings(self) -> Values:
+        """Return the mean value of each setting in the current round, at the fold size of all of them."""
+        ((position, lengths),) = self.rounds[-1].lengths.items()
+        split = slice(self.rounds[-1].n_splits[position])
+        values = self.compute_values(position)[split]
+        here = (np.arange(values.shape[2]) < lengths[:, None]) & self.exists & (values >= 0).all(axis=0)
+        mean = np.where(here, values.mean(axis=0), 1.0)
+        return np.where(here, self.transfer(mean, position, self.problem.screened), inf)
+
+    def expect_values(self) -> list[Values]:
+        """Return the values expected of every candidate, (n_paths, n_steps) for each fold size."""
+        problem, means = self.problem, dict[int, SplitMean]()
+        for j in range(len(problem.sizes)):
+            wanted = self.is_wanted(j)
+            if wanted.any():
+                values = self.compute_values(j)
+                known = wanted & (values >= 0)
+                splits = known.sum(axis=0)
+                means[j] = SplitMean(np.where(known, values, 0.0).sum(axis=0) / np.maximum(splits, 1), splits)
+        return expect_values(
+            self.settings, means, self.search.survivors, problem.screened, problem.sizes, self.transfer
+        )
+
+    def compute_values(self, position: int) -> Values:
+        """Return the criterion's values, (n_splits, n_paths, n_steps); -1 where there is no record."""
+        known, units = self.ledger.known(position), self.problem.units(Stage.SELECT, position)
+        totals = self.ledger.totals(position)[known]
+        units = units[np.nonzero(known)[0]] if self.problem.criterion.by_class else units
+        values = np.full(known.shape, -1.0)
+        values[known] = self.problem.criterion.value(totals, units)
+        return values
+
+    def enter(self, size: int) -> None:
+        """Enter the values of one fold size that rounds want into the selection."""
+        values, wanted = self.compute_values(size), self.is_wanted(size)
+        split, path, step = np.nonzero(wanted & (values >= 0))
+        if len(split):
+            self.selection.enter(size, split, path, step, values[split, path, step])
+
+
+def _extend(wanted: list[Lengths], following: Round) -> dict[int, Lengths]:
+    """Add what a round computes to what is wanted; return what it adds, summed over splits, by position."""
+    added = {}
+    for position, lengths in following.lengths.items():
+        here = wanted[position][: following.n_splits[position]]
+        added[position] = np.maximum(lengths - here, 0).sum(axis=0)
+        np.maximum(here, lengths, out=here)
+    return added
 
 
 def describe_failures(failures: Sequence[Failure], problem: Problem) -> str:

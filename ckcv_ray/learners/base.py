@@ -398,6 +398,7 @@ def _has_nulls(column: pa.ChunkedArray) -> bool:
 LEARNERS: dict[str, Any] = {}  # by name: those of this package, of installed ones, and of users
 DEFAULT = "svm"  # the learner that is taken unless another is
 ANY = "estimator"  # any estimator of scikit-learn
+CHOICE = "choice"  # several learners, as one
 ALL = "all"  # the learners of ZOO that suit the table's size
 ZOO = {  # number of rows up to which each is among all; of equals the simplest, which comes first, wins
     "constant": MOST,

@@ -23,6 +23,7 @@ from ckcv_ray.core.measures import Kind, Output, Outputs
 from ckcv_ray.core.options import check_options, option
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import (
+    CHOICE,
     Block,
     Codec,
     Fits,
@@ -188,7 +189,7 @@ class Choice(Combined):
         InputError: a learner is named twice, or another value does not fit.
     """
 
-    name: ClassVar[str] = "choice"
+    name: ClassVar[str] = CHOICE
 
     learners: tuple[Learner, ...] = option((), _learners, "Learners to choose from.")
     labels: tuple[str, ...] | None = option(None, _labels, "What the learners are called.")

@@ -40,12 +40,14 @@ from ckcv_ray.core.intervals import INTERVALS, MISS
 from ckcv_ray.core.measures import Score
 from ckcv_ray.core.options import get_values, list_inside
 from ckcv_ray.core.percent import (
+    NOT_SET,
     ceil_percent,
     floor_percent,
     format_about,
     format_level,
     format_number,
     format_percent,
+    format_row,
     round_bound,
 )
 from ckcv_ray.core.resampling.complete import Rotation
@@ -54,10 +56,11 @@ from ckcv_ray.learners.base import Setting
 from ckcv_ray.learners.sklearn.spec import list_foreign
 from ckcv_ray.learners.steps import EQUALLY, Balance
 from ckcv_ray.records.record import Failure
+from ckcv_ray.runs.certified import Certified
 from ckcv_ray.runs.judged import Judged
-from ckcv_ray.runs.result import Certified, Result, format_setting, tabulate_predictions
+from ckcv_ray.runs.result import Result, format_setting, tabulate_predictions
 from ckcv_ray.runs.scored import SCORE_DELTA, Entry, Scored
-from ckcv_ray.runs.settings import SettingScores, list_differing, shorten_setting
+from ckcv_ray.runs.settings import SettingScores, shorten_setting
 from ckcv_ray.storage.execution import Before
 from ckcv_ray.study.parts import MIN_HELD_OUT, Holdout
 from ckcv_ray.study.problem import Candidate, Problem, describe_setting
@@ -68,8 +71,8 @@ from ckcv_ray.validation import quote
 
 FIRST, DETAILS, PAGE = 1, 2, 3  # levels: of the first screen, of --details, of the page alone
 CAUTION, QUESTION = "CAUTION", "QUESTION"  # facts that are set off from others
+UNNAMED = {"accepted": "", "verdict": "", "claim": "  ", "": ""}  # what begins them instead of a name
 FOLDER = "RUN_FOLDER"  # stands for the folder in commands
-NOT_SET = "–"
 FOUR_DIGITS = "{:.4g}".format
 MAX_NAMED = 20  # columns, values or classes in a sentence
 MAX_DESCRIBED = 200  # columns
@@ -203,17 +206,6 @@ class Section:
     facts: Sequence[Fact] = ()
     tables: Sequence[FactTable] = ()
     figures: Sequence[Any] = ()
-
-
-def format_row(*values: Any) -> tuple[str, ...]:
-    """Format the cells of a row: text, counts, and shares in percent; None and nan are not known."""
-    return tuple(
-        NOT_SET if value is None or value != value
-        else value if isinstance(value, str)
-        else format_percent(value) if isinstance(value, float)
-        else f"{value:,}"
-        for value in values
-    )  # fmt: skip
 
 
 def name_units(result: Result) -> str:
@@ -1195,7 +1187,7 @@ def _tabulate_score(result: Scored, score: Score, settings: Sequence[SettingScor
 def _tabulate_splits(
     result: Scored, title: str, values: Sequence[Sequence[str]], note: str = ""
 ) -> FactTable:
-    names = name_entries(result)
+    names = result.short_names
     if len(names) > MAX_COLUMNS_OF_SPLITS:
         lines = [(name, ", ".join(line)) for name, line in zip(names, values, strict=True)]
         return FactTable(title, ("line", f"splits 0 to {result.n_splits - 1}"), lines, note, folded=True)
@@ -1226,18 +1218,6 @@ def _tell_tests(result: Scored, score: Score) -> Iterator[Fact]:
         difference, low, high = (format_score(value, "+") for value in compared[:3])
         said = f"{difference}, 95 % interval {low} to {high}, {p}"
         yield Fact(f"{entry.name} - {best.name}", said, FIRST, compared.difference)
-
-
-def name_entries(result: Scored) -> list[str]:
-    """Return a short name for each entry: its learner, and its values of what differs."""
-    if result.one_each:
-        return [entry.name for entry in result.entries]
-    settings, names = [entry.settings[0] or {} for entry in result.entries], list[str]()
-    differing = list_differing(settings)
-    for entry, setting in zip(result.entries, settings, strict=True):
-        values = ", ".join(str(setting[name]) for name in differing if name in setting)
-        names.append(f"{entry.learner}: {values}" if len(result.problem.learners) > 1 else values)
-    return names
 
 
 def _tell_inner(result: Scored, settings: Sequence[SettingScores]) -> Iterator[Section]:

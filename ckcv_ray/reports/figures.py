@@ -17,11 +17,18 @@ from numpy.typing import ArrayLike, NDArray
 from ckcv_ray.core.arrays import Values
 from ckcv_ray.core.criteria import MeanBound, MeanError
 from ckcv_ray.core.measures import Score
-from ckcv_ray.core.percent import ceil_percent, floor_percent, format_level, format_percent
+from ckcv_ray.core.percent import (
+    NOT_SET,
+    ceil_percent,
+    floor_percent,
+    format_level,
+    format_percent,
+    format_row,
+)
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.errors import InputError, StoreError, pluralize, printable
-from ckcv_ray.reports.facts import NOT_SET, format_row, name_entries
+from ckcv_ray.runs.certified import Certified
 from ckcv_ray.runs.judged import (
     BY_BEST,
     BY_PROBABILITY,
@@ -35,7 +42,7 @@ from ckcv_ray.runs.judged import (
     trace_roc,
 )
 from ckcv_ray.runs.progress import is_notebook
-from ckcv_ray.runs.result import Certified, Result
+from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.scored import Scored
 from ckcv_ray.runs.settings import (
     Grid,
@@ -546,7 +553,7 @@ def _draw_mean(x: float, y: int, colour: str = INK, name: str = "") -> Mark:
 
 def _draw_strips(result: Scored, score: Score) -> Picture:
     """Draw the scores of single splits; the table has their quartiles."""
-    names, more, parts = name_entries(result), "", list[Mark]()
+    names, more, parts = result.short_names, "", list[Mark]()
     values = (result.of_splits(entry, score)[result.terms[0].splits] for entry in result.entries)
     known = [splits[~np.isnan(splits)] for splits in values]
     if not result.one_each:

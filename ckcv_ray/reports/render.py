@@ -8,22 +8,20 @@ import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache
 from os import PathLike
 from pathlib import Path
 from textwrap import wrap
 from typing import NamedTuple, cast
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template
-
 from ckcv_ray.core.percent import ceil_percent, format_level, format_percent
-from ckcv_ray.errors import InputError, cut, pluralize, printable
+from ckcv_ray.errors import InputError, cut, pluralize
 from ckcv_ray.records.judged import HELD_OUT, list_held_out_columns
 from ckcv_ray.reports.facts import (
     CAUTION,
     DETAILS,
     FIRST,
     FOLDER,
+    UNNAMED,
     Fact,
     FactTable,
     Section,
@@ -31,9 +29,11 @@ from ckcv_ray.reports.facts import (
     tell_failures,
 )
 from ckcv_ray.reports.figures import draw_performance, draw_scores, draw_search
+from ckcv_ray.reports.templates import load_template
+from ckcv_ray.runs.certified import Certified
 from ckcv_ray.runs.judged import Judged, judge_rows, read_judged
 from ckcv_ray.runs.load import load, replay
-from ckcv_ray.runs.result import Certified, Result
+from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.scored import Scored
 from ckcv_ray.storage import formats
 from ckcv_ray.storage.folder import MANIFEST, RunFolder
@@ -44,9 +44,7 @@ LINE_WIDTH = 80  # characters of a line of the first screen
 INDENT, WIDE_INDENT = 10, 16  # of texts after names, on the first screen and in details
 MAX_LINES = 16
 MIN_COLUMN, MAX_CELL = 9, 70  # characters of a column of a table in a terminal
-UNNAMED = {"accepted": "", "verdict": "", "claim": "  ", "": ""}  # what begins them instead of a name
 ROOM = 1.15  # of the scale of a card, times the largest share
-MARKUP = re.compile(r"([\\`*_\[\]<>&|~#])")
 BLANK = re.compile(r"\n{3,}")
 FIGURE = re.compile(r"([-+≥]? ?[\d–]|at (least|most) |nothing|none)[^a-z]{0,24}")
 TOP = ("quote", "subject", "voids", "check", "next")  # sections of the first screen of a page
@@ -58,12 +56,6 @@ SHORT = {  # the others of a short page, with the facts that it tells of them; N
 }
 MARKDOWN = ".md"
 MAX_LINE, MAX_PURPOSE = 200, 20_000  # characters
-
-
-def divide_paragraphs(text: str) -> list[str]:
-    """Return the paragraphs of a text, which empty lines divide, each as one line."""
-    parts = text.replace("\r\n", "\n").split("\n\n")
-    return [" ".join(part.split()) for part in parts if part.strip()]
 
 
 class About(NamedTuple):
@@ -106,7 +98,7 @@ def summarize(result: Result, details: bool = False, folder: str = "") -> str:
         command = f"ckcv status {name} --details" if folder else "summary(details=True)"
         sections = _shorten(sections, command)
     levels = [FIRST, DETAILS] if details else [FIRST]
-    text = load_template("terminal.txt").render(sections=sections, levels=levels)
+    text = _fill("terminal.txt", sections=sections, levels=levels)
     return BLANK.sub("\n\n", text).strip("\n")
 
 
@@ -177,7 +169,7 @@ def make_card(result: Result) -> str:
             proven = name == "verdict"
             figure = ceil_percent(share) if proven else format_percent(share)
             bars.append(("proven" if proven else name, figure, round(100 * share / most, 2)))
-    return load_template("card.html").render(told=told, bars=bars, run_id=result.run_id, text=text)
+    return _fill("card.html", told=told, bars=bars, run_id=result.run_id, text=text)
 
 
 def report(
@@ -222,7 +214,7 @@ def make_markdown(folder: str | PathLike[str], about: About = NOTHING_SAID) -> s
     result = load(folder)
     top, rest = _divide(facts(result, manifest={MANIFEST: RunFolder(folder).sha256(MANIFEST)}))
     title = _make_title(result, about)
-    text = load_template("markdown.md").render(title=title, sections=[*top, *rest], about=about)
+    text = _fill("markdown.md", title=title, sections=[*top, *rest], about=about)
     return BLANK.sub("\n\n", text)
 
 
@@ -257,7 +249,8 @@ def make_page(folder: str | PathLike[str], about: About = NOTHING_SAID) -> str:
     if about.short:
         by_name = {section.name: section for section in rest}
         rest = [_cut_section(by_name[name], names) for name, names in SHORT.items() if name in by_name]
-    return load_template("page.html").render(
+    return _fill(
+        "page.html",
         title=_make_title(result, about),
         heading=[
             f"finished {result.execution['finished']}",
@@ -301,27 +294,13 @@ def _find_figures(table: FactTable) -> list[bool]:
     ]
 
 
-def escape_markdown(text: str) -> str:
-    """Return text in which nothing is markup of Markdown, nor HTML inside it."""
-    return MARKUP.sub(r"\\\1", text)
-
-
-@cache
-def load_template(name: str, package: str = "ckcv_ray.reports") -> Template:
-    """Return a template of a package, compiled once; what it prints is escaped for the format of its name."""
-    escaped = {".md": lambda text: escape_markdown(printable(text)), ".html": printable}
-    finalize = escaped.get(Path(name).suffix, str)
-    environment = Environment(
-        loader=PackageLoader(package),
-        auto_reload=False,
-        autoescape=name.endswith(".html"),
-        undefined=StrictUndefined,
-        finalize=lambda value: finalize(value) if type(value) is str else value,
-        trim_blocks=True,
-        lstrip_blocks=True,
+def _fill(name: str, **values: object) -> str:
+    """Return the text of a template of this package, with these values."""
+    template = load_template(
+        name, "ckcv_ray.reports", line=_join_lines, columns=_align_columns, figures=_find_figures
     )
-    environment.filters["line"] = lambda fact, level: "\n".join(wrap_fact(fact, level))
-    environment.filters["columns"] = _align_columns
-    environment.filters["figures"] = _find_figures
-    environment.filters["paragraphs"] = divide_paragraphs
-    return environment.get_template(name)
+    return template.render(**values)
+
+
+def _join_lines(fact: Fact, level: int) -> str:
+    return "\n".join(wrap_fact(fact, level))

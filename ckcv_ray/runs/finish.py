@@ -24,7 +24,8 @@ from ckcv_ray.errors import RunError, pluralize
 from ckcv_ray.learners.ensemble import Ensemble, Member, Models
 from ckcv_ray.records.judged import HeldOut, count_judged, make_judged_schema, tabulate_held_out
 from ckcv_ray.records.record import Failure, Outcome, Records
-from ckcv_ray.runs.result import Certified, Result
+from ckcv_ray.runs.certified import Certified
+from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.scored import Scored, add_row_values, tabulate_settings
 from ckcv_ray.storage.execution import Before
 from ckcv_ray.storage.files import Content

@@ -21,7 +21,8 @@ from ckcv_ray.errors import StoreError, cut, pluralize
 from ckcv_ray.learners.base import Model, Predicted
 from ckcv_ray.learners.ensemble import Ensemble, Prediction
 from ckcv_ray.records.judged import read_outputs
-from ckcv_ray.runs.result import Certified, Result
+from ckcv_ray.runs.certified import Certified
+from ckcv_ray.runs.result import Result
 from ckcv_ray.study.parts import Holdout
 from ckcv_ray.tables.columns import Rows
 from ckcv_ray.tables.task import Task

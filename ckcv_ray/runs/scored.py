@@ -37,7 +37,7 @@ from ckcv_ray.learners.ensemble import Ensemble, Models
 from ckcv_ray.records.judged import read_outputs
 from ckcv_ray.records.record import Failure
 from ckcv_ray.runs.result import Result, format_setting, present, write_values
-from ckcv_ray.runs.settings import Place, SettingScores, rank_losses
+from ckcv_ray.runs.settings import Place, SettingScores, list_differing, rank_losses
 from ckcv_ray.study.needs import check_interval_on
 from ckcv_ray.study.parts import EACH
 from ckcv_ray.study.problem import OUTER
@@ -167,6 +167,18 @@ class Scored(Result):
             self._make_entry(names[int(of_paths[path])], np.tile([path, step], (self.n_splits, 1)))
             for path, step in _list_positions(self)
         )
+
+    @property
+    def short_names(self) -> list[str]:
+        """A short name for each entry: its learner, or the values of what differs between settings."""
+        if self.one_each:
+            return [entry.name for entry in self.entries]
+        settings, names = [entry.settings[0] or {} for entry in self.entries], list[str]()
+        differing = list_differing(settings)
+        for entry, setting in zip(self.entries, settings, strict=True):
+            values = ", ".join(str(setting[name]) for name in differing if name in setting)
+            names.append(f"{entry.learner}: {values}" if len(self.problem.learners) > 1 else values)
+        return names
 
     @property
     def chosen(self) -> Index | None:

@@ -12,8 +12,7 @@ from ckcv_ray.core.options import get_values, list_inside, list_names, options
 from ckcv_ray.core.resampling.folds import NestedSplits
 from ckcv_ray.core.resampling.parse import CERTIFIABLE, RESAMPLINGS, parse_resampling
 from ckcv_ray.errors import InputError, explain_removed_option
-from ckcv_ray.learners.base import ALL, ANY, DEFAULT, LEARNERS, ZOO, Learner
-from ckcv_ray.learners.choice import Choice
+from ckcv_ray.learners.base import ALL, ANY, CHOICE, DEFAULT, LEARNERS, ZOO, Learner
 from ckcv_ray.learners.sklearn.spec import check_space, list_packages, trust
 from ckcv_ray.study.parts import Auto, Budget, Holdout, Paper, Race
 from ckcv_ray.validation import check_choice, expect, quote, sequence, suggest
@@ -43,7 +42,7 @@ SEVERAL = "learner"  # the slot that may name several parts, as in svm,linear
 
 def list_parts(slot: str) -> dict[str, Any]:
     """Return the parts that the option of a slot can name; several learners are named one by one."""
-    return {name: part for name, part in SLOTS[slot].items() if part is not Choice}
+    return {name: part for name, part in SLOTS[slot].items() if name != CHOICE}
 
 
 def read_part(slot: str, content: Any) -> Any:
@@ -52,10 +51,10 @@ def read_part(slot: str, content: Any) -> Any:
     given = {name: value for name, value in content.items() if name != "name"}
     part = READABLE[slot][check_choice(slot, content.get("name"), READABLE[slot])]
     check_names(part.name, given, options(part))
-    if part is Choice and "learners" in given:
+    if part.name == CHOICE and "learners" in given:
         listed = sequence("learners", given["learners"], least=0, kind="learners")
-        if any(isinstance(learner, Mapping) and learner.get("name") == Choice.name for learner in listed):
-            raise InputError(f"learners: a {Choice.name} cannot hold another one")
+        if any(isinstance(learner, Mapping) and learner.get("name") == CHOICE for learner in listed):
+            raise InputError(f"learners: a {CHOICE} cannot hold another one")
         given["learners"] = [read_part(slot, learner) for learner in listed]
     if part is NestedSplits:
         given = {name: read_part(slot, inside) for name, inside in given.items()}
@@ -65,7 +64,7 @@ def read_part(slot: str, content: Any) -> Any:
 def check_known_part(slot: str, part: Any) -> None:
     """Raise InputError if a part is not one that a file could name."""
     known = READABLE[slot]
-    for single in part.learners if isinstance(part, Choice) else [part]:
+    for single in part.by_label.values() if isinstance(part, Learner) else [part]:
         if not isinstance(single, tuple(known.values())) or getattr(single, "name", None) not in known:
             raise InputError(f"{slot}={quote(single)} is not one of {', '.join(known)}")
 
@@ -138,7 +137,7 @@ def assemble(
         made[part.slot].append(part.kind(**part.get_given(asked)))
     if len(labels) > 1:
         made[SEVERAL] = [
-            Choice(tuple(made[SEVERAL]), labels, tuple(ZOO.values()) if learner == ALL else None)
+            LEARNERS[CHOICE](tuple(made[SEVERAL]), labels, tuple(ZOO.values()) if learner == ALL else None)
         ]
     fields = {FIELD_NAMES.get(slot, slot): part for slot, (part,) in made.items()}
     return fields | {name: asked[name] for name in of_study if name in asked}
@@ -291,7 +290,7 @@ def name_choices(parts: Mapping[str, Any]) -> dict[str, Any]:
         pairs = inside.values() if len(inside) == 1 else [f"{name}={v}" for name, v in inside.items()]
         names[slot] = ":".join(filter(None, (part.name, _write(pairs))))
     learner = parts[SEVERAL]
-    of_size = isinstance(learner, Choice) and learner.most_rows is not None
+    of_size = get_values(learner).get("most_rows") is not None
     return names | {SEVERAL: ALL if of_size else ",".join(learner.by_label)}
 
 

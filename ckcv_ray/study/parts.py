@@ -32,10 +32,10 @@ from ckcv_ray.core.quantities import (
     parse_positive,
     parse_quantity,
     parse_share,
+    parse_subgroups,
 )
 from ckcv_ray.errors import InputError, explain_removed_option
 from ckcv_ray.tables.columns import Label
-from ckcv_ray.tables.subgroups import parse_subgroups
 from ckcv_ray.validation import (
     MOST,
     boolean,

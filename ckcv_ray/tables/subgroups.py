@@ -1,60 +1,23 @@
 """Subgroups of rows by the values of a column: one for each category, or bins of a column of numbers."""
 
 from collections.abc import Callable, Iterator, Sequence
-from csv import reader
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ckcv_ray.core.arrays import Values
+from ckcv_ray.core.quantities import Subgroups, parse_subgroup
 from ckcv_ray.errors import InputError, cut
 from ckcv_ray.tables.columns import ColumnKind, Rows
 from ckcv_ray.tables.task import Task
-from ckcv_ray.validation import integer, quote, sequence
+from ckcv_ray.validation import quote
 
-USUAL_BINS, MAX_BINS = 4, 20
+USUAL_BINS = 4
 MAX_SUBGROUPS = 200  # of a column
 LONGEST_OF_SUBGROUP = 60
 USUAL_DIGITS, MAX_DIGITS = 6, 17  # of a number in a name; 17 tell any two apart
-
-
-class Subgroups(NamedTuple):
-    """Groups of rows by the values of a column."""
-
-    column: str
-    bins: int  # of numbers, into how many groups of about equal numbers of rows; 0 if not asked for
-
-    def __str__(self) -> str:
-        return f"{self.column}:{self.bins}" if self.bins else self.column
-
-
-def parse_subgroup(text: str) -> Subgroups:
-    """Parse the name of a column, with the number of bins after a colon if there is one.
-
-    Raises:
-        InputError: there are fewer than two bins, or more than ``MAX_BINS``.
-    """
-    column, mark, digits = text.rpartition(":")
-    if not mark or not (digits.isascii() and digits.isdigit()):
-        return Subgroups(text, 0)
-    return Subgroups(column, integer(f"subgroups={text}: bins", int(digits[:6]), least=2, most=MAX_BINS))
-
-
-def parse_subgroups(option: str, value: Any) -> tuple[str, ...]:
-    """Return columns of subgroups, given as text with commas or as a list, in canonical form.
-
-    Raises:
-        InputError: as ``parse_subgroup``, or a column is named twice.
-    """
-    listed = next(reader([value])) if isinstance(value, str) and value else value or ()
-    texts = sequence(option, listed, least=0, kind="columns")
-    parsed = [parse_subgroup(str(text)) for text in texts]
-    names = [subgroup.column for subgroup in parsed]
-    if twice := [name for name in names if names.count(name) > 1]:
-        raise InputError(f"{option} names column {quote(twice[0])} twice: name it once")
-    return tuple(map(str, parsed))
 
 
 class Subgroup(NamedTuple):

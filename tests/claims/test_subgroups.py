@@ -14,12 +14,13 @@ from scipy.stats import binomtest
 
 from ckcv_ray import InputError, Study, Task
 from ckcv_ray.claims.quantity import MIN_OF_SUBGROUP
+from ckcv_ray.core.quantities import parse_subgroup
 from ckcv_ray.reports.facts import facts
 from ckcv_ray.reports.render import report
 from ckcv_ray.runs.load import load_run
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.study.problem import Problem
-from ckcv_ray.tables.subgroups import divide_rows, parse_subgroup
+from ckcv_ray.tables.subgroups import divide_rows
 from ckcv_ray.tables.task import Roles
 
 

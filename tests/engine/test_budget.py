@@ -13,13 +13,13 @@ from test_ray_bytes import content
 from ckcv_ray import Execution, Job
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine import forecast
-from ckcv_ray.engine.budget import BudgetQueue
 from ckcv_ray.engine.evaluate import evaluate, make_failures, share
 from ckcv_ray.engine.forecast import (
     estimate,
     expect_rounds,
     fit_effort,
 )
+from ckcv_ray.engine.race import BudgetQueue
 from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.records.candidates import per_k, per_learner, summarize_search
 from ckcv_ray.records.record import Outcome, Records

@@ -16,7 +16,8 @@ from pages import Page
 from ckcv_ray import Certified, Execution, Job, Result, Scored, Study, Task
 from ckcv_ray.core.percent import ceil_percent
 from ckcv_ray.reports.facts import CAUTION, DETAILS, FIRST, FOLDER, Fact, Section, facts, find_quoted
-from ckcv_ray.reports.render import LINE_WIDTH, escape_markdown, make_markdown, make_page
+from ckcv_ray.reports.render import LINE_WIDTH, make_markdown, make_page
+from ckcv_ray.reports.templates import escape_markdown
 from ckcv_ray.runs.judged import GRID, calibrate, judge_rows, trace_roc
 from ckcv_ray.runs.load import load
 from ckcv_ray.runs.run import run_job

@@ -26,7 +26,7 @@ from ckcv_ray.apps.forms import (
 )
 from ckcv_ray.cli.report import fill_form, write_answers
 from ckcv_ray.reports.facts import Section, facts
-from ckcv_ray.reports.render import escape_markdown
+from ckcv_ray.reports.templates import escape_markdown
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.study.study import Execution
 from ckcv_ray.tables.task import Roles, Task
