@@ -47,6 +47,7 @@ from ckcv_ray.validation import (
     number,
     quote,
     sequence,
+    suggest,
 )
 
 ONE, EACH = "one", "each"
@@ -231,7 +232,8 @@ def parse_condition(option: str, text: str, known: Collection[str] = (), bare: b
     kind = find_quantity(name)
     if kind is None:
         names = known or ("error", *(kind.form() for kind in list_quantities()))
-        raise InputError(f"{option}={quote(text)}: {name} is not known: choose from {', '.join(names)}")
+        near = f"{', '.join(names)}{suggest(name, names)}"
+        raise InputError(f"{option}={quote(text)}: {name} is not known: choose from {near}")
     if (sign == ">=") == kind.at_most:
         word, right = ("most", "<=") if kind.at_most else ("least", ">=")
         raise InputError(
@@ -472,8 +474,7 @@ def _claims(name: str, value: Any) -> tuple[str, ...]:
         kind = find_quantity(claim)
         if claim not in CLAIMS and (kind is None or kind.is_error):
             known = (*CLAIMS, *(kind.form() for kind in list_quantities()))
-            gone = explain_removed_option(name, claim)
-            raise InputError(gone or f"{name}={claim!r} is not known: choose from {', '.join(known)}")
+            check_choice(name, claim, known)
     return claims
 
 

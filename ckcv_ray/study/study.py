@@ -58,6 +58,7 @@ from ckcv_ray.validation import (
     expect,
     integer,
     number,
+    parse_seconds,
     proportion,
     quote,
     sequence,
@@ -683,6 +684,8 @@ def _check_address(name: str, value: Any) -> str:
 
 
 def _check_timeout(name: str, value: Any) -> float:
+    if isinstance(value, str):
+        value = parse_seconds(name, value + "s" * value[-1:].isdigit())
     seconds = number(name, value)
     if not MIN_TIMEOUT <= seconds <= MOST:
         raise InputError(f"{name}={seconds!r}: expected seconds from {MIN_TIMEOUT} to {MOST}")
@@ -697,8 +700,8 @@ class Execution:
         backend: "ray", "serial" or "auto" (serial if little work is expected).
         workers: number of parallel processes; None for one per CPU of the machine or cluster.
         address: address of an existing Ray cluster; None for RAY_ADDRESS, else a private Ray on loopback.
-        fit_timeout: seconds that one fit may take; None for any. The worker of a longer one is killed, and
-            the fit counts as failed after a few attempts.
+        fit_timeout: seconds that one fit may take, or a time such as "10m"; None for any. The worker of a
+            longer one is killed, and the fit counts as failed after a few attempts.
     """
 
     backend: str = option(
@@ -720,8 +723,8 @@ class Execution:
     fit_timeout: float | None = option(
         None,
         _check_timeout,
-        "Seconds that one fit may take, such as 60; a longer one has failed.",
-        float,
+        "Seconds that one fit may take, such as 60, or a time such as 10m; a longer one has failed.",
+        str,
         "no limit",
         EXECUTION,
     )

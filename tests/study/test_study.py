@@ -463,3 +463,8 @@ def test_the_run_id_does_not_depend_on_the_hash_seed():
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
     )
     assert messages.stdout.strip() == run_id(Study.paper(**asked), DIGEST)
+
+
+@pytest.mark.parametrize(("given", "seconds"), [(60, 60.0), ("60", 60.0), ("1.5m", 90.0)])
+def test_a_limit_on_fits_is_seconds_or_a_time(given: object, seconds: float) -> None:
+    assert Execution(fit_timeout=given).fit_timeout == seconds  # type: ignore[arg-type]
