@@ -149,7 +149,7 @@ WAYS: dict[str, tuple[Callable[[Any], bool] | None, Callable[[], object]]] = {
     "Forks": (in_all, fork),
     "ForksInPredict": (None, fork),
     "ForksAndExits": (in_all, fork_and_exit),
-    "HangsInSomeSplits": (in_some, hang),
+    "Hangs": (in_all, hang),
     "Crashes": (in_one, lambda: os.kill(os.getpid(), signal.SIGSEGV)),
     "ExitsAtOnce": (in_one, lambda: os._exit(0)),
     "HangsInOneSplit": (in_one, hang_on),

@@ -12,9 +12,11 @@ import pytest
 from learner_contract import same_files
 
 from ckcv_ray import Execution, InputError, RunError, Study, Task, evaluate, run
-from ckcv_ray.learners.sklearn.learner import choose_settings
+from ckcv_ray.core.schedule import Stage, Unit
+from ckcv_ray.engine.evaluate import evaluate_apart, share
 from ckcv_ray.learners.sklearn.store import guard
 from ckcv_ray.runs.run import Job, run_job
+from ckcv_ray.study.problem import Problem
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 2))
@@ -26,20 +28,29 @@ def study(name: str, **more: Any) -> Study:
     return Study.paper(learner=f"own_estimators:{name}", param="dummy=0,1", k=(3,), n_splits=3, **more)
 
 
+@pytest.mark.parametrize("name", ["ExitsInFit", "ExitsInPredict"])
+def test_a_fit_that_exits_is_a_recorded_failure(name: str) -> None:
+    result = run(study(name).replace(n_splits=1), TASK.X, TASK.y, execution=SERIAL)
+    assert result.setting == {"dummy": 0}
+    reasons = [reason for *_, reason in result.execution["failures"]]
+    assert {reason.strip().splitlines()[-1] for reason in reasons} == {"SystemExit: 0"}
+
+
 ENDS = {
-    "ExitsInFit": "SystemExit: 0",
-    "ExitsInPredict": "SystemExit: 0",
-    "Interrupts": "lost 2 times: it ended its process: Interrupt (SIGINT)",
-    "RaisesStrange": "lost 2 times: it ended its process: exit code 1",
+    "RaisesStrange": (None, "exit code 1"),
+    "Interrupts": (None, "Interrupt (SIGINT)"),
+    "Hangs": (0.5, "exit code 1\n(a fit may take 0.5 seconds: fit_timeout)"),
 }
 
 
 @pytest.mark.parametrize("name", ENDS)
-def test_whatever_a_fit_raises_is_a_recorded_failure(name: str) -> None:
-    result = run(study(name).replace(n_splits=1), TASK.X, TASK.y, execution=SERIAL)
-    assert result.setting == {"dummy": 0}
-    reasons = [reason for *_, reason in result.execution["failures"]]
-    assert {reason.strip().splitlines()[-1] for reason in reasons} == {ENDS[name]}
+def test_a_fit_that_ends_its_process_or_never_ends_is_a_failure_after_two_tries(name: str) -> None:
+    fit_timeout, how = ENDS[name]
+    inputs = share(Problem.of(study(name), TASK))._replace(fit_timeout=fit_timeout)
+    (outcome,) = evaluate_apart([Unit(Stage.SELECT, 0, 0, ((1, 1),))], inputs)  # of dummy = 1
+    (failure,) = outcome.failures
+    assert failure.traceback == f"lost 2 times: it ended its process: {how}"
+    assert not len(outcome.records)
 
 
 def test_a_measure_that_exits_is_a_recorded_failure() -> None:
@@ -85,9 +96,9 @@ def test_rows_and_labels_are_those_of_the_task_whatever_is_written_into_them() -
     result = run(study("Overwrites"), TASK.X, TASK.y, execution=SERIAL)
     assert TASK.digest == digest == Task.of(TASK.X, TASK.y).digest
     shares = [member.model.estimator.share_ for member in result.ensemble.members]
-    for member, share in zip(result.ensemble.members, shares, strict=True):
+    for member, fitted in zip(result.ensemble.members, shares, strict=True):
         train, _ = result.problem.rows("refit", 0, member.split)  # type: ignore[arg-type]
-        assert share == float(np.mean(result.problem.task.y[train]))
+        assert fitted == float(np.mean(result.problem.task.y[train]))
         predicted = member.model.predict(TASK.X[:5])
         assert predicted.score.tolist() == np.where(predicted.label == 1, 1.0, -1.0).tolist()
 
@@ -118,16 +129,6 @@ def test_a_model_that_cannot_be_stored_is_found_at_each_kind_of_setting(param: s
     assert not (tmp_path / "run").exists()
 
 
-def test_settings_that_are_tried_cover_each_kind_and_are_few() -> None:
-    every = [{"a": a, "b": b, "c": c} for a in "xyz" for b in range(100) for c in (None, [1], True)]
-    chosen = choose_settings(every)
-    assert len(chosen) <= 9
-    assert {setting["a"] for setting in chosen} == set("xyz")
-    assert {0, 99} <= {setting["b"] for setting in chosen}
-    assert {str(setting["c"]) for setting in chosen} == {"None", "[1]", "True"}
-    assert choose_settings([{}]) == [{}]
-
-
 def test_what_is_trusted_here_is_trusted_by_the_processes_of_ray(ray_session: None, tmp_path: Path) -> None:
     """Importing it anywhere else takes the user's word, which was given in this process alone."""
     folders = {name: tmp_path / name for name in ("serial", "ray")}
@@ -150,13 +151,6 @@ WRONG = {
 def test_if_no_setting_has_all_its_fits_the_run_ends_with_the_reason(name: str) -> None:
     with pytest.raises(RunError, match=WRONG[name]):
         run(study(name), TASK.X, TASK.y, execution=SERIAL)
-
-
-def test_a_fit_that_never_ends_is_recorded_as_failed(ray_session: None) -> None:
-    seconds = Execution(fit_timeout=0.5)
-    result = run(study("HangsInSomeSplits").replace(n_splits=2), TASK.X, TASK.y, execution=seconds)
-    assert result.setting == {"dummy": 0}
-    assert "a fit may take 0.5 seconds: fit_timeout" in str(result.execution["failures"])
 
 
 @pytest.mark.parametrize("seconds", [0, -1, 0.01, float("nan"), float("inf"), "soon"])
