@@ -202,7 +202,6 @@ FACTS = [
         "default k",
         r"every \$?k\$? from (\d+) to (?:\$?n\$?\b|the number of rows)",
         lambda: (str(MIN_K),),
-        ("docs/examples/regression.md", "jobs/studies/bias_variance.py"),  # k-fold cross validation
     ),
     Fact(
         "default splits",

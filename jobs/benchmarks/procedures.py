@@ -45,13 +45,7 @@ KNOWN = {learner.name: learner for learner in NAMED}
 
 
 class Timed(NamedTuple):
-    """One procedure in both forms.
-
-    Attributes:
-        problem: ours.
-        estimator: scikit-learn's, at the same setting.
-        splits: pairs of rows to fit and rows to score.
-    """
+    """One procedure in both forms: ours, scikit-learn's estimator at the same setting, and its splits."""
 
     problem: Problem
     estimator: Any

@@ -62,12 +62,7 @@ KNOWN = {learner.name: learner for learner in (*NAMED, *BOOSTING)}
 
 
 class Search(NamedTuple):
-    """One search in both forms.
-
-    Attributes:
-        problem: ours.
-        grid: that of GridSearchCV, to be cloned for each search.
-    """
+    """One search in both forms; GridSearchCV's is cloned for each."""
 
     problem: Problem
     grid: GridSearchCV

@@ -1,7 +1,7 @@
 """Number of workers that one driver can serve: a discrete-event simulation of a study of a million fits.
 
 The queue and its pruning of candidates are the real ones, and the processor time of what it does is measured
-as it is called; durations of units are as measured on the data, outcomes simulated (see ``made_up``). What
+as it is called; durations of units are as measured on the data, outcomes are random errors (``MadeUp``). What
 Ray takes is measured at the beginning, with as many batches pending as the simulated workers have: to submit
 a batch, to look for what is done, to fetch an outcome, to call the recorder, and for a worker to go from one
 batch to the next. The driver does one thing at a time, as ``engine/loop`` does, and so can become the
@@ -15,7 +15,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import cycle, islice, pairwise, takewhile
 from statistics import median
@@ -23,20 +23,23 @@ from typing import Annotated, Any, NamedTuple, TypeVar
 
 os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # before ray is imported: loopback alone
 
+import numpy as np
 import ray
 import typer
 
 from ckcv_ray import Execution, Study, read_task
 from ckcv_ray.cli.options import parse_workers
+from ckcv_ray.core.arrays import Values
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine.backend import session
+from ckcv_ray.engine.evaluate import Evaluated, _records, evaluate, share
 from ckcv_ray.engine.loop import LISTEN_SECONDS, LISTEN_SHARE
 from ckcv_ray.engine.queue import Batch
 from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.engine.ray_backend import IN_FLIGHT, RayBackend
+from ckcv_ray.learners.ensemble import Member
 from ckcv_ray.records.record import Outcome
 from ckcv_ray.study.problem import Problem
-from jobs.benchmarks.made_up import MadeUp, measure, occupy
 
 TRIED = 200  # batches that are sent to be measured
 CALLS = 30  # calls of which the median counts
@@ -44,39 +47,89 @@ CALLS = 30  # calls of which the median counts
 Result = TypeVar("Result")
 
 
+@dataclass(frozen=True)
+class MadeUp:
+    """Durations and error rates measured on a problem."""
+
+    problem: Problem  # its search space has paths of one length
+    n_train: Values  # training rows of the fold sizes measured, ascending, (tried,)
+    seconds: Values  # of a complete path, (tried, n_paths)
+    rate: Values  # share of errors, (tried, n_paths, n_steps)
+    member: Member  # one real member, used for all
+
+    def length(self, unit: Unit) -> float:
+        """Return the seconds that a unit takes, interpolated from those measured on other sizes."""
+        size, lengths = self.problem.sizes[unit.size], self.problem.learner.space.lengths
+        rows = size.n_train if unit.stage is Stage.SELECT else size.n_train + size.n_select
+        complete = {path: np.interp(rows, self.n_train, self.seconds[:, path]) for path, _ in unit.paths}
+        return float(sum(complete[path] * length / lengths[path] for path, length in unit.paths))
+
+    def answer(self, units: Sequence[Unit]) -> Outcome:
+        """Return what a worker would, after ``length`` seconds for each unit."""
+        results = [self._path(unit, path, length) for unit in units for path, length in unit.paths]
+        records = _records(results, self.problem.n_totals)
+        members = tuple(member for result in results for member in result.members)
+        seconds = sum(self.length(unit) for unit in units)
+        return Outcome(records, (), members, seconds, len(records), seconds)
+
+    def _path(self, unit: Unit, path: int, length: int) -> Evaluated:
+        size = self.problem.sizes[unit.size]
+        at = int(np.argmin(np.abs(self.n_train - size.n_train)))
+        rng = np.random.default_rng([unit.stage is not Stage.SELECT, size.k, unit.split, path])
+        wrong = rng.binomial(size.n_select, self.rate[at, path])
+        first = unit.first(length)
+        totals = np.zeros((length - first, self.problem.n_totals), np.int64)
+        totals[:, 0] = wrong[first:length]
+        kept: tuple[Member, ...] = ()
+        if unit.stage is Stage.REFIT:
+            kept = (self._fitted(unit, path, length - 1, int(wrong[length - 1])),)
+        nothing = np.zeros(len(totals), np.int64)
+        return Evaluated(unit, path, first, totals, nothing, nothing.astype(np.int8), kept)
+
+    def _fitted(self, unit: Unit, path: int, step: int, wrong: int) -> Member:
+        size, others = self.problem.sizes[unit.size], (0,) * (self.problem.n_totals - 1)
+        model = replace(self.member.model, **self.problem.learner.space.setting(path, step))
+        return Member(size.k, unit.split, model, (wrong, *others), (size.n_select, *others))
+
+
+def measure(problem: Problem, tried: int = 4) -> MadeUp:
+    """Measure every path on the first split of a few fold sizes, in processor time."""
+    inputs, sizes = share(problem), problem.sizes
+    problem.learner.trainer.load()
+    chosen = sorted({int(j) for j in np.linspace(0, len(sizes) - 1, tried)})
+    seconds, rate = [], []
+    for j in chosen:
+        spent, errors = [], []
+        for path in enumerate(problem.learner.space.lengths):
+            begin = time.thread_time()  # the machine may do other things meanwhile
+            outcome = evaluate([Unit(Stage.SELECT, j, 0, (path,))], inputs)
+            spent.append(time.thread_time() - begin)
+            errors.append(outcome.records["totals"].sum(axis=1))
+        seconds.append(spent)
+        rate.append(np.array(errors) / sizes[j].n_select)
+    refit = evaluate([Unit(Stage.REFIT, len(sizes) - 1, 0, ((0, 1),))], inputs)
+    rows = np.array([float(sizes[j].n_train) for j in chosen])
+    return MadeUp(problem, rows, np.array(seconds), np.array(rate), refit.members[0])
+
+
 class Costs(NamedTuple):
-    """What Ray takes, in seconds of processor time, as the machine may do other things meanwhile.
+    """What Ray takes, in seconds of processor time, as the machine may do other things meanwhile."""
 
-    Attributes:
-        submit: of the driver, to submit a batch.
-        wait: of the driver, to find what is done among all pending batches.
-        fetch: of the driver, to read an outcome that has arrived.
-        call: of the driver and the recorder, for an empty call.
-        exchange: of both, for each outcome that a call brings and batch that it returns.
-        transfer: of a worker, from the end of a batch to the begin of the next.
-    """
-
-    submit: float
-    wait: float
-    fetch: float
-    call: float
-    exchange: float
-    transfer: float
+    submit: float  # of the driver, to submit a batch
+    wait: float  # of the driver, to find what is done among all pending batches
+    fetch: float  # of the driver, to read an outcome that has arrived
+    call: float  # of the driver and the recorder, for an empty call
+    exchange: float  # of both, for each outcome that a call brings and batch that it returns
+    transfer: float  # of a worker, from the end of a batch to the begin of the next
 
 
 @dataclass
 class Simulated:
-    """The result of one simulation.
+    """The result of one simulation."""
 
-    Attributes:
-        seconds: from the first batch to the last, by the simulated clock.
-        work: seconds of all units; driver: seconds in which the driver was busy.
-        batches, fits: how many.
-    """
-
-    seconds: float = 0.0
-    work: float = 0.0
-    driver: float = 0.0
+    seconds: float = 0.0  # from the first batch to the last, by the simulated clock
+    work: float = 0.0  # seconds of all units
+    driver: float = 0.0  # seconds in which the driver was busy
     batches: int = 0
     fits: int = 0
 
@@ -98,6 +151,11 @@ def answer(units: Sequence[Unit], seconds: float, inputs: list[Any]) -> tuple[Ou
     begin = time.process_time()
     outcome: Outcome = ray.get(inputs[0]).answer(units)
     return outcome, begin, time.process_time()
+
+
+def occupy(seconds: float) -> None:
+    """Occupy a worker for a while."""
+    time.sleep(seconds)
 
 
 _answer: Any = ray.remote(max_retries=0)(answer)

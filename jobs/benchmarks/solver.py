@@ -8,17 +8,12 @@ a run calls it: distances, kernel, gather, fits, scores. Decisions are compared 
     python -m jobs.benchmarks.solver --sets banana,german --repeats 5
 """
 
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from statistics import median
-from tempfile import TemporaryDirectory
 from time import perf_counter
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import typer
@@ -54,18 +49,6 @@ SETS = "twonorm,ringnorm,banana,german,diabetis,image,splice"
 RATIOS = ("ratio_svc", "ratio_precomputed")
 K_FOLDS = 8  # select and estimate sets of n/8 rows leave n - n/4 to train on
 SPLITS = 3
-ROOT = Path(__file__).resolve().parents[2]
-FIRST_CALL = """
-from time import perf_counter
-from ckcv_ray import Study, read_task
-from ckcv_ray.core.schedule import Stage, Unit
-from ckcv_ray.engine.evaluate import evaluate, share
-from ckcv_ray.study.problem import Problem
-problem = Problem.of(Study.paper(k=3, scale="none"), read_task("twonorm:60:0")[0])
-start = perf_counter()
-evaluate([Unit(Stage.SELECT, 0, 0, ((5, 13),))], share(problem))
-print(perf_counter() - start)
-"""
 Matrix = NDArray[np.float64]
 
 
@@ -83,12 +66,12 @@ class Case(NamedTuple):
         return self.problem.task.X
 
 
-def load(name: str, scale: str) -> Case:
-    """Load a set of the IDA archive, or any source such as waveform:200:0."""
+def load(name: str) -> Case:
+    """Load a set of the IDA archive, or any source such as waveform:200:0, without scaling in splits."""
     task, _ = read_task(name_source(name))
     if choose_scale(name) == "standard":
         task = replace(task, X=np.ascontiguousarray(fit_scaling(task.X).apply(task.X)))
-    learner = GaussianSVM(scale=scale)
+    learner = GaussianSVM(scale="none")
     problem = Problem.of(Study.paper(n_splits=SPLITS, k=K_FOLDS).with_learner(learner), task)
     return Case(problem, learner, make_signs(task), [problem.split(0, i) for i in range(SPLITS)])
 
@@ -101,69 +84,42 @@ def ours(case: Case) -> None:
         raise RuntimeError("a path failed")
 
 
-def scaled(case: Case, split: Split) -> tuple[Matrix, Matrix]:
-    """Scale the training rows and the rows to score, as the learner does."""
-    scaling = fit_scaling(case.X[split.train], case.learner.scale)
-    return scaling.apply(case.X[split.train]), scaling.apply(case.X[split.select])
-
-
 def svc(case: Case) -> Iterator[None]:
     """Fit SVC on X, one gamma of one split in each step."""
     for split in case.splits:
-        X, new = scaled(case, split)
+        X, y, new = case.X[split.train], case.y[split.train], case.X[split.select]
         for gamma in case.learner.gamma:
             for C in case.learner.C:
-                SVC(C=C, gamma=gamma).fit(X, case.y[split.train]).decision_function(new)
+                SVC(C=C, gamma=gamma).fit(X, y).decision_function(new)
             yield
 
 
-def kernel_blocks(case: Case) -> Iterator[tuple[Split, Matrix, Matrix]]:
-    """Yield the kernels of every gamma and split; without scaling, gathered from one for all splits."""
-    if case.learner.scale == "none":
-        distances = compute_distances(case.X, case.X)
-        for gamma in case.learner.gamma:
-            K = gaussian(distances, gamma)
-            for split in case.splits:
-                yield split, K[np.ix_(split.train, split.train)], K[np.ix_(split.select, split.train)]
-        return
-    for split in case.splits:
-        X, new = scaled(case, split)
-        distances, scored = compute_distances(X, X), compute_distances(new, X)
-        for gamma in case.learner.gamma:
-            yield split, gaussian(distances, gamma), gaussian(scored, gamma)
-
-
 def precomputed(case: Case) -> Iterator[None]:
-    """Fit SVC on a kernel matrix shared by all C, one gamma of one split in each step."""
-    for split, K, K_score in kernel_blocks(case):
-        for C in case.learner.C:
-            SVC(C=C, kernel="precomputed").fit(K, case.y[split.train]).decision_function(K_score)
-        yield
+    """Fit SVC on a kernel gathered from one for all C and splits, one gamma of one split in each step."""
+    distances = compute_distances(case.X, case.X)
+    for gamma in case.learner.gamma:
+        K = gaussian(distances, gamma)
+        for split in case.splits:
+            train, new = K[np.ix_(split.train, split.train)], K[np.ix_(split.select, split.train)]
+            for C in case.learner.C:
+                SVC(C=C, kernel="precomputed").fit(train, case.y[split.train]).decision_function(new)
+            yield
 
 
 class Audit(NamedTuple):
-    """One split's fits against LIBSVM at a tolerance of 1e-6.
+    """One split's fits against LIBSVM at a tolerance of 1e-6."""
 
-    Attributes:
-        worst_kkt: largest KKT violation, in float64 from K alone.
-        worst_deficit: largest (dual objective of LIBSVM's - ours) / max(1, |LIBSVM's|).
-        n_iter: mean iterations of a fit, a linear system counting as one.
-        differing: decisions that differ by more than the tolerances allow.
-        near: decisions that differ, but within the tolerances.
-        max_ms: the slowest fit.
-    """
-
-    worst_kkt: float
-    worst_deficit: float
-    n_iter: float
-    differing: int
-    near: int
-    max_ms: float
+    worst_kkt: float  # largest KKT violation, in float64 from K alone
+    worst_deficit: float  # largest (dual objective of LIBSVM's - ours) / max(1, |LIBSVM's|)
+    n_iter: float  # mean iterations of a fit, a linear system counting as one
+    differing: int  # decisions that differ by more than the tolerances allow
+    near: int  # decisions that differ, but within the tolerances
+    max_ms: float  # the slowest fit
 
 
 def audit(case: Case) -> Audit:
     """Check every fit of one split."""
-    X, new = scaled(case, case.splits[0])
+    X, new = case.X[case.splits[0].train], case.X[case.splits[0].select]
     y = case.y[case.splits[0].train].astype(float)
     distances, scored = compute_distances(X, X), compute_distances(new, X)
     worst, deficit, differing, near, slowest = 0.0, 0.0, 0, 0, 0.0
@@ -198,24 +154,14 @@ def slowest_fit(M: Matrix, y: Matrix, C_values: tuple[float, ...]) -> float:
     return max(b - a for a, b in zip([0.0, *times], times, strict=False))
 
 
-def first_call(fresh: bool) -> float:
-    """Time the first split in a new process, without imports: compiled, or from the cache."""
-    with TemporaryDirectory() as empty:
-        environment = os.environ | ({"NUMBA_CACHE_DIR": empty} if fresh else {})
-        command = [sys.executable, "-c", FIRST_CALL]
-        done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, check=True, text=True)
-    return float(done.stdout)
-
-
-def bench(name: str, scale: str, repeats: int, clock: Clock = perf_counter) -> Row:
+def bench(name: str, repeats: int, clock: Clock = perf_counter) -> Row:
     """Time interleaved rounds of ours and the baselines on one set."""
-    case = load(name, scale)
+    case = load(name)
     ours(case)  # compiles, or reads the cache
     works = (in_one_step(partial(ours, case)), partial(svc, case), partial(precomputed, case))
     rounds = [take_turns(works, clock) for _ in range(repeats)]
     seconds = median(by_us for by_us, _, _ in rounds)
     return {
-        "scaling": scale,
         "ms_per_fit": 1e3 * seconds / (SPLITS * len(case.learner.C) * len(case.learner.gamma)),
         "ratio_svc": median(on_X / by_us for by_us, on_X, _ in rounds),
         "ratio_precomputed": median(on_K / by_us for by_us, _, on_K in rounds),
@@ -234,23 +180,10 @@ def line(name: str, row: Row) -> str:
     )
 
 
-def main(
-    sets: Sets = SETS,
-    repeats: Repeats = 5,
-    scaling: Annotated[str, typer.Option(help="none or standard.")] = "none",
-    first: Annotated[
-        bool, typer.Option("--first/--no-first", help="Time the first call too, which compiles the solver.")
-    ] = True,
-    as_json: AsJson = False,
-) -> None:
+def main(sets: Sets = SETS, repeats: Repeats = 5, as_json: AsJson = False) -> None:
     """Print one line for each set, and the geometric means of the ratios."""
-    if first:
-        cold, _, warm = first_call(fresh=True), first_call(fresh=False), first_call(fresh=False)
-        print(
-            f"first call of the solver: {cold:.1f} s compiled, {warm:.2f} s from the cache", file=sys.stderr
-        )
     with one_thread():
-        show(((name, bench(name, scaling, repeats)) for name in sets.split(",")), line, RATIOS, as_json)
+        show(((name, bench(name, repeats)) for name in sets.split(",")), line, RATIOS, as_json)
 
 
 if __name__ == "__main__":

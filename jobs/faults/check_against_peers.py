@@ -19,16 +19,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 import pandas as pd
 import typer
-from sklearn import (
-    discriminant_analysis,
-    dummy,
-    ensemble,
-    linear_model,
-    naive_bayes,
-    neighbors,
-    svm,
-    tree,
-)
+from sklearn import discriminant_analysis, dummy, ensemble, linear_model, naive_bayes, neighbors, svm, tree
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.exceptions import ConvergenceWarning
@@ -46,62 +37,30 @@ from ckcv_ray.study.problem import OUTER, Problem
 SERIAL = Execution("serial")
 CLOSE = 1e-12
 RESAMPLINGS = (
-    "holdout:0.3",
-    "kfold:5",
-    "kfold:4:last",
-    "repeated_kfold:3x2",
-    "drawn_folds:4",
-    "time:4",
-    "time:3:2",
-    "loo",
-    "subsampling:4:0.25",
-    "bootstrap:4",
-    "bootstrap632:3",
-    "bootstrap632plus:3",
-    "optimism:2",
-    "nested_halves:3",
-    "nested:3:2",
+    *("holdout:0.3", "kfold:5", "kfold:4:last", "repeated_kfold:3x2", "drawn_folds:4", "time:4", "time:3:2"),
+    *("loo", "subsampling:4:0.25", "bootstrap:4", "bootstrap632:3", "bootstrap632plus:3", "optimism:2"),
+    *("nested_halves:3", "nested:3:2"),
 )
 OF_GROUPS = ("holdout:0.3", "kfold:5", "repeated_kfold:3x2", "loo", "subsampling:4:0.25", "bootstrap:4")
 OF_WEIGHTS = ("kfold:5", "subsampling:4:0.25")
-STRATIFIED = frozenset(
-    name for name in RESAMPLINGS if name.startswith(("holdout", "kfold:5", "repeated", "sub"))
-)
-STRATIFIED_GROUPS = frozenset(name for name in STRATIFIED if "kfold" in name)
-OF_TWO = {
-    "zero_one": ("accuracy", lambda value: 1.0 - value),
-    "accuracy": ("accuracy", None),
-    "balanced_accuracy": ("balanced_accuracy", None),
-    "f1": ("f1", None),
-    "auc": ("roc_auc", None),
-    "average_precision": ("average_precision", None),
-    "log_loss": ("neg_log_loss", np.negative),
-    "brier": ("neg_brier_score", np.negative),
-    "matthews_corrcoef": ("matthews_corrcoef", None),
-    "precision": ("precision", None),
-    "recall": ("recall", None),
-}
-OF_THREE = {
-    "zero_one": ("accuracy", lambda value: 1.0 - value),
-    "accuracy": ("accuracy", None),
-    "balanced_accuracy": ("balanced_accuracy", None),
-    "log_loss": ("neg_log_loss", np.negative),
-    "f1_macro": ("f1_macro", None),
-    "f1_weighted": ("f1_weighted", None),
-    "roc_auc_ovr": ("roc_auc_ovr", None),
-    "roc_auc_ovo_weighted": ("roc_auc_ovo_weighted", None),
-}
-OF_NUMBERS = {
-    "squared": ("neg_mean_squared_error", np.negative),
-    "absolute": ("neg_mean_absolute_error", np.negative),
-    "rmse": ("neg_root_mean_squared_error", np.negative),
-    "mape": ("neg_mean_absolute_percentage_error", np.negative),
-    "r2": ("r2", None),
-    "neg_max_error": ("neg_max_error", None),
-    "explained_variance": ("explained_variance", None),
-    "neg_median_absolute_error": ("neg_median_absolute_error", None),
+STRATIFIED = ("holdout:0.3", "kfold:5", "repeated_kfold:3x2", "subsampling:4:0.25")
+SCORERS = {  # of scikit-learn, by the name of the measure where that is another; losses have the other sign
+    "auc": "roc_auc",
+    "log_loss": "neg_log_loss",
+    "brier": "neg_brier_score",
+    "squared": "neg_mean_squared_error",
+    "absolute": "neg_mean_absolute_error",
+    "rmse": "neg_root_mean_squared_error",
+    "mape": "neg_mean_absolute_percentage_error",
 }
 OF_ROWS = {"zero_one", "accuracy", "log_loss", "brier", "squared", "absolute", "mape"}  # means over rows
+OF_CLASSES = ("zero_one", "accuracy", "balanced_accuracy", "log_loss")
+OF_TWO = (*OF_CLASSES, "f1", "auc", "average_precision", "brier", "matthews_corrcoef", "precision", "recall")
+OF_THREE = (*OF_CLASSES, "f1_macro", "f1_weighted", "roc_auc_ovr", "roc_auc_ovo_weighted")
+OF_NUMBERS = (
+    *("squared", "absolute", "rmse", "mape", "r2", "neg_max_error", "explained_variance"),
+    "neg_median_absolute_error",
+)
 CLASSIFIERS = (
     make_pipeline(StandardScaler(), linear_model.LogisticRegression(max_iter=1000)),
     make_pipeline(StandardScaler(), svm.SVC(C=2.0)),
@@ -146,24 +105,16 @@ CONVENTIONS = {  # figures of caret that another convention explains, and that a
 
 
 class Table(NamedTuple):
-    """A table and how it is scored.
-
-    Attributes:
-        learners: that are scored.
-        measures: scikit-learn's name and sign of every measure.
-        resamplings: by which rows are divided.
-        groups: of rows that stay together, if any.
-        weights: of rows in the fits, if any.
-    """
+    """A table and how it is scored."""
 
     name: str
     X: Any
     y: Any
     learners: tuple[Any, ...]
-    measures: dict[str, tuple[str, Any]]
+    measures: tuple[str, ...]  # every measure that it has
     resamplings: tuple[str, ...] = RESAMPLINGS
-    groups: Any = None
-    weights: Any = None
+    groups: Any = None  # of rows that stay together, if any
+    weights: Any = None  # of rows in the fits, if any
 
 
 def list_tables() -> Iterator[Table]:
@@ -237,8 +188,10 @@ def compare(table: Table, resampling: str, stratify: bool, learner: Any) -> Comp
     )
     problem, (entry,) = result.problem, result.entries
     splits = [problem.rows(Stage.SELECT, OUTER, number) for number in range(result.n_splits)]
-    theirs = {measure: table.measures[measure] for measure in names}
-    scoring = [scorer for scorer, _ in theirs.values()]
+    scoring = {measure: SCORERS.get(measure, measure) for measure in names} | {
+        "zero_one": "accuracy",
+        "log_loss": lose_log,
+    }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = cross_validate(
@@ -246,15 +199,17 @@ def compare(table: Table, resampling: str, stratify: bool, learner: Any) -> Comp
             table.X,
             table.y,
             cv=splits,
-            scoring={scorer: lose_log if scorer == "neg_log_loss" else scorer for scorer in scoring},
+            scoring={measure: scoring[measure] for measure in names},
             params=None if table.weights is None else {"sample_weight": table.weights},
         )
     for score in result.scores:
-        scorer, sign = theirs[score.name]
-        expected = found[f"test_{scorer}"]
-        values = result.of_splits(entry, score)
+        expected = found[f"test_{score.name}"]
+        if score.name == "zero_one":
+            expected = 1.0 - expected
+        elif SCORERS.get(score.name, "").startswith("neg_"):
+            expected = -expected
         what = f"{table.name}, {name}, {resampling}, {score.name}"
-        compared = compared.add(values, expected if sign is None else sign(expected), what)
+        compared = compared.add(result.of_splits(entry, score), expected, what)
     return compared
 
 
@@ -351,7 +306,7 @@ def main(
     every = {"caret": compare_caret()}
     for table in chain.from_iterable(map(vary, list_tables())):
         for resampling in table.resamplings:
-            stratified = resampling in (STRATIFIED if table.groups is None else STRATIFIED_GROUPS)
+            stratified = resampling in STRATIFIED and (table.groups is None or "kfold" in resampling)
             for stratify in (False, True) if stratified and table.measures is not OF_NUMBERS else (False,):
                 for learner in table.learners:
                     found = compare(table, resampling, stratify, learner)

@@ -1,27 +1,320 @@
-"""Inputs of ``fuzz``: nearly valid files.
+"""Inputs of ``fuzz``: files that are nearly valid, and files that are small but expensive to read.
 
-A file is built to its format from odd parts (``SHAPED``), or is a valid one with damaged bytes (``damaged``).
-Where a checksum would refuse the damage before the reader sees it, the checksum is computed again afterwards.
-Malicious files are in ``fuzz_hostile``.
+A nearly valid file is built to its format from odd parts, or is a valid one with damaged bytes. Where a
+checksum would refuse the damage before the reader sees it, the checksum is computed again afterwards. Files
+that lie about their sizes are in ``tests/tables/test_bombs.py``.
 """
 
+import csv
+import io
 import json
+import struct
+import zipfile
+import zlib
+from collections.abc import Callable, Sequence
+from datetime import datetime, time, timedelta
+from decimal import Decimal
+from math import inf, nan
 from typing import Any, NamedTuple
 
+import numpy as np
+import pyarrow as pa
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
+from pyarrow import feather, parquet
 
-from jobs.faults.fuzz_parts import DEEP, HUGE, VALUES, Case, damaged, rarely
-from jobs.faults.fuzz_tables import (
-    SIGNS,
-    X,
-    csv_text,
-    feather_file,
-    npz_file,
-    parquet_file,
-    svmlight_text,
-    xlsx_file,
-)
+ROWS = 8
+SEEN = [i * 0.5 for i in range(ROWS)]
+CLASSES = ["no", "yes"] * (ROWS // 2)
+TOKENS = [
+    *b"nan inf -1 0 1e999 1e308 5e-324 null true None NaN y X \0 \" ' , : # = }".split(b" "),
+    *(b"\n", b"\r", b"9" * 25, b"9" * 5000, b"0x" + b"f" * 5000),
+    *(b"\xff", b"\xed\xa0\x80", b"\xef\xbb\xbf", "é".encode(), "\u2028".encode(), b"\x1b[31m"),
+    *(b"[" * 5000, b"{" * 5000, b'{"a":' * 5000, b"[[", b"]]"),
+    *(struct.pack("<q", value) for value in (-1, 1 << 31, 1 << 40, 2**63 - 1)),
+    *(struct.pack("<i", value) for value in (-1, 1 << 30, 2**31 - 1)),
+]
+WORDS = ["", "y", "x", "0", "1", "nan", "inf", "a\nb", "\0", "\x1b[31m", "é", "\u2028", "x" * 3000, '"', ","]
+NUMBERS: list[Any] = [0, -0.0, 1, -1, 2, 3, 7, 0.5, 1e-320, 1e308, -1e308, 2**31, 2**53 + 1]
+NUMBERS += [2**63 - 1, -(2**63), 2**64, 10**400]
+VALUES: list[Any] = [
+    *NUMBERS,
+    *WORDS,
+    *(None, True, False, nan, inf, [], {}, [[1]], [None], {"a": {}}, {"a": "\n"}, [0.1, "1"]),
+    *("3:10000000", "log:-2:4:10000", "log:0:400:9", "holdout", "paper"),
+]
+
+
+class Case(NamedTuple):
+    """The content of a file."""
+
+    content: bytes
+
+    def __repr__(self) -> str:
+        return f"a case of {len(self.content)} bytes"  # hypothesis would spell out all of it
+
+
+@st.composite
+def damaged(draw: DrawFn, sound: SearchStrategy[bytes]) -> bytes:
+    """Draw a valid file damaged at up to six positions."""
+    content = bytearray(draw(sound))
+    for _ in range(draw(st.integers(0, 6))):
+        a, b = sorted(draw(st.integers(0, len(content))) for _ in range(2))
+        how = draw(st.sampled_from(("flip", "insert", "overwrite", "cut", "remove", "repeat", "move")))
+        token = draw(st.sampled_from(TOKENS) | st.binary(min_size=1, max_size=9))
+        match how:
+            case "flip" if a < len(content):
+                content[a] ^= 1 << draw(st.integers(0, 7))
+            case "insert":
+                content[a:a] = token
+            case "overwrite":
+                content[a : a + len(token)] = token
+            case "cut":
+                del content[b:]
+            case "remove":
+                del content[a:b]
+            case "repeat":
+                content[b:b] = content[a:b] * draw(st.integers(1, 50))
+            case "move":
+                content[a:a] = content[b : b + 64]
+    return bytes(content)
+
+
+def rarely(odd: SearchStrategy[Any], usual: SearchStrategy[Any]) -> SearchStrategy[Any]:
+    """Draw an odd value one time in eight, so that most files reach the next check."""
+    return st.integers(0, 7).flatmap(lambda i: odd if i == 7 else usual)
+
+
+@st.composite
+def csv_text(draw: DrawFn) -> bytes:
+    """Draw a table of text, with odd names, cells, row lengths, separators and encodings."""
+    names = ["x", "y", *draw(st.lists(st.sampled_from(WORDS) | st.text(max_size=4), max_size=2))]
+    odd = st.sampled_from(WORDS) | st.sampled_from(NUMBERS).map(str) | st.text(max_size=6)
+    rows = [[str(x), y, *("1" for _ in names[2:])] for x, y in zip(SEEN, CLASSES, strict=True)]
+    for _ in range(draw(st.integers(0, 3))):
+        row = rows[draw(st.integers(0, ROWS - 1))]
+        if row:
+            row[draw(st.integers(0, len(row) - 1))] = draw(odd)
+        if draw(st.integers(0, 9)) == 9:
+            del row[draw(st.integers(0, len(row))) :]
+    out = io.StringIO()
+    writer = csv.writer(
+        out,
+        delimiter=draw(rarely(st.sampled_from(";\t |"), st.just(","))),
+        lineterminator=draw(rarely(st.sampled_from(["\r", "", "\n\n"]), st.sampled_from(["\n", "\r\n"]))),
+        quoting=draw(st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL])),
+    )
+    writer.writerows([draw(rarely(st.just(names[::-1] * 2), st.just(names))), *rows])
+    encoding = draw(rarely(st.sampled_from(["utf-16", "utf-8-sig", "utf-32"]), st.just("utf-8")))
+    return out.getvalue().encode(encoding, "surrogatepass")
+
+
+_ONE, _TEXT = Decimal(1), pa.string()
+_NUMERIC = "int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 float32 float64 date32 date64"
+COLUMNS: list[tuple[Any, Any, Any]] = [  # a type and two values
+    *((pa.type_for_alias(kind), 0, 1) for kind in (*_NUMERIC.split(), "time32[s]", "time64[ns]")),
+    *((pa.timestamp(unit, zone), 0, 1) for unit in ("s", "ns") for zone in (None, "Europe/Zurich", "+99:99")),
+    *((pa.timestamp("s"), 2**50, -(2**50)), (pa.duration("s"), 2**62, 1), (pa.duration("ns"), 0, 1)),
+    *((pa.decimal128(38, 5), _ONE, -_ONE), (pa.decimal256(76, 1), _ONE, -_ONE), (pa.date32(), 2**31 - 1, 0)),
+    *((kind, "a", "b") for kind in (_TEXT, pa.large_string(), pa.string_view(), pa.json_())),
+    *((pa.dictionary(pa.int8(), _TEXT), "a", "b"), (pa.dictionary(pa.int8(), pa.int64()), 0, 1)),
+    *((pa.dictionary(pa.int8(), _TEXT), "a", None), (pa.null(), None, None), (pa.bool_(), True, False)),
+    *((pa.float64(), a, b) for a, b in ((1e308, -1e308), (nan, 1.0), (1.0, inf), (5e-324, 0.0), (0.0, -0.0))),
+    *((pa.int64(), a, b) for a, b in ((None, 1), (2**63 - 1, -(2**63)), (2**53, 2**53 + 1))),
+    *((pa.uint64(), 2**64 - 1, 0), (pa.float32(), 0.1, 0.2)),
+    *((_TEXT, "a\n\x1b[31m", "b"), (_TEXT, "x" * 4000, "")),
+    *((pa.binary(), b"\xff", b"a"), (pa.binary(2), b"ab", b"\xff\xfe"), (pa.binary_view(), b"a", b"b")),
+    *((pa.uuid(), bytes(16), bytes(range(16))), (pa.bool8(), 1, 0), (pa.opaque(pa.int8(), "a", "b"), 0, 1)),
+    *((pa.list_(pa.int64()), [], [1, None]), (pa.list_(pa.int64(), 2), [1, 2], [3, 4])),
+    *((pa.list_view(pa.int8()), [1], []), (pa.list_(pa.list_(pa.float64())), [[1.0]], [[]])),
+    *((pa.map_(_TEXT, pa.int64()), [("k", 1)], []), (pa.struct([("a", pa.int8())]), {"a": 1}, None)),
+]  # fmt: skip
+
+
+CELLS: list[Any] = [  # of a workbook
+    *(None, "", "=1+1", "=", True, 1e308, -0.0, 10**15, "1,5", "x" * 4000, "a\tb", "#N/A", "é"),
+    *(datetime(1900, 1, 1), datetime(9999, 12, 31), time(12, 30), timedelta(days=1)),
+]
+
+
+def typed_column(column: tuple[Any, Any, Any], n: int) -> Any:
+    """Build a column of n rows in which two values alternate."""
+    kind, *values = column
+    storage = getattr(kind, "storage_type", kind)
+    array = pa.array((values * n)[:n], storage)
+    return array if storage is kind else pa.ExtensionArray.from_storage(kind, array)
+
+
+def parquet_of(table: pa.Table, times: int = 1, **options: Any) -> bytes:
+    """Write a Parquet file that repeats the table's rows, one row group each time."""
+    sink = pa.BufferOutputStream()
+    with parquet.ParquetWriter(sink, table.schema, **options) as writer:
+        for _ in range(times):
+            writer.write_table(table)
+    return bytes(sink.getvalue())
+
+
+@st.composite
+def typed_table(draw: DrawFn) -> pa.Table:
+    """Draw columns of any type, few rows, odd names and metadata."""
+    n = draw(rarely(st.sampled_from((0, 1, 5)), st.just(ROWS)))
+    any_kind = st.sampled_from(COLUMNS)
+    names = ["x", "y", *draw(st.lists(st.sampled_from(WORDS), max_size=2))]
+    usual: list[Any] = [(pa.float64(), 0.5, 1.0), (pa.string(), "no", "yes")]
+    kinds = [draw(any_kind | st.just(one)) for one in usual] + [draw(any_kind) for _ in names[2:]]
+    columns = [typed_column(kind, n) for kind in kinds]
+    table = pa.Table.from_arrays(columns, draw(rarely(st.just(names[::-1]), st.just(names))))
+    if draw(st.booleans()):
+        values = st.sampled_from([b"yes", b"", b"\xff", b"{" * 9, b"[]", b"{}", b"null"])
+        keys = st.sampled_from([b"sparse", b"pandas", b"target", b"\xff", b"ARROW:schema"])
+        table = table.replace_schema_metadata(draw(st.dictionaries(keys, values, max_size=3)))
+    return table
+
+
+@st.composite
+def feather_file(draw: DrawFn) -> bytes:
+    """Draw a table, in one or several batches."""
+    sink = pa.BufferOutputStream()
+    compression = draw(st.sampled_from(["uncompressed", "lz4", "zstd"]))
+    try:
+        table = draw(typed_table())
+        feather.write_feather(table, sink, compression, chunksize=draw(st.sampled_from([None, 1, 5])))
+    except pa.ArrowException:  # a type that the format lacks
+        feather.write_feather(pa.table({}), sink := pa.BufferOutputStream())
+    return bytes(sink.getvalue())
+
+
+@st.composite
+def xlsx_file(draw: DrawFn) -> bytes:
+    """Draw a workbook with odd cells, rows and sheets, a part of which may be damaged under its checksum."""
+    from openpyxl import Workbook
+
+    book = Workbook()
+    odd = st.sampled_from(CELLS) | st.text(max_size=6).filter(str.isprintable)
+    rows: list[list[Any]] = [["x", "y", draw(odd)], *([x, y, 1] for x, y in zip(SEEN, CLASSES, strict=True))]
+    for _ in range(draw(st.integers(0, 3))):
+        at = draw(st.integers(0, len(rows) - 1))
+        rows[at] = [*rows[at][: draw(st.integers(0, 3))], draw(odd)]
+    for row in rows:
+        book.active.append(row)
+    if draw(st.integers(0, 5)) == 5:
+        book.create_sheet(draw(st.sampled_from(["other", "=1", "a b"])))
+    out = io.BytesIO()
+    book.save(out)
+    with zipfile.ZipFile(out) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    if draw(st.booleans()):
+        name = draw(st.sampled_from(sorted(members)))
+        members[name] = draw(damaged(st.just(members[name])))
+    return zipped(members, zipfile.ZIP_DEFLATED)
+
+
+@st.composite
+def parquet_file(draw: DrawFn) -> bytes:
+    """Draw a table, written in any version of the format."""
+    table = draw(typed_table())
+    options: dict[str, Any] = {
+        "version": draw(st.sampled_from(["1.0", "2.4", "2.6"])),
+        "compression": draw(st.sampled_from(["none", "snappy", "zstd", "gzip"])),
+        "use_dictionary": draw(st.booleans()),
+        "store_schema": draw(st.booleans()),
+        "data_page_version": draw(st.sampled_from(["1.0", "2.0"])),
+    }
+    try:
+        return parquet_of(table, **options)
+    except pa.ArrowException:  # a type that this version of the format lacks
+        return parquet_of(table.select([]))
+
+
+def npy(kind: str, shape: Sequence[int], body: bytes, version: int = 1, fortran: bool = False) -> bytes:
+    """Build an array file with an arbitrary header."""
+    sizes = "".join(f"{n}," for n in shape)
+    header = f"{{'descr': {kind}, 'fortran_order': {fortran}, 'shape': ({sizes}), }}\n"
+    length = struct.pack("<H" if version == 1 else "<I", len(header))
+    return b"\x93NUMPY" + bytes((version, 0)) + length + header.encode("utf-8") + body
+
+
+def sound_npy(array: Any) -> bytes:
+    """Build a valid array file, as numpy writes it."""
+    out = io.BytesIO()
+    np.lib.format.write_array(out, np.asarray(array), allow_pickle=True)
+    return out.getvalue()
+
+
+def zipped(members: dict[str, bytes], method: int = zipfile.ZIP_STORED) -> bytes:
+    """Build an archive with correct checksums."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", method) as archive:
+        for name, content in members.items():
+            archive.writestr(zipfile.ZipInfo(name), content, method)
+    return out.getvalue()
+
+
+X = np.column_stack([SEEN, np.cos(SEEN)])
+SIGNS = np.where(np.arange(ROWS) % 2, 1, -1)
+ROWS_OF = np.array([range(6), range(2, 8)]) + 1
+PARTS = {"x": X, "t": SIGNS, "train": ROWS_OF, "test": ROWS_OF[::-1]}
+MEMBERS = {
+    "npz": {"X.npy": sound_npy(X), "y.npy": sound_npy(CLASSES)},
+    "ida": {f"toy/{name}.npy": sound_npy(part - (name[0:2] in ("tr", "te"))) for name, part in PARTS.items()},
+}
+KINDS = [
+    *("'<f8'", "'>f4'", "'<f2'", "'<f16'", "'<i8'", "'<u8'", "'|b1'", "'<c16'", "'|O'", "'|O8'", "'<U9'"),
+    *("'|S3'", "'|S0'", "'|V8'", "'<M8[ns]'", "'<m8'"),
+    *(
+        "'<U1000000000'",
+        "'<f8,<f8'",
+        "[('a', '<f8')]",
+        "[('a', '<f8', (9, 9))]",
+        "[('a', '|O')]",
+        "('<f8', (2,))",
+    ),
+    *("None", "0", "''", "[]", "'" + "(" * 300 + "f8'", "-" * 3000 + "1"),
+]
+
+
+@st.composite
+def array_file(draw: DrawFn, sound: bytes) -> bytes:
+    """Draw an array file: valid, damaged, or with a false header."""
+    sizes = st.sampled_from([ROWS, 2, 0, 1, -1, 10**6, 10**12, 2**31, 2**62, 2**63, 10**30])
+    lying = st.builds(
+        npy,
+        st.sampled_from(KINDS),
+        st.lists(sizes, max_size=3) | st.just([ROWS, 2]) | st.just([ROWS]) | st.just([1] * 70),
+        st.binary(max_size=200) | st.just(X.tobytes()),
+        st.sampled_from([1, 1, 2, 3, 9]),
+        st.booleans(),
+    )
+    return draw(rarely(lying, st.just(sound)) | damaged(st.just(sound)) | lying)
+
+
+@st.composite
+def npz_file(draw: DrawFn, which: str) -> bytes:
+    """Draw an archive of arrays with up to two of them odd, and perhaps one renamed."""
+    members = dict(MEMBERS[which])
+    for _ in range(draw(st.integers(0, 2))):
+        name = draw(st.sampled_from(sorted(MEMBERS[which])))
+        members[name] = draw(array_file(MEMBERS[which][name]))
+    if draw(st.integers(0, 7)) == 7:
+        content = members.pop(draw(st.sampled_from(sorted(members))))
+        name = draw(st.sampled_from(["X", "y", "X.npy", "toy.npy", "../X.npy", "X.npy\n", "a/b/c.npy"]))
+        members[name] = content
+    methods = [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2]
+    return zipped(members, draw(st.sampled_from(methods)))
+
+
+@st.composite
+def svmlight_text(draw: DrawFn) -> bytes:
+    """Draw lines of a sparse table, with odd labels, indices, values and comments."""
+    odd = st.sampled_from([0, -1, 10**4, 10**6, 2**31, 2**32, 2**63, "", "qid", "x"])
+    index = rarely(odd, st.integers(1, 4)).map(str)
+    value = rarely(st.sampled_from([*WORDS, *NUMBERS]), st.integers(-9, 9))
+    label = rarely(st.sampled_from([*WORDS, *NUMBERS, "1,2"]), st.sampled_from(["-1", "+1"]))
+    rows = draw(rarely(st.integers(0, 2), st.just(ROWS)))
+    entries = [[f"{i}:{draw(value)}" for i in sorted(draw(st.lists(index, max_size=3)))] for _ in range(rows)]
+    lines = [" ".join([str(draw(label)), *row]) for row in entries]
+    return "\n".join([*lines, draw(st.sampled_from(["", "# end", "#", "\0"]))]).encode()
+
 
 FIELDS: dict[str, Any] = {
     "C": [0.1, 1.0],
@@ -56,19 +349,13 @@ TOML_VALUES = [
 ]
 
 
-def as_json(value: Any) -> str:
-    """Write JSON text, including values that ``json`` itself cannot write."""
-    text = json.dumps(value)
-    return text.replace(f'"{DEEP}"', "[" * 20_000 + "]" * 20_000).replace(f'"{HUGE}"', "9" * 5000)
-
-
 @st.composite
 def toml_text(draw: DrawFn) -> bytes:
     """Draw a study with a few odd values, unknown fields, tables."""
-    odd = st.sampled_from(TOML_VALUES) | st.sampled_from(VALUES).map(as_json)
+    odd = st.sampled_from(TOML_VALUES) | st.sampled_from(VALUES).map(json.dumps)
     names = draw(st.lists(st.sampled_from(sorted(FIELDS)), unique=True, max_size=5))
     values = {name: FIELDS[name] for name in names} | draw(st.sampled_from(CERTIFICATIONS))
-    lines = [f"{name} = {draw(rarely(odd, st.just(as_json(values[name]))))}" for name in values]
+    lines = [f"{name} = {draw(rarely(odd, st.just(json.dumps(values[name]))))}" for name in values]
     name = st.sampled_from(["'a\\nb'", "k.a", "[C]", "[[C]]", "'' ", "é", "x" * 3000, "cls", "self", "study"])
     lines += [f"{draw(name)} = 1"] if draw(st.integers(0, 5)) == 5 else []
     return "\n".join(lines).encode("utf-8", "surrogatepass")
@@ -108,3 +395,103 @@ def cases(reader: str) -> SearchStrategy[Case]:
     """Return cases for a reader: built to its format, half of them also damaged."""
     content = SHAPED[reader].content
     return (content | damaged(content)).map(Case)
+
+
+def bomb(mib: int) -> bytes:
+    """Build an archive of arrays whose X is ``mib`` MiB of zeros, without compressing them all."""
+    packer = zlib.compressobj(9, zlib.DEFLATED, -15)
+    size = mib << 20
+    head = npy("'<f8'", [size // 8, 1], b"")
+    packed = packer.compress(head) + packer.flush(zlib.Z_FULL_FLUSH)
+    block = packer.compress(bytes(1 << 20)) + packer.flush(zlib.Z_FULL_FLUSH)
+    packed += block * mib + packer.flush(zlib.Z_FINISH)
+    content = bytearray(zipped({"X.npy": packed, "y.npy": sound_npy(CLASSES)}))
+    central = content.index(b"PK\1\2")
+    for at in (8, central + 10):
+        struct.pack_into("<H", content, at, zipfile.ZIP_DEFLATED)
+    for at in (14, central + 16):
+        struct.pack_into("<III", content, at, 0, len(packed), len(head) + size)
+    return bytes(content)
+
+
+def _deep(levels: int) -> pa.Table:
+    kind, value = pa.int64(), 1
+    array = pa.array([value] * ROWS, kind)
+    for _ in range(levels):
+        array = pa.ListArray.from_arrays(pa.array(range(ROWS + 1), pa.int32()), array)
+    return pa.table({"x": array, "y": CLASSES})
+
+
+def _wide(columns: int, cell: str = "1") -> bytes:
+    lines = [",".join(["y", *(f"x{i}" for i in range(columns))])]
+    return "\n".join(lines + [",".join([y] + [cell] * columns) for y in CLASSES]).encode()
+
+
+def _tall(rows: int) -> pa.Table:
+    return pa.table({"x": np.zeros(rows), "y": np.arange(rows) % 2})
+
+
+def with_X(content: bytes) -> bytes:
+    """Build an archive that is valid except for its X."""
+    return zipped(MEMBERS["npz"] | {"X.npy": content})
+
+
+def with_part(part: str, content: bytes) -> bytes:
+    """Build an IDA archive that is valid except for one part, compressed."""
+    return zipped(MEMBERS["ida"] | {f"toy/{part}.npy": content}, zipfile.ZIP_DEFLATED)
+
+
+HOSTILE: dict[str, dict[str, Callable[[], bytes]]] = {
+    "csv": {
+        "a million columns": lambda: _wide(1_000_000),
+        "one endless line": lambda: b"1," * (40 << 20),
+        "one endless cell": lambda: b"x,y\n" + b"1" * (80 << 20),
+        "one endless name": lambda: b"x" * (80 << 20) + b",y\n1,a\n",
+        "ten million rows": lambda: b"x,y\n" + b"1,a\n2,b\n" * 10_000_000,
+        "ten million labels": lambda: b"x,y\n" + b"".join(b"1,%d\n" % i for i in range(5_000_000)),
+        "nothing but zeros": lambda: bytes(100 << 20),
+        "open quote": lambda: b'x,y\n"' + b"1,a\n" * 10_000_000,
+    },
+    "parquet": {
+        "three hundred million rows": lambda: parquet_of(_tall(1_000_000), 300),
+        "deep lists": lambda: parquet_of(_deep(500)),
+        "many columns": lambda: parquet_of(pa.table({f"x{i}": SEEN for i in range(20_000)} | {"y": CLASSES})),
+    },
+    "npz": {
+        "bomb": lambda: bomb(3_500),
+        "objects": lambda: with_X(sound_npy(np.array([[None] * 2] * ROWS))),
+        "a million columns": lambda: with_X(sound_npy(np.zeros((ROWS, 10**6)))),
+        "many members": lambda: zipped({f"a{i}.npy": b"" for i in range(60_000)}),
+        "no columns": lambda: zipped({"X.npy": npy("'<f8'", [10**9, 0], b"")}),
+        "no bytes": lambda: with_X(npy("'|S0'", [10**9, 1], b"")),
+    },
+    "ida": {
+        "a header of 24 TB": lambda: with_part("x", npy("'<f8'", [10**12, 3], b"")),
+        "a million columns": lambda: with_part("x", sound_npy(np.zeros((ROWS, 10**6), np.int8))),
+        "rows repeated many times": lambda: with_part("train", sound_npy(np.zeros((2, 5 * 10**7), np.int8))),
+    },
+    "svmlight": {
+        "index of 10^9": lambda: b"1 1000000000:1\n-1 1:1\n" * 4,
+        "index of 10^7": lambda: b"1 10000000:1\n-1 1:1\n" * 4,
+        "index of 10^6": lambda: b"1 1000000:1\n-1 1:1\n" * 4,
+        "many rows, wide": lambda: b"1 20000:1\n-1 1:1\n" * 50_000,
+        "one endless line": lambda: b"1 " + b"1:1 " * 10_000_000,
+        "one endless comment": lambda: b"1 1:1 #" + b"x" * (80 << 20),
+        "one endless number": lambda: b"1 1:" + b"1" * (40 << 20),
+    },
+    "toml": {
+        "deep lists": lambda: b"C = " + b"[" * 100_000 + b"]" * 100_000,
+        "deep tables": lambda: b"[" + b".".join([b"a"] * 20_000) + b"]",
+        "ten million folds": lambda: b'k = "3:10000000"',
+        "a long list": lambda: b"C = [" + b"1," * 2_000_000 + b"]",
+        "a long number": lambda: b"seed = 0x" + b"f" * 1_000_000,
+        "a long name": lambda: b"x" * 10_000_000 + b" = 1",
+        "many splits": lambda: b"n_splits = 1000000\nk = '3:n'",
+    },
+    "words": {
+        "ten million": lambda: b"0:10000000",
+        "a long list": lambda: b"1," * 2_000_000 + b"1",
+        "a long number": lambda: b"9" * 3_000_000,
+        "large numbers": lambda: b"9999999999999:10000000000000",
+    },
+}  # fmt: skip

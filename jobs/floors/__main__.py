@@ -6,7 +6,7 @@ needed.
 
     python jobs/floors
     python jobs/floors --newest
-    python jobs/floors --python python3.13 --keep build/floors
+    python jobs/floors --python python3.13
 
 Exit codes: 0 every command passed; 1 a command failed, or the versions cannot be installed together.
 """
@@ -20,10 +20,9 @@ import sys
 import tempfile
 import tomllib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from itertools import product
 from pathlib import Path
 from time import perf_counter
-from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
 FLOOR = re.compile(r"(?P<name>[\w.-]+)(?:\[[\w,-]+\])?>=(?P<version>[\w.]+)(?:,.*)?")
@@ -42,13 +41,6 @@ book.save("t.xlsx")
 """
 
 
-class Step(NamedTuple):
-    """One command, and the name it is shown by."""
-
-    name: str
-    words: tuple[str, ...]
-
-
 def read_floors(file: Path = ROOT / "pyproject.toml") -> dict[str, str]:
     """Return the lower bound of each dependency, those of the extra ``excel`` included.
 
@@ -65,26 +57,20 @@ def read_floors(file: Path = ROOT / "pyproject.toml") -> dict[str, str]:
     return floors
 
 
-def list_steps() -> Iterator[Step]:
-    """Yield every command: two tables, two learners, in one process and on Ray."""
-    yield Step("--help", ("--help",))
-    for command in COMMANDS:
-        yield Step(f"{command} --help", (command, "--help"))
-    for backend in ("serial", "ray"):
+def list_commands() -> Iterator[tuple[str, ...]]:
+    """Yield the words of every command: two tables, two learners, in one process and on Ray."""
+    yield ("--help",)
+    yield from ((command, "--help") for command in COMMANDS)
+    for backend, table, learner in product(("serial", "ray"), TABLES, LEARNERS):
+        run = f"{table}-{learner}-{backend}"
         how = ("--backend", backend, *(("--workers", "2") if backend == "ray" else ()))
-        for table in TABLES:
-            for learner, options in LEARNERS.items():
-                case = f"{table} {learner} {backend}"
-                run, scores = (case.replace(" ", "-") + end for end in ("", "-scores"))
-                data = (table, "--target", "outcome", *options, *how)
-                yield Step(f"run {case}", ("run", *data, *SPLITS, "--out", run))
-                yield Step(f"verify {case}", ("verify", run, "--rerun"))
-                yield Step(f"report {case}", ("report", run))
-                yield Step(f"predict {case}", ("predict", run, table, "--out", f"{run}.csv"))
-                yield Step(
-                    f"evaluate {case}", ("evaluate", *data, "--resampling", "kfold:3", "--out", scores)
-                )
-                yield Step(f"report {case}, scores", ("report", scores))
+        data = (table, "--target", "outcome", *LEARNERS[learner], *how)
+        yield ("run", *data, *SPLITS, "--out", run)
+        yield ("verify", run, "--rerun")
+        yield ("report", run)
+        yield ("predict", run, table, "--out", f"{run}.csv")
+        yield ("evaluate", *data, "--resampling", "kfold:3", "--out", f"{run}-scores")
+        yield ("report", f"{run}-scores")
 
 
 def install(python: str, folder: Path, newest: bool) -> Path:
@@ -121,16 +107,16 @@ def write_tables(folder: Path, python: Path) -> None:
     subprocess.run([str(python), "-c", TO_XLSX], cwd=folder, check=True)
 
 
-def pass_steps(programs: Path, folder: Path) -> list[str]:
+def pass_commands(programs: Path, folder: Path) -> list[str]:
     """Run every command in a folder, print what fails, and return the names of those that did."""
     outside = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     environment = outside | {"NUMBA_CACHE_DIR": str(folder / "compiled"), "RAY_USAGE_STATS_ENABLED": "0"}
     write_tables(folder, programs / "python")
     failed = []
-    for step in list_steps():
-        start = perf_counter()
+    for words in list_commands():
+        start, name = perf_counter(), " ".join(words)
         done = subprocess.run(
-            [str(programs / "ckcv"), *step.words],
+            [str(programs / "ckcv"), *words],
             cwd=folder,
             env=environment,
             stdin=subprocess.DEVNULL,
@@ -138,22 +124,11 @@ def pass_steps(programs: Path, folder: Path) -> list[str]:
             text=True,
         )
         state = "passed" if done.returncode == 0 else f"FAILED with exit code {done.returncode}"
-        print(f"{step.name:<36}{perf_counter() - start:6.1f} s  {state}", flush=True)
+        print(f"{perf_counter() - start:6.1f} s  {state:<8}{name}", flush=True)
         if done.returncode:
             print(done.stdout + done.stderr)
-            failed.append(step.name)
+            failed.append(name)
     return failed
-
-
-@contextmanager
-def open_folder(keep: Path | None) -> Iterator[Path]:
-    """Open a folder that is deleted at the end, or the one to keep."""
-    if keep is not None:
-        keep.mkdir(parents=True, exist_ok=True)
-        yield keep.resolve()
-        return
-    with tempfile.TemporaryDirectory(prefix="ckcv-floors-") as folder:
-        yield Path(folder)
 
 
 def main() -> int:
@@ -165,16 +140,16 @@ def main() -> int:
     parser.add_argument(
         "--python", default=sys.executable, help="interpreter to install for (default: this one)"
     )
-    parser.add_argument("--keep", type=Path, help="folder to keep the environment and the runs in")
     options = parser.parse_args()
     versions = "newest versions" if options.newest else "lower bounds"
-    with open_folder(options.keep) as folder, tempfile.TemporaryDirectory(dir=folder) as runs:
+    with tempfile.TemporaryDirectory(prefix="ckcv-floors-") as folder:
         try:
-            programs = install(options.python, folder / "environment", options.newest)
+            programs = install(options.python, Path(folder) / "environment", options.newest)
         except subprocess.CalledProcessError as error:
             print(f"the {versions} cannot be installed together: {error}", file=sys.stderr)
             return 1
-        failed = pass_steps(programs, Path(runs))
+        (runs := Path(folder) / "runs").mkdir()
+        failed = pass_commands(programs, runs)
     print(
         f"{versions}: {f'{len(failed)} failed: ' + '; '.join(failed) if failed else 'every command passed'}"
     )

@@ -22,8 +22,6 @@ if __name__ == "__main__":  # import from the repository, not from this folder
 import json
 import subprocess
 import tomllib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, date, datetime
 from typing import Annotated, Any
 
@@ -31,12 +29,11 @@ import typer
 
 from ckcv_ray.cli.options import check_out
 from ckcv_ray.errors import CKCVError, InputError, StoreError
-from ckcv_ray.storage.files import Files
 from ckcv_ray.storage.objects import open_files
 from ckcv_ray.tables import named as data
 from ckcv_ray.version import VERSION
 from jobs.nightly.figures import GROUPS, PLANS, Role, measure, recount
-from jobs.nightly.history import PAGE, History, Night, check_name, machine
+from jobs.nightly.history import PAGE, Night, add_night, check_name, machine, read_nights
 from jobs.nightly.page import compared, headline, limit, pace, page
 from jobs.nightly.verdict import Verdict, judge, suspects
 
@@ -53,8 +50,6 @@ def commit_here() -> str:
     Raises:
         InputError: git cannot determine it.
     """
-    if not (ROOT / ".git").exists():
-        raise InputError(f"{ROOT} is not a git working copy: pass the commit measured with --commit")
     command = ["git", "-C", str(ROOT), "describe", "--always", "--abbrev=40", "--exclude=*", "--dirty"]
     try:
         return subprocess.run(command, capture_output=True, check=True, text=True).stdout.strip()
@@ -98,30 +93,6 @@ def confirm(night: Night, nights: list[Night], threshold: float, repeats: int) -
     groups = list(dict.fromkeys(group for group, _, _ in suspected))
     again = measure(PLANS[night.plan], groups, LONGER * repeats) if groups else []
     return night._replace(figures=tuple(recount(night.figures, suspected, again)))
-
-
-def run_night(
-    files: Files,
-    name: str,
-    threshold: float,
-    groups: list[str],
-    plan: str | None,
-    repeats: int,
-    commit: str,
-) -> Verdict:
-    """Measure a night unless it exists, add it to the history, judge it, and write its page.
-
-    ``files`` are those of a folder on a disk or an object store.
-    """
-    history = History(files)
-    with history.locked():
-        nights = history.nights()
-        if night := measure_night(nights, name, groups, plan, repeats, commit):
-            history.add(confirm(night, nights, threshold, repeats))
-            nights = history.nights()
-        verdict = judge(nights, name, threshold)
-        files.write(PAGE, page(verdict).encode())
-    return verdict
 
 
 def to_json(verdict: Verdict, file: str) -> dict[str, Any]:
@@ -179,19 +150,6 @@ def run_jobs(commands: list[list[str]]) -> list[str]:
     return [" ".join(command[1:]).removeprefix(f"{ROOT}/") for command in failed]
 
 
-@contextmanager
-def exits() -> Iterator[None]:
-    """Turn errors of the package into one message and an exit code."""
-    try:
-        yield
-    except CKCVError as error:
-        print(f"nightly: {error}", file=sys.stderr)
-        raise typer.Exit(4 if isinstance(error, StoreError) else 2) from None
-    except OSError as error:
-        print(f"nightly: cannot write {error.filename}: {error.strerror}", file=sys.stderr)
-        raise typer.Exit(2) from None
-
-
 def main(
     out: Annotated[
         str,
@@ -237,13 +195,29 @@ def main(
     Exit codes: 0 no alarm; 1 alarm; 2 bad input, or the output cannot be written; 4 a damaged history, or one
     in use.
     """
-    with exits():
+    try:
         name = check_name(datetime.now(UTC).date().isoformat() if night is None else night)
         groups = only.split(",")
         if unknown := [group for group in groups if group not in GROUPS]:
             raise InputError(f"only={unknown[0]!r}: choose from {', '.join(GROUPS)}")
         files = open_files(check_out(out))
-        verdict = run_night(files, name, threshold, groups, plan, repeats, commit or commit_here())
+        files.lock.acquire()  # until the end, or this process's death
+        try:
+            nights = read_nights(files)
+            commit = commit or commit_here()
+            if measured := measure_night(nights, name, groups, plan, repeats, commit):
+                add_night(files, confirm(measured, nights, threshold, repeats))
+                nights = read_nights(files)
+            verdict = judge(nights, name, threshold)
+            files.write(PAGE, page(verdict).encode())
+        finally:
+            files.lock.release()
+    except CKCVError as error:
+        print(f"nightly: {error}", file=sys.stderr)
+        raise typer.Exit(4 if isinstance(error, StoreError) else 2) from None
+    except OSError as error:
+        print(f"nightly: cannot write {error.filename}: {error.strerror}", file=sys.stderr)
+        raise typer.Exit(2) from None
     file = str(files.path(PAGE))
     print(json.dumps(to_json(verdict, file)) if as_json else text(verdict, file))
     attacks = [sys.executable, "-m", "jobs.faults.hostile", "--folders", str(hostile)]

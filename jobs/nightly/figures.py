@@ -49,20 +49,14 @@ class Role(StrEnum):
 
 
 class Figure(NamedTuple):
-    """One figure of one night.
-
-    Attributes:
-        group, case, name: the benchmark, its data set, and the quantity.
-        value: the figure, if it is a number.
-        text: the value as JSON, to the last bit.
-    """
+    """One figure of one night: its benchmark, its data set, the quantity, and the value."""
 
     group: str
     case: str
     name: str
     role: Role
-    value: float | None
-    text: str
+    value: float | None  # if it is a number
+    text: str  # as JSON, to the last bit
 
     @property
     def key(self) -> Key:
@@ -159,21 +153,18 @@ def studies(plan: Plan, repeats: int) -> Iterator[Figure]:
     """Time complete studies in one process."""
     for source, options in plan.studies:
         study, (task, _) = Study.paper(**{"scale": "none", **options}), read_task(source)
-        job = Job(study, task)
-
-        def one(job: Job = job) -> Certified:
-            return run_job(job, Execution("serial"))
-
+        one = partial(run_job, Job(study, task), Execution("serial"))
         with one_thread():
             speed, seconds, result = against(plan.yardstick, one, repeats, process_time)
-        certify = study.certify
-        case = source if certify == "paper" else f"{source} {certify}"
+        case = source if study.certify == "paper" else f"{source} {study.certify}"
         yield from _figures("studies", case, {"speed": speed}, {"seconds": seconds}, answers(result))
 
 
 def answers(result: Certified) -> dict[str, Any]:
     """Return what depends on study and data alone."""
-    evaluations = result.execution["evaluations"]
+    evaluations, table, sink = result.execution["evaluations"], result.candidates, pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema.remove_metadata()) as writer:
+        writer.write_table(table.replace_schema_metadata(None).combine_chunks())
     return {
         "run_id": result.run_id,
         "winner": [*result.setting.values(), result.k],
@@ -183,23 +174,15 @@ def answers(result: Certified) -> dict[str, Any]:
         "errors by split": list(result.certificate.errors),
         "evaluations planned": evaluations["planned"],
         "evaluations failed": evaluations["failed"],
-        "table of candidates": digest(result.candidates),
+        "table of candidates": hashlib.sha256(sink.getvalue()).hexdigest()[:16],
     }
-
-
-def digest(table: pa.Table) -> str:
-    """Compute the SHA-256 of a table's values, shortened."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema.remove_metadata()) as writer:
-        writer.write_table(table.replace_schema_metadata(None).combine_chunks())
-    return hashlib.sha256(sink.getvalue()).hexdigest()[:16]
 
 
 def solver(plan: Plan, repeats: int) -> Iterator[Figure]:
     """Run ``benchmarks/solver``: fits against ``SVC`` on X and precomputed, and LIBSVM's answers."""
     for case in plan.solver:
         with one_thread():
-            row = bench_solver.bench(case, "none", repeats, process_time)
+            row = bench_solver.bench(case, repeats, process_time)
         yield from _figures(
             "solver",
             case,
@@ -225,10 +208,7 @@ def overhead(plan: Plan, repeats: int) -> Iterator[Figure]:
 
     with session(Execution("ray", WORKERS)):
         for case in plan.overhead:
-
-            def one(case: str = case) -> dict[str, Any]:
-                return bench_overhead.bench(case, WORKERS, plan.splits)
-
+            one = partial(bench_overhead.bench, case, WORKERS, plan.splits)
             with one_thread():
                 speed, seconds, row = against(plan.yardstick, one, repeats, perf_counter)
             shares = {"busy share": row["busy_share"], "solver share": row["solver_share"]}
@@ -238,12 +218,8 @@ def overhead(plan: Plan, repeats: int) -> Iterator[Figure]:
             yield from _figures("overhead", case, {"speed": speed}, shown, exact)
 
 
-Group = Callable[[Plan, int], Iterable[Figure]]
-GROUPS: dict[str, Group] = {
-    "studies": studies,
-    "solver": solver,
-    "algorithm": algorithm,
-    "overhead": overhead,
+GROUPS: dict[str, Callable[[Plan, int], Iterable[Figure]]] = {
+    one.__name__: one for one in (studies, solver, algorithm, overhead)
 }
 
 
@@ -254,7 +230,7 @@ def against(yardstick: str, ours: Callable[[], T], repeats: int, clock: Clock) -
         The yardstick's time divided by ours, and our seconds, as medians over the rounds; and the first
         result of ours.
     """
-    baseline = partial(bench_solver.svc, bench_solver.load(yardstick, "none"))
+    baseline = partial(bench_solver.svc, bench_solver.load(yardstick))
     result = ours()  # compiles, or reads the cache
     rounds = [take_turns((in_one_step(ours), baseline), clock) for _ in range(repeats)]
     return median(theirs / mine for mine, theirs in rounds), median(mine for mine, _ in rounds), result

@@ -9,8 +9,6 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -27,23 +25,14 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 class Night(NamedTuple):
-    """The figures of one night, and where they were measured.
+    """The figures of one night, and where they were measured."""
 
-    Attributes:
-        name: of the night, usually its date.
-        began: start time, UTC; nights are ordered by it.
-        commit, package: the code measured: its commit and version.
-        plan: the set of cases.
-        machine: processor, cores, system, python, packages, blas.
-        figures: the measurements.
-    """
-
-    name: str
-    began: datetime
+    name: str  # usually its date
+    began: datetime  # UTC; nights are ordered by it
     commit: str
-    package: str
+    package: str  # its version
     plan: str
-    machine: dict[str, Any]
+    machine: dict[str, Any]  # processor, cores, system, python, packages, blas
     figures: tuple[Figure, ...]
 
     @property
@@ -78,59 +67,29 @@ def check_name(night: str) -> str:
     return night
 
 
-class History:
-    """The nights in a folder.
+def read_nights(files: Files) -> list[Night]:
+    """Read all nights, the oldest first; a file that starts with a dot was left by one that was killed.
 
-    Args:
-        files: of the folder; nothing is accessed until a method needs it.
+    Raises:
+        StoreError: a file is damaged, or not part of a history.
     """
-
-    def __init__(self, files: Files) -> None:
-        self.files = files
-
-    @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Create the folder and lock it against other nights, until the end or this process's death.
-
-        Raises:
-            StoreError: another process holds the lock.
-            InputError: the folder cannot be written.
-        """
-        self.files.lock.acquire()
-        try:
-            yield
-        finally:
-            self.files.lock.release()
-
-    def nights(self) -> list[Night]:
-        """Read all nights, the oldest first; a file that starts with a dot was left by one that was killed.
-
-        Raises:
-            InputError: it is the history of an earlier version.
-            StoreError: a file is damaged, or not part of a history.
-        """
-        names = [name for name in self.files.list(f"{FOLDER}/") if not name.startswith(f"{FOLDER}/.")]
-        if old := [name for name in names if name.endswith(".parquet")]:
-            raise InputError(
-                f"{self.files.path(old[0])} is a night of an earlier version: choose another --out"
-            )
-        return sorted(map(self._read, names), key=lambda night: (night.began, night.name))
-
-    def add(self, night: Night) -> None:
-        """Write the file of a night.
-
-        Raises:
-            StoreError: another job has just written this night.
-        """
-        figures = [figure._asdict() for figure in night.figures]
-        values = night._asdict() | {"began": night.began.isoformat(), "figures": figures}
-        file = f"{FOLDER}/{night.name}.json"
-        if not self.files.create(file, (json.dumps(values, indent=1) + "\n").encode()):
-            raise StoreError(f"{self.files.path(file)} was written by another job: it is not replaced")
-
-    def _read(self, file: str) -> Night:
-        with convert_errors(StoreError, f"{self.files.path(file)} is damaged"):
-            night = read_as(Night, json.loads(self.files.read(file, MAX_FILE_BYTES)))
+    nights = []
+    for file in (name for name in files.list(f"{FOLDER}/") if not name.startswith(f"{FOLDER}/.")):
+        with convert_errors(StoreError, f"{files.path(file)} is damaged"):
+            nights.append(night := read_as(Night, json.loads(files.read(file, MAX_FILE_BYTES))))
             if file != f"{FOLDER}/{night.name}.json" or not NAME.fullmatch(night.name):
                 raise ValueError(f"it contains the night {night.name!r}")
-        return night
+    return sorted(nights, key=lambda night: (night.began, night.name))
+
+
+def add_night(files: Files, night: Night) -> None:
+    """Write the file of a night.
+
+    Raises:
+        StoreError: another job has just written this night.
+    """
+    figures = [figure._asdict() for figure in night.figures]
+    values = night._asdict() | {"began": night.began.isoformat(), "figures": figures}
+    file = f"{FOLDER}/{night.name}.json"
+    if not files.create(file, (json.dumps(values, indent=1) + "\n").encode()):
+        raise StoreError(f"{files.path(file)} was written by another job: it is not replaced")

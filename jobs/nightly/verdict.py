@@ -23,36 +23,18 @@ SPREADS = 5.0  # for ten nights; for fewer, more in inverse proportion: theirs i
 NORMAL = 1.4826  # standard deviation of a normal distribution, in median absolute deviations
 
 
-class Dated(NamedTuple):
-    """A figure with the name of its night."""
-
-    night: str
-    figure: Figure
-
-
 class Line(NamedTuple):
-    """One figure over the nights of one kind of machine.
+    """One figure over the nights of one kind of machine."""
 
-    Attributes:
-        figure: this night's.
-        nights, values: the earlier nights' and this night's, the oldest first, where it was a number.
-        median: of the last ten before this night; None if there are none.
-        before: number of nights in the median.
-        change: how much slower than the median, as a share.
-        threshold: how much slower is an alarm, as a share; None if it does not apply, or not yet.
-        last: the last night's value, as JSON.
-        alarm: description of what is wrong, or "".
-    """
-
-    figure: Figure
-    nights: tuple[str, ...]
+    figure: Figure  # this night's
+    nights: tuple[str, ...]  # where it was a number, the oldest first and this one last
     values: tuple[float, ...]
-    median: float | None
-    before: int
-    change: float | None
-    threshold: float | None
-    last: str | None
-    alarm: str
+    median: float | None  # of the last ten before this night; None if there are none
+    before: int  # nights in the median
+    change: float | None  # how much slower than the median, as a share
+    threshold: float | None  # how much slower is an alarm, as a share; None if it does not apply, or not yet
+    last: str | None  # the last night's value, as JSON
+    alarm: str  # what is wrong, or ""
 
     @property
     def early(self) -> bool:
@@ -61,23 +43,14 @@ class Line(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """Result of comparing a night with earlier ones.
-
-    Attributes:
-        night: the night in question.
-        compared: earlier nights of its kind that it was compared with, the oldest first.
-        lines: every figure.
-        alarms: what is wrong, one sentence each.
-        notes: other remarks.
-        threshold: largest threshold of an alarm, as a share of time.
-    """
+    """Result of comparing a night with earlier ones."""
 
     night: Night
-    compared: tuple[str, ...]
-    lines: tuple[Line, ...]
-    alarms: tuple[str, ...]
-    notes: tuple[str, ...]
-    threshold: float
+    compared: tuple[str, ...]  # earlier nights of its kind that it was compared with, the oldest first
+    lines: tuple[Line, ...]  # every figure
+    alarms: tuple[str, ...]  # what is wrong, one sentence each
+    notes: tuple[str, ...]  # other remarks
+    threshold: float  # the largest of an alarm, as a share of time
 
 
 def judge(nights: Sequence[Night], name: str, threshold: float) -> Verdict:
@@ -91,27 +64,36 @@ def judge(nights: Sequence[Night], name: str, threshold: float) -> Verdict:
     at = next(i for i, night in enumerate(nights) if night.name == name)
     night, earlier = nights[at], nights[:at]
     before = [other for other in earlier if other.kind == night.kind]
-    series: dict[Key, list[Dated]] = {}
+    series: dict[Key, dict[str, Figure]] = {}
     for other in before:
         for figure in other.figures:
-            series.setdefault(figure.key, []).append(Dated(other.name, figure))
-    lines = tuple(_line(Dated(name, one), series.get(one.key, []), threshold) for one in night.figures)
+            series.setdefault(figure.key, {})[other.name] = figure
+    lines = tuple(_line(name, one, series.get(one.key, {}), threshold) for one in night.figures)
     alarms = [line.alarm for line in lines if line.alarm] + list(_missing(night, before))
     compared = tuple(other.name for other in before[-WINDOW:])
     return Verdict(night, compared, lines, tuple(alarms), tuple(_notes(night, before, earlier)), threshold)
 
 
-def _line(now: Dated, before: Sequence[Dated], threshold: float) -> Line:
-    series = {one.night: one.figure.value for one in (*before, now) if one.figure.value is not None}
-    recent = [one.figure.value for one in before[-WINDOW:] if one.figure.value is not None]
-    middle, value = median(recent) if recent else None, now.figure.value
-    ratio = now.figure.role == Role.RATIO
-    slower = middle / value - 1 if ratio and middle and value else None
+def _line(night: str, now: Figure, before: dict[str, Figure], threshold: float) -> Line:
+    """Compare a figure with those of earlier nights, by their names."""
+    numbers = {name: one.value for name, one in {**before, night: now}.items() if one.value is not None}
+    recent = [one.value for one in [*before.values()][-WINDOW:] if one.value is not None]
+    middle, ratio = median(recent) if recent else None, now.role == Role.RATIO
+    change = middle / now.value - 1 if ratio and middle and now.value else None
     limit = allowed(recent, threshold) if ratio and len(recent) >= LEAST else None
-    last = before[-1].figure.text if before else None
-    names, values = tuple(series), tuple(series.values())
-    line = Line(now.figure, names, values, middle, len(recent), slower, limit, last, "")
-    return line._replace(alarm=_alarm(line, before))
+    last, alarm = [*before.values()][-1].text if before else None, ""
+    if now.role == Role.FAILED:
+        reason = json.loads(now.text).strip().splitlines()[-1]
+        alarm = f"the benchmark {now.group} failed: {reason}"
+    elif change is not None and limit is not None and change > limit:
+        alarm = (
+            f"{now.label}: {change:.1%} slower, {now.value:.3g} times the baseline; the median of "
+            f"{len(recent)} nights is {middle:.3g}, the threshold {limit:.1%}"
+        )
+    elif now.role == Role.EXACT and last not in (None, now.text):
+        alarm = f"{now.label}: {now.text}, was {last} in night {[*before][-1]}"
+    names, values = tuple(numbers), tuple(numbers.values())
+    return Line(now, names, values, middle, len(recent), change, limit, last, alarm)
 
 
 def allowed(ratios: Sequence[float], most: float) -> float:
@@ -130,22 +112,6 @@ def allowed(ratios: Sequence[float], most: float) -> float:
 def suspects(verdict: Verdict) -> set[Key]:
     """Return the keys of the ratios that would raise an alarm."""
     return {line.figure.key for line in verdict.lines if line.alarm and line.figure.role == Role.RATIO}
-
-
-def _alarm(line: Line, before: Sequence[Dated]) -> str:
-    """Describe what is wrong with a figure; "" if nothing is."""
-    figure = line.figure
-    if figure.role == Role.FAILED:
-        reason = json.loads(figure.text).strip().splitlines()[-1]
-        return f"the benchmark {figure.group} failed: {reason}"
-    if line.change is not None and line.threshold is not None and line.change > line.threshold:
-        return (
-            f"{figure.label}: {line.change:.1%} slower, {figure.value:.3g} times the baseline; the median of "
-            f"{line.before} nights is {line.median:.3g}, the threshold {line.threshold:.1%}"
-        )
-    if figure.role == Role.EXACT and line.last not in (None, figure.text):
-        return f"{figure.label}: {figure.text}, was {line.last} in night {before[-1].night}"
-    return ""
 
 
 def _missing(night: Night, before: Sequence[Night]) -> Iterator[str]:

@@ -37,6 +37,7 @@ from jobs.paper.cells import Cell, show_cells
 
 DELTA = 0.05
 MARGIN = 0.03
+NOT_WORSE = f"not worse by {MARGIN:g}"
 SIZES = (20, 66, 400)
 LEAST: dict[PredictiveValue, float] = {Ppv(0.02): 0.3, Npv(0.02): 0.998}  # required
 Draw = Callable[[np.random.Generator, int], Values]
@@ -50,19 +51,12 @@ class Law(NamedTuple):
 
 
 class WeightedLaw(NamedTuple):
-    """A law of rows that are of few kinds, each with a weight.
+    """A law of rows that are of few kinds, each with a weight."""
 
-    Attributes:
-        chances: of each kind, with the sum 1.
-        weights: of its rows.
-        errors: the chance that one of its rows is wrong.
-        largest: the largest weight, as stated.
-    """
-
-    chances: tuple[float, ...]
-    weights: tuple[float, ...]
-    errors: tuple[float, ...]
-    largest: float
+    chances: tuple[float, ...]  # of each kind, with the sum 1
+    weights: tuple[float, ...]  # of its rows
+    errors: tuple[float, ...]  # the chance that one of its rows is wrong
+    largest: float  # the largest weight, as stated
 
     @property
     def mean_weight(self) -> float:
@@ -141,28 +135,28 @@ def measure_losses(name: str, m: int, runs: int) -> Cell:
     return Cell(f"losses: {name}, m = {m}", sum(b < law.mean for b in bounds), runs, DELTA, figures)
 
 
-def measure_differences(name: str, n: int, margin: float | None, runs: int) -> Cell:
+def measure_differences(name: str, n: int, runs: int, what: str, prove: Callable[[Values], bool]) -> Cell:
     """Return how often the first one is proven better, or not worse, and how often that is false."""
     law, rng = DIFFERENCES[name], np.random.default_rng([n, list(DIFFERENCES).index(name)])
-    better = sum(judge_differences(law.draw(rng, n), DELTA, margin).better for _ in range(runs))
-    is_false = law.mean >= 0 if margin is None else law.mean > margin
-    what = "better" if margin is None else f"not worse by {margin:g}"
-    figures = {"proven": better / runs}
-    return Cell(f"{what}: {name}, n = {n}", better * is_false, runs, DELTA / 2 if is_false else 1.0, figures)
+    proven = sum(prove(law.draw(rng, n)) for _ in range(runs))
+    is_false = law.mean > MARGIN if what == NOT_WORSE else law.mean >= 0
+    allowed = (DELTA if what.startswith("claim") else DELTA / 2) if is_false else 1.0
+    return Cell(f"{what}: {name}, n = {n}", proven * is_false, runs, allowed, {"proven": proven / runs})
 
 
-def measure_claims(name: str, n: int, runs: int, grouped: bool) -> Cell:
-    """Return how often the claim of a study proves the first one better, and how often that is false."""
-    law, rng = DIFFERENCES[name], np.random.default_rng([n, list(DIFFERENCES).index(name), 7])
-    better = 0
-    for _ in range(runs):
-        drawn = law.draw(rng, n)
+def list_proofs() -> dict[str, Callable[[Values], bool]]:
+    """Return what decides from differences, by name: of a comparison, and of the claim of a study."""
+
+    def claim(drawn: Values, grouped: bool) -> bool:
         counts = PairedCounts(int(np.sum(drawn < 0)), int(np.sum(drawn > 0)), drawn, grouped)
-        better += counts.bound(DELTA, 0) < 0.5
-    is_false, units = law.mean >= 0, "groups" if grouped else "rows"
-    figures = {"proven": better / runs}
-    allowed = DELTA if is_false else 1.0
-    return Cell(f"claim better: {name}, {n} {units}", better * is_false, runs, allowed, figures)
+        return counts.bound(DELTA, 0) < 0.5
+
+    return {
+        "claim better, rows": lambda drawn: claim(drawn, False),
+        "claim better, groups": lambda drawn: claim(drawn, True),
+        "better": lambda drawn: judge_differences(drawn, DELTA, None).better,
+        NOT_WORSE: lambda drawn: judge_differences(drawn, DELTA, MARGIN).better,
+    }
 
 
 def measure_studies(studies: int) -> Cell:
@@ -244,14 +238,13 @@ def measure(runs: int, studies: int) -> list[Cell]:
     cells += [measure_weighted(name, m, runs) for name in WEIGHTED for m in SIZES]
     cells += [cell for decimals in (None, 1) for cell in measure_cut_offs(decimals, runs)]
     cells += [measure_values(predictive, decimals, runs) for predictive in LEAST for decimals in (None, 1)]
-    sizes = (100, 200, 400)
     cells += [
-        measure_claims(d, n, runs, grouped) for d in DIFFERENCES for n in sizes for grouped in (False, True)
+        measure_differences(name, n, runs, what, prove)
+        for what, prove in list_proofs().items()
+        for name in DIFFERENCES
+        for n in (100, 200, 400)
     ]
-    cells += [measure_studies(studies)] if studies else []
-    return cells + [
-        measure_differences(d, n, a, runs) for d in DIFFERENCES for n in sizes for a in (None, MARGIN)
-    ]
+    return cells + ([measure_studies(studies)] if studies else [])
 
 
 def main(

@@ -15,20 +15,13 @@ LEVEL = 0.01
 
 
 class Cell(NamedTuple):
-    """How often something was proven and false, of how many runs, and how often it may be.
+    """How often something was proven and false, of how many runs, and how often it may be."""
 
-    Attributes:
-        name: what was proven, of which law and how many units.
-        false, runs: false proofs, and all.
-        allowed: probability of a false proof at most; 1 where none is false.
-        figures: what else is measured.
-    """
-
-    name: str
-    false: int
-    runs: int
-    allowed: float
-    figures: dict[str, float]
+    name: str  # what was proven, of which law and how many units
+    false: int  # false proofs
+    runs: int  # all
+    allowed: float  # probability of a false proof at most; 1 where none is false
+    figures: dict[str, float]  # what else is measured
 
     def fails(self, level: float) -> bool:
         """Return whether it is false significantly more often than allowed."""

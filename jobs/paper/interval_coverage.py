@@ -65,17 +65,11 @@ CHOOSING = {f"{one.resampling} {name}" for one in PROCEDURES if one.settings for
 
 
 class Run(NamedTuple):
-    """What one learning set gives.
+    """What one learning set gives."""
 
-    Attributes:
-        intervals: by resampling and name.
-        errors: of models fitted to a share of its rows, on new patterns.
-        chosen: the same at the setting that was best.
-    """
-
-    intervals: Intervals
-    errors: dict[float, float]
-    chosen: dict[float, float]
+    intervals: Intervals  # by resampling and name
+    errors: dict[float, float]  # of models fitted to a share of its rows, on new patterns
+    chosen: dict[float, float]  # the same at the setting that was best
 
 
 def compute_errors(rows: Any, fresh: Fresh, smoothing: float = SMOOTHING) -> dict[float, float]:

@@ -47,17 +47,11 @@ Draw = Callable[[np.random.Generator, int, int], Losses]
 
 
 class Scene(NamedTuple):
-    """A source of streams.
+    """A source of streams."""
 
-    Attributes:
-        draw: from a generator, the number of streams and of labels, their losses (streams, labels).
-        risk: the mean loss, if it is the same for every label.
-        rises: number of labels before the risk is above the bound; None if it never is.
-    """
-
-    draw: Draw
-    risk: float | None
-    rises: int | None
+    draw: Draw  # of streams and labels: their losses, (streams, labels)
+    risk: float | None  # the mean loss, if it is the same for every label
+    rises: int | None  # labels before the risk is above the bound; None if it never is
 
 
 def draw_constant(risk: float) -> Draw:

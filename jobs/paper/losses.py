@@ -12,8 +12,9 @@ As count <= clipped linear = min(1, 2 ramp), a bound on the mean of the clipped 
 of the hard label, and so does twice a bound on the mean ramp loss. Without the factor, the latter bounds only
 the error of the random label.
 
-Counts are bounded by Clopper-Pearson and Stevens; the mean of a soft loss by betting (``soft_bounds``), which
-is closer than Hoeffding's bound and empirical Bernstein bounds; each at delta = 0.05.
+Counts are bounded by Clopper-Pearson and Stevens; the mean of a soft loss by betting, which is closer than
+Hoeffding's bound and empirical Bernstein bounds; each at delta = 0.05. The soft losses are the ramp losses of
+Collobert, Sinz, Weston, Bottou (ICML 2006) at s = -1 and s = 0.
 Looseness is the mean over members of the bound, as in L_EE, divided by the mean over members of the true
 error of the label above the column. The true error is measured on the test rows and shown with its binomial
 standard error, which is an upper limit for a mean over members. All columns share the
@@ -33,14 +34,24 @@ import typer
 
 from ckcv_ray import Certified, Execution, InputError, Job, Study, TestRows, read_task
 from ckcv_ray.core.arrays import Values
+from ckcv_ray.core.bounds.betting import bound_losses
 from ckcv_ray.core.bounds.binomial import clopper_pearson, stevens
 from ckcv_ray.learners.ensemble import Ensemble
 from ckcv_ray.learners.svm.problem import make_signs
 from ckcv_ray.runs.run import run_job
 from jobs.frame import SETS, AsJson, choose_scale
-from jobs.paper.soft_bounds import betting, clipped_linear, ramp
 
 Row = dict[str, Any]
+
+
+def ramp(z: Values) -> Values:
+    """Compute the ramp loss of margins, any shape: the probability that the random label is wrong."""
+    return np.clip((1 - z) / 2, 0, 1)
+
+
+def clipped_linear(z: Values) -> Values:
+    """Compute the clipped linear loss of margins, any shape."""
+    return np.clip(1 - z, 0, 1)
 
 
 class Column(NamedTuple):
@@ -87,8 +98,7 @@ def mean_bounds(result: Certified) -> dict[str, float]:
     means = {column.key: float(np.mean(bounds)) for column, bounds in zip((CP, STEVENS), counts, strict=True)}
     for column in (*SOFT, RANDOM):
         factor, loss = LOSSES[column.loss]
-        bounds = factor * betting(loss(z), delta)
-        means[column.key] = float(np.mean(np.minimum(1, bounds)))
+        means[column.key] = float(np.mean([min(1, factor * bound_losses(of, delta)) for of in loss(z)]))
     return means
 
 

@@ -46,35 +46,21 @@ class Rows(NamedTuple):
 
 
 class Fresh(NamedTuple):
-    """New patterns.
+    """New patterns."""
 
-    Attributes:
-        X: patterns, [T, d].
-        weight: probability of each pattern with label -1 and with label +1, [T, 2]; the sum is 1.
-        exact: whether these are all patterns there are, rather than a sample.
-    """
-
-    X: Matrix
-    weight: Matrix
-    exact: bool = False
+    X: Matrix  # patterns, [T, d]
+    weight: Matrix  # probability of each pattern with label -1 and with label +1, [T, 2]; the sum is 1
+    exact: bool = False  # whether these are all patterns there are, rather than a sample
 
 
 class Source(NamedTuple):
-    """A distribution of learning sets and of new patterns.
-
-    Attributes:
-        draw: draws a learning set of n rows.
-        fresh: draws or lists new patterns.
-        holds: which bounds are proven for it: "all", "by class" or "none".
-        rare: whether parts of a learning set may lack a class, so that some studies are refused.
-        seed: of each study; None to draw it.
-    """
+    """A distribution of learning sets and of new patterns."""
 
     draw: Callable[[int, np.random.Generator], Rows]
     fresh: Callable[[np.random.Generator], Fresh]
-    holds: str = "all"
-    rare: bool = False
-    seed: int | None = None
+    holds: str = "all"  # which bounds are proven for it: "all", "by class" or "none"
+    rare: bool = False  # parts of a learning set may lack a class, so that some studies are refused
+    seed: int | None = None  # of each study; None to draw it
 
 
 def sampled(generator: Callable[[int, np.random.Generator], GeneratedSample]) -> Source:

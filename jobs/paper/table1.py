@@ -24,17 +24,8 @@ import typer
 from pyarrow import parquet
 from rich.console import Console
 from rich.progress import Progress
-from sklearn.svm import SVC
 
 from ckcv_ray import Certified, Execution, InputError, Job, Study, Task, TestRows, run_many
-from ckcv_ray.core.process import one_thread
-from ckcv_ray.core.schedule import Stage
-from ckcv_ray.learners.svm.kernels import complement, compute_distances, gaussian, make_complement
-from ckcv_ray.learners.svm.learner import GaussianSVM
-from ckcv_ray.learners.svm.model import UNDECIDED_WIDTH
-from ckcv_ray.learners.svm.path import path
-from ckcv_ray.learners.svm.problem import fit_scaling, make_signs
-from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables import named
 from ckcv_ray.tables import task as data
 from ckcv_ray.tables.named import Columns
@@ -69,7 +60,6 @@ PAPER: dict[str, tuple[Figure, ...]] = {
 }
 # fmt: on
 PAPER_REALIZATIONS = 10
-SAMPLE = 12
 console = Console(stderr=True)
 
 
@@ -173,55 +163,6 @@ def seed_deviation(rows: list[dict[str, Any]], column: str) -> float:
     return stdev(values) if len(values) > 1 else float("nan")
 
 
-def posed(one: Part) -> tuple[Problem, GaussianSVM]:
-    """Return the problem of one realization, and its learner."""
-    problem = Problem.of(studies(one, False)[0], one.task)
-    assert isinstance(problem.learner, GaussianSVM)
-    return problem, problem.learner
-
-
-def plain_hours(one: Part) -> float:
-    """Estimate the hours of the plain scikit-learn loop for one study, from a sample of its fits.
-
-    Each sampled fit represents an equal share of the grid and of k = 3 .. n, with one fit on TR and one on
-    TR + MS for every C, gamma, k and split.
-    """
-    problem, learner = posed(one)
-    task, y = problem.task, make_signs(problem.task)
-    rng = np.random.default_rng(np.random.SeedSequence(0, spawn_key=(7,)))
-    seconds = 0.0
-    for _ in range(SAMPLE):
-        C, gamma, k = rng.choice(learner.C), rng.choice(learner.gamma), int(rng.integers(3, task.n + 1))
-        size = next(j for j, size in enumerate(problem.sizes) if size.holds(k))
-        pairs = [problem.rows(stage, size, 0) for stage in (Stage.SELECT, Stage.REFIT)]
-        start = perf_counter()
-        for train, score in pairs:
-            SVC(C=C, gamma=gamma).fit(task.X[train], y[train]).predict(task.X[score])
-        seconds += perf_counter() - start
-    every = problem.n_settings * (task.n - 2) * problem.sizes[0].n_splits
-    return seconds / SAMPLE * every / 3600
-
-
-def hindsight(one: Part) -> float:
-    """Find the least test error, in percent, of any (C, gamma) of the grid, fitted on the full learning set.
-
-    No procedure can guarantee to find this pair.
-    """
-    (problem, learner), test = posed(one), one.test
-    assert test is not None
-    scaling = fit_scaling(problem.task.X, learner.scale)
-    X, fresh = scaling.apply(problem.task.X), scaling.apply(test.X)
-    y, truth = make_signs(problem.task).astype(float), np.where(test.y == 1, 1, -1)
-    D, D_test = compute_distances(X, X), compute_distances(fresh, X)
-    least = 1.0
-    for gamma in learner.gamma:
-        M = make_complement(complement(D, gamma))
-        fits = path(M, y, learner.C, learner.tolerance, learner.max_iter)
-        wrong = truth[:, None] * (gaussian(D_test, gamma) @ fits.b.T + fits.offset) <= UNDECIDED_WIDTH
-        least = min(least, float(wrong.mean(axis=0).min()))
-    return 100 * least
-
-
 def cell(ours: Figure, paper: Figure, count: int) -> str:
     """Format ours, and in brackets the difference in the paper's standard deviations, and as a z value."""
     difference = ours[0] - paper[0]
@@ -279,20 +220,6 @@ def conclusions(rows: list[dict[str, Any]]) -> list[str]:
     return lines
 
 
-def explained(rows: list[dict[str, Any]], parts: list[Part]) -> list[str]:
-    """Report the best error in hindsight for sets whose test error differs by more than two deviations."""
-    lines = []
-    for name, group in by_set(rows).items():
-        paper = PAPER[name][COLUMNS.index("test")]
-        if abs(summary(group, "test")[0] - paper[0]) > 2 * paper[1]:
-            best = [hindsight(one) for one in parts if one.name == name and one.seed == 0]
-            lines.append(
-                f"{name}: the best (C, gamma) in hindsight, fitted on all rows, has a test error of "
-                f"{mean(best):.1f} %, the paper's F* {paper[0]:.1f} %"
-            )
-    return lines
-
-
 def main(
     sets: Annotated[str, typer.Option(help="Sets to use: a,b,c.")] = ",".join(PAPER),
     realizations: Annotated[int, typer.Option(min=1, help="Realizations of each set, from 1.")] = 10,
@@ -323,10 +250,6 @@ def main(
     print(f"{len(rows)} realizations in {minutes:.1f} minutes")
     if not conventional:
         print("\n".join(conclusions(rows)))
-        with one_thread():
-            print("\n".join(explained(rows, parts)))
-            hours = sum(plain_hours(one) for one in parts if one.realization == 1 and one.seed == 0)
-        print(f"the plain scikit-learn loop would take about {hours * realizations:,.0f} hours on one core")
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from jobs.paper import bound_coverage, trials
 from jobs.paper.bound_coverage import chosen, count, main, stored
 from jobs.paper.cells import Cell, find_failing
 from jobs.paper.sources import SOURCES, Fresh, Setting
-from jobs.paper.trials import BOTH, BY_CLASS, CLAIMS, OF_CLASS, REFIT, STEVENS, STUDY, trial
+from jobs.paper.trials import BY_CLASS, CLAIMS, OF_CLASS, REFIT, STEVENS, STUDY, trial
 
 EIGHT = Setting("eight", 60)
 SERIAL = Execution("serial")
@@ -119,12 +119,6 @@ def test_recalls_at_the_cut_off_are_those_of_its_study() -> None:
     assert measured[trials.CUT_BOTH].truth - measured[trials.CUT_BOTH].bound == worst
 
 
-def test_both_fail_if_one_of_them_does() -> None:
-    measured = trial(EIGHT, 0)
-    worst = max(truth - bound for bound, truth in (measured[name] for name in OF_CLASS))
-    assert measured[BOTH][1] - measured[BOTH][0] == worst
-
-
 def test_a_setting_that_lacks_a_class_has_no_claims_from_it() -> None:
     """With 4 % of 20 rows positive, most learning sets have no positive row to learn from."""
     measured = [trial(Setting("constant", 20), run) for run in range(5)]
@@ -203,13 +197,6 @@ def test_the_job(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch
     tables = capsys.readouterr().out
     assert tables.count("eight:60") == 2
     assert "0 false more often than they may be" in tables
-
-
-def test_runs_of_other_bounds_are_not_continued(tmp_path: Path) -> None:
-    out = tmp_path / "runs.jsonl"
-    runs = [{"setting": str(EIGHT), "run": i, "version": bound_coverage.VERSION - i} for i in range(2)]
-    out.write_text("".join(json.dumps(run) + "\n" for run in runs))
-    assert list(stored(out)) == [(str(EIGHT), 0)]
 
 
 @pytest.mark.parametrize("text", ["twonorm", "nothing:100", "twonorm:", "twonorm:1e3", ""])

@@ -11,7 +11,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from ckcv_ray.cli import main as cli
-from jobs.floors.__main__ import COMMANDS, ROOT, list_steps, read_floors
+from jobs.floors.__main__ import COMMANDS, ROOT, list_commands, read_floors
 from jobs.nightly import __main__ as nightly
 from jobs.nightly.__main__ import weekly_jobs
 
@@ -33,7 +33,7 @@ def test_a_dependency_without_a_floor_is_refused(tmp_path: Path) -> None:
 
 
 def test_every_command_is_passed_on_each_table_learner_and_backend() -> None:
-    steps = [step.words for step in list_steps()]
+    steps = list(list_commands())
     assert ("--help",) in steps
     assert {words[0] for words in steps[1:]} == set(COMMANDS)
     assert {"run", "verify", "report", "predict", "evaluate"} <= set(COMMANDS)
@@ -47,7 +47,7 @@ def test_every_command_is_passed_on_each_table_learner_and_backend() -> None:
         assert cases == {(t, tree, b) for t in tables for tree in (False, True) for b in backends}
 
 
-@pytest.mark.parametrize("words", [step.words for step in list_steps()], ids=" ".join)
+@pytest.mark.parametrize("words", list(list_commands()), ids=" ".join)
 def test_the_options_of_each_command_are_known(words: tuple[str, ...]) -> None:
     name, *options = words
     if not name.startswith("-"):

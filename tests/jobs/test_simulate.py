@@ -5,8 +5,7 @@ from conftest import blobs
 
 from ckcv_ray import Study
 from ckcv_ray.study.problem import Problem
-from jobs.benchmarks.made_up import MadeUp, measure
-from jobs.benchmarks.simulate import Costs, simulate
+from jobs.benchmarks.simulate import Costs, MadeUp, measure, simulate
 
 NOTHING = Costs(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 

@@ -10,13 +10,13 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import brier_score_loss, log_loss, zero_one_loss
 from sklearn.model_selection import ParameterGrid, cross_validate
+from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from ckcv_ray import Execution, Study, evaluate, run
+from ckcv_ray import Execution, KFold, Study, evaluate, run
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.study.problem import INNER, OUTER
-from jobs.studies import bias_variance, network
 
 SERIAL = Execution("serial")
 GRID = {"C": tuple(10.0**e for e in range(-3, 3)), "fit_intercept": (True, False)}
@@ -67,37 +67,25 @@ def test_nested_halves_select_and_evaluate_as_written_out_with_scikit_learn(loss
 # A neural network
 
 
-@pytest.mark.parametrize(
-    ("rows", "sizes"),
-    [(30, [7, 7, 7, 9]), (150, [37, 37, 37, 39])],
+NETWORK = MLPClassifier(
+    (7,), activation="logistic", solver="sgd", alpha=0.0, batch_size=1, max_iter=35, random_state=1
 )
-def test_the_network_is_scored_on_four_folds_of_which_the_last_takes_the_remainder(rows, sizes):
-    X, y = network.iris(rows)
-    assert np.bincount(y).tolist() == [rows // 3] * 3
-    result = network.crossvalidated(rows)
-    counts, splits = network.counts(result), pairs(result)
-    assert counts.rows == sizes
-    assert np.array_equal(np.sort(np.concatenate([scored for _, scored in splits])), np.arange(rows))
+
+
+@pytest.mark.parametrize(("step", "sizes"), [(5, [7, 7, 7, 9]), (1, [37, 37, 37, 39])])
+def test_the_network_is_scored_on_four_folds_of_which_the_last_takes_the_remainder(step, sizes):
+    """From the same initial weights in every fold: as a clone of it has them."""
+    X, y = (part[::step] for part in load_iris(return_X_y=True))
+    options = {"resampling": KFold(4, remainder="last"), "measure": ("zero_one", "accuracy")}
+    result = evaluate(X, y, learner=NETWORK, execution=SERIAL, **options)
+    splits, (entry,), (error, accuracy) = pairs(result), result.entries, result.scores
+    assert [len(scored) for _, scored in splits] == sizes
+    assert np.array_equal(np.sort(np.concatenate([scored for _, scored in splits])), np.arange(len(y)))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # 35 epochs are what is asked for
-        found = cross_validate(network.network(), X, y, cv=splits, scoring="accuracy")["test_score"]
-    assert counts.wrong == [round((1 - one) * n) for one, n in zip(found, sizes, strict=True)]
-    error, accuracy = (result.figures(result.entries[0], score) for score in result.scores)
-    assert accuracy.mean == pytest.approx(found.mean())
-    assert error.pooled == sum(counts.wrong) / rows
-
-
-def test_all_folds_start_from_the_same_weights():
-    X, y = network.iris()
-    starts = []
-    for few in (slice(None), slice(40, 150)):
-        model = network.network()
-        model.partial_fit(X[few][:1], y[few][:1], classes=[0, 1, 2])
-        again = network.network().set_params(learning_rate_init=1e-300)
-        again.partial_fit(X[few][:1], y[few][:1], classes=[0, 1, 2])
-        starts.append(again.coefs_)
-    assert all(np.array_equal(a, b) for a, b in zip(*starts, strict=True))
-    assert [one.shape for one in starts[0]] == [(4, 7), (7, 3)]
+        found = cross_validate(NETWORK, X, y, cv=splits, scoring="accuracy")["test_score"]
+    assert np.array_equal(result.of_splits(entry, accuracy), found)
+    assert result.figures(entry, error).pooled == pytest.approx((1 - found) @ sizes / len(y))
 
 
 # A random forest
@@ -148,17 +136,24 @@ def test_linear_regression_has_the_scores_of_scikit_learn(resampling, scored):
 def test_the_bias_of_the_k_fold_estimate_is_that_of_fewer_rows():
     """The least squares fit to m rows of d normal columns has a known expected error; k-fold estimates it."""
     n, d, numbers = 20, 2, [2, 4, 10]
-    found = bias_variance.estimates(n, d, 120, numbers)
+    differences = []
+    for seed in range(120):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(n, d))
+        y = X.sum(axis=1) + rng.normal(size=n)
+        fit = LinearRegression().fit(X, y)
+        truth = 1.0 + np.sum((fit.coef_ - 1.0) ** 2) + fit.intercept_**2
+        options = {"learner": "linear_regression", "measure": "squared", "seed": seed, "execution": SERIAL}
+        scored = [evaluate(X, y, resampling=KFold(k), **options) for k in numbers]
+        differences.append([one.figures(one.entries[0], one.scores[0]).pooled - truth for one in scored])
 
     def error(m):
         return (m + 1) * (m - 2) / (m * (m - d - 2))
 
-    assert found.truth.mean() == pytest.approx(error(n), rel=0.05)
+    bias = np.mean(differences, axis=0)
     expected = [error(n - n // k) - error(n) for k in numbers]
-    assert np.all(np.abs(found.bias - expected) < 4 * found.bias_error)
-    assert found.bias[0] > found.bias[2]
-    assert np.all(found.deviation > 0)
-    assert found.seconds[0] < found.seconds[2]
+    assert np.all(np.abs(bias - expected) < 4 * np.std(differences, axis=0, ddof=1) / np.sqrt(120))
+    assert bias[0] > bias[2]
 
 
 # Tuned k
