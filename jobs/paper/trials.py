@@ -75,44 +75,34 @@ def half(study: Study, task: Task, fresh: Fresh) -> Iterator[Measured]:
         closer = Problem.of(study.replace(**HALF, claim="refit", holdout_bound="stevens"), task)
         (claim,) = prove(HeldOutPredictions(closer, result.models), result.k)
         yield Measured(STEVENS, claim.risk, float(missed.sum()))
-        yield from recalls(study, task, result.models, missed / fresh.weight.sum(axis=0))
-        yield from cut_off(study, task, result.models, fresh)
+        claimed = study.replace(**HALF, claim="sensitivity,specificity")
+        yield from recalls(claimed, task, result.models, fresh, OF_CLASS, BOTH)
+        required = study.replace(**HALF, require=REQUIRED)
+        yield from recalls(required, task, result.models, fresh, CUT, CUT_BOTH)
 
 
-def recalls(study: Study, task: Task, models: Models, missed: Matrix) -> Iterator[Measured]:
-    """Compare sensitivity and specificity with the missed share of each class; then the worse of them.
+def recalls(
+    study: Study, task: Task, models: Models, fresh: Fresh, names: dict[str, int], both: str
+) -> Iterator[Measured]:
+    """Compare both recalls with the missed share of each class; then the worse of them.
 
     What is claimed does not change the selection, so the models are those of the study with another claim.
-    """
-    problem = Problem.of(study.replace(**HALF, claim="sensitivity,specificity"), task)
-    claims = prove(HeldOutPredictions(problem, models), models.best.members[0].k)
-    each = [
-        Measured(name, claim.risk, float(missed[c]))
-        for (name, c), claim in zip(OF_CLASS.items(), claims, strict=True)
-    ]
-    yield from each
-    yield max(each, key=lambda one: one.truth - one.bound)._replace(claim=BOTH)
-
-
-def cut_off(study: Study, task: Task, models: Models, fresh: Fresh) -> Iterator[Measured]:
-    """Compare both recalls with the missed share of each class at the cut-off chosen; then the worse of them.
-
-    Nothing is measured where too few positives are held out for the cut-off.
+    Nothing is measured where too few positives are held out for the cut-off that is required.
     """
     try:
-        problem = Problem.of(study.replace(**HALF, require=REQUIRED), task)
+        problem = Problem.of(study, task)
     except InputError:
         return
     claims = prove(HeldOutPredictions(problem, models), models.best.members[0].k)
-    if claims[0].cut_off is None:
+    if names is CUT and claims[0].cut_off is None:
         return
     label = claims[0].make_rule(problem).predict(models, fresh.X).label
     each = [
         Measured(name, claim.risk, float((label != c) @ fresh.weight[:, c] / fresh.weight[:, c].sum()))
-        for (name, c), claim in zip(CUT.items(), claims, strict=True)
+        for (name, c), claim in zip(names.items(), claims, strict=True)
     ]
     yield from each
-    yield max(each, key=lambda one: one.truth - one.bound)._replace(claim=CUT_BOTH)
+    yield max(each, key=lambda one: one.truth - one.bound)._replace(claim=both)
 
 
 def misses(ensemble: Ensemble, task: Task, fresh: Fresh) -> Matrix:
