@@ -21,7 +21,7 @@ from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import Job, Work, check_job, run_work
 from ckcv_ray.storage.folder import FolderPath
 from ckcv_ray.study.problem import Problem
-from ckcv_ray.study.study import Study
+from ckcv_ray.study.study import Procedure, Study
 from ckcv_ray.tables.task import Task
 
 FIRE = "Traceback: the machine caught fire"
@@ -29,7 +29,7 @@ FIRE = "Traceback: the machine caught fire"
 
 def run_with(
     backend: Backend | Callable[[], Backend],
-    study: Study,
+    study: Study | Procedure,
     task: Task,
     out: FolderPath | None = None,
     recorder: MakeRecorder = Recorder,
@@ -37,7 +37,7 @@ def run_with(
 ) -> Result:
     """Run a study by a backend, or by what makes one; ``more`` are fields of a Work."""
     make = backend if callable(backend) else lambda: backend
-    work: Work = check_job(Job(study, task, out))._replace(**more)
+    work: Work = check_job(Job(study, task, out), type(study))._replace(**more)
     return run_work(work, opened=SERIAL._replace(backend=make, recorder=recorder))
 
 

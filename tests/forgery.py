@@ -20,7 +20,6 @@ import pytest
 from conftest import blobs
 from pyarrow import parquet
 
-from ckcv_ray import load_run
 from ckcv_ray.claims.certify import certify
 from ckcv_ray.claims.judged import HeldOutPredictions
 from ckcv_ray.core.schedule import Stage, Unit
@@ -31,7 +30,7 @@ from ckcv_ray.errors import StoreError
 from ckcv_ray.learners.ensemble import Ensemble, Member, Models, count_classes, judge, make_member
 from ckcv_ray.records.record import Failure, Records
 from ckcv_ray.runs.finish import make_scores, tabulate_judged
-from ckcv_ray.runs.load import read_certified, replay
+from ckcv_ray.runs.load import load, read_certified, replay
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.runs.scored import Scored
@@ -40,7 +39,7 @@ from ckcv_ray.storage.folder import RunFolder, hash_results, make_results
 from ckcv_ray.storage.formats import to_json
 from ckcv_ray.storage.log import Log, name_part
 from ckcv_ray.study.problem import Problem
-from ckcv_ray.study.study import Execution, Study
+from ckcv_ray.study.study import Execution, Procedure, Study
 from ckcv_ray.tables.task import TestRows
 
 SERIAL = Execution("serial")
@@ -52,8 +51,6 @@ CERTIFICATE, ACCOUNT = "certificate.json", "execution.json"
 LOG = "the log"  # stands for the name of its part; see ``find``
 RESULTS = ("study.json", DATA, CANDIDATES, CERTIFICATE, MODELS)
 NAMES = (*RESULTS, "ensemble/model-00000.pkl", LOG, ACCOUNT, "manifest.json")
-
-SMALL = Study.paper(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4, 5), n_splits=5, seed=1)
 
 Change = Callable[[Any], Any]
 Forger = Callable[[Records], None]
@@ -143,7 +140,7 @@ def check_refused(run: Path, file: str, change: Change, messages: str) -> None:
     """Check that a change is seen by who reads the file and by verify, though the manifest agrees."""
     (rewrite_json if file.endswith(".json") else rewrite)(run, file, change)
     with pytest.raises(StoreError, match=rf"{find(run, file).name} is damaged: .*{re.escape(messages)}"):
-        replay(run) if file == LOG else load_run(run)
+        replay(run) if file == LOG else load(run)
     assert messages in " ".join(verify(run).differences)
 
 
@@ -178,6 +175,8 @@ def rewrite_run(
 ) -> None:
     """Write a finished run again, consistent in itself: log, candidates, models, certificate, digests.
 
+    Of a procedure its log and scores.
+
     The models are ``models``, or else ``ensemble`` and what an honest run has with it. ``environment``
     names a processor that the run is then said to come from.
     """
@@ -186,7 +185,11 @@ def rewrite_run(
     rewrite_log(folder, problem, edit_log, keep, failures)
     if environment:
         execution["environment"]["processor"] = environment
-    seal(folder, problem, execution, models, ensemble)
+    if isinstance(problem.asked, Procedure):
+        queue = replay(out)
+        folder.write_end(execution, make_scores(Scored(queue.problem, execution, queue.scores()), None))
+    else:
+        seal(folder, problem, execution, models, ensemble)
     folder.release()
 
 
@@ -227,25 +230,6 @@ def rewrite_log(
     for part in (folder.files.path("log")).iterdir():
         part.unlink()
     log.append(records, failures or [])
-
-
-def rewrite_scores(
-    out: Path,
-    edit_log: Forger = lambda records: None,
-    environment: str = "",
-    keep: Callable[[Records], Records] = lambda records: records,
-    failures: list[Failure] | None = None,
-) -> None:
-    """Write the folder of a finished procedure again, consistent in itself."""
-    folder = RunFolder(out)
-    problem, execution = folder.problem(), folder.execution()
-    rewrite_log(folder, problem, edit_log, keep, failures)
-    if environment:
-        execution["environment"]["processor"] = environment
-    queue = replay(out)
-    result = Scored(queue.problem, execution, queue.scores())
-    folder.write_end(execution, make_scores(result, None))
-    folder.release()
 
 
 def forge(out: Path, environment: str = "") -> None:

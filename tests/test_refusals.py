@@ -23,11 +23,15 @@ from ckcv_ray import (
     Execution,
     InputError,
     Job,
+    KFold,
+    NestedSplits,
+    Procedure,
     Result,
     StoreError,
     Study,
     Task,
     TestRows,
+    assess,
     clopper_pearson,
     evaluate,
     load_run,
@@ -41,6 +45,7 @@ from ckcv_ray import (
 from ckcv_ray.cli import main as cli
 from ckcv_ray.extend import Rotation
 from ckcv_ray.runs import run as driver
+from ckcv_ray.runs.compare import Question
 from ckcv_ray.runs.load import replay
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.study.study import read_toml
@@ -174,8 +179,12 @@ def held(*messages, share, **options):
     return case(lambda: run(study, np.arange(48.0).reshape(24, 2), [0, 1] * 12), *messages)
 
 
-def arrays(*messages, X=X, y=Y):
-    return case(lambda: Task.of(X, y), *messages)
+def arrays(*messages, X=X, y=Y, **rest):
+    return case(lambda: Task.of(X, y, **rest), *messages)
+
+
+def numbers(y, *messages):
+    return arrays(*messages, X=np.arange(12.0).reshape(6, 2), y=np.array(y), numbers=True)
 
 
 def jobs(*messages, study=STUDY, task=TASK, **rest):
@@ -312,6 +321,24 @@ CASES = {
     "y with infinity": arrays("has inf in row 1", "finite", y=np.where(Y, 1.0, np.inf)),
     "y of text and numbers": arrays("y cannot be read as labels", y=np.array(["no", 1] * 4, object)),
     "y beyond int64": arrays("9223372036854775808 in row 2", y=np.array([0, 2**63] * 4, np.uint64)),
+    "numbers in words": numbers(["sick", "well"] * 3, "such as 'sick'"),
+    "numbers of truth": numbers([True, False] * 3, "bool"),
+    "numbers with NaN": numbers([1.0, 2.0, np.nan, 4.0, 5.0, 6.0], "row 3"),
+    "numbers with infinity": numbers([1.0, 2.0, np.inf, 4.0, 5.0, 6.0], "row 3"),
+    "numbers too large": numbers([1e200, 2.0, 3.0, 4.0, 5.0, 6.0], "row 1"),
+    "one number": numbers([2.0] * 6, "nothing to learn"),
+    "numbers too few": numbers([1.0] * 5, "expected (n, d) and (n,)"),
+    "target of words for numbers": learns(
+        "choose a learner of classes such as forest", columns=changed("y", ["x", "y"] * 4), numbers=True
+    ),
+    "classes for ridge": case(lambda: assess(Procedure.of(learner="ridge"), TASK), "ridge is for numbers"),
+    "numbers for forest": case(
+        lambda: assess(Procedure.of(learner="forest"), Task.of(X, X[:, 0], numbers=True)),
+        "learner forest is for classes: choose one of numbers",
+    ),
+    "numbers without a clip": runs("such as clip=50", study=Study.paper(learner="ridge"), y=X[:, 0]),
+    "numbers taken for classes": case(lambda: evaluate(X, X[:, 0] / 2), "1 row each: most classes need at"),
+    "nested in text": case(lambda: NestedSplits(KFold(3), "kfold:3"), "is made of two that are drawn"),
     # Job
     "task of nothing": jobs("task=None", "Task.of(X, y)", task=None),
     "arrays for rows to test": jobs("test=", "TestRows", test=(X, Y)),
@@ -373,6 +400,7 @@ CASES = {
     "nothing loaded": folder(lambda: load_run("new"), "'new' holds no run"),
     "number loaded": folder(lambda: load_run(3), "out=3", error=InputError),
     "null loaded": folder(lambda: load_run("a\0b"), "out='a\\x00b'", "no file can have this name"),
+    "user in an address": case(lambda: load_run("s3://u:p@b/x"), "the address has a user"),
     "address loaded": folder(lambda: load_run("ftp://b/run"), "the scheme is not known", error=InputError),
     "unfinished loaded": folder(lambda: load_run("run"), "'run' is not finished", **UNFINISHED),
     "strange folder loaded": folder(lambda: load_run("other"), "'other'", "not a run folder"),
@@ -382,6 +410,10 @@ CASES = {
     "nothing replayed": folder(lambda: replay("new"), "'new' holds no run"),
     "nothing on a page": folder(lambda: report(Path("new")), "'new' holds no run"),
     "unfinished on a page": folder(lambda: report(Path("run")), "'run' is not finished", **UNFINISHED),
+    "form without a file": case("report run --for tripod-ai", "for='tripod-ai' needs --out, the form to"),
+    "strict without a form": case("report run --strict", "strict is about a form: name its guideline"),
+    "answers without a form": case("report run --answers a.md", "answers is about a form"),
+    "template without a form": case("report run --template a.md", "template is about a form"),
     # files
     "no such file": words("", "there is no file 'nowhere.csv'", source="nowhere.csv"),
     "a folder": words("", "'.' is a folder, and no table: name a file, such as", source="."),
@@ -451,6 +483,11 @@ CASES = {
     "no such learner": evaluates("--measure accuracy --learner svm,nothing", "learner"),
     "k of a procedure": evaluates("--k 3", "No such option", usage=True),
     "certificate of a procedure": evaluates("--certify holdout", "No such option", usage=True),
+    "margin of 1": case(lambda: Question(no_worse=1.0), "no_worse=1.0 is not between 0 and 1"),
+    "margin of words": case(lambda: Question(no_worse="x"), "no_worse='x' is not a number"),
+    "delta of 0": case(lambda: Question(delta=0.0), "delta=0.0 is not between 0 and 1: give one such as"),
+    "no uses": case(lambda: Question(uses=0), "uses=0 is below 1"),
+    "uses beyond the most": case(lambda: Question(uses=1_001), "uses=1001 is above 1000"),
     "no margin": case("compare run run --rows good.csv --no-worse 0", "--no-worse 0.0 is not between 0 and"),
     "nothing to compare with": case("compare run --rows good.csv", "or --predictions COLUMN"),
     "no rows to compare on": case("compare run run --rows none.csv", "none.csv"),

@@ -117,12 +117,6 @@ def test_help_and_version_that_cannot_be_written_are_said_to_be_lost() -> None:
         assert (done.returncode, done.stderr) == (1, messages)
 
 
-def test_a_reader_that_went_away_ends_a_command_quietly(small: Path) -> None:
-    done = shell('"$@" | true; exit ${PIPESTATUS[0]}', "predict", small, "twonorm:9999:1")
-    assert (done.returncode, done.stdout) == (1, b"")
-    assert b"rror" not in done.stderr.replace(b"error rate", b"")
-
-
 def test_a_path_that_is_not_utf8_is_refused_before_the_run_begins(tmp_path: Path) -> None:
     strange = os.fsdecode(os.fsencode(tmp_path) + b"/\xff")
     for where, words, code in (
@@ -166,11 +160,3 @@ def test_options_are_completed(words: str, options: set[str]) -> None:
     completed = complete(words, len(words.split()) - 1)
     assert (completed.returncode, completed.stderr) == (0, "")
     assert {*completed.stdout.split()} == options
-
-
-def test_the_script_that_asks_for_completions_can_be_shown() -> None:
-    command = [sys.executable, "-m", "ckcv_ray", "--show-completion", "bash"]
-    asked = environ | {"_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
-    shown = subprocess.run(command, capture_output=True, text=True, env=asked)
-    assert shown.returncode == 0
-    assert "_CKCV_COMPLETE=complete_bash" in shown.stdout

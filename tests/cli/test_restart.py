@@ -15,7 +15,7 @@ from ckcv_ray.study.study import Execution, Study
 from ckcv_ray.tables.named import read_task
 from jobs import run_study
 
-GRID = ("--C", "0.1,1,10", "--gamma", "0.1,1", "--k", "3,4,5", "--n-splits", "80", "--exhaustive", "--paper")
+GRID = ("--C", "0.1,1,10", "--gamma", "0.1,1", "--k", "3,4,5", "--n-splits", "50", "--exhaustive", "--paper")
 DEADLINE = 60.0
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -43,7 +43,7 @@ def test_a_killed_run_goes_on_by_itself(tmp_path: Path) -> None:
     assert process.returncode == 0, messages
     assert "ended with exit code -9: starting it again, 1 of at most 2" in messages
     assert verify(tmp_path / "run").differences == []
-    study = Study.paper(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4, 5), n_splits=80, exhaustive=True)
+    study = Study.paper(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4, 5), n_splits=50, exhaustive=True)
     run_job(Job(study, read_task("twonorm:120:0")[0], tmp_path / "other"), Execution("serial"))
     for name in ("candidates.parquet", "certificate.json", "ensemble/models.parquet"):
         assert (tmp_path / "run" / name).read_bytes() == (tmp_path / "other" / name).read_bytes()

@@ -1,12 +1,15 @@
-"""The commands run and status: what they print, being interrupted, and what is refused before any work."""
+"""The commands run, status and evaluate: what they print, the folder they choose, a budget, interrupts."""
 
-import fcntl
+import csv
 import json
+import re
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,9 +19,12 @@ from filelock import FileLock
 from pyarrow import parquet
 
 from ckcv_ray import load_run
+from ckcv_ray.cli import options
 from ckcv_ray.cli import run as command_run
+from ckcv_ray.cli.options import IN_JOB, choose_folder
 from ckcv_ray.engine.evaluate import share
 from ckcv_ray.engine.forecast import Estimate
+from ckcv_ray.errors import InputError
 from ckcv_ray.records.record import Outcome, record_type
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.study.study import Execution, Study
@@ -66,18 +72,8 @@ def test_rows_to_test_are_measured(ckcv: Command, patients: Path, tmp_path: Path
 
 
 def test_unconverged_fits_are_counted_and_shown(ckcv: Command, patients: Path, tmp_path: Path) -> None:
-    words = (
-        "run",
-        patients,
-        "--target",
-        "outcome",
-        "--out",
-        tmp_path / "run",
-        "--param",
-        "max_iter=3",
-        *SMALL,
-    )
-    code, shown, _ = ckcv(*words, "--details")
+    words = ("run", patients, "--target", "outcome", "--out", tmp_path / "run", "--param", "max_iter=3")
+    code, shown, _ = ckcv(*words, *SMALL, "--details")
     assert code == 0
     assert "fits did not converge" in shown
     log = parquet.read_table(tmp_path / "run" / "log")
@@ -97,7 +93,7 @@ def test_interrupted_resumed_and_none_the_wiser(
     ckcv: Command, tmp_path: Path, which: signal.Signals, code: int, backend: str
 ) -> None:
     """A run stopped in the middle keeps what is done, and ends as if nothing had happened."""
-    grids = ["--C", "log:-2:2:5", "--gamma", "log:-3:-1:3", "--k", "3:8", "--n-splits", "120"]
+    grids = ["--C", "log:-2:2:5", "--gamma", "log:-3:-1:3", "--k", "3:8", "--n-splits", "60"]
     words = ["run", "twonorm:120:0", *grids, "--backend", backend]
     command = [sys.executable, "-m", "ckcv_ray", *words]
     halted, whole = tmp_path / "halted", tmp_path / "whole"
@@ -173,39 +169,11 @@ def test_a_run_that_begins_is_starting(
     assert ckcv("status", out)[0] == 4
 
 
-def test_status_never_takes_the_lock(
-    ckcv: Command, patients_run: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_status_says_whether_an_unfinished_run_is_running(ckcv: Command, patients_run: Path) -> None:
     (patients_run / "manifest.json").unlink()
-    (patients_run / ".lock").touch()  # of a run that was killed
-
-    def refuse(*args: object) -> None:
-        raise AssertionError("the lock was taken")
-
-    for name in ("flock", "lockf"):
-        monkeypatch.setattr(fcntl, name, refuse)
-    code, shown, _ = ckcv("status", patients_run)
-    assert code == 0
-    assert "resume it with the same ckcv run command" in shown
-    monkeypatch.undo()
+    assert "resume it with the same ckcv run command" in ckcv("status", patients_run)[1]
     with FileLock(patients_run / ".lock"):
-        monkeypatch.setattr(fcntl, "flock", refuse)
         assert "it is running" in ckcv("status", patients_run)[1]
-        monkeypatch.undo()
-
-
-@pytest.mark.parametrize("inside", [".", "deep/run"])
-def test_a_link_to_nothing_is_refused_before_the_trial(
-    ckcv: Command, patients: Path, tmp_path: Path, inside: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(command_run.forecast, "estimate", None)
-    (tmp_path / "link").symlink_to(tmp_path / "gone")
-    out = tmp_path / "link" / inside
-    code, shown, messages = ckcv("run", patients, "--target", "outcome", "--out", out, *SMALL)
-    assert (code, shown) == (2, "")
-    link, gone = str(tmp_path / "link"), str(tmp_path / "gone")
-    assert f"{link!r} is a link to {gone!r}, which does not exist" in messages
-    assert not (tmp_path / "gone").exists()
 
 
 def test_a_plan_says_how_many_rows_a_claim_needs(ckcv, patients):
@@ -217,3 +185,201 @@ def test_a_plan_says_how_many_rows_a_claim_needs(ckcv, patients):
     assert "  at least 80 %: not before 17 held-out rows of class 'ill', all of them right" in printed
     _, plain, _ = ckcv("plan", patients, *options)
     assert "recall" not in plain
+
+
+QUICK = ("--learner", "tree", "--k", "3,4,5", "--n-splits", "4", "--backend", "serial")
+
+
+@pytest.fixture
+def words(patients: Path, tmp_path: Path) -> tuple[object, ...]:
+    """A run of 42 trees and 3 fold sizes on 40 rows."""
+    return ("run", patients, "--target", "outcome", "--out", tmp_path / "run", *QUICK)
+
+
+def read_effort(run: Path) -> int:
+    """Return the effort that a run folder names."""
+    effort = json.loads((run / "study.json").read_text())["study"]["search"]["effort"]
+    assert isinstance(effort, int)
+    return effort
+
+
+def test_a_time_too_short_for_one_candidate_is_refused_with_the_least_effort(
+    ckcv: Command, words: tuple[object, ...], tmp_path: Path
+) -> None:
+    code, shown, messages = ckcv(*words, "--budget", "0.001s")
+    assert (code, shown) == (2, "")
+    text = " ".join(messages.split())
+    assert "ckcv: --budget 0.001s allows an effort of 1 evaluation, and to compare 42 settings" in text
+    least = re.search(r"and complete one candidate takes (\d+) or more, about [^:]+: allow more time", text)
+    assert least is not None, text
+    assert not (tmp_path / "run" / "study.json").exists()
+    assert ckcv(*words, "--effort", int(least[1]) - 1)[0] == 2
+    assert ckcv(*words, "--effort", least[1])[0] == 0
+
+
+@pytest.mark.parametrize("certify", ["paper", "holdout"])
+def test_a_run_within_a_time_and_what_reads_its_folder(
+    certify: str, ckcv: Command, words: tuple[object, ...], patients: Path, tmp_path: Path
+) -> None:
+    """The time becomes an effort once: the same command shows the result, whatever it takes by then."""
+    out = tmp_path / "run"
+    words = (*words, "--certify", certify, "--budget", "30s")
+    code, shown, messages = ckcv(*words, "--json")
+    assert code == 0, messages
+    effort = read_effort(out)
+    assert f"--budget 30s allows all {effort:,} evaluations: the exact race" in " ".join(messages.split())
+    ran, result = json.loads(shown), load_run(out)
+    assert result.study.effort == effort
+    searched = result.certificate.to_json()["search"]
+    assert searched == {"effort": 504, "candidates": 126, "not_excluded": 0, "least": None}
+    assert ran["search"] == searched
+    assert effort == 504
+
+    code, again, messages = ckcv(*words, "--json")
+    assert (code, json.loads(again)) == (0, ran)
+    assert "already holds the finished run" in messages
+    kept = (
+        "is for a new run; --effort N goes on with more" if certify == "paper" else "is not used, since its"
+    )
+    assert f"has the effort of its study, 504 evaluations: --budget 30s {kept}" in " ".join(messages.split())
+    code, status, _ = ckcv("status", out, "--json")
+    assert (code, json.loads(status)) == (0, ran)
+    assert re.search(r"^search +", ckcv("status", out, "--details")[1], re.MULTILINE)
+
+    code, shown, messages = ckcv("verify", out, "--rerun", "--backend", "serial")
+    assert code == 0, shown
+    assert "every figure follows from the data" in shown
+    code, _, messages = ckcv("report", out)
+    assert code == 0, messages
+    assert (out / "report.html").exists()
+    code, _, messages = ckcv("predict", out, patients, "--out", tmp_path / "labels.csv")
+    assert code == 0, messages
+    with (tmp_path / "labels.csv").open() as file:
+        assert len(list(csv.DictReader(file))) == 40
+
+    code, shown, messages = ckcv(*words[:-2], "--search", "budget", "--effort", effort + 1000, "--json")
+    if certify == "paper":
+        assert code == 0, messages
+        assert read_effort(out) == effort + 1000
+        assert ckcv("verify", out)[0] == 0
+    else:
+        assert (code, shown) == (2, "")
+        assert "its holdout has judged its rows" in " ".join(messages.split())
+        assert read_effort(out) == effort
+
+
+def test_a_plan_names_efforts_that_may_be_pasted(ckcv: Command, patients: Path) -> None:
+    words = ("plan", patients, "--target", "outcome", *QUICK[: QUICK.index("--backend")])
+    code, shown, messages = ckcv(*words, "--effort", 400)
+    assert code == 0, messages
+    assert "rounds within a budget, effort 400, " in shown
+    efforts = re.findall(r"--effort (\d+): about", shown)
+    assert len(efforts) == 2
+    for effort in efforts:
+        assert ckcv(*words, "--effort", effort)[0] == 0
+    code, shown, messages = ckcv(*words, "--effort", 10**6)
+    assert "selection      exact race, since an effort of 1,000,000 pays for everything, " in shown
+    assert "--effort" not in shown.split("search  ")[1].splitlines()[0]
+
+
+GRID = ("--target", "outcome", "--k", "3", "--n-splits", "3", "--C", "1", "--gamma", "0.1")
+
+
+@pytest.fixture
+def here(patients: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of the table, as the working directory."""
+    monkeypatch.chdir(patients.parent)
+    return patients.parent
+
+
+def test_it_is_named_after_the_table_and_found_again(ckcv: Callable[..., Any], here: Path) -> None:
+    code, printed, said = ckcv("run", "patients.csv", *GRID)
+    assert code == 0
+    assert "run folder: patients_run" in said
+    assert printed.endswith("then      ckcv report patients_run; ckcv predict patients_run NEW.csv\n") or (
+        "Nothing can be quoted" in printed
+    )
+    again = ckcv("run", "patients.csv", *GRID)
+    assert again[:2] == (0, printed)
+    assert "already holds the finished run" in again[2]
+    assert [folder.name for folder in here.iterdir() if folder.is_dir()] == ["patients_run"]
+
+
+def test_what_an_unfinished_run_has_is_counted_aloud(ckcv: Callable[..., Any], here: Path) -> None:
+    printed, said = ckcv("run", "patients.csv", *GRID)[1:]
+    assert "resuming" not in said
+    (here / "patients_run" / "manifest.json").unlink()
+    code, again, said = ckcv("run", "patients.csv", *GRID)
+    assert (code, again) == (0, printed)
+    parts = (here / "patients_run" / "log").iterdir()
+    rows = sum(parquet.read_metadata(part).num_rows for part in parts)
+    assert f"resuming: patients_run holds {rows} records of this study" in said
+
+
+def test_another_study_gets_the_next_number(ckcv: Callable[..., Any], here: Path) -> None:
+    for seed in ("1", "2", "1"):
+        assert ckcv("run", "patients.csv", *GRID, "--seed", seed)[0] == 0
+    assert ckcv("evaluate", "patients.csv", "--target", "outcome", "--resampling", "kfold:3")[0] == 0
+    made = sorted(folder.name for folder in here.iterdir() if folder.is_dir())
+    assert made == ["patients_run", "patients_run_2", "patients_scores"]
+    studies = [json.loads((here / name / "study.json").read_text()) for name in made[:2]]
+    assert studies[0] != studies[1]
+
+
+@pytest.mark.parametrize(
+    ("source", "name"),
+    [
+        ("data/my table (2).csv.gz", "my_table_2_run"),
+        ("sklearn:iris", "sklearn_iris_run"),
+        ("twonorm:400:0", "twonorm_400_0_run"),
+        ("???", "table_run"),
+        ("Größe.xlsx", "Größe_run"),
+    ],
+)
+def test_names(source: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert choose_folder(source, "run", "0" * 12) == name
+
+
+def test_what_is_there_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a_run").write_text("a file")
+    Path("a_run_2").mkdir()
+    Path("a_run_2/thesis.txt").write_text("a year of work")
+    assert choose_folder("a.csv", "run", "0" * 12) == "a_run_3"
+    monkeypatch.setattr(options, "MAX_FOLDERS", 2)
+    with pytest.raises(InputError, match="a_run and 1 more are taken: name a folder with --out"):
+        choose_folder("a.csv", "run", "0" * 12)
+
+
+def test_a_job_must_name_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(IN_JOB, "{}")
+    with pytest.raises(InputError, match="out='a_run' is relative to the job's copy"):
+        choose_folder("a.csv", "run", "0" * 12)
+
+
+ONCE = ("--learner", "naive_bayes,constant", "--resampling", "kfold:4", "--backend", "serial")
+
+
+def test_other_commands_say_what_the_folder_holds(ckcv: Command, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    assert ckcv("evaluate", "sklearn:iris", "--out", run, *ONCE)[0] == 0
+    code, _, said = ckcv("predict", run, "sklearn:iris")
+    assert (code, "there is no model to predict by" in said) == (2, True)
+    code, _, said = ckcv("run", "sklearn:iris", "--out", run, "--k", "3", "--n-splits", "2")
+    assert (code, "choose another --out" in said) == (4, True)
+    other = tmp_path / "other"
+    few = ("--k", "3", "--n-splits", "2", "--C", "1", "--gamma", "0.1", "--backend", "serial")
+    assert ckcv("run", "sklearn:iris", "--out", other, *few)[0] == 0
+    code, _, said = ckcv("evaluate", "sklearn:iris", "--out", other, *ONCE)
+    assert (code, "holds a study of ckcv run" in said) == (4, True)
+
+
+def test_failures_have_their_own_exit_code(ckcv: Command, tmp_path: Path) -> None:
+    some_fail = ("--learner", "neighbors", "--resampling", "holdout:0.9", "--param", "n_neighbors=5,40")
+    asked = ("evaluate", "sklearn:iris", "--out", tmp_path / "run", *some_fail, "--backend", "serial")
+    code, printed, said = ckcv(*asked)
+    assert code == 3
+    assert "1 failed" in printed
+    assert "1 path failed, and their scores are incomplete" in said
+    assert ckcv(*asked, "--retry-failed")[0] == 3

@@ -130,24 +130,3 @@ def test_a_wrong_place_is_refused_before_the_table_is_read(
     assert shown == ""
     assert message in messages
     assert messages.count("\n") == 1
-
-
-def test_a_folder_of_something_else_is_refused_before_the_columns_are_shown(
-    ckcv: Command, patients: Path
-) -> None:
-    (patients / "mine").mkdir()
-    (patients / "mine" / "letter.txt").write_text("x")
-    for command in ("run", "evaluate"):
-        code, _, messages = ckcv(command, "patients.csv", "--target", "Outcome", "--out", "mine")
-        assert code == 4
-        assert messages.count("\n") == 1
-        assert "choose another --out" in messages
-
-
-def test_a_run_that_is_not_finished_is_not_offered_for_itself(ckcv: Command, tmp_path: Path) -> None:
-    out = tmp_path / "patients"
-    assert ckcv(*RUN, "--C", "1", "--gamma", "0.1", "--out", out)[0] == 0
-    (out / "manifest.json").unlink()
-    code, _, messages = ckcv("verify", out)
-    assert code == 4
-    assert "there is nothing to verify yet\n" in messages

@@ -31,11 +31,6 @@ def test_verify_agrees_then_sees_any_changed_byte(ckcv: Command, patients_run: P
     assert ckcv("verify", patients_run)[0] == 0
 
 
-def test_verify_runs_the_study_again(ckcv: Command, patients_run: Path) -> None:
-    code, shown, _ = ckcv("verify", patients_run, "--rerun", "--backend", "serial")
-    assert (code, shown.splitlines()[0].endswith("every figure follows from the data")) == (0, True)
-
-
 def test_verify_says_its_cost_first_and_stops_at_a_limit(ckcv: Command, patients_run: Path) -> None:
     code, _, messages = ckcv("verify", patients_run)
     assert (code, "limit 3,600 s (--limit)" in messages.replace("\n", " ")) == (0, True)

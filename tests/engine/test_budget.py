@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 import pytest
 from conftest import blobs
 from doubles import FIRE
-from test_ray_bytes import content
+from stores import results
 
 from ckcv_ray import Execution, Job
 from ckcv_ray.core.schedule import Stage, Unit
@@ -21,7 +21,7 @@ from ckcv_ray.engine.forecast import (
 )
 from ckcv_ray.engine.race import BudgetQueue
 from ckcv_ray.errors import InputError, StoreError
-from ckcv_ray.records.candidates import per_k, per_learner, summarize_search
+from ckcv_ray.records.candidates import summarize_search
 from ckcv_ray.records.record import Outcome, Records
 from ckcv_ray.runs.load import load, replay
 from ckcv_ray.runs.run import run_job
@@ -30,6 +30,7 @@ from ckcv_ray.study.problem import Problem
 from ckcv_ray.study.study import Study
 
 SERIAL = Execution("serial")
+Done = tuple[BudgetQueue, list[Records]]
 GRIDS: dict[str, Any] = {
     "C": (0.1, 1.0, 10.0, 100.0),
     "gamma": (0.01, 0.1, 1.0),
@@ -74,13 +75,13 @@ NAMES = [pytest.param(name, marks=pytest.mark.slow) if name == LARGE else name f
 
 
 @pytest.fixture(scope="module", params=NAMES)
-def done(request: pytest.FixtureRequest) -> tuple[BudgetQueue, list[Records]]:
+def done(request: pytest.FixtureRequest) -> Done:
     study, n = CASES[request.param]
     queue = BudgetQueue(Problem.of(study, blobs(n, shift=0.6)))
     return queue, finish(queue)
 
 
-def test_it_ends_decided_with_everything_accounted_for(done: tuple[BudgetQueue, list[Records]]) -> None:
+def test_it_ends_decided_with_everything_accounted_for(done: Done) -> None:
     queue, records = done
     assert queue.complete()
     assert queue.expect_left() == 0.0
@@ -90,9 +91,7 @@ def test_it_ends_decided_with_everything_accounted_for(done: tuple[BudgetQueue, 
     assert len(np.unique(np.concatenate(records)[["size", "split", "path", "step"]])) == at.computed
 
 
-def test_any_order_of_arrival_gives_the_same_rounds_and_table(
-    done: tuple[BudgetQueue, list[Records]],
-) -> None:
+def test_any_order_of_arrival_gives_the_same_rounds_and_table(done: Done) -> None:
     queue, records = done
     every, table, failures = np.concatenate(records), queue.candidates(), tuple(queue.ledger.failed.values())
     rng = np.random.default_rng(np.random.SeedSequence(3))
@@ -105,7 +104,7 @@ def test_any_order_of_arrival_gives_the_same_rounds_and_table(
         assert str(again.rounds) == str(queue.rounds)
 
 
-def test_records_that_no_round_wants_decide_nothing(done: tuple[BudgetQueue, list[Records]]) -> None:
+def test_records_that_no_round_wants_decide_nothing(done: Done) -> None:
     queue, records = done
     problem, again = queue.problem, BudgetQueue(queue.problem)
     every = tuple(enumerate(problem.learner.space.lengths))
@@ -119,9 +118,7 @@ def test_records_that_no_round_wants_decide_nothing(done: tuple[BudgetQueue, lis
     assert again.candidates().equals(queue.candidates())
 
 
-def test_what_is_left_open_could_be_better_and_nothing_else_is(
-    done: tuple[BudgetQueue, list[Records]],
-) -> None:
+def test_what_is_left_open_could_be_better_and_nothing_else_is(done: Done) -> None:
     queue, _ = done
     table, (winner, *_) = queue.candidates(), queue.leaders()
     left, beaten = (table.filter(pc.equal(table["state"], state)) for state in ("open", "beaten"))
@@ -136,33 +133,7 @@ def test_what_is_left_open_could_be_better_and_nothing_else_is(
     assert searched["least"] == pc.min(left["lower_bound"]).as_py()
 
 
-def test_a_size_or_a_learner_with_an_open_candidate_is_open_unless_its_best_is_known(
-    done: tuple[BudgetQueue, list[Records]],
-) -> None:
-    """Whatever is named beaten has no candidate of which that is not known."""
-    queue, _ = done
-    table, problem = queue.candidates(), queue.problem
-    rows = table.to_pylist()
-    for row in per_k(table, problem):
-        states = {r["state"] for r in rows if r["k_first"] == row["k_first"]}
-        best = states & {"winner", "reported"}
-        unseen = all(r["splits"] == 0 for r in rows if r["k_first"] == row["k_first"])
-        expected = best or ({"open"} if "open" in states else {"unseen"} if unseen else {"beaten"})
-        assert {row["state"]} == expected
-        assert (row["l_ms"] is None) == (not best)
-    found = per_learner(table, problem)
-    for number, row in enumerate(found):
-        held = [r for r in rows if problem.learner_of_paths[r["path"]] == number]
-        states = {r["state"] for r in held}
-        least = min(r["lower_bound"] for r in held)
-        known = "winner" in states or any(r["l_ms"] == least for r in held)
-        assert (row["setting"] is not None) == known
-        if not known:
-            assert row["state"] == ("open" if "open" in states else "beaten")
-    assert [row["state"] for row in found].count("winner") == 1
-
-
-def test_the_rounds_cost_no_more_than_the_effort(done: tuple[BudgetQueue, list[Records]]) -> None:
+def test_the_rounds_cost_no_more_than_the_effort(done: Done) -> None:
     queue, _ = done
     one_candidate = max(queue.problem.learner.space.lengths) * max(s.n_splits for s in queue.problem.sizes)
     reported = len(queue.problem.own) * one_candidate
@@ -198,7 +169,7 @@ def test_a_deepened_run_is_in_every_byte_one_begun_with_that_effort(certify: str
         with pytest.raises(KeyboardInterrupt):
             run_job(Job(study, task, tmp_path / "deepened"), SERIAL, lambda: next(progress, None) is None)
     result = run_job(Job(deep, task, tmp_path / "deepened"), SERIAL)
-    assert content(tmp_path / "deepened") == content(tmp_path / "begun")
+    assert results(tmp_path / "deepened") == results(tmp_path / "begun")
     assert result.study.effort == 420
     assert load(tmp_path / "deepened").study.effort == 420
     queue = replay(tmp_path / "deepened")
@@ -217,10 +188,10 @@ def test_a_folder_goes_on_with_its_effort_and_never_with_less(tmp_path: Path) ->
 def test_a_finished_run_is_not_deepened_once_rows_were_judged(tmp_path: Path) -> None:
     study, task = STUDY.replace(certify="holdout", k=(3, 4)), blobs(80, shift=0.6)
     run_job(Job(study, task, tmp_path), SERIAL)
-    before = content(tmp_path)
+    before = results(tmp_path)
     with pytest.raises(InputError, match="its holdout has judged its rows"):
         run_job(Job(study.replace(effort=300), task, tmp_path), SERIAL)
-    assert content(tmp_path) == before
+    assert results(tmp_path) == before
 
 
 def test_a_failure_leaves_its_candidate_out_and_the_rest_goes_on() -> None:
@@ -289,8 +260,7 @@ class Clock:
 
     def __init__(self, each: tuple[float, ...], shared: float = 0.0) -> None:
         self.each, self.shared, self.now = each, shared, 0.0
-        self.tried: list[tuple[int, int, float]] = []
-        self.prepared: set[int] = set()
+        self.prepared: set[tuple[int, int]] = set()
 
     def measure(self, units: list[Unit], problem: Problem) -> float:
         """Move by what units cost, and return it: the first on a split prepares what all its paths share."""
@@ -306,38 +276,7 @@ class Clock:
     def evaluate(self, units: list[Unit], inputs: Any) -> Outcome:
         began, outcome = self.now, evaluate(units, inputs)
         self.measure(units, inputs.problem)
-        (path, _), *_ = units[0].paths
-        self.tried.append((units[0].size, path, began))
         return outcome._replace(seconds=self.now - began)
-
-
-@pytest.fixture
-def keep_time(monkeypatch: pytest.MonkeyPatch) -> Any:
-    def start(*each: float, shared: float = 0.0) -> Clock:
-        clock = Clock(each, shared)
-        monkeypatch.setattr(forecast, "evaluate_apart", lambda *given: [clock.evaluate(*given)])
-        monkeypatch.setattr(forecast, "monotonic", lambda: clock.now)
-        return clock
-
-    return start
-
-
-def test_a_trial_climbs_to_as_many_rows_as_its_time_allows(keep_time: Any) -> None:
-    problem = Problem.of(SCREENED, blobs(900, shift=0.6))
-    whole, smallest = problem.screen_positions[0], problem.screen_positions[-1]
-    quick = keep_time(0.001, 0.001, 0.001)
-    estimate(problem)
-    assert {(size, path) for size, path, _ in quick.tried} == {
-        (size, path) for size in problem.screen_positions for path in range(3)
-    }
-    slow = keep_time(0.001, 50.0, 0.001)
-    estimate(problem)
-    tried = {path: [size for size, its, _ in slow.tried if its == path] for path in range(3)}
-    assert tried[1] == [smallest]
-    assert tried[0][-1] == tried[2][-1] == smallest  # the time was over
-    generous = keep_time(0.001, 50.0, 0.001)
-    estimate(problem, 1e6)
-    assert (whole, 1) in {(size, path) for size, path, _ in generous.tried}
 
 
 def count_steps(records: Records) -> tuple[int, ...]:
@@ -346,7 +285,9 @@ def count_steps(records: Records) -> tuple[int, ...]:
 
 
 @pytest.mark.parametrize("effort", [90, 140, 200])
-def test_a_search_is_expected_to_take_what_its_few_good_settings_cost(keep_time: Any, effort: int) -> None:
+def test_a_search_is_expected_to_take_what_its_few_good_settings_cost(
+    monkeypatch: pytest.MonkeyPatch, effort: int
+) -> None:
     """Here a third of the settings takes fifty times as long as others, and is given up early."""
     problem = Problem.of(SCREENED.replace(effort=effort), blobs(900, shift=0.6))
     queue = BudgetQueue(problem)
@@ -354,25 +295,14 @@ def test_a_search_is_expected_to_take_what_its_few_good_settings_cost(keep_time:
     worst = int(np.argmin(np.bincount([unit.paths[0][0] for unit in taken], minlength=3)))
     each = tuple(0.05 if path == worst else 0.001 for path in range(3))
     seconds = Clock(each, shared=0.01).measure(taken, problem)
-    keep_time(*each, shared=0.01)
+    clock = Clock(each, shared=0.01)
+    monkeypatch.setattr(forecast, "evaluate_apart", lambda *given: [clock.evaluate(*given)])
+    monkeypatch.setattr(forecast, "monotonic", lambda: clock.now)
     expected = estimate(problem)
     assert expected.rounds is not None
     assert seconds / 2 < expected.rounds(effort) < 2 * seconds
     mean = expected.rates.seconds_for(effort * problem.mean_cost)
     assert mean > 2 * seconds
-
-
-@pytest.mark.slow
-def test_the_least_effort_selects_even_where_rounds_are_repeated() -> None:
-    task = blobs(900, shift=0.6)
-    least = Problem.of(MANY_LANDMARKS, task).least_effort
-    study = MANY_LANDMARKS.replace(effort=least)
-    queue = BudgetQueue(Problem.of(study, task))
-    finish(queue)
-    assert len(queue.rounds) > queue.over + 1
-    result = run_job(Job(study, task), SERIAL)
-    assert result.l_ms < 0.5
-    assert not result.certificate.provisional
 
 
 @pytest.mark.parametrize("effort", [90, 120, 250, 288, 10_000])

@@ -10,7 +10,7 @@ from conftest import blobs
 from doubles import FIRE, HARMLESS, Faulty
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from test_ray_bytes import content
+from stores import results
 
 from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.core.schedule import Stage, Unit
@@ -69,7 +69,7 @@ def undisturbed(folders):
     def whole(study):
         out = folders()
         run_job(Job(study, TASK, out), SERIAL)
-        return content(out)
+        return results(out)
 
     return whole
 
@@ -86,7 +86,7 @@ slow = settings(deadline=None, derandomize=True, suppress_health_check=[HealthCh
 def test_no_fault_changes_a_byte(folders, undisturbed, script, least, study):
     out = folders()
     result = Faulty(script, least_seconds=least).run(study, TASK, out)
-    assert content(out) == undisturbed(study)
+    assert results(out) == undisturbed(study)
     assert result.execution["failures"] == []
     assert result.execution["evaluations"]["failed"] == 0
 
@@ -150,10 +150,10 @@ def test_a_certificate_is_given_if_and_only_if_what_failed_is_beaten(
         assert {candidate[1:] for candidate in open_} <= {f[:2] for f in named(result)}
         assert verify(out).differences == []
         if not open_:
-            assert content(out) == undisturbed(PLAIN)
+            assert results(out) == undisturbed(PLAIN)
         reopen(PROBLEM, out)
     run_job(Job(PLAIN, TASK, out), SERIAL)
-    assert content(out) == undisturbed(PLAIN)
+    assert results(out) == undisturbed(PLAIN)
     assert RunFolder(out).execution()["failures"] == []
 
 

@@ -20,7 +20,7 @@ from ckcv_ray.study.problem import Problem
 from ckcv_ray.study.study import Execution, Study
 
 SERIAL = Execution("serial")
-STUDY = Study.paper(C=(0.1, 1.0, 10.0), gamma=(0.01, 0.1, 1.0), k=(3, 4, 5, 6), n_splits=40, exhaustive=True)
+STUDY = Study.paper(C=(0.1, 1.0, 10.0), gamma=(0.01, 0.1, 1.0), k=(3, 4, 5, 6), n_splits=25, exhaustive=True)
 TASK = blobs(60, seed=7)
 FILES = ("candidates.parquet", "certificate.json", "ensemble/models.parquet")
 

@@ -8,13 +8,11 @@ import sys
 import pytest
 from conftest import blobs
 
-from ckcv_ray.core.schedule import Stage
 from ckcv_ray.engine import forecast
-from ckcv_ray.engine.forecast import estimate, plan_problem, thin_problem
-from ckcv_ray.engine.race import RaceQueue
+from ckcv_ray.engine.forecast import plan_problem
 from ckcv_ray.errors import RunError
 from ckcv_ray.learners.svm.trainer import SVMTrainer
-from ckcv_ray.runs.run import Job, check_job, run_job, run_work
+from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.study.study import Execution, Study
 
@@ -46,18 +44,6 @@ def test_more_workers_take_no_longer_until_the_driver_is_what_all_wait_for():
     assert seconds[1] > seconds[2] > seconds[8] > seconds[64] > 0
 
 
-@pytest.mark.parametrize("n_splits", [20, 5000])
-def test_a_thinned_study_stands_for_the_whole(n_splits):
-    problem = Problem.of(Study.paper(n_splits=n_splits), blobs(400))
-    tried = thin_problem(problem)
-    assert (tried is problem) == (n_splits == 20)
-    assert tried.n_evaluations <= forecast.MAX_TRIAL_EVALUATIONS
-    assert (tried.n_evaluations * tried.mean_cost <= problem.n_evaluations * problem.mean_cost).all()
-    costs, tried_costs = problem.learner.C, tried.learner.C
-    assert set(tried_costs) <= set(costs)
-    assert {costs[0], costs[-1]} <= set(tried_costs)
-
-
 @pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="needs /proc to tell memory")
 def test_hundred_million_evaluations_take_seconds_and_no_more_memory():
     """Against the same study in small: what is listed anywhere would show."""
@@ -80,34 +66,6 @@ def test_hundred_million_evaluations_take_seconds_and_no_more_memory():
         counts.append(json.loads(messages)["evaluations"])
     assert counts[1] > 10**8 > 10**6 > counts[0]
     assert peaks[1] < peaks[0] + 150
-
-
-def test_the_trial_is_not_computed_again(monkeypatch):
-    monkeypatch.setattr(forecast, "TRIAL_SECONDS", 0.0)
-    problem = Problem.of(SMALL, blobs(30))
-    expected = estimate(problem)
-    tried = set(expected.outcome.records[["size", "split", "path"]].tolist())
-    assert tried == {(0, 0, 0)}
-    queue = RaceQueue(problem)
-    queue.add(expected.outcome)
-    units = [unit for _ in range(50) for unit in queue.plan(1).units]
-    planned = {(unit.size, unit.split, path) for unit in units for path, _ in unit.paths}
-    assert {unit.stage for unit in units} == {Stage.SELECT}
-    assert (0, 0, 1) in planned
-    assert not tried & planned
-
-
-def test_a_trial_that_decides_all_leaves_nothing_but_the_refits():
-    problem, job = Problem.of(SMALL, blobs(30)), Job(SMALL, blobs(30))
-    expected = estimate(problem)
-    queue = RaceQueue(problem)
-    queue.add(expected.outcome)
-    assert queue.expect_left() == 0
-    assert 0 < expected.seconds < expected.outcome.seconds
-    whole, tried = run_job(job, SERIAL), run_work(check_job(job)._replace(expected=expected))
-    assert tried.candidates.equals(whole.candidates)
-    assert tried.certificate == whole.certificate
-    assert tried.execution["fits"] == expected.outcome.fits + len(tried.ensemble.members)
 
 
 def test_a_plan_of_what_fails_says_what_failed(monkeypatch):

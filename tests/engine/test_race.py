@@ -1,7 +1,8 @@
-"""The queue adds and says what comes next: in any order, any number of times, it says the same."""
+"""A queue says what comes next in any order; a record depends on the study, the data and its key alone."""
 
 from collections.abc import Iterator
 
+import numpy as np
 import pytest
 from conftest import blobs
 from doubles import FIRE
@@ -9,6 +10,7 @@ from doubles import FIRE
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine.evaluate import Inputs, evaluate, make_failures, share
 from ckcv_ray.engine.race import RaceQueue
+from ckcv_ray.records.record import Records
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.study.study import Study
 
@@ -19,11 +21,6 @@ EVERY = ((0, 3), (1, 3))
 @pytest.fixture(scope="module")
 def problem() -> Problem:
     return Problem.of(STUDY, blobs(30))
-
-
-@pytest.fixture(scope="module")
-def exhaustive() -> Problem:
-    return Problem.of(STUDY.replace(exhaustive=True), blobs(30))
 
 
 @pytest.fixture(scope="module")
@@ -76,28 +73,79 @@ def test_failures_of_one_path_are_joined_in_any_order(problem: Problem, inputs: 
     assert queue.failures() == []
 
 
-def test_an_exhaustive_run_is_not_complete_before_its_estimates(exhaustive: Problem) -> None:
-    inputs = share(exhaustive)
-    queue = RaceQueue(exhaustive)
-    for j in range(2):
-        for i in range(4):
-            assert not queue.is_decided()
-            queue.add(evaluate([Unit(Stage.SELECT, j, i, EVERY)], inputs))
-    assert queue.is_decided()
-    assert not queue.complete()
-    units = [unit for batch in race(queue, inputs) for unit in batch]
-    assert {(unit.stage, unit.size, unit.split) for unit in units} == {
-        (Stage.ESTIMATE, j, i) for j in range(2) for i in range(4)
-    }
-    assert queue.complete()
+def make_problem(scale: str) -> Problem:
+    study = Study.paper(
+        C=(0.1, 1.0, 10.0, 1000.0), gamma=(0.01, 0.1, 1.0), k=(3, 4, 5), n_splits=5, scale=scale
+    )
+    return Problem.of(study, blobs(70, d=3, seed=2))
 
 
-def test_estimates_that_failed_are_not_waited_for(exhaustive: Problem) -> None:
-    inputs, queue = share(exhaustive), RaceQueue(exhaustive)
-    units = [Unit(stage, j, i, EVERY) for stage in list(Stage)[:2] for j in range(2) for i in range(4)]
-    queue.add(evaluate(units[:-1], inputs))
-    assert not queue.complete()
-    queue.add(evaluate([units[-1]._replace(paths=((0, 3), (1, 1)))], inputs))
-    assert not queue.complete()
-    queue.add(make_failures([units[-1]._replace(paths=((1, 3),))], exhaustive.n_totals, FIRE))
-    assert queue.complete()
+def unit(stage: str) -> Unit:
+    return Unit(Stage(stage), 1, 2, ((0, 4), (1, 4), (2, 4)))
+
+
+def compute(units: list[Unit], scale: str) -> Records:
+    outcome = evaluate(units, share(make_problem(scale)))
+    assert not outcome.failures
+    return outcome.records
+
+
+def by_key(records: Records) -> dict[tuple[object, ...], bytes]:
+    return {tuple(record)[:5]: record.tobytes() for record in records}
+
+
+@pytest.mark.parametrize("scale", ["none", "standard"])
+@pytest.mark.parametrize("stage", [Stage.SELECT, Stage.ESTIMATE])
+def test_what_else_is_asked_for_changes_nothing(stage: Stage, scale: str) -> None:
+    together = by_key(compute([unit(stage)], scale))
+    assert len(together) == 12
+    for path in (2, 0, 1):
+        for length in (4, 1, 3):
+            others = [
+                Unit(stage, 0, 0, ((1, 2),)),
+                Unit(stage, 1, 2, ((path, length),)),
+                Unit(stage, 2, 1, ((0, 4),)),
+            ]
+            found = by_key(compute(others, scale))
+            shared = set(found) & set(together)
+            assert len(shared) == length
+            assert all(found[key] == together[key] for key in shared)
+
+
+def test_the_shared_data_are_not_written_to() -> None:
+    inputs = share(make_problem("none"))
+    for array in (
+        inputs.shared.task.X,
+        inputs.shared.task.y,
+        inputs.shared.distances,
+        inputs.problem.task.X,
+    ):
+        assert array is not None
+        array.flags.writeable = False
+    outcome = evaluate([unit("select"), unit("refit")], inputs)
+    assert not outcome.failures
+
+
+def test_what_is_lost_as_a_whole_fails_on_every_step_that_would_be_scored() -> None:
+    units = [unit("select"), unit("refit")]
+    outcome = make_failures(units, 2, "lost")
+    assert not len(outcome.records)
+    assert [f[:6] for f in outcome.failures[:3]] == [(False, 1, 2, path, 0, 4) for path in range(3)]
+    assert [f[:6] for f in outcome.failures[3:]] == [(True, 1, 2, path, 3, 4) for path in range(3)]
+    assert {f.traceback for f in outcome.failures} == {"lost"}
+
+
+def test_what_was_not_begun_in_time_is_left_and_the_first_is_always_begun() -> None:
+    """The records of both parts are those of the whole."""
+    inputs = share(make_problem("none"))
+    units = tuple(Unit(Stage.SELECT, 1, split, ((0, 4), (2, 3))) for split in range(5))
+    whole = evaluate(units, inputs)
+    assert whole.left == ()
+    found, batches = [], 0
+    while units:
+        outcome = evaluate(units, inputs, seconds=0.0)
+        assert outcome.left == units[1:]
+        found.append(outcome.records)
+        units, batches = outcome.left, batches + 1
+    assert batches == 5
+    assert np.concatenate(found).tobytes() == whole.records.tobytes()

@@ -2,15 +2,21 @@
 
 import errno
 import os
+import re
 import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
+from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import ray
+from conftest import blobs
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine import ray_backend
@@ -18,6 +24,7 @@ from ckcv_ray.engine.backend import reach
 from ckcv_ray.engine.evaluate import Inputs, share
 from ckcv_ray.engine.queue import Batch
 from ckcv_ray.engine.race import RaceQueue
+from ckcv_ray.engine.ray_backend import MAX_ATTEMPTS, halves, replacements
 from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.learners.svm.compile import _folders
 from ckcv_ray.runs.run import Job, run_job
@@ -70,15 +77,6 @@ def test_an_error_in_the_actor_arrives_as_it_was_raised(
     with pytest.raises(StoreError, match="in use by another run"):
         run_job(Job(study, task, tmp_path / "run"), Execution("ray", 1))
     folder.release()
-
-
-def test_a_relative_folder_is_the_drivers(
-    ray_session: None, study: Study, task: Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The recorder's process has another working directory."""
-    monkeypatch.chdir(tmp_path)
-    run_job(Job(study, task, Path("rel/run")), Execution("ray", 1))
-    assert (tmp_path / "rel" / "run" / "manifest.json").exists()
 
 
 def test_an_address_where_nobody_answers_is_refused_at_once() -> None:
@@ -257,3 +255,70 @@ def test_ray_is_asked_for_its_nodes_once_by_all_backends_of_a_session(monkeypatc
     now[0] += ray_backend.POLL_SECONDS + 1
     assert [ray_backend.RayBackend(nodes=nodes).workers for _ in range(2)] == [8, 8]
     assert len(asked) == 2
+
+
+some_paths = st.lists(st.tuples(st.integers(0, 9), st.integers(1, 9)), min_size=1, max_size=5, unique=True)
+some_units = st.lists(
+    st.builds(Unit, st.just(Stage.SELECT), st.integers(0, 6), st.integers(0, 9), some_paths.map(tuple)),
+    min_size=1,
+    max_size=9,
+).map(tuple)
+
+
+def parts(batch: tuple[Unit, ...]) -> list[tuple[int, int, tuple[int, int]]]:
+    return [(unit.size, unit.split, path) for unit in batch for path in unit.paths]
+
+
+@given(some_units)
+def test_halves_hold_all_the_paths_and_neither_is_empty(batch):
+    both = halves(batch)
+    assert [path for half in both for path in parts(half)] == (parts(batch) if len(parts(batch)) > 1 else [])
+    assert all(parts(half) for half in both)
+
+
+@given(some_units, st.data())
+def test_one_poisoned_path_is_isolated_and_all_else_gets_through(batch, data):
+    """Whatever holds the poisoned path is lost every time."""
+    poison = data.draw(st.sampled_from(parts(batch)))
+    queue, done, failed, sent = deque([Batch(batch)]), [], [], 0
+    while queue:
+        one, sent = queue.popleft(), sent + 1
+        if poison not in parts(one.units):
+            done += parts(one.units)
+        elif others := replacements(one):
+            queue.extend(others)
+        else:
+            failed += parts(one.units)
+    assert set(failed) == {poison}
+    assert sorted(done + failed) == sorted(parts(batch))
+    assert sent <= 2 * MAX_ATTEMPTS * len(parts(batch))
+
+
+MEASURED = Study.paper(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4, 5), n_splits=6)
+DEADLINE = 60.0
+
+
+def scraped() -> dict[str, float]:
+    """The project's figures at the metrics port of this machine's node."""
+    (node,) = ray.nodes()
+    with urllib.request.urlopen(f"http://127.0.0.1:{node['MetricsExportPort']}/metrics") as answer:
+        lines = answer.read().decode().splitlines()
+    found = (re.fullmatch(r"ray_(ckcv_\w+)\{.*\} (\S+)", line) for line in lines)
+    return {match[1]: float(match[2]) for match in found if match}
+
+
+@pytest.mark.usefixtures("ray_session")
+def test_prometheus_sees_how_far_a_run_has_come() -> None:
+    result = run_job(Job(MEASURED, blobs(36)), Execution("ray", 2))
+    expected = {
+        "ckcv_evaluations_done": result.execution["evaluations"]["computed"],
+        "ckcv_evaluations_dropped": result.execution["evaluations"]["dropped"],
+        "ckcv_evaluations_failed": 0,
+        "ckcv_batches_in_flight": 0,
+    }
+    end = time.monotonic() + DEADLINE
+    while (shown := scraped()) | expected != shown and time.monotonic() < end:
+        time.sleep(0.5)  # Ray passes figures on every few seconds
+    assert shown | expected == shown
+    assert shown["ckcv_fits_total"] >= result.execution["fits"]
+    assert shown["ckcv_solver_seconds_total"] > 0

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -10,22 +11,18 @@ import pytest
 from conftest import blobs, is_night
 from doubles import FIRE, Faulty, run_with
 from pyarrow import parquet
-from test_ray_bytes import content
+from stores import results
 
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine.backend import SerialBackend
 from ckcv_ray.engine.evaluate import evaluate, make_failures, share
 from ckcv_ray.engine.loop import Backend
 from ckcv_ray.engine.recorder import Recorder
-from ckcv_ray.errors import StoreError
-from ckcv_ray.records.record import Outcome
-from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study.problem import Problem
-from ckcv_ray.study.study import Execution, Study
+from ckcv_ray.study.study import Study
 
-SERIAL = Execution("serial")
 PLAIN = Study.paper(C=(0.01, 1.0), gamma=(1e-6, 0.1, 1.0), k=(3, 4), n_splits=3)
 STUDIES = {
     "reporting": PLAIN.replace(report_k=(3, 4)),
@@ -80,21 +77,13 @@ class Remote:
     Args:
         make: makes a recorder.
         moments: of its process.
-        before: name of the call before the first of which it dies, too.
     """
 
-    def __init__(self, make: Callable[[], Recorder], moments: Moments, before: str = "") -> None:
+    def __init__(self, make: Callable[[], Recorder], moments: Moments) -> None:
         self.make, self.now, self.moments = make, make(), moments
-        self.before, self.calls = before, list[str]()
 
     def __getattr__(self, name: str) -> Any:
-        def call(*args: Any) -> Any:
-            self.calls.append(name)
-            if name == self.before and self.calls.count(name) == 1:
-                self.replace()
-            return self.ask(name, *args)
-
-        return call
+        return partial(self.ask, name)
 
     def ask(self, name: str, *args: Any) -> Any:
         self.moments.counting = True
@@ -172,7 +161,7 @@ def outlived(out: Path, case: Case, moments: Moments) -> None:
 
 
 def check(out: Path, whole: Path) -> None:
-    assert content(out) == content(whole)
+    assert results(out) == results(whole)
     assert failures(out) <= failures(whole)  # what is beaten need not be tried again
     assert missed(out) <= {failure[:2] for failure in failures(out)}
     assert verify(out).differences == []
@@ -225,34 +214,6 @@ def test_all_may_be_killed_at_any_moment_and_is_taken_up(
     assert last > 30
 
 
-class SavesOnce(Recorder):
-    """Writes what it has as soon as all is decided, and never after."""
-
-    saved = False
-
-    def add(self, outcome: Outcome) -> None:
-        super().add(outcome)
-        if self.queue.is_decided() and not self.saved:
-            self.saved = True
-            self.flush()
-
-
-def test_estimates_that_are_lost_when_all_is_decided_are_computed_again(
-    tmp_path: Path, moments: Moments, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("ckcv_ray.engine.recorder.FLUSH_SECONDS", float("inf"))
-    study, made = STUDIES["exhaustive"], list[Remote]()
-
-    def recorder(problem: Problem, folder: Any) -> Recorder:
-        made.append(Remote(lambda: SavesOnce(problem, folder), moments, before="decision"))
-        return cast(Recorder, made[-1])
-
-    run_job(Job(study, TASK, tmp_path / "whole"), SERIAL)
-    run_with(Well, study, TASK, tmp_path / "run", recorder)
-    assert made[0].calls.count("decision") == 2
-    check(tmp_path / "run", tmp_path / "whole")
-
-
 @pytest.fixture
 def problem() -> Problem:
     return Problem.of(PLAIN, TASK)
@@ -262,24 +223,6 @@ def half(problem: Problem) -> Iterator[Unit]:
     """Units of the first fold size."""
     for split in range(3):
         yield Unit(Stage.SELECT, 0, split, tuple(enumerate(problem.learner.space.lengths)))
-
-
-def test_what_came_in_is_there_for_the_next_one(tmp_path: Path, problem: Problem) -> None:
-    first, second = Recorder(problem, tmp_path / "run"), Recorder(problem, tmp_path / "run")
-    first.open()
-    for unit in half(problem):
-        first.add(evaluate([unit], share(problem)))
-    with pytest.raises(StoreError, match="in use"):
-        second.open()
-    second.close()
-    assert first.folder is not None
-    assert first.folder.files.lock.held
-    first.close()
-    second.open()
-    assert second.progress().computed == first.progress().computed == 18
-    assert second.progress().spent == first.progress().spent > 0
-    assert second.metadata()["fits"] == 18
-    second.close()
 
 
 def test_fits_of_a_session_that_was_killed_count(tmp_path: Path, problem: Problem) -> None:
@@ -300,10 +243,9 @@ def test_fits_of_a_session_that_was_killed_count(tmp_path: Path, problem: Proble
 def test_results_are_written_by_none_but_the_one_that_concluded_them(
     tmp_path: Path, problem: Problem
 ) -> None:
-    result = run_job(Job(PLAIN, TASK, tmp_path / "whole"), SERIAL)
     recorder = Recorder(problem, tmp_path / "run")
     recorder.open()
-    assert recorder.write_end(result.execution, {"certificate.json": b"{}"}) is False
+    assert recorder.write_end({}, {"certificate.json": b"{}"}) is False
     recorder.close()
     names = sorted(file.name for file in (tmp_path / "run").rglob("*") if file.is_file())
     assert names == ["data.parquet", "execution.json", "study.json"]

@@ -1,15 +1,16 @@
-"""Charts: what is drawn stands inside its axes, in a page's own colours, and is the same for a notebook."""
+"""Charts, on a page and on axes of matplotlib: drawn inside their axes, and of what is measured."""
 
 import re
 from html import unescape
 from xml.etree import ElementTree
 
+import matplotlib
 import numpy as np
 import pytest
 from conftest import blobs
 from matplotlib.figure import Figure
 
-from ckcv_ray import Result, Study, run
+from ckcv_ray import InputError, Result, Study, evaluate, run
 from ckcv_ray.core.percent import ceil_percent
 from ckcv_ray.reports import figures
 from ckcv_ray.reports.figures import (
@@ -26,9 +27,9 @@ from ckcv_ray.reports.figures import (
 )
 from ckcv_ray.runs.judged import judge_rows
 from ckcv_ray.runs.load import replay
-from ckcv_ray.runs.settings import Axis, make_grid
 
 X = np.array([1.0, 2.0, 5.0, 100.0])
+Drawn = tuple[Result, dict[str, Picture]]
 NAMES = ("_hidden", "$x_1$", "<b>", "a" * 80)
 EVERYTHING = Chart(
     Scale("<i>", log=True),
@@ -102,7 +103,7 @@ def test_axes_of_matplotlib_have_the_same_chart(chart: Chart) -> None:
 
 
 @pytest.fixture(scope="module")
-def result(tmp_path_factory: pytest.TempPathFactory) -> tuple[Result, dict[str, Picture]]:
+def result(tmp_path_factory: pytest.TempPathFactory) -> Drawn:
     out, rows = tmp_path_factory.mktemp("figures") / "run", blobs(160, shift=2.0)
     study = Study.of(k=(3, 4, 20), n_splits=3, certify="holdout", C=(0.1, 1.0, 10.0), gamma=(0.01, 1.0))
     made = run(study, rows.X, rows.y, out=out)
@@ -113,9 +114,7 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> tuple[Result, dict[str, 
     return made, {picture.title: picture for section in pictures for picture in section}
 
 
-def test_every_figure_has_a_table_as_wide_as_its_heads_or_a_reason(
-    result: tuple[Result, dict[str, Picture]],
-) -> None:
+def test_every_figure_has_a_table_as_wide_as_its_heads_or_a_reason(result: Drawn) -> None:
     _, pictures = result
     assert len(pictures) == 8
     for picture in pictures.values():
@@ -124,9 +123,7 @@ def test_every_figure_has_a_table_as_wide_as_its_heads_or_a_reason(
     assert [title for title, picture in pictures.items() if not picture.chart] == ["Calibration"]
 
 
-def test_the_landscape_has_what_the_table_of_candidates_says_of_the_winners_k(
-    result: tuple[Result, dict[str, Picture]],
-) -> None:
+def test_the_landscape_has_what_the_table_of_candidates_says_of_the_winners_k(result: Drawn) -> None:
     made, pictures = result
     picture = pictures[f"L_MS over C and gamma at k = {made.k}"]
     rows = [row for row in made.candidates.to_pylist() if row["k_first"] <= made.k <= row["k_last"]]
@@ -141,25 +138,49 @@ def test_the_landscape_has_what_the_table_of_candidates_says_of_the_winners_k(
     assert picture.rows[y][x] == ceil_percent(made.l_ms)
 
 
-def test_a_grid_has_the_best_setting_at_each_pair_of_values() -> None:
-    settings = [{"a": a, "b": b, "c": c} for a in (1.0, 2.0, 0.5) for b in ("x", "y") for c in (1, 2)]
-    losses = np.random.default_rng(0).random(len(settings))
-    grid = make_grid(settings[:-2], losses[:-2])
-    assert (grid.x, grid.y, grid.joined) == (Axis("a", ("0.5", "1", "2")), Axis("b", ("x", "y")), True)
-    assert grid.best[1, 0] == -1
-    for (y, x), i in np.ndenumerate(grid.best):
-        pair = (float(grid.x.values[x]), grid.y.values[y])
-        alike = [j for j, one in enumerate(settings[:-2]) if (one["a"], one["b"]) == pair]
-        assert i == min(alike, key=losses.__getitem__, default=-1)
+matplotlib.use("agg")
+SMALL = {"k": (3, 4), "n_splits": 3, "certify": "holdout"}
+ROWS = blobs(160, shift=2.0)
 
 
-def test_fewer_or_more_hyperparameters_than_a_grid_has_are_named_or_numbered() -> None:
-    def name(*settings: dict[str, object]) -> tuple[Axis, Axis]:
-        grid = make_grid(settings, np.zeros(len(settings)))
-        return grid.x, grid.y
+@pytest.fixture(scope="module")
+def svm() -> Result:
+    """A run of the SVM, whose scores rank and are no probabilities."""
+    return run(Study.of(**SMALL, C=(0.1, 1.0, 10.0), gamma=(0.01, 0.1, 1.0)), ROWS.X, ROWS.y)
 
-    none = Axis("", ("",))
-    assert name({"a": 1}) == (none, none)
-    assert name({"a": 1, "b": "x"}, {"a": 1, "b": "y"}) == (Axis("b", ("x", "y")), none)
-    many = [{"a": float(a), "b": float(-a)} for a in range(50)]
-    assert name(*many) == (Axis("setting", tuple(map(str, range(1, 51)))), none)
+
+@pytest.fixture(scope="module")
+def linear() -> Result:
+    """A run of logistic regression, which has one parameter and gives probabilities."""
+    return run(Study.of(**SMALL, learner="linear", param={"C": (0.01, 0.1, 10.0)}), ROWS.X, ROWS.y)
+
+
+def test_bounds_are_those_of_the_claims(svm: Result) -> None:
+    axes = svm.plot.bounds()
+    claims = [claim for claim in svm.certificate.claims if claim.quantity.is_error]
+    bars, *lines = axes.lines
+    assert bars.get_xdata()[1::3].tolist() == [100 * claim.risk for claim in claims]
+    assert len(axes.get_yticklabels()) == len(claims)
+    assert 100 * svm.l_ee in [line.get_xdata()[0] for line in lines]
+
+
+@pytest.mark.parametrize("name", ["bounds", "surface", "roc", "calibration", "decision_curve", "scores"])
+def test_they_draw_on_given_axes_and_on_new_ones(linear: Result, name: str) -> None:
+    given = Figure().add_subplot()
+    assert getattr(linear.plot, name)(given) is given
+    assert given.has_data()
+    assert getattr(linear.plot, name)().has_data()
+
+
+def test_what_cannot_be_drawn_is_refused_with_the_reason(svm: Result) -> None:
+    with pytest.raises(
+        InputError, match="Calibration of this result: there is none: the models give no prob"
+    ):
+        svm.plot.calibration()
+    rows = blobs(150)
+    several = run(Study.of(**SMALL, C=(1.0,), gamma=(0.1,)), rows.X, np.arange(150) % 3)
+    for draw, title in ((several.plot.roc, "ROC curve"), (several.plot.decision_curve, "Decision curve")):
+        with pytest.raises(InputError, match=f"{title} of this result: there is none: it takes two classes"):
+            draw()
+    with pytest.raises(InputError, match="this is an evaluation, which has no claims"):
+        evaluate(rows.X, rows.y, learner="constant", resampling="kfold:3").plot.bounds()

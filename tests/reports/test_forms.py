@@ -64,19 +64,6 @@ def untidy(n: int = 60, label: str = "ill", column: str = "ward") -> Task:
 # The tables of items
 
 
-@pytest.mark.parametrize("name", GUIDELINES)
-def test_every_item_is_for_the_run_or_for_a_person(name: str) -> None:
-    form = read_form(name)
-    numbers = [item.number for item in form.item]
-    assert len(set(numbers)) == len(numbers)
-    for item in form.item:
-        assert item.text.endswith(".")
-        assert item.section
-        assert item.facts or item.ask
-        assert len(set(item.facts)) == len(item.facts)
-    assert re.search(r"20[0-9]{2}", form.source)
-
-
 @pytest.mark.parametrize(
     ("name", "numbers"),
     [
@@ -112,20 +99,6 @@ def test_every_name_of_a_form_is_that_of_a_fact(told: list[Section]) -> None:
     (repeats,) = list_sentences(every[1], "repeats")
     assert repeats == "repeats: 120 rows equal another one."
     assert "criterion 'balanced'" in " ".join(list_sentences(every[1], "balance"))
-
-
-def test_facts_about_an_untidy_table() -> None:
-    told = facts(run_job(Job(TREES, untidy()), SERIAL))
-    said = {fact.name: fact.text for section in told for fact in section.facts}
-    assert "ward" in said["columns"]
-    assert "dose" in said["gaps"]
-    assert "filled with the median" in said["encoding"]
-    assert said["groups"].startswith("30, by patient (2 rows each)")
-    assert "weighted by 'weight' in fits alone" in said["weights"]
-    learners = [fact.text for section in told for fact in section.facts if fact.name == "learner"]
-    assert [text.partition(":")[0] for text in learners] == ["tree", "constant"]
-    settings = [fact.text for section in told for fact in section.facts if fact.name == "settings"]
-    assert "constant: 1 setting; strategy in {most_frequent}" in settings
 
 
 # Pages
@@ -306,22 +279,3 @@ def test_strict_fails_until_a_person_has_answered(
     assert "16 items: 16 filled" in messages
     assert ckcv(*ask, "--template", "answers.md")[0] == 0
     assert not Path("report.html").exists()
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (("--for", "tripod-ai"), "for='tripod-ai' needs --out, the form to write"),
-        (("--strict",), "strict is about a form: name its guideline, such as --for tripod-ai"),
-        (("--answers", "a.md"), "answers is about a form"),
-        (("--template", "a.md"), "template is about a form"),
-    ],
-)
-def test_options_that_do_not_go_together_are_refused(
-    options: tuple[str, ...], message: str, folder: Path, ckcv: Any
-) -> None:
-    before = snapshot(folder)
-    code, answer, messages = ckcv("report", folder, *options)
-    assert (code, answer) == (2, "")
-    assert message in messages
-    assert snapshot(folder) == before

@@ -6,31 +6,24 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from conftest import blobs, unwrap
+from conftest import unwrap
+from finished import Finished
+from sklearn.datasets import load_iris
 
-from ckcv_ray import Execution, Study, evaluate, load_run, report
+from ckcv_ray import Execution, evaluate, load_run, report
 from ckcv_ray.errors import InputError
 from ckcv_ray.reports import facts
 from ckcv_ray.reports.facts import tell_data
 from ckcv_ray.reports.render import make_page
-from ckcv_ray.runs.run import Job, run_job
 
 SERIAL = Execution("serial")
-GRID: dict[str, Any] = {"C": (0.1, 1.0), "gamma": (0.1,), "k": (3, 4), "n_splits": 3}
 
 
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("report") / "run"
-    run_job(Job(Study.paper(**GRID), blobs(40, shift=2.0), out), SERIAL)
-    return out
-
-
-def test_what_a_person_says_stands_on_the_page_as_text(finished: Path, tmp_path: Path, ckcv: Any) -> None:
+def test_what_a_person_says_stands_on_the_page_as_text(finished: Finished, tmp_path: Path, ckcv: Any) -> None:
     purpose = tmp_path / "purpose.txt"
     purpose.write_text("To tell <b>early</b>\nwho recovers.\n\nNot for children.\n")
     words = ("--title", "A & B", "--author", "Dr. <i>", "--purpose", purpose, "--out", tmp_path / "page.html")
-    assert ckcv("report", finished, *words)[0] == 0
+    assert ckcv("report", finished("held"), *words)[0] == 0
     page = (tmp_path / "page.html").read_text()
     assert "<h1><bdi>A &amp; B</bdi></h1>" in page
     assert "author: Dr. &lt;i&gt;" in page
@@ -48,9 +41,9 @@ def test_what_a_person_says_stands_on_the_page_as_text(finished: Path, tmp_path:
     ],
     ids=["two lines", "long author", "long purpose", "no text"],
 )
-def test_what_does_not_fit_is_refused(finished: Path, said: dict[str, Any], words: str) -> None:
+def test_what_does_not_fit_is_refused(finished: Finished, said: dict[str, Any], words: str) -> None:
     with pytest.raises(InputError, match=words):
-        report(finished, **said)
+        report(finished("held"), **said)
 
 
 @pytest.mark.parametrize(
@@ -63,35 +56,30 @@ def test_what_does_not_fit_is_refused(finished: Path, said: dict[str, Any], word
     ids=["missing", "no text", "long"],
 )
 def test_a_purpose_that_cannot_be_read_is_refused(
-    content: bytes | None, words: str, finished: Path, tmp_path: Path, ckcv: Any
+    content: bytes | None, words: str, finished: Finished, tmp_path: Path, ckcv: Any
 ) -> None:
     file = tmp_path / "purpose.txt"
     if content is not None:
         file.write_bytes(content)
-    code, _, said = ckcv("report", finished, "--purpose", file, "--out", tmp_path / "p.html")
+    code, _, said = ckcv("report", finished("held"), "--purpose", file, "--out", tmp_path / "p.html")
     assert code == 2
     assert words in unwrap(said)
     assert not (tmp_path / "p.html").exists()
 
 
 def test_a_short_report_has_the_number_and_its_conditions_and_no_search(
-    finished: Path, tmp_path: Path
+    finished: Finished, tmp_path: Path
 ) -> None:
-    long, short = make_page(finished), Path(report(finished, tmp_path / "s.html", short=True)).read_text()
-    assumptions = load_run(finished).certificate.assumptions
+    long, short = (
+        make_page(finished("held")),
+        Path(report(finished("held"), tmp_path / "s.html", short=True)).read_text(),
+    )
+    assumptions = load_run(finished("held")).certificate.assumptions
     for words in ("The number to quote", "May I quote it?", "By class", *assumptions):
         assert words in short
     assert "Glossary" not in short
     assert "Glossary" in long
     assert short.count("<svg") < long.count("<svg")
-
-
-def test_a_short_report_of_scores(tmp_path: Path) -> None:
-    task = blobs(40)
-    evaluate(task.X, task.y, tmp_path / "run", SERIAL, learner="tree")
-    short = Path(report(tmp_path / "run", tmp_path / "s.html", short=True)).read_text()
-    assert "An estimate, not a bound" in short
-    assert "Assumptions" not in short
 
 
 def test_data_are_described_column_by_column(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,3 +110,11 @@ def test_data_are_described_column_by_column(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(facts, "MAX_DESCRIBED", 1)
     assert tell_data(result, 0, facts.PAGE).tables[-1].rows == [("ward",), ("admitted",), ("dose",)]
     assert "Names of 3 more columns" in make_page(tmp_path / "run")
+
+
+def test_what_failed_of_scores_is_listed(tmp_path: Path) -> None:
+    options = {"learner": "neighbors", "resampling": "holdout:0.9", "param": {"n_neighbors": (5, 40)}}
+    evaluate(*load_iris(return_X_y=True), tmp_path / "failing", SERIAL, **options)
+    page = make_page(tmp_path / "failing")
+    assert "Some scores are incomplete" in page
+    assert "Expected n_neighbors" in page

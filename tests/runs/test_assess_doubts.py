@@ -14,7 +14,6 @@ from sklearn.preprocessing import StandardScaler
 
 from ckcv_ray import Execution, Procedure, evaluate, verify
 from ckcv_ray.core.schedule import Stage
-from ckcv_ray.errors import InputError
 from ckcv_ray.runs.load import load_scores
 from ckcv_ray.runs.run import assess
 from ckcv_ray.study.problem import OUTER
@@ -99,34 +98,6 @@ def test_scores_by_functions_cannot_be_verified(tmp_path):
     assert not found.ok
 
 
-class Own:
-    def __init__(self, *pairs):
-        self.pairs = pairs
-
-    def split(self, X, y=None, groups=None):
-        yield from self.pairs
-
-
-def test_a_splitter_needs_no_more_than_splits():
-    pairs = [(np.arange(100), np.arange(100, 200)), (np.arange(100, 200), np.arange(100))]
-    frames = [
-        evaluate(X, Y, learner="tree", resampling=one, execution=SERIAL).to_frame()
-        for one in (Own(*pairs), pairs, iter(pairs))
-    ]
-    assert frames[0].equals(frames[1])
-    assert frames[0].equals(frames[2])
-
-
-def test_an_estimator_that_only_names_classes_has_no_auc():
-    from sklearn.linear_model import RidgeClassifier
-    from sklearn.neighbors import NearestCentroid
-
-    assert evaluate(X, Y, learner=RidgeClassifier(), measure="auc", execution=SERIAL).complete
-    if not hasattr(NearestCentroid(), "predict_proba"):
-        with pytest.raises(InputError, match="auc"):
-            evaluate(X, Y, learner=NearestCentroid(), measure="auc", execution=SERIAL)
-
-
 # Classes with a single row: scored without a certification, and refused with one
 
 
@@ -152,21 +123,6 @@ def test_a_row_of_a_class_that_was_not_learned_is_wrong():
     found = [result.of_splits(entry, score) for score in result.scores]
     np.testing.assert_allclose(np.transpose(found[:2]), expected, rtol=1e-9)
     assert np.isnan(found[2]).sum() == 3  # splits that do not score the row
-
-
-@pytest.mark.parametrize("learner", ["svm", "forest", "neighbors", "linear", "naive_bayes", "constant"])
-@pytest.mark.parametrize("stratify", [False, True])
-def test_every_learner_is_scored(learner, stratify):
-    result = evaluate(
-        ROWS, SINGLE, learner=learner, resampling="kfold:3", stratify=stratify, execution=SERIAL
-    )
-    assert result.complete
-    assert result.entries
-
-
-def test_numbers_are_not_taken_for_classes():
-    with pytest.raises(InputError, match=r"1 row each: most classes need at least 2; .* to predict numbers"):
-        evaluate(ROWS, np.arange(40) * 0.5, execution=SERIAL)
 
 
 # Functions of the user that see probabilities: those of the model, in the order of the sorted labels
@@ -195,23 +151,6 @@ def test_a_function_gets_the_probabilities(tmp_path):
     assert np.all((doubts > 0) & (doubts < 2 / 3))
     again = load_scores(tmp_path / "run")
     assert again.summary_json() == result.summary_json()
-
-
-def test_a_class_without_training_rows_has_probability_zero():
-    seen = []
-
-    def spy(y, predicted, probability):
-        seen.append((y, probability))
-        return 0.0
-
-    fitted = np.flatnonzero(SPECIES != "versicolor")[::2]
-    scored = np.setdiff1d(np.arange(len(FLOWERS)), fitted)
-    split = [(fitted, scored)]
-    evaluate(FLOWERS, SPECIES, resampling=split, measure=spy, learner="forest", execution=SERIAL)
-    ((y, probability),) = seen
-    assert np.array_equal(y, SPECIES[scored])
-    assert np.all(probability[:, 1] == 0)
-    np.testing.assert_allclose(probability.sum(axis=1), 1)
 
 
 def test_a_function_selects_by_probabilities():

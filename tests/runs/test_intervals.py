@@ -6,8 +6,6 @@ from math import isnan, sqrt
 import numpy as np
 import pytest
 from forgery import column, rewrite
-from hypothesis import given
-from hypothesis import strategies as st
 from pyarrow import parquet
 from scipy.stats import beta, t
 from sklearn.datasets import load_breast_cancer, load_diabetes
@@ -16,7 +14,7 @@ from sklearn.naive_bayes import GaussianNB
 
 from ckcv_ray import Execution, Procedure, evaluate, load_scores, verify
 from ckcv_ray.core.draws import Draws
-from ckcv_ray.core.intervals import SplitScores, compute_interval, correct_best
+from ckcv_ray.core.intervals import correct_best
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.records import judged
@@ -121,11 +119,6 @@ def test_bbc_of_lines_that_fail_is_of_the_others_and_of_none_if_all_do():
     assert all(isnan(limit) for entry in none.entries for limit in none.interval(entry, none.scores[0]))
 
 
-def test_a_single_line_has_no_bbc():
-    found = SplitScores(np.array([0.1, 0.2]), np.array([[1.0, 10.0], [2.0, 10.0]]), 1.0)
-    assert all(map(isnan, compute_interval("bbc", found)))
-
-
 def test_rows_are_drawn_again_where_all_are_drawn():
     found = np.array([[0.0, 1.0], [1.0, 1.0]])
     assert correct_best(found, found, Draws(0)) == (0.0, 1.0)
@@ -149,21 +142,6 @@ def test_predictions_of_other_rows_or_too_many_are_refused(tmp_path, monkeypatch
     monkeypatch.setattr(judged, "MAX_TABLE_ROWS", 4 * len(Y) - 1)
     with pytest.raises(InputError, match=f"up to {4 * len(Y)}: at most"):
         evaluate(X, Y, tmp_path / "other", **NEAR, **ASKED)
-
-
-@pytest.mark.parametrize(("name", "splits"), [("corrected_t", 4), ("clopper_pearson", 1)])
-@given(seed=st.integers(0, 2**32))
-def test_an_interval_follows_the_scale_of_the_score_and_needs_every_split(name, splits, seed):
-    rng = np.random.default_rng(seed)
-    rows = np.full(splits, 10.0)
-    wrong = rng.integers(0, 11, splits).astype(float)
-    found = SplitScores(wrong / rows, np.column_stack([wrong, rows]), 0.25)
-    other = found._replace(values=1 - found.values, sums=np.column_stack([rows - wrong, rows]))
-    low, high = compute_interval(name, found)
-    assert compute_interval(name, other) == pytest.approx((1 - high, 1 - low), abs=1e-12)
-    assert low <= found.values.mean() <= high
-    incomplete = found._replace(values=np.append(found.values[1:], np.nan))
-    assert all(map(isnan, compute_interval(name, incomplete)))
 
 
 def test_an_interval_is_shown_as_approximate_wherever_it_is(tmp_path):

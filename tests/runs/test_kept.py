@@ -15,11 +15,9 @@ from sklearn.preprocessing import StandardScaler
 from ckcv_ray import Execution, Procedure, Study, Task, assess, evaluate, verify
 from ckcv_ray.core.measures import Kind
 from ckcv_ray.core.schedule import Stage
-from ckcv_ray.core.selection import SIMPLER, choose_setting
+from ckcv_ray.core.selection import choose_setting
 from ckcv_ray.errors import InputError, StoreError
-from ckcv_ray.learners import BUILT_IN
 from ckcv_ray.learners.base import LEARNERS
-from ckcv_ray.learners.sklearn.learner import AnyEstimator
 from ckcv_ray.records import judged
 from ckcv_ray.records.judged import HELD_OUT
 from ckcv_ray.runs.load import load_scores
@@ -31,7 +29,6 @@ SERIAL = Execution("serial")
 IRIS, SPECIES = (values[::3] for values in load_iris(return_X_y=True))
 PATIENTS, PROGRESS = (values[::6] for values in load_diabetes(return_X_y=True))
 LOGISTIC = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
-NAMES = sorted(kind.name for kind in BUILT_IN if kind is not AnyEstimator)
 
 
 def score(name: str = "linear", out: Path | None = None, **options: Any) -> Any:
@@ -75,12 +72,6 @@ def test_without_it_no_model_is_kept(tmp_path: Path) -> None:
         result.predict(IRIS)
 
 
-@pytest.mark.parametrize("by", ["vote", "member:0", "refit"])
-def test_the_rules_of_an_ensemble_are_refused(by: str) -> None:
-    with pytest.raises(InputError, match="one model"):
-        score("constant").predict(IRIS, by=by)
-
-
 MEANS = np.array([0.30, 0.20, 0.21, 0.19, np.nan, 0.25])
 ERRORS = np.array([0.01, 0.01, 0.01, 0.02, np.nan, 0.01])
 SETTINGS = [{"C": C, "kernel": "rbf"} for C in (0.1, 1.0, 10.0, 100.0, 1e-3, 0.5)]
@@ -99,33 +90,6 @@ SETTINGS = [{"C": C, "kernel": "rbf"} for C in (0.1, 1.0, 10.0, 100.0, 1e-3, 0.5
 )
 def test_the_simplest_of_those_that_are_about_as_good(choose: str, position: int) -> None:
     assert choose_setting(choose, MEANS, ERRORS, SETTINGS) == position
-
-
-def test_simplest_means_the_same_in_every_order_of_the_settings() -> None:
-    rng = np.random.default_rng(np.random.SeedSequence(5))
-    values = {name: [1.0, 2.0, 4.0] for name in ("C", "alpha", "max_depth")}
-    settings = [
-        {"C": C, "alpha": alpha, "max_depth": depth}
-        for C in values["C"]
-        for alpha in values["alpha"]
-        for depth in (1, 2, None)
-    ]
-    means, errors = rng.random(len(settings)), np.full(len(settings), 0.3)
-    expected = settings[choose_setting("one_se", means, errors, settings)]
-    close = [s for s, mean in zip(settings, means, strict=True) if mean <= means.min() + 0.3]
-    assert expected["max_depth"] == min(s["max_depth"] or 99 for s in close)  # which decides first
-    for _ in range(5):
-        order = rng.permutation(len(settings))
-        shuffled = [settings[i] for i in order]
-        assert shuffled[choose_setting("one_se", means[order], errors, shuffled)] == expected
-
-
-def test_every_default_space_has_a_simplest_setting_or_says_that_it_has_none() -> None:
-    for name in NAMES:
-        space = LEARNERS[name]().space
-        settings = [setting for path in space.paths for setting in path]
-        known = [value for value in settings[0] if value in SIMPLER]
-        assert known or name in ("constant", "mean", "linear_regression"), name
 
 
 # Predictions

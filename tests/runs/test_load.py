@@ -1,18 +1,20 @@
-"""Runs on disk, read back: the result, its records played back, and whose folder it is."""
+"""Runs on disk: read back, opened again after failures, refitted; what is measured on test rows."""
 
 import json
 from collections import Counter
 from pathlib import Path
-from shutil import copytree
 
+import numpy as np
 import pytest
-from alike import SMALL, breaking
+from alike import SMALL, breaking, same
 from conftest import blobs, snapshot
+from doubles import Failing, k_of, run_with
+from finished import CLOUDS, Finished
 
-from ckcv_ray import Execution, InputError, Job, Study, load_run
+from ckcv_ray import Execution, InputError, Job, RunError, Study, TestRows, load_run
 from ckcv_ray.core.schedule import Stage, Unit
-from ckcv_ray.records.candidates import find_winner
-from ckcv_ray.runs.load import find_environment_changes, is_finished, reopen, replay
+from ckcv_ray.runs.finish import measure
+from ckcv_ray.runs.load import is_finished, reopen
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study.problem import Problem
@@ -23,20 +25,6 @@ KINDS = {
     "holdout": SMALL.replace(certify="holdout", claim="vote"),
     "rotation": SMALL.replace(resampling="rotation", report_k=4),
 }
-
-
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a finished run, to read."""
-    out = tmp_path_factory.mktemp("finished") / "run"
-    run_job(Job(SMALL, blobs(60), out), SERIAL)
-    return out
-
-
-@pytest.fixture
-def out(finished: Path, tmp_path: Path) -> Path:
-    """The folder of a finished run, to do harm to."""
-    return copytree(finished, tmp_path / "run")
 
 
 @pytest.mark.parametrize("study", KINDS.values(), ids=KINDS.keys())
@@ -61,24 +49,10 @@ def test_a_result_is_read_back_whole(study: Study, tmp_path: Path) -> None:
 # Whose folder it is
 
 
-def test_a_run_is_found_by_its_study_in_any_form_that_asks_the_same(out: Path) -> None:
-    spelt = Study.paper(C="10,0.1,1", gamma=[1, 0.1], k="3:5", n_splits=5)
-    assert is_finished(Problem.of(spelt, blobs(60)), RunFolder(out))
-
-
-# Records played back
-
-
-def test_the_records_of_a_run_lead_to_what_it_found(finished: Path) -> None:
-    before, result = snapshot(finished), load_run(finished)
-    queue = replay(finished)
-    assert queue.candidates().equals(result.candidates)
-    assert queue.is_decided()
-    winner = queue.selection.winner()
-    assert winner is not None
-    assert (winner.path, winner.step) == find_winner(result.candidates)
-    assert winner.l_ms == result.l_ms
-    assert snapshot(finished) == before
+def test_a_run_is_found_by_its_study_in_any_form_that_asks_the_same(finished: Finished) -> None:
+    held = {"certify": "holdout", "holdout_share": "0.5", "claim": ["refit", "vote"]}
+    spelt = Study.paper(C="10,0.1,1", gamma=[1, 0.1], k="3:5", n_splits=5, seed=1, **held)
+    assert is_finished(Problem.of(spelt, CLOUDS), RunFolder(finished("held")))
 
 
 # What failed, and where
@@ -148,14 +122,63 @@ def test_nothing_is_tried_again_once_rows_were_judged(
     assert (out / "manifest.json").read_bytes() == before
 
 
-def test_an_environment_is_compared_with_that_of_the_run(out: Path, tmp_path: Path) -> None:
-    assert find_environment_changes(out) == []
-    metadata = json.loads((out / "execution.json").read_text())
-    metadata["environment"]["packages"]["numpy"] = "1.0"
-    metadata["environment"]["learner"]["machine_code"] = "other"
-    (out / "execution.json").write_text(json.dumps(metadata))
-    messages = find_environment_changes(out)
-    assert len(messages) == 2
-    assert any(sentence.startswith("numpy was 1.0, here it is ") for sentence in messages)
-    assert any(sentence.startswith("machine_code was other, here it is ") for sentence in messages)
-    assert find_environment_changes(tmp_path / "new") == []
+# What fails
+
+
+def test_a_winner_that_cannot_be_refitted_on_every_split_is_no_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was selected is kept: once it can be refitted, nothing is selected again."""
+    job, serial = Job(SMALL, blobs(60), tmp_path / "run"), Execution("serial")
+    with monkeypatch.context() as patch:
+        breaking(patch, lambda unit: unit.stage is Stage.REFIT and unit.split == 3)
+        with pytest.raises(RunError, match=r"(?s)could not be refitted on every split.*split 3:.*no room"):
+            run_job(job, serial)
+    assert not RunFolder(job.out).finished
+    stages: set[Stage] = set()
+    breaking(monkeypatch, lambda unit: bool(stages.add(unit.stage)))
+    result = run_job(job, serial)
+    assert stages == {Stage.REFIT}
+    assert result.certificate.claims == run_job(job._replace(out=None), serial).certificate.claims
+    assert not result.certificate.provisional
+
+
+def test_when_everything_fails_the_run_says_why() -> None:
+    with pytest.raises(RunError, match=r"no candidate could be completed(.|\n)*caught fire"):
+        run_with(Failing(lambda unit, problem: True), SMALL, blobs(60))
+
+
+def test_a_reported_candidate_that_cannot_be_refitted_is_a_failure_that_is_told(tmp_path: Path) -> None:
+    """And the winner's claim stands; taken up again, the run is what it would have been."""
+    job, serial = Job(SMALL.replace(k=(3, 10), report_k=(3, 10)), blobs(60), tmp_path), Execution("serial")
+    whole = run_job(job._replace(out=None), serial)
+    other = 10 if whole.k == 3 else 3
+
+    def doomed(unit: Unit, problem: Problem) -> bool:
+        return unit.stage is Stage.REFIT and k_of(problem, unit) == other and unit.split == 1
+
+    result = run_with(Failing(doomed), job.study, job.task, tmp_path)
+    assert result.certificate.claims == whole.certificate.claims
+    assert [(failure[1], failure[2]) for failure in result.execution["failures"]] == [(other, 1)]
+    assert {row["k_first"]: row["l_ee"] is None for row in result.per_k()} == {whole.k: False, other: True}
+    (tmp_path / "manifest.json").unlink()
+    assert same(run_job(job, serial), whole)
+
+
+# Test rows
+
+
+def test_test_rows_are_measured_for_every_reported_k() -> None:
+    other = blobs(40, seed=3)
+    rows = TestRows(other.X, other.y)
+    result = run_job(Job(SMALL.replace(report_k=(3, 4, 5)), blobs(60), test=rows), Execution("serial"))
+    messages = result.execution["test"]
+    assert (messages["rows"], messages["digest"]) == (40, rows.digest)
+    assert set(messages["reported"]) == {"3", "4", "5"}
+    winners = {name: messages[name] for name in ("error", "vote_error")}
+    assert messages["reported"][str(result.k)] == winners
+    labels = np.array([member.model.predict(rows.X).label for member in result.ensemble.members])
+    assert messages["error"] == pytest.approx(np.mean(labels != rows.y), rel=1e-12)
+    vote = (labels == 1).sum(axis=0) * 2 > 5
+    assert messages["vote_error"] == np.mean(vote != rows.y)
+    assert measure(result.ensemble, None, {}) is None

@@ -9,16 +9,12 @@ from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import _validation, permutation_test_score
 from sklearn.naive_bayes import GaussianNB
 
-from ckcv_ray import Execution, Procedure, Task, evaluate
-from ckcv_ray.core.draws import permute_within
+from ckcv_ray import Execution, evaluate
 from ckcv_ray.core.schedule import Stage
-from ckcv_ray.engine.evaluate import evaluate as compute
-from ckcv_ray.engine.evaluate import share
-from ckcv_ray.engine.full import FullQueue
 from ckcv_ray.reports.render import make_page
 from ckcv_ray.runs.load import load_scores
 from ckcv_ray.runs.verify import verify
-from ckcv_ray.study.problem import OUTER, PERMUTED, Problem
+from ckcv_ray.study.problem import OUTER
 
 SERIAL = Execution("serial")
 X, Y = load_breast_cancer(return_X_y=True)
@@ -89,15 +85,6 @@ def test_a_permutation_without_a_mean_counts_as_good():
     assert "without a mean count as if they were" in " ".join(result.summary().split())
 
 
-def test_rows_change_places_within_groups_alone():
-    groups = np.random.default_rng(1).integers(0, 9, size=60)
-    order = permute_within(groups, 60, np.random.default_rng(2))
-    assert np.array_equal(np.sort(order), np.arange(60))
-    assert np.array_equal(groups[order], groups)
-    firsts = [permute_within(groups[:5] * 0, 5, np.random.default_rng(i))[0] for i in range(500)]
-    assert np.all(np.abs(np.bincount(firsts) - 100) < 5 * np.sqrt(80))
-
-
 def test_labels_without_meaning_have_uniform_p():
     """Under the hypothesis p is at most t with probability at most t."""
     rng = np.random.default_rng(5)
@@ -110,29 +97,6 @@ def test_labels_without_meaning_have_uniform_p():
         )  # fmt: skip
         found.append([result.test_by_permutations(entry, result.scores[0]).p for entry in result.entries])
     assert np.all(np.mean(np.array(found) <= 0.2, axis=0) <= 0.2 + 3 * np.sqrt(0.16 / 25))
-
-
-def test_records_do_not_depend_on_their_order():
-    """Whatever is computed first, what is left follows, as after a crash."""
-    study = Procedure.of(resampling="kfold:3", measure="accuracy", learner="naive_bayes,tree", permutations=4)
-    problem = Problem.of(study, Task.of(X, Y))
-    inputs, expected = share(problem), None
-    for seed in range(3):
-        queue = FullQueue(problem)
-        units = list(queue.plan(1).units)
-        assert len(units) == len(set(units)) > 3
-        np.random.default_rng(seed).shuffle(units)
-        queue.add(compute(units[:7], inputs))
-        again = FullQueue(problem)
-        again.add(compute(units[7:], inputs))
-        while batch := again.plan(1).units:
-            again.add(compute(batch, inputs))
-        assert again.complete()
-        records = again.ledger.records()
-        expected = records if expected is None else expected
-        assert records.tobytes() == expected.tobytes()
-    assert {PERMUTED, OUTER} == set(expected["size"].tolist())
-    assert again.progress().planned == again.progress().computed == problem.n_evaluations
 
 
 def test_a_folder_keeps_them(tmp_path):

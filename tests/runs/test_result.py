@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 from alike import SMALL
 from conftest import blobs, unwrap
+from forgery import STUDY, TASK
 
 from ckcv_ray import Execution, InputError, Job, Result, Study, Task, TestRows
+from ckcv_ray.core.criteria import MeanBound
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.records.candidates import find_winner
 from ckcv_ray.reports.facts import list_edges
@@ -28,19 +30,6 @@ def result() -> Result:
 
 
 # Figures
-
-
-@pytest.mark.parametrize(
-    "study",
-    [SMALL, SMALL.replace(certify="holdout", claim="vote")],
-    ids=lambda study: study.certification.name,
-)
-def test_what_is_proven_is_the_bound_of_the_claim_to_quote(study: Study) -> None:
-    result = run(study)
-    assert isinstance(result.proven, float)
-    assert 0 < result.proven <= 1
-    assert result.proven == result.certificate.first.bound == result.to_json()["proven"]["bound"]
-    assert result.certificate.first.certification == study.certification.name
 
 
 def test_the_error_is_the_mean_over_the_splits_of_what_the_members_do_on_their_estimate_sets(
@@ -147,3 +136,15 @@ def test_columns_of_a_frame_are_matched_by_name(result: Result) -> None:
 
     X = blobs(30, seed=4).X
     assert result.predict(Frame(), seed=1).tolist() == result.predict(X, seed=1).tolist()
+
+
+def test_what_an_exhaustive_run_says_of_each_candidate_is_the_mean_of_its_bounds() -> None:
+    study = STUDY.replace(exhaustive=True)
+    result, criterion = run_job(Job(study, TASK), SERIAL), MeanBound()
+    rows = result.candidates.to_pylist()
+    assert len(rows) == 2 * 4
+    assert all(row["splits"] == 3 and row["l_ms"] == row["lower_bound"] for row in rows)
+    assert all(row["l_ee"] is not None for row in rows)
+    assert min(row["l_ms"] for row in rows) == result.l_ms
+    worst = criterion.value(np.array([[0, 8]]), 8)[0]
+    assert all(criterion.least(row["n_select"]) <= row["l_ms"] <= worst for row in rows)

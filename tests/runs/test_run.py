@@ -1,23 +1,23 @@
-"""Runs: what they make only once, where they go on, and what they tell on the way."""
+"""Runs, alone and side by side: what they make only once, where they go on, and what they tell."""
 
 import json
-from dataclasses import replace
+from collections.abc import Iterator
 from pathlib import Path
+from threading import Event
 
 import numpy as np
 import pytest
 from alike import SMALL, STUDIES, same
 from conftest import blobs
 
-from ckcv_ray import Execution, Job, Study, TestRows, run
-from ckcv_ray import run_many as many
+from ckcv_ray import Execution, Job, TestRows, run
 from ckcv_ray.engine import evaluate, forecast, queue
 from ckcv_ray.engine.backend import SERIAL as ONE
 from ckcv_ray.engine.backend import SerialBackend
 from ckcv_ray.engine.evaluate import WARM_ROWS
+from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.learners.svm import trainer
-from ckcv_ray.runs import run as driver
-from ckcv_ray.runs.run import check_job, run_job, run_work
+from ckcv_ray.runs.run import check_job, run_job, run_many, run_work
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.task import Task
 
@@ -40,84 +40,21 @@ class Counted:
         return self.real(*args)
 
 
-@pytest.fixture
-def hashed(monkeypatch: pytest.MonkeyPatch) -> list[tuple]:
-    """The tasks that are hashed."""
-    return Counted(monkeypatch, vars(Task)["digest"], "func").calls
-
-
-@pytest.fixture
-def measured(monkeypatch: pytest.MonkeyPatch) -> list[tuple]:
-    """The rows between which all distances are computed."""
-    return Counted(monkeypatch, trainer, "compute_distances").calls
-
-
-@pytest.fixture
-def posed(monkeypatch: pytest.MonkeyPatch) -> list[tuple]:
-    """The studies and tasks that problems are made of."""
-    return Counted(monkeypatch, Problem, "of").calls
-
-
-ONCE = {
-    "plain": SMALL.replace(scale="none"),
-    "reported": SMALL.replace(scale="none", report_k=(4, 5)),
-    "exhaustive": SMALL.replace(scale="none", exhaustive=True),
-    "holdout": SMALL.replace(scale="none", certify="holdout", claim="vote"),
-    "holdout, rotation": SMALL.replace(scale="none", certify="holdout", resampling="rotation"),
-}
-
-
 @pytest.mark.parametrize("backend", ["serial", "auto"])
-@pytest.mark.parametrize("study", ONCE.values(), ids=ONCE.keys())
-@pytest.mark.parametrize("stored", [False, True])
 def test_a_run_makes_its_problem_its_hash_and_its_distances_once(
-    study: Study,
-    backend: str,
-    stored: bool,
-    tmp_path: Path,
-    hashed: list[tuple],
-    measured: list[tuple],
-    posed: list[tuple],
+    backend: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whether a trial came first or not: all of it goes on with what the first step made."""
-    task = blobs(60)
-    result = run(
-        study, task.X, task.labelled(task.y), tmp_path / "run" if stored else None, Execution(backend)
-    )
-    single = 2 if result.models.refit else 0  # fitted at the end: on these rows and on all
+    posed = Counted(monkeypatch, Problem, "of").calls
+    hashed = Counted(monkeypatch, vars(Task)["digest"], "func").calls
+    measured = Counted(monkeypatch, trainer, "compute_distances").calls
+    study, task = SMALL.replace(scale="none", certify="holdout"), blobs(60)
+    result = run(study, task.X, task.labelled(task.y), tmp_path / "run", Execution(backend))
     measured = [rows for rows in measured if len(rows[0]) > WARM_ROWS]  # without those of a warm-up
-    assert [len(calls) for calls in (posed, hashed, measured)] == [1, 1, 1 + single]
+    assert [len(calls) for calls in (posed, hashed, measured)] == [1, 1, 3]  # two models at the end
     ((whole,),) = hashed
     assert whole is result.problem.all_rows
     assert measured[0][0] is result.problem.task.X
-
-
-def test_a_finished_run_is_recognised_without_another_hash_or_distance(
-    tmp_path: Path, hashed: list[tuple], measured: list[tuple], posed: list[tuple]
-) -> None:
-    job = Job(SMALL.replace(scale="none", certify="holdout"), blobs(60), tmp_path / "run")
-    first = run_job(job, SERIAL)
-    assert (len(hashed), len(measured)) == (1, 3)
-    posed.clear()
-    assert same(run_job(job, SERIAL), first)
-    assert (len(posed), len(hashed), len(measured)) == (1, 1, 3)
-    assert [result.run_id for result in many([job], SERIAL)] == [first.run_id]
-    assert (len(hashed), len(measured)) == (1, 3)
-
-
-def test_a_finished_run_begins_no_backend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    job = Job(SMALL, blobs(60), tmp_path / "run")
-    first = run_job(job, SERIAL)
-    monkeypatch.setattr(driver, "session", lambda *_, **__: pytest.fail("a session was opened"))
-    monkeypatch.setattr(driver, "estimate", lambda *_: pytest.fail("a trial was made"))
-    assert same(run_job(job), first)
-
-
-def test_many_studies_of_one_task_hash_it_once(hashed: list[tuple]) -> None:
-    task = blobs(60)
-    found = list(many([Job(study, task) for study in STUDIES], SERIAL))
-    assert len({result.run_id for result in found}) == len(STUDIES)
-    assert hashed == [(task,)]
 
 
 def test_what_a_trial_found_is_not_computed_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,22 +133,6 @@ def test_the_folder_of_a_run_is_where_it_was_when_it_was_asked_for(
     assert not list((tmp_path / "elsewhere").iterdir())
 
 
-def test_the_seconds_of_the_trial_are_those_of_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A study that the trial finishes took its time there."""
-    trials = []
-    real = forecast.estimate
-
-    def estimate(problem: Problem, **limits: float | None) -> forecast.Estimate:
-        trial = real(problem, **limits)
-        trials.append(trial.outcome._replace(seconds=100.0))
-        return replace(trial, outcome=trials[-1])
-
-    monkeypatch.setattr(driver, "estimate", estimate)
-    result = run(SMALL, blobs(60).X, blobs(60).y)
-    assert trials
-    assert result.execution["seconds"] >= 100.0
-
-
 def test_every_argument_that_is_an_array_is_left_as_it_was() -> None:
     task = blobs(60)
     X, y = task.X.copy(), task.labelled(task.y)
@@ -219,3 +140,73 @@ def test_every_argument_that_is_an_array_is_left_as_it_was() -> None:
     before = X.tobytes(), y.tobytes()
     assert same(run(SMALL, X, y, execution=SERIAL), run(SMALL, np.array(X), np.array(y), execution=SERIAL))
     assert (X.tobytes(), y.tobytes()) == before
+
+
+def test_many_runs_give_what_each_gives_alone_in_the_order_of_the_jobs(tmp_path: Path) -> None:
+    task = blobs(60)
+    jobs = [Job(study, task, tmp_path / str(i)) for i, study in enumerate(STUDIES)]
+    alone = [run_job(Job(study, task), SERIAL) for study in STUDIES]
+    for _ in range(2):  # made, then read
+        found = list(run_many(jobs, SERIAL))
+        assert [result.study.seed for result in found] == list(range(6))
+        assert all(map(same, found, alone))
+
+
+def test_a_list_of_jobs_is_checked_before_any_begins(tmp_path: Path) -> None:
+    task = blobs(60)
+    jobs = [Job(SMALL, task, tmp_path / "run"), Job(SMALL.replace(k=61), task)]
+    with pytest.raises(InputError, match="k=61"):
+        next(run_many(jobs, SERIAL))
+    assert not list(tmp_path.iterdir())
+
+
+def test_jobs_of_a_generator_are_asked_for_as_they_are_needed() -> None:
+    task, asked = blobs(60), []
+
+    def jobs() -> Iterator[Job]:
+        for study in [SMALL.replace(seed=seed) for seed in range(40)]:
+            asked.append(study.seed)
+            yield Job(study, task)
+
+    results = run_many(jobs(), SERIAL)
+    assert asked == []
+    next(results)
+    assert 0 < len(asked) < 10
+    results.close()
+    assert len(asked) < 10
+
+
+def test_one_job_that_fails_stops_the_others_which_keep_what_is_done(tmp_path: Path) -> None:
+    task = blobs(60)
+    (tmp_path / "1").mkdir()
+    (tmp_path / "1" / "letter.txt").write_text("not a run")
+    jobs = [Job(study, task, tmp_path / str(i)) for i, study in enumerate(STUDIES)]
+    results = run_many(jobs, SERIAL)
+    assert next(results).study.seed == 0
+    with pytest.raises(StoreError, match="not a run folder"):
+        next(results)
+    (tmp_path / "1" / "letter.txt").unlink()
+    assert [result.study.seed for result in run_many(jobs, SERIAL)] == list(range(6))
+
+
+def test_many_runs_stop_when_asked(tmp_path: Path) -> None:
+    task, stop = blobs(60), Event()
+    jobs = [Job(study, task, tmp_path / str(i)) for i, study in enumerate(STUDIES)]
+    results = run_many(jobs, SERIAL, stop.is_set)
+    next(results)
+    stop.set()
+    with pytest.raises(KeyboardInterrupt):
+        list(results)
+    finished = {place.parent.name for place in tmp_path.glob("*/manifest.json")}
+    assert "0" in finished
+    assert "5" not in finished
+    assert not list(tmp_path.glob("*/.lock"))
+
+
+def test_two_jobs_of_one_folder_are_one_run_or_refused(tmp_path: Path) -> None:
+    task = blobs(60)
+    job = Job(SMALL, task, tmp_path / "run")
+    one, other = run_many([job, job], SERIAL)
+    assert same(one, other)
+    with pytest.raises(StoreError, match="seed: requested 1, in the folder 0"):
+        list(run_many([job, job._replace(study=STUDIES[1])], SERIAL))

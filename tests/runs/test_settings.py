@@ -17,9 +17,8 @@ from sklearn.svm import SVC
 from ckcv_ray import Execution, evaluate, load_scores, verify
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import StoreError
-from ckcv_ray.reports.figures import is_geometric
 from ckcv_ray.reports.render import make_page
-from ckcv_ray.runs.settings import list_validations, rank_losses
+from ckcv_ray.runs.settings import list_validations
 from ckcv_ray.storage.folder import SETTINGS
 from ckcv_ray.study.problem import INNER
 
@@ -49,10 +48,6 @@ def test_settings_are_ranked_by_the_means_of_their_splits(tmp_path: Path) -> Non
     listed = json.loads(json.dumps(result.to_json(), allow_nan=False))["settings"]
     assert [one["scores"]["auc"]["rank"] for one in listed] == table["rank"][1::2].tolist()
     assert listed[0]["setting"] == {"C": 0.1, "gamma": 0.01}
-
-
-def test_equal_means_share_a_rank_and_unknown_ones_have_none() -> None:
-    assert rank_losses(np.array([0.3, np.nan, 0.1, 0.3, 0.4, 0.1])) == [3, None, 1, 3, 5, 1]
 
 
 def test_settings_of_a_nested_resampling_are_those_of_its_inner_splits(tmp_path: Path) -> None:
@@ -142,25 +137,6 @@ def test_of_more_parameters_the_best_lines_are_drawn_and_the_heat_map_has_the_be
     (plain,) = list_validations(compute(**options, resampling="kfold:3").settings, result.scores[0])
     assert (plain.parameter, plain.curves) == ("", [])
     assert plain.heat.best.shape == (2, 2)
-
-
-@pytest.mark.parametrize(
-    ("values", "expected"),
-    [
-        ([0.1, 1, 10], True),
-        ([1, 2, 5, 10, 20, 50], True),
-        ([1, 100], True),
-        ([1, 2, 3, 4], False),
-        ([5, 10, 15, 20, 25, 30, 35, 40, 45], False),
-        ([0, 1, 10, 100], False),
-        ([-1, 1, 100], False),
-        ([3], False),
-    ],
-)
-def test_an_axis_is_logarithmic_where_values_are_even_in_their_ratios(
-    values: list[float], expected: bool
-) -> None:
-    assert is_geometric(np.array(values, float)) is expected
 
 
 @pytest.mark.parametrize("score", [np.inf, -np.inf, 1.7e308])

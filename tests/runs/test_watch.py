@@ -20,11 +20,11 @@ from ckcv_ray.core.bounds.betting import limit_at_all_times, make_prior
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.runs.watch import ALARM, HOLDS, UNCERTIFIED, UNKNOWN, LiveColumns, list_watched
 from ckcv_ray.storage import stream
-from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.stream import STREAM
 from ckcv_ray.tables.units import Groups
 
 SERIAL = Execution("serial")
+Runs = Callable[..., Path]  # copies of finished runs by name
 N = 160
 TASK = blobs(N, shift=3.0)
 GROUPED = Task.of(TASK.X, TASK.labelled(TASK.y), groups=np.arange(N) // 2)
@@ -55,7 +55,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 
 
 @pytest.fixture
-def runs(made: Callable[[str], Path], tmp_path: Path) -> Callable[..., Path]:
+def runs(made: Callable[[str], Path], tmp_path: Path) -> Runs:
     """Copies of finished runs."""
 
     def copy(name: str = "holdout") -> Path:
@@ -89,7 +89,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
 
 
-def test_a_quiet_stream_confirms_the_certificate(runs: Callable[..., Path]) -> None:
+def test_a_quiet_stream_confirms_the_certificate(runs: Runs) -> None:
     found = watch(runs(), rows(600, 0.01))
     error, *of_class = found.findings
     assert (found.rows, found.added, found.alarm) == (600, 600, False)
@@ -99,7 +99,7 @@ def test_a_quiet_stream_confirms_the_certificate(runs: Callable[..., Path]) -> N
     assert "the certificate holds: certified is at most" in found.summary()
 
 
-def test_a_shifted_stream_raises_an_alarm_once_and_for_all(runs: Callable[..., Path]) -> None:
+def test_a_shifted_stream_raises_an_alarm_once_and_for_all(runs: Runs) -> None:
     run = runs()
     bound = load_run(run).proven
     assert not watch(run, rows(100, 0.01)).alarm
@@ -113,9 +113,7 @@ def test_a_shifted_stream_raises_an_alarm_once_and_for_all(runs: Callable[..., P
 
 
 @pytest.mark.parametrize("name", ["holdout", "groups"])
-def test_a_batch_that_is_sorted_says_what_it_says_in_any_order(
-    runs: Callable[..., Path], tmp_path: Path, name: str
-) -> None:
+def test_a_batch_that_is_sorted_says_what_it_says_in_any_order(runs: Runs, tmp_path: Path, name: str) -> None:
     run, of = runs(name), GROUPED.units.name or "group"
     batches = [rows(60, 0.1, first=100), rows(90, 0.4, first=200, seed=1)]
     batches = [batch.append_column(of, pc.utf8_slice_codeunits(batch["id"], 0, 3)) for batch in batches]
@@ -128,14 +126,14 @@ def test_a_batch_that_is_sorted_says_what_it_says_in_any_order(
     assert found["labels"] == found["drawn"] == found["predictions"]
 
 
-def test_a_run_that_claims_recalls_alone_is_watched_by_class(runs: Callable[..., Path]) -> None:
+def test_a_run_that_claims_recalls_alone_is_watched_by_class(runs: Runs) -> None:
     run = runs("recalls")
     error, *of_class = watch(run, rows(400, 0.6)).findings
     assert error.state == UNCERTIFIED
     assert [finding.state for finding in of_class] == [ALARM] * 2
 
 
-def test_a_short_stream_says_how_many_more_labels_it_takes(runs: Callable[..., Path]) -> None:
+def test_a_short_stream_says_how_many_more_labels_it_takes(runs: Runs) -> None:
     found = watch(runs(), rows(10, 0.0))
     error = found.findings[0]
     assert error.state == UNKNOWN
@@ -145,7 +143,7 @@ def test_a_short_stream_says_how_many_more_labels_it_takes(runs: Callable[..., P
     assert later.findings[0].state in (UNKNOWN, ALARM)
 
 
-def test_without_labels_nothing_is_measured_and_nothing_is_written(runs: Callable[..., Path]) -> None:
+def test_without_labels_nothing_is_measured_and_nothing_is_written(runs: Runs) -> None:
     run = runs()
     before = contents(run)
     found = watch(run)
@@ -155,9 +153,7 @@ def test_without_labels_nothing_is_measured_and_nothing_is_written(runs: Callabl
     assert found.to_json()["head"] is None
 
 
-def test_the_shares_of_delta_add_up_and_limits_are_those_of_the_certificate(
-    runs: Callable[..., Path],
-) -> None:
+def test_the_shares_of_delta_add_up_and_limits_are_those_of_the_certificate(runs: Runs) -> None:
     run = runs()
     found = watch(run, rows(50, 0.1))
     assert sum(finding.watched.delta for finding in found.findings) == pytest.approx(found.delta)
@@ -174,7 +170,7 @@ def test_the_shares_of_delta_add_up_and_limits_are_those_of_the_certificate(
 
 
 @pytest.mark.parametrize("by", ["auto", "vote"])
-def test_what_is_watched_is_the_claim_of_the_rule(runs: Callable[..., Path], by: str) -> None:
+def test_what_is_watched_is_the_claim_of_the_rule(runs: Runs, by: str) -> None:
     run = runs("paper")
     result = load_run(run)
     rule = result.rule(by)
@@ -187,7 +183,7 @@ def test_what_is_watched_is_the_claim_of_the_rule(runs: Callable[..., Path], by:
     assert rule.classifier() == found.by
 
 
-def test_a_rule_without_a_claim_is_refused(runs: Callable[..., Path]) -> None:
+def test_a_rule_without_a_claim_is_refused(runs: Runs) -> None:
     with pytest.raises(
         InputError, match=r"no error is certified, .*: choose a rule whose error is \(random\)"
     ):
@@ -196,7 +192,7 @@ def test_a_rule_without_a_claim_is_refused(runs: Callable[..., Path]) -> None:
         watch(runs("hopeless"))
 
 
-def test_rows_without_predictions_are_predicted_by_the_rule(runs: Callable[..., Path]) -> None:
+def test_rows_without_predictions_are_predicted_by_the_rule(runs: Runs) -> None:
     run = runs()
     names = [f"n{i}" for i in range(40)]
     found = watch(run, pa.table({"id": names, **features(40)}))
@@ -209,7 +205,7 @@ def test_rows_without_predictions_are_predicted_by_the_rule(runs: Callable[..., 
     assert found.findings[0].errors == np.sum(answers != table[TASK.target.name])
 
 
-def test_predictions_that_are_not_those_of_the_rule_are_a_caution(runs: Callable[..., Path]) -> None:
+def test_predictions_that_are_not_those_of_the_rule_are_a_caution(runs: Runs) -> None:
     run, table = runs(), features(40)
     result = load_run(run)
     answers = result.predict(np.column_stack([table[name] for name in TASK.features]), by="refit")
@@ -227,14 +223,14 @@ def test_predictions_that_are_not_those_of_the_rule_are_a_caution(runs: Callable
     assert watch(runs("paper"), pa.table(other)).notes == ()  # members are drawn: nothing can be compared
 
 
-def test_rows_that_the_run_knows_and_rows_that_are_equal_are_a_caution(runs: Callable[..., Path]) -> None:
+def test_rows_that_the_run_knows_and_rows_that_are_equal_are_a_caution(runs: Runs) -> None:
     known = {"id": list("abcd")} | {name: np.repeat(TASK.X[:2, i], 2) for i, name in enumerate(TASK.features)}
     found = watch(runs(), pa.table(known | {TASK.target.name: np.repeat(TASK.labelled(TASK.y)[:2], 2)}))
     assert "CAUTION: 4 of 4 rows equal a row that the run has learned from or was judged on" in found.notes[1]
     assert "CAUTION: 4 of 4 rows equal another row of the table" in found.notes[2]
 
 
-def test_rows_whose_label_is_not_known_wait_for_it(runs: Callable[..., Path]) -> None:
+def test_rows_whose_label_is_not_known_wait_for_it(runs: Runs) -> None:
     run, table = runs(), rows(4, 0.0)
     labels = [None, *table[TASK.target.name].to_pylist()[1:]]
     found = watch(run, table.set_column(2, TASK.target.name, pa.array(labels)))
@@ -268,9 +264,7 @@ REFUSED: dict[str, tuple[pa.Table, str]] = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_rows_that_cannot_be_counted_are_refused_and_nothing_is_written(
-    runs: Callable[..., Path], name: str
-) -> None:
+def test_rows_that_cannot_be_counted_are_refused_and_nothing_is_written(runs: Runs, name: str) -> None:
     run, (table, words) = runs(), REFUSED[name]
     before = contents(run)
     with pytest.raises(InputError, match=words):
@@ -278,7 +272,7 @@ def test_rows_that_cannot_be_counted_are_refused_and_nothing_is_written(
     assert contents(run) == before
 
 
-def test_a_row_counts_once(runs: Callable[..., Path]) -> None:
+def test_a_row_counts_once(runs: Runs) -> None:
     run = runs()
     watch(run, rows(3, 0.0))
     with pytest.raises(InputError, match="row 'p2' is in the stream already, where a row counts once"):
@@ -286,7 +280,7 @@ def test_a_row_counts_once(runs: Callable[..., Path]) -> None:
     assert watch(run).rows == 3
 
 
-def test_a_group_may_be_named_by_several_columns(runs: Callable[..., Path]) -> None:
+def test_a_group_may_be_named_by_several_columns(runs: Runs) -> None:
     run, id_ = runs("two groups"), LiveColumns("row")
     table = rows(8, 0.0).rename_columns(["row", "prediction", TASK.target.name])
     table = table.append_column("id", pa.array([1, 1, 2, 2] * 2))
@@ -300,7 +294,7 @@ def test_a_group_may_be_named_by_several_columns(runs: Callable[..., Path]) -> N
         watch(run, table, id_)
 
 
-def test_what_a_stream_watches_is_fixed_with_its_first_rows(runs: Callable[..., Path]) -> None:
+def test_what_a_stream_watches_is_fixed_with_its_first_rows(runs: Runs) -> None:
     run = runs("paper")
     found = watch(run, rows(5, 0.0), by="vote", delta=0.01)
     assert (found.delta, found.by) == (0.01, "the majority vote of F*")
@@ -314,7 +308,7 @@ def test_what_a_stream_watches_is_fixed_with_its_first_rows(runs: Callable[..., 
         watch(runs("holdout"), delta=2)
 
 
-def test_a_group_counts_once_by_its_share_of_wrong_rows(runs: Callable[..., Path]) -> None:
+def test_a_group_counts_once_by_its_share_of_wrong_rows(runs: Runs) -> None:
     run = runs("groups")
     name = GROUPED.units.name
     assert name is not None
@@ -338,7 +332,7 @@ def test_a_group_counts_once_by_its_share_of_wrong_rows(runs: Callable[..., Path
     assert 10 < error.watched.prior.a + error.watched.prior.b - 2 < N // 2
 
 
-def test_a_watched_run_is_verified_listed_loaded_and_finished(runs: Callable[..., Path]) -> None:
+def test_a_watched_run_is_verified_listed_loaded_and_finished(runs: Runs) -> None:
     run = runs()
     watch(run, rows(20, 0.1))
     found = verify(run)
@@ -352,7 +346,7 @@ def test_a_watched_run_is_verified_listed_loaded_and_finished(runs: Callable[...
     assert listed == hashlib.sha256((run / STREAM).read_bytes()).hexdigest()
 
 
-def test_a_run_that_is_computed_again_keeps_its_stream(runs: Callable[..., Path]) -> None:
+def test_a_run_that_is_computed_again_keeps_its_stream(runs: Runs) -> None:
     run, (study, task) = runs(), STUDIES["holdout"]
     watch(run, rows(20, 0.1))
     (run / "certificate.json").write_text("{}")
@@ -361,7 +355,7 @@ def test_a_run_that_is_computed_again_keeps_its_stream(runs: Callable[..., Path]
     assert verify(run).ok
 
 
-def test_a_stream_that_is_missing_or_not_listed_is_a_difference(runs: Callable[..., Path]) -> None:
+def test_a_stream_that_is_missing_or_not_listed_is_a_difference(runs: Runs) -> None:
     run = runs()
     watch(run, rows(6, 0.0))
     content = (run / STREAM).read_bytes()
@@ -384,9 +378,7 @@ def test_a_stream_that_is_missing_or_not_listed_is_a_difference(runs: Callable[.
     assert verify(run).ok
 
 
-def test_the_stream_of_another_run_or_certificate_is_refused(
-    runs: Callable[..., Path], tmp_path: Path
-) -> None:
+def test_the_stream_of_another_run_or_certificate_is_refused(runs: Runs, tmp_path: Path) -> None:
     run, other = runs(), runs("paper")
     watch(other, rows(3, 0.0), stream=tmp_path / "live.jsonl")
     with pytest.raises(StoreError, match="is the stream of run"):
@@ -453,9 +445,7 @@ DAMAGED: dict[str, tuple[Change, str]] = {
 
 
 @pytest.mark.parametrize("name", DAMAGED)
-def test_a_stream_that_was_edited_or_could_not_have_been_written_is_refused(
-    runs: Callable[..., Path], name: str
-) -> None:
+def test_a_stream_that_was_edited_or_could_not_have_been_written_is_refused(runs: Runs, name: str) -> None:
     run, (change, words) = runs(), DAMAGED[name]
     watch(run, rows(6, 0.0))
     change(run)
@@ -465,7 +455,7 @@ def test_a_stream_that_was_edited_or_could_not_have_been_written_is_refused(
     assert load_run(run).proven < 1  # which no row of the stream has a part in
 
 
-def test_a_label_of_no_class_is_damage(runs: Callable[..., Path]) -> None:
+def test_a_label_of_no_class_is_damage(runs: Runs) -> None:
     run = runs()
     watch(run, rows(4, 0.0))
     rewrite(run, lambda row: row | {"label": "ill"}, 2)
@@ -473,7 +463,7 @@ def test_a_label_of_no_class_is_damage(runs: Callable[..., Path]) -> None:
         watch(run)
 
 
-def test_a_stream_of_a_certificate_that_has_grown_is_refused_and_noted(runs: Callable[..., Path]) -> None:
+def test_a_stream_of_a_certificate_that_has_grown_is_refused_and_noted(runs: Runs) -> None:
     run = runs()
     watch(run, rows(3, 0.0))
     rewrite(run, lambda header: header | {"certificate": "0" * 64})
@@ -485,9 +475,7 @@ def test_a_stream_of_a_certificate_that_has_grown_is_refused_and_noted(runs: Cal
 
 
 @pytest.mark.parametrize("content", ["[1]\n", "7\n", "not JSON\n", "x" * 5, "{}\n"])
-def test_a_file_that_is_no_stream_is_never_written(
-    runs: Callable[..., Path], content: str, tmp_path: Path
-) -> None:
+def test_a_file_that_is_no_stream_is_never_written(runs: Runs, content: str, tmp_path: Path) -> None:
     file = tmp_path / "notes.txt"
     file.write_text(content)
     with pytest.raises(StoreError, match=r"notes.txt is damaged"):
@@ -495,9 +483,7 @@ def test_a_file_that_is_no_stream_is_never_written(
     assert file.read_text() == content
 
 
-def test_a_stream_may_be_elsewhere_and_the_run_folder_stays_as_it_is(
-    runs: Callable[..., Path], tmp_path: Path
-) -> None:
+def test_a_stream_may_be_elsewhere_and_the_run_folder_stays_as_it_is(runs: Runs, tmp_path: Path) -> None:
     run = runs()
     before = contents(run)
     found = watch(run, rows(3, 0.0), stream=tmp_path / "live.jsonl")
@@ -508,7 +494,7 @@ def test_a_stream_may_be_elsewhere_and_the_run_folder_stays_as_it_is(
     assert files == ["live-000001.jsonl", "live.jsonl"]
 
 
-def test_a_stream_elsewhere_is_in_a_folder_that_is_no_run(runs: Callable[..., Path], tmp_path: Path) -> None:
+def test_a_stream_elsewhere_is_in_a_folder_that_is_no_run(runs: Runs, tmp_path: Path) -> None:
     run, other = runs(), runs("paper")
     for place in (run / "log" / "live.jsonl", other / "live.jsonl"):
         with pytest.raises(InputError, match=r"is in a run folder, whose own stream is stream.jsonl"):
@@ -517,25 +503,7 @@ def test_a_stream_elsewhere_is_in_a_folder_that_is_no_run(runs: Callable[..., Pa
         watch(run, rows(3, 0.0), stream=tmp_path / "nowhere" / "live.jsonl")
 
 
-def test_rows_that_were_appended_meanwhile_are_not_lost(
-    runs: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run = runs()
-    watch(run, rows(3, 0.0))
-    acquire = RunFolder.acquire
-
-    def let_another_be_first(folder: RunFolder) -> None:
-        monkeypatch.setattr(RunFolder, "acquire", acquire)
-        watch(run, rows(2, 0.0, first=3))
-        acquire(folder)
-
-    monkeypatch.setattr(RunFolder, "acquire", let_another_be_first)
-    with pytest.raises(StoreError, match="has grown since it was read: append the rows again"):
-        watch(run, rows(2, 0.0, first=5))
-    assert watch(run, rows(2, 0.0, first=5)).rows == 7
-
-
-def test_a_stream_has_a_largest_size(runs: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stream_has_a_largest_size(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     run = runs()
     monkeypatch.setattr(stream, "MAX_STREAM_ROWS", 4)
     watch(run, rows(4, 0.0))

@@ -141,18 +141,6 @@ def test_what_is_no_file_of_a_run_is_refused_at_once(
         assert mib < MAX_MIB, name
 
 
-@pytest.mark.parametrize("kind", sorted(set(STRANGE) - {"a folder"}))
-def test_its_own_command_mends_it(whole: Path, tmp_path: Path, kind: str) -> None:
-    for i, name in enumerate(NAMES):
-        out = shutil.copytree(whole, tmp_path / str(i))
-        file = find(out, name)
-        file.unlink()
-        STRANGE[kind](file)
-        run_job(Job(STUDY, TASK, out), SERIAL)
-        assert verify(out).differences == []
-        assert (out / MODELS).read_bytes() == (whole / MODELS).read_bytes()
-
-
 @pytest.mark.parametrize("kind", STRANGE)
 def test_a_report_that_is_no_file_is_not_read(
     whole: Path, tmp_path: Path, kind: str, read_elsewhere: Reader
@@ -166,14 +154,6 @@ def test_a_report_that_is_no_file_is_not_read(
         ["report.html is not as ckcv report wrote it: its last line does not give its SHA-256"],
     )
     assert mib < MAX_MIB
-
-
-@pytest.mark.parametrize("kind", sorted(set(STRANGE) - {"a folder"}))
-def test_a_folder_with_such_a_thing_is_no_place_for_a_run(tmp_path: Path, kind: str) -> None:
-    STRANGE[kind](tmp_path / "thing")
-    with pytest.raises(StoreError, match="not a run folder"):
-        run_job(Job(STUDY, TASK, tmp_path), SERIAL)
-    assert [file.name for file in tmp_path.iterdir()] == ["thing"]
 
 
 @pytest.mark.parametrize("kind", ["a pipe", "a socket", "endless zeros", "a folder"])
@@ -230,12 +210,8 @@ BOMBS: dict[str, tuple[str, Callable[[Path], None]]] = {
     "lists in data": (DATA, lambda file: parquet.write_table(
         pa.table({"x0": [[0.0] * 1_000_000] * 8, "y": [0, 1] * 4}), file)),
     "support": (MODELS, lambda file: grow(file, 1, lists("support", 10_000_000))),
-    "dual_coef": (MODELS, lambda file: grow(file, 1, lists("dual_coef", 10_000_000))),
-    "centre": (MODELS, lambda file: grow(file, 1, lists("centre", 10_000_000))),
     "errors": (MODELS, lambda file: grow(file, 1, lists("errors", 10_000_000))),
-    "n_estimate": (MODELS, lambda file: grow(file, 1, lists("n_estimate", 10_000_000))),
     "many models": (MODELS, lambda file: grow(file, 10, repeated(1_000_000))),
-    "many candidates": ("candidates.parquet", lambda file: grow(file, 11, repeated(1_000_000))),
     "long states": ("candidates.parquet", lambda file: grow(file, 1, text("state", 1 << 20, 8))),
     "many records": (LOG, lambda file: grow(file, 11, repeated(1_000_000))),
     "long tracebacks": (LOG, lambda file: grow(file, 1, text("traceback", 1 << 20, 2000))),
@@ -348,5 +324,5 @@ def test_tracebacks_are_escaped_in_the_report(whole: Path, monkeypatch: pytest.M
 
 @pytest.mark.slow
 @pytest.mark.processes
-def test_nothing_happens_while_fifty_hostile_folders_are_read(tmp_path: Path) -> None:
-    assert try_folders(50, 0, tmp_path.resolve()) == []
+def test_nothing_happens_while_hostile_folders_are_read(tmp_path: Path) -> None:
+    assert try_folders(20, 0, tmp_path.resolve()) == []

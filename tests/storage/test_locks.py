@@ -1,15 +1,14 @@
-"""One process at a time writes to a folder, and only to the one it locked."""
+"""One process at a time writes to a folder, the one it locked; a lock that was left behind is removed."""
 
-import errno
-import os
 import subprocess
 import sys
 from pathlib import Path
 
-import filelock
+import numpy as np
 import pytest
 
-from ckcv_ray.errors import InputError, RunError, StoreError
+from ckcv_ray import Execution, Study, evaluate, run
+from ckcv_ray.errors import RunError, StoreError
 from ckcv_ray.storage.files import LOCK, Lock
 
 HOLD = """
@@ -72,20 +71,6 @@ def test_what_is_no_longer_the_folder_that_was_locked_is_noticed(tmp_path: Path,
     assert not lock.held
 
 
-@pytest.mark.parametrize(
-    ("code", "kind"), [(errno.ENOSPC, RunError), (errno.EDQUOT, RunError), (errno.EACCES, InputError)]
-)
-def test_a_full_disk_is_not_the_users_mistake(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, kind: type[Exception]
-) -> None:
-    def refuse(self: object) -> None:
-        raise OSError(code, os.strerror(code))
-
-    monkeypatch.setattr(filelock.FileLock, "acquire", refuse)
-    with pytest.raises(kind, match=f"cannot write to .*{os.strerror(code)}"):
-        Lock(tmp_path).acquire()
-
-
 FORK = """
 import os, sys
 from pathlib import Path
@@ -113,3 +98,51 @@ def test_a_forked_child_neither_writes_nor_lets_go(tmp_path: Path) -> None:
     assert "belongs to the process" in child
     assert child.endswith("not to its child False")
     assert (parent, released) == ("True True True", "False")
+
+
+SERIAL = Execution("serial")
+X = np.random.default_rng(0).normal(size=(24, 2)) + (np.arange(24) % 2)[:, None]
+Y = np.arange(24) % 2
+STUDY = Study.paper(C=(1.0,), gamma=(0.1,), k=(3,), n_splits=3)
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+sys.path.insert(0, {here!r})
+from test_locks import CALLS
+from ckcv_ray.storage.files import Lock
+
+last = Path(sys.argv[2])
+release = Lock.release
+
+def kill(self):
+    if self.held and (last / "manifest.json").exists():
+        os.kill(os.getpid(), signal.SIGKILL)
+    release(self)
+
+Lock.release = kill
+CALLS[sys.argv[1]](last)
+"""
+CALLS = {
+    "run": lambda out: run(STUDY, X, Y, out, SERIAL),
+    "evaluate": lambda out: evaluate(X, Y, out, SERIAL, learner="tree"),
+}
+
+
+def files(folder: Path) -> list[str]:
+    """The files of a folder that do not depend on the run."""
+    found = (file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file())
+    return sorted(name for name in found if not name.startswith("log/") and "/log/" not in name)
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_the_same_call_removes_the_lock_of_a_process_that_was_killed_late(tmp_path: Path, call: str) -> None:
+    killed, plain = tmp_path / "killed", tmp_path / "plain"
+    program = KILLED.format(here=str(Path(__file__).parent))
+    done = subprocess.run([sys.executable, "-c", program, call, str(killed)])
+    assert done.returncode == -9
+    assert (killed / ".lock").exists()
+    CALLS[call](killed)
+    CALLS[call](plain)
+    assert not list(killed.rglob(".lock"))
+    assert files(killed) == files(plain)
+    assert ".lock" not in (killed / "manifest.json").read_text()

@@ -5,13 +5,10 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
-from test_foreign_folders import STRANGE
 
 from ckcv_ray.errors import InputError
 from ckcv_ray.storage import files as module
-from ckcv_ray.storage.files import LocalFiles, is_regular
-
-KINDS = STRANGE | {"a link to nothing": lambda file: file.symlink_to("nothing")}
+from ckcv_ray.storage.files import LocalFiles
 
 
 @pytest.fixture
@@ -56,18 +53,6 @@ def test_a_file_that_is_replaced_while_it_is_opened_is_read_whole(
             files.read("a", len(new) - 1)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_what_is_no_file_is_neither_listed_nor_read(files: LocalFiles, kind: str) -> None:
-    files.write("log/plain", b"1")
-    KINDS[kind](files.path("log/thing"))
-    assert not is_regular(files.path("log/thing"))
-    assert files.list("log/") == list(files.walk()) == ["log/plain"]
-    assert ("log/thing" in files.walk(regular=False)) == (kind != "a folder")
-    for read in (lambda: files.read("log/thing", 1 << 20), lambda: module.sha256(files, "log/thing")):
-        with pytest.raises((ValueError, OSError)):
-            read()
-
-
 def test_links_to_folders_are_not_followed(files: LocalFiles, tmp_path: Path) -> None:
     """Neither round in circles nor out of the folder."""
     files.write("log/plain", b"1")
@@ -109,21 +94,6 @@ def test_a_write_that_fails_leaves_the_old_file_and_no_other(
     assert sorted(os.listdir(files.root)) == ["a", "log"]
 
 
-def test_two_who_write_one_file_do_not_collide(files: LocalFiles, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The second writes while the first is about to rename."""
-    replace = os.replace
-
-    def late(source: Path, final: Path) -> None:
-        monkeypatch.setattr(os, "replace", replace)
-        files.write("a", b"second")
-        replace(source, final)
-
-    monkeypatch.setattr(os, "replace", late)
-    files.write("a", b"first")
-    assert files.read("a", 9) == b"first"
-    assert list(files.walk()) == ["a"]
-
-
 def test_a_place_where_nothing_can_be_written_is_told_first(files: LocalFiles, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     (tmp_path / "link").symlink_to(tmp_path / "nothing" / "there")
@@ -134,10 +104,3 @@ def test_a_place_where_nothing_can_be_written_is_told_first(files: LocalFiles, t
     LocalFiles(tmp_path / "new" / "run").check_writable()
     files.check_writable()
     assert not (tmp_path / "new").exists()
-
-
-def test_a_folder_without_permission_is_told(files: LocalFiles, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "access", lambda place, mode: place != files.root)  # root may write everywhere
-    with pytest.raises(InputError, match="no permission in"):
-        LocalFiles(files.root / "new" / "run").check_writable()
-    LocalFiles(files.root.parent / "other").check_writable()

@@ -34,13 +34,6 @@ def test_a_clip_alone_chooses_the_criterion_of_numbers():
     assert make_problem(clip=1 / 3).clip == float(f"{1 / 3:.12g}")
 
 
-def test_a_total_is_one_sum_of_losses():
-    problem = make_problem()
-    assert (problem.n_totals, problem.total_type, problem.has_losses) == (1, np.int64, True)
-    classes = Problem.of(Study.of(k=(3,), n_splits=3), CLASSES)
-    assert (classes.clip, classes.has_losses) == (None, False)
-
-
 HOLD = {"certify": "holdout"}
 NOT_OF_NUMBERS = [
     (TASK, {"clip": None, "criterion": "clipped"}, "criterion=clipped needs a clip"),
@@ -88,27 +81,24 @@ def test_what_does_not_go_with_numbers_is_refused(task, options, words):
     assert words in str(refused.value)
 
 
-@pytest.mark.parametrize("clip", [0, 0.0, -1, float("inf"), float("nan")])
-def test_a_clip_is_positive_and_finite(clip):
-    with pytest.raises(InputError, match="is not allowed: name the error from which on"):
-        Study.of(learner="ridge", clip=clip)
+VALUES = [
+    *(({"clip": clip}, "is not allowed: name the error from which on") for clip in (0, -1, np.inf, np.nan)),
+    *(({"clip": clip}, r"clip=.* is not a number") for clip in ("fifty", True, [5])),
+    *(
+        ({"clip": 5, "claim": f"within{share}"}, r"write within:0\.9")
+        for share in ("", ":", ":0", ":1", ":x")
+    ),
+    (
+        {"clip": 5, "certify": "paper", "claim": "within:0.9"},
+        "claim='within:0.9' requires certify holdout, not",
+    ),
+]
 
 
-@pytest.mark.parametrize("clip", ["fifty", True, [5]])
-def test_a_clip_is_a_number(clip):
-    with pytest.raises(InputError, match=r"clip=.* is not a number"):
-        Study.of(learner="ridge", clip=clip)
-
-
-@pytest.mark.parametrize("claim", ["within", "within:", "within:0", "within:1", "within:90", "within:x"])
-def test_a_share_of_rows_is_between_0_and_1(claim):
-    with pytest.raises(InputError, match=r"write within:0\.9"):
-        Study.of(learner="ridge", clip=5, certify="holdout", claim=claim)
-
-
-def test_a_share_of_rows_needs_rows_held_out():
-    with pytest.raises(InputError, match=r"claim='within:0.9' requires certify holdout, not paper"):
-        Study.of(learner="ridge", clip=5, certify="paper", claim="within:0.9")
+@pytest.mark.parametrize(("options", "words"), VALUES)
+def test_a_clip_and_a_share_of_rows_are_numbers_in_their_range(options, words):
+    with pytest.raises(InputError, match=words):
+        Study.of(learner="ridge", **options)
 
 
 @pytest.mark.parametrize(

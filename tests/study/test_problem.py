@@ -1,6 +1,7 @@
-"""A study on a task: its canonical form, its fold sizes, its rows by stage, and what is refused."""
+"""A study on a task: its canonical form, what auto stands for, its sizes, its rows by stage, and refusals."""
 
 import pickle
+import re
 from dataclasses import replace
 from itertools import product
 from typing import Any
@@ -11,18 +12,19 @@ from conftest import blobs, limit_examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ckcv_ray.core.criteria import MeanBound
+from ckcv_ray.core.criteria import Balanced, MeanBound
 from ckcv_ray.core.draws import Draws, hold_out
 from ckcv_ray.core.measures import Kind
+from ckcv_ray.core.options import options
 from ckcv_ray.core.resampling.base import Strata
-from ckcv_ray.core.resampling.complete import split_complete, split_rotation
+from ckcv_ray.core.resampling.complete import Complete, Rotation, choose_k
 from ckcv_ray.core.schedule import Stage
-from ckcv_ray.core.selection import Leader
 from ckcv_ray.engine.evaluate import estimate_memory
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.study.options import SLOTS
-from ckcv_ray.study.problem import Candidate, Problem
+from ckcv_ray.study.parts import EFFORT_PER_SETTING, EFFORT_PER_SPLIT, RACE_WORK, Auto, Budget, Holdout, Race
+from ckcv_ray.study.problem import Problem
 from ckcv_ray.study.study import Study, run_id
 from ckcv_ray.tables.task import Task
 
@@ -100,15 +102,6 @@ def test_a_problem_is_of_a_study_and_a_task(wrong):
         Problem.of(Study(), wrong)
 
 
-@pytest.mark.parametrize("parts", COMBINATIONS, ids=str)
-def test_counts_are_those_of_splits_paths_and_steps(parts):
-    problem = Problem.of(study_of(parts), blobs(40))
-    assert problem.n_settings == 6
-    assert problem.n_totals == 2
-    assert problem.n_evaluations == 6 * sum(size.n_splits for size in problem.sizes)
-    assert problem.learner is problem.study.learner
-
-
 def study_of(parts, **more):
     return Study.paper(C=(1, 2, 3), gamma=(0.5, 1), **parts, **more)
 
@@ -127,21 +120,6 @@ def test_rows_are_those_of_the_stage(parts):
                 train, score = problem.rows(stage, j, number)
                 assert train.tolist() == sorted([*split.train, *split.select])
                 assert score.tolist() == split.estimate.tolist()
-
-
-def test_a_fit_costs_what_the_learner_says_of_its_rows():
-    problem = Problem.of(Study.paper(k=(3, 10)), blobs(30))
-    assert [problem.cost(Stage.SELECT, j) for j in (0, 1)] == [10.0**2, 24.0**2]
-    for stage in (Stage.ESTIMATE, Stage.REFIT):
-        assert [problem.cost(stage, j) for j in (0, 1)] == [20.0**2, 27.0**2]
-
-
-def test_a_candidate_is_named_by_its_setting_and_its_smallest_k():
-    problem = Problem.of(Study.paper(C=(0.1, 10), gamma=(0.5, 2), k=(5, 6, 11)), blobs(30))
-    assert problem.candidate(Leader(0.5, 1, 0, 0)) == Candidate({"C": 10.0, "gamma": 0.5}, 5)
-    found = problem.candidate(Leader(0.5, 0, 1, 2))
-    assert found == ({"C": 0.1, "gamma": 2.0}, 11)
-    assert str(found) == "C = 0.1, gamma = 2, k = 11"
 
 
 @given(st.none() | folds, st.lists(st.integers(3, 30), max_size=4))
@@ -170,14 +148,6 @@ def test_rows_held_out_are_seen_by_no_worker():
     assert sent.take_held_rows() is None
     assert np.array_equal(sent.all_rows.X, problem.task.X)
     assert (sent.run_id, sent.sizes, sent.study) == (problem.run_id, problem.sizes, problem.study)
-
-
-def test_another_study_on_the_same_rows_certifies_nothing():
-    problem = Problem.of(Study.paper(certify="holdout", holdout_share=0.25), blobs(40))
-    other = problem.with_study(problem.study.replace(n_splits=3))
-    assert other.task.n == other.all_rows.n == 30
-    assert other.held is None
-    assert other.study == Study.paper(n_splits=3)
 
 
 # Groups: whole groups in every part of every split, fold sizes and costs in groups
@@ -215,18 +185,6 @@ def test_every_part_of_every_split_is_made_of_whole_groups(resampling: str, cert
             together, scored = problem.rows(Stage.REFIT, j, number)
             assert groups_in(together, task) == train | select
             assert groups_in(scored, task) == estimate
-
-
-def test_splits_of_groups_are_those_of_as_many_rows() -> None:
-    draws = {
-        "complete": lambda k, i: split_complete(20, k, i, 20, Draws(3, TASK.salt)),
-        "rotation": lambda k, i: split_rotation(20, k, i, Draws(3, TASK.salt)),
-    }
-    for name, draw in draws.items():
-        problem = Problem.of(Study.paper(resampling=name, k=(3, 7), seed=3, **GRIDS), TASK)
-        for j, k in enumerate((3, 7)):
-            for drawn, part in zip(draw(k, 1), problem.split(j, 1), strict=True):
-                assert sorted(groups_in(part)) == drawn.tolist()
 
 
 def test_whole_groups_are_held_out() -> None:
@@ -287,10 +245,112 @@ def test_costs_are_of_rows_and_memory_is_an_upper_bound() -> None:
     assert [problem.most_rows_in(n) for n in (0, 1, 5, 20)] == [0, largest[0], largest[:5].sum(), N]
 
 
-def test_without_groups_nothing_is_different() -> None:
-    problem = Problem.of(Study.paper(**GRIDS), blobs(30))
-    assert problem.criterion is problem.study.criterion
-    assert problem.measure(None) is problem.criterion.measure
-    assert (problem.n_totals, problem.total_type) == (2, np.int32)
-    grouped = Problem.of(Study.paper(**GRIDS), TASK)
-    assert (grouped.n_totals, grouped.total_type) == (3, np.int64)
+often = settings(derandomize=True, deadline=None, max_examples=limit_examples(100))
+counts = st.tuples(st.integers(3, 10**6), st.integers(1, 10**4), st.integers(1, 2_000), st.integers(1, 500))
+QUICK = {"learner": "naive_bayes"}
+
+
+def make_task(n: int, labels: int = 0) -> Task:
+    """Return n rows of one column; ``labels`` shuffles which class each of them has."""
+    y = np.random.default_rng(np.random.SeedSequence(5, spawn_key=(labels,))).permutation(np.arange(n) % 2)
+    return Task.of(np.arange(float(n))[:, None], y)
+
+
+@given(counts)
+@often
+def test_auto_races_where_that_is_cheap_and_else_has_the_default_budget(numbers):
+    units, n_settings, sizes, n_splits = numbers
+    found = Auto(Balanced(0.1), (3, 5)).resolve(*numbers)
+    if units**3 * n_settings * sizes <= RACE_WORK:
+        assert found == Race(Balanced(0.1), (3, 5))
+    else:
+        default = EFFORT_PER_SETTING * n_settings + EFFORT_PER_SPLIT * n_splits
+        assert found == Budget(Balanced(0.1), (3, 5), default)
+
+
+@given(counts, st.integers(1, 10**9))
+@often
+def test_auto_with_everything_is_a_race_and_with_an_effort_a_budget(numbers, effort):
+    assert Auto(exhaustive=True).resolve(*numbers) == Race(exhaustive=True)
+    assert Auto(effort=effort).resolve(*numbers) == Budget(effort=effort)
+    assert Budget(effort=effort, keep=0.5).resolve(*numbers) == Budget(effort=effort, keep=0.5)
+    assert Race().resolve(*numbers) == Race()
+
+
+@given(counts)
+@often
+def test_a_default_effort_is_enough_for_the_default_rounds(numbers):
+    """It is that of the help."""
+    _, n_settings, _, n_splits = numbers
+    found = Budget().resolve(*numbers)
+    text = options(Budget)["effort"].metadata["option"].default_text
+    of_setting, of_split = map(int, re.findall(r"\d+", text))
+    assert found.effort == of_setting * n_settings + of_split * n_splits
+    assert found == Budget(effort=found.effort)
+
+
+# What a study that says auto is stored as
+
+
+@pytest.mark.parametrize("asked", [{}, {"learner": "tree,linear"}, {"resampling": "rotation"}], ids=str)
+def test_where_auto_is_the_published_algorithm_the_run_id_is_too(asked):
+    task = make_task(200)
+    of_auto = Problem.of(Study.of(certify="paper", **asked), task)
+    published = Problem.of(Study.paper(**asked), task)
+    assert of_auto.study == published.study
+    assert of_auto.run_id == published.run_id
+    assert of_auto.study.to_json() == published.study.to_json()
+
+
+def test_rows_that_are_held_out_do_not_count_among_those_to_learn_from():
+    """1,900 rows leave 1,273 to learn from, of which every k is taken; 2,000 leave 1,340."""
+    few, many = (Problem.of(Study.of(**QUICK), make_task(n)) for n in (1_900, 2_000))
+    assert few.study.certification == many.study.certification == Holdout(0.33)
+    assert few.study == Study.paper(**QUICK, certify="holdout").replace(**few.study.options())
+    assert few.study.resampling == Complete()
+    n, n_settings = many.task.n_units, many.n_settings
+    assert many.study.resampling == Complete(choose_k(n, n_settings, 0.05))
+    assert few.study.search == many.study.search == Race()
+
+
+def test_auto_is_stored_as_what_it_resolved_to():
+    task = make_task(40_000)
+    found = Problem.of(Study.of(**QUICK, n_splits=3), task)
+    again = Problem.of(Study.from_json(found.study.to_json()), task)
+    assert (again.run_id, again.study) == (found.run_id, found.study)
+    assert "auto" not in {part["name"] for part in found.study.to_json().values() if isinstance(part, dict)}
+    assert isinstance(found.study.resampling.k, tuple)
+    assert isinstance(found.study.search, Budget)
+    assert found.study.search.effort == EFFORT_PER_SETTING * found.n_settings + EFFORT_PER_SPLIT * 3
+    assert isinstance(found.study.certification, Holdout)
+
+
+@pytest.mark.parametrize("n", [60, 1_999, 40_000])
+def test_labels_have_no_part_in_what_auto_stands_for(n):
+    first, second = (Problem.of(Study.of(**QUICK), make_task(n, labels)) for labels in (0, 1))
+    assert not np.array_equal(first.all_rows.y, second.all_rows.y)
+    assert first.study == second.study
+    assert first.sizes == second.sizes
+
+
+def test_groups_are_counted_and_not_rows():
+    rows = make_task(1_999)
+    grouped = Task.of(rows.X, rows.y, groups=np.arange(1_999) // 40)  # 50 groups
+    study = Problem.of(Study.of(**QUICK), grouped).study
+    assert study.certification == Holdout(0.5)
+    assert study.resampling == Complete()
+
+
+def test_a_reported_k_outside_the_ladder_is_refused():
+    task = make_task(4_000)
+    ladder = Problem.of(Study.of(**QUICK), task).study.resampling.k
+    outside = ladder[-1] + 1
+    for resampling, kind in (("complete", Complete), ("rotation", Rotation)):
+        study = Study.of(**QUICK, resampling=resampling, report_k=(3, outside))
+        assert study.resampling == kind("auto")
+        with pytest.raises(
+            InputError, match=rf"^report_k={outside} is not among k=3,4,.*,{ladder[-1]}: add it to k to have"
+        ):
+            Problem.of(study, task)
+        inside = Problem.of(study.replace(report_k=(3, ladder[-1])), task)
+        assert len(inside.own) == 2

@@ -80,12 +80,6 @@ def test_an_option_can_be_given_to_one_learner_alone() -> None:
     assert Study.paper(learner="svm", svm={"C": (1, 10)}) == Study(learner=SVM)
 
 
-def test_what_is_given_to_one_learner_takes_precedence() -> None:
-    study = LABELLED.replace(C=3, balanced={"C": 5})
-    assert [one.C for one in study.learner.learners] == [(3.0,), (5.0,)]
-    assert study.learner.names == ("equal", "balanced")
-
-
 def test_options_of_learners_in_a_file_may_be_tables(tmp_path: Path) -> None:
     (tmp_path / "study.toml").write_text(
         "learner = ['svm', 'centroid']\nC = [1, 10]\nk = 3\ncentroid.shrinkage = 2\n"
@@ -190,11 +184,3 @@ def test_json_of_a_choice_is_checked(learners: Any, message: str) -> None:
     content = Study().to_json() | {"learner": {"name": "choice", "learners": learners}}
     with pytest.raises(InputError, match=message):
         Study.from_json(content)
-
-
-def test_a_learner_of_a_choice_that_is_not_registered_is_refused() -> None:
-    class Unknown(GaussianSVM):
-        name = "unknown"
-
-    with pytest.raises(InputError, match=r"learner=.*Unknown.* is not one of svm"):
-        Study(learner=Choice((SVM, Unknown())))

@@ -1,0 +1,146 @@
+"""The same bytes wherever, in whatever order and however often interrupted a study is computed: one matrix.
+
+For any order that hypothesis draws see ``test_fault_double``, for any moment of death ``test_recorder``, for
+batches of any length ``test_identical_bits``.
+"""
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from alike import SMALL, same
+from conftest import blobs
+from doubles import run_with
+from finished import Finished
+from learner_contract import Unruly, clouds
+from stores import RUN, results
+from untidy import untidy
+
+from ckcv_ray import Execution, Job, Procedure, Study, Task, run_many, verify
+from ckcv_ray.runs.run import assess, run_job
+from ckcv_ray.tables.task import Roles
+
+RNG = np.random.default_rng(np.random.SeedSequence(4))
+GROUPS = RNG.permutation(np.repeat(np.arange(24), RNG.integers(1, 5, size=24)))
+GRIDS: dict[str, Any] = {"C": (0.1, 1.0, 10.0), "gamma": (0.1, 1.0), "n_splits": 4}
+PLAIN = blobs(len(GROUPS))
+GROUPED, UNTIDY = Task.of(PLAIN.X, PLAIN.y, groups=GROUPS), Task.from_table(untidy(80), Roles("outcome"))
+NESTED: dict[str, Any] = {"resampling": "nested_halves:4", "select_by": "zero_one", "select": "each"}
+STUDIES: dict[str, tuple[Study | Procedure, Task]] = {
+    "rotations, weighted": (
+        Study.paper(
+            C=(0.1, 10.0), gamma=(0.1, 1.0), k=(3, 5), resampling="rotation", class_weight="balanced"
+        ),
+        PLAIN,
+    ),
+    "holdout of groups": (
+        Study.paper(**GRIDS, k=(3, 4), certify="holdout", holdout_share=0.5, claim="refit,vote"),
+        GROUPED,
+    ),
+    "holdout, costs, by class": (
+        Study.paper(
+            **GRIDS,
+            k=(3, 4),
+            certify="holdout",
+            criterion="cost:-1=10,1=1",
+            claim="sensitivity,specificity,auc",
+        ),
+        blobs(60),
+    ),
+    "learners on a table": (
+        Study.paper(**GRIDS, k=(3, 5), learner="svm,tree", encode="target"),
+        UNTIDY,
+    ),
+    "within a budget": (
+        Study.paper(**GRIDS, k=(3, 4, 5), search="budget:survivors=2", effort=150, report_k=4),
+        PLAIN,
+    ),
+    "machines of three classes": (Study.paper(**GRIDS, k=(3, 5)), clouds(45, 3)),
+    "scores of a nested selection": (
+        Procedure.of(learner="svm,tree", C="0.1,1", gamma="0.01,0.1", measure="accuracy", **NESTED),
+        PLAIN,
+    ),
+    "scores of permutations": (
+        Procedure.of(learner="naive_bayes,tree", resampling="kfold:3", measure="accuracy", permutations=4),
+        PLAIN,
+    ),
+}
+SERIAL = Execution("serial")
+Folder = Path | str
+
+
+def compute(name: str, out: Folder, execution: Execution = SERIAL, **more: Any) -> object:
+    study, task = STUDIES[name]
+    if isinstance(study, Procedure):
+        return assess(study, task, out, execution, **more)
+    return run_job(Job(study, task, out), execution, **more)
+
+
+@cache
+def content(name: str, folder: Path) -> dict[str, bytes]:
+    """The files of a serial run, which is made once."""
+    compute(name, folder / "serial")
+    return results(folder / "serial")
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    return cache(lambda name: tmp_path_factory.mktemp("serial"))
+
+
+def run_unruly(name: str, out: Folder) -> None:
+    """In random order, path by path, and some outcomes twice."""
+    run_with(Unruly, *STUDIES[name], out)
+
+
+def kill_twice(name: str, out: Folder) -> None:
+    for most in (1, 2):
+        calls = iter(range(10**6))
+        with pytest.raises(KeyboardInterrupt):
+            compute(name, out, stop=lambda calls=calls, most=most: next(calls) >= most)
+    compute(name, out)
+
+
+WAYS: dict[str, Callable[[str, Folder], object]] = {
+    "unruly": run_unruly,
+    "killed twice": kill_twice,
+    "in an object store": compute,
+    "on Ray": lambda name, out: compute(name, out, Execution("ray", workers=2)),
+}
+
+
+@pytest.mark.parametrize("name", STUDIES)
+@pytest.mark.parametrize("way", WAYS)
+def test_every_byte_is_that_of_a_serial_run(
+    way: str,
+    name: str,
+    folders: Callable[[str], Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
+) -> None:
+    expected = content(name, folders(name))
+    assert len(expected) >= 5
+    if way == "on Ray":
+        request.getfixturevalue("ray_session")
+    if way == "in an object store":
+        request.getfixturevalue("memory")
+    monkeypatch.setattr("ckcv_ray.engine.backend.SerialBackend.least_seconds", 0.0)
+    out = f"{RUN}/{tmp_path.name}" if way == "in an object store" else tmp_path / "run"
+    WAYS[way](name, out)
+    assert results(out) == expected
+
+
+@pytest.mark.usefixtures("ray_session")
+def test_a_verification_on_ray_finds_what_one_process_finds(finished: Finished) -> None:
+    one = verify(finished("paper"), rerun=True, execution=SERIAL)
+    assert verify(finished("paper"), rerun=True, execution=Execution("ray")) == one
+
+
+@pytest.mark.usefixtures("ray_session")
+def test_many_runs_on_ray_are_the_same() -> None:
+    jobs = [Job(SMALL.replace(seed=seed), blobs(60)) for seed in range(3)]
+    assert all(map(same, run_many(jobs, Execution("ray")), run_many(jobs, SERIAL)))
