@@ -18,7 +18,7 @@ import os
 import warnings
 from collections.abc import Callable
 from itertools import product
-from typing import Annotated, Any, NamedTuple, cast
+from typing import Annotated, Any, cast
 
 import numpy as np
 import typer
@@ -44,16 +44,8 @@ RESAMPLINGS = "kfold:10,repeated_kfold:10x5,subsampling:50:0.25"
 KNOWN = {learner.name: learner for learner in NAMED}
 
 
-class Timed(NamedTuple):
-    """One procedure in both forms: ours, scikit-learn's estimator at the same setting, and its splits."""
-
-    problem: Problem
-    estimator: Any
-    splits: list[Any]
-
-
-def procedure(learner: str, resampling: str, task: Task) -> Timed:
-    """Return a procedure in both forms, of an estimator with its defaults."""
+def compare(learner: str, resampling: str, task: Task, workers: int, repeats: int, opened: Session) -> Row:
+    """Time an estimator with its defaults in all four ways: seconds, ratios, whether scores agree."""
     seeded = "random_state" in KNOWN[learner]().parameter_names()
     options: dict[str, Any] = {"param": {"random_state": (0,)}} if seeded else {}
     study = Procedure.of(resampling=resampling, measure="accuracy", learner=learner, **options)
@@ -61,33 +53,22 @@ def procedure(learner: str, resampling: str, task: Task) -> Timed:
     made: Any = problem.learner
     estimator = made.template(made.space.setting(0, 0)).copy([])
     splits = [problem.rows(Stage.SELECT, OUTER, i) for i in range(problem.sizes[OUTER].n_splits)]
-    return Timed(problem, estimator, splits)
 
+    def theirs(workers: int) -> Any:
+        options = {"cv": splits, "n_jobs": workers, "scoring": "accuracy"}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return cross_validate(estimator, task.X, task.y, **options)["test_score"]
 
-def theirs(one: Timed, workers: int) -> Any:
-    """Return the scores of cross_validate."""
-    task = one.problem.task
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        found = cross_validate(
-            one.estimator, task.X, task.y, cv=one.splits, n_jobs=workers, scoring="accuracy"
-        )
-    return found["test_score"]
+    def ours(opened: Session) -> Any:
+        result = cast(Scored, run_work(Work(problem), opened=opened))
+        return result.of_splits(result.entries[0], result.scores[0])
 
-
-def ours(one: Timed, opened: Session) -> Any:
-    """Return our scores."""
-    result = cast(Scored, run_work(Work(one.problem), opened=opened))
-    return result.of_splits(result.entries[0], result.scores[0])
-
-
-def compare(one: Timed, workers: int, repeats: int, opened: Session) -> Row:
-    """Time all four in turns; return seconds, ratios, and whether all scores agree."""
     calls: dict[str, Callable[[], Any]] = {
-        "theirs_serial": lambda: theirs(one, 1),
-        "serial": lambda: ours(one, SERIAL),
-        "loky": lambda: theirs(one, workers),
-        "ours": lambda: ours(one, opened),
+        "theirs_serial": lambda: theirs(1),
+        "serial": lambda: ours(SERIAL),
+        "loky": lambda: theirs(workers),
+        "ours": lambda: ours(opened),
     }
     for call in calls.values():  # warms the pools
         call()
@@ -95,7 +76,7 @@ def compare(one: Timed, workers: int, repeats: int, opened: Session) -> Row:
     seconds = {name: each for name, (each, _) in timed.items()}
     return {
         **seconds,
-        "fit_milliseconds": 1000 * seconds["theirs_serial"] / len(one.splits),
+        "fit_milliseconds": 1000 * seconds["theirs_serial"] / len(splits),
         "serial_ratio": seconds["theirs_serial"] / seconds["serial"],
         "ratio": seconds["loky"] / seconds["ours"],
         "agree": all(np.array_equal(timed["theirs_serial"][1], scores) for _, scores in timed.values()),
@@ -124,7 +105,7 @@ def main(
     task, _ = read_task(data)
     pairs = product(learners.split(","), resamplings.split(","))
     with one_thread(), session(Execution("ray", workers)) as opened:
-        rows = ((" ".join(pair), compare(procedure(*pair, task), workers, repeats, opened)) for pair in pairs)
+        rows = ((" ".join(pair), compare(*pair, task, workers, repeats, opened)) for pair in pairs)
         show(rows, line, ["serial_ratio", "ratio"], as_json)
 
 

@@ -44,24 +44,27 @@ Intervals = dict[str, Limits]
 
 
 class Line(NamedTuple):
-    """A resampling, its intervals, and the share of the rows that its splits fit on."""
+    """A resampling, its interval, and the share of the rows that its splits fit on."""
 
     resampling: str
-    intervals: tuple[str, ...]
+    interval: str
     fitted: float
     settings: tuple[float, ...] = ()  # of the smoothing, among which the best is chosen
 
+    @property
+    def name(self) -> str:
+        """The name of the line of a table."""
+        return f"{self.resampling} {self.interval}"
+
 
 PROCEDURES = (
-    Line("holdout:0.3", ("clopper_pearson",), 0.7),
-    Line("kfold:10", ("corrected_t",), 0.9),
-    Line("repeated_kfold:10x3", ("corrected_t",), 0.9),
-    Line("subsampling:15:0.1", ("corrected_t",), 0.9),
-    Line("subsampling:15:0.3", ("corrected_t",), 0.7),
-    Line("kfold:10", ("bbc",), 0.9, (1e-9, 0.01, 0.1, 1.0)),
+    Line("holdout:0.3", "clopper_pearson", 0.7),
+    Line("kfold:10", "corrected_t", 0.9),
+    Line("repeated_kfold:10x3", "corrected_t", 0.9),
+    Line("subsampling:15:0.1", "corrected_t", 0.9),
+    Line("subsampling:15:0.3", "corrected_t", 0.7),
+    Line("kfold:10", "bbc", 0.9, (1e-9, 0.01, 0.1, 1.0)),
 )
-FITTED = {f"{one.resampling} {name}": one.fitted for one in PROCEDURES for name in one.intervals}
-CHOOSING = {f"{one.resampling} {name}" for one in PROCEDURES if one.settings for name in one.intervals}
 
 
 class Run(NamedTuple):
@@ -102,21 +105,19 @@ def compute_run(setting: Setting, run: int) -> Run:
             best, _ = result.rank(result.scores[0])[0]
             if procedure.settings and best.settings[0] is not None:
                 smoothing = float(best.settings[0]["var_smoothing"])
-            for name in procedure.intervals:
-                found = result.interval(best, result.scores[0], name)
-                intervals[f"{procedure.resampling} {name}"] = found
+            intervals[procedure.name] = result.interval(best, result.scores[0], procedure.interval)
         return Run(intervals, compute_errors(rows, fresh), compute_errors(rows, fresh, smoothing))
 
 
 def summarize(runs: list[Run]) -> dict[str, dict[str, float]]:
     """Return for each interval, in percent, how often it misses either truth, and its mean width."""
     found = {}
-    for name, share in FITTED.items():
-        errors = [run.chosen if name in CHOOSING else run.errors for run in runs]
+    for one in PROCEDURES:
+        errors = [run.chosen if one.settings else run.errors for run in runs]
         model = np.array([error[1.0] for error in errors])
-        low, high = np.array([run.intervals[name] for run in runs]).T
-        mean = np.mean([error[share] for error in errors])
-        found[name] = {
+        low, high = np.array([run.intervals[one.name] for run in runs]).T
+        mean = np.mean([error[one.fitted] for error in errors])
+        found[one.name] = {
             "mean": 100 * float(np.mean((mean < low) | (mean > high))),
             "model": 100 * float(np.mean((model < low) | (model > high))),
             "width": 100 * float(np.mean(high - low)),
@@ -134,10 +135,10 @@ def tabulate(found: dict[Setting, dict[str, dict[str, float]]]) -> Iterator[str]
     for key, title in titles.items():
         yield f"\n{title}"
         yield f"{'':<44}" + "".join(f"{setting!s:>15}" for setting in found) + f"{'mean':>8}"
-        for name in FITTED:
-            values = [one[name][key] for one in found.values()]
+        for line in PROCEDURES:
+            values = [one[line.name][key] for one in found.values()]
             cells = "".join(f"{value:>15.1f}" for value in values)
-            yield f"{name:<44}{cells}{np.mean(values):>8.1f}"
+            yield f"{line.name:<44}{cells}{np.mean(values):>8.1f}"
 
 
 def main(

@@ -76,8 +76,7 @@ def check_claims(noise: str, seed: int, certify: str, in_order: bool = False) ->
     rng = np.random.default_rng([seed, list(NOISES).index(noise)])
     table, grouped = draw_table(noise, ROWS, rng), noise == GROUPS
     if in_order:
-        order = np.argsort(table.y)
-        table = Table(table.X[order], table.y[order], table.groups[order])
+        table = Table._make(part[np.argsort(table.y)] for part in table)
     asked = {"holdout_share": 0.5, "claim": ("refit", *(() if grouped else (f"within:{SHARE}",)))}
     study = Study.of(
         learner="ridge",
@@ -115,19 +114,13 @@ def measure_noise(noise: str, runs: int, in_order: bool = False) -> list[Cell]:
         for certify in ("holdout", "paper"):
             for name, checked in check_claims(noise, seed, certify, in_order).items():
                 found.setdefault(name, []).append(checked)
-    return [
-        Cell(
-            f"{noise}: {name}",
-            sum(one.is_false for one in checked),
-            runs,
-            checked[0].claim.delta,
-            {
-                "bound": float(np.mean([one.claim.risk for one in checked])),
-                "truth": float(np.mean([one.truth for one in checked])),  # of within, the share within it
-            },
-        )
-        for name, checked in found.items()
-    ]
+    cells = []
+    for name, checked in found.items():
+        bound, truth = np.mean([(one.claim.risk, one.truth) for one in checked], axis=0)
+        figures = {"bound": float(bound), "truth": float(truth)}  # of within, the share within it
+        false, delta = sum(one.is_false for one in checked), checked[0].claim.delta
+        cells.append(Cell(f"{noise}: {name}", false, runs, delta, figures))
+    return cells
 
 
 def main(

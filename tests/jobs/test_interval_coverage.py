@@ -14,16 +14,11 @@ from jobs.paper.sources import Setting
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     few = (
-        Line("holdout:0.3", ("clopper_pearson",), 0.7),
-        Line("kfold:10", ("corrected_t",), 0.9),
-        Line("kfold:5", ("bbc",), 0.9, (1e-9, 100.0)),
+        Line("holdout:0.3", "clopper_pearson", 0.7),
+        Line("kfold:10", "corrected_t", 0.9),
+        Line("kfold:5", "bbc", 0.9, (1e-9, 100.0)),
     )
     monkeypatch.setattr(interval_coverage, "PROCEDURES", few)
-    monkeypatch.setattr(
-        interval_coverage,
-        "FITTED",
-        {f"{one.resampling} {name}": one.fitted for one in few for name in one[1]},
-    )
 
 
 def test_a_run_depends_on_its_setting_and_number_alone() -> None:
@@ -38,8 +33,9 @@ def test_misses_are_of_the_mean_and_of_the_model() -> None:
     name = "holdout:0.3 clopper_pearson"
     errors = [{0.7: 0.2, 0.9: 0.2, 1.0: 0.1}, {0.7: 0.4, 0.9: 0.4, 1.0: 0.35}]  # means of 0.3
     limits = [Limits(0.25, 0.35), Limits(0.31, 0.36)]
+    names = [one.name for one in interval_coverage.PROCEDURES]
     runs = [
-        Run({key: at if key == name else Limits(0.0, 1.0) for key in interval_coverage.FITTED}, error, error)
+        Run({key: at if key == name else Limits(0.0, 1.0) for key in names}, error, error)
         for at, error in zip(limits, errors, strict=True)
     ]
     found = summarize(runs)
