@@ -9,11 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ckcv_ray import Certified, InputError, Study, Task
-from ckcv_ray.claims.answered import count_answered, explain_few_answers, fix_thresholds
+from ckcv_ray.claims.answered import explain_few_answers, fix_thresholds
 from ckcv_ray.claims.quantity import FixedSequence, Tally
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.bounds.binomial import clopper_pearson
-from ckcv_ray.learners.ensemble import Ensemble, Models
 from ckcv_ray.runs.load import load_run
 from ckcv_ray.study.problem import Problem
 
@@ -36,14 +35,6 @@ def test_the_first_threshold_is_the_most_cautious_useful_one():
     assert clopper_pearson(2, int(expected), 0.025) <= 0.05 < clopper_pearson(2, int(expected) - 1, 0.025)
     assert len(thresholds) == 10
     assert len(fix_thresholds(confidence, 20, 0.05, 0.025)) == 2  # all that are as confident as any, and all
-
-
-@given(confidences, st.randoms(use_true_random=False))
-def test_rows_of_equal_confidence_are_answered_together(values, random):
-    wrong = np.array([random.random() < 0.3 for _ in values])
-    for answered in count_answered(np.array(values), wrong, np.array([5.0, 2.0, 0.0])):
-        rows = [i for i, value in enumerate(values) if value >= answered.threshold]
-        assert (answered.wrong, answered.rows) == ((sum(wrong[i] for i in rows),), (len(rows),))
 
 
 def make_tests(*counts: tuple[float, int, int]) -> FixedSequence:
@@ -155,17 +146,6 @@ def test_several_classes_are_answered_by_the_margin():
         InputError, match=r"a score for each of several classes, and learner svm gives none: leave one of"
     ):
         Problem.of(study(answer="error<=0.1"), task)
-
-
-def test_the_confidence_in_a_row_does_not_depend_on_the_others(task):
-    result = run(of_linear(answer="error<=0.1"), task)
-    X = task.X[:40]
-    rule, _ = mark(result, X)
-    alone = [rule.measure_confidence(result.models, row[None])[0] for row in X]
-    assert rule.measure_confidence(result.models, X).tolist() == alone
-    one = Models(Ensemble(result.models.best.members[2:3]))
-    of_member = Rule("member:2").measure_confidence(result.models, X)
-    assert of_member.tolist() == Rule("vote").measure_confidence(one, X).tolist()
 
 
 def test_nothing_is_answered_where_nothing_is_proven():

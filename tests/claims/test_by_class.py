@@ -2,12 +2,10 @@
 
 import numpy as np
 import pytest
-from claimed import REFIT, SMALL, run
+from claimed import SMALL, run
 from conftest import blobs
 
 from ckcv_ray import Task
-from ckcv_ray.core.draws import Draws, draw_pairs
-from ckcv_ray.core.percent import floor_percent
 from ckcv_ray.study.problem import Problem
 
 TWO = ("sensitivity", "specificity")
@@ -17,33 +15,7 @@ HELD = SMALL.replace(certify="holdout", claim=TWO)
 # Exact coverage of held-out rows
 
 
-def test_pairs_are_disjoint_and_do_not_depend_on_anything_but_the_labels():
-    y = np.array([0, 1, 1, 0, 1, 1, 1, 0])
-    low, high = draw_pairs(y, Draws(7))
-    assert sorted(low.tolist()) == [0, 3, 7]
-    assert len(set(high.tolist())) == 3
-    assert set(y[high]) == {1}
-    again = draw_pairs(y, Draws(7))
-    assert all(np.array_equal(a, b) for a, b in zip((low, high), again, strict=True))
-    others = {tuple(draw_pairs(y, Draws(seed))[1].tolist()) for seed in range(20)}
-    assert len(others) > 10
-    assert [len(part) for part in draw_pairs(np.zeros(4, int), Draws(7))] == [0, 0]
-
-
 # Runs
-
-
-def test_without_a_rule_the_claims_are_about_the_one_model_and_so_is_predict():
-    result = run(SMALL.replace(certify="holdout", claim="auc,sensitivity"), blobs(60))
-    auc, sensitivity = result.certificate.claims
-    assert [str(c.quantity) for c in (auc, sensitivity)] == ["auc", "sensitivity"]
-    assert {c.classifier for c in (auc, sensitivity)} == {"refit"}
-    assert result.rule() == REFIT
-    assert result.proven == auc.bound
-    messages = result.claim_for(REFIT)
-    assert f"AUC at least {floor_percent(1 - auc.bound)}, with probability 97.5 % (holdout)" in messages
-    assert f"sensitivity (recall of {result.task.classes[1]!r}) at least" in messages
-    assert "wrong" not in messages  # no error was claimed
 
 
 def test_the_positive_class_is_named_in_every_sentence():

@@ -88,19 +88,6 @@ def test_a_class_that_does_not_exist_is_an_error_that_names_the_split(three: Res
         count_confusion(three.problem, with_model(three, 3), 3)
 
 
-def test_of_two_classes_it_follows_from_the_errors(tmp_path: Path) -> None:
-    result = finished(2, tmp_path / "run")
-    certificate = result.certificate
-    assert "confusion" not in certificate.to_json()
-    sides = certificate.by_class
-    first, second = certificate.tabulate()[:, :2].tolist()
-    assert (first[1], second[0]) == (sides[0]["errors"], sides[1]["errors"])
-    assert (sum(first), sum(second)) == (sides[0]["rows"], sides[1]["rows"])
-    forged = certificate.to_json() | {"confusion": [list(first), list(second)]}
-    with pytest.raises(ValueError, match="confusion: expected a row and a column for each of 2 classes"):
-        read_again(forged, result)
-
-
 @pytest.mark.parametrize(
     ("change", "messages"),
     [

@@ -14,7 +14,7 @@ from ckcv_ray import Study, Task
 from ckcv_ray.claims.certify import list_needs
 from ckcv_ray.claims.judged import HeldOutPredictions
 from ckcv_ray.claims.predictive import Npv, Ppv, count_cut_offs, explain_lack, fix_cut_offs, try_cut_offs
-from ckcv_ray.claims.quantity import FixedSequence, Tally, find_enough_rows, read_quantity
+from ckcv_ray.claims.quantity import FixedSequence, Tally, read_quantity
 from ckcv_ray.claims.rules import orient_scores
 from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.study.problem import Problem
@@ -45,18 +45,6 @@ def test_cut_offs_flag_more_and_more_of_the_class_that_is_to_be_right(values, po
         assert (counted.threshold, counted.rows) == (cut_off.value, sizes)
 
 
-def test_the_first_cut_off_has_the_best_prospects():
-    """It is expected to pass with two more wrong rows than measured, and no other one by more."""
-    y = np.repeat([1, 0], [500, 2000]).astype(np.int32)
-    score = np.random.default_rng(0).normal(2.0 * y)
-    cut_offs = fix_cut_offs(score, y, 1, PPV, 0.2, 2500, 0.025)
-    wrong = np.array([counted.wrong for counted in count_cut_offs(score, y, cut_offs)])
-    expected = [*map(PPV.compute_wrong, clopper_pearson(np.add(wrong, [0, 2]), [500, 2000], 0.0125))]
-    assert np.argmax(expected) == 0
-    assert expected[0] >= 0.2
-    assert PPV.compute_wrong(wrong[-1] / [500, 2000]) >= 0.2
-
-
 def test_each_recall_behind_a_value_has_half_of_its_delta():
     """All of it would be found by no frequency of failures: the product of two bounds is wasteful enough."""
     tests = make_tests(60, 5)
@@ -72,18 +60,6 @@ def test_what_it_takes_is_said_where_nothing_passes():
     assert "new rows, none of these, assuming the same error rate" in explain(2400, 60, 15)
     assert "more rows alone do not help, since what is measured there" in explain(9, 60, 90)
     assert make_tests(0, 15, rows=(0, 1000)).count_needed() is None
-
-
-@pytest.mark.parametrize(("predictive", "least"), [(Ppv(0.1), 0.5), (Npv(0.1), 0.97)])
-@pytest.mark.parametrize("rates", [(0.0, 0.0), (0.2, 0.005)])
-def test_the_fewest_rows_are_enough_and_many_fewer_are_not(predictive, least, rates):
-    rows = find_enough_rows(predictive.require(least), rates, 0.025, 0.25)
-
-    def prove(n: int) -> float:
-        of = np.array([n // 4, n - n // 4])
-        return predictive.compute_wrong(clopper_pearson(np.ceil(rates * of).astype(int), of, 0.0125))
-
-    assert prove(rows) >= least > prove(int(0.9 * rows))
 
 
 @pytest.fixture(scope="module")

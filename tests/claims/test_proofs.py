@@ -48,15 +48,6 @@ def test_weights_of_the_smallest_tables():
     assert weight(small(Study(), 4), 3) == Fraction(1, 143)  # k = 4 has the fold size of k = 3
 
 
-@pytest.mark.slow
-def test_weights_of_a_large_table_are_not_summed_as_fractions():
-    """With every k up to n, each its own fold size, the sum is (n - 2) / (n - 1)."""
-    n = 100_000
-    found = weight(small(Study.paper(resampling="rotation"), n), 10)
-    exact = Fraction(1, 143 * 9 * 8) * Fraction(n - 1, n - 2)
-    assert exact * (1 - Fraction(1, 10**30)) < found <= exact
-
-
 def test_paper_claims_nothing_where_the_safe_bound_is_not_checked():
     problem = Problem.of(Study.paper(C=1.0, gamma=1.0, k=3, n_splits=2), blobs(18_001))
     members = (Member(3, split, None, (wrong, 0), (3000, 3000)) for split, wrong in enumerate((300, 320)))

@@ -26,13 +26,6 @@ STUDY = Study.of(
 # The bound
 
 
-def test_what_matters_is_the_weight_by_the_largest_and_not_its_scale() -> None:
-    wrong, weights = (RNG.random(80) < 0.2).astype(float), RNG.uniform(0.5, 2, 80)
-    bound = bound_by_betting(wrong, 0.05, weights / 2)
-    assert bound_by_betting(wrong, 0.05, 1024 * weights / 2048) == bound
-    assert bound_by_betting(wrong, 0.05, weights / 8) > bound > np.average(wrong, weights=weights)
-
-
 @pytest.mark.parametrize("shares", [np.ones(3), np.full(4, 1.1), np.full(4, -0.1), np.zeros(4), [np.nan] * 4])
 def test_shares_are_one_for_each_loss_from_0_to_1(shares: NDArray[np.float64]) -> None:
     with pytest.raises(InputError, match="expected one for each of 4 losses, from 0 to 1 and not all 0"):

@@ -44,13 +44,6 @@ def test_rows_that_repeat_are_counted_wherever_a_claim_is_printed(tmp_path, cert
     assert verify(tmp_path / "run").differences == []
 
 
-def test_rows_that_differ_in_the_label_alone_are_no_repeats():
-    X, y = repeated()
-    y[30:] = 1 - y[30:]
-    assert find_repeats(Task.of(X, y)).rows == 0
-    assert "equal another row" not in run(SMALL, Task.of(X, y)).summary()
-
-
 # What is left if rows that repeat have the same origin
 
 
@@ -116,26 +109,6 @@ def test_a_column_that_numbers_the_rows_hides_no_repeats(name):
     new[:, 3] = [70, 71, 72]
     assert count_known(new, task) == 3
     assert count_repeated(np.concatenate([new, np.add(new[:1], [0, 0, 0, 5])]), task) == 2
-
-
-@pytest.mark.parametrize("name", ["dose", "id"])
-def test_other_columns_are_compared(name):
-    """Fractions, whole numbers that are far apart or repeat, and dates say something about a row."""
-    X, y = noisy(60, 4)
-    values = {"dose": np.arange(64) + 0.5, "id": np.arange(64) // 2 * 2 + np.arange(64) % 2}
-    values["id"][1] = 0
-    task = Task.of(pa.table({"x": X[:, 0], name: values[name]}), y)
-    assert find_repeats(task).rows == 0
-    alone = Task.of(pa.table({"id": np.arange(64)}), y)
-    assert find_repeats(alone) == Repeats(0, 0)  # nothing is left to compare
-
-
-def test_groups_that_share_a_row_are_of_one_origin():
-    """Three groups in a chain are one, and a row twice in a group is nothing."""
-    X = np.array([[1.0], [2], [2], [3], [3], [3], [4], [5], [5], [6]])
-    groups = np.array([0, 0, 1, 1, 2, 2, 3, 4, 4, 5])
-    task = Task.of(X, [0, 1, 1, 0, 0, 0, 1, 1, 1, 0], groups=groups)
-    assert find_repeats(task) == Repeats(5, 2)
 
 
 @pytest.mark.parametrize("grouped", [False, True])

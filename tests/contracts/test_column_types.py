@@ -424,14 +424,6 @@ def test_a_gap_is_no_label_group_or_weight(name: str) -> None:
         Task.of(NUMBERS[:, None], Y, sample_weight=EVERY[name])
 
 
-def test_decimals_of_a_target_of_numbers_and_of_weights_are_their_nearest_floats() -> None:
-    cents = [Decimal(7 * i * i + 1) / 100 for i in range(N)]
-    table = pa.table({"num": NUMBERS, "y": cents, "w": cents, "g": [Decimal(i // 4) for i in range(N)]})
-    task = Task.from_table(table, Roles("y", ["num"], group="g", weight="w", numbers=True))
-    assert task.y.tolist() == task.columns()["w"].to_pylist() == [float(cent) for cent in cents]
-    assert task.row_units.tolist() == [i // 4 for i in range(N)]
-
-
 def test_groups_that_one_float_would_be_are_told_apart() -> None:
     names = [Decimal(10**30 + i // 4).scaleb(-2, Context(prec=40)) for i in range(N)]
     table = pa.table({"num": NUMBERS, "y": Y, "g": pa.array(names, pa.decimal128(38, 2))})

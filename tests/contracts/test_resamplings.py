@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rolling_origin import RollingOrigin
 from scipy.stats import chisquare
-from sklearn.model_selection import LeaveOneOut as SklearnLeaveOneOut
-from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, TimeSeriesSplit
+from sklearn.model_selection import StratifiedKFold, TimeSeriesSplit
 
 from ckcv_ray import Execution, Study, evaluate, load_scores
 from ckcv_ray.core.draws import Draws
@@ -198,43 +197,6 @@ def test_stratified_folds_share_every_class(n, folds, seed):
         assert sorted(theirs) == sorted(sizes)
 
 
-@given(n=st.integers(20, 200), share=st.floats(0.1, 0.6), seed=st.integers(0, 99))
-def test_stratified_samples_share_every_class(n, share, seed):
-    strata = labels(n, seed)
-    (one,) = splits(SingleSplit(share, stratify=True), n, seed, strata)
-    wanted = len(one.estimate) / n * np.bincount(strata, minlength=3)
-    assert np.all(np.abs(np.bincount(strata[one.estimate], minlength=3) - wanted) < 1 + 1e-9)
-
-
-def test_leaving_out_is_that_of_scikit_learn():
-    check_rows(splits(LeaveOneOut(), 9), SklearnLeaveOneOut().split(np.zeros(9)))
-
-
-def test_repetitions_differ_and_each_is_a_partition():
-    rounds = np.reshape([one.estimate for one in splits(RepeatedKFold(5, 3), 40)], (3, 40))
-    assert np.array_equal(np.sort(rounds), [np.arange(40)] * 3)
-    assert len({tuple(one) for one in rounds.tolist()}) == 3
-
-
-def test_a_bootstrap_fits_on_as_many_rows_and_scores_those_left():
-    for train, _, score in splits(Bootstrap(50), 30):
-        assert len(train) == 30
-        assert set(train) | set(score) == set(range(30))
-    rates = [len(one.estimate) / 200 for one in splits(Bootstrap(100), 200)]
-    assert abs(np.mean(rates) - (1 - 1 / 200) ** 200) < 0.01
-
-
-@given(n=st.integers(10, 200), folds=st.integers(2, 6), seed=st.integers(0, 99))
-def test_the_fold_of_each_row_is_drawn_by_itself(n, folds, seed):
-    found = splits(DrawnFolds(folds), n, seed)
-    rng = Draws(seed).make_generator(0)
-    while len(set(drawn := rng.integers(folds, size=n).tolist())) < folds:
-        pass
-    for number, one in enumerate(found):
-        assert [drawn[row] for row in one.estimate] == [number] * drawn.count(number)
-        assert len(one.train) == n - drawn.count(number)
-
-
 @given(n=st.integers(4, 120), times=st.integers(2, 9), gap=st.integers(0, 9))
 def test_forward_splits_are_those_of_scikit_learn(n, times, gap):
     try:
@@ -246,54 +208,6 @@ def test_forward_splits_are_those_of_scikit_learn(n, times, gap):
     (size,) = ForwardSplits(times, gap).fold_sizes(n)
     assert (size.n_train, size.n_select) == tuple(map(len, expected[-1]))
     check_rows(splits(ForwardSplits(times, gap), n), expected)
-
-
-def grouped(n, groups, classes, seed):
-    """The class and the group of each row, groups numbered from 0, and units of them."""
-    rng = np.random.default_rng(seed)
-    group = np.concatenate([np.arange(groups), rng.integers(0, groups, n - groups)])
-    y = (rng.random(n) < rng.random(groups)[group]) + rng.integers(0, classes - 1, n)
-    rows = np.zeros((groups, classes), np.intp)
-    np.add.at(rows, (group, y), 1)
-    return y, group, Strata(groups, class_rows=rows)
-
-
-class ExactTies(StratifiedGroupKFold):
-    """With scikit-learn's rule for the best fold, but for rounding: there it decides between equal folds."""
-
-    def _find_best_fold(self, y_counts_per_fold, y_cnt, group_y_counts):
-        def rate(fold):
-            counts = y_counts_per_fold.copy()
-            counts[fold] += group_y_counts
-            return round(np.mean(np.std(counts / y_cnt, axis=0)), 12), y_counts_per_fold[fold].sum()
-
-        return min(range(self.n_splits), key=rate)
-
-
-@pytest.mark.parametrize("seed", range(25))
-def test_stratified_groups_are_those_of_scikit_learn(seed):
-    """Of two classes, of groups in their drawn order."""
-    folds, groups = 2 + seed % 5, 12 + seed
-    y, group, units = grouped(80 + 3 * seed, groups, 2, seed)
-    resampling, (size,) = KFold(folds, stratify=True), KFold(folds).fold_sizes(groups)
-    place = np.argsort(Draws(seed).make_generator(0).permutation(groups))
-    expected = ExactTies(folds).split(y, y, place[group])
-    for number, (_, score) in enumerate(expected):
-        found = resampling.split(units, size, number, Draws(seed))
-        assert np.array_equal(np.flatnonzero(np.isin(group, found.estimate)), score)
-
-
-def test_estimates_of_the_bootstrap_fit_on_its_draws():
-    plain, both, optimism = (splits(kind(6), 20, 3) for kind in (Bootstrap, Bootstrap632, OptimismBootstrap))
-    every = list(range(20))
-    for part in (both[-1], optimism[-1]):
-        assert part.train.tolist() == part.estimate.tolist() == every
-    for number, one in enumerate(plain):
-        assert all(np.array_equal(a, b) for a, b in zip(one, both[number], strict=True))
-        on_all, on_drawn = optimism[number], optimism[6 + number]
-        assert one.train.tolist() == on_all.train.tolist() == on_drawn.train.tolist()
-        assert on_all.estimate.tolist() == every
-        assert on_drawn.estimate.tolist() == one.train.tolist()
 
 
 @pytest.mark.parametrize("resampling", EVERY, ids=repr)

@@ -33,7 +33,6 @@ from ckcv_ray.engine.recorder import Recorder
 from ckcv_ray.errors import RunError
 from ckcv_ray.learners.base import LEARNERS, register
 from ckcv_ray.learners.ensemble import Ensemble, to_arrow
-from ckcv_ray.records.candidates import find_winner
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.storage import models
 from ckcv_ray.study.problem import Problem
@@ -44,11 +43,6 @@ NAMES = np.array(["red", "green", "blue"])
 STUDY = Study.paper(
     learner="centroid", shrinkage=(0.1, 0.5, 2.0), k=(3, 5, 8), n_splits=6, report_k=(5,), seed=4
 )
-CERTIFIED = {
-    "paper": STUDY,
-    "holdout": STUDY.replace(certify="holdout", claim=("vote", "refit")),
-    "rotation": STUDY.replace(resampling="rotation"),
-}
 
 
 def colours(n: int, rare: int = 0) -> Task:
@@ -66,27 +60,10 @@ def make_run(out: Path, study: Study = STUDY, execution: Execution = SERIAL, tas
     return run_job(Job(study, task, out), execution)
 
 
-@pytest.fixture(scope="module", params=CERTIFIED)
-def finished(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A finished run of each certification."""
-    out = tmp_path_factory.mktemp(request.param) / "run"
-    make_run(out, CERTIFIED[request.param])
-    return out
-
-
 @pytest.fixture
 def out(tmp_path: Path) -> Path:
     make_run(tmp_path / "run")
     return tmp_path / "run"
-
-
-def test_a_run_passes_verify_and_can_be_loaded(finished: Path) -> None:
-    assert verify(finished).differences == []
-    assert verify(finished, rerun=True, execution=SERIAL).differences == []
-    result, opened = load_run(finished), load_run(finished, allow_pickle=True)
-    assert result.problem.learner == STUDY.learner
-    assert result.setting == result.problem.learner.space.setting(*find_winner(result.candidates))
-    assert np.array_equal(result.predict(TASK.X, seed=1), opened.predict(TASK.X, seed=1))
 
 
 def test_a_recorder_in_a_process_that_does_not_know_the_learner_resumes(

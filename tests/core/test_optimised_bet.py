@@ -102,14 +102,6 @@ def test_a_search_that_stops_early_errs_upwards(monkeypatch: pytest.MonkeyPatch)
         assert bound_by_optimised_bet(losses, DELTA) >= bound
 
 
-def test_of_ten_groups_it_proves_a_quarter_less_than_betting_in_their_order() -> None:
-    """Shares of mean 0.12 and deviation 0.12: 35.5 instead of 47.5 %."""
-    k = 0.12 * 0.88 / 0.12**2 - 1
-    drawn = np.random.default_rng(10).beta(0.12 * k, 0.88 * k, (60, 10))
-    means = [np.mean([bound(one, DELTA) for one in drawn]) for bound in (bound_losses, bound_by_betting)]
-    assert means == pytest.approx([0.355, 0.475], abs=0.015)
-
-
 def test_the_number_of_units_alone_and_whether_some_are_copies_decide_which_bet_it_is() -> None:
     losses = np.random.default_rng(1).beta(1, 7, MAX_OPTIMISED + 1)
     assert bound_losses(losses[:-1], DELTA) == bound_by_optimised_bet(losses[:-1], DELTA)

@@ -83,8 +83,8 @@ def test_the_bound_by_both_counts_fails_with_probability_level_at_most(level: fl
 @pytest.mark.slow
 @pytest.mark.parametrize("values", [(-1.0, 0.0, 1.0), (-0.5, 0.25, 1.0)])
 def test_the_bound_by_betting_fails_with_probability_level_at_most(values: tuple[float, ...]) -> None:
-    """Over all sequences of differences of five units, rows or groups."""
-    level, drawn = 0.25, list(product(range(3), repeat=5))
+    """Over all sequences of differences of four units, rows or groups."""
+    level, drawn = 0.25, list(product(range(3), repeat=4))
     bounds = [bound_difference(np.array([values[i] for i in one]), level, BETTING) for one in drawn]
     for weights in [(0.1, 0.8, 0.1), (0.3, 0.4, 0.3), (0.5, 0.0, 0.5), (0.05, 0.6, 0.35)]:
         mean = float(np.dot(values, weights))

@@ -21,7 +21,7 @@ def marks(h: int, positions: tuple[int, ...]) -> np.ndarray:
 
 @pytest.mark.parametrize(
     ("h", "delta"),
-    [(1, 0.05), (4, 0.2), (10, 0.05), (10, 0.6), (12, 0.01)],
+    [(1, 0.05), (4, 0.2), (7, 0.6), (9, 0.05), (12, 0.01)],
 )
 def test_it_fails_at_most_with_delta_at_every_risk(h, delta):
     """A finite sum over all sets of positions, just above each bound, on a grid and at both ends."""
@@ -34,7 +34,7 @@ def test_it_fails_at_most_with_delta_at_every_risk(h, delta):
     below = [np.searchsorted(np.sort(one), points * (1 - 1e-12)) / len(one) for one in bounds]
     failing = np.sum(binom.pmf(np.arange(h + 1)[:, None], h, points) * below, axis=0)
     assert max(failing) <= delta * (1 + 1e-9)
-    if h >= 10 and delta < 0.5:
+    if h >= 9 and delta < 0.5:
         typical = [value for value, p in zip(failing, points, strict=True) if 0.3 <= p <= 0.7]
         assert np.mean(typical) > 0.9 * delta  # Clopper-Pearson's is about half of it
 
@@ -55,7 +55,7 @@ def test_each_set_of_positions_has_its_own_number(h, x):
     assert sorted(found) == pytest.approx([(i + 1) / comb(h, x) for i in range(comb(h, x))])
 
 
-@pytest.mark.parametrize(("h", "x"), [(400, 40), (2_000, 1_000), (300, 2)])
+@pytest.mark.parametrize(("h", "x"), [(400, 40), (800, 400), (300, 2)])
 def test_the_number_of_many_positions_is_rounded_up_and_hardly(h, x):
     rng = np.random.default_rng(x)
     for _ in range(20):

@@ -1,7 +1,7 @@
 """Limits and alarms at all times: exact sums over every stream of a length, and simulated streams."""
 
 from itertools import pairwise, product
-from math import exp, fsum, log
+from math import fsum, log
 from random import Random
 
 import numpy as np
@@ -18,7 +18,6 @@ from ckcv_ray.core.bounds.betting import (
     LOG_ODDS,
     Alarm,
     Prior,
-    expect_alarm,
     expect_confirmation,
     limit_at_all_times,
     log_evidence,
@@ -200,26 +199,6 @@ def test_ten_thousand_quiet_streams_of_five_thousand_labels_raise_few_alarms() -
     assert binomtest(false, 10_000, DELTA, alternative="greater").pvalue > 0.01
 
 
-def test_a_doubled_risk_is_found_early_and_late() -> None:
-    """Bound 5 %, risk 10 %: in the median in 300 labels from the first, in 700 after 2 000 quiet ones."""
-    rng = np.random.default_rng(6)
-    assert np.median(find_alarms(rng.random((100, 900)) < 0.1, 0.05)) <= 300
-    quiet, loud = rng.random((100, 2000)) < 0.05, rng.random((100, 1400)) < 0.1
-    found = find_alarms(np.concatenate([quiet, loud], axis=1), 0.05)
-    assert 2000 < np.median(found) <= 2700
-
-
-def test_the_first_label_of_an_alarm_is_found() -> None:
-    alarm = trace(np.ones(20), 0.1)
-    first = alarm.find_first(DELTA)
-    assert first is not None
-    assert alarm.log_evidence[first - 1] >= log(1 / DELTA) > alarm.log_evidence[first - 2]
-    assert trace(np.zeros(20), 0.1).find_first(DELTA) is None
-    none = trace(np.zeros(0), 0.1)
-    assert none.find_first(DELTA) is None
-    assert none.log_sums.shape == LOG_ODDS.shape
-
-
 def test_the_labels_until_it_is_confirmed_are_those_after_which_it_is() -> None:
     prior, bound = make_prior(0.03, 200), 0.08
     more = expect_confirmation(3, 100, bound, prior, DELTA)
@@ -231,22 +210,6 @@ def test_the_labels_until_it_is_confirmed_are_those_after_which_it_is() -> None:
     assert expect_confirmation(3, 1000, bound, prior, DELTA) == 0
     assert expect_confirmation(30, 100, bound, prior, DELTA) is None  # the rate is above the bound
     assert expect_confirmation(50, 998, 0.0510001, Prior(1, 1), DELTA) is None  # and here hardly below
-
-
-def test_the_labels_until_an_alarm_are_about_those_after_which_there_is_one() -> None:
-    quiet = np.zeros(200)
-    quiet[::10] = 1
-    alarm = trace(quiet, 0.05)
-    more = expect_alarm(alarm, 0.1, 0.05, DELTA)
-    assert alarm.find_first(DELTA) is None
-    assert more is not None
-    longer = np.zeros(1000)
-    longer[::10] = 1
-    found = trace(longer, 0.05).find_first(DELTA)
-    assert found is not None
-    assert abs(200 + more - found) <= 40
-    assert expect_alarm(alarm, 0.05, 0.05, DELTA) is None
-    assert expect_alarm(alarm, 0.0500001, 0.05, DELTA) is None
 
 
 @pytest.mark.parametrize(
@@ -262,8 +225,3 @@ def test_the_labels_until_an_alarm_are_about_those_after_which_there_is_one() ->
 def test_what_is_no_stream_is_refused(call, words) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(InputError, match=words):
         call()
-
-
-def test_the_evidence_of_no_errors_and_of_an_impossible_one() -> None:
-    assert exp(log_evidence(0, 5, 0.0, Prior(1, 1))) == pytest.approx(1 / 6)  # B(1, 6) / B(1, 1)
-    assert np.isposinf(log_evidence(1, 5, 0.0, Prior(1, 1)))

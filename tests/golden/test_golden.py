@@ -7,7 +7,6 @@ from typing import Any
 import golden
 import pytest
 from data_sets import SETS
-from exact import BITS
 from gallery import GALLERY
 
 from ckcv_ray.core.resampling.parse import RESAMPLINGS
@@ -38,45 +37,6 @@ def test_nothing_has_changed(section: str, name: str, request: pytest.FixtureReq
 @pytest.mark.parametrize("section", golden.SECTIONS)
 def test_what_is_recorded_is_what_is_observed(section: str) -> None:
     assert list(kept(section)) == list(MODULES[section].NAMES)
-
-
-@pytest.mark.parametrize("section", golden.SECTIONS)
-def test_any_change_is_described(section: str) -> None:
-    for name, values in kept(section).items():
-        for key, value in values.items():
-            changed = values | {key: [value]}
-            (line,) = golden.compare(section, name, values, changed, exact=True)
-            assert line.startswith(f"{section}: {name}: {key} was ")
-            assert bool(golden.compare(section, name, values, changed, exact=False)) != key.startswith(BITS)
-            del changed[key]
-            assert golden.compare(section, name, values, changed, exact=True)
-
-
-def test_a_difference_far_into_a_text_is_shown() -> None:
-    before, now = {"hashed": "x" * 900 + "seed=0"}, {"hashed": "x" * 900 + "seed=1"}
-    (line,) = golden.compare("identities", "default", before, now, exact=True)
-    assert "seed=0" in line
-    assert "seed=1" in line
-    assert len(line) < 400
-
-
-def test_values_that_are_lacking_or_cannot_be_observed_are_differences(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def fail(name: str) -> None:
-        raise ImportError("it has moved")
-
-    monkeypatch.setattr(golden, "SECTIONS", ("splits", "no_such_section"))
-    monkeypatch.setattr(MODULES["splits"], "NAMES", ("complete",))
-    monkeypatch.setattr(MODULES["splits"], "observe", fail)
-    observed = golden.observe_all()
-    for before in (observed, {"splits": {}}, {"splits": {"complete": {"digest": "1"}}}):
-        lines = "\n".join(golden.compare_all(before, observed, exact=True))
-        assert "splits: complete: cannot be observed" in lines
-        assert "no_such_section: all of them: cannot be observed" in lines
-        assert "ImportError: it has moved" in lines
-    (line,) = golden.compare_all({"splits": {"folds": {"digest": "1"}}}, {"splits": {}}, exact=False)
-    assert line == 'splits: folds: digest was "1", now it is null'
 
 
 def test_the_studies_are_what_they_are_called() -> None:

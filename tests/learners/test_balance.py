@@ -8,7 +8,6 @@ from blocks import read_blocks
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chi2, chisquare
-from sklearn.ensemble import RandomForestClassifier
 from sklearn.metrics import balanced_accuracy_score
 from sklearn.naive_bayes import GaussianNB
 
@@ -122,19 +121,6 @@ def test_a_certified_run_is_verified(learner, how, tmp_path):
     found = verify(tmp_path / "run", rerun=True, execution=SERIAL)
     assert not found.differences
     assert not found.unverified
-
-
-def test_the_model_of_all_rows_is_balanced_too():
-    study = Study.of(
-        learner="sklearn.ensemble:RandomForestClassifier", param={"n_estimators": (5,)}, balance="up",
-        k=(3,), n_splits=2, certify="holdout",
-    )  # fmt: skip
-    result = run(study, X, LABELS, execution=SERIAL)
-    model = result.models.full.members[0].model.estimator
-    assert isinstance(model, RandomForestClassifier)
-    counts = np.bincount(TASK.y)
-    assert model.estimators_[0].tree_.n_node_samples[0] <= 2 * counts.max()
-    assert model.estimators_[0].tree_.weighted_n_node_samples[0] == 2 * counts.max()
 
 
 REFUSED = {

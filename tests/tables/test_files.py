@@ -34,32 +34,12 @@ def test_what_is_large_but_allowed_is_read(tmp_path: Path) -> None:
     assert read(str(tmp_path / "few.parquet")).learn.equals(few)
 
 
-@pytest.mark.parametrize("rows", [0, 1])
-def test_an_empty_text_column_is_read(tmp_path: Path, rows: int) -> None:
-    table = pa.table({"a": pa.array([None] * rows, pa.string()), "b": pa.array([""] * rows)})
-    parquet.write_table(table, tmp_path / "a.parquet")
-    assert read(str(tmp_path / "a.parquet")).learn.equals(table)
-
-
 def test_texts_are_counted_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "MAX_TABLE_BYTES", 1 << 27)
     table = pa.table({name: pa.array(["x" * (1 << 14)] * 4000).dictionary_encode() for name in "abc"})
     parquet.write_table(table, tmp_path / "a.parquet", store_schema=False)
     with pytest.raises(InputError, match="takes 187 MiB: at most 128 MiB can be read"):
         read(str(tmp_path / "a.parquet"))
-
-
-@pytest.mark.parametrize("kind", [pa.binary(3), pa.list_(pa.float64(), 3), pa.uuid()], ids=str)
-def test_columns_of_a_width_of_their_own_are_not_unfolded(tmp_path: Path, kind: pa.DataType) -> None:
-    value = {pa.binary(3): b"abc", pa.uuid(): b"x" * 16}.get(kind, [1.0, 2.0, 3.0])
-    table = pa.table({"a": pa.array([value] * 2, kind), "y": ["no", "yes"]})
-    parquet.write_table(table, tmp_path / "a.parquet")
-    assert read(str(tmp_path / "a.parquet")).learn["a"].null_count == 2
-
-
-def test_a_single_column_may_have_a_separator_in_its_name(tmp_path: Path) -> None:
-    (tmp_path / "rows.csv").write_text('"a;b"\n0.5\n')
-    assert read(str(tmp_path / "rows.csv")).learn.column_names == ["a;b"]
 
 
 def test_a_pipe_is_no_file(tmp_path: Path) -> None:

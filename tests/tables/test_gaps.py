@@ -87,13 +87,6 @@ def test_a_kept_word_among_numbers_is_asked_about(tmp_path: Path) -> None:
             Task.from_table(read_file(tmp_path / "t.csv"), Roles("x", numbers=True), asked)
 
 
-def test_a_gap_that_is_no_text_is_never_kept() -> None:
-    rows = frame().assign(x=np.where(np.arange(40) % 7 == 0, np.nan, np.arange(40) % 7))
-    asked = DeclaredTypes(categorical=("x",), keep_values=("nan", "none", "NA"))
-    task = Task.of(rows.drop(columns="y"), LABELS, asked=asked)
-    assert task.schema[0].levels == ("1", "2", "3", "4", "5", "6")
-
-
 @pytest.mark.parametrize("written", [True, False])
 def test_labels_that_are_words_are_counted_and_may_be_kept(written: bool, tmp_path: Path) -> None:
     rows = frame(y=["yes", "no", "NA", "no", ""] * 8)
@@ -110,13 +103,6 @@ def test_labels_that_are_words_are_counted_and_may_be_kept(written: bool, tmp_pa
     less = Task.from_table(columns, asked=dropped)
     assert (less.classes, less.n) == (("no", "yes"), 24)
     assert less.make_salt(columns) == less.salt != task.salt == task.make_salt(columns)
-
-
-def test_a_group_may_be_called_by_a_word_that_is_kept() -> None:
-    groups = [("NA", "a", "b", "c", "d", "e", "f")[i % 7] for i in range(40)]
-    with pytest.raises(InputError, match="has no group in 6 of 40 rows"):
-        Task.of(frame()[["x"]], LABELS, groups=groups)
-    assert Task.of(frame()[["x"]], LABELS, groups=groups, asked=NAMIBIA).n_units == 7
 
 
 cells = st.sampled_from(
@@ -206,25 +192,6 @@ def test_labels_of_several_forms_are_asked_about_joined_or_kept(name: str, file:
         again = make_test_rows(read(source).learn, known)
         assert again is not None
         assert np.array_equal(again.y, known.y)
-
-
-def test_many_ways_are_counted(tmp_path: Path) -> None:
-    labels = ["yes", "Yes", "YES", "yEs", "yeS", "no", "No"]
-    with pytest.raises(InputError) as refused:
-        read_task(write_labels(tmp_path, labels * 2))
-    said = "'YES' (2 rows), 'Yes' (2 rows), 'yEs' (2 rows), 'yeS' (2 rows) and 1 other, which differ in case"
-    assert f"{said} alone, and 1 other label of several forms: say --labels" in str(refused.value)
-
-
-def test_a_new_label_of_another_form_is_understood_where_one_class_is_like_it(tmp_path: Path) -> None:
-    task = read_task(write_labels(tmp_path, ["Yes", "no"] * 4))[0]
-    new = pa.table({"x": [1.0, 2.0, 3.0], "y": ["YES", "n o", "yes "]})
-    rows = make_test_rows(new, task)
-    assert rows is not None
-    assert rows.y.tolist() == [0, 1, 0]
-    apart = read_task(write_labels(tmp_path, ["Yes", "yes"] * 4), asked=APART)[0]
-    with pytest.raises(InputError, match="holds 'YES'"):
-        make_test_rows(new, apart)
 
 
 def test_an_estimator_takes_labels_as_they_are() -> None:

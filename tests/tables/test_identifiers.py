@@ -12,23 +12,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from openpyxl import Workbook
 from plain import digest_learned
-from pyarrow import csv, feather, parquet
+from pyarrow import feather, parquet
 
-from ckcv_ray.errors import LIST_OPTIONS, MAX_OF_NAME, InputError, write_option
-from ckcv_ray.tables.columns import Cells, DeclaredTypes, Schema
-from ckcv_ray.tables.limits import decimal_mark
+from ckcv_ray.errors import LIST_OPTIONS, InputError, write_option
+from ckcv_ray.tables.columns import DeclaredTypes, Schema
 from ckcv_ray.tables.named import read, read_task
 from ckcv_ray.tables.questions import find_repeats, list_row_numbers
-from ckcv_ray.tables.read import read_file
 from ckcv_ray.tables.target import ClassTarget
-from ckcv_ray.tables.task import Roles, Task, choose_name, make_test_rows
+from ckcv_ray.tables.task import Roles, Task
 from ckcv_ray.tables.units import (
-    GROUP_NAMES,
     UNWEIGHTED,
-    Groups,
     Units,
     ask_about_groups,
-    group_numbers,
     is_name_of_groups,
     is_row_number,
 )
@@ -114,14 +109,6 @@ def test_all_columns_are_learned_from_that_are_given_in_python() -> None:
     assert Task.of(np.column_stack([np.arange(N), NOISE]), SORTED).X[:, 0].tolist() == list(range(N))
 
 
-def test_new_rows_need_no_number() -> None:
-    task = Task.from_table(table(rownames=np.arange(N)), Roles("y"))
-    test = make_test_rows(pa.table({"noise": NOISE[:9], "y": SORTED[:9]}), task)
-    assert test is not None
-    assert test.X.tolist() == NOISE[:9, None].tolist()
-    assert task.read(table(rownames=["a"] * N)).X.tolist() == task.X.tolist()
-
-
 def make_asked_about() -> dict[str, object]:
     """Make columns that look like names, none of which is called so."""
     visits = np.repeat(np.arange(1, N + 1), RNG.integers(1, 4, N))[:N]
@@ -191,14 +178,6 @@ def test_few_values_of_many_rows_are_no_names_whatever_the_name(values: Sequence
     assert bool(ask(pa.array(values, pa.int64()), "id")) == asked
 
 
-def test_columns_that_are_named_as_groups_come_first() -> None:
-    pairs = np.repeat(np.arange(50), 2)
-    columns = pa.table({"sample": pairs, "patient": pairs})
-    assert "--group patient" in ask_about_groups(columns, ())
-    assert "--group sample" in ask_about_groups(columns, ("patient",))
-    assert ask_about_groups(columns, ("patient", "sample")) == ""
-
-
 PRINTABLE = st.text(
     st.characters(exclude_categories=("C", "Zl", "Zp"), codec="utf-8"), min_size=1, max_size=80
 )
@@ -209,15 +188,6 @@ def test_an_option_of_one_column_can_be_pasted(name: str, option: str) -> None:
     words = shlex.split(write_option(option, name))
     assert words in ([f"--{option}", name], [f"--{option}={name}"])
     assert not words[-1].startswith("-") or len(words) == 1
-
-
-def test_usual_names_are_written_as_they_are_and_very_long_ones_are_cut() -> None:
-    assert write_option("drop", "age_2") == "--drop age_2"
-    assert write_option("group", "patient id") == "--group 'patient id'"
-    assert write_option("drop", "a,b") == "--drop '\"a,b\"'"
-    assert write_option("group", "a,b") == "--group a,b"
-    assert write_option("group", "-x") == "--group=-x"
-    assert len(write_option("drop", "x" * 10_000)) < MAX_OF_NAME + 20
 
 
 def test_no_message_writes_the_name_of_a_column_after_an_option_by_itself() -> None:
@@ -301,43 +271,6 @@ def test_names_of_many_digits_are_told_apart_to_the_last_one(tmp_path: Path, fir
         read_task(write(tmp_path / "c.csv", [*names, f"0{first}"], "code"), "y", group="code")
 
 
-COLUMNS = {
-    "whole numbers": ["1", "2", "", "30"],
-    "numbers": ["1", "2.5", "NA", "1e5"],
-    "text": ["1", "b", "", "a,b", 'a "quoted" b'],
-    "truth": ["true", "False", ""],
-    "days": ["2024-01-01", "2024-02-01"],
-    "moments": ["2024-01-01 10:00", "2024-02-01 10:00:00"],
-    "fractions": ["2024-01-01 10:00:00.5", "2024-02-01 10:00:00"],
-    "times": ["10:00", "11:00:01"],
-    "nothing": ["", "NA"],
-    "large": ["9223372036854775807", "1"],
-    "comma": ["1,5", "2"],
-    "lines": ["a\nb", "c"],
-    "zeros": ["01", "02"],
-    "spaces": [" 1", "2 ", "3"],
-}
-
-
-@pytest.mark.parametrize("cells", COLUMNS.values(), ids=COLUMNS)
-@pytest.mark.parametrize("separator", [",", ";"])
-def test_cells_are_together_what_arrow_takes_them_for(
-    tmp_path: Path, cells: list[str], separator: str
-) -> None:
-    source = tmp_path / "a.csv"
-    table = pa.table({"x": [f"{2 * i}" for i in range(24)], " code ": (cells * 24)[:24]})
-    csv.write_csv(table, source, csv.WriteOptions(delimiter=separator, quoting_style="needed"))
-    columns = read_file(source)
-    assert {str(kind) for kind in columns.schema.types} == {"string"}
-    options = {"strings_can_be_null": True, "decimal_point": decimal_mark(columns) or "."}
-    parsing = csv.ParseOptions(delimiter=separator, newlines_in_values=True)
-    expected = csv.read_csv(source, None, parsing, csv.ConvertOptions(**options))
-    for name in columns.column_names:
-        found = Cells.of(columns, name).infer()
-        arrows = expected[f" {name} " if name == "code" else name]
-        assert (found.type, found.to_pylist()) == (arrows.type, arrows.to_pylist())
-
-
 def test_typed_sources_keep_text_apart(tmp_path: Path) -> None:
     texts = ["01", "1"] * 12
     table = pa.table({"x": np.arange(0.0, 48, 2), "y": texts})
@@ -353,14 +286,6 @@ def test_typed_sources_keep_text_apart(tmp_path: Path) -> None:
             read_task(tmp_path / name, "y")
         assert read_task(tmp_path / name, "y", asked=apart)[0].classes == ("01", "1")
     assert Task.of(np.arange(24.0)[:, None], texts, asked=apart).classes == ("01", "1")
-
-
-def test_true_is_no_number_in_a_workbook(tmp_path: Path) -> None:
-    book = Workbook()
-    for row in [("x", "y"), *((2 * i, [1.5, 1.0, True][i % 3]) for i in range(24))]:
-        book.active.append(row)
-    book.save(tmp_path / "a.xlsx")
-    assert read_task(tmp_path / "a.xlsx", "y")[0].classes == ("1", "1.5", "True")
 
 
 DRAWS = np.random.default_rng(0)
@@ -386,6 +311,7 @@ def test_the_spelling_of_a_group_has_no_effect() -> None:
         900 - GROUPS,
         GROUPS.astype(float),
         TEXT,
+        [f"{' ' * (i % 2)}{text}{' ' * (i % 3)}" for i, text in enumerate(TEXT)],
         pa.array(TEXT).dictionary_encode(),
         pa.chunked_array([TEXT[:7], TEXT[7:]]),
         days,
@@ -399,28 +325,6 @@ def test_the_spelling_of_a_group_has_no_effect() -> None:
         assert np.array_equal(task.row_units, GROUPS)
         assert (task.n, task.n_units, task.units.name, task.features) == (24, 8, "id", ("a", "b"))
     assert doubled.n_units == 4
-
-
-def test_parts_of_a_task_number_their_groups_again() -> None:
-    part = TASK.take_part(np.array([20, 21, 3, 4, 5, 22]))
-    assert not part.units.independent
-    assert part.row_units.tolist() == [0, 1, 2, 2, 2, 1]
-    left = TASK.without(np.flatnonzero(GROUPS == 0))
-    assert (left.n, left.n_units) == (21, 7)
-
-
-def test_repeats_are_those_of_another_group() -> None:
-    rows = np.array([[1.0, 2], [1, 2], [3, 4], [3, 4], [5, 6], [7, 8], [7, 8], [7, 8]])
-    y = np.array([0, 0, 1, 1, 0, 1, 1, 1])
-    groups = np.array([0, 0, 1, 2, 3, 4, 4, 5])
-    schema = Schema.of_numbers("ab")
-    assert find_repeats(Task(rows, y, ClassTarget("y", (0, 1)), schema, Units(len(y)))).rows == 7
-    assert (
-        find_repeats(
-            Task(rows, y, ClassTarget("y", (0, 1)), schema, Groups(len(y), groups=groups, column="g"))
-        ).rows
-        == 5
-    )
 
 
 def test_rows_are_equal_in_every_one_of_many_columns() -> None:
@@ -485,24 +389,6 @@ def test_a_column_that_looks_like_groups_is_asked_about_once() -> None:
     assert Task.from_table(columns(patient_id=TEXT), Roles(drop=["patient_id"])).units.question == said
     assert Task.from_table(table, Roles(group="subject")).units.question == ""
     assert Task.from_table(table).digest == Task.from_table(table, source="elsewhere").digest
-
-
-@given(st.lists(st.sampled_from(["a", " a", "b ", "b", "NA-1", "c"]), min_size=1), st.integers(1, 4))
-def test_text_gives_the_same_groups_however_it_is_stored(cells: list[str], parts: int) -> None:
-    chunks = [part.tolist() for part in np.array_split(np.array(cells, object), parts)]
-    plain = pa.chunked_array(chunks, pa.string())
-    bare = [cell.strip() for cell in cells]
-    expected = [list(dict.fromkeys(bare)).index(cell) for cell in bare]
-    for stored in (plain, plain.dictionary_encode(), plain.cast(pa.large_string())):
-        assert group_numbers(stored, "patient").tolist() == expected
-
-
-def test_long_names_of_groups_are_looked_at_once_each() -> None:
-    names = pa.array([letter * (1 << 20) for letter in "abc"])  # 100,000 rows of them would take 100 GB
-    codes = np.random.default_rng(np.random.SeedSequence(0)).integers(3, size=100_000)
-    column = pa.chunked_array([pa.DictionaryArray.from_arrays(pa.array(codes, pa.int8()), names)])
-    first = {code: i for i, code in enumerate(dict.fromkeys(codes.tolist()))}
-    assert group_numbers(column, "patient").tolist() == [first[code] for code in codes.tolist()]
 
 
 WEIGHTS = DRAWS.uniform(0.5, 3.0, 24)
@@ -624,9 +510,3 @@ def test_columns_that_cannot_name_groups_or_weigh_rows(
 def test_arrays_that_are_no_groups_or_weights(arrays: dict[str, object], said: str) -> None:
     with pytest.raises(InputError, match=said):
         Task.of(X, Y, **arrays)
-
-
-def test_a_column_without_a_name_gets_one_that_is_free() -> None:
-    assert choose_name(GROUP_NAMES, ["a", "y"]) == "group"
-    taken = ["group", "groups", "group_of_row", "group_0", "group_1"]
-    assert choose_name(GROUP_NAMES, taken) not in taken

@@ -159,9 +159,7 @@ def test_a_name_that_does_not_parse_is_refused(source, plug_ins):
     )
 
 
-@pytest.mark.parametrize(
-    ("name", "n", "classes"), [("iris", 150, 3), ("digits", 1797, 10), ("breast_cancer", 569, 2)]
-)
+@pytest.mark.parametrize(("name", "n", "classes"), [("breast_cancer", 569, 2)])
 def test_sets_of_scikit_learn_are_tasks(name, n, classes):
     columns, test = load_source(f"sklearn:{name}")
     task = Task.from_table(columns)

@@ -1,6 +1,5 @@
 """A new cell is read as it was learned: the same value, or it cannot be judged, or is asked about."""
 
-import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import product
@@ -29,7 +28,7 @@ from ckcv_ray.tables.columns import (
 from ckcv_ray.tables.named import read
 from ckcv_ray.tables.read import Reading
 from ckcv_ray.tables.target import ClassTarget
-from ckcv_ray.tables.task import Roles, Task, make_test_rows
+from ckcv_ray.tables.task import Roles, Task
 
 N = 24
 CATEGORICAL = DeclaredTypes(categorical=("x",))
@@ -74,24 +73,6 @@ def test_categories_never_seen_are_told_and_two_ways_are_not_mixed_up(tmp_path: 
     assert "1 row has a category that was never seen" in task.read(pa.table({"z": [1], "x": ["Z"]})).unseen
 
 
-def test_a_label_with_an_accent_of_its_own_is_that_with_one_after_the_letter():
-    column = pa.chunked_array([["ne\u0301ant", "\u00dc", "U\u0308"]])
-    assert ClassTarget("y", ("n\u00e9ant", "U\u0308")).read(column).tolist() == [0, 1, 1]
-    with pytest.raises(InputError, match="which are one value: say --labels join"):
-        Task.from_table(pa.table({"x": range(8), "y": ["\u00dc", "U\u0308", "a", "b"] * 2}))
-
-
-@pytest.mark.parametrize("gap", ["?", "NA", " null "])
-def test_what_names_nothing_is_no_label_and_no_group(gap):
-    with pytest.raises(
-        InputError,
-        match=rf"'y' has empty cells in 1 of 8 rows .*{re.escape(repr(gap.strip()))} in 1 of them, .*row 2",
-    ):
-        Task.of(np.arange(8.0)[:, None], ["a", gap, *["a", "b"] * 3])
-    with pytest.raises(InputError, match="has no group in 1 of 8 rows, the first in row 1"):
-        Task.of(np.arange(8.0)[:, None], [0, 1] * 4, groups=[gap, *"bcdefgh"])
-
-
 @pytest.mark.parametrize("labels", [["1", "2", "1.0"], pa.array([1, 2, 1]), ["01", " 2", "1"]])
 def test_labels_are_known_however_they_are_written(labels):
     column = pa.chunked_array([labels])
@@ -129,20 +110,6 @@ def test_a_separator_is_one_character(tmp_path, separator):
     write(tmp_path / "a.csv", ["1", "2"])
     with pytest.raises(InputError, match="expected one character"):
         read(tmp_path / "a.csv", Reading(separator=separator))
-
-
-def test_truth_beside_decimal_commas_is_read_in_new_rows(tmp_path: Path) -> None:
-    """In whichever of the two forms a table was learned, and in whichever new rows come."""
-    lines = [(f"{i / 4 - 3:.2f}", i % 3 == 0, i % 2) for i in range(24)]
-    point, comma = tmp_path / "point.csv", tmp_path / "comma.csv"
-    point.write_text("num,flag,y\n" + "".join(f"{n},{flag},{y}\n" for n, flag, y in lines))
-    comma.write_text("num;flag;y\n" + "".join(f"{n.replace('.', ',')};{flag};{y}\n" for n, flag, y in lines))
-    tasks = [Task.from_table(read(path).learn, Roles("y")) for path in (point, comma)]
-    for task in tasks:
-        for path in (point, comma):
-            found = task.read(read(path).learn.drop_columns(["y"]))
-            assert not found.bad.any()
-            assert np.array_equal(found.X, tasks[0].X)
 
 
 WHOLE = st.from_regex(r"[+-]?\d{1,25}", fullmatch=True)
@@ -192,63 +159,6 @@ def test_what_arrow_casts_are_the_moments_that_the_parser_reads(texts: list[str]
         assert np.isnan(cast[-1])
 
 
-CELLS = (
-    ["1", "-7", "03", "+2", "12345678901234567890", "9007199254740993"],
-    ["0x1F", "0XFF", "7", ""],
-    ["1.5", "-.25", "2.", "1e3", "NA", "1E-320"],
-    ["1,5", "2", "1,5e3", "-0,25"],
-    ["1.500,5", "22", "3.000.000,5"],
-    ["true", "False", "1", "0", ""],
-    ["?", "1.5", "-2", "1e2"],
-    ["2024-01-01", "1969-12-31", "", "0001-01-01"],
-    ["2024-01-01 10:00", "2024-01-02", "1900-01-01T00:00:01"],
-    ["2024-01-01 10:00:00.123456789", "1969-12-31 23:59:59.9999", "2024-01-01"],
-    ["2024-01-01T10:00:00Z", "2024-01-01T12:00:00.5+01:00"],
-    ["01.03.2024", "31.12.1999", "?"],
-    ["20240101", "20231231", "20240101.0"],
-    ["red", "blue", " red", "größe"],
-    ["01", "02", "A3"],
-    ["10:00", "11:30", "10:00:01"],
-    [" 1", "2 ", "\t3"],
-    ["nan(1)", "2", "3"],
-    ["0000-01-01", "2024-01-01"],
-    ["1.5", "2", "3e1", "-4"],
-    ["1,500", "22", "3,000,000.5", "4"],
-    ["5,", ",5", "-1"],
-    ["True", "False", "?"],
-    ["08:00", "10:30", "late"],
-    ["2024-03-01 10", "2024-03-01 11"],
-    ["2024-01-01 10:00:00.0001", "2024-01-01 10:00:00.0002"],
-)
-ASKED = (
-    DeclaredTypes(),
-    CATEGORICAL,
-    DeclaredTypes(numeric=("x",)),
-    DeclaredTypes(date=("x",)),
-)
-
-
-@pytest.mark.parametrize("cells", CELLS, ids=lambda cells: cells[0])
-@pytest.mark.parametrize("asked", ASKED, ids=str)
-@settings(max_examples=5, deadline=None)
-@given(data=st.data())
-def test_a_learning_row_is_read_alone_as_among_the_others(
-    tmp_path_factory: pytest.TempPathFactory, cells: list[str], asked: DeclaredTypes, data: st.DataObject
-) -> None:
-    others = data.draw(st.lists(st.sampled_from(cells), min_size=N, max_size=N))
-    columns = write(tmp_path_factory.mktemp("t") / "a.csv", [*cells, *others])
-    try:
-        task = Task.from_table(columns, asked=asked)
-    except InputError:
-        return
-    alone = [task.read(columns.slice(i, 1)) for i in range(len(cells))]
-    assert np.array_equal(np.concatenate([rows.X for rows in alone]), task.X[: len(cells)], equal_nan=True)
-    assert not any(rows.unseen for rows in alone)
-    again = task.read(columns)
-    assert np.array_equal(again.X, task.X, equal_nan=True)
-    assert not again.bad.any()
-
-
 @pytest.mark.parametrize(
     ("learned", "new", "reason"),
     [
@@ -267,17 +177,6 @@ def test_what_hinders_is_named(tmp_path: Path, learned: str, new: str, reason: s
     task = Task.from_table(write(tmp_path / "a.csv", cells))
     found = task.read(write(tmp_path / "b.csv", [new] * 3))
     assert found.reason == f"column 'x' has {new!r} in row 1, {reason}: fix it"
-
-
-def test_a_label_to_the_base_16_is_known_in_test_rows(tmp_path: Path) -> None:
-    file = tmp_path / "t.csv"
-    file.write_text("a,y\n" + "".join(f"{2 * i},{('0x1', '2')[i % 2]}\n" for i in range(N)))
-    columns = read(file).learn
-    task = Task.from_table(columns)
-    assert task.classes == ("0x1", "2")
-    rows = make_test_rows(columns, task)
-    assert rows is not None
-    assert rows.y.tolist() == task.y.tolist()
 
 
 DAYS = [i % 28 + 1 for i in range(N)]
@@ -388,18 +287,6 @@ def test_a_zone_in_some_cells_or_by_name_is_asked_about(cells: list[str], said: 
     assert "--categorical x" in str(refused.value)
 
 
-def test_frames_with_and_without_a_zone_are_told_apart() -> None:
-    y = np.arange(N) % 2
-    naive = pd.DataFrame({"x": pd.to_datetime(FORMS["naive"].cells), "z": np.arange(N) % 5})
-    aware = naive.assign(x=naive["x"].dt.tz_localize("Asia/Karachi"))
-    task = Task.of(aware, y)
-    with pytest.raises(InputError, match="which has no time zone, and those learned from one"):
-        task.rows_from(pa.Table.from_pandas(naive))
-    assert np.array_equal(task.rows_from(pa.Table.from_pandas(aware)), task.X)
-    stored = Task.restore(task.columns(), Roles(task.target.name), task.schema, salt=task.salt)
-    assert stored.digest == task.digest
-
-
 MANY = 40
 DOUBTFUL = {  # cells learned from, and new ones: doubtful, the same number as decimals, and as thousands
     "point": ([f"{i}.{i % 10}5" for i in range(MANY)], "1.250", 1.25, 1250.0),
@@ -444,17 +331,6 @@ def test_other_cells_are_read_as_ever(new: str, tmp_path: Path) -> None:
     found, expected = task.read(rows), plain.read(rows)
     assert found.bad.tolist() == expected.bad.tolist()
     assert np.array_equal(found.X, expected.X, equal_nan=True)
-
-
-def test_nothing_is_asked_where_the_mark_was_said(tmp_path: Path) -> None:
-    for thousands, cells in (
-        (",", DOUBTFUL["point"][0]),
-        (".", DOUBTFUL["comma"][0]),
-        (",", DOUBTFUL["dollars"][0]),
-    ):
-        asked = DeclaredTypes(thousands=thousands)
-        task = Task.from_table(write(tmp_path / "a.csv", cells), asked=asked)
-        assert not task.schema[0].short_decimals
 
 
 def test_a_doubtful_cell_is_no_gap_of_a_lenient_column(tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """Addresses of objects, and the client: what is refused, what is repeated, what is never shown."""
 
-import builtins
 from collections.abc import Callable
 from io import BytesIO
 from itertools import count
@@ -8,12 +7,12 @@ from typing import Any
 
 import pytest
 from s3_server import S3Server
-from stores import BUCKET, RUN, MemoryBucket, list_keys, use
+from stores import BUCKET, RUN, MemoryBucket, list_keys
 
-from ckcv_ray.errors import CKCVError, InputError, StoreError, UnreachableError, convert_errors
+from ckcv_ray.errors import InputError, UnreachableError
 from ckcv_ray.tables import objects
 from ckcv_ray.tables.named import read
-from ckcv_ray.tables.objects import Address, Bucket, explain_error, is_address, parse_address
+from ckcv_ray.tables.objects import Address, Bucket, is_address, parse_address
 from ckcv_ray.tables.read import Reading, read_file
 
 obstore = pytest.importorskip("obstore")
@@ -145,14 +144,6 @@ def test_a_full_disk_is_no_fault_of_the_store() -> None:
         Bucket(parse_address("out", RUN))._ask("read a", raise_often(OSError("full"), 1, []))
 
 
-def test_a_server_that_is_not_there_is_said(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
-    monkeypatch.setattr(objects, "RETRIES", 0)
-    with pytest.raises(UnreachableError, match="what was written is kept") as raised:
-        Bucket(parse_address("out", RUN)).list()
-    assert "hidden-key" not in str(raised.value)
-
-
 def test_a_server_that_fails_now_and_then_is_asked_again(
     s3: S3Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -205,11 +196,6 @@ def test_a_server_without_tls_is_asked_only_if_the_environment_says_so(
     assert Bucket(parse_address("out", RUN)).list() == []
 
 
-def test_an_error_of_the_store_is_no_damage_of_a_file() -> None:
-    with pytest.raises(UnreachableError), convert_errors(StoreError, "a is damaged"):
-        raise UnreachableError("the cable was pulled")
-
-
 def test_a_table_is_read_from_a_store(memory: Any) -> None:
     obstore.put(memory, "tables/t 1.csv", b"a,y\n1,u\n2,v\n")
     place = f"s3://{BUCKET}/tables/t 1.csv"
@@ -226,25 +212,3 @@ def test_a_table_that_is_too_large_is_not_read(memory: Any, monkeypatch: pytest.
     monkeypatch.setattr("ckcv_ray.tables.read.MAX_TABLE_BYTES", 4)
     with pytest.raises(InputError, match=rf"cannot read 's3://{BUCKET}/t\.csv': it is larger than"):
         read_file(f"s3://{BUCKET}/t.csv")
-
-
-def test_an_error_of_the_bucket_of_a_table_is_passed_on(memory: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Nowhere(MemoryBucket):
-        def download(self, *given: Any) -> None:
-            raise InputError("there is no bucket")
-
-    use(monkeypatch, lambda address: Nowhere(address, memory))
-    with pytest.raises(CKCVError, match=r"^there is no bucket$"):
-        read_file(f"s3://{BUCKET}/t.csv")
-
-
-def test_the_client_is_imported_only_when_a_store_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
-    imported = builtins.__import__
-
-    def refuse(name: str, *more: Any) -> Any:
-        assert not name.startswith("obstore")
-        return imported(name, *more)
-
-    monkeypatch.setattr(builtins, "__import__", refuse)
-    assert str(Bucket(parse_address("out", RUN)).address) == RUN
-    assert explain_error("s3", ValueError("x")) == "x"

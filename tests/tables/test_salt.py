@@ -124,14 +124,6 @@ def test_a_frame_its_csv_and_its_parquet_agree(tmp_path: Path) -> None:
     assert Task.of(renamed.drop(columns="well"), renamed["well"]).digest == whole.digest
 
 
-def test_labels_in_another_order_than_their_rows_are_refused() -> None:
-    X, y = pd.DataFrame({"a": np.arange(20.0)}), pd.Series(np.arange(20) % 2)
-    assert Task.of(X, y).n == Task.of(X, y.to_numpy()[::-1]).n == Task.of(X[::-1], y[::-1]).n == 20
-    assert Task.of(X, y.set_axis(range(100, 120))).n == 20
-    with pytest.raises(InputError, match=r"another order: give y.loc\[X.index\]"):
-        Task.of(X, y[::-1])
-
-
 def test_arrays_and_npz_agree_and_a_sparse_matrix_and_its_svmlight_file(tmp_path: Path) -> None:
     task = blobs(30, d=3)
     X, y = np.where(task.X > 0, task.X.round(3), 0.0), task.y

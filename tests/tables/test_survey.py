@@ -3,12 +3,8 @@
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from sklearn.tree import DecisionTreeClassifier
 
-from ckcv_ray.tables import questions as module
-from ckcv_ray.tables.questions import LEAVES, find_giveaways, predict_by_small_tree, survey
+from ckcv_ray.tables.questions import find_giveaways, survey
 from ckcv_ray.tables.task import Roles, Task
 
 N = 200
@@ -74,27 +70,6 @@ def test_a_threshold_of_a_column_is_found_in_its_values(seed: int) -> None:
     assert find_giveaways(Task.from_table(pa.table(columns), Roles("low"))) == ()
 
 
-def test_of_gaps_and_large_values_it_is_found_too() -> None:
-    scale = np.where(Y == 1, 1e150, -1e150) * rng.uniform(0.9, 1.0, N)
-    assert "gives the target away" in note("huge", scale)
-    known = [None if label else float(value) for label, value in zip(Y.tolist(), NOISE, strict=True)]
-    assert "gives the target away" in note("missing", known)
-
-
-def test_a_small_tree_of_a_column_is_that_of_scikit_learn():
-    """But for a few rows: of cuts that are equally good either may take another."""
-    rng = np.random.default_rng(np.random.SeedSequence(11))
-    same = []
-    for _ in range(60):
-        n, n_classes = int(rng.integers(20, 300)), int(rng.integers(2, 5))
-        y = np.concatenate([np.arange(n_classes), rng.integers(0, n_classes, n - n_classes)]).astype(np.int32)
-        x = np.round(rng.choice([1, 10, 1000]) * (rng.normal(size=n) + y)).astype(np.intp)
-        train, new = slice(0, 3 * n // 4), slice(3 * n // 4, n)
-        tree = DecisionTreeClassifier(max_leaf_nodes=LEAVES, random_state=0).fit(x[train, None], y[train])
-        same.append(predict_by_small_tree(x[train], y[train], x[new]) == tree.predict(x[new, None]))
-    assert np.concatenate(same).mean() > 0.99
-
-
 def test_gaps_and_values_are_counted():
     columns = pa.table({"a": [1.0, None, 1.0, 2.0] * 2, "w": ["u", "", None, "v"] * 2, "y": [0, 1] * 4})
     found = {one.name: (one.kind, one.missing, one.distinct) for one in survey(Task.from_table(columns))}
@@ -116,16 +91,3 @@ def test_text_that_hardly_repeats_is_asked_about():
     assert "is it a number, a date or a name in an unknown form?" in column.note
     (column,) = survey(Task.from_table(pa.table({"c": ["a", "b", "c"] * 10, "y": [0, 1] * 15}), Roles("y")))
     assert "unknown form" not in column.note
-
-
-CELLS = st.sampled_from([0.0, -0.0, 1.0, 1.5, float("nan"), 5e-324, 1e300])
-
-
-@given(rows=st.lists(st.tuples(CELLS, CELLS, CELLS), min_size=1, max_size=30))
-def test_equal_rows_have_one_number(rows: list[tuple[float, ...]]) -> None:
-    """All gaps are one, and so are both zeros."""
-    numbers, texts = module._number_rows(np.array(rows)), [str([cell + 0.0 for cell in row]) for row in rows]
-    for i, text in enumerate(texts):
-        assert np.flatnonzero(numbers == numbers[i]).tolist() == [
-            j for j, rival in enumerate(texts) if rival == text
-        ]

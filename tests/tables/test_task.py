@@ -10,11 +10,10 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from conftest import limit_examples
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from openpyxl import Workbook
-from plain import awkward_X, digest_learned, plain_columns, plain_task, refusal
+from plain import digest_learned, plain_columns, refusal
 from pyarrow import csv, parquet
 
 from ckcv_ray.errors import InputError
@@ -22,25 +21,19 @@ from ckcv_ray.tables import target
 from ckcv_ray.tables.columns import (
     MAX_CLASSES,
     NOTHING_ASKED,
-    Column,
-    ColumnKind,
     DeclaredTypes,
     Schema,
-    format_column,
-    list_distinct,
 )
 from ckcv_ray.tables.named import read, read_task
-from ckcv_ray.tables.target import ClassTarget, encode_classes
+from ckcv_ray.tables.target import ClassTarget
 from ckcv_ray.tables.task import (
     Roles,
     Task,
     TestRows,
     check_test_rows,
-    join_copies,
     make_rows,
     make_test_rows,
 )
-from ckcv_ray.tables.units import Units
 
 
 class Frame:
@@ -55,47 +48,6 @@ class Frame:
 
 
 # The digest
-
-
-GOOD, SWAPPED = plain_task(), [1, 0, 2, 3, 4, 5, 6, 7]
-CELLS = np.arange(16).reshape(8, 2)
-
-
-@pytest.mark.parametrize(
-    "changed",
-    [
-        *({"X": np.where(i == CELLS, np.nextafter(GOOD.X, 99), GOOD.X)} for i in range(16)),
-        *({"y": np.where(np.arange(8) == row, 1 - GOOD.y, GOOD.y)} for row in range(8)),
-        *({"classes": ("no", "yes ")}, {"features": ("b", "a")}, {"features": ("a", "b2")}),
-        *({"features": ("a,b", "")}, {"target": "label"}),
-        *({"X": GOOD.X[SWAPPED], "y": GOOD.y[SWAPPED]}, {"X": GOOD.X[:, ::-1]}),
-    ],
-    ids=lambda changed: ",".join(changed),
-)
-def test_any_bit_label_and_name_and_their_order_change_the_digest(changed):
-    assert plain_task(**changed).digest != GOOD.digest
-
-
-def test_labels_of_different_types_are_different_data():
-    kinds = [("0", "1"), (0, 1), (False, True), (0.0, 1.0)]
-    assert len({plain_task(classes=labels).digest for labels in kinds}) == len(kinds)
-
-
-def test_what_does_not_change_the_digest():
-    X = np.array([[0.0, 1.0], [2.0, 0.0]] * 4)
-    task = plain_task(X=X)
-    assert plain_task(X=X * np.where(X == 0, -1, 1)).digest == task.digest  # -0.0
-    assert np.signbit(X * np.where(X == 0, -1, 1)).any()
-    assert plain_task(X=X, source="elsewhere").digest == task.digest
-    assert plain_task(X=np.asfortranarray(X)).digest == task.digest
-    assert plain_task(X=np.repeat(X, 2, axis=0)[::2]).digest == task.digest
-    assert len(task.digest) == 64
-
-
-def test_the_digest_is_by_value_and_not_by_type():
-    X, y = np.arange(16).reshape(8, 2), [0, 1] * 4
-    digests = {Task.of(X.astype(kind), y).digest for kind in ("i1", "u2", "i8", "f2", "f4", "f8")}
-    assert len(digests) == 1
 
 
 # Arrays
@@ -140,26 +92,12 @@ def test_read_only_input_is_neither_changed_nor_kept():
 # Two and more classes: numbers and labels, parts of the rows, and rows to test on
 
 
-repeatable = settings(derandomize=True, deadline=None, max_examples=limit_examples(60))
-
-
 def three(n=12):
     """Rows of three classes in turn."""
     return Task.of(np.random.default_rng(0).normal(size=(n, 2)), ["bac"[i % 3] for i in range(n)])
 
 
 # Classes
-
-
-@given(st.lists(st.integers(0, 20), min_size=6, max_size=60))
-@repeatable
-def test_any_number_of_classes(drawn):
-    values = drawn + drawn  # each at least twice
-    if len(set(values)) < 2:
-        return
-    task = Task.of(np.arange(len(values))[:, None], values)
-    assert task.classes == tuple(sorted(set(values)))
-    assert [task.classes[number] for number in task.y] == values
 
 
 def test_there_are_at_most_so_many_classes():
@@ -170,23 +108,6 @@ def test_there_are_at_most_so_many_classes():
     messages = refusal(columns(MAX_CLASSES + 1))
     assert f"has {MAX_CLASSES + 1:,} classes (0, 1, 2" in messages
     assert f"expected 2 to {MAX_CLASSES:,}" in messages
-
-
-@pytest.mark.parametrize(
-    ("column", "classes"),
-    [
-        (pa.array([0.0, -0.0, 1.0, 0.0, 1.0, 0.0]), (0.0, 1.0)),
-        (pa.array([-0.0, 0.0, 1.0, 0.0, 1.0, 0.0]), (0.0, 1.0)),
-        (pa.DictionaryArray.from_arrays(pa.array([0, 2, 1, 0, 1, 2]), pa.array(["a", "b", "a"])), ("a", "b")),
-        (pa.DictionaryArray.from_arrays(pa.array([0, 1, 1, 0, 0, 2]), pa.array(["a", "b", "a"])), ("a", "b")),
-        (pa.DictionaryArray.from_arrays(pa.array([0, 2, 2, 0]), pa.array(["a", "none", "c"])), ("a", "c")),
-    ],
-)
-def test_a_label_that_is_held_twice_is_one_class(column, classes):
-    found, y = encode_classes(pa.chunked_array([column]), "y")
-    assert found == classes
-    assert not any(np.signbit(label) for label in found if isinstance(label, float))
-    assert [classes[number] for number in y] == column.to_pylist()
 
 
 # Parts of the rows
@@ -257,23 +178,6 @@ def test_labels_are_sorted_and_numbered_in_that_order(kind, larger_first):
         assert [type(label) for label in task.classes] == [type(smaller)] * 2
         assert task.y.tolist() == expected
         assert task.y.dtype == np.int32
-
-
-@pytest.mark.parametrize("kind", TARGETS)
-def test_columns_written_to_parquet_and_read_again_have_the_same_digest(tmp_path, kind):
-    y = np.array([0, 1, 1, 0, 1, 0, 0, 1], dtype=np.int32)
-    names = ("a b", "ünï", "x,1")
-    task = Task(
-        awkward_X(), y, ClassTarget("the target", TARGETS[kind]), Schema.of_numbers(names), Units(len(y))
-    )
-    file = tmp_path / "data.parquet"
-    parquet.write_table(task.columns(), file)
-    again = Task.from_table(parquet.read_table(file), Roles("the target"))
-    assert digest_learned(again) == task.digest
-    assert again.classes == task.classes
-    assert again.features == names
-    assert again.X.tobytes() == task.X.tobytes()
-    assert np.array_equal(again.y, y)
 
 
 @pytest.mark.parametrize(
@@ -375,16 +279,7 @@ def test_all_columns_that_are_refused_are_named_at_once():
     assert all(f"column {name!r}" in messages for name in ("odd", "none", "late"))
 
 
-@pytest.mark.parametrize("chunks", [0, 1, 3])
-def test_an_empty_column_in_pieces_has_one_value(chunks: int) -> None:
-    column = pa.chunked_array([pa.nulls(4)] * chunks, pa.null())
-    values, codes = list_distinct(column)
-    assert (values, codes.tolist()) == ([None], [0] * 4 * chunks)
-
-
 Y = [0, 1] * 4
-NUMBER, CATEGORY, DATE = ColumnKind.NUMBER, ColumnKind.CATEGORY, ColumnKind.DATE
-DAY = 86_400_000
 
 
 def column(values, asked=NOTHING_ASKED):
@@ -421,44 +316,6 @@ def test_what_a_column_holds_and_its_levels_change_the_digest():
     assert len({words, digest(["x", "z"] * 4), digest([0, 1] * 4)}) == 3
     assert digest([0, 1] * 4) != digest([0, 1] * 4, DeclaredTypes(categorical=["a"]))
     assert digest(pa.array(["x", "y"] * 4).dictionary_encode()) == words
-
-
-def test_rows_that_cannot_be_judged_are_marked():
-    schema = Schema((Column("a"), Column("w", CATEGORY, ("u", "v")), Column("d", DATE)))
-    table = pa.table(
-        {
-            "a": ["1", "x", "", "inf"],
-            "w": ["u", "v", None, "z"],
-            "d": ["2020-01-01", "?", "soon", "2020-01-01"],
-        }
-    )
-    rows = schema.apply(table)
-    assert rows.bad.tolist() == [False, True, True, True]
-    assert rows.reason == "column 'a' has 'x' in row 2, not a number: fix it"
-    with pytest.raises(InputError, match="'x' in row 2"):
-        rows.check()
-    plain = Schema.of_numbers("a").apply(pa.table({"a": [1.0, None]}))
-    assert plain.bad.tolist() == [False, True], "a task without gaps knows nothing to fill one with"
-
-
-@pytest.mark.parametrize("kind", [NUMBER, CATEGORY, DATE])
-def test_numbers_become_columns_and_numbers_again(kind):
-    values = np.array([0.0, 2.0, np.nan, 1.0])
-    one = Column("c", kind, ("a", "b", "c") if kind is CATEGORY else ())
-    again = Schema((one,)).apply(pa.table({"c": format_column(values, one)})).X[:, 0]
-    assert np.array_equal(values, again, equal_nan=True)
-
-
-@pytest.mark.parametrize("gap", [None, ""])
-def test_columns_in_several_pieces_are_one_column(gap):
-    """As large files are read; gaps are then in pieces that know of different values."""
-    pieces = pa.chunked_array([["u", gap, "v", "u"], ["w", "u", gap, "v"]])
-    found, X = column(pieces)
-    assert found.levels == ("u", "v", "w")
-    assert np.array_equal(X, [0, np.nan, 1, 0, 2, 0, np.nan, 1], equal_nan=True)
-    labels = pa.chunked_array([["a", None, "b", "a"], ["a", "b", None, "b"]])
-    with pytest.raises(InputError, match=r"empty cells in 2 of 8 rows \(25 %\), the first in row 2"):
-        Task.from_table(pa.table({"x": range(8), "y": labels}))
 
 
 N = 40
@@ -523,16 +380,6 @@ def test_a_column_with_a_purpose_is_a_single_one(role: str) -> None:
         Task.from_table(with_twin("y", CITY))
 
 
-def test_copies_are_of_one_value_in_every_cell() -> None:
-    gaps = [None, *AGE[1:]]
-    twins = [pa.array([float("nan"), *AGE[1:]]), pa.array(gaps), pa.array(AGE), pa.array(AGE)]
-    table = pa.Table.from_arrays(twins, names=["age"] * 4)
-    assert [column.null_count for column in join_copies(table)] == [0, 0]  # the first has nan
-    assert join_copies(PLAIN) is PLAIN
-    words = pa.chunked_array([CITY[:7], CITY[7:]])
-    assert join_copies(with_twin("city", words.dictionary_encode())).num_columns == 4
-
-
 def test_frames_of_python_are_read_alike() -> None:
     frame = PLAIN.select(["age", "dose"]).to_pandas()
     frame.index = range(100, 100 + N)
@@ -559,15 +406,6 @@ def test_of_new_rows_the_columns_that_were_learned_from_are_looked_at() -> None:
     assert np.array_equal(copied.y, task.y)
     with pytest.raises(InputError, match="two columns are named 'y'"):
         make_test_rows(with_twin("y", CITY), task)
-
-
-def test_twins_beside_lists_are_read(tmp_path: Path) -> None:
-    table = with_twin("age", DOSE).append_column("age.list.element", pa.array(DOSE))
-    listed = table.add_column(1, "age", pa.array([[1, 2]] * N)).append_column("l", pa.array([[1]] * N))
-    columns = read(written(listed, tmp_path / "a.parquet")).learn
-    assert columns.column_names == listed.column_names
-    plain = [i for i, name in enumerate(columns.column_names) if i != 1 and name != "l"]
-    assert columns.select(plain).equals(table)
 
 
 @pytest.mark.parametrize(

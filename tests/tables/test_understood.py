@@ -9,11 +9,9 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from ckcv_ray.errors import InputError
-from ckcv_ray.tables.columns import NOTHING_ASKED, Amount, DeclaredTypes, split_amount
+from ckcv_ray.tables.columns import NOTHING_ASKED, DeclaredTypes
 from ckcv_ray.tables.named import read, read_task
 from ckcv_ray.tables.task import Roles, Task
 
@@ -73,6 +71,8 @@ CASES = {
     "quoted gaps": Case(['""', '"NA"', "1.5"], [NAN, NAN, 1.5]),
     "typed days as numbers": Case([19700102, 19691231], [DAY, -DAY], DATE),
     "zeros before": Case(["01", "1", "5"], [1, 1, 5]),
+    "fractions of seconds": Case(["1970-01-01 00:00:00.5", "1970-01-02"], [500, DAY]),
+    "with zones": Case(["1970-01-01T01:00:00Z", "1970-01-02T01:00:00+01:00"], [DAY / 24, DAY]),
     # what is said of them
     "categories": Case([3, 10], ("10", "3"), CATEGORICAL),
     "categories with gaps": Case([3.0, None, 10.0], ("10", "3"), CATEGORICAL),
@@ -115,7 +115,8 @@ CASES = {
     "several units": Case(["$5", "7 €", "$9"], "amounts in several units, such as '$9' and '7 €'"),
     "two meanings": Case(["$1,234.5", "$1.234,5", "$7"], "points and commas differ in meaning"),
     "a share without %": Case(["5%", "7", "8"], "something else, such as '5%'"),
-    # what is no number, and no date
+    # what is no number, no amount and no date
+    "no amounts": Case(["$", "(5", "12 kg", "5 USDX"], ("$", "(5", "12 kg", "5 USDX")),
     "an exponent of Fortran": Case(["0.126D+00", "0.25"], "such as '0.126D+00' in row 1: write E for D"),
     "Fortran said": Case(["1.5", "-.5d2"], "such as '-.5d2' in row 2: write E for D", NUMERIC),
     "apostrophes": Case(["'0123", "'7"], 'such as "\'0123" in row 1: write them without the apostrophe'),
@@ -177,10 +178,13 @@ def test_a_column_is_understood_or_refused_with_the_way_out(name: str, tmp_path:
     else:
         assert task.schema[0].levels == ()
         assert np.array_equal(task.X[:, 0], np.resize(case.expected, N), equal_nan=True)
-    alone = task.read(columns.select(["x", *task.features[1:]]), case.asked.thousands)
-    assert np.array_equal(alone.X, task.X, equal_nan=True)
-    assert not alone.bad.any()
-    assert not alone.unseen
+    new = columns.select(["x", *task.features[1:]])
+    parts = [new, *(new.slice(i, 1) for i in range(min(N, len(case.cells))))]
+    for rows, start in zip(parts, [0, *range(N)], strict=False):  # all of them, and each alone
+        found = task.read(rows, case.asked.thousands)
+        assert np.array_equal(found.X, task.X[start : start + len(rows)], equal_nan=True)
+        assert not found.bad.any()
+        assert not found.unseen
 
 
 def test_marks_hold_for_a_target_of_numbers_and_a_minus_has_no_part_in_the_salt(tmp_path: Path) -> None:
@@ -213,23 +217,3 @@ def test_one_word_in_several_columns_is_one_question(tmp_path: Path) -> None:
     assert rest.startswith("column 'other' holds numbers and in 8 rows something else, such as 'n.b.'")
     asked = DeclaredTypes(numeric=("a", "b,c", "d", "other"))
     assert np.isnan(read_task(tmp_path / "a.csv", asked=asked)[0].X[3, :3]).all()
-
-
-@pytest.mark.parametrize(
-    "cell",
-    [
-        *("A12", "12A", "12-13", "1 2 3", "1'23", "$", "%", "12 kg", "$5$", "3,4,5", "(5", "--5", "5 USDX"),
-        *("12:30", "1/2", "ICU 12", "#5", "LHR101", "5", "1,5"),
-    ],
-)
-def test_what_is_no_amount(cell: str) -> None:
-    assert split_amount(cell) is None
-
-
-@given(st.floats(-1e9, 1e9), st.sampled_from(["$", "€", "%", "EUR", "£"]), st.booleans())
-def test_a_unit_before_or_behind_changes_nothing(value: float, unit: str, before: bool) -> None:
-    number = f"{abs(value):.2f}"
-    sign = "-" if value < 0 else ""
-    written = f"{sign}{unit}{number}" if before else f"{sign}{number} {unit}"
-    assert split_amount(written) == Amount(unit, f"{sign}{number}", False)
-    assert split_amount(number) is None

@@ -7,25 +7,19 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow.parquet as pq
 import pytest
-from boosting import LIBRARIES, NAMES, make, marks
-from sklearn.compose import ColumnTransformer
+from boosting import LIBRARIES, NAMES, make
 from sklearn.datasets import load_diabetes, load_iris, make_classification
-from sklearn.impute import SimpleImputer
 from sklearn.model_selection import KFold, StratifiedKFold, cross_validate
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.preprocessing import StandardScaler
 
 from ckcv_ray import Execution, InputError, Study, evaluate, load_run, run, trust, verify
-from ckcv_ray.core.draws import draw_seeds, make_seed_sequence
 from ckcv_ray.errors import LackingError
-from ckcv_ray.learners.base import LEARNERS
 from ckcv_ray.learners.sklearn import spec, store
-from ckcv_ray.learners.sklearn.learner import AnyEstimator, find_columns
+from ckcv_ray.learners.sklearn.learner import AnyEstimator
 from ckcv_ray.learners.sklearn.paths import LibraryRounds, Plain
 from ckcv_ray.learners.sklearn.spec import LIBRARIES as TABLE
-from ckcv_ray.tables.columns import Schema
 from ckcv_ray.tables.task import Task
 
 SERIAL = Execution("serial")
@@ -118,22 +112,6 @@ def test_early_stopping_ends_before_the_last_round(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", LIBRARIES)
-def test_the_library_itself_reads_what_is_stored(name: str, tmp_path: Path) -> None:
-    X, y = load_iris(return_X_y=True)
-    result = run(small_study(name), X, y, out=tmp_path / "run", execution=SERIAL)
-    content = pq.read_table(tmp_path / "run" / "ensemble" / "refit.parquet")["model"][0].as_py()
-    if name == "lightgbm":
-        import lightgbm
-
-        predicted = lightgbm.Booster(model_str=content.decode()).predict(X).argmax(axis=1)
-    else:
-        read = theirs(name)
-        read.load_model(bytearray(content)) if name == "xgboost" else read.load_model(blob=content)
-        predicted = np.ravel(read.predict(X))
-    assert np.array_equal(predicted, result.predict(X, by="refit"))
-
-
-@pytest.mark.parametrize("name", LIBRARIES)
 def test_a_folder_does_not_decide_what_is_imported_or_parsed(
     name: str, tmp_path: Path, ckcv: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -220,29 +198,6 @@ def test_keywords_that_no_signature_has_are_kept_and_tried() -> None:
             Study.of(learner=theirs("lightgbm", **{name: "/etc/passwd"}), k=3)
 
 
-@pytest.mark.parametrize("name", [pytest.param("xgboost", marks=marks("xgboost"))])
-def test_a_missing_value_may_be_given_by_name(name: str) -> None:
-    learner = make(name, missing=("nan", 0.0), n_estimators=3)
-    found = [learner.template(learner.space.setting(path, 0)).estimator.missing for path in range(2)]
-    assert np.array_equal(sorted(found, key=np.isnan), [0.0, np.nan], equal_nan=True)
-
-
-def test_weights_of_classes_are_those_of_the_library() -> None:
-    task = THREE
-    learner = LEARNERS["lightgbm"](
-        param={"n_estimators": (2, 9)}, class_weight={"0": 1.0, "1": 5.0, "2": 2.0}
-    ).canonical(task)
-    train = np.flatnonzero(task.y != 0)
-    fits = learner.trainer.prepare(learner.trainer.share(task), train, np.arange(task.n)).fit(0, 2)
-    seed = draw_seeds(make_seed_sequence(train), 1)[0]
-    for step, labels in enumerate(fits.labels()):
-        alone = theirs(
-            "lightgbm", **QUIET["lightgbm"], **learner.space.setting(0, step), random_state=seed,
-            class_weight={1: 5.0, 2: 2.0},
-        )  # fmt: skip
-        assert np.array_equal(labels, alone.fit(task.X[train], task.y[train]).predict(task.X))
-
-
 def test_a_pipeline_is_scored_but_not_stored() -> None:
     X, y = load_iris(return_X_y=True)
     pipeline = make_pipeline(StandardScaler(), theirs("lightgbm", n_estimators=3))
@@ -295,19 +250,3 @@ def test_the_columns_are_those_with_categories(names: list[str]) -> None:
             learner=theirs("lightgbm", **LIGHT, categorical_feature=names),
             execution=SERIAL,
         )
-
-
-def test_positions_are_of_encoded_columns_and_xgboost_needs_no_categories() -> None:
-    schema = Schema.of_numbers(["age", "dose"])
-    light = {"class": "lightgbm.sklearn:LGBMClassifier", "params": {"categorical_feature": [0]}}
-    assert find_columns(light, schema) is None
-    own = {"class": "xgboost.sklearn:XGBClassifier", "params": {"enable_categorical": True}}
-    assert find_columns(own, schema) is None
-
-
-def test_a_pipeline_by_name_that_ends_with_a_booster_is_scored() -> None:
-    words = make_pipeline(SimpleImputer(strategy="most_frequent"), OneHotEncoder(handle_unknown="ignore"))
-    columns = ColumnTransformer([("words", words, ["ward"])], remainder="passthrough")
-    learner = make_pipeline(columns, theirs("lightgbm", **LIGHT))
-    result = evaluate(FRAME, Y, learner=learner, resampling="kfold:3", execution=SERIAL)
-    assert np.all(np.isfinite(result.of_splits(result.entries[0], result.scores[0])))

@@ -1,9 +1,7 @@
 """Fits that raise what ends a program, change what belongs to the process, write into rows, or fork."""
 
 import os
-import random
 import sys
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +12,6 @@ from learner_contract import same_files
 from ckcv_ray import Execution, InputError, RunError, Study, Task, evaluate, run
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine.evaluate import evaluate_apart, share
-from ckcv_ray.learners.sklearn.store import guard
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.study.problem import Problem
 
@@ -71,20 +68,6 @@ def test_global_random_numbers_follow_from_the_training_rows(ray_session: None) 
         found.append([member.model.estimator.drawn_ for member in result.ensemble.members])
     assert found[0] == found[1]
     assert len({tuple(one) for one in found[0]}) == 3
-
-
-def test_the_state_of_random_numbers_errors_and_warnings_is_as_it_was() -> None:
-    def state() -> list[object]:
-        drawn = str(np.random.get_state()), random.getstate()  # noqa: NPY002
-        return [*drawn, np.geterr(), list(warnings.filters)]
-
-    before = state()
-    with guard(True, 0):
-        np.random.seed(7)  # noqa: NPY002
-        random.seed(7)
-        np.seterr(all="raise")
-        warnings.simplefilter("ignore")
-    assert state() == before
 
 
 def test_rows_and_labels_are_those_of_the_task_whatever_is_written_into_them() -> None:

@@ -8,14 +8,13 @@ import numpy as np
 import pytest
 from boosting import make
 from sklearn.base import clone
-from sklearn.datasets import load_breast_cancer, load_iris, make_classification
+from sklearn.datasets import load_iris, make_classification
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import KBinsDiscretizer
 from sklearn.tree import DecisionTreeClassifier
 
 from ckcv_ray.core.draws import draw_seeds, make_seed_sequence
-from ckcv_ray.core.measures import ZERO_ONE
 from ckcv_ray.core.process import one_thread
 from ckcv_ray.learners.base import LEARNERS
 from ckcv_ray.learners.sklearn.learner import NAMED, AnyEstimator, EstimatorLearner
@@ -36,14 +35,10 @@ TASKS = {
     "two classes": Task.of(*make_classification(160, 8, random_state=1)),
     "three classes": Task.of(*load_iris(return_X_y=True)),
     "ties": Task.of(*few_values(150)),
-    "many columns": Task.of(*(part[:180] for part in load_breast_cancer(return_X_y=True))),
     "five classes": Task.of(*make_classification(200, 12, n_informative=8, n_classes=5, random_state=2)),
     "weighted rows": Task.of(
         *make_classification(160, 8, random_state=1),
         sample_weight=np.random.default_rng(0).integers(1, 6, 160).astype(float),
-    ),
-    "weighted rows of three classes": Task.of(
-        *load_iris(return_X_y=True), sample_weight=np.random.default_rng(0).uniform(0.1, 4.0, 150)
     ),
 }
 ROUNDS: dict[str, dict[str, Any]] = {
@@ -149,30 +144,6 @@ def test_a_search_space_has_a_path_where_the_guide_says_so(learner: type[Estimat
     }
     assert learner().sharing.parameter == shared.get(learner.name)
     assert max(learner().space.lengths) > 1 or learner.name not in shared
-
-
-def test_what_could_differ_is_fitted_separately() -> None:
-    """An option among the values is not an option of the estimator: it is looked at too."""
-    learner = LEARNERS["boosting"](
-        {"early_stopping": True, "n_iter_no_change": 1, "tol": 1.0, "max_iter": (3, 30)}
-    )
-    task = TASKS["two classes"]
-    train, score = np.arange(80), np.arange(80, 160)
-    block = learner.trainer.prepare(learner.trainer.share(task), train, score)
-    for path, length in enumerate(learner.space.lengths):
-        fits = block.fit(path, length)
-        for step in range(length):
-            alone = fits.model(step).predict(task.X[score]).label
-            wrong = ZERO_ONE.totals(task.y[score], alone, task.n_classes)
-            assert np.array_equal(fits.totals(ZERO_ONE)[step], wrong)
-
-
-def test_a_seed_is_the_same_for_all_settings_and_differs_between_splits() -> None:
-    estimator = LEARNERS["forest"]().build()
-    one, again, other = (seeded(estimator, np.arange(n)) for n in (10, 10, 11))
-    assert one == again != other
-    assert set(one) == {"random_state"}
-    assert seeded(estimator.set_params(random_state=3), np.arange(10)) == {}
 
 
 def test_more_neighbours_than_rows_fail_as_they_do_alone() -> None:

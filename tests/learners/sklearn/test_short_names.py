@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from learner_contract import clouds
 
-from ckcv_ray import Execution, Study, evaluate, load_run, verify
+from ckcv_ray import Execution, Study, load_run, verify
 from ckcv_ray.learners.base import LEARNERS, STATUSES, Status
 from ckcv_ray.learners.sklearn.learner import NAMED
 from ckcv_ray.runs.run import Job, run_job
@@ -38,7 +38,7 @@ def test_a_fit_that_did_not_converge_is_counted() -> None:
     assert ends[0].n_iter[0] == 2 < ends[1].n_iter[0]
 
 
-@pytest.mark.parametrize("n", [12, 18, 30, 45, 89, 90, 200])
+@pytest.mark.parametrize("n", [12, 45, 89, 90])
 @pytest.mark.parametrize("certify", ["paper", "holdout"])
 def test_no_more_neighbours_are_asked_for_than_training_sets_have_rows(n: int, certify: str) -> None:
     if certify == "holdout" and n < 20:
@@ -53,10 +53,3 @@ def test_no_more_neighbours_are_asked_for_than_training_sets_have_rows(n: int, c
     assert (numbers == set(LEARNERS["neighbors"].values["n_neighbors"])) == (n >= 90)
     given = Problem.of(study.replace(param={"n_neighbors": (1, 50)}), clouds(n, 2))
     assert set(given.learner.space.settings()["n_neighbors"].tolist()) == {1, 50}
-
-
-def test_alone_neighbours_are_the_five_of_scikit_learn() -> None:
-    task = clouds(24, 2)
-    result = evaluate(task.X, task.y, learner="neighbors", resampling="kfold:3", execution=SERIAL)
-    (entry,) = result.entries
-    assert entry.settings[0]["n_neighbors"] == 5

@@ -175,17 +175,6 @@ def test_where_nothing_can_be_written_it_is_compiled_all_the_same(
         assert compiler._code() == content
 
 
-def test_the_users_cache_comes_first_and_the_package_where_there_is_no_home(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(compiler.config, "CACHE_DIR", "")
-    monkeypatch.setenv("XDG_CACHE_HOME", "/somewhere")
-    assert list(compiler._folders()) == [Path("/somewhere/ckcv_ray"), PACKAGE / "__pycache__"]
-    monkeypatch.setenv("XDG_CACHE_HOME", "")
-    monkeypatch.setattr(compiler.platformdirs, "user_cache_dir", lambda name: f"~/.cache/{name}")
-    assert list(compiler._folders()) == [PACKAGE / "__pycache__"]
-
-
 @pytest.mark.parametrize(
     ("program", "messages"), [("import nothing_such", "nothing_such"), ("", "incomplete")]
 )
