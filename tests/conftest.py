@@ -148,7 +148,6 @@ UNCOUNTED = LENGTHY | frozenset(
         "test_figures",
         "test_golden",
         "test_judged_rows",
-        "test_kept",
         "test_layout",
         "test_learning_rows_alone",
         "test_live",
