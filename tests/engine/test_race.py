@@ -73,6 +73,23 @@ def test_failures_of_one_path_are_joined_in_any_order(problem: Problem, inputs: 
     assert queue.failures() == []
 
 
+def test_an_exhaustive_run_is_not_complete_before_its_estimates() -> None:
+    exhaustive = Problem.of(STUDY.replace(exhaustive=True), blobs(30))
+    inputs = share(exhaustive)
+    queue = RaceQueue(exhaustive)
+    for j in range(2):
+        for i in range(4):
+            assert not queue.is_decided()
+            queue.add(evaluate([Unit(Stage.SELECT, j, i, EVERY)], inputs))
+    assert queue.is_decided()
+    assert not queue.complete()
+    units = [unit for batch in race(queue, inputs) for unit in batch]
+    assert {(unit.stage, unit.size, unit.split) for unit in units} == {
+        (Stage.ESTIMATE, j, i) for j in range(2) for i in range(4)
+    }
+    assert queue.complete()
+
+
 def make_problem(scale: str) -> Problem:
     study = Study.paper(
         C=(0.1, 1.0, 10.0, 1000.0), gamma=(0.01, 0.1, 1.0), k=(3, 4, 5), n_splits=5, scale=scale

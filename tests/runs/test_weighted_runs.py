@@ -8,11 +8,12 @@ import pytest
 from conftest import blobs, unwrap
 from pyarrow import parquet
 
-from ckcv_ray import CKCVClassifier, Execution, Study, load_run, plan, run, verify
+from ckcv_ray import CKCVClassifier, Execution, Study, Task, load_run, plan, run, verify
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.records.candidates import find_winner
 from ckcv_ray.reports.render import make_page
+from ckcv_ray.study.problem import Problem
 
 SERIAL = Execution("serial")
 ROWS = blobs(60, shift=0.7)
@@ -69,3 +70,15 @@ def test_the_estimator_and_the_plan_take_weights() -> None:
     assert SENTENCE in fitted.certificate_["statements"]
     with pytest.raises(InputError, match="learner svm does not use weights of rows"):
         plan(Study.of(k=3), ROWS.X, ROWS.y, sample_weight=WEIGHTS)
+
+
+def test_balanced_rows_keep_their_weights() -> None:
+    task = Task.of(ROWS.X[:45], ROWS.y[:45], sample_weight=WEIGHTS[:45])
+    problem = Problem.of(Study.of(**SMALL, balance="up"), task)
+    block = problem.learner.trainer.prepare(
+        problem.learner.trainer.share(task), np.arange(30), np.arange(30, 45)
+    )
+    split = block.prepare(0)[1]
+    weights, repeated = split.weights, split.train
+    assert len(repeated) >= 30
+    assert np.array_equal(weights, WEIGHTS[repeated])
