@@ -115,10 +115,10 @@ def measure_noise(noise: str, runs: int, in_order: bool = False) -> list[Cell]:
             for name, checked in check_claims(noise, seed, certify, in_order).items():
                 found.setdefault(name, []).append(checked)
     cells = []
-    for name, checked in found.items():
-        bound, truth = np.mean([(one.claim.risk, one.truth) for one in checked], axis=0)
+    for name, claims in found.items():
+        bound, truth = np.mean([(one.claim.risk, one.truth) for one in claims], axis=0)
         figures = {"bound": float(bound), "truth": float(truth)}  # of within, the share within it
-        false, delta = sum(one.is_false for one in checked), checked[0].claim.delta
+        false, delta = sum(one.is_false for one in claims), claims[0].claim.delta
         cells.append(Cell(f"{noise}: {name}", false, runs, delta, figures))
     return cells
 

@@ -14,7 +14,7 @@ from jobs.paper import bound_coverage, trials
 from jobs.paper.bound_coverage import chosen, count, main, stored
 from jobs.paper.cells import Cell, find_failing
 from jobs.paper.sources import SOURCES, Fresh, Setting
-from jobs.paper.trials import BY_CLASS, CLAIMS, OF_CLASS, REFIT, STEVENS, STUDY, trial
+from jobs.paper.trials import BOTH, BY_CLASS, CLAIMS, OF_CLASS, REFIT, STEVENS, STUDY, trial
 
 EIGHT = Setting("eight", 60)
 SERIAL = Execution("serial")
@@ -90,33 +90,28 @@ def test_truths_are_those_of_the_models_predictions(setting: Setting) -> None:
 
 
 def test_one_model_and_its_recalls_are_those_of_their_studies() -> None:
-    task, fresh = drawn(EIGHT)
-    measured = {one.claim: one for one in trials.half(SMALL, task, fresh)}
-    study = SMALL.replace(certify="holdout", holdout_share=0.5, claim="refit")
-    result = run_job(Job(study, task), SERIAL)
-    by_class = run_job(Job(study.replace(claim="sensitivity,specificity"), task), SERIAL)
-    assert measured[REFIT].bound == result.proven
-    assert (
-        measured[STEVENS].bound == run_job(Job(study.replace(holdout_bound="stevens"), task), SERIAL).proven
-    )
-    assert [measured[name].bound for name in OF_CLASS] == [c.bound for c in by_class.certificate.claims[:2]]
-    wrong = result.predict(fresh.X) < 0
-    sensitivity = fresh.weight[~wrong, 1].sum() / fresh.weight[:, 1].sum()
-    assert measured["holdout half sensitivity"].truth == pytest.approx(1 - sensitivity)
-
-
-def test_recalls_at_the_cut_off_are_those_of_its_study() -> None:
     task, fresh = drawn(Setting("eight", 200))
     measured = {one.claim: one for one in trials.half(SMALL, task, fresh)}
-    study = SMALL.replace(certify="holdout", holdout_share=0.5, require=trials.REQUIRED)
-    result = run_job(Job(study, task), SERIAL)
-    claims = result.certificate.claims[:2]
-    assert [measured[name].bound for name in trials.CUT] == [claim.bound for claim in claims]
-    positive = result.predict(fresh.X) > 0
-    specificity = fresh.weight[~positive, 0].sum() / fresh.weight[:, 0].sum()
-    assert measured["holdout half cut-off specificity"].truth == pytest.approx(1 - specificity)
-    worst = max(measured[name].truth - measured[name].bound for name in trials.CUT)
-    assert measured[trials.CUT_BOTH].truth - measured[trials.CUT_BOTH].bound == worst
+    half = SMALL.replace(certify="holdout", holdout_share=0.5)
+    results = {
+        names: run_job(Job(half.replace(**options), task), SERIAL)
+        for names, options in {
+            (REFIT,): {"claim": "refit"},
+            (STEVENS,): {"claim": "refit", "holdout_bound": "stevens"},
+            tuple(OF_CLASS): {"claim": "sensitivity,specificity"},
+            tuple(trials.CUT): {"require": trials.REQUIRED},
+        }.items()
+    }
+    for names, result in results.items():
+        claims = result.certificate.claims[: len(names)]
+        assert [measured[name].bound for name in names] == [claim.bound for claim in claims]
+        if len(names) == 2:
+            positive = result.predict(fresh.X) > 0
+            specificity = fresh.weight[~positive, 0].sum() / fresh.weight[:, 0].sum()
+            assert measured[names[1]].truth == pytest.approx(1 - specificity)
+    for of_class, both in ((OF_CLASS, BOTH), (trials.CUT, trials.CUT_BOTH)):
+        worst = max(measured[name].truth - measured[name].bound for name in of_class)
+        assert measured[both].truth - measured[both].bound == worst
 
 
 def test_a_setting_that_lacks_a_class_has_no_claims_from_it() -> None:
