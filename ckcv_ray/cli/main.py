@@ -7,6 +7,7 @@ import gc
 import re
 import sys
 import warnings
+from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import copy
@@ -69,13 +70,25 @@ class Command(TyperCommand):
             return super().make_context(*given, **extra)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse arguments; an option that was removed says what to write instead; see ``TyperCommand``."""
-        own = {name for parameter in self.params for name in parameter.opts}
+        """Parse arguments; see ``TyperCommand``.
+
+        Raises:
+            InputError: an option was removed, and this says what to write instead; or one is given twice, of
+                which the last alone would count.
+        """
+        own: dict[str, Any] = {name: parameter for parameter in self.params for name in parameter.opts}
         options = [word.partition("=")[0] for word in args if word.startswith("--")]
-        options = [name for name in options if name not in own]
-        of_command = [f"ckcv {ctx.info_name} {option}" for option in options]
-        if gone := explain_removed(*of_command, *options):
+        strange = [name for name in options if name not in own]
+        of_command = [f"ckcv {ctx.info_name} {option}" for option in strange]
+        if gone := explain_removed(*of_command, *strange):
             raise InputError(gone)
+        single = (
+            name for name in options if name in own and not own[name].multiple and not own[name].is_flag
+        )
+        if twice := [name for name, count in Counter(single).items() if count > 1]:
+            raise InputError(
+                f"{twice[0]} is given twice: give all its values at once, with commas between them"
+            )
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:

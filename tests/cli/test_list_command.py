@@ -16,9 +16,8 @@ from ckcv_ray.storage.files import LOCK
 @pytest.fixture
 def runs(ckcv: Command, tmp_path: Path) -> Path:
     """A finished run, scores, an unfinished run and a damaged one."""
-    small = ("--C", "1", "--gamma", "0.1")
     for name in ("good", "nested/unfinished", "damaged"):
-        assert ckcv(*RUN, *small, "--out", tmp_path / "runs" / name)[0] == 0
+        assert ckcv(*RUN, "--out", tmp_path / "runs" / name)[0] == 0
     assert ckcv("evaluate", "twonorm:40:0", "--learner", "lda", "--out", tmp_path / "runs" / "scores")[0] == 0
     (tmp_path / "runs" / "nested" / "unfinished" / "manifest.json").unlink()
     (tmp_path / "runs" / "damaged" / "certificate.json").write_text("{}")

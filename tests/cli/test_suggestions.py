@@ -54,7 +54,7 @@ def test_a_run_folder_that_is_nearly_right_is_offered(
     command: str, ckcv: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert ckcv(*RUN, "--C", "1", "--gamma", "0.1", "--out", "runs/patients")[0] == 0
+    assert ckcv(*RUN, "--out", "runs/patients")[0] == 0
     (tmp_path / "runs" / "patient").mkdir()  # of something else
     (tmp_path / "new.csv").write_text("x0\n1\n")
     for name in ("patients2", "patient"):
