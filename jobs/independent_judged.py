@@ -25,12 +25,10 @@ def read_judged(folder: Path) -> dict[str, Judged]:
     table = parquet.read_table(folder / "judged.parquet")
     columns = {name: np.array(table[name].to_pylist()) for name in table.column_names}
     names = dict.fromkeys(columns["classifier"].tolist())
-    return {name: take(columns, columns["classifier"] == name) for name in names}
-
-
-def take(columns: Judged, rows: Array) -> Judged:
-    """Return some rows of columns."""
-    return {name: values[rows] for name, values in columns.items()}
+    return {
+        name: {column: values[columns["classifier"] == name] for column, values in columns.items()}
+        for name in names
+    }
 
 
 def find_wrong_pairs(score: Array, y: Array, rng: np.random.Generator) -> Array:
@@ -68,15 +66,6 @@ def count_answered(claim: dict[str, Any], judged: Judged | None, y: Array) -> tu
     if claim["quantity"] == "answered_share":
         return int(np.sum(~answered)), len(y)
     return int(np.sum(answered & (judged["predicted"] != y))), int(np.sum(answered))
-
-
-def judge(models: list[dict[str, Any]], learned: Array, rows: Array, rule: str) -> Array | None:
-    """Return the classes that machines of two classes give rows by a rule; None if it is none of theirs."""
-    if rule not in ("refit", "vote"):
-        return None
-    labels = classify_rows(models, learned, rows)
-    votes = [np.sum(labels == c, axis=0) for c in (0, 1)]
-    return np.asarray(np.argmax(votes, 0) if rule == "vote" else labels[0])
 
 
 def classify_rows(models: list[dict[str, Any]], learned: Array, rows: Array) -> Array:
