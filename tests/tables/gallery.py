@@ -5,6 +5,7 @@
 
 import bz2
 import gzip
+import re
 import sys
 import tempfile
 from collections.abc import Callable
@@ -366,18 +367,25 @@ def page() -> str:
     lines = [
         "# A gallery of untidy tables",
         "",
-        "What `ckcv` makes of tables that are untidy, each in one way: the kind of the last columns, and",
-        "what it says, either before a run or because it refuses the table. Their source is",
-        "{source}`tests/tables/gallery.py`, which also wrote this page; a test compares both, and runs a",
-        "study on every table that is not refused.",
+        "**What does `ckcv` make of an untidy table, and which option settles a refusal?** A test compares this page",
+        "with {source}`tests/tables/gallery.py`, which wrote it, and runs a study on each table that is not refused.",
         "",
-        "| what is untidy | option | understood as | what is said |",
-        "|---|---|---|---|",
+        "| refused, or run with a remark | because | options |",
+        "|---|---|---|",
     ]
+    understood: dict[str, list[str]] = {}
     for exhibit in GALLERY:
-        kinds, said = (one.replace("|", "\\|").replace("\n", " ") for one in said_of(exhibit))
-        option = f"`{exhibit.said}`" if exhibit.said else ""
-        lines.append(f"| {exhibit.title} | {option} | {kinds} | {said} |")
+        kinds, said = said_of(exhibit)
+        if said:
+            options = " ".join(f"`{one}`" for one in dict.fromkeys(re.findall(r"--[a-z-]+", said)))
+            because = "" if kinds == "refused" else "runs: "
+            because += said.rpartition(": ")[0] or said
+            lines.append(f"| {exhibit.title} | {because} | {options} |")
+        else:
+            title = exhibit.title + f" (`{exhibit.said}`)" * bool(exhibit.said)
+            understood.setdefault(kinds.split()[-1], []).append(title)
+    lines += ["", "| understood without a remark: last column a | tables |", "|---|---|"]
+    lines += [f"| {kind} | {'; '.join(titles)} |" for kind, titles in understood.items()]
     return "\n".join(lines) + "\n"
 
 
