@@ -379,7 +379,7 @@ def page() -> str:
         if said:
             options = " ".join(f"`{one}`" for one in dict.fromkeys(re.findall(r"--[a-z-]+", said)))
             because = "" if kinds == "refused" else "runs: "
-            because += said.rpartition(": ")[0] or said
+            because += re.split("[.;] ", said.rpartition(": ")[0] or said)[0]
             lines.append(f"| {exhibit.title} | {because} | {options} |")
         else:
             title = exhibit.title + f" (`{exhibit.said}`)" * bool(exhibit.said)
