@@ -5,7 +5,6 @@
 
 import bz2
 import gzip
-import re
 import sys
 import tempfile
 from collections.abc import Callable
@@ -364,21 +363,18 @@ def said_of(exhibit: Exhibit) -> tuple[str, str]:
 
 def page() -> str:
     """Return the page of the documentation."""
-    lines = [
-        "# A gallery of untidy tables",
-        "",
-        "**What does `ckcv` make of an untidy table?** {source}`tests/tables/gallery.py` wrote this page.",
-        "",
-        "| refused, or run with a remark | because | options |",
-        "|---|---|---|",
-    ]
+    head = "# A gallery of untidy tables\n\n**What does `ckcv` make of an untidy table?** "
+    lines = [head + "{source}`tests/tables/gallery.py` wrote this page.\n"]
+    lines += ["| refused, or run with a remark | because | options |", "|---|---|---|"]
     understood: dict[str, list[str]] = {}
     for exhibit in GALLERY:
         kinds, said = said_of(exhibit)
         if said:
-            options = " ".join(f"`{one}`" for one in dict.fromkeys(re.findall(r"--[a-z-]+", said)))
-            because = re.split("[.;] ", said.rpartition(": ")[0] or said)[0]
-            lines.append(f"| {exhibit.title} | {'runs: ' * (kinds != 'refused')}{because} | {options} |")
+            options = dict.fromkeys(one.strip(",;:") for one in said.split() if one.startswith("--"))
+            because = (said.rpartition(": ")[0] or said).split("; ")[0].split(". ")[0]
+            lines.append(
+                f"| {exhibit.title} | {'runs: ' * (kinds != 'refused')}{because} | {', '.join(options)} |"
+            )
         else:
             title = exhibit.title + f" (`{exhibit.said}`)" * bool(exhibit.said)
             understood.setdefault(kinds.split()[-1], []).append(title)
