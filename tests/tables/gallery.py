@@ -370,11 +370,9 @@ def page() -> str:
     for exhibit in GALLERY:
         kinds, said = said_of(exhibit)
         if said:
-            options = dict.fromkeys(one.strip(",;:") for one in said.split() if one.startswith("--"))
+            options = ", ".join(dict.fromkeys(one.strip(",;:") for one in said.split() if one[:2] == "--"))
             because = (said.rpartition(": ")[0] or said).split("; ")[0].split(". ")[0]
-            lines.append(
-                f"| {exhibit.title} | {'runs: ' * (kinds != 'refused')}{because} | {', '.join(options)} |"
-            )
+            lines.append(f"| {exhibit.title} | {'runs: ' * (kinds != 'refused')}{because} | {options} |")
         else:
             title = exhibit.title + f" (`{exhibit.said}`)" * bool(exhibit.said)
             understood.setdefault(kinds.split()[-1], []).append(title)
