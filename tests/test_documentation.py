@@ -349,15 +349,12 @@ def test_a_page_imports_what_is_public(page: Path) -> None:
     assert {name for text in texts for name in IMPORTED.findall(text)} <= public
 
 
-def test_the_architecture_has_a_row_for_each_module_with_names_that_it_defines() -> None:
+def test_the_architecture_has_a_row_for_each_module() -> None:
     page = (ROOT / "docs" / "contributing" / "architecture.md").read_text()
-    rows = dict(re.findall(r"^\| `([\w/]+)` \| (.+?) \|", page, re.MULTILINE))
+    rows = re.findall(r"^\| `([\w/]+)` \| .", page, re.MULTILINE)
     package = ROOT / "ckcv_ray"
-    files = {file.relative_to(package).with_suffix("").as_posix(): file for file in package.rglob("*.py")}
-    assert rows.keys() == {name for name in files if not name.endswith(("__init__", "__main__"))}
-    for module, names in rows.items():
-        defined = {getattr(node, "name", "") for node in ast.parse(files[module].read_text()).body}
-        assert set(re.findall(r"`(\w+)`", names)) <= defined, module
+    files = {file.relative_to(package).with_suffix("").as_posix() for file in package.rglob("*.py")}
+    assert sorted(rows) == sorted(name for name in files if not name.endswith(("__init__", "__main__")))
 
 
 def test_the_architecture_shows_functions_of_their_length() -> None:
