@@ -1,16 +1,10 @@
 """Answer the rows that a classifier is confident of, and no others: what is proven of them, and how many.
 
 A row is answered if the confidence of the rule in it is at least t: of two classes the distance of its score
-from the rule's own cut-off, of several the margin between its two largest scores. Let t_1 > ... > t_J be
-fixed without the held-out rows, r_j the error among rows answered at t_j, and y what it may be. The tests
-of r_j > y go from t_1 down: test j passes if U_d(x_j; m_j) <= y, where x_j of the m_j held-out rows answered
-at t_j are wrong. The first that fails ends them, and the last that passed, T, is used.
-
-P(r_T > y) <= d, and no division of d by J is needed: let j be the first with r_j > y, which is fixed. If
-r_T > y then T is j or comes after it, so test j has passed, which given m_j has a probability of at most d.
-(The bound at t_T itself is not proven, only y: T depends on the counts.) Nothing is assumed of how r_j
-depends on j. The share answered at t_j is binomial over all held-out rows; its lower bounds at d / J hold for
-all j together, so at T too, which is why this one is divided.
+from the rule's own cut-off, of several the margin between its two largest scores. Thresholds that are fixed
+without the held-out rows are tested from the most cautious one down. What is proven of the error is what is
+allowed, and of the share answered its bound for all thresholds together (docs/theory/bounds.md, "Answering
+only confident rows").
 
 Thresholds are quantiles of the confidence of F*'s members in the rows of their estimate sets, from which they
 have not learned: in rows that a model has learned from it is more confident than in new ones. The first is

@@ -3,24 +3,12 @@
 The other learner is represented by one model, at the learner's own best setting and number of folds by the
 criterion of the study, fitted on all rows that were not held out: what would be used had the learner been the
 only one. Its setting is chosen by the learning rows alone, so given these both classifiers are fixed, and the
-rows held out are as many independent comparisons.
-
-Rows: on b held-out rows the other one alone is wrong, and on c the winner alone. Given b + c, c is
-Bin(b + c, theta), where theta < 1/2 exactly if the winner errs less often. Clopper-Pearson's bound on theta
-at the level d is below 1/2 exactly if the sign test, P(Bin(b + c, 1/2) <= c) < d, says so: "better" is proven
-where the bound is below 1/2, with one statement and all of d (``core.bounds.paired``).
-
-Groups: (1 + x) / 2 is a loss in [0, 1], x being the share of a group's rows that the winner has wrong less
-that of the other one. Its mean is below 1/2 exactly if the winner errs less often; the bound is by betting.
-1 less this mean is the probability that the winner is the one that is right in a row drawn of a new group,
-with a fair coin where both are or neither is: in either case what is claimed is a share of wins.
+rows held out are as many independent comparisons: of rows a sign test, with Clopper-Pearson's bound on the
+share that the winner loses of the rows on which one of the two alone is wrong; else a bet on (1 + x) / 2, x
+being the loss of the winner less that of the other one. What is claimed is a share of wins in either case.
 
 A constant is a classifier too, and a bound on the error is quoted only if the rule is proven better than
-every constant, at the delta of the bound. First this gate, then the bound, is a fixed sequence, so together
-they fail with probability at most this delta: if the rule is no better than some constant, only the
-comparison with this one can be false, and otherwise only the bound. Every class has to be beaten, so none is
-chosen. Of numbers the constant is the median of the learning rows, and errors are clipped; by weight the
-losses are (1 + x) / 2 in the weighted bet.
+every constant, at the delta of the bound (docs/theory/bounds.md, "Better than a constant").
 """
 
 from collections.abc import Iterator, Sequence

@@ -7,24 +7,14 @@ study and the number of rows and sum to at most 1 over all candidates, so the av
 delta * pi(t) holds for whichever candidate was selected, and however its splits depend on each other.
 
 ``holdout``: nothing has used the held-out rows; each quantity proves its own claims. delta is shared equally
-(``Certification.n_shares``).
-
-With groups of related rows the units are groups, and what is bounded is the mean loss of a new group: the
-share of its rows that are wrong. Sums of such losses take the place of counts, and the bounds of
-``core.bounds.betting`` and betting that of Clopper-Pearson; the proofs are the same.
+(``Certification.n_shares``). Of subgroups named beforehand error and recalls are claimed: their delta is
+divided equally among the columns, then among the subgroups of a column that are claimed, then among the error
+and the recalls of a subgroup. Which subgroups are claimed is decided by how many rows belong to each, never
+by labels; the rule decides by its own cut-off, since one that was chosen on the same rows depends on their
+labels.
 
 If rows repeat because they have the same origin, the ``Copies`` are not new: every claim holds again with as
-many fewer independent units in each set (see the theory page, "Repeated rows").
-
-Of subgroups named beforehand, such as women, or patients above 60, error and recalls are claimed.
-Given which held-out rows belong to a subgroup, they are independent draws from its distribution: the wrong
-ones of a fixed rule are binomial. delta is divided equally among the columns, then among the subgroups of a
-column that are claimed, then among the error and the recalls of a subgroup: all hold jointly. Which subgroups
-are claimed is decided by how many rows belong to each, never by labels; edges of bins come from the learning
-rows. The rule decides by its own cut-off: one that was chosen on the same rows would depend on their labels.
-
-Where numbers are predicted, what is claimed of a subgroup is its mean error, of which at most the clip
-counts, by its rows in the order in which they were drawn.
+many fewer independent units in each set. Proofs: docs/theory/bounds.md, "Claims" and "Repeated rows".
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,24 +1,11 @@
 """The error of a rule: how often it is wrong on new rows, on those of a new group, or by weight.
 
-Nothing has used the rows held out, so the errors of a rule on them are binomial. With groups of related rows
-the units are groups, and what is bounded is the mean loss of a new group: its share of wrong rows.
-
-By weight it is how often a rule is wrong where rows occur as their weights say. They come from a source in
-which rows occur otherwise than where the classifier will be used: such as a sample in which rare cases are as
-many as common ones. A weight w of each row says how much more often a row like it occurs there, up to a
-factor that need not be known. The error there is
-
-    r = E(w wrong) / E(w),
-
-over new rows of the source. Let no weight be above W, which the user states: rows cannot show what the
-largest one of all new rows is. Given the rule, the pairs (w_t, wrong_t) of the rows held out are independent,
-and with a_t = w_t / W the wealth of a gambler who bets that the error is below p,
-
-    e_s(p) = prod over t <= s of (1 + lam_t a_t (p - wrong_t)),
-
-is a martingale of mean 1 at p = r, since E(a (r - wrong)) = r E(a) - E(a wrong) = 0: the bound is that of
-``core.bounds.betting``. The mean of the weights cancels, so nothing has to be said of it, and a right row of
-great weight counts as much as a wrong one.
+By weight it is how often a rule is wrong where rows occur as their weights say: they come from a source in
+which rows occur otherwise than where the classifier will be used, such as a sample in which rare cases are as
+many as common ones. The error there is E(w wrong) / E(w) over new rows of the source. No weight may be above
+W, which the user states: rows cannot show what the largest one of all new rows is. It is bounded by betting,
+where a row counts for w / W; the mean of the weights need not be known (docs/theory/bounds.md, "Errors by
+weight").
 """
 
 from collections.abc import Iterator

@@ -1,18 +1,12 @@
 """Claims about predicted numbers: how far off they are on average, and how far off most of them are.
 
 **On average.** The loss of a row is min(|y - f(x)|, clip) / clip, in [0, 1]: the row takes the place of a
-group, and its loss that of a group's share of wrong rows, in every bound of ``core.bounds.betting`` and in
-betting. Of groups of rows the loss is the mean of their rows' losses.
+group, and its loss that of a group's share of wrong rows.
 
-**A share tau of new rows.** Let h rows be held out, judged by one fixed model, and k the least number with
-P(Bin(h, tau) >= k) <= d; w is the k-th smallest of their absolute errors. Then "P(|y - f(x)| <= w) >= tau"
-fails with probability at most d: with w0 = inf{w : P(|y - f(x)| <= w) >= tau} it fails only if w < w0, for
-which k errors at least are below w0, each with a probability of at most tau. Nothing is clipped, ties are
-allowed, and no k is enough below ln(d) / ln(tau) rows. With x = h - k this is U_d(x; h) <= 1 - tau, U being
-Clopper-Pearson's bound, for the largest such count x.
-
-Of rows that have the same origin one counts, and it is not known which: those of the smallest errors are left
-out.
+**A share tau of new rows.** With k the least number of h rows held out for which P(Bin(h, tau) >= k) <= d,
+it is the k-th smallest of their absolute errors; no k is enough below ln(d) / ln(tau) rows (docs/theory/
+bounds.md, "How far off numbers are"). Of rows that have the same origin one counts, and it is not known
+which: those of the smallest errors are left out.
 """
 
 from collections.abc import Iterator

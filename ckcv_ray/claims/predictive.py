@@ -2,17 +2,11 @@
 
 Both recalls prove what follows from them: the value increases in both, and they hold together.
 
-A required value: PPV or NPV at least v. Let t_1, .., t_J be cut-offs fixed without the held-out rows, s_j and
-c_j the recalls of the positive class and of the other at t_j, and V_j the value that follows from them at the
-stated share. Given the labels, the rows missed and those wrongly flagged at t_j are binomial and independent.
-Test j passes if V at the Clopper-Pearson bounds of both recalls, each at d / 2, is at least v: if V_j < v,
-one of the two bounds has failed, which has a probability of at most d. The tests go from t_1 on to the
-first that fails; the last that passed, T, is used. P(V_T < v) <= d, and d is not divided by J: if V_T < v,
-then the test of the first j with V_j < v, which is fixed, has passed. Nothing is assumed of how V_j depends
-on j.
-
-What is proven of the value is v. Of the recalls at T it is their bounds for all J cut-offs together, each at
-1 / J of its level, since T depends on the same counts; they hold with probability 1 - d as well.
+A required value, PPV or NPV at least v, is tested at cut-offs that are fixed without the held-out rows, from
+the first on to the first that fails; the last that passed is used. A test passes if the value at the
+Clopper-Pearson bounds of both recalls, each at half of its level, is at least v. What is proven of the value
+is v, and of the recalls their bounds for all cut-offs together (docs/theory/bounds.md, "A cut-off for a
+predictive value").
 
 Cut-offs come from the scores of F*'s members in the rows of their estimate sets, from which they have not
 learned. The first is the one with the best prospects of passing, if as many rows as there were missed, and

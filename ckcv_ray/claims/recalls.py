@@ -1,26 +1,15 @@
 """Claims by class and of the AUC: sensitivity, specificity, the recall of each class, and pairs in order.
 
-Everything here holds given the labels of all rows: rows of class c are independent draws from its
-distribution P_c, whatever the share of c. So the claims remain valid if the shares of the classes change.
+Everything here holds given the labels of all rows: rows of a class are independent draws from its
+distribution, whatever its share. So the claims remain valid if the shares of the classes change. What is
+wrong of a class's rows, or of disjoint pairs of a row of each class, is binomial.
 
-Given the other rows and the labels, a fixed classifier's wrong rows among the held-out rows of class c are
-Bin(m_c, risk on P_c): K Clopper-Pearson bounds at the level d / K hold jointly with probability 1 - d.
-Disjoint pairs of a row of each class, drawn without regard to anything but the labels, are independent, so
-the pairs that the classifier's score puts in the wrong order, or does not order, are binomial too.
-
-With ``holdout_bound="stevens"`` the bound on these counts is that of Stevens, by the positions of the wrong
-rows or pairs in the order of the draw (``core.bounds.binomial``): given the labels, the orders within the
-classes are drawn independently of each other, and so is the order of the pairs.
-
-A cut-off of scores with a guarantee: sensitivity at least tau, chosen on the rows that certify. A row is
+A cut-off of scores with a guarantee, sensitivity at least tau, is chosen on the rows that certify. A row is
 flagged, that is classified as positive, if its score is at least t. Let n+ held-out rows be positive, U_d
 Clopper-Pearson's bound, k the largest count with U_d(k; n+) <= 1 - tau, and t the (k + 1)-th smallest of
-their scores. Then P(sensitivity at t < tau) <= d: with t0 = sup{t : P(score of a positive >= t) >= tau}, the
-sensitivity at t is below tau only if t > t0, for which at most k positives may have scores of at most t0, a
-binomial count of n+ with a chance of at least 1 - tau. There is no grid, nothing is paid for the choice, and
-ties are allowed. Given the labels, the other rows and the positives, t is fixed and the negatives are
-independent: their bound at t is Clopper-Pearson's, and both hold together with probability 1 - 2 d. For a
-specificity the same is done on the negatives, from above: t is just beyond the (k + 1)-th largest.
+their scores. There is no grid, nothing is paid for the choice, and ties are allowed (docs/theory/bounds.md,
+"A cut-off with a guarantee"). For a specificity the same is done on the negatives, from above: t is just
+beyond the (k + 1)-th largest.
 """
 
 from abc import abstractmethod

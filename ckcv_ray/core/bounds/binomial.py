@@ -16,27 +16,19 @@ lam > 0 and every p
 
     E max(0, 1 - lam (A(X) - p)) <= delta,    X ~ Bin(m, p),
 
-then P(R >= mean A(X_i)) <= delta, where R is the mean of the risks L_i: z -> max(0, 1 - lam z) is convex, so
-its value at the mean of the A(X_i) - L_i is at most the mean of its values there, whose expectation is at
-most delta, and Markov's inequality completes the proof (the step to the mean follows Blum, Kalai, Langford,
-COLT 1999). ``find_safe_level`` finds the largest delta' that satisfies the condition for the best lam,
-checked for all p (``averaging``): at delta = 0.05, delta / 1.41 for m = 10 and delta / 2.10 for m = 133. A
-may exceed 1: it is averaged first, then limited to 1.
+then P(R >= mean A(X_i)) <= delta, where R is the mean of the risks (docs/theory/bounds.md, "The
+averaging-safe bound"). ``find_safe_level`` finds the largest delta' that satisfies the condition for the best
+lam, checked for all p (``averaging``). A may exceed 1: it is averaged first, then limited to 1.
 
 Catoni (2007): R <= (1 - exp(-lam r - ln(1/delta)/m)) / (1 - exp(-lam)) for the mean error rate r, since
 E exp(-lam X) = (1 - p (1 - exp(-lam)))^m; lam is fixed in advance as sqrt(2 ln(1/delta) / (m p0)), p0 = 0.1.
 
 Stevens' bound on one count without a number that is drawn: from the positions of the wrong rows.
 
-Let h independent rows be in an order that is drawn without regard to them, and x of them be wrong. Given x,
-each of the C(h, x) sets of positions is equally likely, whatever the risk p. Number these sets from 1; with
-the number of the set that occurred,
-
-    V = number / C(h, x)
-
-is uniform on 1 / C(h, x), .. 1 given x: P(V <= v) <= v for every v. Stevens' bound increases with v, so with
-V it fails no more often than with a uniform draw, which is with probability delta (``binomial.stevens``).
-The larger C(h, x), the closer V is to uniform; without an error V is 1, which gives Clopper-Pearson.
+Let h independent rows be in an order that is drawn without regard to them, and x of them be wrong. Each of
+the C(h, x) sets of positions is equally likely, whatever the risk: the number of the set that occurred,
+divided by C(h, x), takes the place of the uniform number (docs/theory/bounds.md, "By positions, without a
+number that is drawn"). Without an error it is 1, which gives Clopper-Pearson.
 
 The sets are numbered in colexicographic order: with positions c_1 < .. < c_x, counted from 0, the number is
 1 + C(c_1, 1) + .. + C(c_x, x) (Knuth, The Art of Computer Programming 4A, section 7.2.1.3).
