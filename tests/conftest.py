@@ -210,7 +210,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if file := config.getoption("--durations-file"):
         config.pluginmanager.register(Clock())
         if not hasattr(config, "workerinput"):
-            config.pluginmanager.register(Durations(file))
+            config.pluginmanager.register(Durations(file, by_day=not is_night(config)))
 
 
 def is_night(config: pytest.Config) -> bool:
