@@ -4,18 +4,22 @@ from typing import Any
 
 import numpy as np
 import pytest
-from claimed import make_claim, run
-from conftest import unwrap
+from claimed import SMALL, make_claim, run
+from conftest import blobs, unwrap
 
 from ckcv_ray import Study, Task
 from ckcv_ray.claims.better import PairedCounts
 from ckcv_ray.claims.certificate import describe_guesses
 from ckcv_ray.claims.certify import list_needs
+from ckcv_ray.core.bounds.betting import bound_losses
+from ckcv_ray.core.draws import order_held_out
+from ckcv_ray.learners.ensemble import predict_numbers
 from ckcv_ray.study.problem import Problem
 
 RNG = np.random.default_rng(53)
 N = 120
 X = RNG.normal(size=(N, 3))
+SIGNAL = X[:, 0] + 0.5 * RNG.normal(size=N)
 LINEAR = Study.of(learner="linear", k=(3,), n_splits=3, certify="holdout", holdout_share=0.5)
 
 # How much it takes
@@ -28,6 +32,23 @@ def test_it_takes_a_few_rows_outside_each_class(level: float, rows: int) -> None
 
 
 # In a run
+
+
+def test_of_numbers_the_median_of_the_learning_rows_has_to_be_beaten() -> None:
+    """Of classes ``jobs/check_certificate`` computes the gate again."""
+    result = run(LINEAR.replace(learner="ridge", clip=2), Task.of(X, SIGNAL, numbers=True))
+    claim, problem = result.certificate.first, result.problem
+    held, model = problem.take_held_rows(), result.models.refit.members[0].model
+    mine, constant = (
+        np.minimum(np.abs(predicted - held.y), 2) / 2
+        for predicted in (predict_numbers(model, held.X), np.median(problem.task.y))
+    )
+    drawn = order_held_out(N, N // 2, problem.draws)
+    order = [problem.held.tolist().index(row) for row in drawn]
+    assert (claim.gate.lost, claim.gate.won) == (np.sum(mine > constant), np.sum(mine < constant))
+    expected = bound_losses((1 + (mine - constant)[order]) / 2, claim.delta)
+    assert claim.gate.bound == pytest.approx(expected, abs=1e-5)
+    assert claim.gate.least <= claim.gate.bound < 0.5
 
 
 def test_a_bound_below_a_constant_that_is_not_proven_better_is_a_figure() -> None:
@@ -54,6 +75,14 @@ def test_a_gate_that_no_rule_can_pass_is_foreseen_and_said() -> None:
     result = run(LINEAR, task)
     assert result.certificate.first.gate.least >= 0.5
     assert "these rows cannot prove it, even with none wrong" in unwrap(result.summary())
+
+
+def test_a_bound_without_rows_held_out_is_not_proven_better_than_a_constant() -> None:
+    result = run(SMALL, blobs(60, shift=4.0))
+    assert result.certificate.first.gate is None
+    shown = unwrap(result.summary())
+    assert shown.startswith("Quote with CAUTION")
+    assert "That this is better than a constant is not proven: it takes rows held out" in shown
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Criteria: their values, the least of them, and what carries over to other numbers of rows."""
 
-from math import fsum, inf, nan
+from fractions import Fraction
+from math import ceil, fsum, inf, nan
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from scipy.stats import beta
 
 from ckcv_ray.core.arrays import ONE
 from ckcv_ray.core.bounds.binomial import (
+    bound_table,
     clopper_pearson,
 )
 from ckcv_ray.core.criteria import (
@@ -18,13 +20,35 @@ from ckcv_ray.core.criteria import (
     MeanBound,
     MeanCost,
     MeanError,
+    MeanGroupError,
     MeanShare,
+    for_groups,
 )
 from ckcv_ray.errors import InputError
 
 repeatable = settings(derandomize=True, deadline=None, max_examples=limit_examples(60))
 units = st.integers(1, 200)
 deltas = st.sampled_from([0.5, 0.05, 1e-4, 1e-12])
+
+
+@given(units, deltas, st.integers(2, 5), st.data())
+@repeatable
+def test_a_value_is_the_bound_on_the_errors_of_all_classes_together(m, delta, n_classes, data):
+    shares = data.draw(st.lists(st.floats(0, 1), min_size=n_classes, max_size=n_classes))
+    totals = np.floor(np.array(shares) * (m // n_classes)).astype(np.int64)
+    value = MeanBound(delta).value(totals[None, None], m)
+    assert value.shape == (1, 1)
+    assert value.item() == clopper_pearson(int(totals.sum()), m, delta)
+
+
+@given(units, deltas)
+@repeatable
+def test_values_ascend_with_the_errors_from_the_least(m, delta):
+    criterion = MeanBound(delta)
+    values = criterion.value(np.arange(m + 1)[:, None], m)
+    assert values.tolist() == bound_table(m, delta).tolist()
+    assert criterion.least(m) == values[0] == values.min() > 0
+    assert np.all(np.diff(values) >= 0)
 
 
 # From one number of rows to another
@@ -48,6 +72,18 @@ def test_a_transfer_keeps_the_order_and_returns_what_it_was_given(criterion, a, 
     more = here * times
     back = criterion.transfer(criterion.transfer(values, here, more), more, here)
     assert back == pytest.approx(values, abs=3e-2)
+
+
+@given(st.integers(1, 40), st.integers(1, 8), deltas, st.data())
+@repeatable
+def test_a_transfer_keeps_the_error_rate_where_it_is_a_count_on_both(m, times, delta, data):
+    criterion = MeanBound(delta)
+    errors = data.draw(st.integers(0, m - 1))
+    few, many = clopper_pearson(errors, m, delta), clopper_pearson(errors * times, m * times, delta)
+    if few < 1 - 1e-9:
+        assert criterion.transfer(np.array([few]), m, m * times) == pytest.approx(many, rel=1e-9)
+    if many < 1 - 1e-9:
+        assert criterion.transfer(np.array([many]), m * times, m) == pytest.approx(few, rel=1e-9)
 
 
 @pytest.mark.parametrize("delta", [0, 1, -0.1, 1.5, nan, inf, 9e-13, "0.05", True, None])
@@ -91,6 +127,12 @@ def test_no_value_of_balanced_is_below_the_least_of_its_split(data, n_splits, de
     assert np.all(before == 1)
 
 
+def test_weights_are_shares_of_the_largest_cost_rounded_up():
+    criterion = MeanCost({"b": 10, "a": 3, "c": 0}).on(("a", "b", "c"))
+    assert criterion.costs == "a=3,b=10,c=0"
+    assert criterion.weights == (ceil(ONE * Fraction(3, 10)), ONE, 0)
+
+
 def value_losses(losses, m, delta):
     """Clopper-Pearson's formula at total losses."""
     totals = np.asarray(losses) / ONE
@@ -110,6 +152,13 @@ def test_cost_is_the_formula_at_the_total_loss(m, delta, a, b):
     assert values == pytest.approx(value_losses(losses, m, delta), rel=1e-9)
     assert values[0] == criterion.least(m) <= values.min()
     assert criterion.compute_l_ee(wrong, m) == fsum(values) / len(values)
+
+
+def test_equal_costs_are_the_error():
+    """With a loss of 1 for each error the total is a count."""
+    criterion, m = MeanCost({"a": 2, "b": 2}).on(("a", "b")), 40
+    values = criterion.value(np.column_stack([np.arange(m + 1), np.zeros(m + 1, int)]), m)
+    assert values.tolist() == MeanBound().table(m).tolist()
 
 
 @pytest.mark.parametrize(
@@ -139,6 +188,14 @@ def test_with_groups_a_value_is_the_formula_at_the_loss_whatever_the_counts(m):
     assert criterion.least(m) == values[0] == values.min() > 0
 
 
+def test_the_papers_figure_is_the_mean_of_the_values():
+    criterion, losses = MeanShare(0.05), np.array([0, 3 * ONE, ONE // 3])
+    totals = np.column_stack([[9, 9, 9], losses])
+    assert criterion.compute_l_ee(totals, 40) == fsum(criterion.value(totals, 40)) / 3
+    assert MeanBound().compute_l_ee([[3], [0], [7]], 40) == fsum(clopper_pearson([3, 0, 7], 40)) / 3
+    assert (criterion.bound, criterion.name) == ("loss", MeanBound.name)
+
+
 @given(st.integers(1, 10**6), st.data())
 @repeatable
 def test_a_mean_error_is_the_share_of_wrong_rows_and_equal_counts_have_equal_means(m, data):
@@ -153,3 +210,26 @@ def test_a_mean_error_is_the_share_of_wrong_rows_and_equal_counts_have_equal_mea
     assert fsum(values) == fsum(criterion.value(even[:, None], m))
     assert criterion.compute_l_ee(wrong[:, None], m) == fsum(values) / n_splits
     assert criterion.transfer(values, m, 7).tolist() == values.tolist()
+
+
+def test_the_share_of_no_wrong_row_is_the_least_and_that_of_all_is_at_most_1():
+    for m in range(1, 3_000):
+        least, _, most = MeanError().value(np.array([[0, 0], [1, 0], [m - m // 2, m // 2]]), m)
+        assert least == MeanError().least(m) == 0
+        assert 1 - m * 2.0**-52 <= most <= 1
+
+
+@pytest.mark.parametrize("m", GROUP_SIZES)
+def test_with_groups_a_mean_error_is_that_of_the_groups_whatever_the_counts(m):
+    criterion, losses = MeanGroupError(0.05), np.linspace(0, m * ONE, 50).astype(np.int64)
+    values = criterion.value(np.column_stack([np.arange(50), losses]), m)
+    assert values == pytest.approx(losses / ONE / m, rel=1e-15)
+    assert (values[0], values[-1]) == (criterion.least(m), 1)
+    assert criterion.compute_l_ee(np.column_stack([np.arange(50), losses]), m) == fsum(values) / 50
+
+
+def test_two_criteria_have_a_form_for_groups():
+    assert for_groups(MeanBound(0.1)) == MeanShare(0.1)
+    assert for_groups(MeanError(0.1)) == MeanGroupError(0.1)
+    assert for_groups(Balanced()) is None
+    assert for_groups(MeanCost({"a": 1, "b": 2})) is None

@@ -13,7 +13,7 @@ from scipy import stats
 
 from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.core.draws import Draws, draw_members, hold_out, order_held_out, seed_members
-from ckcv_ray.core.resampling.base import FoldSize, Split
+from ckcv_ray.core.resampling.base import FoldSize, Split, Strata
 from ckcv_ray.core.resampling.complete import (
     Complete,
     Rotation,
@@ -47,6 +47,36 @@ def test_every_split_is_an_ascending_partition_of_the_stated_sizes(shape, n_spli
         assert np.all(np.diff(part) > 0)
 
 
+@pytest.mark.parametrize("n_splits", [20, 1000])
+@pytest.mark.parametrize("n", [5, 6, 7, 31])
+def test_folds_of_equal_size_are_one_procedure(n, n_splits):
+    """With 1000 splits asked for, the small n are enumerated; with 20 most are drawn."""
+    seen = {}
+    for k in range(3, n + 1):
+        mine = [
+            as_sets(split_complete(n, k, i, n_splits, Draws(7)))
+            for i in range(min(20, count_complete(n, k, n_splits)))
+        ]
+        first = seen.setdefault(n // k, (mine, count_complete(n, k, n_splits)))
+        assert first == (mine, count_complete(n, k, n_splits))
+    distinct = {tuple(splits) for splits, _ in seen.values()}
+    assert len(distinct) == len({n // k for k in range(3, n + 1)})
+
+
+def test_a_split_depends_on_its_arguments_alone():
+    keys = [(n, k, i) for n, k in ((40, 3), (40, 7), (6, 4)) for i in range(10)]
+    forward = {key: as_sets(split_complete(*key, 30, Draws(5))) for key in keys}
+    np.random.seed(99)  # noqa: NPY002 (the global stream is what must not matter)
+    before = np.random.get_state()[1].copy()  # noqa: NPY002
+    for key in reversed(keys):
+        split_complete.cache_clear()
+        assert as_sets(split_complete(*key, 30, Draws(5))) == forward[key]
+        split_complete(17, 3, 2, 4, Draws(5))
+        if key[0] == 40:  # a drawn one does not depend on how many were asked for
+            assert as_sets(split_complete(*key, 500, Draws(5))) == forward[key]
+    assert np.array_equal(np.random.get_state()[1], before)  # noqa: NPY002
+
+
 @pytest.mark.parametrize(
     ("n", "k", "total"), [(3, 3, 6), (4, 3, 12), (5, 3, 20), (6, 4, 30), (6, 3, 90), (7, 3, 210)]
 )
@@ -60,6 +90,17 @@ def test_all_splits_are_taken_where_they_are_few(n, k, total):
         assert taken == sorted(every)
 
 
+def test_one_split_fewer_than_all_is_drawn_from_the_seed():
+    assert count_complete(6, 4, 29) == 29
+    for n_splits, different in ((29, 20), (30, 1)):  # all thirty need no seed
+        per_seed = {
+            tuple(as_sets(split_complete(6, 4, i, n_splits, Draws(seed))) for i in range(n_splits))
+            for seed in range(20)
+        }
+        assert len(per_seed) == different
+        assert any(len(set(splits)) < 29 for splits in per_seed) == (n_splits == 29), "with replacement"
+
+
 def test_drawn_splits_are_uniform_over_all_that_exist():
     """Chi squared over the 30 splits of six rows in four folds, rejecting a fair draw once in 1e6."""
     tally = {}
@@ -69,6 +110,20 @@ def test_drawn_splits_are_uniform_over_all_that_exist():
             tally[split] = tally.get(split, 0) + 1
     assert len(tally) == 30
     assert stats.chisquare(list(tally.values())).pvalue > 1e-6
+
+
+def test_neighbouring_splits_and_sizes_are_independent():
+    """Overlaps of select sets are hypergeometric: sums over 1000 pairs stay within 5 standard deviations."""
+    n, draws = 30, 1000
+    select = {
+        k: [set(split_complete(n, k, i, draws, Draws(3)).select.tolist()) for i in range(draws)]
+        for k in (5, 6)
+    }
+    neighbours = sum(len(a & b) for a, b in zip(select[5][:-1:2], select[5][1::2], strict=True))
+    sizes = sum(len(a & b) for a, b in zip(select[5], select[6], strict=True))
+    for overlap, pairs, m in ((neighbours, draws // 2, 6), (sizes, draws, 5)):
+        law = stats.hypergeom(n, 6, m)
+        assert abs(overlap - pairs * law.mean()) <= 5 * np.sqrt(pairs * law.var())
 
 
 @pytest.mark.slow
@@ -141,6 +196,24 @@ def test_a_million_rows_have_about_2000_sizes_that_are_soon_found():
     assert {size.n_splits for size in sizes} == {10**6}
 
 
+@pytest.mark.parametrize("resampling", [Complete(n_splits=6), Rotation()])
+def test_a_resampling_gives_each_size_its_own_splits(resampling):
+    n = 20
+    for size in resampling.fold_sizes(n):
+        for number in range(size.n_splits):
+            split = resampling.split(Strata(n), size, number, Draws(3))
+            expected = (
+                split_rotation(n, size.k, number, Draws(3))
+                if resampling.name == "rotation"
+                else split_complete(n, size.k, number, 6, Draws(3))
+            )
+            assert as_sets(split) == as_sets(expected)
+            assert [len(part) for part in split] == [size.n_train, size.n_select, size.n_select]
+            train, estimate = split.merge_select()
+            assert train.tolist() == sorted([*split.train, *split.select])
+            assert estimate.tolist() == split.estimate.tolist()
+
+
 @pytest.mark.parametrize("kind", [Complete, Rotation])
 def test_3_to_n_has_one_canonical_form_and_k_is_inside_it(kind):
     for n in (6, 7, 30):
@@ -184,6 +257,14 @@ def test_the_ladder_of_auto_ascends_by_a_tenth_until_no_bound_could_be_below_a_t
         assert clopper_pearson(0, n // last, delta / compared) <= 0.05 * (n / last) / (n // last)
     assert following[-1] > 10
     assert log(compared / delta) / (n / following[-1]) > 0.05
+
+
+def test_auto_depends_on_units_settings_and_delta_and_never_shrinks_with_more_units():
+    ends = [choose_k(n, 143, 0.05)[-1] for n in (1_301, 5_000, 20_000, 200_000, 10**6)]
+    assert ends == sorted(ends)
+    assert ends[0] == 10 < ends[-1]
+    assert choose_k(20_000, 10**6, 0.05)[-1] <= choose_k(20_000, 143, 0.05)[-1]
+    assert choose_k(20_000, 143, 1e-6)[-1] <= choose_k(20_000, 143, 0.05)[-1]
 
 
 def test_a_resampling_with_auto_says_who_chooses():

@@ -112,6 +112,9 @@ def realistic(seed, n=60, n_splits=12, lengths=None):
     return Tables(sizes, counts, lengths=lengths)
 
 
+UNEVEN = (7, 2, 5, 1, 6)  # lengths of the paths of a realistic race
+
+
 class Race:
     def __init__(self, tables, flight=1, seed=0, own=(), exhaustive=False):
         self.tables, self.flight, self.rng = tables, flight, np.random.default_rng(seed)
@@ -175,7 +178,7 @@ class Race:
 @pytest.mark.parametrize("exhaustive", [False, True])
 @pytest.mark.parametrize("flight", FLIGHTS)
 @pytest.mark.parametrize("fail", [0.0, 0.3])
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(16))
 def test_a_race_ends_with_the_winners_of_brute_force_and_the_shortest_proofs(seed, fail, flight, exhaustive):
     """Of all sizes, and of each that is reported. Failed paths neither stop it nor win it. The proofs are the
     same whatever was computed and in whatever order; an exhaustive race computes everything once.
@@ -201,6 +204,20 @@ def test_a_race_ends_with_the_winners_of_brute_force_and_the_shortest_proofs(see
         assert race.fits == sum(race.known()) == tables.evaluations
 
 
+@pytest.mark.parametrize("flight", FLIGHTS)
+@pytest.mark.parametrize("lengths", [None, UNEVEN])
+@pytest.mark.parametrize("seed", range(3))
+def test_so_does_a_realistic_race(seed, lengths, flight):
+    tables = realistic(seed, lengths=lengths)
+    race = Race(tables, flight).run()
+    assert (race.open(), race.selection.winner()) == ([], tables.best())
+
+
+def test_the_failing_cases_leave_some_races_without_any_winner_and_most_with_one():
+    winners = [small(seed, fail=0.3).best() for seed in range(16)]
+    assert 1 <= sum(winner is None for winner in winners) <= 8
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_a_race_taken_up_again_repeats_nothing_known_and_ends_alike(seed):
     """Units in flight at the break are lost; ``check`` sees to it that nothing known is asked for again."""
@@ -213,12 +230,89 @@ def test_a_race_taken_up_again_repeats_nothing_known_and_ends_alike(seed):
     assert race.selection.winner() == tables.best()
 
 
+@pytest.mark.parametrize("flight", [1, 5])
+@pytest.mark.parametrize("own", [(), (0, 2)])
+@pytest.mark.parametrize(
+    "tables",
+    [realistic(0), realistic(1), realistic(1, lengths=UNEVEN), *(small(s, fail=0.1) for s in range(10))],
+)
+def test_what_is_remembered_between_units_and_results_changes_no_unit(tables, own, flight):
+    """A schedule that knows only the values and what was handed out comes to the same."""
+    race = Race(tables, flight, own=[j for j in own if j < len(tables.sizes)])
+    while race.open() or race.in_flight:
+        anew = tables.schedule(race.selection)
+        anew.issued = [issued.copy() for issued in race.schedule.issued]
+        unit = race.schedule.next()
+        assert unit == anew.next()
+        race.in_flight += [unit] if unit else []
+        if len(race.in_flight) == flight or unit is None:
+            race.return_one()
+
+
 def test_a_marked_unit_is_not_handed_out():
     tables = small(3)
     first, second = Race(tables), Race(tables)
     unit = first.schedule.next()
     second.schedule.mark(unit)
     assert second.schedule.next() == first.schedule.next() != unit
+
+
+@pytest.mark.parametrize("lengths", [None, UNEVEN])
+def test_what_was_entered_before_is_not_handed_out(lengths):
+    """In any order, as a log is read; what follows a gap is computed again."""
+    tables = realistic(0, lengths=lengths)
+    first, second = Race(tables, 10**6, exhaustive=True), Race(tables, 10**6, exhaustive=True)
+    first.fill()
+    rng = np.random.default_rng(0)
+    some = [
+        (unit.size, unit.split, path, int(rng.integers(n)))
+        for unit, _ in first.units
+        for path, n in unit.paths
+    ]
+    some = [some[i] for i in rng.permutation(len(some))[:200]]
+    begun = {(size, split, path): step + 1 for size, split, path, step in some}
+    known = [(*place, step) for place, done in begun.items() for step in range(done)]
+    gaps = {(*place, 0) for place in list(begun)[:20]}
+    for at in rng.permutation(len(known)).tolist():
+        if known[at] not in gaps:
+            size, *place = known[at]
+            second.selection.enter(size, *np.array(place)[:, None], np.array([0.5]))
+    second.selection.refresh()
+    marked = {place: done for place, done in begun.items() if (*place, 0) not in gaps}
+    assert any(1 < done < tables.lengths[path] for (_, _, path), done in marked.items())
+    left = {}
+    while (unit := second.schedule.next()) is not None:
+        left |= {(unit.size, unit.split, path): length for path, length in unit.paths}
+    whole = {(unit.size, unit.split, path): n for unit, _ in first.units for path, n in unit.paths}
+    assert left == {place: n for place, n in whole.items() if marked.get(place, 0) < n}
+
+
+def test_leading_tells_whether_every_open_race_has_a_leader():
+    tables = realistic(1)
+    race = Race(tables, 1, own=[0, 3])
+    seen = set()
+    while race.open():
+        leading = race.schedule.has_leaders()
+        assert leading == all(race.selection.threshold(j) < inf for j in race.open())
+        seen.add(leading)
+        race.in_flight = [race.schedule.next()]
+        race.return_one()
+    assert seen == {False, True}
+
+
+def test_exhaustive_holds_nothing_back():
+    """With nothing to wait for, everything can be in flight before the first result is back."""
+    tables = realistic(2)
+    race = Race(tables, 10**6, exhaustive=True)
+    race.fill()
+    assert race.fits == tables.evaluations
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_beginnings_of_paths_solved_again_cost_little(seed):
+    """A path handed out longer starts from its first step again; where little is dropped, that adds up."""
+    tables = small(seed)
+    assert Race(tables, 1, seed).run().fits <= 1.25 * tables.evaluations
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -17,8 +17,10 @@ from hypothesis import strategies as st
 
 from ckcv_ray.core.bounds import binomial
 from ckcv_ray.core.selection import (
+    ABSENT,
     FAILED,
     UNKNOWN,
+    Least,
     Proof,
     Selection,
     Standings,
@@ -155,6 +157,62 @@ def prefix_of(selection, size, path, step):
     return len(known) if known.all() else int(np.argmin(known))
 
 
+@given(seeds)
+@repeatable
+def test_leaders_are_the_least_sums_with_ties_to_smaller_step_path_k(seed):
+    case = make_case(seed)
+    selection = complete(case)
+    assert selection.leaders == [case.best(among=j) for j in range(len(case.leasts))]
+    assert selection.winner() == case.best()
+    for j, g, c in case.candidates():
+        assert selection.sizes[j].exact_low(g, c) == case.l_ms(j, g, c)
+
+
+def test_the_cases_do_provoke_ties():
+    tied = across = 0
+    for seed in range(100):
+        case = make_case(seed)
+        winners = [(j, g, c) for j, g, c in case.candidates() if case.l_ms(j, g, c) == case.best()[0]]
+        tied += len(winners) > 1
+        across += len({j for j, _, _ in winners}) > 1
+    assert tied >= 20
+    assert across >= 10
+
+
+@given(st.lists(st.floats(0.01, 1.0), max_size=30), st.integers(0, 20), st.randoms(use_true_random=False))
+@repeatable
+def test_mean_bound_rounds_once_and_ignores_order(bounds, left, random):
+    n_splits = len(bounds) + left
+    if n_splits == 0:
+        return
+    expected = rounded_mean([*bounds, *[0.0099] * left], n_splits)
+    assert mean_bound(bounds, Least.of(0.0099, n_splits)) == expected
+    random.shuffle(bounds)
+    assert mean_bound(bounds, Least.of(0.0099, n_splits)) == expected
+
+
+@given(seeds)
+@repeatable
+def test_alive_is_what_may_still_reach_the_best_so_far(seed):
+    """And so nothing dead can win or tie: its final L_MS is above the final winner's."""
+    case, rng = make_case(seed), np.random.default_rng(seed)
+    selection, final = case.selection(), case.best()[0]
+    for piece in deliveries(case, rng):
+        deliver(selection, case, [piece])
+        known = {t: prefix_of(selection, *t) for t in case.candidates()}
+        complete = {t for t, p in known.items() if p == case.n_splits[t[0]]}
+        threshold = min((case.l_ms(*t) for t in complete), default=inf)
+        for (j, g, c), p in known.items():
+            assert selection.threshold(j) == threshold
+            assert selection.sizes[j].exact_low(g, c) == case.low(j, g, c, p)
+            assert selection.sizes[j].low[g, c] == pytest.approx(case.low(j, g, c, p), rel=1e-12)
+            alive, done = bool(selection.alive(j)[g, c]), (j, g, c) in complete
+            assert alive == (not done and case.low(j, g, c, p) <= threshold)
+            assert done or alive or case.l_ms(j, g, c) > final
+    assert not any(selection.alive(j).any() for j in range(len(case.leasts)))
+    assert selection.winner() == case.best()
+
+
 @pytest.mark.parametrize("order", range(10))
 def test_equality_keeps_a_candidate_however_its_sum_is_rounded(order):
     """Beside a complete candidate, one whose prefix holds the same counts in another order and then lacks
@@ -176,6 +234,26 @@ def test_equality_keeps_a_candidate_however_its_sum_is_rounded(order):
     selection.refresh()
     assert selection.winner()[1:] == (0, 2, 0)
     assert selection.alive(0).tolist() == [[True], [False], [False]]
+
+
+@given(seeds)
+@repeatable
+def test_a_reported_size_is_judged_by_its_own_best_alone(seed):
+    case, rng = make_case(seed), np.random.default_rng(seed)
+    own = {j for j in range(len(case.leasts)) if rng.random() < 0.6}
+    selection = case.selection(separate=own)
+    for piece in deliveries(case, rng):
+        deliver(selection, case, [piece])
+        for j in range(len(case.leasts)):
+            rule = selection.leaders[j] if j in own else selection.winner()
+            assert selection.threshold(j) == (rule.l_ms if rule else inf)
+        for j, g, c in case.candidates():
+            open_ = prefix_of(selection, j, g, c) < case.n_splits[j]
+            if open_ and not selection.alive(j)[g, c]:
+                assert case.l_ms(j, g, c) > case.best(among=j if j in own else None)[0]
+    for j in own:
+        assert selection.leaders[j] == case.best(among=j)
+    assert selection.winner() == case.best()
 
 
 @given(seeds)
@@ -231,6 +309,22 @@ def test_a_failure_never_replaces_a_value_and_a_value_always_replaces_a_failure(
     assert selection.alive(0).tolist() == [[False, False, True], [True, True, True]]
 
 
+def test_a_failed_split_blocks_its_candidate_once_it_is_next():
+    selection = Selection([(3, least(5))], [1])
+    selection.fail(0, 1, 0, slice(0, 1))
+    selection.refresh()
+    assert selection.alive(0).all(), "split 0 may still prove it beaten"
+    enter(selection, 5, 0, 0, 0, [0])
+    enter(selection, 5, 0, 2, 0, [0])
+    selection.refresh()
+    assert not selection.alive(0).any()
+    assert selection.winner() is None
+    assert selection.sizes[0].prefix.tolist() == [[1]]
+    enter(selection, 5, 0, 1, 0, [4])
+    selection.refresh()
+    assert selection.winner() == (rounded_mean([bound_table(5)[x] for x in (0, 4, 0)], 3), 0, 0, 0)
+
+
 @given(seeds)
 @repeatable
 def test_lower_bounds_and_their_shortest_proofs(seed):
@@ -250,3 +344,62 @@ def test_lower_bounds_and_their_shortest_proofs(seed):
 
 
 # One fold size by itself
+
+
+@given(seeds)
+@repeatable
+def test_what_a_fold_size_derives_from_its_values(seed):
+    case, rng = make_case(seed), np.random.default_rng(seed)
+    n_splits, table = case.n_splits[0], case.tables[0]
+    fold = Standings(n_splits, case.lengths, case.leasts[0])
+    assert fold.leader(0) is None
+    assert np.all(fold.expected == inf)
+    hidden = rng.random(table.shape)
+    drawn = np.select([hidden < 0.6, hidden < 0.8], [table, FAILED], UNKNOWN)
+    fold.values = np.where(fold.values == ABSENT, ABSENT, drawn)
+    fold.refresh()
+    for g, c in ((g, c) for j, g, c in case.candidates() if j == 0):
+        column = drawn[:, g, c].tolist()
+        p = next((i for i, x in enumerate(column) if x < 0), n_splits)
+        assert fold.prefix[g, c] == p
+        assert fold.complete[g, c] == (p == n_splits)
+        assert fold.blocked[g, c] == (p < n_splits and column[p] == FAILED)
+        assert fold.prefix_values(g, c) == case.column(0, g, c)[:p]
+        assert fold.exact_low(g, c) == case.low(0, g, c, p)
+        if p:
+            assert fold.expected[g, c] == pytest.approx(np.mean(case.column(0, g, c)[:p]))
+    for i, (g, length) in product(range(n_splits), enumerate(case.lengths)):
+        assert fold.computed[i, g] == np.sum(drawn[i, g, :length] != UNKNOWN)
+
+
+@given(seeds, st.booleans())
+@repeatable
+def test_what_is_beyond_the_end_of_a_path_stays_absent_and_takes_no_part(seed, exhaustive):
+    """Neither results nor failures reach it, it is never alive, complete, computed or the winner.
+
+    Nothing else is dropped by an exhaustive search.
+    """
+    case, rng = make_case(seed), np.random.default_rng(seed)
+    beyond = np.arange(max(case.lengths)) >= np.array(case.lengths)[:, None]
+    selection = case.selection(exhaustive=exhaustive)
+    for size, split, path, length in deliveries(case, rng):
+        if rng.random() < 0.2:
+            selection.fail(size, split, path, slice(None))
+        deliver(selection, case, [(size, split, path, length)])
+        for j, fold in enumerate(selection.sizes):
+            assert np.all((fold.values == ABSENT) == beyond)
+            assert not np.any(beyond & (selection.alive(j) | fold.complete))
+            assert np.all(fold.prefix[beyond] == 0)
+            assert np.all(fold.computed <= case.lengths)
+            if exhaustive:
+                assert np.array_equal(selection.alive(j), ~(beyond | fold.complete | fold.blocked))
+            assert (
+                selection.leaders[j] is None or not beyond[selection.leaders[j][2], selection.leaders[j][1]]
+            )
+    assert selection.winner() == case.best()
+
+
+def test_the_cases_do_have_paths_of_different_lengths_and_splits_that_differ():
+    cases = [make_case(seed) for seed in range(100)]
+    assert sum(len(set(case.lengths)) > 1 for case in cases) >= 20
+    assert sum(len(set(each)) > 1 for case in cases for each in case.leasts) > 40
