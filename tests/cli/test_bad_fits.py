@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command import RUN, Command
+from command import Command
 
 from ckcv_ray.cli.process import Signals
 
@@ -129,7 +129,8 @@ def wait_for(file: Path, process: "subprocess.Popen[str]") -> None:
 
 def test_other_signals_end_with_a_message(table: Path, tmp_path: Path) -> None:
     own = (*learner("Constant"), "--target", "y", "--k", "3", *SERIAL)
-    studies = {"SIGHUP": ("run", table, *own), "SIGUSR1": RUN}
+    svm = ("run", "twonorm:40:0", "--k", "3,4", "--C", "0.1,1,10", "--gamma", "0.1,1", "--backend", "serial")
+    studies = {"SIGHUP": ("run", table, *own), "SIGUSR1": svm}
     for name, study in studies.items():
         words = (*study, "--n-splits", "20000", "--exhaustive", "--out", tmp_path / name)
         process = begin(words, dict(os.environ))
