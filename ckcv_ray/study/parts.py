@@ -232,8 +232,8 @@ def parse_condition(option: str, text: str, known: Collection[str] = (), bare: b
     kind = find_quantity(name)
     if kind is None:
         names = known or ("error", *(kind.form() for kind in list_quantities()))
-        near = f"{', '.join(names)}{suggest(name, names)}"
-        raise InputError(f"{option}={quote(text)}: {name} is not known: choose from {near}")
+        listed = ", ".join(names) + suggest(name, names)
+        raise InputError(f"{option}={quote(text)}: {name} is not known: choose from {listed}")
     if (sign == ">=") == kind.at_most:
         word, right = ("most", "<=") if kind.at_most else ("least", ">=")
         raise InputError(
