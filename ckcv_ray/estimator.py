@@ -26,7 +26,7 @@ from ckcv_ray.learners.ensemble import Ensemble
 from ckcv_ray.learners.sklearn.learner import EstimatorLearner
 from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.records.record import Records
-from ckcv_ray.runs.certified import Certified
+from ckcv_ray.runs.certified import Certified, bound_error
 from ckcv_ray.runs.progress import watch_run
 from ckcv_ray.runs.run import Job, Work, check_job, compute, run_work
 from ckcv_ray.storage.objects import locate
@@ -211,7 +211,7 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
     @property
     def error_bound_(self) -> float:
         """Upper bound on the error of what ``predict`` does; nan if none is proven."""
-        bound = self._fitted.bound_for(Rule(self._rule))
+        bound = bound_error(self._fitted.claims, Rule(self._rule))
         return 1.0 if self._claims_nothing else nan if bound is None else bound
 
     @property
@@ -225,7 +225,7 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
         if self._rule == "random":
             draws = self._draws or np.random.default_rng()
             return np.take(self.classes_, result.ensemble.random(rows, draws).label)
-        return np.take(self.classes_, result.classify(rows, result.rule(self._rule)).label)
+        return np.take(self.classes_, result.rule(self._rule).predict(result.models, rows).label)
 
     @property
     def predict_proba(self) -> Callable[[Any], Values]:

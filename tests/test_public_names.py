@@ -67,11 +67,11 @@ for out, made in zip(["one", *studies], found, strict=True):
     checked = ckcv_ray.verify(out, rerun=True, test=rows if out != "one" else None, execution=serial)
     assert isinstance(checked, ckcv_ray.Verification) and checked.differences == []
     loaded = ckcv_ray.load_run(out)
-    assert loaded.certificate == made.certificate and loaded.test_error == made.test_error
+    assert loaded.certificate == made.certificate and loaded.execution["test"] == made.execution["test"]
     labels = loaded.predict(task.X, seed=1)
     assert labels.tolist() == made.predict(task.X, seed=1).tolist()
     page = ckcv_ray.report(out) if out == "one" else f"{out}/report.html"
-    told[page] = [loaded.proven, loaded.error, float((labels == columns[1]).mean())]
+    told[page] = [loaded.proven, loaded.certificate.error, float((labels == columns[1]).mean())]
 
 seen = ckcv_ray.watch("two", task.columns(), ckcv_ray.LiveColumns(task.features[0]), by="vote")
 assert isinstance(seen, ckcv_ray.WatchedRun) and seen.rows == len(task.y)
@@ -172,3 +172,7 @@ def test_a_name_that_is_not_public_is_none() -> None:
 @pytest.mark.parametrize("name", [name for name in ckcv_ray.__all__ if name != "__version__"])
 def test_every_public_name_says_what_it_is(name: str) -> None:
     assert getattr(ckcv_ray, name).__doc__
+
+
+def test_a_result_has_few_names() -> None:
+    assert len([name for name in dir(ckcv_ray.Certified) if not name.startswith("_")]) <= 25

@@ -108,7 +108,7 @@ def test_an_exported_model_is_converted_to_onnx(patients: Result, ckcv: Any) -> 
     session = runtime.InferenceSession("model.onnx")
     X = patients.task.X
     numbers = session.run(None, {session.get_inputs()[0].name: X.astype(np.float32)})[0]
-    assert np.mean(numbers == patients.classify(X, patients.rule()).label) > 0.98
+    assert np.mean(numbers == patients.rule().predict(patients.models, X).label) > 0.98
 
 
 @pytest.mark.usefixtures("patients")

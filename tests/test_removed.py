@@ -33,6 +33,10 @@ def answer(name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mo
         with pytest.raises(ImportError) as error:
             getattr(ckcv_ray, name)
         return str(error.value)
+    if name.startswith("result."):
+        with pytest.raises(AttributeError) as lacking:
+            getattr(object.__new__(ckcv_ray.Certified), name.removeprefix("result."))
+        return str(lacking.value)
     option, _, value = name.partition("=")
     value = f"form{value}" if option == "out" else value
     if option == "by":

@@ -18,8 +18,9 @@ from ckcv_ray.core.arrays import Index, Values
 from ckcv_ray.core.percent import format_percent
 from ckcv_ray.errors import InputError, escape_text, pluralize
 from ckcv_ray.learners.ensemble import Prediction
+from ckcv_ray.runs.certified import Certified, Marks, mark_rows
 from ckcv_ray.runs.load import load, load_run
-from ckcv_ray.runs.result import Marks, Result
+from ckcv_ray.runs.result import Result, compute_probabilities
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.pages import check_page, write_page
 from ckcv_ray.tables.columns import NewRows, Rows, decode, is_text, some
@@ -186,14 +187,14 @@ def predict(
     output.check(folder, source)
     result = load_run(folder, True) if allow_pickle else load(folder)
     table, rule = _read_table(result.task, source, reading, thousands, keep, strict), result.rule(*choice)
-    predicted = result.classify(table.X, rule)
-    shares = result.probabilities(table.X, rule, predicted) if output.probabilities else None
-    marks = result.mark(table.X, rule, predicted)
+    predicted = rule.predict(result.models, table.X)
+    shares = compute_probabilities(result, table.X, rule, predicted) if output.probabilities else None
+    marks, told = mark_rows(result, table.X, rule, predicted)
     if table.keep in marks:
         raise InputError(f"keep={quote(keep)} {WRITTEN_ANYWAY}")
     written = _tabulate(result.task, table, predicted, shares, marks, output.is_csv)
     output.write(written, RunFolder(folder))
-    _say_proven(result, rule, marks)
+    _say_proven(result, rule, marks, told)
     if output.probabilities:
         calibrated = "CalibratedClassifierCV" in str(getattr(result.learner, "spec", ""))
         how = "calibrated inside each fit" if calibrated else "not calibrated"
@@ -251,11 +252,11 @@ def _tabulate(
     return written.add_column(0, "row", pa.array(range(1, len(place) + 1)))
 
 
-def _say_proven(result: Result, rule: Rule, marks: Marks) -> None:
+def _say_proven(result: Result, rule: Rule, marks: Marks, told: list[str]) -> None:
     if rule.name == "random" and not rule.repeats:
         same = result.task.target.word("; --vote gives the same in every call", "")
         say(f"drawn: a member for each row, others in every call{same}")
-    say(*result.explain(rule))
+    say(*told)
     if (answered := marks.get("answered")) is not None:
         say(f"{int(answered.sum())} of {len(answered)} rows answered")
 
@@ -279,7 +280,8 @@ def _say_rows(table: Table, task: Task) -> None:
 
 def _say_conditions(result: Result, rule: Rule) -> None:
     """Say how the bound compares with a constant, that rows repeat, and which seed repeats the draws."""
-    say(*result.list_doubts())
+    if isinstance(result, Certified):
+        say(*result.certificate.describe_constants(), *result.certificate.describe_repeats())
     if rule.name == "random":
         say(f"--seed {rule.seed} repeats these draws")
 

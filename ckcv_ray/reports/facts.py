@@ -55,8 +55,9 @@ from ckcv_ray.errors import cut, cut_list, plain, pluralize
 from ckcv_ray.learners.base import Setting
 from ckcv_ray.learners.sklearn.spec import list_foreign
 from ckcv_ray.learners.steps import EQUALLY, Balance
+from ckcv_ray.records.candidates import per_k, per_learner
 from ckcv_ray.records.record import Failure
-from ckcv_ray.runs.certified import Certified
+from ckcv_ray.runs.certified import Certified, count_confusion, measure_error
 from ckcv_ray.runs.judged import Judged
 from ckcv_ray.runs.result import Result, format_setting, tabulate_predictions
 from ckcv_ray.runs.scored import SCORE_DELTA, Entry, Scored
@@ -595,7 +596,7 @@ def _find_basis(claim: Claim) -> tuple[str, str]:
 
 
 def _list_cautions(result: Certified) -> list[str]:
-    c, problem, task, counts = result.certificate, result.problem, result.task, result.class_counts
+    c, problem, task, counts = result.certificate, result.problem, result.task, count_confusion(result)
     said, learned = list[str](), np.isin(range(task.n_classes), task.y)
     if problem.held is not None and task.classes:
         held = np.bincount(problem.all_rows.y[problem.held], minlength=task.n_classes)
@@ -696,7 +697,7 @@ def _advise(result: Certified) -> Iterator[str]:
     rows held out it is expected by their total alone, and of more rows with a distance from the mean that
     shrinks as the root of their number grows.
     """
-    c, error = result.certificate, result.measured_error
+    c, error = result.certificate, measure_error(result)
     first, baseline, counted = c.first, c.baseline, not result.problem.has_losses
 
     def expect(held: int) -> float:  # the bound if as many are wrong, or as far off, as were measured
@@ -732,7 +733,7 @@ def _advise(result: Certified) -> Iterator[str]:
 
 
 def _tell_subject(result: Certified) -> Iterator[Fact]:
-    c, problem, counts = result.certificate, result.problem, result.class_counts
+    c, problem, counts = result.certificate, result.problem, count_confusion(result)
     quoted, nothing = find_quoted(result)
     first, required, baseline = c.first, problem.required, c.baseline
     lack = "" if required is None else c.explain_lack_of_cut_off(required)
@@ -740,7 +741,7 @@ def _tell_subject(result: Certified) -> Iterator[Fact]:
     yield Fact("", describe_subject(result))
     for name, text, value in (
         ("required", "" if lack == first.statement else lack, None),
-        ("measured", _describe_measured(result), result.measured_error),
+        ("measured", _describe_measured(result), measure_error(result)),
         ("baseline", _describe_baseline(result), baseline.error),
         ("better", c.describe_gate(first), first.gate),
         ("proven", "" if quoted is not None and nothing else _list_other_claims(c), None),
@@ -759,7 +760,7 @@ def _tell_subject(result: Certified) -> Iterator[Fact]:
 
 def _describe_measured(result: Certified) -> str:
     """Say what was measured of what the first claim is about: an estimate, which the bound allows for."""
-    c, counts, positive = result.certificate, result.class_counts, result.problem.positive
+    c, counts, positive = result.certificate, count_confusion(result), result.problem.positive
     first, on = c.first, "scored rows"
     if first.held_out:
         on = result.task.target.word(HELD_OUT, f"{c.n_held:,} {HELD_OUT}")
@@ -780,7 +781,7 @@ def _describe_measured(result: Certified) -> str:
         number = result.task.classes.index(first.label)
         rows = int(counts[number].sum())
         first = replace(first, errors=rows - int(counts[number, number]), rows=rows)
-    said = first.quantity.measure(first, on, result.measured_error, result.task)
+    said = first.quantity.measure(first, on, measure_error(result), result.task)
     papers = not first.held_out and "paper" in result.problem.criterion.estimated
     papers = papers and not result.problem.has_losses
     return f"{said}; the paper's L_EE {ceil_percent(c.l_ee)}" if papers else said
@@ -825,7 +826,7 @@ def _describe_classes(result: Certified) -> str:
 
     They are the rows that this claim counts: with one about the error they add up to what is measured.
     """
-    if (counts := result.class_counts) is None:
+    if (counts := count_confusion(result)) is None:
         return ""
     first, rows = result.certificate.first, counts.sum(axis=1)
     wrong, said = rows - counts.diagonal(), list[str]()
@@ -885,7 +886,7 @@ def _name_search(result: Certified) -> str:
 
 
 def _tell_performance(result: Certified, judged: Judged | None) -> Section:
-    c, counts, tables = result.certificate, result.class_counts, list[FactTable]()
+    c, counts, tables = result.certificate, count_confusion(result), list[FactTable]()
     first = c.first
     rule, rows = _find_basis(first)
     told = [Fact("operating point", f"{rows}, by {rule}", DETAILS, None, rule, rows)]
@@ -1016,7 +1017,8 @@ def _tell_preparation(result: Certified) -> Iterator[Fact]:
 
 
 def _tell_search(result: Certified) -> Iterator[Fact]:
-    c, learners, test = result.certificate, result.per_learner(), result.execution.get("test")
+    c, test = result.certificate, result.execution.get("test")
+    learners = per_learner(result.candidates, result.problem)
     yield Fact("best", str(Candidate(c.setting, c.k)), DETAILS, c.setting)
     trained = f"{c.n_train:,} {result.task.unit}s to train"
     parts = f"{trained}, {c.n_select:,} to select, {c.n_select:,} to estimate"
@@ -1028,7 +1030,7 @@ def _tell_search(result: Certified) -> Iterator[Fact]:
             came = f"L_MS {ceil_percent(row['l_ms'])}, {Candidate(setting, row['k'])}"
         lost = f"; {row['failed']:,} of {row['candidates']:,} candidates failed" if row["failed"] else ""
         yield Fact("learner", f"{row['learner']}: {row['state']}, {came}{lost}", DETAILS)
-    spans, on_test = result.per_k(), (test or {}).get("reported", {})
+    spans, on_test = per_k(result.candidates, result.problem), (test or {}).get("reported", {})
     for k in result.study.report_k if result.problem.clip is None else ():
         row = next(row for row in spans if row["k_first"] <= k <= row["k_last"])
         if row["l_ms"] is not None:

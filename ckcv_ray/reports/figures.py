@@ -28,6 +28,7 @@ from ckcv_ray.core.percent import (
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.errors import InputError, StoreError, pluralize, printable
+from ckcv_ray.records.candidates import per_k
 from ckcv_ray.runs.certified import Certified
 from ckcv_ray.runs.judged import (
     BY_BEST,
@@ -465,7 +466,7 @@ def _draw_grid(
 
 
 def _draw_folds(result: Certified) -> Picture:
-    spans, unit = result.per_k(), f"{result.task.unit}s"
+    spans, unit = per_k(result.candidates, result.problem), f"{result.task.unit}s"
     best = next(span for span in spans if span["state"] == "winner")
     bounded, parts = [span for span in spans if span["l_ms"] is None], list[Mark]()
     states = [span["state"] if span["state"] in ("open", "failed") else "beaten" for span in bounded]
@@ -519,7 +520,7 @@ def _draw_spread(result: Certified, queue: RaceQueue) -> Picture:
     select = fold.prefix_values(leader.path, leader.step)
     counts = queue.ledger.totals(leader.size)[:, leader.path, leader.step, :n_classes]
     errors = counts.sum(axis=1).tolist()
-    parts, means = [], (float(np.mean(estimate)), result.l_ms)
+    parts, means = [], (float(np.mean(estimate)), result.certificate.l_ms)
     for y, (name, values, colour) in enumerate((("L_EE", estimate, ORANGE), ("L_MS", select, BLUE))):
         x, count = np.unique(100 * np.asarray(values), return_counts=True)
         step = min(0.1, 0.6 / max(1, int(count.max()) - 1))  # equal ones are stacked

@@ -1,7 +1,7 @@
 """The result of a study with a certification: the winner, what is proven of it, and how it classifies."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from math import inf
 from secrets import randbits
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import Setting
 from ckcv_ray.learners.ensemble import Ensemble, Models, Prediction
 from ckcv_ray.records.candidates import per_k, per_learner
-from ckcv_ray.runs.result import DRAWING, Marks, Result, present, tabulate_predictions
+from ckcv_ray.runs.result import DRAWING, Result, present, tabulate_predictions
 from ckcv_ray.study.parts import Holdout, Paper
 from ckcv_ray.study.study import MAX_SEED, Study
 from ckcv_ray.tables.columns import Label, Rows
@@ -28,6 +28,9 @@ from ckcv_ray.validation import integer
 
 if TYPE_CHECKING:
     from ckcv_ray.reports.figures import Plots
+
+
+Marks = dict[str, Values | NDArray[np.bool_]]  # by name, what claims say of single rows
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -67,10 +70,6 @@ class Certified(Result):
         """Whether no evaluation failed: else a better candidate might have been missed."""
         return not self.certificate.provisional
 
-    def list_doubts(self) -> list[str]:
-        """Return sentences if models are constants, and one if rows equal another one."""
-        return self.certificate.describe_constants() + self.certificate.describe_repeats()
-
     @property
     def intervals(self) -> list[MeasuredInterval]:
         """Exact intervals of what was counted on held-out rows, each by itself, at the level of the study."""
@@ -96,23 +95,9 @@ class Certified(Result):
         return self.certificate.k
 
     @property
-    def l_ms(self) -> float:
-        """The criterion at the winner, on the select sets: by default the mean bound on the error."""
-        return self.certificate.l_ms
-
-    @property
     def l_ee(self) -> float:
         """The criterion on the estimate sets: by default the paper's figure."""
         return self.certificate.l_ee
-
-    @property
-    def error(self) -> float:
-        """Mean error rate of the members of F* on their estimate sets: what is estimated, not proven.
-
-        With groups, the mean over groups of their error rates; with numbers, their mean error as a share of
-        the clip.
-        """
-        return self.certificate.error
 
     @property
     def proven(self) -> float:
@@ -124,79 +109,10 @@ class Certified(Result):
         return self.certificate.first.risk
 
     @property
-    def baseline(self) -> float:
-        """Error of always predicting the most common class of the learning rows, on these rows; if the first
-        claim is from held-out rows, on those, if it is smaller there. A bound that is not below it says
-        nothing beyond this constant.
-        """
-        return self.certificate.baseline.error
-
-    def per_k(self) -> list[dict[str, Any]]:
-        """Return the outcome of every fold size."""
-        return per_k(self.candidates, self.problem)
-
-    def per_learner(self) -> list[dict[str, Any]]:
-        """Return the outcome of each learner: its best candidate, or a lower bound of all it has.
-
-        ``setting``, ``k``, ``l_ms`` are those of its best candidate, None if that is not known because the
-        learner was beaten before. ``lower_bound`` is what L_MS is at least for each of its candidates.
-        """
-        return per_learner(self.candidates, self.problem)
-
-    @property
-    def test_error(self) -> float | None:
-        """Mean error rate of the members on the test rows, if there were any."""
-        test = self.execution.get("test")
-        return test["error"] if test else None
-
-    @property
     def plot(self) -> "Plots":
         """Plots for notebooks, such as ``plot.bounds()``, each of which returns axes of matplotlib."""
         plots: Plots = present("plot", self)
         return plots
-
-    @cached_property
-    def class_counts(self) -> NDArray[np.int64] | None:
-        """Rows that the first claim counts, by class and by the class that its rule predicts.
-
-        The last column is of undecided rows: (n_classes, n_classes + 1). None with numbers, and where too
-        many rows are judged for a file.
-        """
-        n_classes = self.task.n_classes
-        if not n_classes:
-            return None
-        if self.certificate.first.certification == Paper.name:
-            return self.certificate.tabulate()
-        if (rows := self._claimed_rows) is None:
-            return None
-        return tabulate_predictions(rows["label"].to_numpy(), rows["predicted"].to_numpy(), n_classes)
-
-    @cached_property
-    def measured_error(self) -> float:
-        """Error on the rows that the first claim counts, by its rule: an estimate, and no bound.
-
-        With groups, the mean over groups of their error rates; with numbers, the mean error as a share of the
-        clip.
-        """
-        first, grouped = self.certificate.first, not self.task.units.independent
-        if self.task.classes and grouped and (rows := self._claimed_rows) is not None:
-            units = np.unique(rows["unit"], return_inverse=True)[1]
-            return float(np.mean(np.bincount(units, rows["loss"]) / np.bincount(units)))
-        if self.problem.has_losses or not first.rows:
-            return self.error if first.measured is None else first.measured
-        return (first.errors or 0) / first.rows
-
-    @cached_property
-    def _claimed_rows(self) -> pa.Table | None:
-        """The judged rows that the first claim counts, as its rule classifies them; None if none are kept."""
-        judged, first = self.judged, self.certificate.first
-        if judged is None or first.certification == Paper.name:
-            return None
-        rows = judged.filter(pc.equal(judged["classifier"], first.classifier))
-        if first.cut_off is None:
-            return rows
-        label = CutOff(first.cut_off, self.problem.positive).classify(rows["score"].to_numpy())
-        return rows.set_column(rows.column_names.index("predicted"), "predicted", pa.array(label))
 
     def table(self) -> pa.Table:
         """Return the candidates."""
@@ -224,40 +140,6 @@ class Certified(Result):
         drawn = randbits(63) if seed is None else integer("seed", seed, least=0, most=MAX_SEED)
         return Rule("random", drawn, repeats=seed is not None)
 
-    def mark(self, rows: Rows, rule: Rule, predicted: Prediction) -> Marks:
-        """Return what claims say of single rows of numbers that a rule has predicted; see ``Result``."""
-        marks, flags, answers = Marks(), self._flag_rule, self._find_answer_claim()
-        if (width := self._find_width(rule)) is not None:
-            marks |= {"low": predicted.label - width.risk, "high": predicted.label + width.risk}
-        if flags is not None:
-            flagged = predicted if rule == flags else self.classify(rows, flags)
-            marks["flag"] = np.asarray(flagged.label == self.problem.positive)
-        if answers is not None and rule == answers.make_rule(self.problem):
-            least = inf if answers.least_confidence is None else answers.least_confidence
-            marks["answered"] = rule.measure_confidence(self.models, rows) >= least
-        return marks
-
-    def explain(self, rule: Rule) -> list[str]:
-        """Return sentences that say what is proven for the predictions of a rule, and by which it is not."""
-        told, flags, answers = [self.claim_for(rule)], self._flag_rule, self._find_answer_claim()
-        if flags is not None and flags != rule:
-            told.append(f"column flag {self.claim_for(flags)}")
-        if flags is None and (required := self.problem.required) is not None:
-            told.append(f"no column flag: {self.certificate.explain_lack_of_cut_off(required)}")
-        if answers is not None and (answering := answers.make_rule(self.problem)) != rule:
-            told.append(f"no column answered: it is about the predictions by {answering.classifier()}")
-        return told
-
-    @property
-    def _flag_rule(self) -> Rule | None:
-        """The rule that flags rows by the cut-off that was chosen, if one was."""
-        chosen = [claim for claim in self.claims if claim.cut_off is not None]
-        return chosen[0].make_rule(self.problem) if chosen else None
-
-    def _find_answer_claim(self) -> Claim | None:
-        answering = (claim for claim in self.claims if claim.quantity.answers and claim.quantity.at_most)
-        return next(answering, None)
-
     def predict_interval(
         self, X: ArrayLike, by: str = "auto", seed: int | None = None
     ) -> tuple[Values, Values]:
@@ -270,7 +152,7 @@ class Certified(Result):
             InputError: no such claim is about the rule, or as ``predict``.
         """
         rule = self.rule(by, seed)
-        if (claim := self._find_width(rule)) is None:
+        if (claim := _find_width(self.claims, rule)) is None:
             raise InputError(
                 f"no interval is proven for {rule.classifier()}: ckcv run --certify holdout --claim "
                 "refit,within:0.9 proves one, for learners of numbers"
@@ -278,23 +160,10 @@ class Certified(Result):
         predicted = self.predictions(X, rule).label
         return predicted - claim.risk, predicted + claim.risk
 
-    def _find_width(self, rule: Rule) -> Claim | None:
-        """Return the claim that says how far off numbers by a rule are: of several that of most rows."""
-        widths = {
-            claim.quantity.width_of: claim
-            for claim in self.claims
-            if claim.quantity.width_of is not None and claim.bound is not None and claim.covers(rule)
-        }
-        return widths[max(widths)] if widths else None
-
-    def find_models(self) -> Models:
-        """Return the models that there are."""
-        return self.models
-
     def claim_for(self, rule: Rule) -> str:
         """Return one sentence that says what is proven for the predictions of a rule."""
         of, covering = rule.classifier(), [claim for claim in self.claims if claim.covers(rule)]
-        if (found := self._find_error_claim(rule)) is not None:
+        if (found := _find_error_claim(self.claims, rule)) is not None:
             said = self._proven(of, *found)
         elif covering:
             said = f"by {of}"
@@ -303,7 +172,7 @@ class Certified(Result):
                 f"by {of}: nothing is proven of this model; the bound is of the one that did not see the "
                 "held-out rows"
             )
-        elif rule.cut_off is None and self._flag_rule is not None:
+        elif rule.cut_off is None and any(claim.cut_off is not None for claim in self.claims):
             said = f"by {of}: nothing is proven for its own cut-off of scores; column flag has the one chosen"
         else:
             hint = f"; ckcv run --certify holdout --claim {rule.name} would prove a bound"
@@ -316,29 +185,11 @@ class Certified(Result):
         repeats = "; this is about one call with a seed: other calls with it repeat its draws"
         return said + repeats * bool(rule.repeats and covering)
 
-    def bound_for(self, rule: Rule) -> float | None:
-        """Return the bound on the error of a rule, as ``claim_for`` says it, in [0, 1]; None without one.
-
-        Of numbers it is the bound on the mean error as a share of the clip.
-        """
-        if (found := self._find_error_claim(rule)) is None:
-            return None
-        claim, factor = found
-        return min(1.0, factor * claim.risk)
-
-    def _find_error_claim(self, rule: Rule) -> tuple[Claim, int] | None:
-        """Return the claim that bounds the error of a rule, and what its bound is multiplied by."""
-        errors = [claim for claim in self.claims if claim.quantity.is_error]
-        covering = [claim for claim in errors if claim.covers(rule)]
-        if covering:
-            return covering[0], 1
-        drawn = [claim for claim in errors if claim.classifier == "random"]
-        return (drawn[0], 2) if rule.name == "vote" and drawn else None
-
     def to_json(self) -> dict[str, Any]:
         """Return the result as JSON values; what is not known is null."""
         c, first, execution = self.certificate, self.claims[0], self.execution
         constant: Label | float = c.baseline.value or 0.0
+        counts, test = count_confusion(self), execution.get("test")
         if self.task.classes:
             constant = c.labels[c.baseline.predicted]
         return {
@@ -346,12 +197,12 @@ class Certified(Result):
             "state": "provisional" if c.provisional else "finished",
             "setting": dict(self.setting),
             "k": self.k,
-            "l_ms": self.l_ms,
+            "l_ms": c.l_ms,
             "l_ee": self.l_ee,
-            "error": self.error,
+            "error": c.error,
             "proven": first.to_json(),
             "baseline": c.baseline.to_json() | {"predicted": constant},
-            "below_baseline": self.proven < self.baseline if first.quantity.is_error else None,
+            "below_baseline": self.proven < c.baseline.error if first.quantity.is_error else None,
             "measured": [interval.to_json() for interval in self.intervals] or None,
             "accepted": [decision.to_json() for decision in self.decisions] or None,
             "constant": c.constant,
@@ -359,16 +210,16 @@ class Certified(Result):
                 {"label": label, "rows": rows, "share": rows / c.n_rows}
                 for label, rows in zip(c.labels, c.class_rows, strict=True)
             ],
-            "confusion": [] if self.class_counts is None else self.class_counts[:, :-1].tolist(),
+            "confusion": [] if counts is None else counts[:, :-1].tolist(),
             "rows": c.n_rows,
             "repeats": c.repeats,
             "groups": None if self.task.units.independent else self.problem.all_rows.n_units,
             "question": self.problem.all_rows.units.question or None,
             "search": c.search,
-            "per_k": self.per_k(),
-            "per_learner": self.per_learner(),
+            "per_k": per_k(self.candidates, self.problem),
+            "per_learner": per_learner(self.candidates, self.problem),
             **{name: execution[name] for name in ("evaluations", "fits", "not_converged", "seconds")},
-            "test_error": self.test_error,
+            "test_error": test["error"] if test else None,
             "before": execution.get("before"),
         }
 
@@ -397,3 +248,103 @@ class Certified(Result):
             f"by {of}: proven {what}, with probability {format_level(claim.delta)} "
             f"({claim.certification}{how}); {c.compare(claim)}"
         )
+
+
+def count_confusion(result: Certified) -> NDArray[np.int64] | None:
+    """Return the rows that the first claim counts, by class and by the class that its rule predicts.
+
+    The last column is of undecided rows: (n_classes, n_classes + 1). None with numbers, and where too many
+    rows are judged for a file.
+    """
+    if not (n_classes := result.task.n_classes):
+        return None
+    if result.certificate.first.certification == Paper.name:
+        return result.certificate.tabulate()
+    if (rows := _take_claimed_rows(result)) is None:
+        return None
+    return tabulate_predictions(rows["label"].to_numpy(), rows["predicted"].to_numpy(), n_classes)
+
+
+def measure_error(result: Certified) -> float:
+    """Return the error on the rows that the first claim counts, by its rule: an estimate, and no bound.
+
+    With groups, the mean over groups of their error rates; with numbers, the mean error as a share of the
+    clip.
+    """
+    c, first, grouped = result.certificate, result.certificate.first, not result.task.units.independent
+    if result.task.classes and grouped and (rows := _take_claimed_rows(result)) is not None:
+        units = np.unique(rows["unit"], return_inverse=True)[1]
+        return float(np.mean(np.bincount(units, rows["loss"]) / np.bincount(units)))
+    if result.problem.has_losses or not first.rows:
+        return c.error if first.measured is None else first.measured
+    return (first.errors or 0) / first.rows
+
+
+def _take_claimed_rows(result: Certified) -> pa.Table | None:
+    """Return the judged rows that the first claim counts, as its rule classifies them; None if none."""
+    judged, first = result.judged, result.certificate.first
+    if judged is None or first.certification == Paper.name:
+        return None
+    rows = judged.filter(pc.equal(judged["classifier"], first.classifier))
+    if first.cut_off is None:
+        return rows
+    label = CutOff(first.cut_off, result.problem.positive).classify(rows["score"].to_numpy())
+    return rows.set_column(rows.column_names.index("predicted"), "predicted", pa.array(label))
+
+
+def mark_rows(result: Result, rows: Rows, rule: Rule, predicted: Prediction) -> tuple[Marks, list[str]]:
+    """Return what claims say of single rows that a rule has predicted, and sentences on what is proven.
+
+    The marks are arrays (rows,) by name: ``low`` and ``high`` are the ends of what is claimed around numbers,
+    as in ``predict_interval``; ``flag`` says whether the score reaches the cut-off that was chosen;
+    ``answered`` whether the rule is confident enough: of no row if nothing is proven of such rows.
+    """
+    marks, claims, problem, told = Marks(), result.claims, result.problem, [result.claim_for(rule)]
+    if (width := _find_width(claims, rule)) is not None:
+        marks |= {"low": predicted.label - width.risk, "high": predicted.label + width.risk}
+    flags = next((claim.make_rule(problem) for claim in claims if claim.cut_off is not None), None)
+    if flags is not None:
+        flagged = predicted if rule == flags else flags.predict(result.models, rows)
+        marks["flag"] = np.asarray(flagged.label == problem.positive)
+        told += [f"column flag {result.claim_for(flags)}"] * (flags != rule)
+    elif isinstance(result, Certified) and (required := problem.required) is not None:
+        told.append(f"no column flag: {result.certificate.explain_lack_of_cut_off(required)}")
+    for claim in [claim for claim in claims if claim.quantity.answers and claim.quantity.at_most][:1]:
+        answers = claim.make_rule(problem)
+        if rule == answers:
+            least = inf if claim.least_confidence is None else claim.least_confidence
+            marks["answered"] = rule.measure_confidence(result.models, rows) >= least
+        else:
+            told.append(f"no column answered: it is about the predictions by {answers.classifier()}")
+    return marks, told
+
+
+def _find_width(claims: Sequence[Claim], rule: Rule) -> Claim | None:
+    """Return the claim that says how far off numbers by a rule are: of several that of most rows."""
+    widths = {
+        claim.quantity.width_of: claim
+        for claim in claims
+        if claim.quantity.width_of is not None and claim.bound is not None and claim.covers(rule)
+    }
+    return widths[max(widths)] if widths else None
+
+
+def bound_error(claims: Sequence[Claim], rule: Rule) -> float | None:
+    """Return the bound on the error of a rule, as ``claim_for`` says it, in [0, 1]; None without one.
+
+    Of numbers it is the bound on the mean error as a share of the clip.
+    """
+    if (found := _find_error_claim(claims, rule)) is None:
+        return None
+    claim, factor = found
+    return min(1.0, factor * claim.risk)
+
+
+def _find_error_claim(claims: Sequence[Claim], rule: Rule) -> tuple[Claim, int] | None:
+    """Return the claim that bounds the error of a rule, and what its bound is multiplied by."""
+    errors = [claim for claim in claims if claim.quantity.is_error]
+    covering = [claim for claim in errors if claim.covers(rule)]
+    if covering:
+        return covering[0], 1
+    drawn = [claim for claim in errors if claim.classifier == "random"]
+    return (drawn[0], 2) if rule.name == "vote" and drawn else None

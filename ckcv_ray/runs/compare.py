@@ -494,7 +494,7 @@ def _predict(result: Result, name: str, rows: NDArray[np.float64], judged: Judge
         y = task.target.read(judged.columns[task.target.name])
     except InputError as error:
         raise InputError(f"for {name!r}: {error}") from None
-    predicted = result.classify(rows, rule).label
+    predicted = rule.predict(result.models, rows).label
     by, discrete = f"by {rule.classifier()}", count_repeated(task.X, task) > MAX_TWINS * task.n
     return Side(name, by, predicted != y, task.labelled(predicted), find_known(rows, task), discrete)
 

@@ -124,7 +124,7 @@ def export(result: Result, out: str | Path, by: str = "auto") -> Exported:
     X, rng = result.task.X, np.random.default_rng(SEED)
     rows = X[rng.integers(len(X), size=CHECKED_ROWS)]
     rows[::2] += rng.normal(size=rows[::2].shape) * X.std(axis=0) / 10
-    share = float(np.mean(np.isclose(result.classify(rows, rule).label, written.predict(rows))))
+    share = float(np.mean(np.isclose(rule.predict(result.models, rows).label, written.predict(rows))))
     if share < MIN_EQUAL:
         raise RunError(
             f"not written: the file predicts as the model for {format_percent(share)} of the rows only"
@@ -142,7 +142,7 @@ def _find_model(result: Result, rule: Rule) -> Any:
             "what is proven is about a cut-off of the model's scores, which the file would lack: --refit "
             "exports the model with its own cut-off"
         )
-    members = rule.ensemble(result.find_models()).members
+    members = rule.ensemble(result.models).members
     if rule.name.startswith("member:"):
         member = members[find_member(rule.name)]
     elif rule.name in ("refit", "full"):

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from math import isfinite
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from ckcv_ray.claims.quantity import Acceptance, Claim
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.arrays import Classes, Values
-from ckcv_ray.core.measures import Output
-from ckcv_ray.errors import InputError
+from ckcv_ray.core.measures import PROBABILITY
+from ckcv_ray.errors import InputError, explain_removed
 from ckcv_ray.learners.base import Learner, Setting
 from ckcv_ray.learners.ensemble import Models, Prediction
 from ckcv_ray.records.record import Records
@@ -30,7 +30,6 @@ SHOWN = {  # how a result is shown, which is made above this folder, and importe
     "plot": "reports.figures.Plots",
     "summary": "reports.render.summarize",
 }
-Marks = dict[str, Values | NDArray[np.bool_]]  # by name, what claims say of single rows
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -48,6 +47,19 @@ class Result:
     problem: Problem
     execution: dict[str, Any]
     records: Records | None = field(default=None, kw_only=True)
+
+    if TYPE_CHECKING:  # a field of one kind
+
+        @property
+        def models(self) -> Models:
+            """The models that there are."""
+
+    else:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Say what to write instead of a name that was removed."""
+            lacking = f"{type(self).__name__!r} object has no attribute {name!r}"
+            raise AttributeError(explain_removed(f"result.{name}") or lacking)
 
     @property
     def study(self) -> AnyStudy:
@@ -78,10 +90,6 @@ class Result:
     def complete(self) -> bool:
         """Whether nothing failed that has a part in it."""
         raise NotImplementedError
-
-    def list_doubts(self) -> list[str]:
-        """Return a sentence for each reason not to rely on predictions for new rows."""
-        return []
 
     @property
     def learner(self) -> Learner:
@@ -144,45 +152,7 @@ class Result:
 
         A rule that draws members has a seed: used for several calls, it repeats its draws in each.
         """
-        return self.classify(make_rows(X, self.task), rule)
-
-    def classify(self, rows: Rows, rule: Rule) -> Prediction:
-        """Predict for rows of numbers, as ``Task.read`` makes them of columns."""
-        return rule.predict(self.find_models(), rows)
-
-    def probabilities(self, rows: Rows, rule: Rule, predicted: Prediction) -> Values:
-        """Return the probability of each class for rows of numbers, (rows, n_classes), as the models give it.
-
-        It is that of the member that decided, and for a majority the mean over the members. Nothing is proven
-        of it.
-
-        Raises:
-            InputError: the learner has no probabilities, or numbers are predicted.
-        """
-        learner = self.learner
-        if Output.PROBABILITY not in learner.outputs:
-            raise InputError(
-                f"probabilities: the learner {learner.name} has none: choose one such as linear or forest, "
-                "or leave them out"
-            )
-        return rule.ensemble(self.find_models()).probabilities(rows, predicted.member)
-
-    def find_models(self) -> Models:
-        """Return the models that there are."""
-        raise NotImplementedError
-
-    def mark(self, rows: Rows, rule: Rule, predicted: Prediction) -> Marks:
-        """Return what claims say of single rows of numbers that a rule has predicted, by name, (rows,) each.
-
-        ``low`` and ``high`` are the ends of what is claimed around numbers, as in ``predict_interval``;
-        ``flag`` says whether the score reaches the cut-off that was chosen; ``answered`` whether the rule is
-        confident enough: of no row if nothing is proven of such rows.
-        """
-        return {}
-
-    def explain(self, rule: Rule) -> list[str]:
-        """Return sentences that say what is proven for the predictions of a rule, and by which it is not."""
-        return [self.claim_for(rule)]
+        return rule.predict(self.models, make_rows(X, self.task))
 
     def claim_for(self, rule: Rule) -> str:
         """Return one sentence that says what is proven for the predictions of a rule."""
@@ -212,6 +182,23 @@ class Result:
         """Return the result for a notebook: a card with the bound drawn, or the scores."""
         card: str = present("card", self)
         return card
+
+
+def compute_probabilities(result: Result, rows: Rows, rule: Rule, predicted: Prediction) -> Values:
+    """Return the probability of each class, (rows, n_classes), as the models give it.
+
+    It is that of the member that decided, and for a majority the mean over the members. Nothing is proven of
+    it.
+
+    Raises:
+        InputError: the learner has no probabilities, or numbers are predicted.
+    """
+    if PROBABILITY not in result.learner.outputs:
+        raise InputError(
+            f"probabilities: the learner {result.learner.name} has none: choose one such as linear or "
+            "forest, or leave them out"
+        )
+    return rule.ensemble(result.models).probabilities(rows, predicted.member)
 
 
 def present(what: str, *shown: Any) -> Any:

@@ -277,8 +277,9 @@ class Scored(Result):
             raise InputError(f"{asked} is for an ensemble, and this study has one model: leave it out")
         return Rule("full")
 
-    def find_models(self) -> Models:
-        """Return the model fitted on all rows, which has to be there."""
+    @property
+    def models(self) -> Models:
+        """The model fitted on all rows, which has to be there."""
         assert self.full is not None
         return Models(self.full, full=self.full)
 

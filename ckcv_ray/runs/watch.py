@@ -36,7 +36,7 @@ from ckcv_ray.core.bounds.binomial import check_delta
 from ckcv_ray.core.measures import average_by_group
 from ckcv_ray.core.percent import ceil_percent, floor_percent, format_level, format_percent
 from ckcv_ray.errors import InputError, StoreError, pluralize, write_row
-from ckcv_ray.runs.certified import Certified
+from ckcv_ray.runs.certified import Certified, bound_error
 from ckcv_ray.runs.load import load_run
 from ckcv_ray.storage.folder import CERTIFICATE, RunFolder
 from ckcv_ray.storage.stream import (
@@ -353,7 +353,7 @@ def list_watched(result: Certified, rule: Rule, delta: float) -> tuple[Watched, 
     Raises:
         InputError: nothing is certified of the error of the rule, on all rows or on a class.
     """
-    bound = result.bound_for(rule)
+    bound = bound_error(result.claims, rule)
     labels = result.task.classes if result.task.units.independent else ()
     of_error, of_class = share_delta(delta, len(labels))
     claims = [claim for claim in result.certificate.claims if claim.covers(rule)]
@@ -473,7 +473,7 @@ def _read_predictions(
         notes = list[str]()  # whether they are those of the rule, if it draws nothing and features are there
         if rule.name != "random" and set(task.features) <= set(table.column_names) and len(given):
             read = task.read(table)
-            again = result.classify(read.X[~read.bad], rule).label
+            again = rule.predict(result.models, read.X[~read.bad]).label
             if differing := int(np.sum(again != given[~read.bad])):
                 notes.append(
                     f"CAUTION: {differing:,} of {pluralize(len(again), 'prediction')} are not those of "
@@ -487,7 +487,7 @@ def _read_predictions(
             f"column {missing[0]!r} either: name the predictions with --prediction, or all columns as in the "
             f"run{suggest_column(missing[0], table.column_names)}"
         )
-    made = result.classify(task.rows_from(table), rule).label
+    made = rule.predict(result.models, task.rows_from(table)).label
     return made, [f"there is no column {name!r}: predicted here, by {rule.classifier()}"]
 
 

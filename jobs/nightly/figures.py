@@ -168,7 +168,7 @@ def answers(result: Certified) -> dict[str, Any]:
     return {
         "run_id": result.run_id,
         "winner": [*result.setting.values(), result.k],
-        "L_MS": result.l_ms,
+        "L_MS": result.certificate.l_ms,
         "L_EE": result.l_ee,
         "proven": result.proven,
         "errors by split": list(result.certificate.errors),

@@ -124,7 +124,7 @@ def figures(one: Part, results: list[Certified]) -> dict[str, Any]:
         if result.study.resampling.k is None:
             row |= {"k": float(result.k), "l_ee": 100 * result.l_ee, "test": 100 * test["error"]}
             row |= {"vote": 100 * test["vote_error"], "proven": 100 * result.proven}
-            for best, k in product(result.per_k(), (5, 10)):
+            for best, k in product(result.to_json()["per_k"], (5, 10)):
                 if best["k_first"] <= k <= best["k_last"]:
                     error = test["reported"][str(k)]["error"]
                     row |= {f"l_ee_k{k}": 100 * best["l_ee"], f"test_k{k}": 100 * error}

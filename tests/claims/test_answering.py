@@ -13,6 +13,7 @@ from ckcv_ray.claims.answered import explain_few_answers, fix_thresholds
 from ckcv_ray.claims.quantity import FixedSequence, Tally
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.bounds.binomial import clopper_pearson
+from ckcv_ray.runs.certified import bound_error, mark_rows
 from ckcv_ray.runs.load import load_run
 from ckcv_ray.study.problem import Problem
 
@@ -91,7 +92,7 @@ def mark(result: Certified, X: np.ndarray) -> tuple[Rule, np.ndarray]:
     """Return the rule that answers, and which rows it does."""
     claim = next(claim for claim in result.claims if str(claim.quantity) == "answered_error")
     rule = claim.make_rule(result.problem)
-    return rule, result.mark(X, rule, result.classify(X, rule))["answered"]
+    return rule, mark_rows(result, X, rule, rule.predict(result.models, X))[0]["answered"]
 
 
 @pytest.mark.parametrize("claim", ["refit,sensitivity", "vote"])
@@ -113,16 +114,17 @@ def test_a_run_answers_what_it_has_proven(task, claim):
     assert result.summary().startswith("ACCEPTED: answered_share>=0.3: proven share of rows answered")
     assert "error of the rows answered at most 10.00 %" in result.claim_for(rule)
     other = result.rule("refit" if claim == "vote" else "vote")
-    assert result.mark(held.X, other, result.classify(held.X, other)) == {}
-    assert result.explain(other)[-1].startswith("no column answered: it is about the predictions by ")
+    marks, told = mark_rows(result, held.X, other, other.predict(result.models, held.X))
+    assert marks == {}
+    assert told[-1].startswith("no column answered: it is about the predictions by ")
 
 
 def test_the_claim_about_the_error_is_not_taken_for_that_of_the_rows_answered(task):
     with_error = run(study(answer="error<=0.1"), task)
-    assert with_error.bound_for(REFIT) == with_error.certificate.first.bound
+    assert bound_error(with_error.claims, REFIT) == with_error.certificate.first.bound
     alone = run(study(answer="error<=0.1", claim="answered_error"), task)
     assert str(alone.certificate.first.quantity) == "answered_error"
-    assert alone.bound_for(REFIT) is None
+    assert bound_error(alone.claims, REFIT) is None
     assert alone.certificate.first.delta == 0.025
     assert alone.summary().startswith("Quote with CAUTION: error of the rows answered is at most 10.00 %")
     assert "held-out rows that are answered" in alone.summary()

@@ -76,7 +76,7 @@ def test_the_winner_is_compared_with_the_best_of_the_learner_named(result: Resul
     """The setting of the other is the best of an exhaustive search."""
     assert result.setting["learner"] == "svm"
     full = run(STUDY.replace(exhaustive=True), TASK)
-    (expected,) = [row for row in full.per_learner() if row["learner"] == "linear"]
+    (expected,) = [row for row in full.to_json()["per_learner"] if row["learner"] == "linear"]
     (other,) = result.models.references.members
     codec = result.problem.learner.codec
     assert (codec.setting(other.model), other.k) == (expected["setting"], expected["k"])

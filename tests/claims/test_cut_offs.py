@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from ckcv_ray import InputError, Study, Task
 from ckcv_ray.claims.recalls import find_cut_off
-from ckcv_ray.claims.rules import CutOff, orient_scores
+from ckcv_ray.claims.rules import CutOff, Rule, orient_scores
 from ckcv_ray.core.bounds.binomial import clopper_pearson, find_fewest_rows
+from ckcv_ray.runs.certified import mark_rows
 from ckcv_ray.runs.export import export
 
 D = 0.05 / 2  # of each of two that hold together
@@ -60,10 +61,13 @@ def study(**options: str | None) -> Study:
 def test_the_rules_own_cut_off_is_not_what_is_claimed(task):
     result = run(study(require="sensitivity>=0.8"), task)
     assert "nothing is proven for its own cut-off" in result.claim_for(result.rule("refit"))
-    (_, flagged) = result.explain(result.rule("refit"))
+    refit, of_refit = Rule("refit"), result.rule("refit").predict(result.models, task.X)
+    _, (_, flagged) = mark_rows(result, task.X, refit, of_refit)
     assert flagged.startswith("column flag by the model fitted on the learning rows with cut-off")
     assert "sensitivity" in flagged
-    assert len(run(study(), task).explain(result.rule("refit"))) == 1
+    marks, told = mark_rows(run(study(), task), task.X, refit, of_refit)
+    assert marks == {}
+    assert len(told) == 1
 
 
 def test_a_cut_off_cannot_be_exported(task, tmp_path):

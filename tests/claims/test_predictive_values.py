@@ -17,6 +17,7 @@ from ckcv_ray.claims.predictive import Npv, Ppv, count_cut_offs, explain_lack, f
 from ckcv_ray.claims.quantity import FixedSequence, Tally, read_quantity
 from ckcv_ray.claims.rules import orient_scores
 from ckcv_ray.core.bounds.binomial import clopper_pearson
+from ckcv_ray.runs.certified import mark_rows
 from ckcv_ray.study.problem import Problem
 
 PPV, NPV = Ppv(0.02), Npv(0.02)
@@ -90,7 +91,7 @@ def test_a_run_chooses_and_applies_its_cut_off(task, require, claim):
     sensitivity, specificity = claims["sensitivity"], claims["specificity"]
     held, least = result.problem.take_held_rows(), float(require[10:])
     positive, rule = result.problem.positive, result.rule("vote" if "vote" in claim else "refit")
-    flagged = result.mark(held.X, rule, result.classify(held.X, rule))["flag"]
+    flagged = mark_rows(result, held.X, rule, rule.predict(result.models, held.X))[0]["flag"]
     raw = rule.predict(result.models, held.X).score
     assert flagged.tolist() == (orient_scores(raw, positive) >= value.cut_off).tolist()
     ill = held.y == positive
@@ -114,7 +115,8 @@ def test_nothing_is_flagged_where_nothing_is_proven():
     result = run(asked, noise)
     first, ppv, sensitivity, specificity = result.certificate.claims[:4]
     assert {claim.bound for claim in (first, ppv, sensitivity, specificity)} == {None}
-    (_, lack) = result.explain(result.rule("refit"))
+    rule = result.rule("refit")
+    _, (_, lack) = mark_rows(result, noise.X, rule, rule.predict(result.models, noise.X))
     assert lack.startswith("no column flag: Nothing can be claimed")
     assert "no cut-off is chosen, since for none the PPV at" in sensitivity.statement
     assert "more rows alone do not help" in ppv.statement

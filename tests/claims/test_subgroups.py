@@ -87,7 +87,7 @@ def test_a_run_claims_its_subgroups_jointly(tmp_path):
     result = run(study("ward,age:3"), task, tmp_path / "run")
     claims = result.certificate.subgroups
     held = result.problem.take_held_rows()
-    wrong = result.classify(held.X, result.rule()).label != held.y
+    wrong = result.rule().predict(result.models, held.X).label != held.y
     share = 0.05 / 2  # half for the error of all rows
     for column in ("ward", "age"):
         parts = divide_rows(parse_subgroup("age:3" if column == "age" else column), result.task, held.X)

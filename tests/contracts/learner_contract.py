@@ -398,7 +398,7 @@ class LearnerContract(ShortContract):
     def test_dropped_candidates_could_not_have_won(self) -> None:
         short, full = self.run(), self.run(study=self.study().replace(exhaustive=True))
         assert (find_winner(short.candidates), short.k) == (find_winner(full.candidates), full.k)
-        assert (short.l_ms, short.l_ee) == (full.l_ms, full.l_ee)
+        assert (short.certificate.l_ms, short.l_ee) == (full.certificate.l_ms, full.l_ee)
         pairs = zip(short.ensemble.members, full.ensemble.members, strict=True)
         assert all(self.learner.codec.same(one.model, other.model) for one, other in pairs)
 

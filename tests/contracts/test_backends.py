@@ -136,7 +136,7 @@ def test_the_last_progress_is_that_of_the_finished_run(kind: Kind) -> None:
     assert last.planned == last.computed + last.dropped == result.problem.n_evaluations
     assert last.stage == "judging"
     assert last.best is not None
-    assert last.best == ((result.setting, result.k), result.l_ms)
+    assert last.best == ((result.setting, result.k), result.certificate.l_ms)
 
 
 def test_every_submitted_path_is_returned(kind: Kind) -> None:

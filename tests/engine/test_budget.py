@@ -122,10 +122,10 @@ def test_what_is_left_open_could_be_better_and_nothing_else_is(done: Done) -> No
     queue, _ = done
     table, (winner, *_) = queue.candidates(), queue.leaders()
     left, beaten = (table.filter(pc.equal(table["state"], state)) for state in ("open", "beaten"))
-    assert pc.all(pc.less_equal(left["lower_bound"], winner.l_ms)).as_py() is not False
+    assert pc.all(pc.less_equal(left["lower_bound"], winner.certificate.l_ms)).as_py() is not False
     if not queue.problem.own:
         complete = pc.equal(beaten["lower_bound"], beaten["l_ms"])
-        worse = pc.greater_equal(beaten["lower_bound"], winner.l_ms)
+        worse = pc.greater_equal(beaten["lower_bound"], winner.certificate.l_ms)
         assert pc.all(pc.or_(worse, pc.fill_null(complete, False))).as_py() is not False
     searched = summarize_search(table, queue.problem)
     assert searched is not None
@@ -250,7 +250,7 @@ def test_with_enough_effort_the_winner_is_that_of_the_race(name: str) -> None:
         run_job(Job(each, task), SERIAL).certificate
         for each in (study.replace(effort=effort), study.replace(search="race"))
     )
-    assert (found.setting, found.k, found.l_ms, found.l_ee) == (race.setting, race.k, race.l_ms, race.l_ee)
+    assert (found.setting, found.k, found.l_ee) == (race.setting, race.k, race.l_ee)
     assert found.search is not None
     assert (found.search["not_excluded"], found.search["least"]) == (0, None)
 

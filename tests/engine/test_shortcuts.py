@@ -66,7 +66,7 @@ def test_default_equals_exhaustive(
         result = run_job(Job(study, task), Execution("serial"))
         certificate = result.certificate.to_json()
         certificate.pop("run_id")
-        messages = [row for row in result.per_k() if row["state"] in ("winner", "reported")]
+        messages = [row for row in result.to_json()["per_k"] if row["state"] in ("winner", "reported")]
         shown = [(row["k_first"], row["setting"], row["l_ms"], row["l_ee"]) for row in messages]
         answers.append((certificate, shown, result.ensemble.members))
         counts = result.execution["evaluations"]

@@ -118,16 +118,18 @@ def describe(result: Result) -> Values:
     return exact(
         {
             "winner": [dict(result.setting), result.k],
-            "l_ms": result.l_ms,
+            "l_ms": result.certificate.l_ms,
             "l_ee": result.l_ee,
             "claims": [
                 [c[name] for name in ("certification", "classifier", "quantity", "bound", "delta")]
                 for c in certificate.claims
             ],
-            "reported": [[row["k_first"], row["l_ms"], row["l_ee"]] for row in result.per_k() if row["l_ee"]],
+            "reported": [
+                [row["k_first"], row["l_ms"], row["l_ee"]] for row in result.to_json()["per_k"] if row["l_ee"]
+            ],
             "candidates": digest(list(_candidates(result))),
             "provisional": certificate.provisional,
-            "error": result.error,
+            "error": result.certificate.error,
             "constants": certificate.constants["members"],
             "class_rows": certificate.class_rows,
             "baselines": [[b["on"], b["predicted"], b["errors"], b["rows"]] for b in certificate.baselines],

@@ -23,6 +23,7 @@ from ckcv_ray.core.percent import ceil_percent
 from ckcv_ray.reports.facts import CAUTION, DETAILS, FIRST, FOLDER, Fact, Section, facts, find_quoted
 from ckcv_ray.reports.render import LINE_WIDTH, MAX_LINES, make_markdown, make_page
 from ckcv_ray.reports.templates import escape_markdown
+from ckcv_ray.runs.certified import count_confusion
 from ckcv_ray.runs.judged import GRID, calibrate, judge_rows, trace_roc
 from ckcv_ray.runs.load import load
 from ckcv_ray.runs.run import run_job
@@ -134,7 +135,7 @@ def check_counts(result: Result, sections: list[Section]) -> None:
             mean = rows.groupby("unit")["loss"].mean().mean()
             assert find(sections, "measured").value == pytest.approx(mean)
             assert f"{100 * mean:.2f} % wrong" in find(sections, "measured").text
-    if result.class_counts is not None:
+    if count_confusion(result) is not None:
         counts = np.array(find(sections, "by class").value)
         assert counts[:, :-1].tolist() == content["confusion"]
         wrong, total = int(counts.sum() - counts.diagonal().sum()), int(counts.sum())
@@ -194,7 +195,7 @@ def rare(n: int) -> Task:
 def test_what_was_asked_and_is_proven_decides_the_headline(asked: dict[str, str], tmp_path: Path) -> None:
     study = Study.of(**HELD, claim="refit,sensitivity,specificity", **asked)
     result = run_job(Job(study, rare(500), tmp_path / "run"), SERIAL)
-    assert result.proven >= result.baseline
+    assert result.proven >= result.certificate.baseline.error
     sections = facts(result)
     verdict = find(sections, "verdict").text
     assert verdict.startswith("The error cannot be quoted; proven are: sensitivity (recall of 'sick')")
@@ -243,7 +244,7 @@ def test_classes_that_are_never_found_are_a_caution() -> None:
     y = np.array(["ash", "birch", "cedar"])[np.where(rng.random(240) < 0.06, 2, np.arange(240) % 2)]
     X = rng.normal(size=(240, 2)) + 4.0 * (y == "birch")[:, None]  # nothing tells cedar from ash
     result = run_job(Job(Study.of(**HELD), Task.of(X, y)), SERIAL)
-    counts = result.class_counts
+    counts = count_confusion(result)
     assert counts[2].sum() > 0 == counts[2, 2]
     (said,) = (fact.text for fact in list_told(facts(result)) if fact.text.startswith("Never found"))
     assert f"'cedar' ({counts[2].sum()} rows)" in said
@@ -292,7 +293,7 @@ def test_the_next_commands_trust_the_packages_that_the_run_needed() -> None:
 def test_a_hold_out_is_advised_with_what_it_would_prove() -> None:
     result = compute(PAPER, blobs(300, shift=2.0))
     (bound,) = re.search(r"--certify holdout: about ([\d.]+) %", unwrap(result.summary())).groups()
-    expected = clopper_pearson(int(np.ceil(result.error * 150)), 150, 0.05)
+    expected = clopper_pearson(int(np.ceil(result.certificate.error * 150)), 150, 0.05)
     assert bound == ceil_percent(float(expected)).removesuffix(" %")
     assert float(expected) < result.proven
     assert "--certify holdout" not in compute(PAPER, blobs(40)).summary()  # too few rows to hold out

@@ -135,7 +135,7 @@ def test_the_landscape_has_what_the_table_of_candidates_says_of_the_winners_k(re
     (best,) = [row for row in rows if row["state"] == "winner"]
     x, y = picture.heads.index(f"{best['C']:g}"), [row[0] for row in picture.rows].index(f"{best['gamma']:g}")
     assert (star.x.tolist(), star.y.tolist()) == ([x - 1], [y])
-    assert picture.rows[y][x] == ceil_percent(made.l_ms)
+    assert picture.rows[y][x] == ceil_percent(made.certificate.l_ms)
 
 
 matplotlib.use("agg")

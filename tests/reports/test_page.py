@@ -75,7 +75,7 @@ def test_a_provisional_run_says_so_beside_what_is_proven(tmp_path: Path) -> None
     lose = Failing(lambda unit, problem: k_of(problem, unit) == 4)
     result = run_with(lose, SMALL, blobs(30, seed=1), tmp_path / "run")
     assert result.certificate.provisional
-    assert {row["k_first"] for row in result.per_k() if row["state"] == "failed"} == {4}
+    assert {row["k_first"] for row in result.to_json()["per_k"] if row["state"] == "failed"} == {4}
     text = Page(make_page(tmp_path / "run")).text
     assert "lower bound (failed)" in text
     assert "Provisional: evaluations failed; the bound is proven nevertheless" in text

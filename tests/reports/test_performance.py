@@ -206,7 +206,7 @@ def test_at_a_cut_off_the_rows_are_classified_as_predict_does_whatever_scale_ran
     result = run_job(job, SERIAL)
     flagging, judged = result.claims[0].make_rule(result.problem), judge_rows(result)
     held = result.problem.take_held_rows()
-    assert np.array_equal(judged.label, result.classify(held.X, flagging).label)
+    assert np.array_equal(judged.label, flagging.predict(result.models, held.X).label)
     specificity = next(c for c in result.certificate.claims if str(c.quantity) == "specificity")
     assert np.sum(judged.label[judged.y == 0] != 0) == specificity.errors
 

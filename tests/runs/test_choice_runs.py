@@ -64,18 +64,18 @@ def test_the_winner_is_the_best_of_what_each_learner_alone_selects(seed: int, op
     for order in (CHOICE, Choice((STUMP, CENTROID, SVM))):
         together = solved(study.with_learner(order), task)
         alone = {label: solved(study.with_learner(one), task) for label, one in order.by_label.items()}
-        best = min(alone, key=lambda label: alone[label].l_ms)  # of equals the first
+        best = min(alone, key=lambda label: alone[label].certificate.l_ms)  # of equals the first
         assert together.setting == {"learner": best, **alone[best].setting}
         assert together.k == alone[best].k
-        assert together.l_ms.hex() == alone[best].l_ms.hex()
+        assert together.certificate.l_ms.hex() == alone[best].certificate.l_ms.hex()
         assert together.l_ee.hex() == alone[best].l_ee.hex()
         pairs = zip(together.ensemble.members, alone[best].ensemble.members, strict=True)
         learner = order.by_label[best]
         assert all(learner.codec.same(one.model.model, other.model) for one, other in pairs)
-        for row in together.per_learner():
+        for row in together.to_json()["per_learner"]:
             if row["l_ms"] is not None:
-                assert row["l_ms"] == alone[row["learner"]].l_ms
-            assert row["lower_bound"] <= alone[row["learner"]].l_ms
+                assert row["l_ms"] == alone[row["learner"]].certificate.l_ms
+            assert row["lower_bound"] <= alone[row["learner"]].certificate.l_ms
 
 
 def test_of_equal_learners_the_one_named_first_wins_whatever_its_step() -> None:
@@ -84,12 +84,12 @@ def test_of_equal_learners_the_one_named_first_wins_whatever_its_step() -> None:
     learners = NearestCentroid((0.01, 0.5)), NearestCentroid((0.5, 50.0))
     alone = [solved(STUDY.with_learner(one), task) for one in learners]
     assert [find_winner(result.candidates) for result in alone] == [(0, 1), (0, 0)]
-    assert alone[0].l_ms == alone[1].l_ms
+    assert alone[0].certificate.l_ms == alone[1].certificate.l_ms
     result = solved(STUDY.with_learner(Choice(learners, ("first", "second"))), task)
     assert result.setting == {"learner": "first", "metric": "pooled", "shrinkage": 0.5}
     assert find_winner(result.candidates) == (0, 1)
-    assert [row["state"] for row in result.per_learner()] == ["winner", "tied"]
-    assert all(row["l_ms"] == result.l_ms for row in result.per_learner())
+    assert [row["state"] for row in result.to_json()["per_learner"]] == ["winner", "tied"]
+    assert all(row["l_ms"] == result.certificate.l_ms for row in result.to_json()["per_learner"])
     other = solved(STUDY.with_learner(Choice(learners[::-1], ("first", "second"))), task)
     assert (other.setting, find_winner(other.candidates)) == (result.setting, (0, 0))
 
@@ -132,13 +132,17 @@ def test_a_learner_that_always_fails_leaves_the_others_intact(tmp_path: Path) ->
     without = solved(STUDY.with_learner(Choice(tuple(learners))), task)
     learners.insert(1, Failing())
     result = solved(STUDY.with_learner(Choice(tuple(learners))), task, tmp_path / "run")
-    assert (result.setting, result.k, result.l_ms) == (without.setting, without.k, without.l_ms)
+    assert (result.setting, result.k, result.certificate.l_ms) == (
+        without.setting,
+        without.k,
+        without.certificate.l_ms,
+    )
     assert result.certificate.errors == without.certificate.errors
     assert result.certificate.provisional
-    rows = {row["learner"]: row for row in result.per_learner()}
+    rows = {row["learner"]: row for row in result.to_json()["per_learner"]}
     assert rows["failing"]["state"] == "failed"
     assert 0 < rows["failing"]["failed"] <= rows["failing"]["candidates"]
-    assert [rows[label] for label in ("svm", "stump")] == without.per_learner()
+    assert [rows[label] for label in ("svm", "stump")] == without.to_json()["per_learner"]
     assert verify(tmp_path / "run").differences == []
     assert "failed, L_MS at least" in result.summary(details=True)
     assert "no fit at all" in Path(report(tmp_path / "run")).read_text()
@@ -167,7 +171,7 @@ def test_the_table_of_candidates_has_the_columns_of_every_learner(out: Path) -> 
 
 def test_the_best_of_a_reported_k_names_its_own_learner(out: Path) -> None:
     result = load_run(out)
-    shown = [row for row in result.per_k() if row["setting"] is not None]
+    shown = [row for row in result.to_json()["per_k"] if row["setting"] is not None]
     assert len(shown) == 2
     for row in shown:
         rows = result.candidates.filter(pc.equal(result.candidates["k_first"], row["k_first"])).to_pylist()

@@ -55,7 +55,7 @@ def test_related_rows_void_a_claim_and_groups_restore_it() -> None:
         assert all(bound >= 0.5 for bound in bounds) == holds
         if not holds:
             assert max(bounds) < 0.15
-        assert (result.error > 0.3) == holds
+        assert (result.certificate.error > 0.3) == holds
 
 
 # Learners

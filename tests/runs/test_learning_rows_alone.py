@@ -81,7 +81,7 @@ def check_same(result, other):
     assert learner == other.problem.learner
     assert result.study == other.study
     for name in ("setting", "k", "l_ms", "l_ee"):
-        assert getattr(result, name) == getattr(other, name)
+        assert getattr(result.certificate, name) == getattr(other.certificate, name)
     assert result.candidates.equals(other.candidates)
     members = (*result.ensemble.members, *result.models.refit.members)
     others = (*other.ensemble.members, *other.models.refit.members)
@@ -209,7 +209,7 @@ def test_test_rows_have_no_part_in_anything_and_are_scored_as_new_rows():
     for result, seed in zip(results, (0, 1), strict=True):
         rows = corrupted(table, kinds, range(40), seed)
         X, y = result.task.rows_from(rows), make_test_rows(rows, task).y
-        assert result.test_error == result.ensemble.error_rates(X, y)[0]
+        assert result.execution["test"]["error"] == result.ensemble.error_rates(X, y)[0]
 
 
 def test_a_default_of_usual_cross_validation_depends_on_the_kinds_of_columns_alone():

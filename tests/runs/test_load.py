@@ -163,7 +163,10 @@ def test_a_reported_candidate_that_cannot_be_refitted_is_a_failure_that_is_told(
     result = run_with(Failing(doomed), job.study, job.task, tmp_path)
     assert result.certificate.claims == whole.certificate.claims
     assert [(failure[1], failure[2]) for failure in result.execution["failures"]] == [(other, 1)]
-    assert {row["k_first"]: row["l_ee"] is None for row in result.per_k()} == {whole.k: False, other: True}
+    assert {row["k_first"]: row["l_ee"] is None for row in result.to_json()["per_k"]} == {
+        whole.k: False,
+        other: True,
+    }
     (tmp_path / "manifest.json").unlink()
     assert same(run_job(job, serial), whole)
 

@@ -70,7 +70,7 @@ def test_totals_are_those_of_the_models(folder):
         (total,) = clip.totals(problem.task.y[scored], predicted, 0)
         assert member.totals == (total,)
         assert loss == total / ONE
-    assert result.error == pytest.approx(np.mean(losses) / problem.sizes[size].n_select)
+    assert result.certificate.error == pytest.approx(np.mean(losses) / problem.sizes[size].n_select)
 
 
 @pytest.fixture(scope="module", params=CERTIFIED)
@@ -127,7 +127,7 @@ def test_groups_of_one_row_are_rows(certify, monkeypatch):
     study = CERTIFIED[certify].replace(**({"claim": "refit"} if certify == "holdout" else {}))
     rows, groups = (run(study, X, Y, groups=of, execution=SERIAL) for of in (None, np.arange(N)))
     for name in ("setting", "k", "l_ms", "l_ee", "error"):
-        assert getattr(rows, name) == getattr(groups, name)
+        assert getattr(rows.certificate, name) == getattr(groups.certificate, name)
     bounds = [[claim.bound for claim in made.certificate.claims] for made in (rows, groups)]
     assert bounds[0] == bounds[1]
 
@@ -135,9 +135,10 @@ def test_groups_of_one_row_are_rows(certify, monkeypatch):
 def test_the_winner_has_the_smallest_bound_on_the_select_sets():
     result = run(CERTIFIED["paper"].replace(exhaustive=True), X, Y, execution=SERIAL)
     l_ms = [row["l_ms"] for row in result.candidates.to_pylist() if row["l_ms"] is not None]
-    assert result.l_ms == min(l_ms)
+    assert result.certificate.l_ms == min(l_ms)
     raced = run(CERTIFIED["paper"], X, Y, execution=SERIAL)
-    assert (raced.setting, raced.k, raced.l_ms) == (result.setting, result.k, result.l_ms)
+    for name in ("setting", "k", "l_ms"):
+        assert getattr(raced.certificate, name) == getattr(result.certificate, name)
 
 
 def test_another_learner_and_several_are_selected_alike(tmp_path):
@@ -147,8 +148,8 @@ def test_another_learner_and_several_are_selected_alike(tmp_path):
         out = tmp_path / str(len(list(tmp_path.iterdir())))
         result = run(small, X, Y, out=out, execution=SERIAL)
         assert verify(out).ok
-        assert result.error < result.baseline
-        assert len(result.per_learner()) == (3 if "," in str(learner) else 1)
+        assert result.certificate.error < result.certificate.baseline.error
+        assert len(result.to_json()["per_learner"]) == (3 if "," in str(learner) else 1)
         assert result.summary(details=True)
 
 

@@ -41,9 +41,9 @@ def test_the_error_is_the_mean_over_the_splits_of_what_the_members_do_on_their_e
     for member in result.ensemble.members:
         _, score = problem.rows(Stage.REFIT, size, member.split)
         rates.append(np.mean(member.model.predict(result.task.X[score]).label != result.task.y[score]))
-    assert result.error == pytest.approx(np.mean(rates), rel=1e-12)
-    assert result.error == result.to_json()["error"]
-    assert 0 < result.error < result.l_ee < result.proven
+    assert result.certificate.error == pytest.approx(np.mean(rates), rel=1e-12)
+    assert result.certificate.error == result.to_json()["error"]
+    assert 0 < result.certificate.error < result.l_ee < result.proven
 
 
 def test_the_winner_is_named_by_its_setting_and_its_position(result: Result) -> None:
@@ -51,7 +51,7 @@ def test_the_winner_is_named_by_its_setting_and_its_position(result: Result) -> 
     assert set(result.setting) == {"C", "gamma"}
     (row,) = result.candidates.filter(np.array(result.candidates["state"]) == "winner").to_pylist()
     assert (row["C"], row["gamma"], row["k_first"]) == (*result.setting.values(), result.k)
-    assert (row["l_ms"], row["l_ee"]) == (result.l_ms, result.l_ee)
+    assert (row["l_ms"], row["l_ee"]) == (result.certificate.l_ms, result.l_ee)
 
 
 # Tables
@@ -59,7 +59,7 @@ def test_the_winner_is_named_by_its_setting_and_its_position(result: Result) -> 
 
 def test_every_fold_size_has_one_row_with_its_own_best_where_it_is_reported() -> None:
     result = run(SMALL.replace(k=(3, 4, 5, 40, 41), report_k=41))
-    rows = {row["k_first"]: row for row in result.per_k()}
+    rows = {row["k_first"]: row for row in result.to_json()["per_k"]}
     assert {k: (row["k_last"], row["n_select"]) for k, row in rows.items()} == {
         3: (3, 20), 4: (4, 15), 5: (5, 12), 40: (41, 1),
     }  # fmt: skip
@@ -145,6 +145,6 @@ def test_what_an_exhaustive_run_says_of_each_candidate_is_the_mean_of_its_bounds
     assert len(rows) == 2 * 4
     assert all(row["splits"] == 3 and row["l_ms"] == row["lower_bound"] for row in rows)
     assert all(row["l_ee"] is not None for row in rows)
-    assert min(row["l_ms"] for row in rows) == result.l_ms
+    assert min(row["l_ms"] for row in rows) == result.certificate.l_ms
     worst = criterion.value(np.array([[0, 8]]), 8)[0]
     assert all(criterion.least(row["n_select"]) <= row["l_ms"] <= worst for row in rows)

@@ -107,17 +107,17 @@ def test_test_rows_are_measured_on_a_finished_run_too(tmp_path: Path) -> None:
     task, rows, others = blobs(60), blobs(40, seed=3), blobs(30, seed=4)
     plain = Job(SMALL, task, tmp_path / "run")
     measured = plain._replace(test=TestRows(rows.X, rows.y))
-    assert run_job(plain, SERIAL).test_error is None
+    assert run_job(plain, SERIAL).execution["test"] is None
     before = (tmp_path / "run" / "execution.json").read_bytes()
     first = run_job(measured, SERIAL)
-    assert first.test_error == run_job(measured._replace(out=None), SERIAL).test_error
+    assert first.execution["test"] == run_job(measured._replace(out=None), SERIAL).execution["test"]
     assert first.execution["test"]["digest"] == measured.test.digest
     assert (tmp_path / "run" / "execution.json").read_bytes() == before
     other = plain._replace(out=tmp_path / "other", test=measured.test)
     run_job(other, SERIAL)
-    assert run_job(other._replace(test=None), SERIAL).test_error == first.test_error
+    assert run_job(other._replace(test=None), SERIAL).execution["test"] == first.execution["test"]
     again = run_job(other._replace(test=TestRows(others.X, others.y)), SERIAL)
-    assert again.test_error != first.test_error
+    assert again.execution["test"] != first.execution["test"]
 
 
 def test_the_folder_of_a_run_is_where_it_was_when_it_was_asked_for(
