@@ -366,19 +366,16 @@ def page() -> str:
     head = "# A gallery of untidy tables\n\n**What does `ckcv` make of an untidy table?** "
     lines = [head + "{source}`tests/tables/gallery.py` wrote this page.\n"]
     lines += ["| refused, or run with a remark | because | options |", "|---|---|---|"]
-    understood: dict[str, list[str]] = {}
+    settled: list[str] = []
     for exhibit in GALLERY:
         kinds, said = said_of(exhibit)
         if said:
             options = ", ".join(dict.fromkeys(one.strip(",;:") for one in said.split() if one[:2] == "--"))
             because = (said.rpartition(": ")[0] or said).split("; ")[0].split(". ")[0]
             lines.append(f"| {exhibit.title} | {'runs: ' * (kinds != 'refused')}{because} | {options} |")
-        else:
-            title = exhibit.title + f" (`{exhibit.said}`)" * bool(exhibit.said)
-            understood.setdefault(kinds.split()[-1], []).append(title)
-    lines += ["", "| understood without a remark: last column a | tables |", "|---|---|"]
-    lines += [f"| {kind} | {'; '.join(titles)} |" for kind, titles in understood.items()]
-    return "\n".join(lines) + "\n"
+        elif exhibit.said:
+            settled.append(f"{exhibit.title} (`{exhibit.said}`)")
+    return "\n".join(lines) + "\n\nUnderstood with an option: " + "; ".join(settled) + ".\n"
 
 
 if __name__ == "__main__":
