@@ -95,11 +95,11 @@ def quote_label(label: Label | None) -> str:
 
 
 class Constants(TypedDict):
-    """The class that each model predicts for every row of some, such as those it was scored on.
+    """The class of the only rows that each model was right about, of several classes that it was scored on.
 
     Attributes:
-        members: of F*; None for a model that predicts more than one class.
-        refit: of the model refit; None also if there is no such model.
+        members: of F*, on their estimate sets; None for one that was right about rows of more classes.
+        refit: of the model refit, on the held-out rows; None also if there is no such model.
     """
 
     members: tuple[int | None, ...]
@@ -181,8 +181,7 @@ class Certificate(Stored):
             the groups' error rates; with numbers, mean error as a share of the clip.
         by_class: for each class its wrong rows and all its rows, summed over all estimate sets, and the
             mean over the splits of its Clopper-Pearson bounds (null with groups).
-        constants: which models predict a single class for every learning row.
-        scored_constants: the same of the rows that each model was scored on, where it is wrong about some.
+        constants: which models are no better than a constant on the rows that they were scored on.
         confusion: with three or more classes, the rows of all estimate sets by their class (one list each)
             and the class that their split's member predicts; those it is undecided on are in no column.
             Absent in the file of a task with two classes, for which ``by_class`` says the same.
@@ -224,7 +223,6 @@ class Certificate(Stored):
     error: Fraction
     by_class: tuple[ClassCounts, ...]
     constants: Constants
-    scored_constants: Constants
     confusion: CountMatrix | None = field(default=None, metadata=OPTIONAL)
     claims: tuple[Claim, ...]
     bound_without_copies: Risk | None
@@ -269,7 +267,7 @@ class Certificate(Stored):
 
     @property
     def constant(self) -> bool:
-        """Whether each member of F* predicts a single class for every learning row."""
+        """Whether each member of F* is no better than a constant on its estimate set."""
         return None not in self.constants["members"]
 
     def tabulate(self) -> NDArray[np.int64]:
@@ -285,14 +283,8 @@ class Certificate(Stored):
         return np.column_stack([matrix, totals - np.sum(matrix, axis=1)])
 
     def check(self) -> None:
-        """Raise ValueError if models predict what is no class, or other rows than there are."""
+        """Raise ValueError if the confusion matrix is of other classes, or of more rows than there are."""
         totals = self.class_totals
-        for name in ("constants", "scored_constants"):
-            found: Constants = getattr(self, name)
-            if len(found["members"]) != self.n_splits:
-                raise ValueError(f"{name}.members: expected {self.n_splits}, one for each split")
-            if unknown := {*found["members"], found["refit"]} - {None, *range(len(totals))}:
-                raise ValueError(f"{name}: the class number {unknown.pop()} is outside 0..{len(totals) - 1}")
         sizes = [len(line) for line in self.confusion or ()]
         if sizes != [len(totals)] * (len(totals) if len(totals) > 2 else 0):
             raise ValueError(f"confusion: expected a row and a column for each of {len(totals)} classes")
@@ -375,8 +367,21 @@ class Certificate(Stored):
         return said + self.describe_repeats()
 
     def describe_constants(self) -> list[str]:
-        """Return sentences if members of F* are constants, and one if the model refit is."""
-        return describe_constants(self.constants, self.scored_constants, self.labels)
+        """Return a sentence if half of the members of F* are no better than constants, and of the refit."""
+        members, refit, said = self.constants["members"], self.constants["refit"], list[str]()
+        of_class = Counter(number for number in members if number is not None)
+        if 2 * of_class.total() >= len(members):
+            listed = ", ".join(f"{quote_label(self.labels[n])}: {of_class[n]:,}" for n in sorted(of_class))
+            said.append(
+                f"{of_class.total():,} of {len(members):,} members of F* are right about rows of one class "
+                f"alone ({listed}): they are no better than a constant."
+            )
+        if refit is not None:
+            said.append(
+                f"The model refit is right about held-out rows of {quote_label(self.labels[refit])} alone: "
+                "it is no better than a constant."
+            )
+        return said
 
     def describe_repeats(self) -> list[str]:
         """Return a list of one sentence if rows equal another row: how much of what is proven is left."""
@@ -403,40 +408,6 @@ def _check_printable(values: dict[str, Any]) -> None:
                 left.extend(value for name, value in inner.items() if name not in FREE_TEXT_FIELDS)
             case list() | tuple() as inner:
                 left.extend(inner)
-
-
-def describe_constants(learned: Constants, scored: Constants, labels: Sequence[Label]) -> list[str]:
-    """Return sentences if members of F* are constants, and one if the model refit is.
-
-    Args:
-        learned, scored: which models are, on the learning rows and on those that they were scored on. Of few
-            rows some models may be constants by chance, so members are mentioned if at least half of them
-            are, and more than on all learning rows.
-        labels: the original label of each class.
-    """
-    each = [Counter(n for n in of["members"] if n is not None) for of in (learned, scored)]
-    (members, elsewhere), n, said = each, len(learned["members"]), list[str]()
-
-    def add(found: Counter[int], row: str, says: str) -> None:
-        counts = ", ".join(f"{quote_label(labels[number])}: {found[number]:,}" for number in sorted(found))
-        single = f"{found.total():,} of {n:,} members of F* predict a single class for every {row}"
-        said.append(f"{single} ({counts}): {says}.")
-
-    if len(members) == 1 and members.total() == n:
-        says = f"All members of F* predict {quote_label(labels[min(members)])} for every learning row"
-        said.append(f"{says}: the winner is a constant.")
-    elif members:
-        add(members, "learning row", "these are constants")
-    if learned["refit"] is not None:
-        says = f"The model refit predicts {quote_label(labels[learned['refit']])} for every learning row"
-        said.append(f"{says}: it is a constant.")
-    if elsewhere.total() > members.total() and 2 * elsewhere.total() >= n:
-        says = "on rows that they have not learned from, these look like constants"
-        add(elsewhere, "row they were scored on", says)
-    if learned["refit"] is None and scored["refit"] is not None:
-        says = f"The model refit predicts {quote_label(labels[scored['refit']])} for every held-out row"
-        said.append(f"{says}: on rows that it has not learned from, it looks like a constant.")
-    return said
 
 
 def describe_guesses(claims: Sequence[Claim], labels: Sequence[Label]) -> list[str]:

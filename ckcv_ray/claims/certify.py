@@ -62,7 +62,14 @@ from ckcv_ray.core.percent import ceil_percent
 from ckcv_ray.core.quantities import parse_subgroup
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import cut, pluralize
-from ckcv_ray.learners.ensemble import Ensemble, GroupMember, Models, check_predicted, count_classes
+from ckcv_ray.learners.ensemble import (
+    Ensemble,
+    GroupMember,
+    Models,
+    check_predicted,
+    count_classes,
+    find_only_class,
+)
 from ckcv_ray.records.candidates import read_winner, summarize_search
 from ckcv_ray.study.parts import Holdout, Paper
 from ckcv_ray.study.problem import Problem
@@ -107,19 +114,16 @@ def certify(predictions: HeldOutPredictions, table: pa.Table, files: Mapping[str
         files: the SHA-256 of the files of results, by name.
     """
     problem, models = predictions.problem, predictions.models
-    made = _outline(problem, table, models.best)
+    made = _outline(problem, table, models)
     k, labels = made["k"], problem.task.classes
     claims, repeats = prove(predictions, k), find_repeats(problem.all_rows, problem.held)
     again = prove(predictions.without(repeats.copies), k) if repeats.copies else claims
     bounds = [proven[0].bound for proven in (claims, again) if proven[0].bound is not None]
-    learned, scored = find_constants(problem, models, k)
     certificate = Certificate(
         **made,
         digests={"data": problem.data_digest, **files},
         repeats=repeats.rows,
         giveaways=find_giveaways(problem.task) or None,
-        constants=learned,
-        scored_constants=scored,
         confusion=count_confusion(problem, models.best, k) if len(labels) > 2 else None,
         claims=tuple(claims),
         bound_without_copies=max(bounds) if len(bounds) == 2 else None,
@@ -139,15 +143,16 @@ def certify(predictions: HeldOutPredictions, table: pa.Table, files: Mapping[str
     return replace(certificate, statements=(*said, *certificate.list_cautions()))
 
 
-def _outline(problem: Problem, table: pa.Table, best: Ensemble) -> dict[str, Any]:
+def _outline(problem: Problem, table: pa.Table, models: Models) -> dict[str, Any]:
     """Return the fields of a certificate that take no prediction, no look at every column and no digest.
 
     Args:
         problem: what was solved.
         table: the candidates.
-        best: F*, with its counts.
+        models: F* and the model refit, with their counts.
     """
-    task, rows, criterion, members = problem.task, problem.all_rows, problem.criterion, best.members
+    task, rows, criterion, best = problem.task, problem.all_rows, problem.criterion, models.best
+    members, refit = best.members, () if models.refit is None else models.refit.members
     (row,) = table.filter(pc.equal(table["state"], "winner")).to_pylist()
     candidate = read_winner(row, problem)
     size, counted = problem.find_size(candidate.k), count_losses(best)
@@ -184,6 +189,10 @@ def _outline(problem: Problem, table: pa.Table, best: Ensemble) -> dict[str, Any
         "errors": tuple(sum(member.errors) for member in members),
         "error": fsum(loss / in_ones for loss in counted) / (len(members) * size.n_select),
         "by_class": tuple(_count_class(best, number, delta) for number in range(task.n_classes)),
+        "constants": Constants(
+            members=tuple(map(find_only_class, members)),
+            refit=next(map(find_only_class, refit), None),
+        ),
         "assumptions": ASSUMPTIONS if groups is None else ASSUMPTIONS_OF_GROUPS,
         "not_covered": list_not_covered(task),
     }
@@ -197,7 +206,7 @@ def check_certificate(certificate: Certificate, problem: Problem, table: pa.Tabl
         problem, table, models: the other files: what was solved, the candidates, and the models.
     """
     stored = certificate.to_json()
-    made = replace(certificate, **_outline(problem, table, models.best)).to_json()
+    made = replace(certificate, **_outline(problem, table, models)).to_json()
     for name in dict.fromkeys((*made, *stored)):
         if not agree(stored.get(name), made.get(name), ROUNDING):
             was, follows = (cut(repr(of.get(name)), MAX_SHOWN) for of in (stored, made))
@@ -246,27 +255,6 @@ def compute_baselines(problem: Problem) -> tuple[Baseline, ...]:
             error = int(losses.sum()) / (ONE * len(losses))
             made.append(Baseline(on, 0, int(np.sum(y != value)), len(y), error, value, clip))
     return tuple(made)
-
-
-def find_constants(problem: Problem, models: Models, k: int) -> tuple[Constants, Constants]:
-    """Return which models are constants on the learning rows, and on those that each was scored on.
-
-    The latter are wrong about some of these: such a model may know its learning rows by heart, and is a
-    constant for any other row. Members were scored on their estimate sets, with the winner's number of folds
-    k, the model refit on the held-out rows. Of numbers none is: the error of a constant says what it is.
-    """
-    X, best, refit, held = problem.task.X, models.best, models.refit, problem.take_held_rows()
-    if not problem.task.classes:
-        none = Constants(members=(None,) * len(best.members), refit=None)
-        return none, none
-    size, alone, alone_scored = problem.sizes.index(problem.find_size(k)), None, None
-    if refit is not None and held is not None:
-        (alone,), (alone_scored,) = refit.constants(X), refit.constants_scored(lambda _: held.X)
-    scored = best.constants_scored(lambda i: X[problem.rows(Stage.REFIT, size, i)[1]])
-    return (
-        Constants(members=best.constants(X), refit=alone),
-        Constants(members=scored, refit=alone_scored),
-    )
 
 
 def count_confusion(problem: Problem, ensemble: Ensemble, k: int) -> CountMatrix:

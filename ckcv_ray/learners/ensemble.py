@@ -4,7 +4,7 @@ A prediction for one row does not depend on the others. If a model is undecided,
 """
 
 import pickle
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -158,29 +158,6 @@ class Ensemble:
         labels, _ = self.predict(X)
         return float(np.mean(labels != y)), float(np.mean(_majority(labels)[0] != y))
 
-    def constants(self, X: Rows) -> tuple[int | None, ...]:
-        """Return for each member the class that it predicts for every row of X, or None if more than one.
-
-        A member that was right about rows of two classes is no constant; only the others have to predict.
-        """
-        return tuple(None if _knows_two(member) else _only_class(member, X) for member in self.members)
-
-    def constants_scored(self, scored: Callable[[int], Rows]) -> tuple[int | None, ...]:
-        """Return for each member the class that it predicts for every row it was scored on, in vain for some.
-
-        None if it predicts another one too, or was right about all of them: a few rows of one class, all
-        predicted as this class, do not show a constant.
-
-        Args:
-            scored: gives the rows that the member of a split was scored on, [rows, d].
-        """
-        return tuple(
-            _only_class(member, scored(member.split))
-            if any(member.errors) and not _knows_two(member)
-            else None
-            for member in self.members
-        )
-
     def _by(self, X: Rows, member: NDArray[np.int64]) -> Prediction:
         """Classify row i with the member at position ``member[i]``."""
         labels, scores = self.predict(X)
@@ -305,16 +282,13 @@ def _member(row: dict[str, Any], model: Any) -> Member:
     return make_member(row["k"], row["split"], model, totals, rows)
 
 
-def _knows_two(member: Member) -> bool:
-    """Return whether a member was right about rows of two classes."""
-    return sum(rows > wrong for wrong, rows in zip(member.errors, member.n_estimate, strict=True)) > 1
+def find_only_class(member: Member) -> int | None:
+    """Return the class of the only rows that a member was right about, of several classes; None if of more.
 
-
-def _only_class(member: Member, X: Rows) -> int | None:
-    """Return the class that a member predicts for every row of X, if there is only one."""
-    predicted = np.unique(np.maximum(member.model.predict(X).label, 0))
-    check_predicted(member, predicted)
-    return int(predicted[0]) if len(predicted) == 1 else None
+    On the rows that it was scored on it is then no better than a constant.
+    """
+    right = [rows > wrong for wrong, rows in zip(member.errors, member.n_estimate, strict=True)]
+    return right.index(True) if sum(right) == 1 and sum(map(bool, member.n_estimate)) > 1 else None
 
 
 def check_predicted(member: Member, labels: Classes) -> None:
