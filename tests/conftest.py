@@ -127,7 +127,7 @@ SLOW = LENGTHY | frozenset(  # and those of whole runs, or that check a property
         "test_scores",
         "test_spec",
         "test_stores",
-        "test_weighted",
+        "test_loss_claims",
     ]
 )
 
@@ -150,7 +150,6 @@ UNCOUNTED = LENGTHY | frozenset(
         "test_judged_rows",
         "test_layout",
         "test_learning_rows_alone",
-        "test_live",
         "test_minimised",
         "test_permutations",
         "test_regression",

@@ -8,10 +8,9 @@ see ``render``.
 """
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from math import ceil, nan, sqrt
+from math import ceil, floor, nan, sqrt
 from typing import Any, cast
 
 import numpy as np
@@ -90,11 +89,7 @@ TYPICAL_IS = (
     "Typical is the median with the quartiles, or the most common category with its share; values are "
     "different ones."
 )
-KINDS = {
-    ColumnKind.NUMBER: ("number", "numbers"),
-    ColumnKind.CATEGORY: ("category", "categories"),
-    ColumnKind.DATE: ("date", "dates"),
-}
+KINDS = {ColumnKind.NUMBER: "numbers", ColumnKind.CATEGORY: "categories", ColumnKind.DATE: "dates"}
 NO_DIGEST: Mapping[str, str] = {}
 OWN_CUT_OFF = "; at the learner's own cut-off, not the one chosen"
 COUNTED = re.compile(r" \([^()]*(\([^()]*\)[^()]*)*\)\.$")  # at the end of a claim: how it was counted
@@ -109,7 +104,6 @@ CHECKED = (
     "It fits the models of the run folder again and recomputes the number; with --rerun the whole study."
 )
 REPEATED = "a study repeated with other seeds, grids or data until it looked good"
-NOT_AVAILABLE = "not available"
 ERROR_IS = "mean error of the members on their estimate sets (an estimate, not a bound)"
 INSIDE = (
     "whatever is estimated from rows (scaling, filling, encoding) is estimated inside each split from its "
@@ -209,6 +203,11 @@ class Section:
     figures: Sequence[Any] = ()
 
 
+def _gather(name: str, title: str, told: Iterable[Fact], tables: Iterable[FactTable] = ()) -> Section:
+    """Return a section of the facts that have something to say."""
+    return Section(name, title, [fact for fact in told if fact.text], [*tables])
+
+
 def name_units(result: Result) -> str:
     """Say what a new case is."""
     return result.task.units.word("new rows", "rows of new groups")
@@ -230,12 +229,9 @@ def describe_subject(result: Result) -> str:
 
 
 def tell_data(result: Result, repeats: int, most: int) -> Section:
-    """Tell of the table, including the rows held out.
+    """Tell of the table, including the rows held out, of which so many equal another one.
 
-    Args:
-        result: the study.
-        repeats: how many rows equal another one.
-        most: the largest level that is told: its columns, which take long of many rows, are the page's.
+    Its columns take long of many rows, and are left out if ``most`` is below the level of the page.
     """
     task, tables = result.problem.all_rows, list[FactTable]()
     if not task.classes:
@@ -262,10 +258,10 @@ def _tabulate_columns(task: Task) -> Iterator[FactTable]:
 
 
 def _tell_table(result: Result, task: Task, target: str, repeats: int) -> Iterator[Fact]:
-    held = 0 if result.problem.held is None else task.n - result.task.n
+    held = task.n - result.task.n
     divided = f": {result.task.n:,} to learn from, {held:,} held out" if held else ""
     kinds = [column.kind for column in task.schema.columns]
-    counted = [pluralize(kinds.count(kind), *names) for kind, names in KINDS.items() if kind in kinds]
+    counted = [pluralize(kinds.count(kind), str(kind), many) for kind, many in KINDS.items() if kind in kinds]
     yield Fact("run", result.run_id, DETAILS, result.run_id)
     yield Fact("table", task.source or result.execution.get("source") or "arrays")
     yield Fact("rows", f"{task.n:,}{divided}", DETAILS, task.n)
@@ -312,11 +308,7 @@ def _describe_typical(known: Values, write: Callable[[float], str] = FOUR_DIGITS
 
 
 def _format_date(milliseconds: float) -> str:
-    """Return a day as text; dates far outside the calendar as milliseconds."""
-    try:
-        return datetime.fromtimestamp(milliseconds / 1000, UTC).date().isoformat()
-    except (OverflowError, OSError, ValueError):
-        return f"{milliseconds:.4g} ms"
+    return str(np.datetime64(floor(milliseconds), "ms").astype("datetime64[D]"))
 
 
 def tell_cost(execution: Mapping[str, Any]) -> list[Fact]:
@@ -337,19 +329,17 @@ def tell_cost(execution: Mapping[str, Any]) -> list[Fact]:
 
 def tell_failures(failures: Sequence[Failure], problem: Problem) -> list[Section]:
     """Tell which paths failed, by their tracebacks; nothing if none did."""
-    groups: dict[str, list[tuple[str, ...]]] = {}
+    groups, heads = dict[str, list[tuple[str, ...]]](), ("stage", "k", "split", "from", "to")
     for failure in failures:
         steps = failure.first, failure.stop - 1
         ends = [shorten_setting(problem.learner.space.setting(failure.path, step)) for step in steps]
         stage, k = "estimate" if failure.estimate else "select", problem.folds[failure.size].k
         groups.setdefault(failure.traceback, []).append((stage, str(k), str(failure.split), *ends))
+    said = "{} failed with this traceback".format
     tables = [
-        FactTable(
-            f"{pluralize(len(paths), 'path')} failed with this traceback",
-            ("stage", "k", "split", "from", "to"), paths, traceback, folded=True,
-        )
+        FactTable(said(pluralize(len(paths), "path")), heads, paths, traceback, folded=True)
         for traceback, paths in groups.items()
-    ]  # fmt: skip
+    ]
     return [Section("failures", "Failures", (), tables)] if tables else []
 
 
@@ -513,19 +503,17 @@ def facts(
     not_covered = [Fact("not covered", text) for text in (*c.not_covered, REPEATED)]
     return [
         _tell_quote(result),
-        Section("subject", "What is it about?", [*_tell_subject(result)]),
+        _gather("subject", "What is it about?", _tell_subject(result)),
         Section("voids", "What voids it?", not_covered),
         Section("check", "How do I check it?", [Fact(f"ckcv verify {FOLDER}", CHECKED)]),
-        Section("next", "What do I do next?", [*_tell_next(result)]),
+        _gather("next", "What do I do next?", _tell_next(result)),
         _tell_performance(result, judged),
-        Section("claims", "Claims and assumptions", [*_tell_claims(result)]),
+        _gather("claims", "Claims and assumptions", _tell_claims(result)),
         tell_data(result, c.repeats, most),
-        Section("method", "Method", [*_tell_method(result)]),
-        Section("search", "Search", [*_tell_search(result)]),
-        Section(
-            "means", means, [*_tell_means(result)], [_tabulate_means(result)] if result.task.classes else []
-        ),
-        Section("models", "Models", [*_tell_models(result)]),
+        _gather("method", "Method", _tell_method(result)),
+        _gather("search", "Search", _tell_search(result)),
+        _gather("means", means, _tell_means(result), _tabulate_means(result)),
+        _gather("models", "Models", _tell_models(result)),
         Section("cost", "Time spent", tell_cost(result.execution)),
         Section("study", "Options", [Fact(*pair) for pair in flatten(options)]),
         *tell_origin(result, {**c.digests, **manifest}),
@@ -586,7 +574,7 @@ def _tell_quote(result: Certified) -> Section:
     told += [Fact(CAUTION, text, FIRST) for text in cautions]
     told += [Fact(QUESTION, question, FIRST), Fact("unread", _describe_passed_over(result), FIRST)]
     told += [Fact("note", text, DETAILS) for text in _list_notes(result)]
-    return Section("quote", kicker, [fact for fact in told if fact.text])
+    return _gather("quote", kicker, told)
 
 
 def _find_basis(claim: Claim) -> tuple[str, str]:
@@ -754,8 +742,7 @@ def _tell_subject(result: Certified) -> Iterator[Fact]:
         ("weights", describe_weights(problem), None),
     ):
         level = DETAILS if name == "search" and value is None else FIRST
-        if text:
-            yield Fact(name, text, level, value, *(_find_basis(first) if name in BESIDE else ()))
+        yield Fact(name, text, level, value, *(_find_basis(first) if name in BESIDE else ()))
 
 
 def _describe_measured(result: Certified) -> str:
@@ -1012,8 +999,7 @@ def _tell_preparation(result: Certified) -> Iterator[Fact]:
     if problem.required is not None:
         said = f"it is {chosen[0]:.6g}" if chosen else "none qualified"
         cut_off = f"chosen on the held-out rows for {problem.required}: {said}"
-    if result.task.classes:
-        yield Fact("cut-off", cut_off)
+    yield Fact("cut-off", result.task.target.word(cut_off, ""))
 
 
 def _tell_search(result: Certified) -> Iterator[Fact]:
@@ -1034,18 +1020,13 @@ def _tell_search(result: Certified) -> Iterator[Fact]:
     for k in result.study.report_k if result.problem.clip is None else ():
         row = next(row for row in spans if row["k_first"] <= k <= row["k_last"])
         if row["l_ms"] is not None:
-            l_ee = ceil_percent(row["l_ee"]) if row["l_ee"] is not None else NOT_AVAILABLE
-            error = (on_test.get(str(k)) or {}).get("error")
-            tested = f", test error {format_percent(error)}" if error is not None else ""
-            said = (
-                f"L_MS {ceil_percent(row['l_ms'])}, L_EE {l_ee}, {describe_setting(row['setting'])}{tested}"
-            )
+            l_ee = "not available" if row["l_ee"] is None else ceil_percent(row["l_ee"])
+            said = f"L_MS {ceil_percent(row['l_ms'])}, L_EE {l_ee}, {describe_setting(row['setting'])}"
+            if str(k) in on_test:
+                said += f", test error {format_percent(on_test[str(k)]['error'])}"
             yield Fact(f"k = {k}", said, DETAILS, row["l_ms"])
     if test:
-        error, vote = (
-            NOT_AVAILABLE if share is None else format_percent(share)
-            for share in (test["error"], test["vote_error"])
-        )
+        error, vote = format_percent(test["error"]), format_percent(test["vote_error"])
         said = f"{error} on {test['rows']:,} rows by a random member of F*, {vote} by majority vote"
         covered = "(as reported by the run); no claim covers this"
         yield Fact("test error", f"{said} {covered}", DETAILS, test["error"])
@@ -1072,20 +1053,21 @@ def _tell_means(result: Certified) -> Iterator[Fact]:
     yield Fact("remark", c.statements[0], DETAILS)
 
 
-def _tabulate_means(result: Certified) -> FactTable:
+def _tabulate_means(result: Certified) -> Iterator[FactTable]:
     c = result.certificate
+    bounds = [None if side["bound"] is None else ceil_percent(side["bound"]) for side in c.by_class]
     rows = [
-        format_row(str(label), side["rows"], side["errors"], side["errors"] / max(1, side["rows"]),
-                   None if side["bound"] is None else ceil_percent(side["bound"]))
-        for label, side in zip(c.labels, c.by_class, strict=True)
-    ]  # fmt: skip
+        format_row(str(label), side["rows"], side["errors"], side["errors"] / max(1, side["rows"]), bound)
+        for label, side, bound in zip(c.labels, c.by_class, bounds, strict=True)
+    ]
     bound = result.task.units.word(
         "The bound is the mean over the splits.", "There is no bound: rows of one group are related."
     )
     sets = f"all {c.n_splits:,} estimate sets, which share rows"
     heads = ("class", "rows", "wrong", "share", f"mean {format_level(c.delta)} bound")
     note = f"Rows and errors are summed over {sets}. {bound}"
-    return FactTable("The winner on its estimate sets, by class", heads, rows, note)
+    if rows:
+        yield FactTable("The winner on its estimate sets, by class", heads, rows, note)
 
 
 def _tell_models(result: Certified) -> Iterator[Fact]:
@@ -1119,14 +1101,14 @@ def tell_scores(result: Scored, judged: Judged | None, most: int) -> list[Sectio
         Section("scores", "Scores", [Fact("splits", divided, FIRST, result.n_splits)]),
         *(_tell_score(result, score, settings) for score in result.scores),
         *_tell_inner(result, settings),
-        Section("quote", "An estimate, not a bound", [*_tell_estimate(result, entry, splits)]),
-        Section("subject", "What is it about?", [*_tell_subject_of_scores(result)]),
+        _gather("quote", "An estimate, not a bound", _tell_estimate(result, entry, splits)),
+        _gather("subject", "What is it about?", _tell_subject_of_scores(result)),
         Section("voids", "What voids it?", [Fact("not covered", text) for text in not_covered]),
         Section("check", "How do I check it?", [Fact(f"ckcv verify {FOLDER}", SCORES_CHECKED)]),
         Section("next", "What do I do next?", [_advise_on_scores(result, entry)]),
         _tell_performance_of_scores(result, judged),
         tell_data(result, result.repeats.rows, most),
-        Section("method", "Method", [*_tell_method_of_scores(result)]),
+        _gather("method", "Method", _tell_method_of_scores(result)),
         Section("cost", "Time spent", tell_cost(result.execution)),
         Section("study", "Options", [Fact(*pair) for pair in flatten(study.to_json())]),
     ]
@@ -1260,14 +1242,11 @@ def _tell_estimate(result: Scored, entry: Entry, splits: str) -> Iterator[Fact]:
         yield Fact("number", format_score(found.mean), value=found.mean)
         yield Fact("of", f"mean {score.name} of {entry.name} over {splits}{spread}")
     yield Fact("verdict", ESTIMATE_IS if known else NO_MEAN)
-    if known and n > 1:
-        best = f"It is the best of {n:,}, chosen by this very figure, so it is too good."
-        yield Fact(CAUTION, best)
-    if not result.complete:
-        yield Fact(CAUTION, INCOMPLETE)
+    best = f"It is the best of {n:,}, chosen by this very figure, so it is too good."
+    yield Fact(CAUTION, best if known and n > 1 else "")
+    yield Fact(CAUTION, "" if result.complete else INCOMPLETE)
     yield from (Fact(CAUTION, text, FIRST) for text in _list_doubts(result))
-    if result.task.units.question:
-        yield Fact(QUESTION, result.task.units.question, FIRST)
+    yield Fact(QUESTION, result.task.units.question, FIRST)
 
 
 def _list_doubts(result: Scored) -> Iterator[str]:
@@ -1311,11 +1290,9 @@ def _list_doubts(result: Scored) -> Iterator[str]:
 
 def _tell_subject_of_scores(result: Scored) -> Iterator[Fact]:
     scores, resampling = result.scores, result.study.resampling
-    bounded, bound = any(score.bound for score in scores), ""
-    if bounded and result.unbounded:
+    bound = BOUND_IS if result.n_splits == 1 else ""
+    if result.unbounded:
         bound = f"No bound is proven for any model on new rows: {result.unbounded}."
-    elif bounded and result.n_splits == 1:
-        bound = BOUND_IS
     model = f"fitted on all {result.task.n:,} rows: {describe_kept(result)}" if result.study.choose else ""
     yield Fact("", describe_subject(result))
     yield Fact("", f"Each split fits on some rows and scores others ({resampling}).")
@@ -1325,11 +1302,10 @@ def _tell_subject_of_scores(result: Scored) -> Iterator[Fact]:
         ("intervals", _describe_interval(result)),
         *(("scaling", f"{text}.") for text in result.problem.scaling),
         ("model", model),
-        ("bound", bound),
+        ("bound", bound if any(score.bound for score in scores) else ""),
         ("test", TEST_IS if any(map(result.compare_entries, scores)) else ""),
     ):
-        if text:
-            yield Fact(name, text, FIRST)
+        yield Fact(name, text, FIRST)
 
 
 def _describe_interval(result: Scored) -> str:

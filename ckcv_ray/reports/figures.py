@@ -849,13 +849,10 @@ def _plot(axes: "Axes | None", picture: Picture) -> "Axes":
     if picture.chart is None:
         why = f"{picture.caption[0].lower()}{picture.caption[1:]}"
         raise InputError(f"{picture.title} of this result: {why}")
-    if axes is None and is_notebook():
-        from matplotlib import pyplot
+    if axes is None:
+        from matplotlib import figure, pyplot
 
-        axes = pyplot.figure(layout="constrained").add_subplot()
-    elif axes is None:
-        from matplotlib.figure import Figure
-
-        axes = Figure(layout="constrained").add_subplot()
+        make = pyplot.figure if is_notebook() else figure.Figure
+        axes = make(layout="constrained").add_subplot()
     draw_on(axes, picture.chart)
     return axes

@@ -297,10 +297,6 @@ def _find_figures(table: FactTable) -> list[bool]:
 def _fill(name: str, **values: object) -> str:
     """Return the text of a template of this package, with these values."""
     template = load_template(
-        name, "ckcv_ray.reports", line=_join_lines, columns=_align_columns, figures=_find_figures
+        name, "ckcv_ray.reports", lines=wrap_fact, columns=_align_columns, figures=_find_figures
     )
     return template.render(**values)
-
-
-def _join_lines(fact: Fact, level: int) -> str:
-    return "\n".join(wrap_fact(fact, level))

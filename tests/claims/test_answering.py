@@ -1,12 +1,11 @@
 """Rows answered and not: thresholds, their tests, and what a run makes of them."""
 
-import csv
-
 import numpy as np
 import pytest
 from claimed import REFIT, SMALL, run
 from hypothesis import given
 from hypothesis import strategies as st
+from pyarrow import csv
 
 from ckcv_ray import Certified, InputError, Study, Task
 from ckcv_ray.claims.answered import explain_few_answers, fix_thresholds
@@ -14,7 +13,6 @@ from ckcv_ray.claims.quantity import FixedSequence, Tally
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.runs.certified import bound_error, mark_rows
-from ckcv_ray.runs.load import load_run
 from ckcv_ray.study.problem import Problem
 
 confidences = st.lists(st.integers(0, 6).map(float), min_size=1, max_size=60)
@@ -72,20 +70,21 @@ def test_what_it_takes_is_said_where_nothing_passes():
     assert "seed" not in said
 
 
+def draw_rows(apart: float) -> Task:
+    y = np.arange(400) % 2
+    X = np.random.default_rng(3).normal(size=(400, 2)) + apart * y[:, None]
+    return Task.of(X, np.where(y, "sick", "well"))
+
+
 @pytest.fixture(scope="module")
 def task() -> Task:
     """Two classes, most of them far from each other."""
-    rng = np.random.default_rng(3)
-    y = np.arange(400) % 2
-    return Task.of(rng.normal(size=(400, 2)) + 2.6 * y[:, None], np.where(y, "sick", "well"))
+    return draw_rows(2.6)
 
 
 def study(**options: str | float) -> Study:
-    return SMALL.replace(k=(3, 5), certify="holdout", holdout_share=0.5, **options)
-
-
-def of_linear(**options: str | float) -> Study:
-    return Study.paper(learner="linear", n_splits=3, k=(3,), certify="holdout", holdout_share=0.5, **options)
+    asked = {"answer": "error<=0.1", "holdout_share": 0.5}
+    return SMALL.replace(k=(3, 5), certify="holdout", **asked, **options)
 
 
 def mark(result: Certified, X: np.ndarray) -> tuple[Rule, np.ndarray]:
@@ -97,8 +96,7 @@ def mark(result: Certified, X: np.ndarray) -> tuple[Rule, np.ndarray]:
 
 @pytest.mark.parametrize("claim", ["refit,sensitivity", "vote"])
 def test_a_run_answers_what_it_has_proven(task, claim):
-    asked = study(answer="error<=0.1", claim=claim, accept="answered_share>=0.3,answered_error<=0.1")
-    result = run(asked, task)
+    result = run(study(claim=claim, accept="answered_share>=0.3,answered_error<=0.1"), task)
     by_name = {str(claim.quantity): claim for claim in result.certificate.claims}
     error, share = by_name["answered_error"], by_name["answered_share"]
     held = result.problem.take_held_rows()
@@ -120,15 +118,15 @@ def test_a_run_answers_what_it_has_proven(task, claim):
 
 
 def test_the_claim_about_the_error_is_not_taken_for_that_of_the_rows_answered(task):
-    with_error = run(study(answer="error<=0.1"), task)
+    with_error = run(study(), task)
     assert bound_error(with_error.claims, REFIT) == with_error.certificate.first.bound
-    alone = run(study(answer="error<=0.1", claim="answered_error"), task)
+    alone = run(study(claim="answered_error"), task)
     assert str(alone.certificate.first.quantity) == "answered_error"
     assert bound_error(alone.claims, REFIT) is None
     assert alone.certificate.first.delta == 0.025
     assert alone.summary().startswith("Quote with CAUTION: error of the rows answered is at most 10.00 %")
     assert "held-out rows that are answered" in alone.summary()
-    shared = run(study(answer="error<=0.1", claim="answered_share"), task)
+    shared = run(study(claim="answered_share"), task)
     assert "held-out rows answered" in shared.summary()
 
 
@@ -137,8 +135,9 @@ def test_several_classes_are_answered_by_the_margin():
     y = np.arange(600) % 3
     X = rng.normal(size=(600, 2)) + np.array([[0, 0], [4, 0], [0, 4]])[y]
     task = Task.of(X, y)
+    of_linear = Study.paper(learner="linear", n_splits=3, k=(3,), certify="holdout", holdout_share=0.5)
     for claim in ("refit", "vote"):
-        result = run(of_linear(answer="error<=0.1", claim=claim), task)
+        result = run(of_linear.replace(answer="error<=0.1", claim=claim), task)
         held = result.problem.take_held_rows()
         rule, answered = mark(result, held.X)
         margin = rule.measure_confidence(result.models, held.X)
@@ -147,40 +146,26 @@ def test_several_classes_are_answered_by_the_margin():
     with pytest.raises(
         InputError, match=r"a score for each of several classes, and learner svm gives none: leave one of"
     ):
-        Problem.of(study(answer="error<=0.1"), task)
+        Problem.of(study(), task)
 
 
 def test_nothing_is_answered_where_nothing_is_proven():
     rng = np.random.default_rng(0)
     noise = Task.of(rng.normal(size=(300, 2)), np.arange(300) % 2)
-    result = run(study(answer="error<=0.1"), noise)
+    result = run(study(), noise)
     error, share = result.certificate.claims[1:3]
     assert error.bound is share.bound is error.least_confidence is None
     assert "more rows alone do not help" in " ".join(result.summary().split())
     assert not mark(result, noise.X)[1].any()
-    alone = run(study(answer="error<=0.1", claim="answered_error"), noise)
+    alone = run(study(claim="answered_error"), noise)
     assert alone.summary().startswith("Nothing can be quoted yet. Nothing can be claimed for the rows that")
 
 
-def test_predict_marks_the_rows_answered(task, tmp_path, ckcv):
-    table = tmp_path / "table.csv"
-    lines = [f"{a:.6f},{b:.6f},{c}" for (a, b), c in zip(task.X, task.labelled(task.y), strict=True)]
-    table.write_text("\n".join(["a,b,state", *lines]) + "\n")
-    options = ("--certify", "holdout", "--holdout-share", "0.5", "--k", "3", "--n-splits", "3", "--C", "1")
-    asked = ("run", table, "--target", "state", "--out", tmp_path / "run", *options, "--gamma", "0.1")
-    code, printed, _ = ckcv(*asked, "--backend", "serial", "--answer", "error<=0.1")
-    assert code == 0
-    assert "answered  " in printed
-    out = tmp_path / "new.csv"
-    code, _, said = ckcv("predict", tmp_path / "run", table, "--out", out)
-    assert code == 0
-    written = list(csv.DictReader(out.read_text().splitlines()))
-    marked = [row["answered"] == "true" for row in written]
-    least = load_run(tmp_path / "run").certificate.claims[1].least_confidence
-    assert marked == [abs(float(row["score"])) >= least * (1 - 1e-11) for row in written]
-    assert f"{sum(marked)} of 400 rows answered" in said
-    assert "wrong and answered: " in said
-    code, _, said = ckcv("predict", tmp_path / "run", table, "--vote", "--out", out)
-    assert code == 0
-    assert "answered" not in out.read_text().splitlines()[0]
-    assert "no column answered: it is about the predictions by the model fitted on the learning rows" in said
+def test_predict_marks_the_rows_answered(tmp_path, ckcv):
+    task = draw_rows(2.0)
+    result = run(study(), task, tmp_path / "run")
+    csv.write_csv(task.columns(), tmp_path / "new.csv")
+    code, _, said = ckcv("predict", tmp_path / "run", tmp_path / "new.csv", "--out", tmp_path / "made.csv")
+    marked = csv.read_csv(tmp_path / "made.csv")["answered"].to_pylist()
+    assert marked == mark(result, task.X)[1].tolist()
+    assert (code, 0 < sum(marked) < 400, f"{sum(marked)} of 400 rows answered" in said) == (0, True, True)

@@ -11,7 +11,7 @@ from claimed import run
 from conftest import unwrap
 from forgery import rewrite_run
 
-from ckcv_ray import Result, Study, Task, load_run
+from ckcv_ray import Study, Task, load_run
 from ckcv_ray.claims.better import Better, PairedCounts
 from ckcv_ray.claims.certify import prove
 from ckcv_ray.claims.judged import HeldOutPredictions
@@ -27,15 +27,9 @@ RING = RNG.normal(size=(N, 2))
 INSIDE = (np.sum(RING**2, axis=1) < 1.4).astype(int)  # a line cannot tell it, a Gaussian machine can
 TASK = Task.of(RING, INSIDE)
 STUDY = Study.paper(
-    learner="svm,linear",
-    C=(1.0, 10.0),
-    gamma=(0.1, 1.0),
-    k=(3, 5),
-    n_splits=4,
-    certify="holdout",
-    holdout_share=0.5,
-    claim="refit,better:linear",
-)
+    learner="svm,linear", C=(1.0, 10.0), gamma=(0.1, 1.0), k=(3, 5), n_splits=4,
+    certify="holdout", holdout_share=0.5, claim="refit,better:linear",
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -44,11 +38,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("better") / "run"
     run(STUDY, TASK, out)
     return out
-
-
-@pytest.fixture(scope="module")
-def result(folder: Path) -> Result:
-    return load_run(folder)
 
 
 @pytest.fixture
@@ -72,8 +61,9 @@ def test_the_bound_is_below_one_half_exactly_where_the_sign_test_proves_it(delta
 # The claim
 
 
-def test_the_winner_is_compared_with_the_best_of_the_learner_named(result: Result) -> None:
+def test_the_winner_is_compared_with_the_best_of_the_learner_named(folder: Path) -> None:
     """The setting of the other is the best of an exhaustive search."""
+    result = load_run(folder)
     assert result.setting["learner"] == "svm"
     full = run(STUDY.replace(exhaustive=True), TASK)
     (expected,) = [row for row in full.to_json()["per_learner"] if row["learner"] == "linear"]
@@ -102,7 +92,8 @@ def test_a_learner_that_is_no_worse_is_not_expected_to_be_beaten_by_more_rows() 
     assert "it is the learner that was selected" in unwrap(result.summary())
 
 
-def test_of_a_learner_whose_candidates_failed_nothing_is_claimed(result: Result) -> None:
+def test_of_a_learner_whose_candidates_failed_nothing_is_claimed(folder: Path) -> None:
+    result = load_run(folder)
     models = replace(result.models, references=None)
     predictions = HeldOutPredictions(result.problem, models)
     (claim,) = [c for c in prove(predictions, result.k) if str(c.quantity) == "better:linear"]

@@ -7,40 +7,29 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from claimed import read_again
+from claimed import read_again, run
 
-from ckcv_ray import Job, Result, Study, Task, load_run
+from ckcv_ray import Result, Study, Task, load_run
 from ckcv_ray.claims.certify import count_confusion
 from ckcv_ray.core.percent import format_percent
 from ckcv_ray.errors import RunError
 from ckcv_ray.learners.base import Predicted
 from ckcv_ray.learners.ensemble import Ensemble
 from ckcv_ray.reports.render import make_page
-from ckcv_ray.runs.run import run_job
-from ckcv_ray.study.study import Execution
 
 STUDY = Study.paper(C=(1.0,), gamma=(0.3,), k=(3,), n_splits=4)
 
 
-def clouds(n_classes: int, rows: int = 12, seed: int = 0) -> Task:
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(n_classes,)))
-    y = np.arange(n_classes * rows) % n_classes
+def clouds(n_classes: int) -> Task:
+    rng = np.random.default_rng(np.random.SeedSequence(0, spawn_key=(n_classes,)))
+    y = np.arange(12 * n_classes) % n_classes
     centres = 2.5 * rng.normal(size=(n_classes, 2))
     return Task.of(rng.normal(size=(len(y), 2)) + centres[y], [f"kind {i:02d}" for i in y])
 
 
-def finished(n_classes: int, out: Path) -> Result:
-    return run_job(Job(STUDY, clouds(n_classes), out), Execution("serial"))
-
-
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("three") / "run"
-
-
-@pytest.fixture(scope="module")
-def three(folder: Path) -> Result:
-    return finished(3, folder)
+def three() -> Result:
+    return run(STUDY, clouds(3))
 
 
 def test_it_counts_the_rows_of_all_estimate_sets(three: Result) -> None:
@@ -111,7 +100,7 @@ def test_a_matrix_that_does_not_fit_is_refused(three: Result, change, messages: 
 def test_of_many_classes_the_most_frequent_mistakes_are_listed(
     n_classes: int, in_page: bool, tmp_path: Path
 ) -> None:
-    result = finished(n_classes, tmp_path / "run")
+    result = run(STUDY, clouds(n_classes), tmp_path / "run")
     text, html = load_run(tmp_path / "run").summary(details=True), make_page(tmp_path / "run")
     counts, names = result.certificate.tabulate(), [*result.certificate.labels, "undecided"]
     shares = counts / counts.sum(axis=1, keepdims=True)

@@ -332,43 +332,33 @@ REFUSED: list[tuple[Any, ...]] = [
     ({"require": "sensitivity<=0.9"}, "is at least a value: write sensitivity>=0.9"),
     ({"require": "sensitivity>=1.5"}, "'1.5' is no number between 0 and 1"),
     ({"require": "speed>=0.5"}, "speed is not known: choose from npv, ppv, sensitivity, spec"),
-    (
-        {"require": "sensitivity>=0.9", "claim": "recall"},
-        "require=sensitivity>=0.9 is made of sensitivity",
-    ),
+    ({"require": "sensitivity>=0.9", "claim": "recall"}, "=sensitivity>=0.9 is made of sensitivity"),
     ({"claim": "recall,ppv:0.1"}, "claim=recall is of every class, and ppv:0.1 is made of sensitivity"),
     ({"claim": "recall,sensitivity"}, "claim=recall is of every class, sensitivity included"),
     ({"claim": "accuracy"}, "claim='accuracy' is not known"),
     ({"claim": "sensitivity", "positive": ("sick",)}, "is not a label of the target"),
     ({"claim": "ppv"}, "^claim='ppv' takes a prevalence: write ppv:0.02"),
-    ({"claim": "net_benefit:0.02"}, "write net_benefit:0.02:0.1"),
     ({"claim": "npv:0"}, "^claim=npv:0: '0' is no number between 0 and 1: write npv:0.02"),
     ({"accept": "auc>=0.9"}, "^accept=auc>=0.9 is about what is not claimed: add auc to the claims"),
     ({"accept": "error<=0.1", "claim": "auc"}, "about the error, which is not claimed: claim refit,auc"),
     ({"require": "ppv>=0.3"}, "^require=ppv>=0.3: .* stated once, such as ppv:0.02>=0.3"),
     ({"require": "sensitivity:0.02>=0.9"}, "'sensitivity:0.02' takes no argument: write sensitivity"),
-    ({"require": "ppv:0.05<=0.3"}, "is at least a value: write ppv:0.05>=0.3"),
     (VALUE | {"answer": "error<=0.1"}, "leave one of them out"),
     (
         {"require": "ppv:0.001>=0.9"},
         "takes [0-9,]+ held-out rows at least, about [0-9,]+ of them of class '?1'? .*, and 200 are held out",
     ),
-    (
-        {"answer": "error<=0.001"},
-        r"^answer=error<=0.001 takes 4,380 held-out rows at least, and 200 are held",
-    ),
+    ({"answer": "error<=0.001"}, "^answer=error<=0.001 takes 4,380 held-out rows at least, and 200 are"),
     ({"answer": "error>=0.1"}, "is that it is at most a value: write error<=0.1"),
     ({"answer": "sensitivity>=0.9"}, "rows are answered so that few of them are wrong: write error<=0.05"),
     ({"answer": "error"}, "^answer='error' lacks its value: .* as 'error<=0.05', or write error:0.05"),
     ({"claim": "answered_error"}, "nothing says which are: add answer=error<=0.05"),
     ({"accept": "answered_share>=0.5"}, "is about what is not claimed: add answer=error<=0.05"),
     ({"accept": "answered_error>=0.5"}, "write answered_error<=0.5"),
-    ({"accept": "answered_share<=0.5", "answer": "error<=0.1"}, "write answered_share>=0.5"),
     *(
         (PAPER | option, "requires certify holdout, not paper")
-        for option in (VALUE, {"answer": "error<=0.1"})
+        for option in (VALUE, {"answer": "error<=0.1"}, BETTER | {"claim": "better:svm"})
     ),
-    (PAPER | BETTER | {"claim": "better:svm"}, "requires certify holdout, not paper"),
     (PAPER | {"claim": ("vote",)}, r"^claim=\('vote',\) requires certify holdout, not paper"),
     (PAPER | {"holdout_share": 0.3}, "^holdout_share=0.3 requires certify holdout, not paper"),
     ({"holdout_share": "a third"}, "expected a share such as 0.33, or auto"),
@@ -385,21 +375,14 @@ REFUSED: list[tuple[Any, ...]] = [
         for option in CHOOSING[1:]
     ),
     ({"claim": "better"}, "claim='better' takes the label of a learner that the winner is compared with"),
-    ({"claim": "better:"}, "claim='better:' takes the label of a learner"),
     (BETTER | {"claim": "better:forest"}, r"is none of the learners of the study \(svm, linear\): add it to"),
     ({"claim": "better:linear"}, "and linear is the only one: name several, such as"),
     (BETTER | {"claim": "better:svm", "search": "budget"}, "a search within a budget may leave open: choose"),
-    (BETTER | {"accept": "better:svm>=0.5"}, "^accept=better:svm>=0.5 is about what is not claimed"),
     ({"claim": "weighted_error"}, "takes the largest weight that a new row can have: write"),
     ({"claim": "weighted_error:-1"}, "claim=weighted_error:-1: '-1' is no positive number"),
     ({"claim": "weighted_error:3"}, "and there are none: name their column with --weight"),
     ({"claim": "weighted_error:2"}, "no weight is above 2, and 'weight' has 3 in row 2", "weights"),
-    ({"claim": "weighted_error:3", "accept": "weighted_error:3>=0.5"}, "is that it is at most a value"),
-    (
-        {"claim": "weighted_error:3"},
-        "counts rows as independent, which rows of groups are",
-        "weighted groups",
-    ),
+    ({"claim": "weighted_error:3"}, "counts rows as independent, which rows of", "weighted groups"),
     (NUMBERS | {"claim": "weighted_error:3"}, "^claim=weighted_error:3 is for classes", "weighted numbers"),
 ]
 
@@ -409,14 +392,10 @@ def test_what_does_not_go_together_is_refused(row: tuple[Any, ...]) -> None:
     options, said, *rest = row
     given = {name: value for name, value in (HELD | options).items() if value is not None}
 
-    def ask() -> Problem:
+    with pytest.raises(InputError, match=said):  # noqa: PT012
         study = Study.of(**given)
-        return Problem.of(
-            study.with_learner(rest[1]) if rest[1:] else study, TASKS[rest[0] if rest else "two"]
-        )
-
-    with pytest.raises(InputError, match=said):
-        ask()
+        study = study.with_learner(rest[1]) if rest[1:] else study
+        Problem.of(study, TASKS[rest[0] if rest else "two"])
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,17 @@ from ckcv_ray.core.percent import ceil_percent
 from ckcv_ray.errors import InputError
 
 
-def test_predictions_are_told_with_the_claim_that_covers_them():
-    paper = run(SMALL, blobs(60))
-    held = run(SMALL.replace(certify="holdout", claim=("vote",)), blobs(60))
+@pytest.fixture(scope="module")
+def paper():
+    return run(SMALL.replace(seed=2), blobs(60))
+
+
+@pytest.fixture(scope="module")
+def held():
+    return run(SMALL.replace(certify="holdout", claim=("vote",)), blobs(60))
+
+
+def test_predictions_are_told_with_the_claim_that_covers_them(paper, held):
     percent = f"at most {ceil_percent(paper.certificate.first.bound)} "
     assert percent in paper.claim_for(paper.rule())
     assert "twice the bound for a member drawn independently" in paper.claim_for(paper.rule(by="vote"))
@@ -26,11 +34,9 @@ def test_predictions_are_told_with_the_claim_that_covers_them():
     assert "(paper; all members: " in paper.claim_for(paper.rule(seed=1))
 
 
-def test_members_are_drawn_from_all_of_f_star_and_a_seed_repeats_one_call():
-    result = run(SMALL.replace(seed=2), blobs(60))
-    (claim,), drawn = result.certificate.claims, result.rule(seed=4)
+def test_members_are_drawn_from_all_of_f_star_and_a_seed_repeats_one_call(paper):
+    (claim,), drawn, result = paper.certificate.claims, paper.rule(seed=4), paper
     assert drawn.classifier() in claim.statement
-    assert "(paper; all members: " in result.claim_for(drawn)
     once = "this is about one call with a seed: other calls with it repeat its draws"
     assert result.claim_for(drawn).endswith(once)
     assert once not in result.claim_for(result.rule())
@@ -41,10 +47,9 @@ def test_members_are_drawn_from_all_of_f_star_and_a_seed_repeats_one_call():
     assert members != result.predictions(X, result.rule()).member.tolist()
 
 
-def test_one_model_needs_rows_held_out_and_draws_nothing() -> None:
+def test_one_model_needs_rows_held_out_and_draws_nothing(paper, held) -> None:
     with pytest.raises(InputError, match="no model refit: it was made without --certify holdout"):
-        run(SMALL, blobs(60)).rule(by="refit")
-    held = run(SMALL.replace(certify="holdout"), blobs(60))
+        paper.rule(by="refit")
     for by in ("refit", "full", "vote", "member:0"):
         with pytest.raises(InputError, match=f"seed and {by} exclude each other"):
             held.rule(by, seed=1)

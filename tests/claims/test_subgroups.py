@@ -24,15 +24,20 @@ from ckcv_ray.tables.subgroups import divide_rows
 from ckcv_ray.tables.task import Roles
 
 
-def make_task(n: int = 240, gaps: bool = True) -> Task:
+def make_task(n: int = 240) -> Task:
     rng = np.random.default_rng(4)
     age = rng.normal(50, 10, size=n).round(1)
-    if gaps:
-        age[::17] = np.nan
+    age[::17] = np.nan
     ward = np.where(rng.random(n) < 0.02, "rare", rng.choice(["north", "south"], n))
     y = np.where(np.nan_to_num(age, nan=50.0) + rng.normal(0, 8, size=n) > 50, "sick", "well")
     columns = {"age": age, "ward": ward, "stage": rng.integers(1, 4, n), "y": y}
     return Task.from_table(pa.table(columns), Roles("y"))
+
+
+def make_people(n: int, people: int, **roles: str) -> Task:
+    i = np.arange(n)
+    columns = {"x": i % 7.0, "who": [f"p{one}" for one in i % people], "y": i % 2}
+    return Task.from_table(pa.table(columns), Roles("y", **roles))
 
 
 def study(subgroups: str, **options: str) -> Study:
@@ -113,9 +118,7 @@ def test_a_run_claims_its_subgroups_jointly(tmp_path):
 
 
 def test_subgroups_that_are_all_small_claim_nothing():
-    rng = np.random.default_rng(0)
-    columns = {"x": rng.normal(size=80), "who": [f"p{i % 20}" for i in range(80)], "y": np.arange(80) % 2}
-    result = run(study("who"), Task.from_table(pa.table(columns), Roles("y")))
+    result = run(study("who"), make_people(80, 20))
     assert tell(result)["subgroups"].startswith("each has fewer than 10 held-out rows")
     values = json.loads(json.dumps(result.certificate.to_json()))
     assert read_again(values, result) == result.certificate
@@ -126,32 +129,19 @@ def test_subgroups_that_are_all_small_claim_nothing():
 
 
 @pytest.mark.parametrize(
-    ("named", "said"),
+    ("named", "said", "task"),
     [
-        ("y", "'y' is the target"),
-        ("height", "'height' is no column that is learned from"),
-        ("ward:2", "'ward' has categories: leave :2 out"),
-        ("stage:5", "5 bins of 'stage' would have equal edges"),
-        ("age:1", "is below 2, the minimum"),
-        ("age:21", "is above 20, the maximum"),
-        ("age,age:3", "names column 'age' twice"),
+        ("y", "'y' is the target", make_task()),
+        ("height", "'height' is no column that is learned from", make_task()),
+        ("ward:2", "'ward' has categories: leave :2 out", make_task()),
+        ("stage:5", "5 bins of 'stage' would have equal edges", make_task()),
+        ("age:1", "is below 2, the minimum", make_task()),
+        ("age:21", "is above 20, the maximum", make_task()),
+        ("age,age:3", "names column 'age' twice", make_task()),
+        ("who", r"\d+ categories, more than rows can carry: at most 200", make_people(1200, 300)),
+        ("x", r"^subgroups=x counts rows of a subgroup as independent", make_people(90, 30, group="who")),
     ],
 )
-def test_what_are_no_subgroups_is_refused(named, said):
+def test_what_are_no_subgroups_is_refused(named, said, task):
     with pytest.raises(InputError, match=said):
-        Problem.of(study(named), make_task())
-
-
-def test_many_categories_are_refused():
-    n = np.arange(1200)
-    columns = {"x": n % 7.0, "who": [f"p{i}" for i in n % 300], "y": n % 2}
-    task = Task.from_table(pa.table(columns), Roles("y"))
-    with pytest.raises(InputError, match=r"\d+ categories, more than rows can carry: at most 200"):
-        Problem.of(study("who"), task)
-
-
-def test_rows_of_groups_have_no_subgroups():
-    columns = {"x": np.arange(90.0) % 7, "who": np.arange(90) // 3, "y": np.arange(90) % 2}
-    task = Task.from_table(pa.table(columns), Roles("y", group="who"))
-    with pytest.raises(InputError, match=r"^subgroups=x counts rows of a subgroup as independent"):
-        Problem.of(study("x"), task)
+        Problem.of(study(named), task)

@@ -41,12 +41,14 @@ def parse_all(texts, stratified):
 EVERY = [
     *parse_all(
         (
-            *("holdout:0.3", "kfold:5", "kfold:4:last", "repeated_kfold:4x3", "drawn_folds:5", "time:4"),
-            *("time:2:1", "loo", "subsampling:20:0.25", "bootstrap:10", "bootstrap632:5"),
-            *("bootstrap632plus:5", "optimism:4", "nested_halves:4", "nested:3:4"),
+            *("holdout:0.3", "kfold:3", "kfold:4:last", "repeated_kfold:3x2", "drawn_folds:3", "time:2"),
+            *("time:2:1", "loo", "subsampling:2:0.25", "bootstrap:2", "bootstrap632:2"),
+            *("bootstrap632plus:2", "optimism:2", "nested_halves:3"),
         ),
-        ("holdout:0.5", "kfold:3", "repeated_kfold:3x2", "subsampling:7:0.4"),
+        ("holdout:0.5", "kfold:3", "repeated_kfold:3x2", "subsampling:2:0.4"),
     ),
+    NestedSplits(LeaveOneOut(), KFold(2)),
+    NestedSplits(KFold(3), KFold(2, remainder="last")),
     RollingOrigin(4),
 ]
 PARTITIONS = (KFold, LeaveOneOut, DrawnFolds)
@@ -100,7 +102,8 @@ def test_a_split_depends_on_its_number_and_the_seed_alone(resampling):
         again = resampling.split(Strata(30, strata), size, number, Draws(3))
         assert all(map(np.array_equal, again, forwards[number]))
     same = all(all(map(np.array_equal, *pair)) for pair in zip(forwards, others, strict=True))
-    assert same == isinstance(resampling, (LeaveOneOut, *FORWARD))
+    outer = resampling.outer if isinstance(resampling, NestedSplits) else resampling
+    assert same == isinstance(outer, (LeaveOneOut, *FORWARD))
 
 
 @given(n=st.integers(6, 200), folds=st.integers(2, 6))
@@ -124,22 +127,10 @@ def sets_scored(resampling, n, seeds, strata=None):
     ]
 
 
-SMALL = [
-    *parse_all(
-        (
-            *("holdout:0.3", "kfold:3", "kfold:4:last", "repeated_kfold:3x2", "drawn_folds:3", "time:2"),
-            *("loo", "subsampling:2:0.25", "bootstrap:2", "bootstrap632:2", "bootstrap632plus:2"),
-            *("optimism:2", "nested_halves:3"),
-        ),
-        ("holdout:0.5", "kfold:3", "repeated_kfold:3x2", "subsampling:2:0.4"),
-    ),
-    NestedSplits(LeaveOneOut(), KFold(2)),
-    NestedSplits(KFold(3), KFold(2, remainder="last")),
-]
 HALVES = np.array([0, 0, 0, 1, 1, 1])  # classes of six rows
 
 
-@pytest.mark.parametrize("resampling", SMALL, ids=repr)
+@pytest.mark.parametrize("resampling", EVERY, ids=repr)
 def test_a_resampling_has_bounds_if_and_only_if_each_set_of_rows_is_as_likely_to_be_scored(resampling):
     """Whatever the classes of the rows, which are sorted here; tested at a level of 1e-6."""
     counts = sets_scored(resampling, 6, 400, HALVES)
@@ -225,9 +216,8 @@ def test_terms_of_an_estimate_are_of_a_score_as_a_whole(resampling):
             NestedSplits(resampling, KFold(3))
 
 
-@pytest.mark.parametrize(
-    ("text", "resampling"),
-    [
+def test_resamplings_are_named_by_text():
+    for text, resampling in (
         ("kfold", KFold(10)),
         ("kfold:4:last", KFold(4, remainder="last")),
         ("time:5:2", ForwardSplits(5, 2)),
@@ -235,13 +225,8 @@ def test_terms_of_an_estimate_are_of_a_score_as_a_whole(resampling):
         ("subsampling:100:0.25", Subsampling(100, 0.25)),
         ("nested_halves:5", NestedSplits(KFold(5), SingleSplit(0.5))),
         ("nested:5:3", NestedSplits(KFold(5), KFold(3))),
-    ],
-)
-def test_resamplings_are_named_by_text(text, resampling):
-    assert parse_resampling(text) == resampling
-
-
-def test_the_forms_that_are_named_can_be_read():
+    ):
+        assert parse_resampling(text) == resampling
     for text in FORMS.split(", "):
         resampling = parse_resampling(text)
         assert str(resampling) == (text if resampling.inner is None else "nested")
@@ -255,17 +240,13 @@ def test_the_forms_that_are_named_can_be_read():
         ("tenfold", "is not known: expected holdout:0.3, kfold:10"),
         ("given", "is not known: expected holdout:0.3, kfold:10"),
         ("complete:5", "more values than complete takes"),
-        ("kfold:10:1", "more values than kfold takes"),
         ("kfold:10:first", "more values than kfold takes"),
-        ("repeated_kfold:10xlast", "'last' is no number"),
         ("time:5:-1", "gap=-1"),
         ("time:0", "times=0"),
         ("nested:5:3:2", "more values than nested takes"),
         ("kfold:1", "folds=1"),
         ("kfold:ten", "'ten' is no number"),
         ("kfold:2.5", "folds=2.5"),
-        ("kfold:10:3:4:5:6", "more values than kfold takes"),
-        ("loo:3", "more values than loo takes"),
         ("holdout:1.5", "share=1.5 is not a share"),
         ("repeated_kfold:10:5", "'10:5' is no number"),
         ("bootstrap:0", "times=0"),

@@ -89,3 +89,6 @@ def test_what_are_no_losses_is_refused(bound: Bound, losses: list[float], said: 
         bound(losses, 0.05)
     with pytest.raises(InputError, match="delta"):
         bound([0.5], 1.0)
+    for shares in ([1.0] * 3, [1.1] * 4, [-0.1] * 4, [0.0] * 4, [float("nan")] * 4):
+        with pytest.raises(InputError, match="expected one for each of 4 losses, from 0 to 1 and not all 0"):
+            bound(np.zeros(4), 0.05, shares)

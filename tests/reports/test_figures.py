@@ -140,22 +140,17 @@ def test_the_landscape_has_what_the_table_of_candidates_says_of_the_winners_k(re
 
 matplotlib.use("agg")
 SMALL = {"k": (3, 4), "n_splits": 3, "certify": "holdout"}
-ROWS = blobs(160, shift=2.0)
-
-
-@pytest.fixture(scope="module")
-def svm() -> Result:
-    """A run of the SVM, whose scores rank and are no probabilities."""
-    return run(Study.of(**SMALL, C=(0.1, 1.0, 10.0), gamma=(0.01, 0.1, 1.0)), ROWS.X, ROWS.y)
 
 
 @pytest.fixture(scope="module")
 def linear() -> Result:
     """A run of logistic regression, which has one parameter and gives probabilities."""
-    return run(Study.of(**SMALL, learner="linear", param={"C": (0.01, 0.1, 10.0)}), ROWS.X, ROWS.y)
+    rows = blobs(160, shift=2.0)
+    return run(Study.of(**SMALL, learner="linear", param={"C": (0.01, 0.1, 10.0)}), rows.X, rows.y)
 
 
-def test_bounds_are_those_of_the_claims(svm: Result) -> None:
+def test_bounds_are_those_of_the_claims(result: Drawn) -> None:
+    svm, _ = result
     axes = svm.plot.bounds()
     claims = [claim for claim in svm.certificate.claims if claim.quantity.is_error]
     bars, *lines = axes.lines
@@ -172,10 +167,9 @@ def test_they_draw_on_given_axes_and_on_new_ones(linear: Result, name: str) -> N
     assert getattr(linear.plot, name)().has_data()
 
 
-def test_what_cannot_be_drawn_is_refused_with_the_reason(svm: Result) -> None:
-    with pytest.raises(
-        InputError, match="Calibration of this result: there is none: the models give no prob"
-    ):
+def test_what_cannot_be_drawn_is_refused_with_the_reason(result: Drawn) -> None:
+    svm, _ = result  # whose scores rank and are no probabilities
+    with pytest.raises(InputError, match="Calibration of this result: there is none: the models give no pro"):
         svm.plot.calibration()
     rows = blobs(150)
     several = run(Study.of(**SMALL, C=(1.0,), gamma=(0.1,)), rows.X, np.arange(150) % 3)

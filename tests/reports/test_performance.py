@@ -177,17 +177,13 @@ def test_stored_predictions_are_those_of_one_line(refit: str | None, tmp_path: P
     assert f"{round(60 * pooled)} of 60" in page
 
 
-def test_stored_predictions_of_numbers_are_drawn(tmp_path: Path) -> None:
+def test_stored_predictions_of_numbers_are_drawn_and_of_no_class_are_refused(tmp_path: Path) -> None:
     task = blobs(40)
     options: dict[str, Any] = {"learner": "linear_regression", "measure": "rmse", "save_predictions": True}
-    evaluate(task.X, task.X[:, 0], tmp_path / "run", SERIAL, **options)
-    page = make_page(tmp_path / "run")
+    evaluate(task.X, task.X[:, 0], tmp_path / "numbers", SERIAL, **options)
+    page = make_page(tmp_path / "numbers")
     assert "Predicted and true numbers" in page
     assert "sensitivity" not in page[page.index("<body") :]
-
-
-def test_stored_predictions_of_no_class_are_refused(tmp_path: Path) -> None:
-    task = blobs(40)
     result = evaluate(task.X, task.y, tmp_path / "run", SERIAL, learner="tree", save_predictions=True)
     files = RunFolder(tmp_path / "run").files
     table = formats.read_table(files, HELD_OUT, result.run_id, list_held_out_columns(result.problem))
@@ -211,96 +207,70 @@ def test_at_a_cut_off_the_rows_are_classified_as_predict_does_whatever_scale_ran
     assert np.sum(judged.label[judged.y == 0] != 0) == specificity.errors
 
 
-CLAIMED = "refit,net_benefit:0.02:0.1,net_benefit:0.02:0.03,net_benefit:0.2:0.1,sensitivity,specificity"
-
-
-def make(claim: str = CLAIMED, learner: str = "linear", **options: Any) -> Result:
+def make(claim: str, learner: str = "linear", task: Task | None = None, **options: Any) -> Result:
     small: dict[str, Any] = {"k": (3,), "n_splits": 3, "learner": learner, "certify": "holdout"}
     small |= {"C": (1.0,), "gamma": (0.1,)} if learner == "svm" else {}
-    return run_job(Job(Study.paper(**small, claim=claim, **options), blobs(240, shift=2.0)), SERIAL)
+    return run_job(Job(Study.paper(**small, claim=claim, **options), task or blobs(240, shift=2.0)), SERIAL)
 
 
-@pytest.fixture(scope="module")
-def result() -> Result:
-    return make()
-
-
-def find_recalls(judged: Judged, positive: int) -> tuple[float, float]:
-    ill, flagged = judged.y == positive, judged.label == positive
+def find_recalls(judged: Judged, flagged: Any) -> tuple[float, float]:
+    ill = judged.y == 1
     return float(np.mean(flagged[ill])), float(np.mean(~flagged[~ill]))
 
 
-def test_the_points_are_what_is_claimed_at_the_prevalence(result: Result) -> None:
+def test_curves_are_net_benefits_and_points_are_what_is_claimed_at_the_prevalence() -> None:
+    claimed = ("net_benefit:0.02:0.1", "net_benefit:0.02:0.03")
+    result = make(f"refit,{','.join(claimed)},net_benefit:0.2:0.1,sensitivity,specificity")
     judged = judge_rows(result)
-    found = trace_net_benefit(result, judged)
-    assert found.prevalence == 0.02
-    claims = {str(claim.quantity): claim for claim in result.certificate.claims}
-    assert [point.worth for point in found.points] == [0.1, 0.03]
+    found, recalls = trace_net_benefit(result, judged), find_recalls(judged, judged.label == 1)
+    assert (found.prevalence, found.cut_off) == (0.02, BY_PROBABILITY)
+    proven = {str(claim.quantity): 1 - claim.bound for claim in result.certificate.claims}
+    assert [(point.worth, point.proven) for point in found.points] == [
+        (float(name.rpartition(":")[2]), proven[name]) for name in claimed
+    ]
     for point in found.points:
-        name = NetBenefit(0.02, point.worth)
-        assert point.proven == 1 - claims[str(name)].bound
-        assert point.measured == name.compute(*find_recalls(judged, 1))
-        assert point.proven < point.measured
-    assert found.worth[0] == 0
-    assert found.worth[-1] == pytest.approx(0.15)
-
-
-def test_the_curves_are_net_benefits(result: Result) -> None:
-    judged = judge_rows(result)
-    found = trace_net_benefit(result, judged)
-    assert found.cut_off == BY_PROBABILITY
-    ill, share = judged.y == 1, np.mean(judged.y == 1)
+        assert point.proven < point.measured == NetBenefit(0.02, point.worth).compute(*recalls)
+    assert found.worth[[0, -1]].tolist() == pytest.approx([0, 0.15])
+    share, given = np.mean(judged.y == 1), judged.probability[:, 1]
+    odds = given / (1 - given) * (0.02 / 0.98) / (share / (1 - share))
     for i in range(0, len(found.worth), 10):
         w = float(found.worth[i])
         named = NetBenefit(0.02, w)
-        assert found.by_rule[i] == pytest.approx(named.compute(*find_recalls(judged, 1)))
+        assert found.by_rule[i] == pytest.approx(named.compute(*recalls))
         assert found.everybody[i] == pytest.approx(named.compute(1.0, 0.0))
-        given = judged.probability[:, 1]
-        odds = given / (1 - given) * (0.02 / 0.98) / (share / (1 - share))
-        flagged = odds >= w / (1 - w)
-        expected = named.compute(np.mean(flagged[ill]), np.mean(~flagged[~ill]))
+        expected = named.compute(*find_recalls(judged, odds >= w / (1 - w)))
         assert found.by_cut_off[i] == pytest.approx(expected, abs=1e-12)
+    one = judged._replace(y=np.zeros_like(judged.y))
+    assert trace_net_benefit(result, one) is None
+    picture = next(p for p in draw_performance(result, one) if "Decision" in p.title)
+    assert picture.caption == "There is none: it takes two classes, and rows of both."
 
 
 def test_without_claims_the_share_is_that_of_the_rows_and_nothing_is_proven() -> None:
     result = make("refit", "svm")
     judged = judge_rows(result)
     found = trace_net_benefit(result, judged)
-    assert found.prevalence == np.mean(judged.y == 1)
-    assert found.points == ()
-    assert found.cut_off == BY_BEST
-    assert np.all(found.by_cut_off >= np.maximum(found.by_rule, found.everybody) - 1e-12)
-    assert np.all(found.by_cut_off >= 0)
+    assert (found.prevalence, found.points, found.cut_off) == (np.mean(judged.y == 1), (), BY_BEST)
+    assert np.all(found.by_cut_off >= np.maximum(np.maximum(found.by_rule, found.everybody), 0) - 1e-12)
     several = trace_net_benefit(result, judged._replace(classifier=np.arange(len(judged.y)) % 2))
-    assert several.by_cut_off is None
-    assert several.cut_off == ""
+    assert (several.by_cut_off, several.cut_off) == (None, "")
 
 
-def test_a_claim_at_another_cut_off_is_no_point_of_this_rule() -> None:
-    result = make("refit,net_benefit:0.02:0.1", require="sensitivity>=0.8")
+NOISE = Task.of(np.random.default_rng(0).normal(size=(600, 2)), np.arange(600) % 2)
+
+
+@pytest.mark.parametrize(
+    ("claim", "require", "task", "prevalence", "worths"),
+    [
+        ("refit,net_benefit:0.02:0.1", "sensitivity>=0.8", None, None, []),  # of another rule
+        ("net_benefit:0.02:0.1,ppv:0.3", "sensitivity>=0.8", None, 0.02, [0.1]),
+        ("net_benefit:0.1:0.2", "ppv:0.1>=0.3", NOISE, 0.1, []),  # nothing is proven
+    ],
+)
+def test_a_point_is_proven_of_this_rule(
+    claim: str, require: str, task: Task | None, prevalence: float | None, worths: list[float]
+) -> None:
+    result = make(claim, task=task, require=require)
     found = trace_net_benefit(result, judge_rows(result))
-    assert found.points == ()
-    alone = make("net_benefit:0.02:0.1,ppv:0.3", require="sensitivity>=0.8")
-    found = trace_net_benefit(alone, judge_rows(alone))
-    assert [point.worth for point in found.points] == [0.1]
-
-
-def test_what_is_not_proven_is_no_point() -> None:
-    rng = np.random.default_rng(0)
-    noise = Task.of(rng.normal(size=(600, 2)), np.arange(600) % 2)
-    study = Study.paper(
-        k=(3,), n_splits=3, learner="linear", certify="holdout", require="ppv:0.1>=0.3",
-        claim="net_benefit:0.1:0.2",
-    )  # fmt: skip
-    result = run_job(Job(study, noise), SERIAL)
-    found = trace_net_benefit(result, judge_rows(result))
-    assert found.points == ()
-    assert found.prevalence == 0.1
-
-
-def test_rows_of_one_class_have_none(result: Result) -> None:
-    judged = judge_rows(result)
-    one = judged._replace(y=np.zeros_like(judged.y))
-    assert trace_net_benefit(result, one) is None
-    picture = next(p for p in draw_performance(result, one) if "Decision" in p.title)
-    assert picture.caption == "There is none: it takes two classes, and rows of both."
+    assert [point.worth for point in found.points] == worths
+    assert prevalence in (None, found.prevalence)

@@ -19,6 +19,7 @@ from ckcv_ray.study.problem import Candidate
 ROWS = blobs(60, shift=2.0)
 SMALL = {"k": (3, 4), "n_splits": 3}
 BEGUN = Progress(planned=4000, computed=1000)
+SERIAL = Execution("serial")
 
 
 class Shown(NamedTuple):
@@ -29,14 +30,8 @@ class Shown(NamedTuple):
 
 
 @pytest.fixture
-def shell() -> SimpleNamespace:
-    """The shell of a notebook, which has a kernel."""
-    return SimpleNamespace(kernel=object())
-
-
-@pytest.fixture
-def outputs(shell: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> list[Shown]:
-    """What is shown in a notebook, the waits before and between updates left out."""
+def outputs(monkeypatch: pytest.MonkeyPatch) -> list[Shown]:
+    """What is shown in a notebook, whose shell has a kernel; the waits of updates are left out."""
     shown: list[Shown] = []
 
     def display(content: dict[str, str], *, raw: bool, display_id: bool) -> SimpleNamespace:
@@ -52,7 +47,7 @@ def outputs(shell: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> list[Sho
         return SimpleNamespace(update=update)
 
     modules: dict[str, Any] = {"IPython": ModuleType("IPython"), "IPython.display": ModuleType("display")}
-    modules["IPython"].get_ipython = lambda: shell
+    modules["IPython"].get_ipython = lambda: SimpleNamespace(kernel=object())
     modules["IPython.display"].display = display
     for name, module in modules.items():
         monkeypatch.setitem(sys.modules, name, module)
@@ -74,24 +69,18 @@ def test_a_moment_of_a_run_in_words() -> None:
 
 
 def test_a_run_says_what_it_is_at() -> None:
-    stages: list[str] = []
-    run(
-        Study.of(**SMALL),
-        ROWS.X,
-        ROWS.y,
-        execution=Execution("serial"),
-        listen=lambda at: stages.append(at.stage),
-    )
-    first, second, last = dict.fromkeys(stages)
+    moments: list[Progress] = []
+    run(Study.of(**SMALL), ROWS.X, ROWS.y, execution=SERIAL, listen=moments.append)
+    first, second, last = dict.fromkeys(at.stage for at in moments)
     assert (first, last) == ("searching", "judging")
     assert re.fullmatch("refitting [0-9]+ models", second)
 
 
 def compute(verb: str) -> None:
     if verb == "run":
-        run(Study.of(**SMALL), ROWS.X, ROWS.y, execution=Execution("serial"))
+        run(Study.of(**SMALL), ROWS.X, ROWS.y, execution=SERIAL)
     elif verb == "evaluate":
-        evaluate(ROWS.X, ROWS.y, execution=Execution("serial"), resampling="kfold:3")
+        evaluate(ROWS.X, ROWS.y, execution=SERIAL, resampling="kfold:3")
     else:
         CKCVClassifier(**SMALL).fit(ROWS.X, ROWS.y)
 
@@ -129,26 +118,23 @@ def test_names_from_the_data_are_text(outputs: list[Shown]) -> None:
 
 def test_a_listener_that_was_given_is_called_instead(outputs: list[Shown]) -> None:
     heard: list[Progress] = []
-    evaluate(ROWS.X, ROWS.y, execution=Execution("serial"), resampling="kfold:3", listen=heard.append)
+    evaluate(ROWS.X, ROWS.y, execution=SERIAL, resampling="kfold:3", listen=heard.append)
     assert heard
     assert outputs == []
 
 
-@pytest.mark.parametrize("verb", ["run", "evaluate", "fit"])
-def test_nothing_is_shown_where_no_notebook_runs(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_is_shown_where_no_notebook_runs(capsys: pytest.CaptureFixture[str]) -> None:
     before = "IPython" in sys.modules
-    compute(verb)
+    compute("run")
     assert capsys.readouterr() == ("", "")
     assert ("IPython" in sys.modules) == before
 
 
-@pytest.mark.parametrize("elsewhere", [None, SimpleNamespace()], ids=["no shell", "a terminal"])
-def test_ipython_in_a_terminal_is_no_notebook(
-    outputs: list[Shown], elsewhere: object, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ipython_in_a_terminal_is_no_notebook(outputs: list[Shown], monkeypatch: pytest.MonkeyPatch) -> None:
     assert is_notebook()
-    monkeypatch.setattr(sys.modules["IPython"], "get_ipython", lambda: elsewhere, raising=False)
-    assert not is_notebook()
+    for shell in (None, SimpleNamespace()):
+        monkeypatch.setattr(sys.modules["IPython"], "get_ipython", lambda shell=shell: shell)
+        assert not is_notebook()
     compute("evaluate")
     assert outputs == []
 
@@ -158,7 +144,7 @@ def test_a_plot_is_one_of_pyplot_in_a_notebook_alone(inside: bool, monkeypatch: 
     """Its front end shows the figures of pyplot; elsewhere they would stay in memory."""
     monkeypatch.setattr(figures, "is_notebook", lambda: inside)
     before = pyplot.get_fignums()
-    result = run(Study.of(**SMALL), ROWS.X, ROWS.y, execution=Execution("serial"))
+    result = run(Study.of(**SMALL), ROWS.X, ROWS.y, execution=SERIAL)
     assert result.plot.bounds().has_data()
     assert (pyplot.get_fignums() != before) == inside
     pyplot.close("all")

@@ -19,7 +19,16 @@ from ckcv_ray.cli.folders import list_runs
 from ckcv_ray.core.bounds.betting import limit_at_all_times, make_prior
 from ckcv_ray.runs.certified import bound_error
 from ckcv_ray.runs.run import run_job
-from ckcv_ray.runs.watch import ALARM, HOLDS, UNCERTIFIED, UNKNOWN, LiveColumns, list_watched
+from ckcv_ray.runs.watch import (
+    ALARM,
+    HOLDS,
+    UNCERTIFIED,
+    UNKNOWN,
+    LiveColumns,
+    Watched,
+    judge_losses,
+    list_watched,
+)
 from ckcv_ray.storage import stream
 from ckcv_ray.storage.stream import STREAM
 from ckcv_ray.tables.units import Groups
@@ -142,6 +151,21 @@ def test_a_short_stream_says_how_many_more_labels_it_takes(runs: Runs) -> None:
     assert f"about {error.more} more rows" in found.summary()
     later = watch(runs("paper"), rows(3, 1.0))
     assert later.findings[0].state in (UNKNOWN, ALARM)
+
+
+def test_a_decision_is_foreseen_unless_the_bound_is_at_the_rate_so_far() -> None:
+    prior = make_prior(0.05, 100)
+    for wrong, right, bound, unit, ends in (
+        (0, 20, 0.1, "row", "at the rate so far, a decision takes about {} more rows"),
+        (2, 38, prior.update(2, 40), "group", "at the rate so far, no decision is in sight"),
+    ):
+        losses = np.repeat([0.0, 1.0], [right, wrong])
+        found = judge_losses(Watched(None, bound, prior, 0.05), losses, 10 * np.arange(len(losses)))
+        assert found.describe(unit)[1].endswith(ends.format(found.more))
+        assert (found.more is None) == (wrong > 0)
+    often = np.tile([0.0, 0, 1, 0, 0], 6)  # for whose rate more labels bring an alarm
+    worse = judge_losses(Watched(None, 0.1, make_prior(0.2, 50), 0.05), often, np.arange(30))
+    assert (worse.state, worse.more is None) == (UNKNOWN, False)
 
 
 def test_without_labels_nothing_is_measured_and_nothing_is_written(runs: Runs) -> None:

@@ -1,0 +1,136 @@
+"""What is claimed where rows have losses: of predicted numbers, of groups, and of weighted rows."""
+
+from math import ceil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from claimed import REFIT, hold_out_rows, predict_held, read_again, run
+from conftest import blobs
+from hypothesis import example, given
+from hypothesis import strategies as st
+from pyarrow import parquet
+
+from ckcv_ray import Result, StoreError, Study, Task, load_run
+from ckcv_ray.claims.certify import compute_baselines
+from ckcv_ray.claims.numbers import Clipped, Within
+from ckcv_ray.claims.quantity import Claim
+from ckcv_ray.claims.rules import Rule
+from ckcv_ray.core.arrays import ONE
+from ckcv_ray.core.bounds.betting import bound_mean_loss
+from ckcv_ray.core.measures import ClippedErrors
+from ckcv_ray.core.percent import format_number
+from ckcv_ray.study.problem import Problem
+
+N = 120
+RNG = np.random.default_rng(3)
+X = RNG.normal(size=(N, 2))
+Y = X @ [1.0, 2.0] + RNG.standard_t(2.5, N)
+NUMBERS = Task.of(X, Y, numbers=True)
+HELD = Study.of(
+    learner="ridge", param={"alpha": (0.1, 10.0)}, clip=4.0, k=(3,), n_splits=3,
+    certify="holdout", holdout_share=0.5, claim="refit,within:0.8",
+)  # fmt: skip
+
+
+# Numbers
+
+
+@pytest.fixture(scope="module")
+def held() -> Result:
+    return run(HELD, NUMBERS)
+
+
+@pytest.mark.parametrize("bad", [np.inf, np.nan])
+def test_predictions_that_are_not_finite_prove_nothing_if_there_are_many(bad):
+    problem = hold_out_rows(HELD.replace(claim="within:0.9"), NUMBERS, range(60))
+    one, all_of_them = (predict_held(problem, np.where(np.arange(60) < n, bad, Y[:60] + 1)) for n in (1, 60))
+    (claim,), (nothing,) = (Within(0.9).claim(held, REFIT) for held in (one, all_of_them))
+    assert (claim.bound, claim.errors, claim.rows) == (pytest.approx(1.0), 1, 60)
+    assert nothing.bound is None
+    assert nothing.statement.startswith("Nothing can be claimed for the error of 90 % of new rows of")
+    assert nothing.limit == "any amount"
+
+
+def test_numbers_are_shown_in_units_of_the_target(held):
+    mean, within, *_ = held.certificate.claims
+    assert float(mean.limit) == pytest.approx(4 * mean.bound, rel=1e-3)
+    assert float(mean.limit) >= 4 * mean.bound
+    assert within.says == f"at most {within.limit}"
+    shown = {50.0: "50", 0.12345: "0.1235", 1234567.0: "1234567", 0.0: "0", 1e-7: "1e-07", 2.5: "2.5"}
+    assert {value: format_number(value) for value in shown} == shown
+
+
+def test_a_forged_certificate_of_numbers_is_refused(held):
+    values = held.certificate.to_json()
+    assert read_again(values, held).to_json() == values
+    of_classes = {"claims": [values["claims"][0] | {"quantity": "error"}, values["claims"][1]]}
+    for forged, words in (
+        (of_classes, "the study has 2; these are of one side"),
+        ({"numbers": values["numbers"] | {"clip": 0.0}}, "^numbers is "),
+        ({"numbers": None}, "^numbers is None"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            read_again({k: v for k, v in (values | forged).items() if v is not None}, held)
+
+
+@given(st.integers(1, 60), st.floats(0.0, 1.0), st.floats(0.01, 0.3))
+@example(14, 0.8966094887136224, 0.0625)  # where the bound falls faster than the loss rises
+def test_the_contrary_of_a_mean_error_allows_for_losses_that_were_rounded_up(m, share, delta):
+    """Were every true error smaller by all that rounding adds, what is refuted would still be false."""
+    measure = ClippedErrors(1.0)
+    losses = measure.measure_losses(np.zeros(m), np.full(m, share))
+    measured = int(losses.sum()) / (ONE * m)
+    claim = Claim(Clipped(1.0), "refit", 1.0, delta, "", measured=measured)
+    least = Clipped(1.0).find_contrary(claim, m, True)
+    exact = 1 - bound_mean_loss([ceil((1 - share) * m * ONE)], m, delta)
+    assert least <= exact
+
+
+# Groups
+
+SMALL = Study.paper(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4, 6), n_splits=5)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"resampling": "rotation"}, {"certify": "holdout", "holdout_share": 0.4, "claim": "refit,vote"}],
+    ids=["paper", "rotation", "holdout"],
+)
+def test_sentences_speak_of_a_new_group(options: dict[str, object]) -> None:
+    groups = np.random.default_rng(1).permutation(np.repeat(np.arange(30), 3))
+    result = run(SMALL.replace(**options), Task.of(blobs(90).X, blobs(90).y, groups=groups))
+    certificate, details = result.certificate, result.summary(details=True)
+    for claim in certificate.claims:
+        assert claim.statement.startswith("Assuming independent groups of rows from one source")
+        assert "of a new group's rows, each classified by" in claim.statement
+    assert "rows of one group may be related in any way" in " ".join(certificate.assumptions)
+    assert not any("repeated measurements" in one for one in certificate.not_covered)
+    assert "of a new group's rows on average at most" in result.claim_for(Rule("vote"))
+    assert ", by group (" in details
+    assert "mean 95 % bound 1" not in details  # there is none for a class
+
+
+def test_the_constant_is_judged_by_groups_as_the_claims_are() -> None:
+    """Nine rows of one group are of class 1; five groups of a row each, of class 0: most groups are of 0."""
+    y, groups = np.repeat([1, 0, 1], [9, 5, 2]), [0] * 9 + [1, 2, 3, 4, 5] + [6, 6]
+    task = Task.of(np.tile(np.arange(16.0), 2)[:, None], np.tile(y, 2), groups=np.array([*groups, *groups]))
+    (baseline,) = compute_baselines(Problem.of(SMALL.replace(k=3), task))
+    assert (baseline.predicted, baseline.errors, baseline.rows) == (0, 22, 32)
+    assert baseline.error == pytest.approx(2 / 7)
+
+
+# Weights
+
+
+def test_weights_that_are_not_positive_are_no_judged_rows(tmp_path: Path) -> None:
+    study = Study.of(learner="linear", k=(3,), n_splits=3, certify="holdout", claim="weighted_error:3")
+    weights = np.where(X[:, 1] > 0.4, 3.0, 0.5)
+    run(study, Task.of(X, Y > 0, sample_weight=weights), tmp_path / "run")
+    file = tmp_path / "run" / "judged.parquet"
+    table = parquet.read_table(file)
+    weights = np.where(np.arange(len(table)) == 3, -1.0, table["weight"].to_numpy())
+    place = table.column_names.index("weight")
+    parquet.write_table(table.set_column(place, table.schema.field(place), [weights]), file)
+    with pytest.raises(StoreError, match="weight has values that are not positive"):
+        load_run(tmp_path / "run")
