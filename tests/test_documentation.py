@@ -210,7 +210,7 @@ def parsed(words: list[str], monkeypatch: pytest.MonkeyPatch) -> int:
     monkeypatch.setattr(click.Command, "invoke", lambda self, context: None)
     monkeypatch.setattr(sys, "argv", words if words[0] in ("ckcv", "ckcv_paper") else words[1:])
     monkeypatch.setattr(sys, "path", [*sys.path])
-    monkeypatch.setattr(data, "check_file", lambda path: None)
+    monkeypatch.setattr(data, "check_place", lambda source: None)
     try:
         if words[0] == "ray":
             ray_cli.main(words[1:])

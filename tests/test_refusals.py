@@ -314,12 +314,12 @@ CASES = {
     "frame of twins": arrays("two columns are named 'a', and differ", "--drop a", X=Frame(["a", "a"], X)),
     "frame of names too few": arrays("named a", "must match the columns", X=Frame(["a"], X)),
     "frame of names not in Unicode": arrays("surrogates not allowed", X=Frame(["\ud800", "b"], X)),
-    "y a column": arrays("y (8, 1)", "expected (n, d) and (n,)", y=Y[:, None]),
+    "y a column": arrays("y has shape (8, 1): expected (8,)", y=Y[:, None]),
     "y ragged": arrays("y", y=[[0], [1, 2]] * 4),
-    "y too short": arrays("X has shape (8, 2) and y (7,)", y=Y[:7]),
+    "y too short": arrays("y has shape (7,): expected (8,)", y=Y[:7]),
     "y sparse": arrays("y", "sparse", y=csr_matrix(Y)),
     "y with infinity": arrays("has inf in row 1", "finite", y=np.where(Y, 1.0, np.inf)),
-    "y of text and numbers": arrays("y cannot be read as labels", y=np.array(["no", 1] * 4, object)),
+    "y of text and numbers": arrays("y cannot be read as a column", y=np.array(["no", 1] * 4, object)),
     "y beyond int64": arrays("9223372036854775808 in row 2", y=np.array([0, 2**63] * 4, np.uint64)),
     "numbers in words": numbers(["sick", "well"] * 3, "such as 'sick'"),
     "numbers of truth": numbers([True, False] * 3, "bool"),
@@ -327,7 +327,7 @@ CASES = {
     "numbers with infinity": numbers([1.0, 2.0, np.inf, 4.0, 5.0, 6.0], "row 3"),
     "numbers too large": numbers([1e200, 2.0, 3.0, 4.0, 5.0, 6.0], "row 1"),
     "one number": numbers([2.0] * 6, "nothing to learn"),
-    "numbers too few": numbers([1.0] * 5, "expected (n, d) and (n,)"),
+    "numbers too few": numbers([1.0] * 5, "expected (6,), one for each row of X"),
     "target of words for numbers": learns(
         "choose a learner of classes such as forest", columns=changed("y", ["x", "y"] * 4), numbers=True
     ),
@@ -370,7 +370,7 @@ CASES = {
     "target by number": learns("no column 2 for the target", "a, b, y", target=2),
     "features a text": learns("features='ab'", "list", features="ab"),
     # make_test_rows
-    "test rows an array": measures(X, "columns=array"),
+    "test rows an array": measures(X, "test=array", "TestRows"),
     "test rows without target": measures(COLUMNS.drop_columns("y"), "no column 'y' with the labels"),
     "test rows without a feature": measures(COLUMNS.drop_columns("a"), f"{NO_COLUMN} 'a'", "b, y"),
     "test rows none": measures(COLUMNS[:0], "no test rows"),

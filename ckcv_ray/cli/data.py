@@ -7,7 +7,6 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Annotated, NamedTuple
 
@@ -24,21 +23,15 @@ from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.columns import DeclaredTypes, some
 from ckcv_ray.tables.limits import MAX_TABLE_BYTES
 from ckcv_ray.tables.named import Columns, is_named, read
-from ckcv_ray.tables.objects import is_address
 from ckcv_ray.tables.questions import MAX_SURVEYED, list_row_numbers, survey
 from ckcv_ray.tables.read import (
     AS_IT_IS,
-    SUFFIXES,
-    LinesLeftOut,
     Reading,
-    check_encoding,
-    check_file,
     check_place,
-    find_suffix,
 )
-from ckcv_ray.tables.target import ANSWERS, GapWords
-from ckcv_ray.tables.task import Roles, Task, TestRows, check_kept, join_copies, make_test_rows, split_names
-from ckcv_ray.validation import MOST, as_path, check_choice, integer, quote
+from ckcv_ray.tables.target import GapWords
+from ckcv_ray.tables.task import Roles, Task, TestRows, join_copies, make_test_rows, split_names
+from ckcv_ray.validation import MOST, integer, quote
 
 SOURCES = (
     "Table: .csv, .tsv, .txt or .dat (also .gz, .bz2, .zst), .parquet, .feather, .xlsx, .npz (arrays X and "
@@ -59,8 +52,6 @@ def check_source(source: str | None) -> str | None:
     """
     if source is not None and not is_named(source):
         check_place(source)
-        if find_suffix(Path(source)) in SUFFIXES and not is_address(source):
-            check_file(as_path("path", source))
     return source
 
 
@@ -88,8 +79,6 @@ def make_reading(
     encoding: str | None = make_option("Encoding of text, such as cp1251.", "found or asked", panel=READING),
 ) -> Reading:
     """Collect what files do not say about themselves."""
-    LinesLeftOut.parse(skip_rows)
-    check_encoding(encoding)
     return Reading(separator, sheet, skip_rows, encoding)
 
 
@@ -170,11 +159,8 @@ def declare_types(
     keep_values: str | None = make_option("Words that are no empty cells, such as NA,none.", panel=READING),
 ) -> DeclaredTypes:
     """Collect what is said of columns."""
-    if labels:
-        check_choice("labels", labels, ANSWERS)
     listed = (tuple(_names(text) or ()) for text in (categorical, numeric, date, keep_values))
     categories, numbers, dates, kept = listed
-    check_kept(kept)
     return DeclaredTypes(categories, numbers, dates, thousands, labels or "", drop_unlabelled, kept)
 
 

@@ -24,9 +24,9 @@ from ckcv_ray.runs.result import Result, compute_probabilities
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.pages import check_page, write_page
 from ckcv_ray.tables.columns import NewRows, Rows, decode, is_text, some
-from ckcv_ray.tables.limits import decimal_mark, find_withheld
+from ckcv_ray.tables.limits import find_withheld
 from ckcv_ray.tables.named import is_named
-from ckcv_ray.tables.questions import count_known
+from ckcv_ray.tables.questions import find_known
 from ckcv_ray.tables.read import Reading
 from ckcv_ray.tables.task import Task, check_column, find_groups
 from ckcv_ray.validation import as_path, quote
@@ -289,14 +289,13 @@ def _say_conditions(result: Result, rule: Rule) -> None:
 def _say_error_rate(result: Result, table: Table, rule: Rule, predicted: NDArray[Any], marks: Marks) -> None:
     """Say how many of the rows with a label are predicted otherwise; of numbers, how far they are off."""
     learned, X = result.problem.every_row if rule.name == "full" else result.task, table.X
-    target, decimal = learned.target, decimal_mark(table.columns)
+    target = learned.target
     if target.name not in table.columns.column_names:
         return None
     try:
-        check_column(target.name, table.columns.column_names)
-        labels = table.columns[target.name].take(pa.array(table.judged))
-        labelled = target.find_known(labels, learned.provenance.keep_values)
-        y = target.read(labels.filter(pa.array(labelled)) if target.classes else labels, decimal=decimal)
+        labels = table.columns.take(pa.array(table.judged))
+        labelled = learned.find_labelled(labels)
+        y = target.read(labels.filter(pa.array(labelled)) if target.classes else labels)
     except InputError as error:
         return say(f"no {target.word('error rate', 'error')}: {error}")
     if not target.classes:
@@ -319,5 +318,5 @@ def _say_error_rate(result: Result, table: Table, rule: Rule, predicted: NDArray
 
 def _describe_known(X: Rows, learned: Task) -> str:
     """Return what to add to an error on rows of which some were learned from; "" if none was."""
-    known = count_known(X, learned)
+    known = int(find_known(X, learned).sum())
     return f"; {known} of them are learning rows, and say little about new ones" if known else ""

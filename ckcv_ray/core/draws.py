@@ -17,7 +17,6 @@ from ckcv_ray.core.arrays import Index
 HELD_OUT, MEMBERS, PAIRS, PART = (0, 0, 2), (0, 0, 3), (0, 0, 6), (0, 0, 7)
 PERMUTATIONS, BEST_OF_ROWS = (0, 0, 8), (0, 0, 9)
 JUDGED = (0, 0, 12)  # order of judged rows on which runs are compared
-SURVEYED = (0, 0, 14)  # folds in which columns are tried, before a run, for whether they give the target away
 SPLITS = (0, 1)
 
 

@@ -491,7 +491,7 @@ def _predict(result: Result, name: str, rows: NDArray[np.float64], judged: Judge
         rule = replace(rule, seed=result.study.seed)
     task = result.problem.every_row if rule.name == "full" else result.task
     try:
-        y = task.target.read(judged.columns[task.target.name])
+        y = task.target.read(judged.columns)
     except InputError as error:
         raise InputError(f"for {name!r}: {error}") from None
     predicted = rule.predict(result.models, rows).label
@@ -504,14 +504,14 @@ def _take_predictions(result: Result, column: str, judged: JudgedRows) -> Side:
     check_column(column, judged.columns.column_names, " with predictions")
     if column == task.target.name:
         raise InputError(f"predictions={column!r} is the column of the true labels: name another")
-    cells = judged.columns[column]
-    if lacking := int(np.sum(~task.target.find_known(cells, task.provenance.keep_values, column))):
+    there = task.find_labelled(judged.columns, column)
+    if lacking := int(np.sum(~there)):
         raise InputError(
-            f"predictions={column!r} has no prediction in {lacking:,} of {len(cells):,} rows: fill them, or "
+            f"predictions={column!r} has no prediction in {lacking:,} of {len(there):,} rows: fill them, or "
             "leave these rows out for a reason that does not depend on their labels"
         )
-    predicted, y = task.target.read(cells, column), task.target.read(judged.columns[task.target.name])
-    name, known = f"column {column!r}", np.zeros(len(cells), dtype=bool)
+    predicted, y = task.target.read(judged.columns, column), task.target.read(judged.columns)
+    name, known = f"column {column!r}", np.zeros(len(y), dtype=bool)
     return Side(name, "from the judged table", predicted != y, task.labelled(predicted), known)
 
 

@@ -47,7 +47,7 @@ from ckcv_ray.storage.uses import MAX_TWINS
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.study.study import AnyStudy, Execution, Procedure, Study, check_kind
 from ckcv_ray.tables.read import read_rows
-from ckcv_ray.tables.task import Task, TestRows, Words, check_test_rows, hash_columns, mix
+from ckcv_ray.tables.task import Task, TestRows, Words, hash_columns, make_test_rows, mix
 from ckcv_ray.validation import expect
 
 MAX_LOOKED_AT, MAX_ROWS_THERE = 200, 1_000_000
@@ -361,7 +361,7 @@ def check_job(job: Job, kind: type[AnyStudy] = Study) -> Work:
     expect("job", job, Job, "a Job: Job(study, task, out)")
     check_kind(job.study, kind)
     problem = Problem.of(job.study, job.task)
-    test = problem.recode(check_test_rows(job.test, problem.all_rows))
+    test = problem.recode(make_test_rows(job.test, problem.all_rows))
     expect("listen", job.listen, Callable | None, "a function that takes a Progress")
     folder = locate("out", job.out) if job.out is not None else None
     if folder is not None and job.study.effort is None and problem.budget is not None:

@@ -63,7 +63,7 @@ from ckcv_ray.study.parts import Holdout
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.study.study import Execution
 from ckcv_ray.tables.named import read
-from ckcv_ray.tables.task import Task, TestRows, check_test_rows, make_test_rows
+from ckcv_ray.tables.task import Task, TestRows, make_test_rows
 from ckcv_ray.validation import number
 
 SECONDS = 3600.0  # that a verification may take: a folder that somebody else made may ask for any fits
@@ -342,8 +342,7 @@ class Remake:
     def _compare_test_error(self, ensemble: Ensemble, test: Test) -> None:
         """Compare the error on test rows, which the run measured and no certificate covers."""
         result, recorded, problem = self.result, self.execution["test"], self.problem
-        take = check_test_rows if isinstance(test, TestRows) else make_test_rows
-        rows = problem.recode(take(test, problem.all_rows))
+        rows = problem.recode(make_test_rows(test, problem.all_rows))
         if rows is None:
             if recorded is not None:
                 says = "the test error in execution.json (--test with its rows measures it again)"

@@ -52,7 +52,7 @@ from ckcv_ray.storage.stream import (
 )
 from ckcv_ray.study.parts import Holdout
 from ckcv_ray.tables.columns import Label, decode, list_distinct, suggest_column
-from ckcv_ray.tables.questions import count_known, count_repeated
+from ckcv_ray.tables.questions import count_repeated, find_known
 from ckcv_ray.tables.task import check_column, find_groups, join_copies
 from ckcv_ray.validation import as_path, expect, quote
 
@@ -405,12 +405,12 @@ def read_live_rows(
     """
     expect("rows", table, pa.Table, "a pyarrow.Table: see pyarrow.table")
     task = result.task
-    table, kept = task.take_gaps(join_copies(table)), task.provenance.keep_values
+    table = task.take_gaps(join_copies(table))
     names = table.column_names
     target = task.target.name if columns.label is None else columns.label
     check_column(columns.identifier, names, " with the names of the rows (--id)")
     check_column(target, names, " with the true labels (--label)")
-    known = task.target.find_known(table[target], kept, target)
+    known = task.find_labelled(table, target)
     notes = []
     if left := int(np.sum(~known)):
         notes = [f"{pluralize(left, 'row')} without a label: not counted; append them when they have one"]
@@ -425,7 +425,7 @@ def read_live_rows(
     if twice := [name for name, times in Counter(identifiers).items() if times > 1]:
         raise InputError(f"row {twice[0]!r} stands twice in the table: a row counts once")
     try:
-        truth = task.target.read(table[target], target)
+        truth = task.target.read(table, target)
     except InputError as unknown:
         raise InputError(
             f"{unknown}. If it is a class under another name, write it as the run does; if it is a new "
@@ -461,15 +461,14 @@ def _read_predictions(
     """Return the predicted classes, and a sentence if they are made here, or are not those of the rule."""
     name, task = columns.prediction, result.task
     if name in table.column_names:
-        check_column(name, table.column_names)
-        there = task.target.find_known(table[name], task.provenance.keep_values, name)
+        there = task.find_labelled(table, name)
         if not there.all():
             first = identifiers[int(np.argmin(there))]
             raise InputError(
                 f"row {first!r} has a label and no prediction in column {name!r}: a row that was not "
                 "predicted says nothing about the predictions; leave it out"
             )
-        given = task.target.read(table[name], name)
+        given = task.target.read(table, name)
         notes = list[str]()  # whether they are those of the rule, if it draws nothing and features are there
         if rule.name != "random" and set(task.features) <= set(table.column_names) and len(given):
             read = task.read(table)
@@ -518,7 +517,7 @@ def _note_known(result: Certified, table: pa.Table) -> Iterator[str]:
         return
     read = result.task.read(table)
     X = read.X[~read.bad]
-    if known := count_known(X, task):
+    if known := int(find_known(X, task).sum()):
         yield (
             f"CAUTION: {known:,} of {pluralize(len(X), 'row')} equal a row that the run has learned from or "
             "was judged on: if they are the same examples, they say little about new ones"

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import cached_property, partial
-from math import inf, isfinite, nan
+from math import inf, nan
 from typing import Any, NamedTuple
 from unicodedata import category, normalize
 
@@ -259,8 +259,31 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 Parser = Callable[[str], float | None]
 
 
+CATEGORY = "say {categorical}"
+
+
 class ColumnError(Exception):
-    """What is wrong with a column, without its name."""
+    """What is wrong with a column, without its name.
+
+    Args:
+        what: is wrong.
+        mends: it, each an imperative; options such as {numeric} are those with the names of the columns.
+        sort: the same for columns that are mended alike; None for a column that is mended by itself.
+    """
+
+    def __init__(self, what: str, *mends: str, sort: Hashable = None) -> None:
+        super().__init__(what)
+        self.mends, self.sort = mends, sort
+
+    def advise(self, *names: str) -> str:
+        """Return how to mend columns that are learned from."""
+        if len(names) > 1:
+            mends = [mend for mend in self.mends if mend != CATEGORY]
+            mends.append("--categorical or --drop as well")
+        else:
+            mends = [*self.mends, advise_dropping(names[0])]
+        options = {name: write_option(name, *names) for name in ("numeric", "categorical", "date", "id")}
+        return ", or ".join(mends).format(**options)
 
 
 def bare(text: str) -> str:
@@ -326,13 +349,12 @@ def positions_by_value(
 
 
 def find_number_form(
-    texts: Sequence[str], name: str, decimal: str | None = None, thousands: str = ""
+    texts: Sequence[str], decimal: str | None = None, thousands: str = ""
 ) -> tuple[str, list[str]]:
     """Return the form in which most of some texts are numbers, "" for none, and those that are not in it.
 
     Args:
         texts: at least one.
-        name: of the column.
         decimal: the decimal mark of other columns of the table, if it is known.
         thousands: the mark between thousands, "," or ".", if that was said.
 
@@ -347,7 +369,7 @@ def find_number_form(
         amounts.append(amount)
     written = any(amount.unit or amount.grouped for amount in amounts) or any("(" in text for text in texts)
     if len(amounts) == len(texts) and written and len({not amount.unit for amount in amounts}) == 1:
-        return _form_of_amounts(texts, amounts, name, decimal, thousands), []
+        return _form_of_amounts(texts, amounts, decimal, thousands), []
     found = {
         form: [text for text in texts if not pattern.match(text)] for form, pattern in NUMBER_FORMS.items()
     }
@@ -371,9 +393,9 @@ def find_number_form(
             text = next(text for text in texts if THOUSANDS.match(text)) if mark == "comma" else points[0]
             said, clear = (",", "a point") if mark == "comma" else (".", "a comma, or with two decimals")
             raise ColumnError(
-                f"has numbers such as {text!r}, whose {mark} may be that of decimals or of thousands: say "
-                f"--thousands {said} if it is that of thousands, or write them with {clear}, or without, or "
-                f"{advise_dropping(name)}"
+                f"has numbers such as {text!r}, whose {mark} may be that of decimals or of thousands",
+                f"say --thousands {said} if it is that of thousands",
+                f"write them with {clear}, or without",
             )
     return ("" if len(bad) == len(texts) else form), bad
 
@@ -407,21 +429,21 @@ def split_amount(text: str) -> Amount | None:
 
 
 def _form_of_amounts(
-    texts: Sequence[str], amounts: Sequence[Amount], name: str, decimal: str | None, thousands: str
+    texts: Sequence[str], amounts: Sequence[Amount], decimal: str | None, thousands: str
 ) -> str:
     """Return the form of texts that are amounts: their unit, and the form of their numbers."""
     if len(units := {amount.unit: text for text, amount in zip(texts, amounts, strict=True)}) > 1:
         (_, first), (_, second), *_ = sorted(units.items())
         raise ColumnError(
-            f"has amounts in several units, such as {first!r} and {second!r}: write all in one, "
-            f"{_advise_otherwise(name)}"
+            f"has amounts in several units, such as {first!r} and {second!r}", "write all in one", CATEGORY
         )
-    form, bad = find_number_form([amount.number for amount in amounts], name, decimal, thousands)
+    form, bad = find_number_form([amount.number for amount in amounts], decimal, thousands)
     if bad:
         example = next(text for text, amount in zip(texts, amounts, strict=True) if amount.number == bad[0])
         raise ColumnError(
-            f"has amounts whose points and commas differ in meaning, such as {example!r}: write all in one "
-            f"way, {_advise_otherwise(name)}"
+            f"has amounts whose points and commas differ in meaning, such as {example!r}",
+            "write all in one way",
+            CATEGORY,
         )
     return f"{amounts[0].unit}{AMOUNTS}{form}"
 
@@ -493,36 +515,6 @@ def choose_number_parser(form: str) -> Parser:
     return parse
 
 
-def parse_text_numbers(
-    column: pa.ChunkedArray,
-    name: str,
-    role: str,
-    thousands: str = "",
-    gaps: Collection[str] = GAPS,
-    decimal: str | None = None,
-) -> pa.ChunkedArray:
-    """Return numbers that are written as text as numbers; text of another kind as it is.
-
-    Some cells may be no numbers, and numbers may be read in two ways: then it is refused, with the column's
-    ``role``, such as "the target".
-    """
-    values, codes = list_distinct(column)
-    texts = [None if value is None else bare(value) for value in values]
-    known = drop_gaps(texts, gaps)
-    try:
-        form, bad = find_number_form(known, name, decimal, thousands) if known else ("", known)
-    except ColumnError as problem:
-        raise InputError(f"{role} {name!r} {problem}") from None
-    if not form:
-        return column
-    if bad:
-        row = int(np.argmax(codes == texts.index(bad[0]))) + 1
-        raise InputError(f"{role} {name!r} has {bad[0][:60]!r} in row {row}, which is no number: fix it")
-    parse, number = choose_number_parser(form), set(known)
-    numbers = [parse(text) if text in number else nan for text in texts]
-    return pa.chunked_array([np.array(numbers, np.float64)[codes]])
-
-
 def _to_float(text: str) -> float:
     """Return a number that is written with a point, and perhaps with another sign for minus."""
     return float(text.replace(MINUS, "-"))
@@ -533,7 +525,7 @@ def _hexadecimal(text: str) -> int | None:
     return whole if HEX.match(text) and (whole := int(text, 16)) < 2**63 else None
 
 
-def _find_date_form(texts: Sequence[str], name: str) -> tuple[str, list[str]]:
+def _find_date_form(texts: Sequence[str]) -> tuple[str, list[str]]:
     """Return the format in which most of some texts are dates, and those that are none.
 
     Raises:
@@ -554,8 +546,9 @@ def _find_date_form(texts: Sequence[str], name: str) -> tuple[str, list[str]]:
         first, second = choose_date_parser(best), choose_date_parser(equal[0])
         example = next((text for text in texts if first(text) != second(text)), texts[0])
         raise ColumnError(
-            f"has dates such as {example!r}, whose month may come first or second: write them as "
-            f"2026-11-23, {_advise_otherwise(name)}"
+            f"has dates such as {example!r}, whose month may come first or second",
+            "write them as 2026-11-23",
+            CATEGORY,
         )
     if fewest and len(bad := [text for text in texts if _iso(text) is None]) < len(fewest):
         return ISO, bad
@@ -590,10 +583,6 @@ def _iso(text: str) -> float | None:
         return None
     since = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - EPOCH
     return float(int(since / timedelta(milliseconds=1)))  # as Arrow cuts fractions off
-
-
-def _advise_otherwise(name: str) -> str:
-    return f"or say {write_option('categorical', name)}, or {advise_dropping(name)}"
 
 
 def advise_dropping(name: str) -> str:
@@ -653,7 +642,7 @@ class Cells:
 
     def infer(self) -> pa.ChunkedArray:
         """Return the column; of a text table as what its cells are together, such as whole numbers."""
-        if not self.written or is_text(self.typed.type):
+        if not self.written or is_text(self.typed.type) or self.mistaken:
             return self.column
         if pa.types.is_null(self.typed.type):
             return pa.chunked_array([pa.nulls(len(self.values))])
@@ -680,6 +669,14 @@ class Cells:
     def are_dates(self) -> bool:
         """Whether the values are days or moments."""
         return bool(pa.types.is_date(self.kind) or pa.types.is_timestamp(self.kind))
+
+    @property
+    def mistaken(self) -> bool:
+        """Whether marks that are said to be those of thousands are taken for those of decimals."""
+        if not (self.thousands and self.written and self.are_numbers):
+            return False
+        marked = [text for text in self.known if self.thousands in text]
+        return bool(marked) and all(map((THOUSANDS if self.thousands == "," else POINTS).match, marked))
 
     @cached_property
     def numbers(self) -> Values | None:
@@ -786,6 +783,44 @@ class Cells:
         return tuple(sorted(set(texts)))
 
 
+def read_numbers(cells: Cells, name: str, role: str, otherwise: str) -> Values:
+    """Return a column of numbers, which may be written as text, (rows,).
+
+    Args:
+        cells: the column.
+        name, role: what it is called, and what it is for, such as "the target".
+        otherwise: what to do where it has no numbers.
+
+    Raises:
+        InputError: cells are empty, or no numbers, or numbers that may be read in two ways.
+    """
+    called, column = f"{role} {name!r}", cells.infer()
+    if is_text(column.type) and (known := cells.known):
+        try:
+            form, bad = find_number_form(known, cells.decimal, cells.thousands)
+        except ColumnError as problem:
+            raise InputError(f"{called} {problem}: {problem.mends[0]}") from None
+        if form and bad:
+            raise InputError(f"{called} has what is no number{cells.show(bad)}: fix it")
+        if form:
+            parse, (texts, codes) = choose_number_parser(form), cells.texts
+            numbers = np.array([nan if text is None else parse(text) for text in texts], np.float64)
+            column = pa.chunked_array([numbers[codes]])
+    if not is_number_type(column.type):
+        example = next((value for value in column.to_pylist() if value is not None), None)
+        raise InputError(
+            f"{called} has type {column.type}, such as {str(example)[:60]!r}{otherwise}: name a column of "
+            "numbers"
+        )
+    values = np.asarray(column.cast(pa.float64(), safe=False).to_numpy(), np.float64)
+    if len(empty := np.flatnonzero(np.isnan(values))):
+        raise InputError(
+            f"{called} has {pluralize(len(empty), 'empty cell')}, the first in row {empty[0] + 1}: fill "
+            "them, or leave these rows out, as --drop-unlabelled does with those of the target"
+        )
+    return values
+
+
 def _read_cells(cells: Cells, column: Column) -> Read:
     """Return the cells of a column as numbers.
 
@@ -813,8 +848,8 @@ def _read_cells(cells: Cells, column: Column) -> Read:
     unit = column.form.rpartition(AMOUNTS)[0]
     if unit in PERCENT_SIGNS and cells.values.null_count < len(cells.values):
         raise ColumnError(
-            f"holds {cells.stored}, which may be of 1 or of 100, and the cells learned from have a {unit}: "
-            f"write it as text, such as '12.5{unit}'"
+            f"holds {cells.stored}, which may be of 1 or of 100, and the cells learned from have a {unit}",
+            f"write it as text, such as '12.5{unit}'",
         )
     values = cells.values.cast(pa.int8()) if pa.types.is_boolean(cells.stored) else cells.values
     if pa.types.is_decimal(cells.stored):
@@ -1039,23 +1074,13 @@ def _of_distinct(
     return Read(numbers[codes], bad[codes])
 
 
-CURES_OF_ODD: dict[Hashable, str] = {  # cells among numbers, by their sort
-    "header": ", its name, as in a second header: skip that line with --skip-rows and its number",
-    "error": ", an error in a spreadsheet: mend it there, or, only if it is a gap, say {numeric}",
-    "dash": ", a dash alone: write 0 if it is zero, or, if it is a gap, say {numeric}",
-}
+ODD_WORD = ("mend it", "say {numeric} (what is none is a gap)", CATEGORY)
+SECOND_HEADER = (", its name, as in a second header", ("skip that line with --skip-rows and its number",))
+ODD = (  # other cells among numbers: their form, what they are, and what mends them
+    (SHEET_ERROR, ", an error in a spreadsheet", ("mend it there", "say {numeric}, only if it is a gap")),
+    (DASH, ", a dash alone", ("write 0 if it is zero", "say {numeric} if it is a gap")),
+)
 MOSTLY = 0.5  # share of a column's values from which they are its kind, and others a mistake
-
-
-class _OddCellsError(ColumnError):
-    """Cells that are none of the numbers of their column: the first, and the same for those of one cure."""
-
-    def __init__(self, name: str, rows: int, example: str, sort: Hashable) -> None:
-        super().__init__(
-            f"holds numbers and in {pluralize(rows, 'row')} something else{example}{_advise(sort, name)}, or "
-            f"{advise_dropping(name)}"
-        )
-        self.example, self.sort = example, sort
 
 
 @dataclass(frozen=True)
@@ -1104,7 +1129,7 @@ class Schema:
             cells = Cells.of(columns, position[name], types.thousands)
             try:
                 if held := find_withheld(columns, name):
-                    raise ColumnError(f"holds {held}, which cannot be learned from: {advise_dropping(name)}")
+                    raise ColumnError(f"holds {held}, which cannot be learned from")
                 column, X[:, i] = _learn_column(cells, name, types.kind(name))
                 learned.append(column)
             except ColumnError as problem:
@@ -1149,23 +1174,20 @@ class Schema:
                     raise ColumnError(f"holds {held}, which cannot be read")
                 X[:, i], wrong = _read_cells(cells, column)
             except ColumnError as problem:
-                raise InputError(f"column {column.name!r} {problem}: fix it") from None
+                mends = ", or ".join(problem.mends) or "fix it"
+                raise InputError(f"column {column.name!r} {problem}: {mends}") from None
             if column.kind is ColumnKind.DATE:
                 wrong |= (cells.zoned != column.zoned) & ~np.isnan(X[:, i])
-            wrong |= np.isinf(X[:, i]) | (np.abs(X[:, i]) > LARGEST) | (np.isnan(X[:, i]) & (not gaps))
+            wrong |= (np.abs(X[:, i]) > LARGEST) | (np.isnan(X[:, i]) & (not gaps))
             if wrong.any() and not reason:
                 reason = _reason(cells, column, X[:, i], wrong)
             bad |= wrong
             if column.levels and (new := X[:, i] == len(column.levels)).any():
                 example = example or f"{cells.quote(int(np.argmax(new)))} in column {column.name!r}"
                 strange |= new
-        if (rows := int(strange.sum())) == 1:
-            unseen = f"1 row has a category that was never seen, {example}: it counts as a rare one"
-        elif rows:
-            unseen = (
-                f"{rows:,} rows have categories that were never seen, such as {example}: they count as rare "
-                "ones"
-            )
+        if rows := int(strange.sum()):
+            have = pluralize(rows, "row has", "rows have")
+            unseen = f"{have} a category that was never seen, such as {example}: it counts as a rare one"
         return NewRows(X, bad, reason, unseen)
 
     def settle(self, X: Values) -> "Schema":
@@ -1255,8 +1277,8 @@ def _reason(cells: Cells, column: Column, numbers: Values, wrong: NDArray[np.boo
     """Say why the first wrong row of a column cannot be judged."""
     row = int(np.argmax(wrong))
     said, form = cells.values[row].as_py(), cells.choose_form(column)
-    if np.isinf(numbers[row]):
-        wrong_here = f"{numbers[row]} in row {row + 1}"
+    if abs(numbers[row]) > LARGEST:
+        wrong_here = f"{numbers[row]} in row {row + 1}, and magnitudes are at most {LARGEST:g}"
     elif said is None or said != said or (isinstance(said, str) and not drop_gaps([bare(said)], cells.gaps)):
         empty = int(np.isnan(numbers).sum())
         wrong_here = f"{pluralize(empty, 'empty cell')}, the first in row {row + 1}"
@@ -1272,8 +1294,6 @@ def _reason(cells: Cells, column: Column, numbers: Values, wrong: NDArray[np.boo
         wrong_here = (
             f"{str(said)[:40]!r} in row {row + 1}, which has {here} time zone, and those learned from {there}"
         )
-    elif not isinstance(said, str) and isfinite(said) and abs(said) > LARGEST:
-        wrong_here = f"{said} in row {row + 1}, and magnitudes are at most {LARGEST:g}"
     else:
         form = "%Y-%m-%d" if column.form in (ISO, "") else column.form
         date = datetime(2026, 11, 23, 12, 30).strftime(f"date such as {form}")
@@ -1305,14 +1325,13 @@ def _learn_column(cells: Cells, name: str, asked: ColumnKind | None) -> tuple[Co
     if bad.any():  # Arrow takes for a number or a date what is none for us, such as nan(1) and 0000-01-01
         column = _infer_text(cells, name, asked)
         numbers = _read_cells(cells, column).values
-    out = advise_dropping(name)
     if len(numbers) and np.isnan(numbers).all():
-        raise ColumnError(f"is empty: {out}")
-    limit = f"magnitudes are at most {LARGEST:g}, and no number may stand for a missing value; "
-    for wrong, what in ((np.isinf(numbers), ""), (np.abs(numbers) > LARGEST, limit)):
-        if wrong.any():
-            row = int(np.argmax(wrong))
-            raise ColumnError(f"has {numbers[row]} in row {row + 1}: {what}fix it, or {out}")
+        raise ColumnError("is empty")
+    if len(large := np.flatnonzero(np.abs(numbers) > LARGEST)):
+        raise ColumnError(
+            f"has {numbers[large[0]]} in row {large[0] + 1}",
+            f"fix it (magnitudes are at most {LARGEST:g}, and no number may stand for a missing value)",
+        )
     if column.kind is ColumnKind.DATE:
         known = ~np.isnan(numbers)
         zoned = cells.zoned & known
@@ -1320,8 +1339,9 @@ def _learn_column(cells: Cells, name: str, asked: ColumnKind | None) -> tuple[Co
             first, second = int(np.argmax(zoned)), int(np.argmax(known & ~zoned))
             raise ColumnError(
                 f"has times with a zone, such as {cells.quote(first)} in row {first + 1}, and "
-                f"without: {cells.quote(second)} in row {second + 1}: write all in one way, "
-                f"{_advise_otherwise(name)}"
+                f"without, such as {cells.quote(second)} in row {second + 1}",
+                "write all in one way",
+                CATEGORY,
             )
         column = replace(column, zoned=bool(zoned.any()))
     return column, numbers
@@ -1331,25 +1351,22 @@ def _infer(cells: Cells, name: str, asked: ColumnKind | None) -> Column:
     """Decide what a column holds, by the kind of its cells together."""
     if cells.declared and not cells.are_dates and asked is None and len(cells.texts[0]) < len(cells.values):
         return _infer_text(cells, name, ColumnKind.CATEGORY)
-    if cells.are_numbers and cells.written and cells.thousands:
-        marked = [text for text in cells.known if cells.thousands in text]
-        if marked and all(map((THOUSANDS if cells.thousands == "," else POINTS).match, marked)):
-            return _infer_text(cells, name, asked)  # Arrow took them for decimals
+    if cells.mistaken:
+        return _infer_text(cells, name, asked)
     has_values = cells.are_numbers or cells.are_dates or pa.types.is_time(cells.kind)
     if has_values and asked is ColumnKind.CATEGORY:
         return Column(name, asked, cells.levels)
     if cells.are_numbers and asked is ColumnKind.DATE:  # such as 20261123
-        form, bad = _find_date_form(cells.known, name) if cells.known else ("", cells.known)
+        form, bad = _find_date_form(cells.known) if cells.known else ("", cells.known)
         if not form or bad:
             raise ColumnError(
-                "holds numbers, of which not all are dates such as 20261123: leave it out of "
-                f"{write_option('date', name)}"
+                "holds numbers, of which not all are dates such as 20261123", "leave it out of {date}"
             )
         return Column(name, ColumnKind.DATE, form=form)
     if cells.are_numbers:
         may_be_codes = asked is None and cells.written and any(map(_are_codes, cells.values.chunks))
         if may_be_codes and _are_codes(pa.array(cells.known)):
-            raise _ask_about_codes(cells, name)
+            raise _ask_about_codes(cells)
         form = "comma" if cells.decimal == "," else ""
         looked_at = (cells.values.slice(0, FIRST_ROWS), cells.values)  # most others are found at once
         short = cells.written and not cells.thousands
@@ -1357,96 +1374,83 @@ def _infer(cells: Cells, name: str, asked: ColumnKind | None) -> Column:
         return Column(name, form=form, lenient=asked is ColumnKind.NUMBER, short_decimals=short)
     if cells.are_dates:
         if asked is ColumnKind.NUMBER:
-            raise ColumnError(f"holds dates, not numbers: leave it out of {write_option('numeric', name)}")
+            raise ColumnError("holds dates, not numbers", "leave it out of {numeric}")
         return Column(name, ColumnKind.DATE)
     if is_text(cells.kind):
         return _infer_text(cells, name, asked)
     if pa.types.is_null(cells.kind):
-        raise ColumnError(f"is empty: {advise_dropping(name)}")
-    raise ColumnError(f"holds {cells.kind}, which cannot be learned from: {advise_dropping(name)}")
+        raise ColumnError("is empty")
+    raise ColumnError(f"holds {cells.kind}, which cannot be learned from")
 
 
 def _infer_text(cells: Cells, name: str, asked: ColumnKind | None) -> Column:
     """Decide what a column of text holds, from its distinct values and those of each row."""
-    out, known, rows = advise_dropping(name), cells.known, cells.count(cells.known)
+    known, rows = cells.known, cells.count(cells.known)
     if not known:
-        raise ColumnError(f"is empty: {out}")
+        raise ColumnError("is empty")
     if asked is ColumnKind.CATEGORY:
         return Column(name, ColumnKind.CATEGORY, cells.levels)
     if asked in (None, ColumnKind.NUMBER):
-        form, bad = find_number_form(known, name, cells.decimal, cells.thousands)
+        form, bad = find_number_form(known, cells.decimal, cells.thousands)
         wrong, foreign = cells.count(bad), [text for text in bad if FORTRAN.match(text) or QUOTED.match(text)]
         if foreign and wrong - cells.count(foreign) <= (1 - MOSTLY) * rows:
             cure = "E for D, as in 0.126E+00" if FORTRAN.match(foreign[0]) else "them without the apostrophe"
             raise ColumnError(
-                f"has what may be numbers{cells.show(foreign)}: write {cure}, if they are, "
-                f"{_advise_otherwise(name)}"
+                f"has what may be numbers{cells.show(foreign)}", f"write {cure}, if they are", CATEGORY
             )
         numbers = set(known).difference(bad)
         short = bool(numbers) and not cells.thousands and has_short_decimals(numbers, form)
         if asked is ColumnKind.NUMBER and not numbers:
-            raise ColumnError(f"holds no numbers{cells.show(bad)}: {out}, or from --numeric")
+            raise ColumnError(f"holds no numbers{cells.show(bad)}", "leave it out of {numeric}")
         if asked is None and not bad and _are_codes(pa.array(known)):
-            raise _ask_about_codes(cells, name)
+            raise _ask_about_codes(cells)
         if not bad or asked is ColumnKind.NUMBER:
             return Column(name, form=form, lenient=asked is ColumnKind.NUMBER, short_decimals=short)
         if wrong <= (1 - MOSTLY) * rows and form:
-            sorts = {"header": re.compile(re.escape(name.strip()) + "$"), "error": SHEET_ERROR, "dash": DASH}
-            odd = ((text, sort) for text in bad for sort, form in sorts.items() if form.match(text))
-            text, sort = next(odd, (bad[0], frozenset(bad)))
-            raise _OddCellsError(name, wrong, cells.show([text]), sort)
+            sorts = ((re.compile(re.escape(name.strip()) + "$"), *SECOND_HEADER), *ODD)
+            found = ((text, what, mends) for text in bad for form, what, mends in sorts if form.match(text))
+            text, what, mends = next(found, (bad[0], "", ODD_WORD))
+            raise ColumnError(
+                f"holds numbers and in {pluralize(wrong, 'row')} something else{cells.show([text])}{what}",
+                *mends,
+                sort=what or frozenset(bad),
+            )
     if asked in (None, ColumnKind.DATE) and (named := [text for text in known if NAMED_ZONE.search(text)]):
         raise ColumnError(
-            f"has times whose zone is a name{cells.show(named)}: write it as in +01:00, "
-            f"{_advise_otherwise(name)}"
+            f"has times whose zone is a name{cells.show(named)}", "write it as in +01:00", CATEGORY
         )
     if asked is ColumnKind.DATE or LOOKS_LIKE_DATE.match(known[0]):
-        form, bad = _find_date_form(known, name)
+        form, bad = _find_date_form(known)
         if not bad:
             return Column(name, ColumnKind.DATE, form=form)
         if asked is ColumnKind.DATE or cells.count(bad) <= (1 - MOSTLY) * rows:
             raise ColumnError(
-                f"holds dates and in {pluralize(cells.count(bad), 'row')} what is none{cells.show(bad)}: "
-                f"dates are written as {WRITTEN_DATES}; mend it, {_advise_otherwise(name)}"
+                f"holds dates and in {pluralize(cells.count(bad), 'row')} what is none{cells.show(bad)}",
+                f"write all as in {WRITTEN_DATES}",
+                CATEGORY,
             )
     if len(known) == rows and rows > 2:
         raise ColumnError(
             f"has another text in each of its {pluralize(rows, 'row')}{cells.show(known)}, of which nothing "
-            f"can be learned: {out}, or say {write_option('id', name)} if it names the rows"
+            "can be learned",
+            "say {id} if it names the rows",
         )
     return Column(name, ColumnKind.CATEGORY, cells.levels)
 
 
-def _ask_about_codes(cells: Cells, name: str) -> ColumnError:
+def _ask_about_codes(cells: Cells) -> ColumnError:
     code = [text for text in cells.known if re.match(E_CODE, text)]
-    return ColumnError(
-        f"has what may be numbers or codes{cells.show(code)}: say {write_option('numeric', name)} "
-        f"({float(code[0]):g}), {write_option('categorical', name)}, or {advise_dropping(name)}"
-    )
-
-
-def _advise(sort: Hashable, *names: str) -> str:
-    """Say how to mend a sort of odd cells in some columns of numbers."""
-    several = "or --categorical or --drop as well"
-    category = write_option("categorical", *names) if len(names) == 1 else several
-    return CURES_OF_ODD.get(sort, ": mend it, or say {numeric} (what is none is a gap), {category}").format(
-        numeric=write_option("numeric", *names), category=category
-    )
+    what = f"has what may be numbers or codes{cells.show(code)}"
+    return ColumnError(what, f"say {{numeric}} ({float(code[0]):g})", CATEGORY)
 
 
 def _join_problems(problems: dict[str, ColumnError]) -> list[str]:
-    """Say what is wrong with columns: of several with odd cells of one cure once."""
+    """Say what is wrong with columns, once of those that are mended alike, and how to mend them."""
     alike: dict[Hashable, list[str]] = defaultdict(list)
     for name, problem in problems.items():
-        alike[(problem.sort,) if isinstance(problem, _OddCellsError) else name].append(name)
+        alike[name if problem.sort is None else (problem.sort,)].append(name)
     said = list[str]()
-    for names in alike.values():
-        first = problems[names[0]]
-        if isinstance(first, _OddCellsError) and len(names) > 1:
-            said.append(
-                f"columns {some(names)} hold numbers and in some rows something else{first.example} of "
-                f"{names[0]!r}{_advise(first.sort, *names)}"
-            )
-        else:
-            said.append(f"column {names[0]!r} {first}")
+    for first, *others in alike.values():
+        also = f", and so do columns {some(others)}" if others else ""
+        said.append(f"column {first!r} {problems[first]}{also}: {problems[first].advise(first, *others)}")
     return said

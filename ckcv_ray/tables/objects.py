@@ -15,7 +15,6 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from importlib.util import find_spec
 from typing import Any, BinaryIO, NamedTuple, TypeVar
-from urllib.parse import urlsplit
 
 from ckcv_ray.errors import InputError, UnreachableError, cut, write_install
 from ckcv_ray.validation import quote
@@ -89,19 +88,15 @@ def parse_address(name: str, text: str, least: int = 1) -> Address:
     if scheme not in SCHEMES:
         known = ", ".join(f"{known}{MARK}" for known in SCHEMES)
         raise InputError(f"{name}={quote(scheme + MARK)}...: the scheme is not known: choose from {known}")
-    try:
-        parts = urlsplit(text)
-    except ValueError:
-        raise InputError(f"{name}={scheme}{MARK}...: it is no address") from None
-    if "@" in parts.netloc or parts.query or "?" in text:
+    bucket, _, key = text.partition(MARK)[2].partition("/")
+    if "@" in bucket or "?" in text:
         raise InputError(
             f"{name}={scheme}{MARK}...: the address has a user, a password or a token in it, which would be "
             f"written into logs: leave it out, and set {CREDENTIALS[scheme]} in the environment"
         )
-    bucket, _, key = text.partition(MARK)[2].partition("/")
     if not BUCKET.fullmatch(bucket):
         raise InputError(
-            f"{name}={quote(text)}: {quote(bucket)} is no name of a bucket: expected 3 to 63 lower-case "
+            f"{name}={scheme}{MARK}...: what follows is no name of a bucket: expected 3 to 63 lower-case "
             f"letters, digits, dots and hyphens, as in {scheme}{MARK}bucket/runs/patients"
         )
     if not (key := key.strip("/")):
@@ -110,12 +105,11 @@ def parse_address(name: str, text: str, least: int = 1) -> Address:
         raise InputError(
             f"{name}={quote(text)} names a bucket alone: add a name, as in {text.rstrip('/')}/runs/x"
         )
-    if any(part in ("", ".", "..") for part in key.split("/")):
-        raise InputError(f"{name}={quote(text)}: '..', '.' and empty names are not allowed in an address")
-    if not key.isprintable() or not NOT_IN_KEYS.isdisjoint(key) or len(key) > LONGEST_KEY:
+    is_name = key.isprintable() and NOT_IN_KEYS.isdisjoint(key) and len(key) <= LONGEST_KEY
+    if not is_name or any(part in ("", ".", "..") for part in key.split("/")):
         raise InputError(
             f"{name}={quote(text)}: no object can have this name here: use letters, digits, spaces and "
-            f"-_.=+, at most {LONGEST_KEY} of them"
+            f"-_.=+, at most {LONGEST_KEY} of them, and no '..', '.' or empty name between slashes"
         )
     return Address(scheme, bucket, key)
 

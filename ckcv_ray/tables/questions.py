@@ -7,17 +7,14 @@ and says nothing about a row: it is not compared.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
-from functools import cache
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from ckcv_ray.core.arrays import Index, Values
-from ckcv_ray.core.draws import SURVEYED, Draws
-from ckcv_ray.core.resampling.base import Split, Strata, arrange
 from ckcv_ray.errors import write_option
 from ckcv_ray.tables.columns import (
     Column,
@@ -100,11 +97,6 @@ def describe_sorted(task: Task, seed: int) -> list[str]:
     ]
 
 
-def count_known(X: Rows, task: Task) -> int:
-    """Count the rows of X [rows, d] that are among the learning rows."""
-    return int(find_known(X, task).sum())
-
-
 def find_known(X: Rows, task: Task) -> NDArray[np.bool_]:
     """Return which rows of X [rows, d] are among the learning rows, (rows,)."""
     columns = _select_compared(task)
@@ -159,10 +151,9 @@ def _number_rows(rows: Rows) -> NDArray[np.intp]:
     return np.asarray(numbers, np.intp)
 
 
-FOLDS, LEAVES = 5, 8
+INTERVALS, MIN_OF_INTERVAL = 8, 5
 TOO_CLOSE = 1e-4  # to a correlation of 1
 GIVES_AWAY = 1 / 50  # of the baseline's error
-MIN_SEPARATED = 8  # rows of the smaller class, from which on one cut that separates all rows says enough
 MAX_SURVEYED_ROWS = 20_000  # looked at to see whether a column gives the target away
 MAX_SURVEYED = 10_000_000  # cells
 AWAY = "gives the target away: would it be known for a new row?"
@@ -208,19 +199,15 @@ def find_giveaways(task: Task) -> tuple[str, ...]:
 def _notes(task: Task) -> Iterator[str]:
     """Yield for each column the first thing that looks like a mistake."""
     first: dict[bytes, str] = {}
-    folds = cache(lambda: _draw_folds(task.y)) if task.n_classes else None
     for x, column in zip(task.X.T, task.schema, strict=True):
         twin = first.setdefault(unify_zeros(x).tobytes(), column.name)
-        yield _find_note(x, column, twin, task.y, folds)
+        yield _find_note(x, column, twin, task)
 
 
-def _find_note(
-    x: Values, column: Column, twin: str, y: NDArray[Any], folds: Callable[[], list[Split]] | None
-) -> str:
+def _find_note(x: Values, column: Column, twin: str, task: Task) -> str:
     """Return the first thing that looks like a mistake in a column x (n,); the last looks are the slowest.
 
-    ``twin`` is the name of the first column with the same cells, and ``folds`` are of the rows that are
-    surveyed; None of numbers to predict.
+    ``twin`` is the name of the first column with the same cells.
     """
     if np.all(x == x[0]) or np.all(np.isnan(x)):
         return "is the same in every row"
@@ -231,7 +218,7 @@ def _find_note(
         return f"seems to number the rows: leave it out with {out}"
     if column.kind is ColumnKind.CATEGORY and 2 * len(np.unique(x)) > len(x):
         return "has another text in most rows: is it a number, a date or a name in an unknown form?"
-    if _follows(x, y) if folds is None else _gives_away(x, y, folds):
+    if _gives_away(x, task.y) if task.n_classes else _follows(x, task.y):
         return AWAY
     if not column.levels or len(column.levels) > MAX_SPELLINGS:
         return ""
@@ -247,80 +234,32 @@ def _follows(x: Values, y: Values) -> bool:
     """Return whether numbers to predict are hardly more than another unit of a column."""
     known = ~np.isnan(x)
     x, y = x[known], y[known]
-    if min(len(np.unique(x)), len(np.unique(y))) < LEAVES:
+    if min(len(np.unique(x)), len(np.unique(y))) < INTERVALS:
         return False
     return bool(abs(np.corrcoef(x, y)[0, 1]) > 1 - TOO_CLOSE)
 
 
-def _draw_folds(y: NDArray[np.int32]) -> list[Split]:
-    """Deal the rows that are surveyed to folds, class by class; the same for all columns."""
-    y = y[:MAX_SURVEYED_ROWS]
-    order = arrange(Strata(len(y), y), True, Draws(0).at(*SURVEYED).make_generator())
-    return [Split.score(len(y), order[i::FOLDS]) for i in range(FOLDS)]
+def _gives_away(x: Values, y: NDArray[np.int32]) -> bool:
+    """Return whether a few intervals of a column hold hardly a row of another class than their own.
 
-
-def _gives_away(x: Values, y: NDArray[np.int32], folds: Callable[[], list[Split]]) -> bool:
-    """Return whether one cut separates two classes, or a tree of eight leaves hardly errs in five folds."""
+    There are fewer of them than five rows of the smallest class for each, as chance makes some.
+    """
     x, y = x[:MAX_SURVEYED_ROWS], y[:MAX_SURVEYED_ROWS]
     counts = np.sort(np.bincount(y, minlength=2))
-    allowed = max(1.0, GIVES_AWAY * (len(y) - int(counts[-1])))
-    if counts[0] < FOLDS or counts[:-LEAVES].sum() > allowed:  # each leaf stands for one class
-        return False
+    allowed = GIVES_AWAY * (len(y) - int(counts[-1]))
+    intervals = min(INTERVALS, max(len(counts), 1 + int(counts[0]) // MIN_OF_INTERVAL))
     known, place = np.unique(x, return_inverse=True)  # gaps are one value, the last
-    in_order = y[np.lexsort((y, place))]
-    changes = int(np.sum(in_order[1:] != in_order[:-1]))
-    pairs = np.bincount(place * len(counts) + y, minlength=len(known) * len(counts))
-    least = len(y) - int(pairs.reshape(-1, len(counts)).max(axis=1).sum())  # of the best function
-    if len(counts) == 2 and counts[0] >= MIN_SEPARATED and not least and changes == 1:
-        return True
-    if least > allowed or changes > FOLDS * LEAVES + 2 * FOLDS * allowed:  # then no such tree can do that
+    pairs = np.bincount(place * len(counts) + y, minlength=len(known) * len(counts)).reshape(len(known), -1)
+    wrong = len(y) - int(pairs.max(axis=1).sum())  # of the best function of the value
+    starts = np.flatnonzero(np.diff(pairs.argmax(axis=1), prepend=-1))  # of intervals of one class
+    classes, rows = pairs.argmax(axis=1)[starts].tolist(), np.add.reduceat(pairs.sum(axis=1), starts).tolist()
+    if counts[0] < MIN_OF_INTERVAL or len(rows) > intervals + 2 * allowed:
         return False
-    if np.isnan(known[-1]):
-        known[-1] = 2 * known[-2] - known[0] + 1
-    wrong = 0
-    for train, _, score in folds():
-        predicted = predict_by_small_tree(known[place[train]], y[train], known[place[score]])
-        wrong += int(np.count_nonzero(predicted != y[score]))
-        if wrong > allowed:
-            return False
-    return True
-
-
-def predict_by_small_tree(x: Values, y: NDArray[np.int32], x_new: Values) -> NDArray[np.intp]:
-    """Return what a classification tree of one column and at most eight leaves predicts.
-
-    The piece is cut next whose Gini impurity falls most by it (Breiman et al., Classification and Regression
-    Trees, 1984). Written here, since importing scikit-learn takes longer than a small run.
-
-    Args:
-        x, y: column and classes to learn from, (rows,).
-        x_new: column of the rows to predict, (new,).
-
-    Returns:
-        The predicted classes, (new,).
-    """
-    order = np.argsort(x, kind="stable")
-    x, y = x[order], y[order]
-    total = np.zeros((len(x) + 1, int(y.max()) + 1))  # of each class before a row
-    np.cumsum(np.eye(total.shape[1])[y], axis=0, out=total[1:])
-    borders = np.flatnonzero(x[1:] > x[:-1]) + 1
-
-    def cut(start: int, stop: int) -> tuple[float, int, int, int]:
-        """Return by how much the best cut of a piece lowers its impurity, the cut, and the piece."""
-        at = borders[(borders > start) & (borders < stop)]
-        if not len(at):
-            return 0.0, start, start, stop
-        left, right = total[at] - total[start], total[stop] - total[at]
-        pure = np.sum(left**2, axis=1) / (at - start) + np.sum(right**2, axis=1) / (stop - at)
-        best = int(np.argmax(pure))
-        whole = np.sum((total[stop] - total[start]) ** 2) / (stop - start)
-        return float(pure[best] - whole), int(at[best]), start, stop
-
-    pieces = [cut(0, len(x))]
-    while len(pieces) < LEAVES and (most := max(pieces))[0] > 1e-9 * len(x):
-        _, at, start, stop = most
-        pieces.remove(most)
-        pieces += [cut(start, at), cut(at, stop)]
-    starts = np.sort([start for _, _, start, _ in pieces])
-    classes: NDArray[np.intp] = np.argmax(np.diff(total[[*starts, len(x)]], axis=0), axis=1)
-    return classes[np.searchsorted((x[starts[1:]] + x[starts[1:] - 1]) / 2, x_new)]
+    while len(rows) > intervals and wrong <= allowed:
+        i = rows.index(min(rows))  # the smallest interval joins those beside it
+        wrong += rows.pop(i)
+        classes.pop(i)
+        if 0 < i < len(rows) and classes[i - 1] == classes[i]:
+            rows[i - 1] += rows.pop(i)
+            classes.pop(i)
+    return wrong <= allowed

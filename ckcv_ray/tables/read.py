@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from io import BytesIO
-from itertools import islice, pairwise
+from itertools import islice, zip_longest
 from os.path import isdir, isfile
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -365,7 +365,7 @@ def _is_gap(cell: Any) -> bool:
 def _has_numbers(cells: Iterable[str | None]) -> bool:
     texts = drop_gaps({None if cell is None else cell.strip() for cell in cells})
     try:
-        form, bad = find_number_form(texts, "") if texts else ("", [])
+        form, bad = find_number_form(texts) if texts else ("", [])
     except ColumnError:  # numbers that may be read in two ways
         return True
     return bool(form) and not bad
@@ -384,9 +384,10 @@ EVERY_ROW = (1 << 31) - 1
 SPACE = " "
 PARSED_ROW = re.compile(r"CSV parse error: Row #(\d+)")
 SAYS_SEPARATOR = re.compile(rb"sep=([^\r\n])\r?\n")  # a first line of spreadsheets
-UTF32 = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
-UTF16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
-OWN_MARKS = (codecs.BOM_UTF8, *UTF32, *UTF16)  # with which a text says its encoding itself
+MARKS = {  # with which a text says its encoding itself; that of UTF-16 begins one of UTF-32
+    **dict.fromkeys((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE), "utf-32"),
+    **dict.fromkeys((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE), "utf-16"),
+}
 COMMENT_MARK = re.compile(rb"\s*# +(?!of )")  # before the names, as numpy.savetxt writes it
 NO_ROW = b" \t\v\f\r\n,;|\x1a"  # what lines at the end may hold that are none, with the end of a file of DOS
 LINE_END = re.compile(rb"[\r\n]")
@@ -408,7 +409,8 @@ def _read_text(
     name = repr(str(path))
     if separator is not None and (len(separator) != 1 or not separator.isascii() or separator in '\r\n"'):
         raise InputError(f"separator={separator!r}: expected one character, such as ';' or a tab")
-    written, remarks = _utf8(_inflate(path, "".join(SEPARATORS).encode(), encoding), name)
+    written, remarks = _decode(_inflate(path, encoding is not None), encoding, name)
+    _check_cells(written, "".join(SEPARATORS).encode(), name)
     written = _empty_end(written)
     content = leave_out_lines(written, lines, name)
     heads = 0  # lines before that of the names
@@ -478,7 +480,7 @@ def _has_decimal_points(columns: pa.Table) -> bool:
         known = drop_gaps({None if cell is None else bare(cell) for cell in column.to_pylist()})
         if any("." in text for text in known):
             with suppress(ColumnError):
-                form, bad = find_number_form(known, "")
+                form, bad = find_number_form(known)
                 certain = any("." in text and not is_doubtful(text, form) for text in known)
                 if certain and not bad and find_decimal_mark(form) == ".":
                     return True
@@ -511,45 +513,27 @@ def _names(content: bytes, options: dict[str, Any]) -> list[str]:
         return list(csv.read_csv(pa.BufferReader(content), **options).column_names)
 
 
-def _inflate(path: Path, separators: bytes, encoding: str | None = None) -> bytes:
-    """Return the content of a text table; what is too large, or no text, is refused.
-
-    Text in an ``encoding`` is read as UTF-8, unless it says its own. Any byte of ``separators`` may stand
-    between the columns.
-    """
+def _inflate(path: Path, long_lines: bool = False) -> bytes:
+    """Return the content of a text table, unpacked; what is too large, or has very long lines, is refused."""
     name, parts = repr(str(path)), list[bytes]()
     check_bytes(name, path.stat().st_size)
     kind, file = COMPRESSED.get(path.suffix.lower()), pa.OSFile(str(path))
     with file if kind is None else pa.CompressedInputStream(file, kind) as stream:
         while block := stream.read(LINE_BYTES):
-            if encoding is None and len(block) >= LINE_BYTES and not LINE_END.search(block):
+            if not long_lines and len(block) >= LINE_BYTES and not LINE_END.search(block):
                 raise InputError(f"{name} has a line of more than {LINE_BYTES >> 20} MiB: is it a table?")
             parts.append(block)
             check_bytes(name, sum(map(len, parts)))
-    content = b"".join(parts)
-    if encoding is not None and not content.startswith(OWN_MARKS):
-        try:
-            content = codecs.decode(content, encoding).encode()
-        except UnicodeError as error:
-            line = 1
-            if isinstance(error, UnicodeDecodeError):
-                line += content.count(b"\n", 0, error.start)
-            raise InputError(
-                f"{name} is not in {encoding}, as line {line:,} shows: say another --encoding, or leave it "
-                "out to have it found or asked for"
-            ) from None
-        check_bytes(name, len(content))
-    if b"\0" in content and not content.startswith(tuple(UTF16)):  # in which every other byte is zero
-        raise InputError(
-            f"{name} holds zero bytes: it is no text, unless it is in UTF-16: then say --encoding "
-            "utf-16-le, or save it in UTF-8"
-        )
+    return b"".join(parts)
+
+
+def _check_cells(content: bytes, separators: bytes, name: str) -> None:
+    """Raise InputError if text has too many cells, between which any byte of ``separators`` may stand."""
     rows = max(content.count(b"\n"), content.count(b"\r"))
     columns, cells = (
         max(map(text.count, separators)) for text in (LINE_END.split(content, maxsplit=1)[0], content)
     )
     check_size(name, rows, max(1 + columns, cells // max(1, rows)))
-    return content
 
 
 def _empty_end(content: bytes) -> bytes:
@@ -563,17 +547,32 @@ def _empty_end(content: bytes) -> bytes:
     return content[: last.start()] + re.sub(rb"[^\r\n]+", b"", content[last.start() :])
 
 
-def _utf8(content: bytes, name: str) -> tuple[bytes, list[str]]:
-    """Return text in UTF-8, without a mark of the order of bytes, and remarks; refuse what is not western."""
-    if content.startswith(UTF32):
-        raise InputError(f"{name} is in UTF-32: save it in UTF-8")
-    for mark, encoding in UTF16.items():
-        if content.startswith(mark):
-            try:
-                return content[len(mark) :].decode(encoding).encode(), []
-            except UnicodeDecodeError:
-                raise InputError(f"{name} begins as text in UTF-16, and is none: save it in UTF-8") from None
-    content = content.removeprefix(codecs.BOM_UTF8)
+def _decode(content: bytes, encoding: str | None, name: str) -> tuple[bytes, list[str]]:
+    """Return text in UTF-8, without a mark of the order of bytes, and remarks.
+
+    A mark says the encoding, whatever else was said; without either it is UTF-8, or western.
+    """
+    if content.startswith(codecs.BOM_UTF8):
+        content, encoding = content.removeprefix(codecs.BOM_UTF8), None
+    encoding = next((own for mark, own in MARKS.items() if content.startswith(mark)), encoding)
+    if encoding is not None:
+        try:
+            content = codecs.decode(content, encoding).encode()
+        except UnicodeError as error:
+            start = error.start if isinstance(error, UnicodeDecodeError) else 0
+            line = content.count(b"\n", 0, start) + 1
+            raise InputError(
+                f"{name} is not in {encoding}, as line {line:,} shows: say "
+                "another --encoding, or leave it out to have it found or asked for, or save it in UTF-8"
+            ) from None
+        check_bytes(name, len(content))
+    if b"\0" in content:
+        raise InputError(
+            f"{name} holds zero bytes: it is no text, unless it is in UTF-16: then say --encoding "
+            "utf-16-le, or save it in UTF-8"
+        )
+    if encoding is not None:
+        return content, []
     place = pa.py_buffer(np.array([0, len(content)], np.int32))
     with suppress(pa.ArrowInvalid):  # decoded, characters take up to four bytes each
         pa.StringArray.from_buffers(1, place, pa.py_buffer(content)).validate(full=True)
@@ -739,20 +738,18 @@ def _check_last(computed: Formulas, numbers: list[int], lines: LinesLeftOut, nam
 def _make_table(rows: list[list[Any]], path: Path) -> pa.Table:
     if not rows:
         raise InputError(f"{str(path)!r} has an empty sheet: the first row names the columns")
-    width = max(map(len, rows))
-    names = ["" if name is None else str(name) for name in rows[0]] + [""] * (width - len(rows[0]))
-    filled = {i for row in rows[1:] for i, value in enumerate(row) if value is not None}
-    kept = [i for i, name in enumerate(names) if name or i in filled]
-    columns = []
-    for i in kept:
-        cells = [row[i] if i < len(row) else None for row in rows[1:]]
+    names, columns = list[str](), []
+    for name, *cells in zip_longest(*rows):
         kinds = set(map(type, cells)) - {type(None)}
+        if not kinds and name in (None, ""):
+            continue
+        names.append("" if name is None else str(name))
         column = [None if cell is None else str(cell) for cell in cells]  # of several types, text
         if len(kinds) == 1 or bool not in kinds:  # True is no 1
             with suppress(pa.ArrowException, OverflowError):
                 column = pa.array(cells)
         columns.append(column)
-    return pa.table(columns, names=[names[i] for i in kept])
+    return pa.table(columns, names=names)
 
 
 SPACED = (".txt", ".dat")  # text tables that may be separated by spaces
@@ -761,7 +758,6 @@ SUFFIXES = (*TEXT, ".parquet", ".feather", *EXCEL, ".npz", ".svmlight", ".libsvm
 LONGEST_TYPE = 120
 SAFE_DIGITS = 15  # of decimals, any two of which are two floats
 ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
-STORES = ("s3a", "gcs", "abfs", "abfss", "wasb", "wasbs", "hdfs")  # under names that are not read
 STUDY_FILE = "study.json"  # by which a run folder is known
 MAX_FILES = 3
 AS_CSV = "write it as CSV first, "
@@ -826,7 +822,7 @@ FOR = (TEXT, EXCEL, (*TEXT, *EXCEL), TEXT)  # suffixes of the files that each fi
 
 
 def check_place(source: str) -> None:
-    """Raise InputError if a source is a folder, an address that is not read, or of a format that is not."""
+    """Raise InputError if a source is no file, an address that is not read, or of a format that is not."""
     path = Path(source)
     if (cure := CURES.get(find_suffix(path))) and not isdir(source):
         advice = cure.format(file=source, csv=f"{path.stem}.csv", npz=f"{path.stem}.npz")
@@ -836,14 +832,16 @@ def check_place(source: str) -> None:
         if scheme in SCHEMES:
             parse_address("source", source)
             return
-        if scheme in ("http", "https"):
-            mend = "download the file first, and name it"
-        elif scheme in STORES:
-            mend = "copy the file from its object store to this machine first, and name it"
-        else:
-            mend = f"tables are not read from {scheme}://: name a file on this machine"
-        raise InputError(f"{source!r} is an address: {mend}")
+        raise InputError(
+            f"{source!r} is an address, and tables are not read from {scheme}://: copy the file to this "
+            "machine first, and name it"
+        )
     if not isdir(source):
+        if find_suffix(path) in SUFFIXES and not as_path("path", source).is_file():
+            nearby: list[str] = []
+            with suppress(OSError):
+                nearby = [name for name in os.listdir(path.parent) if find_suffix(Path(name)) in SUFFIXES]
+            raise InputError(f"there is no file {source!r}{suggest(path.name, nearby, quote)}")
         return
     if isfile(Path(source) / STUDY_FILE):
         raise InputError(
@@ -854,15 +852,6 @@ def check_place(source: str) -> None:
     named = [repr(str(path)) for path in islice(files, MAX_FILES)]
     such = f", such as {' or '.join(named)}" if named else f": none here ends in {', '.join(SUFFIXES)}"
     raise InputError(f"{source!r} is a folder, and no table: name a file{such}")
-
-
-def check_file(path: Path) -> None:
-    """Raise InputError if there is no file at a path."""
-    if not path.is_file():
-        nearby: list[str] = []
-        with suppress(OSError):
-            nearby = [name for name in os.listdir(path.parent) if find_suffix(Path(name)) in SUFFIXES]
-        raise InputError(f"there is no file {str(path)!r}{suggest(path.name, nearby, quote)}")
 
 
 def read_file(path: str | Path, reading: Reading = AS_IT_IS) -> pa.Table:
@@ -885,7 +874,6 @@ def read_file(path: str | Path, reading: Reading = AS_IT_IS) -> pa.Table:
             raise InputError(f"{option} is for {' and '.join(suffixes)}, not {str(path)!r}: leave it out")
     lines = LinesLeftOut.parse(reading.skip_rows)
     check_encoding(reading.encoding)
-    check_file(path)
     limited = nullcontext() if suffix in TEXT else limit_memory()
     with convert_errors(InputError, f"cannot read {str(path)!r} as {suffix[1:]}"), limited:
         if suffix in TEXT:
@@ -899,7 +887,7 @@ def read_file(path: str | Path, reading: Reading = AS_IT_IS) -> pa.Table:
             columns = {".feather": _feather, ".npz": _npz}.get(suffix, _svmlight)(path)
         columns = with_plain_values(columns)
         check_text(repr(str(path)), *columns.columns)
-        return _check_names(columns, text=suffix in TEXT)
+        return columns
 
 
 def _read_object(address: Address, reading: Reading) -> pa.Table:
@@ -907,15 +895,11 @@ def _read_object(address: Address, reading: Reading) -> pa.Table:
     bucket, _, name = address.key.rpartition("/")
     with TemporaryDirectory(prefix="ckcv-") as folder:
         copy = Path(folder) / name
-        with copy.open("wb") as file:
+        with convert_errors(InputError, f"cannot read {str(address)!r}"), copy.open("wb") as file:
             try:
                 Bucket(address._replace(key=bucket)).download(name, MAX_TABLE_BYTES, file)
             except FileNotFoundError:
                 raise InputError(f"there is no object {str(address)!r}") from None
-            except InputError:
-                raise
-            except ValueError as error:
-                raise InputError(f"cannot read {str(address)!r}: {error}") from None
         try:
             return read_file(copy, reading)
         except InputError as error:
@@ -925,13 +909,15 @@ def _read_object(address: Address, reading: Reading) -> pa.Table:
 def with_plain_values(columns: pa.Table) -> pa.Table:
     """Return the columns with their values as such, and not as they are stored: views, runs, decimals.
 
-    Categories that are no numbers, text or dates, but such as bytes, become an empty column that says so.
+    Lists and the like, and categories that are no numbers, text or dates, but such as bytes, become an empty
+    column that says so.
     """
-    for i, kind in enumerate(columns.schema.types):
-        field, stored = columns.schema.field(i), columns.column(i)
-        if pa.types.is_dictionary(kind) and not is_value(kind.value_type):
-            columns = columns.set_column(i, _withhold(field.name, kind), pa.nulls(columns.num_rows))
-        elif (values := _as_values(stored)) is not stored:
+    for i, field in enumerate(columns.schema):
+        values = _as_values(stored := columns.column(i))
+        kind = values.type
+        if not (is_value(kind.value_type) if pa.types.is_dictionary(kind) else is_plain(kind)):
+            columns = columns.set_column(i, _withhold(field.name, field.type), pa.nulls(columns.num_rows))
+        elif values is not stored:
             columns = columns.set_column(i, field.with_type(values.type), values)
     return columns
 
@@ -940,7 +926,12 @@ def _as_values(stored: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return a column with its values as such; the column itself if it has them, or holds no plain values."""
     kind = stored.type
     if pa.types.is_dictionary(kind):
-        return _as_categories(stored)
+        levels = pa.chunked_array([chunk.dictionary for chunk in stored.chunks], kind.value_type)
+        if (plain := _as_values(levels)) is levels:
+            return stored
+        if pa.types.is_decimal(kind.value_type):  # whose cast would not be to the nearest float
+            stored = stored.cast(pa.dictionary(kind.index_type, pa.string()))
+        return stored.cast(pa.dictionary(kind.index_type, plain.type))
     if pa.types.is_run_end_encoded(kind) and is_value(kind.value_type):
         with suppress(pa.ArrowNotImplementedError):  # of views
             return _as_values(pc.run_end_decode(stored))
@@ -954,19 +945,6 @@ def _as_values(stored: pa.ChunkedArray) -> pa.ChunkedArray:
         except pa.ArrowInvalid:  # a zone that is not known here
             return stored.cast(pa.timestamp(kind.unit, "UTC"))
     return _read_decimals(stored) if pa.types.is_decimal(kind) else stored
-
-
-def _as_categories(stored: pa.ChunkedArray) -> pa.ChunkedArray:
-    levels = [chunk.dictionary for chunk in stored.chunks]
-    joined = pa.chunked_array(levels, stored.type.value_type)
-    if (plain := _as_values(joined)) is joined:
-        return stored
-    values, ends = plain.combine_chunks(), np.cumsum([0, *map(len, levels)])  # as Arrow may join chunks
-    parts = [
-        pa.DictionaryArray.from_arrays(chunk.indices, values[start:end], ordered=stored.type.ordered)
-        for chunk, (start, end) in zip(stored.chunks, pairwise(ends.tolist()), strict=True)
-    ]
-    return pa.chunked_array(parts, pa.dictionary(stored.type.index_type, values.type, stored.type.ordered))
 
 
 def _read_decimals(decimals: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -1089,14 +1067,10 @@ def _feather(path: Path) -> pa.Table:
     with pa.ipc.open_file(content, options=pa.ipc.IpcReadOptions(use_threads=False)) as file:
         for i in range(file.num_record_batches):  # several may be in one place of the file
             batches.append(batch := file.get_batch(i))
-            check_size(name, rows := rows + batch.num_rows, len(file.schema))
+            check_size(name, rows := rows + batch.num_rows, len(file.schema.names))  # which have to be text
             check_bytes(name, size := size + batch.get_total_buffer_size())
             batch.validate(full=True)  # a reader follows offsets as they are
-        columns = pa.Table.from_batches(batches, file.schema)
-    for i, field in enumerate(columns.schema):
-        if not is_plain(field.type):
-            columns = columns.set_column(i, _withhold(field.name, field.type), pa.nulls(columns.num_rows))
-    return columns
+        return pa.Table.from_batches(batches, file.schema)
 
 
 def _npz(path: Path) -> pa.Table:
@@ -1114,24 +1088,14 @@ def _npz(path: Path) -> pa.Table:
 def _svmlight(path: Path) -> pa.Table:
     from sklearn.datasets import load_svmlight_file
 
-    content = _inflate(path, b":")
+    content = _inflate(path)
+    _check_cells(content, b":", repr(str(path)))
     X, y = load_svmlight_file(BytesIO(content), zero_based=True)  # "auto" may vary from file to file
     check_size(repr(str(path)), *X.shape)
     columns = from_matrix(X.toarray(), y)
     if X.shape[1] > 1 and not X[:, 0].count_nonzero():  # the file numbers columns from one
         columns = columns.drop_columns(["x0"])
     return columns.replace_schema_metadata({SPARSE: b"yes"})
-
-
-def _check_names(columns: pa.Table, text: bool) -> pa.Table:
-    """Return the columns, checking that names (and, in a text file, values) are in UTF-8."""
-    for i, column in enumerate(columns.schema):
-        valid = False
-        with suppress(UnicodeDecodeError):
-            valid = column.name is not None and not (text and pa.types.is_binary(column.type))
-        if not valid:
-            raise InputError(f"column {i + 1} is not in UTF-8: save the file in that encoding")
-    return columns
 
 
 UNREADABLE = (pa.ArrowException, ValueError, TypeError, OverflowError)
@@ -1155,7 +1119,7 @@ def make_columns(X: Any, features: tuple[str, ...] | None = None) -> pa.Table:
             columns = columns.rename_columns(features or _name_columns(columns.num_columns))  # as of an array
         return columns
     if hasattr(X, "toarray") and hasattr(X, "shape"):  # a sparse matrix, with its zeros
-        _check_cells(X.shape)
+        _check_shape(X.shape)
         values = np.asarray(X.toarray())
     else:
         values = as_array("X", X)
@@ -1231,7 +1195,7 @@ def _arrow(X: Any) -> pa.Table:
 
 def _read_each(X: Any) -> pa.Table:
     """Return the columns of a frame, each by itself; one that Arrow cannot read is empty, and says why."""
-    _check_cells(X.shape)
+    _check_shape(X.shape)
     columns, fields = [], []
     for name, kind in zip(X.columns, X.dtypes, strict=True):
         try:
@@ -1245,6 +1209,6 @@ def _read_each(X: Any) -> pa.Table:
     return pa.table(columns, pa.schema(fields))
 
 
-def _check_cells(shape: tuple[int, ...]) -> None:
+def _check_shape(shape: tuple[int, ...]) -> None:
     if int(np.prod(shape, dtype=object)) > MAX_CELLS:
         raise InputError(f"X has shape {shape}: at most {MAX_CELLS:,} cells can be learned from")

@@ -35,8 +35,8 @@ from ckcv_ray.tables.columns import (
     is_number_type,
     is_text,
     list_distinct,
-    parse_text_numbers,
     positions_by_value,
+    read_numbers,
     some,
 )
 from ckcv_ray.tables.limits import MAX_TABLE_BYTES
@@ -92,24 +92,31 @@ class Target:
     def check(self, y: NDArray[Any], allow_singletons: bool = False) -> None:
         """Raise InputError if a class has a single row; with ``allow_singletons`` if most classes have."""
 
-    def find_known(self, column: pa.ChunkedArray, kept: Collection[str] = (), name: str = "") -> Mask:
-        """Return which cells of a column are no gaps; words ``kept`` are none; ``name`` as for ``read``."""
-        return find_known(column, name or self.name, self.gaps.difference(kept))
-
-    def read(self, column: pa.ChunkedArray, name: str = "", decimal: str | None = None) -> NDArray[Any]:
-        """Return the numbers, or the class numbers, in a column of other rows, none of whose cells are gaps.
+    def read(self, columns: pa.Table, name: str | None = None, thousands: str = "") -> NDArray[Any]:
+        """Return the numbers, or the class numbers, in a column of a table, none of whose cells are gaps.
 
         A label may be written in another way than its class: 01 or 1.0 for 1, True for true, YES for yes.
 
         Args:
-            column: its cells.
-            name: of the column; as the target's if it is empty.
-            decimal: the mark of decimals in its table, if it is known.
+            columns: a table.
+            name: of the column; None if it is called as the target.
+            thousands: the mark between thousands, if it was said.
 
         Raises:
-            InputError: a label is not one of the classes, or as for ``parse_numbers``.
+            InputError: a label is not one of the classes; numbers are as ``read_numbers`` refuses them, too
+                large, or one value alone.
         """
-        return parse_numbers(column, name or self.name, decimal=decimal)
+        name = self.name if name is None else name
+        learner = ", and the learner predicts numbers: choose a learner of classes such as forest, or"
+        y = read_numbers(Cells.of(columns, name, thousands), name, "the target", learner)
+        if (most := np.abs(y).max()) > LARGEST:
+            raise InputError(
+                f"the target {name!r} has {most:g} in row {np.abs(y).argmax() + 1}: numbers are finite, and "
+                f"of magnitude at most {LARGEST:g}"
+            )
+        if np.all(y == y[0]):
+            raise InputError(f"the target {name!r} is {y[0]:g} in every row: there is nothing to learn")
+        return y + 0.0
 
     def decode(self, y: NDArray[Any]) -> NDArray[Any]:
         """Return the original labels of class numbers; numbers that are predicted are their own."""
@@ -159,9 +166,10 @@ class ClassTarget(Target):
             f"{_perhaps_numbers(self.classes)}"
         )
 
-    def read(self, column: pa.ChunkedArray, name: str = "", decimal: str | None = None) -> Classes:
+    def read(self, columns: pa.Table, name: str | None = None, thousands: str = "") -> Classes:
         """Return the class numbers of a column of labels."""
-        return _number_labels(*_encode(column, name or self.name), self.classes, name or self.name)
+        name = self.name if name is None else name
+        return _number_labels(*_encode(columns[name], name), self.classes, name)
 
     def decode(self, y: NDArray[Any]) -> NDArray[Any]:
         """Return the original labels."""
@@ -265,47 +273,6 @@ def _find_number(label: Label) -> float | None:
     return float(number) if is_one else None
 
 
-def parse_numbers(
-    column: pa.ChunkedArray,
-    target: str,
-    thousands: str = "",
-    kept: Collection[str] = (),
-    decimal: str | None = None,
-) -> Values:
-    """Return a target of numbers, (n,) float64.
-
-    ``thousands`` is the mark between thousands, if it was said, and ``decimal`` that of decimals in the
-    table, if it is known. Words that are ``kept`` are no gaps, and no numbers.
-
-    Raises:
-        InputError: it has text, empty cells, numbers that are too large, or one value alone.
-    """
-    if is_text(column.type):
-        gaps = GAPS.difference(kept)
-        column = parse_text_numbers(column, target, "the target", thousands, gaps, decimal)
-    if not is_number_type(column.type):
-        example = next((value for value in column[:MAX_SEARCHED].to_pylist() if value is not None), None)
-        raise InputError(
-            f"the target {target!r} has type {column.type}, such as {str(example)[:60]!r}, and the learner "
-            "predicts numbers: name a column of numbers, or choose a learner of classes such as forest"
-        )
-    y = np.asarray(column.cast(pa.float64(), safe=False).to_numpy(), np.float64)
-    if np.isnan(y).any():
-        row = int(np.argmax(np.isnan(y))) + 1
-        raise InputError(
-            f"the target {target!r} has empty cells, the first in row {row}: fix them, or leave these rows "
-            "out with --drop-unlabelled"
-        )
-    if (most := np.abs(y).max()) > LARGEST:
-        raise InputError(
-            f"the target {target!r} has {most:g} in row {np.abs(y).argmax() + 1}: numbers are finite, and of "
-            f"magnitude at most {LARGEST:g}"
-        )
-    if np.all(y == y[0]):
-        raise InputError(f"the target {target!r} is {y[0]:g} in every row: there is nothing to learn")
-    return y + 0.0
-
-
 class GapWords(NamedTuple):
     """Words in a column that were taken for empty cells."""
 
@@ -385,9 +352,10 @@ def read_labels(columns: pa.Table, target: str, answer: str = "") -> pa.ChunkedA
     values, codes = list_distinct(cells.encoded)
     if len(values) > MAX_SPELLINGS:
         return cells.infer()
-    texts, classes = _find_classes(cells, values)
+    texts, gaps = ["" if value is None else value.strip(SPACES) for value in values], NO_NAMES & cells.gaps
+    classes = [None if text.lower() in gaps else fold_text(text) for text in texts]
     rows = np.bincount(codes, minlength=len(values))
-    counts: dict[Any, RowCounts] = defaultdict(lambda: defaultdict(int))
+    counts: dict[str, RowCounts] = defaultdict(lambda: defaultdict(int))
     for text, name, count in zip(texts, classes, rows.tolist(), strict=True):
         if name is not None:
             counts[name][text] += count
@@ -416,19 +384,6 @@ def _type_as_written(cells: Cells) -> pa.ChunkedArray:
         if all(value is None or str(value) == bare(text) for text, value in pairs):
             return cells.infer()
     return cells.column
-
-
-def _find_classes(cells: Cells, values: list[Any]) -> tuple[list[str], list[Any]]:
-    """Return distinct labels without spaces around them, and what is the same for those of one class.
-
-    That is None for a label that is missing.
-    """
-    typed = cells.typed.to_pylist() if cells.written and not is_text(cells.typed.type) else None
-    if typed is not None:  # texts are what their value is, to its last digit
-        texts = ["" if value is None else bare(value) for value in values]
-        return texts, [None if value != value else value for value in [*typed, None]]
-    texts, gaps = ["" if value is None else value.strip(SPACES) for value in values], NO_NAMES & cells.gaps
-    return texts, [None if text.lower() in gaps else fold_text(text) for text in texts]
 
 
 def describe_ways(several: list[RowCounts], noun: str) -> str:

@@ -41,6 +41,7 @@ from ckcv_ray.tables.columns import (
     LARGEST,
     MINUS,
     NOTHING_ASKED,
+    POINT,
     TRUTH,
     Cells,
     ColumnKind,
@@ -65,9 +66,10 @@ from ckcv_ray.tables.columns import (
     take_gaps,
     unify_zeros,
 )
-from ckcv_ray.tables.limits import decimal_mark, find_withheld
+from ckcv_ray.tables.limits import find_withheld
 from ckcv_ray.tables.read import (
     AS_IT_IS,
+    UNREADABLE,
     Reading,
     check_same_order,
     index_names,
@@ -82,7 +84,6 @@ from ckcv_ray.tables.target import (
     Target,
     encode_classes,
     find_known,
-    parse_numbers,
     read_labels,
 )
 from ckcv_ray.tables.units import (
@@ -94,7 +95,6 @@ from ckcv_ray.tables.units import (
     Weighting,
     ask_about_groups,
     is_row_number,
-    make_unit_column,
 )
 from ckcv_ray.validation import as_array, expect, quote, sequence
 
@@ -104,6 +104,19 @@ def choose_name(names: Sequence[str], taken: Iterable[str]) -> str:
     known = set(taken)
     candidates = (*names, *(f"{names[0]}_{i}" for i in range(len(known) + 1)))
     return next(name for name in candidates if name not in known)
+
+
+def _make_column(name: str, values: ArrayLike, n: int) -> pa.Array:
+    """Return "y", "groups" or "sample_weight" of n rows, given as an array, as a column."""
+    column: NDArray[np.generic] = as_array(name, values)
+    if column.shape != (n,):
+        raise InputError(f"{name} has shape {column.shape}: expected ({n},), one for each row of X")
+    try:
+        return pa.array(column, from_pandas=True)
+    except UNREADABLE as error:
+        raise InputError(
+            f"{name} cannot be read as a column ({error}): it is all text, or all numbers"
+        ) from None
 
 
 def _check_spread(X: NDArray[np.float64], names: list[str], plain: bool) -> None:
@@ -123,15 +136,6 @@ def _check_spread(X: NDArray[np.float64], names: list[str], plain: bool) -> None
             f"column {name!r} has no magnitude above {value:g}: at least {1 / LARGEST:g} is needed; "
             f"change its unit, or leave it out with {write_option('drop', name)} or --features"
         )
-
-
-def is_number(value: str) -> bool:
-    """Return whether text can be read as a float."""
-    try:
-        float(value)
-    except ValueError:
-        return False
-    return True
 
 
 TARGETS = ("target", "y", "label", "class")
@@ -198,7 +202,7 @@ def _find_target_name(names: list[str], target: str | None) -> str:
         hint = ""
         if len(names) == 1 and any(mark in names[0] for mark in ";\t"):
             hint = " (say by --separator what separates the columns)"
-        elif sum(map(is_number, names)) > len(names) / 2:
+        elif sum(bool(POINT.match(name)) for name in names) > len(names) / 2:
             hint = " (the first line must name the columns)"
         raise InputError(f"{which} the target: name it with --target; the columns are {some(names)}{hint}")
     check_single(names, matches)
@@ -248,27 +252,18 @@ def _check_chosen(names: list[str], target: str, groups: Sequence[str], roles: R
         raise InputError(
             f"column {quote(target)} is the target: leave it out of --drop, or name another as the target"
         )
-    for argument, column, purpose, says in (
-        *(("group", group, "groups", "which rows belong together") for group in groups),
-        ("weight", roles.weight, "weights", "what rows weigh"),
-        ("id", roles.id, "names of rows", "which row is which"),
-    ):
+    taken = {"target": [target], "features": features or (), "group": groups}
+    asked = (*(("group", group) for group in groups), ("weight", roles.weight), ("id", roles.id))
+    for argument, column in asked:
         expect(argument, column, str | None, "the name of a column")
         if column is None:
             continue
-        check_column(column, names, f" for the {purpose}")
-        if column == target:
+        check_column(column, names, f" for --{argument}")
+        others = [other for other, columns in taken.items() if column in columns]
+        if clash := [other for other in others if other != "group" or argument == "weight"]:
             raise InputError(
-                f"column {column!r} is the target, and cannot say {says}: name another column with "
-                f"--{argument}"
+                f"column {column!r} cannot be --{argument} and --{clash[0]} alike: name another column in one"
             )
-        if column in (features or ()):
-            raise InputError(f"column {column!r} says {says}, and is no feature: leave it out of --features")
-    if roles.weight in groups:
-        raise InputError(
-            f"column {roles.weight!r} says which rows belong together, and cannot say what rows weigh: name "
-            "another column with --weight"
-        )
 
 
 def _check_asked(asked: DeclaredTypes, chosen: Sequence[str]) -> None:
@@ -423,10 +418,7 @@ def _view_numbers(form: CellForm, values: NDArray[np.float64]) -> tuple[Words, W
 
 def read_distinct(column: pa.ChunkedArray) -> tuple[Words, Words]:
     """Return the form and value of each cell, each distinct one read once, as the text that stands for it."""
-    try:
-        values, codes = list_distinct(column)
-    except pa.ArrowNotImplementedError:  # of lists, in a column that is not learned from
-        values, codes = column.to_pylist(), np.arange(len(column))
+    values, codes = list_distinct(column)
     read = [_read_value(value) for value in values]
     words = [_digest_text(v) if isinstance(v, str) else np.float64(v + 0).view(np.uint64) for _, v in read]
     forms, bits = np.array([form for form, _ in read], np.uint64), np.array(words, np.uint64)
@@ -541,28 +533,19 @@ class Task:
             InputError: as for ``from_table``, or the shapes do not match.
         """
         y, groups, sample_weight = map(read_rows, (y, groups, sample_weight))
-        labels = as_array("y", y)
         for name, values in (("y", y), ("groups", groups), ("sample_weight", sample_weight)):
             check_same_order(X, name, values)
         columns, group, weight = make_columns(X), None, None
-        if labels.shape != (columns.num_rows,):
-            shape = (columns.num_rows, columns.num_columns)
-            raise InputError(f"X has shape {shape} and y {labels.shape}: expected (n, d) and (n,)")
         named = getattr(y, "name", None)  # of a column of a data frame
         names = (named, "y", *TARGETS) if isinstance(named, str) and named else ("y", *TARGETS)
         target = next(name for name in (*names, "") if name not in columns.column_names)
-        try:
-            columns = columns.append_column(target, pa.array(labels, from_pandas=labels.dtype == object))
-        except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
-            raise InputError(
-                f"y cannot be read as labels ({error}): they are all text, or all numbers"
-            ) from None
+        columns = columns.append_column(target, _make_column("y", y, columns.num_rows))
         if groups is not None:
             group = choose_name(GROUP_NAMES, columns.column_names)
-            columns = columns.append_column(group, make_unit_column("groups", groups, len(labels)))
+            columns = columns.append_column(group, _make_column("groups", groups, columns.num_rows))
         if sample_weight is not None:
             weight = choose_name(WEIGHT_NAMES, columns.column_names)
-            weights = make_unit_column("sample_weight", sample_weight, len(labels))
+            weights = _make_column("sample_weight", sample_weight, columns.num_rows)
             columns = columns.append_column(weight, weights)
         features = [name for name in columns.column_names if name not in (target, group, weight)]
         task = _from_table(columns, Roles(target, features, None, group, numbers, weight), asked)
@@ -755,14 +738,15 @@ class Task:
         """Return the task with plain numbers X [n, d] as its inputs, such as an encoder makes."""
         return replace(self, X=X, schema=Schema.of_numbers(names))
 
-    def find_labelled(self, columns: pa.Table) -> NDArray[np.bool_]:
-        """Return which rows of a table have a label.
+    def find_labelled(self, columns: pa.Table, name: str | None = None) -> NDArray[np.bool_]:
+        """Return which rows of a table have a label, in the target or in a column of another ``name``.
 
         Raises:
-            InputError: it lacks the target, or has two.
+            InputError: it lacks the column, or has two.
         """
-        check_column(self.target.name, columns.column_names, " with the labels")
-        return self.target.find_known(columns[self.target.name], self.provenance.keep_values)
+        name = self.target.name if name is None else name
+        check_column(name, columns.column_names, " with the labels")
+        return find_known(columns[name], name, self.target.gaps.difference(self.provenance.keep_values))
 
     def take_gaps(self, columns: pa.Table) -> pa.Table:
         """Return a table as it is read where the same words are gaps as in the one that was learned from."""
@@ -907,15 +891,13 @@ def _read_target(
     columns: pa.Table, written: pa.ChunkedArray, target: str, numbers: bool, asked: DeclaredTypes
 ) -> tuple[Target, NDArray[Any]]:
     """Return the target, and the class number or the number of each row; gaps are named as ``written``."""
-    kept = kept_words(columns)
     if numbers:
         if asked.labels:
             raise InputError(f"labels={asked.labels} is for classes, and numbers are predicted: leave it out")
-        column, mark = Cells.of(columns, target).infer(), decimal_mark(columns)
-        return Target(target), parse_numbers(column, target, asked.thousands, kept, mark)
+        return Target(target), Target(target).read(columns, thousands=asked.thousands)
     labels = read_labels(columns, target, asked.labels)
     if not asked.drop_unlabelled:
-        labelled = find_known(written, target, ClassTarget.gaps.difference(kept))
+        labelled = find_known(written, target, ClassTarget.gaps - kept_words(columns))
         if not labelled.all():
             said, keeping = GapWords.of(written, target, ~labelled).describe_labels()
             raise InputError(
@@ -960,42 +942,30 @@ def make_rows(X: Any, task: Task) -> Rows:
     return task.rows_from(make_columns(X, task.features))
 
 
-def make_test_rows(columns: pa.Table | None, task: Task) -> TestRows | None:
-    """Return test rows, with columns matched by name to those of the task; None for None.
+def make_test_rows(rows: "pa.Table | TestRows | None", task: Task) -> TestRows | None:
+    """Return test rows, of a table with columns matched by name to those of the task; None for None.
 
     Raises:
         InputError: a feature or the target is missing, or a label is not one of the classes.
     """
     expect("task", task, Task, "a Task: make one with Task.of(X, y)")
-    if columns is None:
+    expect("test", rows, pa.Table | TestRows | None, "TestRows, or a pyarrow.Table: see read(source).learn")
+    if rows is None:
         return None
-    _expect_classes(task)
-    columns, target = join_copies(columns), task.target.name
-    if target not in columns.column_names:
-        raise InputError(f"the test rows have no column {target!r} with the labels")
-    if not columns.num_rows:
-        raise InputError("there are no test rows")
-    check_single(columns.column_names, [target])
-    return TestRows(task.rows_from(columns), task.target.read(columns[target]))
-
-
-def check_test_rows(test: TestRows | None, task: Task) -> TestRows | None:
-    """Check test rows against the task and return them; None for None.
-
-    Raises:
-        InputError: they do not have its features, or have no class numbers.
-    """
-    expect("test", test, TestRows | None, "TestRows: make them with make_test_rows(columns, task)")
-    if test is None:
-        return None
-    _expect_classes(task)
-    if task.schema.plain:
-        X = make_rows(test.X, task)
-    else:  # rows are numbers already, as the schema has them
-        X = np.ascontiguousarray(as_array("X", test.X), dtype=np.float64)
+    if not task.classes:
+        raise InputError(
+            f"test rows are for classes, and the target {task.target.name!r} has numbers: leave them out, "
+            "and see how far off ckcv predict is on them"
+        )
+    if isinstance(rows, pa.Table):
+        columns = join_copies(rows)
+        check_column(task.target.name, columns.column_names, " with the labels of the test rows")
+        X, y = task.rows_from(columns), task.target.read(columns)
+    else:
+        X, y = as_array("X", rows.X), as_array("y", rows.y)
+        X = make_rows(X, task) if task.schema.plain else np.ascontiguousarray(X, np.float64)
         if X.ndim != 2 or X.shape[1] != len(task.features):
             raise InputError(f"X has shape {X.shape}: expected (rows, {len(task.features)})")
-    y = as_array("y", test.y)
     if not len(X):
         raise InputError("there are no test rows")
     if y.shape != (len(X),) or not np.isin(y, range(task.n_classes)).all():
@@ -1004,11 +974,3 @@ def check_test_rows(test: TestRows | None, task: Task) -> TestRows | None:
             f"{task.n_classes} for each"
         )
     return TestRows(X, y.astype(np.int32))
-
-
-def _expect_classes(task: Task) -> None:
-    if not task.classes:
-        raise InputError(
-            f"test rows are for classes, and the target {task.target.name!r} has numbers: leave them out, "
-            "and see how far off ckcv predict is on them"
-        )

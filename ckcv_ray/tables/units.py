@@ -28,7 +28,7 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from ckcv_ray.core.arrays import Classes, Index, Values
 from ckcv_ray.core.measures import Losses, average_by_group
@@ -44,15 +44,12 @@ from ckcv_ray.tables.columns import (
     decode,
     find_number_form,
     is_number_type,
-    is_plain,
     is_text,
     kept_words,
     number_values,
-    parse_text_numbers,
+    read_numbers,
     without_gaps,
 )
-from ckcv_ray.tables.limits import decimal_mark
-from ckcv_ray.validation import as_array
 
 RowUnits = NDArray[np.intp]
 GROUP_NAMES = ("group", "groups", "group_of_row")
@@ -266,9 +263,8 @@ def group_numbers(column: pa.ChunkedArray, name: str, gaps: Collection[str] = NO
         InputError: it has empty cells, or values that are not text, numbers, dates or the like.
     """
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    if not is_plain(kind) or pa.types.is_null(kind):
-        what = "is empty" if pa.types.is_null(kind) else f"holds {kind}"
-        raise InputError(f"column {name!r} {what}: groups are named by text or whole numbers")
+    if pa.types.is_null(kind):
+        raise InputError(f"column {name!r} is empty: groups are named by text or whole numbers")
     if is_text(kind):  # whose cells are of one group if they differ in the spaces around them alone
         encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
         encoded = encoded.unify_dictionaries().combine_chunks()
@@ -312,21 +308,11 @@ class Weighting:
         """
         if name is None:
             return UNWEIGHTED
-        role, column = "the column of weights", Cells.of(columns, name).infer()
-        called = f"{role} {name!r}"
-        if is_text(column.type):
-            column = parse_text_numbers(column, name, role, thousands, decimal=decimal_mark(columns))
-        if not is_number_type(column.type):
-            raise InputError(f"{called} has type {column.type}: name a column of numbers with --weight")
-        weights = np.asarray(column.cast(pa.float64(), safe=False).to_numpy(), np.float64)
-        if len(empty := np.flatnonzero(np.isnan(weights))):
-            raise InputError(
-                f"{called} has {len(empty)} empty cells, the first in row {empty[0] + 1}: fill them, or "
-                "leave these rows out"
-            )
+        role = "the column of weights"
+        weights = read_numbers(Cells.of(columns, name, thousands), name, role, "")
         if len(bad := np.flatnonzero(~((weights >= 1 / LARGEST) & (weights <= LARGEST)))):
             raise InputError(
-                f"{called} has {weights[bad[0]]:g} in row {bad[0] + 1}: weights are positive, from "
+                f"{role} {name!r} has {weights[bad[0]]:g} in row {bad[0] + 1}: weights are positive, from "
                 f"{1 / LARGEST:g} to {LARGEST:g}; leave out a row of weight zero"
             )
         return cls(weights, name)
@@ -354,22 +340,6 @@ class Weighting:
 
 
 UNWEIGHTED = Weighting()
-
-
-def make_unit_column(name: str, values: ArrayLike, n: int) -> pa.Array:
-    """Return the "groups" or the "sample_weight" of n rows, given as an array, as a column."""
-    column: NDArray[np.generic] = as_array(name, values)
-    if column.shape != (n,):
-        what = "group" if name == "groups" else "weight"
-        raise InputError(f"{name} has shape {column.shape}: expected ({n},), the {what} of each row")
-    if name == "sample_weight":
-        if column.dtype.kind not in "iuf":
-            raise InputError(f"{name} has type {column.dtype}: expected numbers")
-        column = np.asarray(column, np.float64)
-    try:
-        return pa.array(column, from_pandas=True)
-    except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
-        raise InputError(f"{name} cannot be read as a column: {error}") from None
 
 
 ENTITIES = frozenset(
@@ -491,7 +461,7 @@ def _are_names(cells: Cells, column: pa.ChunkedArray) -> bool:
         if cells.written and cells.numbers is not None:  # of more digits than numbers have
             return True
         with suppress(ColumnError):  # numbers in several forms
-            _, words = find_number_form(cells.known, "")
+            _, words = find_number_form(cells.known)
             return len(words) > len(cells.known) / 2 and not LOOKS_LIKE_DATE.match(cells.known[0])
         return False
     x = np.asarray(column.to_numpy(), np.float64)

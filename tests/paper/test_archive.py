@@ -221,7 +221,7 @@ def test_every_ida_set_is_a_learning_set(ida):
         columns = read(f"ida:{name}:1", ida)
         task = Task.from_table(columns.learn)
         assert task.classes == (-1, 1)
-        assert len(task.target.read(columns.test["y"])) == columns.test.num_rows
+        assert len(task.target.read(columns.test)) == columns.test.num_rows
 
 
 @pytest.mark.parametrize("name", GENERATORS)

@@ -12,13 +12,6 @@ from ckcv_ray.tables.target import ClassTarget
 from ckcv_ray.tables.task import Roles, Task
 from ckcv_ray.tables.units import Units
 
-# Numbers that a careless reader changes: subnormal, huge, 17 digits, both zeros.
-AWKWARD = [0.0, -0.0, 0.1, 1 / 3, -2 / 3, 5e-324, 1e-300, 1.7976931348623157e149, 9007199254740993.0, -1.5]
-
-
-def awkward_X(n=8, d=3):
-    return np.random.default_rng(1).choice(AWKWARD, size=(n, d))
-
 
 def plain_columns(**changed):
     """Columns a, b and y of 8 good rows, some of them replaced; None leaves a column out."""

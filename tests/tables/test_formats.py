@@ -6,7 +6,6 @@ import io
 import re
 import zipfile
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import datetime
 from itertools import product
 from pathlib import Path
@@ -16,52 +15,17 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from openpyxl import Workbook
-from plain import awkward_X
-from pyarrow import feather, parquet
+from pyarrow import feather
 
 from ckcv_ray.cli.data import check_source
 from ckcv_ray.errors import InputError
 from ckcv_ray.storage.folder import STUDY
-from ckcv_ray.tables import read as files
 from ckcv_ray.tables.columns import ColumnKind
 from ckcv_ray.tables.named import read, read_task
 from ckcv_ray.tables.read import (
     Reading,
 )
 from ckcv_ray.tables.task import Roles, Task
-
-X, SIGNS = awkward_X(), np.array([-1, 1, 1, -1, 1, -1, -1, 1])
-SPARSE = ("svmlight", "libsvm", "svm")
-
-
-def write_numbers(path: Path) -> None:
-    """Write X and its signs in the format of a suffix: as svmlight without zeros, but for the last column."""
-    if path.suffix == ".npz":
-        np.savez(path, X=X, y=SIGNS, more=np.eye(3))
-    elif path.suffix == ".parquet":
-        parquet.write_table(files.from_matrix(X, SIGNS), path)
-    else:
-        head, mark = ("x0,x1,x2,y\n", ",") if path.suffix.lower() == ".csv" else ("", " ")
-        lines = []
-        for row, sign in zip(X.tolist(), SIGNS, strict=True):
-            sparse = [f"{j}:{value!r}" for j, value in enumerate(row, 1) if value or j == len(row)]
-            lines.append(mark.join([*map(repr, row), str(sign)] if head else [f"{sign:+d}", *sparse]))
-        path.write_text(head + "\n".join(lines) + "\n")
-
-
-@pytest.mark.parametrize("suffix", ["csv", "CSV", "parquet", "npz", *SPARSE])
-def test_every_format_gives_the_same_numbers_and_digest(tmp_path: Path, suffix: str) -> None:
-    write_numbers(tmp_path / f"table.{suffix}")
-    columns = read(str(tmp_path / f"table.{suffix}"))
-    task = Task.from_table(columns.learn)
-    assert columns.test is None
-    assert np.array_equal(task.X, X)  # -0.0 equals 0.0, as the digest has it
-    assert np.array_equal(task.y, SIGNS > 0)
-    if suffix in SPARSE:  # which name columns by number, from 1
-        assert (task.classes, task.features) == ((-1, 1), ("x1", "x2", "x3"))
-    else:
-        same = Task.of(X, SIGNS)
-        assert task.digest == replace(same, target=replace(same.target, name="y")).digest
 
 
 def save(write, *arrays, **named):
@@ -79,7 +43,7 @@ REFUSED = {
     "ragged.csv": (b"a,y\n1,2\n1\n", "Expected 2 columns, got 1"),
     "ends.csv": (b"a,y\n1,2,\n3,4,\n", "lines of different lengths"),
     "zeros.csv": (b"a,y\n1\x000,0\n", "zero bytes"),
-    "half.csv": (b"\xff\xfea,y\n1", "begins as text in UTF-16, and is none"),
+    "half.csv": (b"\xff\xfea,y\n1", "is not in utf-16, as line 2 shows"),
     "text.parquet": (b"a,y\n1,2\n", "cannot read"),
     "text.xlsx": (b"a,y\n1,2\n", "as xlsx"),
     "text.npz": (b"a,y\n1,2\n", "cannot read"),
@@ -124,6 +88,7 @@ def test_what_a_file_does_not_say_is_said_for_some_formats(
     for suffix in ("csv", "txt.gz", "xlsx", "parquet"):
         known = suffix in suffixes or (suffix == "txt.gz" and "csv" in suffixes)
         assert reading.adapt(f"a.{suffix}") == (reading if known else Reading())
+    (tmp_path / "a.parquet").touch()
     with pytest.raises(InputError, match=rf"{option} is for \..* leave it out"):
         read(tmp_path / "a.parquet", reading)
 
@@ -262,11 +227,7 @@ def test_a_folder_is_no_table(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "cure"),
     [
-        ("https://example.org/a.csv", "is an address: download the file first"),
-        ("HTTP://example.org/a", "is an address: download the file first"),
-        ("s3a://bucket/a.parquet", "is an address: copy the file from its object store"),
-        ("abfs://bucket/a.csv", "is an address: copy the file from its object store"),
-        ("file:///tmp/a.csv", "is an address: tables are not read from file://: name a file"),
+        ("HTTPS://example.org/a.csv", "is an address, and tables are not read from https://: copy the file"),
         ("a.zip", "unpack it first, and name the table in it"),
         ("a.csv.xz", "unpack it first"),
         ("a.json.gz", "unpack it first"),

@@ -67,7 +67,7 @@ def test_categories_never_seen_are_told_and_two_ways_are_not_mixed_up(tmp_path: 
     found = task.read(pa.table({"z": range(4), "x": ["1", "01", "1.0", "Z"]}))
     assert found.X[:2, 0].tolist() == task.X[:2, 0].tolist()
     assert found.unseen == (
-        "2 rows have categories that were never seen, such as '1.0' in column 'x': they count as rare ones"
+        "2 rows have a category that was never seen, such as '1.0' in column 'x': it counts as a rare one"
     )
     assert not found.bad.any()
     assert "1 row has a category that was never seen" in task.read(pa.table({"z": [1], "x": ["Z"]})).unseen
@@ -75,9 +75,9 @@ def test_categories_never_seen_are_told_and_two_ways_are_not_mixed_up(tmp_path: 
 
 @pytest.mark.parametrize("labels", [["1", "2", "1.0"], pa.array([1, 2, 1]), ["01", " 2", "1"]])
 def test_labels_are_known_however_they_are_written(labels):
-    column = pa.chunked_array([labels])
-    assert ClassTarget("y", ("1", "2", "3a")).read(column).tolist() == [0, 1, 0]
-    assert ClassTarget("y", (1, 2, 3)).read(column).tolist() == [0, 1, 0]
+    columns = pa.table({"y": labels})
+    assert ClassTarget("y", ("1", "2", "3a")).read(columns).tolist() == [0, 1, 0]
+    assert ClassTarget("y", (1, 2, 3)).read(columns).tolist() == [0, 1, 0]
 
 
 def test_none_and_a_dash_may_be_labels():
@@ -245,7 +245,7 @@ def test_a_cell_has_the_value_that_it_had_or_cannot_be_judged(
         values = [1000 * x.replace(tzinfo=UTC).timestamp() for x in here.values] if dates else here.values
         assert np.array_equal(rows.X[~rows.bad, 0], np.array(values)[~rows.bad])
     elif there.kind == "words":
-        assert f"{N} rows have categories that were never seen" in rows.unseen
+        assert f"{N} rows have a category that was never seen" in rows.unseen
     else:
         assert rows.bad.all()
 

@@ -115,9 +115,9 @@ def test_a_frame_its_csv_and_its_parquet_agree(tmp_path: Path) -> None:
             "y": ["no", "yes"] * 10,
         }
     )
-    frame.to_csv(tmp_path / "t.csv", index=False)
+    frame.to_csv(tmp_path / "t.CSV", index=False)
     frame.to_parquet(tmp_path / "t.parquet")
-    salts = {read_task(tmp_path / name)[0].salt for name in ("t.csv", "t.parquet")}
+    salts = {read_task(tmp_path / name)[0].salt for name in ("t.CSV", "t.parquet")}
     assert salts == {Task.from_table(pa.Table.from_pandas(frame, preserve_index=False)).salt}
     renamed = frame.rename(columns={"y": "well"})
     whole = Task.from_table(pa.Table.from_pandas(renamed, preserve_index=False), Roles("well"))
@@ -128,10 +128,15 @@ def test_arrays_and_npz_agree_and_a_sparse_matrix_and_its_svmlight_file(tmp_path
     task = blobs(30, d=3)
     X, y = np.where(task.X > 0, task.X.round(3), 0.0), task.y
     np.savez(tmp_path / "t.npz", X=X, y=y)
-    dump_svmlight_file(sparse.csr_matrix(X), y, str(tmp_path / "t.svmlight"))
-    files = {read_task(tmp_path / name)[0].salt for name in ("t.npz", "t.svmlight")}
+    for suffix in ("svmlight", "libsvm", "svm"):
+        dump_svmlight_file(sparse.csr_matrix(X), y, str(tmp_path / f"t.{suffix}"))
+    files = {read_task(tmp_path / f"t.{suffix}")[0].salt for suffix in ("npz", "svmlight", "libsvm", "svm")}
     matrices = X, np.negative(-X), sparse.csr_matrix(X), pd.DataFrame(X)
     assert files == {Task.of(rows, y).salt for rows in matrices}
+    dump_svmlight_file(X, y * 2 - 1, str(tmp_path / "one.svm"), zero_based=False)
+    numbered = read_task(tmp_path / "one.svm")[0]
+    assert (numbered.classes, numbered.features) == ((-1, 1), ("x1", "x2", "x3"))
+    assert np.array_equal(numbered.X, X)
 
 
 texts = st.one_of(

@@ -70,6 +70,34 @@ def test_a_threshold_of_a_column_is_found_in_its_values(seed: int) -> None:
     assert find_giveaways(Task.from_table(pa.table(columns), Roles("low"))) == ()
 
 
+@pytest.mark.parametrize(
+    ("blocks", "flipped", "expected"),
+    [
+        ([6, 6], 0, True),
+        ([4, 8], 0, False),  # too few rows of a class
+        ([10, 10, 10, 10], 0, True),
+        ([5, 5, 5, 5], 0, False),  # fewer than five rows of the smaller class for each cut
+        ([400, 400], 8, True),  # one in 50 of the smaller class may be in the interval of another
+        ([400, 400], 12, False),
+        ([100] * 9, 0, False),
+    ],
+)
+def test_a_few_intervals_give_the_target_away(blocks: list[int], flipped: int, expected: bool) -> None:
+    y = np.repeat(np.arange(len(blocks)) % 2, blocks)
+    y[np.linspace(3, len(y) - 4, flipped).astype(int)] ^= 1
+    x = np.arange(len(y)) * 0.75
+    order = np.random.default_rng(0).permutation(len(y))
+    columns = pa.table({"noise": order % 7, "x": x[order], "y": y[order]})
+    assert find_giveaways(Task.from_table(columns, Roles("y"))) == (("x",) if expected else ())
+
+
+def test_chance_gives_nothing_away() -> None:
+    for seed in range(200):
+        draw = np.random.default_rng(seed)
+        X, y = draw.normal(size=(16, 3)), draw.permutation([0, 1] * 8)
+        assert find_giveaways(Task.of(X, y)) == ()
+
+
 def test_gaps_and_values_are_counted():
     columns = pa.table({"a": [1.0, None, 1.0, 2.0] * 2, "w": ["u", "", None, "v"] * 2, "y": [0, 1] * 4})
     found = {one.name: (one.kind, one.missing, one.distinct) for one in survey(Task.from_table(columns))}
