@@ -426,13 +426,13 @@ CASES = {
     "text that is to be a date": words("--date b", "column 'b' holds numbers, of which not all are dates"),
     "two kinds": words("--date b --categorical b", "column 'b' is given two kinds"),
     "a kind for no column": words("--categorical c", "--categorical 'c': the columns that are learned"),
-    "the target names rows": words("--id y", "column 'y' is the target", source="only target.csv"),
+    "the target names rows": words("--id y", "'y' cannot be --id and --target", source="only target.csv"),
     "unknown encoding": words("--encode hot", "--encode 'hot' is not known: choose from auto, onehot"),
     "rare beyond 1": words("--rare 1", "--rare 1.0 is not a share: expected a number from 0 to below 1"),
     # groups
-    "group not there": words("--group c", "there is no column 'c' for the groups: the columns are a, b, y"),
+    "group not there": words("--group c", "there is no column 'c' for --group: the columns are a, b, y"),
     "group as a feature": words(
-        "--group id --features a,id", "'id' says which rows belong together", source="groups.csv"
+        "--group id --features a,id", "'id' cannot be --group and --features alike", source="groups.csv"
     ),
     "fewer groups than folds": words(
         "--group id --k 9 --certify paper",

@@ -400,7 +400,7 @@ class Problem:
 
     def split(self, size: int, number: int) -> Split:
         """Return the rows of split ``number`` of the fold size at position ``size``."""
-        return Split(*map(self.task.units.repeat_rows, self._divide(size, number)))
+        return Split(*map(self.task.units.rows, self._divide(size, number)))
 
     def rows(self, stage: Stage, size: int, number: int) -> tuple[Index, Index]:
         """Return the training rows and the scored rows of a split."""

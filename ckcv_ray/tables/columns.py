@@ -789,7 +789,7 @@ def read_numbers(cells: Cells, name: str, role: str, otherwise: str) -> Values:
     Args:
         cells: the column.
         name, role: what it is called, and what it is for, such as "the target".
-        otherwise: what to do where it has no numbers.
+        otherwise: ends the message where it has no numbers.
 
     Raises:
         InputError: cells are empty, or no numbers, or numbers that may be read in two ways.
@@ -808,10 +808,7 @@ def read_numbers(cells: Cells, name: str, role: str, otherwise: str) -> Values:
             column = pa.chunked_array([numbers[codes]])
     if not is_number_type(column.type):
         example = next((value for value in column.to_pylist() if value is not None), None)
-        raise InputError(
-            f"{called} has type {column.type}, such as {str(example)[:60]!r}{otherwise}: name a column of "
-            "numbers"
-        )
+        raise InputError(f"{called} has type {column.type}, such as {str(example)[:60]!r}{otherwise}")
     values = np.asarray(column.cast(pa.float64(), safe=False).to_numpy(), np.float64)
     if len(empty := np.flatnonzero(np.isnan(values))):
         raise InputError(
@@ -862,22 +859,21 @@ def check_alike(columns: pa.Table, name: str) -> None:
     cells = Cells.of(columns, name)
     if not cells.written or pa.types.is_null(cells.typed.type):
         return
-    values, kind = cells.typed, "number" if is_number_type(cells.typed.type) else "value"
+    values = cells.typed
     if is_text(values.type):
         if cells.numbers is None:
             return
-        values = pa.array([text and canonical_text(bare(text)) for text in values.to_pylist()], pa.string())
-    if pa.types.is_floating(values.type):
-        values = pc.add(values, 0.0)  # -0.0 and 0.0 are one number
-    if pc.count_distinct(values).as_py() == len(values) - values.null_count:
-        return
-    first: dict[Any, str] = {}
-    for text, value in zip(cells.encoded.chunk(0).dictionary.to_pylist(), values.to_pylist(), strict=True):
-        known = bare(text) if value is None or value != value else first.setdefault(value, bare(text))
-        if known != bare(text):
+    else:
+        values = pc.add(values, 0.0) if pa.types.is_floating(values.type) else values  # -0.0 is 0.0
+        if pc.count_distinct(values).as_py() == len(values) - values.null_count:
+            return
+    first: dict[str, str] = {}
+    for text in cells.known:
+        known = first.setdefault(canonical_text(text), text)
+        if known != text:
             raise InputError(
-                f"column {name!r} has {known[:40]!r} and {bare(text)[:40]!r}, which are one {kind} and two "
-                f"names: write them alike if they mean the same, else as words, such as 'no. {known[:40]}'"
+                f"column {name!r} has {known[:40]!r} and {text[:40]!r}, which are one value and two names: "
+                f"write them alike if they mean the same, else as words, such as 'no. {known[:40]}'"
             )
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from datetime import datetime, timedelta
+from functools import cached_property
 from importlib.util import find_spec
 from typing import Any, BinaryIO, NamedTuple, TypeVar
 
@@ -136,7 +137,6 @@ class Bucket:
 
     def __init__(self, address: Address) -> None:
         self.address = address
-        self._store: Any = None
 
     def get(self, name: str, most: int) -> bytes:
         """Return an object of at most ``most`` bytes.
@@ -153,7 +153,7 @@ class Bucket:
         Raises:
             FileNotFoundError: there is none.
         """
-        found = self._ask(f"read {name}", lambda: _import_obstore().head(self._open(), self._key(name)))
+        found = self._ask(f"read {name}", lambda: _import_obstore().head(self._store, self._key(name)))
         return Listed(name, found["size"], found["last_modified"])
 
     def download(self, name: str, most: int, file: BinaryIO) -> None:
@@ -189,13 +189,13 @@ class Bucket:
     def delete(self, name: str) -> None:
         """Delete an object; one that is not there is no error."""
         with suppress(FileNotFoundError):
-            self._ask(f"delete {name}", lambda: _import_obstore().delete(self._open(), self._key(name)))
+            self._ask(f"delete {name}", lambda: _import_obstore().delete(self._store, self._key(name)))
 
     def list(self, prefix: str = "") -> list[Listed]:
         """Return the objects in a folder ``prefix/`` at any depth, sorted; a store may list new ones late."""
 
         def read() -> list[Any]:
-            pages = _import_obstore().list(self._open(), prefix=self._key(prefix) or None)
+            pages = _import_obstore().list(self._store, prefix=self._key(prefix) or None)
             return [entry for page in pages for entry in page]
 
         start = len(f"{self.address.key}/") if self.address.key else 0
@@ -206,15 +206,15 @@ class Bucket:
         """Return the names of the folders in a folder, as far as the store lists them."""
 
         def read() -> Any:
-            return _import_obstore().list_with_delimiter(self._open(), prefix=self._key(name) or None)
+            return _import_obstore().list_with_delimiter(self._store, prefix=self._key(name) or None)
 
         return {path.rstrip("/").rpartition("/")[2] for path in self._ask("list", read)["common_prefixes"]}
 
     def _put(self, name: str, content: bytes, **options: str) -> None:
-        _import_obstore().put(self._open(), self._key(name), content, use_multipart=False, **options)
+        _import_obstore().put(self._store, self._key(name), content, use_multipart=False, **options)
 
     def _stream(self, name: str, most: int) -> Iterator[bytes]:
-        found = _import_obstore().get(self._open(), self._key(name))
+        found = _import_obstore().get(self._store, self._key(name))
         if found.meta["size"] > most:
             raise ValueError(f"it is larger than {most >> 20} MiB")
         yield from map(bytes, found.stream(min_chunk_size=STREAM_BYTES))
@@ -222,10 +222,9 @@ class Bucket:
     def _key(self, name: str) -> str:
         return self.address.inside(name).key
 
-    def _open(self) -> Any:
-        if self._store is None:
-            self._store = _open_store(self.address)
-        return self._store
+    @cached_property
+    def _store(self) -> Any:
+        return _open_store(self.address)
 
     def _ask(self, action: str, request: Callable[[], Returned]) -> Returned:
         """Return what a request returns; one that is cut off in the middle is repeated a few times.

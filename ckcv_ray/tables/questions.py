@@ -46,10 +46,7 @@ class Repeats(NamedTuple):
 
 def find_repeats(task: Task, held: Index | None = None) -> Repeats:
     """Count the rows that equal another row, and the copies among rows that are held out, if any are."""
-    columns = _select_compared(task)
-    if not columns.any():
-        return Repeats(0, 0)
-    items = _number_rows(np.column_stack([task.X[:, columns], task.y]))
+    items = _number_compared(task, task.X, task.y)
     judged = np.full(task.n_units, held is None)
     if held is not None:
         judged[task.row_units[held]] = True
@@ -99,19 +96,13 @@ def describe_sorted(task: Task, seed: int) -> list[str]:
 
 def find_known(X: Rows, task: Task) -> NDArray[np.bool_]:
     """Return which rows of X [rows, d] are among the learning rows, (rows,)."""
-    columns = _select_compared(task)
-    if not columns.any():
-        return np.zeros(len(X), dtype=bool)
-    items = _number_rows(np.concatenate([task.X[:, columns], X[:, columns]]))
+    items = _number_compared(task, np.concatenate([task.X, X]))
     return np.isin(items[len(task.X) :], items[: len(task.X)])
 
 
 def count_repeated(X: Rows, task: Task) -> int:
     """Count the rows of X [rows, d], with the columns of a task, that equal another row of it."""
-    columns = _select_compared(task)
-    if not columns.any():
-        return 0
-    counts = np.bincount(_number_rows(X[:, columns]))
+    counts = np.bincount(_number_compared(task, X))
     return int(counts[counts > 1].sum())
 
 
@@ -130,10 +121,10 @@ def _numbers_rows(x: NDArray[np.float64], column: Column) -> bool:
     return bool(dense) or is_name_of_groups(column.name) or not column.name.strip("_ ")
 
 
-def _select_compared(task: Task) -> NDArray[np.bool_]:
-    return ~np.array(
-        [_numbers_rows(x, column) for x, column in zip(task.X.T, task.schema, strict=True)], bool
-    )
+def _number_compared(task: Task, X: Rows, *labels: NDArray[np.generic]) -> NDArray[np.intp]:
+    """Return a number for each of rows X, the same for equal ones; where no column is compared all differ."""
+    compared = [not _numbers_rows(x, column) for x, column in zip(task.X.T, task.schema, strict=True)]
+    return _number_rows(np.column_stack([X[:, compared], *labels])) if any(compared) else np.arange(len(X))
 
 
 NUMBERED = 8  # columns at once: Arrow's table of different values holds at most 2 GiB

@@ -1070,7 +1070,11 @@ def _feather(path: Path) -> pa.Table:
             check_size(name, rows := rows + batch.num_rows, len(file.schema.names))  # which have to be text
             check_bytes(name, size := size + batch.get_total_buffer_size())
             batch.validate(full=True)  # a reader follows offsets as they are
-        return pa.Table.from_batches(batches, file.schema)
+        columns = pa.Table.from_batches(batches, file.schema)
+    for i, field in enumerate(columns.schema):
+        if pa.types.is_run_end_encoded(field.type):  # a small file could have very many rows
+            columns = columns.set_column(i, _withhold(field.name, field.type), pa.nulls(columns.num_rows))
+    return columns
 
 
 def _npz(path: Path) -> pa.Table:

@@ -107,8 +107,11 @@ class Target:
                 large, or one value alone.
         """
         name = self.name if name is None else name
-        learner = ", and the learner predicts numbers: choose a learner of classes such as forest, or"
-        y = read_numbers(Cells.of(columns, name, thousands), name, "the target", learner)
+        otherwise = (
+            ", and the learner predicts numbers: name a column of numbers, or choose a learner of classes "
+            "such as forest"
+        )
+        y = read_numbers(Cells.of(columns, name, thousands), name, "the target", otherwise)
         if (most := np.abs(y).max()) > LARGEST:
             raise InputError(
                 f"the target {name!r} has {most:g} in row {np.abs(y).argmax() + 1}: numbers are finite, and "
@@ -355,7 +358,7 @@ def read_labels(columns: pa.Table, target: str, answer: str = "") -> pa.ChunkedA
     texts, gaps = ["" if value is None else value.strip(SPACES) for value in values], NO_NAMES & cells.gaps
     classes = [None if text.lower() in gaps else fold_text(text) for text in texts]
     rows = np.bincount(codes, minlength=len(values))
-    counts: dict[str, RowCounts] = defaultdict(lambda: defaultdict(int))
+    counts: dict[str | None, RowCounts] = defaultdict(lambda: defaultdict(int))
     for text, name, count in zip(texts, classes, rows.tolist(), strict=True):
         if name is not None:
             counts[name][text] += count

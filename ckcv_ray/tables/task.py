@@ -868,9 +868,11 @@ def _from_table(
         if roles.features is None:
             schema, X, numbering = _leave_out_row_numbers(schema, X, asked)
         _check_spread(X, list(schema.names), schema.plain)
-        for column, x in zip(schema, X.T, strict=True):
-            if column.kind is ColumnKind.CATEGORY:
-                words.append(GapWords.of(written[column.name], column.name, np.isnan(x)))
+        words = [
+            GapWords.of(written[column.name], column.name, np.isnan(x))
+            for column, x in zip(schema, X.T, strict=True)
+            if column.kind is ColumnKind.CATEGORY
+        ]
     else:
         if list(known.names) != chosen:
             raise InputError(f"the columns are {some(chosen)}, and not those that were understood")

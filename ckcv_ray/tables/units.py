@@ -113,11 +113,7 @@ class Units:
         return of_rows
 
     def rows(self, units: Index) -> Index:
-        """Return the rows of some units; of groups ascending."""
-        return units
-
-    def repeat_rows(self, units: Index) -> Index:
-        """Return the rows of units as often as each unit is named; of groups ascending."""
+        """Return the rows of units, as often as each unit is named; of groups ascending."""
         return units
 
     def count_fewest_rows(self, units: int) -> int:
@@ -191,10 +187,6 @@ class Groups(Units):
         return of_groups
 
     def rows(self, units: Index) -> Index:
-        """Return the rows of some groups, ascending."""
-        return np.flatnonzero(np.isin(self.groups, units))
-
-    def repeat_rows(self, units: Index) -> Index:
         """Return the rows of groups, ascending, as often as each is named."""
         return np.repeat(np.arange(self.n), np.bincount(units, minlength=self.n_units)[self.groups])
 
@@ -308,8 +300,8 @@ class Weighting:
         """
         if name is None:
             return UNWEIGHTED
-        role = "the column of weights"
-        weights = read_numbers(Cells.of(columns, name, thousands), name, role, "")
+        role, cells = "the column of weights", Cells.of(columns, name, thousands)
+        weights = read_numbers(cells, name, role, ": name a column of numbers")
         if len(bad := np.flatnonzero(~((weights >= 1 / LARGEST) & (weights <= LARGEST)))):
             raise InputError(
                 f"{role} {name!r} has {weights[bad[0]]:g} in row {bad[0] + 1}: weights are positive, from "

@@ -409,7 +409,7 @@ def test_any_column_is_read_or_refused_as_labels(name: str) -> None:
             expected = [float(value) if values == "cents" else value for value in VALUES[values]]
             assert task.labelled(task.y).tolist() == expected
         elif name not in STORED_AS_LABELS or isinstance(task, str):
-            assert re.search(r"'y' (has|holds)|^y (cannot|is not)|and y \(", task)
+            assert re.search(r"'y' (has|holds)|^y (cannot|is not|has shape)", task)
 
 
 @pytest.mark.parametrize("name", [name for name in READ if READ[name][0].endswith("gaps")])
@@ -418,9 +418,7 @@ def test_a_gap_is_no_label_group_or_weight(name: str) -> None:
     assert "the target 'y' has empty cells in 5 of 40 rows" in text or "'y' has type" in text
     text = str(find_answer(partial(Task.of, NUMBERS[:, None], Y, groups=EVERY[name])))
     assert "'group' has no group in 5 of 40 rows, the first in row 4" in text
-    with pytest.raises(
-        InputError, match=r"empty cells, the first in row 4|sample_weight has type|column of w"
-    ):
+    with pytest.raises(InputError, match=r"empty cells, the first in row 4|column of w"):
         Task.of(NUMBERS[:, None], Y, sample_weight=EVERY[name])
 
 

@@ -93,9 +93,6 @@ def test_what_a_file_does_not_say_is_said_for_some_formats(
         read(tmp_path / "a.parquet", reading)
 
 
-# Excel workbooks: one sheet of values
-
-
 CELLS = [
     ["age", "city", "admitted", "y", None],
     *[[i + 0.5 if i % 3 else None, "AB"[i % 2], datetime(2024, 1, 1 + i), i % 2, None] for i in range(8)],
@@ -166,9 +163,6 @@ def test_a_last_row_with_formulas_alone_is_asked_about(book, tmp_path):
         read(str(tmp_path / "a.xlsx"))
     assert read(str(tmp_path / "a.xlsx"), Reading(skip_rows="last")).learn.num_rows == 8
     assert read(str(tmp_path / "a.xlsx"), Reading(skip_rows="none"), str).learn["age"][8].as_py() == 7.5
-
-
-# Text tables, folders and addresses
 
 
 HEADS = ("größe", "stadt", "y")

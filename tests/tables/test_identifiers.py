@@ -431,6 +431,7 @@ def test_groups_and_weights_are_part_of_the_data_and_kept_with_it() -> None:
         again = Task.restore(task.columns(), roles, None, salt=task.salt)
         assert again.digest == task.digest
         assert np.array_equal(again.row_units, task.row_units)
+    assert TASK.units.rows(np.array([1, 0, 1])).tolist() == [0, 1, 2, 3, 3, 4, 4, 5, 5]
     assert (plain.units.independent, plain.units.name, plain.n_units) == (True, None, 24)
     assert (plain.weighting, plain.weighting.describe()) == (UNWEIGHTED, "")
     assert "'weight'" in WEIGHTED.weighting.describe()

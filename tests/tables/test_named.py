@@ -42,9 +42,6 @@ def have_moments(X: np.ndarray, mean: np.ndarray | float, covariance: np.ndarray
     within(centred[:, :, None] * centred[:, None, :], covariance)
 
 
-# The generators' definitions
-
-
 def test_twonorm_is_breimans():
     """Report 460: unit normals in 20 dimensions, means (a, ..., a) and (-a, ..., -a), a = 2 / sqrt(20).
 
@@ -86,9 +83,6 @@ def test_waveform_is_that_of_cart():
         have_moments(X[y == sign], means.mean(axis=0), covariance)
 
 
-# Reproducible
-
-
 @pytest.mark.parametrize("name", GENERATORS)
 def test_a_generator_is_a_function_of_n_and_seed(name):
     state = np.random.get_state()[1].copy()  # noqa: NPY002
@@ -111,9 +105,6 @@ def test_the_rows_to_test_on_are_fresh(name):
     assert not seen & set(columns.test["x0"].to_pylist())
     as_many = load_source(f"{name}:{columns.test.num_rows}:0")
     assert not as_many.learn.equals(as_many.test)
-
-
-# Names
 
 
 @pytest.fixture
@@ -167,9 +158,6 @@ def test_sets_of_scikit_learn_are_tasks(name, n, classes):
     assert (task.n, task.n_classes, task.target.name) == (n, classes, "target")
     assert task.labelled(task.y).tolist() == columns["target"].to_pylist()
     assert name != "breast_cancer" or (task.classes, int(task.y.sum())) == (("benign", "malignant"), 212)
-
-
-# Plug-ins
 
 
 def read_letters(source):

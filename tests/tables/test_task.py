@@ -46,12 +46,6 @@ class Frame:
         return np.asarray(self.values, dtype=dtype)
 
 
-# The digest
-
-
-# Arrays
-
-
 def test_arrays_lists_objects_and_frames_are_one_task():
     X, y = np.arange(16.0).reshape(8, 2), ["no", "yes"] * 4
     tasks = [
@@ -88,15 +82,9 @@ def test_read_only_input_is_neither_changed_nor_kept():
     assert not np.shares_memory(task.y, y)
 
 
-# Two and more classes: numbers and labels, parts of the rows, and rows to test on
-
-
 def three(n=12):
     """Rows of three classes in turn."""
     return Task.of(np.random.default_rng(0).normal(size=(n, 2)), ["bac"[i % 3] for i in range(n)])
-
-
-# Classes
 
 
 def test_there_are_at_most_so_many_classes():
@@ -107,9 +95,6 @@ def test_there_are_at_most_so_many_classes():
     messages = refusal(columns(MAX_CLASSES + 1))
     assert f"has {MAX_CLASSES + 1:,} classes (0, 1, 2" in messages
     assert f"expected 2 to {MAX_CLASSES:,}" in messages
-
-
-# Parts of the rows
 
 
 def test_without_leaves_the_other_rows_in_their_order():
@@ -125,9 +110,6 @@ def test_without_leaves_the_other_rows_in_their_order():
     assert (set(left.y.tolist()), left.classes) == ({1, 2}, task.classes)
     with pytest.raises(InputError, match="7 of 12 rows held out leave 5: leave at least 6 to learn from"):
         three().without(np.arange(7))
-
-
-# Rows to test on
 
 
 def test_rows_to_test_on_are_matched_by_name_and_may_lack_a_class():
@@ -154,9 +136,6 @@ TARGETS = {
     "float": (-0.25, 1e18),
     "bool": (False, True),
 }
-
-
-# Labels
 
 
 @pytest.mark.parametrize("kind", TARGETS)
@@ -196,9 +175,6 @@ def test_labels_that_unfold_to_too_much_are_refused(monkeypatch):
     sound, long = (plain_columns(y=["no", "y" * letters] * 4) for letters in (300, 301))
     assert Task.from_table(sound).classes == ("no", "y" * 300)
     assert "the labels of 'y' take more than" in refusal(long)
-
-
-# Features
 
 
 @pytest.mark.parametrize("values", [[b"\x00\xff"] * 8, [b"a"] * 8, [date(2020, 1, 1)] * 8, [[1.0]] * 8])
