@@ -23,7 +23,7 @@ from ckcv_ray.core.options import list_names
 from ckcv_ray.errors import InputError, convert_errors, pluralize
 from ckcv_ray.learners.base import Learner
 from ckcv_ray.learners.ensemble import Ensemble
-from ckcv_ray.learners.sklearn.learner import EstimatorLearner
+from ckcv_ray.learners.sklearn.paths import EstimatorLearner
 from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.records.record import Records
 from ckcv_ray.runs.certified import Certified, bound_error

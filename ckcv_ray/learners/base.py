@@ -257,9 +257,11 @@ class Learner(ABC):
 
     Attributes:
         name: short name, used in files and on the command line.
+        stores_repeats: whether its models can be stored where a training row is there several times.
     """
 
     name: ClassVar[str]
+    stores_repeats: ClassVar[bool] = True
 
     @property
     @abstractmethod
@@ -298,11 +300,6 @@ class Learner(ABC):
     def weighs_rows(self) -> bool:
         """Whether its fits use the weights of rows, ``Task.weighting``; if not, they are refused."""
         return False
-
-    @property
-    def stores_repeats(self) -> bool:
-        """Whether its models can be stored where a training row is there several times."""
-        return True
 
     @property
     @abstractmethod

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from ckcv_ray.core.arrays import Index, agree
 from ckcv_ray.core.measures import Kind, Output, Outputs
@@ -432,47 +432,48 @@ class PreparedCodec(Codec):
 
     def columns(self, task: Task) -> pa.Schema:
         """Return the columns."""
-        if not self.several:
-            return self._list_columns(None, task)
-        columns = [
-            (f"{label}.{field.name}", field.type)
-            for label in self.codecs
-            for field in self._list_columns(label, task)
-        ]
-        return pa.schema([(LABEL, pa.string()), *columns])
+        first = [pa.field(LABEL, pa.string())] if self.several else []
+        fields = (self._name_columns(label, task).items() for label in self.codecs)
+        return pa.schema([*first, *(field.with_name(name) for own in fields for name, field in own)])
 
     def table(self, models: Sequence[PreparedModel], task: Task) -> pa.Table:
         """Return a row of ``columns`` for each model, empty in the columns of other learners."""
-        if not self.several:
-            return self._write(None, models, task)
-        labels = np.array([model.label for model in models], object)
-        columns = [pa.array(labels, pa.string())]
-        for label in self.codecs:
-            table = self._write(label, [model for model in models if model.label == label], task)
-            rows = pa.array(np.cumsum(labels == label) - 1, pa.int64(), mask=labels != label)
-            columns += [table[field.name].combine_chunks().take(rows) for field in table.schema]
-        return pa.table(columns, schema=self.columns(task))
+        labels, columns = [model.label for model in models], dict[str, Any]()
+        for label, codec in self.codecs.items():
+            own = [model for model in models if model.label == label]
+            table = codec.table([model.model for model in own], task)
+            if self.prepared[label].encoding is not None:
+                texts = [model.encoder.text for model in own if model.encoder]
+                table = table.append_column(ENCODER, pa.array(texts, pa.string()))
+            is_own = _find_own(labels, label)
+            rows = pa.array(np.cumsum(is_own) - 1, pa.int64(), mask=~is_own)
+            for name, field in self._name_columns(label, task).items():
+                columns[name] = table[field.name].combine_chunks().take(rows)
+        return pa.table({LABEL: labels, **columns} if self.several else columns, schema=self.columns(task))
 
     def from_table(self, table: pa.Table, task: Task) -> list[PreparedModel]:
         """Return the models stored in a table; see ``base.Codec``."""
-        if not self.several:
-            return self._read(None, table, task)
-        labels = table[LABEL].to_pylist()
+        labels = table[LABEL].to_pylist() if self.several else [None] * len(table)
         if unknown := [label for label in labels if label not in self.codecs]:
             raise ValueError(f"{LABEL} {quote(unknown[0])} is none of {', '.join(map(str, self.codecs))}")
         models: dict[int, PreparedModel] = {}
-        for label in self.codecs:
-            chosen, names = pc.equal(table[LABEL], label), self._list_columns(label, task).names
-            columns = table.select([f"{label}.{name}" for name in names])
-            others = columns.filter(pc.invert(chosen))
+        for label, codec in self.codecs.items():
+            fields = self._name_columns(label, task)
+            is_own, columns = _find_own(labels, label), table.select([*fields])
+            others = columns.filter(pa.array(~is_own))
             for name in others.column_names:
                 if others[name].null_count != len(others):
                     raise ValueError(f"{name} has values in rows of other learners than {label}")
-            columns = columns.filter(chosen)
+            columns = columns.filter(pa.array(is_own))
             check_filled(columns)
-            if label in labels:
-                read = self._read(label, columns.rename_columns(names), task)
-                models |= dict(zip(np.flatnonzero(chosen.to_numpy()).tolist(), read, strict=True))
+            own = columns.rename_columns([field.name for field in fields.values()])
+            for place, row in enumerate(np.flatnonzero(is_own).tolist()):
+                encoder = None
+                if self.prepared[label].encoding is not None:
+                    encoder = Encoder.from_json(own[ENCODER][place].as_py(), task.schema, task.n)
+                given = task if encoder is None else encoder.task(task)
+                (model,) = codec.from_table(own.slice(place, 1), given)
+                models[row] = PreparedModel(label, encoder, model)
         return [models[i] for i in range(len(labels))]
 
     def setting(self, model: PreparedModel) -> Setting:
@@ -488,28 +489,13 @@ class PreparedCodec(Codec):
         alike = a.label == b.label and agree(first, second, rounding)
         return alike and self.codecs[a.label].same(a.model, b.model, rounding)
 
-    def _list_columns(self, label: str | None, task: Task) -> pa.Schema:
-        columns = self.codecs[label].columns(task)
-        is_encoded = self.prepared[label].encoding is not None
-        return columns.append(pa.field(ENCODER, pa.string())) if is_encoded else columns
+    def _name_columns(self, label: str | None, task: Task) -> dict[str, pa.Field]:
+        """Return the columns of a learner by their name in the table."""
+        columns = list(self.codecs[label].columns(task))
+        if self.prepared[label].encoding is not None:
+            columns.append(pa.field(ENCODER, pa.string()))
+        return {field.name if label is None else f"{label}.{field.name}": field for field in columns}
 
-    def _write(self, label: str | None, models: Sequence[PreparedModel], task: Task) -> pa.Table:
-        table = self.codecs[label].table([model.model for model in models], task)
-        if self.prepared[label].encoding is None:
-            return table
-        return table.append_column(
-            ENCODER, pa.array([model.encoder.text for model in models if model.encoder], pa.string())
-        )
 
-    def _read(self, label: str | None, table: pa.Table, task: Task) -> list[PreparedModel]:
-        codec = self.codecs[label]
-        own = table.select(codec.columns(task).names)
-        if self.prepared[label].encoding is None:
-            return [PreparedModel(label, None, model) for model in codec.from_table(own, task)]
-        models = []
-        check_filled(table.select([ENCODER]))
-        for i, text in enumerate(table[ENCODER].to_pylist()):
-            encoder = Encoder.from_json(text, task.schema, task.n)
-            (model,) = codec.from_table(own.slice(i, 1), encoder.task(task))
-            models.append(PreparedModel(label, encoder, model))
-        return models
+def _find_own(labels: Sequence[str | None], label: str | None) -> NDArray[np.bool_]:
+    return np.array([each == label for each in labels], np.bool_)

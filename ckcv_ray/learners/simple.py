@@ -84,13 +84,6 @@ class SimpleLearner(Learner):
         """Fit a model at each setting, as ``fit`` does, to rows with positive weights [n]."""
         raise NotImplementedError(f"{type(self).__name__} takes no weights")
 
-    def fit_rows(self, task: Task, train: Index, settings: Sequence[Setting]) -> Sequence[Any]:
-        """Fit a model at each setting to the training rows of a task, with their weights if there are any."""
-        X, y, weights = task.X[train], task.y[train], task.weighting.take(train)
-        if weights is None:
-            return self.fit(X, y, settings)
-        return self.fit_weighted(X, y, settings, weights)
-
     @cached_property
     def space(self) -> Space:
         """The settings of ``paths``."""
@@ -153,7 +146,9 @@ class RowBlock(NamedTuple):
 
     def fit(self, path: int, length: int) -> FitsOf:
         """Fit the first ``length`` steps of a path; all fits converge."""
-        models = self.learner.fit_rows(self.task, self.train, self.learner.space.paths[path][:length])
+        settings, weights = self.learner.space.paths[path][:length], self.task.weighting.take(self.train)
+        rows = self.task.X[self.train], self.task.y[self.train], settings
+        models = self.learner.fit(*rows) if weights is None else self.learner.fit_weighted(*rows, weights)
         X, y, n_classes = self.task.X[self.score], self.task.y[self.score], self.task.n_classes
         return FitsOf(
             np.full(len(models), CONVERGED, dtype=np.int8),
@@ -227,39 +222,23 @@ class Ridge(SimpleLearner):
 
     def fit(self, X: Rows, y: Values, settings: Sequence[Setting]) -> list[RidgeModel]:
         """Fit a model at each penalty."""
-        scale = _find_scale(X)
-        means = X.mean(axis=0), float(y.mean())
-        return self._fit_centred((X - means[0]) / scale, y - means[1], means, scale, settings)
+        return self.fit_weighted(X, y, settings, None)
 
     def fit_weighted(
-        self, X: Rows, y: Values, settings: Sequence[Setting], weights: Values
+        self, X: Rows, y: Values, settings: Sequence[Setting], weights: Values | None
     ) -> list[RidgeModel]:
-        """Fit a model at each penalty to rows with weights."""
-        scale, roots = _find_scale(X), np.sqrt(weights)
-        means = np.average(X, axis=0, weights=weights), float(np.average(y, weights=weights))
-        Z = (X - means[0]) / scale
-        return self._fit_centred(roots[:, None] * Z, roots * (y - means[1]), means, scale, settings)
-
-    def _fit_centred(
-        self,
-        Z: Rows,
-        centred: Values,
-        means: tuple[Values, float],
-        scale: Values,
-        settings: Sequence[Setting],
-    ) -> list[RidgeModel]:
-        """Fit to centred rows and numbers; ``means`` and ``scale`` are those of the rows as they are."""
+        """Fit a model at each penalty to rows with weights; None for equal ones."""
+        spread = X.std(axis=0)
+        scale = np.where(spread > 0, spread, 1.0)
+        means, mean = np.average(X, axis=0, weights=weights), float(np.average(y, weights=weights))
+        Z, centred = (X - means) / scale, y - mean
+        if weights is not None:
+            roots = np.sqrt(weights)
+            Z, centred = roots[:, None] * Z, roots * centred
         left, singular, right = np.linalg.svd(Z, full_matrices=False)
         projected, models = left.T @ centred, []
         for setting in settings:
             shrunken = singular / (singular * singular + setting["alpha"])
             coefficients = right.T @ (shrunken * projected) / scale
-            intercept = float(means[1] - means[0] @ coefficients)
-            models.append(RidgeModel(setting["alpha"], coefficients, intercept))
+            models.append(RidgeModel(setting["alpha"], coefficients, float(mean - means @ coefficients)))
         return models
-
-
-def _find_scale(X: Rows) -> Values:
-    """Return the deviation of each column of X [n, d], 1 where it is 0."""
-    spread = X.std(axis=0)
-    return np.where(spread > 0, spread, 1.0)

@@ -18,7 +18,7 @@ and a class that is not named weighs 1. Both are as in scikit-learn.
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from math import ceil, inf
 from typing import Any, Self
@@ -276,21 +276,20 @@ def _map_levels(value: tuple[float, ...], x: Values) -> Values:
 
 
 def _read_column(content: Any, column: Column, n_folds: int) -> Numbers | Levels | Means:
-    kind: Any = Levels if column.levels else Numbers
-    if column.levels and isinstance(content, dict) and "of_all" in content:
-        kind = Means
-    if not isinstance(content, dict) or set(content) != {field.name for field in fields(kind)}:
-        raise ValueError(f"its encoder of {column.name[:60]!r} is not one of {kind.__name__.lower()}")
-    read: Numbers | Levels | Means = read_as(kind, content)
-    if isinstance(read, Means) and len(read.of_others) != n_folds:
-        raise ValueError(f"its encoder of {column.name[:60]!r} has another number of folds than {n_folds}")
-    tables = [read.of_all, *read.of_others] if isinstance(read, Means) else []
-    tables += [(read.value,)] if isinstance(read, Levels) else []
-    if any(len(values) != len(column.levels) + 2 for table in tables for values in table):
-        raise ValueError(f"its encoder has another number of categories than {column.name[:60]!r}")
-    if isinstance(read, Means) and any(len(fold) != len(read.of_all) for fold in read.of_others):
-        raise ValueError(f"its encoder of {column.name[:60]!r} counts other classes in a fold")
-    return read
+    if not column.levels:
+        return read_as(Numbers, content)
+    n_values = len(column.levels) + 2  # those of each level, of one that was never seen, and of a gap
+    wrong = f"its encoder of {column.name[:60]!r} has another number of categories, classes or folds"
+    if not (isinstance(content, dict) and "of_all" in content):
+        levels = read_as(Levels, content)
+        if len(levels.value) != n_values:
+            raise ValueError(wrong)
+        return levels
+    means = read_as(Means, content)
+    n = len(means.of_all)
+    if (np.shape(means.of_all), np.shape(means.of_others)) != ((n, n_values), (n_folds, n, n_values)):
+        raise ValueError(wrong)
+    return means
 
 
 def expand_dates(X: Rows, schema: Schema) -> Rows:

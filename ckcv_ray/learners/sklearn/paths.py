@@ -1,4 +1,4 @@
-"""Paths of estimators: settings that share work on a split, with the predictions of fresh fits.
+"""Estimators as a learner: fits of them, and paths of settings that share work, which predict as fresh fits.
 
 Scikit-learn's own fit at a setting decides what is right: ``Path.model`` is always that, and the labels that
 a path derives from shared work equal its labels. Where they could differ (tied distances), or where there is
@@ -9,44 +9,230 @@ import copy
 import json
 from collections.abc import Hashable, Mapping, Sequence
 from copy import deepcopy
-from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, Protocol
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from types import MappingProxyType
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ckcv_ray.core.arrays import Classes, Index, Values
+from ckcv_ray.core.arrays import Classes, Index
+from ckcv_ray.core.arrays import Values as Numbers
 from ckcv_ray.core.draws import draw_seeds, make_seed_sequence
-from ckcv_ray.core.measures import Measure
-from ckcv_ray.learners.base import CONVERGED, Setting, Space
+from ckcv_ray.core.measures import Kind, Measure, Output
+from ckcv_ray.core.options import Option, check_options, option, thin_values
+from ckcv_ray.learners.base import CONVERGED, Codec, Learner, Setting, Space, Trainer
 from ckcv_ray.learners.ensemble import judge
 from ckcv_ray.learners.sklearn import store as models
-from ckcv_ray.learners.sklearn.spec import LIBRARIES, find_library, shares_rounds
-from ckcv_ray.learners.sklearn.store import SAMPLE_WEIGHT, FittedEstimator, Template, last_step, wrap
+from ckcv_ray.learners.sklearn.spec import (
+    BOOSTERS,
+    LIBRARIES,
+    Spec,
+    Values,
+    build,
+    check_space,
+    complete_names,
+    find_library,
+    list_packages,
+    list_parameters,
+    list_settings,
+    shares_rounds,
+    trust,
+)
+from ckcv_ray.learners.sklearn.store import (
+    SAMPLE_WEIGHT,
+    BoosterCodec,
+    EstimatorCodec,
+    FittedEstimator,
+    Template,
+    is_foreign,
+    last_step,
+    make_template,
+    wrap,
+)
 from ckcv_ray.tables.columns import Rows
 from ckcv_ray.tables.task import Task
+from ckcv_ray.validation import integer
+
+CLASS_KINDS = frozenset({Kind.BINARY, Kind.MULTICLASS})
+NUMBER_KINDS = frozenset({Kind.REGRESSION})
+OVERHEAD_ROWS = 500  # a fit on no rows takes about as long as these many rows more
+PARAM = Option(
+    check_space,
+    "Parameter and values to try: max_features=sqrt,0.5, C=log:-2:4:13, or with --sample a distribution: "
+    "C=loguniform:1e-3:1e2. May be repeated.",
+    list[str],
+    "the learner's own",
+    "Other learners",
+)
+SAMPLE = Option(
+    partial(integer, least=1, most=100_000),
+    "Number of settings to draw at random, such as 60.",
+    int,
+    panel="Other learners",
+)
 
 
-class Estimators(Protocol):
-    """What a split needs of its learner: the estimators to fit."""
+@dataclass(frozen=True)
+class EstimatorLearner(Learner):
+    """A learner whose models are estimators of scikit-learn; a subclass names one and its usual search space.
+
+    Attributes:
+        param: search space, values or a distribution by parameter; those of ``values`` that are not named
+            keep their values.
+        sample: number of settings to draw from the search space; None for all of them.
+
+    Raises:
+        InputError: a parameter does not exist, or a value is refused by the estimator.
+    """
+
+    name: ClassVar[str]
+    spec: ClassVar[Spec]
+    values: ClassVar[Values] = {}
+    defaults: ClassVar[Mapping[str, Any]] = MappingProxyType({})
+    kinds: ClassVar[frozenset[Kind]] = CLASS_KINDS
+    convergence_advice: ClassVar[str] = "raise max_iter, or narrow the search space"
+
+    param: Mapping[str, Any] | None = option(None, PARAM)
+    sample: int | None = option(None, SAMPLE)
+
+    def __post_init__(self) -> None:
+        check_options(self)
+        for name, values in (self.param or {}).items():
+            complete_names(self.build(), {name: None})
+            for value in () if isinstance(values, str) else values:
+                self.template({name: value})
+        list_settings(self.all_values, self.sample)
 
     @property
-    def space(self) -> Space:
-        """The settings."""
+    def all_values(self) -> Values:
+        """The search space, by parameter, sorted by name."""
+        return dict(sorted({**self.values, **(self.param or {})}.items()))
 
-    @property
+    @cached_property
     def sharing(self) -> "type[EstimatorPath]":
-        """How the settings of a path share work where they can."""
+        """How the settings of a path share work."""
+        estimator = self.build()
+        found = next((path for path in SHARING if path.applies(estimator)), Plain)
+        return found if found.parameter in self.all_values else Plain
+
+    @cached_property
+    def space(self) -> Space:
+        """The settings of each path, in ascending order of the parameter that shares work."""
+        settings, shared = list_settings(self.all_values, self.sample), self.sharing.parameter
+        if shared is None:
+            return Space([setting] for setting in settings)
+        groups: dict[str, list[Setting]] = {}
+        for setting in settings:
+            fixed = {name: value for name, value in setting.items() if name != shared}
+            groups.setdefault(json.dumps(fixed), []).append(setting)
+        return Space(sorted(group, key=lambda setting: setting[shared]) for group in groups.values())
+
+    @cached_property
+    def trainer(self) -> Trainer:
+        """What fits estimators."""
+        return EstimatorTrainer(self)
+
+    @cached_property
+    def codec(self) -> Codec:
+        """What stores estimators in the format of skops, or of their own library."""
+        kind = BoosterCodec if self.spec["class"] in BOOSTERS else EstimatorCodec
+        return kind(self.spec, set(self.all_values))
+
+    @cached_property
+    def outputs(self) -> frozenset[Output]:
+        """Probabilities if the estimator has them, and scores that order rows if it has either."""
+        if self.kinds == NUMBER_KINDS:
+            return frozenset()
+        estimator = self.build()
+        if hasattr(estimator, "predict_proba"):
+            return frozenset({Output.PROBABILITY, Output.RANK, Output.RANKS})
+        return frozenset({Output.RANK, Output.RANKS} if hasattr(estimator, "decision_function") else ())
 
     @property
+    def trees(self) -> bool:
+        """Whether the name of the estimator, of a pipeline's last step, says that its models are trees."""
+        steps = self.spec.get("params", {}).get("steps") or [[None, self.spec]]
+        name = str(steps[-1][1]["class"]).partition(":")[2]
+        return any(word in name for word in ("Tree", "Forest", "Boosting"))
+
+    @cached_property
     def foreign(self) -> bool:
-        """Whether their fits call code of another package than scikit-learn."""
+        """Whether its fits call code of another package than scikit-learn."""
+        return is_foreign(self.build())
+
+    @cached_property
+    def weighs_rows(self) -> bool:
+        """Whether the estimator, of a pipeline its last step, and all that it fits take ``sample_weight``."""
+        from sklearn.base import is_classifier, is_regressor
+        from sklearn.utils.validation import has_fit_parameter
+
+        last = last_step(self.build())
+        inside = [part for part in last.get_params(deep=True).values() if hasattr(part, "fit")]
+        fitted = [last, *(part for part in inside if is_classifier(part) or is_regressor(part))]
+        return all(has_fit_parameter(part, SAMPLE_WEIGHT) for part in fitted)
+
+    def build(self) -> Any:
+        """Return a new estimator."""
+        return build(self.spec)
 
     def template(self, setting: Setting) -> Template:
         """Return the estimator at a setting, to be copied."""
+        return make_template(self._text, json.dumps(dict(setting)))
+
+    @cached_property
+    def _text(self) -> str:
+        return json.dumps(self.spec)
+
+    def parameter_names(self) -> list[str]:
+        """Return the names of the estimator's parameters; of a pipeline's last step also the short ones."""
+        return list(list_parameters(self.build()))
 
     def class_weights(self, task: Task, y: Classes) -> Mapping[int, float] | str | None:
-        """Return what they take as ``class_weight`` for training rows y [n]; None for their own."""
+        """Return what the estimator takes as ``class_weight`` for training rows y [n]; None for its own."""
+        return None
+
+    def thinned(self, most: int) -> Self:
+        """Return the learner with at most ``most`` values of each parameter, or ``most`` drawn settings."""
+        if self.sample is not None:
+            return replace(self, sample=min(self.sample, most))
+        lists = {name: v for name, v in self.all_values.items() if not isinstance(v, str)}
+        spaced = {name: thin_values(values, most) for name, values in lists.items()}
+        fewer = {name: values for name, values in spaced.items() if values != self.values.get(name)}
+        return replace(self, param={**(self.param or {}), **fewer})
+
+    def usual(self, task: Task) -> Self:
+        """Return the learner with the estimator's default of each parameter whose values are not given."""
+        if self.sample is not None:
+            return self
+        defaults, given = {**list_parameters(self.build()), **self.defaults}, self.param or {}
+        return replace(self, param={name: given.get(name, (defaults[name],)) for name in self.all_values})
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        """Take the state from another process, in which the packages were trusted."""
+        self.__dict__.update(state)
+        for package in list_packages(self.spec):
+            trust(package)
+
+
+@dataclass(frozen=True)
+class EstimatorTrainer(Trainer):
+    """Fits estimators to the rows of each split."""
+
+    learner: EstimatorLearner
+
+    def prepare(self, shared: Task, train: Index, score: Index) -> "SplitFits":
+        """Select the rows of a split."""
+        return SplitFits(self.learner, shared, train, score)
+
+    def cost(self, n_train: int) -> float:
+        """Return the number of training rows, and a constant."""
+        return float(n_train + OVERHEAD_ROWS)
+
+    def load(self) -> None:
+        """Import the estimator, and what a fit of it takes: its limit of time is not for that."""
+        self.learner.template(self.learner.space.setting(0, 0))
 
 
 class Head(NamedTuple):
@@ -70,7 +256,7 @@ class SplitFits:
     """The rows of a split, on which any path of a learner can be fitted.
 
     Args:
-        estimators: what is fitted.
+        learner: gives the estimators, and their settings.
         task: the rows.
         train, score: numbers of the rows to fit to and to score.
 
@@ -81,10 +267,10 @@ class SplitFits:
         shared: what paths compute once for several of them, by what it depends on.
     """
 
-    def __init__(self, estimators: Estimators, task: Task, train: Index, score: Index) -> None:
-        self.estimators, self.task, self.train, self.score = estimators, task, train, score
+    def __init__(self, learner: EstimatorLearner, task: Task, train: Index, score: Index) -> None:
+        self.learner, self.task, self.train, self.score = learner, task, train, score
         self.y: Classes = task.y[train]
-        self.weights: Values | None = task.weighting.take(train)
+        self.weights: Numbers | None = task.weighting.take(train)
         self.seeds = make_seed_sequence(train)
         self.shared: dict[Hashable, Any] = {}
         self._heads: dict[str, Head] = {}
@@ -106,12 +292,12 @@ class SplitFits:
 
     def fit(self, path: int, length: int) -> "EstimatorPath":
         """Fit the first ``length`` steps of a path."""
-        settings = self.estimators.space.paths[path][:length]
-        template = self.estimators.template(settings[-1])
+        settings = self.learner.space.paths[path][:length]
+        template = self.learner.template(settings[-1])
         # the last step is fitted by itself: it is the whole, or the steps before it are shared
         apart = template.head is not None or last_step(template.estimator) is template.estimator
         shares = length > 1 and not self.constant and apart
-        sharing = self.estimators.sharing
+        sharing = self.learner.sharing
         return (sharing if shares and sharing.applies(template.estimator) else Plain)(self, settings)
 
     def fit_alone(self, setting: Setting) -> Fit:
@@ -120,16 +306,16 @@ class SplitFits:
             from sklearn.dummy import DummyClassifier
 
             return Fit(DummyClassifier(strategy="most_frequent").fit(self.X, self.y), CONVERGED)
-        template = self.estimators.template(setting)
+        template = self.learner.template(setting)
         estimator = template.copy(draw_seeds(self.seeds, len(template.unseeded)))
-        if (weights := self.estimators.class_weights(self.task, self.y)) is not None:
+        if (weights := self.learner.class_weights(self.task, self.y)) is not None:
             last_step(estimator).set_params(class_weight=weights)
         estimator = wrap(estimator)
         if template.head is None:
             return Fit(estimator, self._fit_rows(estimator, self.X))
         if template.head not in self._heads:
             steps = estimator[:-1]
-            with models.guard(self.estimators.foreign, self._global_seed) as caught:
+            with models.guard(self.learner.foreign, self._global_seed) as caught:
                 X = steps.fit_transform(self.X, self.y.copy())
             self._heads[template.head] = Head(steps, X, models.find_status(caught), [])
         head = self._heads[template.head]
@@ -146,7 +332,7 @@ class SplitFits:
         if head is None:
             return self.X_score
         if not head.scored:
-            with models.guard(self.estimators.foreign):
+            with models.guard(self.learner.foreign):
                 head.scored.append(head.pipeline.transform(self.X_score))
         return deepcopy(head.scored[0])
 
@@ -157,7 +343,7 @@ class SplitFits:
             ValueError: it predicts something else.
         """
         predicting, X = fit.estimator if fit.head is None else last_step(fit.estimator), self.transform(fit)
-        with models.guard(self.estimators.foreign):
+        with models.guard(self.learner.foreign):
             return models.predict_classes(predicting, X, self.task.n_classes)
 
     def _fit_rows(self, estimator: Any, X: Rows) -> int:
@@ -165,22 +351,22 @@ class SplitFits:
         steps = getattr(estimator, "steps", None)
         name = SAMPLE_WEIGHT if steps is None else f"{steps[-1][0]}__{SAMPLE_WEIGHT}"
         given = {} if self.weights is None else {name: self.weights.copy()}
-        with models.guard(self.estimators.foreign, self._global_seed) as caught:
+        with models.guard(self.learner.foreign, self._global_seed) as caught:
             estimator.fit(X, self.y.copy(), **given)
         return models.find_status(caught)
 
     @cached_property
     def _global_seed(self) -> int:
         """Seed of the global random numbers that foreign code may draw."""
-        return draw_seeds(self.seeds, 1)[0] if self.estimators.foreign else 0
+        return draw_seeds(self.seeds, 1)[0] if self.learner.foreign else 0
 
 
 def fit_model(
-    estimators: Estimators, task: Task, train: Index, setting: Setting
+    learner: EstimatorLearner, task: Task, train: Index, setting: Setting
 ) -> tuple[FittedEstimator, int]:
     """Fit one setting by itself to the rows ``train``; return the model and the position of its status."""
-    fit = SplitFits(estimators, task, train, train[:0]).fit_alone(setting)
-    return FittedEstimator(setting, fit.estimator, task.n_classes, estimators.foreign), fit.status
+    fit = SplitFits(learner, task, train, train[:0]).fit_alone(setting)
+    return FittedEstimator(setting, fit.estimator, task.n_classes, learner.foreign), fit.status
 
 
 TIE = 1e-12  # of squared distances, relative to the squares of the rows: far above their rounding
@@ -229,7 +415,7 @@ class EstimatorPath:
     def model(self, step: int) -> FittedEstimator:
         """Fit the estimator at one setting by itself."""
         split = self.split
-        return fit_model(split.estimators, split.task, split.train, self.settings[step])[0]
+        return fit_model(split.learner, split.task, split.train, self.settings[step])[0]
 
 
 class Plain(EstimatorPath):
@@ -252,7 +438,7 @@ class Plain(EstimatorPath):
 
     def model(self, step: int) -> FittedEstimator:
         """Return one model."""
-        task, foreign = self.split.task, self.split.estimators.foreign
+        task, foreign = self.split.task, self.split.learner.foreign
         return FittedEstimator(self.settings[step], self._fits[step].estimator, task.n_classes, foreign)
 
     @cached_property
@@ -281,14 +467,9 @@ class Rounds(EstimatorPath):
         """Return the labels after each number of rounds."""
         fit = self.split.fit_alone(self.settings[-1])
         last = last_step(fit.estimator)
-        rounds = enumerate(last.staged_decision_function(self.split.transform(fit)), start=1)
+        rounds = enumerate(last.staged_predict(self.split.transform(fit)), start=1)
         wanted = set(self.n_iter.tolist())
-        number = [
-            (decision > 0).astype(int) if decision.ndim == 1 else np.argmax(decision, axis=1)
-            for count, decision in rounds
-            if count in wanted
-        ]
-        return np.asarray(last.classes_[np.array(number)], np.int32)
+        return np.array([labels for count, labels in rounds if count in wanted], np.int32)
 
 
 class LibraryRounds(Rounds):
@@ -347,7 +528,7 @@ class Neighbours(EstimatorPath):
         if counts[-1] > nearest.distance.shape[1]:
             alone = map(self.split.fit_alone, self.settings)
             return np.array([*map(self.split.labels, alone)])  # raises, as it would alone
-        template = self.split.estimators.template(self.settings[0])
+        template = self.split.learner.template(self.settings[0])
         weighted = last_step(template.estimator).weights == "distance"
         votes = _weight_votes(nearest, counts, weighted)
         found = nearest.classes[np.argmax(votes, axis=1)].astype(np.int32)
@@ -358,6 +539,8 @@ class Neighbours(EstimatorPath):
 
     def _find_nearest(self) -> Nearest:
         """Return the nearest rows, found once for all ways to weight them."""
+        from sklearn.utils.extmath import row_norms
+
         setting = self.settings[-1]
         fixed = {name: value for name, value in setting.items() if name != "weights"}
         key = json.dumps(fixed, sort_keys=True)
@@ -365,20 +548,12 @@ class Neighbours(EstimatorPath):
             fit = self.split.fit_alone(setting)
             last, X = last_step(fit.estimator), self.split.transform(fit)
             distance, index = last.kneighbors(X, min(setting["n_neighbors"] + 1, last.n_samples_fit_))
-            squares = max(map(_find_largest_square, (X, last._fit_X)))
+            squares = max(row_norms(rows, squared=True).max() for rows in (X, last._fit_X))
             gap = np.diff(distance, axis=1) * (distance[:, 1:] + distance[:, :-1])
             tied = np.any(gap <= TIE * (distance[:, 1:] ** 2 + squares), axis=0)
             self.split.shared[key] = Nearest(distance, last._y[index], tied, last.classes_)
         nearest: Nearest = self.split.shared[key]
         return nearest
-
-
-def _find_largest_square(rows: Any) -> float:
-    """Return the largest squared length of a row; steps of a pipeline may make sparse rows."""
-    from scipy.sparse import issparse
-
-    squares = rows.multiply(rows) if issparse(rows) else rows * rows
-    return float(np.max(np.sum(squares, axis=1)))
 
 
 class Pruning(EstimatorPath):

@@ -30,7 +30,7 @@ from functools import cache
 from importlib import import_module
 from inspect import Parameter, signature
 from itertools import product
-from math import inf, isnan, nan
+from math import inf, nan
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -177,32 +177,28 @@ def _is_estimator(value: Any) -> bool:
 
 
 def _describe_columns(label: str, columns: Any) -> Any:
-    """Return the form of what selects columns."""
+    """Return the form of what selects columns: their kinds, a slice, a list, or one number or name."""
     from sklearn.compose import make_column_selector
 
     if isinstance(columns, make_column_selector):
         return {KINDS: _list_kinds(columns)}
     if isinstance(columns, Mapping):
         kinds = columns.get(KINDS)
-        if set(columns) != {KINDS} or not isinstance(kinds, list) or not {*map(str, kinds)} <= {*ColumnKind}:
-            raise InputError(
-                f"{label}={quote(columns)} are not kinds of columns: expected a list of "
-                f"{', '.join(ColumnKind)}"
-            )
-        return {KINDS: kinds}
+        if set(columns) == {KINDS} and isinstance(kinds, list) and {*map(str, kinds)} <= {*ColumnKind}:
+            return {KINDS: kinds}
     if isinstance(columns, slice):
         return {SLICE: _describe_columns(label, [columns.start, columns.stop, columns.step])}
     listed = columns.tolist() if hasattr(columns, "tolist") else columns
     if isinstance(listed, list | tuple):
-        return [_describe_column(label, column) for column in listed]
-    return _describe_column(label, listed)
-
-
-def _describe_column(label: str, column: Any) -> bool | int | str | None:
-    column = _as_plain(column)
-    if not isinstance(column, bool | int | str | None):
-        raise InputError(f"{label}: {quote(column)} is neither the number nor the name of a column")
-    return column
+        listed = list(map(_as_plain, listed))
+    if all(
+        isinstance(c, bool | int | str | None) for c in (listed if isinstance(listed, list) else [listed])
+    ):
+        return listed
+    raise InputError(
+        f"{label}={quote(columns)} are no columns: expected numbers or names of them, a slice of these, or a "
+        f"list of the kinds {', '.join(ColumnKind)}"
+    )
 
 
 def _describe_grid(label: str, search: Any, grid: Any) -> Any:
@@ -537,11 +533,8 @@ def _is_default(value: Any, defaults: Mapping[str, Any], key: str) -> bool:
     if key not in defaults:
         return False
     default = defaults[key]
-    if isinstance(value, float) and isinstance(default, float) and isnan(value) and isnan(default):
-        return True
-    return value is default or (
-        type(value) is type(default) and not hasattr(value, "fit") and value == default
-    )
+    alike = type(value) is type(default) and not hasattr(value, "fit")
+    return value is default or (alike and (value == default or (value != value and default != default)))
 
 
 def find_path(name: str, kind: type) -> str:

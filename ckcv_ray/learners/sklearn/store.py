@@ -95,10 +95,8 @@ REVIEWED = (  # that skops does not trust: the arrays of trees are checked, the 
     *(f"sklearn.neural_network._stochastic_optimizers.{name}Optimizer" for name in ("Adam", "SGD")),
 )
 TRUSTED_BY_SKOPS = ("sklearn._loss.", "sklearn.linear_model._sgd_fast.", f"{HISTOGRAMS}.binning.")
-SUPPORT_OF_NUMBERS = ("SVR", "NuSVR", "OneClassSVM")
+SUPPORT_OF_NUMBERS = ("epsilon_svr", "nu_svr", "one_class")
 KERNELS = ("linear", "poly", "rbf", "sigmoid")
-NEIGHBOUR_FIELDS = ("_fit_X", "_y", "classes_", "effective_metric_", "effective_metric_params_")
-SEARCH_TREES = {"ball_tree": "BallTree", "kd_tree": "KDTree", "brute": None}
 
 
 def pack(estimator: Any) -> bytes:
@@ -140,7 +138,7 @@ def unpack(content: bytes, classes: Sequence[str] | None = None) -> Any:
     for part in _inside(estimator, set(), 0):
         _check_object(part)
         if _finds_neighbours(part):
-            part._tree = _search_tree(vars(part))
+            part._tree = _make_search_tree(part)
     return estimator
 
 
@@ -222,29 +220,22 @@ def _finds_neighbours(part: Any) -> bool:
     )
 
 
-def _search_tree(state: Any) -> Any:
-    """Return the search tree of a fitted estimator of neighbours, as its fit builds it; None if it has none.
+def _make_search_tree(part: Any) -> Any:
+    """Return the search tree of a fitted estimator of neighbours, made by a fit to the rows that it holds.
 
     Raises:
-        ValueError: what it is built from are not rows, numbers and words.
+        ValueError: its distances are those of a function, or that fit gives another estimator.
     """
-    X, y, known, metric, options = map(state.get, NEIGHBOUR_FIELDS)
-    plain = isinstance(options, dict) and all(
-        isinstance(given, int | float | None) for given in options.values()
-    )
-    if not (state.get("_fit_method") in SEARCH_TREES and isinstance(metric, str) and plain):
-        raise ValueError("its neighbours are not described by numbers and words")
-    if not (isinstance(X, np.ndarray) and X.ndim == 2 and state.get("n_samples_fit_") == len(X)):
-        raise ValueError("its neighbours are not rows of numbers")
-    if known is not None:
-        of_rows = isinstance(y, np.ndarray) and y.dtype.kind == "i" and y.shape == (len(X),)
-        if not (of_rows and np.ndim(known) == 1 and np.all((y >= 0) & (y < len(known)))):
-            raise ValueError("its neighbours are not of its classes")
-    if (tree := SEARCH_TREES[state["_fit_method"]]) is None:
-        return None
-    from sklearn import neighbors
+    from sklearn.base import clone
 
-    return getattr(neighbors, tree)(X, state.get("leaf_size"), metric=metric, **options)
+    if callable(part.metric) or part.metric == "pyfunc":
+        raise ValueError("its distances are those of a function")
+    stored = vars(part)
+    known, y = stored.get("classes_"), stored.get("_y")
+    again = clone(part).fit(stored["_fit_X"], y if known is None else known[y])
+    if not agree({**vars(again), "_tree": None}, {**stored, "_tree": None}):
+        raise ValueError("it is not what a fit to its neighbours gives")
+    return again._tree
 
 
 def _check_object(part: Any) -> None:
@@ -264,29 +255,29 @@ def _check_object(part: Any) -> None:
         left, right, feature = (tree["nodes"][name] for name in ("left_child", "right_child", "feature"))
         _check_nodes(left, right, feature, left == -1, int(part.n_features))
     elif kind.__module__.startswith("sklearn."):
-        if kind.__name__ in CHECKS and CHECKS[kind.__name__][0] in state:
-            CHECKS[kind.__name__][1](kind.__name__, state)
+        for attribute in CHECKS.keys() & state.keys():
+            CHECKS[attribute](part)
     elif kind.__module__.startswith("scipy.sparse"):
         raise ValueError("it holds a sparse matrix, whose indices nothing checks")
     if not isinstance(part, np.ndarray) and state.get("n_jobs") not in (None, 1):
         raise ValueError(f"n_jobs is {quote(state['n_jobs'])}: predictions take one thread")
 
 
-def _check_columns_of_tree(name: str, state: Mapping[str, Any]) -> None:
+def _check_columns_of_tree(part: Any) -> None:
     """Check a tree against the number of columns that scikit-learn demands of the rows that it is given.
 
     In a pipeline that may be more than those of the table.
     """
-    if _type_name(state["tree_"]) != TREE or not _is_demanded(state, int(state["tree_"].n_features)):
+    if _type_name(part.tree_) != TREE or not _is_demanded(part, int(part.tree_.n_features)):
         raise ValueError("a tree has another number of columns than its estimator")
 
 
-def _check_columns_of_predictors(name: str, state: Mapping[str, Any]) -> None:
+def _check_columns_of_predictors(part: Any) -> None:
     """Check the trees of boosting by histograms as those of others, whose columns it alone knows."""
-    demanded = state.get("n_features_in_")
-    if state.get("_preprocessor") is not None:
+    demanded = getattr(part, "n_features_in_", None)
+    if vars(part).get("_preprocessor") is not None:
         raise ValueError("a tree has categories, and the columns are numbers")
-    predictors = [predictor for of_round in state["_predictors"] for predictor in of_round]
+    predictors = [predictor for of_round in part._predictors for predictor in of_round]
     if not isinstance(demanded, int) or {*map(_type_name, predictors)} - {PREDICTOR}:
         raise ValueError("a tree has another number of columns than its estimator")
     for nodes in (predictor.nodes for predictor in predictors):
@@ -296,15 +287,17 @@ def _check_columns_of_predictors(name: str, state: Mapping[str, Any]) -> None:
         _check_nodes(nodes["left"], nodes["right"], nodes["feature_idx"], leaf, demanded)
 
 
-def _is_demanded(state: Mapping[str, Any], columns: int) -> bool:
+def _is_demanded(part: Any, columns: int) -> bool:
     """Return whether an estimator refuses rows of another number of columns."""
-    return isinstance(state.get("n_features_in_"), int) and state["n_features_in_"] == columns
+    demanded = vars(part).get("n_features_in_")
+    return isinstance(demanded, int) and demanded == columns
 
 
-def _check_support(name: str, state: Mapping[str, Any]) -> None:
+def _check_support(part: Any) -> None:
     """Check the arrays that LIBSVM reads: for each class its number of vectors, for each pair an offset."""
+    state = vars(part)
     per_class, vectors = state["_n_support"], state["support_vectors_"]
-    if name in SUPPORT_OF_NUMBERS:  # which LIBSVM counts twice
+    if type(part)._impl in SUPPORT_OF_NUMBERS:  # which LIBSVM counts twice
         per_class = per_class - np.array([0, len(vectors)])
     k = len(per_class)
     pairs = k * (k - 1) // 2
@@ -316,27 +309,19 @@ def _check_support(name: str, state: Mapping[str, Any]) -> None:
         raise ValueError("its support vectors, coefficients and offsets do not belong together")
 
 
-def _check_stages(name: str, state: Mapping[str, Any]) -> None:
-    stages, per_stage = state["estimators_"], state["n_trees_per_iteration_"]
+def _check_stages(part: Any) -> None:
+    stages, per_stage = part.estimators_, part.n_trees_per_iteration_
     if not (isinstance(stages, np.ndarray) and stages.ndim == 2 and stages.shape[1] == per_stage):
         raise ValueError("its trees are not those of its classes")
-    if not all(_is_demanded(vars(tree), vars(stages[0, 0]).get("n_features_in_")) for tree in stages.flat):
+    if not all(_is_demanded(tree, vars(stages[0, 0]).get("n_features_in_")) for tree in stages.flat):
         raise ValueError("a tree has another number of columns than its estimator")
 
 
-CHECKS = {  # by class of scikit-learn: an attribute that a fitted one has, and what checks it
-    **dict.fromkeys(
-        ("DecisionTreeClassifier", "DecisionTreeRegressor", "ExtraTreeClassifier", "ExtraTreeRegressor"),
-        ("tree_", _check_columns_of_tree),
-    ),
-    **dict.fromkeys(("SVC", "NuSVC", "SVR", "NuSVR", "OneClassSVM"), ("_n_support", _check_support)),
-    **dict.fromkeys(
-        ("GradientBoostingClassifier", "GradientBoostingRegressor"), ("estimators_", _check_stages)
-    ),
-    **dict.fromkeys(
-        ("HistGradientBoostingClassifier", "HistGradientBoostingRegressor"),
-        ("_predictors", _check_columns_of_predictors),
-    ),
+CHECKS = {  # by an attribute that a fitted estimator needs to predict: what checks it
+    "tree_": _check_columns_of_tree,
+    "init_": _check_stages,
+    "_predictors": _check_columns_of_predictors,
+    "_n_support": _check_support,
 }
 
 
@@ -417,39 +402,6 @@ PASSING = ("train_finish_time", "model_guid", "training")  # metadata of a cbm f
 STOP_SHARE = 0.1  # of the training rows, which decide when to stop early
 
 
-class StoredLightGBM:
-    """The part of LightGBM's estimators that predicts, of a model that was read: they cannot read one.
-
-    Args:
-        estimator: one that is not fitted, with the parameters of the fitted one.
-        content: LightGBM's text.
-    """
-
-    def __init__(self, estimator: Any, content: bytes) -> None:
-        from lightgbm import Booster as Trees
-        from sklearn.base import is_classifier
-
-        self.classifies = is_classifier(estimator)
-        self.trees = Trees(model_str=content.decode("utf-8"))
-        given = estimator.get_params(deep=False)
-        self.options = {name: value for name, value in given.items() if name.startswith("pred_early_stop")}
-
-    def predict(self, X: Rows, num_iteration: int | None = None) -> NDArray[Any]:
-        """Predict numbers, or the position of the most probable class."""
-        if self.classifies:
-            return np.asarray(np.argmax(self.predict_proba(X, num_iteration), axis=1))
-        return self._scores(X, num_iteration)
-
-    def predict_proba(self, X: Rows, num_iteration: int | None = None) -> NDArray[np.float64]:
-        """Return the probability of each class, (rows, classes)."""
-        found = self._scores(X, num_iteration)
-        return found if found.ndim == 2 else np.vstack((1.0 - found, found)).transpose()
-
-    def _scores(self, X: Rows, num_iteration: int | None) -> NDArray[np.float64]:
-        found = self.trees.predict(X, num_iteration=num_iteration, num_threads=1, **self.options)
-        return np.asarray(found, np.float64)
-
-
 class Booster:
     """An estimator of one of the libraries, with the methods of one of scikit-learn that are used here.
 
@@ -460,6 +412,7 @@ class Booster:
         classes_: the classes that have training rows, in ascending order; none if it predicts numbers.
         n_features_in_: number of columns of the training rows.
         rounds: number of the first rounds that predictions are limited to; None for all.
+        predictor: what predicts: the fitted estimator, but LightGBM's trees, since its estimators read none.
     """
 
     def __init__(self, estimator: Any) -> None:
@@ -516,6 +469,7 @@ class Booster:
         if sample_weight is not None:
             options["sample_weight"] = sample_weight[train]
         self.estimator.fit(X[train], y[train], **options)
+        self.predictor = self.estimator.booster_ if self.library == LIGHTGBM else self.estimator
         return self
 
     @property
@@ -537,7 +491,9 @@ class Booster:
 
     def predict(self, X: Rows) -> NDArray[Any]:
         """Predict classes or numbers for rows X [rows, d]."""
-        predicted = np.ravel(self.predictor.predict(self._write_categories(X), **self._limit))
+        if self.library == LIGHTGBM and self.classifies:
+            return np.asarray(self.classes_[np.argmax(self.predict_proba(X), axis=1)])
+        predicted = np.ravel(self.predictor.predict(self._write_categories(X), **self._options))
         return self.classes_[predicted.astype(np.intp)] if self.classifies else predicted
 
     def predict_proba(self, X: Rows) -> NDArray[np.float64]:
@@ -545,12 +501,14 @@ class Booster:
 
         XGBoost's are of single precision: here they add up to 1 in double precision, in the same order.
         """
-        found = self.predictor.predict_proba(self._write_categories(X), **self._limit)
+        predict = self.predictor.predict if self.library == LIGHTGBM else self.predictor.predict_proba
+        found = predict(self._write_categories(X), **self._options)
         shares = np.asarray(found, np.float64)
+        if len(self.classes_) == 2 and (shares.ndim == 1 or found.dtype != np.float64):
+            second = shares if shares.ndim == 1 else shares[:, 1]
+            return np.column_stack([1.0 - second, second])
         if found.dtype == np.float64:
             return shares
-        if shares.shape[1] == 2:
-            return np.column_stack([1.0 - shares[:, 1], shares[:, 1]])
         return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
     def __sklearn_tags__(self) -> Any:
@@ -573,8 +531,13 @@ class Booster:
         return _restore, (described, self.classes_.tolist(), self.n_features_in_, self.content)
 
     @property
-    def _limit(self) -> Mapping[str, Any]:
-        return {} if self.rounds is None else LIBRARIES[self.library].limit(self.rounds)
+    def _options(self) -> Mapping[str, Any]:
+        limit = {} if self.rounds is None else LIBRARIES[self.library].limit(self.rounds)
+        if self.library != LIGHTGBM:
+            return limit
+        given = self.estimator.get_params(deep=False)
+        stops = {name: value for name, value in given.items() if name.startswith("pred_early_stop")}
+        return {"num_threads": 1, **stops, **limit}
 
     def _write_categories(self, X: Rows) -> Rows:
         """Return rows [n, d] with numbers of categories as text for CatBoost, which takes no others.
@@ -631,6 +594,12 @@ def _write_catboost(estimator: Any) -> bytes:
         return file.read_bytes()
 
 
+def _read_lightgbm(estimator: Any, content: bytes) -> Any:
+    from lightgbm import Booster as Trees
+
+    return Trees(model_str=content.decode("utf-8"))
+
+
 WRITERS: dict[str, Callable[[Any], bytes]] = {
     XGBOOST: lambda estimator: bytes(estimator.get_booster().save_raw("ubj")),
     LIGHTGBM: lambda estimator: estimator.booster_.model_to_string().encode(),
@@ -638,7 +607,7 @@ WRITERS: dict[str, Callable[[Any], bytes]] = {
 }
 READERS: dict[str, Callable[[Any, bytes], Any]] = {  # each returns what predicts
     XGBOOST: lambda estimator, content: estimator.load_model(bytearray(content)) or estimator,
-    LIGHTGBM: StoredLightGBM,
+    LIGHTGBM: _read_lightgbm,
     CATBOOST: lambda estimator, content: estimator.load_model(blob=content),
 }
 ROUND_COUNTS: dict[str, Callable[[Any], int]] = {
@@ -648,7 +617,7 @@ ROUND_COUNTS: dict[str, Callable[[Any], int]] = {
 }
 COLUMN_COUNTS: dict[str, Callable[[Any], int]] = {
     XGBOOST: lambda estimator: estimator.n_features_in_,
-    LIGHTGBM: lambda stored: stored.trees.num_feature(),
+    LIGHTGBM: lambda trees: trees.num_feature(),
     CATBOOST: lambda estimator: len(estimator.feature_names_),
 }
 
@@ -815,10 +784,12 @@ class EstimatorCodec(RowCodec):
         return model.setting
 
     def same(self, a: FittedEstimator, b: FittedEstimator, rounding: float = 0.0) -> bool:
-        """Return whether two models are equal in content, as skops writes it."""
-        if a.setting != b.setting or a.content == b.content or not rounding:
-            return (a.setting, a.content) == (b.setting, b.content)
-        return agree(read_values(a.content), read_values(b.content), rounding)
+        """Return whether two models are equal in content, as skops writes it; others in every byte."""
+        one, two = self.write(a), self.write(b)
+        if one == two or not rounding or "estimator" not in one:
+            return bool(one == two)
+        first, second = (read_values(row.pop("estimator")) for row in (one, two))
+        return one == two and agree(first, second, rounding)
 
 
 class BoosterCodec(EstimatorCodec):
@@ -858,10 +829,6 @@ class BoosterCodec(EstimatorCodec):
         model = FittedEstimator(setting, booster, task.n_classes, foreign=True)
         model.predict_outputs(task.X[:1], frozenset())
         return model
-
-    def same(self, a: FittedEstimator, b: FittedEstimator, rounding: float = 0.0) -> bool:
-        """Return whether the bytes of two models are equal."""
-        return self.write(a) == self.write(b)
 
 
 def is_foreign(estimator: Any) -> bool:

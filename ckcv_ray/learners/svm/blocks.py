@@ -179,29 +179,30 @@ def prepare(
     n = len(train)
     if dense_bytes(n, len(score)) > DENSE_BYTES:
         return Points(scaling.apply(X[train]), scaling.apply(X[score]), ranges)
-    inputs = None if distances is not None else (scaling.apply(X[train]), scaling.apply(X[score]))
+
+    def fill(rows: Index, columns: Index, out: Matrix) -> None:
+        if distances is not None:
+            gather(distances, rows, columns, out)
+            return
+        scaled = scaling.apply(X[rows])
+        others = scaled if columns is rows else scaling.apply(X[columns])
+        if out.shape[1] % DOUBLES:
+            out[...] = compute_distances(scaled, others)
+        else:
+            fill_distances(scaled, others, out)
+
     if ranges:
         memory = scratch("train distances", (n * n,))
         of_class = [memory[n * part.start : n * part.stop].reshape(n, -1) for part in ranges]
+        for part, columns in zip(ranges, of_class, strict=True):
+            fill(train, train[part], columns)
         oblong = n, round_up(len(score), DOUBLES)
         to_score = scratch("score distances", oblong)
-        for part, columns in zip(ranges, of_class, strict=True):
-            if inputs is None:
-                gather(distances, train, train[part], columns)
-            else:
-                columns[...] = compute_distances(inputs[0], inputs[0][part])
-        if inputs is None:
-            gather(distances, train, score, to_score)
-        else:
-            fill_distances(*inputs, to_score)
+        fill(train, score, to_score)
         return DenseClasses(ranges, of_class, to_score, scratch("score kernel", oblong), len(score))
     square = n, round_up(n, DOUBLES)
     oblong = len(score), square[1]
     among_train, from_score = scratch("train distances", square), scratch("score distances", oblong)
-    if inputs is None:
-        gather(distances, train, train, among_train)
-        gather(distances, score, train, from_score)
-    else:
-        fill_distances(inputs[0], inputs[0], among_train)
-        fill_distances(inputs[1], inputs[0], from_score)
+    fill(train, train, among_train)
+    fill(score, train, from_score)
     return Dense(among_train, from_score, scratch_complement(n), scratch("score kernel", oblong))

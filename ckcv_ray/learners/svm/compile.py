@@ -23,7 +23,7 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -230,27 +230,24 @@ def _code() -> bytes:
     name, folders, reasons = file_name(), _folders(), list[str]()
     if (content := _find(folders, name)) is not None:
         return content
-    with ExitStack() as stack:
-        for folder in folders:  # the first that is writable
-            try:
-                folder.mkdir(0o755, parents=True, exist_ok=True)
-                stack.enter_context(FileLock(folder / "solver.lock", timeout=LOCK_SECONDS))
-                break
-            except OSError as error:
-                reasons.append(f"{folder}: {error.strerror}")
-        if (content := _find(folders, name)) is not None:  # another process was faster
-            return content
-        file = _build()
-        if (content := open_sealed(file)) is None:
-            raise RunError("the solver could not be compiled: its code arrived incomplete or damaged")
-        if len(reasons) == len(folders) or not _keep(file, folders[len(reasons)], name):
-            warnings.warn(
-                f"the compiled solver cannot be cached ({'; '.join(reasons) or folder}), so every process "
-                "compiles it again: set NUMBA_CACHE_DIR to a writable folder",
-                RuntimeWarning,
-                stacklevel=2,
-            )
-    return content
+    for folder in folders:  # the first that is writable
+        try:
+            folder.mkdir(0o755, parents=True, exist_ok=True)
+            with FileLock(folder / "solver.lock", timeout=LOCK_SECONDS):
+                if (found := _find(folders, name)) is not None:  # another process was faster
+                    return found
+                content = content or _build()
+                _keep(seal(content), folder, name)
+                return content
+        except OSError as error:
+            reasons.append(f"{folder}: {error.strerror}")
+    warnings.warn(
+        f"the compiled solver cannot be cached ({'; '.join(reasons)}), so every process compiles it again: "
+        "set NUMBA_CACHE_DIR to a writable folder",
+        RuntimeWarning,
+        stacklevel=2,
+    )
+    return content or _build()
 
 
 def _folders() -> list[Path]:
@@ -280,23 +277,22 @@ def _build() -> bytes:
     if done.returncode:
         said = done.stderr.decode(errors="replace").strip().splitlines() or [f"exit code {done.returncode}"]
         raise RunError(f"the solver could not be compiled: {said[-1]}")
-    return done.stdout
+    if (content := open_sealed(done.stdout)) is None:
+        raise RunError("the solver could not be compiled: its code arrived incomplete or damaged")
+    return content
 
 
-def _keep(file: bytes, folder: Path, name: str) -> bool:
-    """Write the file to a locked folder, for its owner alone to write; return whether that succeeded."""
-    with suppress(OSError):
-        descriptor, temporary = mkstemp(dir=folder, prefix=f".{name}-")
-        try:
-            with os.fdopen(descriptor, "wb") as target:
-                target.write(file)
-            os.chmod(temporary, 0o644)
-            os.replace(temporary, folder / name)
-        finally:
-            Path(temporary).unlink(missing_ok=True)
-        with suppress(OSError):  # the oldest files of other states go
-            stale = [old for old in folder.glob("solver-*.bin") if old.name != name]
-            for old in sorted(stale, key=lambda old: old.stat().st_mtime)[: -KEPT_FILES or None]:
-                old.unlink()
-        return True
-    return False
+def _keep(file: bytes, folder: Path, name: str) -> None:
+    """Write the file to a locked folder, for its owner alone to write."""
+    descriptor, temporary = mkstemp(dir=folder, prefix=f".{name}-")
+    try:
+        with os.fdopen(descriptor, "wb") as target:
+            target.write(file)
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, folder / name)
+    finally:
+        Path(temporary).unlink(missing_ok=True)
+    with suppress(OSError):  # the oldest files of other states go
+        stale = [old for old in folder.glob("solver-*.bin") if old.name != name]
+        for old in sorted(stale, key=lambda old: old.stat().st_mtime)[: -KEPT_FILES or None]:
+            old.unlink()

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ckcv_ray.learners.svm.compile import load_code
-from ckcv_ray.learners.svm.kernels import Complement, RowIndex, complement_product, compute_complement
-from ckcv_ray.learners.svm.path import Workspace, describe_fit, index_mask, optimise, rescale, workspace
+from ckcv_ray.learners.svm.kernels import complement_product, compute_complement
+from ckcv_ray.learners.svm.path import describe_fit, index_mask, optimise, rescale, workspace
 from ckcv_ray.learners.svm.problem import (
     EQUAL,
     Matrix,
@@ -28,7 +28,6 @@ from ckcv_ray.learners.svm.problem import (
 )
 
 BLOCK = 4096
-Box = tuple[Vector, Vector, Vector]  # b, and its bounds lo and hi
 
 
 def path_on_points(
@@ -60,7 +59,7 @@ def path_on_points(
         lo, hi = weights.bounds(y, C)
         if not solved:
             rescale(F, y, b, lo, hi, -C * weights.negative, C * weights.positive)
-            fits.n_iter[c] = _solve(X, gamma, F, (b, lo, hi), tolerance, max_iter, block)
+            fits.n_iter[c] = _solve(X, gamma, F, b, lo, hi, tolerance, max_iter, block)
             b = b if weights == EQUAL else snap_to_bounds(b, y, C, weights)
         fits.b[c], fits.gradient[c] = b, F
         describe_fit(F, y, b, lo, hi, C, weights, c, fits)
@@ -73,21 +72,26 @@ def _solve(
     X: Matrix,
     gamma: float,
     F: Vector,
-    box: Box,
+    b: Vector,
+    lo: Vector,
+    hi: Vector,
     tolerance: float,
     max_iter: int,
     block: int,
 ) -> int:
     """Move b and F to the optimum at one C and return the number of iterations."""
-    b, lo, hi = box
     done = 0
     while done < max_iter:
         rows = choose_working_set(F, b, lo, hi, tolerance, block)
         if not len(rows):
             break
         M, space = compute_complement(X[rows], gamma), workspace(len(rows), get_ident())
-        before = b[rows]
-        done += max(1, _optimise_rows(M, space, F[rows], rows, box, tolerance, max_iter - done))
+        before, state = b[rows], space.state[:3]
+        state[:] = 0.0
+        state[:, : len(rows)] = b[rows], lo[rows], hi[rows]
+        limits = tolerance, max_iter - done, index_mask(len(rows))
+        done += max(1, optimise(M, F[rows], *state, *limits, space))  # the other rows are fixed
+        b[rows] = state[0, : len(rows)]
         moved = np.flatnonzero(b[rows] != before)
         F -= complement_product(X, X[rows[moved]], gamma, b[rows[moved]] - before[moved])
     return done
@@ -111,24 +115,3 @@ def choose_working_set(
         slack[violators], slack[added] = np.inf, -1.0
         added = np.argsort(slack, kind="stable")
     return np.union1d(violators, added[: block - len(violators)])
-
-
-def _optimise_rows(
-    M: Complement,
-    space: Workspace,
-    F: Vector,
-    rows: RowIndex,
-    box: Box,
-    tolerance: float,
-    max_iter: int,
-) -> int:
-    """Optimise b over ``rows``, with the others fixed, and return the number of iterations."""
-    inside = space.state[0]
-    for row, values in zip(space.state, box, strict=False):
-        row[:] = 0.0
-        row[: len(rows)] = values[rows]
-    iterations: int = optimise(
-        M, F, inside, space.state[1], space.state[2], tolerance, max_iter, index_mask(len(rows)), space
-    )
-    box[0][rows] = inside[: len(rows)]
-    return iterations

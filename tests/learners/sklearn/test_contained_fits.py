@@ -10,9 +10,22 @@ from typing import Any
 import numpy as np
 import pytest
 from learner_contract import same_files
+from sklearn.linear_model import LogisticRegression
 
-from ckcv_ray import Execution, InputError, RunError, Study, Task, evaluate, run
+from ckcv_ray import (
+    Execution,
+    InputError,
+    RunError,
+    Study,
+    Task,
+    evaluate,
+    load_run,
+    run,
+    run_many,
+    verify,
+)
 from ckcv_ray.core.schedule import Stage, Unit
+from ckcv_ray.engine.backend import warn_once
 from ckcv_ray.engine.evaluate import evaluate_apart, share
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.study.problem import Problem
@@ -160,3 +173,31 @@ def test_what_is_imported_has_no_part_in_the_time_that_a_fit_may_take() -> None:
 def test_a_limit_that_is_no_time_is_refused(seconds: object) -> None:
     with pytest.raises(InputError, match="fit_timeout"):
         Execution("ray", fit_timeout=seconds)  # type: ignore[arg-type]
+
+
+# A class of a script or a notebook, which no other process can import
+
+
+@pytest.fixture
+def own_study(monkeypatch: pytest.MonkeyPatch) -> Study:
+    own = type("Own", (LogisticRegression,), {"__module__": "__main__"})
+    monkeypatch.setattr(sys.modules["__main__"], "Own", own, raising=False)
+    warn_once.cache_clear()
+    return Study.of(learner=own(), param={"C": (0.1, 1.0)}, k=3, n_splits=2)
+
+
+def test_it_is_fitted_in_this_process_which_is_said_once(own_study: Study, tmp_path: Path) -> None:
+    with pytest.warns(RuntimeWarning, match="__main__: all is fitted here"):
+        result = run(own_study, TASK.X, TASK.y, out=tmp_path / "run")
+    same = run(own_study.replace(learner="sklearn.linear_model:LogisticRegression"), TASK.X, TASK.y)
+    assert (result.setting, result.proven) == (same.setting, same.proven)
+    assert (load_run(tmp_path / "run").predict(X) == same.predict(X)).all()
+    assert verify(tmp_path / "run").differences == []
+    (again,) = run_many([Job(own_study, TASK)], SERIAL)
+    assert again.proven == result.proven
+
+
+@pytest.mark.parametrize("asked", [{"backend": "ray"}, {"workers": 2}, {"fit_timeout": 5.0}])
+def test_other_processes_are_refused(own_study: Study, asked: dict[str, object]) -> None:
+    with pytest.raises(InputError, match="define it in a module"):
+        run(own_study, TASK.X, TASK.y, execution=Execution(**asked))  # type: ignore[arg-type]

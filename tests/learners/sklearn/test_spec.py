@@ -229,7 +229,7 @@ HELD_BY_NONE: dict[str, tuple[Any, str]] = {
     "something without end": (nested(100), "nested too deeply"),
     "something as deep": (nested(11), "nested too deeply"),
     **{
-        f"columns {columns}": (with_columns(columns), "slice|neither the number nor the|kinds of columns")
+        f"columns {columns}": (with_columns(columns), "are no columns")
         for columns in (
             *({"slice": [0, 3]}, {"slice": [0, 3, 1.5]}),
             *({"slice": "0:3"}, {"slice": [0, [1], None]}, [[0]], [0.5], {"pattern": "a"}),

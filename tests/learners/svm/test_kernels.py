@@ -1,12 +1,19 @@
-"""Distances equal in every bit however they are cut, and the Gaussian kernel of them."""
+"""Parts of the SVM: distances equal in every bit however they are cut, the Gaussian kernel, scaling, factors,
+and decisions.
+"""
 
 import numpy as np
 import pytest
 from conftest import limit_examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from machines import make_constant
+from sklearn.preprocessing import StandardScaler
 
+from ckcv_ray.core.measures import UNDECIDED, ZERO_ONE
+from ckcv_ray.learners.ensemble import judge
 from ckcv_ray.learners.svm import kernels
+from ckcv_ray.learners.svm.compile import load_code
 from ckcv_ray.learners.svm.kernels import (
     MIN_CURVATURE,
     Complement,
@@ -16,7 +23,8 @@ from ckcv_ray.learners.svm.kernels import (
     fill_distances,
     make_complement,
 )
-from ckcv_ray.learners.svm.problem import DOUBLES, LANES, round_up
+from ckcv_ray.learners.svm.newton import factorise, remove, solve
+from ckcv_ray.learners.svm.problem import DOUBLES, LANES, fit_scaling, round_up
 
 repeatable = settings(derandomize=True, deadline=None, max_examples=limit_examples(60))
 
@@ -76,3 +84,106 @@ def test_a_product_in_strips_is_that_of_the_whole(strip, monkeypatch):
     product = kernels.complement_product(A, B, 0.02, b)
     np.testing.assert_allclose(product, complement(compute_distances(A, B), 0.02) @ b, rtol=1e-12)
     assert kernels.complement_product(A, B[:0], 0.02, b[:0]).tolist() == [0.0] * 23
+
+
+# Scaling
+
+
+def test_matches_scikit_learn_on_the_rows_it_saw_and_on_others():
+    X, others = cloud(0, 50, 6), cloud(1, 50, 6)
+    baseline = StandardScaler().fit(X)
+    scaling = fit_scaling(X)
+    np.testing.assert_allclose(scaling.centre, baseline.mean_, rtol=1e-12)
+    np.testing.assert_allclose(scaling.scale, baseline.scale_, rtol=1e-12)
+    for rows in (X, others, others[:1]):
+        np.testing.assert_allclose(scaling.apply(rows), baseline.transform(rows), rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0, 0.1, -1 / 3, 1e-300, 1e100, 123456.789])
+@pytest.mark.parametrize("rows", [1, 2, 3, 7, 1000])
+def test_a_constant_column_is_centred_and_keeps_its_scale(value, rows):
+    """The mean of equal numbers may be off by an ulp, and then their standard deviation is not 0."""
+    X = np.column_stack([np.full(rows, value), np.arange(rows)])
+    scaling = fit_scaling(X)
+    assert scaling.scale[0] == 1.0
+    assert np.all(np.abs(scaling.apply(X)[:, 0]) <= 1e-13 * abs(value))
+    if rows > 1:
+        assert scaling.scale[1] == pytest.approx(np.sqrt((rows**2 - 1) / 12))
+
+
+@pytest.mark.parametrize("unit", [1e-149, 1.0, 1e149])
+def test_the_unit_of_a_column_does_not_matter_to_its_scaled_values(unit):
+    X = np.random.default_rng(0).normal(size=(50, 2))
+    np.testing.assert_allclose(fit_scaling(X * unit).apply(X * unit), fit_scaling(X).apply(X), rtol=1e-9)
+
+
+# Cholesky factors, their solves and downdates
+
+
+SIZES = (1, 2, 3, 4, 5, 7, 8, 9, 13, 30)
+
+
+def positive_definite(m, seed=0):
+    """A, its padded copy, and room for U."""
+    load_code()  # these functions are called without a solver that loads them first
+    rng = np.random.default_rng(seed)
+    half = rng.normal(size=(m, m + 3))
+    A = half @ half.T
+    padded = np.zeros((m + 2, m + 5))
+    padded[:m, :m] = A
+    return A, padded, np.zeros_like(padded)
+
+
+@pytest.mark.parametrize("m", SIZES)
+def test_solve_inverts(m):
+    A, padded, U = positive_definite(m)
+    factorise(padded, U, m)
+    x = np.random.default_rng(1).normal(size=m)
+    z = x.copy()
+    solve(U, z, np.empty(m), m)
+    np.testing.assert_allclose(A @ z, x, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("m", SIZES[1:])
+def test_a_removed_variable_leaves_the_factor_of_the_others(m):
+    A, padded, U = positive_definite(m)
+    for h in range(m):
+        factorise(padded, U, m)
+        remove(U, np.empty(m), m, h)
+        R = np.triu(U[: m - 1, : m - 1])
+        others = np.delete(np.arange(m), h)
+        np.testing.assert_allclose(R.T @ R, A[np.ix_(others, others)], rtol=1e-7, atol=1e-7)
+
+
+@pytest.mark.parametrize("rank", [0, 1, 3])
+def test_a_singular_matrix_gets_the_least_ridge_that_helps(rank):
+    load_code()
+    half = np.random.default_rng(2).normal(size=(6, rank))
+    A = half @ half.T + 1e-12 * np.eye(6)
+    before, U = A.copy(), np.zeros((6, 6))
+    factorise(A, U, 6)
+    R = np.triu(U)
+    raised = np.diag(A) / np.diag(before)
+    assert np.all(raised > 1)
+    assert np.all(raised < 1 + 1e-3)
+    assert np.all(np.isfinite(R))
+    np.testing.assert_allclose(R.T @ R, np.triu(A) + np.triu(A, 1).T, atol=1e-9)
+
+
+# Decisions
+
+
+NEAR = [0.0, -0.0, 1e-10, -1e-10, 1e-9, -1e-9, np.nextafter(1e-9, 0)]
+CLEAR = [np.nextafter(1e-9, 1), 2e-9, 1.0, 1e300]
+
+
+@pytest.mark.parametrize("value", [*NEAR, *CLEAR, *(-value for value in CLEAR)])
+def test_a_decision_within_1e_9_is_undecided_and_an_error_and_beyond_it_counts_by_its_sign(value):
+    machine, row = make_constant(value), np.zeros((1, 3))
+    found = machine.predict(row)
+    label = UNDECIDED if value in NEAR else int(value > 0)
+    assert (found.label.dtype, found.label.tolist(), found.score.tolist()) == (np.int32, [label], [value])
+    for y in (0, 1):
+        errors = judge(machine, row, np.array([y], dtype=np.int32), ZERO_ONE, 2)
+        assert errors[y] == (label != y)
+        assert errors[1 - y] == 0

@@ -209,52 +209,37 @@ def test_a_fit_has_not_converged_if_a_pair_has_not():
     assert STATUSES[plenty.status[0]] is Status.CONVERGED
 
 
-def fitted(n_classes=4, missing=()):
-    task = clouds(80, n_classes, 12)
-    rows = np.flatnonzero(~np.isin(task.y, missing))[:60]
-    learner = GaussianSVM((2.0,), (0.4,))
-    return learner, task, rows, block_of(learner, task, rows, rows[:1]).fit(0, 1).model(0)
+def of_first(change):
+    """Change what a row says of the first pair of classes."""
+    return lambda pairs: [change(pairs[0]), *pairs[1:]]
 
 
-def refused(row, task, messages, error=ValueError):
-    with pytest.raises(error, match=messages):
-        SVMCodec().from_table(pa.Table.from_pylist([row], MORE_CLASSES), task)
+ORDER = "ascending order, with one coefficient each"
+WRONG = [
+    *((name, lambda pairs: pairs[:-1], "each of 6 pairs") for name in ("support", "dual_coef", "offset")),
+    *((name, lambda numbers: [*numbers, 1.0], "do not have 3 features") for name in ("centre", "scale")),
+    ("support", of_first(lambda rows: rows[::-1]), ORDER),
+    ("support", of_first(lambda rows: [-1, *rows[1:]]), ORDER),
+    ("support", of_first(lambda rows: rows[:-1]), ORDER),
+    ("support", of_first(lambda rows: [*rows[:-1], 80]), "out of bounds"),
+    ("dual_coef", of_first(lambda numbers: numbers[1:]), ORDER),
+    ("dual_coef", of_first(lambda numbers: [np.inf, *numbers[1:]]), "not finite"),
+    ("offset", of_first(lambda number: np.inf), "not finite"),
+    ("centre", lambda numbers: [np.inf] * 3, "not finite"),
+    *((name, lambda number: np.inf, "not finite") for name in ("C", "gamma")),
+    ("C", lambda number: 0.0, "positive"),
+    ("gamma", lambda number: -1.0, "positive"),
+    ("scale", lambda numbers: [0.0] * 3, "positive"),
+]
 
 
-def with_first(lists, value):
-    return [value, *lists[1:]]
-
-
-def test_a_row_that_is_no_model_of_the_task_is_refused():
-    learner, task, _, model = fitted()
+@pytest.mark.parametrize(("name", "change", "message"), WRONG)
+def test_a_row_that_is_no_model_of_the_task_is_refused(name, change, message):
+    task, rows = clouds(80, 4, 12), np.arange(60)
+    model = block_of(GaussianSVM((2.0,), (0.4,)), task, rows, rows[:1]).fit(0, 1).model(0)
     (row,) = SVMCodec().table([model], task).to_pylist()
-    (again,) = SVMCodec().from_table(pa.Table.from_pylist([row], MORE_CLASSES), task)
-    assert learner.codec.same(again, model)
-    support, coefficients, offset = row["support"], row["dual_coef"], row["offset"]
-    d = task.X.shape[1]
-    for name in ("support", "dual_coef", "offset"):
-        refused(row | {name: row[name][:-1]}, task, "each of 6 pairs of classes")
-        refused(row | {name: []}, task, "each of 6 pairs of classes")
-    for name in ("centre", "scale"):
-        refused(row | {name: [1.0] * (d + 1)}, task, f"do not have {d} features")
-    order = "ascending order, with one coefficient each"
-    refused(row | {"support": with_first(support, support[0][::-1])}, task, order)
-    refused(row | {"support": with_first(support, [-1, *support[0][1:]])}, task, order)
-    refused(row | {"support": with_first(support, support[0][:-1])}, task, order)
-    refused(row | {"dual_coef": with_first(coefficients, coefficients[0][1:])}, task, order)
-    refused(
-        row | {"support": with_first(support, [*support[0][:-1], task.n])}, task, "out of bounds", IndexError
-    )
-    for bad in (np.nan, np.inf):
-        refused(
-            row | {"dual_coef": with_first(coefficients, [bad, *coefficients[0][1:]])}, task, "not finite"
-        )
-        refused(row | {"offset": with_first(offset, bad)}, task, "not finite")
-        refused(row | {"C": bad}, task, "not finite")
-        refused(row | {"gamma": bad}, task, "not finite")
-        refused(row | {"centre": [bad] * d}, task, "not finite")
-    for changed in ({"C": 0.0}, {"gamma": -1.0}, {"scale": [0.0] * d}):
-        refused(row | changed, task, "positive")
+    with pytest.raises((ValueError, IndexError), match=message):
+        SVMCodec().from_table(pa.Table.from_pylist([row | {name: change(row[name])}], MORE_CLASSES), task)
 
 
 def test_balanced_weights_whose_product_with_c_vanishes_are_refused_on_the_task():
