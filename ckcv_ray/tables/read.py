@@ -48,7 +48,6 @@ from ckcv_ray.tables.columns import (
     is_doubtful,
     is_plain,
     is_value,
-    some,
 )
 from ckcv_ray.tables.limits import (
     DECIMAL,
@@ -992,18 +991,11 @@ def npz(path: Path) -> Iterator[np.lib.npyio.NpzFile]:
     Raises:
         InputError: an array expands to more than can be read.
     """
-    with path.open("rb") as file:
-        if file.read(2) not in (b"PK", b"\x93N"):
-            raise ValueError("it is not an archive of arrays (np.savez)")
-        file.seek(0)
-        archive = np.load(file, allow_pickle=False)
-        if not isinstance(archive, np.lib.npyio.NpzFile):
-            raise ValueError("it is a single array, not an archive of arrays (np.savez)")
-        with archive:
-            assert archive.zip is not None
-            for member in archive.zip.infolist():
-                check_bytes(f"{str(path)!r}: the array {member.filename!r}", member.file_size)
-            yield archive
+    with path.open("rb") as file, np.lib.npyio.NpzFile(file, allow_pickle=False) as archive:
+        assert archive.zip is not None
+        for member in archive.zip.infolist():
+            check_bytes(f"{str(path)!r}: the array {member.filename!r}", member.file_size)
+        yield archive
 
 
 def read_parquet(
@@ -1135,10 +1127,6 @@ def make_columns(X: Any, features: tuple[str, ...] | None = None) -> pa.Table:
         raise InputError("X is complex: features are real numbers")
     if not values.shape[1]:
         raise InputError(f"X has shape {values.shape}: there is no feature to learn from")
-    if names is not None and len(names) != values.shape[1]:
-        raise InputError(
-            f"X has {pluralize(values.shape[1], 'column')} named {some(names)}: names must match the columns"
-        )
     try:
         columns = from_matrix(values, None)
         return columns.rename_columns(names or features or columns.column_names)

