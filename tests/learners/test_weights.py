@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from sklearn.datasets import load_diabetes, load_iris, make_classification
+from sklearn.datasets import load_diabetes, make_classification
 from sklearn.ensemble import BaggingClassifier
 from sklearn.linear_model import Lasso, LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, KFold, cross_validate
@@ -25,10 +25,6 @@ X, Y = make_classification(160, 8, random_state=1)
 WEIGHTS = RNG.integers(1, 6, 160).astype(float)
 NUMBERS, TARGETS = (part[:160] for part in load_diabetes(return_X_y=True))
 FOLDS = KFold(5, shuffle=True, random_state=0)
-TASKS = {
-    "two classes": Task.of(X, Y, sample_weight=WEIGHTS),
-    "three classes": Task.of(*load_iris(return_X_y=True), sample_weight=RNG.uniform(0.1, 4.0, 150)),
-}
 
 
 @pytest.mark.parametrize(
@@ -98,19 +94,12 @@ def test_encoded_learners_and_choices_hand_weights_on() -> None:
 
 @pytest.mark.parametrize(
     "estimator",
-    [KNeighborsClassifier(), BaggingClassifier(KNeighborsClassifier()), GridSearchCV(Lasso(), {})],
+    ["svm", KNeighborsClassifier(), BaggingClassifier(KNeighborsClassifier()), GridSearchCV(Lasso(), {})],
 )
 def test_what_uses_no_weights_is_refused(estimator: Any) -> None:
     targets = TARGETS if isinstance(estimator, GridSearchCV) else Y
     with pytest.raises(InputError, match=r"does not use weights of rows: choose from .*(linear|ridge), "):
         evaluate(X, targets, learner=estimator, sample_weight=WEIGHTS)
-
-
-def test_the_svm_refuses_weights() -> None:
-    with pytest.raises(
-        InputError, match=r"learner svm does not use weights of rows: choose from svm_nystroem"
-    ):
-        Problem.of(Study.of(k=3), TASKS["two classes"])
 
 
 def test_a_class_without_training_rows_needs_no_weight() -> None:

@@ -704,10 +704,18 @@ class FittedEstimator(Model):
         return Predicted(label[: len(X)], score[: len(X)])
 
     def predict_outputs(self, X: Rows, needs: frozenset[Output]) -> Outputs:
-        """Return the estimator's outputs for rows X [rows, d], all at once; each call gets a copy of them."""
+        """Return the estimator's outputs for rows X [rows, d], all at once; each call gets a copy of them.
+
+        Raises:
+            ValueError: the estimator predicts something else than class numbers, or finite numbers.
+            InputError: see ``predict``.
+        """
         with guard(self.foreign), explain_gaps(X):
             if not self.n_classes:
-                return Outputs(value=predict_values(self.estimator, X.copy()))
+                values = _predict(self.estimator, X.copy(), "iuf")
+                if not np.all(np.isfinite(values)):
+                    raise ValueError(f"it predicts {values[~np.isfinite(values)][0]}")
+                return Outputs(value=values.astype(np.float64))
             label = predict_classes(self.estimator, X.copy(), self.n_classes)
             ranked = not needs.isdisjoint({Output.RANK, Output.RANKS})
             rank = _predict_rank(self.estimator, X.copy(), self.n_classes) if ranked else None
@@ -883,18 +891,6 @@ def predict_classes(estimator: Any, X: Rows, n_classes: int) -> Classes:
     if len(wrong):
         raise ValueError(f"it predicts {wrong[0]}, which is not one of the classes 0 to {n_classes - 1}")
     return number
-
-
-def predict_values(estimator: Any, X: Rows) -> NDArray[np.float64]:
-    """Return the numbers that an estimator predicts.
-
-    Raises:
-        ValueError: it predicts something else.
-    """
-    predicted = _predict(estimator, X, "iuf")
-    if not np.all(np.isfinite(predicted)):
-        raise ValueError(f"it predicts {predicted[~np.isfinite(predicted)][0]}")
-    return predicted.astype(np.float64)
 
 
 def _predict(estimator: Any, X: Rows, kinds: str) -> NDArray[Any]:
