@@ -199,21 +199,19 @@ REMOVED: dict[str, str] = {  # commands as "ckcv x", options "--x", values "opti
     "--survivors": "write --search budget:survivors=8",
     "--least-splits": "write --search budget:least_splits=3",
     "--refer": 'write ckcv run --answer "error<=0.05": predict then says which rows it is confident of',
-    "result.l_ms": "write result.certificate.l_ms",
-    "result.error": "write result.certificate.error",
-    "result.baseline": "write result.certificate.baseline.error",
-    "result.test_error": 'write result.execution["test"]["error"]',
-    "result.per_k": 'write result.to_json()["per_k"]',
-    "result.per_learner": 'write result.to_json()["per_learner"]',
-    "result.class_counts": 'write result.to_json()["confusion"]',
-    "result.measured_error": "write print(result), which says it",
+    **dict.fromkeys(("result.l_ms", "result.error", "result.baseline"), "take it from result.certificate"),
+    **dict.fromkeys(
+        ("result.per_k", "result.per_learner", "result.class_counts", "result.test_error"),
+        "take it from result.to_json(), where counts of classes are the confusion",
+    ),
+    **dict.fromkeys(
+        ("result.mark", "result.explain", "result.probabilities", "result.list_doubts"),
+        "ckcv predict writes it with the predictions, or says it of them",
+    ),
+    "result.measured_error": "print(result) says it",
     "result.classify": "write result.predictions(X, rule)",
     "result.find_models": "write result.models",
-    "result.probabilities": "write ckcv predict --probabilities",
-    "result.mark": "write ckcv predict, whose file has the marks as columns",
-    "result.explain": "write result.claim_for(rule)",
-    "result.bound_for": "take the bound of a claim in result.claims, as result.claim_for(rule) does",
-    "result.list_doubts": "write result.certificate.statements",
+    "result.bound_for": "write result.claim_for(rule), or take the bound of one of result.claims",
 }
 
 

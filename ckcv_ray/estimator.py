@@ -1,6 +1,6 @@
 """The estimator for users of scikit-learn: ``fit`` selects, refits and certifies, ``predict`` classifies."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from inspect import Signature, signature
 from math import nan
@@ -358,10 +358,9 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
             for name in (SVM_PARAMETERS if estimators else list_names(GaussianSVM))
             if name in params
         }
-        left = {
-            name: value for name, value in params.items() if name not in options or _has(estimators, name)
-        }
-        return {name: _values(value) for name, value in options.items()} | {"param": left or None}
+        known = {n for one in estimators if isinstance(one, EstimatorLearner) for n in one.parameter_names()}
+        left = {name: value for name, value in params.items() if name not in options or name in known}
+        return options | {"param": left or None}
 
     def _seed(self) -> int:
         if self.random_state is None:
@@ -402,17 +401,6 @@ def _check_labels(labels: NDArray[Any]) -> None:
     kinds = sorted({type(label).__name__ for label in labels})
     if "str" in kinds and len(kinds) > 1:
         raise InputError(f"y mixes labels of types {' and '.join(kinds)}: make all of them text, or numbers")
-
-
-def _has(learners: Iterable[Any], name: str) -> bool:
-    return any(
-        isinstance(learner, EstimatorLearner) and name in learner.parameter_names() for learner in learners
-    )
-
-
-def _values(given: Any) -> Any:
-    """Return values as an option of a study takes them: text, a number, or a tuple."""
-    return tuple(given) if np.iterable(given) and not isinstance(given, str) else given
 
 
 def _cv_results(result: Certified) -> dict[str, Any]:

@@ -56,7 +56,7 @@ from ckcv_ray.learners.sklearn.spec import list_foreign
 from ckcv_ray.learners.steps import EQUALLY, Balance
 from ckcv_ray.records.candidates import per_k, per_learner
 from ckcv_ray.records.record import Failure
-from ckcv_ray.runs.certified import Certified, count_confusion, measure_error
+from ckcv_ray.runs.certified import Certified, measure_error, tabulate_claimed
 from ckcv_ray.runs.judged import Judged
 from ckcv_ray.runs.result import Result, format_setting, tabulate_predictions
 from ckcv_ray.runs.scored import SCORE_DELTA, Entry, Scored
@@ -584,7 +584,7 @@ def _find_basis(claim: Claim) -> tuple[str, str]:
 
 
 def _list_cautions(result: Certified) -> list[str]:
-    c, problem, task, counts = result.certificate, result.problem, result.task, count_confusion(result)
+    c, problem, task, counts = result.certificate, result.problem, result.task, tabulate_claimed(result)
     said, learned = list[str](), np.isin(range(task.n_classes), task.y)
     if problem.held is not None and task.classes:
         held = np.bincount(problem.all_rows.y[problem.held], minlength=task.n_classes)
@@ -721,7 +721,7 @@ def _advise(result: Certified) -> Iterator[str]:
 
 
 def _tell_subject(result: Certified) -> Iterator[Fact]:
-    c, problem, counts = result.certificate, result.problem, count_confusion(result)
+    c, problem, counts = result.certificate, result.problem, tabulate_claimed(result)
     quoted, nothing = find_quoted(result)
     first, required, baseline = c.first, problem.required, c.baseline
     lack = "" if required is None else c.explain_lack_of_cut_off(required)
@@ -747,7 +747,7 @@ def _tell_subject(result: Certified) -> Iterator[Fact]:
 
 def _describe_measured(result: Certified) -> str:
     """Say what was measured of what the first claim is about: an estimate, which the bound allows for."""
-    c, counts, positive = result.certificate, count_confusion(result), result.problem.positive
+    c, counts, positive = result.certificate, tabulate_claimed(result), result.problem.positive
     first, on = c.first, "scored rows"
     if first.held_out:
         on = result.task.target.word(HELD_OUT, f"{c.n_held:,} {HELD_OUT}")
@@ -813,7 +813,7 @@ def _describe_classes(result: Certified) -> str:
 
     They are the rows that this claim counts: with one about the error they add up to what is measured.
     """
-    if (counts := count_confusion(result)) is None:
+    if (counts := tabulate_claimed(result)) is None:
         return ""
     first, rows = result.certificate.first, counts.sum(axis=1)
     wrong, said = rows - counts.diagonal(), list[str]()
@@ -873,7 +873,7 @@ def _name_search(result: Certified) -> str:
 
 
 def _tell_performance(result: Certified, judged: Judged | None) -> Section:
-    c, counts, tables = result.certificate, count_confusion(result), list[FactTable]()
+    c, counts, tables = result.certificate, tabulate_claimed(result), list[FactTable]()
     first = c.first
     rule, rows = _find_basis(first)
     told = [Fact("operating point", f"{rows}, by {rule}", DETAILS, None, rule, rows)]
@@ -1144,7 +1144,7 @@ def _name_side(score: Score) -> str:
 
 def _tabulate_score(result: Scored, score: Score, settings: Sequence[SettingScores], title: str) -> FactTable:
     """Return the figures of a score; where one of many settings is chosen, that with the best mean first."""
-    listed = result.chosen is None and not result.one_each
+    listed = result.computed.chosen is None and not result.one_each
     ranks = dict(zip(result.entries, (row.places[score.name].rank for row in settings), strict=False))
     entries, choose, rows = list(result.entries), result.study.choose, []
     if choose and len(entries) > MAX_LISTED_SETTINGS:
@@ -1206,7 +1206,7 @@ def _tell_tests(result: Scored, score: Score) -> Iterator[Fact]:
 
 def _tell_inner(result: Scored, settings: Sequence[SettingScores]) -> Iterator[Section]:
     """Yield the settings by the inner splits of a nested resampling, and which were selected."""
-    if result.chosen is None:
+    if result.computed.chosen is None:
         return
     tables, heads = list[FactTable](), ("setting", "mean", "sd", "rank")
     for name in settings[0].places:
@@ -1365,7 +1365,7 @@ def _tell_method_of_scores(result: Scored) -> Iterator[Fact]:
         "question", f"How well is {result.task.target.name} predicted by {learners}, as measured by {names}?"
     )
     chosen = f"Settings were selected inside the training rows of each split, by {result.study.select_by}."
-    if result.chosen is None:
+    if result.computed.chosen is None:
         chosen = "No setting was selected: every line of the tables is fitted as it is named."
     yield Fact("selection", chosen)
     yield Fact(

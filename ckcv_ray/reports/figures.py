@@ -399,7 +399,7 @@ def draw_search(result: Certified, queue: RaceQueue) -> dict[str, list[Picture]]
 
 def draw_scores(result: Scored, score: Score) -> Iterator[Picture]:
     """Yield the scores of single splits, and each learner's validation curve and heat map."""
-    splits = "inner splits" if result.chosen is not None else "splits"
+    splits = "inner splits" if result.computed.chosen is not None else "splits"
     if result.n_splits > 1:
         yield _draw_strips(result, score)
     for found in list_validations(result.settings, score):

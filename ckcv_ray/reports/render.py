@@ -237,7 +237,7 @@ def make_page(folder: str | PathLike[str], about: About = NOTHING_SAID) -> str:
         pictures = draw_search(result, queue) if result.task.classes else {}
     else:
         scored, judged, level = cast(Scored, result), None, ""
-        failures = scored.failures
+        failures = scored.computed.failures
         if scored.study.save_predictions:
             columns = list_held_out_columns(result.problem)
             held_out = formats.read_table(run.files, HELD_OUT, result.run_id, columns)

@@ -189,7 +189,7 @@ class Certified(Result):
         """Return the result as JSON values; what is not known is null."""
         c, first, execution = self.certificate, self.claims[0], self.execution
         constant: Label | float = c.baseline.value or 0.0
-        counts, test = count_confusion(self), execution.get("test")
+        counts, test = tabulate_claimed(self), execution.get("test")
         if self.task.classes:
             constant = c.labels[c.baseline.predicted]
         return {
@@ -250,7 +250,7 @@ class Certified(Result):
         )
 
 
-def count_confusion(result: Certified) -> NDArray[np.int64] | None:
+def tabulate_claimed(result: Certified) -> NDArray[np.int64] | None:
     """Return the rows that the first claim counts, by class and by the class that its rule predicts.
 
     The last column is of undecided rows: (n_classes, n_classes + 1). None with numbers, and where too many

@@ -21,9 +21,9 @@ from ckcv_ray.engine.queue import Listener, Progress, Queue
 from ckcv_ray.engine.race import RaceQueue, describe_failures
 from ckcv_ray.engine.recorder import Conclusion, Recorder
 from ckcv_ray.errors import RunError, pluralize
-from ckcv_ray.learners.ensemble import Ensemble, Member, Models
+from ckcv_ray.learners.ensemble import Ensemble, Models
 from ckcv_ray.records.judged import HeldOut, count_judged, make_judged_schema, tabulate_held_out
-from ckcv_ray.records.record import Failure, Outcome, Records
+from ckcv_ray.records.record import Outcome, Records
 from ckcv_ray.runs.certified import Certified
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.scored import Scored, add_row_values, tabulate_settings
@@ -36,56 +36,23 @@ from ckcv_ray.tables.task import TestRows
 from ckcv_ray.version import VERSION
 
 
-class HeldOutQueue(Queue):
-    """Models fitted again, and what they predict; the records of their scores are known already."""
-
-    def __init__(self, problem: Problem, units: list[Unit], recorder: Recorder[FullQueue]) -> None:
-        super().__init__(problem, units)
-        self.recorder, self.found = recorder, list[HeldOut]()
-
-    def take(self, outcome: Outcome) -> Records:
-        """Keep the predictions of a batch."""
-        self.found += outcome.held_out
-        return outcome.records
-
-    def progress(self) -> Progress:
-        """Return the progress of the run."""
-        return self.recorder.progress()._replace(stage="predicting", left=self.expect_left())
-
-
 class RefitQueue(Queue):
-    """The refits of leaders on every split, and the models that come back; records go to the recorder."""
+    """Models that are fitted again, and what comes back; of a search the recorder has the records too."""
 
-    def __init__(self, problem: Problem, leaders: list[Leader], recorder: Recorder[RaceQueue]) -> None:
-        units = [unit for leader in leaders for unit in refits(leader, problem.sizes[leader.size].n_splits)]
+    def __init__(self, problem: Problem, units: list[Unit], recorder: Recorder[Any], stage: str) -> None:
         super().__init__(problem, units)
-        self.leaders, self.recorder = leaders, recorder
-        self.stage = f"refitting {pluralize(len(units), 'model')}"
-        self.members: dict[tuple[int, int], list[Member]] = {}
-        self.failures: list[Failure] = []
+        self.recorder, self.stage, self.outcomes = recorder, stage, list[Outcome]()
 
     def take(self, outcome: Outcome) -> Records:
-        """Keep the models of a batch, and pass its records to the recorder."""
-        self.recorder.add(outcome._replace(members=()))
-        for member in outcome.members:
-            self.members.setdefault((member.k, member.split), []).append(member)
-        self.failures += outcome.failures
+        """Keep a batch, and pass its records to the recorder, which knows those of scores already."""
+        if not self.problem.scores:
+            self.recorder.add(outcome._replace(members=()))
+        self.outcomes.append(outcome)
         return outcome.records
 
     def progress(self) -> Progress:
         """Return the progress of the run."""
         return self.recorder.progress()._replace(stage=self.stage, left=self.expect_left())
-
-    def ensembles(self) -> dict[Leader, Ensemble]:
-        """Return the ensembles of the leaders that have a model on every split, in the order of splits."""
-        ensembles, codec = {}, self.problem.learner.codec
-        for leader in self.leaders:
-            setting, size = self.problem.candidate(leader).setting, self.problem.sizes[leader.size]
-            fitted = [self.members.get((size.k, split), []) for split in range(size.n_splits)]
-            matching = [[one for one in members if codec.setting(one.model) == setting] for members in fitted]
-            if all(matching):
-                ensembles[leader] = Ensemble(tuple(members[0] for members in matching))
-        return ensembles
 
 
 def finish(
@@ -140,9 +107,9 @@ def _write_scores(
         result = replace(result, full=fit_on_all_rows(problem, path, step, backend.fit_timeout))
 
     def compute(units: list[Unit]) -> Iterable[HeldOut]:
-        queue = HeldOutQueue(problem, units, recorder)
+        queue = RefitQueue(problem, units, recorder, "predicting")
         work(backend, queue, listen, stop)
-        return queue.found
+        return [held for outcome in queue.outcomes for held in outcome.held_out]
 
     held_out = predict_held_out(result, compute)
     result = add_row_values(result, held_out)
@@ -189,17 +156,34 @@ def _refit_leaders(
             lost, ensembles = decision.leaders, dict[Leader, Ensemble]()
             for _ in range(2):  # those that are lost once more, before rows are judged
                 if lost:
-                    refits = RefitQueue(problem, lost, recorder)
-                    work(backend, refits, listen, stop)
-                    ensembles |= refits.ensembles()
+                    sizes = ((leader, problem.sizes[leader.size].n_splits) for leader in lost)
+                    units = [unit for leader, n_splits in sizes for unit in refits(leader, n_splits)]
+                    stage = f"refitting {pluralize(len(units), 'model')}"
+                    queue = RefitQueue(problem, units, recorder, stage)
+                    work(backend, queue, listen, stop)
+                    ensembles |= dict(_join_members(problem, lost, queue.outcomes))
                     lost = [leader for leader in lost if leader not in ensembles]
             if decision.winner not in ensembles:
-                reason = describe_failures(refits.failures, problem)
+                failures = [failure for outcome in queue.outcomes for failure in outcome.failures]
+                reason = describe_failures(failures, problem)
                 raise RunError(f"the winner could not be refitted on every split: {reason}")
             if (concluded := recorder.conclude(list(ensembles), lost)) is not None:
                 return decision.winner, ensembles, concluded
         if not work(backend, recorder, listen, stop) and decision is None:
             raise RunError("the study is undecided, but nothing is left to compute: please report this")
+
+
+def _join_members(
+    problem: Problem, leaders: list[Leader], outcomes: list[Outcome]
+) -> Iterator[tuple[Leader, Ensemble]]:
+    """Yield each leader that has a model on every split, with these in the order of splits."""
+    codec, made = problem.learner.codec, [member for outcome in outcomes for member in outcome.members]
+    for leader in leaders:
+        setting, size = problem.candidate(leader).setting, problem.sizes[leader.size]
+        of_leader = (one for one in made if one.k == size.k and codec.setting(one.model) == setting)
+        by_split = {member.split: member for member in of_leader}
+        if len(by_split) == size.n_splits:
+            yield leader, Ensemble(tuple(by_split[split] for split in range(size.n_splits)))
 
 
 def _write_results(

@@ -26,11 +26,13 @@ def describe_progress(progress: Progress, first: Progress, seconds: float) -> st
         seconds: wall time since the run began.
     """
     rate = (progress.computed - first.computed) / max(seconds, 1e-9)
+    seconds_left = progress.left / progress.workers
+    left = f"{duration(seconds_left)} left" if seconds_left >= 1 else "less than 1 s left"
     parts = [
         progress.stage,
         f"{progress.computed:,} evaluations{f', {rate:,.0f}/s' if rate >= 1 else ''}",
         f"{format_percent(progress.dropped / progress.planned)} dropped",
-        _describe_left(progress.left / progress.workers),
+        left if isfinite(seconds_left) else "time left unknown",
     ]
     if progress.failed:
         parts.append(f"{progress.failed:,} failed")
@@ -38,12 +40,6 @@ def describe_progress(progress: Progress, first: Progress, seconds: float) -> st
         candidate, l_ms = progress.best
         parts.append(f"best L_MS {ceil_percent(l_ms)} at {candidate}")
     return " | ".join(parts)
-
-
-def _describe_left(seconds: float) -> str:
-    if not isfinite(seconds):
-        return "time left unknown"
-    return f"{duration(seconds)} left" if seconds >= 1 else "less than 1 s left"
 
 
 def duration(seconds: float) -> str:

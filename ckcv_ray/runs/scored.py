@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from math import inf, nan, sqrt
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -35,7 +35,6 @@ from ckcv_ray.errors import InputError, pluralize
 from ckcv_ray.learners.base import Setting
 from ckcv_ray.learners.ensemble import Ensemble, Models
 from ckcv_ray.records.judged import read_outputs
-from ckcv_ray.records.record import Failure
 from ckcv_ray.runs.result import Result, format_setting, present, write_values
 from ckcv_ray.runs.settings import Place, SettingScores, list_differing, rank_losses
 from ckcv_ray.study.needs import check_interval_on
@@ -160,7 +159,11 @@ class Scored(Result):
     @cached_property
     def entries(self) -> tuple[Entry, ...]:
         """What is compared, in the order of the learners and their settings."""
-        names, chosen, of_paths = list(self.problem.learners), self.chosen, self.problem.learner_of_paths
+        names, chosen, of_paths = (
+            list(self.problem.learners),
+            self.computed.chosen,
+            self.problem.learner_of_paths,
+        )
         if chosen is not None:
             return tuple(self._make_entry(name, chosen[:, number]) for number, name in enumerate(names))
         return tuple(
@@ -181,19 +184,9 @@ class Scored(Result):
         return names
 
     @property
-    def chosen(self) -> Index | None:
-        """The path and step selected for each split and learner, (n_splits, n_learners, 2), if any were."""
-        return self.computed.chosen
-
-    @property
-    def failures(self) -> tuple[Failure, ...]:
-        """What failed on a split, and was not computed later."""
-        return self.computed.failures
-
-    @property
     def one_each(self) -> bool:
         """Whether each learner has one entry; else its settings are listed, and not compared."""
-        return self.chosen is not None or self.problem.n_settings == len(self.problem.learners)
+        return self.computed.chosen is not None or self.problem.n_settings == len(self.problem.learners)
 
     @cached_property
     def kept(self) -> Entry | None:
@@ -226,15 +219,6 @@ class Scored(Result):
         figures = (self.figures(entry, score) for entry in self.entries for score in self.scores)
         return not any(found.missing or found.undefined for found in figures)
 
-    @property
-    def plot(self) -> NoReturn:
-        """None: plots are of what is proven.
-
-        Raises:
-            InputError: always.
-        """
-        raise InputError("this is an evaluation, which has no claims: ckcv_ray.run makes a study that has")
-
     @cached_property
     def settings(self) -> list[SettingScores]:
         """Mean, standard deviation and rank of every setting, by learner, in the order of its settings.
@@ -243,7 +227,7 @@ class Scored(Result):
         mean over outer splits of the means over the splits inside, by which one setting for all splits is
         selected, and the deviation over all inner splits.
         """
-        inner, problem = self.chosen is not None, self.problem
+        inner, problem = self.computed.chosen is not None, self.problem
         scores = problem.scores if inner else self.scores
         columns = {score.name: _list_places(self, score) for score in scores}
         names, space = list(problem.learners), problem.learner.space

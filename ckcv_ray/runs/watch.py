@@ -170,11 +170,6 @@ def judge_losses(watched: Watched, losses: Values, batches: NDArray[np.intp]) ->
     return Finding(watched, units, errors, limits, state, evidence, batch, more)
 
 
-def share_delta(delta: float, classes: int) -> tuple[float, float]:
-    """Return the shares of delta of the error, and of the error on each class: they add up to delta."""
-    return (delta / 2, delta / 2 / classes) if classes else (delta, 0.0)
-
-
 CONDITIONS = (
     "This holds if rows arrive independently of how they are classified, and if their labels do: labels that "
     "come sooner, or only, for rows that were wrong make the error look larger, and the reverse.",
@@ -355,7 +350,7 @@ def list_watched(result: Certified, rule: Rule, delta: float) -> tuple[Watched, 
     """
     bound = bound_error(result.claims, rule)
     labels = result.task.classes if result.task.units.independent else ()
-    of_error, of_class = share_delta(delta, len(labels))
+    of_error = delta / 2 if labels else delta  # the classes share the other half
     claims = [claim for claim in result.certificate.claims if claim.covers(rule)]
     error = next((claim for claim in claims if claim.quantity.is_error), None)
     known = bound if bound is not None and 0 < bound < 1 else None
@@ -364,7 +359,7 @@ def list_watched(result: Certified, rule: Rule, delta: float) -> tuple[Watched, 
         about = [claim for claim in claims if claim.quantity.by_class and claim.label == label]
         claim = min(about, key=lambda claim: claim.risk, default=None)
         certified = claim.bound if claim is not None and claim.risk < 1 else None
-        watched.append(Watched(label, certified, _make_prior(result, claim, number), of_class))
+        watched.append(Watched(label, certified, _make_prior(result, claim, number), delta / 2 / len(labels)))
     if all(quantity.bound is None for quantity in watched):
         shown = "no error" if bound is None else "an error of at most 100 %, which says nothing,"
         errors = [claim for claim in result.certificate.claims if claim.quantity.is_error]

@@ -23,7 +23,7 @@ from ckcv_ray.core.percent import ceil_percent
 from ckcv_ray.reports.facts import CAUTION, DETAILS, FIRST, FOLDER, Fact, Section, facts, find_quoted
 from ckcv_ray.reports.render import LINE_WIDTH, make_markdown, make_page
 from ckcv_ray.reports.templates import escape_markdown
-from ckcv_ray.runs.certified import count_confusion
+from ckcv_ray.runs.certified import tabulate_claimed
 from ckcv_ray.runs.judged import GRID, calibrate, judge_rows, trace_roc
 from ckcv_ray.runs.load import load
 from ckcv_ray.runs.run import run_job
@@ -141,7 +141,7 @@ def check_counts(result: Result, sections: list[Section]) -> None:
             mean = rows.groupby("unit")["loss"].mean().mean()
             assert find(sections, "measured").value == pytest.approx(mean)
             assert f"{100 * mean:.2f} % wrong" in find(sections, "measured").text
-    if count_confusion(result) is not None:
+    if tabulate_claimed(result) is not None:
         counts = np.array(find(sections, "by class").value)
         assert counts[:, :-1].tolist() == content["confusion"]
         wrong, total = int(counts.sum() - counts.diagonal().sum()), int(counts.sum())
@@ -228,7 +228,7 @@ def test_classes_that_are_never_found_are_a_caution() -> None:
     y = np.array(["ash", "birch", "cedar"])[np.where(rng.random(240) < 0.06, 2, np.arange(240) % 2)]
     X = rng.normal(size=(240, 2)) + 4.0 * (y == "birch")[:, None]  # nothing tells cedar from ash
     result = run_job(Job(Study.of(**HELD), Task.of(X, y)), SERIAL)
-    counts = count_confusion(result)
+    counts = tabulate_claimed(result)
     assert counts[2].sum() > 0 == counts[2, 2]
     (said,) = (fact.text for fact in list_told(facts(result)) if fact.text.startswith("Never found"))
     assert f"'cedar' ({counts[2].sum()} rows)" in said

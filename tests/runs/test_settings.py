@@ -78,7 +78,7 @@ def test_settings_of_a_nested_resampling_are_those_of_its_inner_splits(tmp_path:
         assert one.places["auc"].mean == pytest.approx(np.mean(means), rel=1e-3)
         assert one.places["auc"].deviation == pytest.approx(np.std(found, ddof=1), rel=0.05)
     chosen = [(one.path, one.step) for one in result.settings if one.places["auc"].rank == 1]
-    assert tuple(result.chosen[0, 0].tolist()) in chosen
+    assert tuple(result.computed.chosen[0, 0].tolist()) in chosen
     assert {*result.settings[0].places} == {"auc", "zero_one"}
     assert "Inner splits by auc" in result.summary()
     assert "and 2 more" in result.summary()
