@@ -38,15 +38,20 @@ def choose_scale(name: str) -> str:
     return "standard" if name in STANDARDISED else "none"
 
 
-def show(
-    rows: Iterable[tuple[str, Row]], line: Callable[[str, Row], str], ratios: Sequence[str], as_json: bool
-) -> dict[str, Row]:
-    """Print each row as it comes, and the geometric means of these ratios, or all as JSON; return them."""
+def show(rows: Iterable[tuple[str, Row]], line: str, ratios: Sequence[str], as_json: bool) -> dict[str, Row]:
+    """Print each row as it comes, and the geometric means of these ratios, or all as JSON; return them.
+
+    Args:
+        rows: with the name of each.
+        line: how a row is printed, with its values by their names, and ``name``.
+        ratios: names of values.
+        as_json: see above.
+    """
     found: dict[str, Row] = {}
     for name, row in rows:
         found[name] = row
         if not as_json:
-            print(line(name, row), flush=True)
+            print(line.format(name=name, **row), flush=True)
     means = {f"geomean_{ratio}": geometric_mean(row[ratio] for row in found.values()) for ratio in ratios}
     if as_json:
         print(json.dumps({"rows": found, **means}))
@@ -65,6 +70,11 @@ def time_rounds(calls: Mapping[str, Callable[[], Any]], repeats: int) -> dict[st
             found[name] = call()
             seconds[name].append(perf_counter() - start)
     return {name: (median(times), found[name]) for name, times in seconds.items()}
+
+
+def name_agreement(same: Iterable[bool]) -> str:
+    """Return whether all are the same, in a word."""
+    return "agree" if all(same) else "DIFFER"
 
 
 def in_one_step(call: Callable[[], object]) -> Work:

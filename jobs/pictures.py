@@ -4,12 +4,9 @@ The run is that of the front page, on a data set that ships with scikit-learn. T
 rich; the report is drawn as PNG by a headless Chromium, which has to be installed.
 
     python jobs/pictures.py
-    python jobs/pictures.py --folder build/pictures
-
-Exit codes: 0 both are drawn; 1 a command failed; 2 no browser is found.
+    python jobs/pictures.py build/pictures
 """
 
-import argparse
 import os
 import re
 import shutil
@@ -27,16 +24,11 @@ SHOWN = "ckcv run sklearn:breast_cancer --out runs/demo"
 COLUMNS = 82
 WINDOW = (1280, 800)  # pixels
 COLOURS = 64  # of a page of text: a third of the bytes
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 FONTS = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)  # of another site
 
 
 def run_shown_command(folder: Path) -> str:
-    """Run the command that is shown, in a folder, and its report; return what the run printed.
-
-    Raises:
-        subprocess.CalledProcessError: one of them failed.
-    """
+    """Run the command that is shown, in a folder, and its report; return what the run printed."""
     environment = os.environ | {"PYTHONPATH": f"{ROOT}:{os.environ.get('PYTHONPATH', '')}"}
     ckcv = [sys.executable, "-m", "ckcv_ray"]
     words = [*ckcv, *SHOWN.split()[1:]]
@@ -56,11 +48,7 @@ def draw_terminal(printed: str) -> str:
 
 
 def draw_page(page: Path, picture: Path, browser: str) -> None:
-    """Draw the first screen of a page as PNG.
-
-    Raises:
-        subprocess.CalledProcessError: the browser failed.
-    """
+    """Draw the first screen of a page as PNG."""
     with tempfile.TemporaryDirectory() as profile:
         options = ("--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars")
         window = f"--window-size={WINDOW[0]},{WINDOW[1]}"
@@ -70,29 +58,16 @@ def draw_page(page: Path, picture: Path, browser: str) -> None:
         drawn.convert("RGB").quantize(COLOURS).save(picture, optimize=True)
 
 
-def main() -> int:
-    """Draw both; return the exit code."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--folder", type=Path, default=ROOT / "docs" / "static", help="where to put them")
-    folder = parser.parse_args().folder.resolve()
-    browser = next((found for name in BROWSERS if (found := shutil.which(name))), None)
+def main() -> None:
+    """Draw both into a folder, by default that of the documentation."""
+    folder = Path(sys.argv[1] if sys.argv[1:] else ROOT / "docs" / "static").resolve()
+    browser = shutil.which("chromium") or shutil.which("google-chrome")
     if browser is None:
-        print(f"no browser is found: install one of {', '.join(BROWSERS)}", file=sys.stderr)
-        return 2
-    folder.mkdir(parents=True, exist_ok=True)
-    terminal, report = folder / "terminal.svg", folder / "report.png"
+        raise SystemExit("no browser is found: install chromium")
     with tempfile.TemporaryDirectory() as scratch:
-        try:
-            terminal.write_text(draw_terminal(run_shown_command(Path(scratch))))
-            draw_page(Path(scratch) / "runs" / "demo" / "report.html", report, browser)
-        except subprocess.CalledProcessError as error:
-            print(f"{error}\n{error.stderr or ''}", file=sys.stderr)
-            return 1
-    print(f"{terminal}\n{report}")
-    return 0
+        (folder / "terminal.svg").write_text(draw_terminal(run_shown_command(Path(scratch))))
+        draw_page(Path(scratch) / "runs" / "demo" / "report.html", folder / "report.png", browser)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

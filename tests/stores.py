@@ -1,14 +1,9 @@
 """Object stores for tests: one in memory, one that speaks S3 on loopback, and some that misbehave."""
 
 import os
-import subprocess
-import sys
-import time
-import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from socket import create_server
 from threading import Lock
 from typing import Any
 
@@ -19,10 +14,10 @@ from ckcv_ray.errors import UnreachableError
 from ckcv_ray.storage import objects
 from ckcv_ray.tables import read as table_files
 from ckcv_ray.tables.objects import Address, Bucket
+from jobs.faults.servers import MOTO, serve
 
 BUCKET = "bucket"
 RUN = f"s3://{BUCKET}/runs/x"
-START_SECONDS = 30.0
 
 
 class MemoryBucket(Bucket):
@@ -129,32 +124,10 @@ def set_environment(monkeypatch: pytest.MonkeyPatch, endpoint: str) -> None:
 def moto_endpoint() -> Iterator[str]:
     """The address of moto, a server of others that speaks S3, with one bucket; only nights have it."""
     pytest.importorskip("obstore")
-    place = os.environ.get("CKCV_MOTO", str(Path(__file__).parents[1] / "build" / "moto"))
-    if not (Path(place) / "moto").is_dir():
-        pytest.skip("moto is not in build/moto: jobs/nightly --tests installs it")
-    with create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    command = [sys.executable, "-W", "ignore", "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
-    endpoint = f"http://127.0.0.1:{port}"
-    environment = {**os.environ, "PYTHONPATH": place}
-    quiet = subprocess.DEVNULL
-    with subprocess.Popen(command, stdout=quiet, stderr=quiet, env=environment) as server:
-        try:
-            _create_bucket(f"{endpoint}/{BUCKET}", time.monotonic() + START_SECONDS)
-            yield endpoint
-        finally:
-            server.kill()
-
-
-def _create_bucket(url: str, deadline: float) -> None:
-    while True:
-        try:
-            urllib.request.urlopen(urllib.request.Request(url, method="PUT")).close()
-        except OSError:
-            assert time.monotonic() < deadline, "the server did not start"
-            time.sleep(0.05)
-        else:
-            return
+    if not (MOTO / "moto").is_dir():
+        pytest.skip("moto is not in build/moto: jobs/night installs it")
+    with serve(BUCKET) as environment:
+        yield environment["AWS_ENDPOINT_URL"]
 
 
 @pytest.fixture

@@ -119,6 +119,8 @@ def measure() -> dict[str, int]:
             found[f"{folder}, {'data' if file.suffix in DATA else 'lines'}"] += file.read_bytes().count(b"\n")
             found["modules"] += folder == "ckcv_ray" and file.suffix == ".py" and file.stem != "__init__"
     del found["tests, data"]
+    for page in (*(ROOT / "docs").rglob("*.md"), ROOT / "README.md"):
+        found[f"{page.relative_to(ROOT).parts[0]}, words"] += len(page.read_text().split())
     found["chain of imports"] = len(find_longest_chain())
     found["public definitions"] = names.total()
     found["names defined twice"] = sum(count > 1 for count in names.values())

@@ -46,7 +46,6 @@ from ckcv_ray.cli import main as cli
 from ckcv_ray.extend import Rotation
 from ckcv_ray.runs import run as driver
 from ckcv_ray.runs.compare import Question
-from ckcv_ray.runs.load import replay
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.study.study import read_toml
 from ckcv_ray.tables.named import read
@@ -286,8 +285,6 @@ CASES = {
     "address with a superscript": where("127.0.0.1:²", "address='127.0.0.1:²'", "host:port"),
     # run: what is no Study, Execution, folder or listener
     "run of nothing": runs("study=None", "Study", study=None),
-    "study a class": runs("study=<class", "Study", study=Study),
-    "execution a text": runs("execution='serial'", "Execution", execution="serial"),
     "out a number": runs("out=7", out=7),
     "out with a null": runs("out='a\\x00b'", out="a\0b"),
     "out below a file": runs("cannot write to", "study.json' is not a folder", out="run/study.json/a"),
@@ -324,7 +321,6 @@ CASES = {
     "numbers in words": numbers(["sick", "well"] * 3, "such as 'sick'"),
     "numbers of truth": numbers([True, False] * 3, "bool"),
     "numbers with NaN": numbers([1.0, 2.0, np.nan, 4.0, 5.0, 6.0], "row 3"),
-    "numbers with infinity": numbers([1.0, 2.0, np.inf, 4.0, 5.0, 6.0], "row 3"),
     "numbers too large": numbers([1e200, 2.0, 3.0, 4.0, 5.0, 6.0], "row 1"),
     "one number": numbers([2.0] * 6, "nothing to learn"),
     "numbers too few": numbers([1.0] * 5, "expected (6,), one for each row of X"),
@@ -346,19 +342,15 @@ CASES = {
     "no rows to test": jobs("no test rows", test=TestRows(X[:0], TASK.y[:0])),
     "rows to test with NaN": jobs("1 empty cell", "row 2", test=TestRows(SPOILT, TASK.y)),
     "rows to test with labels too few": jobs("shape (7,)", "a class number", test=TestRows(X, TASK.y[:7])),
-    "rows to test of no class": jobs("a class number below 2", test=TestRows(X, TASK.y + 1)),
     "rows to test of a class below zero": jobs("a class number below 2", test=TestRows(X, TASK.y - 1)),
-    "rows to test of texts": jobs("a class number below 2", test=TestRows(X, TASK.y.astype(str))),
+    "rows to test of no class": jobs("a class number below 2", test=TestRows(X, TASK.y + 1)),
     # run_many
     "jobs of nothing": many(None, "jobs=None", "Job"),
-    "half a job": many([(STUDY, TASK)], "Job"),
-    "job without a task": many([Job(STUDY, None)], "task=None", "Task.of(X, y)"),
     "job with k beyond the rows on Ray": many([Job(TOO_MANY, TASK)], "k=9", execution=Execution("ray")),
     "jobs executed by a text": many([Job(STUDY, TASK)], "execution='serial'", execution="serial"),
     # plan
     "plan of nothing": plans("study=None", "Study.of", study=None),
     "plan for no workers": plans("workers=0 is below 1", workers=[0]),
-    "plan for workers in words": plans("workers='8' is not a sequence", workers="8"),
     "plan for half a worker": plans("workers=0.5 is not a whole number", workers=[2, 0.5]),
     "plan for nobody": plans("workers is empty", workers=()),
     # read_task and Task.from_table
@@ -391,7 +383,6 @@ CASES = {
     "rule misspelt": predicts(X, "by='votes' is not known", "did you mean vote?", by="votes"),
     "seed and vote": predicts(X, "seed and vote exclude each other", seed=1, by="vote"),
     "seed a fraction": predicts(X, "seed=0.0 is not a whole number", seed=0.0),
-    "seed below zero": predicts(X, "seed=-1 is below 0", seed=-1),
     "seed of too many digits": predicts(X, "seed", seed=DIGITS),
     # clopper_pearson
     "m of another shape": bounds("shape", "(2,)", "(3,)", errors=[1, 2], m=[5, 6, 7]),
@@ -406,14 +397,9 @@ CASES = {
     "strange folder loaded": folder(lambda: load_run("other"), "'other'", "not a run folder"),
     "nothing verified": folder(lambda: verify(Path("new")), "'new' holds no finished run"),
     "unfinished verified": folder(lambda: verify(Path("run")), "no finished run", **UNFINISHED),
-    "strange folder verified": folder(lambda: verify(Path("other")), "'other'", "not a run folder"),
-    "nothing replayed": folder(lambda: replay("new"), "'new' holds no run"),
     "nothing on a page": folder(lambda: report(Path("new")), "'new' holds no run"),
-    "unfinished on a page": folder(lambda: report(Path("run")), "'run' is not finished", **UNFINISHED),
     "form without a file": case("report run --for tripod-ai", "for='tripod-ai' needs --out, the form to"),
     "strict without a form": case("report run --strict", "strict is about a form: name its guideline"),
-    "answers without a form": case("report run --answers a.md", "answers is about a form"),
-    "template without a form": case("report run --template a.md", "template is about a form"),
     # files
     "no such file": words("", "there is no file 'nowhere.csv'", source="nowhere.csv"),
     "a folder": words("", "'.' is a folder, and no table: name a file, such as", source="."),
@@ -460,7 +446,6 @@ CASES = {
     # a time, and what fixes the work
     "time and paper": words("--budget 10m --paper", "--budget 10m limits", "--search race fixes it: leave"),
     "time and effort": words("--budget 10m --search budget --effort 90", "and --effort 90 fixes it: leave"),
-    "time and everything": words("--budget 10m --paper --exhaustive", "and exhaustive fixes it: leave one"),
     # claims and conditions
     "no such recall": words("--require sensitivty>=0.9", "choose from npv, ppv, sensitivity, specificity"),
     "two cut-offs": words("--require sensitivity>=0.8,specificity>=0.5", "is chosen for one condition"),
@@ -481,12 +466,8 @@ CASES = {
     ),
     "measure of two classes": evaluates("--measure auc", "--measure auc is not for three or more classes"),
     "no such learner": evaluates("--measure accuracy --learner svm,nothing", "learner"),
-    "k of a procedure": evaluates("--k 3", "No such option", usage=True),
     "certificate of a procedure": evaluates("--certify holdout", "No such option", usage=True),
     "margin of 1": case(lambda: Question(no_worse=1.0), "no_worse=1.0 is not between 0 and 1"),
-    "margin of words": case(lambda: Question(no_worse="x"), "no_worse='x' is not a number"),
-    "delta of 0": case(lambda: Question(delta=0.0), "delta=0.0 is not between 0 and 1: give one such as"),
-    "no uses": case(lambda: Question(uses=0), "uses=0 is below 1"),
     "uses beyond the most": case(lambda: Question(uses=1_001), "uses=1001 is above 1000"),
     "no margin": case("compare run run --rows good.csv --no-worse 0", "--no-worse 0.0 is not between 0 and"),
     "nothing to compare with": case("compare run --rows good.csv", "or --predictions COLUMN"),
@@ -510,11 +491,8 @@ CASES = {
     # no run there
     "status of nothing": case("status nowhere", "'nowhere' holds no run", code=4),
     "verify of nothing": case("verify nowhere", "'nowhere'", "no finished run", code=4),
-    "predict from nothing": case("predict nowhere good.csv", "'nowhere' holds no run", code=4),
     "status of a file": case("status good.csv", "'good.csv'", code=4),
-    "status of another folder": case("status .", "'.'", code=4),
     "out is a file": case("run good.csv --out good.csv", "'good.csv' exists and is not a run folder", code=4),
-    "out holds other things": case("run good.csv --certify paper --out .", "not a run folder", code=4),
 }  # fmt: skip
 PREDICT = {
     "missing data": (["nowhere.csv"], "there is no file 'nowhere.csv'"),

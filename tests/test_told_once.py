@@ -6,7 +6,6 @@ something else fails, and so does a fact whose words stand nowhere.
 """
 
 import gzip
-import json
 import re
 import tomllib
 from collections.abc import Callable, Iterator
@@ -128,11 +127,6 @@ def settings() -> tuple[int, int]:
     return len(svm.C), len(svm.gamma)
 
 
-def golden_values() -> tuple[str, str]:
-    values = json.loads((ROOT / "tests" / "golden" / "values.json").read_text())
-    return str(len(values["studies"])), str(len(values["procedures"]))
-
-
 def the_check() -> tuple[str]:
     """Its head says how long it takes: change it when the check has become longer or shorter."""
     (minutes,) = re.findall(r"in about (\d+) minutes", texts()["jobs/check"])
@@ -214,9 +208,7 @@ FACTS = [
         r"less than (\d+) rows or groups would be held out",
         lambda: (str(MIN_HELD_OUT),),
     ),
-    Fact("golden values", r"results of (\d+) small studies and (\d+) procedures", golden_values),
     Fact("the check", r"in about (\d+) minutes", the_check),
-    Fact("the quick check", r"in under (\w+) minute", lambda: ("a",)),
 ]
 
 

@@ -22,6 +22,11 @@ from ckcv_ray.runs.run import run_job
 from jobs.benchmarks.baselines import Answer, plain_loop
 from jobs.frame import AsJson, Clock, Repeats, Row, Sets, Work, name_source, show, take_turns
 
+LINE = (
+    "{name:<10}{seconds:8.3f} s  plain {seconds_plain:7.2f} s  {ratio:5.0f} x  same {same}  "
+    "C {candidate[0]:g}, gamma {candidate[1]:g}, k {candidate[2]}  L_MS {l_ms:.4f}  L_EE {l_ee:.4f}"
+)
+
 
 def ours(study: Study, task: Task) -> Iterator[Answer]:
     """Run Algorithm 1 with this package, in one step."""
@@ -61,19 +66,10 @@ def bench(name: str, repeats: int, clock: Clock = perf_counter) -> Row:
     }
 
 
-def line(name: str, row: Row) -> str:
-    """Format the figures of one set."""
-    C, gamma, k = row["candidate"]
-    return (
-        f"{name:<10}{row['seconds']:8.3f} s  plain {row['seconds_plain']:7.2f} s  {row['ratio']:5.0f} x  "
-        f"same {row['same']}  C {C:g}, gamma {gamma:g}, k {k}  L_MS {row['l_ms']:.4f}  L_EE {row['l_ee']:.4f}"
-    )
-
-
 def main(sets: Sets = "twonorm,banana,heart,german", repeats: Repeats = 5, as_json: AsJson = False) -> None:
     """Print one line for each set, and the geometric mean of the ratios."""
     with one_thread():
-        show(((name, bench(name, repeats)) for name in sets.split(",")), line, ["ratio"], as_json)
+        show(((name, bench(name, repeats)) for name in sets.split(",")), LINE, ["ratio"], as_json)
 
 
 if __name__ == "__main__":

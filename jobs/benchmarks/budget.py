@@ -23,6 +23,10 @@ SERIAL = Execution("serial")
 NOISY = {"noisy waveform": "waveform", "noisy twonorm": "twonorm"}  # a tenth of the labels turned
 SOURCES = "twonorm,ringnorm,waveform,noisy waveform,noisy twonorm,image"
 CLOSE = 0.005  # of the least L_MS
+LINE = (
+    "{name:14} {draws:3} draws  within 0.5 points {close:3}  mean gap {gap:.2f}  "
+    "largest {largest:.2f} points  effort {effort:,.0f}  time {time:.2f} of the race's"
+)
 
 
 def read(source: str, number: int) -> Task:
@@ -55,17 +59,8 @@ def bench(source: str, numbers: range, share: float) -> Row:
         except InputError as error:
             print(f"{source} {number}: {error}", file=sys.stderr)
     gaps, efforts, times = (np.array([draw[name] for draw in found]) for name in ("gap", "effort", "time"))
-    row = {"draws": len(found), "close": int(np.sum(gaps <= CLOSE)), "gap": float(gaps.mean())}
-    return row | {"largest": gaps.max(), "effort": efforts.mean(), "time": float(np.median(times))}
-
-
-def line(name: str, row: Row) -> str:
-    """Format the figures of one source."""
-    return (
-        f"{name:14} {row['draws']:3} draws  within 0.5 points {row['close']:3}  "
-        f"mean gap {100 * row['gap']:.2f}  largest {100 * row['largest']:.2f} points  "
-        f"effort {row['effort']:,.0f}  time {row['time']:.2f} of the race's"
-    )
+    row = {"draws": len(found), "close": int(np.sum(gaps <= CLOSE)), "gap": 100 * float(gaps.mean())}
+    return row | {"largest": 100 * gaps.max(), "effort": efforts.mean(), "time": float(np.median(times))}
 
 
 def main(
@@ -77,7 +72,7 @@ def main(
 ) -> None:
     """Compare a search within a budget with the exact race."""
     numbers = range(first, first + draws)
-    show(((name, bench(name, numbers, share)) for name in sources.split(",")), line, [], as_json)
+    show(((name, bench(name, numbers, share)) for name in sources.split(",")), LINE, [], as_json)
 
 
 if __name__ == "__main__":

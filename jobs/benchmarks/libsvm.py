@@ -17,7 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 
 from ckcv_ray.learners.base import Status
-from ckcv_ray.learners.svm.kernels import Complement, complement_product
+from ckcv_ray.learners.svm.kernels import Complement
 from ckcv_ray.learners.svm.problem import (
     EQUAL,
     Matrix,
@@ -82,27 +82,6 @@ def path(
         svc = _train(K, y, weights, C=C, kernel="precomputed", tol=tolerance, max_iter=max_iter)
         b = _dual(svc, y, C, weights)
         return describe(np.vecdot(K, b), y, b, C, int(svc.n_iter_[0]), _status(svc), weights)
-
-    return _path(fit, y, C_values, weights)
-
-
-def path_on_points(
-    X: Matrix,
-    gamma: float,
-    y: Vector,
-    C_values: tuple[float, ...],
-    tolerance: float,
-    max_iter: int,
-    *,
-    weights: Weights = EQUAL,
-) -> Solutions:
-    """Fit each C in turn, from zero; LIBSVM computes the kernel; see ``path_on_points``."""
-
-    def fit(C: float) -> Solution:
-        svc = _train(X, y, weights, C=C, gamma=gamma, tol=tolerance, max_iter=max_iter)
-        b = _dual(svc, y, C, weights)
-        Kb = b.sum() - complement_product(X, X[svc.support_], gamma, b[svc.support_])
-        return describe(Kb, y, b, C, int(svc.n_iter_[0]), _status(svc), weights)
 
     return _path(fit, y, C_values, weights)
 

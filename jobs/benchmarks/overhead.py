@@ -9,15 +9,11 @@ starting the workers.
     python -m jobs.benchmarks.overhead --sets banana,image --workers 2
 """
 
-import os
 import resource
 from time import perf_counter
 from typing import Annotated
 
 import typer
-
-if "RAY_ADDRESS" not in os.environ:  # before ray is imported: a local Ray on loopback alone
-    os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
 
 from ckcv_ray import Execution, Job, Study, read_task
 from ckcv_ray.engine.backend import session
@@ -25,6 +21,11 @@ from ckcv_ray.runs.run import run_job
 from jobs.frame import SETS, AsJson, Row, Sets, choose_scale, name_source, show
 
 MIB = 1 << 20
+LINE = (
+    "{name:<14}{rows:5d} rows {seconds:7.1f} s  planned {planned:>9,}  computed {computed_share:6.1%}  "
+    "solver {solver_share:5.1%}  busy {busy_share:5.1%}  worker {worker_mib:4.0f} MiB  "
+    "driver {driver_mib:4.0f} MiB"
+)
 
 
 def bench(name: str, workers: int, splits: int) -> Row:
@@ -39,6 +40,7 @@ def bench(name: str, workers: int, splits: int) -> Row:
         "rows": task.n,
         "seconds": seconds,
         **execution["evaluations"],
+        "computed_share": execution["evaluations"]["computed"] / execution["evaluations"]["planned"],
         "fits": execution["fits"],
         "solver_share": execution["solver_seconds"] / (workers * seconds),
         "busy_share": execution["worker_seconds"] / (workers * seconds),
@@ -46,16 +48,6 @@ def bench(name: str, workers: int, splits: int) -> Row:
         "driver_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
         "candidate": [*result.setting.values(), result.k],
     }
-
-
-def line(name: str, row: Row) -> str:
-    """Format the figures of one set."""
-    return (
-        f"{name:<14}{row['rows']:5d} rows {row['seconds']:7.1f} s  planned {row['planned']:>9,}  "
-        f"computed {row['computed'] / row['planned']:6.1%}  solver {row['solver_share']:5.1%}  "
-        f"busy {row['busy_share']:5.1%}  "
-        f"worker {row['worker_mib']:4.0f} MiB  driver {row['driver_mib']:4.0f} MiB"
-    )
 
 
 def main(
@@ -66,7 +58,7 @@ def main(
 ) -> None:
     """Print one line for each set."""
     with session(Execution("ray", workers)):  # one Ray, which the runs share
-        show(((name, bench(name, workers, splits)) for name in sets.split(",")), line, [], as_json)
+        show(((name, bench(name, workers, splits)) for name in sets.split(",")), LINE, [], as_json)
 
 
 if __name__ == "__main__":

@@ -15,6 +15,8 @@ from ckcv_ray import Execution, Job, Study, plan, read_task
 from ckcv_ray.runs.run import run_job
 from jobs.frame import AsJson, Row, Sets, choose_scale, name_source, show
 
+LINE = "{name:<14} planned {before:6.1f} and {after:6.1f} s  took {took:6.1f} s   factor {factor:.2f}"
+
 
 def bench(name: str) -> Row:
     """Plan and run one study."""
@@ -29,21 +31,13 @@ def bench(name: str) -> Row:
     return {"before": before, "after": after, "took": took, "factor": factor}
 
 
-def line(name: str, row: Row) -> str:
-    """Format the figures of one set."""
-    return (
-        f"{name:<14} planned {row['before']:6.1f} and {row['after']:6.1f} s  took {row['took']:6.1f} s   "
-        f"factor {row['factor']:.2f}"
-    )
-
-
 def main(
     sets: Sets = "diabetis,flare_solar,german,image,splice",
     most: Annotated[float, typer.Option(help="Largest factor between the two; above it, exit code 1.")] = 2.0,
     as_json: AsJson = False,
 ) -> None:
     """Print estimated and actual seconds for each set."""
-    rows = show(((name, bench(name)) for name in sets.split(",")), line, [], as_json)
+    rows = show(((name, bench(name)) for name in sets.split(",")), LINE, [], as_json)
     if any(row["factor"] > most for row in rows.values()):
         raise typer.Exit(1)
 

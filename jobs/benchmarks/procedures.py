@@ -14,7 +14,6 @@ is the same.
     python -m jobs.benchmarks.procedures --learners forest --resamplings kfold:10 --repeats 5 --json
 """
 
-import os
 import warnings
 from collections.abc import Callable
 from itertools import product
@@ -24,24 +23,23 @@ import numpy as np
 import typer
 from sklearn.model_selection import cross_validate
 
-if "RAY_ADDRESS" not in os.environ:  # before ray is imported: a local Ray on loopback alone
-    os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
-
 from ckcv_ray import Execution, read_task
 from ckcv_ray.core.process import one_thread
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.engine.backend import SERIAL, Session, session
-from ckcv_ray.learners.sklearn.learner import NAMED
 from ckcv_ray.runs.run import Work, run_work
 from ckcv_ray.runs.scored import Scored
 from ckcv_ray.study.problem import OUTER, Problem
 from ckcv_ray.study.study import Procedure
 from ckcv_ray.tables.task import Task
-from jobs.frame import AsJson, Repeats, Row, show, time_rounds
+from jobs.benchmarks.search import KNOWN, LEARNERS
+from jobs.frame import AsJson, Repeats, Row, name_agreement, show, time_rounds
 
-LEARNERS = "boosting,forest,neighbors,tree,naive_bayes,linear"
 RESAMPLINGS = "kfold:10,repeated_kfold:10x5,subsampling:50:0.25"
-KNOWN = {learner.name: learner for learner in NAMED}
+LINE = (
+    "{name:<34}{fit_milliseconds:8.1f} ms a fit | one process {theirs_serial:7.3f} s, ours {serial:7.3f} s "
+    "{serial_ratio:5.2f} x | loky {loky:7.3f} s, ours on Ray {ours:7.3f} s {ratio:5.2f} x | {agreement}"
+)
 
 
 def compare(learner: str, resampling: str, task: Task, workers: int, repeats: int, opened: Session) -> Row:
@@ -73,24 +71,14 @@ def compare(learner: str, resampling: str, task: Task, workers: int, repeats: in
     for call in calls.values():  # warms the pools
         call()
     timed = time_rounds(calls, repeats)
-    seconds = {name: each for name, (each, _) in timed.items()}
+    seconds, (_, first) = {name: each for name, (each, _) in timed.items()}, timed["theirs_serial"]
     return {
         **seconds,
         "fit_milliseconds": 1000 * seconds["theirs_serial"] / len(splits),
         "serial_ratio": seconds["theirs_serial"] / seconds["serial"],
         "ratio": seconds["loky"] / seconds["ours"],
-        "agree": all(np.array_equal(timed["theirs_serial"][1], scores) for _, scores in timed.values()),
+        "agreement": name_agreement(np.array_equal(first, scores) for _, scores in timed.values()),
     }
-
-
-def line(name: str, row: Row) -> str:
-    """Format the figures of one procedure."""
-    times = {key: f"{row[key]:7.3f} s" for key in ("theirs_serial", "serial", "loky", "ours")}
-    return (
-        f"{name:<34}{row['fit_milliseconds']:8.1f} ms a fit | one process {times['theirs_serial']}, ours "
-        f"{times['serial']} {row['serial_ratio']:5.2f} x | loky {times['loky']}, ours on Ray {times['ours']} "
-        f"{row['ratio']:5.2f} x | {'agree' if row['agree'] else 'DIFFER'}"
-    )
 
 
 def main(
@@ -106,7 +94,7 @@ def main(
     pairs = product(learners.split(","), resamplings.split(","))
     with one_thread(), session(Execution("ray", workers)) as opened:
         rows = ((" ".join(pair), compare(*pair, task, workers, repeats, opened)) for pair in pairs)
-        show(rows, line, ["serial_ratio", "ratio"], as_json)
+        show(rows, LINE, ["serial_ratio", "ratio"], as_json)
 
 
 if __name__ == "__main__":

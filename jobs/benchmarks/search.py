@@ -22,7 +22,6 @@ GridSearchCV's smallest.
 """
 
 import json
-import os
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -36,9 +35,6 @@ import numpy as np
 import typer
 from sklearn.datasets import make_classification
 from sklearn.model_selection import GridSearchCV
-
-if "RAY_ADDRESS" not in os.environ:  # before ray is imported: a local Ray on loopback alone
-    os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
 
 from ckcv_ray import Execution, Job, Study, read_task
 from ckcv_ray.core.process import one_thread
@@ -54,12 +50,17 @@ from ckcv_ray.learners.sklearn.spec import complete_names, list_packages, prepar
 from ckcv_ray.runs.run import check_job, never, run_work
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.task import Task
-from jobs.frame import AsJson, Repeats, Row, show, time_rounds
+from jobs.frame import AsJson, Repeats, Row, name_agreement, show, time_rounds
 
 LEARNERS = "boosting,forest,neighbors,tree,naive_bayes,linear"
 DATA = "breast_cancer,made_up"
 LAST = "ray_joblib"
 KNOWN = {learner.name: learner for learner in (*NAMED, *BOOSTING)}
+IN_ONE = "{name:<26} one process {serial_grid:7.2f} s, ours {serial_ours:6.2f} s {serial_ratio:6.1f} x | "
+ON_WORKERS = (
+    "loky {loky:7.2f} s, Ray's joblib {ray_joblib:7.2f} s, ours on Ray {ours:6.2f} s {ratio:6.1f} x, "
+    "whole run {whole:6.2f} s | "
+)
 
 
 class Search(NamedTuple):
@@ -138,10 +139,10 @@ def _key(setting: Any) -> str:
 @contextmanager
 def pools(workers: int) -> Iterator[dict[str, Callable[[Search], Any]]]:
     """Open a session on Ray, and yield the searches on workers by name."""
-    from ray.util.joblib import register_ray
-
-    register_ray()
     with session(Execution("ray", workers)) as opened:
+        from ray.util.joblib import register_ray
+
+        register_ray()
 
         def others(backend: str, search: Search) -> GridSearchCV:
             with joblib.parallel_backend(backend, n_jobs=workers):
@@ -177,26 +178,12 @@ def compare(search: Search, on_workers: dict[str, Callable[[Search], Any]], repe
     row: Row = {name: seconds for name, (seconds, _) in found.items()}
     ours, theirs = found["serial_ours"][1], found["serial_grid"][1]
     row["serial_ratio"] = row["serial_grid"] / row["serial_ours"]
-    row["agree"] = agree(search, ours, theirs)
+    same = [agree(search, ours, theirs)]
     row["evaluations"] = int(np.sum(ours.selection.sizes[0].values >= 0)) / len(theirs.cv_results_["params"])
     if on_workers:
         row["ratio"] = row["loky"] / row["ours"]
-        row["agree"] &= agree(search, found["ours"][1], found["loky"][1])
-    return row
-
-
-def line(name: str, row: Row) -> str:
-    """Format the figures of one search."""
-    text = (
-        f"{name:<26} one process {row['serial_grid']:7.2f} s, ours {row['serial_ours']:6.2f} s "
-        f"{row['serial_ratio']:6.1f} x"
-    )
-    if "ratio" in row:
-        text += (
-            f" | loky {row['loky']:7.2f} s, Ray's joblib {row['ray_joblib']:7.2f} s, ours on Ray "
-            f"{row['ours']:6.2f} s {row['ratio']:6.1f} x, whole run {row['whole']:6.2f} s"
-        )
-    return f"{text} | {'agree' if row['agree'] else 'DIFFER'}"
+        same.append(agree(search, found["ours"][1], found["loky"][1]))
+    return row | {"agreement": name_agreement(same)}
 
 
 def main(
@@ -222,8 +209,9 @@ def main(
             (f"{name}:{of}", compare(make_search(KNOWN[name](), task, k, splits), on_workers, repeats))
             for (of, task), name in pairs
         )
-        found = show(rows, line, ["serial_ratio", *([] if only_serial else ["ratio"])], as_json)
-    if not all(row["agree"] for row in found.values()):
+        shown = IN_ONE + ON_WORKERS * (not only_serial) + "{agreement}"
+        found = show(rows, shown, ["serial_ratio", "ratio"][: 2 - only_serial], as_json)
+    if any(row["agreement"] != name_agreement([]) for row in found.values()):
         raise typer.Exit(1)
 
 

@@ -15,7 +15,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import cycle, islice, pairwise, takewhile
 from statistics import median
@@ -37,7 +37,6 @@ from ckcv_ray.engine.loop import LISTEN_SECONDS, LISTEN_SHARE
 from ckcv_ray.engine.queue import Batch
 from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.engine.ray_backend import IN_FLIGHT, RayBackend
-from ckcv_ray.learners.ensemble import Member
 from ckcv_ray.records.record import Outcome
 from ckcv_ray.study.problem import Problem
 
@@ -55,22 +54,21 @@ class MadeUp:
     n_train: Values  # training rows of the fold sizes measured, ascending, (tried,)
     seconds: Values  # of a complete path, (tried, n_paths)
     rate: Values  # share of errors, (tried, n_paths, n_steps)
-    member: Member  # one real member, used for all
 
     def length(self, unit: Unit) -> float:
         """Return the seconds that a unit takes, interpolated from those measured on other sizes."""
         size, lengths = self.problem.sizes[unit.size], self.problem.learner.space.lengths
-        rows = size.n_train if unit.stage is Stage.SELECT else size.n_train + size.n_select
-        complete = {path: np.interp(rows, self.n_train, self.seconds[:, path]) for path, _ in unit.paths}
+        complete = {
+            path: np.interp(size.n_train, self.n_train, self.seconds[:, path]) for path, _ in unit.paths
+        }
         return float(sum(complete[path] * length / lengths[path] for path, length in unit.paths))
 
     def answer(self, units: Sequence[Unit]) -> Outcome:
         """Return what a worker would, after ``length`` seconds for each unit."""
         results = [self._path(unit, path, length) for unit in units for path, length in unit.paths]
         records = _records(results, self.problem.n_totals)
-        members = tuple(member for result in results for member in result.members)
         seconds = sum(self.length(unit) for unit in units)
-        return Outcome(records, (), members, seconds, len(records), seconds)
+        return Outcome(records, (), (), seconds, len(records), seconds)
 
     def _path(self, unit: Unit, path: int, length: int) -> Evaluated:
         size = self.problem.sizes[unit.size]
@@ -80,16 +78,8 @@ class MadeUp:
         first = unit.first(length)
         totals = np.zeros((length - first, self.problem.n_totals), np.int64)
         totals[:, 0] = wrong[first:length]
-        kept: tuple[Member, ...] = ()
-        if unit.stage is Stage.REFIT:
-            kept = (self._fitted(unit, path, length - 1, int(wrong[length - 1])),)
         nothing = np.zeros(len(totals), np.int64)
-        return Evaluated(unit, path, first, totals, nothing, nothing.astype(np.int8), kept)
-
-    def _fitted(self, unit: Unit, path: int, step: int, wrong: int) -> Member:
-        size, others = self.problem.sizes[unit.size], (0,) * (self.problem.n_totals - 1)
-        model = replace(self.member.model, **self.problem.learner.space.setting(path, step))
-        return Member(size.k, unit.split, model, (wrong, *others), (size.n_select, *others))
+        return Evaluated(unit, path, first, totals, nothing, nothing.astype(np.int8), ())
 
 
 def measure(problem: Problem, tried: int = 4) -> MadeUp:
@@ -107,9 +97,8 @@ def measure(problem: Problem, tried: int = 4) -> MadeUp:
             errors.append(outcome.records["totals"].sum(axis=1))
         seconds.append(spent)
         rate.append(np.array(errors) / sizes[j].n_select)
-    refit = evaluate([Unit(Stage.REFIT, len(sizes) - 1, 0, ((0, 1),))], inputs)
     rows = np.array([float(sizes[j].n_train) for j in chosen])
-    return MadeUp(problem, rows, np.array(seconds), np.array(rate), refit.members[0])
+    return MadeUp(problem, rows, np.array(seconds), np.array(rate))
 
 
 class Costs(NamedTuple):

@@ -47,6 +47,11 @@ from jobs.frame import (
 
 SETS = "twonorm,ringnorm,banana,german,diabetis,image,splice"
 RATIOS = ("ratio_svc", "ratio_precomputed")
+LINE = (
+    "{name:<12}{ms_per_fit:8.4f} ms/fit {ratio_svc:6.1f} x SVC {ratio_precomputed:6.1f} x precomputed  "
+    "max {max_ms:5.2f} ms  {n_iter:5.0f} iter  KKT {worst_kkt:.2e}  deficit {worst_deficit:.1e}  "
+    "differing {differing} (+{near} near)"
+)
 K_FOLDS = 8  # select and estimate sets of n/8 rows leave n - n/4 to train on
 SPLITS = 3
 Matrix = NDArray[np.float64]
@@ -169,21 +174,10 @@ def bench(name: str, repeats: int, clock: Clock = perf_counter) -> Row:
     }
 
 
-def line(name: str, row: Row) -> str:
-    """Format the figures of one set."""
-    return (
-        f"{name:<12}{row['ms_per_fit']:8.4f} ms/fit {row['ratio_svc']:6.1f} x SVC "
-        f"{row['ratio_precomputed']:6.1f} x precomputed  max {row['max_ms']:5.2f} ms  "
-        f"{row['n_iter']:5.0f} iter  "
-        f"KKT {row['worst_kkt']:.2e}  deficit {row['worst_deficit']:.1e}  "
-        f"differing {row['differing']} (+{row['near']} near)"
-    )
-
-
 def main(sets: Sets = SETS, repeats: Repeats = 5, as_json: AsJson = False) -> None:
     """Print one line for each set, and the geometric means of the ratios."""
     with one_thread():
-        show(((name, bench(name, repeats)) for name in sets.split(",")), line, RATIOS, as_json)
+        show(((name, bench(name, repeats)) for name in sets.split(",")), LINE, RATIOS, as_json)
 
 
 if __name__ == "__main__":

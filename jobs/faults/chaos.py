@@ -14,15 +14,12 @@ undisturbed serial run. Consecutive rounds cycle through the kinds:
                 first of them either finished or killed
     disk        the disk is full (a small tmpfs; requires the right to mount one)
     pair        two drivers run the study in one folder at the same time
-    server      SIGKILL to a part of the object store, which is started again
 
-With ``--server`` the folder is on an object store: moto in memory (jobs/nightly --tests installs it in
-build/moto, or CKCV_MOTO names another), or Ceph's gateway with a monitor and an OSD (Debian's packages
-radosgw, ceph-mon, ceph-osd and ceph-common). Then there are all kinds but that of the disk, and the last,
-which is for Ceph alone.
+With ``--store`` the folder is on an object store, moto in memory (``jobs/faults/servers.py``); then there are
+all kinds but that of the disk.
 
     python -m jobs.faults.chaos --rounds 16 --seed 1
-    python -m jobs.faults.chaos --rounds 24 --server ceph
+    python -m jobs.faults.chaos --rounds 24 --store
 """
 
 import os
@@ -45,14 +42,13 @@ from rich.console import Console
 
 from ckcv_ray.storage.files import LOCK
 from ckcv_ray.storage.objects import open_files
-from jobs.faults.servers import BUCKET, DOWN, SERVERS, Server, copy_objects, serve
+from jobs.faults.servers import copy_objects, serve
 
 ROOT = Path(__file__).resolve().parents[2]
 RUN = [sys.executable, "-m", "ckcv_ray", "run"]
 STUDY = ["twonorm:240:1", "--C", "log:-2:4:9", "--gamma", "log:-4:1:9", "--k", "3:12"]
-SEARCHES = {"race": ["--exhaustive"], "budget": ["--search", "budget", "--effort", "12000"]}
 FILES = ("study.json", "data.parquet", "candidates.parquet", "certificate.json", "ensemble/*")
-MARK = "CKCV_CHAOS"
+MARK, BUCKET = "CKCV_CHAOS", "faults"
 DEADLINE = 240.0
 LINGER = 90.0
 TRIES = 6
@@ -76,7 +72,7 @@ class Round:
         mark: value of an environment variable that identifies the processes of this round.
         options: options of the study besides those that all rounds have.
         span: duration of an undisturbed run, in seconds.
-        server: the object store on which the run is, if any.
+        store: whether the run is on the object store that the environment leads to.
     """
 
     def __init__(
@@ -86,12 +82,12 @@ class Round:
         mark: str,
         options: list[str],
         span: float,
-        server: Server | None = None,
+        store: bool = False,
     ) -> None:
-        self.rng, self.mark, self.span, self.server = rng, mark, span, server
+        self.rng, self.mark, self.span = rng, mark, span
         self.study = [*STUDY, *options]
         self.base, self.out = folder, folder / "run"
-        self.address = f"s3://{BUCKET}/{mark}" if server else ""
+        self.address = f"s3://{BUCKET}/{mark}" if store else ""
         self.deadline, self.faults = time.monotonic() + DEADLINE, 0
         self.options: list[str] = ["--workers", "2"]
         self.environment = {**os.environ, MARK: mark, "RAY_TMPDIR": str(folder)}
@@ -307,20 +303,6 @@ def damage(
         write(content[:at] + bytes([content[at] ^ 1 << int(rng.integers(8))]) + content[at + 1 :])
 
 
-def server(one: Round) -> None:
-    """Kill a part of the object store, and start it again."""
-    assert one.server is not None
-    process = one.start()
-    if one.underway(process):
-        part = str(one.rng.choice(list(one.server.processes)))
-        one.server.kill(part)
-        one.faults += 1
-        time.sleep(float(one.rng.uniform(*DOWN)))
-        one.server.start(part)
-    if one.wait(process) != 0:
-        one.finish()
-
-
 def pair(one: Round) -> None:
     """Let two drivers compute in one folder at the same time; on a disk the lock refuses one of them."""
     both = [one.start() for _ in range(2)]
@@ -358,9 +340,7 @@ KINDS: dict[str, Callable[[Round], None]] = {
     "files": files,
     "disk": disk,
     "pair": pair,
-    "server": server,
 }
-OF_STORE, OF_DISK = [name for name in KINDS if name != "disk"], [name for name in KINDS if name != "server"]
 
 
 def until_gone(mark: str, seconds: float = LINGER) -> list[int]:
@@ -416,26 +396,24 @@ def main(
     seed: Annotated[int, typer.Option(min=0, help="Seed of moments and targets.")] = 0,
     kinds: Annotated[str, typer.Option(help="Kinds of faults to use: a,b. [default: all]")] = "",
     splits: Annotated[int, typer.Option(min=1, help="Splits of the study; fewer make shorter rounds.")] = 40,
-    search: Annotated[str, typer.Option(help=f"Search of the study: {' or '.join(SEARCHES)}.")] = "race",
-    store: Annotated[
-        str, typer.Option("--server", help=f"Object store for the folder: {' or '.join(SERVERS)}.")
-    ] = "",
+    store: Annotated[bool, typer.Option("--store", help="Keep the folder on an object store.")] = False,
 ) -> None:
     """Print one line for each round, and totals; exit with 1 on any mismatch, hang or leftover.
 
     So it does if three rounds or more of one kind injected nothing: then nothing was tried.
     """
-    every = [kind for kind in OF_STORE if kind != "server" or store != "moto"] if store else OF_DISK
-    listed, options = kinds.split(",") if kinds else every, [*SEARCHES[search], "--n-splits", str(splits)]
+    every = [kind for kind in KINDS if not (store and kind == "disk")]
+    listed, options = kinds.split(",") if kinds else every, ["--exhaustive", "--n-splits", str(splits)]
     outcomes: list[dict[str, Any]] = []
     with ExitStack() as stack:
         folder, reference, span = stack.enter_context(undisturbed(options))
-        server = stack.enter_context(serve(store)) if store else None
+        if store:
+            os.environ.update(stack.enter_context(serve(BUCKET)))
         for i, kind in zip(range(rounds), cycle(listed), strict=False):
             rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(i,)))
             base = folder / f"{seed}-{i}-{os.getpid()}"
             base.mkdir()
-            one = play(kind, Round(base, rng, base.name, options, span, server), reference)
+            one = play(kind, Round(base, rng, base.name, options, span, store), reference)
             outcomes.append(one)
             result = "hang" if one["hang"] else ", ".join(one["differing"]) or "identical"
             line = f"round {i}: {one['kind']:<11}{one['faults']:3d} faults {one['seconds']:6.1f} s  {result}"

@@ -1,7 +1,7 @@
 """Fuzzing: a reader must read any file or refuse it with one of our errors, in one line, within limits.
 
-Readers take turns of some seconds, each with a file that is expensive to read and then with nearly valid
-files that hypothesis makes and, at a finding, makes smaller (``fuzz_inputs``). A turn is a child process of
+Readers take turns of some seconds with nearly valid files that hypothesis makes and, at a finding, makes
+smaller (``fuzz_inputs``). A turn is a child process of
 limited memory and time, so that a crash of native code is a finding and does not end the job. A finding is an
 input on which
 
@@ -10,7 +10,7 @@ input on which
     a file      is left behind
     a crash     ends the child
     a hang      exceeds the deadline
-    memory      of the child (about 300 MiB when new) exceeds --most-mib
+    memory      of the child (about 300 MiB when new) exceeds 2 GiB
 
 It is kept with its traceback, and its reader has no further turn. Run folders are altered by ``hostile``.
 
@@ -51,10 +51,11 @@ from ckcv_ray.study.study import read_toml, run_id
 from ckcv_ray.tables import limits
 from ckcv_ray.tables.named import read
 from ckcv_ray.tables.task import Roles, make_test_rows
-from jobs.faults.fuzz_inputs import CLASSES, HOSTILE, SEEN, SHAPED, Case, cases
+from jobs.faults.fuzz_inputs import CLASSES, SEEN, SHAPED, Case, cases
 from jobs.frame import AsJson
 
 TURN_SECONDS = 10.0
+MOST_MIB, DEADLINE = 2048, 60.0  # memory and seconds that an input may take
 GUARD = 3  # times the memory that a reader may use: more is not given to it
 OWN_SHARE = 0.05  # of the memory that is free, for reading a table: as if there were little
 FORK = multiprocessing.get_context("fork")  # everything that a child needs is already imported
@@ -161,19 +162,16 @@ class Reader:
         name: of ``SHAPED``.
         scratch: folder of the input that is read, and of what a child that dies has written.
         keep: folder of findings.
-        most_mib, deadline: memory and seconds that an input may take.
     """
 
-    def __init__(self, name: str, scratch: Path, keep: Path, most_mib: int, deadline: float) -> None:
-        self.name, self.kept, self.most_mib, self.deadline = name, keep / name, most_mib, deadline
+    def __init__(self, name: str, scratch: Path, keep: Path) -> None:
+        self.name, self.kept = name, keep / name
         self.file, self.log = scratch / "input" / SHAPED[name].name, scratch / "log"
         self.counts = FORK.Array("d", len(COLUMNS))
-        self.hostile = list(HOSTILE.get(name, {}).values())
 
     def take_turn(self, seed: int, seconds: float) -> None:
         """Try inputs for some seconds in a child; what ends it is a finding of the input that it left."""
-        hostile = [self.hostile.pop(0)] if self.hostile and seconds == TURN_SECONDS else []
-        child = FORK.Process(target=self._try_inputs, args=(seed, seconds, hostile))
+        child = FORK.Process(target=self._try_inputs, args=(seed, seconds))
         child.start()
         child.join()
         if child.exitcode:
@@ -190,7 +188,7 @@ class Reader:
 
     # In the child
 
-    def _try_inputs(self, seed: int, seconds: float, hostile: list[Callable[[], bytes]]) -> None:
+    def _try_inputs(self, seed: int, seconds: float) -> None:
         """Try inputs for some seconds, and as long again to make a finding smaller."""
         end = time.monotonic() + seconds
 
@@ -213,13 +211,10 @@ class Reader:
         with self.log.open("w") as log, open(os.devnull, "w") as nothing:
             os.dup2(nothing.fileno(), 1)
             faulthandler.enable(log)
-            resource.setrlimit(resource.RLIMIT_DATA, (GUARD * self.most_mib << 20,) * 2)
+            resource.setrlimit(resource.RLIMIT_DATA, (GUARD * MOST_MIB << 20,) * 2)
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
             limits.OWN_SHARE = OWN_SHARE
             with suppress(Exception, OverError):  # a finding is kept where it is found
-                for make in hostile:
-                    self._read(make(), log)
-                end = time.monotonic() + seconds
                 one()
         os._exit(0)
 
@@ -229,14 +224,14 @@ class Reader:
         self.file.parent.mkdir()
         self.file.write_bytes(content)
         Path("/proc/self/clear_refs").write_text("5")  # resets the peak
-        faulthandler.dump_traceback_later(self.deadline, exit=True, file=log)
+        faulthandler.dump_traceback_later(DEADLINE, exit=True, file=log)
         try:
             refused = is_file_refused(self.name, self.file)
             if left := sorted(set(self.file.parent.rglob("*")) - {self.file}):
                 raise FaultError(f"left behind: {left}")
             lines = Path("/proc/self/status").read_text().splitlines()
             peak = next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
-            if peak > self.most_mib:
+            if peak > MOST_MIB:
                 raise FaultError(f"a peak of {peak:.0f} MiB")
         except Exception:
             self.keep(traceback.format_exc())
@@ -249,16 +244,12 @@ class Reader:
 
 
 def fuzz(readers: list[Reader], seed: int, seconds: float) -> None:
-    """Give readers turns until the time is up, at least one each; full turns start with a hostile file."""
+    """Give readers turns until the time is up, at least one each."""
     start, turn, number = time.monotonic(), min(TURN_SECONDS, seconds / len(readers)), 0
     while number < len(readers) or time.monotonic() - start < seconds:
         reader = readers[number % len(readers)]
         if not reader.counts[3]:
             reader.take_turn(seed + number, turn)
-            counts = ", ".join(
-                f"{name} {value:.0f}" for name, value in zip(COLUMNS, reader.counts[:], strict=True)
-            )
-            console.print(f"turn {number}: {reader.name}: {counts}", highlight=False)
         elif all(other.counts[3] for other in readers):
             return
         number += 1
@@ -268,8 +259,6 @@ def main(
     minutes: Annotated[float, typer.Option(min=0.0, help="Duration, in minutes.")] = 10.0,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the inputs.")] = 0,
     only: Annotated[str, typer.Option(help=f"Readers to try: {','.join(SHAPED)}.")] = "",
-    most_mib: Annotated[int, typer.Option(min=512, help="Memory a reader may use, in MiB.")] = 2048,
-    deadline: Annotated[float, typer.Option(min=0.1, help="Seconds for one input.")] = 60.0,
     keep: Annotated[
         Path | None, typer.Option(help="Empty folder for findings; by default a new one.")
     ] = None,
@@ -281,7 +270,7 @@ def main(
         raise typer.BadParameter(f"{', '.join(unknown)}: choose from {', '.join(SHAPED)}")
     kept = keep or Path(tempfile.mkdtemp(prefix="ckcv-fuzz-found-"))
     with tempfile.TemporaryDirectory(prefix="ckcv-fuzz-", dir=SCRATCH) as scratch:
-        readers = [Reader(name, Path(scratch), kept, most_mib, deadline) for name in names]
+        readers = [Reader(name, Path(scratch), kept) for name in names]
         fuzz(readers, seed, 60 * minutes)
     rows = {one.name: dict(zip(COLUMNS, map(round, one.counts[:]), strict=True)) for one in readers}
     findings = sum(row["findings"] for row in rows.values())

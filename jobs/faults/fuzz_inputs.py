@@ -1,8 +1,8 @@
-"""Inputs of ``fuzz``: files that are nearly valid, and files that are small but expensive to read.
+"""Inputs of ``fuzz``: files that are nearly valid.
 
 A nearly valid file is built to its format from odd parts, or is a valid one with damaged bytes. Where a
 checksum would refuse the damage before the reader sees it, the checksum is computed again afterwards. Files
-that lie about their sizes are in ``tests/tables/test_bombs.py``.
+that are expensive to read, or lie about their sizes, are in ``tests/tables/test_bombs.py``.
 """
 
 import csv
@@ -10,9 +10,7 @@ import io
 import json
 import struct
 import zipfile
-import zlib
-from collections.abc import Callable, Sequence
-from datetime import datetime, time, timedelta
+from collections.abc import Sequence
 from decimal import Decimal
 from math import inf, nan
 from typing import Any, NamedTuple
@@ -21,7 +19,9 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
-from pyarrow import feather, parquet
+from pyarrow import parquet
+
+from ckcv_ray import Study
 
 ROWS = 8
 SEEN = [i * 0.5 for i in range(ROWS)]
@@ -131,12 +131,6 @@ COLUMNS: list[tuple[Any, Any, Any]] = [  # a type and two values
 ]  # fmt: skip
 
 
-CELLS: list[Any] = [  # of a workbook
-    *(None, "", "=1+1", "=", True, 1e308, -0.0, 10**15, "1,5", "x" * 4000, "a\tb", "#N/A", "é"),
-    *(datetime(1900, 1, 1), datetime(9999, 12, 31), time(12, 30), timedelta(days=1)),
-]
-
-
 def typed_column(column: tuple[Any, Any, Any], n: int) -> Any:
     """Build a column of n rows in which two values alternate."""
     kind, *values = column
@@ -169,44 +163,6 @@ def typed_table(draw: DrawFn) -> pa.Table:
         keys = st.sampled_from([b"sparse", b"pandas", b"target", b"\xff", b"ARROW:schema"])
         table = table.replace_schema_metadata(draw(st.dictionaries(keys, values, max_size=3)))
     return table
-
-
-@st.composite
-def feather_file(draw: DrawFn) -> bytes:
-    """Draw a table, in one or several batches."""
-    sink = pa.BufferOutputStream()
-    compression = draw(st.sampled_from(["uncompressed", "lz4", "zstd"]))
-    try:
-        table = draw(typed_table())
-        feather.write_feather(table, sink, compression, chunksize=draw(st.sampled_from([None, 1, 5])))
-    except pa.ArrowException:  # a type that the format lacks
-        feather.write_feather(pa.table({}), sink := pa.BufferOutputStream())
-    return bytes(sink.getvalue())
-
-
-@st.composite
-def xlsx_file(draw: DrawFn) -> bytes:
-    """Draw a workbook with odd cells, rows and sheets, a part of which may be damaged under its checksum."""
-    from openpyxl import Workbook
-
-    book = Workbook()
-    odd = st.sampled_from(CELLS) | st.text(max_size=6).filter(str.isprintable)
-    rows: list[list[Any]] = [["x", "y", draw(odd)], *([x, y, 1] for x, y in zip(SEEN, CLASSES, strict=True))]
-    for _ in range(draw(st.integers(0, 3))):
-        at = draw(st.integers(0, len(rows) - 1))
-        rows[at] = [*rows[at][: draw(st.integers(0, 3))], draw(odd)]
-    for row in rows:
-        book.active.append(row)
-    if draw(st.integers(0, 5)) == 5:
-        book.create_sheet(draw(st.sampled_from(["other", "=1", "a b"])))
-    out = io.BytesIO()
-    book.save(out)
-    with zipfile.ZipFile(out) as archive:
-        members = {name: archive.read(name) for name in archive.namelist()}
-    if draw(st.booleans()):
-        name = draw(st.sampled_from(sorted(members)))
-        members[name] = draw(damaged(st.just(members[name])))
-    return zipped(members, zipfile.ZIP_DEFLATED)
 
 
 @st.composite
@@ -316,21 +272,7 @@ def svmlight_text(draw: DrawFn) -> bytes:
     return "\n".join([*lines, draw(st.sampled_from(["", "# end", "#", "\0"]))]).encode()
 
 
-FIELDS: dict[str, Any] = {
-    "C": [0.1, 1.0],
-    "gamma": "log:-2:2:3",
-    "k": "3:8",
-    "n_splits": 3,
-    "delta": 0.05,
-    "seed": 1,
-    "scale": "none",
-    "param": {"solver": "newton", "tolerance": 0.01, "max_iter": 100},
-    "report_k": [3],
-    "exhaustive": True,
-    "resampling": "complete",
-    "learner": "svm",
-    "criterion": "error",
-}
+FIELDS = Study.paper(C=(0.1, 1.0), gamma=(0.1, 1.0), k=(3, 4), n_splits=3).options()
 CERTIFICATIONS: list[dict[str, Any]] = [
     {},
     {"certify": "paper"},
@@ -381,8 +323,6 @@ SVMLIGHT = b"".join(b"%+d 1:%g 3:%g # row\n" % (sign, *row) for sign, row in zip
 SHAPED = {
     "csv": Shaped("input.csv", csv_text()),
     "parquet": Shaped("input.parquet", parquet_file()),
-    "feather": Shaped("input.feather", feather_file()),
-    "xlsx": Shaped("input.xlsx", xlsx_file()),
     "npz": Shaped("input.npz", npz_file("npz")),
     "svmlight": Shaped("input.svmlight", svmlight_text() | st.just(SVMLIGHT)),
     "ida": Shaped("input.npz", npz_file("ida")),
@@ -395,103 +335,3 @@ def cases(reader: str) -> SearchStrategy[Case]:
     """Return cases for a reader: built to its format, half of them also damaged."""
     content = SHAPED[reader].content
     return (content | damaged(content)).map(Case)
-
-
-def bomb(mib: int) -> bytes:
-    """Build an archive of arrays whose X is ``mib`` MiB of zeros, without compressing them all."""
-    packer = zlib.compressobj(9, zlib.DEFLATED, -15)
-    size = mib << 20
-    head = npy("'<f8'", [size // 8, 1], b"")
-    packed = packer.compress(head) + packer.flush(zlib.Z_FULL_FLUSH)
-    block = packer.compress(bytes(1 << 20)) + packer.flush(zlib.Z_FULL_FLUSH)
-    packed += block * mib + packer.flush(zlib.Z_FINISH)
-    content = bytearray(zipped({"X.npy": packed, "y.npy": sound_npy(CLASSES)}))
-    central = content.index(b"PK\1\2")
-    for at in (8, central + 10):
-        struct.pack_into("<H", content, at, zipfile.ZIP_DEFLATED)
-    for at in (14, central + 16):
-        struct.pack_into("<III", content, at, 0, len(packed), len(head) + size)
-    return bytes(content)
-
-
-def _deep(levels: int) -> pa.Table:
-    kind, value = pa.int64(), 1
-    array = pa.array([value] * ROWS, kind)
-    for _ in range(levels):
-        array = pa.ListArray.from_arrays(pa.array(range(ROWS + 1), pa.int32()), array)
-    return pa.table({"x": array, "y": CLASSES})
-
-
-def _wide(columns: int, cell: str = "1") -> bytes:
-    lines = [",".join(["y", *(f"x{i}" for i in range(columns))])]
-    return "\n".join(lines + [",".join([y] + [cell] * columns) for y in CLASSES]).encode()
-
-
-def _tall(rows: int) -> pa.Table:
-    return pa.table({"x": np.zeros(rows), "y": np.arange(rows) % 2})
-
-
-def with_X(content: bytes) -> bytes:
-    """Build an archive that is valid except for its X."""
-    return zipped(MEMBERS["npz"] | {"X.npy": content})
-
-
-def with_part(part: str, content: bytes) -> bytes:
-    """Build an IDA archive that is valid except for one part, compressed."""
-    return zipped(MEMBERS["ida"] | {f"toy/{part}.npy": content}, zipfile.ZIP_DEFLATED)
-
-
-HOSTILE: dict[str, dict[str, Callable[[], bytes]]] = {
-    "csv": {
-        "a million columns": lambda: _wide(1_000_000),
-        "one endless line": lambda: b"1," * (40 << 20),
-        "one endless cell": lambda: b"x,y\n" + b"1" * (80 << 20),
-        "one endless name": lambda: b"x" * (80 << 20) + b",y\n1,a\n",
-        "ten million rows": lambda: b"x,y\n" + b"1,a\n2,b\n" * 10_000_000,
-        "ten million labels": lambda: b"x,y\n" + b"".join(b"1,%d\n" % i for i in range(5_000_000)),
-        "nothing but zeros": lambda: bytes(100 << 20),
-        "open quote": lambda: b'x,y\n"' + b"1,a\n" * 10_000_000,
-    },
-    "parquet": {
-        "three hundred million rows": lambda: parquet_of(_tall(1_000_000), 300),
-        "deep lists": lambda: parquet_of(_deep(500)),
-        "many columns": lambda: parquet_of(pa.table({f"x{i}": SEEN for i in range(20_000)} | {"y": CLASSES})),
-    },
-    "npz": {
-        "bomb": lambda: bomb(3_500),
-        "objects": lambda: with_X(sound_npy(np.array([[None] * 2] * ROWS))),
-        "a million columns": lambda: with_X(sound_npy(np.zeros((ROWS, 10**6)))),
-        "many members": lambda: zipped({f"a{i}.npy": b"" for i in range(60_000)}),
-        "no columns": lambda: zipped({"X.npy": npy("'<f8'", [10**9, 0], b"")}),
-        "no bytes": lambda: with_X(npy("'|S0'", [10**9, 1], b"")),
-    },
-    "ida": {
-        "a header of 24 TB": lambda: with_part("x", npy("'<f8'", [10**12, 3], b"")),
-        "a million columns": lambda: with_part("x", sound_npy(np.zeros((ROWS, 10**6), np.int8))),
-        "rows repeated many times": lambda: with_part("train", sound_npy(np.zeros((2, 5 * 10**7), np.int8))),
-    },
-    "svmlight": {
-        "index of 10^9": lambda: b"1 1000000000:1\n-1 1:1\n" * 4,
-        "index of 10^7": lambda: b"1 10000000:1\n-1 1:1\n" * 4,
-        "index of 10^6": lambda: b"1 1000000:1\n-1 1:1\n" * 4,
-        "many rows, wide": lambda: b"1 20000:1\n-1 1:1\n" * 50_000,
-        "one endless line": lambda: b"1 " + b"1:1 " * 10_000_000,
-        "one endless comment": lambda: b"1 1:1 #" + b"x" * (80 << 20),
-        "one endless number": lambda: b"1 1:" + b"1" * (40 << 20),
-    },
-    "toml": {
-        "deep lists": lambda: b"C = " + b"[" * 100_000 + b"]" * 100_000,
-        "deep tables": lambda: b"[" + b".".join([b"a"] * 20_000) + b"]",
-        "ten million folds": lambda: b'k = "3:10000000"',
-        "a long list": lambda: b"C = [" + b"1," * 2_000_000 + b"]",
-        "a long number": lambda: b"seed = 0x" + b"f" * 1_000_000,
-        "a long name": lambda: b"x" * 10_000_000 + b" = 1",
-        "many splits": lambda: b"n_splits = 1000000\nk = '3:n'",
-    },
-    "words": {
-        "ten million": lambda: b"0:10000000",
-        "a long list": lambda: b"1," * 2_000_000 + b"1",
-        "a long number": lambda: b"9" * 3_000_000,
-        "large numbers": lambda: b"9999999999999:10000000000000",
-    },
-}  # fmt: skip

@@ -13,7 +13,6 @@ Exit codes: 0 every command passed; 1 a command failed, or the versions cannot b
 
 import argparse
 import os
-import random
 import re
 import subprocess
 import sys
@@ -30,14 +29,15 @@ SPLITS = ("--k", "3,4", "--n-splits", "3")
 LEARNERS = {"svm": ("--C", "1,10", "--gamma", "0.1"), "tree": ("--learner", "tree")}
 TABLES = ("t.csv", "t.xlsx")
 COMMANDS = ("run", "verify", "report", "predict", "evaluate")
-TO_XLSX = """
-import csv, openpyxl
+WRITE = """
+import csv, openpyxl, numpy as np
+values = np.random.default_rng(0).normal(size=(90, 2)) + 2 * (np.arange(90) % 2)[:, None]
+rows = [[*row, "uvw"[i % 3], ("no", "yes")[i % 2]] for i, row in enumerate(values.round(3).tolist())]
 book = openpyxl.Workbook()
-first, *rows = csv.reader(open("t.csv"))
-book.active.append(first)
-for row in rows:
-    book.active.append([float(row[0]), float(row[1]), *row[2:]])
+for row in [["a", "b", "c", "outcome"], *rows]:
+    book.active.append(row)
 book.save("t.xlsx")
+csv.writer(open("t.csv", "w")).writerows(book.active.values)
 """
 
 
@@ -96,22 +96,11 @@ def install(python: str, folder: Path, newest: bool) -> Path:
     return programs
 
 
-def write_tables(folder: Path, python: Path) -> None:
-    """Write the same 90 rows of two numbers and a word, with labels, as text and as a workbook."""
-    draw = random.Random(0)
-    lines = ["a,b,c,outcome"]
-    for row in range(90):
-        a, b = (draw.gauss(2 * (row % 2), 1) for _ in range(2))
-        lines.append(f"{a:.3f},{b:.3f},{'uvw'[row % 3]},{('no', 'yes')[row % 2]}")
-    (folder / "t.csv").write_text("\n".join(lines) + "\n")
-    subprocess.run([str(python), "-c", TO_XLSX], cwd=folder, check=True)
-
-
 def pass_commands(programs: Path, folder: Path) -> list[str]:
     """Run every command in a folder, print what fails, and return the names of those that did."""
     outside = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     environment = outside | {"NUMBA_CACHE_DIR": str(folder / "compiled"), "RAY_USAGE_STATS_ENABLED": "0"}
-    write_tables(folder, programs / "python")
+    subprocess.run([str(programs / "python"), "-c", WRITE], cwd=folder, check=True)  # t.csv and t.xlsx
     failed = []
     for words in list_commands():
         start, name = perf_counter(), " ".join(words)

@@ -21,27 +21,26 @@ if __name__ == "__main__":  # import from the repository, not from this folder
 
 import json
 import subprocess
-import tomllib
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
+from itertools import groupby
 from typing import Annotated, Any
 
+import numpy as np
 import typer
+from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PackageLoader, StrictUndefined
 
 from ckcv_ray.cli.options import check_out
 from ckcv_ray.errors import CKCVError, InputError, StoreError
+from ckcv_ray.reports.facts import flatten
+from ckcv_ray.reports.figures import BLUE, INK, RED, Chart, Mark, Scale, write_svg
 from ckcv_ray.storage.objects import open_files
-from ckcv_ray.tables import named as data
 from ckcv_ray.version import VERSION
-from jobs.nightly.figures import GROUPS, PLANS, Role, measure, recount
-from jobs.nightly.history import PAGE, Night, add_night, check_name, machine, read_nights
-from jobs.nightly.page import compared, headline, limit, pace, page
-from jobs.nightly.verdict import Verdict, judge, suspects
+from jobs.nightly.figures import GROUPS, PLANS, Role, measure
+from jobs.nightly.nights import PAGE, Line, Night, Verdict, add_night, check_name, judge, machine, read_nights
 
 ROOT = Path(__file__).resolve().parents[2]
 LONGER = 3  # times the repeats, of a suspect figure
-EXTRAS = ("boosting", "imblearn")  # which tests of the night need
-RECIPES = ("mlflow-skinny>=3.5", "onnxruntime>=1.22", "skl2onnx>=1.19")  # and those of docs/guides/recipes.md
-MOTO = ("moto[s3]>=5.2", "flask>=3.1.1", "flask-cors>=6.0.1")
+MAX_NIGHTS = 60  # of a trend
 
 
 def commit_here() -> str:
@@ -51,11 +50,10 @@ def commit_here() -> str:
         InputError: git cannot determine it.
     """
     command = ["git", "-C", str(ROOT), "describe", "--always", "--abbrev=40", "--exclude=*", "--dirty"]
-    try:
-        return subprocess.run(command, capture_output=True, check=True, text=True).stdout.strip()
-    except (OSError, subprocess.CalledProcessError) as error:
-        reason = getattr(error, "stderr", "") or str(error)
-        raise InputError(f"git cannot determine the commit ({reason.strip()}): pass --commit") from None
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        raise InputError(f"git cannot determine the commit ({done.stderr.strip()}): pass --commit")
+    return done.stdout.strip()
 
 
 def measure_night(
@@ -76,23 +74,103 @@ def measure_night(
             raise InputError(f"night {name!r} exists without {', '.join(missing)}: choose another --night")
         print(f"night {name} already exists: it is not measured again", file=sys.stderr)
         return None
-    for source in PLANS[chosen].sources():
-        data.read(source)  # reports a missing archive before an hour of work
     began, here = datetime.now(UTC), machine()
     return Night(name, began, commit, VERSION, chosen, here, tuple(measure(PLANS[chosen], groups, repeats)))
 
 
 def confirm(night: Night, nights: list[Night], threshold: float, repeats: int) -> Night:
     """Measure suspect figures again, for longer, before they raise an alarm."""
-    suspected = sorted(suspects(judge([*nights, night], night.name, threshold)))
-    for key in suspected:
-        print(
-            f"suspect: {', '.join(key)}; measuring its group again, repeats: {LONGER * repeats}",
-            file=sys.stderr,
-        )
-    groups = list(dict.fromkeys(group for group, _, _ in suspected))
-    again = measure(PLANS[night.plan], groups, LONGER * repeats) if groups else []
-    return night._replace(figures=tuple(recount(night.figures, suspected, again)))
+    lines = judge([*nights, night], night.name, threshold).lines
+    suspects = [one.figure for one in lines if one.alarm and one.figure.role == Role.RATIO]
+    for figure in suspects:
+        again = f"measuring its group again, repeats: {LONGER * repeats}"
+        print(f"suspect: {figure.label}; {again}", file=sys.stderr)
+    groups = dict.fromkeys(figure.group for figure in suspects)
+    longer = {one.key: one for one in measure(PLANS[night.plan], list(groups), LONGER * repeats)}
+    figures = [longer.get(one.key, one) if one in suspects else one for one in night.figures]
+    failed = [one for one in longer.values() if one.role == Role.FAILED]
+    return night._replace(figures=(*figures, *failed))
+
+
+def page(verdict: Verdict) -> str:
+    """Render the page as HTML."""
+    by_role: dict[Role, list[Line]] = {role: [] for role in Role}
+    for line in verdict.lines:
+        by_role[line.figure.role].append(line)
+    ratios, shown = (
+        [(group, [*lines]) for group, lines in groupby(by_role[role], key=lambda line: line.figure.group)]
+        for role in (Role.RATIO, Role.SHOWN)
+    )
+    environment = Environment(
+        loader=ChoiceLoader([FileSystemLoader(Path(__file__).parent), PackageLoader("ckcv_ray.reports")]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "traceback": json.loads,
+        "figure": lambda value: "–" if value is None else f"{value:.4g}",
+        "pace": pace,
+        "sentence": lambda text: f"{text[0].upper()}{text[1:]}.",
+    }
+    return environment.get_template("page.html").render(
+        verdict=verdict,
+        night=verdict.night,
+        headline=headline(verdict),
+        compared=compared(verdict),
+        ratios=ratios,
+        shown=shown,
+        answers=sorted(by_role[Role.EXACT], key=lambda line: not line.alarm),
+        failures=[line.figure for line in by_role[Role.FAILED]],
+        machine=flatten(verdict.night.machine),
+        draw=draw_trend,
+    )
+
+
+def headline(verdict: Verdict) -> str:
+    """Summarize the verdict in a few words."""
+    if alarms := len(verdict.alarms):
+        return f"{alarms} alarm{'s' * (alarms > 1)}"
+    if not verdict.compared:
+        return "measured; no earlier night to compare with"
+    if early := sum(line.early for line in verdict.lines):
+        return f"no answer changed, {early} speeds with too few nights"
+    return "no slowdown, no answer changed"
+
+
+def compared(verdict: Verdict) -> str:
+    """Name the nights that the night was compared with."""
+    names = verdict.compared
+    if not names:
+        return "compared with no other night"
+    which = names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"
+    nights = f"{len(names)} night{'s' * (len(names) > 1)}"
+    return f"speeds compared with the median of {nights} ({which}), answers with night {names[-1]}"
+
+
+def pace(change: float | None) -> str:
+    """Format a change of time."""
+    if change is None:
+        return "–"
+    return f"{abs(change):.1%} {'slower' if change > 0 else 'faster'}"
+
+
+def draw_trend(line: Line) -> str:
+    """Draw a figure over the nights as SVG, the median dashed, the limit of alarms in red."""
+    least = line.median / (1 + line.threshold) if line.median and line.threshold is not None else None
+    nights, values = line.nights[-MAX_NIGHTS:], np.array(line.values[-MAX_NIGHTS:])
+    levels = [(level, colour) for level, colour in ((least, RED), (line.median, INK)) if level is not None]
+    shown = [*values.tolist(), *(level for level, _ in levels)]
+    margin = 0.15 * (max(shown) - min(shown)) or 0.1 * abs(shown[0]) or 1.0
+    x = np.arange(len(values))
+    parts = [Mark([-0.6, len(x) - 0.4], level, colour, width=0.8, dash=(4, 2)) for level, colour in levels]
+    parts.append(Mark(x, values, BLUE, width=1.2, shape="o", size=3))
+    parts.append(Mark(x[-1:], values[-1:], RED if line.alarm else BLUE, shape="o", size=7))
+    median = f", median before {line.median:.4g}" if line.median is not None else ""
+    label = f"{line.figure.label}: {values[-1]:.4g} in night {nights[-1]}{median}; {len(nights)} nights"
+    y = Scale("", min(shown) - margin, max(shown) + margin)
+    return write_svg(Chart(Scale(names=nights), y, parts, 140), label)
 
 
 def to_json(verdict: Verdict, file: str) -> dict[str, Any]:
@@ -112,42 +190,12 @@ def text(verdict: Verdict, file: str) -> str:
     lines = [
         f"{line.figure.group:<10}{line.figure.case:<24}{line.figure.name:<24}{line.figure.value:8.4g} x"
         + (f"  median {line.median:8.4g} x  {pace(line.change)}" if line.median is not None else "")
-        + f"  {limit(line)}"
+        + f"  {line.limit}"
         for line in verdict.lines
         if line.figure.role == Role.RATIO
     ]
     messages = [*verdict.notes, compared(verdict), *(f"ALARM {alarm}" for alarm in verdict.alarms)]
     return "\n".join([*lines, *messages, f"night {verdict.night.name}: {headline(verdict)}; page: {file}"])
-
-
-def weekly_jobs(name: str) -> list[list[str]]:
-    """Return the commands that a night runs in addition: on a Sunday, those of ``jobs/floors``."""
-    try:
-        sunday = date.fromisoformat(name).isoweekday() == 7
-    except ValueError:  # a night may have any name
-        return []
-    floors = [sys.executable, str(ROOT / "jobs" / "floors")]
-    return [floors, [*floors, "--newest"]] if sunday else []
-
-
-def tests_jobs() -> list[list[str]]:
-    """Return the commands that install what only tests of the night need, and run all tests.
-
-    moto, a server that speaks S3, is in a folder of its own: it allows older versions of other packages only.
-    """
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    wanted = [text for extra in EXTRAS for text in project["optional-dependencies"][extra]]
-    install = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    server = [*install, "--upgrade", "--target", str(ROOT / "build" / "moto"), *MOTO]
-    return [[*install, *wanted, *RECIPES], server, ["bash", str(ROOT / "jobs" / "check"), "--night"]]
-
-
-def run_jobs(commands: list[list[str]]) -> list[str]:
-    """Run commands of other jobs, and return those that failed, in words."""
-    failed = [
-        command for command in commands if subprocess.run(command, cwd=ROOT, stdout=sys.stderr).returncode
-    ]
-    return [" ".join(command[1:]).removeprefix(f"{ROOT}/") for command in failed]
 
 
 def main(
@@ -167,8 +215,7 @@ def main(
     plan: Annotated[
         str | None,
         typer.Option(
-            help=f"What to measure: {', '.join(PLANS)}. ida adds sets of the archive; tiny is for trials. "
-            "A history has a single plan.",
+            help=f"What to measure: {', '.join(PLANS)}; tiny is for trials. A history has a single plan.",
             show_default="the plan of the history, else generators",
         ),
     ] = None,
@@ -177,16 +224,6 @@ def main(
         str | None, typer.Option(help="Commit that is measured.", show_default="from git")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
-    hostile: Annotated[
-        int, typer.Option(help="Number of run folders to read that are made to attack their reader.")
-    ] = 0,
-    tests: Annotated[bool, typer.Option("--tests", help="Run jobs/check --night as well.")] = False,
-    weekly: Annotated[
-        bool,
-        typer.Option(
-            "--weekly", help="On the night of a Sunday, pass jobs/floors and jobs/floors --newest as well."
-        ),
-    ] = False,
 ) -> None:
     """Measure a night, add it to the history, compare it with earlier nights, and write its page.
 
@@ -220,13 +257,7 @@ def main(
         raise typer.Exit(2) from None
     file = str(files.path(PAGE))
     print(json.dumps(to_json(verdict, file)) if as_json else text(verdict, file))
-    attacks = [sys.executable, "-m", "jobs.faults.hostile", "--folders", str(hostile)]
-    others = [attacks] if hostile else []
-    others += (tests_jobs() if tests else []) + (weekly_jobs(name) if weekly else [])
-    failed = run_jobs(others)
-    for job in failed:
-        print(f"ALARM {job} failed", file=sys.stderr)
-    if verdict.alarms or failed:
+    if verdict.alarms:
         raise typer.Exit(1)
 
 

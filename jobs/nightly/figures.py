@@ -13,7 +13,7 @@ number of evaluations computed, is only shown.
 import hashlib
 import json
 import traceback
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
 from functools import partial
 from statistics import median
@@ -28,10 +28,9 @@ from ckcv_ray.engine.backend import session
 from ckcv_ray.runs.run import run_job
 from jobs.benchmarks import algorithm as bench_algorithm
 from jobs.benchmarks import solver as bench_solver
-from jobs.frame import Clock, in_one_step, name_source, take_turns
+from jobs.frame import Clock, in_one_step, take_turns
 
 WORKERS = 2
-AT_FIRST = ", at first"
 T = TypeVar("T")
 Key = tuple[str, str, str]
 SMALL: dict[str, Any] = {"C": (0.1, 1.0, 10.0), "gamma": (0.01, 0.1), "k": (3, 4, 5), "n_splits": 4}
@@ -44,7 +43,6 @@ class Role(StrEnum):
     RATIO = "ratio"  # with the median of the nights before; more is faster
     EXACT = "exact"  # with the last night
     SHOWN = "shown"  # with nothing
-    FIRST = "first"  # with nothing: a suspect ratio before it was measured again
     FAILED = "failed"  # with nothing: the traceback that ended the benchmark
 
 
@@ -79,38 +77,21 @@ class Plan(NamedTuple):
     overhead: tuple[str, ...]
     splits: int = 20
 
-    def sources(self) -> list[str]:
-        """List every data set of the plan."""
-        names = {self.yardstick, *dict(self.studies), *self.solver, *self.algorithm, *self.overhead}
-        return sorted(name_source(name) for name in names)
 
-
-GENERATORS = Plan(
-    yardstick="twonorm:400:0",
-    studies=(
-        ("twonorm:100:0", {}),
-        ("ringnorm:400:0", {}),
-        ("waveform:400:0", HOLDOUT),
-        ("waveform:400:0", {}),
-        ("twonorm:1000:0", {}),
-        ("waveform:1000:0", {}),
-    ),
-    solver=("twonorm:400:0", "waveform:400:0", "ringnorm:1000:0"),
-    algorithm=("twonorm:200:0", "waveform:200:0"),
-    overhead=("ringnorm:400:0", "waveform:400:0", "twonorm:1000:0"),
-)
-STANDARDISED = {"scale": "standard"}
 PLANS = {
-    "generators": GENERATORS,
-    "ida": GENERATORS._replace(
+    "generators": Plan(
+        yardstick="twonorm:400:0",
         studies=(
-            *GENERATORS.studies,
-            *((f"ida:{name}:1", {}) for name in ("thyroid", "banana", "german", "image")),
-            ("ida:splice:1", STANDARDISED),
+            ("twonorm:100:0", {}),
+            ("ringnorm:400:0", {}),
+            ("waveform:400:0", HOLDOUT),
+            ("waveform:400:0", {}),
+            ("twonorm:1000:0", {}),
+            ("waveform:1000:0", {}),
         ),
-        solver=(*GENERATORS.solver, "banana", "german", "image", "splice"),
-        algorithm=(*GENERATORS.algorithm, "banana", "heart"),
-        overhead=(*GENERATORS.overhead, "banana", "german", "splice"),
+        solver=("twonorm:400:0", "waveform:400:0", "ringnorm:1000:0"),
+        algorithm=("twonorm:200:0", "waveform:200:0"),
+        overhead=("ringnorm:400:0", "waveform:400:0", "twonorm:1000:0"),
     ),
     "tiny": Plan(
         yardstick="twonorm:40:0",
@@ -133,20 +114,6 @@ def measure(plan: Plan, groups: Iterable[str], repeats: int) -> list[Figure]:
             reason = json.dumps(traceback.format_exc())
             figures.append(Figure(group, "", "traceback", Role.FAILED, None, reason))
     return figures
-
-
-def recount(
-    figures: Iterable[Figure], suspects: Collection[Key], again: Iterable[Figure]
-) -> Iterator[Figure]:
-    """Yield a night's figures, with suspect ratios replaced by those measured again."""
-    longer = {figure.key: figure for figure in again}
-    for figure in figures:
-        if figure.key in suspects and figure.key in longer:
-            yield longer[figure.key]
-            yield figure._replace(name=figure.name + AT_FIRST, role=Role.FIRST)
-        else:
-            yield figure
-    yield from (figure for figure in longer.values() if figure.role == Role.FAILED)
 
 
 def studies(plan: Plan, repeats: int) -> Iterator[Figure]:

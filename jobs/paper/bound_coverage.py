@@ -188,17 +188,12 @@ def main(
     ),
     runs: Annotated[int, typer.Option(min=1, help="Learning sets for each setting.")] = 500,
     workers: Annotated[int, typer.Option(min=1, help="Worker processes.")] = cpu_count() or 1,
-    first: Annotated[
-        int, typer.Option(min=0, help="Number of the first one; those before are left out.")
-    ] = 0,
     out: Annotated[Path | None, typer.Option(help="File of finished runs, continued.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Print, for each setting and claim, how often the bound fails and how loose it is."""
     asked = chosen(settings)
-    if first >= runs:
-        raise typer.BadParameter(f"--first {first}: the number of the last run is {runs - 1}")
-    numbers = range(first, runs)
+    numbers = range(runs)
     done = collected(asked, numbers, workers, out)
     summaries = {one: summarize(one, [done[str(one), i] for i in numbers]) for one in asked}
     if not as_json:

@@ -126,19 +126,13 @@ def summarize(runs: list[Run]) -> dict[str, dict[str, float]]:
 
 
 def tabulate(found: dict[Setting, dict[str, dict[str, float]]]) -> Iterator[str]:
-    """Yield a table for each truth, and one of the widths."""
-    titles = {
-        "mean": "Missed the mean error of models fitted to as many rows, % of the learning sets",
-        "model": "Missed the error of the model fitted to all rows, % of the learning sets",
-        "width": "Mean width, in points of error",
-    }
-    for key, title in titles.items():
-        yield f"\n{title}"
-        yield f"{'':<44}" + "".join(f"{setting!s:>15}" for setting in found) + f"{'mean':>8}"
-        for line in PROCEDURES:
-            values = [one[line.name][key] for one in found.values()]
-            cells = "".join(f"{value:>15.1f}" for value in values)
-            yield f"{line.name:<44}{cells}{np.mean(values):>8.1f}"
+    """Yield a line for each interval: how often it missed either truth, and its width, over all settings."""
+    yield f"{'means over the settings':<40}{'missed mean, %':>16}{'missed model, %':>17}{'width, points':>15}"
+    for line in PROCEDURES:
+        means = (
+            np.mean([one[line.name][key] for one in found.values()]) for key in ("mean", "model", "width")
+        )
+        yield f"{line.name:<40}" + "{:16.1f}{:17.1f}{:15.1f}".format(*means)
 
 
 def main(

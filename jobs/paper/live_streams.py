@@ -15,12 +15,10 @@ of a stream depend on its scene and its number alone.
 
     python -m jobs.paper.live_streams --streams 10000 --labels 5000
     python -m jobs.paper.live_streams --scenes quiet,late --streams 200 --json
-    python -m jobs.paper.live_streams --streams 100 --picture docs/guides/watch.svg
 """
 
 from collections.abc import Callable, Iterator
 from math import log
-from pathlib import Path
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -28,14 +26,12 @@ import typer
 from numpy.typing import NDArray
 
 from ckcv_ray.core.bounds.betting import (
-    limit_at_all_times,
     log_evidence,
     make_prior,
     trace_alarm,
 )
 from jobs.frame import AsJson
 from jobs.paper.cells import Cell, show_cells
-from jobs.svg import as_svg, new_figure
 
 BOUND = DELTA = 0.05
 PRIOR = make_prior(10 / 300, 300)
@@ -123,48 +119,16 @@ def judge_scene(name: str, streams: int, labels: int) -> Iterator[Cell]:
         yield Cell(f"{name}: found after", 0, streams, 1.0, found)
 
 
-def draw_picture(file: Path, labels: int = 3000) -> None:
-    """Draw the limits of a quiet stream and of one whose risk rises, over time, with the certified bound."""
-    rng = np.random.default_rng(np.random.SeedSequence(SEED, spawn_key=(len(SCENES),)))
-    quiet = draw_constant(0.6 * BOUND)(rng, 1, labels)[0]
-    risen = np.concatenate([quiet[:1000], draw_constant(RISEN)(rng, 1, labels - 1000)[0]])
-    times = np.unique(np.geomspace(20, labels, 200).astype(int))
-    with new_figure("watch", (9.0, 3.6)) as figure:
-        for axes, losses, title in zip(
-            figure.subplots(1, 2, sharey=True),
-            (quiet, risen),
-            ("error 3 %", "error 3 %, 10 % after 1,000 labels"),
-            strict=True,
-        ):
-            errors = losses.cumsum()
-            limits = [limit_at_all_times(float(errors[t - 1]), int(t), PRIOR, DELTA) for t in times]
-            low, high = (100 * np.array(side) for side in zip(*limits, strict=True))
-            axes.fill_between(times, low, high, color="#1f77b4", alpha=0.25, label="limits at all times")
-            axes.plot(times, 100 * errors[times - 1] / times, color="#1f77b4", label="measured")
-            axes.axhline(100 * BOUND, color="black", ls="--", lw=1, label="certified")
-            if (first := trace_alarm(losses, BOUND, [1] * labels).find_first(DELTA)) is not None:
-                axes.axvline(first, color="#d62728", lw=1.2, label="alarm")
-            axes.set_title(title)
-            axes.set_xlabel("labels")
-            axes.legend()
-        figure.axes[0].set_ylabel("error, %")
-        figure.axes[0].set_ylim(0, 12)
-        file.write_text(as_svg(figure))
-
-
 def main(
     scenes: Annotated[str, typer.Option(help="Scenes, by comma.")] = ",".join(SCENES),
     streams: Annotated[int, typer.Option(min=1, help="Streams of each scene.")] = 1000,
     labels: Annotated[int, typer.Option(min=1, help="Labels of each stream.")] = 5000,
-    picture: Annotated[Path | None, typer.Option(help="SVG file to draw two streams in.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Print, for each scene, how many alarms are false, and after how many labels a risen risk is found."""
     chosen = scenes.split(",")
     if unknown := [name for name in chosen if name not in SCENES]:
         raise typer.BadParameter(f"{unknown[0]!r} is none of {', '.join(SCENES)}")
-    if picture is not None:
-        draw_picture(picture)
     show_cells([cell for name in chosen for cell in judge_scene(name, streams, labels)], as_json)
 
 

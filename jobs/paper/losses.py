@@ -26,7 +26,6 @@ candidate that was selected by counts with Clopper-Pearson.
 import json
 from collections.abc import Callable
 from statistics import geometric_mean
-from time import perf_counter
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
@@ -215,9 +214,7 @@ def main(
     if not as_json:
         print(heading(), flush=True)
     for name in sets.split(","):
-        start = perf_counter()
         row = rows[name] = study_set(name, realization, backend)
-        typer.echo(f"{name}: k = {row['k']}, {perf_counter() - start:.1f} s", err=True)
         if not as_json:
             print(line(name, row), flush=True)
     if as_json:

@@ -7,7 +7,6 @@ clip counts, and the share of rows within the claimed distance. No cell may be f
 than its delta: a one-sided exact binomial test at level 0.01 divided by the number of cells.
 
     python -m jobs.paper.number_coverage --runs 200
-    python -m jobs.paper.number_coverage --runs 200 --sorted
 """
 
 from collections.abc import Callable
@@ -64,19 +63,16 @@ def draw_table(noise: str, units: int, rng: np.random.Generator) -> Table:
     return Table(X, y + rng.standard_t(2.5, units)[groups] if grouped else y, groups)
 
 
-def check_claims(noise: str, seed: int, certify: str, in_order: bool = False) -> dict[str, Checked]:
+def check_claims(noise: str, seed: int, certify: str) -> dict[str, Checked]:
     """Run one study, and return its claims by name with the truth for each.
 
     Args:
         noise: of the numbers.
         seed: of the table, and of the study.
         certify: "holdout" or "paper".
-        in_order: whether the table is sorted by its numbers, and the study's seed is 0.
     """
     rng = np.random.default_rng([seed, list(NOISES).index(noise)])
     table, grouped = draw_table(noise, ROWS, rng), noise == GROUPS
-    if in_order:
-        table = Table._make(part[np.argsort(table.y)] for part in table)
     asked = {"holdout_share": 0.5, "claim": ("refit", *(() if grouped else (f"within:{SHARE}",)))}
     study = Study.of(
         learner="ridge",
@@ -84,7 +80,7 @@ def check_claims(noise: str, seed: int, certify: str, in_order: bool = False) ->
         clip=CLIP,
         k=(3,),
         n_splits=3,
-        seed=0 if in_order else seed,
+        seed=seed,
         certify=certify,
         **(asked if certify == "holdout" else {}),
     )
@@ -107,12 +103,12 @@ def check_claims(noise: str, seed: int, certify: str, in_order: bool = False) ->
     return found
 
 
-def measure_noise(noise: str, runs: int, in_order: bool = False) -> list[Cell]:
+def measure_noise(noise: str, runs: int) -> list[Cell]:
     """Return the cells of one kind of noise."""
     found: dict[str, list[Checked]] = {}
     for seed in range(runs):
         for certify in ("holdout", "paper"):
-            for name, checked in check_claims(noise, seed, certify, in_order).items():
+            for name, checked in check_claims(noise, seed, certify).items():
                 found.setdefault(name, []).append(checked)
     cells = []
     for name, claims in found.items():
@@ -125,13 +121,10 @@ def measure_noise(noise: str, runs: int, in_order: bool = False) -> list[Cell]:
 
 def main(
     runs: Annotated[int, typer.Option(min=1, help="Tables of each kind of noise.")] = 200,
-    in_order: Annotated[
-        bool, typer.Option("--sorted", help="Sort tables by their numbers; all draws are with seed 0.")
-    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Measure every kind of noise; end with code 1 if a claim is false significantly too often."""
-    show_cells([cell for noise in NOISES for cell in measure_noise(noise, runs, in_order)], as_json)
+    show_cells([cell for noise in NOISES for cell in measure_noise(noise, runs)], as_json)
 
 
 if __name__ == "__main__":

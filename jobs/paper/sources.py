@@ -11,8 +11,6 @@ flipped_refit    labels that a feature gives but for a rate just above what a ce
 tripled          every row three times
 visits           subjects with five visits each, nearly equal, with one label: related rows
 grouped          the same, with the subjects named as groups
-sorted_*         crescents, a flipped source and grouped visits whose rows come sorted: by label, then by the
-                 first feature, so that rows that are hard stand together; the seed is 0
 shifted          the share of positive rows is 0.2 in the learning sets and 0.6 among new patterns
 """
 
@@ -60,7 +58,6 @@ class Source(NamedTuple):
     fresh: Callable[[np.random.Generator], Fresh]
     holds: str = "all"  # which bounds are proven for it: "all", "by class" or "none"
     rare: bool = False  # parts of a learning set may lack a class, so that some studies are refused
-    seed: int | None = None  # of each study; None to draw it
 
 
 def sampled(generator: Callable[[int, np.random.Generator], GeneratedSample]) -> Source:
@@ -151,18 +148,7 @@ def grouped(n: int, rng: np.random.Generator) -> Rows:
     return Rows(*visits(n, rng), np.repeat(np.arange(n // VISITS), VISITS))
 
 
-def in_order(source: Source) -> Source:
-    """Make a source whose rows come sorted by label, then by the first feature, and are drawn by seed 0."""
-
-    def draw(n: int, rng: np.random.Generator) -> Rows:
-        rows = source.draw(n, rng)
-        order = np.lexsort((rows.X[:, 0], rows.y))
-        return Rows(rows.X[order], rows.y[order], None if rows.groups is None else rows.groups[order])
-
-    return source._replace(draw=draw, seed=0)
-
-
-UNSORTED: Mapping[str, Source] = {
+SOURCES: Mapping[str, Source] = {
     **{name: sampled(generator) for name, generator in GENERATORS.items()},
     "crescents": sampled(crescents),
     "noise": sampled(noise)._replace(fresh=coins),
@@ -179,8 +165,6 @@ UNSORTED: Mapping[str, Source] = {
         lambda n, rng: Rows(*normals(n, rng, LEARNED)), partial(balanced, positive=SHIFTED), holds="by class"
     ),
 }
-SORTED = ("crescents", "flipped_refit", "grouped")
-SOURCES = {**UNSORTED, **{f"sorted_{name}": in_order(UNSORTED[name]) for name in SORTED}}
 
 
 class Setting(NamedTuple):

@@ -23,7 +23,7 @@ import pyarrow as pa
 import typer
 from pyarrow import parquet
 from rich.console import Console
-from rich.progress import Progress
+from rich.progress import track
 
 from ckcv_ray import Certified, Execution, InputError, Job, Study, Task, TestRows, run_many
 from ckcv_ray.tables import named
@@ -60,7 +60,6 @@ PAPER: dict[str, tuple[Figure, ...]] = {
 }
 # fmt: on
 PAPER_REALIZATIONS = 10
-console = Console(stderr=True)
 
 
 class Part(NamedTuple):
@@ -138,11 +137,8 @@ def run(parts: list[Part], conventional: bool, out: Path) -> list[dict[str, Any]
     ordered = sorted(parts, key=lambda one: -len(one.columns.learn))
     rows = []
     results = run_many((job for one in ordered for job in jobs(one, conventional, out)), Execution("ray"))
-    with Progress(console=console, transient=True) as progress:
-        task = progress.add_task("studies", total=len(ordered))
-        for one in ordered:
-            rows.append(figures(one, [next(results) for _ in studies(one, conventional)]))
-            progress.advance(task)
+    for one in track(ordered, "studies", console=Console(stderr=True), transient=True):
+        rows.append(figures(one, [next(results) for _ in studies(one, conventional)]))
     return sorted(rows, key=lambda row: (row["set"], row["seed"], row["realization"]))
 
 

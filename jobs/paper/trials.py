@@ -40,7 +40,7 @@ def trial(setting: Setting, run: int) -> dict[str, tuple[float, float]]:
     """
     source, rng = SOURCES[setting.source], setting.generator(run)
     seed = int(rng.integers(2**32))
-    study = STUDY.replace(seed=seed if source.seed is None else source.seed)
+    study = STUDY.replace(seed=seed)
     rows, fresh = source.draw(setting.n, rng), source.fresh(rng)
     measured: dict[str, tuple[float, float]] = {}
     with one_thread():

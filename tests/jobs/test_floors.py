@@ -1,7 +1,6 @@
 """The job that installs the bounds of the dependencies: what it installs and runs. Nothing is installed."""
 
 import re
-import shlex
 import subprocess
 import sys
 import tomllib
@@ -12,8 +11,6 @@ from packaging.requirements import Requirement
 
 from ckcv_ray.cli import main as cli
 from jobs.floors.__main__ import COMMANDS, ROOT, list_commands, read_floors
-from jobs.nightly import __main__ as nightly
-from jobs.nightly.__main__ import weekly_jobs
 
 
 def test_the_floors_are_those_of_the_package() -> None:
@@ -57,34 +54,12 @@ def test_the_options_of_each_command_are_known(words: tuple[str, ...]) -> None:
         assert {option for option in options if option.startswith("--")} <= known
 
 
-def test_a_night_runs_it_on_sundays_only() -> None:
-    assert [command[1:] for command in weekly_jobs("2026-11-22")] == [
-        [str(ROOT / "jobs" / "floors")],
-        [str(ROOT / "jobs" / "floors"), "--newest"],
-    ]
-    assert weekly_jobs("2026-11-23") == weekly_jobs("first") == []
-
-
-def test_what_fails_on_a_sunday_is_an_alarm() -> None:
-    failing = [sys.executable, "-c", "raise SystemExit(1)"]
-    passing = [sys.executable, "-c", "raise SystemExit(0)"]
-    assert nightly.run_jobs([failing, passing]) == ["-c raise SystemExit(1)"]
-
-
 @pytest.mark.parametrize("file", ["crontab", "ckcv-nightly.service"])
-def test_the_schedules_ask_for_it(file: str) -> None:
-    lines = (ROOT / "docs" / "nightly" / file).read_text().splitlines()
-    (line,) = [line for line in lines if "jobs/nightly" in line]
-    assert {"--weekly", "--hostile", "--tests"} <= set(shlex.split(line))
-
-
-def test_a_night_installs_what_its_tests_need_and_runs_what_the_check_leaves_to_it() -> None:
-    libraries, server, check = nightly.tests_jobs()
-    assert libraries[:4] == server[:4] == [sys.executable, "-m", "pip", "install"]
-    for library in ("catboost>=", "imbalanced-learn>=", "mlflow-skinny>="):
-        assert any(word.startswith(library) for word in libraries)
-    assert server[server.index("--target") + 1] == str(ROOT / "build" / "moto")
-    assert check == ["bash", str(ROOT / "jobs" / "check"), "--night"]
+def test_the_schedules_run_a_whole_night(file: str) -> None:
+    assert "jobs/night --out" in (ROOT / "docs" / "nightly" / file).read_text()
+    night = (ROOT / "jobs" / "night").read_text()
+    for job in ("jobs/nightly", "jobs.faults.hostile", "./jobs/check --night", "jobs/floors --newest"):
+        assert f"{job} " in night.replace("\n", " ")
 
 
 def test_it_needs_nothing_installed_to_say_what_it_does() -> None:

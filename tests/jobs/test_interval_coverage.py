@@ -53,4 +53,4 @@ def test_settings_are_told_apart(capsys: pytest.CaptureFixture[str], monkeypatch
     assert list(found) == ["noise:60", "eight:60"]
     assert all(0 <= cell["mean"] <= 100 for one in found.values() for cell in one.values())
     main("noise:60", runs=1, workers=1, as_json=False)
-    assert "Missed the error of the model fitted to all rows" in capsys.readouterr().out
+    assert "missed model, %" in capsys.readouterr().out

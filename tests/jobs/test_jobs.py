@@ -161,7 +161,7 @@ def test_no_job_has_the_name_of_a_package() -> None:
     installed = sys.stdlib_module_names | packages_distributions().keys()
     found = [*(ROOT / "jobs").rglob("*.py"), *(file for file in (ROOT / "jobs").iterdir() if file.is_dir())]
     names = {file.stem for file in found} - {"__init__", "__main__"}
-    assert {"run_study", "chaos", "nightly", "verdict"} <= names
+    assert {"run_study", "chaos", "nightly", "nights"} <= names
     assert not names & installed
 
 

@@ -46,7 +46,7 @@ def test_the_figures_are_those_of_the_two_searches(capsys: pytest.CaptureFixture
     shown = json.loads(capsys.readouterr().out)
     assert set(shown["rows"]) == {"naive_bayes:breast_cancer", "tree:breast_cancer"}
     for row in shown["rows"].values():
-        assert row["agree"]
+        assert row["agreement"] == "agree"
         assert row["serial_ratio"] == row["serial_grid"] / row["serial_ours"] > 0
     ratios = [row["serial_ratio"] for row in shown["rows"].values()]
     assert min(ratios) <= shown["geomean_serial_ratio"] <= max(ratios)
@@ -56,7 +56,7 @@ def test_on_workers_all_of_them_run(ray_session: None, capsys: pytest.CaptureFix
     search.main("tree", "breast_cancer", 6, 2, workers=2, repeats=1, only_serial=False, as_json=True)
     shown = json.loads(capsys.readouterr().out)
     (row,) = shown["rows"].values()
-    assert row["agree"]
+    assert row["agreement"] == "agree"
     assert {"loky", "ray_joblib", "ours", "whole"} <= set(row)
     assert row["ratio"] == row["loky"] / row["ours"]
     assert shown["geomean_ratio"] == pytest.approx(row["ratio"])

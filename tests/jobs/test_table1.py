@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ckcv_ray import InputError
 from ckcv_ray.extend import Rotation
 from jobs.paper import table1
 
@@ -28,13 +27,6 @@ def test_a_realization_missing_from_the_archive_is_drawn_from_its_pool(ida: Path
     assert drawn.columns.learn.equals(again.columns.learn)
     assert not drawn.columns.learn.equals(other.columns.learn)
     np.testing.assert_array_equal(pool(held), pool(drawn))
-
-
-def test_without_an_archive_the_reason_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.delenv("CKCV_IDA", raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    with pytest.raises(InputError, match="CKCV_IDA"):
-        table1.part("thyroid", 2, 0)
 
 
 def test_the_studies_request_what_the_columns_need(ida: Path) -> None:

@@ -29,9 +29,8 @@ PLENTY = 10_000_000
 GRID = (0.01, 0.1, 1.0, 10.0, 100.0)
 WEIGHTS = [Weights(1.0, 10.0), Weights(1e-3, 30.0), Weights(20.0, 0.05)]
 WHOLE = {"newton": path.path, "libsvm": libsvm.path}  # of a kernel; the reference among them
-ON_POINTS = {"newton on points": path_on_points, "libsvm on points": libsvm.path_on_points}
 BLOCKS = {f"in blocks of {n}": n for n in (2, 8, 30)}
-EVERY = [*WHOLE, *ON_POINTS, *BLOCKS]
+EVERY = [*WHOLE, "newton on points", *BLOCKS]
 
 
 class Posed(NamedTuple):
@@ -74,8 +73,8 @@ def solve(solver, p, w=EQUAL, C_values=GRID, tolerance=TOLERANCE, max_iter=PLENT
     stops = C_values, tolerance, max_iter
     if solver in BLOCKS:
         fits = path_on_points(p.X, p.gamma, p.y, *stops, BLOCKS[solver], w)
-    elif solver in ON_POINTS:
-        fits = ON_POINTS[solver](p.X, p.gamma, p.y, *stops, weights=w)
+    elif solver not in WHOLE:
+        fits = path_on_points(p.X, p.gamma, p.y, *stops, weights=w)
     else:
         M = make_complement(complement(compute_distances(p.X, p.X), p.gamma))
         for array in M:

@@ -1,26 +1,109 @@
-"""The verdict on a night: slowdowns and changed answers since earlier nights on the same kind of machine.
+"""Nights: their history, and the verdict on one of them.
 
-A ratio is compared with the median of the last ten nights, once three of them have it, an exact figure with
-the last. The threshold of an alarm follows from the spread of those nights, and never exceeds the one
-requested. A night with an alarm is part of the history like any other: a changed bound is reported once, and
-a slowdown until it has become the median.
+The history is a folder, on a disk or an object store, with one JSON file for each night, written once. A
+night is compared with nights of its kind of machine alone: the same processor, cores, system, Python and
+packages. A ratio is compared with the median of the last ten of these, once three of them have it, an exact
+figure with the last. The threshold of an alarm follows from the spread of those nights, and never exceeds the
+one requested. A night with an alarm is part of the history like any other: a changed bound is reported once,
+and a slowdown until it has become the median.
 """
 
+import hashlib
 import json
+import os
+import re
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from math import expm1, log
 from statistics import median
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from ckcv_ray.storage.execution import find_changes
-from jobs.nightly.figures import AT_FIRST, Figure, Key, Role
-from jobs.nightly.history import Night
+from ckcv_ray import GaussianSVM, InputError, StoreError
+from ckcv_ray.errors import convert_errors
+from ckcv_ray.storage.execution import find_changes, read_environment
+from ckcv_ray.storage.files import MAX_FILE_BYTES, Files
+from ckcv_ray.validation import read_as
+from jobs.nightly.figures import Figure, Key, Role
 
+PAGE = "nightly.html"
+FOLDER = "history"
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 WINDOW = 10
 LEAST = 3  # nights; fewer have no meaningful spread
 FLOOR = 0.05  # memory layout of code and data alone changes times by that much
 SPREADS = 5.0  # for ten nights; for fewer, more in inverse proportion: theirs is often too small by chance
 NORMAL = 1.4826  # standard deviation of a normal distribution, in median absolute deviations
+
+
+class Night(NamedTuple):
+    """The figures of one night, and where they were measured."""
+
+    name: str  # usually its date
+    began: datetime  # UTC; nights are ordered by it
+    commit: str
+    package: str  # its version
+    plan: str
+    machine: dict[str, Any]  # processor, cores, system, python, packages, blas
+    figures: tuple[Figure, ...]
+
+    @property
+    def kind(self) -> str:
+        """Identifier of the kind of machine: a digest of its description."""
+        canonical = json.dumps(self.machine, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(canonical.encode()).hexdigest()[:12]
+
+    def groups(self) -> list[str]:
+        """List the groups measured or attempted, in order."""
+        return list(dict.fromkeys(figure.group for figure in self.figures))
+
+    def measured(self, group: str) -> list[Figure]:
+        """Return the figures of a group; none if its benchmark failed."""
+        figures = [figure for figure in self.figures if figure.group == group]
+        return [] if any(figure.role == Role.FAILED for figure in figures) else figures
+
+
+def machine() -> dict[str, Any]:
+    """Describe the kind of this machine."""
+    return {**read_environment(GaussianSVM()), "cores": os.cpu_count()}
+
+
+def check_name(night: str) -> str:
+    """Check that a night's name can be part of a file name, and return it.
+
+    Raises:
+        InputError: it cannot.
+    """
+    if not NAME.fullmatch(night):
+        raise InputError(f"night={night!r}: letters, digits, '.', '_' and '-', at most 64, as in 2026-08-01")
+    return night
+
+
+def read_nights(files: Files) -> list[Night]:
+    """Read all nights, the oldest first; a file that starts with a dot was left by one that was killed.
+
+    Raises:
+        StoreError: a file is damaged, or not part of a history.
+    """
+    nights = []
+    for file in (name for name in files.list(f"{FOLDER}/") if not name.startswith(f"{FOLDER}/.")):
+        with convert_errors(StoreError, f"{files.path(file)} is damaged"):
+            nights.append(night := read_as(Night, json.loads(files.read(file, MAX_FILE_BYTES))))
+            if file != f"{FOLDER}/{night.name}.json" or not NAME.fullmatch(night.name):
+                raise ValueError(f"it contains the night {night.name!r}")
+    return sorted(nights, key=lambda night: (night.began, night.name))
+
+
+def add_night(files: Files, night: Night) -> None:
+    """Write the file of a night.
+
+    Raises:
+        StoreError: another job has just written this night.
+    """
+    figures = [figure._asdict() for figure in night.figures]
+    values = night._asdict() | {"began": night.began.isoformat(), "figures": figures}
+    file = f"{FOLDER}/{night.name}.json"
+    if not files.create(file, (json.dumps(values, indent=1) + "\n").encode()):
+        raise StoreError(f"{files.path(file)} was written by another job: it is not replaced")
 
 
 class Line(NamedTuple):
@@ -40,6 +123,13 @@ class Line(NamedTuple):
     def early(self) -> bool:
         """Whether this is a speed with too few earlier nights for a threshold."""
         return self.figure.role == Role.RATIO and self.threshold is None
+
+    @property
+    def limit(self) -> str:
+        """The threshold of an alarm of a speed, in words."""
+        if self.threshold is None:
+            return f"too few nights: {self.before} of {LEAST}"
+        return f"alarm above {self.threshold:.1%}"
 
 
 class Verdict(NamedTuple):
@@ -109,11 +199,6 @@ def allowed(ratios: Sequence[float], most: float) -> float:
     return min(most, max(FLOOR, expm1(SPREADS * WINDOW / len(logs) * spread)))
 
 
-def suspects(verdict: Verdict) -> set[Key]:
-    """Return the keys of the ratios that would raise an alarm."""
-    return {line.figure.key for line in verdict.lines if line.alarm and line.figure.role == Role.RATIO}
-
-
 def _missing(night: Night, before: Sequence[Night]) -> Iterator[str]:
     """Describe the figures of a group that the last night measuring it has, and this one lacks."""
     for group in night.groups():
@@ -121,19 +206,12 @@ def _missing(night: Night, before: Sequence[Night]) -> Iterator[str]:
         last = next((other for other in reversed(before) if other.measured(group)), None)
         if present and last is not None:
             for figure in last.measured(group):
-                if figure.key not in present and figure.role != Role.FIRST:
+                if figure.key not in present:
                     yield f"{figure.label}: not measured, but was in night {last.name}"
 
 
 def _notes(night: Night, before: Sequence[Night], earlier: Sequence[Night]) -> Iterator[str]:
-    """Report what was measured again, and why there is nothing to compare with, if so."""
-    values = {figure.key: figure.value for figure in night.figures}
-    for first in (figure for figure in night.figures if figure.role == Role.FIRST):
-        confirmed = first._replace(name=first.name.removesuffix(AT_FIRST))
-        yield (
-            f"{confirmed.label}: {first.value:.4g} times the baseline was suspect; a longer measurement gave "
-            f"{values[confirmed.key]:.4g}, which counts"
-        )
+    """Report why there is nothing to compare with, if so."""
     if not before:
         yield f"the first night on this kind of machine ({night.kind}): there is nothing to compare with"
         if earlier:
