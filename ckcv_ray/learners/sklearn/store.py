@@ -97,6 +97,8 @@ REVIEWED = (  # that skops does not trust: the arrays of trees are checked, the 
 TRUSTED_BY_SKOPS = ("sklearn._loss.", "sklearn.linear_model._sgd_fast.", f"{HISTOGRAMS}.binning.")
 SUPPORT_OF_NUMBERS = ("epsilon_svr", "nu_svr", "one_class")
 KERNELS = ("linear", "poly", "rbf", "sigmoid")
+NEIGHBOUR_FIELDS = ("_fit_X", "_y", "classes_", "effective_metric_", "effective_metric_params_")
+SEARCH_TREES = {"ball_tree": "BallTree", "kd_tree": "KDTree", "brute": None}
 
 
 def pack(estimator: Any) -> bytes:
@@ -138,7 +140,7 @@ def unpack(content: bytes, classes: Sequence[str] | None = None) -> Any:
     for part in _inside(estimator, set(), 0):
         _check_object(part)
         if _finds_neighbours(part):
-            part._tree = _make_search_tree(part)
+            part._tree = _build_search_tree(vars(part))
     return estimator
 
 
@@ -220,22 +222,29 @@ def _finds_neighbours(part: Any) -> bool:
     )
 
 
-def _make_search_tree(part: Any) -> Any:
-    """Return the search tree of a fitted estimator of neighbours, made by a fit to the rows that it holds.
+def _build_search_tree(state: Any) -> Any:
+    """Return the search tree of a fitted estimator of neighbours, as its fit builds it; None if it has none.
 
     Raises:
-        ValueError: its distances are those of a function, or that fit gives another estimator.
+        ValueError: what it is built from are not rows, numbers and words.
     """
-    from sklearn.base import clone
+    X, y, known, metric, options = map(state.get, NEIGHBOUR_FIELDS)
+    plain = isinstance(options, dict) and all(
+        isinstance(given, int | float | None) for given in options.values()
+    )
+    if not (state.get("_fit_method") in SEARCH_TREES and isinstance(metric, str) and plain):
+        raise ValueError("its neighbours are not described by numbers and words")
+    if not (isinstance(X, np.ndarray) and X.ndim == 2 and state.get("n_samples_fit_") == len(X)):
+        raise ValueError("its neighbours are not rows of numbers")
+    if known is not None:
+        of_rows = isinstance(y, np.ndarray) and y.dtype.kind == "i" and y.shape == (len(X),)
+        if not (of_rows and np.ndim(known) == 1 and np.all((y >= 0) & (y < len(known)))):
+            raise ValueError("its neighbours are not of its classes")
+    if (tree := SEARCH_TREES[state["_fit_method"]]) is None:
+        return None
+    from sklearn import neighbors
 
-    if callable(part.metric) or part.metric == "pyfunc":
-        raise ValueError("its distances are those of a function")
-    stored = vars(part)
-    known, y = stored.get("classes_"), stored.get("_y")
-    again = clone(part).fit(stored["_fit_X"], y if known is None else known[y])
-    if not agree({**vars(again), "_tree": None}, {**stored, "_tree": None}):
-        raise ValueError("it is not what a fit to its neighbours gives")
-    return again._tree
+    return getattr(neighbors, tree)(X, state.get("leaf_size"), metric=metric, **options)
 
 
 def _check_object(part: Any) -> None:

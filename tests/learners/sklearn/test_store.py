@@ -200,11 +200,9 @@ FOLLOWED: dict[str, tuple[Any, Callable[[Any], Any], str]] = {
     "too few coefficients": (SVC(), shorten, "do not belong together"),
     "another kind of machine": (SVC(), put(_impl="nu_svr"), "do not belong together"),
     "columns as a kernel": (SVC(), put(kernel="precomputed"), "do not belong together"),
-    "neighbours of no class": (NEAR, put(_y=np.full(80, 10**6)), "out of bounds"),
-    "more neighbours than rows": (NEAR, put(n_samples_fit_=10**9), "not what a fit to its neighbours gives"),
-    "a metric that is called": (NEAR, put(effective_metric_params_={"func": [1]}), "not what a fit"),
-    "a metric of words": (NEAR, put(metric=np.log1p), "distances are those of a function"),
-    "a metric by a parameter": (NEAR, put(metric="pyfunc"), "distances are those of a function"),
+    "neighbours of no class": (NEAR, put(_y=np.full(80, 10**6)), "its neighbours are not of its classes"),
+    "more neighbours than rows": (NEAR, put(n_samples_fit_=10**9), "are not rows of numbers"),
+    "a metric that is called": (NEAR, put(effective_metric_params_={"func": [1]}), "not described by"),
     "a sparse matrix": (LogisticRegression(), put(coef_=csr_matrix(np.eye(5)[:1])), "Untrusted .*csr_mat"),
     "a billion threads": (FEW_TREES, put(n_jobs=10**9), "predictions take one thread"),
     "another estimator": (TREE, put(tree_=KMeans(1)), "it holds .*KMeans, which no fit"),
@@ -222,7 +220,7 @@ def test_what_a_damaged_or_forged_model_would_do_is_found_before_it_predicts(nam
     classes = [*list_classes(as_spec("estimator", estimator))]
     assert quietly(lambda: unpack(pack(fitted), classes)) is not None
     change(fitted)
-    with pytest.raises((ValueError, TypeError, IndexError), match=messages):
+    with pytest.raises((ValueError, TypeError), match=messages):
         quietly(lambda: unpack(pack(fitted), classes))
 
 
