@@ -243,7 +243,7 @@ class Encoder:
         X = self.transform(task.X)
         for fold, rows in enumerate(map(list, self.folds)):
             X[rows] = self.transform(task.X[rows], fold)
-        return task.with_numbers(X, (f"x{i}" for i in range(X.shape[1])))
+        return replace(task, X=X, schema=Schema.of_numbers(f"x{i}" for i in range(X.shape[1])))
 
     @property
     def text(self) -> str:

@@ -383,7 +383,7 @@ class RunFolder:
         }
         roles = zip(OPTIONAL_ROLES, (every.units.name, every.weighting.column), strict=True)
         named |= {role: name for role, name in roles if name is not None}
-        if not every.schema.is_default:
+        if every.schema != Schema.of_numbers(every.features):
             named["columns"] = json.dumps(every.schema.to_json())
             if len(named["columns"]) > MAX_SCHEMA_BYTES:
                 raise InputError(

@@ -1233,11 +1233,6 @@ class Schema:
         """The names of the columns."""
         return tuple(column.name for column in self)
 
-    @property
-    def is_default(self) -> bool:
-        """Whether columns of plain numbers, without a word about how they are written, are understood so."""
-        return self == Schema.of_numbers(self.names)
-
     def __iter__(self) -> Iterator[Column]:
         return iter(self.columns)
 

@@ -734,10 +734,6 @@ class Task:
         units, weighting = self.units.part(chosen), self.weighting.part(chosen)
         return replace(self, X=X, y=self.y[chosen], units=units, weighting=weighting)
 
-    def with_numbers(self, X: Rows, names: Iterable[str]) -> "Task":
-        """Return the task with plain numbers X [n, d] as its inputs, such as an encoder makes."""
-        return replace(self, X=X, schema=Schema.of_numbers(names))
-
     def find_labelled(self, columns: pa.Table, name: str | None = None) -> NDArray[np.bool_]:
         """Return which rows of a table have a label, in the target or in a column of another ``name``.
 

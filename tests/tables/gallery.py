@@ -63,7 +63,7 @@ class Exhibit:
 
 
 def text(
-    cells: list[str] | None = None,
+    cells: Callable[[int], str] | list[str] | None = None,
     name: str = "col",
     separator: str = ",",
     encoding: str = "utf-8",
@@ -80,11 +80,12 @@ def text(
 
     Lines may stand above the names of the columns, between these and the rows, and below the rows.
     """
+    column = [cells(i) for i in range(N)] if callable(cells) else cells
 
     def write(folder: Path) -> Path:
-        rows = [[first, *([name] if cells is not None else []), "outcome"]]
+        rows = [[first, *([name] if column is not None else []), "outcome"]]
         for i in range(N):
-            rows.append([X[i], *([cells[i]] if cells is not None else []), labels[i]])
+            rows.append([X[i], *([column[i]] if column is not None else []), labels[i]])
         names, *lines = (separator.join(row) for row in rows)
         content = end.join([*above, names, *units, *lines, *below]) + end
         file = folder / f"table.{suffix}"
@@ -150,99 +151,83 @@ def svmlight(folder: Path) -> Path:
     return folder / "table.svmlight"
 
 
-def cells(make: Callable[[int], str]) -> list[str]:
-    return [make(i) for i in range(N)]
-
-
 GALLERY = (
-    Exhibit("numbers", text(cells(lambda i: str(i % 7)))),
-    Exhibit("numbers with gaps", text(cells(lambda i: "" if i % 5 == 0 else str(i % 7)))),
+    Exhibit("numbers", text(lambda i: str(i % 7))),
+    Exhibit("numbers with gaps", text(lambda i: "" if i % 5 == 0 else str(i % 7))),
     Exhibit(
-        "gaps written in six ways",
-        text(cells(lambda i: ("NA", "?", "-", "n/a", "null", "nan", "3", "4")[i % 8])),
+        "gaps written in six ways", text(lambda i: ("NA", "?", "-", "n/a", "null", "nan", "3", "4")[i % 8])
     ),
-    Exhibit("numbers in quotes", text(cells(lambda i: f'"{i % 7}"'))),
-    Exhibit("numbers with spaces around them", text(cells(lambda i: f" {i % 7}  "))),
-    Exhibit("decimal commas in quotes", text(cells(lambda i: f'"{i % 7},5"'))),
-    Exhibit("decimal commas, separated by semicolons", text(cells(lambda i: f"{i % 7},5"), separator=";")),
-    Exhibit("commas between thousands", text(cells(lambda i: f'"{i % 7 + 1},000,500.5"'))),
-    Exhibit("commas of either kind, among decimal points", text(cells(lambda i: f'"{i % 7 + 1},500"'))),
+    Exhibit("numbers in quotes", text(lambda i: f'"{i % 7}"')),
+    Exhibit("numbers with spaces around them", text(lambda i: f" {i % 7}  ")),
+    Exhibit("decimal commas in quotes", text(lambda i: f'"{i % 7},5"')),
+    Exhibit("decimal commas, separated by semicolons", text(lambda i: f"{i % 7},5", separator=";")),
+    Exhibit("commas between thousands", text(lambda i: f'"{i % 7 + 1},000,500.5"')),
+    Exhibit("commas of either kind, among decimal points", text(lambda i: f'"{i % 7 + 1},500"')),
     Exhibit(
         "commas of either kind, that of thousands said",
-        text(cells(lambda i: f'"{i % 7 + 1},500"')),
+        text(lambda i: f'"{i % 7 + 1},500"'),
         asked=DeclaredTypes(thousands=","),
     ),
-    Exhibit("percentages", text(cells(lambda i: f"{i % 7}.5%"))),
-    Exhibit("dollars", text(cells(lambda i: f'"${i % 7 + 1},000.00"'))),
-    Exhibit("euros with spaces between thousands", text(cells(lambda i: f'"{i % 7 + 1} 250,00 €"'))),
-    Exhibit("negative amounts in brackets", text(cells(lambda i: f'"({i % 7 + 1},250.00)"'))),
-    Exhibit("amounts in several units", text(cells(lambda i: f"{'$€'[i % 2]}{i % 7}"))),
-    Exhibit("exponents and signs", text(cells(lambda i: f"{'+-'[i % 2]}{i % 7}e-3"))),
-    Exhibit("a word among numbers", text(cells(lambda i: "high" if i == 9 else str(i % 7)))),
+    Exhibit("percentages", text(lambda i: f"{i % 7}.5%")),
+    Exhibit("dollars", text(lambda i: f'"${i % 7 + 1},000.00"')),
+    Exhibit("euros with spaces between thousands", text(lambda i: f'"{i % 7 + 1} 250,00 €"')),
+    Exhibit("negative amounts in brackets", text(lambda i: f'"({i % 7 + 1},250.00)"')),
+    Exhibit("amounts in several units", text(lambda i: f"{'$€'[i % 2]}{i % 7}")),
+    Exhibit("exponents and signs", text(lambda i: f"{'+-'[i % 2]}{i % 7}e-3")),
+    Exhibit("a word among numbers", text(lambda i: "high" if i == 9 else str(i % 7))),
     Exhibit(
         "a word among numbers, said to be a gap",
-        text(cells(lambda i: "high" if i == 9 else str(i % 7))),
+        text(lambda i: "high" if i == 9 else str(i % 7)),
         asked=DeclaredTypes(numeric=["col"]),
         said="--numeric col",
     ),
     Exhibit(
         "codes that look like numbers",
-        text(cells(lambda i: str(100 + i % 3))),
+        text(lambda i: str(100 + i % 3)),
         asked=DeclaredTypes(categorical=["col"]),
         said="--categorical col",
     ),
-    Exhibit("infinity", text(cells(lambda i: "inf" if i == 4 else str(i % 7)))),
-    Exhibit("a number beyond all measure", text(cells(lambda i: "1e+300" if i == 4 else str(i % 7)))),
+    Exhibit("infinity", text(lambda i: "inf" if i == 4 else str(i % 7))),
+    Exhibit("a number beyond all measure", text(lambda i: "1e+300" if i == 4 else str(i % 7))),
     Exhibit("words", text(WORDS)),
-    Exhibit("words with gaps", text(cells(lambda i: "" if i % 4 == 0 else WORDS[i]))),
-    Exhibit("words that differ in spaces alone", text(cells(lambda i: WORDS[i] + " " * (i % 2)))),
-    Exhibit("words of other alphabets", text(cells(lambda i: ("größe", "размер", "尺寸")[i % 3]))),
-    Exhibit(
-        "words with commas and line ends, in quotes", text(cells(lambda i: ('"a, b"', '"c\nd"')[i // 2 % 2]))
-    ),
-    Exhibit("rare words", text(cells(lambda i: "odd" if i == 3 else WORDS[i]))),
-    Exhibit("another word in each row", text(cells(lambda i: f"patient {i}"))),
+    Exhibit("words with gaps", text(lambda i: "" if i % 4 == 0 else WORDS[i])),
+    Exhibit("words that differ in spaces alone", text(lambda i: WORDS[i] + " " * (i % 2))),
+    Exhibit("words of other alphabets", text(lambda i: ("größe", "размер", "尺寸")[i % 3])),
+    Exhibit("words with commas and line ends, in quotes", text(lambda i: ('"a, b"', '"c\nd"')[i // 2 % 2])),
+    Exhibit("rare words", text(lambda i: "odd" if i == 3 else WORDS[i])),
+    Exhibit("another word in each row", text(lambda i: f"patient {i}")),
     Exhibit(
         "another word in each row, which names it",
-        text(cells(lambda i: f"patient {i}")),
+        text(lambda i: f"patient {i}"),
         drop=("col",),
         said="--id col",
     ),
-    Exhibit("truth values", text(cells(lambda i: ("true", "false")[i % 3 == 0]))),
-    Exhibit("truth values with gaps", text(cells(lambda i: ("true", "false", "")[i % 3]))),
-    Exhibit("days", text(cells(lambda i: DAYS[i].strftime("%Y-%m-%d")))),
-    Exhibit("days with gaps", text(cells(lambda i: "" if i % 6 == 0 else DAYS[i].strftime("%Y-%m-%d")))),
-    Exhibit("days with points", text(cells(lambda i: DAYS[i].strftime("%d.%m.%Y")))),
-    Exhibit("months first", text(cells(lambda i: DAYS[i].strftime("%m/%d/%Y")))),
-    Exhibit("months or days first", text(cells(lambda i: f"0{i % 3 + 1}/0{i % 4 + 4}/2024"))),
-    Exhibit("days with times", text(cells(lambda i: DAYS[i].strftime("%Y-%m-%d %H:%M")))),
-    Exhibit(
-        "a day that was not", text(cells(lambda i: "2023-02-30" if i == 5 else DAYS[i].strftime("%Y-%m-%d")))
-    ),
-    Exhibit("an empty column", text(cells(lambda i: ""))),
-    Exhibit("a column that is the same in every row", text(cells(lambda i: "7"))),
+    Exhibit("truth values", text(lambda i: ("true", "false")[i % 3 == 0])),
+    Exhibit("truth values with gaps", text(lambda i: ("true", "false", "")[i % 3])),
+    Exhibit("days", text(lambda i: DAYS[i].strftime("%Y-%m-%d"))),
+    Exhibit("days with gaps", text(lambda i: "" if i % 6 == 0 else DAYS[i].strftime("%Y-%m-%d"))),
+    Exhibit("days with points", text(lambda i: DAYS[i].strftime("%d.%m.%Y"))),
+    Exhibit("months first", text(lambda i: DAYS[i].strftime("%m/%d/%Y"))),
+    Exhibit("months or days first", text(lambda i: f"0{i % 3 + 1}/0{i % 4 + 4}/2024")),
+    Exhibit("days with times", text(lambda i: DAYS[i].strftime("%Y-%m-%d %H:%M"))),
+    Exhibit("a day that was not", text(lambda i: "2023-02-30" if i == 5 else DAYS[i].strftime("%Y-%m-%d"))),
+    Exhibit("an empty column", text(lambda i: "")),
+    Exhibit("a column that is the same in every row", text(lambda i: "7")),
     Exhibit("a copy of another column", text(X)),
-    Exhibit("an index without a name", text(cells(str), name="")),
-    Exhibit("numbers of patients", text(cells(lambda i: str(5000 + 13 * i)), name="patient_id")),
-    Exhibit("numbers of rows, of any name", text(cells(lambda i: str(i + 1)), name="x1")),
+    Exhibit("an index without a name", text(str, name="")),
+    Exhibit("numbers of patients", text(lambda i: str(5000 + 13 * i), name="patient_id")),
+    Exhibit("numbers of rows, of any name", text(lambda i: str(i + 1), name="x1")),
     Exhibit(
-        "numbers of rows, meant",
-        text(cells(str), name="dose"),
-        said="--features x,dose",
-        features=("x", "dose"),
+        "numbers of rows, meant", text(str, name="dose"), said="--features x,dose", features=("x", "dose")
     ),
+    Exhibit("numbers of which some repeat", text(lambda i: str(1001 + 37 * (i - i // 7 % 2)), name="sample")),
+    Exhibit("a name with a space", text(lambda i: f"P{i // 3}", name="patient no")),
+    Exhibit("visits of patients", text(lambda i: f"P{i // 3}", name="patient")),
     Exhibit(
-        "numbers of which some repeat",
-        text(cells(lambda i: str(1001 + 37 * (i - i // 7 % 2))), name="sample"),
-    ),
-    Exhibit("a name with a space", text(cells(lambda i: f"P{i // 3}"), name="patient no")),
-    Exhibit("visits of patients", text(cells(lambda i: f"P{i // 3}"), name="patient")),
-    Exhibit(
-        "a column that gives the target away",
-        text(cells(lambda i: str(i % 2 * 100 + i % 5)), name="diagnosis"),
+        "a column that gives the target away", text(lambda i: str(i % 2 * 100 + i % 5), name="diagnosis")
     ),
     Exhibit("two columns of one name that are identical", text(X, name="x")),
-    Exhibit("two columns of one name", text(cells(lambda i: str(i % 5)), name="x")),
+    Exhibit("two columns of one name", text(lambda i: str(i % 5), name="x")),
     Exhibit(
         "two columns of one name that are left out",
         lambda folder: arrow(col=WORDS)(folder).append_column("x", pa.array(range(N))),
@@ -271,18 +256,18 @@ GALLERY = (
         asked=DeclaredTypes(labels="apart"),
         said="--labels apart",
     ),
-    Exhibit("a line of units", text(cells(lambda i: str(i % 7)), units=("m,mg/dl,",))),
+    Exhibit("a line of units", text(lambda i: str(i % 7), units=("m,mg/dl,",))),
     Exhibit(
         "a line of units, left out",
-        text(cells(lambda i: str(i % 7)), units=("m,mg/dl,",)),
+        text(lambda i: str(i % 7), units=("m,mg/dl,",)),
         reading=Reading(skip_rows="2"),
         said="--skip-rows 2",
     ),
-    Exhibit("a second header", text(cells(lambda i: str(i % 7)), units=("x,col,outcome",))),
-    Exhibit("a line of totals", text(cells(lambda i: str(i % 7)), below=("Total,72,",))),
+    Exhibit("a second header", text(lambda i: str(i % 7), units=("x,col,outcome",))),
+    Exhibit("a line of totals", text(lambda i: str(i % 7), below=("Total,72,",))),
     Exhibit(
         "a line of totals, left out",
-        text(cells(lambda i: str(i % 7)), below=("Total,72,",)),
+        text(lambda i: str(i % 7), below=("Total,72,",)),
         reading=Reading(skip_rows="last"),
         said="--skip-rows last",
     ),
@@ -293,7 +278,7 @@ GALLERY = (
         reading=Reading(skip_rows="1-2"),
         said="--skip-rows 1-2",
     ),
-    Exhibit("a title in the first cell", text(cells(lambda i: str(i % 7)), above=("Ward 7,,",))),
+    Exhibit("a title in the first cell", text(lambda i: str(i % 7), above=("Ward 7,,",))),
     Exhibit("a label for each row", text(labels=[f"label {i}" for i in range(N)])),
     Exhibit("a single label", text(labels=["ill"] * N)),
     Exhibit("tabs", text(WORDS, separator="\t", suffix="tsv")),
@@ -302,15 +287,15 @@ GALLERY = (
     Exhibit("separators of two kinds", text(WORDS, first="a;x", labels=[f"{one};1" for one in Y])),
     Exhibit("a mark of the order of bytes", text(WORDS, encoding="utf-8-sig")),
     Exhibit("UTF-16", text(WORDS, encoding="utf-16")),
-    Exhibit("Latin-1", text(cells(lambda i: ("für", "wider")[i // 2 % 2]), encoding="latin-1")),
-    Exhibit("Russian of Windows", text(cells(lambda i: ("за", "против")[i // 2 % 2]), encoding="cp1251")),
+    Exhibit("Latin-1", text(lambda i: ("für", "wider")[i // 2 % 2], encoding="latin-1")),
+    Exhibit("Russian of Windows", text(lambda i: ("за", "против")[i // 2 % 2], encoding="cp1251")),
     Exhibit(
         "Russian of Windows, said",
-        text(cells(lambda i: ("за", "против")[i // 2 % 2]), encoding="cp1251"),
+        text(lambda i: ("за", "против")[i // 2 % 2], encoding="cp1251"),
         reading=Reading(encoding="cp1251"),
         said="--encoding cp1251",
     ),
-    Exhibit("text of a Mac", text(cells(lambda i: ("für", "wider")[i // 2 % 2]), encoding="mac_roman")),
+    Exhibit("text of a Mac", text(lambda i: ("für", "wider")[i // 2 % 2], encoding="mac_roman")),
     Exhibit("names in a comment", text(WORDS, first="# x")),
     Exhibit("two files joined", text(WORDS, below=("x,col,outcome", "1.5,red,ill"))),
     Exhibit("empty lines at the end, and the end of a file of DOS", text(WORDS, below=(",,", "  ", "\x1a"))),
