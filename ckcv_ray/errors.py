@@ -84,6 +84,10 @@ class InputError(CKCVError, ValueError):
         super().__init__(plain(message))
 
 
+class AbsentError(InputError):
+    """A name that is not known here, or a package that is not installed or may not be imported."""
+
+
 class StoreError(CKCVError):
     """A run folder that is damaged, in use, or belongs to something else."""
 
@@ -92,7 +96,7 @@ class StoreError(CKCVError):
 
 
 class LackingError(StoreError):
-    """A run folder that names a learner or a package that is not here, or that may not be imported."""
+    """A run folder that names a part of a study or a package that is not here, or may not be imported."""
 
 
 class RunError(CKCVError):

@@ -29,7 +29,7 @@ from ckcv_ray.records.record import Records
 from ckcv_ray.runs.certified import Certified, bound_error
 from ckcv_ray.runs.progress import watch_run
 from ckcv_ray.runs.run import Job, Work, check_job, compute, run_work
-from ckcv_ray.storage.objects import locate
+from ckcv_ray.storage.files import locate
 from ckcv_ray.study.parts import MIN_HELD_OUT, Holdout, Paper
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.study.study import Execution, Study

@@ -17,7 +17,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ckcv_ray.errors import CKCVError, InputError, cut, explain_removed_option
+from ckcv_ray.errors import AbsentError, CKCVError, InputError, cut, explain_removed_option
 
 T = TypeVar("T")
 OPTIONAL = {"optional": True}  # a field that is absent from a file where it has its default
@@ -93,7 +93,7 @@ def check_choice(name: str, value: object, allowed: Iterable[str]) -> str:
     if not (isinstance(value, str) and value in names):
         if gone := explain_removed_option(name, value):
             raise InputError(gone)
-        raise InputError(
+        raise AbsentError(
             f"{name}={quote(value)} is not known: choose from {', '.join(names)}{suggest(value, names)}"
         )
     return value
@@ -267,6 +267,19 @@ class Between(NamedTuple):
         return {**handler(source), names[0]: self.low, names[1]: self.high}
 
 
+class Extent(NamedTuple):
+    """The length of text or a list in a file, and a pattern of text: a note on its type, for ``read_as``."""
+
+    least: int
+    most: int
+    pattern: str | None = None
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        form = {"min_length": self.least, "max_length": self.most}
+        return {**handler(source), **form, **({"pattern": self.pattern} if self.pattern else {})}
+
+
+Sha256 = Annotated[str, Extent(64, 64, "^[0-9a-f]*$")]
 Fraction = Annotated[float, Between(0, 1)]
 Probability = Annotated[float, Between(0, 1, ends=False)]
 Count = Annotated[int, Between(0, MOST)]

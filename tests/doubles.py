@@ -53,7 +53,7 @@ class Failing(SerialBackend):
         units, problem = self.queue.popleft().units, self.inputs.problem
         lost = [unit for unit in units if self.doomed(unit, problem)]
         kept = [unit for unit in units if not self.doomed(unit, problem)]
-        return [evaluate(kept, self.inputs), make_failures(lost, problem.n_totals, FIRE)]
+        return [evaluate(kept, self.inputs), make_failures(lost, problem, FIRE)]
 
 
 def k_of(problem: Problem, unit: Unit) -> int:
@@ -190,7 +190,7 @@ class Faulty(SerialBackend):
         record = self.handed[number % len(self.handed)]
         step, key = record["step"].item(), [record[name].item() for name in ("size", "split", "path")]
         failure = Failure(bool(record["estimate"]), *key, step, step + 1, FIRE)
-        return [Outcome(np.empty(0, record_type(self.inputs.problem.n_totals)), (failure,), ())]
+        return [Outcome(np.empty(0, record_type(self.inputs.problem)), (failure,), ())]
 
     def die(self, number: int) -> None:
         """At once, or before it says what was selected, with or without a last word."""
@@ -220,7 +220,7 @@ class Faulty(SerialBackend):
 
     def _outcome(self, ill: Iterable[Unit], well: Iterable[Unit]) -> Outcome:
         outcome = evaluate(well, self.inputs)
-        failures = outcome.failures + make_failures(ill, self.inputs.problem.n_totals, FIRE).failures
+        failures = outcome.failures + make_failures(ill, self.inputs.problem, FIRE).failures
         self.past.append(outcome._replace(failures=failures, seconds=1e-3 * len(outcome.records)))
         return self.past[-1]
 

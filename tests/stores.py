@@ -11,7 +11,7 @@ import pytest
 from s3_server import S3Server
 
 from ckcv_ray.errors import UnreachableError
-from ckcv_ray.storage import objects
+from ckcv_ray.storage import files
 from ckcv_ray.tables import read as table_files
 from ckcv_ray.tables.objects import Address, Bucket
 from jobs.faults.servers import MOTO, serve
@@ -44,21 +44,16 @@ class CarelessBucket(MemoryBucket):
         return True
 
 
-class CountingBucket(MemoryBucket):
-    """Counts its requests down, in a list of one number."""
+class FailingBucket(MemoryBucket):
+    """Answers the requests that are left, a list of one number, and then none.
 
-    def __init__(self, address: Address, store: Any, left: list[int]) -> None:
-        super().__init__(address, store)
-        self.left = left
-        self.counting = Lock()  # several may ask at once
-
-
-class FailingBucket(CountingBucket):
-    """Answers the requests that are left, and then none; ``late`` carries out the first that fails."""
+    ``late`` carries out the first that fails.
+    """
 
     def __init__(self, address: Address, store: Any, left: list[int], late: bool) -> None:
-        super().__init__(address, store, left)
-        self.late = late
+        super().__init__(address, store)
+        self.left, self.late = left, late
+        self.counting = Lock()  # several may ask at once
 
     def _ask(self, action: str, request: Callable[[], Any]) -> Any:
         with self.counting:
@@ -82,7 +77,7 @@ def memory(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def use(monkeypatch: pytest.MonkeyPatch, make: Callable[[Address], Bucket]) -> None:
     """Let every address lead to a bucket that is made so."""
-    monkeypatch.setattr(objects, "Bucket", make)
+    monkeypatch.setattr(files, "Bucket", make)
     monkeypatch.setattr(table_files, "Bucket", make)
 
 
@@ -139,7 +134,7 @@ def moto(moto_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> str:
 
 def read_all(address: str | Path) -> dict[str, bytes]:
     """Every file of a run, by name."""
-    found = objects.open_files(str(address))
+    found = files.open_files(str(address))
     return {name: found.read(name, 1 << 30) for name in sorted(found.walk())}
 
 

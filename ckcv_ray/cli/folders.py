@@ -19,8 +19,8 @@ from ckcv_ray.runs.certified import Certified
 from ckcv_ray.runs.load import load
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.scored import Scored
+from ckcv_ray.storage.files import find_run_folders
 from ckcv_ray.storage.folder import STUDY, RunFolder
-from ckcv_ray.storage.objects import find_run_folders
 
 
 class ListedRun(NamedTuple):

@@ -181,11 +181,11 @@ def check_run_place(out: str | None) -> str | None:
     """
     if out is None:
         return None
-    from ckcv_ray.storage.folder import RunFolder  # which takes long to import
+    from ckcv_ray.storage import folder  # which takes long to import
 
     path = check_out(out)
-    if not is_address(path):
-        RunFolder(path).check_place()
+    if not is_address(path) and not (files := folder.RunFolder(path).files).exists(folder.STUDY):
+        files.check_writable()
     return path
 
 

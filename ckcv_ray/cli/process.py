@@ -13,7 +13,7 @@ import typer
 
 from ckcv_ray.cli.output import keep_results_apart, results, say
 from ckcv_ray.errors import RunError
-from ckcv_ray.storage.objects import open_files
+from ckcv_ray.storage.files import open_files
 
 STOP_SIGNAL_NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1")  # schedulers send the last before they kill
 STOPS = tuple(getattr(signal, name) for name in STOP_SIGNAL_NAMES if hasattr(signal, name))

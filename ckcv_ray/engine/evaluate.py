@@ -157,7 +157,7 @@ def evaluate(units: Sequence[Unit], inputs: Inputs, seconds: float = inf) -> Out
                 results.append(result)
                 by_learner[problem.learner_of_paths[result.path]] += taken
             done += 1
-    records = _records(results, problem.n_totals, problem.total_type)
+    records = _records(results, problem)
     return Outcome(
         records,
         tuple(result.failure for result in results if result.failure),
@@ -172,14 +172,14 @@ def evaluate(units: Sequence[Unit], inputs: Inputs, seconds: float = inf) -> Out
     )
 
 
-def make_failures(units: Iterable[Unit], n_totals: int, reason: str, kind: type[Any] = np.int32) -> Outcome:
-    """Return the outcome of units of which every path failed; ``n_totals``, ``kind``: see ``record_type``."""
+def make_failures(units: Iterable[Unit], problem: Problem, reason: str) -> Outcome:
+    """Return the outcome of units of which every path failed."""
     failures = tuple(
         _failure(unit, path, unit.first(length), length, reason)
         for unit in units
         for path, length in unit.paths
     )
-    return Outcome(np.empty(0, record_type(n_totals, kind)), failures, ())
+    return Outcome(np.empty(0, record_type(problem)), failures, ())
 
 
 def _paths(unit: Unit, inputs: Inputs) -> Iterator[tuple[Evaluated, float]]:
@@ -275,12 +275,12 @@ def fail_lost(units: Iterable[Unit], times: int, error: Exception, inputs: Input
     reason, problem = f"lost {times} times: {error}", inputs.problem
     if inputs.fit_timeout is not None:
         reason += f"\n(a fit may take {inputs.fit_timeout:g} seconds: fit_timeout)"
-    failed = make_failures(units, problem.n_totals, reason, problem.total_type)
+    failed = make_failures(units, problem, reason)
     return failed._replace(by_learner=(0.0,) * len(problem.learners))
 
 
-def _records(results: Sequence[Evaluated], n_totals: int, kind: type[Any] = np.int32) -> Records:
-    paths = np.zeros(len(results), record_type(n_totals, kind))
+def _records(results: Sequence[Evaluated], problem: Problem) -> Records:
+    paths = np.zeros(len(results), record_type(problem))
     if not results:
         return paths
     lengths = [len(result.n_iter) for result in results]

@@ -219,7 +219,7 @@ class Estimate:
 
     seconds: float  # seconds of work expected to be left for one worker, drops taken into account
     rates: Rates  # seconds per unit of an evaluation's relative cost
-    outcome: Outcome  # records of the trial, which the run does not need to recompute
+    outcomes: tuple[Outcome, ...]  # of the trial, whose records the run does not need to recompute
     inputs: Inputs  # inputs of the evaluations
     processor: float = 1.0  # share of the trial's time in which it had a processor, in (0, 1]
     rounds: RoundSeconds | None = None  # what a search within a budget takes; None for a race
@@ -278,14 +278,15 @@ def estimate(problem: Problem, limit: float = 0.0, fit_timeout: float | None = N
     for outcome in trial.run() if trial else _try_units(queue, inputs, deadline):
         tried.append(outcome)
         queue.add(outcome)
-    done, rounds = _merge(tried), trial.measure_rounds() if trial else None
+    rounds = trial.measure_rounds() if trial else None
     left = rounds(problem.asked.effort or 0) if rounds is not None and in_rounds else queue.expect_left()
     if not problem.scores:
         left += _seconds_of_refits(problem, queue.rates)
-    processor = min(1.0, (process_time() - began) / max(done.seconds, 1e-9))
+    spent = sum(outcome.seconds for outcome in tried)
+    processor = min(1.0, (process_time() - began) / max(spent, 1e-9))
     if may_end_process(problem.learner, fit_timeout):  # then another process computed
         processor = 1.0
-    return Estimate(left, queue.rates, done, inputs, processor, rounds)
+    return Estimate(left, queue.rates, tuple(tried), inputs, processor, rounds)
 
 
 def expect_everything(problem: Problem, expected: Estimate) -> float:
@@ -366,10 +367,12 @@ def plan_problem(problem: Problem, workers: Sequence[int] = WORKERS) -> Plan:
     """
     tried = thin_problem(problem)
     expected = estimate(tried)
-    if not len(expected.outcome.records):
-        raise RunError(f"nothing could be computed: {describe_failures(expected.outcome.failures, tried)}")
+    outcomes = expected.outcomes
+    if not any(len(outcome.records) for outcome in outcomes):
+        failures = [failure for outcome in outcomes for failure in outcome.failures]
+        raise RunError(f"nothing could be computed: {describe_failures(failures, tried)}")
     every, some = (_expect_selection(planned, expected) for planned in (problem, tried))
-    seconds = expected.outcome.seconds + expected.seconds
+    seconds = sum(outcome.seconds for outcome in outcomes) + expected.seconds
     if problem.budget is None:
         seconds *= every / some
     stages, effort = 2 if problem.study.exhaustive else 1, problem.study.effort
@@ -451,19 +454,6 @@ def _singly(unit: Unit, problem: Problem) -> Iterator[Unit]:
     first = np.unique(learners, return_index=True)[1]
     later = np.setdiff1d(np.arange(len(order)), first)
     return (unit._replace(paths=(unit.paths[order[i]],)) for i in (*np.sort(first), *later))
-
-
-def _merge(outcomes: list[Outcome]) -> Outcome:
-    return Outcome(
-        np.concatenate([o.records for o in outcomes]),
-        tuple(failure for o in outcomes for failure in o.failures),
-        (),
-        sum(o.seconds for o in outcomes),
-        sum(o.fits for o in outcomes),
-        sum(o.solving for o in outcomes),
-        max(o.peak for o in outcomes),
-        tuple(np.sum([o.by_learner for o in outcomes], axis=0).tolist()),
-    )
 
 
 def describe_rare_classes(task: Task, held: int) -> list[str]:

@@ -74,7 +74,7 @@ class FullQueue(Queue):
 
     def take(self, outcome: Outcome) -> Records:
         """Enter records and failures; return the records that are new."""
-        _, new = self.ledger.enter(outcome.records)
+        new = self.ledger.enter(outcome.records)
         self.ledger.note(outcome.failures)
         return outcome.records[new]
 

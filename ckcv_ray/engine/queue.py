@@ -15,7 +15,7 @@ import numpy as np
 
 from ckcv_ray.core.arrays import Values
 from ckcv_ray.core.schedule import Stage, Unit
-from ckcv_ray.records.record import Outcome, Records
+from ckcv_ray.records.record import Outcome, Records, divide_records
 from ckcv_ray.study.problem import Candidate, Costs, Problem
 
 
@@ -263,10 +263,8 @@ class Queue(Supply):
         """
         records, cost = outcome.records, np.zeros(len(self.problem.learners))
         stages, cost_of = (Stage.SELECT, Stage.ESTIMATE), self.problem.cost_of_fits
-        groups = zip(records["estimate"].tolist(), records["size"].tolist(), strict=True)
-        for estimate, size in dict.fromkeys(groups):
-            here = (records["estimate"] == estimate) & (records["size"] == size)
-            cost += cost_of(stages[estimate], size, records["path"][here], np.ones(np.sum(here)))
+        for estimate, size, here in divide_records(records):
+            cost += cost_of(stages[estimate], size, records["path"][here], np.ones(len(here)))
         for lost in outcome.failures if len(cost) > 1 else ():
             cost += cost_of(stages[lost.estimate], lost.size, [lost.path], [lost.stop - lost.first])
         return cost

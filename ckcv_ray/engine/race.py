@@ -35,7 +35,7 @@ from ckcv_ray.core.schedule import (
 from ckcv_ray.core.selection import ABSENT, FAILED, UNKNOWN, Leader
 from ckcv_ray.engine.queue import Batch, Progress, Queue, choose_batch_seconds, shortest
 from ckcv_ray.records.candidates import make_candidate_table, make_selection
-from ckcv_ray.records.record import Failure, Ledger, Outcome, Records
+from ckcv_ray.records.record import POSITIONS, Failure, Ledger, Outcome, Records, divide_records
 from ckcv_ray.study.problem import Candidate, Problem
 
 FORECAST_SECONDS = 0.5
@@ -88,16 +88,15 @@ class RaceQueue(Queue):
     def take(self, outcome: Outcome) -> Records:
         """Enter records and failures; return the records that are new."""
         records = outcome.records
-        places, new = self.ledger.enter(records)
+        new = self.ledger.enter(records)
         criterion = self.problem.criterion
-        for estimate, size in places.list_tables():
+        for estimate, size, here in divide_records(records):
             if not estimate:
-                here = places.of(estimate, size)
-                at = places.split[here], places.path[here], places.step[here]
+                split, path, step = (records[name][here] for name in POSITIONS[1:])
                 units = self.problem.units(Stage.SELECT, size)
-                units = units[at[0]] if criterion.by_class else units
+                units = units[split] if criterion.by_class else units
                 values = criterion.value(records["totals"][here], units)
-                self.selection.enter(size, *at, values)
+                self.selection.enter(size, split, path, step, values)
         self.exclude(self.ledger.note(outcome.failures))
         self.selection.refresh()
         return records[new]
@@ -141,14 +140,6 @@ class RaceQueue(Queue):
     def complete(self) -> bool:
         """Return whether the selection is decided and every requested estimate is held or failed."""
         return self.is_decided() and next(self._estimate_units(), None) is None
-
-    def holds_refits(self, leader: Leader) -> bool:
-        """Return whether there is a record of a leader's refit on every split."""
-        return bool(self.ledger.known(leader.size, True)[:, leader.path, leader.step].all())
-
-    def knows_refits(self, leader: Leader) -> bool:
-        """Return whether each refit of a leader has a record or a recorded failure."""
-        return bool(self.ledger.done(leader.size, True)[:, leader.path, leader.step].all())
 
     def failures(self) -> list[Failure]:
         """Return the paths that failed."""
@@ -220,12 +211,13 @@ class BudgetQueue(RaceQueue):
 
     def take(self, outcome: Outcome) -> Records:
         """Enter records and failures, and begin the rounds that follow; return the records that are new."""
-        places, new = self.ledger.enter(outcome.records)
+        new = self.ledger.enter(outcome.records)
         self.exclude(self.ledger.note(outcome.failures))
         if self.racing:
             raced = range(len(self.problem.sizes))  # records of screens may arrive again, or late
-            for size in {size for estimate, size in places.list_tables() if not estimate and size in raced}:
-                self.enter(size)
+            for estimate, size, _ in divide_records(outcome.records):
+                if not estimate and size in raced:
+                    self.enter(size)
         while not self.racing and next(self.list_missing(), None) is None:
             self.conclude_round()
         self.selection.refresh()

@@ -3,7 +3,7 @@
 It is the only writer of a run folder, under its lock: records as they arrive, and results at the end.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from time import monotonic
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -113,10 +113,11 @@ class Recorder(Supply, Generic[RunQueue]):
         if now - self._saved_at > max(FLUSH_SECONDS, FLUSH_SHARE * (now - self._opened_at)):
             self.flush()
 
-    def add_trial(self, outcome: Outcome) -> None:
-        """Add the outcome of a trial that ran before this session; its seconds count as the run's."""
-        self.add(outcome)
-        self._before["seconds"] += outcome.seconds
+    def add_trial(self, outcomes: Iterable[Outcome]) -> None:
+        """Add the outcomes of a trial that ran before this session; its seconds count as the run's."""
+        for outcome in outcomes:
+            self.add(outcome)
+            self._before["seconds"] += outcome.seconds
 
     def begin_again(self: "Recorder[RaceQueue]") -> bool:
         """Begin again with what was computed, so that what failed is tried once more, unless it is beaten.
@@ -155,8 +156,10 @@ class Recorder(Supply, Generic[RunQueue]):
             failed: leaders with a failed refit.
         """
         self.flush()
-        held, known = self.queue.holds_refits, self.queue.knows_refits
-        if not (self.queue.complete() and all(map(held, refitted)) and all(map(known, failed))):
+        ledger = self.queue.ledger
+        held = (ledger.known(at.size, True)[:, at.path, at.step].all() for at in refitted)
+        known = (ledger.done(at.size, True)[:, at.path, at.step].all() for at in failed)
+        if not (self.queue.complete() and all(held) and all(known)):
             return None
         self._concluded = True
         return Conclusion(self.queue.candidates(), self.metadata(), self.folder is not None)

@@ -33,6 +33,7 @@ END_SECONDS = 5.0  # that it has to end after its pipe has closed
 PR_SET_PDEATHSIG = 1  # of Linux
 STDERR = 2
 Returned = TypeVar("Returned")
+_unpickle = pickle.loads  # of what this process or its worker has sent to the other
 UNSENT = "the learner or a measure cannot be sent to a worker process"
 
 
@@ -134,11 +135,6 @@ class Worker:
         return f"{signal.strsignal(-code)} ({signal.Signals(-code).name})"
 
 
-def _unpickle(message: bytes) -> Any:
-    """Return what this process or its worker has sent to the other."""
-    return pickle.loads(message)
-
-
 def _kill(child: Popen[bytes]) -> None:
     """End a process, and what it has started."""
     with suppress(ProcessLookupError):
@@ -146,10 +142,6 @@ def _kill(child: Popen[bytes]) -> None:
 
 
 _worker = Worker()
-
-
-def _close() -> None:
-    _worker.close()
 
 
 def _leave() -> None:
@@ -160,7 +152,7 @@ def _leave() -> None:
     _worker = Worker()
 
 
-atexit.register(_close)
+atexit.register(lambda: _worker.close())
 os.register_at_fork(after_in_child=_leave)
 
 

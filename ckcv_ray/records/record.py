@@ -5,7 +5,7 @@ store a duplicate record changes nothing. A different record under the same key 
 not deterministic, and stops the run.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,17 +18,18 @@ from ckcv_ray.learners.ensemble import Member
 from ckcv_ray.study.problem import Problem
 
 POSITIONS = ("size", "split", "path", "step")
+KEY = ("estimate", *POSITIONS)
 
 Records = NDArray[np.void]  # of ``record_type``
 
 
-def record_type(n_totals: int, kind: type[Any] = np.int32) -> np.dtype[np.void]:
-    """Return the type of one evaluation's record, with ``n_totals`` totals of a type."""
+def record_type(problem: Problem) -> np.dtype[np.void]:
+    """Return the type of the record of one evaluation of a problem."""
     return np.dtype(
         [
             ("estimate", np.bool_),
             *((name, np.int32) for name in POSITIONS),
-            ("totals", kind, (n_totals,)),
+            ("totals", problem.total_type, (problem.n_totals,)),
             ("n_iter", np.int64),
             ("status", np.int8),
         ]
@@ -67,23 +68,11 @@ NOT_CONVERGED = STATUSES.index(Status.NOT_CONVERGED)
 Kept = NDArray[Any]  # of the type of the totals
 
 
-class Positions(NamedTuple):
-    """Positions of records: stage, size, split, path and step; each of shape (records,)."""
-
-    estimate: NDArray[np.bool_]
-    size: Index
-    split: Index
-    path: Index
-    step: Index
-
-    def of(self, estimate: bool, size: int) -> NDArray[np.bool_]:
-        """Return a mask of the records of one stage and one size."""
-        return np.equal(self.estimate, estimate) & np.equal(self.size, size)
-
-    def list_tables(self) -> list[tuple[bool, int]]:
-        """Return the distinct pairs of stage and size."""
-        codes = np.unique(2 * self.size + self.estimate).tolist()
-        return [(bool(code % 2), code // 2) for code in codes]
+def divide_records(records: Records) -> Iterator[tuple[bool, int, Index]]:
+    """Yield each stage and fold size of some records, with the positions of its records among them."""
+    codes = 2 * records["size"] + records["estimate"]
+    for code in np.unique(codes).tolist():
+        yield bool(code % 2), code // 2, np.flatnonzero(codes == code)
 
 
 class Ledger:
@@ -103,27 +92,25 @@ class Ledger:
         self.n_splits = np.array([size.n_splits for size in problem.folds])
         self.lengths = np.array(problem.learner.space.lengths)
         self.n_totals = problem.n_totals
-        self._type = problem.total_type
+        self._type, self._number = record_type(problem), problem.total_type
         self._kept: dict[tuple[bool, int], Kept] = {}
         self.failed: dict[tuple[bool, int, int, int], Failure] = {}
 
-    def enter(self, records: Records) -> tuple[Positions, NDArray[np.bool_]]:
-        """Store records; return their positions, and which of them were new.
+    def enter(self, records: Records) -> NDArray[np.bool_]:
+        """Store records; return which of them were new.
 
         Raises:
             RunError: a record differs from the one held under its key.
         """
-        places = Positions(*(records[name] for name in Positions._fields))
-        given = np.empty((len(records), self.n_totals + 2), self._type)
+        given = np.empty((len(records), self.n_totals + 2), self._number)
         given[:, :-2] = records["totals"]
         given[:, -2], given[:, -1] = records["n_iter"], records["status"]
         new = np.zeros(len(records), np.bool_)
-        for table in places.list_tables():
-            here = np.flatnonzero(places.of(*table))
-            at = places.split[here], places.path[here], places.step[here]
-            if table not in self._kept:
-                self._kept[table] = self._view(*table).copy()
-            kept = self._kept[table]
+        for estimate, size, here in divide_records(records):
+            at = tuple(records[name][here] for name in POSITIONS[1:])
+            if (estimate, size) not in self._kept:
+                self._kept[estimate, size] = self._view(estimate, size).copy()
+            kept = self._kept[estimate, size]
             new[here] = fresh = kept[..., -1][at] == NO_RECORD
             kept[tuple(place[fresh] for place in at)] = given[here[fresh]]
             held = kept[at]
@@ -131,20 +118,20 @@ class Ledger:
             if (differs := ((held != given[here]) & ~both_nan).any(axis=1)).any():
                 first = int(np.argmax(differs))
                 record, other = records[here[first]], given[here[first]]
-                key = {name: record[name].item() for name in Positions._fields}
+                key = {name: record[name].item() for name in KEY}
                 raise RunError(
                     f"two records of {key} differ, {held[first].tolist()} and {other.tolist()} (totals, "
                     "iterations, status): the computation was not deterministic"
                 )
-        return places, new
+        return new
 
     def records(self) -> Records:
         """Return every record, by stage, fold size, split, path and step."""
-        found = [np.empty(0, record_type(self.n_totals, self._type))]
+        found = [np.empty(0, self._type)]
         for estimate, size in sorted(self._kept):
             kept = self._kept[estimate, size]
             places = np.nonzero(kept[..., -1] != NO_RECORD)
-            some = np.zeros(len(places[0]), record_type(self.n_totals, self._type))
+            some = np.zeros(len(places[0]), self._type)
             some["estimate"], some["size"] = estimate, size
             some["split"], some["path"], some["step"] = places
             held = kept[places]
@@ -199,4 +186,4 @@ class Ledger:
     def _view(self, estimate: bool, size: int) -> Kept:
         """Return what is held for a fold size, (n_splits, n_paths, n_steps, n_totals + 2)."""
         shape = self.n_splits[size], len(self.lengths), self.lengths.max(), self.n_totals + 2
-        return self._kept.get((estimate, size), np.broadcast_to(np.array(NO_RECORD, self._type), shape))
+        return self._kept.get((estimate, size), np.broadcast_to(np.array(NO_RECORD, self._number), shape))

@@ -19,7 +19,6 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
-from pyarrow import parquet
 
 from ckcv_ray.core.arrays import Index
 from ckcv_ray.core.process import one_thread
@@ -41,8 +40,8 @@ from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.scored import Scored
 from ckcv_ray.storage import formats
 from ckcv_ray.storage.execution import Before, EarlierRun
+from ckcv_ray.storage.files import find_next_to, locate
 from ckcv_ray.storage.folder import DATA, MANIFEST, FolderPath, RunFolder
-from ckcv_ray.storage.objects import find_next_to, locate
 from ckcv_ray.storage.uses import MAX_TWINS
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.study.study import AnyStudy, Execution, Procedure, Study, check_kind
@@ -133,9 +132,8 @@ def _read_table(address: str, manifest: str) -> tuple[str, frozenset[str], int]:
     """Return the run, the columns and the number of rows of a data file, which a manifest identifies."""
     folder = RunFolder(address)
     run_id = folder.require().run_id
-    with formats.guard_reading(folder.files, DATA), folder.files.open(DATA) as stream:
-        said = parquet.read_metadata(stream)
-        return run_id, frozenset(said.schema.to_arrow_schema().names), said.num_rows
+    said = formats.read_footer(folder.files, DATA)
+    return run_id, frozenset(said.schema.to_arrow_schema().names), said.num_rows
 
 
 @lru_cache(maxsize=MAX_LOOKED_AT)
@@ -452,7 +450,7 @@ def _run(job: Work, opened: Session) -> Result:
     ):
         recorder.open()
         if expected is not None:
-            recorder.add_trial(expected.outcome)
+            recorder.add_trial(expected.outcomes)
         if job.records is not None:
             recorder.add(Outcome(job.records, (), ()))
         work(backend, recorder, job.listen, job.stop)

@@ -47,7 +47,7 @@ from ckcv_ray.errors import (
 from ckcv_ray.learners.ensemble import Ensemble, Member, Models
 from ckcv_ray.learners.sklearn.spec import list_foreign
 from ckcv_ray.records.judged import HELD_OUT, HeldOut
-from ckcv_ray.records.record import Ledger, Positions
+from ckcv_ray.records.record import KEY, Ledger
 from ckcv_ray.runs.finish import make_scores, measure, predict_held_out, tabulate_judged
 from ckcv_ray.runs.load import read_certificate, replay
 from ckcv_ray.runs.run import Work, run_work
@@ -313,7 +313,8 @@ class Remake:
         predictions = HeldOutPredictions(problem, fitted)
         try:
             files = make_results(problem, table, fitted, tabulate_judged(predictions))
-            made = certify(predictions, table, self.folder.result_digests())
+            there = self.folder.hash_files(name for name in files if not name.endswith(".pkl"))
+            made = certify(predictions, table, there)
             files[CERTIFICATE] = formats.to_json(made.to_json())
         except Exception as error:  # of a stranger's model, of any kind
             says = f"judged rows and certificate cannot be made again: {type(error).__name__}: {error}"
@@ -630,7 +631,7 @@ def compare_member(problem: Problem, stored: Member, computed: Member) -> str:
 def compare_records(log: Ledger, again: Ledger) -> Iterator[str]:
     """Yield a sentence if records that both ledgers have differ by more than rounding."""
     logged, made = log.records(), again.records()
-    keys = list(Positions._fields)
+    keys = list(KEY)
     _, at, there = np.intersect1d(logged[keys], made[keys], assume_unique=True, return_indices=True)
     before, after = logged["totals"][at], made["totals"][there]
     if not agree(before, after, ROUNDING):

@@ -40,7 +40,6 @@ from ckcv_ray.runs.certified import Certified, bound_error
 from ckcv_ray.runs.load import load_run
 from ckcv_ray.storage.folder import CERTIFICATE, RunFolder
 from ckcv_ray.storage.stream import (
-    FORMAT,
     MAX_OF_IDENTIFIER,
     Header,
     LiveRow,
@@ -317,7 +316,7 @@ def _make_header(
     if found is None:
         level = result.study.delta if delta is None else delta
         check_delta(level)
-        return Header(FORMAT, result.run_id, certificate, by, level, grouped)
+        return Header(1, result.run_id, certificate, by, level, grouped)
     header, instead = found.header, "begin another stream with --stream"
     if header.run_id != result.run_id:
         raise StoreError(f"{file} is the stream of run {header.run_id}, not of {result.run_id}: {instead}")
@@ -411,7 +410,7 @@ def read_live_rows(
         notes = [f"{pluralize(left, 'row')} without a label: not counted; append them when they have one"]
     table = table.filter(pa.array(known))
     identifiers = _read_names(table, columns.identifier)
-    stored = {row.identifier for row in before}
+    stored = {row.id for row in before}
     if again := [name for name in identifiers if name in stored]:
         raise InputError(
             f"row {again[0]!r} is in the stream already, where a row counts once: leave out the rows that "

@@ -1,9 +1,14 @@
-"""Files in one folder, by name: written atomically and durably, read only if they are regular files.
+"""The files of a run folder by name, on a disk or on an object store, and which of them an address leads to.
 
-``Files`` is what run folders need of a store; ``LocalFiles`` are those of a disk, and ``objects`` has those
-of an object store. The only module of the package that accesses the file system for runs. A file written by
-somebody else may be a pipe, a device, or endless: its type and size are checked before it is opened, and no
-more than that size is read.
+On a disk they are written atomically and durably, and by one process at a time. A file written by somebody
+else may be a pipe, a device, or endless: its type and size are checked before it is opened, and no more than
+that size is read.
+
+On a store a file is an object of the same name, so that a plain copy of the objects to a disk is the run
+folder. An object appears whole, and nothing needs a lock: whatever two writers compute is the same, so that
+parts of the log, named by their digests, are created if they are absent, and files that follow from the study
+are replaced by the same bytes. A second writer wastes work; a time stamp warns of it. What does not follow
+from the study is one object each, which only one of two writers can create.
 """
 
 import hashlib
@@ -11,155 +16,64 @@ import os
 import stat
 import struct
 import sys
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from errno import EACCES, EDQUOT, EINVAL, ENOSPC, ENOTSUP
 from functools import partial
 from pathlib import Path
 from secrets import token_hex
-from typing import BinaryIO, Protocol, TypeAlias
+from tempfile import SpooledTemporaryFile
+from time import monotonic
+from typing import Any, BinaryIO, TypeAlias, cast
 
 import pyarrow as pa
 from filelock import FileLock, Timeout
 
-from ckcv_ray.errors import InputError, RunError, StoreError
-from ckcv_ray.tables.objects import Returned, ask_at_once
+from ckcv_ray.errors import CKCVError, InputError, RunError, StoreError, UnreachableError
+from ckcv_ray.tables.objects import (
+    AT_ONCE,
+    Bucket,
+    Returned,
+    ask_at_once,
+    is_address,
+    parse_address,
+)
+from ckcv_ray.validation import as_path
 
 LOCK = ".lock"
 MAX_FILE_BYTES = 1 << 32
 BLOCK_BYTES = 1 << 20
+MAX_IN_MEMORY = 1 << 26  # bytes of an open file of a store
+RENEWED_AFTER = 30.0  # seconds, at the next write
+ALIVE = 600.0  # seconds after its last stamp for which a writer is taken to be running
 Names = list[str]  # inside the class, list is a method
 Content: TypeAlias = bytes | pa.Buffer
 
 
-class WriteLock(Protocol):
-    """Who writes to a folder: on a disk one process at a time, on an object store it is only said."""
+class LocalFiles:
+    """The files of a folder on the local file system, and of the folders in it.
 
-    @property
-    def held(self) -> bool:
-        """Whether this process has it."""
+    Names are relative, with slashes: "ensemble/models.parquet". No folder on the way to a file may be a link,
+    which may lead anywhere: StoreError is raised. The root may be one: that is up to who names it. A file
+    that is one is not regular.
 
-    @property
-    def busy(self) -> bool:
-        """Whether a living process has it, as far as is known."""
-
-    @property
-    def caution(self) -> str:
-        """A sentence about another writer that does not keep this one from writing; "" if there is none."""
-
-    def acquire(self) -> None:
-        """Take it, until ``release`` or the end of this process.
-
-        Raises:
-            StoreError: another process has it.
-            InputError: the folder cannot be written.
-        """
-
-    def check_held(self) -> None:
-        """Raise RunError if it was taken and is lost."""
-
-    def release(self) -> None:
-        """Give it back; no effect if this process does not have it."""
-
-
-class Files(ABC):
-    """The files of a folder, and of the folders in it; nothing is accessed until a method needs it.
-
-    Names are relative, with slashes: "ensemble/models.parquet".
+    Args:
+        root: the folder; it is not accessed until a method needs it.
 
     Attributes:
         lock: who writes.
         at_once: number of requests that are best made at once.
     """
 
-    lock: WriteLock
     at_once = 1
-
-    @abstractmethod
-    def __str__(self) -> str:
-        """Return the address of the folder, by which it is opened again."""
-
-    @abstractmethod
-    def path(self, name: str) -> str | Path:
-        """Return the path or the address of a file, for messages."""
-
-    @abstractmethod
-    def exists(self, name: str = "") -> bool:
-        """Return whether anything has that name, be it a link that leads nowhere."""
-
-    @abstractmethod
-    def is_folder(self) -> bool:
-        """Return whether the root is a folder."""
-
-    @abstractmethod
-    def list(self, prefix: str = "") -> Names:
-        """Return the sorted names of regular files that start with a prefix, in one folder only.
-
-        "log/part-" lists files of the folder log, and "" those of the root.
-        """
-
-    @abstractmethod
-    def walk(self, regular: bool = True) -> Iterator[str]:
-        """Yield the names of regular files at any depth, in no order; no link is followed.
-
-        Args:
-            regular: False for everything except folders, including pipes and broken links.
-        """
-
-    @abstractmethod
-    def read(self, name: str, most: int) -> bytes:
-        """Read a regular file of at most ``most`` bytes.
-
-        Raises:
-            FileNotFoundError: there is none.
-            ValueError: it is not a regular file, or is larger.
-        """
-
-    @abstractmethod
-    def open(self, name: str) -> AbstractContextManager[BinaryIO]:
-        """Open a regular file of the folder for reading, without blocking; see ``read``."""
-
-    @abstractmethod
-    def write(self, name: str, content: Content) -> None:
-        """Write a file atomically and durably, and the folders on the way to it.
-
-        Raises:
-            OSError: it cannot be written; no temporary file is left behind.
-        """
-
-    @abstractmethod
-    def create(self, name: str, content: Content) -> bool:
-        """Write a file if nothing has its name; return whether this was done. See ``write``."""
-
-    @abstractmethod
-    def delete(self, name: str) -> None:
-        """Delete a file."""
-
-    @abstractmethod
-    def check_writable(self) -> None:
-        """Raise InputError if the root could not be created or written; creates nothing."""
-
-    @abstractmethod
-    def inside(self, file: Path) -> str | None:
-        """Return the name of a path in this folder, or None if it is outside."""
-
-
-class LocalFiles(Files):
-    """The files of a folder on the local file system, and of the folders in it.
-
-    No folder on the way to a file may be a link, which may lead anywhere: StoreError is raised. The root may
-    be one: that is up to who names it. A file that is one is not regular.
-
-    Args:
-        root: the folder; it is not accessed until a method needs it.
-    """
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.lock: WriteLock = Lock(root)
+        self.lock = Lock(root)
 
     def __str__(self) -> str:
+        """Return the address of the folder, by which it is opened again."""
         return str(self.root)
 
     def path(self, name: str) -> Path:
@@ -167,28 +81,36 @@ class LocalFiles(Files):
         return self.root / name
 
     def exists(self, name: str = "") -> bool:
-        """Return whether anything has that name; see ``Files``."""
+        """Return whether anything has that name, be it a link that leads nowhere; without one, the root."""
         return os.path.lexists(self.path(name)) if name else self.root.exists()
 
-    def is_folder(self) -> bool:
-        """Return whether the root is a folder."""
-        return self.root.is_dir()
-
     def list(self, prefix: str = "") -> Names:
-        """Return the sorted names of regular files that start with a prefix; see ``Files``."""
+        """Return the sorted names of regular files that start with a prefix, in one folder only.
+
+        "log/part-" lists files of the folder log, and "" those of the root.
+        """
         folder = self._locate(prefix[: prefix.rfind("/") + 1])
         found = (file.relative_to(self.root).as_posix() for file in folder.glob("*") if is_regular(file))
         return sorted(name for name in found if name.startswith(prefix))
 
     def walk(self, regular: bool = True) -> Iterator[str]:
-        """Yield the names of files at any depth; see ``Files``."""
+        """Yield the names of regular files at any depth, in no order; no link is followed.
+
+        Args:
+            regular: False for everything except folders, including pipes and broken links.
+        """
         found = (
             file for file in self.root.rglob("*") if (is_regular(file) if regular else not file.is_dir())
         )
         return (file.relative_to(self.root).as_posix() for file in found)
 
     def read(self, name: str, most: int) -> bytes:
-        """Read a regular file of at most ``most`` bytes; see ``Files``."""
+        """Read a regular file of at most ``most`` bytes.
+
+        Raises:
+            FileNotFoundError: there is none.
+            ValueError: it is not a regular file, or is larger.
+        """
         with _open(self._locate(name), most) as stream:
             return stream.read(check_status(os.fstat(stream.fileno()), most))
 
@@ -199,13 +121,20 @@ class LocalFiles(Files):
             yield stream
 
     def write(self, name: str, content: Content) -> None:
-        """Write a file atomically and durably; see ``Files``."""
+        """Write a file atomically and durably, and the folders on the way to it.
+
+        Raises:
+            OSError: it cannot be written; no temporary file is left behind.
+        """
         file = self._locate(name)
         make_folder(file.parent)
         write_atomically(file, content)
 
     def create(self, name: str, content: Content) -> bool:
-        """Write a file if nothing has its name; the lock of the folder keeps others from doing so."""
+        """Write a file if nothing has its name; return whether this was done.
+
+        The lock of the folder keeps others from doing so.
+        """
         if self.exists(name):
             return False
         self.write(name, content)
@@ -216,7 +145,14 @@ class LocalFiles(Files):
         self._locate(name).unlink()
 
     def check_writable(self) -> None:
-        """Raise InputError if the root could not be created or written; creates nothing."""
+        """Check that the root could be created or written; creates nothing.
+
+        Raises:
+            StoreError: it is a file.
+            InputError: it could not.
+        """
+        if self.root.exists() and not self.root.is_dir():
+            raise StoreError(f"{str(self)!r} exists and is not a run folder: choose another --out")
         folders = (self.root, *self.root.absolute().parents)
         nearest = next(folder for folder in folders if folder.exists() or folder.is_symlink())
         if not nearest.exists():
@@ -231,9 +167,7 @@ class LocalFiles(Files):
 
     def inside(self, file: Path) -> str | None:
         """Return the name of a path in this folder, or None if it is outside."""
-        path, root = (
-            Path(os.path.realpath(place)) for place in (file, self.root)
-        )  # of a link to itself, too
+        path, root = (Path(os.path.realpath(place)) for place in (file, self.root))  # also of a loop
         return path.relative_to(root).as_posix() if path.is_relative_to(root) else None
 
     def _locate(self, name: str) -> Path:
@@ -246,12 +180,102 @@ class LocalFiles(Files):
         return self.path(name)
 
 
+class ObjectFiles:
+    """The files of a folder on an object store; see ``LocalFiles``.
+
+    Args:
+        bucket: the objects of the folder.
+    """
+
+    at_once = AT_ONCE
+
+    def __init__(self, bucket: Bucket) -> None:
+        self.bucket = bucket
+        self.lock = Stamp(bucket)
+
+    def __str__(self) -> str:
+        return str(self.bucket.address)
+
+    def path(self, name: str) -> str:
+        """Return the address of a file, for messages."""
+        return str(self.bucket.address.inside(name))
+
+    def exists(self, name: str = "") -> bool:
+        """Return whether there is an object of that name; of the root, whether there is any in it."""
+        if not name:
+            return bool(self.bucket.list())
+        with suppress(FileNotFoundError):
+            self.bucket.find(name)
+            return True
+        return False
+
+    def list(self, prefix: str = "") -> Names:
+        """Return the sorted names of files that start with a prefix, in one folder only."""
+        listed = (entry.name for entry in self.bucket.list(prefix.rpartition("/")[0]))
+        return [name for name in listed if name.startswith(prefix) and "/" not in name[len(prefix) :]]
+
+    def walk(self, regular: bool = True) -> Iterator[str]:
+        """Yield the names of all files, at any depth; all are regular."""
+        return (entry.name for entry in self.bucket.list())
+
+    def read(self, name: str, most: int) -> bytes:
+        """Read a file of at most ``most`` bytes."""
+        return self.bucket.get(name, most)
+
+    @contextmanager
+    def open(self, name: str) -> Iterator[BinaryIO]:
+        """Open a copy of a file for reading, on a disk if it is large."""
+        with SpooledTemporaryFile(MAX_IN_MEMORY) as file:
+            self.bucket.download(name, MAX_FILE_BYTES, cast(BinaryIO, file))
+            file.seek(0)
+            yield cast(BinaryIO, file)
+
+    def write(self, name: str, content: Content) -> None:
+        """Write a file."""
+        self.bucket.put(name, to_bytes(content))
+
+    def create(self, name: str, content: Content) -> bool:
+        """Write a file if there is none of its name; return whether this was done.
+
+        A request that was repeated may have met what it wrote itself: that is this file, too.
+        """
+        held = to_bytes(content)
+        return self.bucket.create(name, held) or self._holds(name, held)
+
+    def delete(self, name: str) -> None:
+        """Delete a file; one that is not there is no error, since another writer may have deleted it."""
+        self.bucket.delete(name)
+
+    def check_writable(self) -> None:
+        """Raise InputError if there is no such bucket; whether it may be written shows when it is."""
+        self.bucket.list(LOCK)
+
+    def inside(self, file: Path) -> str | None:
+        """Return None: no path leads into a store."""
+        return None
+
+    def _holds(self, name: str, content: bytes) -> bool:
+        with suppress(FileNotFoundError, ValueError):
+            return self.bucket.get(name, len(content)) == content
+        return False
+
+
+Files: TypeAlias = LocalFiles | ObjectFiles
+
+
+def to_bytes(content: Content) -> bytes:
+    """Return content as bytes."""
+    return content.to_pybytes() if isinstance(content, pa.Buffer) else content
+
+
 class Lock:
     """The file ``.lock`` in a folder.
 
     Args:
         folder: the folder to lock; it is not accessed until a method needs it.
     """
+
+    caution = ""  # another writer is refused
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -267,13 +291,16 @@ class Lock:
 
     @property
     def busy(self) -> bool:
-        """Whether a living process has locked the folder, as far as is known; does not take the lock."""
-        return self.held or is_locked(self.file)
+        """Whether a living process has locked the folder, as far as is known; does not take the lock.
 
-    @property
-    def caution(self) -> str:
-        """Return no sentence: another writer is refused."""
-        return ""
+        Linux lists the locks of this machine, and fcntl reports those that others hold on a network file
+        system; on other operating systems only this process is known of.
+        """
+        with suppress(OSError):
+            status = self.file.stat()
+            if stat.S_ISREG(status.st_mode) and (_is_listed(status.st_ino) or _is_reported(self.file)):
+                return True
+        return self.held
 
     def acquire(self) -> None:
         """Create the folder and lock it until ``release`` or the end of this process.
@@ -307,15 +334,13 @@ class Lock:
             return
         if self._process != os.getpid():
             raise RunError(f"{str(self.folder)!r} belongs to the process {self._process}, not to its child")
-        try:
-            ours = os.path.samestat(os.fstat(self._descriptor), self.file.stat())
-        except (FileNotFoundError, NotADirectoryError):
-            ours = False
-        if not ours:
-            raise RunError(
-                f"{str(self.folder)!r} is no longer the folder this run locked: it was moved or replaced, or "
-                f"its file {LOCK} was removed; what was written is kept, and nothing more is written"
-            )
+        with suppress(FileNotFoundError, NotADirectoryError):
+            if os.path.samestat(os.fstat(self._descriptor), self.file.stat()):
+                return
+        raise RunError(
+            f"{str(self.folder)!r} is no longer the folder this run locked: it was moved or replaced, or "
+            f"its file {LOCK} was removed; what was written is kept, and nothing more is written"
+        )
 
     def release(self) -> None:
         """Unlock the folder and remove the lock file; a forked child leaves both alone."""
@@ -331,22 +356,78 @@ class Lock:
             self._lock.release(force=True)
 
 
+class Stamp:
+    """The object ``.lock`` of a folder, which says that a run writes there: a warning, and no lock.
+
+    Args:
+        bucket: the objects of the folder.
+    """
+
+    def __init__(self, bucket: Bucket) -> None:
+        self.bucket = bucket
+        self.held = False
+        self._content, self._stamped = b"", 0.0
+
+    @property
+    def busy(self) -> bool:
+        """Whether a run wrote its stamp not long ago, by the clocks of this machine and of the store."""
+        return self.held or ((age := self._find_age()) is not None and age < ALIVE)
+
+    @property
+    def caution(self) -> str:
+        """A sentence about a run that has not said that it has ended; "" if there is none."""
+        if self.held or (age := self._find_age()) is None:
+            return ""
+        return (
+            f"another run wrote to {self.bucket.address} {age:,.0f} s ago, and has not said that it has "
+            "ended: if it is running, both compute the same, and one of them in vain"
+        )
+
+    def acquire(self) -> None:
+        """Write the stamp, and see that the store refuses to create it once more.
+
+        Raises:
+            InputError: the store ignores conditions, or may not be written.
+        """
+        self._content = token_hex(16).encode()
+        self._write()
+        if self.bucket.create(LOCK, self._content):
+            self.bucket.delete(LOCK)
+            raise InputError(
+                f"{str(self.bucket.address)!r}: this store writes over an object that it was asked "
+                "to create only if there is none (it ignores If-None-Match), so that one of two runs could "
+                "lose what it wrote: use another store, or a newer version of it"
+            )
+        self.held = True
+
+    def check_held(self) -> None:
+        """Write the stamp again if it is old."""
+        if self.held and monotonic() - self._stamped > RENEWED_AFTER:
+            self._write()
+
+    def release(self) -> None:
+        """Delete the stamp: this writer has ended."""
+        if self.held:
+            self.held = False
+            with suppress(UnreachableError):
+                self.bucket.delete(LOCK)
+
+    def _write(self) -> None:
+        self.bucket.put(LOCK, self._content)
+        self._stamped = monotonic()
+
+    def _find_age(self) -> float | None:
+        try:
+            written = self.bucket.find(LOCK).modified
+        except FileNotFoundError:
+            return None
+        return max(0.0, (datetime.now(UTC) - written).total_seconds())
+
+
 def unwritable(folder: Path | str, error: OSError) -> InputError | RunError:
     """Return the error for a folder that cannot be written: a full disk is not bad input."""
     kind = RunError if error.errno in {ENOSPC, EDQUOT} else InputError
     return kind(f"cannot write to {str(folder)!r}: {error.strerror}")
-
-
-def is_locked(file: Path) -> bool:
-    """Return whether a process holds a lock on a file, as far as is known without taking the lock.
-
-    Linux lists the locks of this machine, and fcntl reports those that others hold on a network file
-    system; on other operating systems the answer is False.
-    """
-    with suppress(OSError):
-        status = file.stat()
-        return stat.S_ISREG(status.st_mode) and (_is_listed(status.st_ino) or _is_reported(file))
-    return False
 
 
 def _is_listed(inode: int) -> bool:
@@ -474,11 +555,10 @@ def check_status(status: os.stat_result, most: int = MAX_FILE_BYTES) -> int:
 
 def is_regular(file: Path) -> bool:
     """Return whether ``check_regular`` accepts a file."""
-    try:
+    with suppress(OSError, ValueError):
         check_regular(file)
-    except (OSError, ValueError):
-        return False
-    return True
+        return True
+    return False
 
 
 @contextmanager
@@ -487,3 +567,114 @@ def _open(file: Path, most: int = MAX_FILE_BYTES) -> Iterator[BinaryIO]:
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     with os.fdopen(os.open(file, flags), "rb") as stream:
         yield stream
+
+
+def open_files(address: Any, error: type[CKCVError] = InputError) -> Files:
+    """Return the files of a folder; nothing is accessed yet.
+
+    Args:
+        address: a path, or an address such as s3://bucket/runs/patients.
+        error: raised for a path that no file can have.
+
+    Raises:
+        InputError: it is neither.
+    """
+    if is_address(address):
+        return ObjectFiles(Bucket(parse_address("out", address)))
+    return LocalFiles(as_path("out", address, error))
+
+
+def locate(name: str, address: Any) -> str:
+    """Return an address that means the same from any working directory.
+
+    Args:
+        name: of the option, for messages.
+        address: a path, or an address such as s3://bucket/runs/patients.
+
+    Raises:
+        InputError: it is neither.
+    """
+    if is_address(address):
+        return str(parse_address(name, address))
+    return str(as_path(name, address).absolute())
+
+
+def find_run_folders(place: Any, file: str) -> Iterator[tuple[str, float]]:
+    """Yield the address of each run folder in a folder and below it, and when it was written last.
+
+    Folders inside a run folder are parts of it. Links are not followed.
+
+    Args:
+        place: a path, or an address such as s3://bucket/runs or s3://bucket.
+        file: name of the file that every run folder has.
+
+    Raises:
+        InputError: there is no such folder, or bucket.
+    """
+    if is_address(place):
+        bucket, listed = Bucket(parse_address("folder", place, least=0)), dict[str, dict[str, float]]()
+        for entry in bucket.list():
+            key, _, name = entry.name.rpartition("/")
+            listed.setdefault(key, {})[name] = entry.modified.timestamp()
+        found = sorted(key for key, times in listed.items() if file in times)
+        for key in found:
+            if not any(key.startswith(f"{outside}/".lstrip("/")) for outside in found if outside != key):
+                yield str(bucket.address.inside(key)), max(listed[key].values())
+        return
+    root = as_path("folder", place)
+    if not root.is_dir():
+        raise InputError(f"there is no folder {str(root)!r}: name one that has run folders in it")
+    for folder, inner, files in os.walk(root):
+        inner.sort()
+        if file in files:
+            inner.clear()
+            written = [0.0]
+            with suppress(OSError):
+                written += [entry.stat(follow_symlinks=False).st_mtime for entry in os.scandir(folder)]
+            yield str(Path(folder)), max(written)
+
+
+def find_next_to(address: str, file: str) -> dict[str, str]:
+    """Return the addresses of the other run folders in the parent folder of one, by name, the newest first.
+
+    Links are not followed.
+
+    Args:
+        address: of the run folder, which need not exist: an absolute path, or such as s3://bucket/runs/x.
+        file: name of the file that finished run folders have, which says when they were written.
+
+    Raises:
+        OSError: the parent folder cannot be read.
+        CKCVError: the store does not answer, or refuses.
+    """
+    if is_address(address):
+        place = parse_address("out", address)
+        parent, _, name_here = place.key.rpartition("/")
+        bucket = Bucket(place._replace(key=parent))
+        names = sorted(bucket.folders("") - {name_here})
+        answers = ask_at_once(*(partial(_find_written, bucket, f"{name}/{file}") for name in names))
+        written = {name: answer.result() for name, answer in zip(names, answers, strict=True)}
+        found = {name: str(bucket.address.inside(name)) for name in names}
+    else:
+        own_path = Path(address)
+        paths = own_path.parent.iterdir() if own_path.parent.is_dir() else ()
+        found = {path.name: str(path) for path in paths if path != own_path and not path.is_symlink()}
+        written = {name: _find_time(Path(path) / file) for name, path in found.items()}
+    times = {name: time for name, time in written.items() if time is not None}
+    return {name: found[name] for name in sorted(times, key=lambda name: (-times[name], name))}
+
+
+def _find_time(file: Path) -> float | None:
+    """Return when a file was written; None if there is none, and 0 if that cannot be seen."""
+    try:
+        return file.lstat().st_mtime
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError:
+        return 0.0
+
+
+def _find_written(bucket: Bucket, name: str) -> float | None:
+    with suppress(FileNotFoundError):
+        return bucket.find(name).modified.timestamp()
+    return None

@@ -25,12 +25,10 @@ it locked; on an object store two runs may write to one, and what they write agr
 import hashlib
 import json
 import re
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from importlib.util import find_spec
 from os import PathLike
 from typing import Any, NamedTuple
 
@@ -38,13 +36,19 @@ import numpy as np
 import pyarrow as pa
 
 from ckcv_ray.core.arrays import Index
-from ckcv_ray.core.quantities import find_quantity
 from ckcv_ray.core.resampling.base import Splits
 from ckcv_ray.core.schedule import Stage
-from ckcv_ray.errors import CKCVError, InputError, LackingError, StoreError, convert_errors, cut, plain
-from ckcv_ray.learners.base import LEARNERS
+from ckcv_ray.errors import (
+    AbsentError,
+    CKCVError,
+    InputError,
+    LackingError,
+    StoreError,
+    convert_errors,
+    cut,
+    plain,
+)
 from ckcv_ray.learners.ensemble import Ensemble, Models
-from ckcv_ray.learners.sklearn.spec import UntrustedError, is_trusted, list_packages
 from ckcv_ray.records import candidates
 from ckcv_ray.records.judged import (
     HELD_OUT,
@@ -63,19 +67,18 @@ from ckcv_ray.storage.files import (
     LocalFiles,
     ask_files,
     make_folder,
+    open_files,
     sha256,
     unwritable,
 )
-from ckcv_ray.storage.objects import open_files
 from ckcv_ray.storage.stream import STREAM
-from ckcv_ray.storage.uses import SHA256
-from ckcv_ray.study.parts import CLAIMS, Paper
+from ckcv_ray.study.parts import Paper
 from ckcv_ray.study.problem import OUTER, Candidate, Problem, divide, identify_data
 from ckcv_ray.study.study import AnyStudy, Procedure, Study, run_id
 from ckcv_ray.tables.columns import Schema
 from ckcv_ray.tables.limits import MAX_CELLS, MAX_TABLE_ROWS
 from ckcv_ray.tables.task import Provenance, Roles, Task
-from ckcv_ray.validation import quote, read_as, suggest
+from ckcv_ray.validation import Sha256, quote, read_as, suggest
 from ckcv_ray.version import VERSION
 
 STUDY, DATA, EXECUTION = formats.STUDY, "data.parquet", "execution.json"
@@ -109,6 +112,18 @@ class Identity(NamedTuple):
     study: AnyStudy
     data_digest: str
     run_id: str
+
+    def to_json(self, package: str = VERSION) -> bytes:
+        """Return the file of it that a version of this package writes."""
+        return formats.to_json(
+            {
+                "schema": formats.SCHEMA_VERSION,
+                "package": package,
+                "run_id": self.run_id,
+                self.study.kind: self.study.to_json(),
+                "data": self.data_digest,
+            }
+        )
 
 
 class RunFolder:
@@ -182,8 +197,6 @@ class RunFolder:
             StoreError: there is something else, or a run that this version cannot read.
         """
         if not self.files.exists(STUDY):
-            if not self.files.is_folder() and self.files.exists():
-                raise StoreError(f"{str(self)!r} exists and is not a run folder")
             if any(self._foreign()):
                 raise StoreError(
                     f"{str(self)!r} has no {STUDY}: it is not a run folder, or is a damaged one that "
@@ -219,19 +232,6 @@ class RunFolder:
             nearby = [found.name for found in folders if (found / STUDY).is_file()]
         return suggest(place.name, nearby, lambda found: quote(str(parent / found)))
 
-    def check_place(self) -> None:
-        """Refuse a place where no run can be written; one that holds a run is checked with its problem.
-
-        Raises:
-            StoreError: there is a file.
-            InputError: it cannot be written.
-        """
-        if self.files.exists(STUDY):
-            return
-        if not self.files.is_folder() and self.files.exists():
-            raise StoreError(f"{str(self)!r} exists and is not a run folder: choose another --out")
-        self.files.check_writable()
-
     def problem(self, identity: Identity | None = None) -> Problem:
         """Return the problem that the run solves, with its data.
 
@@ -258,11 +258,8 @@ class RunFolder:
             optional = {role: named.get(role) for role in OPTIONAL_ROLES}
             roles = Roles(named["target"], numbers=identity.study.predicts_numbers, **optional)
             question = plain(cut(named[QUESTION], LONGEST_QUESTION)) if QUESTION in named else None
-            if not SHA256.fullmatch(named["salt"]):
-                raise ValueError(f"salt={quote(named['salt'])} is not 64 hexadecimal digits")
             provenance = read_as(Provenance, json.loads(named["provenance"]))
-            task = Task.restore(columns, roles, schema, question, named["salt"], provenance)
-        with formats.guard_reading(self.files, DATA):
+            task = Task.restore(columns, roles, schema, question, read_as(Sha256, named["salt"]), provenance)
             study, digest = identity.study, task.digest
             if not task.schema.plain:  # see ``Problem.data_digest``
                 digest = identify_data(task, divide(study, task)[1])
@@ -287,8 +284,11 @@ class RunFolder:
 
     def has_files(self, run_id: str) -> bool:
         """Return whether any Parquet file of the folder says that it belongs to this run."""
-        tables = (name for name in self._run_files() if name.endswith(".parquet"))
-        return any(formats.belongs(formats.make_metadata(self.files, name), run_id) for name in tables)
+        for name in (name for name in self._run_files() if name.endswith(".parquet")):
+            with suppress(StoreError):
+                if formats.belongs(formats.read_footer(self.files, name).metadata or {}, run_id):
+                    return True
+        return False
 
     def holds(self, run_id: str) -> bool:
         """Return whether the folder holds this run, damaged or not; False if it is empty.
@@ -310,10 +310,8 @@ class RunFolder:
         """Raise InputError if the table, or that of the results, is larger than what can be read back."""
         rows, columns = problem.all_rows.X.shape
         every = problem.all_rows
-        besides = (
-            1 + len(every.units.columns) + len(every.weighting.columns)
-        )  # the target, the groups and the weights
-        if rows > MAX_TABLE_ROWS or rows * (columns + besides) > MAX_VALUES:
+        others = 1 + len(every.units.columns) + len(every.weighting.columns)  # the target is one
+        if rows > MAX_TABLE_ROWS or rows * (columns + others) > MAX_VALUES:
             raise InputError(
                 f"out={str(self)!r}: the table has {rows:,} rows and {columns:,} columns; a run folder "
                 f"holds at most {MAX_TABLE_ROWS:,} rows and {MAX_VALUES:,} values: remove some"
@@ -396,7 +394,7 @@ class RunFolder:
         if isinstance(problem.asked.resampling, Splits):
             sets = [(split.train, split.estimate) for split in problem.asked.resampling.sets]
             contents[SPLITS] = make_splits(sets, problem.run_id)
-        contents[STUDY] = make_identity(problem)
+        contents[STUDY] = Identity(problem.asked, problem.data_digest, problem.run_id).to_json()
         if again:
             formats.write_all(self.files, contents)
             return
@@ -474,10 +472,6 @@ class RunFolder:
         self.begin(problem, again=True)
         return list(dict.fromkeys(damaged))
 
-    def result_digests(self) -> dict[str, str]:
-        """Return the SHA-256 of the files with candidates, models and judged rows."""
-        return {name: self.sha256(name) for name in RESULTS if self.files.exists(name)}
-
     def write_execution(self, execution: Mapping[str, Any]) -> None:
         """Write the metadata of the run."""
         formats.write(self.files, EXECUTION, formats.to_json(execution))
@@ -519,7 +513,8 @@ class RunFolder:
         with formats.guard_reading(self.files, CANDIDATES):
             if rows > MAX_TABLE_ROWS:
                 raise ValueError(f"its study has {rows:,} candidates: at most {MAX_TABLE_ROWS:,} can be read")
-            if formats.rows_in(self.files, CANDIDATES) != rows:  # before memory is allocated for the values
+            there = formats.read_footer(self.files, CANDIDATES).num_rows
+            if there != rows:  # before memory is allocated for the values
                 raise ValueError(f"it does not have {rows:,} rows, one for each candidate of the study")
         schema = candidates.list_candidate_columns(problem)
         values = rows * len(schema)
@@ -548,12 +543,10 @@ class RunFolder:
 
     def manifest_intact(self) -> bool:
         """Return whether the manifest has exactly the bytes that a run writes."""
-        try:
-            with formats.guard_reading(self.files, MANIFEST):
-                expected = formats.to_json(self.manifest())
-                return self.files.read(MANIFEST, formats.MAX_JSON_BYTES) == expected
-        except StoreError:
-            return False
+        with suppress(StoreError), formats.guard_reading(self.files, MANIFEST):
+            expected = formats.to_json(self.manifest())
+            return self.files.read(MANIFEST, formats.MAX_JSON_BYTES) == expected
+        return False
 
     def list_differing(self, of_stream: bool = False) -> list[str]:
         """Return the files of a finished run that are missing or do not match the manifest, or just that.
@@ -603,18 +596,11 @@ class RunFolder:
         return (name for name in names if name.rpartition("/")[2] != LOCK)
 
 
-def make_identity(problem: Problem) -> bytes:
-    """Return the file of the identity of a run."""
-    identity = Identity(problem.asked, problem.data_digest, problem.run_id)
-    return formats.to_json(_describe(identity, VERSION))
-
-
 def read_identity(files: Files) -> Identity:
     """Read the identity of a run.
 
     Raises:
-        LackingError: it has a learner or a claim that is not known here, or an estimator that may not be
-            imported.
+        LackingError: it names a learner, a claim or a package that is not known here, or may not be imported.
         StoreError: it is damaged, or written by another version.
     """
     content = formats.read_json(files, STUDY)
@@ -626,68 +612,16 @@ def read_identity(files: Files) -> Identity:
                 "it was made, or run the study again in another folder"
             )
         kind: type[AnyStudy] = Procedure if Procedure.kind in content else Study
-        described = content[kind.kind]
-        if unknown := [name for name in _learners_in(described) if name not in LEARNERS]:
-            raise LackingError(
-                f"{str(files)!r}: the learner {quote(unknown[0])} is not known here: import the module that "
-                "registers it"
-            )
-        if unknown := [name for name in _claims_in(described) if not (name in CLAIMS or find_quantity(name))]:
-            raise LackingError(
-                f"{str(files)!r}: the claim {quote(unknown[0])} is not known here: install the package that "
-                "has it"
-            )
-        # Packages that are not trusted are not even looked for, and nothing of a package is run.
-        trusted = (name for name in filter(is_trusted, _packages_in(described)) if name.isidentifier())
-        if missing := [name for name in trusted if name not in sys.modules and find_spec(name) is None]:
-            raise LackingError(
-                f"{str(files)!r}: its estimator is of {missing[0]}, which is not installed here"
-            )
         try:
-            study = kind.from_json(described)
-        except UntrustedError as error:
-            raise LackingError(f"{str(files)!r}: {error}") from None
+            study = kind.from_json(content[kind.kind])
+        except AbsentError as error:
+            raise LackingError(f"{str(files)!r} needs what is not here: {error}") from None
         identity = Identity(study, content["data"], content["run_id"])
         if (expected := run_id(identity.study, identity.data_digest)) != identity.run_id:
             raise ValueError(f"it names run {identity.run_id} but describes run {expected}")
-        written = formats.to_json(_describe(identity, content["package"]))
-        if written != files.read(STUDY, formats.MAX_JSON_BYTES):
+        if identity.to_json(content["package"]) != files.read(STUDY, formats.MAX_JSON_BYTES):
             raise ValueError("it is not as a run writes it")
     return identity
-
-
-def _describe(identity: Identity, package: str) -> dict[str, Any]:
-    """Return the content of the file of an identity, written by a version of this package."""
-    return {
-        "schema": formats.SCHEMA_VERSION,
-        "package": package,
-        "run_id": identity.run_id,
-        identity.study.kind: identity.study.to_json(),
-        "data": identity.data_digest,
-    }
-
-
-def _learners_in(study: Any) -> list[str]:
-    return [name for learner in _describe_learners(study) if isinstance(name := learner.get("name"), str)]
-
-
-def _claims_in(study: Any) -> list[str]:
-    certify = study.get("certify") if isinstance(study, dict) else None
-    claims = certify.get("claim") if isinstance(certify, dict) else None
-    return [name for name in claims if isinstance(name, str)] if isinstance(claims, list) else []
-
-
-def _packages_in(study: Any) -> list[str]:
-    named = [learner.get("estimator") for learner in _describe_learners(study)]
-    named += [getattr(LEARNERS.get(name), "spec", None) for name in _learners_in(study)]
-    return [package for estimator in named for package in list_packages(estimator)]
-
-
-def _describe_learners(study: Any) -> list[dict[str, Any]]:
-    learner = study.get("learner") if isinstance(study, dict) else None
-    compared = learner.get("learners") if isinstance(learner, dict) else None
-    listed = [learner, *(compared if isinstance(compared, list) else [])]
-    return [learner_json for learner_json in listed if isinstance(learner_json, dict)]
 
 
 def make_results(

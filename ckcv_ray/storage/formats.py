@@ -7,10 +7,11 @@ it is read under a limit of memory.
 
 import json
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from io import BytesIO
 from itertools import count, takewhile
 from pathlib import PurePath
-from typing import Any, BinaryIO
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -109,27 +110,23 @@ def read_table(
     schema: pa.Schema | None,
     rows: int = MAX_TABLE_ROWS,
     values: int = MAX_CELLS,
+    content: bytes | None = None,
 ) -> pa.Table:
     """Read a Parquet file of this run that has this schema and at most this many rows and values.
+
+    Args:
+        files: of the folder.
+        name: of the file.
+        run_id: of the run.
+        schema: its columns; None for any of plain types.
+        rows, values: the largest numbers of them.
+        content: of the file, if it was read before.
 
     Raises:
         StoreError: it is missing, damaged, too large, or another run's.
     """
-    with guard_reading(files, name), files.open(name) as stream:
-        return parse_table(files, name, stream, run_id, schema, rows, values)
-
-
-def parse_table(
-    files: Files,
-    name: str,
-    stream: BinaryIO,
-    run_id: str,
-    schema: pa.Schema | None,
-    rows: int = MAX_TABLE_ROWS,
-    values: int = MAX_CELLS,
-) -> pa.Table:
-    """Return the table in an open file; see ``read_table``."""
-    with limit_memory(FOLDER_BYTES):
+    opened = files.open(name) if content is None else nullcontext(BytesIO(content))
+    with guard_reading(files, name), opened as stream, limit_memory(FOLDER_BYTES):
         actual = parquet.read_schema(stream)
         if not belongs(actual.metadata or {}, run_id):
             raise StoreError(
@@ -145,19 +142,14 @@ def parse_table(
         return table
 
 
-def rows_in(files: Files, name: str) -> int:
-    """Return the number of rows that a Parquet file declares."""
-    with files.open(name) as stream, limit_memory(FOLDER_BYTES):
-        return int(parquet.read_metadata(stream).num_rows)
+def read_footer(files: Files, name: str) -> parquet.FileMetaData:
+    """Return what a Parquet file says of itself, such as its number of rows.
 
-
-def make_metadata(files: Files, name: str) -> dict[bytes, bytes]:
-    """Return the metadata of a Parquet file; empty if it cannot be read."""
-    try:
-        with files.open(name) as stream, limit_memory(FOLDER_BYTES):
-            return parquet.read_schema(stream).metadata or {}
-    except Exception:  # readers raise errors of all kinds
-        return {}
+    Raises:
+        StoreError: it is missing, or damaged.
+    """
+    with guard_reading(files, name), files.open(name) as stream, limit_memory(FOLDER_BYTES):
+        return parquet.read_metadata(stream)
 
 
 def belongs(metadata: Mapping[bytes, bytes], run_id: str) -> bool:

@@ -9,10 +9,9 @@ several parts, and their order means nothing.
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
-from io import BytesIO
 from typing import Any
 
 import numpy as np
@@ -20,8 +19,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ckcv_ray.core.arrays import ONE
-from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import StoreError
 from ckcv_ray.learners.base import STATUSES
 from ckcv_ray.records.record import POSITIONS, Failure, Records, record_type
@@ -39,14 +36,14 @@ MAX_PART_ROWS, MAX_PART_VALUES = 1 << 18, MAX_CELLS // 32
 MAX_PART_BYTES = 1 << 28
 
 
-def list_columns(n_totals: int, kind: type[Any] = np.int32) -> pa.Schema:
-    """Return the columns of the log, for records of this ``record_type``."""
-    number = pa.from_numpy_dtype(kind)
+def list_columns(problem: Problem) -> pa.Schema:
+    """Return the columns of the log."""
+    number = pa.from_numpy_dtype(problem.total_type)
     return pa.schema(
         [
             ("stage", pa.string()),
             *((name, pa.int32()) for name in POSITIONS),
-            *((f"total_{i}", number) for i in range(n_totals)),
+            *((f"total_{i}", number) for i in range(problem.n_totals)),
             ("n_iter", pa.int64()),
             ("status", pa.string()),
             ("traceback", pa.string()),
@@ -68,7 +65,7 @@ class Log:
         self.files = files
         self.problem = problem
         self.n_totals = problem.n_totals
-        self.schema = list_columns(self.n_totals, problem.total_type)
+        self.schema = list_columns(problem)
         self._most_rows = min(MAX_PART_ROWS, MAX_PART_VALUES // len(self.schema))
 
     def append(self, records: Records, failures: list[Failure]) -> None:
@@ -88,10 +85,16 @@ class Log:
         Raises:
             StoreError: a part is damaged, or not this run's.
         """
-        for part, content in self._read_parts():
+        request = partial(self.files.read, most=MAX_PART_BYTES)
+        for part, answer in ask_files(self.files, self.parts(), request):
             try:
                 with formats.guard_reading(self.files, part):
-                    found = self.from_arrow(self._open(part, content()))
+                    content = answer()
+                    if name_part(hashlib.sha256(content).hexdigest()) != part:
+                        raise ValueError("it is not what was written: its SHA-256 is not that of its name")
+                    run_id, schema = self.problem.run_id, self.schema
+                    rows = formats.read_table(self.files, part, run_id, schema, content=content)
+                    found = self.from_arrow(rows)
             except StoreError:
                 if damaged is None:
                     raise
@@ -104,8 +107,8 @@ class Log:
         """Return the number of rows that all parts declare, of which damaged ones count as none."""
         rows = 0
         for part in self.parts():
-            with suppress(StoreError), formats.guard_reading(self.files, part):
-                rows += formats.rows_in(self.files, part)
+            with suppress(StoreError):
+                rows += formats.read_footer(self.files, part).num_rows
         return rows
 
     def parts(self) -> list[str]:
@@ -155,7 +158,7 @@ class Log:
         return pa.Table.from_pylist(rows, schema=self.schema)
 
     def _records(self, good: pa.Table) -> Records:
-        records = np.zeros(len(good), record_type(self.n_totals, self.problem.total_type))
+        records = np.zeros(len(good), record_type(self.problem))
         for name in (*POSITIONS, "n_iter"):
             records[name] = good[name].to_numpy()
         for i in range(self.n_totals):
@@ -185,39 +188,17 @@ class Log:
 
     def _check_totals(self, records: Records, problem: Problem) -> None:
         totals = records["totals"].astype(np.int64)
-        units = [size.n_select for size in problem.folds]
-        rows = np.array(list(map(problem.most_rows_in, units)))[records["size"]]
+        most = [problem.most_rows_in(size.n_select) for size in problem.folds]
+        rows = np.array(most)[records["size"]]
         errors = totals[:, : problem.task.n_classes]
         beyond = np.any(totals < 0) or np.any(errors > rows[:, None])  # whose sum no integer may hold
         if beyond or np.any(errors.sum(axis=1) > rows):
             raise ValueError("there are more errors than rows, or a negative number of them")
-        if np.any(totals[:, problem.task.n_classes :] > ONE * np.array(units)[records["size"], None]):
-            raise ValueError("the share of wrong rows, summed over groups, exceeds the number of groups")
-        if problem.criterion.by_class and np.any(totals > _class_rows(records, problem)):
-            raise ValueError("there are more errors on a class than rows of it")
-
-    def _read_parts(self) -> Iterator[tuple[str, Callable[[], bytes]]]:
-        return ask_files(self.files, self.parts(), partial(self.files.read, most=MAX_PART_BYTES))
-
-    def _open(self, part: str, content: bytes) -> pa.Table:
-        if name_part(hashlib.sha256(content).hexdigest()) != part:
-            raise ValueError("it is not what was written: its SHA-256 is not that of its name")
-        return formats.parse_table(self.files, part, BytesIO(content), self.problem.run_id, self.schema)
 
 
 def name_part(digest: str) -> str:
     """Return the name of the part with this SHA-256."""
     return f"{LOG}part-{digest}.parquet"
-
-
-def _class_rows(records: Records, problem: Problem) -> NDArray[np.int64]:
-    """Return the rows of each class that each record's evaluation scored, (records, n_classes)."""
-    rows = np.empty(records["totals"].shape, np.int64)
-    for estimate, size in set(zip(records["estimate"].tolist(), records["size"].tolist(), strict=True)):
-        here = (records["estimate"] == estimate) & (records["size"] == size)
-        stage = Stage.ESTIMATE if estimate else Stage.SELECT
-        rows[here] = problem.units(stage, size)[records["split"][here]]
-    return rows
 
 
 def _failures(lost: pa.Table) -> list[Failure]:

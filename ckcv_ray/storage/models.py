@@ -71,7 +71,7 @@ def read_models(files: Files, problem: Problem, k: int) -> Models:
         models = replace(models, refit=refit, full=full)
     if problem.references and files.exists(REFERENCES):
         with formats.guard_reading(files, REFERENCES):
-            there = formats.rows_in(files, REFERENCES)
+            there = formats.read_footer(files, REFERENCES).num_rows
             if not 0 < there <= len(problem.references):
                 raise ValueError(f"it has {there} models of {len(problem.references)} learners at most")
         references = _read_table(files, REFERENCES, problem.task, problem, None, there)

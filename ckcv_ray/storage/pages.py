@@ -6,6 +6,7 @@ files: it replaces no others.
 
 import hashlib
 from collections.abc import Callable
+from contextlib import suppress
 from os import PathLike
 from pathlib import Path
 
@@ -38,21 +39,17 @@ def write_report(files: Files, page: str, out: str | PathLike[str] | None = None
 
 def is_written(file: Path) -> bool:
     """Return whether a file is a report, or a form, as it was written."""
-    try:
+    with suppress(OSError, ValueError):
         check_regular(file, MAX_REPORT_BYTES)
         return _is_intact(file.read_bytes())
-    except (OSError, ValueError):
-        return False
+    return False
 
 
 def report_intact(files: Files) -> bool:
     """Return whether the folder's report, if there is one, matches its checksum."""
-    if REPORT not in files.list(REPORT):
-        return True
-    try:
-        return _is_intact(files.read(REPORT, MAX_REPORT_BYTES))
-    except (OSError, ValueError):
-        return False
+    with suppress(OSError, ValueError):
+        return REPORT not in files.list(REPORT) or _is_intact(files.read(REPORT, MAX_REPORT_BYTES))
+    return False
 
 
 def _is_intact(page: bytes) -> bool:

@@ -14,24 +14,22 @@ writers one alone can create it.
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
-from ckcv_ray.errors import InputError, StoreError
+from ckcv_ray.errors import InputError
 from ckcv_ray.storage import formats
 from ckcv_ray.storage.files import Files, LocalFiles
 from ckcv_ray.tables.columns import Label
-from ckcv_ray.validation import Probability, Stored, check_count, read_as
+from ckcv_ray.validation import MOST, OPTIONAL, Between, Extent, Probability, Stored, check_count, read_as
 
 STREAM = "stream.jsonl"
-FORMAT = 1
 MAX_STREAM_BYTES = 1 << 28
 MAX_STREAM_ROWS = 1 << 20
 MAX_OF_IDENTIFIER = 1_000  # characters of the identifier of a row, or of its group
 SEAL = "sha256"
-KEYS = ("id", "prediction", "label", "group", "batch")  # of a row; without groups none has a group
 
 
 @dataclass(frozen=True)
@@ -47,7 +45,7 @@ class Header(Stored):
         grouped: whether the rows have groups.
     """
 
-    format: int
+    format: Literal[1]
     run_id: str
     certificate: str
     by: str
@@ -55,22 +53,23 @@ class Header(Stored):
     grouped: bool
 
 
-class LiveRow(NamedTuple):
+@dataclass(frozen=True)
+class LiveRow(Stored):
     """A live row.
 
     Attributes:
-        identifier: its name, of which there is one row.
+        id: its name, of which there is one row.
         prediction: the label that was predicted.
         label: the true one.
         group: name of its group; "" without groups.
         batch: number of the call that appended it, from 0.
     """
 
-    identifier: str
+    id: Annotated[str, Extent(1, MAX_OF_IDENTIFIER)]
     prediction: Label
     label: Label
-    group: str
-    batch: int
+    group: Annotated[str, Extent(0, MAX_OF_IDENTIFIER)] = field(default="", metadata=OPTIONAL)
+    batch: Annotated[int, Between(0, MOST)] = 0
 
 
 class Stream(NamedTuple):
@@ -106,7 +105,7 @@ def locate_stream(run: Files, elsewhere: Path | None) -> tuple[Files, str]:
             f"stream={shown!r} is in a run folder, whose own stream is {STREAM}: leave --stream out to use "
             "that of this run, or choose another place"
         )
-    if not files.is_folder():
+    if not files.root.is_dir():
         raise InputError(f"stream={shown!r}: there is no folder {str(files)!r}: create it, or choose another")
     return files, elsewhere.name
 
@@ -125,11 +124,10 @@ def read_stream(files: Files, name: str) -> Stream | None:
             content += files.read(piece, MAX_STREAM_BYTES - len(content))
         first, *later = list(_open_lines(content.decode().split("\n"))) or [("", {})]
         header = read_as(Header, first[1])
-        if header.format != FORMAT:
-            raise ValueError(f"it has the format {header.format}, and this version reads {FORMAT}")
         check_count("rows", len(later), MAX_STREAM_ROWS)
-        rows = tuple(_read_row(values, header.grouped) for _, values in later)
-        _check_rows(rows, header.grouped)
+        values = [each for _, each in later]
+        rows = read_as(tuple[LiveRow, ...], values)
+        _check_rows(rows, values, header.grouped)
     return Stream(header, rows, later[-1][0] if later else first[0], content, len(pieces))
 
 
@@ -149,33 +147,23 @@ def write_stream(files: Files, name: str, stream: Stream, rows: Sequence[LiveRow
         rows: no identifier among them, and no group, is in the stream.
 
     Raises:
-        StoreError: a file is damaged, or another writer has appended rows since it was read.
+        StoreError: another writer has appended rows since it was read.
         InputError: it has too many rows.
     """
-    grown = "has grown since it was read: append the rows again"
-    stored = read_stream(files, name)
-    if stored is not None and stored.content != stream.content:
-        raise StoreError(f"{files.path(name)} {grown}")
-    if len(stream.rows) + len(rows) > MAX_STREAM_ROWS:
-        raise InputError(
-            f"{str(files.path(name))!r} would have more than {MAX_STREAM_ROWS:,} rows, the maximum: begin "
-            "another one with --stream"
-        )
+    if not rows and stream.pieces:
+        return stream
     lines, head = [b"" if stream.pieces else stream.content], stream.head
     for row in rows:
-        values = dict(zip(KEYS, row, strict=True))
-        if not stream.header.grouped:
-            del values["group"]
-        line, head = _seal(values, head)
+        line, head = _seal(row.to_json(), head)
         lines.append(line)
     content = b"".join(lines)
-    if len(stream.content) + len(content) > MAX_STREAM_BYTES:
+    many = len(stream.rows) + len(rows) > MAX_STREAM_ROWS
+    if many or len(stream.content) + len(content) > MAX_STREAM_BYTES:
         raise InputError(
-            f"{str(files.path(name))!r} would be larger than {MAX_STREAM_BYTES >> 20} MiB, the maximum: "
-            "begin another one with --stream"
+            f"{str(files.path(name))!r} would have more than {MAX_STREAM_ROWS:,} rows or "
+            f"{MAX_STREAM_BYTES >> 20} MiB, the maximum: begin another one with --stream"
         )
-    if not rows and stored is not None:
-        return stream
+    grown = "is another writer's, who was faster: append the rows again"
     formats.create(files, formats.name_piece(name, stream.pieces), content, grown)
     every = stream.content + content if stream.pieces else content
     return Stream(stream.header, (*stream.rows, *rows), head, every, stream.pieces + 1)
@@ -207,36 +195,24 @@ def _open_lines(lines: Sequence[str]) -> Iterator[tuple[str, dict[str, Any]]]:
         yield expected, values
 
 
-def _read_row(values: dict[str, Any], grouped: bool) -> LiveRow:
-    """Return the row of a JSON object.
+def _check_rows(rows: Sequence[LiveRow], stored: Sequence[Mapping[str, Any]], grouped: bool) -> None:
+    """Raise ValueError if rows stand twice or are out of order, or if one group is in two batches.
 
-    Raises:
-        ValueError: it is none.
+    Args:
+        rows: in order of arrival.
+        stored: the objects that they were read from.
+        grouped: whether each has a group.
     """
-    expected = [key for key in KEYS if grouped or key != "group"]
-    if list(values) != expected:
-        raise ValueError(f"a row has the keys {', '.join(map(str, values))}, and not {', '.join(expected)}")
-    names = [values["id"], values.get("group", "-")]
-    if not all(isinstance(name, str) and 0 < len(name) <= MAX_OF_IDENTIFIER for name in names):
-        raise ValueError(f"an identifier or group is not text of 1 to {MAX_OF_IDENTIFIER:,} characters")
-    if not all(isinstance(values[key], Label) for key in ("prediction", "label")):
-        raise ValueError("a prediction or a label is not text, a number or a truth value")
-    if type(values["batch"]) is not int or values["batch"] < 0:
-        raise ValueError("a batch is not a whole number of at least 0")
-    return LiveRow(
-        values["id"], values["prediction"], values["label"], values.get("group", ""), values["batch"]
-    )
-
-
-def _check_rows(rows: Iterable[LiveRow], grouped: bool) -> None:
-    """Raise ValueError if a row stands twice, batches are out of order, or a group is in two of them."""
+    expected = [each.name for each in fields(LiveRow) if grouped or each.name != "group"]
     seen: set[str] = set()
     batches: dict[str, int] = {}
     last = 0
-    for row in rows:
-        if row.identifier in seen:
-            raise ValueError(f"the row {row.identifier[:60]!r} stands twice")
+    for row, values in zip(rows, stored, strict=True):
+        if list(values) != expected or (grouped and not row.group):
+            raise ValueError(f"a row has the keys {', '.join(values)}, and not {', '.join(expected)}")
+        if row.id in seen:
+            raise ValueError(f"the row {row.id[:60]!r} stands twice")
         if row.batch < last or (grouped and batches.setdefault(row.group, row.batch) != row.batch):
             raise ValueError("its batches are out of order, or one group is in two of them")
-        seen.add(row.identifier)
+        seen.add(row.id)
         last = row.batch

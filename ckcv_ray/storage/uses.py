@@ -12,10 +12,10 @@ of the same predictions can give no other answer, and is one use. Whoever can wr
 anything in it.
 """
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,13 +23,14 @@ from numpy.typing import NDArray
 from ckcv_ray.errors import InputError, plain
 from ckcv_ray.storage import formats
 from ckcv_ray.storage.files import Files
-from ckcv_ray.validation import Probability, Stored, check_count, read_as
+from ckcv_ray.validation import MOST, Between, Extent, Probability, Sha256, Stored, read_as
 
 USES = "uses.json"
-SHA256, ROWS = re.compile("[0-9a-f]{64}"), re.compile("([0-9a-f]{16})*")
-MAX_USES, MAX_TABLES = 10_000, 8
-MAX_SHARES = 1_000
-MAX_OF_COMPARED = 400
+MAX_USES = 10_000
+MAX_SHARES, MAX_OF_COMPARED = 1_000, 400
+Digests = Annotated[str, Extent(0, MOST, "^([0-9a-f]{16})*$")]
+Line = Annotated[str, Extent(0, MAX_OF_COMPARED, r"^[^\p{C}\p{Zl}\p{Zp}]*$")]  # of printable characters
+Moment = Annotated[str, Extent(25, 25, r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00$")]
 MAX_TWINS = 0.01  # of rows, that equal another one: above it equal rows may well be other examples
 
 
@@ -49,14 +50,14 @@ class Use(Stored):
         date: when, in UTC, such as 2026-11-25T13:00:00+00:00.
     """
 
-    tables: tuple[str, ...]
-    rows: str
-    learned: str
-    answer: str
-    compared: str
-    shares: int
+    tables: Annotated[tuple[Sha256, ...], Extent(0, 8)]
+    rows: Digests
+    learned: Digests
+    answer: Sha256
+    compared: Line
+    shares: Annotated[int, Between(1, MAX_SHARES)]
     delta: Probability
-    date: str
+    date: Moment
 
     def has_table(self, earlier: "Use") -> bool:
         """Return whether an earlier use is of the same table."""
@@ -119,7 +120,6 @@ def read_uses(files: Files, name: str = USES) -> tuple[Use, ...]:
         content = formats.read_json(files, piece)
         with formats.guard_reading(files, piece):
             (use,) = read_as(UseList, content).uses
-            _check(use)
             uses.append(use)
     return tuple(uses)
 
@@ -151,18 +151,3 @@ def append_use(files: Files, use: Use, name: str, earlier: Sequence[Use]) -> Non
 
 def _read_digests(digits: str) -> NDArray[np.uint64]:
     return np.frombuffer(bytes.fromhex(digits), "<u8")
-
-
-def _check(use: Use) -> None:
-    if datetime.fromisoformat(use.date).tzinfo is None:
-        raise ValueError(f"the date {use.date!r} has no time zone")
-    check_count("tables", len(use.tables), MAX_TABLES)
-    for digest in (*use.tables, use.answer):
-        if SHA256.fullmatch(digest) is None:
-            raise ValueError(f"{digest!r} is not a SHA-256")
-    if len(use.compared) > MAX_OF_COMPARED or not use.compared.isprintable():
-        raise ValueError(f"what was compared is not one line of at most {MAX_OF_COMPARED} characters")
-    if ROWS.fullmatch(use.rows) is None or ROWS.fullmatch(use.learned) is None:
-        raise ValueError("the digests of rows are not of 16 hexadecimal digits each")
-    if not 1 <= use.shares <= MAX_SHARES:
-        raise ValueError(f"shares: {use.shares} is outside 1..{MAX_SHARES}")

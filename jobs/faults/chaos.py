@@ -40,8 +40,7 @@ import numpy as np
 import typer
 from rich.console import Console
 
-from ckcv_ray.storage.files import LOCK
-from ckcv_ray.storage.objects import open_files
+from ckcv_ray.storage.files import LOCK, open_files
 from jobs.faults.servers import copy_objects, serve
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -13,7 +13,7 @@ from pathlib import Path
 from socket import create_server
 from urllib.request import Request, urlopen
 
-from ckcv_ray.storage.objects import open_files
+from ckcv_ray.storage.files import open_files
 
 MOTO = Path(os.environ.get("CKCV_MOTO") or Path(__file__).resolve().parents[2] / "build" / "moto")
 START = 240.0  # seconds in which it has to answer

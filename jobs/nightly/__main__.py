@@ -33,7 +33,7 @@ from ckcv_ray.cli.options import check_out
 from ckcv_ray.errors import CKCVError, InputError, StoreError
 from ckcv_ray.reports.facts import flatten
 from ckcv_ray.reports.figures import BLUE, INK, RED, Chart, Mark, Scale, write_svg
-from ckcv_ray.storage.objects import open_files
+from ckcv_ray.storage.files import open_files
 from ckcv_ray.version import VERSION
 from jobs.nightly.figures import GROUPS, PLANS, Role, measure
 from jobs.nightly.nights import PAGE, Line, Night, Verdict, add_night, check_name, judge, machine, read_nights

@@ -106,7 +106,7 @@ def test_the_claim_of_the_guide_is_run_verified_and_reported(
     forget()
     code, _, said = ckcv("report", out)
     assert code == 4
-    assert "the claim 'brier' is not known here: install the package that has it" in said
+    assert "needs what is not here: claim='brier' is not known: choose from " in said
 
 
 def test_a_package_that_cannot_be_loaded_is_in_the_way_of_its_own_claim_alone(

@@ -73,7 +73,7 @@ def test_a_run_that_is_running_or_needs_a_package_says_so(runs: Path) -> None:
     (folder / "study.json").write_text(json.dumps(study))
     (run,) = list_runs(folder)
     assert (run.state, run.command, run.rows) == ("unreadable", None, None)
-    assert "'nowhere' is not known here" in run.problem
+    assert "needs what is not here: learner='nowhere' is not known" in run.problem
 
 
 def test_a_folder_without_runs_has_none(

@@ -122,10 +122,10 @@ def test_what_is_left_open_could_be_better_and_nothing_else_is(done: Done) -> No
     queue, _ = done
     table, (winner, *_) = queue.candidates(), queue.leaders()
     left, beaten = (table.filter(pc.equal(table["state"], state)) for state in ("open", "beaten"))
-    assert pc.all(pc.less_equal(left["lower_bound"], winner.certificate.l_ms)).as_py() is not False
+    assert pc.all(pc.less_equal(left["lower_bound"], winner.l_ms)).as_py() is not False
     if not queue.problem.own:
         complete = pc.equal(beaten["lower_bound"], beaten["l_ms"])
-        worse = pc.greater_equal(beaten["lower_bound"], winner.certificate.l_ms)
+        worse = pc.greater_equal(beaten["lower_bound"], winner.l_ms)
         assert pc.all(pc.or_(worse, pc.fill_null(complete, False))).as_py() is not False
     searched = summarize_search(table, queue.problem)
     assert searched is not None
@@ -202,7 +202,7 @@ def test_a_failure_leaves_its_candidate_out_and_the_rest_goes_on() -> None:
         while units := queue.plan(1).units:
             for unit in units[::order]:
                 lost = unit.split == 1 and any(path == 1 for path, _ in unit.paths)
-                failed = make_failures([unit], problem.n_totals, FIRE)
+                failed = make_failures([unit], problem, FIRE)
                 queue.add(failed if lost else evaluate([unit], inputs))
         tables.append(queue.candidates())
         assert queue.complete()

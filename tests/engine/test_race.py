@@ -49,7 +49,7 @@ def test_it_hands_out_each_path_once_and_ends_decided(problem: Problem, inputs: 
 
 def test_what_is_done_failed_and_dropped_is_all_that_was_planned(problem: Problem, inputs: Inputs) -> None:
     queue = RaceQueue(problem)
-    queue.add(make_failures([Unit(Stage.SELECT, 0, 1, EVERY)], problem.n_totals, FIRE))
+    queue.add(make_failures([Unit(Stage.SELECT, 0, 1, EVERY)], problem, FIRE))
     for _ in race(queue, inputs):
         at = queue.progress()
         assert at.computed + at.failed + at.dropped <= at.planned == problem.n_evaluations
@@ -59,7 +59,7 @@ def test_what_is_done_failed_and_dropped_is_all_that_was_planned(problem: Proble
 
 
 def test_failures_of_one_path_are_joined_in_any_order(problem: Problem, inputs: Inputs) -> None:
-    lost = [make_failures([Unit(Stage.SELECT, 0, 1, ((1, n),))], problem.n_totals, FIRE) for n in (2, 3)]
+    lost = [make_failures([Unit(Stage.SELECT, 0, 1, ((1, n),))], problem, FIRE) for n in (2, 3)]
     for outcomes in (lost, lost[::-1], [*lost, *lost]):
         queue = RaceQueue(problem)
         for outcome in outcomes:
@@ -145,7 +145,7 @@ def test_the_shared_data_are_not_written_to() -> None:
 
 def test_what_is_lost_as_a_whole_fails_on_every_step_that_would_be_scored() -> None:
     units = [unit("select"), unit("refit")]
-    outcome = make_failures(units, 2, "lost")
+    outcome = make_failures(units, make_problem("none"), "lost")
     assert not len(outcome.records)
     assert [f[:6] for f in outcome.failures[:3]] == [(False, 1, 2, path, 0, 4) for path in range(3)]
     assert [f[:6] for f in outcome.failures[3:]] == [(True, 1, 2, path, 3, 4) for path in range(3)]

@@ -268,7 +268,7 @@ def test_it_concludes_nothing_as_long_as_work_is_left(problem: Problem) -> None:
     refits = [Unit(Stage.REFIT, leader.size, split, (path,)) for split in range(3)]
     recorder.add(evaluate(refits[:2], inputs))
     assert recorder.conclude(decision.leaders, []) is None
-    recorder.add(make_failures(refits[2:], problem.n_totals, FIRE))
+    recorder.add(make_failures(refits[2:], problem, FIRE))
     assert recorder.conclude(decision.leaders, []) is None
     concluded = recorder.conclude([], decision.leaders)
     assert concluded is not None

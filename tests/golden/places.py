@@ -90,7 +90,7 @@ def run_losing(study: Any, sample: Sample, out: Path, k: int, split: int) -> Any
             lost = [unit for unit in units if (problem.sizes[unit.size].k, unit.split) == (k, split)]
             kept = [unit for unit in units if unit not in lost]
             done = [evaluate(kept, self.inputs)] if kept else []
-            return [*done, *([make_failures(lost, problem.n_totals, "lost")] if lost else [])]
+            return [*done, *([make_failures(lost, problem, "lost")] if lost else [])]
 
     work = find("runs.run:check_job")(Job(study, Task.of(sample.X, sample.y), out))
     return find("runs.run:run_work")(work, opened=find("engine.backend:SERIAL")._replace(backend=Losing))

@@ -14,7 +14,7 @@ import yaml
 from ray.autoscaler._private.util import prepare_config, validate_config
 
 from ckcv_ray import InputError, Study
-from ckcv_ray.storage.objects import open_files
+from ckcv_ray.storage.files import open_files
 
 ROOT = Path(__file__).resolve().parents[2]
 AWS, LOCAL = ROOT / "cluster.yaml", ROOT / "docker" / "cluster-local.yaml"

@@ -15,7 +15,7 @@ import yaml
 from typer.testing import CliRunner
 
 from ckcv_ray.errors import InputError
-from ckcv_ray.storage.objects import open_files
+from ckcv_ray.storage.files import open_files
 from jobs.nightly import __main__ as command
 from jobs.nightly import figures as nightly_figures
 from jobs.nightly.figures import PLANS, Role

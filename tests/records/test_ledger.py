@@ -32,11 +32,11 @@ def records(problem: Problem) -> Records:
 
 def test_new_records_are_told_from_those_already_held(problem: Problem, records: Records) -> None:
     ledger = Ledger(problem)
-    _, new = ledger.enter(records[:7])
+    new = ledger.enter(records[:7])
     assert new.all()
-    _, new = ledger.enter(records)
+    new = ledger.enter(records)
     assert new.tolist() == [False] * 7 + [True] * (len(records) - 7)
-    _, new = ledger.enter(records[::-1])
+    new = ledger.enter(records[::-1])
     assert not new.any()
 
 

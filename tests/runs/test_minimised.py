@@ -14,12 +14,8 @@ from sklearn.svm import SVC
 from ckcv_ray import Execution, Job, Study, Task
 from ckcv_ray.core.draws import Draws
 from ckcv_ray.core.resampling.complete import split_complete, split_rotation
-from ckcv_ray.core.schedule import Stage
-from ckcv_ray.errors import StoreError
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import run_job
-from ckcv_ray.storage.folder import RunFolder
-from ckcv_ray.storage.log import Log
 from ckcv_ray.study.problem import Problem
 
 SERIAL = Execution("serial")
@@ -137,22 +133,3 @@ def test_the_spelling_and_the_order_of_labels_do_not_matter() -> None:
     }
     other = Problem.of(SMALL.replace(criterion="cost:1=1,2=10"), Task.of(X, y))
     assert other.run_id != problems[0].run_id
-
-
-# Damage
-
-
-def test_more_errors_on_a_class_than_rows_of_it_are_refused(tmp_path: Path) -> None:
-    study, task = SMALL.replace(criterion="balanced"), clinic()
-    run(study, task, tmp_path / "run")
-    folder = RunFolder(tmp_path / "run")
-    problem = folder.problem()
-    log = Log(folder.files, problem)
-    ((records, _),) = list(log.read())
-    records = records[~records["estimate"]][:1].copy()
-    rows = problem.units(Stage.SELECT, int(records["size"][0]))[records["split"][0]]
-    assert rows[1] < rows.sum()
-    records["totals"][0] = [0, rows[1] + 1]
-    log.append(records, [])
-    with pytest.raises(StoreError, match="more errors on a class than rows of it"):
-        list(log.read())

@@ -582,7 +582,7 @@ def test_a_score_of_a_folder_is_not_called_like_a_measure(name: str, verdict: st
 @pytest.mark.parametrize(
     ("change", "messages"),
     [
-        ({"class": "no_such_package:Thing"}, "no_such_package, which is not installed here"),
+        ({"class": "no_such_package:Thing"}, "needs what is not here: "),
         ({"class": "json:JSONDecoder"}, "importing json runs its code"),
     ],
 )

@@ -41,7 +41,7 @@ def records() -> Records:
     return evaluate(units, share(PROBLEM)).records
 
 
-NOTHING = np.empty(0, record_type(2))
+NOTHING = np.empty(0, record_type(PROBLEM))
 
 
 def everything(log: Log) -> tuple[Records, list[Failure]]:

@@ -26,7 +26,7 @@ import numpy as np
 from ckcv_ray.core.arrays import Classes
 from ckcv_ray.core.measures import Kind
 from ckcv_ray.core.options import Option, option
-from ckcv_ray.errors import InputError
+from ckcv_ray.errors import AbsentError, InputError
 from ckcv_ray.learners.base import Setting
 from ckcv_ray.learners.sklearn.paths import CLASS_KINDS, NUMBER_KINDS, EstimatorLearner, fit_model
 from ckcv_ray.learners.sklearn.spec import (
@@ -478,7 +478,7 @@ class BoostingLearner(EstimatorLearner):
         package = BOOSTERS[self.spec["class"]]
         check_trusted(f"learner={self.name!r}", package)
         if find_spec(package) is None:
-            raise InputError(f"{package} is not installed: {INSTALL}")
+            raise AbsentError(f"{package} is not installed: {INSTALL}")
         super().__post_init__()
 
 

@@ -35,7 +35,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ckcv_ray.errors import InputError, write_install
+from ckcv_ray.errors import AbsentError, InputError, write_install
 from ckcv_ray.tables.columns import ColumnKind
 from ckcv_ray.validation import MAX_GRID, check_count, expect, parse_grid, quote
 
@@ -399,10 +399,6 @@ CLASS_FORM = "module:Class, such as sklearn.ensemble:RandomForestClassifier"
 _trusted: set[str] = {LIBRARY}
 
 
-class UntrustedError(InputError):
-    """A study names a package that may not be imported."""
-
-
 def trust(package: str) -> None:
     """Allow estimators of a package to be imported and read from run folders, in this process.
 
@@ -417,9 +413,9 @@ def trust(package: str) -> None:
 
 
 def check_trusted(name: str, package: str) -> None:
-    """Raise UntrustedError unless a package may be imported for what is named."""
+    """Raise AbsentError unless a package may be imported for what is named."""
     if package not in _trusted:
-        raise UntrustedError(
+        raise AbsentError(
             f"{name}: importing {package} runs its code, which a run folder must not decide: if you "
             f"trust it, ckcv --trust {package}, or ckcv_ray.trust({package!r})"
         )
@@ -627,7 +623,7 @@ def _import_class(name: str, path: Any) -> Any:
         found = import_module(module)
     except ImportError as error:
         mend = INSTALL if package in LIBRARIES else "install it, or correct the name"
-        raise InputError(f"{name}={path!r}: {error}: {mend}") from None
+        raise AbsentError(f"{name}={path!r}: {error}: {mend}") from None
     if attribute not in dir(found):
         near = get_close_matches(attribute, dir(found), n=3)
         hint = f": did you mean {' or '.join(f'{module}:{each}' for each in near)}?" if near else ""
