@@ -13,7 +13,6 @@ import pyarrow as pa
 from ckcv_ray.core.intervals import BBC
 from ckcv_ray.core.measures import PROBABILITY, Outputs
 from ckcv_ray.core.schedule import Stage
-from ckcv_ray.errors import InputError
 from ckcv_ray.study.problem import OUTER, Problem, describe_setting
 from ckcv_ray.tables.limits import MAX_TABLE_ROWS
 
@@ -80,17 +79,13 @@ class HeldOut(NamedTuple):
     outputs: Outputs
 
 
-def check_held_out_room(problem: Problem) -> None:
-    """Raise InputError if there are more held-out predictions, or rows of splits, than a file may have."""
-    per_split = problem.task.n * max(1, len(problem.learners))
-    rows = problem.sizes[OUTER].n_splits * per_split
+def count_held_out(problem: Problem) -> int:
+    """Return the largest number of held-out predictions, or of rows of splits, that a study keeps."""
+    if not problem.procedure.save_predictions:
+        return 0
     if problem.procedure.interval == BBC:  # which needs every setting, and scores each row once
-        rows = problem.task.n * problem.n_settings
-    if rows > MAX_TABLE_ROWS:
-        raise InputError(
-            f"save_predictions keeps every row of every split, up to {rows:,}: at most {MAX_TABLE_ROWS:,} "
-            "can be kept; ask for fewer splits, or leave it out"
-        )
+        return problem.task.n * problem.n_settings
+    return problem.sizes[OUTER].n_splits * problem.task.n * max(1, len(problem.learners))
 
 
 def list_held_out_columns(problem: Problem) -> pa.Schema:

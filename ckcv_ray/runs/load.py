@@ -19,7 +19,7 @@ from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.scored import Scored, add_row_values
 from ckcv_ray.storage import formats, models
 from ckcv_ray.storage.execution import find_changes, read_environment
-from ckcv_ray.storage.folder import CERTIFICATE, RunFolder
+from ckcv_ray.storage.folder import CERTIFICATE, HOLDS, RunFolder
 from ckcv_ray.storage.log import Log
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.study.study import Procedure, Study
@@ -51,12 +51,7 @@ def is_finished(problem: Problem, folder: RunFolder) -> bool:
         folder.check_room(problem)
         return False
     if identity.study.kind != problem.asked.kind:
-        held = (
-            "the scores of a ckcv evaluate"
-            if identity.study.kind == Procedure.kind
-            else "a study of ckcv run"
-        )
-        raise StoreError(f"{str(folder)!r} holds {held}: choose another --out")
+        raise StoreError(f"{str(folder)!r} holds {HOLDS[identity.study.kind]}: choose another --out")
     differences = problem.asked.differences(identity.study)
     if identity.data_digest not in (problem.data_digest, problem.all_rows.digest):
         differences.append("data: another table, or other columns or groups of it")

@@ -111,13 +111,13 @@ class LocalFiles:
             FileNotFoundError: there is none.
             ValueError: it is not a regular file, or is larger.
         """
-        with _open(self._locate(name), most) as stream:
-            return stream.read(check_status(os.fstat(stream.fileno()), most))
+        with open_regular(self._locate(name), most) as stream:
+            return stream.read(os.fstat(stream.fileno()).st_size)
 
     @contextmanager
     def open(self, name: str) -> Iterator[BinaryIO]:
         """Open a regular file of the folder for reading, without blocking."""
-        with _open(self._locate(name)) as stream:
+        with open_regular(self._locate(name)) as stream:
             yield stream
 
     def write(self, name: str, content: Content) -> None:
@@ -532,40 +532,36 @@ def sync_folder(folder: Path) -> None:
             raise
 
 
-def check_regular(file: Path, most: int = MAX_FILE_BYTES) -> int:
-    """Return the size of a regular file of at most ``most`` bytes.
-
-    Raises:
-        ValueError: it is a link, a pipe, a device, a socket or a folder, or is larger.
-    """
-    return check_status(file.lstat(), most)
-
-
-def check_status(status: os.stat_result, most: int = MAX_FILE_BYTES) -> int:
-    """Return the size of what has this status; see ``check_regular``.
-
-    That of an open file is that of what is read: its name may be another file's by then.
-    """
-    if not stat.S_ISREG(status.st_mode):
-        raise ValueError("it is not a regular file")
-    if status.st_size > most:
-        raise ValueError(f"it is larger than {most >> 20} MiB")
-    return status.st_size
-
-
 def is_regular(file: Path) -> bool:
-    """Return whether ``check_regular`` accepts a file."""
-    with suppress(OSError, ValueError):
-        check_regular(file)
-        return True
-    return False
+    """Return whether a path is that of a regular file, and no link."""
+    return file.is_file() and not file.is_symlink()
 
 
 @contextmanager
-def _open(file: Path, most: int = MAX_FILE_BYTES) -> Iterator[BinaryIO]:
-    check_regular(file, most)
-    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-    with os.fdopen(os.open(file, flags), "rb") as stream:
+def open_regular(file: Path, most: int = MAX_FILE_BYTES) -> Iterator[BinaryIO]:
+    """Open a regular file of at most ``most`` bytes for reading, without blocking or following a link.
+
+    What is open is looked at: its name may be another file's by then.
+
+    Raises:
+        OSError: there is none, or it is a socket.
+        ValueError: it is a link, a folder, a pipe or a device, or is larger.
+    """
+    wanted = ("O_NONBLOCK", "O_NOFOLLOW", "O_NOCTTY", "O_BINARY")  # as far as the system has them
+    flags = os.O_RDONLY | sum(getattr(os, name, 0) for name in wanted)
+    if file.is_symlink():  # then nothing is opened, wherever it leads
+        raise ValueError("it is a link")
+    descriptor = os.open(file, flags)
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise ValueError("it is not a regular file")
+        if status.st_size > most:
+            raise ValueError(f"it is larger than {most >> 20} MiB")
+    except ValueError:
+        os.close(descriptor)
+        raise
+    with os.fdopen(descriptor, "rb") as stream:
         yield stream
 
 

@@ -53,8 +53,8 @@ from ckcv_ray.records import candidates
 from ckcv_ray.records.judged import (
     HELD_OUT,
     JUDGED_ROWS,
-    check_held_out_room,
     check_judged,
+    count_held_out,
     count_judged,
     make_judged_schema,
 )
@@ -95,10 +95,9 @@ OPTIONAL_ROLES = ("group", "weight")  # of columns of the table
 QUESTION = "question"  # about a column that looks like groups, which may not be stored itself
 LONGEST_QUESTION = 600  # characters: a folder may be a stranger's
 TEMPORARY = re.compile(r"\.[\w-]+\.(json|jsonl|parquet|pkl|html)-\w+\.tmp")
-NOT_OF_KIND = {  # what a folder holds instead of a study of a kind
-    Study.kind: "the scores of a procedure, from ckcv evaluate, and no ensemble: run the same ckcv evaluate "
-    "command again to see them",
-    Procedure.kind: "a study of ckcv run, and not the scores of a procedure",
+HOLDS = {  # what a folder holds, by the kind of its study
+    Study.kind: "a study of ckcv run",
+    Procedure.kind: "the scores of a procedure, from ckcv evaluate",
 }
 MAX_SCHEMA_BYTES = 1 << 26  # Parquet reads metadata of up to 100 MB
 MAX_VALUES = 2 * MAX_CELLS  # of a table: arrays may be larger than tables read from files
@@ -164,12 +163,8 @@ class RunFolder:
                 "too little; ask for more, give search=budget without an effort to go on with the one there, "
                 "or choose another --out"
             )
-        if self.finished and problem.study.certify != Paper.name:
-            raise InputError(
-                f"effort={asked}: the run in {str(self)!r} is finished with effort {there:,}, and "
-                f"{self._refuse_selection(problem)}. Give the effort before a run is finished, or use "
-                "certify=paper"
-            )
+        if self.finished:
+            self._refuse_selection(problem)
         return True
 
     def reopen_failed(self, problem: Problem) -> None:
@@ -180,15 +175,16 @@ class RunFolder:
         """
         if not self.execution()["failures"]:
             return
-        if not problem.scores and problem.study.certify != Paper.name:
-            raise InputError(
-                f"the run in {str(self)!r} is finished, and {self._refuse_selection(problem)}. What failed "
-                "was tried twice before"
-            )
+        self._refuse_selection(problem)
         self.reopen()
 
-    def _refuse_selection(self, problem: Problem) -> str:
-        return f"its {problem.study.certify} has judged its rows: to select again would void what is proven"
+    def _refuse_selection(self, problem: Problem) -> None:
+        if not problem.scores and problem.study.certify != Paper.name:
+            raise InputError(
+                f"the run in {str(self)!r} is finished, and its {problem.study.certify} has judged its rows: "
+                "to select again would void what is proven. What failed was tried twice, and an effort is "
+                "given before a run is finished, or with certify=paper"
+            )
 
     def identity(self) -> Identity | None:
         """Return which run the folder belongs to, or None if there is no run.
@@ -218,7 +214,7 @@ class RunFolder:
         if identity is None:
             raise StoreError(f"{str(self)!r} holds no run{self.suggest_folder()}")
         if kind not in ("", identity.study.kind):
-            raise StoreError(f"{str(self)!r} holds {NOT_OF_KIND[kind]}")
+            raise StoreError(f"{str(self)!r} holds {HOLDS[identity.study.kind]}, not {HOLDS[kind]}")
         return identity
 
     def suggest_folder(self) -> str:
@@ -307,24 +303,21 @@ class RunFolder:
         return identity is not None
 
     def check_room(self, problem: Problem) -> None:
-        """Raise InputError if the table, or that of the results, is larger than what can be read back."""
-        rows, columns = problem.all_rows.X.shape
-        every = problem.all_rows
-        others = 1 + len(every.units.columns) + len(every.weighting.columns)  # the target is one
-        if rows > MAX_TABLE_ROWS or rows * (columns + others) > MAX_VALUES:
-            raise InputError(
-                f"out={str(self)!r}: the table has {rows:,} rows and {columns:,} columns; a run folder "
-                f"holds at most {MAX_TABLE_ROWS:,} rows and {MAX_VALUES:,} values: remove some"
-            )
-        if problem.scores and problem.procedure.save_predictions:
-            check_held_out_room(problem)
-        what = "evaluations" if problem.scores else "candidates"
-        count = problem.n_evaluations if problem.scores else candidates.count(problem)
-        if count > MAX_TABLE_ROWS:
-            raise InputError(
-                f"out={str(self)!r}: the {problem.asked.kind} has {count:,} {what}; a run folder holds at "
-                f"most {MAX_TABLE_ROWS:,}: search fewer values"
-            )
+        """Raise InputError if a table of the run would be larger than what can be read back."""
+        every, asked = problem.all_rows, problem.asked.kind
+        columns = every.X.shape[1] + 1 + len(every.units.columns) + len(every.weighting.columns)
+        limits = {"rows": (every.n, MAX_TABLE_ROWS), "values": (every.n * columns, MAX_VALUES)}
+        if problem.scores:
+            limits["evaluations"] = problem.n_evaluations, MAX_TABLE_ROWS
+            limits["predictions to save"] = count_held_out(problem), MAX_TABLE_ROWS
+        else:
+            limits["candidates"] = candidates.count(problem), MAX_TABLE_ROWS
+        for name, (count, most) in limits.items():
+            if count > most:
+                raise InputError(
+                    f"out={str(self)!r}: the {asked} has {count:,} {name}; a run folder holds at most "
+                    f"{most:,}: ask for fewer"
+                )
 
     def acquire(self) -> None:
         """Create the folder and lock it for writing, or say that it is written, until ``release``.

@@ -13,7 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from ckcv_ray.errors import InputError
-from ckcv_ray.storage.files import Files, LocalFiles, check_regular, write_atomically
+from ckcv_ray.storage.files import Files, LocalFiles, open_regular, write_atomically
 from ckcv_ray.validation import as_path
 
 REPORT = "report.html"
@@ -39,9 +39,8 @@ def write_report(files: Files, page: str, out: str | PathLike[str] | None = None
 
 def is_written(file: Path) -> bool:
     """Return whether a file is a report, or a form, as it was written."""
-    with suppress(OSError, ValueError):
-        check_regular(file, MAX_REPORT_BYTES)
-        return _is_intact(file.read_bytes())
+    with suppress(OSError, ValueError), open_regular(file, MAX_REPORT_BYTES) as stream:
+        return _is_intact(stream.read())
     return False
 
 

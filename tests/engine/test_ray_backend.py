@@ -24,7 +24,7 @@ from ckcv_ray.engine.backend import reach
 from ckcv_ray.engine.evaluate import Inputs, share
 from ckcv_ray.engine.queue import Batch
 from ckcv_ray.engine.race import RaceQueue
-from ckcv_ray.engine.ray_backend import MAX_ATTEMPTS, halves, replacements
+from ckcv_ray.engine.ray_backend import MAX_ATTEMPTS, replacements
 from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.learners.svm.compile import _folders
 from ckcv_ray.runs.run import Job, run_job
@@ -267,13 +267,6 @@ some_units = st.lists(
 
 def parts(batch: tuple[Unit, ...]) -> list[tuple[int, int, tuple[int, int]]]:
     return [(unit.size, unit.split, path) for unit in batch for path in unit.paths]
-
-
-@given(some_units)
-def test_halves_hold_all_the_paths_and_neither_is_empty(batch):
-    both = halves(batch)
-    assert [path for half in both for path in parts(half)] == (parts(batch) if len(parts(batch)) > 1 else [])
-    assert all(parts(half) for half in both)
 
 
 @given(some_units, st.data())

@@ -120,7 +120,7 @@ def test_nothing_is_tried_again_once_rows_were_judged(
     assert run_job(job, SERIAL).execution["failures"]
     assert min(tried.values()) > 1
     before = (out / "manifest.json").read_bytes()
-    with pytest.raises(InputError, match=r"its holdout has judged its rows: .* was tried twice before"):
+    with pytest.raises(InputError, match=r"its holdout has judged its rows: .* was tried twice"):
         reopen(Problem.of(job.study, job.task), out)
     assert (out / "manifest.json").read_bytes() == before
 

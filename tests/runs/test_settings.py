@@ -24,7 +24,6 @@ from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.selection import choose_setting
 from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.learners.base import LEARNERS
-from ckcv_ray.records import judged
 from ckcv_ray.records.judged import HELD_OUT
 from ckcv_ray.reports.render import make_page
 from ckcv_ray.runs.settings import list_validations
@@ -292,7 +291,7 @@ def test_the_file_agrees_with_the_log_and_is_written_again_alike(
 def test_what_cannot_be_kept_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputError, match="save_predictions"):
         Study.of(save_predictions=True)
-    monkeypatch.setattr(judged, "MAX_TABLE_ROWS", 100)
+    monkeypatch.setattr("ckcv_ray.storage.folder.MAX_TABLE_ROWS", 200)
     study = Procedure.of(resampling="loo", learner="tree", save_predictions=True)
-    with pytest.raises(InputError, match="at most 100 can be kept"):
+    with pytest.raises(InputError, match="22,500 predictions to save; a run folder holds at most 200"):
         assess(study, Task.of(IRIS, SPECIES), tmp_path / "scores", SERIAL)

@@ -81,15 +81,6 @@ def test_a_folder_of_runs_is_no_run(run: Path) -> None:
     assert {file: file.read_bytes() for file in run.rglob("*") if file.is_file()} == before
 
 
-def test_a_run_killed_as_it_began_goes_on(tmp_path: Path, run: Path) -> None:
-    (tmp_path / "begun").mkdir()
-    shutil.copy(run / "data.parquet", tmp_path / "begun")
-    (tmp_path / "begun" / ".study.json-0.tmp").touch()
-    result = run_in(tmp_path / "begun")
-    assert result.certificate == load_run(run).certificate
-    assert verify(tmp_path / "begun").differences == []
-
-
 def test_a_run_killed_before_it_said_what_it_is_about_goes_on(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path / "run")
     folder.acquire()

@@ -225,12 +225,15 @@ def test_parquet_that_unfolds_is_refused_in_bounded_memory(
         assert mib < MAX_MIB, name
 
 
+@pytest.mark.parametrize(
+    ("limit", "most", "count"), [("VALUES", 71, "72 values"), ("TABLE_ROWS", 24, "32 candidates")]
+)
 def test_what_a_run_could_not_read_again_it_does_not_begin(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    limit: str, most: int, count: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ckcv_ray.storage.folder.MAX_VALUES", 3 * TASK.n - 1)
-    with pytest.raises(InputError, match="24 rows and 2 columns; a run folder holds at most"):
-        run_job(Job(STUDY, TASK, tmp_path / "run"), SERIAL)
+    monkeypatch.setattr(f"ckcv_ray.storage.folder.MAX_{limit}", most)
+    with pytest.raises(InputError, match=f"the study has {count}; a run folder holds at most {most}: "):
+        run_job(Job(STUDY.replace(C=tuple(range(1, 9))), TASK, tmp_path / "run"), SERIAL)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -19,7 +19,7 @@ from test_foreign_folders import ESC, MAX_MIB, READ, Change, Content, put
 from ckcv_ray import Job, Study, load_run
 from ckcv_ray.core.options import describe_part
 from ckcv_ray.engine import recorder
-from ckcv_ray.errors import InputError, RunError, StoreError
+from ckcv_ray.errors import RunError, StoreError
 from ckcv_ray.reports.render import make_page
 from ckcv_ray.runs.load import replay
 from ckcv_ray.runs.run import run_job
@@ -231,15 +231,6 @@ def test_a_study_of_very_many_candidates_takes_no_memory(whole: Path, out: Path)
     assert any("its study has 600,000,000 evaluations" in sentence for sentence in verified)
     assert "its study has 600,000,000 evaluations: at most" in played
     assert mib < MAX_MIB
-
-
-def test_more_candidates_than_are_read_back_are_not_begun(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("ckcv_ray.storage.folder.MAX_TABLE_ROWS", 7)
-    with pytest.raises(InputError, match=r"24 rows|the study has 8 candidates; a run folder holds at most 7"):
-        run_job(Job(STUDY, blobs(24), tmp_path / "run"), SERIAL)
-    assert list(tmp_path.iterdir()) == []
 
 
 # What the other files say of settings, classes and parts
