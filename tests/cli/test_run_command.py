@@ -25,7 +25,6 @@ from ckcv_ray.cli.options import IN_JOB, choose_folder
 from ckcv_ray.engine.evaluate import share
 from ckcv_ray.engine.forecast import Estimate
 from ckcv_ray.errors import InputError
-from ckcv_ray.records.record import Outcome, record_type
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.study.study import Execution, Study
 
@@ -133,9 +132,8 @@ def test_interrupted_resumed_and_none_the_wiser(
 def test_what_is_expected_is_said_for_the_workers_there_are(
     execution: Execution, messages: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    outcome = Outcome(np.empty(0, record_type(2)), (), ())
     inputs = share(Problem.of(Study(), blobs(30)))
-    command_run._confirm(Estimate(30.0, 1e-9, outcome, inputs), execution, yes=True, limited=False)
+    command_run._confirm(Estimate(30.0, 1e-9, (), inputs), execution, yes=True, limited=False)
     assert messages in capfd.readouterr().err.replace("\n", " ")
 
 
