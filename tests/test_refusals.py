@@ -452,7 +452,7 @@ CASES = {
     "two cut-offs": words("--require sensitivity>=0.8,specificity>=0.5", "is chosen for one condition"),
     "answer without a condition": words("--answer 0.1", "expected a condition such as error<=0.05"),
     "answer without errors": words("--answer error<=0", "write error<=0.05"),
-    "answer misspelt": words("--answer eror<=0.1", "is not known: choose from error"),
+    "answer misspelt": words("--answer eror<=0.1", "is not known here: choose from error"),
     "claim of a subgroup": words("--claim refit@sex", "claim refit, and add --subgroups sex"),
     "better than itself": words(
         "--learner linear --claim better:linear", "such as --learner linear,svm", source="twonorm:60:0"

@@ -123,27 +123,18 @@ def check_interval(name: str, resampling: str, scores: Sequence[str]) -> None:
     """Raise InputError unless there is such an interval for these splits and every one of these scores."""
     interval = INTERVALS[check_choice("interval", name, INTERVALS)]
     if resampling not in interval.resamplings:
+        able = [other for other, each in INTERVALS.items() if resampling in each.resamplings]
+        instead = f", or interval={able[0]}" if able else ""
         raise InputError(
             f"interval={name} is for resampling {', '.join(interval.resamplings)}, not {resampling}: choose "
-            f"one of them{_suggest_interval(resampling)}"
+            f"one of them{instead}"
         )
-    named = [score for score in scores if score.partition(":")[0] not in interval.scores]
-    if interval.scores and named:
-        kind = "shares of" if interval.scores == SHARES else "means over"
-        able = f"{', '.join(interval.scores[:-1])} or {interval.scores[-1]}"
+    unfit = [score for score in scores if score.partition(":")[0] not in interval.scores]
+    if interval.scores and unfit:
         raise InputError(
-            f"interval={name} is for {kind} rows, measure {able}, not "
-            f"{', '.join(named)}: leave these out{_suggest_interval(resampling, scores)}"
+            f"interval={name} is for measure {', '.join(interval.scores)}, not {', '.join(unfit)}: leave "
+            "these out"
         )
-
-
-def _suggest_interval(resampling: str, scores: Sequence[str] = ()) -> str:
-    able = [
-        name
-        for name, interval in INTERVALS.items()
-        if resampling in interval.resamplings and not (interval.scores and scores)
-    ]
-    return f", or interval={' or '.join(able)}" if able else ""
 
 
 def bound_score(score: Score, sums: Values, delta: float) -> float:

@@ -647,37 +647,16 @@ def _scorer(name: str, kind: Kind, usable: Sequence[str]) -> Score:
         needs = RANK if kind is Kind.BINARY else RANKS
 
     def of(y: Any, outputs: Outputs) -> float:
+        answers = {VALUE: outputs.value, LABEL: outputs.label, PROBABILITY: outputs.probability}
+        answer = answers.get(needs, outputs.rank)
+        if needs is PROBABILITY and kind is Kind.BINARY:
+            answer = _identity(answer)[:, 1]
         with warnings.catch_warnings(), suppress(Exception):  # it is not defined, as where a class is missing
             warnings.simplefilter("ignore")
-            return float(scorer(_as_estimator(outputs), None, y))
+            return float(scorer._sign * scorer._score_func(y, answer, **scorer._kwargs))
         return nan
 
     return Score(name, frozenset({kind}), needs, True, of)
-
-
-def _as_estimator(outputs: Outputs) -> Any:
-    """Return outputs as an object that a scorer of scikit-learn can ask, like a fitted estimator."""
-    from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-
-    label, rank, probability, value = outputs
-    answers = {"predict": label if value is None else value}
-    answers |= {"predict_proba": probability, "decision_function": rank}
-    mixin = ClassifierMixin if value is None else RegressorMixin
-    kind = type("Outputs", (mixin, BaseEstimator), {})
-    for name, values in answers.items():
-
-        def answer(self: Any, X: Any, values: Any = values) -> Any:
-            return values
-
-        answer.__name__ = name  # which scorers read
-        if values is not None:
-            setattr(kind, name, answer)
-    estimator = kind()
-    if value is None:
-        shares = rank if rank is not None and rank.ndim == 2 else probability
-        known = shares.shape[1] if shares is not None else int(_identity(label).max()) + 1
-        estimator.classes_ = np.arange(max(2, known))
-    return estimator
 
 
 def list_row_means(kind: Kind) -> list[str]:

@@ -37,9 +37,8 @@ from ckcv_ray.learners.ensemble import Ensemble, Models
 from ckcv_ray.records.judged import read_outputs
 from ckcv_ray.runs.result import Result, format_setting, present, write_values
 from ckcv_ray.runs.settings import Place, SettingScores, list_differing, rank_losses
-from ckcv_ray.study.needs import check_interval_on
 from ckcv_ray.study.parts import EACH
-from ckcv_ray.study.problem import OUTER
+from ckcv_ray.study.problem import OUTER, check_interval_on
 from ckcv_ray.study.study import Procedure
 from ckcv_ray.tables.questions import Repeats, find_repeats
 
@@ -352,7 +351,7 @@ class Scored(Result):
         if name != self.study.interval:
             measure = self.study.functions.get(score.name, score.name)
             asked = replace(self.study, interval=name, measure=(measure,))
-            check_interval_on(name, asked.resampling, self.task)
+            check_interval_on(asked, self.task)
         if INTERVALS[name].choosing:
             return self._corrected[score.name] if entry is self._best else Limits(nan, nan)
         fitted, scored = self.rows.sum(axis=0)

@@ -356,32 +356,30 @@ def _is_estimator(learner: Any) -> bool:
 def _refuse(
     slots: Mapping[str, Any], unusable: Mapping[str, Any], parts: Sequence[Asked], of_study: Iterable[str]
 ) -> None:
-    """Raise InputError if there are options that the parts chosen do not have: unknown, or of other parts."""
+    """Raise InputError about the first option that the parts chosen do not have: unknown, or of others."""
     every = [
         Asked(slot, name if slot == SEVERAL else "", part, {})
         for slot in SLOTS
         for name, part in list_parts(slot).items()
     ]
-    other = {*SLOTS, *(name for part in every if part.slot not in slots for name in part.names)}
-    other -= {*slots, *of_study}
-    known = {*slots, *of_study, *(name for part in [*parts, *every] for name in part.names)} - other
-    for name in unusable:
+    known = {*slots, *of_study}
+    known |= {name for part in [*parts, *every] if part.slot in slots for name in part.names}
+    for name, value in unusable.items():
         if (meant := OTHER_NAMES.get(name, "")) in known or "=" in meant:
             raise InputError(f"{name} is called {meant} here")
-        if name in other:
+        owners = [part for part in every if name in part.names]
+        if name in SLOTS or (owners and owners[0].slot not in slots):
             raise InputError(f"{name} is an option of ckcv run, and not of a procedure: leave it out")
-        if name not in known:
+        if not owners:
             label, _, option = name.rpartition(".")
-            owner = next((part for part in parts if part.label == label != ""), None)
-            if owner is not None:
-                check_names(label, [option], list_names(owner.kind))
+            for part in parts:
+                if part.label == label != "":
+                    check_names(label, [option], list_names(part.kind))
             check_names("a study", [name], [known_name for known_name in known if "." not in known_name])
-    for name, value in unusable.items():
-        slot = next(part.slot for part in every if name in part.names)
-        owners = [part.kind.name for part in every if part.slot == slot and name in part.names]
-        chosen = [part for part in parts if part.slot == slot]
+        chosen = [part for part in parts if part.slot == owners[0].slot]
         labels = [part.label or part.kind.name for part in chosen]
-        why = f"{name}={quote(value)} requires {slot} {' or '.join(owners)}, not {','.join(labels)}"
+        wanted = f"{owners[0].slot} {' or '.join(part.kind.name for part in owners)}"
+        why = f"{name}={quote(value)} requires {wanted}, not {','.join(labels)}"
         if able := [label for label, part in zip(labels, chosen, strict=True) if "param" in part.names]:
             why += f"; parameters of {' or '.join(able)} are given by param"
         raise InputError(why)

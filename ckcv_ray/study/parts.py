@@ -230,10 +230,10 @@ def parse_condition(option: str, text: str, known: Collection[str] = (), bare: b
     found = CONDITION_FORM.fullmatch(text)
     name, sign, value = found.groups() if found else _read_without_sign(option, text.strip(), known, bare)
     kind = find_quantity(name)
-    if kind is None:
+    if kind is None or (known and kind.name not in known):
         names = known or ("error", *(kind.form() for kind in list_quantities()))
         listed = ", ".join(names) + suggest(name, names)
-        raise InputError(f"{option}={quote(text)}: {name} is not known: choose from {listed}")
+        raise InputError(f"{option}={quote(text)}: {name} is not known here: choose from {listed}")
     if (sign == ">=") == kind.at_most:
         word, right = ("most", "<=") if kind.at_most else ("least", ">=")
         raise InputError(
@@ -322,28 +322,21 @@ class Certification:
     def __post_init__(self) -> None:
         check_options(self)
         self._separate_prevalence()
-        named = self.claim
         object.__setattr__(self, "claim", _complete_claims(self.claim, self.required, self.answer))
         of_two = [
             claim for claim, quantity in self.quantities.items() if quantity.by_class and quantity.two_classes
         ]
         if of_two and "recall" in self.claim:
-            rest = f"{of_two[0]} included"
-            if of_two[0] not in named:  # it was added, for what is made of it
-                kinds = [find_quantity(name) for name in named]
-                made = [name for name, kind in zip(named, kinds, strict=True) if kind and kind.made_of]
-                rest = f"and {[*made, f'require={self.require}'][0]} is made of {' and '.join(of_two)}"
-            raise InputError(f"claim=recall is of every class, {rest}: leave one of them out")
+            raise InputError(
+                f"claim=recall is of every class, {of_two[0]} included: leave one of them out, or what is "
+                "made of it"
+            )
         for condition in self.accepted:
-            if condition.kind.is_error:
-                if self.claim and len(self.quantities) == len(self.claim):
-                    raise InputError(
-                        f"accept={condition} is about the error, which is not claimed: claim "
-                        f"{','.join((CLAIMS[0], *self.claim))}"
-                    )
-            elif condition.name not in self.claim:
-                answers = condition.kind.answers
-                lacks = "answer=error<=0.05" if answers else f"{condition.name} to the claims"
+            of_error = condition.kind.is_error
+            claimed = set(self.claim) - set(self.quantities) or not self.claim
+            if not (claimed if of_error else condition.name in self.claim):
+                lacks = f"{CLAIMS[0] if of_error else condition.name} to the claims"
+                lacks = "answer=error<=0.05" if condition.kind.answers else lacks
                 raise InputError(f"accept={condition} is about what is not claimed: add {lacks}")
 
     def _separate_prevalence(self) -> None:
@@ -495,25 +488,14 @@ def _require(name: str, value: Any) -> str:
             "as require=sensitivity>=0.9 and accept=specificity>=0.6"
         )
     known = [kind.name for kind in list_quantities() if kind.brings]
-    condition = parse_condition(name, value, known, bare="=" in value and ":" not in value)
-    if condition.kind.name not in known:
-        raise InputError(
-            f"{name}={quote(value)}: a cut-off is chosen for {', '.join(known[:-1])} or {known[-1]}"
-        )
-    return str(condition)
+    return str(parse_condition(name, value, known, bare="=" in value and ":" not in value))
 
 
 def _answer(name: str, value: Any) -> str:
     expect(name, value, str, "a condition such as 'error<=0.05'")
     if not value:
         return ""
-    condition = parse_condition(name, value, known=("error",))
-    if condition.name != "error":
-        raise InputError(
-            f"{name}={quote(value)}: rows are answered so that few of them are wrong: write error<=0.05; how "
-            "many are answered is proven as well, and a condition on it is accept=answered_share>=0.5"
-        )
-    return str(condition)
+    return str(parse_condition(name, value, known=("error",)))
 
 
 def _complete_claims(claims: tuple[str, ...], required: Condition | None, answer: str) -> tuple[str, ...]:

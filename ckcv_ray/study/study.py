@@ -19,7 +19,7 @@ from secrets import randbits
 from typing import Any, ClassVar, Self, TypeAlias
 
 from ckcv_ray.core.criteria import Criterion
-from ckcv_ray.core.intervals import BBC, INTERVALS, check_interval
+from ckcv_ray.core.intervals import INTERVALS, check_interval
 from ckcv_ray.core.measures import SCORE_NAMES, Kind, OwnScore, check_score_name
 from ckcv_ray.core.options import (
     Option,
@@ -66,7 +66,7 @@ from ckcv_ray.validation import (
 
 MAX_SEED, MAX_SEED_OF_SCORES = 2**128 - 1, 2**63 - 1
 MAX_TOML_BYTES = 1 << 24
-LONGEST_SHOWN = 200
+LONGEST_SHOWN = 80
 PROCEDURE = "Procedure"  # panel of ``--help``
 FIRST = ("select_by", "select", "seed", "encode", "fill", "rare", "choose")  # in its files
 UNWRITTEN = {"measure", "stratify", "refit"}  # options that are there by other names, or follow from others
@@ -181,13 +181,15 @@ class BaseStudy:
         """
         ours, theirs = self.options(fixed=True), stored.options(fixed=True)
         return [
-            f"{name}: requested {self._show(ours[name])}, in the folder {self._show(theirs[name])}"
+            f"{name}: requested {_show(name, ours[name])}, in the folder {_show(name, theirs[name])}"
             for name in ours
             if name in theirs and ours[name] != theirs[name]
         ]
 
-    def _show(self, value: object) -> str:
-        return cut(json.dumps(value), LONGEST_SHOWN)
+
+def _show(name: str, value: object) -> str:
+    every_k = name == "k" and value is None
+    return cut("3:n" if every_k else str(value) or '""', LONGEST_SHOWN)
 
 
 @dataclass(frozen=True)
@@ -336,10 +338,6 @@ class Study(BaseStudy):
         """Whether every evaluation is computed."""
         return self.search.exhaustive
 
-    def _show(self, value: object) -> str:
-        text = "3:n" if value is None else str(value)
-        return text if len(text) <= 80 else text[:77] + "..."
-
 
 def _read_resampling(name: str, value: Any) -> Resampling:
     drawn = parse_resampling(value) if isinstance(value, str) else value
@@ -366,12 +364,6 @@ def _list_measures(name: str, value: Any) -> tuple[str | OwnScore, ...]:
 def _read_name(name: str, value: Any) -> str:
     expect(name, value, str, "the name of a measure, such as auc")
     return str(value)
-
-
-def _check_refit(name: str, value: Any) -> str:
-    if value != BEST_MEAN:
-        raise InputError(f"{name}={quote(value)}: expected {BEST_MEAN}, or leave it out to keep no model")
-    return BEST_MEAN
 
 
 def _or_nothing(check: Callable[[str, Any], str]) -> Callable[[str, Any], str]:
@@ -461,7 +453,7 @@ class Procedure(BaseStudy):
     seed: int = option(0, replace(SEED, check=partial(read_seed, most=MAX_SEED_OF_SCORES), panel=PROCEDURE))
     refit: str = option(
         "",
-        _or_nothing(_check_refit),
+        _or_nothing(partial(check_choice, allowed=[BEST_MEAN])),
         "best: score every setting, and fit the best on all rows, for ckcv predict.",
         default_text="no model is kept",
         panel=PROCEDURE,
@@ -509,18 +501,12 @@ class Procedure(BaseStudy):
             raise InputError(
                 f"choose={quote(self.choose)} is for the model fitted on all rows: add refit={BEST_MEAN}"
             )
-        bbc = self.interval if self.interval == BBC else ""
         of_nested = {"select": self.select if self.select == EACH else "", "select_by": self.select_by}
-        of_others = {"refit": self.refit, "permutations": self.permutations, "interval": bbc}
+        of_others = {"refit": self.refit, "permutations": self.permutations}
+        does = "scores every setting, such as kfold:10" if nested else "selects, such as nested:5:5"
         for name, value in (of_others if nested else of_nested).items():
-            if value and nested:
-                raise InputError(
-                    f"{name}={value} is for settings that are scored on every split, and "
-                    f"{self.resampling.name} selects among them inside each training set: choose another, "
-                    "such as kfold:10"
-                )
             if value:
-                raise InputError(f"{name}={value} requires a resampling that selects, such as nested:5:5")
+                raise InputError(f"{name}={value} requires a resampling that {does}")
         object.__setattr__(self, "select_by", self.select_by or (names[0] if nested else None))
         object.__setattr__(self, "choose", self.choose or self.refit)
 
@@ -528,21 +514,22 @@ class Procedure(BaseStudy):
         """Raise InputError unless there is such an interval for the splits and measures."""
         if not self.interval:
             return
-        if self.resampling.inner is not None and self.select != EACH:
+        choosing = INTERVALS[self.interval].choosing
+        outer = self.resampling if choosing else getattr(self.resampling, "outer", self.resampling)
+        check_interval(self.interval, outer.name, self.measure_names)
+        if outer is not self.resampling and self.select != EACH:
             raise InputError(
                 f"interval={self.interval} is for settings that are selected by rows of their own split: "
                 f"with select={EACH}, or without a selection"
             )
-        outer = getattr(self.resampling, "outer", self.resampling)
-        check_interval(self.interval, outer.name, self.measure_names)
-        if self.interval == BBC and self.choose not in ("", BEST_MEAN):
+        if choosing and self.choose not in ("", BEST_MEAN):
             raise InputError(
-                f"interval={BBC} is of the setting with the best mean, and choose={self.choose} may keep "
-                "another: leave one of them out"
+                f"interval={self.interval} is of the setting with the best mean, and choose={self.choose} "
+                "may keep another: leave one of them out"
             )
-        if self.interval == BBC and not self.save_predictions:
+        if choosing and not self.save_predictions:
             raise InputError(
-                f"interval={BBC} needs what every setting predicts for every held-out row: add "
+                f"interval={self.interval} needs what every setting predicts for every held-out row: add "
                 "save_predictions=True (--save-predictions)"
             )
 
@@ -625,7 +612,7 @@ def read_toml(path: str | Path) -> dict[str, Any]:
     try:
         if path.stat().st_size > MAX_TOML_BYTES:
             raise ValueError(f"it has more than {MAX_TOML_BYTES >> 20} MiB")
-        given = _parse_toml(path.read_text(encoding="utf-8"))
+        given = tomllib.loads(path.read_text(encoding="utf-8"))
         named = {name.replace("-", "_"): value for name, value in given.items()}
         if len(named) < len(given):
             raise ValueError(f"two of {', '.join(given)} are the same option")
@@ -648,14 +635,6 @@ def _to_toml(value: Any) -> str:
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(_to_toml, value))}]"
     return json.dumps(value, ensure_ascii=False) if isinstance(value, bool | str) else repr(value)
-
-
-def _parse_toml(text: str) -> dict[str, Any]:
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        last = len(text.splitlines())
-        raise ValueError(str(error).replace("end of document", f"line {last}, the end of the file")) from None
 
 
 def check_kind(study: Any, kind: type[AnyStudy]) -> None:

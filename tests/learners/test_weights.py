@@ -98,7 +98,7 @@ def test_encoded_learners_and_choices_hand_weights_on() -> None:
 )
 def test_what_uses_no_weights_is_refused(estimator: Any) -> None:
     targets = TARGETS if isinstance(estimator, GridSearchCV) else Y
-    with pytest.raises(InputError, match=r"does not use weights of rows: choose from .*(linear|ridge), "):
+    with pytest.raises(InputError, match=r"does not use weights of rows: choose one .*(linear|ridge), "):
         evaluate(X, targets, learner=estimator, sample_weight=WEIGHTS)
 
 

@@ -165,7 +165,7 @@ def test_an_interval_is_shown_as_approximate_wherever_it_is(tmp_path):
     assert again.summary_json() == result.summary_json()
     assert Procedure.from_json(result.study.to_json()) == result.study
     assert not verify(tmp_path / "run").differences
-    with pytest.raises(StoreError, match='interval: requested "", in the folder "corrected_t"'):
+    with pytest.raises(StoreError, match='interval: requested "", in the folder corrected_t'):
         evaluate(X, Y, tmp_path / "run", **options, **BAYES)
 
 

@@ -189,7 +189,7 @@ def test_differences_tell_all_folds_as_they_are_asked_for():
     assert Study().differences(Study.paper(k=(3, 4))) == ["k: requested 3:n, in the folder (3, 4)"]
     long = Study.paper(C=[c + 0.123456789 for c in range(20)])
     (line,) = long.differences(Study())
-    assert "..., in the folder (0.01, " in line
+    assert ", in the folder (0.01, " in line
     assert len(line) < 200
 
 
