@@ -150,7 +150,7 @@ def grid(name: str, values: Any) -> tuple[float, ...]:
 def folds(name: str, values: Any, least: int) -> tuple[int, ...]:
     """Return numbers of folds, sorted and unique; ``parse_folds`` reads text."""
     if isinstance(values, str):
-        values = parse_folds(values, name) or ()
+        values = parse_folds(values, name)
     if isinstance(values, Real) and not isinstance(values, bool):
         values = (values,)
     return tuple(sorted({integer(name, n, least=0, most=MOST) for n in sequence(name, values, least)}))
@@ -178,16 +178,14 @@ def parse_grid(text: str, name: str) -> tuple[float, ...]:
         raise InputError(form) from None
 
 
-def parse_folds(text: str, name: str) -> tuple[int, ...] | None:
-    """Read integers from ``3,4,5`` or a range ``3:20``; ``3:n`` gives None, which means all.
+def parse_folds(text: str, name: str) -> tuple[int, ...]:
+    """Read integers from ``3,4,5`` or a range ``3:20``.
 
     Raises:
         InputError: the text is neither.
     """
     every = ", or 3:n for all" if name == "k" else ""
     form = f"{name}={text!r}: expected whole numbers like 3,4,5,10, or a range like 3:20{every}"
-    if text == "3:n" and name == "k":
-        return None
     check_count(name, text.count(",") + 1, MAX_LISTED)
     try:
         if ":" not in text:

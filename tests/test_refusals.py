@@ -439,7 +439,7 @@ CASES = {
     # the rest of the study
     "missing study file": words("--study nowhere.toml", "study file 'nowhere.toml'"),
     "broken study file": words("--study broken.toml", "study file 'broken.toml'", "Unclosed array"),
-    "unknown field": words("--study unknown.toml", "'unknown.toml', line 1: unknown option 'cost'"),
+    "unknown field": words("--study unknown.toml", "'unknown.toml': unknown option 'cost'"),
     "number for a list": words("--study scalar.toml", "--C True is not a sequence", "list of numbers"),
     # execution
     "serial workers": words("--backend serial --workers 2", "--workers 2", "leave out --backend serial"),

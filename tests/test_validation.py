@@ -96,7 +96,6 @@ def test_parse_grid_refuses_and_shows_both_forms(text):
         (" 3 , 4", (3, 4)),
         ("3:6", (3, 4, 5, 6)),
         ("7:7", (7,)),
-        ("3:n", None),
     ],
 )
 def test_parse_folds(text, values):

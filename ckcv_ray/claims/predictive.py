@@ -104,7 +104,6 @@ class Predictive(Quantity):
 class PredictiveValue(Predictive, Requirable):
     """PPV or NPV: how often rows that are classified as one class are of it."""
 
-    at_prevalence = True
     of_positive: ClassVar[bool]  # whether rows classified as positive are to be right
 
     def compute(self, sensitivity: float, specificity: float) -> float:

@@ -31,7 +31,7 @@ from ckcv_ray.tables.read import (
 )
 from ckcv_ray.tables.target import GapWords
 from ckcv_ray.tables.task import Roles, Task, TestRows, join_copies, make_test_rows, split_names
-from ckcv_ray.validation import MOST, integer, quote
+from ckcv_ray.validation import quote
 
 SOURCES = (
     "Table: .csv, .tsv, .txt or .dat (also .gz, .bz2, .zst), .parquet, .feather, .xlsx, .npz (arrays X and "
@@ -331,8 +331,8 @@ def choose_rule(
         "Classify by majority vote of F*. What is proven is the claim vote, else twice the bound of a "
         "random draw.",
     ),
-    member: int | None = make_option(
-        "Classify with one member of F*, that of split N: nothing is proven of it alone."
+    member: int | None = typer.Option(
+        None, min=0, help="Classify with one member of F*, that of split N: nothing is proven of it alone."
     ),
     all_members: bool = make_flag(
         "--all-members", "Draw among all members of F*, as the paper does, whatever the first claim is about."
@@ -355,10 +355,8 @@ def choose_rule(
     """Return what the options choose: ``by`` and ``seed`` of ``Result.rule``.
 
     Raises:
-        InputError: two of them exclude each other, or the member is below 0.
+        InputError: two of them exclude each other.
     """
-    if member is not None:
-        integer("member", member, least=0, most=MOST)
     given = {"vote": vote, "member": member is not None, "refit": refit, "full": full}
     chosen = [name for name, is_given in {**given, "all_members": all_members}.items() if is_given]
     if len(chosen) > 1:

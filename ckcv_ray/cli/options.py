@@ -26,7 +26,7 @@ from ckcv_ray.learners.sklearn.spec import BOOSTERS
 from ckcv_ray.study.options import SLOTS, list_parts
 from ckcv_ray.study.study import AnyStudy, Execution, Procedure, Study, read_toml
 from ckcv_ray.tables.objects import is_address, parse_address
-from ckcv_ray.validation import as_path, boolean
+from ckcv_ray.validation import as_path, boolean, parse_folds
 
 MAX_FOLDERS = 999  # named after one table
 IN_JOB = "RAY_JOB_CONFIG_JSON_ENV_VAR"  # set by Ray in the processes of a job
@@ -132,12 +132,9 @@ def parse_workers(
     """Parse numbers of workers from a,b,c.
 
     Raises:
-        InputError: one is not an integer of at least 1.
+        InputError: one is not a whole number.
     """
-    parts = workers.split(",")
-    if not all(part.isascii() and part.isdigit() and 0 < int(part[:9]) == int(part) for part in parts):
-        raise InputError(f"workers={workers!r}: expected integers from 1, such as 1,8,64")
-    return tuple(map(int, parts))
+    return parse_folds(workers, "workers")
 
 
 def choose_folder(source: str, ending: str, run_id: str) -> str:
@@ -248,34 +245,21 @@ def make_study(study: Path | None = None, **given: Any) -> Study:
     Raises:
         InputError: an option is unknown, out of its range, or does not apply to the chosen parts.
     """
-    values = read_toml(study) if study else {}
-    of_learners = [name for table in values.values() if isinstance(table, Mapping) for name in table]
-    chosen = _take(given)
-    file_alone = {*values, *of_learners} - {*chosen}
-    values |= chosen
+    in_file = read_toml(study) if study else {}
     try:
-        make = Study.paper if boolean("paper", values.pop("paper", False)) else Study.of
-        return make(**values)
+        return _make_study(in_file | _take(given))
     except InputError as error:
-        raise InputError(f"{_find_line(study, file_alone, str(error))}{error}") from None
+        try:
+            _make_study(in_file)
+        except InputError as alone:
+            if study is not None and str(alone) == str(error):
+                raise InputError(f"{str(study)!r}: {error}") from None
+        raise
 
 
-def _find_line(file: Path | None, names: Iterable[str], message: str) -> str:
-    """Return the beginning of a message that says where in a study file an option is that it is about.
-
-    Args:
-        file: the study file, if there is one.
-        names: the options that it sets.
-        message: what is wrong, in which an option is ``name=value`` or quoted.
-    """
-    if file is None:
-        return ""
-    first = re.search(rf"(?<![\w.])({'|'.join(map(re.escape, names)) or '(?!)'})(?==)|'([\w.]+)'", message)
-    wanted = re.escape(first[1] or first[2] if first else "").replace("_", "[-_]")
-    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines() if wanted else [], start=1):
-        if re.match(rf"""\s*(\[\s*)?(\w+\.)?["']?{wanted}["']?\s*(=|\.|\])""", line):
-            return f"{str(file)!r}, line {number}: "
-    return ""
+def _make_study(values: Mapping[str, Any]) -> Study:
+    make = Study.paper if boolean("paper", values.get("paper", False)) else Study.of
+    return make(**{name: value for name, value in values.items() if name != "paper"})
 
 
 def make_procedure(**given: Any) -> Procedure:

@@ -2,7 +2,6 @@
 
 import os
 import sys
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -137,7 +136,7 @@ def plan(
     for count, seconds in planned.seconds_by_workers.items():
         where = "s   about" if count > 1 else "    about"
         lines.append(f"{count:>4} worker{where} {duration(seconds)} ({'ray' if count > 1 else 'serial'})")
-    lines += _suggest(planned, study)
+    lines += _suggest(planned)
     rarest = planned.claims[:MAX_CLAIMS]
     lines += [line for need in rarest for line in need.lines]
     if more := len(planned.claims) - len(rarest):
@@ -167,13 +166,8 @@ def _describe_default(problem: Problem, effort: int | None) -> list[str]:
     return [f"certified by   {problem.study.certify}{rows}", f"selection      {kind}, {folds}"]
 
 
-def _suggest(planned: forecast.Plan, asked: Study) -> list[str]:
-    """Return lines about the search, and options with which a long run ends sooner, or searches more.
-
-    Args:
-        planned: the plan.
-        asked: the study as it was asked for: what it fixes itself has to be left out.
-    """
+def _suggest(planned: forecast.Plan) -> list[str]:
+    """Return lines about the search, and options with which a long run ends sooner, or searches more."""
     seconds = planned.seconds_by_workers.get(1, planned.seconds_at_most)
     lines = []
     if planned.effort is not None:
@@ -183,22 +177,12 @@ def _suggest(planned: forecast.Plan, asked: Study) -> list[str]:
     if planned.effort is not None or seconds > LONG:
         folds = ",".join(map(str, forecast.FEW_FOLDS))
         options = f"--search race --k {folds} --n-splits {forecast.FEW_SPLITS}"
-        fixed = {"--effort": asked.effort is not None, "--report-k": bool(asked.report_k)}
-        lines.append(f"few folds      {options}{_leave_out(fixed)}: about {duration(planned.few_folds)}")
+        lines.append(f"few folds      {options}: about {duration(planned.few_folds)}")
     if planned.effort is None and seconds > LONG:
-        fixed = {
-            "--exhaustive": asked.exhaustive,
-            "--paper or --search race": isinstance(asked.search, Race),
-        }
-        rounds = "rounds within ten minutes, and what they left open is said"
-        lines.append(f"in less time   --budget 10m{_leave_out(fixed)}: {rounds}")
+        lines.append(
+            "in less time   --budget 10m: rounds within ten minutes, and what they left open is said"
+        )
     return lines
-
-
-def _leave_out(fixed: Mapping[str, bool]) -> str:
-    """Return a clause about the options that have to be left out, given which of them are there; or ""."""
-    there = [option for option, given in fixed.items() if given]
-    return f", without {' and '.join(there)}" if there else ""
 
 
 def status(folder: Folder, details: DetailsFlag = False, as_json: JsonFlag = False) -> None:

@@ -46,14 +46,6 @@ class Limits(NamedTuple):
     high: float
 
 
-class SplitScores(NamedTuple):
-    """What a study recorded of one score."""
-
-    values: Values  # the score of each split, (n_splits,)
-    sums: Values  # its sums, (n_splits, n_sums)
-    scored_per_fitted: float  # rows that splits score, for each row that they fit on
-
-
 @dataclass(frozen=True)
 class Interval:
     """A kind of interval."""
@@ -107,15 +99,21 @@ INTERVALS = {
 }
 
 
-def compute_interval(name: str, found: SplitScores) -> Limits:
-    """Return an interval at 95 %; an approximate one may leave the range of the score."""
+def compute_interval(name: str, values: Values, sums: Values, scored_per_fitted: float) -> Limits:
+    """Return an interval at 95 %; an approximate one may leave the range of the score.
+
+    Args:
+        name: of the interval.
+        values, sums: the score of each split, (n_splits,), and its sums, (n_splits, n_sums).
+        scored_per_fitted: rows that splits score, for each row that they fit on.
+    """
     interval = INTERVALS[name]
-    if interval.choosing or np.isnan(found.values).any():  # of several lines together: ``correct_best``
+    if interval.choosing or np.isnan(values).any():  # of several lines together: ``correct_best``
         return Limits(nan, nan)
     if interval.exact:
-        part, rows = found.sums[0].tolist()
+        part, rows = sums[0].tolist()
         return Limits(*bound_both_sides(int(part), int(rows), MISS))
-    compared = compare_scores(found.values, np.zeros(len(found.values)), found.scored_per_fitted)
+    compared = compare_scores(values, np.zeros(len(values)), scored_per_fitted)
     return Limits(compared.low, compared.high)
 
 

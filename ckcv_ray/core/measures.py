@@ -406,19 +406,11 @@ def _metric(name: str, part: str, **options: Any) -> OfSplit:
     def of(y: Any, outputs: Outputs) -> float:
         from sklearn import metrics
 
+        given = _identity(getattr(outputs, part))
+        labels = {"labels": list(range(given.shape[1]))} if part == "probability" else {}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that it is not defined is recorded as nan
-            return float(getattr(metrics, name)(y, _identity(getattr(outputs, part)), **options))
-
-    return of
-
-
-def _probable(name: str) -> OfSplit:
-    def of(y: Any, outputs: Outputs) -> float:
-        from sklearn import metrics
-
-        shares = _identity(outputs.probability)
-        return float(getattr(metrics, name)(y, shares, labels=list(range(shares.shape[1]))))
+            return float(getattr(metrics, name)(y, given, **labels, **options))
 
     return of
 
@@ -540,7 +532,7 @@ _f1_score = _metric("f1_score", "label", average="macro", labels=[1])
 _squared, _root = _metric("mean_squared_error", "value"), _metric("root_mean_squared_error", "value")
 _absolute = _metric("mean_absolute_error", "value")
 _relative = _metric("mean_absolute_percentage_error", "value")
-_log_loss, _brier = _probable("log_loss"), _probable("brier_score_loss")
+_log_loss, _brier = (_metric(name, "probability") for name in ("log_loss", "brier_score_loss"))
 
 OWN = (
     Score("zero_one", CLASSES, LABEL, False, _average(_wrong), _count(_wrong), rows=_wrong, bound="wrong"),
@@ -609,13 +601,7 @@ def make_score(name: str, kind: Kind) -> Score:
     return _scorer(name, kind, usable)
 
 
-def check_score_name(name: str, kinds: Iterable[Kind]) -> None:
-    """Raise InputError if no score has a name, for tasks of any kind; what is not ours is looked up."""
-    if not (name.startswith(CLIPPED) or any(score.name == name for score in ALL)):
-        _find_scorer(name, sorted({score.name for score in ALL if score.kinds & {*kinds}}))
-
-
-def _find_scorer(name: str, usable: Sequence[str]) -> Any:
+def _scorer(name: str, kind: Kind, usable: Sequence[str]) -> Score:
     from sklearn.metrics import get_scorer, get_scorer_names
 
     if name not in get_scorer_names():
@@ -623,11 +609,7 @@ def _find_scorer(name: str, usable: Sequence[str]) -> Any:
             f"measure={quote(name)} is not known: choose {', '.join(usable)}, or a scorer of scikit-learn "
             f"such as roc_auc_ovr{suggest(name, [*usable, *get_scorer_names()])}"
         )
-    return get_scorer(name)
-
-
-def _scorer(name: str, kind: Kind, usable: Sequence[str]) -> Score:
-    scorer = _find_scorer(name, usable)
+    scorer = get_scorer(name)
     defined = NUMBERS if scorer._score_func.__module__.endswith("._regression") else CLASSES
     if kind not in defined or (kind is Kind.MULTICLASS and name in BY_TWO):
         such = {Kind.BINARY: "roc_auc", Kind.MULTICLASS: "roc_auc_ovr", Kind.REGRESSION: "neg_max_error"}
@@ -727,16 +709,12 @@ class OwnScore:
             )
         _check_name(name, str(getattr(function, "__module__", "")))
         try:
-            source = inspect.getsource(function)
-        except (OSError, TypeError):
-            raise InputError(
-                f"measure={name}: its source cannot be found, by which its scores are known: define it in a "
-                "file or a notebook"
-            ) from None
-        try:
-            kept = _digest_closure(function)
+            source, kept = inspect.getsource(function), _digest_closure(function)
         except Exception as error:  # pickling raises errors of all kinds
-            raise InputError(f"measure={name}: a value that it keeps cannot be pickled: {error}") from None
+            raise InputError(
+                f"measure={name} is known by its source and the values that it keeps, which cannot be read "
+                f"({error}): define it in a file or a notebook, with values that can be pickled"
+            ) from None
         return cls(name, hashlib.sha256(source.encode() + kept).hexdigest(), function)
 
     @classmethod

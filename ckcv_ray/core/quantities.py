@@ -78,8 +78,8 @@ class Declared:
         two_classes: whether it takes exactly two classes.
         by_class: whether it is counted on the rows of one class, given their labels.
         made_of: claims that it is computed from; it takes no share of delta of its own.
-        brings: claims at the same cut-off of the scores where one is chosen for it; empty if none can be.
-        at_prevalence: whether the study states a prevalence apart from it where it is required.
+        brings: claims at the same cut-off of the scores where one is chosen for it; empty if none can be. If
+            it is made of others too, the study states a prevalence where it is required.
         at_most: whether it is proven to be at most a value; else at least one.
         needs: what the learner has to give for each row besides its class or number; None for nothing.
         answers: whether it is about the rows that are answered, which the option "answer" asks for.
@@ -97,7 +97,6 @@ class Declared:
     by_class: ClassVar[bool] = False
     made_of: ClassVar[tuple[str, ...]] = ()
     brings: ClassVar[tuple[str, ...]] = ()
-    at_prevalence: ClassVar[bool] = False
     at_most: ClassVar[bool] = False
     needs: ClassVar[Output | None] = None
     answers: ClassVar[bool] = False

@@ -351,20 +351,19 @@ def plan(
         InputError: the study does not apply to the data, or ``workers`` are not integers of at least 1.
         RunError: every evaluation of the trial failed.
     """
-    counts = [
-        integer("workers", count, least=1, most=MOST) for count in sequence("workers", workers, least=1)
-    ]
     check_kind(study, Study)
     task = Task.of(X, y, groups=groups, sample_weight=sample_weight)
-    return plan_problem(Problem.of(study, task), counts)
+    return plan_problem(Problem.of(study, task), workers)
 
 
 def plan_problem(problem: Problem, workers: Sequence[int] = WORKERS) -> Plan:
     """Plan a problem, in about two seconds for any size of study.
 
     Raises:
+        InputError: ``workers`` are not integers of at least 1.
         RunError: every evaluation of the trial failed.
     """
+    counts = [integer("workers", count, 1, MOST) for count in sequence("workers", workers, least=1)]
     tried = thin_problem(problem)
     expected = estimate(tried)
     outcomes = expected.outcomes
@@ -389,7 +388,7 @@ def plan_problem(problem: Problem, workers: Sequence[int] = WORKERS) -> Plan:
         bytes_per_worker=estimate_memory(problem),
         seconds_at_most=max(seconds, every * stages),
         seconds_by_workers={
-            count: estimate_wall_seconds(seconds, count) if count > 1 else seconds for count in workers
+            count: estimate_wall_seconds(seconds, count) if count > 1 else seconds for count in counts
         },
         claims=tuple(list_needs(problem)),
         effort=effort,

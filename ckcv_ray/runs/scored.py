@@ -21,7 +21,6 @@ from ckcv_ray.core.intervals import (
     INTERVALS,
     LEVEL,
     Limits,
-    SplitScores,
     bound_score,
     compute_interval,
     correct_best,
@@ -356,7 +355,7 @@ class Scored(Result):
             return self._corrected[score.name] if entry is self._best else Limits(nan, nan)
         fitted, scored = self.rows.sum(axis=0)
         values, ratio = self.of_splits(entry, score), float(scored / fitted)
-        return compute_interval(name, SplitScores(values, self._sums(entry, score), ratio))
+        return compute_interval(name, values, self._sums(entry, score), ratio)
 
     @property
     def predicted(self) -> tuple[Entry, ...]:

@@ -118,7 +118,9 @@ def assemble(
     Raises:
         InputError: an option is unknown, out of range, or not an option of the parts chosen.
     """
-    asked = (name_choices(earlier) if earlier else {}) | _separate(asked)
+    of_clip = {"criterion": MeanClippedError.name} if CLIP in asked else {}  # only this criterion has one
+    asked = (name_choices(earlier) if earlier else {}) | of_clip | dict(asked)
+    _trust_named(asked.get("estimator"))
     learner = asked.get(SEVERAL, DEFAULT)
     named = _list_learners(learner)
     asked = _flatten(asked, [_find_label(name) for name in named])
@@ -170,6 +172,8 @@ def _choose_learners(
     for name in named:
         label, kind, kept = _find_label(name), None, {}
         if _is_estimator(name):
+            if "estimator" in asked:
+                raise InputError("estimator is given twice: as the learner, and by estimator")
             kind, kept = LEARNERS[ANY], {"estimator": name}
             _trust_named(name)
         elif len(named) > 1 and f"{name}.{SEVERAL}" in asked:
@@ -181,9 +185,7 @@ def _choose_learners(
         _trust_named(getattr(kind, "spec", None))
         if label in [part.label for part in found]:
             raise InputError(f"{SEVERAL}={quote(asked[SEVERAL])} names {label} twice: leave one out")
-        found.append(
-            Asked(SEVERAL, label, kind, kept or _keep_values(label, kind, before, alone=len(named) == 1))
-        )
+        found.append(Asked(SEVERAL, label, kind, _keep_values(label, kind, before, len(named) == 1) | kept))
     return found
 
 
@@ -326,19 +328,6 @@ def _share_values(earlier: Any, part: Any) -> dict[str, Any]:
     declared = {name: field.metadata["option"] for name, field in options(part).items()}
     before = {name: field.metadata["option"] for name, field in options(earlier).items()}
     return {name: v for name, v in get_values(earlier).items() if before[name] is declared.get(name)}
-
-
-def _separate(asked: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options with the estimator and the criterion that others stand for."""
-    separated = dict(asked)
-    if _is_estimator(asked.get(SEVERAL)):
-        if "estimator" in asked:
-            raise InputError("estimator is given twice: as the learner, and by estimator")
-        separated |= {"learner": ANY, "estimator": asked["learner"]}
-    _trust_named(separated.get("estimator"))
-    if CLIP in asked:  # only this criterion has one
-        separated.setdefault("criterion", MeanClippedError.name)
-    return separated
 
 
 def _trust_named(estimator: Any) -> None:

@@ -15,7 +15,7 @@ The proofs are in ``claims``.
 """
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
@@ -23,7 +23,6 @@ from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 from ckcv_ray.core.arrays import Index
 from ckcv_ray.core.criteria import Criterion, MeanBound
 from ckcv_ray.core.draws import Draws, hold_out
-from ckcv_ray.core.measures import find_class
 from ckcv_ray.core.options import Option, check_options, option
 from ckcv_ray.core.quantities import (
     Declared,
@@ -35,7 +34,6 @@ from ckcv_ray.core.quantities import (
     parse_subgroups,
 )
 from ckcv_ray.errors import InputError, explain_removed_option
-from ckcv_ray.tables.columns import Label
 from ckcv_ray.validation import (
     MOST,
     boolean,
@@ -195,16 +193,14 @@ class Condition(NamedTuple):
 
     Attributes:
         name: of a claim, or "error", that of the first one.
-        at_least: whether the value is the least allowed; else it is the largest.
-        value: in (0, 1); of numbers positive, in units of the target.
+        value: the least or the largest allowed, in (0, 1); of numbers positive, in units of the target.
     """
 
     name: str
-    at_least: bool
     value: float
 
     def __str__(self) -> str:
-        return f"{self.name}{'>=' if self.at_least else '<='}{self.value:g}"
+        return f"{self.name}{'<=' if self.kind.at_most else '>='}{self.value:g}"
 
     @property
     def kind(self) -> type[Declared]:
@@ -250,7 +246,7 @@ def parse_condition(option: str, text: str, known: Collection[str] = (), bare: b
         most = parse_share(f"{option}={text}", value, f"{name}{sign}{0.05 if kind.at_most else 0.9}")
     if not (kind.is_error or bare):
         name = str(kind.parse(name))
-    return Condition(name, sign == ">=", most)
+    return Condition(name, most)
 
 
 def _read_without_sign(option: str, text: str, known: Collection[str], bare: bool) -> tuple[str, str, str]:
@@ -296,7 +292,6 @@ class Certification:
 
     Attributes:
         name: short name.
-        resamplings, criteria: names of the resamplings and criteria it is proven for.
         claim: what is certified.
         positive: label of the class that sensitivity and the ROC curve are of; None for the second, sorted.
         accept: conditions on what is proven, without which the result is not accepted.
@@ -308,8 +303,6 @@ class Certification:
     """
 
     name: ClassVar[str]
-    resamplings: ClassVar[frozenset[str]] = frozenset({"complete", "rotation"})
-    criteria: ClassVar[frozenset[str]] = frozenset({"error", "balanced", "cost", "mean_error", "clipped"})
 
     claim: tuple[str, ...] = ()
     positive: str | None = None
@@ -347,7 +340,7 @@ class Certification:
             object.__setattr__(self, "prevalence", float(share))
             object.__setattr__(self, "require", f"{name}>={least}")
         required = parse_condition("require", self.require, bare=True) if self.require else None
-        of_value = required is not None and required.kind.at_prevalence
+        of_value = required is not None and required.kind.made_of != ()
         if of_value != (self.prevalence is not None) or ":" in self.require:
             raise InputError(
                 f"require={self.require}: a predictive value, and nothing else, is required at a prevalence, "
@@ -379,10 +372,6 @@ class Certification:
             return f"answer={self.answer}"
         required = self.require and (quantity.made_of or (quantity.by_class and quantity.two_classes))
         return f"require={self.require}" if required else f"claim={claim}"
-
-    def find_positive(self, classes: Sequence[Label]) -> int:
-        """Return the number of the class that sensitivity is about: the second, unless one is named."""
-        return 1 if self.positive is None else find_class("positive", self.positive, classes)
 
     @property
     def weighs_rows(self) -> bool:

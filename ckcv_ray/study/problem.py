@@ -45,7 +45,6 @@ from ckcv_ray.learners.base import Fits, Learner, Setting
 from ckcv_ray.learners.choice import LABEL, Prepared, combine, describe_scaling
 from ckcv_ray.learners.steps import BALANCED, Balance, Categories, Encoding, expand_dates
 from ckcv_ray.learners.steps import NAME as WEIGHTS
-from ckcv_ray.study.options import list_parts
 from ckcv_ray.study.parts import CLAIMS, MIN_HELD_OUT, Budget, Certification, Condition, Holdout, Paper
 from ckcv_ray.study.study import AnyStudy, BaseStudy, Procedure, Study, run_id
 from ckcv_ray.tables.columns import ColumnKind, Rows, some
@@ -62,7 +61,10 @@ KINDS: dict[str, Callable[[Any], frozenset[Kind]]] = {  # kinds of task that a p
 }
 OF_ENCODING = {"encode": "categories", "fill": "gaps", "rare": "rare"}  # fields, by their options
 LEAVE_OUT = "leave it out"
-CHOOSE_NUMBERS = {"learner": "choose one of numbers, such as ridge or forest_regressor", "criterion": CLIP_IS}
+CHOOSE = {  # a part for classes, or for numbers
+    "learner": ("choose one of classes, such as svm or forest", "choose one of numbers, such as ridge"),
+    "criterion": ("choose one of classes, such as error", CLIP_IS),
+}
 OUTPUTS = {  # what a score is computed from, as it is called
     Output.PROBABILITY: "probabilities",
     Output.RANK: "scores that order the rows",
@@ -312,7 +314,8 @@ class Problem:
     @property
     def positive(self) -> int:
         """Number of the class that sensitivity is about: of two the second, unless the study names one."""
-        return 1 if self.scores else self.certification.find_positive(self.task.classes)
+        named = None if self.scores else self.certification.positive
+        return 1 if named is None else find_class("positive", named, self.task.classes)
 
     @property
     def certification(self) -> Certification:
@@ -507,7 +510,7 @@ class Problem:
     @cached_property
     def prepared(self) -> dict[str, Prepared]:
         """The learners that are compared, by label, with the steps that rows of this table go through."""
-        steps, singles = (self.asked.encoding, self.asked.balancing), self.asked.learner.by_label
+        steps, singles = (self.asked.encoding, Balance(self.asked.balance)), self.asked.learner.by_label
         return {label: Prepared.of(single, *steps, self.task) for label, single in singles.items()}
 
     @cached_property
@@ -693,8 +696,8 @@ def divide(study: AnyStudy, task: Task) -> tuple[Index | None, Task]:
     if len(units) < MIN_HELD_OUT or n < MIN_HELD_OUT + MIN_ROWS:
         paper = f"--paper runs from {MIN_ROWS} rows on (--k 3 --n-splits 90 takes every split once), and "
         raise InputError(
-            f"{pluralize(len(units), task.unit)} of {n:,} held out prove next to nothing: hold out at least "
-            f"{MIN_HELD_OUT}, which are half of {2 * MIN_HELD_OUT}. Of fewer {task.unit}s "
+            f"{pluralize(len(units), task.unit)} of {n:,} held out would prove next to nothing: hold out at "
+            f"least {MIN_HELD_OUT}, which are half of {2 * MIN_HELD_OUT}. Of fewer {task.unit}s "
             f"{task.target.word(paper, '')}ckcv evaluate gives scores, without a proof"
         )
     held = task.units.rows(units)
@@ -889,13 +892,7 @@ def check_kinds(slot: str, several: Mapping[str, Any], task: Task) -> None:
     for label, part in several.items():
         if task.target.kind in kinds(part):
             continue
-        named = ((name, kinds(choice)) for name, choice in list_parts(slot).items())
-        suited = [name for name, known in named if isinstance(known, frozenset) and task.target.kind in known]
-        remedy = f"choose {slot} {' or '.join(suited)}" if suited else "leave out the rows of other classes"
-        if not task.classes:
-            remedy = CHOOSE_NUMBERS[slot]
-        elif len(several) > 1:
-            remedy = LEAVE_OUT
+        remedy = task.target.word(*CHOOSE[slot]) if len(several) == 1 else LEAVE_OUT
         raise InputError(
             f"the target {task.target.name!r} has {_describe_target(task)}, and {slot} {label} is for "
             f"{_name_kinds(kinds(part))}: {remedy}"

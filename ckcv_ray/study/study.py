@@ -11,7 +11,7 @@ Executions, which hold what may differ from run to run without changing any resu
 import hashlib
 import json
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Self, TypeAlias
 
 from ckcv_ray.core.criteria import Criterion
 from ckcv_ray.core.intervals import INTERVALS, check_interval
-from ckcv_ray.core.measures import SCORE_NAMES, Kind, OwnScore, check_score_name
+from ckcv_ray.core.measures import SCORE_NAMES, Kind, OwnScore
 from ckcv_ray.core.options import (
     Option,
     check_options,
@@ -144,11 +144,6 @@ class BaseStudy:
         return Encoding(Categories(self.encode), Gaps(self.fill), self.rare)
 
     @property
-    def balancing(self) -> Balance:
-        """How classes are made equal in size among the training rows of each split."""
-        return Balance(self.balance)
-
-    @property
     def predicts_numbers(self) -> bool:
         """Whether the target has numbers, and not classes, which the learner says."""
         return Kind.REGRESSION in self.learner.kinds
@@ -219,14 +214,11 @@ class Study(BaseStudy):
     def __post_init__(self) -> None:
         expect("search", self.search, Search, "a search: Race(), Budget() or Auto()")
         super().__post_init__()
-        for slot, proven in (("resampling", "resamplings"), ("criterion", "criteria")):
-            part, allowed = self.parts[slot], getattr(self.certification, proven)
-            if part.name not in allowed:
-                usable = isinstance(part, Resampling) and not part.selects
-                raise InputError(
-                    f"certify={self.certify} requires {slot} {' or '.join(sorted(allowed))}, not {part.name}"
-                    f"{', which ckcv evaluate has, without a certification' * usable}"
-                )
+        if self.resampling.name not in CERTIFIABLE:
+            raise InputError(
+                f"certify={self.certify} requires resampling {' or '.join(CERTIFIABLE)}, not "
+                f"{self.resampling.name}, which ckcv evaluate has, without a certification"
+            )
 
     @property
     def parts(self) -> dict[str, Any]:
@@ -353,11 +345,8 @@ def _read_resampling(name: str, value: Any) -> Resampling:
 def _list_measures(name: str, value: Any) -> tuple[str | OwnScore, ...]:
     if isinstance(value, str):
         value = [each.strip() for each in value.split(",")]
-    if not (callable(value) or isinstance(value, Iterable)):
-        raise InputError(f"{name}={quote(value)}: expected names such as 'accuracy,auc', or functions")
-    listed = [value] if callable(value) else list(value)
-    if not listed:
-        raise InputError(f"{name} is empty: name one, such as zero_one, or several: accuracy,auc")
+    named = [value] if callable(value) else value
+    listed = sequence(name, named, least=1, kind="names such as accuracy, or functions")
     return tuple(each if isinstance(each, str | OwnScore) else OwnScore.of(each) for each in listed)
 
 
@@ -483,9 +472,6 @@ class Procedure(BaseStudy):
         if self.measure is None:
             usual = "rmse" if self.predicts_numbers else "zero_one"
             object.__setattr__(self, "measure", (usual,))
-        for name in (*self.measure_names, self.select_by):
-            if name is not None and name not in self.functions:
-                check_score_name(name, self.learner.kinds)
         if self.stratify and not self.resampling.stratify:
             object.__setattr__(self, "resampling", add_strata(self.resampling))
         object.__setattr__(self, "stratify", self.resampling.stratify)

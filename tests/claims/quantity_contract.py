@@ -299,7 +299,7 @@ class QuantityContract:
             if not claim.quantity.is_error and claim.quantity.largest == 1:
                 for value in (claim.risk + 0.01, claim.risk - 0.01):
                     stated = value if claim.quantity.at_most else 1 - value
-                    condition = Condition(str(claim.quantity), not claim.quantity.at_most, stated)
+                    condition = Condition(str(claim.quantity), stated)
                     decided = decide(condition, claims, self.units, self.problem.has_losses)
                     assert decided.met == all(
                         each.bound is not None and value > each.bound for each in claims

@@ -68,13 +68,3 @@ def test_it_goes_on_so_often_and_only_if_need_be(
     monkeypatch.setattr(run_study, "start", lambda words: subprocess.Popen([sys.executable, "-c", ends]))
     assert run_study.repeat(["run"], 3) == (code if code >= 0 else 128 - code)
     assert capfd.readouterr().err.count("starting it again") == times
-
-
-def test_a_job_refuses_a_folder_that_would_be_lost(tmp_path: Path) -> None:
-    out = "runs/mine"
-    environment = {**os.environ, "RAY_JOB_CONFIG_JSON_ENV_VAR": "{}"}
-    words = [sys.executable, "-m", "ckcv_ray", "run", "twonorm:60:0", "--out", out]
-    done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True)
-    assert done.returncode == 2
-    assert f"--out {out!r}" in done.stderr
-    assert list(tmp_path.iterdir()) == []

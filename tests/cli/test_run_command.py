@@ -21,7 +21,7 @@ from pyarrow import parquet
 from ckcv_ray import load_run
 from ckcv_ray.cli import options
 from ckcv_ray.cli import run as command_run
-from ckcv_ray.cli.options import IN_JOB, choose_folder
+from ckcv_ray.cli.options import IN_JOB, check_run_place, choose_folder
 from ckcv_ray.engine.evaluate import share
 from ckcv_ray.engine.forecast import Estimate
 from ckcv_ray.errors import InputError
@@ -352,8 +352,9 @@ def test_what_is_there_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_a_job_must_name_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(IN_JOB, "{}")
-    with pytest.raises(InputError, match="out='a_run' is relative to the job's copy"):
-        choose_folder("a.csv", "run", "0" * 12)
+    for name in (lambda: choose_folder("a.csv", "run", "0" * 12), lambda: check_run_place("a_run")):
+        with pytest.raises(InputError, match="out='a_run' is relative to the job's copy"):
+            name()
 
 
 ONCE = ("--learner", "naive_bayes,constant", "--resampling", "kfold:4", "--backend", "serial")

@@ -212,7 +212,7 @@ def test_terms_of_an_estimate_are_of_a_score_as_a_whole(resampling):
     assert resampling.combined == (len(terms) > 1) == isinstance(resampling, FITTED_ON)
     if resampling.combined:
         assert np.all(used == 1)
-        with pytest.raises(InputError, match="combines splits to an estimate"):
+        with pytest.raises(InputError, match="drawn and take means over splits"):
             NestedSplits(resampling, KFold(3))
 
 

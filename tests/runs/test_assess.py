@@ -398,7 +398,7 @@ def test_a_function_that_cannot_be_sent_is_refused(ray_session):
         with lock:
             return 0.0
 
-    with pytest.raises(InputError, match="cannot be pickled"):
+    with pytest.raises(InputError, match="values that can be pickled"):
         evaluate(X, Y, measure=locked, execution=Execution("ray"), learner="tree")
 
 

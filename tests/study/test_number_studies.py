@@ -64,7 +64,7 @@ NOT_OF_NUMBERS = [
         "claim=within:0.99 takes 299 held-out rows at least, and 45 are held out: hold out more",
     ),
     (TASK, HOLD | {"holdout_share": 0.97}, "leave 3: leave at least 6 to learn from"),
-    (CLASSES, {"learner": "forest"}, "criterion clipped is for numbers: choose criterion"),
+    (CLASSES, {"learner": "forest"}, "criterion clipped is for numbers: choose one of classes"),
     (
         CLASSES,
         OF_CLASSES | {"claim": "within:0.5"},

@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from itertools import product
@@ -27,7 +28,7 @@ from ckcv_ray.learners.svm import learner as svm
 from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.study.options import SLOTS, list_parts
 from ckcv_ray.study.parts import Holdout, Paper, Race
-from ckcv_ray.study.study import Execution, Procedure, Study, run_id
+from ckcv_ray.study.study import Execution, Procedure, Study, format_toml, run_id
 
 DIGEST = "0" * 64
 
@@ -119,8 +120,6 @@ def other_parts(monkeypatch):
     monkeypatch.setattr(svm, "SOLVER_NAMES", ("newton", "another"))
     monkeypatch.setitem(LEARNERS, "another", AnotherSVM)
     monkeypatch.setitem(SLOTS["criterion"], "another", AnotherBound)
-    for certification in SLOTS["certify"].values():
-        monkeypatch.setattr(certification, "criteria", certification.criteria | {"another"})
 
 
 grids = st.lists(st.floats(1e-6, 1e6), min_size=1, max_size=8).map(tuple)
@@ -133,6 +132,11 @@ ODD = [  # what is not in the tables above: several names, numbers of all digits
     {"certify": "holdout", "claim": "vote,specificity,auc,ppv:0.02", "subgroups": ("age:3", "a, b:2")},
     {"certify": "holdout", "require": "npv:0.02>=0.9"},
     {"search": "auto", "exhaustive": True, "report_k": (3, 5)},
+    {"learner": "svm,linear,forest", "C": "1,2"},
+    {"learner": "all"},
+    {"learner": "a,b", "a.learner": "tree", "b.learner": "tree", "a.param": {"max_depth": [1, 2]}},
+    {"learner": "sklearn.svm:SVC", "param": ["kernel=poly,rbf", "C=loguniform:0.1:10"], "sample": 3},
+    {"criterion": "cost:ill=5,wéll=1", "class_weight": "ill=2,wéll=1", "seed": "random"},
 ]
 
 
@@ -225,12 +229,12 @@ def test_the_same_question_in_other_types_has_the_same_id():
 
 
 @pytest.mark.usefixtures("other_parts")
-def test_a_study_survives_json_and_is_made_of_its_options():
+def test_a_study_survives_json_and_toml_and_is_made_of_its_options():
     for study in list_studies():
         again = Study.from_json(json.loads(json.dumps(study.to_json(), allow_nan=False)))
         assert again == study
         assert run_id(again, DIGEST) == run_id(study, DIGEST)
-        assert Study.paper(**study.options()) == study
+        assert Study.paper(**study.options()) == Study.of(**tomllib.loads(format_toml(study))) == study
         assert study.replace() == Study().replace(**study.options()) == study
         assert not {field.name for field in fields(Execution)} & set(study.options())
 
@@ -291,13 +295,6 @@ def test_everything_and_an_effort_exclude_each_other():
     everything = "exhaustive computes everything, and effort=9 limits it: leave one of them out"
     with pytest.raises(InputError, match=everything):
         Study.of(search="auto", effort=9, exhaustive=True)
-
-
-@pytest.mark.usefixtures("other_parts")
-def test_a_criterion_without_a_proof_names_both(monkeypatch):
-    monkeypatch.setattr(Paper, "criteria", frozenset({"error"}))
-    with pytest.raises(InputError, match="certify=paper requires criterion error, not another"):
-        Study.paper(criterion="another")
 
 
 def test_a_resampling_says_which_kind_of_study_it_is_for():

@@ -180,14 +180,6 @@ class Resampling(ABC):
         first = self.split(Strata(n, np.zeros(n, np.intp)), size, 0, Draws(0))
         return (size._replace(n_select=len(first.estimate), n_train=len(first.train)),)
 
-    def canonical(self, n: int, unit: str = "row") -> Self:
-        """Return the canonical form for n units, rows or groups, the same for all equivalent resamplings.
-
-        Raises:
-            InputError: a k is out of range.
-        """
-        return self
-
     def terms(self, numbers: Index) -> tuple[Term, ...]:
         """Return the means over splits whose weighted sum is the estimate: one, of all splits.
 

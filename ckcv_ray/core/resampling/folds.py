@@ -222,16 +222,13 @@ class LeaveOneOut(Resampling):
 
 
 def _check_drawn(name: str, part: Any) -> Resampling:
-    if not isinstance(part, Resampling) or part.selects or part.names_rows or part.inner is not None:
+    drawn = part if isinstance(part, Resampling) and not (part.selects or part.names_rows) else None
+    if drawn is None or drawn.inner is not None or drawn.combined:
         raise InputError(
-            f"a nested resampling is made of two that are drawn, such as kfold:5, not {part!r:.60}"
+            "a nested resampling is made of two that are drawn and take means over splits, such as kfold:5, "
+            f"not {part!r:.60}"
         )
-    if part.combined:
-        raise InputError(
-            f"{part} combines splits to an estimate, and a nested resampling takes means over splits: use "
-            "another, such as bootstrap:50"
-        )
-    return part
+    return drawn
 
 
 @dataclass(frozen=True)
