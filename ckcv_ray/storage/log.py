@@ -19,9 +19,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from ckcv_ray.core.arrays import ONE
+from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import StoreError
 from ckcv_ray.learners.base import STATUSES
-from ckcv_ray.records.record import POSITIONS, Failure, Records, record_type
+from ckcv_ray.records.record import POSITIONS, Failure, Records, divide_records, record_type
 from ckcv_ray.storage import formats
 from ckcv_ray.storage.files import Files, ask_files
 from ckcv_ray.study.problem import Problem
@@ -194,6 +196,13 @@ class Log:
         beyond = np.any(totals < 0) or np.any(errors > rows[:, None])  # whose sum no integer may hold
         if beyond or np.any(errors.sum(axis=1) > rows):
             raise ValueError("there are more errors than rows, or a negative number of them")
+        units = np.array([size.n_select for size in problem.folds])[records["size"], None]
+        if np.any(totals[:, problem.task.n_classes :] > ONE * units):
+            raise ValueError("the share of wrong rows, summed over groups, exceeds the number of groups")
+        for estimate, size, here in divide_records(records) if problem.criterion.by_class else ():
+            of_class = problem.units(Stage.ESTIMATE if estimate else Stage.SELECT, size)
+            if np.any(totals[here] > of_class[records["split"][here]]):
+                raise ValueError("there are more errors on a class than rows of it")
 
 
 def name_part(digest: str) -> str:

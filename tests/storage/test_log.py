@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -117,17 +118,30 @@ def test_a_part_that_is_not_of_the_study_is_deleted_and_named(
     assert len(log.parts()) == 1
 
 
-@pytest.mark.parametrize("errors", [(2**63 - 1, 0), (2**63 - 1, 1), (2**62, 2**62), (2**63 - 1, 2**63 - 1)])
-def test_errors_in_the_log_of_groups_do_not_overflow(tmp_path: Path, errors: tuple[int, int]) -> None:
+GROUPS = np.repeat(np.arange(12), 2)
+
+
+@pytest.mark.parametrize(
+    ("groups", "totals", "message"),
+    [
+        *((GROUPS, (*errors, 0), "more errors than rows") for errors in ((2**63 - 1, 1), (2**62, 2**62))),
+        (GROUPS, (0, 0, 1 << 62), "exceeds the number of groups"),
+        (None, (0, 9), "more errors than rows"),
+        (None, (0, 6), "more errors on a class than rows of it"),
+    ],
+)
+def test_totals_that_no_evaluation_has_are_refused(
+    tmp_path: Path, groups: Any, totals: tuple[int, ...], message: str
+) -> None:
     """With a sum of shares counts have 64 bits, of which two may sum to a number below 0."""
-    task = Task.of(TASK.X, TASK.y, groups=np.repeat(np.arange(12), 2))
-    problem = Problem.of(STUDY, task)
+    study = STUDY if groups is not None else STUDY.replace(criterion="balanced")
+    problem = Problem.of(study, Task.of(TASK.X, TASK.y, groups=groups))
     log = Log(LocalFiles(tmp_path), problem)
     (tmp_path / "log").mkdir()
     records = evaluate([Unit(Stage.SELECT, 0, 0, ((0, 2),))], share(problem)).records
-    records["totals"][0, :2] = errors
+    records["totals"][0] = totals
     log.append(records, [])
-    with pytest.raises(StoreError, match="more errors than rows"):
+    with pytest.raises(StoreError, match=message):
         list(log.read())
 
 
