@@ -177,7 +177,9 @@ def test_a_reported_candidate_that_cannot_be_refitted_is_a_failure_that_is_told(
 def test_test_rows_are_measured_for_every_reported_k() -> None:
     other = blobs(40, seed=3)
     rows = TestRows(other.X, other.y)
-    result = run_job(Job(SMALL.replace(report_k=(3, 4, 5)), blobs(60), test=rows), Execution("serial"))
+    study = SMALL.replace(C=1.0, gamma=0.1, report_k=(3, 4, 5))  # one setting: models differ by their k alone
+    result = run_job(Job(study, blobs(60), test=rows), Execution("serial"))
+    assert {member.k for member in result.ensemble.members} == {result.k}
     messages = result.execution["test"]
     assert (messages["rows"], messages["digest"]) == (40, rows.digest)
     assert set(messages["reported"]) == {"3", "4", "5"}

@@ -83,6 +83,16 @@ def test_a_long_log_is_written_in_parts_that_are_read(
     assert failures == [FAILURE]
 
 
+def test_a_part_that_is_not_what_its_name_says_is_refused(log: Log, records: Records) -> None:
+    log.append(records, [])
+    (part,) = map(log.files.path, log.parts())
+    log.append(records[:1], [])
+    (other,) = {log.files.path(name) for name in log.parts()} - {part}
+    part.write_bytes(other.read_bytes())
+    with pytest.raises(StoreError, match="its SHA-256 is not that of its name"):
+        list(log.read())
+
+
 @pytest.mark.parametrize("step", [1, 5])
 def test_no_flipped_bit_ends_the_process_or_changes_a_record(log: Log, records: Records, step: int) -> None:
     """Arrow 26 aborts the process if it is asked for a column's metadata that are damaged."""
