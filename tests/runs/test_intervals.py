@@ -17,7 +17,6 @@ from ckcv_ray.core.draws import Draws
 from ckcv_ray.core.intervals import correct_best
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import InputError, StoreError
-from ckcv_ray.records import judged
 from ckcv_ray.reports.render import make_page
 from ckcv_ray.study.problem import OUTER
 
@@ -133,15 +132,12 @@ def test_bbc_is_not_computed_afterwards():
         kept.interval(kept.rank(kept.scores[0])[0][0], kept.scores[0], "bbc")
 
 
-def test_predictions_of_other_rows_or_too_many_are_refused(tmp_path, monkeypatch):
+def test_predictions_of_other_rows_are_refused(tmp_path):
     out = tmp_path / "run"
     evaluate(X, Y, out, **NEAR, **ASKED)
     rewrite(out, "predictions.parquet", column("row", lambda rows: rows[::-1]))
     with pytest.raises(StoreError, match="its rows are not those that split 0 scores"):
         load_scores(out)
-    monkeypatch.setattr(judged, "MAX_TABLE_ROWS", 4 * len(Y) - 1)
-    with pytest.raises(InputError, match=f"up to {4 * len(Y)}: at most"):
-        evaluate(X, Y, tmp_path / "other", **NEAR, **ASKED)
 
 
 def test_an_interval_is_shown_as_approximate_wherever_it_is(tmp_path):
