@@ -27,6 +27,7 @@ MAX_LISTED = 100_000
 MAX_GRID = 10_000
 MOST = 2**31 - 1
 SAMPLE_NAME = "x" * 64  # as long as any name inside a run folder
+UNWRITABLE = "<a number of thousands of digits>"
 
 
 def quote(value: object) -> str:
@@ -34,7 +35,7 @@ def quote(value: object) -> str:
     try:
         text = repr(value)
     except ValueError:
-        return "<a number of thousands of digits>"
+        return UNWRITABLE
     return cut(text, MAX_QUOTED)
 
 

@@ -52,6 +52,7 @@ from ckcv_ray.study.options import (
 from ckcv_ray.study.parts import EACH, ONE, Auto, Budget, Certification, Paper, Race, Search
 from ckcv_ray.validation import (
     MOST,
+    UNWRITABLE,
     as_path,
     boolean,
     check_choice,
@@ -592,7 +593,7 @@ def read_toml(path: str | Path) -> dict[str, Any]:
     """Read options of a study from a TOML file, such as n-splits or n_splits.
 
     Raises:
-        InputError: the file is missing, too large, not TOML, or sets an option twice.
+        InputError: the file is missing, too large, not TOML, sets an option twice, or has too long a number.
     """
     path = as_path("path", path)
     try:
@@ -602,6 +603,8 @@ def read_toml(path: str | Path) -> dict[str, Any]:
         named = {name.replace("-", "_"): value for name, value in given.items()}
         if len(named) < len(given):
             raise ValueError(f"two of {', '.join(given)} are the same option")
+        if quote(given) == UNWRITABLE:  # in base 16 such a number can be read
+            raise ValueError(f"it has {UNWRITABLE}")
         return named
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"cannot read the study file {str(path)!r}: {error}") from None

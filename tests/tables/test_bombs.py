@@ -246,6 +246,7 @@ HOSTILE: dict[str, tuple[str, Callable[[Path], None], str]] = {
         "or much else",
     ),
     "a deep study file": ("a.toml", lambda p: text(p, "C = " + "[" * 10**6), "cannot read the study file"),
+    "a long number": ("b.toml", lambda p: text(p, f"C = [0x{'f' * 10**4}]"), "a number of thousands"),
     "a study file of 8 GB": ("a.toml", lambda p: holes(p, 8 << 30), "more than 16 MiB"),
 }  # fmt: skip
 
