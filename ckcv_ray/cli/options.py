@@ -245,14 +245,16 @@ def make_study(study: Path | None = None, **given: Any) -> Study:
     Raises:
         InputError: an option is unknown, out of its range, or does not apply to the chosen parts.
     """
-    in_file = read_toml(study) if study else {}
+    if study is None:
+        return _make_study(_take(given))
+    in_file = read_toml(study)
     try:
         return _make_study(in_file | _take(given))
     except InputError as error:
         try:
             _make_study(in_file)
-        except InputError as alone:
-            if study is not None and str(alone) == str(error):
+        except InputError as of_file:
+            if str(of_file) == str(error):
                 raise InputError(f"{str(study)!r}: {error}") from None
         raise
 

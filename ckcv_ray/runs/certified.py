@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import inf
 from secrets import randbits
 from typing import TYPE_CHECKING, Any
@@ -113,6 +114,18 @@ class Certified(Result):
         """Plots for notebooks, such as ``plot.bounds()``, each of which returns axes of matplotlib."""
         plots: Plots = present("plot", self)
         return plots
+
+    @cached_property
+    def _claimed_rows(self) -> pa.Table | None:
+        """The judged rows that the first claim counts, as its rule classifies them; None if none are kept."""
+        judged, first = self.judged, self.certificate.first
+        if judged is None or first.certification == Paper.name:
+            return None
+        rows = judged.filter(pc.equal(judged["classifier"], first.classifier))
+        if first.cut_off is None:
+            return rows
+        label = CutOff(first.cut_off, self.problem.positive).classify(rows["score"].to_numpy())
+        return rows.set_column(rows.column_names.index("predicted"), "predicted", pa.array(label))
 
     def table(self) -> pa.Table:
         """Return the candidates."""
@@ -260,7 +273,7 @@ def tabulate_claimed(result: Certified) -> NDArray[np.int64] | None:
         return None
     if result.certificate.first.certification == Paper.name:
         return result.certificate.tabulate()
-    if (rows := _take_claimed_rows(result)) is None:
+    if (rows := result._claimed_rows) is None:
         return None
     return tabulate_predictions(rows["label"].to_numpy(), rows["predicted"].to_numpy(), n_classes)
 
@@ -272,24 +285,12 @@ def measure_error(result: Certified) -> float:
     clip.
     """
     c, first, grouped = result.certificate, result.certificate.first, not result.task.units.independent
-    if result.task.classes and grouped and (rows := _take_claimed_rows(result)) is not None:
+    if result.task.classes and grouped and (rows := result._claimed_rows) is not None:
         units = np.unique(rows["unit"], return_inverse=True)[1]
         return float(np.mean(np.bincount(units, rows["loss"]) / np.bincount(units)))
     if result.problem.has_losses or not first.rows:
         return c.error if first.measured is None else first.measured
     return (first.errors or 0) / first.rows
-
-
-def _take_claimed_rows(result: Certified) -> pa.Table | None:
-    """Return the judged rows that the first claim counts, as its rule classifies them; None if none."""
-    judged, first = result.judged, result.certificate.first
-    if judged is None or first.certification == Paper.name:
-        return None
-    rows = judged.filter(pc.equal(judged["classifier"], first.classifier))
-    if first.cut_off is None:
-        return rows
-    label = CutOff(first.cut_off, result.problem.positive).classify(rows["score"].to_numpy())
-    return rows.set_column(rows.column_names.index("predicted"), "predicted", pa.array(label))
 
 
 def mark_rows(result: Result, rows: Rows, rule: Rule, predicted: Prediction) -> tuple[Marks, list[str]]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from math import isfinite
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -56,10 +56,11 @@ class Result:
 
     else:
 
-        def __getattr__(self, name: str) -> NoReturn:
-            """Say what to write instead of a name that was removed."""
-            lacking = f"{type(self).__name__!r} object has no attribute {name!r}"
-            raise AttributeError(explain_removed(f"result.{name}") or lacking)
+        def __getattr__(self, name: str) -> Any:
+            """Say what to write instead of a name that was removed; else raise what was raised before."""
+            if removed := explain_removed(f"result.{name}"):
+                raise AttributeError(removed)
+            return object.__getattribute__(self, name)
 
     @property
     def study(self) -> AnyStudy:
