@@ -249,7 +249,7 @@ AMOUNT = re.compile(
     rf"(?P<sign>{EITHER_SIGN})(?P<before>{UNIT})?[{DIGIT_SPACES}]?(?P<inner>{EITHER_SIGN})(?P<digits>\d[\d.,{DIGIT_SPACES}{APOSTROPHES}]*?)"
     rf"[{DIGIT_SPACES}]?(?P<after>{UNIT})?$"
 )
-GROUPED_DIGITS = re.compile(
+SEPARATED_DIGITS = re.compile(
     rf"[1-9]\d{{0,2}}(?:([{DIGIT_SPACES}{APOSTROPHES}])\d{{3}})(?:\1\d{{3}})*(?:[.,]\d*)?$"
 )
 PLAIN = re.compile(r"\d+(?:[.,]\d*)?$|\d{1,3}(?:([.,])\d{3})+(?:[.,]\d*)?$")
@@ -367,7 +367,7 @@ def find_number_form(
         if amount is None:
             break
         amounts.append(amount)
-    written = any(amount.unit or amount.grouped for amount in amounts) or any("(" in text for text in texts)
+    written = any(amount.unit or amount.separated for amount in amounts) or any("(" in text for text in texts)
     if len(amounts) == len(texts) and written and len({not amount.unit for amount in amounts}) == 1:
         return _form_of_amounts(texts, amounts, decimal, thousands), []
     found = {
@@ -405,7 +405,7 @@ class Amount(NamedTuple):
 
     unit: str  # such as "%" or "EUR"; "" for none
     number: str  # what is left, without these spaces and apostrophes
-    grouped: bool  # whether there were any
+    separated: bool  # whether there were any
 
 
 def split_amount(text: str) -> Amount | None:
@@ -418,14 +418,14 @@ def split_amount(text: str) -> Amount | None:
     if found is None or (found["before"] and found["after"]) or (found["sign"] and found["inner"]):
         return None
     digits, sign = found["digits"], found["sign"] or found["inner"]
-    grouped = bool(GROUPED_DIGITS.match(digits))
-    if not (grouped or PLAIN.match(digits)) or (negative and sign):
+    separated = bool(SEPARATED_DIGITS.match(digits))
+    if not (separated or PLAIN.match(digits)) or (negative and sign):
         return None
     unit = found["before"] or found["after"] or ""
-    if not (unit or grouped or negative):
+    if not (unit or separated or negative):
         return None
     number = re.sub(f"[{DIGIT_SPACES}{APOSTROPHES}]", "", digits)
-    return Amount(unit, f"{'-' if negative else sign}{number}", grouped)
+    return Amount(unit, f"{'-' if negative else sign}{number}", separated)
 
 
 def _form_of_amounts(
@@ -655,7 +655,7 @@ class Cells:
             return self.stored
         if self.values.null_count == len(self.values):
             return pa.null()
-        if self.numbers is not None:
+        if self.floats is not None:
             return pa.float64()
         return pa.timestamp("ms") if self.moments is not None else self.typed.type
 
@@ -679,7 +679,7 @@ class Cells:
         return bool(marked) and all(map((THOUSANDS if self.thousands == "," else POINTS).match, marked))
 
     @cached_property
-    def numbers(self) -> Values | None:
+    def floats(self) -> Values | None:
         """Text as numbers, all of it at once; None if some of it has to be read cell by cell, or is none."""
         return cast_numbers(self.values, self.decimal == ",")
 
@@ -861,7 +861,7 @@ def check_alike(columns: pa.Table, name: str) -> None:
         return
     values = cells.typed
     if is_text(values.type):
-        if cells.numbers is None:
+        if cells.floats is None:
             return
     else:
         values = pc.add(values, 0.0) if pa.types.is_floating(values.type) else values  # -0.0 is 0.0
@@ -1022,7 +1022,7 @@ def _numbers_in_text(cells: Cells, column: Column) -> Read:
         column.short_decimals  # three characters behind a decimal mark may be a group of thousands
         and pc.any(_have_decimals(pc.utf8_trim_whitespace(cells.values), form, "3")).as_py()
     ):
-        numbers = cells.numbers if (cells.decimal == ",") == (form == "comma") else None
+        numbers = cells.floats if (cells.decimal == ",") == (form == "comma") else None
         if numbers is None:
             numbers = cast_numbers(cells.values, form == "comma", cells.gaps)
         if numbers is not None:
@@ -1264,14 +1264,14 @@ class NewRows(NamedTuple):
             raise InputError(self.reason)
 
 
-def _reason(cells: Cells, column: Column, numbers: Values, wrong: NDArray[np.bool_]) -> str:
+def _reason(cells: Cells, column: Column, x: Values, wrong: NDArray[np.bool_]) -> str:
     """Say why the first wrong row of a column cannot be judged."""
     row = int(np.argmax(wrong))
     said, form = cells.values[row].as_py(), cells.choose_form(column)
-    if abs(numbers[row]) > LARGEST:
-        wrong_here = f"{numbers[row]} in row {row + 1}, and magnitudes are at most {LARGEST:g}"
+    if abs(x[row]) > LARGEST:
+        wrong_here = f"{x[row]} in row {row + 1}, and magnitudes are at most {LARGEST:g}"
     elif said is None or said != said or (isinstance(said, str) and not drop_gaps([bare(said)], cells.gaps)):
-        empty = int(np.isnan(numbers).sum())
+        empty = int(np.isnan(x).sum())
         wrong_here = f"{pluralize(empty, 'empty cell')}, the first in row {row + 1}"
     elif isinstance(said, str) and column.short_decimals and is_doubtful(bare(said), form):
         mark = find_decimal_mark(form)
@@ -1280,7 +1280,7 @@ def _reason(cells: Cells, column: Column, numbers: Values, wrong: NDArray[np.boo
             f"thousands: no cell learned from has three decimals; say --thousands {mark} if it is, "
             f"--thousands {',.'.replace(mark, '')} if it is that of decimals, or write it with two decimals"
         )
-    elif column.kind is ColumnKind.DATE and not np.isnan(numbers[row]):
+    elif column.kind is ColumnKind.DATE and not np.isnan(x[row]):
         here, there = ("no", "one") if column.zoned else ("a", "none")
         wrong_here = (
             f"{str(said)[:40]!r} in row {row + 1}, which has {here} time zone, and those learned from {there}"

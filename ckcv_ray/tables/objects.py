@@ -153,7 +153,7 @@ class Bucket:
         Raises:
             FileNotFoundError: there is none.
         """
-        found = self._ask(f"read {name}", lambda: _import_obstore().head(self._store, self._key(name)))
+        found = self._ask(f"read {name}", lambda: self._store.head(self._key(name)))
         return Listed(name, found["size"], found["last_modified"])
 
     def download(self, name: str, most: int, file: BinaryIO) -> None:
@@ -177,10 +177,11 @@ class Bucket:
         """
 
         def write() -> bool:
-            exceptions = _import_obstore().exceptions
+            from obstore.exceptions import AlreadyExistsError, PreconditionError
+
             try:
                 self._put(name, content, mode="create")
-            except (exceptions.AlreadyExistsError, exceptions.PreconditionError):
+            except (AlreadyExistsError, PreconditionError):
                 return False
             return True
 
@@ -189,32 +190,25 @@ class Bucket:
     def delete(self, name: str) -> None:
         """Delete an object; one that is not there is no error."""
         with suppress(FileNotFoundError):
-            self._ask(f"delete {name}", lambda: _import_obstore().delete(self._store, self._key(name)))
+            self._ask(f"delete {name}", lambda: self._store.delete(self._key(name)))
 
     def list(self, prefix: str = "") -> list[Listed]:
         """Return the objects in a folder ``prefix/`` at any depth, sorted; a store may list new ones late."""
-
-        def read() -> list[Any]:
-            pages = _import_obstore().list(self._store, prefix=self._key(prefix) or None)
-            return [entry for page in pages for entry in page]
-
         start = len(f"{self.address.key}/") if self.address.key else 0
-        found = self._ask("list", read)
+        place = self._key(prefix) or None
+        found = self._ask("list", lambda: [entry for page in self._store.list(place) for entry in page])
         return sorted(Listed(entry["path"][start:], entry["size"], entry["last_modified"]) for entry in found)
 
     def folders(self, name: str) -> set[str]:
         """Return the names of the folders in a folder, as far as the store lists them."""
-
-        def read() -> Any:
-            return _import_obstore().list_with_delimiter(self._store, prefix=self._key(name) or None)
-
-        return {path.rstrip("/").rpartition("/")[2] for path in self._ask("list", read)["common_prefixes"]}
+        found = self._ask("list", lambda: self._store.list_with_delimiter(self._key(name) or None))
+        return {path.rstrip("/").rpartition("/")[2] for path in found["common_prefixes"]}
 
     def _put(self, name: str, content: bytes, **options: str) -> None:
-        _import_obstore().put(self._store, self._key(name), content, use_multipart=False, **options)
+        self._store.put(self._key(name), content, use_multipart=False, **options)
 
     def _stream(self, name: str, most: int) -> Iterator[bytes]:
-        found = _import_obstore().get(self._store, self._key(name))
+        found = self._store.get(self._key(name))
         if found.meta["size"] > most:
             raise ValueError(f"it is larger than {most >> 20} MiB")
         yield from map(bytes, found.stream(min_chunk_size=STREAM_BYTES))
@@ -224,7 +218,28 @@ class Bucket:
 
     @cached_property
     def _store(self) -> Any:
-        return _open_store(self.address)
+        from obstore import store
+
+        kind = {"s3": store.S3Store, "gs": store.GCSStore, "az": store.AzureStore}[self.address.scheme]
+        options = {
+            "timeout": timedelta(seconds=LONGEST_REQUEST),
+            "connect_timeout": timedelta(seconds=LONGEST_CONNECT),
+        }
+        if os.environ.get("AWS_ALLOW_HTTP", "").lower() in ("1", "true"):
+            options["allow_http"] = True  # type: ignore[assignment]  # of a server on loopback
+        first, longest = timedelta(seconds=FIRST_PAUSE), timedelta(seconds=LONGEST_PAUSE)
+        retries = {
+            "max_retries": RETRIES,
+            "backoff": {"init_backoff": first, "max_backoff": longest, "base": GROWTH},
+            "retry_timeout": timedelta(seconds=LONGEST_RETRYING),
+        }
+        try:
+            return kind(self.address.bucket, client_options=options, retry_config=retries)
+        except Exception as error:
+            raise InputError(
+                f"cannot open {str(self.address)!r}: {explain_error(self.address.scheme, error)}: set "
+                f"{CREDENTIALS[self.address.scheme]} in the environment"
+            ) from None
 
     def _ask(self, action: str, request: Callable[[], Returned]) -> Returned:
         """Return what a request returns; one that is cut off in the middle is repeated a few times.
@@ -270,35 +285,3 @@ def explain_error(scheme: str, error: Exception) -> str:
         return "the store refuses it: check the credentials in the environment and what they allow"
     first = re.sub(r"[a-z0-9+]+://\S+", "...", text.partition("Debug source")[0].replace("\n", " ")).strip()
     return cut(first or type(error).__name__, LONGEST_ANSWER)
-
-
-def _import_obstore() -> Any:
-    import obstore
-
-    return obstore
-
-
-def _open_store(address: Address) -> Any:
-    """Open the bucket of an address, if the environment says enough for that."""
-    from obstore import store
-
-    kind = {"s3": store.S3Store, "gs": store.GCSStore, "az": store.AzureStore}[address.scheme]
-    options = {
-        "timeout": timedelta(seconds=LONGEST_REQUEST),
-        "connect_timeout": timedelta(seconds=LONGEST_CONNECT),
-    }
-    if os.environ.get("AWS_ALLOW_HTTP", "").lower() in ("1", "true"):
-        options["allow_http"] = True  # type: ignore[assignment]  # of a server on loopback
-    first, longest = timedelta(seconds=FIRST_PAUSE), timedelta(seconds=LONGEST_PAUSE)
-    retries = {
-        "max_retries": RETRIES,
-        "backoff": {"init_backoff": first, "max_backoff": longest, "base": GROWTH},
-        "retry_timeout": timedelta(seconds=LONGEST_RETRYING),
-    }
-    try:
-        return kind(address.bucket, client_options=options, retry_config=retries)
-    except Exception as error:
-        raise InputError(
-            f"cannot open {str(address)!r}: {explain_error(address.scheme, error)}: set "
-            f"{CREDENTIALS[address.scheme]} in the environment"
-        ) from None

@@ -333,11 +333,11 @@ def _find_header(columns: pa.Table) -> tuple[str, str] | None:
     """
     first = zip(columns.column_names, columns.columns, strict=True)
     cells = [(name, column, column[0].as_py()) for name, column in first if not _is_gap(column[0].as_py())]
-    if not all(isinstance(cell, str) and not _has_numbers([cell]) for _, _, cell in cells):
+    if not all(isinstance(cell, str) and not _are_numbers([cell]) for _, _, cell in cells):
         return None
     below = (column.slice(1, MAX_READ).to_pylist() for _, column, _ in cells)
     found = next(
-        ((name, cell) for (name, _, cell), rest in zip(cells, below, strict=True) if _has_numbers(rest)), None
+        ((name, cell) for (name, _, cell), rest in zip(cells, below, strict=True) if _are_numbers(rest)), None
     )
     return found if all(_is_single(column, cell) for _, column, cell in cells) else None
 
@@ -361,7 +361,7 @@ def _is_gap(cell: Any) -> bool:
     return cell is None or (isinstance(cell, str) and cell.strip().lower() in GAPS)
 
 
-def _has_numbers(cells: Iterable[str | None]) -> bool:
+def _are_numbers(cells: Iterable[str | None]) -> bool:
     texts = drop_gaps({None if cell is None else cell.strip() for cell in cells})
     try:
         form, bad = find_number_form(texts) if texts else ("", [])
@@ -371,15 +371,12 @@ def _has_numbers(cells: Iterable[str | None]) -> bool:
 
 
 def _is_single(column: pa.ChunkedArray, cell: str) -> bool:
-    """Return whether a text is in one row of a column alone."""
     return bool(pc.sum(pc.equal(column, cell)).as_py() == 1)
 
 
 COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 SAMPLE_LINES = 100
-ONE_THREAD = {"block_size": LINE_BYTES, "use_threads": False}
-EVERY_ROW = (1 << 31) - 1
 SPACE = " "
 PARSED_ROW = re.compile(r"CSV parse error: Row #(\d+)")
 SAYS_SEPARATOR = re.compile(rb"sep=([^\r\n])\r?\n")  # a first line of spreadsheets
@@ -443,13 +440,14 @@ def _parse(content: bytes, separator: str, name: str, find_line: Callable[[int],
     """Return the columns of a text in UTF-8, from the line that names them."""
     comma = separator != "," and DECIMAL_COMMA.search(content[:LINE_BYTES]) is not None
     options: dict[str, Any] = {
-        "read_options": csv.ReadOptions(**ONE_THREAD),
+        "read_options": csv.ReadOptions(block_size=LINE_BYTES, use_threads=False),
         "parse_options": csv.ParseOptions(delimiter=separator, newlines_in_values=b'"' in content),
+        "convert_options": csv.ConvertOptions(
+            strings_can_be_null=True, null_values=[""], default_column_type=pa.string()
+        ),
     }
     try:
-        as_text = dict.fromkeys(_names(content, options), pa.string())
-        convert = csv.ConvertOptions(strings_can_be_null=True, null_values=[""], column_types=as_text)
-        columns = csv.read_csv(pa.BufferReader(content), **options, convert_options=convert)
+        columns = csv.read_csv(pa.BufferReader(content), **options)
     except pa.ArrowInvalid as error:
         if "Expected" not in str(error):
             raise
@@ -489,27 +487,10 @@ def _has_decimal_points(columns: pa.Table) -> bool:
 def _has_row_names(content: bytes, options: dict[str, Any]) -> bool:
     """Return whether every line has a cell more than there are names, and not by a separator at its end."""
     first = f"row{options['parse_options'].delimiter}".encode()
-    convert = csv.ConvertOptions(strings_can_be_null=True)
     with suppress(pa.ArrowInvalid):
-        columns = csv.read_csv(
-            pa.BufferReader(first + content.lstrip(b"\r\n")), **options, convert_options=convert
-        )
+        columns = csv.read_csv(pa.BufferReader(first + content.lstrip(b"\r\n")), **options)
         return bool(columns.column(-1).null_count < columns.num_rows)
     return False
-
-
-def _names(content: bytes, options: dict[str, Any]) -> list[str]:
-    """Return the names of the columns as Arrow reads them.
-
-    Not by ``csv.open_csv``: a thread of Arrow's pool reads ahead for it, and may be the last to hold
-    ``content``. To release it the thread asks for the interpreter, and where that is shutting down it ends
-    the process ("terminate called without an active exception"). ``csv.read_csv`` joins its thread.
-    """
-    skipping = {**options, "read_options": csv.ReadOptions(**ONE_THREAD, skip_rows_after_names=EVERY_ROW)}
-    try:
-        return list(csv.read_csv(pa.BufferReader(content), **skipping).column_names)
-    except pa.ArrowInvalid:  # there is no row to skip, or the table is no table
-        return list(csv.read_csv(pa.BufferReader(content), **options).column_names)
 
 
 def _inflate(path: Path, long_lines: bool = False) -> bytes:
@@ -597,8 +578,7 @@ def _join_spaces(content: bytes, name: str) -> bytes:
     else:
         content = re.sub(rb"[ \t]+", b"\t", content)
     content = re.sub(rb"(?m)^\t|\t(?=\r?$)", b"", content)
-    rows = max(content.count(b"\n"), content.count(b"\r"))
-    check_size(name, rows, 1 + content.count(b"\t") // max(1, rows))
+    _check_cells(content, b"\t", name)
     return content
 
 
@@ -721,12 +701,12 @@ def _read_rows(sheet: Any, name: str) -> tuple[list[list[Any]], Formulas]:
     return rows, formulas
 
 
-def _check_last(computed: Formulas, numbers: list[int], lines: LinesLeftOut, name: str) -> None:
+def _check_last(computed: Formulas, kept: list[int], lines: LinesLeftOut, name: str) -> None:
     """Raise InputError if the last row has formulas where no other has: it may sum up the others."""
-    others = {i for number, places in computed.items() for i in places if number != numbers[-1]}
-    alone = [cell for i, cell in computed.get(numbers[-1], {}).items() if i not in others]
-    if alone and len(numbers) > 2 and not lines.complete:
-        place = numbers[-1] + 1 if lines.last else LAST
+    others = {i for number, places in computed.items() for i in places if number != kept[-1]}
+    alone = [cell for i, cell in computed.get(kept[-1], {}).items() if i not in others]
+    if alone and len(kept) > 2 and not lines.complete:
+        place = kept[-1] + 1 if lines.last else LAST
         raise InputError(
             f"{name} has a formula in cell {alone[0]} of the last row, and values above it: if it sums up "
             f"the others, say {lines.advise(place)} to leave the row out; if it is a row like them, "
@@ -969,7 +949,6 @@ def index_names(columns: pa.Table) -> set[str]:
 
 
 def _name_columns(d: int) -> list[str]:
-    """Return the names of d columns that have none."""
     return [f"x{i}" for i in range(d)]
 
 

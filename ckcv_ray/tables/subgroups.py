@@ -107,10 +107,10 @@ def _format_dates(milliseconds: Values) -> list[str]:
     return [str(np.datetime_as_string(stamp, unit="auto")) for stamp in stamps]
 
 
-def _format_apart(numbers: Values) -> list[str]:
+def _format_apart(values: Values) -> list[str]:
     """Return different numbers as text with six digits, or as many as tell them apart: names must differ."""
     for digits in range(USUAL_DIGITS, MAX_DIGITS):
-        texts = [f"{number:.{digits}g}" for number in numbers]
+        texts = [f"{number:.{digits}g}" for number in values]
         if len(set(texts)) == len(texts):
             return texts
-    return [f"{number:.{MAX_DIGITS}g}" for number in numbers]
+    return [f"{number:.{MAX_DIGITS}g}" for number in values]

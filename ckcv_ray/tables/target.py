@@ -82,10 +82,10 @@ class Target:
         """Return the words that are said of such a target."""
         return of_numbers
 
-    def name_classes(self, numbers: Sequence[int] | Index, counts: Index, unit: str = "row") -> str:
+    def name_classes(self, chosen: Sequence[int] | Index, counts: Index, unit: str = "row") -> str:
         """Name some classes with their ``counts`` (n_classes,); "" if there are none."""
         named = [
-            f"{cut(repr(self.classes[i]), MAX_OF_CLASS)} ({pluralize(int(counts[i]), unit)})" for i in numbers
+            f"{cut(repr(self.classes[i]), MAX_OF_CLASS)} ({pluralize(int(counts[i]), unit)})" for i in chosen
         ]
         return ", ".join(cut_list(named, "classes more", MAX_CLASSES_NAMED))
 

@@ -434,7 +434,7 @@ def _count_names(columns: pa.Table, name: str) -> int:
 def _read_names(cells: Cells) -> pa.ChunkedArray:
     """Return a column of text or whole numbers without gaps; of another no cells."""
     no_names = pa.chunked_array([], pa.null())
-    if cells.written and cells.numbers is not None and np.any(cells.numbers != np.floor(cells.numbers)):
+    if cells.written and cells.floats is not None and np.any(cells.floats != np.floor(cells.floats)):
         return no_names  # found at once; what all texts are together takes several times as long
     column = cells.values if cells.declared else cells.infer()
     if pa.types.is_floating(column.type) and np.any((values := column.to_numpy()) != np.floor(values)):
@@ -450,7 +450,7 @@ def _share_repeated(counts: NDArray[np.intp]) -> float:
 def _are_names(cells: Cells, column: pa.ChunkedArray) -> bool:
     """Return whether the values of a column repeat as names do."""
     if is_text(column.type):
-        if cells.written and cells.numbers is not None:  # of more digits than numbers have
+        if cells.written and cells.floats is not None:  # of more digits than numbers have
             return True
         with suppress(ColumnError):  # numbers in several forms
             _, words = find_number_form(cells.known)
