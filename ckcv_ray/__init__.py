@@ -78,7 +78,7 @@ if TYPE_CHECKING:
     from ckcv_ray.tables.task import TestRows as TestRows
 
 else:  # what type checkers would take to be every name, or none
-    __all__ = sorted(["__version__", *_MODULES])
+    __all__ = sorted(_MODULES)
 
     def __getattr__(name: str) -> Any:
         """Import a public name (PEP 562)."""

@@ -57,7 +57,7 @@ from ckcv_ray.claims.recalls import Recall
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.arrays import ONE, ROUNDING, agree
 from ckcv_ray.core.bounds.betting import average_safe, bound_losses
-from ckcv_ray.core.bounds.binomial import MAX_CHECKED, clopper_pearson
+from ckcv_ray.core.bounds.binomial import MAX_CHECKED, clopper_pearson, count_without
 from ckcv_ray.core.percent import ceil_percent
 from ckcv_ray.core.quantities import parse_subgroup
 from ckcv_ray.core.schedule import Stage
@@ -395,7 +395,7 @@ def claim_random_member(
         copies: units that are not counted as independent.
     """
     size, units, losses = problem.find_size(k), problem.task.units, count_losses(best)
-    m, unit = size.n_select - copies, ONE if problem.has_losses else 1
+    m, unit = count_without(copies, size.n_select), ONE if problem.has_losses else 1
     bound, name = 1.0, "no bound"  # if no unit is left that is independent, or there are too many
     if 1 <= m <= MAX_CHECKED:
         level = float(problem.study.delta * weight(problem, k, learner))

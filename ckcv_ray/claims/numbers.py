@@ -21,7 +21,7 @@ from ckcv_ray.claims.quantity import Claim, Counts, Need, Quantity, make_need
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.arrays import ONE, Values
 from ckcv_ray.core.bounds.betting import bound_mean_loss
-from ckcv_ray.core.bounds.binomial import bound_table, find_fewest_rows
+from ckcv_ray.core.bounds.binomial import bound_table, count_without, find_fewest_rows
 from ckcv_ray.core.measures import GRAIN
 from ckcv_ray.core.percent import format_number, round_bound
 from ckcv_ray.core.quantities import POSITIVE, SHARE_OF_ROWS, argument, register_quantity
@@ -117,7 +117,8 @@ class Within(Quantity):
         return width if isfinite(width) else None
 
     def _find_width(self, errors: Values, delta: float, copies: int) -> float:
-        few = bound_table(max(0, len(errors) - copies), delta) <= 1 - self.width_of  # may be further off
+        counted = count_without(copies, len(errors))
+        few = bound_table(counted, delta) <= 1 - self.width_of  # may be further off
         beyond = int(np.count_nonzero(few)) - 1  # the bound increases with the count
         width = float(np.sort(errors)[len(errors) - 1 - beyond]) if few[0] else np.inf
         return width if width < self.largest else np.inf  # of predictions that are not finite too

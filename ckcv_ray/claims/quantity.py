@@ -31,6 +31,7 @@ from ckcv_ray.core.bounds.binomial import (
     bound_both_sides,
     bound_in_order,
     clopper_pearson,
+    count_without,
     find_first,
 )
 from ckcv_ray.core.percent import ceil_percent, floor_percent, format_about, format_level, format_percent
@@ -487,7 +488,7 @@ def make_need(
 
 def bound_count(wrong: int, units: int, delta: float, copies: int = 0) -> float:
     """Return Clopper-Pearson's bound without ``copies`` of the units, right ones if there are as many."""
-    left = max(0, units - copies)
+    left = count_without(copies, units)
     return float(clopper_pearson(min(wrong, left), left, delta))
 
 

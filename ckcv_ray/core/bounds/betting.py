@@ -74,6 +74,7 @@ from ckcv_ray.core.bounds.binomial import (
     Bounds,
     catoni,
     check_delta,
+    count_without,
     find_first,
     find_safe_level,
     make_safe_table,
@@ -215,7 +216,7 @@ def bound_by_optimised_bet(
         A bet is a multiple, up to 1 / (1 - p), of the gains a_t (p - x_t). A search for the best one that
         stops early finds a smaller wealth, so that bounds err upwards.
         """
-        gains = np.sort(a * (p - x))[: max(0, len(x) - copies)]
+        gains = np.sort(a * (p - x))[: count_without(copies, len(x))]
         best, _ = _bisect(lambda bet: bool(np.sum(gains / (1 + bet * gains)) > 0), 0.0, 1 / (1 - p))
         factors = 1 + best * gains
         return not np.sum(np.log(factors) - FACTOR_ROUNDING * (1 + 1 / factors)) > log(1 / delta)

@@ -176,6 +176,11 @@ def catoni(rate: float, m: int, delta: float = 0.05) -> float:
     return min(1.0, (1 - exp(-lam * rate - log(1 / delta) / m)) / (1 - exp(-lam)))
 
 
+def count_without(copies: int, m: int) -> int:
+    """Return how many of m units count where so many are copies of others, not known which."""
+    return max(0, m - copies)
+
+
 def bound_table(m: int, delta: float) -> Bounds:
     """Return the Clopper-Pearson bound for every count: element x is U(x; m), shape (m + 1,)."""
     return np.asarray(clopper_pearson(np.arange(m + 1), m, delta))
