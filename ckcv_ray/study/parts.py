@@ -320,9 +320,9 @@ class Certification:
             claim for claim, quantity in self.quantities.items() if quantity.by_class and quantity.two_classes
         ]
         if of_two and "recall" in self.claim:
+            other = f"require={self.require}" if self.require else "what is made of it"
             raise InputError(
-                f"claim=recall is of every class, {of_two[0]} included: leave one of them out, or what is "
-                "made of it"
+                f"claim=recall is of every class, {of_two[0]} included: leave one of them out, or {other}"
             )
         for condition in self.accepted:
             of_error = condition.kind.is_error
@@ -330,7 +330,8 @@ class Certification:
             if not (claimed if of_error else condition.name in self.claim):
                 lacks = f"{CLAIMS[0] if of_error else condition.name} to the claims"
                 lacks = "answer=error<=0.05" if condition.kind.answers else lacks
-                raise InputError(f"accept={condition} is about what is not claimed: add {lacks}")
+                beside = f" beside require={self.require}" if self.require else ""
+                raise InputError(f"accept={condition} is about what is not claimed{beside}: add {lacks}")
 
     def _separate_prevalence(self) -> None:
         """Keep the prevalence of a required predictive value apart from it, as files have it."""
