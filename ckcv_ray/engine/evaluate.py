@@ -308,7 +308,8 @@ def one_model(
     if held is None:
         return None, None
     refit = _fit_and_score(problem, winner, problem.task, held, fit_timeout)
-    return refit, _fit_and_score(problem, winner, problem.every_row, held.none(), fit_timeout)
+    none = TestRows(held.X[:0], held.y[:0])
+    return refit, _fit_and_score(problem, winner, problem.every_row, none, fit_timeout)
 
 
 def fit_references(

@@ -32,6 +32,7 @@ from ckcv_ray.core.bounds.paired import (
     judge_differences,
 )
 from ckcv_ray.core.draws import JUDGED, Draws
+from ckcv_ray.core.measures import average_by_group
 from ckcv_ray.core.percent import ceil_percent, floor_percent, format_level, format_percent
 from ckcv_ray.errors import InputError, pluralize, write_option
 from ckcv_ray.runs.load import load
@@ -372,7 +373,7 @@ def compare(
     for name in groups:
         check_column(name, judged.columns.column_names, " for the groups")
     units = Units.read(judged.columns, groups)  # of a row the loss is 0 or 1, of a group the mean of its rows
-    losses = [units.average(side.wrong.astype(np.float64), units.row_units) for side in (run, against)]
+    losses = [average_by_group(side.wrong, units.row_units) for side in (run, against)]
     draws = Draws(results[0].study.seed, compute_salt(judged.columns, groups)).at(*JUDGED)
     differences = (losses[0] - losses[1])[draws.make_generator().permutation(len(losses[0]))]
     answers = [list(map(str, side.predicted)) for side in (run, against)]
@@ -475,7 +476,7 @@ def _read_judged(
     totals += [sum((hashes[name] for name in result.task.features), 0 * label) for result in results]
     tables = [np.sort(mix(total + label)[labelled]).astype("<u8").tobytes() for total in totals]
     return JudgedRows(
-        columns=task.take_gaps(columns).filter(pa.array(usable)),
+        columns=task.keep_words(columns).filter(pa.array(usable)),
         rows=[rows.X[usable] for rows in found],
         task=task,
         tables=[hashlib.sha256(table).hexdigest() for table in tables],

@@ -50,7 +50,7 @@ from ckcv_ray.storage.stream import (
     write_stream,
 )
 from ckcv_ray.study.parts import Holdout
-from ckcv_ray.tables.columns import Label, decode, list_distinct, suggest_column
+from ckcv_ray.tables.columns import Cells, Label, list_distinct, suggest_column
 from ckcv_ray.tables.questions import count_repeated, find_known
 from ckcv_ray.tables.task import check_column, find_groups, join_copies
 from ckcv_ray.validation import as_path, expect, quote
@@ -399,7 +399,7 @@ def read_live_rows(
     """
     expect("rows", table, pa.Table, "a pyarrow.Table: see pyarrow.table")
     task = result.task
-    table = task.take_gaps(join_copies(table))
+    table = task.keep_words(join_copies(table))
     names = table.column_names
     target = task.target.name if columns.label is None else columns.label
     check_column(columns.identifier, names, " with the names of the rows (--id)")
@@ -438,7 +438,7 @@ def read_live_rows(
 
 
 def _read_names(table: pa.Table, column: str) -> list[str]:
-    values, codes = list_distinct(decode(table[column]))
+    values, codes = list_distinct(Cells.of(table, column).values)
     texts = ["" if value is None or value != value else str(value).strip() for value in values]
     bad = np.array([not 0 < len(text) <= MAX_OF_IDENTIFIER for text in texts])[codes]
     if bad.any():

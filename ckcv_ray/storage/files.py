@@ -418,7 +418,7 @@ class Stamp:
 
     def _find_age(self) -> float | None:
         try:
-            written = self.bucket.find(LOCK).modified
+            written = self.bucket.find(LOCK)
         except FileNotFoundError:
             return None
         return max(0.0, (datetime.now(UTC) - written).total_seconds())
@@ -672,5 +672,5 @@ def _find_time(file: Path) -> float | None:
 
 def _find_written(bucket: Bucket, name: str) -> float | None:
     with suppress(FileNotFoundError):
-        return bucket.find(name).modified.timestamp()
+        return bucket.find(name).timestamp()
     return None

@@ -614,7 +614,7 @@ class Problem:
         units = min(size.n_train for size in self.sizes)
         if self.scores:  # the first split may have fewer than most
             units = min(units, len(self._divide(OUTER, 0).train))
-        fewest = self.task.units.count_fewest_rows(units)
+        fewest = int(np.sort(np.bincount(self.task.row_units))[:units].sum())
         for each in self.prepared.values():
             each.learner.check_rows(int(min(1.0, each.share) * fewest))
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, 
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from functools import cached_property, partial
+from functools import cached_property
 from math import inf, nan
 from typing import Any, NamedTuple
 from unicodedata import category, normalize
@@ -26,7 +26,6 @@ from pyarrow import csv
 from ckcv_ray.core.arrays import Index, Values
 from ckcv_ray.errors import InputError, pluralize, write_option
 from ckcv_ray.tables.limits import (
-    DECIMAL,
     SPARSE,
     check_text,
     decimal_mark,
@@ -612,8 +611,7 @@ class Cells:
     numbers, which says how the column is understood; what a cell becomes then depends on its text alone.
 
     Attributes:
-        column: as it was read.
-        values: the same, no dictionary.
+        values: as they were read, no dictionary; null where a cell of a text table is empty for Arrow.
         stored: type of its values.
         declared: whether it was a dictionary, which says that its values are categories.
         written: whether it is text of a text table.
@@ -632,8 +630,12 @@ class Cells:
         self.declared = pa.types.is_dictionary(values.type)
         self.stored = values.type.value_type if self.declared else values.type
         self.written = decimal is not None and is_text(self.stored)
-        self.column, self.values, self.decimal, self.thousands = values, decode(values), decimal, thousands
+        self.values, self.decimal, self.thousands = decode(values), decimal, thousands
         self.gaps = GAPS.difference(kept) if is_text(self.stored) else GAPS
+        if self.written:  # so that numbers are read at once
+            empty = pa.array([word for word in EMPTY_WORDS if word.lower() in self.gaps], self.stored)
+            if pc.any(found := pc.is_in(self.values, empty)).as_py():
+                self.values = pc.if_else(found, pa.scalar(None, self.stored), self.values)
 
     @classmethod
     def of(cls, columns: pa.Table, name: str | int, thousands: str = "") -> "Cells":
@@ -641,12 +643,11 @@ class Cells:
         return cls(columns.column(name), decimal_mark(columns), thousands, kept_words(columns))
 
     def infer(self) -> pa.ChunkedArray:
-        """Return the column; of a text table as what its cells are together, such as whole numbers."""
+        """Return the values; of a text table as what its cells are together, such as whole numbers."""
         if not self.written or is_text(self.typed.type) or self.mistaken:
-            return self.column
-        if pa.types.is_null(self.typed.type):
-            return pa.chunked_array([pa.nulls(len(self.values))])
-        return pa.chunked_array([self.typed.take(chunk.indices) for chunk in self.encoded.chunks])
+            return self.values
+        parts = [self.typed.take(chunk.indices) for chunk in self.encoded.chunks]
+        return pa.chunked_array(parts, self.typed.type)
 
     @cached_property
     def kind(self) -> pa.DataType:
@@ -720,7 +721,7 @@ class Cells:
             csv.ParseOptions(newlines_in_values=True),
             csv.ConvertOptions(
                 strings_can_be_null=True,
-                null_values=[word for word in EMPTY_WORDS if word.lower() in self.gaps],
+                null_values=[""],
                 decimal_point="," if self.decimal == "," else ".",
             ),
         )
@@ -803,9 +804,7 @@ def read_numbers(cells: Cells, name: str, role: str, otherwise: str) -> Values:
         if form and bad:
             raise InputError(f"{called} has what is no number{cells.show(bad)}: fix it")
         if form:
-            parse, (texts, codes) = choose_number_parser(form), cells.texts
-            numbers = np.array([nan if text is None else parse(text) for text in texts], np.float64)
-            column = pa.chunked_array([numbers[codes]])
+            column = pa.chunked_array([_of_distinct(cells, choose_number_parser(form)).values])
     if not is_number_type(column.type):
         example = next((value for value in column.to_pylist() if value is not None), None)
         raise InputError(f"{called} has type {column.type}, such as {str(example)[:60]!r}{otherwise}")
@@ -877,20 +876,10 @@ def check_alike(columns: pa.Table, name: str) -> None:
             )
 
 
-def take_gaps(columns: pa.Table, kept: Collection[str]) -> pa.Table:
-    """Return a table as it is read if some words of ``GAPS`` are ordinary text in it, in any case of letters.
-
-    In a text table the others that Arrow takes for empty cells are null then, so that numbers are read at
-    once. What else is a gap depends on the column.
-    """
+def keep_words(columns: pa.Table, kept: Collection[str]) -> pa.Table:
+    """Return a table in which some words of ``GAPS`` are ordinary text, in any case of letters."""
     marks = {**(columns.schema.metadata or {}), KEPT_WORDS: ",".join(sorted(kept)).encode()}
-    cells = columns.columns
-    if DECIMAL in marks:
-        empty = pa.array([word for word in EMPTY_WORDS if word.lower() not in kept])
-        for i, column in enumerate(cells):
-            if column.type == empty.type and pc.any(found := pc.is_in(column, empty)).as_py():
-                cells[i] = pc.if_else(found, pa.scalar(None, column.type), column)
-    return pa.Table.from_arrays(cells, schema=columns.schema.with_metadata(marks))
+    return columns.replace_schema_metadata(marks)
 
 
 def kept_words(columns: pa.Table) -> frozenset[str]:
@@ -1027,16 +1016,15 @@ def _numbers_in_text(cells: Cells, column: Column) -> Read:
             numbers = cast_numbers(cells.values, form == "comma", cells.gaps)
         if numbers is not None:
             return _all_known(numbers)
-    if not column.short_decimals:
-        return _of_distinct(cells, parse, column.lenient)
 
     def parse_certain(text: str) -> float | None:
         """Take the mark of 1.250 for that of thousands if that is said; without a word it is no number."""
-        if thousands in ("", mark) and is_doubtful(text, form):
+        if column.short_decimals and thousands in ("", mark) and is_doubtful(text, form):
             return parse(text.replace(mark, "")) if thousands else None
-        return parse(text)
+        number = parse(text)
+        return nan if number is None and column.lenient else number
 
-    return _of_distinct(cells, parse_certain, column.lenient, partial(is_doubtful, form=form))
+    return _of_distinct(cells, parse_certain)
 
 
 def _have_decimals(texts: pa.ChunkedArray, form: str, counts: str) -> pa.ChunkedArray:
@@ -1053,20 +1041,11 @@ def read_moments(moments: pa.ChunkedArray) -> Values:
     return np.where(gap, nan, stamps.fill_null(0).to_numpy().astype(np.float64))
 
 
-def _of_distinct(
-    cells: Cells, parse: Parser, lenient: bool = False, doubt: Callable[[str], bool] = lambda text: False
-) -> Read:
-    """Return the numbers of texts, each distinct one parsed once; nan and bad where it cannot be.
-
-    If ``lenient``, what is no number is a gap, unless there is ``doubt`` about what it is.
-    """
+def _of_distinct(cells: Cells, parse: Parser) -> Read:
+    """Return the numbers of texts, each distinct one parsed once; nan and bad where it cannot be."""
     texts, codes = cells.texts
-    numbers, bad = np.full(len(texts), nan), np.zeros(len(texts), np.bool_)
-    for i, text in enumerate(texts):
-        if text is None:
-            continue
-        parsed = parse(text)
-        numbers[i], bad[i] = (nan, not lenient or doubt(text)) if parsed is None else (parsed, False)
+    parsed = [nan if text is None else parse(text) for text in texts]
+    numbers, bad = np.array(parsed, np.float64), np.array([number is None for number in parsed], np.bool_)
     return Read(numbers[codes], bad[codes])
 
 
@@ -1134,18 +1113,17 @@ class Schema:
             raise InputError("; and ".join(_join_problems(problems)))
         return cls(tuple(learned)).settle(X), X
 
-    def apply(self, columns: pa.Table, gaps: bool | None = None, thousands: str = "") -> "NewRows":
+    def apply(self, columns: pa.Table, gaps: bool, thousands: str = "") -> "NewRows":
         """Return the rows of a table as numbers, its columns matched by name.
 
         Args:
             columns: a table with the columns of the schema, and perhaps others.
-            gaps: whether a row with a gap can be judged; by default unless the columns are ``plain``.
+            gaps: whether a row with a gap can be judged.
             thousands: the mark between thousands in a column of ``short_decimals``; "" if that is not known.
 
         Raises:
             InputError: a column is missing, or of another kind as a whole.
         """
-        gaps = not self.plain if gaps is None else gaps
         names = columns.column_names
         position = {name: i for i, name in enumerate(names)}
         check_single(names, self.names)
@@ -1341,12 +1319,11 @@ def _learn_column(cells: Cells, name: str, asked: ColumnKind | None) -> tuple[Co
 def _infer(cells: Cells, name: str, asked: ColumnKind | None) -> Column:
     """Decide what a column holds, by the kind of its cells together."""
     if cells.declared and not cells.are_dates and asked is None and len(cells.texts[0]) < len(cells.values):
-        return _infer_text(cells, name, ColumnKind.CATEGORY)
+        asked = ColumnKind.CATEGORY
+    if asked is ColumnKind.CATEGORY and cells.known and is_value(cells.stored):
+        return Column(name, asked, cells.levels)
     if cells.mistaken:
         return _infer_text(cells, name, asked)
-    has_values = cells.are_numbers or cells.are_dates or pa.types.is_time(cells.kind)
-    if has_values and asked is ColumnKind.CATEGORY:
-        return Column(name, asked, cells.levels)
     if cells.are_numbers and asked is ColumnKind.DATE:  # such as 20261123
         form, bad = _find_date_form(cells.known) if cells.known else ("", cells.known)
         if not form or bad:
@@ -1357,7 +1334,7 @@ def _infer(cells: Cells, name: str, asked: ColumnKind | None) -> Column:
     if cells.are_numbers:
         may_be_codes = asked is None and cells.written and any(map(_are_codes, cells.values.chunks))
         if may_be_codes and _are_codes(pa.array(cells.known)):
-            raise _ask_about_codes(cells)
+            return _infer_text(cells, name, asked)
         form = "comma" if cells.decimal == "," else ""
         looked_at = (cells.values.slice(0, FIRST_ROWS), cells.values)  # most others are found at once
         short = cells.written and not cells.thousands
@@ -1379,8 +1356,6 @@ def _infer_text(cells: Cells, name: str, asked: ColumnKind | None) -> Column:
     known, rows = cells.known, cells.count(cells.known)
     if not known:
         raise ColumnError("is empty")
-    if asked is ColumnKind.CATEGORY:
-        return Column(name, ColumnKind.CATEGORY, cells.levels)
     if asked in (None, ColumnKind.NUMBER):
         form, bad = find_number_form(known, cells.decimal, cells.thousands)
         wrong, foreign = cells.count(bad), [text for text in bad if FORTRAN.match(text) or QUOTED.match(text)]
@@ -1394,7 +1369,9 @@ def _infer_text(cells: Cells, name: str, asked: ColumnKind | None) -> Column:
         if asked is ColumnKind.NUMBER and not numbers:
             raise ColumnError(f"holds no numbers{cells.show(bad)}", "leave it out of {numeric}")
         if asked is None and not bad and _are_codes(pa.array(known)):
-            raise _ask_about_codes(cells)
+            codes = [text for text in known if re.match(E_CODE, text)]
+            what = f"has what may be numbers or codes{cells.show(codes)}"
+            raise ColumnError(what, f"say {{numeric}} ({float(codes[0]):g})", CATEGORY)
         if not bad or asked is ColumnKind.NUMBER:
             return Column(name, form=form, lenient=asked is ColumnKind.NUMBER, short_decimals=short)
         if wrong <= (1 - MOSTLY) * rows and form:
@@ -1427,12 +1404,6 @@ def _infer_text(cells: Cells, name: str, asked: ColumnKind | None) -> Column:
             "say {id} if it names the rows",
         )
     return Column(name, ColumnKind.CATEGORY, cells.levels)
-
-
-def _ask_about_codes(cells: Cells) -> ColumnError:
-    code = [text for text in cells.known if re.match(E_CODE, text)]
-    what = f"has what may be numbers or codes{cells.show(code)}"
-    return ColumnError(what, f"say {{numeric}} ({float(code[0]):g})", CATEGORY)
 
 
 def _join_problems(problems: dict[str, ColumnError]) -> list[str]:

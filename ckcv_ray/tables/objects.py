@@ -62,10 +62,9 @@ class Address(NamedTuple):
 
 
 class Listed(NamedTuple):
-    """What a listing says of an object: its name below the place, its bytes, and when it was written."""
+    """What a listing says of an object: its name below the place, and when it was written."""
 
     name: str
-    bytes: int
     modified: datetime
 
 
@@ -147,14 +146,14 @@ class Bucket:
         """
         return self._ask(f"read {name}", lambda: b"".join(self._stream(name, most)))
 
-    def find(self, name: str) -> Listed:
-        """Return what the store says of an object.
+    def find(self, name: str) -> datetime:
+        """Return when an object was written.
 
         Raises:
             FileNotFoundError: there is none.
         """
-        found = self._ask(f"read {name}", lambda: self._store.head(self._key(name)))
-        return Listed(name, found["size"], found["last_modified"])
+        found: dict[str, datetime] = self._ask(f"read {name}", lambda: self._store.head(self._key(name)))
+        return found["last_modified"]
 
     def download(self, name: str, most: int, file: BinaryIO) -> None:
         """Write an object of at most ``most`` bytes to an open file; see ``get``."""
@@ -197,7 +196,7 @@ class Bucket:
         start = len(f"{self.address.key}/") if self.address.key else 0
         place = self._key(prefix) or None
         found = self._ask("list", lambda: [entry for page in self._store.list(place) for entry in page])
-        return sorted(Listed(entry["path"][start:], entry["size"], entry["last_modified"]) for entry in found)
+        return sorted(Listed(entry["path"][start:], entry["last_modified"]) for entry in found)
 
     def folders(self, name: str) -> set[str]:
         """Return the names of the folders in a folder, as far as the store lists them."""

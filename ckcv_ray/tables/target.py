@@ -351,7 +351,7 @@ def read_labels(columns: pa.Table, target: str, answer: str = "") -> pa.ChunkedA
         check_choice("labels", answer, ANSWERS)
     cells = Cells.of(columns, target)
     if not is_text(cells.stored) or (answer == APART and not cells.written):
-        return cells.column
+        return cells.values
     values, codes = list_distinct(cells.encoded)
     if len(values) > MAX_SPELLINGS:
         return cells.infer()
@@ -366,7 +366,7 @@ def read_labels(columns: pa.Table, target: str, answer: str = "") -> pa.ChunkedA
     if not several:
         return _type_as_written(cells)
     if answer == APART:
-        return cells.column
+        return cells.values
     if not answer:
         raise InputError(
             f"the target {target!r} has {describe_ways(several, 'label')}: say --labels join if they are "
@@ -386,7 +386,7 @@ def _type_as_written(cells: Cells) -> pa.ChunkedArray:
         pairs = zip(values, cells.typed.to_pylist(), strict=False)  # an empty cell is the last value
         if all(value is None or str(value) == bare(text) for text, value in pairs):
             return cells.infer()
-    return cells.column
+    return cells.values
 
 
 def describe_ways(several: list[RowCounts], noun: str) -> str:

@@ -58,12 +58,12 @@ from ckcv_ray.tables.columns import (
     decode_columns,
     format_column,
     is_text,
+    keep_words,
     kept_words,
     list_distinct,
     read_moments,
     some,
     suggest_column,
-    take_gaps,
     unify_zeros,
 )
 from ckcv_ray.tables.limits import find_withheld
@@ -744,9 +744,9 @@ class Task:
         check_column(name, columns.column_names, " with the labels")
         return find_known(columns[name], name, self.target.gaps.difference(self.provenance.keep_values))
 
-    def take_gaps(self, columns: pa.Table) -> pa.Table:
-        """Return a table as it is read where the same words are gaps as in the one that was learned from."""
-        return take_gaps(columns, self.provenance.keep_values)
+    def keep_words(self, columns: pa.Table) -> pa.Table:
+        """Return a table in which the same words are gaps as in the one that was learned from."""
+        return keep_words(columns, self.provenance.keep_values)
 
     def read(self, columns: pa.Table, thousands: str = "") -> NewRows:
         """Return the rows of a table as numbers, its columns matched by name, and which cannot be judged.
@@ -757,7 +757,7 @@ class Task:
             InputError: a feature is missing, or a whole column is of another kind.
         """
         gaps = not self.schema.plain or self.fills is not None
-        rows = self.schema.apply(self.take_gaps(join_copies(columns)), gaps, thousands)
+        rows = self.schema.apply(self.keep_words(join_copies(columns)), gaps, thousands)
         return rows._replace(X=self._fill(rows.X))
 
     def rows_from(self, columns: pa.Table) -> Rows:
@@ -812,10 +812,6 @@ class TestRows:
         """The unit of each row, (rows,)."""
         return np.arange(len(self.y)) if self.units is None else self.units
 
-    def none(self) -> "TestRows":
-        """Return no rows, of the same kind."""
-        return TestRows(self.X[:0], self.y[:0], self.row_units[:0])
-
     @property
     def digest(self) -> str:
         """SHA-256 of the rows."""
@@ -842,14 +838,14 @@ def _from_table(
         kind = Target if roles.numbers else ClassTarget
         labelled = find_known(columns[target], target, kind.gaps - kept)
         columns = columns if labelled.all() else columns.filter(pa.array(labelled))
-    written, columns = columns, take_gaps(columns, kept)
+    columns = keep_words(columns, kept)
     if columns.num_rows < MIN_ROWS:
         raise InputError(
             f"the table has {pluralize(columns.num_rows, 'row')}: at least {MIN_ROWS} are needed"
         )
     for name in (*groups, *(name for name in asked.categorical if name in chosen)):
         check_alike(columns, name)
-    predicted, y = _read_target(columns, written[target], target, roles.numbers, asked)
+    predicted, y = _read_target(columns, target, roles.numbers, asked)
     weighting = Weighting.read(columns, roles.weight, asked.thousands)
     provenance = Provenance(AS_IT_IS, roles.id, asked.drop_unlabelled, tuple(sorted(kept)))
     if salt is None:
@@ -865,7 +861,7 @@ def _from_table(
             schema, X, numbering = _leave_out_row_numbers(schema, X, asked)
         _check_spread(X, list(schema.names), schema.plain)
         words = [
-            GapWords.of(written[column.name], column.name, np.isnan(x))
+            GapWords.of(columns[column.name], column.name, np.isnan(x))
             for column, x in zip(schema, X.T, strict=True)
             if column.kind is ColumnKind.CATEGORY
         ]
@@ -886,18 +882,18 @@ def _from_table(
 
 
 def _read_target(
-    columns: pa.Table, written: pa.ChunkedArray, target: str, numbers: bool, asked: DeclaredTypes
+    columns: pa.Table, target: str, numbers: bool, asked: DeclaredTypes
 ) -> tuple[Target, NDArray[Any]]:
-    """Return the target, and the class number or the number of each row; gaps are named as ``written``."""
+    """Return the target, and the class number or the number of each row."""
     if numbers:
         if asked.labels:
             raise InputError(f"labels={asked.labels} is for classes, and numbers are predicted: leave it out")
         return Target(target), Target(target).read(columns, thousands=asked.thousands)
     labels = read_labels(columns, target, asked.labels)
     if not asked.drop_unlabelled:
-        labelled = find_known(written, target, ClassTarget.gaps - kept_words(columns))
+        labelled = find_known(columns[target], target, ClassTarget.gaps - kept_words(columns))
         if not labelled.all():
-            said, keeping = GapWords.of(written, target, ~labelled).describe_labels()
+            said, keeping = GapWords.of(columns[target], target, ~labelled).describe_labels()
             raise InputError(
                 f"the target {target!r} has empty cells in {said}, the first in row "
                 f"{np.argmin(labelled) + 1}: fix them, or leave these rows out with --drop-unlabelled"

@@ -19,7 +19,7 @@ names do and not by chance:
 
 import re
 from collections import Counter
-from collections.abc import Collection, Container, Sequence
+from collections.abc import Container, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -31,7 +31,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ckcv_ray.core.arrays import Classes, Index, Values
-from ckcv_ray.core.measures import Losses, average_by_group
+from ckcv_ray.core.measures import Losses
 from ckcv_ray.core.resampling.base import Strata
 from ckcv_ray.errors import InputError, write_option, write_row
 from ckcv_ray.tables.columns import (
@@ -41,11 +41,9 @@ from ckcv_ray.tables.columns import (
     NO_NAMES,
     Cells,
     ColumnError,
-    decode,
     find_number_form,
     is_number_type,
     is_text,
-    kept_words,
     number_values,
     read_numbers,
     without_gaps,
@@ -82,8 +80,7 @@ class Units:
         """
         if not names:
             return Units(columns.num_rows, question)
-        gaps = NO_NAMES - kept_words(columns)
-        groups, *rest = (group_numbers(Cells.of(columns, name).infer(), name, gaps) for name in names)
+        groups, *rest = (group_numbers(Cells.of(columns, name), name) for name in names)
         for finer in rest:
             groups = _number(groups * len(groups) + finer)
         return Groups(columns.num_rows, groups=groups, column=str(name_groups(names, columns.column_names)))
@@ -116,10 +113,6 @@ class Units:
         """Return the rows of units, as often as each unit is named; of groups ascending."""
         return units
 
-    def count_fewest_rows(self, units: int) -> int:
-        """Return the smallest number of rows that this many different units can have."""
-        return units
-
     def part(self, rows: Index) -> "Units":
         """Return the units of some rows; groups are numbered again."""
         return replace(self, n=len(rows))
@@ -146,10 +139,6 @@ class Units:
             of_rows: the losses of rows.
         """
         return of_rows
-
-    def average(self, losses: Values, row_units: RowUnits) -> Values:
-        """Return the mean loss of the rows of each unit, (units,)."""
-        return losses
 
 
 @dataclass(frozen=True)
@@ -190,10 +179,6 @@ class Groups(Units):
         """Return the rows of groups, ascending, as often as each is named."""
         return np.repeat(np.arange(self.n), np.bincount(units, minlength=self.n_units)[self.groups])
 
-    def count_fewest_rows(self, units: int) -> int:
-        """Return the number of rows of the smallest groups."""
-        return int(np.sort(np.bincount(self.groups))[:units].sum())
-
     def part(self, rows: Index) -> "Groups":
         """Return the groups of some rows, numbered again."""
         return replace(self, n=len(rows), groups=_number(self.groups[rows]))
@@ -231,10 +216,6 @@ class Groups(Units):
         """Return how each group's mean error, or share of wrong rows, is measured."""
         return replace(of_rows, groups=row_units)
 
-    def average(self, losses: Values, row_units: RowUnits) -> Values:
-        """Return the mean loss of each group's rows."""
-        return average_by_group(losses, row_units)
-
 
 def name_groups(groups: Sequence[str], names: Sequence[str] = ()) -> str | None:
     """Return the one name of these columns together; None of none.
@@ -248,22 +229,17 @@ def name_groups(groups: Sequence[str], names: Sequence[str] = ()) -> str | None:
     return name
 
 
-def group_numbers(column: pa.ChunkedArray, name: str, gaps: Collection[str] = NO_NAMES) -> RowUnits:
+def group_numbers(cells: Cells, name: str) -> RowUnits:
     """Return the group number of every row of a column.
 
     Raises:
         InputError: it has empty cells, or values that are not text, numbers, dates or the like.
     """
-    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    if pa.types.is_null(kind):
+    column = cells.infer()
+    if pa.types.is_null(column.type):
         raise InputError(f"column {name!r} is empty: groups are named by text or whole numbers")
-    if is_text(kind):  # whose cells are of one group if they differ in the spaces around them alone
-        encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-        encoded = encoded.unify_dictionaries().combine_chunks()
-        names = without_gaps(pa.chunked_array([encoded.dictionary]), gaps)
-        column = pa.chunked_array([names.dictionary_encode().combine_chunks().indices.take(encoded.indices)])
-    else:
-        column = decode(column)
+    if is_text(column.type):  # whose cells are of one group if they differ in the spaces around them alone
+        column = without_gaps(column, NO_NAMES & cells.gaps)
     missing = pc.is_null(column, nan_is_null=True)
     if len(rows := np.flatnonzero(missing.to_numpy())):
         raise InputError(
@@ -436,7 +412,7 @@ def _read_names(cells: Cells) -> pa.ChunkedArray:
     no_names = pa.chunked_array([], pa.null())
     if cells.written and cells.floats is not None and np.any(cells.floats != np.floor(cells.floats)):
         return no_names  # found at once; what all texts are together takes several times as long
-    column = cells.values if cells.declared else cells.infer()
+    column = cells.infer()
     if pa.types.is_floating(column.type) and np.any((values := column.to_numpy()) != np.floor(values)):
         return no_names
     is_name = is_text(column.type) or is_number_type(column.type)
