@@ -27,7 +27,7 @@ from ckcv_ray.core.selection import Leader
 from ckcv_ray.engine import recorder
 from ckcv_ray.engine.evaluate import evaluate, fit_references, one_model, share
 from ckcv_ray.errors import StoreError
-from ckcv_ray.learners.ensemble import Ensemble, Member, Models, count_classes, judge, make_member
+from ckcv_ray.learners.ensemble import Ensemble, Member, Models, count_classes, judge
 from ckcv_ray.records.record import Failure, Records
 from ckcv_ray.runs.finish import make_scores, tabulate_judged
 from ckcv_ray.runs.load import load, read_certified, replay
@@ -263,7 +263,7 @@ def with_model(member: Member, model: Any, problem: Problem, scored: TestRows) -
     """The member with another model, and what it makes of the rows that judge it."""
     n_classes = problem.task.n_classes
     totals = judge(model, scored.X, scored.y, problem.measure(scored.row_units), n_classes)
-    return make_member(member.k, member.split, model, totals, count_classes(scored.y, n_classes))
+    return Member(member.k, member.split, model, totals, count_classes(scored.y, n_classes))
 
 
 def swap_labels(out: Path, into: Path) -> None:
@@ -319,7 +319,7 @@ def altered(member: Member, problem: Problem, **changes: object) -> Member:
     model, (_, score) = replace(member.model, **changes), rows(problem, member)
     task, measure = problem.task, problem.criterion.measure
     errors = judge(model, task.X[score], task.y[score], measure, task.n_classes)
-    return replace(member, model=model, errors=errors)
+    return replace(member, model=model, totals=errors)
 
 
 def of(records: Records, leader: Leader) -> np.ndarray:

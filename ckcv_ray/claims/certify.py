@@ -64,7 +64,6 @@ from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import cut, pluralize
 from ckcv_ray.learners.ensemble import (
     Ensemble,
-    GroupMember,
     Models,
     check_predicted,
     count_classes,
@@ -155,7 +154,7 @@ def _outline(problem: Problem, table: pa.Table, models: Models) -> dict[str, Any
     members, refit = best.members, () if models.refit is None else models.refit.members
     (row,) = table.filter(pc.equal(table["state"], "winner")).to_pylist()
     candidate = read_winner(row, problem)
-    size, counted = problem.find_size(candidate.k), count_losses(best)
+    size, counted = problem.find_size(candidate.k), [member.loss for member in best.members]
     losses, in_ones = tuple(loss / ONE for loss in counted), ONE if problem.has_losses else 1
     groups = None
     if rows.units.name is not None:
@@ -394,8 +393,8 @@ def claim_random_member(
         learner: position of the winner's learner among those that are compared.
         copies: units that are not counted as independent.
     """
-    size, units, losses = problem.find_size(k), problem.task.units, count_losses(best)
     m, unit = count_without(copies, size.n_select), ONE if problem.has_losses else 1
+    size, units, losses = problem.find_size(k), problem.task.units, [member.loss for member in best.members]
     bound, name = 1.0, "no bound"  # if no unit is left that is independent, or there are too many
     if 1 <= m <= MAX_CHECKED:
         level = float(problem.study.delta * weight(problem, k, learner))
@@ -439,10 +438,3 @@ def weight(problem: Problem, k: int, learner: int = 0) -> Fraction:
     total = sum(-(-unity // ((size.k - 2) * (size.k - 1))) for size in problem.sizes)
     settings = len(problem.learners) * int(problem.settings_per_learner[learner])
     return Fraction(unity, total * settings * (k - 2) * (k - 1))
-
-
-def count_losses(ensemble: Ensemble) -> list[int]:
-    """Return the number of wrong rows of each member on its estimate set; with groups, the groups' loss."""
-    return [
-        member.loss if isinstance(member, GroupMember) else sum(member.errors) for member in ensemble.members
-    ]

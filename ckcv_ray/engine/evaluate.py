@@ -31,7 +31,7 @@ from ckcv_ray.core.selection import Leader
 from ckcv_ray.engine.worker import LostError, compute_apart
 from ckcv_ray.errors import RunError
 from ckcv_ray.learners.base import Block, Model, end_forks
-from ckcv_ray.learners.ensemble import Ensemble, Member, count_classes, judge, make_member
+from ckcv_ray.learners.ensemble import Ensemble, Member, count_classes, judge
 from ckcv_ray.records.candidates import find_best
 from ckcv_ray.records.judged import HeldOut
 from ckcv_ray.records.record import Failure, Outcome, Records, record_type
@@ -261,9 +261,7 @@ def _member(unit: Unit, problem: Problem, prepared: PreparedSplit, model: Model)
     task = problem.task
     X, y = task.X[prepared.score], task.y[prepared.score]
     totals = judge(model, X, y, prepared.measure, task.n_classes)
-    return make_member(
-        problem.sizes[unit.size].k, unit.split, model, totals, count_classes(y, task.n_classes)
-    )
+    return Member(problem.sizes[unit.size].k, unit.split, model, totals, count_classes(y, task.n_classes))
 
 
 def _failure(unit: Unit, path: int, first: int, stop: int, reason: str) -> Failure:
@@ -346,7 +344,7 @@ def fit_on_all_rows(problem: Problem, path: int, step: int, fit_timeout: float |
     """
     none = (0,) * problem.task.n_classes
     totals = (*none, *([] if problem.task.units.independent else [0]))  # groups have a loss besides
-    return Ensemble((make_member(0, 0, _fit(problem, path, step, problem.task, fit_timeout), totals, none),))
+    return Ensemble((Member(0, 0, _fit(problem, path, step, problem.task, fit_timeout), totals, none),))
 
 
 def _fit_and_score(
@@ -355,7 +353,7 @@ def _fit_and_score(
     model = _fit(problem, winner.path, winner.step, task, fit_timeout)
     n_classes, k = task.n_classes, problem.sizes[winner.size].k
     totals = judge(model, scored.X, scored.y, problem.measure(scored.row_units), n_classes)
-    return Ensemble((make_member(k, 0, model, totals, count_classes(scored.y, n_classes)),))
+    return Ensemble((Member(k, 0, model, totals, count_classes(scored.y, n_classes)),))
 
 
 def _fit(problem: Problem, path: int, step: int, task: Task, fit_timeout: float | None) -> Model:

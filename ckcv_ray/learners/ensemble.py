@@ -36,34 +36,28 @@ class Member:
     Attributes:
         k, split: the split it was fitted on.
         model: the fitted model.
-        errors: misclassified rows of its estimate set, by class.
+        totals: those of the criterion's measure on its estimate set: misclassified rows of each class, and
+            with groups, or numbers to predict, the loss.
         n_estimate: rows of its estimate set, by class.
     """
 
     k: int
     split: int
     model: Any
-    errors: tuple[int, ...]
+    totals: tuple[int, ...]
     n_estimate: tuple[int, ...]
 
     @property
-    def totals(self) -> tuple[int, ...]:
-        """The totals of the criterion's measure on its estimate set."""
-        return self.errors
-
-
-@dataclass(frozen=True)
-class GroupMember(Member):
-    """One model of the ensemble of a task with groups, or of numbers to predict."""
-
-    # sum over the groups of its estimate set of the share of wrong rows, or over its rows of their clipped
-    # errors, in units of 2**-32
-    loss: int
+    def errors(self) -> tuple[int, ...]:
+        """Misclassified rows of its estimate set, by class."""
+        return self.totals[: len(self.n_estimate)]
 
     @property
-    def totals(self) -> tuple[int, ...]:
-        """The totals of the criterion's measure on its estimate set; see ``core.measures``."""
-        return (*self.errors, self.loss)
+    def loss(self) -> int:
+        """Number of misclassified rows; with groups the sum of their shares in each, and with numbers that
+        of the clipped errors, in units of 2**-32.
+        """
+        return sum(self.totals[len(self.n_estimate) :] or self.totals)
 
 
 class Prediction(NamedTuple):
@@ -92,7 +86,7 @@ class Ensemble:
     @property
     def has_losses(self) -> bool:
         """Whether the members have a loss that is no count of rows, as with groups or numbers."""
-        return isinstance(self.members[0], GroupMember)
+        return len(self.members[0].totals) > len(self.members[0].n_estimate)
 
     def predict(self, X: Rows) -> tuple[NDArray[Any], NDArray[np.float64]]:
         """Return class numbers and scores of every member, or numbers without scores, each (n_members, rows).
@@ -209,15 +203,6 @@ def predict_numbers(model: Model, X: Rows) -> Values:
     return np.asarray(value, np.float64)
 
 
-def make_member(
-    k: int, split: int, model: Any, totals: tuple[int, ...], n_estimate: tuple[int, ...]
-) -> Member:
-    """Return the member with these totals: wrong rows by class and, with groups, the loss."""
-    errors, loss = totals[: len(n_estimate)], totals[len(n_estimate) :]
-    member = Member(k, split, model, errors, n_estimate)
-    return GroupMember(**vars(member), loss=loss[0]) if loss else member
-
-
 def count_classes(y: NDArray[Any], n_classes: int) -> tuple[int, ...]:
     """Count the rows of each class; there is none with numbers."""
     return tuple(np.bincount(y, minlength=n_classes).tolist()) if n_classes else ()
@@ -235,13 +220,11 @@ def make_schema(learner: Learner, task: Task, losses: bool = False) -> pa.Schema
 
 def to_arrow(ensemble: Ensemble, learner: Learner, task: Task) -> pa.Table:
     """Return a table with a row of ``schema`` for each member."""
+    own = GROUP_COLUMNS if ensemble.has_losses else MEMBER_COLUMNS
+    columns = {name: [getattr(member, name) for member in ensemble.members] for name in own.names}
     models = learner.codec.table([member.model for member in ensemble.members], task)
-    losses = ensemble.has_losses
-    names = (GROUP_COLUMNS if losses else MEMBER_COLUMNS).names
-    columns = {name: [getattr(member, name) for member in ensemble.members] for name in names}
-    fields = make_schema(learner, task, losses)
-    arrays = [pa.array(columns[f.name], f.type) if f.name in columns else models[f.name] for f in fields]
-    return pa.table(arrays, schema=fields)
+    arrays = [*pa.table(columns, own).columns, *models.columns]
+    return pa.table(arrays, schema=make_schema(learner, task, ensemble.has_losses))
 
 
 def from_arrow(rows: pa.Table, learner: Learner, task: Task, losses: bool = False) -> Ensemble:
@@ -251,10 +234,9 @@ def from_arrow(rows: pa.Table, learner: Learner, task: Task, losses: bool = Fals
         ValueError: the rows do not describe members on this task.
         IndexError: a row number does not exist in the task.
     """
-    names = (GROUP_COLUMNS if losses else MEMBER_COLUMNS).names
-    check_filled(rows.select(names))
-    models = learner.codec.from_table(rows, task)
-    return Ensemble(tuple(map(_member, rows.select(names).to_pylist(), models)))
+    own = rows.select((GROUP_COLUMNS if losses else MEMBER_COLUMNS).names)
+    check_filled(own)
+    return Ensemble(tuple(map(_member, own.to_pylist(), learner.codec.from_table(rows, task))))
 
 
 def to_pickles(ensemble: Ensemble, learner: Learner, task: Task) -> dict[str, bytes]:
@@ -278,8 +260,8 @@ def _member(row: dict[str, Any], model: Any) -> Member:
     errors, rows = tuple(row["errors"]), tuple(row["n_estimate"])
     if len(errors) != len(rows) or not all(0 <= wrong <= n for wrong, n in zip(errors, rows, strict=True)):
         raise ValueError(f"model of split {row['split']}: it has more errors than rows, or fewer than 0")
-    totals = errors if "loss" not in row else (*errors, row["loss"])
-    return make_member(row["k"], row["split"], model, totals, rows)
+    totals = (*errors, *([row["loss"]] if "loss" in row else []))
+    return Member(row["k"], row["split"], model, totals, rows)
 
 
 def find_only_class(member: Member) -> int | None:

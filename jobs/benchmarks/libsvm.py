@@ -8,7 +8,7 @@ measured in float64 may exceed the tolerance by about C * n_train * 2^-24.
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -34,11 +34,9 @@ class Solution:
     """One fit."""
 
     b: Vector  # signed dual variables y * alpha, shape (n_train,)
-    gradient: Vector  # Kb - y, shape (n_train,)
-    offset: float  # mean of -gradient over free variables; without any, the middle of the allowed interval
+    offset: float  # as in ``problem.Solutions``
     value: float  # the dual objective, 1/2 b'Kb - y'b, at most 0
     violation: float  # KKT violation, >= 0
-    gap: float  # duality gap divided by max(1, primal objective), >= 0 up to rounding
     n_iter: int  # iterations of the solver
     status: Status  # converged or not
 
@@ -46,25 +44,22 @@ class Solution:
 def describe(
     Kb: Vector, y: Vector, b: Vector, C: float, n_iter: int, status: Status, weights: Weights = EQUAL
 ) -> Solution:
-    """Return the solution at b, with gradient, offset, objective, violation and gap computed from K b."""
+    """Return the solution at b, with offset, objective and violation computed from K b."""
     (lo, hi), downhill = weights.bounds(y, C), y - Kb
     highest = np.max(downhill, where=b < hi, initial=-np.inf)
     lowest = np.min(downhill, where=b > lo, initial=np.inf)
     free = (lo < b) & (b < hi)
     offset = float(downhill[free].mean() if free.any() else (highest + lowest) / 2)
     violation = max(0.0, float(highest - lowest))
-    quadratic, linear = float(np.vecdot(b, Kb)), float(np.vecdot(b, y))
-    slack = (weights.of(y) * np.maximum(0.0, 1.0 - y * (Kb + offset))).sum()
-    primal = quadratic / 2 + C * float(slack)
-    gap = (primal + quadratic / 2 - linear) / max(1.0, primal)
-    return Solution(b, Kb - y, offset, quadratic / 2 - linear, violation, gap, n_iter, status)
+    value = float(np.vecdot(b, Kb) / 2 - np.vecdot(b, y))
+    return Solution(b, offset, value, violation, n_iter, status)
 
 
 def list_solutions(fits: Solutions) -> list[Solution]:
     """Return each fit of a path."""
     status = [Status.CONVERGED if converged else Status.NOT_CONVERGED for converged in fits.converged]
-    columns = fits.offset, fits.value, fits.violation, fits.gap, fits.n_iter
-    return [*map(Solution, fits.b, fits.gradient, *(column.tolist() for column in columns), status)]
+    columns = fits.offset, fits.value, fits.violation, fits.n_iter
+    return [*map(Solution, fits.b, *(column.tolist() for column in columns), status)]
 
 
 def path(
@@ -96,7 +91,7 @@ def _path(
     for smaller, C in pairwise(C_values):
         last = solutions[-1]
         if last.status is Status.CONVERGED and weights.is_unconstrained(last.b, smaller):
-            solutions.append(describe(last.gradient + y, y, last.b, C, 0, Status.CONVERGED, weights))
+            solutions.append(replace(last, n_iter=0))
         else:
             solutions.append(fit(C))
     return _gather(solutions)
@@ -105,11 +100,9 @@ def _path(
 def _gather(solutions: Sequence[Solution]) -> Solutions:
     return Solutions(
         b=np.array([s.b for s in solutions]),
-        gradient=np.array([s.gradient for s in solutions]),
         offset=np.array([s.offset for s in solutions]),
         value=np.array([s.value for s in solutions]),
         violation=np.array([s.violation for s in solutions]),
-        gap=np.array([s.gap for s in solutions]),
         n_iter=np.array([s.n_iter for s in solutions]),
         converged=np.array([s.status is Status.CONVERGED for s in solutions]),
     )

@@ -67,7 +67,7 @@ def saying(*members):
 
 def test_parquet_and_back_is_exact_for_any_number_of_classes(tmp_path):
     ensemble, X = make_ensemble(0, 2)
-    odd = replace(ensemble.members[0], split=7, errors=(0, 2**40, 1), n_estimate=(0, 2**40, 1))
+    odd = replace(ensemble.members[0], split=7, totals=(0, 2**40, 1), n_estimate=(0, 2**40, 1))
     ensemble = Ensemble((odd, ensemble.members[1], constant(1 / 3)))
     file = tmp_path / "models.parquet"
     parquet.write_table(to_arrow(ensemble, SVM, task_of(X)), file)

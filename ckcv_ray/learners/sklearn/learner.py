@@ -75,6 +75,10 @@ AROUND = {  # estimators that give the rows on as they are, and the parameter th
     "sklearn.model_selection:GridSearchCV": "estimator",
     "sklearn.model_selection:RandomizedSearchCV": "estimator",
 }
+NOT_ENCODED = (
+    "would be taken for quantities: give them to OneHotEncoder, OrdinalEncoder or TargetEncoder where they "
+    "are selected, or leave them out"
+)
 OWN_CATEGORIES = {XGBOOST: "enable_categorical", LIGHTGBM: "categorical_feature", CATBOOST: "cat_features"}
 AUTO = "auto"
 
@@ -84,14 +88,6 @@ class Seen(NamedTuple):
 
     columns: tuple[Column, ...] = ()  # of the table, those of categories as their numbers
     named: bool = False  # whether these are all, and no other part made them
-
-    @property
-    def categories(self) -> list[str]:
-        """Names of all categories whose numbers are given."""
-        return list(dict.fromkeys(column.name for column in self.columns if column.levels))
-
-
-MADE = Seen()  # no categories
 
 
 def selects_by_name(spec: Mapping[str, Any]) -> bool:
@@ -118,8 +114,7 @@ def find_columns(spec: Spec, schema: Schema) -> Spec | None:
         return None
     if _asks_for_categories(spec):
         return _find_categories(spec, schema.columns)
-    found: Spec = _find_in("estimator", spec, Seen(schema.columns, named=True))[0]
-    return found
+    return dict(_find_in("estimator", spec, Seen(schema.columns, named=True)))
 
 
 def _asks_for_categories(spec: Mapping[str, Any]) -> bool:
@@ -154,87 +149,65 @@ def _find_categories(spec: Spec, columns: Sequence[Column]) -> Spec | None:
     return _replace(spec, **{parameter: named})
 
 
-def _find_in(label: str, part: Any, seen: Seen) -> tuple[Any, Seen]:
-    """Return a part of an estimator with positions for names, and what it makes of what it sees."""
+def _find_in(label: str, part: Any, seen: Seen) -> Any:
+    """Return a part of an estimator with positions for names.
+
+    Raises:
+        InputError: it selects by name what another part made, or takes numbers of categories for quantities.
+    """
     if not isinstance(part, Mapping):
-        return part, MADE if part in (NO_STEP[0], None) else seen._replace(named=False)
-    spec = dict(part)
-    path, params = spec["class"], spec.get("params", {})
+        if part not in (NO_STEP[0], None):
+            _refuse_categories(label, seen)
+        return part
+    path, params = part["class"], part.get("params", {})
     if path == PIPELINE:
         steps = []
         for name, step in params["steps"]:
             if isinstance(step, Mapping):
-                step, seen = _find_in(f"{label}.{name}", step, seen)
+                fills = step.get("params", {}).get("strategy") in FILLS.get(step["class"], ())
+                step = step if fills else _find_in(f"{label}.{name}", step, seen)
+                seen = seen._replace(named=False) if fills else Seen()
             steps.append([name, step])
-        return _replace(spec, steps=steps), seen
-    if path == COLUMN_TRANSFORMER:
-        return _find_in_transformers(label, spec, seen)
+        _refuse_categories(label, seen)
+        return _replace(part, steps=steps)
+    if path == COLUMN_TRANSFORMER and seen.named:
+        return _find_in_transformers(label, part, seen.columns)
     inside = AROUND.get(path, "")
     if isinstance(held := params.get(inside), list):
-        each = [(name, *_find_in(f"{label}.{name}", part, seen)) for name, part in held]
-        return _replace(spec, **{inside: [[name, part] for name, part, _ in each]}), _join(
-            m for *_, m in each
+        return _replace(
+            part, **{inside: [[name, _find_in(f"{label}.{name}", each, seen)] for name, each in held]}
         )
     if isinstance(held, Mapping):
-        return _replace(spec, **{inside: _find_in(f"{label}.{inside}", held, seen)[0]}), MADE
-    return spec, _check_part(label, spec, seen)
-
-
-def _check_part(label: str, spec: Spec, seen: Seen) -> Seen:
-    """Return what an estimator makes of what it sees, whose parts are not looked at.
-
-    Raises:
-        InputError: it holds what selects columns by name, or takes numbers of categories for quantities.
-    """
-    path, params = spec["class"], spec.get("params", {})
+        return _replace(part, **{inside: _find_in(f"{label}.{inside}", held, seen)})
     name = path.partition(":")[2]
-    if selects_by_name(spec):
+    if selects_by_name(part):
         raise InputError(
-            f"{label}: columns are selected by name inside {name}, which may give other columns to what it "
-            "holds: select them in a Pipeline, before it"
+            f"{label}: columns are selected by name in {name}, where others than those of the table may be "
+            "given: select them by position, or in the first step of a Pipeline"
         )
-    if params.get("strategy") in FILLS.get(path, ()):
-        return seen._replace(named=False)
     if path not in ENCODERS:
-        _refuse_categories(label, name, seen)
-    elif seen.categories and ENCODERS[path] and params.get("handle_unknown", "error") == "error":
-        raise InputError(
-            f"{label}: rows that are scored may hold categories of {some(seen.categories)} that were never "
-            f"seen, which {name} refuses: give it {ENCODERS[path]}"
-        )
-    return MADE
+        _refuse_categories(label, seen)
+    elif ENCODERS[path] and params.get("handle_unknown", "error") == "error":
+        _refuse_categories(label, seen, f"may be new in rows that are scored: give {name} {ENCODERS[path]}")
+    return part
 
 
-def _refuse_categories(label: str, name: str, seen: Seen) -> None:
-    if seen.categories:
-        raise InputError(
-            f"{label}: {name} takes numbers, and is given the categories of {some(seen.categories)}: put "
-            "OneHotEncoder, OrdinalEncoder or TargetEncoder before it, or leave them out"
-        )
+def _refuse_categories(label: str, seen: Seen, why: str = NOT_ENCODED) -> None:
+    if categories := {column.name: None for column in seen.columns if column.levels}:
+        raise InputError(f"{label}: the categories of {some([*categories])} {why}")
 
 
-def _find_in_transformers(label: str, spec: Spec, seen: Seen) -> tuple[Spec, Seen]:
-    params = spec["params"]
-    if not seen.named:
-        _refuse_categories(label, "selecting by position", seen)
-        if names := [name for step in params[TRANSFORMERS] for name in _list_names(step[2])]:
-            raise InputError(
-                f"{label}: it selects columns by name ({some(names)}) among those that a step before it "
-                "makes, which have none: select them by position, or in the first step"
-            )
-        return spec, MADE
-    steps, made, left = [], list[Seen](), set(range(len(seen.columns)))
-    for name, part, selection in params[TRANSFORMERS]:
-        found = _find_positions(f"{label}.{name}", selection, seen.columns)
+def _find_in_transformers(label: str, spec: Spec, columns: Sequence[Column]) -> Spec:
+    steps, left = [], set(range(len(columns)))
+    for name, part, selection in spec["params"][TRANSFORMERS]:
+        found = _find_positions(f"{label}.{name}", selection, columns)
         chosen = np.ravel(found).tolist()
-        given = Seen(tuple(seen.columns[i] for i in chosen), named=True)
-        placed, makes = _find_in(f"{label}.{name}", part, given)
-        steps.append([name, placed, found])
-        made.append(makes)
+        given = Seen(tuple(columns[i] for i in chosen), named=True)
+        steps.append([name, _find_in(f"{label}.{name}", part, given), found])
         left -= set(chosen)
-    remaining = Seen(tuple(seen.columns[i] for i in sorted(left)), named=True)
-    remainder, makes = _find_in(f"{label}.remainder", params.get("remainder", NO_STEP[0]), remaining)
-    return _replace(spec, **{TRANSFORMERS: steps, "remainder": remainder}), _join([*made, makes])
+    remaining = Seen(tuple(columns[i] for i in sorted(left)), named=True)
+    remainder = _find_in(f"{label}.remainder", spec["params"].get("remainder", NO_STEP[0]), remaining)
+    return _replace(spec, **{TRANSFORMERS: steps, "remainder": remainder})
 
 
 def _find_positions(label: str, selection: Any, columns: Sequence[Column]) -> Any:
@@ -270,10 +243,6 @@ def _list_names(selection: Any) -> list[str]:
         selection = selection.get(KINDS) or selection.get(SLICE)
     listed = selection if isinstance(selection, list | tuple) else [selection]
     return [name for name in listed if isinstance(name, str)]
-
-
-def _join(made: Iterable[Seen]) -> Seen:
-    return Seen(tuple(column for part in made for column in part.columns))
 
 
 def _replace(spec: Spec, **params: Any) -> Spec:

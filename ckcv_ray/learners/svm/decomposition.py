@@ -61,8 +61,8 @@ def path_on_points(
             rescale(F, y, b, lo, hi, -C * weights.negative, C * weights.positive)
             fits.n_iter[c] = _solve(X, gamma, F, b, lo, hi, tolerance, max_iter, block)
             b = b if weights == EQUAL else snap_to_bounds(b, y, C, weights)
-        fits.b[c], fits.gradient[c] = b, F
-        describe_fit(F, y, b, lo, hi, C, weights, c, fits)
+        fits.b[c] = b
+        describe_fit(F, y, b, lo, hi, c, fits)
         fits.converged[c] = solved or fits.violation[c] < tolerance
         solved = solved or bool(fits.converged[c] and weights.is_unconstrained(b, C))
     return fits

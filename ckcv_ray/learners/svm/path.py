@@ -307,9 +307,9 @@ def _solve_path(
             fits.n_iter[c] = optimise(M, F, b, lo, hi, tolerance, max_iter, mask, space)
         least, most = 0.0, 0.0
         for k in range(n):
-            fits.b[c, k], fits.gradient[c, k] = b[k], F[k]
+            fits.b[c, k] = b[k]
             least, most = min(least, b[k]), max(most, b[k])
-        describe_fit(F, y, b, lo, hi, C, weights, c, fits)
+        describe_fit(F, y, b, lo, hi, c, fits)
         fits.converged[c] = solved or fits.violation[c] < tolerance
         solved = solved or (fits.converged[c] and lowest < least and most < highest)
 
@@ -485,23 +485,12 @@ def _refresh(M: Matrix, F: Vector, b: Vector, before: Vector, changed: RowIndex)
 
 
 @compile_listed(fastmath=FAST)
-def describe_fit(
-    F: Vector,
-    y: Vector,
-    b: Vector,
-    lo: Vector,
-    hi: Vector,
-    C: float,
-    weights: Weights,
-    c: int,
-    fits: Solutions,
-) -> None:
-    """Compute offset, value, violation and gap of one fit, as ``problem`` defines them; Kb = F + y."""
+def describe_fit(F: Vector, y: Vector, b: Vector, lo: Vector, hi: Vector, c: int, fits: Solutions) -> None:
+    """Compute offset, value and violation of one fit, as ``problem`` defines them; Kb = F + y."""
     wide()
-    n = F.shape[0]
     total, count, quadratic, linear = 0.0, 0.0, 0.0, 0.0
     least, most = np.inf, -np.inf
-    for k in range(n):
+    for k in range(F.shape[0]):
         least = lesser(F[k] if b[k] < hi[k] else np.inf, least)
         most = greater(F[k] if b[k] > lo[k] else -np.inf, most)
         free = 1.0 if b[k] < hi[k] and b[k] > lo[k] else 0.0
@@ -509,14 +498,6 @@ def describe_fit(
         count += free
         quadratic += b[k] * (F[k] + y[k])
         linear += b[k] * y[k]
-    offset = total / count if count else -(least + most) / 2.0
-    slack = 0.0
-    for k in range(n):
-        short = 1.0 - y[k] * (F[k] + y[k] + offset)
-        weight = weights.positive if y[k] > 0.0 else weights.negative
-        slack += weight * short if short > 0.0 else 0.0
-    primal = quadratic / 2.0 + C * slack
-    fits.offset[c] = offset
+    fits.offset[c] = total / count if count else -(least + most) / 2.0
     fits.value[c] = quadratic / 2.0 - linear
     fits.violation[c] = max(0.0, most - least)
-    fits.gap[c] = (primal + quadratic / 2.0 - linear) / max(1.0, primal)

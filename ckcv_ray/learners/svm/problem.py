@@ -11,11 +11,7 @@ g_j - g_i, so b is optimal when the
     KKT violation = max {-g_i : b_i < hi_i} - max(-inf, min {-g_j : b_j > lo_j})
 
 is at most zero; LIBSVM stops when it is below its tolerance (Fan, Chen, Lin, JMLR 6, 2005), and so does this
-package. The decision value is f(x) = sum_i b_i K(x_i, x) + offset. For every offset,
-
-    duality gap = b'Kb - y'b + C sum_i w_i max(0, 1 - y_i f(x_i))  >=  0
-
-bounds how far either objective is from its optimum.
+package. The decision value is f(x) = sum_i b_i K(x_i, x) + offset.
 
 Arrays laid out for vector code: rows start on cache lines and are padded to full vectors.
 
@@ -85,10 +81,6 @@ class Weights(NamedTuple):
     negative: float = 1.0
     positive: float = 1.0
 
-    def of(self, y: Vector) -> Vector:
-        """Return the weight of each row with labels y, shape (n,)."""
-        return np.where(y > 0, self.positive, self.negative)
-
     def bounds(self, y: Vector, C: float) -> tuple[Vector, Vector]:
         """Return lo and hi of the rows with labels y, shape (n,) each."""
         return np.where(y > 0, 0.0, -C * self.negative), np.where(y > 0, C * self.positive, 0.0)
@@ -110,14 +102,12 @@ class Options(NamedTuple):
 
 
 class Solutions(NamedTuple):
-    """The fits of a path as arrays: b and gradient [n_C, n_train], the others [n_C]."""
+    """The fits of a path as arrays: b [n_C, n_train], the others [n_C]."""
 
     b: Matrix  # signed dual variables y * alpha
-    gradient: Matrix  # Kb - y
-    offset: Vector  # mean of -gradient over free variables; without any, the middle of the allowed interval
+    offset: Vector  # mean of -g over free variables; without any, the middle of the allowed interval
     value: Vector  # the dual objective, 1/2 b'Kb - y'b, at most 0
     violation: Vector  # KKT violation, >= 0
-    gap: Vector  # duality gap divided by max(1, primal objective), >= 0 up to rounding
     n_iter: NDArray[np.int64]  # iterations of the solver
     converged: NDArray[np.bool_]
 
@@ -126,11 +116,9 @@ def empty_fits(n_C: int, n: int) -> Solutions:
     """Return arrays for the fits of a path, all zero."""
     return Solutions(
         b=np.zeros((n_C, n)),
-        gradient=np.zeros((n_C, n)),
         offset=np.zeros(n_C),
         value=np.zeros(n_C),
         violation=np.zeros(n_C),
-        gap=np.zeros(n_C),
         n_iter=np.zeros(n_C, np.int64),
         converged=np.zeros(n_C, np.bool_),
     )
@@ -148,10 +136,9 @@ def snap_to_bounds(b: Vector, y: Vector, C: float, weights: Weights) -> Vector:
 
 
 def fit_constant(y: Vector, n_C: int) -> Solutions:
-    """Return the fits to a training set of one class: no support vectors, f(x) = that class everywhere."""
+    """Return fits to rows of one class: no support vectors, f(x) = that class everywhere; 0 of no rows."""
     fits = empty_fits(n_C, len(y))
-    fits.gradient[:] = -y
-    fits.offset[:] = y[0]
+    fits.offset[:] = y[:1].sum()
     fits.converged[:] = True
     return fits
 

@@ -70,7 +70,6 @@ SHARED_WIDE_BYTES = 1 << 30  # where computing distances takes longer than gathe
 WIDE = 50
 CLASS_OF_SIGN = np.array([0, UNDECIDED, 1], np.int32)  # -1, 0 and 1
 MAX_VOTES = 1 << 22  # numbers of votes that are held at once
-NO_GRADIENT = np.empty((0, 0))
 
 
 class Shared(NamedTuple):
@@ -161,14 +160,9 @@ class Block(NamedTuple):
             return self.kernel.fit(gamma, pair, self.y, weights, options)
         n_first, n_second = (part.stop - part.start for part in map(self.ranges.__getitem__, pair))
         y = np.repeat([-1.0, 1.0], [n_first, n_second])
-        if not len(y):
-            fits = empty_fits(len(options.C_values), 0)
-            fits.converged[:] = True
-        elif not n_first * n_second:
-            fits = fit_constant(y, len(options.C_values))
-        else:
-            fits = self.kernel.fit(gamma, pair, y, weights, options)
-        return fits._replace(gradient=NO_GRADIENT)
+        if not n_first * n_second:
+            return fit_constant(y, len(options.C_values))
+        return self.kernel.fit(gamma, pair, y, weights, options)
 
     def find_support(self, pair: tuple[int, int], b: Vector) -> tuple[NDArray[np.int64], Vector]:
         """Return the row numbers of a pair's support vectors, ascending, and their coefficients."""
@@ -328,7 +322,7 @@ def signatures() -> Signatures:
         (newton._assemble, (M, N, N, M, int64)),
         (newton._free_variables, (V, V, V, N, int64)),
         (newton.newton, (M, V, V, V, V, M, M, N, N, M)),
-        (paths.describe_fit, (V, V, V, V, V, float64, weights, int64, fits)),
+        (paths.describe_fit, (V, V, V, V, V, int64, fits)),
         (paths._refresh, (M, V, V, V, N)),
         (paths._fill_rows, (V, V, V, V, S, S)),
         (paths._copy, (V, V, int64)),

@@ -144,29 +144,35 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "no such position": (choose(AGE, ("b", "drop", [7])), r"\.b: \[7\] selects no columns: there are 4"),
     "a category among the numbers": (
         choose(("a", SCALED, ["age", "ward"])),
-        "StandardScaler takes numbers, and is given the categories of ward: put OneHotEncoder",
+        r"columntransformer\.a: the categories of ward would be taken for quantities: give them to One",
     ),
     "filled, and not encoded": (
         choose(("a", FREQUENT, WARD)),
-        "GaussianNB takes numbers, and is given the categories of ward",
+        r"columntransformer\.a: the categories of ward would be",
     ),
-    "selected by position after it passed through": (
-        make_pipeline(
-            ColumnTransformer([("a", "passthrough", WARD)]), *choose(("b", ONE_HOT, [0])).named_steps.values()
-        ),
-        "selecting by position takes numbers",
+    "filled at the end of a pipeline": (
+        choose(("a", make_pipeline("passthrough", FREQUENT), WARD)),
+        r"columntransformer\.a: the categories of ward would be",
+    ),
+    "given on for a later step to encode": (
+        make_pipeline(ColumnTransformer([("a", "passthrough", WARD)]), ONE_HOT, GaussianNB()),
+        r"columntransformer\.a: the categories of ward would be",
+    ),
+    "selected by position after a step": (
+        make_pipeline(FREQUENT, ColumnTransformer([("b", ONE_HOT, [2])]), *choose(AGE).named_steps.values()),
+        "columntransformer-1: the categories of ward, inf would be",
     ),
     "nothing for what was never seen": (
         choose(("a", OneHotEncoder(), WARD)),
-        'OneHotEncoder refuses: give it handle_unknown="ignore"',
+        'may be new in rows that are scored: give OneHotEncoder handle_unknown="ignore"',
     ),
     "names after a step": (
         make_pipeline(ColumnTransformer([("a", SCALED, ["age"])]), *choose(AGE).named_steps.values()),
-        r"selects columns by name \(age\) among those that a step before it makes",
+        "columntransformer-2: columns are selected by name in ColumnTransformer, where others than those of",
     ),
     "inside what draws columns": (
         BaggingClassifier(choose(("a", "passthrough", ["age"]))),
-        "columns are selected by name inside BaggingClassifier",
+        "columns are selected by name in BaggingClassifier, where others",
     ),
     "a pattern": (
         choose(("a", "drop", make_column_selector(pattern="(a+)+b"))),
@@ -181,7 +187,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
     },
     "one branch without encoding": (
         VotingClassifier([("one", make_pipeline(select(), GaussianNB())), ("two", GaussianNB())]),
-        "two: GaussianNB takes numbers",
+        r"\.two: the categories of ward, inf would be",
     ),
 }
 

@@ -127,10 +127,9 @@ def test_every_fit_meets_the_kkt_conditions_of_its_own_box(solver, w, name):
         assert s.status is Status.CONVERGED
         assert true.violation <= 1.001 * TOLERANCE + rounding
         assert s.violation == pytest.approx(true.violation, abs=1e-9 + room)
-        assert s.gap == pytest.approx((true.primal - true.dual) / max(1, true.primal), abs=room)
         assert s.value == pytest.approx(-true.dual, rel=1e-9, abs=room)
-        np.testing.assert_allclose(s.gradient, p.K @ s.b - p.y, atol=room * max(1.0, true.primal))
         lo, hi = w.bounds(p.y, C)
+        assert true.primal - true.dual <= (1.001 * TOLERANCE + rounding) * np.sum(hi - lo) + room
         if (free := (lo < s.b) & (s.b < hi)).any():
             assert s.offset == pytest.approx(np.mean(p.y[free] - p.K[free] @ s.b), abs=1e-9 + room)
 
@@ -162,9 +161,7 @@ def test_a_solution_within_its_own_box_is_that_of_every_larger_cost(solver):
     for C, s in zip(C_values[2:], others, strict=True):
         assert np.array_equal(s.b, second.b)
         assert (s.n_iter, s.status) == (0, Status.CONVERGED)
-        true = audit(p, s, C, w)
-        assert true.violation <= 1.001 * TOLERANCE
-        assert s.gap == pytest.approx((true.primal - true.dual) / max(1, true.primal), abs=1e-6)
+        assert audit(p, s, C, w).violation <= 1.001 * TOLERANCE
     stopped = solve(solver, p, w, C_values[2:], max_iter=2)
     if stopped[0].status is Status.NOT_CONVERGED:  # and so no solution, of larger costs neither
         assert (stopped[1].status, stopped[1].n_iter) == (Status.NOT_CONVERGED, 2)
@@ -176,8 +173,8 @@ def test_a_shorter_path_is_the_beginning_of_a_longer_one_in_every_bit(solver):
     whole = solve(solver, p)
     for length in range(1, len(GRID) + 1):
         for a, b in zip(solve(solver, p, C_values=GRID[:length]), whole[:length], strict=True):
-            assert (a.b.tobytes(), a.gradient.tobytes()) == (b.b.tobytes(), b.gradient.tobytes())
-            assert (a.offset, a.n_iter, a.status) == (b.offset, b.n_iter, b.status)
+            assert a.b.tobytes() == b.b.tobytes()
+            assert (a.offset, a.value, a.n_iter, a.status) == (b.offset, b.value, b.n_iter, b.status)
 
 
 @pytest.mark.parametrize("solver", EVERY)
@@ -202,8 +199,7 @@ def test_one_class_alone_gives_the_constant_classifier(solver, label):
     for s in solve(solver, p):
         assert not s.b.any()
         assert (s.offset, s.status) == (label, Status.CONVERGED)
-        assert (s.value, s.violation, s.gap) == (0, 0, 0)
-        assert np.array_equal(s.gradient, -p.y)
+        assert (s.value, s.violation) == (0, 0)
 
 
 @pytest.mark.parametrize("tolerance", [1e-3, 1e-6])
@@ -235,7 +231,7 @@ def problems(draw):
 @settings(derandomize=True, deadline=None, max_examples=limit_examples(300))
 def test_any_problem_is_solved_to_its_tolerance(case, tolerance):
     """Feasible, below the tolerance by definition, and not above the objective of scikit-learn's SVC at
-    1e-8 by more than its duality gap allows; the order of rows in memory and write protection are no matter.
+    1e-8 by more than the tolerance allows; the order of rows in memory and write protection are no matter.
     """
     X, y, w, gamma, C_values = case
     D = compute_distances(X, X)
@@ -257,7 +253,6 @@ def test_any_problem_is_solved_to_its_tolerance(case, tolerance):
             assert abs(one.b.sum()) <= 1e-9 * C * max(w) * len(y)
             again = libsvm.describe(one.b.sum() - complement(D, gamma) @ one.b, y, one.b, C, 0, one.status, w)
             assert again.violation <= tolerance * 1.001 + 1e-12 * C * max(w) * len(y)
-            assert one.gap == pytest.approx(again.gap, abs=1e-9)
         machine = SVC(
             C=C,
             kernel="precomputed",
@@ -271,8 +266,8 @@ def test_any_problem_is_solved_to_its_tolerance(case, tolerance):
         b = np.zeros(len(y))
         b[machine.support_] = machine.dual_coef_[0]
         theirs = b @ K @ b / 2 - y @ b
-        primal = max(1.0, s.value + s.gap)
-        assert s.value <= theirs + s.gap * max(primal, abs(theirs)) + 1e-6 * max(1.0, abs(theirs))
+        # what can move between the bounds gains at most the tolerance
+        assert s.value <= theirs + tolerance * np.sum(hi - lo) + 1e-6 * max(1.0, abs(theirs))
 
 
 def labelled(seed=0, n=60):
