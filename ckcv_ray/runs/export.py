@@ -35,7 +35,7 @@ def convert_model(model: Any) -> Any:
             "the model's columns are encoded (categories, dates or gaps), which an exported file would lack: "
             "use ckcv predict, or run on columns of numbers without gaps"
         )
-    if isinstance(model, SVMModel):
+    if isinstance(model, SVMModel) and model.n_classes == 2:
         return _convert_svm(model)
     if isinstance(model, FittedEstimator) and not model.foreign:
         return model.estimator
@@ -56,10 +56,11 @@ def _convert_svm(model: Any) -> Any:
     centre, scale = model.scaling
     scaler.mean_, scaler.scale_, scaler.var_ = centre, scale, scale**2
     scaler.n_features_in_, scaler.n_samples_seen_ = d, len(model.vectors)
-    order = np.argsort(model.dual_coef > 0, kind="stable")
-    positive = int(np.sum(model.dual_coef > 0))
+    (dual_coef,), offset = model.dual_coef, model.offset
+    order = np.argsort(dual_coef > 0, kind="stable")
+    positive = int(np.sum(dual_coef > 0))
     svc = SVC(C=model.C, gamma=model.gamma)
-    coefficients, offset = model.dual_coef[None, order], np.array([model.offset])
+    coefficients = dual_coef[None, order]
     fitted = {
         "_sparse": False,
         "_gamma": model.gamma,

@@ -83,7 +83,7 @@ def estimate_margins(result: Certified) -> Values:
     size = next(j for j, size in enumerate(problem.sizes) if size.holds(result.k))
     for member in result.ensemble.members:
         rows = problem.split(size, member.split).estimate
-        margins.append(make_signs(problem.task)[rows] * member.model.decision(problem.task.X[rows]))
+        margins.append(make_signs(problem.task)[rows] * member.model.predict(problem.task.X[rows]).score)
     return np.array(margins)
 
 

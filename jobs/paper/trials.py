@@ -129,8 +129,8 @@ def decisions(models: list[Any], learned: Matrix, X: Matrix) -> Matrix:
         same = [i for i, model in enumerate(models) if model.gamma == gamma]
         b = np.zeros((len(learned), len(same)), dtype=X.dtype)
         for column, i in enumerate(same):
-            b[models[i].support, column] = models[i].dual_coef
-        offsets = [models[i].offset for i in same]
+            b[models[i].support, column] = models[i].dual_coef[0]
+        offsets = [models[i].offset[0] for i in same]
         positive[same] = (np.exp(X.dtype.type(-gamma) * distances) @ b + offsets > 0).T
     return positive
 

@@ -62,7 +62,7 @@ def test_without_scaling_and_with_decision_values_an_svm_is_the_same_function(
     result = load_run("held")
     (member,) = result.models.refit.members
     X, model = result.task.X, member.model
-    np.testing.assert_allclose(convert_model(model).decision_function(X), model.decision(X), atol=1e-12)
+    np.testing.assert_allclose(convert_model(model).decision_function(X), model.predict(X).score, atol=1e-12)
 
 
 def test_the_model_of_evaluate_is_exported_and_numbers_too(ckcv: Command, cases: Path) -> None:

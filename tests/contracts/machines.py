@@ -27,19 +27,19 @@ def make_model(rng: np.random.Generator, X: Any, n_support: int | None = None) -
         C=float(rng.uniform(0.1, 10)),
         gamma=float(rng.uniform(0.01, 2)),
         scaling=Scaling(rng.normal(size=X.shape[1]), rng.uniform(0.5, 2, size=X.shape[1])),
+        n_classes=2,
         support=support,
         vectors=X[support],
-        dual_coef=rng.normal(size=n_support),
-        offset=float(rng.normal()),
+        used=(np.arange(n_support),),
+        dual_coef=(rng.normal(size=n_support),),
+        offset=rng.normal(size=1),
     )
 
 
 def make_constant(value: float, d: int = 3) -> SVMModel:
     """Return a model that gives every row the same decision value."""
-    nothing = np.empty(0)
-    return SVMModel(
-        1.0, 1.0, Scaling(np.zeros(d), np.ones(d)), nothing.astype(np.int64), np.empty((0, d)), nothing, value
-    )
+    none, scaling, offset = np.empty(0, np.int64), Scaling(np.zeros(d), np.ones(d)), np.array([value])
+    return SVMModel(1.0, 1.0, scaling, 2, none, np.empty((0, d)), (none,), (np.empty(0),), offset)
 
 
 def bits(value: Any) -> Any:

@@ -167,7 +167,7 @@ def other_scores(problem: Any, models: Models) -> Models:
     """A refit that classifies every row as before, by scores that are half as large."""
 
     def halve(model: Any) -> Any:
-        changed = replace(model, dual_coef=model.dual_coef / 2, offset=model.offset / 2)
+        changed = replace(model, dual_coef=(model.dual_coef[0] / 2,), offset=model.offset / 2)
         X = problem.every_row.X
         assert np.array_equal(changed.predict(X).label, model.predict(X).label)
         return changed

@@ -14,12 +14,13 @@ class c is that all open pairs of c vote for c and those of w against w, which i
 wins for certain if its certain votes exceed the certain and open votes of every other class, or equal them
 and w comes first.
 
-The model for more than two classes is one SVM for each pair of them, all with one scaling, C and gamma.
+A model is one SVM for each pair of classes, all with one scaling, C and gamma; two classes are one pair.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +33,7 @@ from ckcv_ray.learners.svm.compile import FAST, compile_listed, load_code, wide
 from ckcv_ray.learners.svm.kernels import compute_distances, gaussian
 from ckcv_ray.learners.svm.problem import Matrix, Scaling, Signs, Solutions, Vector, writable
 from ckcv_ray.tables.columns import Rows
+from ckcv_ray.tables.task import Task
 
 UNDECIDED_WIDTH = 1e-9  # this close to zero, rounding would decide the label: an error
 
@@ -96,32 +98,6 @@ def _count_errors(M: Matrix, b: Matrix, offset: Matrix, y: Signs, errors: NDArra
 
 
 BLOCK_VALUES = 1 << 22
-
-
-@dataclass(frozen=True)
-class SVMModel(Model):
-    """A fitted SVM: f(x) = sum_i dual_coef_i K(x_i, x) + offset."""
-
-    C: float
-    gamma: float
-    scaling: Scaling  # centre and scale of its inputs, fitted on its training rows
-    support: NDArray[np.int64]  # row numbers of the support vectors in the learning set, ascending
-    vectors: Rows  # those rows, unscaled, (n_support, d)
-    dual_coef: NDArray[np.float64]  # y * alpha of each support vector, (n_support,)
-    offset: float  # added to the weighted sum of kernels
-
-    def decision(self, X: Rows) -> NDArray[np.float64]:
-        """Return the decision value of every row of X [rows, d], shape (rows,)."""
-        values = np.empty(len(X))
-        for rows, K in _compute_kernels(self, X):
-            values[rows] = np.vecdot(K, self.dual_coef) + self.offset
-        return values
-
-    def predict(self, X: Rows) -> Predicted:
-        """Classify every row; a row whose decision value is within 1e-9 of zero is undecided."""
-        score = self.decision(X)
-        label = np.where(np.abs(score) <= UNDECIDED_WIDTH, NEITHER, score > 0)
-        return Predicted(label.astype(np.int32), score)
 
 
 Counts = NDArray[np.int32]
@@ -270,8 +246,8 @@ Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class PairwiseSVM(Model):
-    """A fitted SVM for several classes: a decision function for each pair, in the order of ``list_pairs``.
+class SVMModel(Model):
+    """A fitted SVM: a decision function for each pair of classes, in the order of ``list_pairs``.
 
     That of a pair is f(x) = sum_i dual_coef_i K(x_i, x) + offset, positive for the second class. A pair of
     which only one class had training rows is constant, -1 or 1; one without training rows is 0.
@@ -292,49 +268,49 @@ class PairwiseSVM(Model):
         cls,
         setting: tuple[float, float],
         scaling: Scaling,
-        n_classes: int,
         pairs: Sequence[tuple[Integers, Vector]],
         offset: Vector,
-        X: Rows,
-    ) -> "PairwiseSVM":
-        """Make a model on the rows X [n, d] of a task from the row numbers and coefficients of each pair."""
+        task: Task,
+    ) -> Self:
+        """Make a model on the rows of a task from the row numbers and coefficients of each pair."""
         rows = np.concatenate([support for support, _ in pairs])
         support = np.unique(rows).astype(np.int64)
         return cls(
             *setting,
             scaling=scaling,
-            n_classes=n_classes,
+            n_classes=task.n_classes,
             support=support,
-            vectors=X[support].astype(np.float64),  # one dtype object: the same pickle wherever X came from
+            vectors=task.X[support].astype(
+                np.float64
+            ),  # one dtype object: the same pickle wherever X is from
             used=tuple(np.searchsorted(support, of_pair).astype(np.int64) for of_pair, _ in pairs),
             dual_coef=tuple(coefficients for _, coefficients in pairs),
             offset=offset,
         )
 
-    def pairs(self) -> Iterator[tuple[tuple[int, int], SVMModel]]:
-        """Yield each pair of classes and its SVM."""
-        parts = zip(list_pairs(self.n_classes), self.used, self.dual_coef, self.offset.tolist(), strict=True)
-        for pair, used, dual_coef, offset in parts:
-            rows = self.support[used], self.vectors[used]
-            yield pair, SVMModel(self.C, self.gamma, self.scaling, *rows, dual_coef, offset)
+    def decisions(self, X: Rows) -> Iterator[tuple[slice, Matrix]]:
+        """Yield some rows of X [n, d] at a time, and the decision values of the pairs, [n_pairs, rows]."""
+        vectors, every = self.scaling.apply(self.vectors), len(self.support)
+        step = max(1, BLOCK_VALUES // max(1, every))
+        with one_thread():
+            for start in range(0, len(X), step):
+                rows = slice(start, start + step)
+                K = gaussian(compute_distances(self.scaling.apply(X[rows]), vectors), self.gamma)
+                of_pairs = (K if len(used) == every else np.take(K, used, axis=1) for used in self.used)
+                values = [*map(np.vecdot, of_pairs, self.dual_coef)]
+                yield rows, np.array(values) + self.offset[:, None]
 
     def predict(self, X: Rows) -> Predicted:
-        """Classify every row by the votes of the pairs; there is no score."""
-        labels = np.empty(len(X), np.int32)
-        parts = [*zip(list_pairs(self.n_classes), self.used, self.dual_coef, self.offset, strict=True)]
-        for rows, K in _compute_kernels(self, X):
-            ballot = Ballot((len(K),), self.n_classes)
-            for pair, used, dual_coef, offset in parts:
-                ballot.add(*pair, np.vecdot(np.take(K, used, axis=1), dual_coef) + offset)
+        """Classify every row: of two classes by the sign, which is the score; of more by votes, without one.
+
+        A row is undecided that a decision value within 1e-9 of zero could change.
+        """
+        labels, score = np.empty(len(X), np.int32), np.full(len(X), np.nan)
+        for rows, values in self.decisions(X):
+            ballot = Ballot(values.shape[1:], self.n_classes)
+            for pair, f in zip(list_pairs(self.n_classes), values, strict=True):
+                ballot.add(*pair, f)
             labels[rows] = ballot.winners()
-        return Predicted(labels, np.full(len(X), np.nan))
-
-
-def _compute_kernels(model: SVMModel | PairwiseSVM, X: Rows) -> Iterator[tuple[slice, Rows]]:
-    """Yield some rows of X at a time, and their kernel with all support vectors, [rows, n_support]."""
-    vectors = model.scaling.apply(model.vectors)
-    step = max(1, BLOCK_VALUES // max(1, len(vectors)))
-    with one_thread():
-        for start in range(0, len(X), step):
-            rows = slice(start, start + step)
-            yield rows, gaussian(compute_distances(model.scaling.apply(X[rows]), vectors), model.gamma)
+            if len(values) == 1:
+                score[rows] = values[0]
+        return Predicted(labels, score)

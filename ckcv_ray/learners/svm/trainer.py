@@ -41,7 +41,6 @@ from ckcv_ray.learners.svm.compile import Signatures
 from ckcv_ray.learners.svm.kernels import compute_distances
 from ckcv_ray.learners.svm.model import (
     Ballot,
-    PairwiseSVM,
     SVMModel,
     add_votes,
     classify,
@@ -222,16 +221,12 @@ class PathFits(NamedTuple):
                 labels[:, start:stop] = ballot.winners()
         return labels
 
-    def model(self, step: int) -> SVMModel | PairwiseSVM:
+    def model(self, step: int) -> SVMModel:
         """Return the model at one cost."""
-        block, X, n_classes = self.block, self.block.shared.task.X, len(self.block.weights)
-        found = zip(list_pairs(n_classes), self.pairs, strict=True)
+        block, found = self.block, zip(list_pairs(len(self.block.weights)), self.pairs, strict=True)
         pairs = [block.find_support(pair, fits.b[step]) for pair, fits in found]
-        setting, offsets = (self.C_values[step], self.gamma), [fits.offset[step] for fits in self.pairs]
-        if n_classes == 2:
-            ((support, dual_coef),) = pairs
-            return SVMModel(*setting, block.scaling, support, X[support], dual_coef, float(offsets[0]))
-        return PairwiseSVM.from_pairs(setting, block.scaling, n_classes, pairs, np.array(offsets), X)
+        setting, offset = (self.C_values[step], self.gamma), np.array([f.offset[step] for f in self.pairs])
+        return SVMModel.from_pairs(setting, block.scaling, pairs, offset, block.shared.task)
 
 
 PAIR_COLUMNS = {"support": pa.list_(pa.int64()), "dual_coef": pa.list_(pa.float64()), "offset": pa.float64()}
@@ -242,21 +237,21 @@ MORE_CLASSES = pa.schema([*COMMON, *((name, pa.list_(kind)) for name, kind in PA
 
 
 class SVMCodec(RowCodec):
-    """The models of ``learner.GaussianSVM``: ``SVMModel`` for two classes, else ``PairwiseSVM``."""
+    """The models of ``learner.GaussianSVM``."""
 
     def columns(self, task: Task) -> pa.Schema:
         """Return the columns: for more than two classes, lists for each pair."""
         return TWO_CLASSES if task.n_classes == 2 else MORE_CLASSES
 
-    def write(self, model: SVMModel | PairwiseSVM) -> Cells:
+    def write(self, model: SVMModel) -> Cells:
         """Return the numbers of a model, but for the features of its support vectors, which the table has."""
-        support: Any = model.support
-        if isinstance(model, PairwiseSVM):
-            support = [model.support[used] for used in model.used]
-        row = {"C": model.C, "gamma": model.gamma, "support": support, "dual_coef": model.dual_coef}
-        return {**row, "offset": model.offset, **model.scaling._asdict()}
+        cells = [model.support[used] for used in model.used], model.dual_coef, model.offset
+        pairs = {
+            name: c[0] if model.n_classes == 2 else c for name, c in zip(PAIR_COLUMNS, cells, strict=True)
+        }
+        return {**self.setting(model), **pairs, **model.scaling._asdict()}
 
-    def read(self, row: Cells, task: Task) -> SVMModel | PairwiseSVM:
+    def read(self, row: Cells, task: Task) -> SVMModel:
         """Return the model in a row; see ``base.Codec``."""
         two, n_pairs = task.n_classes == 2, len(list_pairs(task.n_classes))
         support, dual_coef, offset = ([row[name]] if two else row[name] for name in PAIR_COLUMNS)
@@ -271,25 +266,13 @@ class SVMCodec(RowCodec):
         for rows, coefficients in pairs:
             if coefficients.shape != rows.shape or np.any(np.diff(rows, prepend=-1) <= 0):
                 raise ValueError("its support vectors must be in ascending order, with one coefficient each")
-        numbers = [np.array(offset), *(coefficients for _, coefficients in pairs)]
-        check_numbers(*setting, scaling, task.X.shape[1], numbers)
-        if two:
-            ((rows, coefficients),) = pairs
-            vectors = task.X[rows].astype(
-                np.float64
-            )  # one dtype object: the same pickle wherever X came from
-            return SVMModel(*setting, scaling, rows, vectors, coefficients, row["offset"])
         offsets = np.array(offset, dtype=np.float64)
-        return PairwiseSVM.from_pairs(setting, scaling, task.n_classes, pairs, offsets, task.X)
+        check_numbers(*setting, scaling, task.X.shape[1], [offsets, *(numbers for _, numbers in pairs)])
+        return SVMModel.from_pairs(setting, scaling, pairs, offsets, task)
 
-    def setting(self, model: SVMModel | PairwiseSVM) -> Setting:
+    def setting(self, model: SVMModel) -> Setting:
         """Return C and gamma of a model."""
         return {"C": model.C, "gamma": model.gamma}
-
-    def same(self, a: SVMModel | PairwiseSVM, b: SVMModel | PairwiseSVM, rounding: float = 0.0) -> bool:
-        """Return whether two models are equal in content."""
-        n_classes = [getattr(model, "n_classes", 2) for model in (a, b)]
-        return n_classes[0] == n_classes[1] and super().same(a, b, rounding)
 
 
 V, M, S, SM = float64[::1], float64[:, ::1], float32[::1], float32[:, ::1]

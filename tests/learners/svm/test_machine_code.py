@@ -30,7 +30,7 @@ from ckcv_ray.study.study import Execution, Study
 def models(study):
     result = run_job(Job(study, task), Execution("serial"))
     machines = [member.model for member in result.ensemble.members]
-    return [m.dual_coef.tobytes().hex() + float(m.offset).hex() for m in machines]
+    return [m.dual_coef[0].tobytes().hex() + m.offset.tobytes().hex() for m in machines]
 
 rng = np.random.default_rng(0)
 y = np.where(np.arange(150) % 2, 1, -1)

@@ -94,9 +94,9 @@ def is_determined(model, weights):
     It decides the offset. Without one the offset may be any of an interval: its middle, or an end if rounding
     keeps a row from its bound.
     """
-    for (first, second), svm in model.pairs():
-        bound = svm.C * np.where(svm.dual_coef > 0, weights[second], weights[first])
-        size = np.abs(svm.dual_coef)
+    for (first, second), dual_coef in zip(list_pairs(model.n_classes), model.dual_coef, strict=True):
+        bound = model.C * np.where(dual_coef > 0, weights[second], weights[first])
+        size = np.abs(dual_coef)
         if not np.any(np.minimum(size, bound - size) > 1e-6 * bound):
             return False
     return True
@@ -126,7 +126,7 @@ def test_labels_and_decisions_are_those_of_svc(name, class_weight):
             svc = theirs(model, task, split.train, class_weight)
             new = model.scaling.apply(task.X[split.select])
             assert np.array_equal(labels[step], svc.predict(new))
-            f = np.array([svm.decision(task.X[split.select]) for _, svm in model.pairs()])
+            ((_, f),) = model.decisions(task.X[split.select])
             np.testing.assert_allclose(f.T, -svc.decision_function(new), atol=2e-3)
             compared += 1
     assert compared >= len(COSTS) * len(GAMMAS) // 3
