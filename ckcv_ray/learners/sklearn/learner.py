@@ -197,7 +197,7 @@ def _refuse_categories(label: str, seen: Seen, why: str = NOT_ENCODED) -> None:
         raise InputError(f"{label}: the categories of {some([*categories])} {why}")
 
 
-def _find_in_transformers(label: str, spec: Spec, columns: Sequence[Column]) -> Spec:
+def _find_in_transformers(label: str, spec: Mapping[str, Any], columns: Sequence[Column]) -> Spec:
     steps, left = [], set(range(len(columns)))
     for name, part, selection in spec["params"][TRANSFORMERS]:
         found = _find_positions(f"{label}.{name}", selection, columns)
@@ -245,7 +245,7 @@ def _list_names(selection: Any) -> list[str]:
     return [name for name in listed if isinstance(name, str)]
 
 
-def _replace(spec: Spec, **params: Any) -> Spec:
+def _replace(spec: Mapping[str, Any], **params: Any) -> Spec:
     return {**spec, "params": {**spec.get("params", {}), **params}}
 
 

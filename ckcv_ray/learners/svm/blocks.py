@@ -58,16 +58,6 @@ DENSE_BYTES = 1 << 31
 WHOLE_BYTES = 1 << 31
 
 
-class Strip(NamedTuple):
-    """M = 1 - K of some of the scored rows and all training rows, padded to full vectors.
-
-    Of more than two classes it is transposed.
-    """
-
-    scored: slice
-    M: Matrix
-
-
 class Dense(NamedTuple):
     """Squared distances among the training rows and from the scored rows, and arrays for both kernels."""
 
@@ -83,10 +73,10 @@ class Dense(NamedTuple):
         fill_complement(self.train_distances, gamma, self.train_kernel)
         return path.path(self.train_kernel, y, *options, weights)
 
-    def strips(self, gamma: float) -> Iterator[Strip]:
-        """Yield the kernel from all scored rows to the training rows."""
+    def strips(self, gamma: float) -> Iterator[tuple[slice, Matrix]]:
+        """Yield all scored rows, and M from them to the training rows, padded to full vectors."""
         every = slice(0, len(self.score_distances))
-        yield Strip(every, complement(self.score_distances, gamma, out=self.score_kernel))
+        yield every, complement(self.score_distances, gamma, out=self.score_kernel)
 
 
 class Points(NamedTuple):
@@ -105,8 +95,8 @@ class Points(NamedTuple):
             return decomposition.path_on_points(X, gamma, y, *options, weights=weights)
         return path.path(compute_complement(X, gamma), y, *options, weights)
 
-    def strips(self, gamma: float) -> Iterator[Strip]:
-        """Yield the kernel of a few scored rows at a time and the training rows."""
+    def strips(self, gamma: float) -> Iterator[tuple[slice, Matrix]]:
+        """Yield a few scored rows at a time, and M as of the other blocks."""
         step = strip_rows(len(self.train))
         for start in range(0, len(self.score), step):
             rows = self.score[start : start + step]
@@ -114,7 +104,7 @@ class Points(NamedTuple):
             D = scratch("strip", (len(first), round_up(len(second), DOUBLES)))
             fill_distances(first, second, D)
             M = scratch("strip kernel", D.shape)
-            yield Strip(slice(start, start + len(rows)), complement(D, gamma, out=M))
+            yield slice(start, start + len(rows)), complement(D, gamma, out=M)
 
 
 def whole_bytes(n_train: int) -> int:
@@ -155,9 +145,9 @@ class DenseClasses(NamedTuple):
         M = pair_complement(*columns, gamma, self.ranges[first], self.ranges[second])
         return path.path(M, y, *options, weights)
 
-    def strips(self, gamma: float) -> Iterator[Strip]:
-        """Yield the kernel from the training rows to all scored rows."""
-        yield Strip(slice(0, self.n_score), complement(self.score_distances, gamma, out=self.score_kernel))
+    def strips(self, gamma: float) -> Iterator[tuple[slice, Matrix]]:
+        """Yield all scored rows, and M from the training rows to them, padded to full vectors."""
+        yield slice(0, self.n_score), complement(self.score_distances, gamma, out=self.score_kernel)
 
 
 def prepare(

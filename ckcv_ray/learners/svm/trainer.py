@@ -245,7 +245,7 @@ class SVMCodec(RowCodec):
 
     def write(self, model: SVMModel) -> Cells:
         """Return the numbers of a model, but for the features of its support vectors, which the table has."""
-        cells = [model.support[used] for used in model.used], model.dual_coef, model.offset
+        cells: list[Any] = [[model.support[used] for used in model.used], model.dual_coef, model.offset]
         pairs = {
             name: c[0] if model.n_classes == 2 else c for name, c in zip(PAIR_COLUMNS, cells, strict=True)
         }
