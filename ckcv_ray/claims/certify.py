@@ -393,8 +393,8 @@ def claim_random_member(
         learner: position of the winner's learner among those that are compared.
         copies: units that are not counted as independent.
     """
-    m, unit = count_without(copies, size.n_select), ONE if problem.has_losses else 1
     size, units, losses = problem.find_size(k), problem.task.units, [member.loss for member in best.members]
+    m, unit = count_without(copies, size.n_select), ONE if problem.has_losses else 1
     bound, name = 1.0, "no bound"  # if no unit is left that is independent, or there are too many
     if 1 <= m <= MAX_CHECKED:
         level = float(problem.study.delta * weight(problem, k, learner))

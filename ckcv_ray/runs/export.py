@@ -56,11 +56,10 @@ def _convert_svm(model: Any) -> Any:
     centre, scale = model.scaling
     scaler.mean_, scaler.scale_, scaler.var_ = centre, scale, scale**2
     scaler.n_features_in_, scaler.n_samples_seen_ = d, len(model.vectors)
-    (dual_coef,), offset = model.dual_coef, model.offset
+    (dual_coef,), svc = model.dual_coef, SVC(C=model.C, gamma=model.gamma)
     order = np.argsort(dual_coef > 0, kind="stable")
     positive = int(np.sum(dual_coef > 0))
-    svc = SVC(C=model.C, gamma=model.gamma)
-    coefficients = dual_coef[None, order]
+    coefficients, offset = dual_coef[None, order], model.offset
     fitted = {
         "_sparse": False,
         "_gamma": model.gamma,

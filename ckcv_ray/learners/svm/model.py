@@ -33,7 +33,6 @@ from ckcv_ray.learners.svm.compile import FAST, compile_listed, load_code, wide
 from ckcv_ray.learners.svm.kernels import compute_distances, gaussian
 from ckcv_ray.learners.svm.problem import Matrix, Scaling, Signs, Solutions, Vector, writable
 from ckcv_ray.tables.columns import Rows
-from ckcv_ray.tables.task import Task
 
 UNDECIDED_WIDTH = 1e-9  # this close to zero, rounding would decide the label: an error
 
@@ -268,21 +267,20 @@ class SVMModel(Model):
         cls,
         setting: tuple[float, float],
         scaling: Scaling,
+        n_classes: int,
         pairs: Sequence[tuple[Integers, Vector]],
         offset: Vector,
-        task: Task,
+        X: Rows,
     ) -> Self:
-        """Make a model on the rows of a task from the row numbers and coefficients of each pair."""
+        """Make a model on the rows X [n, d] of a task from the row numbers and coefficients of each pair."""
         rows = np.concatenate([support for support, _ in pairs])
         support = np.unique(rows).astype(np.int64)
         return cls(
             *setting,
             scaling=scaling,
-            n_classes=task.n_classes,
+            n_classes=n_classes,
             support=support,
-            vectors=task.X[support].astype(
-                np.float64
-            ),  # one dtype object: the same pickle wherever X is from
+            vectors=X[support].astype(np.float64),  # one dtype object: the same pickle wherever X came from
             used=tuple(np.searchsorted(support, of_pair).astype(np.int64) for of_pair, _ in pairs),
             dual_coef=tuple(coefficients for _, coefficients in pairs),
             offset=offset,

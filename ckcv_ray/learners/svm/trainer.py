@@ -226,7 +226,8 @@ class PathFits(NamedTuple):
         block, found = self.block, zip(list_pairs(len(self.block.weights)), self.pairs, strict=True)
         pairs = [block.find_support(pair, fits.b[step]) for pair, fits in found]
         setting, offset = (self.C_values[step], self.gamma), np.array([f.offset[step] for f in self.pairs])
-        return SVMModel.from_pairs(setting, block.scaling, pairs, offset, block.shared.task)
+        task = block.shared.task
+        return SVMModel.from_pairs(setting, block.scaling, task.n_classes, pairs, offset, task.X)
 
 
 PAIR_COLUMNS = {"support": pa.list_(pa.int64()), "dual_coef": pa.list_(pa.float64()), "offset": pa.float64()}
@@ -268,7 +269,7 @@ class SVMCodec(RowCodec):
                 raise ValueError("its support vectors must be in ascending order, with one coefficient each")
         offsets = np.array(offset, dtype=np.float64)
         check_numbers(*setting, scaling, task.X.shape[1], [offsets, *(numbers for _, numbers in pairs)])
-        return SVMModel.from_pairs(setting, scaling, pairs, offsets, task)
+        return SVMModel.from_pairs(setting, scaling, task.n_classes, pairs, offsets, task.X)
 
     def setting(self, model: SVMModel) -> Setting:
         """Return C and gamma of a model."""
