@@ -149,12 +149,6 @@ def summarize_search(table: pa.Table, problem: Problem) -> Searched | None:
     }
 
 
-def find_winner(table: pa.Table) -> tuple[int, int]:
-    """Return path and step of the winner in a table of candidates."""
-    (row,) = table.filter(pc.equal(table["state"], "winner")).to_pylist()
-    return row["path"], row["step"]
-
-
 def find_best(table: pa.Table, problem: Problem, label: str) -> Leader | None:
     """Return the best complete candidate of a learner in a table of candidates; None if there is none.
 

@@ -1,5 +1,6 @@
 """From the selection to a finished run: refits, claims, and the files of both."""
 
+import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -12,6 +13,7 @@ import pyarrow as pa
 from ckcv_ray.claims.certify import certify
 from ckcv_ray.claims.judged import HeldOutPredictions
 from ckcv_ray.core.measures import Output
+from ckcv_ray.core.resampling.base import Splits
 from ckcv_ray.core.schedule import Stage, Unit, refits
 from ckcv_ray.core.selection import Leader
 from ckcv_ray.engine.evaluate import fit_on_all_rows, fit_references, one_model
@@ -22,15 +24,25 @@ from ckcv_ray.engine.race import RaceQueue, describe_failures
 from ckcv_ray.engine.recorder import Conclusion, Recorder
 from ckcv_ray.errors import RunError, pluralize
 from ckcv_ray.learners.ensemble import Ensemble, Models
-from ckcv_ray.records.judged import HeldOut, count_judged, make_judged_schema, tabulate_held_out
+from ckcv_ray.records.judged import HELD_OUT, HeldOut, count_judged, make_judged_schema, tabulate_held_out
 from ckcv_ray.records.record import Outcome, Records
 from ckcv_ray.runs.certified import Certified
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.scored import Scored, add_row_values, tabulate_settings
 from ckcv_ray.storage.execution import Before
 from ckcv_ray.storage.files import Content
-from ckcv_ray.storage.folder import CERTIFICATE, hash_results, make_results, make_score_files
-from ckcv_ray.storage.formats import to_json
+from ckcv_ray.storage.folder import (
+    CERTIFICATE,
+    SCORES,
+    SETTINGS,
+    SPLITS,
+    SUMMARY,
+    hash_results,
+    make_results,
+    make_splits,
+)
+from ckcv_ray.storage.formats import make_table, to_json
+from ckcv_ray.storage.models import FULL, make_model_table
 from ckcv_ray.study.problem import OUTER, Problem
 from ckcv_ray.tables.task import TestRows
 from ckcv_ray.version import VERSION
@@ -117,9 +129,22 @@ def _write_scores(
 
 
 def make_scores(result: Scored, held_out: pa.Table | None) -> dict[str, Content]:
-    """Return the files of scores; ``held_out`` is from ``predict_held_out``."""
-    tables = result.table(), tabulate_settings(result.settings)
-    return make_score_files(result.problem, *tables, result.summary_json(), result.full, held_out)
+    """Return the files of scores besides the log, by name; ``held_out`` is from ``predict_held_out``."""
+    problem, settings = result.problem, tabulate_settings(result.settings)
+    files: dict[str, Content] = {
+        SCORES: make_table(result.table(), problem.run_id),
+        SETTINGS: make_table(settings, problem.run_id),
+        SUMMARY: to_json(result.summary_json()),
+    }
+    if result.full is not None:
+        files[FULL] = make_model_table(problem, result.full)
+    if held_out is not None:
+        names = {"labels": json.dumps(problem.task.classes)}
+        files[HELD_OUT] = make_table(held_out, problem.run_id, names)
+        if not isinstance(problem.asked.resampling, Splits):
+            sets = [problem.rows(Stage.SELECT, OUTER, split) for split in range(result.n_splits)]
+            files[SPLITS] = make_splits(sets, problem.run_id)
+    return files
 
 
 def predict_held_out(result: Scored, compute: Callable[[list[Unit]], Iterable[HeldOut]]) -> pa.Table | None:

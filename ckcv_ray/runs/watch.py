@@ -312,11 +312,11 @@ def _make_header(
     result: Certified, folder: RunFolder, found: Stream | None, by: str, delta: float | None, file: str | Path
 ) -> Header:
     """Return what the stream watches: what it was begun with, or what is asked for."""
-    certificate, grouped = folder.sha256(CERTIFICATE), not result.task.units.independent
+    certificate = folder.sha256(CERTIFICATE)
     if found is None:
         level = result.study.delta if delta is None else delta
         check_delta(level)
-        return Header(1, result.run_id, certificate, by, level, grouped)
+        return Header(2, result.run_id, certificate, by, level)
     header, instead = found.header, "begin another stream with --stream"
     if header.run_id != result.run_id:
         raise StoreError(f"{file} is the stream of run {header.run_id}, not of {result.run_id}: {instead}")
@@ -325,7 +325,7 @@ def _make_header(
             f"{file} watches what was certified before the run grew: what is certified now was not fixed "
             f"before its rows; {instead}"
         )
-    if header.grouped != grouped:
+    if any((row.group == "") != result.task.units.independent for row in found.rows):
         raise StoreError(f"{file} is damaged: its rows have groups, or none, and those of the run differ")
     for option, asked, fixed in (
         ("by", None if by == "auto" else by, header.by),

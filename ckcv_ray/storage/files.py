@@ -43,7 +43,6 @@ from ckcv_ray.validation import as_path
 
 LOCK = ".lock"
 MAX_FILE_BYTES = 1 << 32
-BLOCK_BYTES = 1 << 20
 MAX_IN_MEMORY = 1 << 26  # bytes of an open file of a store
 RENEWED_AFTER = 30.0  # seconds, at the next write
 ALIVE = 600.0  # seconds after its last stamp for which a writer is taken to be running
@@ -154,14 +153,10 @@ class LocalFiles:
         if self.root.exists() and not self.root.is_dir():
             raise StoreError(f"{str(self)!r} exists and is not a run folder: choose another --out")
         folders = (self.root, *self.root.absolute().parents)
-        nearest = next(folder for folder in folders if folder.exists() or folder.is_symlink())
-        if not nearest.exists():
-            raise InputError(
-                f"cannot write to {str(self)!r}: {str(nearest)!r} is a link to "
-                f"{os.readlink(nearest)!r}, which does not exist: create that folder, or choose another"
-            )
+        nearest = next(folder for folder in folders if os.path.lexists(folder))
         if not nearest.is_dir():
-            raise InputError(f"cannot write to {str(self)!r}: {str(nearest)!r} is not a folder")
+            what = "is a link that leads to none" if nearest.is_symlink() else "is not a folder"
+            raise InputError(f"cannot write to {str(self)!r}: {str(nearest)!r} {what}")
         if not os.access(nearest, os.W_OK | os.X_OK):
             raise InputError(f"cannot write to {str(self)!r}: no permission in {str(nearest)!r}")
 
@@ -457,22 +452,7 @@ def sha256(files: Files, name: str) -> str:
         ValueError: it is not a regular file, or is larger than any file of a run.
     """
     with files.open(name) as stream:
-        return hash_stream(stream)
-
-
-def hash_stream(stream: BinaryIO) -> str:
-    """Return the SHA-256 of what is left of an open file.
-
-    Raises:
-        ValueError: it is larger than any file of a run.
-    """
-    digest, left = hashlib.sha256(), MAX_FILE_BYTES
-    while block := stream.read(BLOCK_BYTES):
-        digest.update(block)
-        left -= len(block)
-        if left < 0:
-            raise ValueError(f"it is larger than {MAX_FILE_BYTES >> 20} MiB")
-    return digest.hexdigest()
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def ask_files(

@@ -37,7 +37,6 @@ import pyarrow as pa
 
 from ckcv_ray.core.arrays import Index
 from ckcv_ray.core.resampling.base import Splits
-from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import (
     AbsentError,
     CKCVError,
@@ -48,10 +47,9 @@ from ckcv_ray.errors import (
     cut,
     plain,
 )
-from ckcv_ray.learners.ensemble import Ensemble, Models
+from ckcv_ray.learners.ensemble import Models
 from ckcv_ray.records import candidates
 from ckcv_ray.records.judged import (
-    HELD_OUT,
     JUDGED_ROWS,
     check_judged,
     count_held_out,
@@ -73,7 +71,7 @@ from ckcv_ray.storage.files import (
 )
 from ckcv_ray.storage.stream import STREAM
 from ckcv_ray.study.parts import Paper
-from ckcv_ray.study.problem import OUTER, Candidate, Problem, divide, identify_data
+from ckcv_ray.study.problem import Candidate, Problem, divide, identify_data
 from ckcv_ray.study.study import AnyStudy, Procedure, Study, run_id
 from ckcv_ray.tables.columns import Schema
 from ckcv_ray.tables.limits import MAX_CELLS, MAX_TABLE_ROWS
@@ -399,7 +397,7 @@ class RunFolder:
 
         Args:
             execution: the metadata of the run.
-            results: the files of ``make_results`` with the certificate, or those of ``make_score_files``.
+            results: the files of ``make_results`` with the certificate, or those of scores.
         """
         for name in [*self.files.list(), *self.files.list(models.ENSEMBLE)]:
             if name not in results and (name in RESULTS or name.startswith(models.ENSEMBLE)):
@@ -626,40 +624,6 @@ def make_results(
         names = {"labels": json.dumps(problem.task.classes)}
         files[JUDGED_ROWS] = formats.make_table(judged, problem.run_id, names)
     return files
-
-
-def make_score_files(
-    problem: Problem,
-    scores: pa.Table,
-    settings: pa.Table,
-    summary: Mapping[str, Any],
-    full: Ensemble | None = None,
-    held_out: pa.Table | None = None,
-) -> dict[str, Content]:
-    """Return the files of a finished procedure besides its log, by name.
-
-    Args:
-        problem: the problem of the procedure.
-        scores: the scores of every split.
-        settings: mean, deviation and rank of every setting.
-        summary: the scores as JSON values.
-        full: the model fitted on all rows, if there is one.
-        held_out: predictions for the rows that each split scores, if they are kept.
-    """
-    contents: dict[str, Content] = {
-        SCORES: formats.make_table(scores, problem.run_id),
-        SETTINGS: formats.make_table(settings, problem.run_id),
-        SUMMARY: formats.to_json(summary),
-    }
-    if full is not None:
-        contents[models.FULL] = models.make_model_table(problem, full)
-    if held_out is not None:
-        names = {"labels": json.dumps(problem.task.classes)}
-        contents[HELD_OUT] = formats.make_table(held_out, problem.run_id, names)
-        if not isinstance(problem.asked.resampling, Splits):
-            sets = [problem.rows(Stage.SELECT, OUTER, i) for i in range(problem.sizes[OUTER].n_splits)]
-            contents[SPLITS] = make_splits(sets, problem.run_id)
-    return contents
 
 
 def make_splits(sets: Sequence[tuple[Index, Index]], run_id: str) -> pa.Buffer:

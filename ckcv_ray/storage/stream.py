@@ -15,7 +15,7 @@ writers one alone can create it.
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -23,7 +23,7 @@ from ckcv_ray.errors import InputError
 from ckcv_ray.storage import formats
 from ckcv_ray.storage.files import Files, LocalFiles
 from ckcv_ray.tables.columns import Label
-from ckcv_ray.validation import MOST, OPTIONAL, Between, Extent, Probability, Stored, check_count, read_as
+from ckcv_ray.validation import MOST, Between, Extent, Probability, Stored, check_count, read_as
 
 STREAM = "stream.jsonl"
 MAX_STREAM_BYTES = 1 << 28
@@ -42,15 +42,13 @@ class Header(Stored):
         certificate: SHA-256 of the run's certificate.
         by: the rule that predicts, as ``Result.rule`` takes it.
         delta: probability with which anything that is said of the stream may ever be false.
-        grouped: whether the rows have groups.
     """
 
-    format: Literal[1]
+    format: Literal[2]
     run_id: str
     certificate: str
     by: str
     delta: Probability
-    grouped: bool
 
 
 @dataclass(frozen=True)
@@ -68,8 +66,8 @@ class LiveRow(Stored):
     id: Annotated[str, Extent(1, MAX_OF_IDENTIFIER)]
     prediction: Label
     label: Label
-    group: Annotated[str, Extent(0, MAX_OF_IDENTIFIER)] = field(default="", metadata=OPTIONAL)
-    batch: Annotated[int, Between(0, MOST)] = 0
+    group: Annotated[str, Extent(0, MAX_OF_IDENTIFIER)]
+    batch: Annotated[int, Between(0, MOST)]
 
 
 class Stream(NamedTuple):
@@ -125,9 +123,8 @@ def read_stream(files: Files, name: str) -> Stream | None:
         first, *later = list(_open_lines(content.decode().split("\n"))) or [("", {})]
         header = read_as(Header, first[1])
         check_count("rows", len(later), MAX_STREAM_ROWS)
-        values = [each for _, each in later]
-        rows = read_as(tuple[LiveRow, ...], values)
-        _check_rows(rows, values, header.grouped)
+        rows = read_as(tuple[LiveRow, ...], [values for _, values in later])
+        _check_rows(rows)
     return Stream(header, rows, later[-1][0] if later else first[0], content, len(pieces))
 
 
@@ -195,24 +192,15 @@ def _open_lines(lines: Sequence[str]) -> Iterator[tuple[str, dict[str, Any]]]:
         yield expected, values
 
 
-def _check_rows(rows: Sequence[LiveRow], stored: Sequence[Mapping[str, Any]], grouped: bool) -> None:
-    """Raise ValueError if rows stand twice or are out of order, or if one group is in two batches.
-
-    Args:
-        rows: in order of arrival.
-        stored: the objects that they were read from.
-        grouped: whether each has a group.
-    """
-    expected = [each.name for each in fields(LiveRow) if grouped or each.name != "group"]
+def _check_rows(rows: Sequence[LiveRow]) -> None:
+    """Raise ValueError if rows stand twice or are out of order, or if one group is in two batches."""
     seen: set[str] = set()
     batches: dict[str, int] = {}
     last = 0
-    for row, values in zip(rows, stored, strict=True):
-        if list(values) != expected or (grouped and not row.group):
-            raise ValueError(f"a row has the keys {', '.join(values)}, and not {', '.join(expected)}")
+    for row in rows:
         if row.id in seen:
             raise ValueError(f"the row {row.id[:60]!r} stands twice")
-        if row.batch < last or (grouped and batches.setdefault(row.group, row.batch) != row.batch):
+        if row.batch < last or (row.group and batches.setdefault(row.group, row.batch) != row.batch):
             raise ValueError("its batches are out of order, or one group is in two of them")
         seen.add(row.id)
         last = row.batch

@@ -78,13 +78,6 @@ class Use(Stored):
         return self.answer == earlier.answer and self.has_table(earlier)
 
 
-@dataclass(frozen=True)
-class UseList(Stored):
-    """The content of the file."""
-
-    uses: tuple[Use, ...]
-
-
 def make_use(
     tables: Sequence[str],
     rows: NDArray[np.uint64],
@@ -119,8 +112,7 @@ def read_uses(files: Files, name: str = USES) -> tuple[Use, ...]:
     for piece in formats.list_pieces(files, name)[:MAX_USES]:
         content = formats.read_json(files, piece)
         with formats.guard_reading(files, piece):
-            (use,) = read_as(UseList, content).uses
-            uses.append(use)
+            uses.append(read_as(Use, content))
     return tuple(uses)
 
 
@@ -144,7 +136,7 @@ def append_use(files: Files, use: Use, name: str, earlier: Sequence[Use]) -> Non
         raise InputError(
             f"{str(files.path(name))!r} has {MAX_USES:,} uses, the maximum: begin another file with --ledger"
         )
-    content = formats.to_json(UseList((use,)).to_json())
+    content = formats.to_json(use.to_json())
     grown = "was written by another comparison just now: compare again"
     formats.create(files, formats.name_piece(name, len(earlier)), content, grown)
 

@@ -146,7 +146,6 @@ def installed(folder: Path, target: str = "nearest_centroid:NearestCentroid") ->
 COMMANDS = """
 import json, sys
 from ckcv_ray.cli.main import main
-from ckcv_ray.records.candidates import find_winner
 
 for words in json.loads(sys.argv[1]):
     sys.argv = ["ckcv", *words]

@@ -16,7 +16,6 @@ from ckcv_ray.claims.certify import claim_random_member, weight
 from ckcv_ray.core.bounds.binomial import make_safe_table
 from ckcv_ray.learners.choice import Choice
 from ckcv_ray.learners.svm.learner import GaussianSVM
-from ckcv_ray.records.candidates import find_winner
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.study.problem import Problem
 
@@ -78,20 +77,25 @@ def test_the_winner_is_the_best_of_what_each_learner_alone_selects(seed: int, op
             assert row["lower_bound"] <= alone[row["learner"]].certificate.l_ms
 
 
+def find_winner(result: Result) -> tuple[int, int]:
+    (row,) = (row for row in result.candidates.to_pylist() if row["state"] == "winner")
+    return row["path"], row["step"]
+
+
 def test_of_equal_learners_the_one_named_first_wins_whatever_its_step() -> None:
     """The first has the winning setting at its second step, the other one at its first."""
     task = table(10)
     learners = NearestCentroid((0.01, 0.5)), NearestCentroid((0.5, 50.0))
     alone = [solved(STUDY.with_learner(one), task) for one in learners]
-    assert [find_winner(result.candidates) for result in alone] == [(0, 1), (0, 0)]
+    assert [*map(find_winner, alone)] == [(0, 1), (0, 0)]
     assert alone[0].certificate.l_ms == alone[1].certificate.l_ms
     result = solved(STUDY.with_learner(Choice(learners, ("first", "second"))), task)
     assert result.setting == {"learner": "first", "metric": "pooled", "shrinkage": 0.5}
-    assert find_winner(result.candidates) == (0, 1)
+    assert find_winner(result) == (0, 1)
     assert [row["state"] for row in result.to_json()["per_learner"]] == ["winner", "tied"]
     assert all(row["l_ms"] == result.certificate.l_ms for row in result.to_json()["per_learner"])
     other = solved(STUDY.with_learner(Choice(learners[::-1], ("first", "second"))), task)
-    assert (other.setting, find_winner(other.candidates)) == (result.setting, (0, 0))
+    assert (other.setting, find_winner(other)) == (result.setting, (0, 0))
 
 
 # paper

@@ -347,7 +347,7 @@ USE = {
 )
 def test_a_damaged_file_of_uses_is_refused_and_kept(runs: Path, change: dict[str, Any], reason: str) -> None:
     file = runs / "new" / USES
-    file.write_text(json.dumps({"uses": [USE | change]}))
+    file.write_text(json.dumps(USE | change))
     before = file.read_bytes()
     with pytest.raises(StoreError, match=reason):
         compare(runs / "new", JUDGED, runs / "old")
@@ -358,7 +358,7 @@ def test_a_damaged_file_of_uses_is_refused_and_kept(runs: Path, change: dict[str
 def test_too_many_uses_and_another_file_are_refused(
     runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (runs / "new" / USES).write_text(json.dumps({"uses": [USE]}))
+    (runs / "new" / USES).write_text(json.dumps(USE))
     monkeypatch.setattr("ckcv_ray.storage.uses.MAX_USES", 1)
     with pytest.raises(InputError, match="has 1 uses, the maximum: begin another file with --ledger"):
         compare(runs / "new", JUDGED, runs / "old")

@@ -455,10 +455,9 @@ DAMAGED: dict[str, tuple[Change, str]] = {
     "spaces": (swap(2, '"id": ', '"id":  '), "line 3 does not continue"),
     "half a line": (edit(lambda lines: [*lines, '{"id": "p9'], ""), "its last line is not complete"),
     "nothing": (edit(lambda lines: [], ""), "its last line is not complete"),
-    "format": (put(0, format=2), "format: Input should be 1"),
+    "format": (put(0, format=1), "format: Input should be 2"),
     "delta": (put(0, delta=1.5), "delta: Input should be less than 1"),
     "more in the head": (put(0, more=1), "more: "),
-    "groups": (put(0, grouped=True), "a row has the keys"),
     "no label": (put(2, label=None), "label.str: Input should be a valid string"),
     "no name": (put(2, id=""), "id: String should have at least 1 character"),
     "a number": (put(2, id=7), "id: Input should be a valid string"),
@@ -480,12 +479,16 @@ def test_a_stream_that_was_edited_or_could_not_have_been_written_is_refused(runs
     assert load_run(run).proven < 1  # which no row of the stream has a part in
 
 
-def test_a_label_of_no_class_is_damage(runs: Runs) -> None:
+def test_a_label_or_a_group_that_no_row_of_the_run_has_is_damage(runs: Runs) -> None:
     run = runs()
     watch(run, rows(4, 0.0))
-    rewrite(run, lambda row: row | {"label": "ill"}, 2)
-    with pytest.raises(StoreError, match="is damaged: 'ill' is no class of the run"):
-        watch(run)
+    for change, words in (
+        (put(2, label="ill"), "'ill' is no class of the run"),
+        (put(2, group="a"), "its rows have groups, or none, and those of the run differ"),
+    ):
+        change(run)
+        with pytest.raises(StoreError, match=f"is damaged: {words}"):
+            watch(run)
 
 
 def test_a_stream_of_a_certificate_that_has_grown_is_refused_and_noted(runs: Runs) -> None:

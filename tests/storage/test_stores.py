@@ -196,7 +196,7 @@ def test_of_two_studies_that_begin_at_once_one_is_refused(memory: Any, other: Pr
 
 
 def test_a_second_creator_of_a_batch_or_a_use_is_refused(files: Files) -> None:
-    header = Header(1, "0" * 12, "0" * 64, "auto", 0.05, False)
+    header = Header(2, "0" * 12, "0" * 64, "auto", 0.05)
     batches = [[LiveRow(name, 1, 1, "", 0)] for name in "ab"]
     empty = begin_stream(header)
     first = write_stream(files, STREAM, empty, batches[0])
