@@ -203,6 +203,7 @@ REMOVED: dict[str, str] = {  # commands as "ckcv x", options "--x", values "opti
     "--survivors": "write --search budget:survivors=8",
     "--least-splits": "write --search budget:least_splits=3",
     "--refer": 'write ckcv run --answer "error<=0.05": predict then says which rows it is confident of',
+    "--allow-pickle": "leave it out: the models in Parquet are the same",
     **dict.fromkeys(("result.l_ms", "result.error", "result.baseline"), "take it from result.certificate"),
     **dict.fromkeys(
         ("result.per_k", "result.per_learner", "result.class_counts", "result.test_error"),
