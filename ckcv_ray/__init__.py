@@ -28,7 +28,7 @@ _NAMES = {  # by module; below once more for type checkers, and tests/test_publi
     "runs.scored": "Scored",
     "runs.run": "Job assess evaluate run run_many",
     "runs.verify": "Verification verify",
-    "runs.watch": "LiveColumns WatchedRun watch",
+    "runs.watch": "WatchedRun watch",
     "study.parts": "Budget Holdout Paper Race",
     "study.study": "Execution Procedure Study",
 }
@@ -63,7 +63,6 @@ if TYPE_CHECKING:
     from ckcv_ray.runs.scored import Scored as Scored
     from ckcv_ray.runs.verify import Verification as Verification
     from ckcv_ray.runs.verify import verify as verify
-    from ckcv_ray.runs.watch import LiveColumns as LiveColumns
     from ckcv_ray.runs.watch import WatchedRun as WatchedRun
     from ckcv_ray.runs.watch import watch as watch
     from ckcv_ray.study.parts import Budget as Budget

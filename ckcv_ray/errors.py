@@ -203,6 +203,10 @@ REMOVED: dict[str, str] = {  # commands as "ckcv x", options "--x", values "opti
     "--survivors": "write --search budget:survivors=8",
     "--least-splits": "write --search budget:least_splits=3",
     "--refer": 'write ckcv run --answer "error<=0.05": predict then says which rows it is confident of',
+    **dict.fromkeys(
+        ("answers=.md", "template=.md"), "answers are TOML: --template answers.toml writes a file for them"
+    ),
+    "LiveColumns": "write watch(folder, rows, identifier=..., prediction=..., label=...)",
     "--allow-pickle": "leave it out: the models in Parquet are the same",
     **dict.fromkeys(("result.l_ms", "result.error", "result.baseline"), "take it from result.certificate"),
     **dict.fromkeys(

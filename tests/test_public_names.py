@@ -73,7 +73,7 @@ for out, made in zip(["one", *studies], found, strict=True):
     page = ckcv_ray.report(out) if out == "one" else f"{out}/report.html"
     told[page] = [loaded.proven, loaded.certificate.error, float((labels == columns[1]).mean())]
 
-seen = ckcv_ray.watch("two", task.columns(), ckcv_ray.LiveColumns(task.features[0]), by="vote")
+seen = ckcv_ray.watch("two", task.columns(), task.features[0], by="vote")
 assert isinstance(seen, ckcv_ray.WatchedRun) and seen.rows == len(task.y)
 
 parts = [

@@ -14,7 +14,7 @@ TABLE = "x,y\n" + "\n".join(f"{i},{'ab'[i % 3 == 0]}" for i in range(40)) + "\n"
 COMMANDS = (
     ["run", "t.csv", "--target", "y"],
     ["evaluate", "t.csv", "--target", "y"],
-    ["report", "r", "--for", "tripod-ai"],
+    ["report", "r", "--for", "tripod-ai", "--out", "form.md"],
     ["export", "r", "--out", "x"],
 )
 
@@ -38,7 +38,7 @@ def answer(name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mo
             getattr(object.__new__(ckcv_ray.Certified), name.removeprefix("result."))
         return str(lacking.value)
     option, _, value = name.partition("=")
-    value = f"form{value}" if option == "out" else value
+    value = f"form{value}" if value.startswith(".") else value
     if option == "by":
         with pytest.raises(ckcv_ray.InputError) as error:
             parse_rule(value)

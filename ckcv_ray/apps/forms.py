@@ -4,9 +4,7 @@ The items of a guideline are a data file in ``frameworks``, in our own words: nu
 the facts about the run that answer it (``facts``), and what only a person knows. A filled form is never a
 statement of conformity, and says so.
 
-A person answers in TOML, with one text for each number: ``"5a" = "..."``; or in Markdown, with a heading for
-each item, whose first word is its number: ``## 5a Data``, followed by the answer. Comments (in Markdown
-``<!-- ... -->``) are left out. An empty answer is none.
+A person answers in TOML, with one text for each number: ``"5a" = "..."``. An empty answer is none.
 
 A filled form is Markdown or HTML. Names, labels and answers come from data and from people: whatever could be
 markup is escaped. The same run and answers give the same bytes.
@@ -18,12 +16,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from itertools import groupby
-from typing import Any, ClassVar, NamedTuple
+from typing import NamedTuple
 
 from ckcv_ray.errors import InputError, pluralize, printable
 from ckcv_ray.reports.facts import UNNAMED, Section
 from ckcv_ray.reports.templates import divide_paragraphs, load_template
-from ckcv_ray.validation import STRICT, check_choice, quote, read_as, suggest
+from ckcv_ray.validation import Stored, check_choice, quote, read_as, suggest
 
 GUIDELINES = ("tripod-ai", "annex-iv", "stard-ai", "ts-4213", "model-card")
 NO_CONFORMITY = (
@@ -34,7 +32,7 @@ NO_CONFORMITY = (
 
 
 @dataclass(frozen=True)
-class Item:
+class Item(Stored):
     """One item of a guideline.
 
     Attributes:
@@ -45,8 +43,6 @@ class Item:
         ask: what a person has to say, in a phrase; "" if the run says all of it.
     """
 
-    __pydantic_config__: ClassVar[Any] = {**STRICT, "extra": "forbid"}
-
     number: str
     section: str
     text: str
@@ -55,7 +51,7 @@ class Item:
 
 
 @dataclass(frozen=True)
-class Form:
+class Form(Stored):
     """The items of a guideline.
 
     Attributes:
@@ -63,8 +59,6 @@ class Form:
         note: what to know of the form before it is used.
         item: the items in their order.
     """
-
-    __pydantic_config__: ClassVar[Any] = {**STRICT, "extra": "forbid"}
 
     title: str
     source: str
@@ -181,74 +175,44 @@ def list_sentences(sections: Sequence[Section], name: str) -> Iterator[str]:
                 yield f"{first}: {cells}."
 
 
-TOML, MARKDOWN = ".toml", ".md"
-FORM_SUFFIXES = (MARKDOWN, ".html")
-ANSWER_SUFFIXES = (TOML, MARKDOWN)
-COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
-HEADING = re.compile(r"^##[ \t]+(.*)$", re.MULTILINE)
+FORM_SUFFIXES, ANSWER_SUFFIXES = (".md", ".html"), (".toml",)
 UNPRINTABLE = re.compile(r"[^\S\n ]")  # white space but line ends
 
 
-def parse_answers(name: str, text: str, form: Form) -> dict[str, str]:
+def parse_answers(name: str, text: str) -> dict[str, str]:
     """Return answers by the numbers of items; empty ones are left out.
 
     Args:
-        name: of the file; its suffix tells the format.
+        name: of the file.
         text: its content.
-        form: whose numbers headings begin with.
 
     Raises:
-        InputError: the text is not of this format, has an answer twice, or characters that cannot be printed.
+        InputError: the text is not TOML, an answer is no text, or has characters that cannot be printed.
     """
-    found = _parse_toml(name, text) if name.endswith(TOML) else _parse_markdown(name, text, form)
-    answers = {number: UNPRINTABLE.sub(" ", answer).strip() for number, answer in found.items()}
-    for number, answer in answers.items():
-        if not answer.replace("\n", "").isprintable():
+    try:
+        found = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"answers={name!r} is not TOML: {error}") from None
+    answers: dict[str, str] = {}
+    for number, answer in found.items():
+        if not isinstance(answer, str):
+            raise InputError(
+                f"answers={name!r}: item {quote(number)} is {quote(answer)}, not a text: write it in quotes"
+            )
+        answers[number] = UNPRINTABLE.sub(" ", answer).strip()
+        if not answers[number].replace("\n", "").isprintable():
             raise InputError(
                 f"answers={name!r}: the answer to item {number} has characters that cannot be printed"
             )
     return {number: answer for number, answer in answers.items() if answer}
 
 
-def write_template(suffix: str, form: Form) -> str:
+def write_template(form: Form) -> str:
     """Return a file for the answers to every item that asks a person, with what is asked as comments."""
-    asked = [item for item in form.item if item.ask]
-    if suffix == TOML:
-        head = f"# Answers to items of {form.title}. An empty answer leaves an item open.\n"
-        return head + "".join(f'\n# {item.text}\n# {item.ask}\n"{item.number}" = ""\n' for item in asked)
-    head = f"# Answers to items of {form.title}\n\n<!-- An item without an answer stays open. -->\n"
+    head = f"# Answers to items of {form.title}. An empty answer leaves an item open.\n"
     return head + "".join(
-        f"\n## {item.number} {item.section}\n\n<!-- {item.text} {item.ask} -->\n" for item in asked
+        f'\n# {item.text}\n# {item.ask}\n"{item.number}" = ""\n' for item in form.item if item.ask
     )
-
-
-def _parse_toml(name: str, text: str) -> dict[str, str]:
-    try:
-        found = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"answers={name!r} is not TOML: {error}") from None
-    for number, answer in found.items():
-        if not isinstance(answer, str):
-            raise InputError(
-                f"answers={name!r}: item {quote(number)} is {quote(answer)}, not a text: write it in quotes"
-            )
-    return found
-
-
-def _parse_markdown(name: str, text: str, form: Form) -> dict[str, str]:
-    _, *parts = HEADING.split(COMMENT.sub("", text))
-    if not parts:
-        raise InputError(
-            f"answers={name!r} has no heading such as '## {form.item[0].number}': write one for each item"
-        )
-    numbers = sorted((item.number for item in form.item), key=len, reverse=True)
-    answers: dict[str, str] = {}
-    for heading, answer in zip(parts[::2], parts[1::2], strict=True):
-        number = next((n for n in numbers if f"{heading} ".startswith(f"{n} ")), heading.split(" ")[0])
-        if number in answers:
-            raise InputError(f"answers={name!r} answers item {number} twice: leave one heading out")
-        answers[number] = answer
-    return answers
 
 
 def render_form(filled: FilledForm, suffix: str) -> bytes:

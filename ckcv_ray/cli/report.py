@@ -48,11 +48,9 @@ class FormOptions(NamedTuple):
         rich_help_panel=PANEL,
     )
     answers: Path | None = make_option(
-        "Answers to items that only a person can fill: a .toml or .md file.", panel=PANEL
+        "Answers to items that only a person can fill: a .toml file.", panel=PANEL
     )
-    template: Path | None = make_option(
-        "Write a .toml or .md file with those items, for --answers.", panel=PANEL
-    )
+    template: Path | None = make_option("Write a .toml file with those items, for --answers.", panel=PANEL)
     strict: bool = make_flag(
         "--strict", "End with code 1 if items are left that a person has to fill.", PANEL
     )
@@ -157,13 +155,13 @@ def fill_form(folder: FilePath, name: str, out: FilePath, answers: FilePath | No
         StoreError: the folder holds no finished run with a certification, or it is damaged.
     """
     form, suffix = read_form(name), _check_suffix("out", out, FORM_SUFFIXES)
-    run = RunFolder(folder)
-    run.require(Study.kind)
-    check_page(run.files, out, "a form")
     given: dict[str, str] = {}
     if answers is not None:
         _check_suffix("answers", answers, ANSWER_SUFFIXES)
-        given = parse_answers(Path(answers).name, read_text("answers", answers), form)
+        given = parse_answers(Path(answers).name, read_text("answers", answers))
+    run = RunFolder(folder)
+    run.require(Study.kind)
+    check_page(run.files, out, "a form")
     result = load(folder, Study.kind)
     if not result.task.classes:
         raise InputError(
@@ -182,11 +180,12 @@ def write_answers(folder: FilePath, name: str, out: FilePath) -> str:
     Raises:
         InputError: there is no such guideline or format, or the file exists or cannot be written.
     """
-    form, suffix = read_form(name), _check_suffix("template", out, ANSWER_SUFFIXES)
+    form = read_form(name)
+    _check_suffix("template", out, ANSWER_SUFFIXES)
     final = as_path("template", out)
     if final.exists() or final.is_symlink():
         raise InputError(f"template={str(out)!r} exists, and is not replaced: choose another name")
-    write_page(RunFolder(folder).files, final, write_template(suffix, form).encode(), "a form")
+    write_page(RunFolder(folder).files, final, write_template(form).encode(), "a form")
     return str(final)
 
 

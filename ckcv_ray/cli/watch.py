@@ -19,7 +19,6 @@ from ckcv_ray.cli.output import NOT_YET_PROVEN, PROVEN_WORSE, say, show
 from ckcv_ray.errors import InputError
 from ckcv_ray.runs.compare import OPEN, WORSE, Question
 from ckcv_ray.runs.compare import compare as compare_runs
-from ckcv_ray.runs.watch import LiveColumns
 from ckcv_ray.runs.watch import watch as watch_run
 from ckcv_ray.tables.read import Reading
 
@@ -68,7 +67,7 @@ def watch(
     if seed is not None:
         raise InputError("seed is for ckcv predict: a stream has no draws to repeat")
     rows = read_rows_if_named(source, reading, "a file of rows: name one")
-    found = watch_run(folder, rows, LiveColumns(row_id, prediction, label), by, delta, stream)
+    found = watch_run(folder, rows, row_id, prediction, label, by, delta, stream)
     say(*found.notes)
     show(found.to_json(), found.summary(), as_json)
     if found.alarm:

@@ -8,7 +8,7 @@ a beaten candidate covers only the shortest prefix of splits that proves it beat
 import json
 from collections.abc import Sequence
 from math import inf, nan
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +16,6 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from typing_extensions import TypedDict  # pydantic accepts typing.TypedDict from Python 3.12 on
 
-from ckcv_ray.core.arrays import Values
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.selection import Leader, Selection
 from ckcv_ray.learners.choice import LABEL
@@ -34,6 +33,7 @@ FIGURES = (
     ("l_ee", pa.float64()),
 )
 Totals = NDArray[np.signedinteger[Any]]
+Verdict = dict[str, NDArray[Any]]  # ``FIGURES`` of one fold size, (n_paths, n_steps); nan without a value
 
 
 class Searched(TypedDict):
@@ -50,16 +50,6 @@ class Searched(TypedDict):
     candidates: Count
     not_excluded: Count
     least: Fraction | None
-
-
-class Verdict(NamedTuple):
-    """The rows of one fold size, as arrays of shape (n_paths, n_steps); nan where there is no value."""
-
-    state: NDArray[np.str_]
-    splits: NDArray[np.int64]
-    lower_bound: Values
-    l_ms: Values
-    l_ee: Values
 
 
 def make_selection(problem: Problem) -> Selection:
@@ -100,8 +90,8 @@ def make_candidate_table(problem: Problem, selection: Selection, estimates: dict
     keys = _keys(problem)
     verdicts = [_verdict(problem, selection, j, estimates.get(j)) for j in range(len(problem.sizes))]
     exists = _exists(problem)
-    for i, (name, kind) in enumerate(FIGURES):
-        values = np.concatenate([verdict[i][exists] for verdict in verdicts])
+    for name, kind in FIGURES:
+        values = np.concatenate([verdict[name][exists] for verdict in verdicts])
         keys[name] = pa.array(values, kind, from_pandas=values.dtype.kind == "f")
     return pa.table(keys)
 
@@ -255,10 +245,10 @@ def _verdict(problem: Problem, selection: Selection, j: int, estimates: Totals |
         at = (judge.path, judge.step, judge.size) if judge is not None else None
         for p, s in np.argwhere(np.all(estimates >= 0, axis=(0, -1))).tolist():
             if problem.study.exhaustive or (p, s, j) == at:
-                verdict.l_ee[p, s] = problem.criterion.compute_l_ee(estimates[:, p, s], units)
+                verdict["l_ee"][p, s] = problem.criterion.compute_l_ee(estimates[:, p, s], units)
     leader = selection.leaders[j]
     if leader is not None and (separate or leader == winner):
-        verdict.state[leader.path, leader.step] = "winner" if leader == winner else "reported"
+        verdict["state"][leader.path, leader.step] = "winner" if leader == winner else "reported"
     return verdict
 
 
@@ -267,24 +257,21 @@ def _judge_size(selection: Selection, j: int, judge: Leader | None, keep_all: bo
     thresholds: list[float] = selection.thresholds(j).tolist()
     shape = fold.low.shape
     last = np.ones(shape, np.bool_) if selection.finalists is None else selection.finalists[j]
-    verdict = Verdict(
-        np.full(shape, "beaten", dtype="<U8"),
-        np.zeros(shape, dtype=np.int64),
-        *(np.full(shape, nan) for _ in range(3)),
-    )
+    state, splits = np.full(shape, "beaten", dtype="<U8"), np.zeros(shape, dtype=np.int64)
+    lower, l_ms, l_ee = (np.full(shape, nan) for _ in range(3))
     for p, s in np.ndindex(*shape):
         proof = None if keep_all and fold.complete[p, s] else fold.proof(p, s, thresholds[p])
         if proof is not None:
-            verdict.splits[p, s], verdict.lower_bound[p, s] = proof
+            splits[p, s], lower[p, s] = proof
             continue
-        verdict.splits[p, s], verdict.lower_bound[p, s] = fold.prefix[p, s], fold.exact_low(p, s)
+        splits[p, s], lower[p, s] = fold.prefix[p, s], fold.exact_low(p, s)
         if fold.complete[p, s]:
-            verdict.l_ms[p, s] = verdict.lower_bound[p, s]
-            verdict.state[p, s] = "tied" if verdict.l_ms[p, s] <= threshold else "beaten"
+            l_ms[p, s] = lower[p, s]
+            state[p, s] = "tied" if l_ms[p, s] <= threshold else "beaten"
         else:
             # Whatever takes part in a race to its end is complete, beaten or failed; the rest was left out.
-            verdict.state[p, s] = "failed" if fold.blocked[p, s] or last[p, s] else "open"
-    return verdict
+            state[p, s] = "failed" if fold.blocked[p, s] or last[p, s] else "open"
+    return {"state": state, "splits": splits, "lower_bound": lower, "l_ms": l_ms, "l_ee": l_ee}
 
 
 def _sort_complete(rows: pa.Table) -> pa.Table:

@@ -439,7 +439,7 @@ def _draw_landscape(result: Certified) -> Picture:
         f"{OPEN if left_open.any() else ''} In the table, ≥ marks a lower bound; the splits that prove it "
         "are in brackets."
     )
-    over = " and ".join(axis.name for axis in (grid.x, grid.y) if axis.name)
+    over = " and ".join(filter(None, grid.names))
     title, winner = f"L_MS{' over ' * bool(over)}{over} at k = {result.k}", int(np.argmax(state == "winner"))
     texts = [
         "failed" if of == "failed"
@@ -456,13 +456,13 @@ def _draw_grid(
     """Draw settings over two hyperparameters, with a star at the best; the table has a text of each."""
     y, x = np.nonzero(grid.best == best)
     star = Mark(x, y, "white", shape="*", size=11, edge="black")
-    across, up = (Scale(axis.name, names=axis.values) for axis in (grid.x, grid.y))
-    corner = " \\ ".join(axis.name for axis in (grid.y, grid.x) if axis.name) or "setting"
+    (first, second), corner = grid.values, " \\ ".join(filter(None, grid.names[::-1])) or "setting"
+    across, up = Scale(grid.names[0], names=first), Scale(grid.names[1], names=second)
     rows = [
         (name, *(NOT_SET if i < 0 else texts[i] for i in line))
-        for name, line in zip(grid.y.values, grid.best.tolist(), strict=True)
+        for name, line in zip(second, grid.best.tolist(), strict=True)
     ]
-    return Picture(title, caption, Chart(across, up, [*parts, star]), (corner, *grid.x.values), rows)
+    return Picture(title, caption, Chart(across, up, [*parts, star]), (corner, *first), rows)
 
 
 def _draw_folds(result: Certified) -> Picture:
@@ -579,27 +579,27 @@ def _draw_strips(result: Scored, score: Score) -> Picture:
 
 
 def _draw_curves(found: Validation, score: Score, splits: str) -> Picture:
-    lines, parameters = [curve.line for curve in found.curves], PARAMETERS.findall(found.curves[0].line)
-    several, more, parts = len(lines) > 1, "", list[Mark]()
+    curves = found.curves[: len(COLOURS)]
+    lines, several, more, parts = [line for line, _ in curves], len(curves) > 1, "", list[Mark]()
     if several and max(map(len, lines)) > MAX_NAME:
+        more = f" Lines are named by {', '.join(PARAMETERS.findall(lines[0]))}."
         lines = [PARAMETERS.sub("", line) for line in lines]
-        more = f" Lines are named by {', '.join(parameters)}."
-    if found.left_out:
-        more += f" {pluralize(found.left_out, 'line')} with worse means not drawn."
-    for curve, name, colour, shape in zip(found.curves, lines, COLOURS, "os^Dvx", strict=False):
-        bars = np.column_stack([curve.mean - curve.deviation, curve.mean + curve.deviation, curve.x * np.nan])
-        parts.append(Mark(np.repeat(curve.x, 3), bars.ravel(), colour, width=0.8))
-        parts.append(Mark(curve.x, curve.mean, colour, name * several, LINE, shape=shape, size=4.5))
+    if left_out := len(found.curves) - len(curves):
+        more += f" {pluralize(left_out, 'line')} with worse means not drawn."
+    for (_, (x, mean, deviation)), name, colour, shape in zip(curves, lines, COLOURS, "os^Dvx", strict=False):
+        bars = np.column_stack([mean - deviation, mean + deviation, x * np.nan])
+        parts.append(Mark(np.repeat(x, 3), bars.ravel(), colour, width=0.8))
+        parts.append(Mark(x, mean, colour, name * several, LINE, shape=shape, size=4.5))
     rows = [
-        (*([curve.line] if several else []), f"{x:g}", f"{mean:.4f}", f"{deviation:.4f}")
-        for curve in found.curves
-        for x, mean, deviation in zip(curve.x, curve.mean, curve.deviation, strict=True)
+        (*([line] if several else []), f"{x:g}", f"{mean:.4f}", f"{deviation:.4f}")
+        for line, curve in curves
+        for x, mean, deviation in curve.T
     ]
     caption = (
         f"Mean over {splits} at each value of {found.parameter}, and a standard deviation around it; "
         f"{found.best}.{more}"
     )
-    log = is_geometric(np.unique(np.concatenate([curve.x for curve in found.curves])))
+    log = is_geometric(np.unique(np.concatenate([curve[0] for _, curve in curves])))
     chart = Chart(Scale(shorten_name(found.parameter), log=log), Scale(score.name), parts, 195)
     heads = (*(["line"] if several else []), found.parameter, "mean", "sd")
     return Picture(f"Validation curve of {found.learner}", caption, chart, heads, rows)
@@ -610,7 +610,7 @@ def _draw_heat(found: Validation, grid: Grid, score: Score, splits: str) -> Pict
     tiles = Tiles(x, y, np.full(len(x), FULL_SIDE), found.means[grid.best[y, x]], f"mean {score.name}")
     joined = ", at the best values of the others" if grid.joined else ""
     caption = f"Mean over {splits} at each pair of values{joined}; the star marks the best: {found.best}."
-    title = f"{score.name} of {found.learner} over {grid.x.name} and {grid.y.name}"
+    title = f"{score.name} of {found.learner} over {' and '.join(grid.names)}"
     texts, best = [f"{mean:.4f}" for mean in found.means.tolist()], int(np.argmin(score.loss * found.means))
     return _draw_grid(title, caption, grid, best, [tiles], texts)
 
@@ -745,21 +745,19 @@ def _draw_importance(result: Result, judged: Judged) -> Picture:
     if found is None:
         why = "there are too many columns" if judged.parts else "the folder keeps no models of single splits"
         return Picture(title, f"There is none: {why}.")
-    names, order = [*map(str, result.task.features)], np.argsort(-found.rise, kind="stable").tolist()
+    (rise, spread, used), names = found, [*map(str, result.task.features)]
+    order = np.argsort(-rise, kind="stable").tolist()
     caption = (
         "Measured, not proven: how much the share of wrong rows rises when the values of one column are "
-        f"shuffled, on {found.rows:,} of the judged rows; lines are standard deviations over shuffles. "
+        f"shuffled, on {used:,} of the judged rows; lines are standard deviations over shuffles. "
         "Columns that say the same share their importance, and nothing here says what causes what."
     )
     if len(names) > MAX_BARS:
         caption += f" The first {MAX_BARS} of {len(names):,} are drawn."
-    points = [
-        [format_percent(share).removesuffix(" %") for share in (found.rise[i], found.spread[i])]
-        for i in order
-    ]
+    points = [[format_percent(share).removesuffix(" %") for share in (rise[i], spread[i])] for i in order]
     rows = [(names[i], *texts) for i, texts in zip(order[:MAX_IMPORTANT], points, strict=False)]
     shown = order[:MAX_BARS]
-    rise, spread = 100 * found.rise[shown], 100 * found.spread[shown]
+    rise, spread = 100 * rise[shown], 100 * spread[shown]
     parts = [_draw_bars(np.zeros(len(shown)), rise), _draw_bars(rise - spread, rise + spread, INK, 1)]
     parts.append(Mark([0, 0], [-0.6, len(shown) - 0.4], width=0.8))
     scale = Scale("rise of the share of wrong rows, in points")

@@ -106,14 +106,6 @@ class Calibration(NamedTuple):
     error: float  # mean over the rows of the difference of the two, as an absolute value
 
 
-class ProvenPoint(NamedTuple):
-    """A net benefit of which something is proven."""
-
-    worth: float  # the probability from which on a row is worth flagging
-    proven: float  # what it is at least
-    measured: float  # of the judged rows
-
-
 class DecisionCurve(NamedTuple):
     """Net benefits at a stated share of the positive class."""
 
@@ -125,15 +117,8 @@ class DecisionCurve(NamedTuple):
     by_cut_off: Values | None
     cut_off: str  # which cut-off that is, in words; "" if there is none
     everybody: Values  # of flagging all rows, (n,)
-    points: tuple[ProvenPoint, ...]  # what is proven of the rule
-
-
-class Importance(NamedTuple):
-    """How much larger the share of wrong rows is after the values of a column are permuted."""
-
-    rise: Values  # mean over permutations for each column, (d,)
-    spread: Values  # standard deviation over permutations, (d,)
-    rows: int  # number of rows
+    # of each net benefit that is proven: its ``worth``, what it is at least, and what was measured
+    points: tuple[tuple[float, float, float], ...]
 
 
 def trace_roc(judged: Judged) -> Roc | None:
@@ -181,10 +166,10 @@ def calibrate(judged: Judged) -> Calibration | None:
     best = np.full(len(shares), judged.positive) if shares.shape[1] == 2 else np.argmax(shares, axis=1)
     share, true = shares[np.arange(len(best)), best], (judged.y == best).astype(np.float64)
     edges = np.unique(np.quantile(share, np.linspace(0, 1, PROBABILITY_BINS + 1)))
-    group = np.clip(np.searchsorted(edges, share, side="right") - 1, 0, max(0, len(edges) - 2))
+    group = np.minimum(np.searchsorted(edges, share, side="right") - 1, max(0, len(edges) - 2))
     rows = np.bincount(group)
     kept = rows > 0
-    mean, observed = (np.bincount(group, weights=values)[kept] / rows[kept] for values in (share, true))
+    mean, observed = (np.bincount(group, values)[kept] / rows[kept] for values in (share, true))
     low = np.array([share[group == g].min() for g in np.flatnonzero(kept)])
     high = np.array([share[group == g].max() for g in np.flatnonzero(kept)])
     error = float(np.sum(np.abs(mean - observed) * rows[kept]) / len(share))
@@ -208,8 +193,10 @@ def count_scores(judged: Judged, n_classes: int) -> tuple[Values, NDArray[np.int
     return edges, np.array(counts)
 
 
-def permute_columns(judged: Judged, n_classes: int, seed: int) -> Importance | None:
+def permute_columns(judged: Judged, n_classes: int, seed: int) -> tuple[Values, Values, int] | None:
     """Measure how much larger the share of wrong rows is when the values of a column are permuted.
+
+    Return the mean over permutations for each column, (d,), their standard deviation, and the number of rows.
 
     Breiman, "Random Forests", Machine Learning 45, 2001, section 10; here on rows that the models have not
     learned from. None if there are no models, or too many columns for the rows that may be predicted.
@@ -224,8 +211,7 @@ def permute_columns(judged: Judged, n_classes: int, seed: int) -> Importance | N
     draws = np.random.default_rng(seed)
     rises = [_permute_part(part, most, n_classes, draws) for part in parts]
     mean = np.mean(rises, axis=0)
-    rows = sum(min(most, len(part.y)) for part in parts)
-    return Importance(mean.mean(axis=0), mean.std(axis=0, ddof=1), rows)
+    return mean.mean(axis=0), mean.std(axis=0, ddof=1), sum(min(most, len(part.y)) for part in parts)
 
 
 def _permute_part(part: JudgedPart, most: int, n_classes: int, draws: np.random.Generator) -> Values:
@@ -351,13 +337,13 @@ def trace_net_benefit(result: Result, judged: Judged) -> DecisionCurve | None:
     known.sort(key=lambda claim: claim.quantity.worth is None)  # net benefits first
     prevalence = (known[0].quantity.prevalence if known else None) or float(np.mean(is_positive))
     points = tuple(
-        ProvenPoint(at, 1 - claim.bound, claim.quantity.compute(*recalls))
+        (at, 1 - claim.bound, claim.quantity.compute(*recalls))
         for claim in known
         if (at := claim.quantity.worth) is not None
         and claim.quantity.prevalence == prevalence
         and claim.bound is not None
     )
-    last = max([BEYOND_SHARE * prevalence, *(BEYOND_LAST * point.worth for point in points)])
+    last = max([BEYOND_SHARE * prevalence, *(BEYOND_LAST * point[0] for point in points)])
     worth = np.linspace(0.0, min(LARGEST_WORTH, last), N_WORTHS)
     return DecisionCurve(
         prevalence,

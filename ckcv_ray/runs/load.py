@@ -184,6 +184,4 @@ def read_result(folder: RunFolder, problem: Problem) -> Result:
             result = add_row_values(result, held_out)
     if result.kept is None:
         return result
-    setting = result.kept.settings[0]
-    assert setting is not None
-    return replace(result, full=models.read_full(folder.files, problem, setting))
+    return replace(result, full=models.read_full(folder.files, problem, result.setting))

@@ -18,7 +18,6 @@ from ckcv_ray.study.problem import describe_setting
 
 MIN_VALUES = 3  # of a hyperparameter, for its curve
 MAX_SIDE = 40  # values of a hyperparameter in a grid
-MAX_CURVES = 6
 
 
 class Place(NamedTuple):
@@ -61,19 +60,12 @@ def rank_losses(losses: Values) -> list[int | None]:
     return [None if loss != loss else 1 + int(np.searchsorted(known, loss)) for loss in losses.tolist()]
 
 
-class Axis(NamedTuple):
-    """A hyperparameter and its values as text; without a name and with one value if there is none."""
-
-    name: str
-    values: tuple[str, ...]
-
-
 class Grid(NamedTuple):
     """Settings over two hyperparameters: at each pair of values the best of them."""
 
-    x: Axis  # the hyperparameters
-    y: Axis
-    best: Index  # position of the setting, (values of y, values of x); -1 where there is none
+    names: Sequence[str]  # the hyperparameters; "" where there is none, which then has one value
+    values: Sequence[Sequence[str]]  # of each, as text
+    best: Index  # position of the setting, (values of the second, of the first); -1 where there is none
     joined: bool  # whether settings differ in more than these
 
 
@@ -87,16 +79,16 @@ def make_grid(settings: Sequence[Setting], losses: Values) -> Grid:
     if any(len(differing[name]) > MAX_SIDE for name in pair):
         settings = [{"setting": i + 1} for i in range(len(settings))]
         differing, pair = list_differing(settings), ["setting"]
-    known = [(name, differing[name]) for name in pair] + [("", [None])] * (2 - len(pair))
+    names = [*pair, "", ""][:2]
+    values = [differing.get(name, [None]) for name in names]
     places = [
-        [[repr(value) for value in values].index(repr(setting.get(name))) for setting in settings]
-        for name, values in known
+        [[*map(repr, of_name)].index(repr(setting.get(name))) for setting in settings]
+        for name, of_name in zip(names, values, strict=True)
     ]
-    best = np.full([len(values) for _, values in known], -1)
+    best = np.full([*map(len, values)], -1)
     for i in np.argsort(-losses, kind="stable").tolist():
         best[places[0][i], places[1][i]] = i
-    x, y = (Axis(name, tuple(map(shorten_value, values))) for name, values in known)
-    return Grid(x, y, best.T, len(differing) > 2)
+    return Grid(names, [[*map(shorten_value, of_name)] for of_name in values], best.T, len(differing) > 2)
 
 
 def list_differing(settings: Sequence[Setting]) -> dict[str, list[Any]]:
@@ -120,23 +112,14 @@ def _order_names(differing: Mapping[str, Sequence[Any]]) -> tuple[list[str], str
     return sorted(order, key=lambda name: name != first), first
 
 
-class Curve(NamedTuple):
-    """A score over a hyperparameter."""
-
-    line: str  # values of the other hyperparameters, as text
-    x: Values  # values of the hyperparameter, ascending
-    mean: Values  # over splits, of the shape of x
-    deviation: Values
-
-
 class Validation(NamedTuple):
     """A score of one learner over its hyperparameters."""
 
     learner: str  # its label
     parameter: str  # the hyperparameter of the curves; "" where none has three numbers or more
-    # one for each combination of the others, those with the best means, the best first
-    curves: Sequence[Curve]
-    left_out: int  # number of combinations without a curve
+    # for each combination of the others, as text, the values of the hyperparameter, ascending, and mean and
+    # deviation over splits, (3, values); that with the best mean first
+    curves: Sequence[tuple[str, Values]]
     means: Values  # mean of each setting
     # the settings over two hyperparameters; None where fewer differ, or they have very many values
     heat: Grid | None
@@ -163,10 +146,9 @@ def _validate(learner: str, rows: Sequence[SettingScores], score: Score) -> Vali
     return Validation(
         learner,
         parameter,
-        curves[:MAX_CURVES],
-        max(0, len(curves) - MAX_CURVES),
+        curves,
         means,
-        grid if grid.y.name else None,
+        grid if grid.names[1] else None,
         f"best mean {means[best]:.4g} at {describe_setting(_take(settings[best], differing))}",
     )
 
@@ -183,21 +165,17 @@ def _take(setting: Setting, names: Iterable[str]) -> dict[str, Any]:
 
 def _list_curves(
     settings: Sequence[SettingScores], parameter: str, rest: Sequence[str], score: Score
-) -> list[Curve]:
-    """Return a curve over a hyperparameter for each combination of others, that with the best mean first."""
+) -> list[tuple[str, Values]]:
     lines: dict[str, list[SettingScores]] = {}
     for row in settings:
         lines.setdefault(describe_setting(_take(row.setting, rest)), []).append(row)
     made = []
     for line, found in lines.items():
         found.sort(key=lambda row: row.setting[parameter])
-        columns = [
-            (row.setting[parameter], row.places[score.name].mean, row.places[score.name].deviation)
-            for row in found
-        ]
-        x, mean, deviation = np.array(columns, np.float64).T
-        made.append(Curve(line, x, mean, np.nan_to_num(deviation)))
-    return sorted(made, key=lambda curve: float(np.min(score.loss * curve.mean)))
+        columns = [(row.setting[parameter], *row.places[score.name][:2]) for row in found]
+        curve = np.array(columns, np.float64).T
+        made.append((line, np.where(np.isnan(curve), 0.0, curve)))
+    return sorted(made, key=lambda curve: float(np.min(score.loss * curve[1][1])))
 
 
 def shorten_setting(setting: Mapping[str, Any] | None) -> str:

@@ -373,12 +373,11 @@ class Remake:
             return
         scores = Scored(problem, self.execution, self.queue.scores())
         if scores.kept is not None:
-            setting, (path, step) = scores.kept.settings[0] or {}, scores.kept.positions[0].tolist()
-            full = models.read_full(self.folder.files, problem, setting)
-            scores = replace(scores, full=full)
-            make = partial(fit_on_all_rows, problem, path, step)
+            full = models.read_full(self.folder.files, problem, scores.setting)
+            make = partial(fit_on_all_rows, problem, *scores.kept.positions[0].tolist())
             fit = Refit("model on all rows", (FULL,), lambda: (make(),))
             self.compare_models([(FULL, full)], [fit], (FULL,))
+            scores = replace(scores, full=full)
         if (held_out := self._predict(scores)) is not None:
             scores = add_row_values(scores, held_out)
         files = make_scores(scores, held_out)

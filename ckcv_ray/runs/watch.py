@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from math import exp, fsum
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -180,23 +180,6 @@ CONDITIONS = (
 )
 
 
-class LiveColumns(NamedTuple):
-    """The names of the columns of live rows.
-
-    Attributes:
-        identifier: names the rows.
-        prediction: what was predicted; made here if there is no such column.
-        label: the true label; None for the name of the target.
-    """
-
-    identifier: str = "id"
-    prediction: str = "prediction"
-    label: str | None = None
-
-
-USUAL_COLUMNS = LiveColumns()
-
-
 @dataclass(frozen=True)
 class WatchedRun:
     """A watched run, as its stream says.
@@ -256,7 +239,9 @@ class WatchedRun:
 def watch(
     out: str | PathLike[str],
     rows: pa.Table | None = None,
-    columns: LiveColumns = USUAL_COLUMNS,
+    identifier: str = "id",
+    prediction: str = "prediction",
+    label: str | None = None,
     by: str = "auto",
     delta: float | None = None,
     stream: str | PathLike[str] | None = None,
@@ -266,7 +251,9 @@ def watch(
     Args:
         out: the run folder.
         rows: a table of live rows; None to look at the stream alone, which writes nothing.
-        columns: the names of its columns.
+        identifier: the column that names the rows.
+        prediction: that of what was predicted; made here if there is no such column.
+        label: that of the true label; None for the name of the target.
         by: the rule that classified them, as for ``Result.rule``; "auto" for that of the stream, or for what
             ``ckcv predict`` does without options.
         delta: probability with which anything that is said may ever be false; None for that of the stream, or
@@ -292,7 +279,7 @@ def watch(
     before = () if found is None else found.rows
     live, notes = tuple[LiveRow, ...](), tuple[str, ...]()
     if rows is not None:
-        live, notes = read_live_rows(result, rule, rows, columns, before)
+        live, notes = read_live_rows(result, rule, rows, before, identifier, prediction, label)
         inside = files is folder.files
         lock = folder if inside else files.lock
         lock.acquire()
@@ -325,7 +312,7 @@ def _make_header(
             f"{file} watches what was certified before the run grew: what is certified now was not fixed "
             f"before its rows; {instead}"
         )
-    if any((row.group == "") != result.task.units.independent for row in found.rows):
+    if any((row.unit == "") != result.task.units.independent for row in found.rows):
         raise StoreError(f"{file} is damaged: its rows have groups, or none, and those of the run differ")
     for option, asked, fixed in (
         ("by", None if by == "auto" else by, header.by),
@@ -389,9 +376,17 @@ def _make_prior(result: Certified, claim: Claim | None, number: int | None) -> P
 
 
 def read_live_rows(
-    result: Certified, rule: Rule, table: pa.Table, columns: LiveColumns, before: tuple[LiveRow, ...]
+    result: Certified,
+    rule: Rule,
+    table: pa.Table,
+    before: tuple[LiveRow, ...],
+    identifier: str,
+    prediction: str,
+    label: str | None,
 ) -> tuple[tuple[LiveRow, ...], tuple[str, ...]]:
     """Return the rows of a table that have a label, to be appended to a stream, and what to know of them.
+
+    Names of columns are as for ``watch``.
 
     Raises:
         InputError: a column is missing, an identifier stands twice, a row has a label and no prediction, a
@@ -401,15 +396,15 @@ def read_live_rows(
     task = result.task
     table = task.keep_words(join_copies(table))
     names = table.column_names
-    target = task.target.name if columns.label is None else columns.label
-    check_column(columns.identifier, names, " with the names of the rows (--id)")
+    target = task.target.name if label is None else label
+    check_column(identifier, names, " with the names of the rows (--id)")
     check_column(target, names, " with the true labels (--label)")
     known = task.find_labelled(table, target)
     notes = []
     if left := int(np.sum(~known)):
         notes = [f"{pluralize(left, 'row')} without a label: not counted; append them when they have one"]
     table = table.filter(pa.array(known))
-    identifiers = _read_names(table, columns.identifier)
+    identifiers = _read_names(table, identifier)
     stored = {row.id for row in before}
     if again := [name for name in identifiers if name in stored]:
         raise InputError(
@@ -426,13 +421,12 @@ def read_live_rows(
             "class, make a new run: every row of it is wrong, whatever was predicted, and without these rows "
             "the error looks smaller than it is"
         ) from None
-    predicted, made = _read_predictions(result, rule, table, columns, identifiers)
+    predicted, made = _read_predictions(result, rule, table, prediction, identifiers)
     groups = _read_groups(table, result, before)
     batch = before[-1].batch + 1 if before else 0
     cells = zip(identifiers, predicted.tolist(), truth.tolist(), groups, strict=True)
     rows = tuple(
-        LiveRow(identifier, task.classes[of], task.classes[is_], group, batch)
-        for identifier, of, is_, group in cells
+        LiveRow(name, task.classes[of], task.classes[is_], group, batch) for name, of, is_, group in cells
     )
     return rows, (*notes, *made, *_note_known(result, table))
 
@@ -450,10 +444,10 @@ def _read_names(table: pa.Table, column: str) -> list[str]:
 
 
 def _read_predictions(
-    result: Certified, rule: Rule, table: pa.Table, columns: LiveColumns, identifiers: list[str]
+    result: Certified, rule: Rule, table: pa.Table, name: str, identifiers: list[str]
 ) -> tuple[Classes, list[str]]:
     """Return the predicted classes, and a sentence if they are made here, or are not those of the rule."""
-    name, task = columns.prediction, result.task
+    task = result.task
     if name in table.column_names:
         there = task.find_labelled(table, name)
         if not there.all():
@@ -495,7 +489,7 @@ def _read_groups(table: pa.Table, result: Certified, before: tuple[LiveRow, ...]
     groups = [row[0] if len(row) == 1 else write_row(row) for row in cells]
     if max(map(len, groups), default=0) > MAX_OF_IDENTIFIER:
         raise InputError(f"the names of a group have more than {MAX_OF_IDENTIFIER:,} characters together")
-    stored = {row.group for row in before}
+    stored = {row.unit for row in before}
     if again := [group for group in groups if group in stored]:
         raise InputError(
             f"group {again[0]!r} is in the stream already: what is certified is about new groups, each "
@@ -538,7 +532,7 @@ def _judge_rows(
     losses, batches = wrong, np.array([row.batch for row in rows], np.intp)
     if not result.task.units.independent:  # their means, in order of arrival
         numbered: dict[str, int] = {}
-        group = np.array([numbered.setdefault(row.group, len(numbered)) for row in rows], np.intp)
+        group = np.array([numbered.setdefault(row.unit, len(numbered)) for row in rows], np.intp)
         losses, batches = average_by_group(wrong, group), average_by_group(batches, group).astype(np.intp)
     of_class = [np.ones(len(losses), np.bool_), *(truth == c for c in range(len(watched) - 1))]
     return tuple(

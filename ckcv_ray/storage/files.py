@@ -235,7 +235,11 @@ class ObjectFiles:
         A request that was repeated may have met what it wrote itself: that is this file, too.
         """
         held = to_bytes(content)
-        return self.bucket.create(name, held) or self._holds(name, held)
+        if self.bucket.create(name, held):
+            return True
+        with suppress(FileNotFoundError, ValueError):
+            return self.bucket.get(name, len(held)) == held
+        return False
 
     def delete(self, name: str) -> None:
         """Delete a file; one that is not there is no error, since another writer may have deleted it."""
@@ -248,11 +252,6 @@ class ObjectFiles:
     def inside(self, file: Path) -> str | None:
         """Return None: no path leads into a store."""
         return None
-
-    def _holds(self, name: str, content: bytes) -> bool:
-        with suppress(FileNotFoundError, ValueError):
-            return self.bucket.get(name, len(content)) == content
-        return False
 
 
 Files: TypeAlias = LocalFiles | ObjectFiles
@@ -452,7 +451,7 @@ def sha256(files: Files, name: str) -> str:
         ValueError: it is not a regular file, or is larger than any file of a run.
     """
     with files.open(name) as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+        return hashlib.file_digest(cast(Any, stream), "sha256").hexdigest()
 
 
 def ask_files(

@@ -25,7 +25,7 @@ it locked; on an object store two runs may write to one, and what they write agr
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -191,7 +191,8 @@ class RunFolder:
             StoreError: there is something else, or a run that this version cannot read.
         """
         if not self.files.exists(STUDY):
-            if any(self._foreign()):
+            files = (name for name in self.files.walk(regular=False) if not _is_temporary(name))
+            if any(name.rpartition("/")[2] != LOCK for name in files):  # which a killed run leaves
                 raise StoreError(
                     f"{str(self)!r} has no {STUDY}: it is not a run folder, or is a damaged one that "
                     "running the command that made it again repairs"
@@ -580,11 +581,6 @@ class RunFolder:
 
     def _run_files(self) -> list[str]:
         return [name for folder in ("", *FOLDERS) for name in self.files.list(folder)]
-
-    def _foreign(self) -> Iterator[str]:
-        """Yield the files that a run killed before it wrote any would not have left behind."""
-        names = (name for name in self.files.walk(regular=False) if not _is_temporary(name))
-        return (name for name in names if name.rpartition("/")[2] != LOCK)
 
 
 def read_identity(files: Files) -> Identity:

@@ -59,14 +59,14 @@ class LiveRow(Stored):
         id: its name, of which there is one row.
         prediction: the label that was predicted.
         label: the true one.
-        group: name of its group; "" without groups.
+        unit: name of its group; "" without groups.
         batch: number of the call that appended it, from 0.
     """
 
     id: Annotated[str, Extent(1, MAX_OF_IDENTIFIER)]
     prediction: Label
     label: Label
-    group: Annotated[str, Extent(0, MAX_OF_IDENTIFIER)]
+    unit: Annotated[str, Extent(0, MAX_OF_IDENTIFIER)]
     batch: Annotated[int, Between(0, MOST)]
 
 
@@ -200,7 +200,7 @@ def _check_rows(rows: Sequence[LiveRow]) -> None:
     for row in rows:
         if row.id in seen:
             raise ValueError(f"the row {row.id[:60]!r} stands twice")
-        if row.batch < last or (row.group and batches.setdefault(row.group, row.batch) != row.batch):
+        if row.batch < last or (row.unit and batches.setdefault(row.unit, row.batch) != row.batch):
             raise ValueError("its batches are out of order, or one group is in two of them")
         seen.add(row.id)
         last = row.batch

@@ -160,9 +160,9 @@ def test_the_column_that_decides_is_important_and_another_is_not() -> None:
     X = np.column_stack([RANK, RNG.normal(size=200)])
     part = JudgedPart(lambda rows: Predicted((rows[:, 0] > 0).astype(np.int32), RANK), X, Y)
     found = permute_columns(make_judged(parts=(part,)), 2, 0)
-    assert found.rise[0] > 0.05
-    assert found.rise[1] == 0
-    assert found.rows == 200
+    rise, _, rows = found
+    assert rise[0] > 0.05
+    assert (rise[1], rows) == (0, 200)
 
 
 @pytest.mark.parametrize("refit", [None, "best"])
@@ -225,11 +225,11 @@ def test_curves_are_net_benefits_and_points_are_what_is_claimed_at_the_prevalenc
     found, recalls = trace_net_benefit(result, judged), find_recalls(judged, judged.label == 1)
     assert (found.prevalence, found.cut_off) == (0.02, BY_PROBABILITY)
     proven = {str(claim.quantity): 1 - claim.bound for claim in result.certificate.claims}
-    assert [(point.worth, point.proven) for point in found.points] == [
+    assert [point[:2] for point in found.points] == [
         (float(name.rpartition(":")[2]), proven[name]) for name in claimed
     ]
-    for point in found.points:
-        assert point.proven < point.measured == NetBenefit(0.02, point.worth).compute(*recalls)
+    for worth, least, measured in found.points:
+        assert least < measured == NetBenefit(0.02, worth).compute(*recalls)
     assert found.worth[[0, -1]].tolist() == pytest.approx([0, 0.15])
     share, given = np.mean(judged.y == 1), judged.probability[:, 1]
     odds = given / (1 - given) * (0.02 / 0.98) / (share / (1 - share))
@@ -272,5 +272,5 @@ def test_a_point_is_proven_of_this_rule(
 ) -> None:
     result = make(claim, task=task, require=require)
     found = trace_net_benefit(result, judge_rows(result))
-    assert [point.worth for point in found.points] == worths
+    assert [point[0] for point in found.points] == worths
     assert prevalence in (None, found.prevalence)

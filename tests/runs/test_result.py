@@ -13,7 +13,6 @@ from forgery import STUDY, TASK
 from ckcv_ray import Execution, InputError, Job, Result, Study, Task, TestRows
 from ckcv_ray.core.criteria import MeanBound
 from ckcv_ray.core.schedule import Stage
-from ckcv_ray.records.candidates import find_winner
 from ckcv_ray.reports.facts import list_edges
 from ckcv_ray.runs.run import run_job
 
@@ -47,9 +46,9 @@ def test_the_error_is_the_mean_over_the_splits_of_what_the_members_do_on_their_e
 
 
 def test_the_winner_is_named_by_its_setting_and_its_position(result: Result) -> None:
-    assert result.problem.learner.space.setting(*find_winner(result.candidates)) == result.setting
     assert set(result.setting) == {"C", "gamma"}
     (row,) = result.candidates.filter(np.array(result.candidates["state"]) == "winner").to_pylist()
+    assert result.problem.learner.space.setting(row["path"], row["step"]) == result.setting
     assert (row["C"], row["gamma"], row["k_first"]) == (*result.setting.values(), result.k)
     assert (row["l_ms"], row["l_ee"]) == (result.certificate.l_ms, result.l_ee)
 

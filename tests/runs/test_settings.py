@@ -104,22 +104,22 @@ def test_one_parameter_has_a_curve_and_two_have_lines_and_a_heat_map() -> None:
     result = compute(**FOUR, resampling="kfold:3")
     (score,) = result.scores
     (found,) = list_validations(result.settings, score)
-    assert (found.parameter, found.left_out, found.heat.joined) == ("C", 0, False)
-    assert sorted(curve.line for curve in found.curves) == ["gamma = 0.01", "gamma = 0.1", "gamma = 1"]
+    assert (found.parameter, found.heat.joined) == ("C", False)
+    assert sorted(line for line, _ in found.curves) == ["gamma = 0.01", "gamma = 0.1", "gamma = 1"]
     means = {(s.setting["C"], s.setting["gamma"]): s.places["zero_one"].mean for s in result.settings}
-    for curve in found.curves:
-        gamma = float(curve.line.rpartition(" ")[2])
-        assert curve.x.tolist() == [0.1, 1, 10, 100]
-        assert curve.mean.tolist() == [means[C, gamma] for C in curve.x]
-    assert min(found.curves[0].mean) == min(means.values())
+    for line, (costs, mean, _) in found.curves:
+        gamma = float(line.rpartition(" ")[2])
+        assert costs.tolist() == [0.1, 1, 10, 100]
+        assert mean.tolist() == [means[C, gamma] for C in costs]
+    assert min(found.curves[0][1][1]) == min(means.values())
     heat = found.heat
-    assert (heat.x.values, heat.y.values) == (("0.1", "1", "10", "100"), ("0.01", "0.1", "1"))
+    assert heat.values == [["0.1", "1", "10", "100"], ["0.01", "0.1", "1"]]
     assert found.means[heat.best].tolist() == [
         [means[C, g] for C in (0.1, 1, 10, 100)] for g in (0.01, 0.1, 1)
     ]
     one = compute(learner="svm", C=(1, 10, 100), gamma=0.1, resampling="kfold:3")
     (alone,) = list_validations(one.settings, score)
-    assert ([curve.line for curve in alone.curves], alone.heat) == ([""], None)
+    assert ([line for line, _ in alone.curves], alone.heat) == ([""], None)
     assert list_validations(compute(learner="svm", resampling="kfold:3").settings, score) == []
 
 
@@ -135,8 +135,8 @@ def test_of_more_parameters_the_best_lines_are_drawn_and_the_heat_map_has_the_be
     result = compute(tmp_path / "run", **options, resampling="kfold:3")
     (found,) = list_validations(result.settings, result.scores[0])
     best = max(one.places["accuracy"].mean for one in result.settings)
-    assert (len(found.curves), found.left_out, found.heat.joined) == (6, 2, True)
-    assert max(found.curves[0].mean) == best == found.means[found.heat.best].max()
+    assert (len(found.curves), found.heat.joined) == (8, True)
+    assert max(found.curves[0][1][1]) == best == found.means[found.heat.best].max()
     page = make_page(tmp_path / "run")
     assert "at the best values of the others" in page
     assert "2 lines with worse means not drawn" in page

@@ -24,7 +24,6 @@ from ckcv_ray.runs.watch import (
     HOLDS,
     UNCERTIFIED,
     UNKNOWN,
-    LiveColumns,
     Watched,
     judge_losses,
     list_watched,
@@ -306,7 +305,7 @@ def test_a_row_counts_once(runs: Runs) -> None:
 
 
 def test_a_group_may_be_named_by_several_columns(runs: Runs) -> None:
-    run, id_ = runs("two groups"), LiveColumns("row")
+    run, id_ = runs("two groups"), "row"
     table = rows(8, 0.0).rename_columns(["row", "prediction", TASK.target.name])
     table = table.append_column("id", pa.array([1, 1, 2, 2] * 2))
     with pytest.raises(InputError, match="there is no column 'center' with the groups"):
@@ -484,7 +483,7 @@ def test_a_label_or_a_group_that_no_row_of_the_run_has_is_damage(runs: Runs) -> 
     watch(run, rows(4, 0.0))
     for change, words in (
         (put(2, label="ill"), "'ill' is no class of the run"),
-        (put(2, group="a"), "its rows have groups, or none, and those of the run differ"),
+        (put(2, unit="a"), "its rows have groups, or none, and those of the run differ"),
     ):
         change(run)
         with pytest.raises(StoreError, match=f"is damaged: {words}"):

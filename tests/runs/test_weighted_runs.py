@@ -11,7 +11,6 @@ from pyarrow import parquet
 from ckcv_ray import CKCVClassifier, Execution, Study, Task, load_run, plan, run, verify
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import InputError, StoreError
-from ckcv_ray.records.candidates import find_winner
 from ckcv_ray.reports.render import make_page
 from ckcv_ray.study.problem import Problem
 
@@ -44,7 +43,8 @@ def test_members_and_the_refit_are_fitted_with_the_weights_of_their_rows() -> No
     assert np.array_equal(result.task.weighting.named, WEIGHTS[learned])
     member = result.ensemble.members[0]
     size = result.problem.sizes.index(result.problem.find_size(member.k))
-    path, step = find_winner(result.candidates)
+    (row,) = (row for row in result.candidates.to_pylist() if row["state"] == "winner")
+    path, step = row["path"], row["step"]
     train, score = result.problem.rows(Stage.ESTIMATE, size, member.split)
     block = result.problem.learner.trainer.prepare(result.task, train, score)
     assert member.model.content == block.fit(path, step + 1).model(step).content

@@ -222,7 +222,7 @@ def test_a_study_of_very_many_candidates_takes_no_memory(whole: Path, out: Path)
     command, asked = [sys.executable, "-c", READ, whole], json.dumps(str(out)) + "\n"
     done = subprocess.run(command, input=asked, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    (loaded, verified, played, paged, _), mib = json.loads(done.stdout)
+    (loaded, verified, played, paged), mib = json.loads(done.stdout)
     messages = (
         "candidates.parquet is damaged: its study has 200,000,000 candidates: at most 10,000,000 can be"
     )
