@@ -468,7 +468,7 @@ CASES = {
     "measure of two classes": evaluates("--measure auc", "--measure auc is not for three or more classes"),
     "no such learner": evaluates("--measure accuracy --learner svm,nothing", "learner"),
     "certificate of a procedure": evaluates("--certify holdout", "No such option", usage=True),
-    "margin of 1": case(lambda: Question(no_worse=1.0), "no_worse=1.0 is not between 0 and 1"),
+    "margin of 1": case(lambda: Question(no_worse=1.0), "no_worse=1.0 is outside (0, 1)"),
     "uses beyond the most": case(lambda: Question(uses=1_001), "uses=1001 is above 1000"),
     "no margin": case("compare run run --rows good.csv --no-worse 0", "--no-worse 0.0 is not between 0 and"),
     "nothing to compare with": case("compare run --rows good.csv", "or --predictions COLUMN"),

@@ -22,6 +22,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ckcv_ray.claims.quantity import name_loss_bound
+from ckcv_ray.core.bounds.binomial import check_delta
 from ckcv_ray.core.bounds.paired import (
     BETTING,
     COUNTS,
@@ -53,7 +54,7 @@ from ckcv_ray.tables.columns import NewRows
 from ckcv_ray.tables.questions import count_repeated, find_known
 from ckcv_ray.tables.task import Task, check_column, compute_salt, find_groups, hash_columns, join_copies, mix
 from ckcv_ray.tables.units import Units, name_groups
-from ckcv_ray.validation import as_path, integer, number, quote
+from ckcv_ray.validation import as_path, inner_share, integer
 
 
 class Counted(NamedTuple):
@@ -182,13 +183,10 @@ class Question:
 
     def __post_init__(self) -> None:
         """Raise InputError if a value is outside its range."""
-        if self.no_worse is not None and not 0.0 < number("no_worse", self.no_worse) < 1.0:
-            raise InputError(
-                f"no_worse={quote(self.no_worse)} is not between 0 and 1: give a share such as 0.01, or "
-                "leave it out to ask whether the run is better"
-            )
-        if not 0.0 < number("delta", self.delta) < 1.0:
-            raise InputError(f"delta={quote(self.delta)} is not between 0 and 1: give one such as 0.05")
+        if self.no_worse is not None:
+            hint = "give a share such as 0.01, or leave it out to ask whether the run is better"
+            inner_share("no_worse", self.no_worse, hint)
+        check_delta(self.delta)
         integer("uses", self.uses, least=1, most=MAX_SHARES)
 
     @property

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Any, NotRequired, cast
+from typing import Any, NotRequired
 
 import numpy as np
 import scipy
@@ -17,18 +17,6 @@ from typing_extensions import TypedDict  # pydantic accepts typing.TypedDict fro
 
 from ckcv_ray.learners.base import Learner
 from ckcv_ray.validation import read_as
-
-
-class Environment(TypedDict):
-    """What may change bits: processor, operating system, versions, BLAS, and the learner's state."""
-
-    processor: str
-    system: str
-    python: str
-    packages: dict[str, str]
-    blas: dict[str, str]
-    variables: dict[str, str]
-    learner: dict[str, str]
 
 
 class Evaluations(TypedDict):
@@ -78,7 +66,7 @@ class Metadata(TypedDict):
     worker_seconds: float
     solver_seconds: float
     worker_bytes: int
-    environment: Environment
+    environment: dict[str, str]
     damaged: list[str]
     failures: list[tuple[int, int, int, str]]
     evaluations: Evaluations
@@ -129,22 +117,10 @@ VARIABLES = ("OPENBLAS_CORETYPE", "NUMBA_CPU_NAME", "NPY_DISABLE_CPU_FEATURES") 
 PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "llvmlite", "pyarrow", "ray")
 
 
-def find_changes(recorded: Mapping[str, object], here: Mapping[str, object]) -> list[str]:
+def find_changes(recorded: Mapping[str, str], here: Mapping[str, str]) -> list[str]:
     """Return the differences between two environments, one sentence each."""
-    before, now = _flat(recorded), _flat(here)
-    names = sorted(name for name in before | now if before.get(name) != now.get(name))
-    return [f"{name} was {before.get(name)}, here it is {now.get(name)}" for name in names]
-
-
-def _flat(values: Mapping[str, object]) -> dict[str, Any]:
-    """Return all values by name: packages and variables by their own, BLAS by the package that uses it."""
-    flat: dict[str, Any] = {}
-    for name, value in values.items():
-        if isinstance(value, dict):
-            flat |= {f"{part}'s BLAS" if name == "blas" else part: text for part, text in value.items()}
-        else:
-            flat[name] = value
-    return flat
+    names = sorted(name for name in {*recorded, *here} if recorded.get(name) != here.get(name))
+    return [f"{name} was {recorded.get(name)}, here it is {here.get(name)}" for name in names]
 
 
 def _blas(show_config: Callable[..., Any]) -> str:
@@ -153,13 +129,16 @@ def _blas(show_config: Callable[..., Any]) -> str:
     return f"{blas.get('name')} {blas.get('version')}"
 
 
-def read_environment(learner: Learner) -> Environment:
-    """Return what may change bits: processor, operating system, versions, BLAS, and what the learner adds."""
-    return cast(Environment, {**_common(), "learner": learner.trainer.state()})
+def read_environment(learner: Learner) -> dict[str, str]:
+    """Return by name what may change bits: processor, operating system, versions, BLAS, the learner's state.
+
+    Names are such as "python", "packages.numpy", "blas.scipy" and "learner.machine_code".
+    """
+    return _common() | {f"learner.{name}": text for name, text in learner.trainer.state().items()}
 
 
 @cache
-def _common() -> dict[str, Any]:
+def _common() -> dict[str, str]:
     """Return what may change the bits of any learner; cached, so callers must not modify it."""
     from importlib.metadata import PackageNotFoundError, version
 
@@ -170,15 +149,16 @@ def _common() -> dict[str, Any]:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
         processor = next(line for line in lines if line.startswith("model name")).split(":")[1].strip()
     processor = f"{processor} ({get_host_cpu_name()})"  # the model name may not show the generation
-    packages = dict.fromkeys(PACKAGES, "not installed")
+    packages = {f"packages.{name}": "not installed" for name in PACKAGES}
     for name in PACKAGES:
         with suppress(PackageNotFoundError):
-            packages[name] = version(name)
+            packages[f"packages.{name}"] = version(name)
     return {
         "processor": processor,
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
-        "packages": packages,
-        "blas": {"numpy": _blas(np.show_config), "scipy": _blas(scipy.show_config)},
-        "variables": {name: os.environ[name] for name in VARIABLES if name in os.environ},
+        **packages,
+        "blas.numpy": _blas(np.show_config),
+        "blas.scipy": _blas(scipy.show_config),
+        **{f"variables.{name}": os.environ[name] for name in VARIABLES if name in os.environ},
     }

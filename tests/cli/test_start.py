@@ -124,7 +124,7 @@ def test_without_ray_one_process_does_everything(table: Path) -> None:
     assert "ray" not in loaded[done[-1]]
     assert [name for name in loaded[done[2]] if "sklearn" in name] == []  # an SVM is run and verified without
     environment = json.loads((table / "run" / "execution.json").read_text())["environment"]
-    assert environment["packages"]["ray"] == "not installed"
+    assert environment["packages.ray"] == "not installed"
 
 
 def test_without_ray_what_needs_it_is_refused(table: Path) -> None:

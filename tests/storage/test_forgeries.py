@@ -108,9 +108,6 @@ FORGED = {
     "seconds are nothing": Forged(ACCOUNT, put(seconds=None), "seconds: Input should be a valid number"),
     "a test of nothing": Forged(ACCOUNT, put(test={}), "test.error: Field required"),
     "environment of nothing": Forged(ACCOUNT, put(environment=True), "environment: Input should be"),
-    "no learner in it": Forged(
-        ACCOUNT, lambda c: c["environment"].pop("learner") and c, "environment.learner"
-    ),
     "no evaluations planned": Forged(ACCOUNT, put(evaluations__planned=0), "exceed planned"),
     "evaluations below 0": Forged(ACCOUNT, put(evaluations__failed=-1), "exceed planned, or are below 0"),
     "a failure without an end": Forged(ACCOUNT, put(failures=[[0, 3]]), "failures.0.2: Field required"),
