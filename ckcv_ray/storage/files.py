@@ -622,34 +622,24 @@ def find_next_to(address: str, file: str) -> dict[str, str]:
         OSError: the parent folder cannot be read.
         CKCVError: the store does not answer, or refuses.
     """
+    found: list[tuple[float, str, str]] = []
     if is_address(address):
         place = parse_address("out", address)
         parent, _, name_here = place.key.rpartition("/")
         bucket = Bucket(place._replace(key=parent))
         names = sorted(bucket.folders("") - {name_here})
-        answers = ask_at_once(*(partial(_find_written, bucket, f"{name}/{file}") for name in names))
-        written = {name: answer.result() for name, answer in zip(names, answers, strict=True)}
-        found = {name: str(bucket.address.inside(name)) for name in names}
+        answers = ask_at_once(*(partial(bucket.find, f"{name}/{file}") for name in names))
+        for name, answer in zip(names, answers, strict=True):
+            with suppress(FileNotFoundError):
+                written = answer.result().timestamp()
+                found.append((-written, name, str(bucket.address.inside(name))))
     else:
         own_path = Path(address)
-        paths = own_path.parent.iterdir() if own_path.parent.is_dir() else ()
-        found = {path.name: str(path) for path in paths if path != own_path and not path.is_symlink()}
-        written = {name: _find_time(Path(path) / file) for name, path in found.items()}
-    times = {name: time for name, time in written.items() if time is not None}
-    return {name: found[name] for name in sorted(times, key=lambda name: (-times[name], name))}
-
-
-def _find_time(file: Path) -> float | None:
-    """Return when a file was written; None if there is none, and 0 if that cannot be seen."""
-    try:
-        return file.lstat().st_mtime
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except OSError:
-        return 0.0
-
-
-def _find_written(bucket: Bucket, name: str) -> float | None:
-    with suppress(FileNotFoundError):
-        return bucket.find(name).timestamp()
-    return None
+        for path in own_path.parent.iterdir() if own_path.parent.is_dir() else ():
+            if path != own_path and not path.is_symlink():
+                with suppress(FileNotFoundError, NotADirectoryError):
+                    written = 0.0  # where that cannot be seen
+                    with suppress(PermissionError):
+                        written = (path / file).lstat().st_mtime
+                    found.append((-written, path.name, str(path)))
+    return {name: place for _, name, place in sorted(found)}

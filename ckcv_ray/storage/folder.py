@@ -64,6 +64,7 @@ from ckcv_ray.storage.files import (
     Files,
     LocalFiles,
     ask_files,
+    find_next_to,
     make_folder,
     open_files,
     sha256,
@@ -220,11 +221,9 @@ class RunFolder:
         """Return the end of a message that offers the run folder of the nearest name in the same folder."""
         if not isinstance(self.files, LocalFiles):
             return ""  # a bucket may have very many
-        nearby: list[str] = []
-        place, parent = self.files.root.absolute(), self.files.root.parent
+        place, parent, nearby = self.files.root.absolute(), self.files.root.parent, dict[str, str]()
         with suppress(OSError):
-            folders = (found for found in place.parent.iterdir() if found.name != place.name)
-            nearby = [found.name for found in folders if (found / STUDY).is_file()]
+            nearby = find_next_to(str(place), STUDY)
         return suggest(place.name, nearby, lambda found: quote(str(parent / found)))
 
     def problem(self, identity: Identity | None = None) -> Problem:
