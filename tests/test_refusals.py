@@ -470,7 +470,7 @@ CASES = {
     "certificate of a procedure": evaluates("--certify holdout", "No such option", usage=True),
     "margin of 1": case(lambda: Question(no_worse=1.0), "no_worse=1.0 is outside (0, 1)"),
     "uses beyond the most": case(lambda: Question(uses=1_001), "uses=1001 is above 1000"),
-    "no margin": case("compare run run --rows good.csv --no-worse 0", "--no-worse 0.0 is not between 0 and"),
+    "no margin": case("compare run run --rows good.csv --no-worse 0", "--no-worse 0.0 is outside (0, 1)"),
     "nothing to compare with": case("compare run --rows good.csv", "or --predictions COLUMN"),
     "no rows to compare on": case("compare run run --rows none.csv", "none.csv"),
     "rows to compare on not named": case("compare run run", "--rows", usage=True),
