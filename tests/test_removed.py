@@ -14,6 +14,7 @@ TABLE = "x,y\n" + "\n".join(f"{i},{'ab'[i % 3 == 0]}" for i in range(40)) + "\n"
 COMMANDS = (
     ["run", "t.csv", "--target", "y"],
     ["evaluate", "t.csv", "--target", "y"],
+    ["report", "r", "--for", "tripod-ai"],
     ["report", "r", "--for", "tripod-ai", "--out", "form.md"],
     ["export", "r", "--out", "x"],
 )

@@ -14,7 +14,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,7 +37,8 @@ from ckcv_ray.core.percent import ceil_percent, floor_percent, format_level, for
 from ckcv_ray.errors import InputError, pluralize, write_option
 from ckcv_ray.runs.load import load
 from ckcv_ray.runs.result import Result
-from ckcv_ray.storage.files import Files, LocalFiles
+from ckcv_ray.storage import formats
+from ckcv_ray.storage.files import Files
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.uses import (
     MAX_SHARES,
@@ -54,7 +54,7 @@ from ckcv_ray.tables.columns import NewRows
 from ckcv_ray.tables.questions import count_repeated, find_known
 from ckcv_ray.tables.task import Task, check_column, compute_salt, find_groups, hash_columns, join_copies, mix
 from ckcv_ray.tables.units import Units, name_groups
-from ckcv_ray.validation import as_path, inner_share, integer
+from ckcv_ray.validation import inner_share, integer
 
 
 class Counted(NamedTuple):
@@ -105,14 +105,8 @@ def _count_use(use: Use, folders: list[RunFolder], ledger: str | PathLike[str] |
     """
     places: list[tuple[Files, str]] = [(folder.files, USES) for folder in folders]
     if ledger is not None:
-        file = Path(as_path("ledger", ledger))
-        if not file.parent.is_dir():
-            raise InputError(f"ledger={str(file)!r}: there is no folder {str(file.parent)!r}: create it")
-        if any(files.inside(file) is not None for files, _ in places):
-            raise InputError(
-                f"ledger={str(file)!r} is in a run folder: leave --ledger out to count uses there, in {USES}"
-            )
-        places.append((LocalFiles(file.parent), file.name))
+        runs = [folder.files for folder in folders]
+        places.append(formats.locate_elsewhere("ledger", ledger, runs, USES))
         places[-1][0].check_writable()
     read = [(place, read_uses(*place)) for place in places]
     linked = list_linked(use, dict.fromkeys(earlier for _, uses in read for earlier in uses))

@@ -193,18 +193,13 @@ class Scored(Result):
         None if the study asks for none, or no entry has the first score on every split. Only the settings of
         the best entry's learner are compared in simplicity.
         """
-        if not self.study.choose:
+        if not self.study.choose or (best := self._best) is None:
             return None
-        score = self.scores[0]
-        found = [self.figures(entry, score) for entry in self.entries]
+        score, same = self.scores[0], [entry for entry in self.entries if entry.learner == best.learner]
+        found = [self.figures(entry, score) for entry in same]
         losses = np.array([score.loss * figures.mean for figures in found])
-        if np.isnan(losses).all():
-            return None
-        best = self.entries[int(np.nanargmin(losses))]
-        same = [i for i, entry in enumerate(self.entries) if entry.learner == best.learner]
-        settings = [self.entries[i].settings[0] or {} for i in same]
-        errors = np.array([found[i].error for i in same])
-        return self.entries[same[choose_setting(self.study.choose, losses[same], errors, settings)]]
+        errors, settings = np.array([one.error for one in found]), [entry.settings[0] or {} for entry in same]
+        return same[choose_setting(self.study.choose, losses, errors, settings)]
 
     @property
     def scores(self) -> tuple[Score, ...]:

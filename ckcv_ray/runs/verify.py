@@ -70,8 +70,7 @@ SECONDS = 3600.0  # that a verification may take: a folder that somebody else ma
 BEST, REFIT, FULL, REFERENCES = Models.__annotations__  # the names of the ensembles
 Named: TypeAlias = tuple[str, Ensemble | None]
 MORE = "other values differ"
-MAX_SHOWN = 240  # characters of a value
-LONGEST_REASON = 200
+MAX_SHOWN = 240  # characters of a value, or of a reason
 NOT_DERIVED = (STUDY, DATA, EXECUTION, LOG, models.ENSEMBLE)  # or models, which are compared by themselves
 
 Test: TypeAlias = pa.Table | TestRows | None
@@ -318,7 +317,7 @@ class Remake:
             files[CERTIFICATE] = formats.to_json(made.to_json())
         except Exception as error:  # of a stranger's model, of any kind
             says = f"judged rows and certificate cannot be made again: {type(error).__name__}: {error}"
-            result.differences.append(cut(says, LONGEST_REASON))
+            result.differences.append(cut(says, MAX_SHOWN))
         else:
             self.compare_files(files)
             result.recomputed.append("candidates, judged rows and certificate, from the log and the models")
@@ -550,7 +549,7 @@ def _find_claimed(predictions: HeldOutPredictions) -> Collection[str]:
 
 
 def _show_last(error: Exception) -> str:
-    return cut((str(error).strip().splitlines() or [""])[-1], LONGEST_REASON)
+    return cut((str(error).strip().splitlines() or [""])[-1], MAX_SHOWN)
 
 
 def compare_file(folder: RunFolder, name: str, made: Content, left_out: str = "") -> Iterator[str]:
@@ -618,7 +617,7 @@ def compare_member(problem: Problem, stored: Member, computed: Member) -> str:
         before, after = (Ensemble((member,)).alone(X).label for member in (stored, computed))
     except Exception as error:  # of a stranger's model, of any kind
         says = f"it cannot predict the rows of the table: {type(error).__name__}: {error}"
-        return cut(says, LONGEST_REASON)
+        return cut(says, MAX_SHOWN)
     if not problem.task.classes:
         return f"fitted again, what it predicts differs by up to {abs(before - after).max():.2g}"
     otherwise = int((before != after).sum())

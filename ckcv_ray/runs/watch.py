@@ -38,14 +38,15 @@ from ckcv_ray.core.percent import ceil_percent, floor_percent, format_level, for
 from ckcv_ray.errors import InputError, StoreError, pluralize, write_row
 from ckcv_ray.runs.certified import Certified, bound_error
 from ckcv_ray.runs.load import load_run
+from ckcv_ray.storage import formats
 from ckcv_ray.storage.folder import CERTIFICATE, RunFolder
 from ckcv_ray.storage.stream import (
     MAX_OF_IDENTIFIER,
+    STREAM,
     Header,
     LiveRow,
     Stream,
     begin_stream,
-    locate_stream,
     read_stream,
     write_stream,
 )
@@ -53,7 +54,7 @@ from ckcv_ray.study.parts import Holdout
 from ckcv_ray.tables.columns import Cells, Label, list_distinct, suggest_column
 from ckcv_ray.tables.questions import count_repeated, find_known
 from ckcv_ray.tables.task import check_column, find_groups, join_copies
-from ckcv_ray.validation import as_path, expect, quote
+from ckcv_ray.validation import expect, quote
 
 HOLDS, UNKNOWN, ALARM, UNCERTIFIED = "holds", "unknown", "alarm", "not_certified"
 LARGEST_LOG = 700.0  # exp of it is still a float
@@ -268,7 +269,9 @@ def watch(
     if not result.task.classes:
         raise InputError(f"{str(out)!r} predicts numbers: what is watched are errors of classes")
     folder = RunFolder(out)
-    files, name = locate_stream(folder.files, None if stream is None else as_path("stream", stream))
+    files, name = folder.files, STREAM
+    if stream is not None:
+        files, name = formats.locate_elsewhere("stream", stream, [files], STREAM)
     found = read_stream(files, name)
     if files is folder.files:
         folder.check_stream()

@@ -6,7 +6,7 @@ it is read under a limit of memory.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from io import BytesIO
 from itertools import count, takewhile
@@ -17,11 +17,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
 
-from ckcv_ray.errors import RunError, StoreError, convert_errors
-from ckcv_ray.storage.files import Content, Files, ask_files
+from ckcv_ray.errors import InputError, RunError, StoreError, convert_errors
+from ckcv_ray.storage.files import Content, Files, LocalFiles, ask_files
 from ckcv_ray.tables.columns import decode_columns, is_plain
 from ckcv_ray.tables.limits import FOLDER_BYTES, MAX_CELLS, MAX_TABLE_ROWS, limit_memory
 from ckcv_ray.tables.read import read_parquet
+from ckcv_ray.validation import as_path
 from ckcv_ray.version import VERSION
 
 STUDY = "study.json"  # which every run folder has
@@ -89,6 +90,22 @@ def list_pieces(files: Files, name: str) -> list[str]:
     """Return the names of the pieces that there are, in order."""
     there = set(files.list(PurePath(name).stem))
     return list(takewhile(there.__contains__, (name_piece(name, number) for number in count())))
+
+
+def locate_elsewhere(option: str, path: Any, runs: Sequence[Files], own: str) -> tuple[Files, str]:
+    """Return the folder and the name of a file outside of run folders, which have one of their ``own``.
+
+    Raises:
+        InputError: it is in one of these runs or in another one, or in a folder that does not exist.
+    """
+    file = as_path(option, path)
+    files = LocalFiles(file.parent)
+    if any(run.inside(file) is not None for run in runs) or files.exists(STUDY):
+        says = f"is in a run folder, whose own is {own}: leave it out, or choose another place"
+        raise InputError(f"{option}={str(file)!r} {says}")
+    if not files.root.is_dir():
+        raise InputError(f"{option}={str(file)!r}: there is no folder {str(files)!r}: create it")
+    return files, file.name
 
 
 def make_table(table: pa.Table, run_id: str, more: Mapping[str, str] | None = None) -> pa.Buffer:

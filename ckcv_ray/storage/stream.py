@@ -16,12 +16,11 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
 from ckcv_ray.errors import InputError
 from ckcv_ray.storage import formats
-from ckcv_ray.storage.files import Files, LocalFiles
+from ckcv_ray.storage.files import Files
 from ckcv_ray.tables.columns import Label
 from ckcv_ray.validation import MOST, Between, Extent, Probability, Stored, check_count, read_as
 
@@ -86,26 +85,6 @@ class Stream(NamedTuple):
     head: str
     content: bytes
     pieces: int
-
-
-def locate_stream(run: Files, elsewhere: Path | None) -> tuple[Files, str]:
-    """Return the folder and the name of a stream: that of the run folder, or a file elsewhere.
-
-    Raises:
-        InputError: the file is in this run folder or another one, or in none that exists.
-    """
-    if elsewhere is None:
-        return run, STREAM
-    shown = str(elsewhere)
-    files = LocalFiles(elsewhere.absolute().parent)
-    if run.inside(elsewhere) is not None or files.exists(formats.STUDY):
-        raise InputError(
-            f"stream={shown!r} is in a run folder, whose own stream is {STREAM}: leave --stream out to use "
-            "that of this run, or choose another place"
-        )
-    if not files.root.is_dir():
-        raise InputError(f"stream={shown!r}: there is no folder {str(files)!r}: create it, or choose another")
-    return files, elsewhere.name
 
 
 def read_stream(files: Files, name: str) -> Stream | None:

@@ -30,7 +30,7 @@ from ckcv_ray.runs.load import load_run, load_scores
 from ckcv_ray.runs.run import evaluate
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study.problem import INNER, OUTER, Problem
-from ckcv_ray.study.study import Procedure, Study
+from ckcv_ray.study.study import Procedure
 from ckcv_ray.tables.task import Task
 
 SERIAL = Execution("serial")
@@ -447,4 +447,4 @@ def test_a_procedure_that_cannot_be_read_is_refused(changed):
     content = Procedure.of(learner="tree", measure=broken).to_json()
     assert Procedure.from_json(json.loads(json.dumps(content))).to_json() == content
     with pytest.raises(InputError):
-        Study.from_json(content | changed)
+        Procedure.from_json(content | changed)

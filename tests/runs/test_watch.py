@@ -524,7 +524,7 @@ def test_a_stream_may_be_elsewhere_and_the_run_folder_stays_as_it_is(runs: Runs,
 def test_a_stream_elsewhere_is_in_a_folder_that_is_no_run(runs: Runs, tmp_path: Path) -> None:
     run, other = runs(), runs("paper")
     for place in (run / "log" / "live.jsonl", other / "live.jsonl"):
-        with pytest.raises(InputError, match=r"is in a run folder, whose own stream is stream.jsonl"):
+        with pytest.raises(InputError, match=r"is in a run folder, whose own is stream.jsonl"):
             watch(run, rows(3, 0.0), stream=place)
     with pytest.raises(InputError, match="there is no folder"):
         watch(run, rows(3, 0.0), stream=tmp_path / "nowhere" / "live.jsonl")
