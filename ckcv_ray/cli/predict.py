@@ -23,7 +23,7 @@ from ckcv_ray.runs.load import load
 from ckcv_ray.runs.result import Result, compute_probabilities
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.pages import check_page, write_page
-from ckcv_ray.tables.columns import NewRows, Rows, decode, is_text, some
+from ckcv_ray.tables.columns import NewRows, Rows, declare_cells, decode, is_text, some
 from ckcv_ray.tables.limits import find_withheld
 from ckcv_ray.tables.named import is_named
 from ckcv_ray.tables.questions import find_known
@@ -207,7 +207,7 @@ def _read_table(
     Raises:
         InputError: there is nothing to predict, or rows that cannot be judged are refused.
     """
-    columns = read_new_rows(source, reading)
+    columns = declare_cells(read_new_rows(source, reading), thousands=thousands)
     if not columns.num_rows:
         raise InputError(f"{source!r} has no rows to predict")
     if keep is not None:
@@ -216,7 +216,7 @@ def _read_table(
             raise InputError(f"keep={quote(keep)} {WRITTEN_ANYWAY}")
         if held := find_withheld(columns, keep):
             raise InputError(f"column {keep!r} holds {held}, which cannot be kept: leave out --keep")
-    rows = task.read(columns, thousands)
+    rows = task.read(columns)
     if strict or rows.bad.all():
         rows.check()
     judged = np.flatnonzero(~rows.bad)

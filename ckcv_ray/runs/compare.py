@@ -50,7 +50,7 @@ from ckcv_ray.storage.uses import (
     make_use,
     read_uses,
 )
-from ckcv_ray.tables.columns import NewRows
+from ckcv_ray.tables.columns import NewRows, declare_cells
 from ckcv_ray.tables.questions import count_repeated, find_known
 from ckcv_ray.tables.task import Task, check_column, compute_salt, find_groups, hash_columns, join_copies, mix
 from ckcv_ray.tables.units import Units, name_groups
@@ -354,7 +354,7 @@ def compare(
     places = [place for place in (folder, reference) if place is not None]
     results, folders = [load(place) for place in places], [RunFolder(place) for place in places]
     _check_results(results, folders, question)
-    judged = _read_judged(results, folders, join_copies(columns), thousands)
+    judged = _read_judged(results, folders, declare_cells(join_copies(columns), thousands=thousands))
     groups = find_groups(question.group, judged.columns.column_names)
     runs = zip(results, map(str, folders), judged.rows, strict=True)
     sides = [_predict(*one, judged) for one in runs]
@@ -439,16 +439,14 @@ def _check_results(results: list[Result], folders: list[RunFolder], question: Qu
         raise InputError(f"{str(folders[0])!r} is both runs: there is nothing to compare")
 
 
-def _read_judged(
-    results: list[Result], folders: list[RunFolder], columns: pa.Table, thousands: str
-) -> JudgedRows:
+def _read_judged(results: list[Result], folders: list[RunFolder], columns: pa.Table) -> JudgedRows:
     """Return the rows that have a label and can be classified by every run."""
     task = results[0].task
     labelled = task.find_labelled(columns)
     found: list[NewRows] = []
     for result, folder in zip(results, folders, strict=True):
         try:
-            found.append(result.task.read(columns, thousands))
+            found.append(result.task.read(columns))
         except InputError as error:
             raise InputError(f"for {str(folder)!r}: {error}") from None
     bad = np.any([rows.bad for rows in found], axis=0) & labelled

@@ -591,7 +591,7 @@ def advise_dropping(name: str) -> str:
     return f"leave it out with {write_option('drop', name)} or --features"
 
 
-KEPT_WORDS = b"kept"  # metadata of a table: the words of GAPS that are ordinary text in it
+KEPT, MARK = b"kept", b"thousands"  # metadata of a table: what was said of its cells, see ``declare_cells``
 EMPTY_WORDS = csv.ConvertOptions().null_values  # that Arrow takes for empty cells of a text table
 FIRST_ROWS = 100
 FIRST_DAY = -62_135_596_800_000  # in milliseconds since 1970: January 1 of the year 1
@@ -638,9 +638,10 @@ class Cells:
                 self.values = pc.if_else(found, pa.scalar(None, self.stored), self.values)
 
     @classmethod
-    def of(cls, columns: pa.Table, name: str | int, thousands: str = "") -> "Cells":
+    def of(cls, columns: pa.Table, name: str | int) -> "Cells":
         """Return the cells of a column of a table, by its name or position."""
-        return cls(columns.column(name), decimal_mark(columns), thousands, kept_words(columns))
+        mark = (columns.schema.metadata or {}).get(MARK, b"").decode()
+        return cls(columns.column(name), decimal_mark(columns), mark, kept_words(columns))
 
     def infer(self) -> pa.ChunkedArray:
         """Return the values; of a text table as what its cells are together, such as whole numbers."""
@@ -876,15 +877,19 @@ def check_alike(columns: pa.Table, name: str) -> None:
             )
 
 
-def keep_words(columns: pa.Table, kept: Collection[str]) -> pa.Table:
-    """Return a table in which some words of ``GAPS`` are ordinary text, in any case of letters."""
-    marks = {**(columns.schema.metadata or {}), KEPT_WORDS: ",".join(sorted(kept)).encode()}
-    return columns.replace_schema_metadata(marks)
+def declare_cells(columns: pa.Table, **said: str) -> pa.Table:
+    """Return a table with what was said of its cells.
+
+    That is ``kept``, the words of ``GAPS`` that are ordinary text in any case of letters, with commas between
+    them; and ``thousands``, the mark between thousands.
+    """
+    declared = {name.encode(): text.encode() for name, text in said.items()}
+    return columns.replace_schema_metadata((columns.schema.metadata or {}) | declared)
 
 
 def kept_words(columns: pa.Table) -> frozenset[str]:
     """Return the words of ``GAPS`` that are ordinary text in a table; none of one that nobody has taken."""
-    return frozenset((columns.schema.metadata or {}).get(KEPT_WORDS, b"").decode().split(",")) - {""}
+    return frozenset((columns.schema.metadata or {}).get(KEPT, b"").decode().split(",")) - {""}
 
 
 def _are_codes(texts: pa.Array) -> bool:
@@ -1101,7 +1106,7 @@ class Schema:
         problems: dict[str, ColumnError] = {}
         position = {name: i for i, name in enumerate(columns.column_names)}
         for i, name in enumerate(names):
-            cells = Cells.of(columns, position[name], types.thousands)
+            cells = Cells.of(columns, position[name])
             try:
                 if held := find_withheld(columns, name):
                     raise ColumnError(f"holds {held}, which cannot be learned from")
@@ -1113,13 +1118,12 @@ class Schema:
             raise InputError("; and ".join(_join_problems(problems)))
         return cls(tuple(learned)).settle(X), X
 
-    def apply(self, columns: pa.Table, gaps: bool, thousands: str = "") -> "NewRows":
+    def apply(self, columns: pa.Table, gaps: bool) -> "NewRows":
         """Return the rows of a table as numbers, its columns matched by name.
 
         Args:
             columns: a table with the columns of the schema, and perhaps others.
             gaps: whether a row with a gap can be judged.
-            thousands: the mark between thousands in a column of ``short_decimals``; "" if that is not known.
 
         Raises:
             InputError: a column is missing, or of another kind as a whole.
@@ -1142,7 +1146,7 @@ class Schema:
         for i, column in enumerate(self):
             if column.name not in position:
                 continue
-            cells = Cells.of(columns, position[column.name], thousands)
+            cells = Cells.of(columns, position[column.name])
             try:
                 if held := find_withheld(columns, column.name):
                     raise ColumnError(f"holds {held}, which cannot be read")

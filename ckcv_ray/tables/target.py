@@ -92,7 +92,7 @@ class Target:
     def check(self, y: NDArray[Any], allow_singletons: bool = False) -> None:
         """Raise InputError if a class has a single row; with ``allow_singletons`` if most classes have."""
 
-    def read(self, columns: pa.Table, name: str | None = None, thousands: str = "") -> NDArray[Any]:
+    def read(self, columns: pa.Table, name: str | None = None) -> NDArray[Any]:
         """Return the numbers, or the class numbers, in a column of a table, none of whose cells are gaps.
 
         A label may be written in another way than its class: 01 or 1.0 for 1, True for true, YES for yes.
@@ -100,7 +100,6 @@ class Target:
         Args:
             columns: a table.
             name: of the column; None if it is called as the target.
-            thousands: the mark between thousands, if it was said.
 
         Raises:
             InputError: a label is not one of the classes; numbers are as ``read_numbers`` refuses them, too
@@ -111,7 +110,7 @@ class Target:
             ", and the learner predicts numbers: name a column of numbers, or choose a learner of classes "
             "such as forest"
         )
-        y = read_numbers(Cells.of(columns, name, thousands), name, "the target", otherwise)
+        y = read_numbers(Cells.of(columns, name), name, "the target", otherwise)
         if (most := np.abs(y).max()) > LARGEST:
             raise InputError(
                 f"the target {name!r} has {most:g} in row {np.abs(y).argmax() + 1}: numbers are finite, and "
@@ -169,7 +168,7 @@ class ClassTarget(Target):
             f"{_perhaps_numbers(self.classes)}"
         )
 
-    def read(self, columns: pa.Table, name: str | None = None, thousands: str = "") -> Classes:
+    def read(self, columns: pa.Table, name: str | None = None) -> Classes:
         """Return the class numbers of a column of labels."""
         name = self.name if name is None else name
         return _number_labels(*_encode(columns[name], name), self.classes, name)
@@ -235,7 +234,7 @@ def encode_classes(column: pa.ChunkedArray, target: str) -> tuple[tuple[Label, .
     limit = inf if any(isinstance(value, float) for value in values) else 2**63
     counts = np.bincount(codes, minlength=len(values)).tolist()
     totals: Counter[Label] = Counter()
-    for value, count in zip(values, counts, strict=True):  # a dictionary may hold a value twice
+    for value, count in zip(values, counts, strict=True):  # some may differ in spaces alone
         if count:
             totals[value + 0.0 if isinstance(value, float) else value] += count  # -0.0 equals 0.0
     for value in totals:

@@ -55,10 +55,10 @@ from ckcv_ray.tables.columns import (
     cast_numbers,
     check_alike,
     check_single,
+    declare_cells,
     decode_columns,
     format_column,
     is_text,
-    keep_words,
     kept_words,
     list_distinct,
     read_moments,
@@ -746,18 +746,16 @@ class Task:
 
     def keep_words(self, columns: pa.Table) -> pa.Table:
         """Return a table in which the same words are gaps as in the one that was learned from."""
-        return keep_words(columns, self.provenance.keep_values)
+        return declare_cells(columns, kept=",".join(self.provenance.keep_values))
 
-    def read(self, columns: pa.Table, thousands: str = "") -> NewRows:
+    def read(self, columns: pa.Table) -> NewRows:
         """Return the rows of a table as numbers, its columns matched by name, and which cannot be judged.
-
-        ``thousands`` is the mark between thousands, if it was said: see ``Schema.apply``.
 
         Raises:
             InputError: a feature is missing, or a whole column is of another kind.
         """
         gaps = not self.schema.plain or self.fills is not None
-        rows = self.schema.apply(self.keep_words(join_copies(columns)), gaps, thousands)
+        rows = self.schema.apply(self.keep_words(join_copies(columns)), gaps)
         return rows._replace(X=self._fill(rows.X))
 
     def rows_from(self, columns: pa.Table) -> Rows:
@@ -838,7 +836,7 @@ def _from_table(
         kind = Target if roles.numbers else ClassTarget
         labelled = find_known(columns[target], target, kind.gaps - kept)
         columns = columns if labelled.all() else columns.filter(pa.array(labelled))
-    columns = keep_words(columns, kept)
+    columns = declare_cells(columns, kept=",".join(sorted(kept)), thousands=asked.thousands)
     if columns.num_rows < MIN_ROWS:
         raise InputError(
             f"the table has {pluralize(columns.num_rows, 'row')}: at least {MIN_ROWS} are needed"
@@ -846,7 +844,7 @@ def _from_table(
     for name in (*groups, *(name for name in asked.categorical if name in chosen)):
         check_alike(columns, name)
     predicted, y = _read_target(columns, target, roles.numbers, asked)
-    weighting = Weighting.read(columns, roles.weight, asked.thousands)
+    weighting = Weighting.read(columns, roles.weight)
     provenance = Provenance(AS_IT_IS, roles.id, asked.drop_unlabelled, tuple(sorted(kept)))
     if salt is None:
         salt = compute_salt(columns, {*groups, roles.id, *index_names(columns)})
@@ -888,7 +886,7 @@ def _read_target(
     if numbers:
         if asked.labels:
             raise InputError(f"labels={asked.labels} is for classes, and numbers are predicted: leave it out")
-        return Target(target), Target(target).read(columns, thousands=asked.thousands)
+        return Target(target), Target(target).read(columns)
     labels = read_labels(columns, target, asked.labels)
     if not asked.drop_unlabelled:
         labelled = find_known(columns[target], target, ClassTarget.gaps - kept_words(columns))

@@ -266,17 +266,15 @@ class Weighting:
     column: str | None = None  # name of the column of weights; None if all weigh the same
 
     @classmethod
-    def read(cls, columns: pa.Table, name: str | None, thousands: str = "") -> "Weighting":
+    def read(cls, columns: pa.Table, name: str | None) -> "Weighting":
         """Return the weights in a column of a table; without a name all rows weigh the same.
-
-        ``thousands`` is the mark between thousands, if it was said.
 
         Raises:
             InputError: a cell is empty, or no positive number of a magnitude that can be computed with.
         """
         if name is None:
             return UNWEIGHTED
-        role, cells = "the column of weights", Cells.of(columns, name, thousands)
+        role, cells = "the column of weights", Cells.of(columns, name)
         weights = read_numbers(cells, name, role, ": name a column of numbers")
         if len(bad := np.flatnonzero(~((weights >= 1 / LARGEST) & (weights <= LARGEST)))):
             raise InputError(

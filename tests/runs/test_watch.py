@@ -268,6 +268,10 @@ def test_rows_whose_label_is_not_known_wait_for_it(runs: Runs) -> None:
 REFUSED: dict[str, tuple[pa.Table, str]] = {
     "twice": (pa.concat_tables([rows(3, 0.0), rows(1, 0.0)]), "row 'p0' stands twice in the table"),
     "no name": (rows(2, 0.0).set_column(0, "id", pa.array(["a", None])), "column 'id' has no name .* row 2"),
+    "empty in a text table": (
+        rows(2, 0.0).set_column(0, "id", pa.array(["a", "NA"])).replace_schema_metadata({"decimal": "."}),
+        "column 'id' has no name .* row 2",
+    ),
     "long name": (rows(1, 0.0).set_column(0, "id", pa.array(["x" * 1001])), "column 'id' has no name"),
     "no prediction": (
         rows(2, 0.0).set_column(1, "prediction", pa.array([LABELS[0], None])),

@@ -24,6 +24,7 @@ from ckcv_ray.tables.columns import (
     cast_numbers,
     choose_date_parser,
     choose_number_parser,
+    declare_cells,
 )
 from ckcv_ray.tables.named import read
 from ckcv_ray.tables.read import Reading
@@ -318,7 +319,7 @@ def test_a_cell_that_may_have_thousands_is_asked_about(name: str, tmp_path: Path
     assert np.array_equal(found.X[:-1], task.X, equal_nan=True)
     mark = "," if "," in new else "."
     for said, value in ((mark, thousands), (",.".replace(mark, ""), decimals)):
-        known = task.read(rows, said)
+        known = task.read(declare_cells(rows, thousands=said))
         assert known.X[-1, 0] == value
         assert np.array_equal(known.X[:-1], task.X, equal_nan=True)
 
