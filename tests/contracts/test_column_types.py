@@ -383,6 +383,8 @@ def test_a_column_of_arrow_is_refused_in_files_too(name: str, folder: str) -> No
             continue
         with pytest.raises(InputError, match=r"^column 'col' (holds|is) .*leave it out with --drop col"):
             Task.from_table(table, Roles("y"))
+        for roles in (Roles("y", drop=["col"]), Roles("y", features=["num"])):
+            assert np.array_equal(Task.from_table(table, roles).X[:, 0], NUMBERS)
 
 
 def list_stored(name: str, folder: str) -> Iterator[tuple[str, pa.Table]]:

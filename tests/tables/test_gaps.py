@@ -8,7 +8,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pyarrow import parquet
 
 from ckcv_ray import CKCVClassifier, load_run, verify
 from ckcv_ray.errors import InputError
@@ -33,7 +32,7 @@ def frame(country: list[str] = COUNTRIES, y: list[str] = LABELS) -> pd.DataFrame
 
 def write(rows: pd.DataFrame, name: str, folder: Path) -> Path:
     path = folder / name
-    getattr(rows, {"csv": "to_csv", "parquet": "to_parquet", "xlsx": "to_excel"}[name[2:]])(path, index=False)
+    {".csv": rows.to_csv, ".parquet": rows.to_parquet, ".xlsx": rows.to_excel}[path.suffix](path, index=False)
     return path
 
 
@@ -143,12 +142,7 @@ JOIN, APART = DeclaredTypes(labels="join"), DeclaredTypes(labels="apart")
 
 def write_labels(folder: Path, labels: list[str], name: str = "table.csv") -> Path:
     """Write a table with these labels, and a column of numbers; as Parquet all labels are text."""
-    path = folder / name
-    if name.endswith("parquet"):
-        parquet.write_table(pa.table({"x": np.arange(len(labels)) / 2, "y": labels}), path)
-    else:
-        path.write_text("x,y\n" + "".join(f"{i / 2},{label}\n" for i, label in enumerate(labels)))
-    return path
+    return write(pd.DataFrame({"x": np.arange(len(labels)) / 2, "y": labels}), name, folder)
 
 
 WAYS = {  # labels, two that are named, in what they differ, and the classes if they are joined

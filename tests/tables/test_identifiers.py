@@ -10,9 +10,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from openpyxl import Workbook
 from plain import digest_learned
-from pyarrow import feather, parquet
 
 from ckcv_ray.errors import LIST_OPTIONS, InputError, write_option
 from ckcv_ray.tables.columns import DeclaredTypes, Schema
@@ -271,23 +269,6 @@ def test_names_of_many_digits_are_told_apart_to_the_last_one(tmp_path: Path, fir
         read_task(write(tmp_path / "c.csv", [*names, f"0{first}"], "code"), "y", group="code")
 
 
-def test_typed_sources_keep_text_apart(tmp_path: Path) -> None:
-    texts = ["01", "1"] * 12
-    table = pa.table({"x": np.arange(0.0, 48, 2), "y": texts})
-    parquet.write_table(table, tmp_path / "a.parquet")
-    feather.write_feather(table, tmp_path / "a.feather")
-    book = Workbook()
-    for row in [("x", "y"), *((2 * i, "01" if i % 2 else 1) for i in range(24))]:
-        book.active.append(row)
-    book.save(tmp_path / "a.xlsx")
-    apart = DeclaredTypes(labels="apart")
-    for name in ("a.parquet", "a.feather", "a.xlsx"):
-        with pytest.raises(InputError, match=r"'01' .* and '1' .* are one value"):
-            read_task(tmp_path / name, "y")
-        assert read_task(tmp_path / name, "y", asked=apart)[0].classes == ("01", "1")
-    assert Task.of(np.arange(24.0)[:, None], texts, asked=apart).classes == ("01", "1")
-
-
 DRAWS = np.random.default_rng(0)
 GROUPS = np.repeat(np.arange(8), 3)
 X = DRAWS.normal(size=(24, 2))
@@ -395,17 +376,6 @@ WEIGHTS = DRAWS.uniform(0.5, 3.0, 24)
 WEIGHTED = Task.of(X, Y, sample_weight=WEIGHTS)
 
 
-def test_the_mark_between_thousands_holds_for_weights_and_for_a_target_of_numbers() -> None:
-    amounts = pa.array([f"$1,{i:03d}" for i in range(24)])
-    table = pa.table({"a": X[:, 0], "y": Y, "w": amounts})
-    for roles in (Roles("y", weight="w"), Roles("w", numbers=True)):
-        with pytest.raises(InputError, match="say --thousands ,"):
-            Task.from_table(table, roles)
-        task = Task.from_table(table, roles, DeclaredTypes(thousands=","))
-        values = task.y if roles.numbers else task.weighting.named
-        assert values.tolist() == [1000.0 + i for i in range(24)]
-
-
 def test_columns_of_arrays_do_not_clash_with_the_weights() -> None:
     frame = pa.table({"weight": X[:, 0], "sample_weight": X[:, 1]})
     task = Task.of(frame, Y, sample_weight=WEIGHTS)
@@ -463,6 +433,7 @@ NO_WEIGHTS = [
     (["", *map(str, WEIGHTS[1:])], "has 1 empty cell, the first in row 1"),
     ([*map(str, WEIGHTS[1:]), "much"], "has what is no number, such as 'much' in row 24"),
     (["much"] * 24, "has type string, such as 'much': name a column of numbers"),
+    (["1,250"] * 24, "may be that of decimals or of thousands: say --thousands ,"),
     ([True] * 24, "has type bool"),
 ]
 NO_ROLES: list[tuple[dict[str, object], str]] = [

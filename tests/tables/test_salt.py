@@ -216,15 +216,6 @@ def test_a_dropped_cell_is_part_of_which_run_it_is() -> None:
     assert len(ids) == 2
 
 
-def test_two_tables_of_the_same_size_are_divided_otherwise_and_a_permuted_one_alike() -> None:
-    first, second = blobs(40, seed=1), blobs(40, seed=2)
-    study, order = Study.of(k=(3,), certify="holdout"), np.random.default_rng(1).permutation(40)
-    held = Problem.of(study, first).held, Problem.of(study, second).held
-    assert not np.array_equal(*held)
-    permuted = Problem.of(study, Task.of(first.X[order], first.labelled(first.y)[order]))
-    assert np.array_equal(permuted.held, held[0])
-
-
 def test_a_drawn_seed_is_recorded() -> None:
     studies = [Study.of(seed="random") for _ in range(2)]
     assert studies[0].seed != studies[1].seed

@@ -56,20 +56,6 @@ def test_a_column_gives_away_several_classes():
     assert note("half", (y // 2) * 10.0, y) == ""
 
 
-@pytest.mark.parametrize("seed", range(10))
-def test_a_threshold_of_a_column_is_found_in_its_values(seed: int) -> None:
-    """Births below 2,500 grams, of which a third are of low weight: wherever folds fall beside the limit."""
-    draw = np.random.default_rng(seed)
-    grams = np.round(draw.normal(2945, 729, 189))
-    columns = {"age": draw.integers(14, 45, 189), "bwt": grams, "low": (grams < 2500).astype(int)}
-    assert find_giveaways(Task.from_table(pa.table(columns), Roles("low"))) == ("bwt",)
-    columns["bwt"] = grams + np.where(grams < 2500, -100, 100)
-    columns["bwt"][int(np.argmax(grams))] = columns["bwt"].min() - 500  # one row on the wrong side
-    assert find_giveaways(Task.from_table(pa.table(columns), Roles("low"))) == ("bwt",)
-    columns["bwt"] = grams + draw.normal(0, 300, 189)
-    assert find_giveaways(Task.from_table(pa.table(columns), Roles("low"))) == ()
-
-
 @pytest.mark.parametrize(
     ("blocks", "flipped", "expected"),
     [
