@@ -207,7 +207,6 @@ REMOVED: dict[str, str] = {  # commands as "ckcv x", options "--x", values "opti
         ("answers=.md", "template=.md"), "answers are TOML: --template answers.toml writes a file for them"
     ),
     "LiveColumns": "write watch(folder, rows, identifier=..., prediction=..., label=...)",
-    "--allow-pickle": "leave it out: the models in Parquet are the same",
     **dict.fromkeys(("result.l_ms", "result.error", "result.baseline"), "take it from result.certificate"),
     **dict.fromkeys(
         ("result.per_k", "result.per_learner", "result.class_counts", "result.test_error"),

@@ -19,7 +19,7 @@ from ckcv_ray.core.percent import format_percent
 from ckcv_ray.errors import InputError, escape_text, pluralize
 from ckcv_ray.learners.ensemble import Prediction
 from ckcv_ray.runs.certified import Certified, Marks, mark_rows
-from ckcv_ray.runs.load import load
+from ckcv_ray.runs.load import load, load_run
 from ckcv_ray.runs.result import Result, compute_probabilities
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.pages import check_page, write_page
@@ -156,6 +156,11 @@ def predict(
     strict: bool = make_flag(
         "--strict", "Refuse the whole file if a row cannot be judged, instead of marking it."
     ),
+    allow_pickle: bool = make_flag(
+        "--allow-pickle",
+        "Load the models of F* from their pickle files instead of Parquet, if their SHA-256 matches the "
+        "manifest. Unpickling can run any code: use it only for runs of your own.",
+    ),
 ) -> None:
     """Classify rows, or predict numbers, with what a finished run or evaluation has fitted.
 
@@ -180,7 +185,7 @@ def predict(
     then doubled. Of a named set with test rows, only those are classified.
     """
     output.check(folder, source)
-    result = load(folder)
+    result = load_run(folder, True) if allow_pickle else load(folder)
     table, rule = _read_table(result.task, source, reading, thousands, keep, strict), result.rule(*choice)
     predicted = rule.predict(result.models, table.X)
     shares = compute_probabilities(result, table.X, rule, predicted) if output.probabilities else None

@@ -4,6 +4,7 @@ A prediction for one row does not depend on the others. If a model is undecided,
 """
 
 import pickle
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -247,6 +248,12 @@ def to_pickles(ensemble: Ensemble, learner: Learner, task: Task) -> dict[str, by
         PICKLES.replace("*", f"{m.split:05d}"): pickle.dumps(m, protocol=PICKLE_PROTOCOL)
         for m in from_arrow(to_arrow(ensemble, learner, task), learner, task, ensemble.has_losses).members
     }
+
+
+def from_pickles(contents: Iterable[bytes]) -> Ensemble:
+    """Return the ensemble from the pickles of its members. Loading a pickle executes the code in it."""
+    members = (pickle.loads(content) for content in contents)
+    return Ensemble(tuple(sorted(members, key=lambda member: member.split)))
 
 
 def _member(row: dict[str, Any], model: Any) -> Member:

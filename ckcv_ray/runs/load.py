@@ -102,13 +102,23 @@ def replay(out: AnyPath, problem: Problem | None = None) -> Any:
     return queue
 
 
-def load_run(out: AnyPath) -> Certified:
+def load_run(out: AnyPath, allow_pickle: bool = False) -> Certified:
     """Return the result of a finished run, from its folder.
+
+    Args:
+        out: the run folder.
+        allow_pickle: read the models of F* from the pickles instead of Parquet. Opening a pickle executes
+            code in it: allow this only for your own runs.
 
     Raises:
         StoreError: there is no finished run, or a file of it is damaged or does not match the manifest.
     """
-    return cast(Certified, load(out, Study.kind))
+    result = cast(Certified, load(out, Study.kind))
+    if not allow_pickle:
+        return result
+    folder = RunFolder(out)
+    opened = models.read_pickles(folder.files, result.problem, result.ensemble, folder.manifest())
+    return replace(result, models=replace(result.models, best=opened))
 
 
 def load_scores(out: AnyPath) -> Scored:

@@ -7,9 +7,11 @@ ensemble/references.parquet one model of each learner that the winner is compare
 ensemble/model-*.pkl        the members of F*, each usable by itself
 """
 
+import hashlib
 import json
 from dataclasses import replace
 
+from ckcv_ray.errors import StoreError
 from ckcv_ray.learners import ensemble as ensembles
 from ckcv_ray.learners.base import Setting
 from ckcv_ray.learners.ensemble import Ensemble, Models
@@ -24,6 +26,7 @@ REFIT, FULL = f"{ENSEMBLE}refit.parquet", f"{ENSEMBLE}full.parquet"
 REFERENCES = f"{ENSEMBLE}references.parquet"
 TABLES = (MODELS, REFIT, FULL, REFERENCES)
 NUMBERS = 4  # of a model, for each class and each row or column: no learner here has more
+ROOM_BYTES = 1 << 16  # a pickle may exceed what this version writes by this much
 
 
 def make_models(problem: Problem, models: Models) -> dict[str, Content]:
@@ -79,6 +82,24 @@ def read_models(files: Files, problem: Problem, k: int) -> Models:
 def pickles_in(files: Files) -> list[str]:
     """Return the names of the pickles in the folder."""
     return [name for name in files.list(ENSEMBLE) if name.endswith(".pkl")]
+
+
+def read_pickles(files: Files, problem: Problem, ensemble: Ensemble, digests: dict[str, str]) -> Ensemble:
+    """Open the pickles of an ensemble, if each has the given digest.
+
+    Raises:
+        StoreError: one is missing, too large, or its SHA-256 differs from that in the manifest.
+    """
+    expected = ensembles.to_pickles(ensemble, problem.learner, problem.task)
+    contents = []
+    for name, similar in expected.items():
+        file = f"{ENSEMBLE}{name}"
+        with formats.guard_reading(files, file):
+            content = files.read(file, len(similar) + ROOM_BYTES)
+        if hashlib.sha256(content).hexdigest() != digests.get(file):
+            raise StoreError(f"{files.path(file)} does not match the manifest: it is not opened")
+        contents.append(content)
+    return ensembles.from_pickles(contents)
 
 
 def _read_table(

@@ -48,12 +48,15 @@ class Bomb:
         return Path.touch, (self.file,)
 
 
-def test_a_pickle_that_is_not_ours_is_damage_and_never_opened(
+def test_pickles_are_opened_on_request_alone_and_if_they_are_ours(
     ckcv: Command, patients_run: Path, patients: Path, tmp_path: Path
 ) -> None:
+    plain = ckcv("predict", patients_run, patients, "--seed", 1)
+    assert ckcv("predict", patients_run, patients, "--seed", 1, "--allow-pickle") == plain
     (patients_run / "ensemble" / "model-00001.pkl").write_bytes(pickle.dumps(Bomb(tmp_path / "exploded")))
     for words in (
         ("predict", patients_run, patients),
+        ("predict", patients_run, patients, "--allow-pickle"),
         ("report", patients_run),
         ("status", patients_run),
     ):

@@ -19,6 +19,7 @@ from ckcv_ray.learners.ensemble import (
     count_classes,
     find_only_class,
     from_arrow,
+    from_pickles,
     judge,
     make_schema,
     to_arrow,
@@ -85,6 +86,8 @@ def test_pickles_stand_alone_and_predict_the_same():
         loaded = pickle.loads(files[f"model-{member.split:05d}.pkl"])
         assert bits(loaded) == bits(member)
         assert bits(loaded.model.predict(X)) == bits(member.model.predict(X))
+    contents = [files[name] for name in sorted(files, reverse=True)]
+    assert bits(from_pickles(contents)) == bits(ensemble)
 
 
 def assert_rows_stand_alone(verb, X, order, cuts):

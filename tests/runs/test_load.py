@@ -34,7 +34,7 @@ KINDS = {
 def test_a_result_is_read_back_whole(study: Study, tmp_path: Path) -> None:
     made = run_job(Job(study, blobs(60), tmp_path / "run"), SERIAL)
     before = snapshot(tmp_path)
-    for found in (load_run(tmp_path / "run"), load_run(str(tmp_path / "run"))):
+    for found in (load_run(tmp_path / "run"), load_run(str(tmp_path / "run"), allow_pickle=True)):
         assert found.certificate == made.certificate
         assert found.candidates.equals(made.candidates)
         assert found.study == made.study

@@ -1,5 +1,6 @@
 """The run folder: nothing foreign is taken for ours, and whatever is damaged is named and mended."""
 
+import hashlib
 import json
 import os
 import shutil
@@ -34,11 +35,12 @@ from pyarrow import parquet
 from ckcv_ray import load_run
 from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.learners.svm.learner import GaussianSVM
-from ckcv_ray.runs.load import is_finished
+from ckcv_ray.runs.load import is_finished, read_certified
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.runs.verify import verify
-from ckcv_ray.storage import execution, files, formats
+from ckcv_ray.storage import execution, files, formats, models
 from ckcv_ray.storage.execution import VARIABLES, find_changes, read_environment
+from ckcv_ray.storage.files import LocalFiles
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.pages import report_intact, write_report
 from ckcv_ray.study.problem import Problem
@@ -261,15 +263,33 @@ def test_models_of_an_earlier_winner_do_not_stay(run: Path) -> None:
     stray = run / "ensemble" / "model-00099.pkl"
     stray.write_bytes((run / "ensemble" / "model-00000.pkl").read_bytes())
     folder = RunFolder(run)
+    finished = read_certified(folder, PROBLEM)
     folder.write_manifest(folder.execution(), {})
     assert verify(run).differences == [
         "ensemble/model-00099.pkl is not the pickle of any model in models.parquet"
     ]
-    assert len(load_run(run).ensemble.members) == 3
+    assert len(load_run(run, allow_pickle=True).ensemble.members) == len(finished.models.best.members)
     folder.reopen()
     run_in(run)
     assert not stray.exists()
     assert verify(run).differences == []
+
+
+def test_pickles_are_opened_with_the_right_digest_alone(run: Path) -> None:
+    files, ensemble = LocalFiles(run), load_run(run).ensemble
+    names = models.pickles_in(files)
+    assert names == [f"ensemble/model-{i:05d}.pkl" for i in range(3)]
+    digests = {name: hashlib.sha256((run / name).read_bytes()).hexdigest() for name in names}
+    opened = models.read_pickles(files, PROBLEM, ensemble, digests)
+    X = PROBLEM.task.X
+    assert np.array_equal(opened.predict(X)[1], ensemble.predict(X)[1])
+    for wrong in ({}, digests | {names[1]: digests[names[0]]}):
+        with pytest.raises(StoreError, match="does not match the manifest: it is not opened"):
+            models.read_pickles(files, PROBLEM, ensemble, wrong)
+    with (run / names[0]).open("ab") as stream:
+        stream.truncate(1 << 20)
+    with pytest.raises(StoreError, match="is damaged: it is larger than"):
+        models.read_pickles(files, PROBLEM, ensemble, digests)
 
 
 LEARNER = GaussianSVM()
