@@ -145,11 +145,7 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
         cls.__signature__ = Signature([*signature(cls.__init__).parameters.values()][1:])
 
     def fit(
-        self,
-        X: Any,
-        y: ArrayLike,
-        groups: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
+        self, X: Any, y: ArrayLike, groups: ArrayLike | None = None, sample_weight: ArrayLike | None = None
     ) -> "CKCVClassifier":
         """Select, refit and certify; in a notebook, show a line of progress.
 
@@ -332,14 +328,9 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
     def _study(self, few: bool) -> Study:
         certify = Paper.name if few else self.certify
         asked = {
-            "learner": self.learner,
+            **{n: getattr(self, n) for n in ("learner", "sample", "k", "n_splits", "delta", "criterion")},
             "param": dict(self.params) if self.params is not None else None,
-            "sample": self.sample,
-            "k": self.k,
-            "n_splits": self.n_splits,
-            "delta": self.delta,
             "certify": certify,
-            "criterion": self.criterion,
             "seed": self._seed(),
         }
         if certify == Holdout.name and self._rule in CERTIFIED:

@@ -49,9 +49,8 @@ def bound_answered(
 
 def name_required(certify: dict[str, Any]) -> str:
     """Return the name of the predictive value that a cut-off was chosen for; "" if none was."""
-    if certify.get("prevalence") is None:
-        return ""
-    return f"{certify['require'].partition('>=')[0]}:{certify['prevalence']:.12g}"
+    name: str = certify.get("require", "").partition(">=")[0]
+    return name if ":" in name else ""
 
 
 def bound_tested(

@@ -35,8 +35,9 @@ rows = ckcv_ray.TestRows(task.X[:20], task.y[:20])
 other = ckcv_ray.Study(
     learner=ckcv_ray.GaussianSVM(C=(1,), gamma=(0.1, 1)),
     resampling=extend.Rotation(k=(3, 4)),
-    search=ckcv_ray.Race(extend.MeanBound(delta=0.1)),
+    search=ckcv_ray.Race(),
     certification=ckcv_ray.Holdout(claim=("vote",)),
+    criterion=extend.MeanBound(delta=0.1),
 )
 label = task.classes[0]
 costs = {one: 2 if one == label else 1 for one in task.classes}
@@ -54,8 +55,7 @@ studies = {
 }
 criteria = extend.Balanced(delta=0.1), extend.MeanCost(costs=costs), extend.MeanError(delta=0.1)
 for criterion in criteria:
-    race = ckcv_ray.Race(criterion)
-    studies[criterion.name] = ckcv_ray.Study(other.learner, other.resampling, race)
+    studies[criterion.name] = ckcv_ray.Study(other.learner, other.resampling, criterion=criterion)
 few = ckcv_ray.Complete(k=(3, 4), n_splits=2)
 for search in (ckcv_ray.Budget(effort=40), extend.Auto()):
     studies[search.name] = ckcv_ray.Study(other.learner, few, search)

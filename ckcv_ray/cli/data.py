@@ -20,15 +20,12 @@ from ckcv_ray.errors import InputError, StoreError, plain, pluralize
 from ckcv_ray.runs.load import find_environment_changes
 from ckcv_ray.runs.result import Result
 from ckcv_ray.study.problem import Problem
+from ckcv_ray.study.study import AnyStudy, Procedure
 from ckcv_ray.tables.columns import DeclaredTypes, some
 from ckcv_ray.tables.limits import MAX_TABLE_BYTES
 from ckcv_ray.tables.named import Columns, is_named, read
 from ckcv_ray.tables.questions import MAX_SURVEYED, list_row_numbers, survey
-from ckcv_ray.tables.read import (
-    AS_IT_IS,
-    Reading,
-    check_place,
-)
+from ckcv_ray.tables.read import AS_IT_IS, Reading, check_place
 from ckcv_ray.tables.target import GapWords
 from ckcv_ray.tables.task import Roles, Task, TestRows, join_copies, make_test_rows, split_names
 from ckcv_ray.validation import quote
@@ -165,42 +162,42 @@ def declare_types(
 
 
 class Chosen(NamedTuple):
-    """Columns that were read, which of them are what, and where test rows are; None for none."""
+    """Columns that were read, and which of them are what."""
 
     columns: Columns
     roles: Roles
     source: str
     asked: DeclaredTypes
     reading: Reading
-    test: str | None = None
 
-    def read(self, numbers: bool) -> tuple[Task, TestRows | None]:
-        """Return the task and test rows, if any; whether numbers are predicted is for the study to say.
+    def read(self, study: AnyStudy, source: str | None) -> tuple[Task, TestRows | None]:
+        """Return the task and test rows, of a source if one is named, else of the named set.
 
         Raises:
             InputError: the data cannot be read or learned from.
         """
-        task, rows = self.task(numbers), self.columns.test
-        if self.test:
-            columns = read_columns(self.test, self.reading.adapt(self.test))
+        task, rows = self.task(study), self.columns.test
+        if source:
+            columns = read_columns(source, self.reading.adapt(source))
             rows = columns.learn if columns.test is None else columns.test
         test = make_test_rows(rows, task)
-        if self.test and rows is not None and not task.schema.plain and (unseen := task.read(rows).unseen):
+        if source and rows is not None and not task.schema.plain and (unseen := task.read(rows).unseen):
             say(unseen)
         return task, test
 
-    def task(self, numbers: bool, allow_singletons: bool = False) -> Task:
-        """Return the task of these columns, and say how many rows are left out; see ``Task.from_table``.
+    def task(self, study: AnyStudy) -> Task:
+        """Return the task of these columns for a study, and say how many rows are left out.
 
         Raises:
             InputError: they cannot be learned from.
         """
-        table, roles = self.columns.learn, self.roles._replace(numbers=numbers)
+        table, roles = self.columns.learn, self.roles._replace(numbers=study.predicts_numbers)
+        allow_singletons = isinstance(study, Procedure)
         task = Task.from_table(table, roles, self.asked, self.source, allow_singletons, self.reading)
         if task.n < table.num_rows:
             found = GapWords.of(table[task.target.name], task.target.name, ~task.find_labelled(table))
             said, keeping = found.describe_labels()
-            kept = "" if numbers else keeping
+            kept = "" if study.predicts_numbers else keeping
             say(f"rows without {task.target.name!r} left out: {said}; {task.n:,} are learned from{kept}")
         return task
 
@@ -232,18 +229,12 @@ def choose_columns(
     return Chosen(columns, roles, source, asked, reading)
 
 
-@with_options(chosen=choose_columns)
-def choose_data(
-    chosen: Chosen,
-    test: str | None = make_option(
-        "Rows to measure the finished ensemble on: a table or a named set.",
-        "the test rows of a named set",
-        panel="Certificate",
-        check=check_source,
-    ),
-) -> Chosen:
-    """Collect what is said of the data, test rows among them."""
-    return chosen._replace(test=test)
+TEST = make_option(
+    "Rows to measure the finished ensemble on: a table or a named set.",
+    "the test rows of a named set",
+    panel="Certificate",
+    check=check_source,
+)
 
 
 def _names(text: str | None) -> list[str] | None:

@@ -17,13 +17,7 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from ckcv_ray.cli.output import (
-    Messages,
-    exit_by_code,
-    open_closed_streams,
-    say,
-    show_warning,
-)
+from ckcv_ray.cli.output import Messages, exit_by_code, open_closed_streams, say, show_warning
 from ckcv_ray.errors import InputError, StoreError, explain_removed, plain
 from ckcv_ray.version import VERSION
 

@@ -5,7 +5,7 @@ Options of studies, with a certification and without, from the fields of their p
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import Field
 from functools import wraps
@@ -23,7 +23,7 @@ from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.learners.base import ANY
 from ckcv_ray.learners.sklearn.learner import BOOSTING
 from ckcv_ray.learners.sklearn.spec import BOOSTERS
-from ckcv_ray.study.options import SLOTS, list_parts
+from ckcv_ray.study.options import list_parts
 from ckcv_ray.study.study import AnyStudy, Execution, Procedure, Study, read_toml
 from ckcv_ray.tables.objects import is_address, parse_address
 from ckcv_ray.validation import as_path, boolean, parse_folds
@@ -120,7 +120,6 @@ def make_execution(**given: Any) -> Execution:
 
 
 def _take(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options that are given."""
     return {name: value for name, value in given.items() if value is not None}
 
 
@@ -273,24 +272,19 @@ def make_procedure(**given: Any) -> Procedure:
     return Procedure.of(**_take(given))
 
 
-def list_offered(slot: str, numbers: bool = False) -> dict[str, Any]:
+def list_offered(slot: str, kind: type[AnyStudy | Execution] = Study) -> dict[str, Any]:
     """Return the parts that ``--help`` names; an estimator is chosen by its class, as in "module:Class".
 
-    Learners of numbers are among them if ``numbers``.
+    Learners of numbers alone are named where a procedure is asked for.
     """
-    every = numbers or slot != "learner"
+    every = kind is Procedure or slot != "learner"
     parts = {name: part for name, part in list_parts(slot).items() if name != ANY}
     return {name: part for name, part in parts.items() if every or part.kinds != {Kind.REGRESSION}}
 
 
-def _parameters(
-    slots: Iterable[str], kind: type[AnyStudy | Execution], numbers: bool = False
-) -> Iterator[Parameter]:
-    """Generate a parameter for each choice of a part, each option of the parts, and each of the study.
-
-    With ``numbers`` for a procedure, which has learners of numbers too, and may select nothing.
-    """
-    offered = {slot: list_offered(slot, numbers) for slot in slots}
+def _parameters(kind: type[AnyStudy | Execution]) -> Iterator[Parameter]:
+    """Generate a parameter for each choice of a part, each option of the parts, and each of the study."""
+    offered = {slot: list_offered(slot, kind) for slot in getattr(kind, "slots", ())}
     for slot, choices in offered.items():
         text, panel = SLOT_PARTS[slot]
         if len(choices) > 1:
@@ -302,7 +296,7 @@ def _parameters(
         first = {**first, **options(part), **first}
     for name, field in first.items():
         option, shown = field.metadata["option"], show_default(field)
-        if numbers and option.single_default is not None:
+        if kind is Procedure and option.single_default is not None:  # it may select nothing
             shown = f"{option.single_default}; {shown} where one is selected"
         if not option.inside:
             yield _parameter(name, option.kind, option.help, shown, option.panel)
@@ -331,13 +325,11 @@ def _parameter(
     return Parameter(name, Parameter.POSITIONAL_OR_KEYWORD, default=shown, annotation=kind | None)
 
 
-make_execution.__signature__ = Signature([*_parameters([], Execution)])  # type: ignore[attr-defined]
-make_procedure.__signature__ = Signature(  # type: ignore[attr-defined]
-    [*_parameters(["learner"], Procedure, numbers=True)]
-)
+make_execution.__signature__ = Signature([*_parameters(Execution)])  # type: ignore[attr-defined]
+make_procedure.__signature__ = Signature([*_parameters(Procedure)])  # type: ignore[attr-defined]
 make_study.__signature__ = Signature(  # type: ignore[attr-defined]
     [
-        *_parameters(SLOTS, Study),
+        *_parameters(Study),
         _parameter("study", Path, "TOML file with study options; those given here come first.", None),
         _parameter("paper", bool, "The paper's defaults: every k, and all rows.", None),
     ]

@@ -199,8 +199,7 @@ def predict(
         calibrated = "CalibratedClassifierCV" in str(getattr(result.learner, "spec", ""))
         how = "calibrated inside each fit" if calibrated else "not calibrated"
         say(f"probabilities: as {result.learner.name} gives them, {how}; nothing is proven of them")
-    _say_rows(table, result.task)
-    _say_conditions(result, rule)
+    _say_rows(table, result, rule)
     _say_error_rate(result, table, rule, predicted.label, marks)
 
 
@@ -261,8 +260,8 @@ def _say_proven(result: Result, rule: Rule, marks: Marks, told: list[str]) -> No
         say(f"{int(answered.sum())} of {len(answered)} rows answered")
 
 
-def _say_rows(table: Table, task: Task) -> None:
-    names = table.columns.column_names
+def _say_rows(table: Table, result: Result, rule: Rule) -> None:
+    names, task = table.columns.column_names, result.task
     used = {
         *task.features,
         task.target.name,
@@ -276,10 +275,6 @@ def _say_rows(table: Table, task: Task) -> None:
         say(table.rows.unseen)
     if reason := table.rows.reason:
         say(f"{int(table.rows.bad.sum())} of {len(table.rows.bad)} rows could not be judged: {reason}")
-
-
-def _say_conditions(result: Result, rule: Rule) -> None:
-    """Say how the bound compares with a constant, that rows repeat, and which seed repeats the draws."""
     if isinstance(result, Certified):
         say(*result.certificate.describe_constants(), *result.certificate.describe_repeats())
     if rule.name == "random":

@@ -55,16 +55,6 @@ class FormOptions(NamedTuple):
         "--strict", "End with code 1 if items are left that a person has to fill.", PANEL
     )
 
-    def check(self, out: Path | None) -> None:
-        """Raise InputError unless the options go with each other, and with the file to write."""
-        named = [name for name in ("answers", "template", "strict") if getattr(self, name)]
-        if self.form is None and named:
-            raise InputError(f"{named[0]} is about a form: name its guideline, such as --for tripod-ai")
-        if self.form is not None and out is None and self.template is None:
-            raise InputError(
-                f"for={self.form!r} needs --out, the form to write: a name ending in .md or .html"
-            )
-
 
 class PageOptions(NamedTuple):
     """What is asked of the page."""
@@ -79,12 +69,6 @@ class PageOptions(NamedTuple):
     short: bool = make_flag(
         "--short", "Make one page: the number, its conditions, the rows and the performance.", PAGE_PANEL
     )
-
-    def check(self, guideline: str | None) -> None:
-        """Raise InputError if something is asked of the page, and a form is to be written instead."""
-        named = [name for name in self._fields if getattr(self, name)]
-        if guideline is not None and named:
-            raise InputError(f"{named[0]} is about the HTML report: leave it out, or leave --for out")
 
 
 def read_text(option: str, file: FilePath) -> str:
@@ -122,9 +106,19 @@ def report(
         ckcv report runs/patients --for tripod-ai --template answers.toml
         ckcv report runs/patients --for tripod-ai --answers answers.toml --strict
     """
-    asked.check(out)
-    page.check(asked.form)
+    of_form, of_page = (
+        [name for name in asked_of._fields if name != "form" and getattr(asked_of, name)]
+        for asked_of in (asked, page)
+    )
+    if asked.form is None and of_form:
+        raise InputError(f"{of_form[0]} is about a form: name its guideline, such as --for tripod-ai")
     if asked.form is not None:
+        if out is None and asked.template is None:
+            raise InputError(
+                f"for={asked.form!r} needs --out, the form to write: a name ending in .md or .html"
+            )
+        if of_page:
+            raise InputError(f"{of_page[0]} is about the HTML report: leave it out, or leave --for out")
         return _fill(folder, asked.form, asked, out)
     purpose = "" if page.purpose is None else read_text("purpose", page.purpose)
     made = write_report(folder, out, title=page.title, author=page.author, purpose=purpose, short=page.short)

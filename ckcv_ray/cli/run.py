@@ -10,9 +10,9 @@ import typer
 
 from ckcv_ray.claims.certificate import describe_held_share
 from ckcv_ray.cli.data import (
+    TEST,
     Chosen,
     choose_columns,
-    choose_data,
     describe_reading,
     say_columns,
     say_environment,
@@ -38,8 +38,7 @@ from ckcv_ray.cli.process import say_what_is_saved
 from ckcv_ray.core.percent import ceil_percent
 from ckcv_ray.engine import forecast
 from ckcv_ray.engine.backend import choose_backend, find_ray_address
-from ckcv_ray.engine.full import FullQueue
-from ckcv_ray.engine.race import RaceQueue
+from ckcv_ray.engine.queue import Queue
 from ckcv_ray.errors import InputError, plain, pluralize
 from ckcv_ray.runs.load import is_finished, load, reopen, replay
 from ckcv_ray.runs.progress import duration
@@ -66,11 +65,12 @@ LISTS: dict[str, Any] = {"classes": [], "per_k": [], "per_learner": []}
 STARTING = dict[str, Any].fromkeys(RUN_FIELDS) | LISTS | {"state": "starting"}
 
 
-@with_options(execution=make_execution, study=make_study, chosen=choose_data)
+@with_options(execution=make_execution, study=make_study, chosen=choose_columns)
 def run(
     study: Study,
     chosen: Chosen,
     execution: Execution,
+    test: str | None = TEST,
     out: str | None = OUT,
     retry_failed: bool = make_flag(
         "--retry-failed", "Retry what failed in a finished run of --certify paper.", "Execution"
@@ -90,20 +90,21 @@ def run(
         ckcv run houses.csv --target price --learner ridge --clip 50
     """
     study = limit_time(study, budget)
-    task, test = chosen.read(study.predicts_numbers)
+    task, rows = chosen.read(study, test)
     folder = out or choose_folder(task.source, "run", Problem.of(study, task).run_id)
-    work = check_job(Job(study, task, folder, test))
+    work = check_job(Job(study, task, folder, rows))
     if retry_failed:
         reopen(work.problem, folder)
     result = _run(work, folder, execution, yes, budget)
     show_result(result, folder, as_json, details)
 
 
-@with_options(workers=parse_workers, study=make_study, chosen=choose_data)
+@with_options(workers=parse_workers, study=make_study, chosen=choose_columns)
 def plan(
     study: Study,
     chosen: Chosen,
     workers: tuple[int, ...],
+    test: str | None = TEST,
     write_study: Path | None = make_option(
         "TOML file to write, with every option of the study, for --study.", panel="Study"
     ),
@@ -118,7 +119,7 @@ def plan(
         ckcv plan twonorm:2000:0 --n-splits 500 --workers 1,16
         ckcv plan patients.csv --target outcome --write-study mine.toml
     """
-    task, _ = chosen.read(study.predicts_numbers)
+    task, _ = chosen.read(study, test)
     problem = Problem.of(study, task)
     say(*describe_reading(problem))
     _say_cautions(problem)
@@ -203,7 +204,7 @@ def status(folder: Folder, details: DetailsFlag = False, as_json: JsonFlag = Fal
     return show(*_describe_unfinished(run_folder, replay(folder)), as_json)
 
 
-def _describe_unfinished(folder: RunFolder, queue: RaceQueue | FullQueue) -> tuple[dict[str, Any], str]:
+def _describe_unfinished(folder: RunFolder, queue: Queue) -> tuple[dict[str, Any], str]:
     at, problem = queue.progress(), queue.problem
     counts = {name: getattr(at, name) for name in ("planned", "computed", "dropped", "failed")}
     command = f"ckcv {problem.asked.command} command"
@@ -260,7 +261,12 @@ def limit_time(study: Study, budget: str | None) -> Study:
 def _run(work: Work, out: str, execution: Execution, yes: bool, budget: str | None) -> Result:
     folder, new = RunFolder(out), budget  # the latter is None where the search has its effort
     if budget is not None and (effort := folder.effort(work.problem)) is not None:
-        say(_explain_kept_effort(folder, out, work.problem, budget, effort))
+        kept = f"{out} has the effort of its study, {pluralize(effort, 'evaluation')}: --budget {budget}"
+        why = "is for a new run; --effort N goes on with more"
+        if folder.finished and (certify := work.problem.study.certify) != Paper.name:
+            judged = f"its {certify} has judged its rows"
+            why = f"is not used, since {judged}, and to select again would void what is proven"
+        say(f"{kept} {why}")
         new = None
     if (result := find_result(work._replace(folder=out))) is not None:  # messages name it as the user did
         say(f"{out} already holds the finished run of this study: showing its result")
@@ -284,15 +290,6 @@ def _run(work: Work, out: str, execution: Execution, yes: bool, budget: str | No
         _confirm(expected, execution, yes, limited=budget is not None)
         with signals, Display(console) as display:
             return compute(work._replace(expected=expected, listen=display, stop=signals.stop), execution)
-
-
-def _explain_kept_effort(folder: RunFolder, out: str, problem: Problem, budget: str, effort: int) -> str:
-    """Return the sentence that says why a limit of time does not change a search that has its effort."""
-    searched = f"{out} has the effort of its study, {pluralize(effort, 'evaluation')}: --budget {budget}"
-    if folder.finished and (certify := problem.study.certify) != Paper.name:
-        judged = f"its {certify} has judged its rows, and to select again would void what is proven"
-        return f"{searched} is not used, since {judged}"
-    return f"{searched} is for a new run; --effort N goes on with more"
 
 
 def _allow_effort(
@@ -332,7 +329,6 @@ def _say_cautions(problem: Problem) -> None:
 
 
 def _confirm(expected: forecast.Estimate, execution: Execution, yes: bool, limited: bool) -> None:
-    """Print the estimated time, and ask for confirmation before a long run."""
     backend, seconds = choose_backend(execution, expected.seconds), expected.seconds
     if backend == "serial":
         where = "serial, 1 worker"
@@ -377,7 +373,7 @@ def evaluate(
         ckcv evaluate patients.csv --target outcome --refit best --out runs/model
         ckcv evaluate houses.csv --target price --learner ridge --measure rmse,r2
     """
-    task = chosen.task(study.predicts_numbers, allow_singletons=True)
+    task = chosen.task(study)
     problem = Problem.of(study, task)
     folder = out or choose_folder(task.source, "scores", problem.run_id)
     is_finished(problem, RunFolder(folder))  # refuses a folder of something else before columns are shown

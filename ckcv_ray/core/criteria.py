@@ -54,9 +54,8 @@ ABOUT_ERROR = (
 )
 MEAN_ERROR = (
     "the mean error, that is the mean over {{n}} splits of the share of {}. It is what was minimised, "
-    "measured on "
-    "the estimate sets: an estimate of the error rate, not a bound on the error rate, and not proven. "
-    f"{ABOUT_ERROR}"
+    "measured on the estimate sets: an estimate of the error rate, not a bound on the error rate, and not "
+    f"proven. {ABOUT_ERROR}"
 )
 MAX_COSTS = 6  # that a sentence names
 MIN_STUDY_DELTA = 1e-12  # A gives a candidate as little as 1e-22 of it
@@ -82,6 +81,7 @@ def _delta(name: str, value: Any) -> float:
 DELTA = Option(_delta, "Failure probability of each bound.", float)
 
 
+@dataclass(frozen=True)
 class Criterion(ABC):
     """A quantity to minimise over candidates: the base of every criterion, a frozen dataclass.
 
@@ -90,10 +90,14 @@ class Criterion(ABC):
     Attributes:
         measure: gives the totals from which values are computed; of groups with their losses.
         by_class: whether units are the rows of each class in every split, (..., n_classes), instead.
-        delta: failure probability of each bound.
+        delta: failure probability of each bound, in (0, 1), or of what is proven where it has no part in what
+            is minimised.
         bound: name of the bound that L_EE is computed with.
         l_ee_is: what L_EE is, with places for the number of splits, the level and the costs.
         minimised, estimated: what it is on the select and on the estimate sets, in a few words.
+
+    Raises:
+        InputError: a field has the wrong type or is out of range.
     """
 
     name: ClassVar[str]
@@ -103,7 +107,8 @@ class Criterion(ABC):
     l_ee_is: ClassVar[str]
     minimised: ClassVar[str]  # with a place for the level
     estimated: ClassVar[str] = "the same mean on the estimate sets; no bound"
-    delta: float
+
+    delta: float = option(0.05, DELTA)
 
     def __post_init__(self) -> None:
         check_options(self)
@@ -172,16 +177,8 @@ class SplitBound(Criterion):
         )
 
 
-@dataclass(frozen=True)
 class MeanBound(SplitBound):
-    """The mean over the splits of Clopper-Pearson bounds on the error.
-
-    Attributes:
-        delta: failure probability of each bound, in (0, 1).
-
-    Raises:
-        InputError: a field has the wrong type or is out of range.
-    """
+    """The mean over the splits of Clopper-Pearson bounds on the error."""
 
     name = "error"
     bound = "clopper_pearson"
@@ -189,14 +186,11 @@ class MeanBound(SplitBound):
     minimised = "mean {} bound on the select sets (minimised)"
     estimated = "the same mean on the estimate sets (the paper's figure)"
 
-    delta: float = option(0.05, DELTA)
-
     def value(self, totals: NDArray[np.integer[Any]], units: int) -> Values:
         """Return U(errors; units), counting the errors of all classes together."""
         return np.asarray(self.table(units)[np.sum(totals, axis=-1)])
 
 
-@dataclass(frozen=True)
 class MeanShare(SplitBound):
     """The form of ``MeanBound`` for groups: the loss of a group is the share of its rows that are wrong."""
 
@@ -204,17 +198,13 @@ class MeanShare(SplitBound):
     bound = "loss"
     l_ee_is = (
         "the paper's figure for groups, the mean over {n} splits of Clopper-Pearson's {level} formula at the "
-        "sum "
-        "of the groups' shares of wrong rows. It is what was minimised, measured on the estimate sets: no "
-        "bound, and not proven."
+        "sum of the groups' shares of wrong rows. It is what was minimised, measured on the estimate sets: "
+        "no bound, and not proven."
     )
-
     minimised = (
         "mean share of a group's wrong rows with a {} margin, on the select sets (minimised; no bound)"
     )
     estimated = "the same mean on the estimate sets (the paper's figure, for groups; no bound)"
-
-    delta: float  # that of U
 
     def value(self, totals: NDArray[np.integer[Any]], units: int) -> Values:
         """Return U for totals (..., columns), of which the last is the sum of the units' losses."""
@@ -237,10 +227,6 @@ class MeanClippedError(MeanShare):
     Attributes:
         clip: the error from which on a prediction is as wrong as any other, positive, in units of the target;
             it has to be named.
-        delta: that of U, in (0, 1).
-
-    Raises:
-        InputError: a field has the wrong type or is out of range.
     """
 
     name = "clipped"
@@ -249,7 +235,6 @@ class MeanClippedError(MeanShare):
     estimated = Criterion.estimated
 
     clip: float | None = option(None, _clip, "Of numbers: the largest error that counts.", float)
-    delta: float = option(0.05, DELTA)
 
     @property
     def limit(self) -> float:
@@ -277,17 +262,10 @@ class MeanClippedError(MeanShare):
         return self
 
 
-@dataclass(frozen=True)
 class Balanced(Criterion):
     """The mean over the splits, and in each over the classes, of Clopper-Pearson bounds on a class's error.
 
     A class without rows in a split has the bound 1 there, whatever the candidate.
-
-    Attributes:
-        delta: failure probability of each bound, in (0, 1).
-
-    Raises:
-        InputError: delta is not a number in its range.
     """
 
     name = "balanced"
@@ -297,12 +275,9 @@ class Balanced(Criterion):
     estimated = "the same mean on the estimate sets; no bound on the error"
     l_ee_is = (
         "the mean over {n} splits, and in each over the classes, of {level} Clopper-Pearson bounds on the "
-        "error "
-        "rate of a class. It is what was minimised, measured on the estimate sets: not a bound on the error "
-        f"rate, and not proven. {ABOUT_ERROR}"
+        "error rate of a class. It is what was minimised, measured on the estimate sets: not a bound on the "
+        f"error rate, and not proven. {ABOUT_ERROR}"
     )
-
-    delta: float = option(0.05, DELTA)
 
     def value(self, totals: NDArray[np.integer[Any]], units: ArrayLike) -> Values:
         """Return the mean of U(x_c; m_c) of each split; ``units`` is of the shape of ``totals``."""
@@ -345,11 +320,7 @@ class MeanCost(SplitBound):
         costs: the cost of a wrong decision on a row of each class, as canonical text (``core.measures``);
             given as text or as a mapping, such as {"sick": 10, "healthy": 1}. A cost may be 0: such errors
             do not count.
-        delta: that of U, in (0, 1).
-        weights: each class's cost in units of 1 / ``ONE`` of the largest, rounded up; set by ``on``.
-
-    Raises:
-        InputError: a field has the wrong type or is out of range.
+        losses: each class's cost in units of 1 / ``ONE`` of the largest, rounded up; set by ``on``.
     """
 
     name = "cost"
@@ -357,14 +328,12 @@ class MeanCost(SplitBound):
     minimised = "mean cost with a {} margin, in % of the largest, on the select sets (minimised; no bound)"
     l_ee_is = (
         "the mean over {n} splits of Clopper-Pearson's {level} formula at the total cost of the decisions, "
-        "in "
-        "percent of the largest cost ({costs}). It is what was minimised, measured on the estimate sets: not "
-        f"a bound on the error rate, nor on the cost, and not proven. {ABOUT_ERROR}"
+        "in percent of the largest cost ({costs}). It is what was minimised, measured on the estimate sets: "
+        f"not a bound on the error rate, nor on the cost, and not proven. {ABOUT_ERROR}"
     )
 
     costs: str = option("", _costs, "Costs, such as sick=10,healthy=1.", inside="criterion")
-    delta: float = option(0.05, DELTA)
-    weights: tuple[int, ...] = field(default=(), compare=False, repr=False)
+    losses: tuple[int, ...] = field(default=(), compare=False, repr=False)
 
     def list_costs(self) -> str:
         """Return the cost of an error on each class, the largest first."""
@@ -373,7 +342,7 @@ class MeanCost(SplitBound):
         return ", ".join(shown) + (", ..." if len(ordered) > MAX_COSTS else "")
 
     def on(self, classes: Sequence[object]) -> Self:
-        """Return the criterion with labels spelled as those of ``classes``, and with their weights.
+        """Return the criterion with labels spelled as those of ``classes``, and with their losses.
 
         Raises:
             InputError: a label is not one of the classes, or a class has no cost or two.
@@ -387,13 +356,13 @@ class MeanCost(SplitBound):
             )
         costs = [cost for cost in given if cost is not None]
         largest = Fraction(max(costs))
-        weights = tuple(ceil(ONE * Fraction(cost) / largest) for cost in costs)
+        losses = tuple(ceil(ONE * Fraction(cost) / largest) for cost in costs)
         spelled = to_text(dict(zip(map(str, classes), costs, strict=True)))
-        return replace(self, costs=spelled, weights=weights)
+        return replace(self, costs=spelled, losses=losses)
 
     def value(self, totals: NDArray[np.integer[Any]], units: int) -> Values:
         """Return U at the cost of the decisions on ``units`` rows, given errors by class (..., n_classes)."""
-        losses = np.asarray(totals, np.int64) @ np.array(self.weights, np.int64)
+        losses = np.asarray(totals, np.int64) @ np.array(self.losses, np.int64)
         return _value_losses(losses, units, self.delta)
 
 
@@ -413,25 +382,16 @@ class MeanLoss(Criterion):
         return values
 
 
-@dataclass(frozen=True)
 class MeanError(MeanLoss):
     """The mean over the splits of the share of wrong rows: the usual figure of cross validation, no bound.
 
     Of two candidates of one fold size with equally many wrong rows over all splits the means are equal in
     every bit, however the errors are distributed: a split's value is the number of its errors times 1 / m,
     which is rounded down to a multiple of 1 / ``FINEST``.
-
-    Attributes:
-        delta: failure probability of what is proven; it has no part in what is minimised.
-
-    Raises:
-        InputError: delta is not a number in its range.
     """
 
     name = "mean_error"
     l_ee_is = MEAN_ERROR.format("wrong rows")
-
-    delta: float = option(0.05, DELTA)
 
     def value(self, totals: NDArray[np.integer[Any]], units: int) -> Values:
         """Return the share of wrong rows, counting the errors of all classes together."""
@@ -439,7 +399,6 @@ class MeanError(MeanLoss):
         return np.asarray(np.sum(totals, axis=-1) * weight)
 
 
-@dataclass(frozen=True)
 class MeanGroupError(MeanLoss):
     """The form of ``MeanError`` for groups: the mean over the splits, and in each over the groups, of the
     share of a group's rows that are wrong.
@@ -447,8 +406,6 @@ class MeanGroupError(MeanLoss):
 
     name = MeanError.name
     l_ee_is = MEAN_ERROR.format("the wrong rows of a group, each group counted once")
-
-    delta: float  # failure probability of what is proven
 
     def value(self, totals: NDArray[np.integer[Any]], units: int) -> Values:
         """Return the mean losses for totals (..., columns), of which the last is the sum of the losses."""

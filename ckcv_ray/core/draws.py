@@ -33,13 +33,13 @@ class Draws(NamedTuple):
     salt: str = ""
     key: tuple[int, ...] = SPLITS
 
-    def make_generator(self, *numbers: int) -> np.random.Generator:
-        """Return the generator of these numbers, such as that of a split: always the same one."""
+    def make_generator(self, *more: int) -> np.random.Generator:
+        """Return the generator of a key with more numbers, such as that of a split: always the same one."""
         entropy: Any = self.seed
         if self.salt:
             content = bytes.fromhex(self.salt) + self.seed.to_bytes(16, "little")
             entropy = np.frombuffer(content, "<u4").tolist()
-        return np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(*self.key, *numbers)))
+        return np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(*self.key, *more)))
 
     def at(self, *key: int) -> "Draws":
         """Return the source of another key."""

@@ -38,8 +38,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ckcv_ray.core.arrays import ONE, Index, Values
+from ckcv_ray.core.options import option
 from ckcv_ray.errors import InputError, cut
-from ckcv_ray.validation import check_count, expect, number, quote, suggest
+from ckcv_ray.validation import check_count, number, quote, suggest
 
 UNDECIDED = -1
 GRAIN = 1 << 12  # of losses of numbers: 2**-20 of the largest one
@@ -515,7 +516,6 @@ def _brier_losses(y: Any, outputs: Outputs) -> Values:
 
 
 def _mean_loss(name: str, kinds: frozenset[Kind], needs: Output, of: OfSplit, rows: OfRows) -> Score:
-    """Return a loss that is a mean over rows."""
     return Score(name, kinds, needs, False, of, _sum_mean(of), rows=rows)
 
 
@@ -691,16 +691,18 @@ class OwnScore:
     """
 
     name: str
-    digest: str
+    digest: str = option("", lambda _, value: value, "Digest of the function.")
     function: Function | None = field(default=None, compare=False)
 
     @classmethod
     def of(cls, function: Any) -> "OwnScore":
-        """Take a function.
+        """Take a function, or what a folder holds of one.
 
         Raises:
             InputError: it is none, has no name or no source to know it by, or has the name of another score.
         """
+        if isinstance(function, Mapping):
+            return cls._read(function)
         name = getattr(function, "__name__", "")
         if not callable(function) or not name.isidentifier():
             raise InputError(
@@ -718,20 +720,13 @@ class OwnScore:
         return cls(name, hashlib.sha256(source.encode() + kept).hexdigest(), function)
 
     @classmethod
-    def from_json(cls, described: Any) -> "OwnScore":
-        """Take what a folder holds of a function: its name and its digest.
-
-        Raises:
-            InputError: the name is that of another score, or one that no function of a user can have.
-        """
-        expect("function", described, Mapping, "a mapping with name and sha256")
-        name, digest = described.get("name"), described.get("sha256")
-        if set(described) != {"name", "sha256"} or not (isinstance(name, str) and name.isidentifier()):
-            raise InputError(f"function={quote(described)}: expected its name and its sha256")
-        if not (isinstance(digest, str) and DIGEST.fullmatch(digest)):
-            raise InputError(f"function {name}: sha256={quote(digest)} is no SHA-256 in hexadecimal digits")
-        _check_name(name)
-        return cls(name, digest)
+    def _read(cls, described: Mapping[Any, Any]) -> "OwnScore":
+        name, digest = described.get("name"), described.get("digest")
+        named = len(described) == 2 and isinstance(name, str) and name.isidentifier()
+        if not (named and isinstance(digest, str) and DIGEST.fullmatch(digest)):
+            raise InputError(f"measure={quote(described)}: expected its name, and its digest, a SHA-256")
+        _check_name(str(name))
+        return cls(str(name), digest)
 
     def score(self, kind: Kind, labelled: Callable[[Any], Any]) -> Score:
         """Return the score of the function on a task; ``labelled`` gives the original labels of classes.

@@ -162,7 +162,6 @@ def _load_families() -> None:
 
 @cache
 def _find_installed() -> dict[str, Any]:
-    """Return the entry points of quantities of other packages, by name."""
     from importlib.metadata import entry_points  # takes 40 ms
 
     return {point.name: point for point in entry_points(group=GROUP)}

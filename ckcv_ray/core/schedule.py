@@ -352,7 +352,7 @@ def expect_values(
     curve = fit_curve(inverse, differences, weights, typical * (1.0 - typical))
     expected = []
     for j, size in enumerate(sizes):
-        value = transfer(np.clip(filled + curve[j], 0.0, 1.0), screened, j)
+        value = transfer(np.minimum(np.maximum(filled + curve[j], 0.0), 1.0), screened, j)
         if j in means:
             mean, splits = means[j]
             value = (splits * mean + (size.n_splits - splits) * value) / size.n_splits

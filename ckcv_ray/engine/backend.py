@@ -138,31 +138,21 @@ def session(execution: Execution, seconds: float = inf, single: bool = False) ->
         with one_thread():  # once for all batches: it takes as long as a small fit
             yield SERIAL._replace(backend=partial(SerialBackend, execution.fit_timeout))
         return
-    address = _reachable(execution)
-    from ckcv_ray.engine.ray_backend import (
-        MAX_CONCURRENT_STUDIES,
-        Nodes,
-        RayBackend,
-        connect,
-        remote_recorder,
-    )
+    address = find_ray_address(execution)
+    if address == "local":  # the import of ray reads it
+        os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")  # it listens on loopback alone
+    from ckcv_ray.engine import ray_backend
 
-    with connect(execution.workers, address):
-        make = partial(RayBackend, execution.workers, execution.fit_timeout, Nodes())
-        yield Session(make, remote_recorder if single else Recorder, MAX_CONCURRENT_STUDIES)
+    with ray_backend.connect(execution.workers, address):
+        nodes = ray_backend.Nodes()
+        make = partial(ray_backend.RayBackend, execution.workers, execution.fit_timeout, nodes)
+        recorder = ray_backend.remote_recorder if single else Recorder
+        yield Session(make, recorder, ray_backend.MAX_CONCURRENT_STUDIES)
 
 
 def find_ray_address(execution: Execution) -> str:
     """Return the address of the Ray cluster, or "local"."""
     return execution.address or os.environ.get("RAY_ADDRESS") or "local"
-
-
-def _reachable(execution: Execution) -> str:
-    """Return the address, and set the environment that the import of ray reads."""
-    address = find_ray_address(execution)
-    if address == "local":
-        os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")  # it listens on loopback alone
-    return address
 
 
 REACH_SECONDS = 5.0

@@ -59,9 +59,9 @@ class Evaluated(NamedTuple):
     unit: Unit
     path: int
     first: int
-    totals: NDArray[Any]
-    n_iter: NDArray[np.int64]
-    status: NDArray[np.int8]
+    totals: NDArray[Any] = np.empty(0)
+    n_iter: NDArray[np.int64] = np.empty(0, np.int64)
+    status: NDArray[np.int8] = np.empty(0, np.int8)
     members: tuple[Member, ...] = ()
     failure: Failure | None = None
     solving: float = 0.0
@@ -85,8 +85,7 @@ def estimate_memory(problem: Problem) -> int:
     """Return the bytes a worker needs besides the inputs: for the interpreter and the largest split."""
     d = problem.task.X.shape[1]
     most, needs = problem.most_rows_in, problem.learner.trainer.memory
-    units = [(s.n_train, s.n_select) for s in problem.sizes]
-    units += [(s.n_train + s.n_select, s.n_select) for s in problem.sizes]
+    units = ((train, s.n_select) for s in problem.sizes for train in (s.n_train, s.n_train + s.n_select))
     return INTERPRETER_BYTES + max(needs(most(train), most(score), d) for train, score in units)
 
 
@@ -223,9 +222,8 @@ def _longest_prefix(
             with suppress(Exception, SystemExit):  # the failure keeps the first error, at full length
                 result = _path(unit, inputs, prepared, path, shorter)
                 return result._replace(failure=_failure(unit, path, shorter, length, reason))
-    first, n_totals = unit.first(length), inputs.problem.n_totals
-    empty = np.empty((0, n_totals), np.int64), np.empty(0, np.int64), np.empty(0, np.int8)
-    return Evaluated(unit, path, first, *empty, failure=_failure(unit, path, first, length, reason))
+    first = unit.first(length)
+    return Evaluated(unit, path, first, failure=_failure(unit, path, first, length, reason))
 
 
 def _path(unit: Unit, inputs: Inputs, prepared: PreparedSplit, path: int, length: int) -> Evaluated:
@@ -240,8 +238,7 @@ def _path(unit: Unit, inputs: Inputs, prepared: PreparedSplit, path: int, length
         first = unit.first(length)
         if problem.scores:
             held = _hold_out(unit, problem, prepared, path, fits.model(first))
-            empty = np.empty((0, problem.n_totals)), np.empty(0, np.int64), np.empty(0, np.int8)
-            return Evaluated(unit, path, first, *empty, solving=solving, held_out=(held,))
+            return Evaluated(unit, path, first, solving=solving, held_out=(held,))
         members = [_member(unit, problem, prepared, fits.model(step)) for step in range(first, length)]
         totals = np.array([member.totals for member in members])
         kept = tuple(members) if unit.stage is Stage.REFIT else ()
@@ -278,6 +275,7 @@ def fail_lost(units: Iterable[Unit], times: int, error: Exception, inputs: Input
 
 
 def _records(results: Sequence[Evaluated], problem: Problem) -> Records:
+    results = [result for result in results if len(result.n_iter)]
     paths = np.zeros(len(results), record_type(problem))
     if not results:
         return paths

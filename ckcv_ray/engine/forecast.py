@@ -8,8 +8,8 @@ fits on all rows take.
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
-from math import exp, lgamma
+from dataclasses import asdict, dataclass, field, replace
+from math import nan
 from time import monotonic, process_time
 from typing import Any
 
@@ -28,7 +28,7 @@ from ckcv_ray.engine.recorder import make_queue
 from ckcv_ray.engine.worker import may_end_process
 from ckcv_ray.errors import RunError
 from ckcv_ray.records.record import Outcome
-from ckcv_ray.study.parts import MIN_HELD_OUT
+from ckcv_ray.study.parts import MIN_HELD_OUT, Paper
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.study.study import Study, check_kind
 from ckcv_ray.tables.target import MIN_CLASSES
@@ -58,106 +58,97 @@ class RoundSeconds:
         return float(np.dot(before, self.each) + np.interp(last, self.evaluations, self.seconds))
 
 
-class PathTimes:
-    """Measured times of the paths of a learner, and what they let expect.
+class Trial:
+    """A trial of a search within a budget, which is to end at a deadline, as ``monotonic`` tells it.
 
-    The first path is tried on more rows than others, and tells how the time of all of them grows with rows.
+    The first path of each learner is tried on more rows than others, and tells how the time of all of them
+    grows with rows.
 
-    Args:
-        paths: its paths, the first one first.
-        weights: cost of an evaluation on ever more rows, relative to one on all rows, by level.
+    Attributes:
+        positions: those of ever more rows, by level.
+        costs: of an evaluation, relative to one on all rows, (levels, n_paths).
+        seconds: that an evaluation took, (levels, n_paths); nan where it was not tried, or failed.
+        tried: whether it was, (levels, n_paths).
+        paths: of each learner, the first one first.
     """
 
-    def __init__(self, paths: list[int], weights: list[float]) -> None:
-        self.paths, self.weights = paths, weights
-        self.pace: dict[int, float] = {}  # of the first path, by level
-        self.measured: dict[int, tuple[int, float]] = {}  # the highest level and its time, by path
+    def __init__(self, queue: BudgetQueue, inputs: Inputs, deadline: float) -> None:
+        problem, of_paths = queue.problem, queue.problem.learner_of_paths
+        self.queue, self.inputs, self.deadline = queue, inputs, deadline
+        self.positions, self.lengths = problem.screen_positions[::-1], np.array(problem.learner.space.lengths)
+        self.costs = np.array([problem.weigh(position) for position in self.positions])[:, of_paths]
+        self.seconds, self.tried = np.full(self.costs.shape, nan), np.zeros(self.costs.shape, np.bool_)
+        each = (np.flatnonzero(of_paths == learner) for learner in range(len(problem.learners)))
+        self.paths = [mine[reverse_bits(len(mine))] for mine in each]
 
-    def grow(self, level: int) -> float:
-        """Return the time at a level relative to other levels, as the first path had it, else as weighed."""
-        below = [known for known in self.pace if known <= level] or [min(self.pace, default=level)]
-        return self.pace.get(below[-1], 1.0) * self.weights[level] / self.weights[below[-1]]
+    def run(self) -> Iterator[Outcome]:
+        """Evaluate paths of each learner, in an equal share of the time."""
+        for left, paths in zip(range(len(self.paths), 0, -1), self.paths, strict=True):
+            yield from self.climb(paths, monotonic() + (self.deadline - monotonic()) / left)
 
-    def expect(self, path: int, level: int) -> float:
-        """Return the seconds expected of an evaluation: those of the first path if this one was not tried."""
-        if path in self.measured:
-            known, seconds = self.measured[path]
-            return seconds * self.grow(level) / self.grow(known)
-        return self.grow(level) if self.pace else 0.0
+    def expect(self, paths: Index, level: int) -> Values:
+        """Return the seconds expected of an evaluation by each path of a learner, (n_paths,).
 
-    def expect_all(self) -> Values:
+        They grow with the level as those of the first path, else as costs; what was not tried is like it.
+        """
+        pace, costs = self.seconds[:, paths[0]], self.costs[:, paths[0]]
+        growth, known = np.ones(len(pace)), np.flatnonzero(np.isfinite(pace))
+        if len(known):
+            near = known[np.maximum(np.searchsorted(known, np.arange(len(pace)), side="right") - 1, 0)]
+            growth = pace[near] * costs / costs[near]
+        measured = np.isfinite(self.seconds[:, paths])
+        last = measured.cumsum(axis=0).argmax(axis=0)
+        own = self.seconds[last, paths] * growth[level] / growth[last]
+        return np.where(measured.any(axis=0), own, growth[level] if len(known) else 0.0)
+
+    def expect_all(self, paths: Index) -> Values:
         """Return the seconds expected of an evaluation on all rows, (n_paths,).
 
         What the first path of a split computed for all of them is divided among them.
         """
-        each = np.array([self.expect(path, len(self.weights) - 1) for path in self.paths])
-        levels = [self.measured.get(path, (None, 0.0))[0] for path in self.paths]
-        like_first = [time for time, level in zip(each[1:], levels[1:], strict=True) if level == levels[0]]
-        shared = max(0.0, each[0] - float(np.mean(like_first))) if like_first else 0.0
+        each = self.expect(paths, len(self.positions) - 1)
+        last = np.isfinite(self.seconds[:, paths]).cumsum(axis=0).argmax(axis=0)
+        like_first = each[1:][last[1:] == last[0]]
+        shared = max(0.0, each[0] - float(np.mean(like_first))) if len(like_first) else 0.0
         each[0] -= shared
         return np.asarray(each + shared / len(each))
 
-
-class Trial:
-    """A trial of a search within a budget, which is to end at a deadline, as ``monotonic`` tells it."""
-
-    def __init__(self, queue: BudgetQueue, inputs: Inputs, deadline: float) -> None:
-        problem = queue.problem
-        self.queue, self.inputs, self.deadline = queue, inputs, deadline
-        self.positions = problem.screen_positions[::-1]  # ever more rows
-        self.lengths = problem.learner.space.lengths
-        self.times = []
-        for learner in range(len(problem.learners)):
-            mine = np.flatnonzero(problem.learner_of_paths == learner).tolist()
-            weights = [float(problem.weigh(position)[learner]) for position in self.positions]
-            self.times.append(PathTimes([mine[i] for i in reverse_bits(len(mine))], weights))
-        self.tried: set[tuple[int, int]] = set()  # level and path
-
-    def run(self) -> Iterator[Outcome]:
-        """Evaluate paths of each learner, in an equal share of the time."""
-        for left, times in zip(range(len(self.times), 0, -1), self.times, strict=True):
-            yield from self.climb(times, monotonic() + (self.deadline - monotonic()) / left)
-
-    def climb(self, times: PathTimes, until: float) -> Iterator[Outcome]:
+    def climb(self, paths: Index, until: float) -> Iterator[Outcome]:
         """Evaluate paths of a learner on ever more rows.
 
         The first climbs as far as a few more could follow in time, and the others do on as many rows as all
         of them can in the time that is left. All are tried on the fewest rows before that if this takes
         little of the time, lest one of them takes far longer than the others.
         """
-        first, *rest = times.paths
+        first, *rest = paths.tolist()
         top = len(self.positions) - 1
 
-        def count_seconds(paths: list[int], level: int) -> float:
-            return sum(times.expect(path, level) * self.lengths[path] for path in paths)
+        def count_seconds(level: int) -> Values:
+            return np.asarray(self.expect(paths, level) * self.lengths[paths])
 
-        yield self.evaluate(times, first, 0)
-        if times.measured and count_seconds(rest, 0) <= FEWEST_ROWS_SHARE * (until - monotonic()):
-            yield from (self.evaluate(times, path, 0) for path in rest)
+        yield self.evaluate(first, 0)
+        measured = bool(np.isfinite(self.seconds[0, first]))
+        if measured and count_seconds(0)[1:].sum() <= FEWEST_ROWS_SHARE * (until - monotonic()):
+            yield from (self.evaluate(path, 0) for path in rest)
         level = 0
-        while level < top and FEW_PATHS * count_seconds([first], level + 1) <= until - monotonic():
+        while level < top and FEW_PATHS * count_seconds(level + 1)[0] <= until - monotonic():
             level += 1
-            yield self.evaluate(times, first, level)
-        lower = (at for at in range(level, 0, -1) if count_seconds(rest, at) <= until - monotonic())
+            yield self.evaluate(first, level)
+        lower = (at for at in range(level, 0, -1) if count_seconds(at)[1:].sum() <= until - monotonic())
         if all_follow := next(lower, None):
-            yield from (self.evaluate(times, path, all_follow) for path in rest)
-        elif len(times.measured) == 1:
-            yield from (
-                self.evaluate(times, path, level)
-                for path in rest
-                if count_seconds([path], level) <= until - monotonic()
-            )
+            yield from (self.evaluate(path, all_follow) for path in rest)
+        elif np.isfinite(self.seconds[:, paths]).any(axis=0).sum() == 1:
+            for path, seconds in zip(rest, count_seconds(level)[1:], strict=True):
+                if seconds <= until - monotonic():
+                    yield self.evaluate(path, level)
 
-    def evaluate(self, times: PathTimes, path: int, level: int) -> Outcome:
+    def evaluate(self, path: int, level: int) -> Outcome:
         """Evaluate a path, and keep its time unless it failed: on so few rows it may have to."""
-        unit = Unit(Stage.SELECT, self.positions[level], 0, ((path, self.lengths[path]),))
+        unit = Unit(Stage.SELECT, self.positions[level], 0, ((path, int(self.lengths[path])),))
         (outcome,) = evaluate_apart([unit], self.inputs)
-        self.tried.add((level, path))
-        if not outcome.failures:  # levels of a path never fall
-            seconds = outcome.seconds / self.lengths[path]
-            times.measured[path] = level, seconds
-            if path == times.paths[0]:
-                times.pace[level] = seconds
+        self.tried[level, path] = True
+        if not outcome.failures:
+            self.seconds[level, path] = outcome.seconds / self.lengths[path]
         return outcome
 
     def measure_rounds(self) -> RoundSeconds:
@@ -168,16 +159,15 @@ class Trial:
         """
         problem, search, exists = self.queue.problem, self.queue.search, self.queue.exists
         each, values, alike = np.zeros(len(exists)), np.full(exists.shape, np.inf), False
-        for times in self.times:
-            each[times.paths] = times.expect_all()
-            levels = range(len(self.positions))
-            whole = [i for i in levels if all((i, path) in self.tried for path in times.paths)]
-            if whole:
-                found = self.queue.compute_values(self.positions[whole[-1]])[0][times.paths]
-                values[times.paths] = np.where(found < 0, np.inf, found)
-            alike |= not np.isfinite(values[times.paths]).any()
+        for paths in self.paths:
+            each[paths] = self.expect_all(paths)
+            whole = np.flatnonzero(self.tried[:, paths].all(axis=1))
+            if len(whole):
+                found = self.queue.compute_values(self.positions[whole[-1]])[0][paths]
+                values[paths] = np.where(found < 0, np.inf, found)
+            alike |= not np.isfinite(values[paths]).any()
         if alike:
-            each[:] = np.average(each, weights=self.lengths)
+            each[:] = each @ self.lengths / self.lengths.sum()
         at = np.nonzero(exists)
         best = at[0][np.argsort(values[at], kind="stable")]  # the path of each setting, the best first
         counts = count_kept(problem.n_settings, search.keep, search.survivors)
@@ -279,7 +269,7 @@ def estimate(problem: Problem, limit: float = 0.0, fit_timeout: float | None = N
         tried.append(outcome)
         queue.add(outcome)
     rounds = trial.measure_rounds() if trial else None
-    left = rounds(problem.asked.effort or 0) if rounds is not None and in_rounds else queue.expect_left()
+    left = rounds(queue.search.effort or 0) if rounds is not None and in_rounds else queue.expect_left()
     if not problem.scores:
         left += _seconds_of_refits(problem, queue.rates)
     spent = sum(outcome.seconds for outcome in tried)
@@ -406,7 +396,8 @@ def thin_problem(problem: Problem) -> Problem:
     options: dict[str, Any] = {"k": tuple(sizes[j].k for j in every), "report_k": ()}
     if "n_splits" in study.options():
         options["n_splits"] = min(study.options()["n_splits"], MAX_SPLITS)
-    return problem.with_study(study.replace(**options).with_learner(study.learner.thinned(MAX_VALUES)))
+    thinned = study.replace(**options).with_learner(study.learner.thinned(MAX_VALUES))
+    return Problem.of(replace(thinned, certification=Paper()), problem.task)
 
 
 def estimate_wall_seconds(work: float, workers: int) -> float:
@@ -506,6 +497,5 @@ def _find_chance(units: Index, held: int, n: int) -> float:
 
 def _hold_all(count: int, held: int, n: int) -> float:
     """Return the probability that ``count`` given ones of n units are among the ``held``."""
-    if count > held:
-        return 0.0
-    return exp(lgamma(held + 1) - lgamma(held - count + 1) + lgamma(n - count + 1) - lgamma(n + 1))
+    drawn = np.arange(count)
+    return float(np.prod((held - drawn) / (n - drawn)))

@@ -16,7 +16,7 @@ from ckcv_ray.core.arrays import Index, Values
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.core.selection import select_settings
 from ckcv_ray.engine.queue import Batch, Progress, Queue
-from ckcv_ray.records.record import Failure, Ledger, Outcome, Records
+from ckcv_ray.records.record import Failure, Outcome, Records
 from ckcv_ray.study.parts import EACH
 from ckcv_ray.study.problem import INNER, OUTER, PERMUTED, Problem
 
@@ -51,14 +51,10 @@ class FullQueue(Queue):
 
     Args:
         problem: the problem to solve.
-
-    Attributes:
-        ledger: the records.
     """
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem)
-        self.ledger = Ledger(problem)
         self._selects = problem.procedure.select_by is not None
         self._phase: int | None = None
 
@@ -85,10 +81,6 @@ class FullQueue(Queue):
     def complete(self) -> bool:
         """Return whether everything is computed, or failed."""
         return all(self._complete(size) for size in reversed(range(len(self.problem.sizes))))
-
-    def failures(self) -> list[Failure]:
-        """Return the paths that failed, without those that were computed later."""
-        return list(self.ledger.failed.values())
 
     def progress(self) -> Progress:
         """Return the progress."""

@@ -15,7 +15,7 @@ import numpy as np
 
 from ckcv_ray.core.arrays import Values
 from ckcv_ray.core.schedule import Stage, Unit
-from ckcv_ray.records.record import Outcome, Records, divide_records
+from ckcv_ray.records.record import Failure, Ledger, Outcome, Records, divide_records
 from ckcv_ray.study.problem import Candidate, Costs, Problem
 
 
@@ -228,13 +228,14 @@ class Queue(Supply):
         units: those that are known before the first of them is computed.
 
     Attributes:
+        ledger: the records.
         rates: measured seconds per unit of cost.
         fits: models fitted in the outcomes added.
         workers: those among which the work is divided.
     """
 
     def __init__(self, problem: Problem, units: Iterable[Unit] = ()) -> None:
-        self.problem = problem
+        self.problem, self.ledger = problem, Ledger(problem)
         self.rates = Rates(len(problem.learners))
         self.fits = 0
         self.workers = 1
@@ -254,6 +255,10 @@ class Queue(Supply):
         if outcome.left:
             self._waiting = self._waiting.put_back(outcome.left)
         return new
+
+    def failures(self) -> list[Failure]:
+        """Return the paths that failed, without those that were computed later."""
+        return list(self.ledger.failed.values())
 
     def count_cost(self, outcome: Outcome) -> Costs:
         """Return the cost of an outcome for each learner, (n_learners,).

@@ -35,7 +35,7 @@ from ckcv_ray.core.schedule import (
 from ckcv_ray.core.selection import ABSENT, FAILED, UNKNOWN, Leader
 from ckcv_ray.engine.queue import Batch, Progress, Queue, choose_batch_seconds, shortest
 from ckcv_ray.records.candidates import make_candidate_table, make_selection
-from ckcv_ray.records.record import POSITIONS, Failure, Ledger, Outcome, Records, divide_records
+from ckcv_ray.records.record import POSITIONS, Failure, Outcome, Records, divide_records
 from ckcv_ray.study.problem import Candidate, Problem
 
 FORECAST_SECONDS = 0.5
@@ -54,12 +54,10 @@ class RaceQueue(Queue):
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem)
         self.selection = make_selection(problem)
-        self.ledger = Ledger(problem)
         costs = np.array([problem.cost(Stage.SELECT, j) for j in range(len(problem.sizes))])
         self.schedule = Schedule(self.selection, costs, self.transfer)
         self._estimates: Iterator[Unit] | None = None
         self._forecast_at, self._left = -inf, inf
-        self._looked, self._open_left = -1, True
 
     def plan(self, workers: int, least: float = 0.0) -> Batch:
         """Return the next batch of units; empty if none is available now, or none is left.
@@ -107,10 +105,7 @@ class RaceQueue(Queue):
 
     def is_decided(self) -> bool:
         """Return whether nothing that is left could change what is selected."""
-        if self._looked != self.selection.version:
-            self._looked = self.selection.version
-            self._open_left = any(self.selection.lowest(j) < inf for j in range(len(self.problem.sizes)))
-        return not self._open_left
+        return all(self.selection.lowest(j) == inf for j in range(len(self.problem.sizes)))
 
     def progress(self) -> Progress:
         """Return the progress of the run."""
@@ -140,10 +135,6 @@ class RaceQueue(Queue):
     def complete(self) -> bool:
         """Return whether the selection is decided and every requested estimate is held or failed."""
         return self.is_decided() and next(self._estimate_units(), None) is None
-
-    def failures(self) -> list[Failure]:
-        """Return the paths that failed."""
-        return list(self.ledger.failed.values())
 
     def _estimate_units(self) -> Iterator[Unit]:
         """Generate a unit for each split with estimates neither held nor failed, if exhaustive."""

@@ -237,7 +237,6 @@ class Recorder(Supply, Generic[RunQueue]):
             self.folder.release()
 
     def _load(self, folder: RunFolder) -> None:
-        """Load the undamaged records and metadata of earlier sessions."""
         self._damaged = folder.repair(self.problem)
         try:
             if metadata := folder.execution():

@@ -16,12 +16,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from ckcv_ray.claims.certificate import (
-    PROVISIONAL,
-    Certificate,
-    describe_equal_rows,
-    describe_least,
-)
+from ckcv_ray.claims.certificate import PROVISIONAL, Certificate, describe_equal_rows, describe_least
 from ckcv_ray.claims.error import describe_weights
 from ckcv_ray.claims.quantity import (
     MIN_OF_SUBGROUP,
@@ -375,8 +370,9 @@ def flatten(values: Any, name: str = "") -> list[tuple[str, str]]:
     if isinstance(values, Mapping):
         nested = [flatten(value, f"{name}.{key}" if name else str(key)) for key, value in values.items()]
         return [pair for pairs in nested for pair in pairs]
-    if isinstance(values, list | tuple):
-        return [(name, ", ".join(map(_format_plain, values)) or "none")]
+    if isinstance(values, list | tuple):  # a function among measures is in words
+        words = (" ".join(each.values()) if isinstance(each, Mapping) else each for each in values)
+        return [(name, ", ".join(map(_format_plain, words)) or "none")]
     return [(name, _format_plain(values))]
 
 
@@ -385,9 +381,8 @@ def _format_plain(value: Any) -> str:
         return NOT_SET
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if isinstance(value, float):
-        return f"{value:.12g}"
-    return f"{value:,}" if isinstance(value, int) else str(value)
+    form = ".12g" if isinstance(value, float) else "," if isinstance(value, int) else ""
+    return f"{value:{form}}"
 
 
 def measure_class(counts: NDArray[np.int64], number: int) -> list[tuple[int, int]]:
@@ -481,10 +476,7 @@ def _tell_confusion(labels: Sequence[Label], counts: NDArray[np.int64]) -> FactT
 
 
 def facts(
-    result: Result,
-    judged: Judged | None = None,
-    manifest: Mapping[str, str] = NO_DIGEST,
-    most: int = PAGE,
+    result: Result, judged: Judged | None = None, manifest: Mapping[str, str] = NO_DIGEST, most: int = PAGE
 ) -> list[Section]:
     """Return what a finished study tells, in the order of the page.
 

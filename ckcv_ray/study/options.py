@@ -4,7 +4,7 @@ The command line and TOML files give such options.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ckcv_ray.core.criteria import Balanced, MeanBound, MeanClippedError, MeanCost, MeanError
@@ -105,7 +105,7 @@ class Asked(NamedTuple):
 
 
 def assemble(
-    slots: Mapping[str, Any], asked: Mapping[str, Any], earlier: Mapping[str, Any], of_study: Iterable[str]
+    slots: Collection[str], asked: Mapping[str, Any], earlier: Mapping[str, Any], of_study: Iterable[str]
 ) -> dict[str, Any]:
     """Return the fields of the study that some options ask for.
 
@@ -225,7 +225,11 @@ def _hand_out_params(asked: Mapping[str, Any], parts: Sequence[Asked]) -> dict[s
         return dict(asked)
     rest = {name: value for name, value in asked.items() if name != "param"}
     taking = [part for part in parts if "param" in part.names]
-    known = {part.label: _list_parameters(part, rest) for part in taking}
+    known: dict[str, Iterable[str]] = {
+        part.label: list_inside(part.kind, "param")
+        or part.kind(**{**part.get_given(rest), "param": None}).parameter_names()
+        for part in taking
+    }
     given: dict[str, dict[str, Any]] = {}
     for name, value in (check_space("param", asked["param"]) or {}).items():
         label, _, param = name.rpartition(".")
@@ -240,14 +244,6 @@ def _hand_out_params(asked: Mapping[str, Any], parts: Sequence[Asked]) -> dict[s
     for label, params in given.items():
         rest[f"{label}.param"] = params | (check_space("param", rest.get(f"{label}.param")) or {})
     return rest
-
-
-def _list_parameters(part: Asked, asked: Mapping[str, Any]) -> Iterable[str]:
-    """Return the names of the parameters of a learner that is asked for."""
-    if inside := list_inside(part.kind, "param"):
-        return inside
-    names: list[str] = part.kind(**{**part.get_given(asked), "param": None}).parameter_names()
-    return names
 
 
 def _read_inside(kind: Any, whole: str, given: Any) -> dict[str, Any]:
@@ -343,7 +339,7 @@ def _is_estimator(learner: Any) -> bool:
 
 
 def _refuse(
-    slots: Mapping[str, Any], unusable: Mapping[str, Any], parts: Sequence[Asked], of_study: Iterable[str]
+    slots: Collection[str], unusable: Mapping[str, Any], parts: Sequence[Asked], of_study: Iterable[str]
 ) -> None:
     """Raise InputError about the first option that the parts chosen do not have: unknown, or of others."""
     every = [

@@ -16,12 +16,11 @@ The proofs are in ``claims``.
 
 import re
 from collections.abc import Collection
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
+from typing import Any, ClassVar, NamedTuple, Self
 
 from ckcv_ray.core.arrays import Index
-from ckcv_ray.core.criteria import Criterion, MeanBound
 from ckcv_ray.core.draws import Draws, hold_out
 from ckcv_ray.core.options import Option, check_options, option
 from ckcv_ray.core.quantities import (
@@ -53,10 +52,6 @@ RACE_WORK = 2.3e13  # units^3 times candidates, up to which "auto" races: 1,300 
 EFFORT_PER_SETTING, EFFORT_PER_SPLIT = 10, 40  # of the default effort
 
 _check_count = partial(integer, least=1, most=MOST)
-REPORT_K = Option(
-    lambda name, value: folds(name, value, least=0),
-    "Values of k whose own best is reported too, such as 5,10.",
-)
 EXHAUSTIVE = Option(boolean, "Compute what is provably beaten too.", bool, panel="Search")
 
 
@@ -71,31 +66,43 @@ EFFORT = Option(
 
 
 @dataclass(frozen=True)
-class Race:
-    """Minimise a criterion over settings and fold sizes; drop a candidate once it is provably beaten.
+class Search:
+    """How candidates are compared: the base of every search.
 
     Attributes:
-        criterion: what is minimised over the candidates.
         report_k: values of k whose own best candidate and l_ee are reported in addition to the winner's.
-        exhaustive: compute every evaluation of both stages instead of dropping what is provably beaten.
     """
 
-    name: ClassVar[str] = "race"
+    name: ClassVar[str]
+    exhaustive = False  # an option where it can be chosen
 
-    criterion: Criterion = field(default_factory=MeanBound)
-    report_k: tuple[int, ...] = option((), REPORT_K)
-    exhaustive: bool = option(False, EXHAUSTIVE)
+    report_k: tuple[int, ...] = option(
+        (), partial(folds, least=0), "Values of k whose own best is reported too, such as 5,10."
+    )
 
     def __post_init__(self) -> None:
         check_options(self)
 
-    def resolve(self, units: int, settings: int, sizes: int, n_splits: int) -> "Race | Budget":
+    def resolve(self, units: int, settings: int, sizes: int, n_splits: int) -> "Search":
         """Return the search that this one stands for, given the numbers of what is searched: itself."""
         return self
 
 
 @dataclass(frozen=True)
-class Budget:
+class Race(Search):
+    """Minimise a criterion over settings and fold sizes; drop a candidate once it is provably beaten.
+
+    Attributes:
+        exhaustive: compute every evaluation of both stages instead of dropping what is provably beaten.
+    """
+
+    name: ClassVar[str] = "race"
+
+    exhaustive: bool = option(False, EXHAUSTIVE)
+
+
+@dataclass(frozen=True)
+class Budget(Search):
     """Minimise a criterion within a number of evaluations, in rounds with ever fewer candidates.
 
     Early rounds compare all settings at one fold size, on few splits and where necessary on a part of the
@@ -105,8 +112,7 @@ class Budget:
     are better. They are counted, and what is proven about the winner holds in any case.
 
     Attributes:
-        criterion: what is minimised over the candidates.
-        report_k: values of k whose own best candidate is reported as well; they take part in every round.
+        report_k: as of ``Search``; these values take part in every round.
         effort: evaluations that may be computed; None for the default. It may be raised in a run folder.
         keep: share of the settings that each early round keeps, in (0, 1).
         survivors: number of settings at which the early rounds end.
@@ -114,10 +120,7 @@ class Budget:
     """
 
     name: ClassVar[str] = "budget"
-    exhaustive: ClassVar[bool] = False
 
-    criterion: Criterion = field(default_factory=MeanBound)
-    report_k: tuple[int, ...] = option((), REPORT_K)
     effort: int | None = option(None, EFFORT)
     keep: float = option(
         1 / 3,
@@ -133,9 +136,6 @@ class Budget:
         5, _check_count, "Splits below which rounds fit on fewer rows.", int, inside="search"
     )
 
-    def __post_init__(self) -> None:
-        check_options(self)
-
     def resolve(self, units: int, settings: int, sizes: int, n_splits: int) -> "Budget":
         """Return it with the effort that the default stands for."""
         default = EFFORT_PER_SETTING * settings + EFFORT_PER_SPLIT * n_splits
@@ -143,25 +143,21 @@ class Budget:
 
 
 @dataclass(frozen=True)
-class Auto:
+class Auto(Search):
     """The search that suits the number of units and of candidates: exact where that is cheap.
 
     Attributes:
-        criterion: what is minimised over the candidates.
-        report_k: values of k whose own best candidate is reported as well.
         exhaustive: compute every evaluation: then it is a race.
         effort: evaluations that may be computed: then it is a budget; None for what suits.
     """
 
     name: ClassVar[str] = "auto"
 
-    criterion: Criterion = field(default_factory=MeanBound)
-    report_k: tuple[int, ...] = option((), REPORT_K)
     exhaustive: bool = option(False, EXHAUSTIVE)
     effort: int | None = option(None, EFFORT)
 
     def __post_init__(self) -> None:
-        check_options(self)
+        super().__post_init__()
         if self.exhaustive and self.effort is not None:
             raise InputError(
                 f"exhaustive computes everything, and effort={self.effort} limits it: leave one of them out"
@@ -177,12 +173,9 @@ class Auto:
         """
         cheap = float(units) ** 3 * settings * sizes <= RACE_WORK
         if self.effort is None and (self.exhaustive or cheap):
-            return Race(self.criterion, self.report_k, self.exhaustive)
-        budget = Budget(self.criterion, self.report_k, self.effort)
+            return Race(self.report_k, self.exhaustive)
+        budget = Budget(self.report_k, self.effort)
         return budget.resolve(units, settings, sizes, n_splits)
-
-
-Search: TypeAlias = Race | Budget | Auto
 
 
 CONDITION_FORM = re.compile(r"\s*([^<>=\s]+)\s*(>=|<=)\s*(\S+)\s*")
@@ -210,21 +203,20 @@ class Condition(NamedTuple):
         return kind
 
 
-def parse_condition(option: str, text: str, known: Collection[str] = (), bare: bool = False) -> Condition:
+def parse_condition(option: str, text: str, known: Collection[str] = ()) -> Condition:
     """Parse a condition such as "sensitivity>=0.9", "sensitivity:0.9", or of numbers "clipped<=20".
 
     Args:
         option: of the study, for messages.
         text: the condition.
         known: the names that are allowed, for messages; empty for all.
-        bare: whether names take no arguments, since the study states them by options of their own; the clip
-            of numbers always is one.
 
     Raises:
         InputError: it is none, or is on the wrong side: an error is at most, all else at least a value.
     """
     found = CONDITION_FORM.fullmatch(text)
-    name, sign, value = found.groups() if found else _read_without_sign(option, text.strip(), known, bare)
+    parts = (found[1], found[2], found[3]) if found else _read_without_sign(option, text.strip(), known)
+    name, sign, value = parts
     kind = find_quantity(name)
     if kind is None or (known and kind.name not in known):
         names = known or ("error", *(kind.form() for kind in list_quantities()))
@@ -244,16 +236,16 @@ def parse_condition(option: str, text: str, known: Collection[str] = (), bare: b
         most = parse_positive(f"{option}={text}", value, f"{name}<=20")
     else:
         most = parse_share(f"{option}={text}", value, f"{name}{sign}{0.05 if kind.at_most else 0.9}")
-    if not (kind.is_error or bare):
+    if not kind.is_error:
         name = str(kind.parse(name))
     return Condition(name, most)
 
 
-def _read_without_sign(option: str, text: str, known: Collection[str], bare: bool) -> tuple[str, str, str]:
+def _read_without_sign(option: str, text: str, known: Collection[str]) -> tuple[str, str, str]:
     """Return name, sign and value of a condition such as "sensitivity:0.9"; see ``parse_condition``."""
     name, *given = text.split(":")
     kind = find_quantity(name)
-    taken = 0 if kind is None or bare or kind.is_error else kind.form().count(":")
+    taken = 0 if kind is None or kind.is_error else kind.form().count(":")
     if kind is None or len(given) < taken:
         example = "error<=0.05" if known == ("error",) else "sensitivity>=0.9"
         raise InputError(f"{option}={quote(text)}: expected a condition such as {example}")
@@ -296,8 +288,6 @@ class Certification:
         positive: label of the class that sensitivity and the ROC curve are of; None for the second, sorted.
         accept: conditions on what is proven, without which the result is not accepted.
         require: the condition that the cut-off of scores is chosen for; "" for the learner's own cut-off.
-        prevalence: share of the positive class at which a predictive value is required; None for other
-            conditions.
         subgroups: columns whose groups of rows are certified as well.
         answer: the condition on the error of the rows that are answered; "" if all rows are.
     """
@@ -308,13 +298,11 @@ class Certification:
     positive: str | None = None
     accept: tuple[str, ...] = ()
     require: str = ""
-    prevalence: float | None = None
     subgroups: tuple[str, ...] = ()
     answer: str = ""
 
     def __post_init__(self) -> None:
         check_options(self)
-        self._separate_prevalence()
         object.__setattr__(self, "claim", _complete_claims(self.claim, self.required, self.answer))
         of_two = [
             claim for claim, quantity in self.quantities.items() if quantity.by_class and quantity.two_classes
@@ -332,21 +320,6 @@ class Certification:
                 lacks = "answer=error<=0.05" if condition.kind.answers else lacks
                 beside = f" beside require={self.require}" if self.require else ""
                 raise InputError(f"accept={condition} is about what is not claimed{beside}: add {lacks}")
-
-    def _separate_prevalence(self) -> None:
-        """Keep the prevalence of a required predictive value apart from it, as files have it."""
-        name, of_share, rest = self.require.partition(":")
-        if of_share and self.prevalence is None:
-            share, _, least = rest.partition(">=")
-            object.__setattr__(self, "prevalence", float(share))
-            object.__setattr__(self, "require", f"{name}>={least}")
-        required = parse_condition("require", self.require, bare=True) if self.require else None
-        of_value = required is not None and required.kind.made_of != ()
-        if of_value != (self.prevalence is not None) or ":" in self.require:
-            raise InputError(
-                f"require={self.require}: a predictive value, and nothing else, is required at a prevalence, "
-                "which is stated once, such as ppv:0.02>=0.3 for two in a hundred"
-            )
 
     @property
     def quantities(self) -> dict[str, Declared]:
@@ -391,13 +364,8 @@ class Certification:
 
     @property
     def required(self) -> Condition | None:
-        """The condition that the cut-off is chosen for; a predictive value is named with its prevalence."""
-        if not self.require:
-            return None
-        condition = parse_condition("require", self.require, bare=True)
-        if self.prevalence is None:
-            return condition
-        return condition._replace(name=str(condition.kind.parse(f"{condition.name}:{self.prevalence!r}")))
+        """The condition that the cut-off is chosen for; None for the learner's own cut-off."""
+        return parse_condition("require", self.require) if self.require else None
 
     @property
     def answering(self) -> Condition | None:
@@ -478,7 +446,7 @@ def _require(name: str, value: Any) -> str:
             "as require=sensitivity>=0.9 and accept=specificity>=0.6"
         )
     known = [kind.name for kind in list_quantities() if kind.brings]
-    return str(parse_condition(name, value, known, bare="=" in value and ":" not in value))
+    return str(parse_condition(name, value, known))
 
 
 def _answer(name: str, value: Any) -> str:
@@ -549,8 +517,6 @@ class Holdout(Certification):
             at the prevalence 0.02, or "npv:0.02>=0.99", for which cut-offs that are fixed on the other rows
             are tested in a fixed sequence; it has half of the delta of the recalls. "" for the learner's own
             cut-off.
-        prevalence: share of the positive class where the classifier is used, in (0, 1), at which a predictive
-            value is required; None for other conditions.
         accept: conditions such as "specificity>=0.6" on what is proven, without which the result is not
             accepted; of numbers, in units of the target, "clipped<=20" on the mean error, and
             "within:0.9<=30".
@@ -587,16 +553,6 @@ class Holdout(Certification):
         _require,
         "Cut-off, proven, by sensitivity>=0.9, specificity, or ppv:0.02>=0.3 or npv at a prevalence.",
         panel="Certificate",
-    )
-    prevalence: float | None = option(
-        None,
-        partial(
-            inner_share,
-            hint="it is the share of the positive class where the classifier is used, such as 0.02",
-        ),
-        "Share of the positive class at which ppv or npv is required.",
-        float,
-        inside="require",
     )
     accept: tuple[str, ...] = option((), ACCEPT)
     subgroups: tuple[str, ...] = option(

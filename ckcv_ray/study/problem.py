@@ -10,7 +10,7 @@ proven.
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from math import ceil, isfinite, nan
@@ -24,6 +24,9 @@ from ckcv_ray.core.criteria import CLIP_IS, GROUPED, Criterion, MeanClippedError
 from ckcv_ray.core.draws import PART, PERMUTATIONS, Draws, order_held_out, permute_within
 from ckcv_ray.core.intervals import CORRECTED_T, INTERVALS
 from ckcv_ray.core.measures import (
+    CLASSES,
+    NUMBERS,
+    TWO,
     ClippedErrors,
     Kind,
     Losses,
@@ -45,7 +48,7 @@ from ckcv_ray.learners.base import Fits, Learner, Setting
 from ckcv_ray.learners.choice import LABEL, Prepared, combine, describe_scaling
 from ckcv_ray.learners.steps import BALANCED, Balance, Categories, Encoding, expand_dates
 from ckcv_ray.learners.steps import NAME as WEIGHTS
-from ckcv_ray.study.parts import CLAIMS, MIN_HELD_OUT, Budget, Certification, Condition, Holdout, Paper
+from ckcv_ray.study.parts import CLAIMS, MIN_HELD_OUT, Budget, Certification, Condition, Holdout
 from ckcv_ray.study.study import AnyStudy, BaseStudy, Procedure, Study, run_id
 from ckcv_ray.tables.columns import ColumnKind, Rows, some
 from ckcv_ray.tables.subgroups import check_subgroups
@@ -55,10 +58,6 @@ from ckcv_ray.validation import expect
 
 VOTE = CLAIMS[-1]
 SAME_SCORE = "constant"  # the learner whose score is the same for every row
-KINDS: dict[str, Callable[[Any], frozenset[Kind]]] = {  # kinds of task that a part of a study supports
-    "learner": lambda part: part.kinds,
-    "criterion": lambda part: part.measure.kinds,
-}
 OF_ENCODING = {"encode": "categories", "fill": "gaps", "rare": "rare"}  # fields, by their options
 LEAVE_OUT = "leave it out"
 CHOOSE = {  # a part for classes, or for numbers
@@ -293,9 +292,7 @@ class Problem:
     @property
     def n_totals(self) -> int:
         """Number of totals of an evaluation."""
-        if self.scores:
-            return sum(score.width(self.task.n_classes) for score in self.scores)
-        return self.measure(EMPTY).columns(self.task.n_classes)
+        return self.make_measure(EMPTY).columns(self.task.n_classes)
 
     @cached_property
     def columns(self) -> dict[str, slice]:
@@ -499,10 +496,6 @@ class Problem:
             "ask for fewer splits (n_splits)"
         )
 
-    def with_study(self, study: Study) -> "Problem":
-        """Apply another study to the same learning rows, as if there were no others."""
-        return Problem.of(replace(study, certification=Paper()), self.task)
-
     def for_workers(self) -> "Problem":
         """Return the problem without the rows held out, which no worker may see."""
         return self if self.held is None else replace(self, all_rows=self.task, held=None)
@@ -549,10 +542,6 @@ class Problem:
         number = 0 if len(self.learners) == 1 else list(self.learners).index(setting[LABEL])
         return number, list(self.learners.values())[number]
 
-    def rows_in(self, units: int) -> int:
-        """Return the number of rows that this many units have on average, rounded."""
-        return round(units * self.task.n / self.task.n_units)
-
     def most_rows_in(self, units: int) -> int:
         """Return the largest number of rows that this many units can have, of which some may be repeats."""
         times, rest = divmod(units, self.task.n_units)
@@ -569,15 +558,12 @@ class Problem:
 
         Costs of different learners cannot be compared.
         """
-        refit = stage is not Stage.SELECT
-        if (refit, size) not in self._costs:
-            fold = self.folds[size]
-            self._costs[refit, size] = self.compute_cost(fold.n_train + refit * fold.n_select)
-        return self._costs[refit, size]
+        return self._costs[int(stage is not Stage.SELECT)][size]
 
     def compute_cost(self, units: int) -> Costs:
         """Return the relative cost of a fit by each learner on this many units, (n_learners,)."""
-        return np.array([each.cost(self.rows_in(units)) for each in self.prepared.values()], np.float64)
+        rows = round(units * self.task.n / self.task.n_units)  # on average
+        return np.array([each.cost(rows) for each in self.prepared.values()], np.float64)
 
     def cost_of_fits(self, stage: Stage, size: int, paths: ArrayLike, fits: ArrayLike) -> Costs:
         """Return the summed cost of fits by each learner, (n_learners,), given how many on which paths."""
@@ -594,9 +580,10 @@ class Problem:
         return self.cost_of_fits(unit.stage, unit.size, paths, scored)
 
     @cached_property
-    def _costs(self) -> dict[tuple[bool, int], Costs]:
-        """Costs of fits that were asked for, by whether MS is trained on, and fold size."""
-        return {}
+    def _costs(self) -> list[list[Costs]]:
+        """Costs of fits by fold size, without the units of MS and with them."""
+        units = ((fold.n_train, fold.n_train + fold.n_select) for fold in self.folds)
+        return [list(map(self.compute_cost, each)) for each in zip(*units, strict=True)]
 
     @cached_property
     def _class_rows(self) -> dict[int, Index]:
@@ -643,7 +630,7 @@ def _canonicalize_certified(study: Study, task: Task) -> tuple[Study, Index | No
     learning = np.arange(task.n) if held is None else np.delete(np.arange(task.n), held)
     numbers = as_numbers(study.encoding, _recode_table(task, learned), learning)
     study = study.with_learner(study.learner.canonical(numbers))
-    study = replace(study, search=replace(study.search, criterion=study.criterion.on(task.classes)))
+    study = replace(study, criterion=study.criterion.on(task.classes))
     study = _with_folds(study, learned.n_units, task.unit)
     sizes = study.resampling.fold_sizes(learned.n_units)
     settings, n_splits = sum(study.learner.space.lengths), max(size.n_splits for size in sizes)
@@ -653,14 +640,12 @@ def _canonicalize_certified(study: Study, task: Task) -> tuple[Study, Index | No
 
 
 def _canonicalize_scored(study: Procedure, task: Task) -> tuple[Procedure, tuple[Score, ...]]:
-    """Return the canonical form of a procedure on a task, and its scores."""
-    check_kinds("learner", study.learner.by_label, task)
+    _check_fits(study, task, stored=study.choose != "")
     names = dict.fromkeys((*study.measure_names, *filter(None, [study.select_by])))
     functions = {
         name: measure.score(task.target.kind, task.labelled) for name, measure in study.functions.items()
     }
     scores = tuple(functions.get(name) or make_score(name, task.target.kind) for name in names)
-    _check_fits(study, task)
     for score in scores:
         _check_output(f"measure={score.name}", score.needs, study.learner)
     check_splits(study, scores, task)
@@ -676,8 +661,6 @@ def _canonicalize_scored(study: Procedure, task: Task) -> tuple[Procedure, tuple
         learner = learner.usual(replace(task, X=X))
     study = study.with_learner(learner.canonical(numbers))
     check_simplest(study, task)
-    if study.choose:
-        check_balance_stored(study)
     return study, scores
 
 
@@ -740,7 +723,6 @@ def identify_data(table: Task, learned: Task) -> str:
 
 
 def _with_folds(study: Study, n: int, unit: str) -> Study:
-    """Return the canonical form of a study for n learning rows, or groups of them."""
     check_folds("report_k", study.report_k, n, unit)
     assert isinstance(study.resampling, CertifiableFolds)
     settings = sum(study.learner.space.lengths)
@@ -759,10 +741,8 @@ def check_certified(study: Study, task: Task) -> Certification:
         InputError: a part is not for such a task, or not for another part.
     """
     criterion, certification = study.criterion, study.certification
-    check_kinds("learner", study.learner.by_label, task)
-    check_kinds("criterion", {criterion.name: criterion}, task)
-    _check_fits(study, task)
-    check_balance_stored(study)
+    _check_fits(study, task, stored=True)
+    _check_kinds("criterion", {criterion.name: criterion.measure.kinds}, task)
     for need in _list_needs(certification, task):
         _check_need(need, study.learner, task)
     if not task.units.independent and for_groups(criterion) is None:
@@ -782,7 +762,7 @@ class Requirement(NamedTuple):
     """What an option of a certification needs of a task and of its learners."""
 
     option: str  # with its value
-    kinds: frozenset[Kind]  # of target
+    kinds: frozenset[Kind] = frozenset(Kind)  # of target
     output: Output | None = None  # of every learner
     rows: str = ""  # those that it counts as independent; "": it is defined for groups as well
     instead: str = LEAVE_OUT  # what to do where it is not met
@@ -791,33 +771,30 @@ class Requirement(NamedTuple):
 
 def _list_needs(certification: Certification, task: Task) -> Iterator[Requirement]:
     """Yield what each option of a certification needs, the first to be refused first."""
-    classes, every = (Kind.BINARY, Kind.MULTICLASS), frozenset(Kind)
-    of_two, of_classes, of_numbers = map(frozenset, ((Kind.BINARY,), classes, (Kind.REGRESSION,)))
     if VOTE in certification.claim:
-        yield Requirement(f"claim={VOTE}", of_classes)
+        yield Requirement(f"claim={VOTE}", CLASSES)
     for claim, quantity in certification.quantities.items():
-        kinds = of_numbers if quantity.of_numbers else of_two if quantity.two_classes else of_classes
+        kinds = NUMBERS if quantity.of_numbers else TWO if quantity.two_classes else CLASSES
         source = certification.name_source(claim)
         recall = quantity.by_class and source == f"claim={claim}" and task.n_classes > 2
         instead = "claim recall, which is of every class" if recall else LEAVE_OUT
         yield Requirement(source, kinds, quantity.needs, quantity.rows_alone, instead)
     for condition in certification.accepted:
-        yield Requirement(f"accept={condition}", of_numbers if condition.kind.of_numbers else of_classes)
+        yield Requirement(f"accept={condition}", NUMBERS if condition.kind.of_numbers else CLASSES)
     if certification.require:
-        yield Requirement(f"require={certification.require}", of_two, Output.RANK, orders=True)
+        yield Requirement(f"require={certification.require}", TWO, Output.RANK, orders=True)
     if certification.answer:
         output = Output.RANK if task.n_classes == 2 else Output.RANKS
-        yield Requirement(f"answer={certification.answer}", of_classes, output, "rows")
+        yield Requirement(f"answer={certification.answer}", CLASSES, output, "rows")
     if certification.positive is not None:
-        yield Requirement(f"positive={certification.positive!r}", of_two)
+        yield Requirement(f"positive={certification.positive!r}", TWO)
     if certification.subgroups:
-        yield Requirement(f"subgroups={','.join(certification.subgroups)}", every, rows="rows of a subgroup")
+        yield Requirement(f"subgroups={','.join(certification.subgroups)}", rows="rows of a subgroup")
     if isinstance(certification, Holdout) and certification.holdout_bound != Holdout.holdout_bound:
-        yield Requirement(f"holdout_bound={certification.holdout_bound}", of_classes, rows="rows")
+        yield Requirement(f"holdout_bound={certification.holdout_bound}", CLASSES, rows="rows")
 
 
 def _check_need(need: Requirement, learner: Learner, task: Task) -> None:
-    """Raise InputError unless a task and every learner have what an option needs."""
     if task.target.kind not in need.kinds:
         raise InputError(
             f"{need.option} is for {_name_kinds(need.kinds)}, and the target {task.target.name!r} has "
@@ -852,9 +829,13 @@ def _describe_target(task: Task) -> str:
     return f"{task.n_classes} classes ({some(task.classes)})" if task.n_classes else "numbers"
 
 
-def _check_fits(study: BaseStudy, task: Task) -> None:
-    """Raise InputError unless learners can use the weights of rows, the columns and classes of equal size."""
+def _check_fits(study: BaseStudy, task: Task, stored: bool) -> None:
+    """Raise InputError unless learners are for a task, its weights of rows, its columns and equal classes.
+
+    Models that are ``stored`` name each row once.
+    """
     learners, balance = study.learner.by_label, study.balance
+    _check_kinds("learner", {label: single.kinds for label, single in learners.items()}, task)
     for label, single in learners.items():
         if task.weighting.columns and not single.weighs_rows:
             raise InputError(
@@ -874,29 +855,22 @@ def _check_fits(study: BaseStudy, task: Task) -> None:
                 f"{WEIGHTS}={BALANCED} of {label} has no effect on classes of equal size, which "
                 f"balance={balance} makes: leave one of them out"
             )
-
-
-def check_balance_stored(study: BaseStudy) -> None:
-    """Raise InputError unless a learner's models can be stored where rows are drawn again."""
-    for label, single in study.learner.by_label.items():
-        if study.balance == Balance.UP and not single.stores_repeats:
+        if stored and balance == Balance.UP and not single.stores_repeats:
             raise InputError(
                 f"balance=up draws rows again, and a stored model of learner {label} names each row once: "
                 "choose class_weight=balanced, which is the same on average, or balance=down"
             )
 
 
-def check_kinds(slot: str, several: Mapping[str, Any], task: Task) -> None:
-    """Raise InputError unless each of several parts, by their labels, is for the kind of a task."""
-    kinds = KINDS[slot]
-    for label, part in several.items():
-        if task.target.kind in kinds(part):
-            continue
-        remedy = task.target.word(*CHOOSE[slot]) if len(several) == 1 else LEAVE_OUT
-        raise InputError(
-            f"the target {task.target.name!r} has {_describe_target(task)}, and {slot} {label} is for "
-            f"{_name_kinds(kinds(part))}: {remedy}"
-        )
+def _check_kinds(slot: str, several: Mapping[str, frozenset[Kind]], task: Task) -> None:
+    """Raise InputError unless a task is of one of the kinds of each of several parts, by their labels."""
+    for label, kinds in several.items():
+        if task.target.kind not in kinds:
+            remedy = task.target.word(*CHOOSE[slot]) if len(several) == 1 else LEAVE_OUT
+            raise InputError(
+                f"the target {task.target.name!r} has {_describe_target(task)}, and {slot} {label} is for "
+                f"{_name_kinds(kinds)}: {remedy}"
+            )
 
 
 def check_splits(study: Procedure, scores: Sequence[Score], task: Task) -> None:

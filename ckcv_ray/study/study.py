@@ -18,7 +18,7 @@ from pathlib import Path
 from secrets import randbits
 from typing import Any, ClassVar, Self, TypeAlias
 
-from ckcv_ray.core.criteria import Criterion
+from ckcv_ray.core.criteria import Criterion, MeanBound
 from ckcv_ray.core.intervals import INTERVALS, check_interval
 from ckcv_ray.core.measures import SCORE_NAMES, Kind, OwnScore
 from ckcv_ray.core.options import (
@@ -69,8 +69,6 @@ MAX_SEED, MAX_SEED_OF_SCORES = 2**128 - 1, 2**63 - 1
 MAX_TOML_BYTES = 1 << 24
 LONGEST_SHOWN = 80
 PROCEDURE = "Procedure"  # panel of ``--help``
-FIRST = ("select_by", "select", "seed", "encode", "fill", "rare", "choose")  # in its files
-UNWRITTEN = {"measure", "stratify", "refit"}  # options that are there by other names, or follow from others
 MAX_PERMUTATIONS = 1_000_000
 
 
@@ -93,6 +91,7 @@ class BaseStudy:
         kind: its name in files and in messages.
         command: the command that runs it.
         elsewhere: why functions for the other kind refuse it.
+        slots: the options that choose its parts.
         learner: what is fitted, with its search space; several learners are compared on the same splits.
         seed: seed of the splits, non-negative; "random" draws one.
         encode: how categories become numbers: "onehot", "ordinal", "target", or "auto" for what suits
@@ -105,6 +104,7 @@ class BaseStudy:
     kind: ClassVar[str]
     command: ClassVar[str]
     elsewhere: ClassVar[str]
+    slots: ClassVar[tuple[str, ...]]
 
     learner: Learner = field(default_factory=lambda: LEARNERS[DEFAULT]())
     _: KW_ONLY
@@ -137,7 +137,7 @@ class BaseStudy:
     @property
     def parts(self) -> dict[str, Any]:
         """The parts that options choose, by these options."""
-        return {SEVERAL: self.learner}
+        return {slot: getattr(self, FIELD_NAMES.get(slot, slot)) for slot in self.slots}
 
     @property
     def encoding(self) -> Encoding:
@@ -154,6 +154,14 @@ class BaseStudy:
         """Evaluations that the search may cost; None without a budget, and for the default."""
         return None
 
+    @classmethod
+    def _make(cls, asked: Mapping[str, Any]) -> Self:
+        return cls(**assemble(cls.slots, asked, {}, options(cls)))
+
+    def replace(self, /, **asked: Any) -> Self:
+        """Return this study with some options changed; a new part keeps only those that it shares."""
+        return replace(self, **assemble(self.slots, asked, self.parts, options(self)))
+
     def with_learner(self, learner: Learner) -> Self:
         """Return this study with another learner."""
         return replace(self, learner=learner)
@@ -167,7 +175,21 @@ class BaseStudy:
 
         ``fixed`` leaves out the options that may grow in an existing run folder: the rest gives the run_id.
         """
-        raise NotImplementedError
+        parts = {slot: describe_part(part, fixed) for slot, part in self.parts.items()}
+        return parts | options_to_json(self, fixed)
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> Self:
+        """Make a study from what ``to_json`` returned; splits that were given are without their sets.
+
+        Raises:
+            InputError: a part or an option is unknown, or an option has an invalid value.
+        """
+        expect(cls.kind, content, Mapping, "a mapping of a study's parts and options, as to_json returns it")
+        parts = {FIELD_NAMES.get(slot, slot): read_part(slot, content.get(slot)) for slot in cls.slots}
+        rest = {name: value for name, value in content.items() if name not in cls.slots}
+        check_names(f"a {cls.kind}", rest, options(cls))
+        return cls(**parts, **rest)
 
     def differences(self, stored: "BaseStudy") -> list[str]:
         """Return one line for each option that differs from ``stored``, the study of a run folder.
@@ -196,8 +218,9 @@ class Study(BaseStudy):
 
     Attributes:
         resampling: how rows are divided.
-        search: what is computed, and by what one selects.
+        search: what is computed.
         certification: what produces claims.
+        criterion: what is minimised over the candidates.
         learner, seed, encode, fill, rare, balance: as of ``BaseStudy``.
 
     Raises:
@@ -207,30 +230,20 @@ class Study(BaseStudy):
     kind: ClassVar[str] = "study"
     command: ClassVar[str] = "run"
     elsewhere: ClassVar[str] = "the study has a certification: it is computed by run, or run_job"
+    slots: ClassVar[tuple[str, ...]] = tuple(SLOTS)
 
     resampling: Resampling = field(default_factory=Complete)
     search: Search = field(default_factory=Race)
     certification: Certification = field(default_factory=Paper)
+    criterion: Criterion = field(default_factory=MeanBound)
 
     def __post_init__(self) -> None:
-        expect("search", self.search, Search, "a search: Race(), Budget() or Auto()")
         super().__post_init__()
         if self.resampling.name not in CERTIFIABLE:
             raise InputError(
                 f"certify={self.certify} requires resampling {' or '.join(CERTIFIABLE)}, not "
                 f"{self.resampling.name}, which ckcv evaluate has, without a certification"
             )
-
-    @property
-    def parts(self) -> dict[str, Any]:
-        """The parts that options choose, by these options."""
-        return {
-            "learner": self.learner,
-            "resampling": self.resampling,
-            "search": self.search,
-            "criterion": self.criterion,
-            "certify": self.certification,
-        }
 
     @classmethod
     def of(cls, /, **asked: Any) -> "Study":
@@ -245,8 +258,7 @@ class Study(BaseStudy):
             InputError: an option is unknown, out of range, or not an option of the parts chosen.
         """
         varied = "resampling" not in asked or asked["resampling"] in CERTIFIABLE
-        defaults = {"k": AUTO} if varied else {}
-        return cls(**_set_criterion(assemble(SLOTS, defaults | asked, {}, options(Study))))
+        return cls._make(({"k": AUTO} if varied else {}) | asked)
 
     @classmethod
     def paper(cls, /, **asked: Any) -> "Study":
@@ -257,12 +269,7 @@ class Study(BaseStudy):
         Raises:
             InputError: an option is unknown, out of range, or not an option of the parts chosen.
         """
-        published = {"search": Race.name, "certify": Paper.name}
-        return cls(**_set_criterion(assemble(SLOTS, published | asked, {}, options(Study))))
-
-    def replace(self, /, **asked: Any) -> "Study":
-        """Return this study with some options changed; a new part keeps only those that it shares."""
-        return replace(self, **_set_criterion(assemble(SLOTS, asked, self.parts, options(Study))))
+        return cls._make({"search": Race.name, "certify": Paper.name} | asked)
 
     def options(self, fixed: bool = False) -> dict[str, Any]:
         """Return every option by name, including the choices of its parts.
@@ -274,37 +281,12 @@ class Study(BaseStudy):
         rest = [part for slot, part in parts.items() if slot != SEVERAL]
         of_study = get_values(self, fixed)
         of_others = {n: v for part in rest for n, v in fold_values(part, fixed).items() if n not in SLOTS}
-        if required := self.certification.required:
-            of_others["require"] = str(required)
         return name_choices(parts) | get_learner_values(self.learner.by_label, fixed) | of_others | of_study
-
-    def to_json(self, fixed: bool = False) -> dict[str, Any]:
-        """Return the study as JSON values; see ``BaseStudy.to_json``."""
-        parts = {slot: describe_part(part, fixed) for slot, part in self.parts.items()}
-        return parts | options_to_json(self, fixed)
-
-    @classmethod
-    def from_json(cls, content: Mapping[str, Any]) -> "Study":
-        """Make a study from what ``to_json`` returned.
-
-        Raises:
-            InputError: a part or an option is unknown, or an option has an invalid value.
-        """
-        expect("study", content, Mapping, "a mapping of a study's parts and options, as to_json returns it")
-        parts = {FIELD_NAMES.get(slot, slot): read_part(slot, content.get(slot)) for slot in SLOTS}
-        rest = {name: value for name, value in content.items() if name not in SLOTS}
-        check_names("a study", rest, options(Study))
-        return cls(**_set_criterion(parts | rest))
 
     @property
     def certify(self) -> str:
         """Name of the certification."""
         return self.certification.name
-
-    @property
-    def criterion(self) -> Criterion:
-        """What is minimised over the candidates."""
-        return self.search.criterion
 
     @property
     def delta(self) -> float:
@@ -333,7 +315,8 @@ class Study(BaseStudy):
 
 
 def _read_resampling(name: str, value: Any) -> Resampling:
-    drawn = parse_resampling(value) if isinstance(value, str) else value
+    drawn = read_part(name, value) if isinstance(value, Mapping) else value
+    drawn = parse_resampling(drawn) if isinstance(drawn, str) else drawn
     expect(name, drawn, Resampling, "text such as kfold:10, or a Resampling")
     if drawn.selects:
         raise InputError(
@@ -349,11 +332,6 @@ def _list_measures(name: str, value: Any) -> tuple[str | OwnScore, ...]:
     named = [value] if callable(value) else value
     listed = sequence(name, named, least=1, kind="names such as accuracy, or functions")
     return tuple(each if isinstance(each, str | OwnScore) else OwnScore.of(each) for each in listed)
-
-
-def _read_name(name: str, value: Any) -> str:
-    expect(name, value, str, "the name of a measure, such as auc")
-    return str(value)
 
 
 def _or_nothing(check: Callable[[str, Any], str]) -> Callable[[str, Any], str]:
@@ -393,6 +371,7 @@ class Procedure(BaseStudy):
     elsewhere: ClassVar[str] = (
         "the study has no certification: its scores are computed by evaluate, or assess"
     )
+    slots: ClassVar[tuple[str, ...]] = (SEVERAL,)
 
     _: KW_ONLY
     resampling: Resampling = option(
@@ -411,7 +390,7 @@ class Procedure(BaseStudy):
     )
     select_by: str | None = option(
         None,
-        _read_name,
+        lambda _, value: str(value),
         "Measure by which a nested resampling selects settings.",
         default_text="the first measure",
         panel=PROCEDURE,
@@ -498,7 +477,6 @@ class Procedure(BaseStudy):
         object.__setattr__(self, "choose", self.choose or self.refit)
 
     def _check_interval(self) -> None:
-        """Raise InputError unless there is such an interval for the splits and measures."""
         if not self.interval:
             return
         choosing = INTERVALS[self.interval].choosing
@@ -527,43 +505,7 @@ class Procedure(BaseStudy):
         Raises:
             InputError: an option is unknown or out of range, or needs a package that is not installed.
         """
-        return cls(**assemble({SEVERAL: SLOTS[SEVERAL]}, asked, {}, options(cls)))
-
-    def replace(self, /, **asked: Any) -> "Procedure":
-        """Return this procedure with some options changed; another learner keeps those that it shares."""
-        return replace(self, **assemble({SEVERAL: SLOTS[SEVERAL]}, asked, self.parts, options(self)))
-
-    def to_json(self, fixed: bool = False) -> dict[str, Any]:
-        """Return the procedure as JSON values; see ``BaseStudy.to_json``."""
-        functions = [{"name": name, "sha256": function.digest} for name, function in self.functions.items()]
-        described = {
-            "learner": describe_part(self.learner, fixed),
-            "resampling": describe_part(self.resampling),
-            "measures": self.measure_names,
-            "functions": functions,
-            **{name: getattr(self, name) for name in FIRST},
-        }
-        written = {*UNWRITTEN, *described}
-        return described | {name: v for name, v in get_values(self).items() if name not in written}
-
-    @classmethod
-    def from_json(cls, content: Mapping[str, Any]) -> "Procedure":
-        """Make a procedure from what ``to_json`` returned; splits that were given are without their sets.
-
-        Raises:
-            InputError: a part or an option is unknown, or an option has an invalid value.
-        """
-        expect("procedure", content, Mapping, "a mapping of its options, as to_json returns it")
-        check_names("a procedure", content, {*options(cls), "learner", "measures", "functions"} - UNWRITTEN)
-        given = dict(content)
-        described = sequence("functions", given.pop("functions", ()), least=0)
-        functions = {function.name: function for function in map(OwnScore.from_json, described)}
-        names = list(map(str, sequence("measures", given.pop("measures", ()), 1, kind="names of measures")))
-        if len(functions) < len(described) or not functions.keys() <= set(names):
-            raise InputError(f"functions: {', '.join(functions)}: expected each once, and among the measures")
-        parts = {name: read_part(name, given.pop(name, None)) for name in ("learner", "resampling")}
-        measure = tuple(functions.get(name, name) for name in names)
-        return cls(**parts, **given, measure=measure, refit=BEST_MEAN if given.get("choose") else "")
+        return cls._make(asked)
 
     @property
     def measure_names(self) -> list[str]:
@@ -631,11 +573,6 @@ def check_kind(study: Any, kind: type[AnyStudy]) -> None:
     expect("study", study, AnyStudy, "a Study, such as Study.of(k=(3, 5, 10))")
     if not isinstance(study, kind):
         raise InputError(study.elsewhere)
-
-
-def _set_criterion(given: Mapping[str, Any]) -> dict[str, Any]:
-    rest = {name: value for name, value in given.items() if name != "criterion"}
-    return rest | {"search": replace(given["search"], criterion=given["criterion"])}
 
 
 BACKENDS = ("auto", "ray", "serial")

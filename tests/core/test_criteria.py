@@ -53,7 +53,7 @@ def test_values_ascend_with_the_errors_from_the_least(m, delta):
 
 # From one number of rows to another
 
-COSTS = MeanCost({"a": 3, "b": 1}).on(("a", "b"))
+COSTS = MeanCost(costs={"a": 3, "b": 1}).on(("a", "b"))
 
 
 @pytest.mark.parametrize("criterion", [MeanBound(), MeanShare(0.05), COSTS, Balanced()], ids=repr)
@@ -128,9 +128,9 @@ def test_no_value_of_balanced_is_below_the_least_of_its_split(data, n_splits, de
 
 
 def test_weights_are_shares_of_the_largest_cost_rounded_up():
-    criterion = MeanCost({"b": 10, "a": 3, "c": 0}).on(("a", "b", "c"))
+    criterion = MeanCost(costs={"b": 10, "a": 3, "c": 0}).on(("a", "b", "c"))
     assert criterion.costs == "a=3,b=10,c=0"
-    assert criterion.weights == (ceil(ONE * Fraction(3, 10)), ONE, 0)
+    assert criterion.losses == (ceil(ONE * Fraction(3, 10)), ONE, 0)
 
 
 def value_losses(losses, m, delta):
@@ -145,9 +145,9 @@ def value_losses(losses, m, delta):
 def test_cost_is_the_formula_at_the_total_loss(m, delta, a, b):
     if not a + b:
         return
-    criterion = MeanCost({"a": a, "b": b}, delta).on(("a", "b"))
+    criterion = MeanCost(delta, {"a": a, "b": b}).on(("a", "b"))
     wrong = np.array([[0, 0], [m // 3, m // 2], [m, 0], [0, m]])
-    losses = wrong @ np.array(criterion.weights)
+    losses = wrong @ np.array(criterion.losses)
     values = criterion.value(wrong, m)
     assert values == pytest.approx(value_losses(losses, m, delta), rel=1e-9)
     assert values[0] == criterion.least(m) <= values.min()
@@ -156,7 +156,7 @@ def test_cost_is_the_formula_at_the_total_loss(m, delta, a, b):
 
 def test_equal_costs_are_the_error():
     """With a loss of 1 for each error the total is a count."""
-    criterion, m = MeanCost({"a": 2, "b": 2}).on(("a", "b")), 40
+    criterion, m = MeanCost(costs={"a": 2, "b": 2}).on(("a", "b")), 40
     values = criterion.value(np.column_stack([np.arange(m + 1), np.zeros(m + 1, int)]), m)
     assert values.tolist() == MeanBound().table(m).tolist()
 
@@ -172,7 +172,7 @@ def test_equal_costs_are_the_error():
 )
 def test_every_class_is_named_once(costs, classes, messages):
     with pytest.raises(InputError, match=messages):
-        MeanCost(costs).on(classes)
+        MeanCost(costs=costs).on(classes)
 
 
 GROUP_SIZES = [1, 2, 7, 33, 133, 6_000]
@@ -232,4 +232,4 @@ def test_two_criteria_have_a_form_for_groups():
     assert for_groups(MeanBound(0.1)) == MeanShare(0.1)
     assert for_groups(MeanError(0.1)) == MeanGroupError(0.1)
     assert for_groups(Balanced()) is None
-    assert for_groups(MeanCost({"a": 1, "b": 2})) is None
+    assert for_groups(MeanCost(costs={"a": 1, "b": 2})) is None

@@ -79,7 +79,7 @@ def test_a_function_is_known_by_what_it_encloses(tmp_path):
     options = {"learner": "tree", "resampling": "kfold:3", "execution": SERIAL}
     first = evaluate(X, Y, tmp_path / "a", measure=loss_of(0.25), **options)
     assert first.to_frame()["loss"].tolist() == [0.25] * 3
-    with pytest.raises(Exception, match="functions"):
+    with pytest.raises(Exception, match="measure: requested"):
         evaluate(X, Y, tmp_path / "a", measure=loss_of(0.75), **options)
     again = evaluate(X, Y, tmp_path / "a", measure=loss_of(0.25), **options)
     assert again.problem.run_id == first.problem.run_id

@@ -129,7 +129,7 @@ def test_the_spelling_and_the_order_of_labels_do_not_matter() -> None:
     problems.append(Problem.of(SMALL.replace(criterion="cost:2=1,1=10"), Task.of(X, y)))
     assert len({one.run_id for one in problems}) == 1
     assert {str(one.study.to_json()["criterion"]) for one in problems} == {
-        "{'name': 'cost', 'costs': '1=10,2=1', 'delta': 0.05}"
+        "{'name': 'cost', 'delta': 0.05, 'costs': '1=10,2=1'}"
     }
     other = Problem.of(SMALL.replace(criterion="cost:1=1,2=10"), Task.of(X, y))
     assert other.run_id != problems[0].run_id

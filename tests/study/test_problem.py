@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ckcv_ray import Execution, Job, verify
-from ckcv_ray.core.criteria import Balanced, MeanBound
+from ckcv_ray.core.criteria import MeanBound
 from ckcv_ray.core.draws import Draws, hold_out
 from ckcv_ray.core.measures import Kind
 from ckcv_ray.core.options import options
@@ -232,7 +232,7 @@ def test_what_does_not_go_with_a_task_is_refused(task: Task, options: dict[str, 
 def test_costs_are_of_rows_and_memory_is_an_upper_bound() -> None:
     problem, plain = (Problem.of(Study.paper(**GRIDS), task) for task in (TASK, blobs(N)))
     assert problem.compute_cost(20) == plain.compute_cost(N)
-    assert [plain.rows_in(n) for n in range(N + 1)] == [plain.most_rows_in(n) for n in range(N + 1)]
+    assert [plain.most_rows_in(n) for n in range(N + 1)] == list(range(N + 1))
     most = max(
         problem.learner.trainer.memory(len(train), len(score), 2)
         for j, size in enumerate(problem.sizes)
@@ -259,12 +259,12 @@ def make_task(n: int, labels: int = 0) -> Task:
 @often
 def test_auto_races_where_that_is_cheap_and_else_has_the_default_budget(numbers):
     units, n_settings, sizes, n_splits = numbers
-    found = Auto(Balanced(0.1), (3, 5)).resolve(*numbers)
+    found = Auto((3, 5)).resolve(*numbers)
     if units**3 * n_settings * sizes <= RACE_WORK:
-        assert found == Race(Balanced(0.1), (3, 5))
+        assert found == Race((3, 5))
     else:
         default = EFFORT_PER_SETTING * n_settings + EFFORT_PER_SPLIT * n_splits
-        assert found == Budget(Balanced(0.1), (3, 5), default)
+        assert found == Budget((3, 5), default)
 
 
 @given(counts, st.integers(1, 10**9))

@@ -221,7 +221,7 @@ def test_the_same_question_in_other_types_has_the_same_id():
         n_splits=np.int64(5),
     )
     written = Study.paper(C="1,10", gamma="2", k="3:4", delta=0.5, n_splits=5)
-    parts = Study(GaussianSVM(C=[1, 10], gamma=2.0), Complete([3, 4], 5), Race(MeanBound(0.5)))
+    parts = Study(GaussianSVM(C=[1, 10], gamma=2.0), Complete([3, 4], 5), criterion=MeanBound(0.5))
     for other in (typed, written, parts):
         assert other == plain
         assert run_id(other, DIGEST) == run_id(plain, DIGEST)

@@ -180,12 +180,12 @@ class Resampling(ABC):
         first = self.split(Strata(n, np.zeros(n, np.intp)), size, 0, Draws(0))
         return (size._replace(n_select=len(first.estimate), n_train=len(first.train)),)
 
-    def terms(self, numbers: Index) -> tuple[Term, ...]:
+    def terms(self, splits: Index) -> tuple[Term, ...]:
         """Return the means over splits whose weighted sum is the estimate: one, of all splits.
 
         Where there are several, the first is of the splits that are shown one by one.
         """
-        return (Term(1.0, np.ones(len(numbers), np.bool_)),)
+        return (Term(1.0, np.ones(len(splits), np.bool_)),)
 
     def correct(self, means: Sequence[float], no_information: float) -> float:
         """Return what is added to the weighted sum of the means of losses, one for each term: nothing.

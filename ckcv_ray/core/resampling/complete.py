@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from ckcv_ray.core.draws import Draws
-from ckcv_ray.core.options import Option, option
+from ckcv_ray.core.options import option
 from ckcv_ray.core.resampling.base import FoldSize, Resampling, Split, Strata, check_n_splits
 from ckcv_ray.errors import InputError
 from ckcv_ray.validation import folds
@@ -65,18 +65,25 @@ def _check_k(name: str, value: Any) -> tuple[int, ...] | str | None:
     return None if every else folds(name, value, least=1)
 
 
-K = Option(
-    _check_k,
-    "Numbers of folds: 3,4,5,10, a range 3:20, 3:n, or auto: all for up to 1,300 rows, else fewer.",
-    default_text="auto",
-)
-N_SPLITS = Option(check_n_splits, "Number of random splits for each k.", int)
-
-
+@dataclass(frozen=True)
 class CertifiableFolds(Resampling):
-    """A resampling for a certification: for each k, select and estimate sets of floor(n / k) rows each."""
+    """A resampling for a certification: for each k, select and estimate sets of floor(n / k) rows each.
+
+    Attributes:
+        k: numbers of folds, each in 3 .. n; None for all of them, "auto" for those that suit n.
+
+    Raises:
+        InputError: a field has the wrong type or is out of range.
+    """
 
     selects: ClassVar[bool] = True
+
+    k: tuple[int, ...] | str | None = option(
+        None,
+        _check_k,
+        "Numbers of folds: 3,4,5,10, a range 3:20, 3:n, or auto: all for up to 1,300 rows, else fewer.",
+        default_text="auto",
+    )
 
     def canonical(self, n: int, unit: str = "row") -> Self:
         """Return the canonical form for n units: with no k if all possible ones are requested.
@@ -89,13 +96,13 @@ class CertifiableFolds(Resampling):
         check_folds("k", self.k or (), n, unit)
         if self.k != tuple(range(MIN_K, n + 1)):
             return self
-        return replace(self, k=None)  # type: ignore[type-var]
+        return replace(self, k=None)
 
     def choose_k(self, n: int, settings: int, delta: float) -> Self:
         """Return it with the numbers of folds that "auto" stands for; see ``choose_k``."""
         if not isinstance(self.k, str):
             return self
-        return replace(self, k=choose_k(n, settings, delta))  # type: ignore[type-var]
+        return replace(self, k=choose_k(n, settings, delta))
 
     @property
     def _listed_k(self) -> tuple[int, ...] | None:
@@ -114,17 +121,12 @@ class Complete(CertifiableFolds):
     """Complete k-fold cross validation: random splits for each k, as in the paper's Algorithm 1.
 
     Attributes:
-        k: numbers of folds, each in 3 .. n; None for all of them, "auto" for those that suit n.
         n_splits: number of splits for each k (l_MC in the paper); all splits if there are fewer.
-
-    Raises:
-        InputError: a field has the wrong type or is out of range.
     """
 
     name: ClassVar[str] = "complete"
 
-    k: tuple[int, ...] | str | None = option(None, K)
-    n_splits: int = option(20, N_SPLITS)
+    n_splits: int = option(20, check_n_splits, "Number of random splits for each k.", int)
 
     def fold_sizes(self, n: int) -> tuple[FoldSize, ...]:
         """Return the fold sizes; values of k with equal floor(n / k) share one."""
@@ -141,20 +143,10 @@ class Complete(CertifiableFolds):
         return split_complete(units.n, size.k, number, self.n_splits, draws)
 
 
-@dataclass(frozen=True)
 class Rotation(CertifiableFolds):
-    """Conventional k-fold cross validation: the k splits of one shuffle, with folds taking turns.
-
-    Attributes:
-        k: numbers of folds, each in 3 .. n; None for all of them, "auto" for those that suit n.
-
-    Raises:
-        InputError: k has the wrong type.
-    """
+    """Conventional k-fold cross validation: the k splits of one shuffle, with folds taking turns."""
 
     name: ClassVar[str] = "rotation"
-
-    k: tuple[int, ...] | str | None = option(None, K)
 
     def fold_sizes(self, n: int) -> tuple[FoldSize, ...]:
         """Return a fold size for each k."""

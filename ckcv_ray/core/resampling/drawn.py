@@ -164,9 +164,9 @@ class Bootstrap632(Bootstrap):
             super().split(units, size, number, draws) if number < self.times else Split(every, EMPTY, every)
         )
 
-    def terms(self, numbers: Index) -> tuple[Term, ...]:
+    def terms(self, splits: Index) -> tuple[Term, ...]:
         """Return the terms of the estimate, first of the rows not drawn."""
-        drawn = np.asarray(numbers < self.times)
+        drawn = np.asarray(splits < self.times)
         return Term(OUT_OF_BAG, drawn), Term(APPARENT, ~drawn)
 
 
@@ -242,7 +242,7 @@ class OptimismBootstrap(Bootstrap):
         drawn = super().split(units, size, draw, draws).train
         return Split(drawn, EMPTY, drawn if part else every)
 
-    def terms(self, numbers: Index) -> tuple[Term, ...]:
+    def terms(self, splits: Index) -> tuple[Term, ...]:
         """Return the terms of the estimate, first of the models of the draws on all rows."""
-        parts = numbers // self.times
+        parts = splits // self.times
         return Term(1.0, parts == 0), Term(1.0, parts == 2), Term(-1.0, parts == 1)

@@ -9,7 +9,7 @@ import numpy as np
 
 from ckcv_ray.core.arrays import Index
 from ckcv_ray.core.draws import Draws
-from ckcv_ray.core.options import Option, option
+from ckcv_ray.core.options import option
 from ckcv_ray.core.resampling.base import (
     BY_POSITION,
     EMPTY,
@@ -25,16 +25,20 @@ from ckcv_ray.core.resampling.base import (
 from ckcv_ray.errors import InputError
 from ckcv_ray.validation import MOST, check_choice, integer
 
-FOLDS = Option(partial(integer, least=2, most=MAX_SPLITS), "Number of folds.", int)
 MAX_NESTED = 10_000
 REMAINDERS = ("spread", "last")
 MAX_EMPTY = 3.0  # folds expected to be empty, up to which folds are drawn until none is
 
 
+@dataclass(frozen=True)
 class Folds(Resampling):
-    """Folds that take turns to be scored."""
+    """Folds that take turns to be scored.
 
-    folds: int
+    Attributes:
+        folds: their number, 2 .. n.
+    """
+
+    folds: int = option(10, partial(integer, least=2, most=MAX_SPLITS), "Number of folds.", int)
 
     def count_splits(self, n: int) -> int:
         """Return the number of folds."""
@@ -50,7 +54,6 @@ class KFold(Folds):
     Folds in the order of the table are those of a splitter of scikit-learn: see ``Splits``.
 
     Attributes:
-        folds: their number, 2 .. n.
         remainder: of n by the number of folds: one row more in each of the first folds ("spread"), or all of
             it in the last ("last").
         stratify: whether rows are dealt to the folds class by class: in each the rows of a class differ by
@@ -63,7 +66,6 @@ class KFold(Folds):
     undrawn: ClassVar[str] = ""
     stratifies_groups = True
 
-    folds: int = option(10, FOLDS)
     remainder: str = option(
         "spread",
         partial(check_choice, allowed=REMAINDERS),
@@ -94,7 +96,7 @@ class RepeatedKFold(Folds):
     """k-fold cross validation repeated with another shuffle.
 
     Attributes:
-        folds, repeats: number of folds, and of shuffles.
+        repeats: number of shuffles.
         stratify: as of ``KFold``.
     """
 
@@ -104,7 +106,6 @@ class RepeatedKFold(Folds):
     undrawn: ClassVar[str] = ""
     stratifies_groups = True
 
-    folds: int = option(10, FOLDS)
     repeats: int = option(5, check_n_splits, "Number of repetitions.", int)
     stratify: bool = option(False, STRATIFY)
 
@@ -118,23 +119,17 @@ class RepeatedKFold(Folds):
         return KFold(self.folds, stratify=self.stratify).split(units, size, fold, draws.inside(repeat))
 
 
-@dataclass(frozen=True)
 class DrawnFolds(Folds):
     """The number of its fold is drawn for each row, as by ``sample(1:k, n, replace = TRUE)`` in R.
 
     Folds differ in size at random, and each row is scored once. Numbers are drawn again while a fold is
     empty. Classes have no part in it: a fold may leave too few rows of a class to learn from, which is then
     recorded as a failure.
-
-    Attributes:
-        folds: their number, 2 .. n.
     """
 
     name: ClassVar[str] = "drawn_folds"
     in_text: ClassVar[tuple[str, ...]] = ("folds",)
     undrawn: ClassVar[str] = ""
-
-    folds: int = option(10, FOLDS)
 
     def count_splits(self, n: int) -> int:
         """Return the number of folds."""
