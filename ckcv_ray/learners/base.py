@@ -66,12 +66,7 @@ class Model:
 
 
 class Fits(Protocol):
-    """The fits of a path's first steps.
-
-    Attributes:
-        status: position of each fit's status in ``STATUSES``, (steps,).
-        n_iter: iterations of each fit, (steps,).
-    """
+    """The fits of a path's first steps."""
 
     @property
     def status(self) -> NDArray[np.int8]:

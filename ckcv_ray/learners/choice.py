@@ -16,7 +16,6 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from ckcv_ray.core.arrays import Index, agree
 from ckcv_ray.core.measures import Kind, Output, Outputs
@@ -438,43 +437,36 @@ class PreparedCodec(Codec):
 
     def table(self, models: Sequence[PreparedModel], task: Task) -> pa.Table:
         """Return a row of ``columns`` for each model, empty in the columns of other learners."""
-        labels, columns = [model.label for model in models], dict[str, Any]()
-        for label, codec in self.codecs.items():
-            own = [model for model in models if model.label == label]
-            table = codec.table([model.model for model in own], task)
-            if self.prepared[label].encoding is not None:
-                texts = [model.encoder.text for model in own if model.encoder]
-                table = table.append_column(ENCODER, pa.array(texts, pa.string()))
-            is_own = _find_own(labels, label)
-            rows = pa.array(np.cumsum(is_own) - 1, pa.int64(), mask=~is_own)
-            for name, field in self._name_columns(label, task).items():
-                columns[name] = table[field.name].combine_chunks().take(rows)
-        return pa.table({LABEL: labels, **columns} if self.several else columns, schema=self.columns(task))
+        rows = [self.columns(task).empty_table()]
+        for model in models:
+            row = self.codecs[model.label].table([model.model], task)
+            if model.encoder is not None:
+                row = row.append_column(ENCODER, [[model.encoder.text]])
+            row = row.rename_columns([*self._name_columns(model.label, task)])
+            rows.append(row.append_column(LABEL, [[model.label]]) if self.several else row)
+        return pa.concat_tables(rows, promote_options="default").combine_chunks()
 
     def from_table(self, table: pa.Table, task: Task) -> list[PreparedModel]:
         """Return the models stored in a table; see ``base.Codec``."""
-        labels = table[LABEL].to_pylist() if self.several else [None] * len(table)
-        if unknown := [label for label in labels if label not in self.codecs]:
-            raise ValueError(f"{LABEL} {quote(unknown[0])} is none of {', '.join(map(str, self.codecs))}")
-        models: dict[int, PreparedModel] = {}
-        for label, codec in self.codecs.items():
+        models, every = list[PreparedModel](), self.columns(task).names
+        for i in range(len(table)):
+            row = table.slice(i, 1)
+            label = row[LABEL][0].as_py() if self.several else None
+            if label not in self.codecs:
+                raise ValueError(f"{LABEL} {quote(label)} is none of {', '.join(map(str, self.codecs))}")
             fields = self._name_columns(label, task)
-            is_own, columns = _find_own(labels, label), table.select([*fields])
-            others = columns.filter(pa.array(~is_own))
-            for name in others.column_names:
-                if others[name].null_count != len(others):
-                    raise ValueError(f"{name} has values in rows of other learners than {label}")
-            columns = columns.filter(pa.array(is_own))
-            check_filled(columns)
-            own = columns.rename_columns([field.name for field in fields.values()])
-            for place, row in enumerate(np.flatnonzero(is_own).tolist()):
-                encoder = None
-                if self.prepared[label].encoding is not None:
-                    encoder = Encoder.from_json(own[ENCODER][place].as_py(), task.schema, task.n)
-                given = task if encoder is None else encoder.task(task)
-                (model,) = codec.from_table(own.slice(place, 1), given)
-                models[row] = PreparedModel(label, encoder, model)
-        return [models[i] for i in range(len(labels))]
+            for name in every:
+                if name not in (LABEL, *fields) and row[name].null_count == 0:
+                    raise ValueError(f"{name} has a value in a row of {label}")
+            check_filled(own := row.select([*fields]))
+            own = own.rename_columns([field.name for field in fields.values()])
+            encoder = None
+            if self.prepared[label].encoding is not None:
+                encoder = Encoder.from_json(own[ENCODER][0].as_py(), task.schema, task.n)
+            given = task if encoder is None else encoder.task(task)
+            (model,) = self.codecs[label].from_table(own, given)
+            models.append(PreparedModel(label, encoder, model))
+        return models
 
     def setting(self, model: PreparedModel) -> Setting:
         """Return the hyperparameters a model was fitted at; of several learners with the label of its own."""
@@ -495,7 +487,3 @@ class PreparedCodec(Codec):
         if self.prepared[label].encoding is not None:
             columns.append(pa.field(ENCODER, pa.string()))
         return {field.name if label is None else f"{label}.{field.name}": field for field in columns}
-
-
-def _find_own(labels: Sequence[str | None], label: str | None) -> NDArray[np.bool_]:
-    return np.array([each == label for each in labels], np.bool_)

@@ -483,7 +483,7 @@ class NystroemBlock(NamedTuple):
         task, y = self.task, self.task.y[self.train]
         normalisation = self.landmarks.find_normalisation(gamma)
         Z = self.landmarks.compute_features(task.X, self.train, gamma, normalisation)
-        weights = compute_weights(self.trainer.learner.class_weight_text, task.classes, y)[y]
+        weights = compute_weights(str(self.trainer.learner.class_weight), task.classes, y)[y]
         if (of_rows := task.weighting.take(self.train)) is not None:
             weights = weights * of_rows
         positive = [1] if count_outputs(task) == 1 else range(task.n_classes)

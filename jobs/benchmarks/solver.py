@@ -25,7 +25,7 @@ from ckcv_ray.core.process import one_thread
 from ckcv_ray.core.resampling.base import Split
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine.evaluate import evaluate, share
-from ckcv_ray.learners.svm.kernels import complement, compute_distances, gaussian, make_complement
+from ckcv_ray.learners.svm.kernels import Complement, compute_complement, compute_distances, gaussian
 from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.learners.svm.path import path
 from ckcv_ray.learners.svm.problem import Signs, fit_scaling, make_signs
@@ -130,9 +130,9 @@ def audit(case: Case) -> Audit:
     worst, deficit, differing, near, slowest = 0.0, 0.0, 0, 0, 0.0
     iterations: list[int] = []
     for gamma in case.learner.gamma:
-        M, K, K_score = complement(distances, gamma), gaussian(distances, gamma), gaussian(scored, gamma)
-        fits = libsvm.list_solutions(path(make_complement(M), y, case.learner.C, 1e-3, 10**7))
-        exact = libsvm.list_solutions(libsvm.path(make_complement(M), y, case.learner.C, 1e-6, 10**7))
+        M, K, K_score = compute_complement(X, gamma), gaussian(distances, gamma), gaussian(scored, gamma)
+        fits = libsvm.list_solutions(path(M, y, case.learner.C, 1e-3, 10**7))
+        exact = libsvm.list_solutions(libsvm.path(M, y, case.learner.C, 1e-6, 10**7))
         for C, a, b in zip(case.learner.C, fits, exact, strict=True):
             reach_a, reach_b = reach(K, y, a, C), reach(K, y, b, C)
             worst = max(worst, reach_a.violation)
@@ -146,13 +146,12 @@ def audit(case: Case) -> Audit:
     return Audit(worst, deficit, float(np.mean(iterations)), differing, near, 1e3 * slowest)
 
 
-def slowest_fit(M: Matrix, y: Matrix, C_values: tuple[float, ...]) -> float:
+def slowest_fit(M: Complement, y: Matrix, C_values: tuple[float, ...]) -> float:
     """Time the slowest C of a path: differences of the times of its prefixes, each the least of three."""
-    kernel = make_complement(M)
 
     def time(n_C: int) -> float:
         start = perf_counter()
-        path(kernel, y, C_values[:n_C], 1e-3, 10**7)
+        path(M, y, C_values[:n_C], 1e-3, 10**7)
         return perf_counter() - start
 
     times = [min(time(n_C) for _ in range(3)) for n_C in range(1, len(C_values) + 1)]

@@ -131,12 +131,8 @@ def test_what_else_is_asked_for_changes_nothing(stage: Stage, scale: str) -> Non
 
 def test_the_shared_data_are_not_written_to() -> None:
     inputs = share(make_problem("none"))
-    for array in (
-        inputs.shared.task.X,
-        inputs.shared.task.y,
-        inputs.shared.distances,
-        inputs.problem.task.X,
-    ):
+    task, distances = inputs.shared
+    for array in (task.X, task.y, distances, inputs.problem.task.X):
         assert array is not None
         array.flags.writeable = False
     outcome = evaluate([unit("select"), unit("refit")], inputs)

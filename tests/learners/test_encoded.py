@@ -19,6 +19,7 @@ from untidy import untidy
 from ckcv_ray import Execution, Job, Study, load_run
 from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.learners import steps
+from ckcv_ray.learners.sklearn.learner import NAMED
 from ckcv_ray.learners.steps import (
     PARTS,
     Categories,
@@ -41,7 +42,7 @@ ENCODINGS = [
     Encoding(Categories.ORDINAL, Gaps.MOST_FREQUENT, 0.0),
 ]
 TARGET = Encoding(Categories.TARGET)
-LEARNERS = ["svm", "linear", "boosting", "forest", "neighbors", "tree", "naive_bayes", "lda", "svm_nystroem"]
+LEARNERS = ["svm", "svm_nystroem", *(learner.name for learner in NAMED)]
 
 
 @pytest.fixture(scope="module")
@@ -209,6 +210,8 @@ SMALL = {
     "neighbors": {"param": {"n_neighbors": (1, 5)}},
     "boosting": {"param": {"max_iter": (5, 10), "learning_rate": (0.1,)}},
     "forest": {"param": {"n_estimators": (5, 10), "min_samples_leaf": (1,)}},
+    "extra_trees": {"param": {"n_estimators": (5, 10), "min_samples_leaf": (1,)}},
+    "mlp": {"param": {"alpha": (1.0,), "hidden_layer_sizes": ([4],)}},
 }
 
 

@@ -182,19 +182,15 @@ def _describe_columns(label: str, columns: Any) -> Any:
 
     if isinstance(columns, make_column_selector):
         return {KINDS: _list_kinds(columns)}
-    if isinstance(columns, Mapping):
-        kinds = columns.get(KINDS)
-        if set(columns) == {KINDS} and isinstance(kinds, list) and {*map(str, kinds)} <= {*ColumnKind}:
-            return {KINDS: kinds}
     if isinstance(columns, slice):
         return {SLICE: _describe_columns(label, [columns.start, columns.stop, columns.step])}
+    kinds = columns.get(KINDS) if isinstance(columns, Mapping) and len(columns) == 1 else None
+    if isinstance(kinds, list) and {*map(str, kinds)} <= {*ColumnKind}:
+        return {KINDS: kinds}
     listed = columns.tolist() if hasattr(columns, "tolist") else columns
-    if isinstance(listed, list | tuple):
-        listed = list(map(_as_plain, listed))
-    if all(
-        isinstance(c, bool | int | str | None) for c in (listed if isinstance(listed, list) else [listed])
-    ):
-        return listed
+    each = [*map(_as_plain, listed)] if isinstance(listed, list | tuple) else [listed]
+    if all(isinstance(column, bool | int | str | None) for column in each):
+        return each if isinstance(listed, list | tuple) else listed
     raise InputError(
         f"{label}={quote(columns)} are no columns: expected numbers or names of them, a slice of these, or a "
         f"list of the kinds {', '.join(ColumnKind)}"
@@ -621,17 +617,15 @@ def _import_class(name: str, path: Any) -> Any:
             )
     try:
         found = import_module(module)
+        kind = getattr(found, attribute, None)
     except ImportError as error:
         mend = INSTALL if package in LIBRARIES else "install it, or correct the name"
         raise AbsentError(f"{name}={path!r}: {error}: {mend}") from None
-    if attribute not in dir(found):
-        near = get_close_matches(attribute, dir(found), n=3)
-        hint = f": did you mean {' or '.join(f'{module}:{each}' for each in near)}?" if near else ""
-        raise InputError(f"{name}={path!r}: {module} has no {attribute}{hint}")
-    kind = getattr(found, attribute)
     elsewhere = own and not str(getattr(kind, "__module__", "")).startswith(module)
     if elsewhere or not (isinstance(kind, type) and hasattr(kind, "fit") and hasattr(kind, "get_params")):
-        raise InputError(f"{name}={path!r} is not the class of an estimator: expected {CLASS_FORM}")
+        near = get_close_matches(attribute, dir(found), n=3) if kind is None else []
+        expected = " or ".join(f"{module}:{each}" for each in near) or CLASS_FORM
+        raise InputError(f"{name}={path!r} is not the class of an estimator: expected {expected}")
     return kind
 
 

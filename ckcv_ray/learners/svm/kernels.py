@@ -16,7 +16,7 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from ckcv_ray.learners.svm.compile import compile_listed, emit, load_code, wide
-from ckcv_ray.learners.svm.problem import DOUBLES, LANES, Matrix, Single, align, round_up, scratch, writable
+from ckcv_ray.learners.svm.problem import DOUBLES, LANES, Matrix, Single, round_up, scratch, writable
 
 PANELS = 8  # of ``DOUBLES`` columns each, whose features are read again while they are in the cache
 MIRRORED_FROM = 50  # columns from which on copying half of a square takes less time than computing it
@@ -118,16 +118,6 @@ def compute_complement(X: Matrix, gamma: float) -> Complement:
         distances[...] = double
         fill_complement(distances, gamma, Complement(double, single))
     return M
-
-
-def make_complement(M: Matrix) -> Complement:
-    """Return a given M [n, n] in both precisions."""
-    n = len(M)
-    double, single = align((n, round_up(n, DOUBLES))), align((n, round_up(n, LANES)), np.float32)
-    double[:, :n] = M
-    single[...] = 1.0
-    single[:, :n] = np.maximum(M, MIN_CURVATURE)
-    return Complement(double, single)
 
 
 def pair_complement(

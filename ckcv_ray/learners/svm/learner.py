@@ -12,21 +12,16 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from ckcv_ray.core.measures import Kind, Output, parse_numbers_by_label
 from ckcv_ray.core.options import Option, check_options, option
 from ckcv_ray.errors import InputError
-from ckcv_ray.learners.base import Learner, Path, Space
+from ckcv_ray.learners.base import Codec, Learner, Path, Space, Trainer
 from ckcv_ray.learners.steps import BALANCED, CLASS_WEIGHT, EQUALLY, NAME, match_labels
-from ckcv_ray.learners.svm.problem import Options
 from ckcv_ray.tables.columns import Label
 from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import MOST, check_choice, grid, inner_share, integer, quote
-
-if TYPE_CHECKING:
-    from ckcv_ray.learners.svm.trainer import SVMCodec, SVMTrainer
-
 
 COST_GRID = grid("C", tuple(10.0 ** (e / 2) for e in range(-4, 9)))
 WIDTHS = grid("gamma", tuple(10.0 ** (e / 2) for e in range(-8, 3)))
@@ -71,18 +66,12 @@ class KernelMachine(Learner):
 
     def __post_init__(self) -> None:
         check_options(self)
-        check_products(self.class_weight_text, self.C)
+        check_products(str(self.class_weight), self.C)
 
     @property
     @abstractmethod
     def class_weight(self) -> str | Mapping[Label, float] | None:
         """Factors of C by class."""
-
-    @property
-    def class_weight_text(self) -> str:
-        """The canonical form of ``class_weight``."""
-        assert isinstance(self.class_weight, str)
-        return self.class_weight
 
     @cached_property
     def space(self) -> Space:
@@ -95,8 +84,8 @@ class KernelMachine(Learner):
 
     def canonical(self, task: Task) -> Self:
         """Return the learner with class weights as the task's labels; see ``base.Learner``."""
-        check_products(self.class_weight_text, self.C, task.n_classes)
-        changes: dict[str, Any] = {"class_weight": match_labels(self.class_weight_text, task.classes)}
+        check_products(str(self.class_weight), self.C, task.n_classes)
+        changes: dict[str, Any] = {"class_weight": match_labels(str(self.class_weight), task.classes)}
         return replace(self, **changes)
 
     def usual(self, task: Task) -> Self:
@@ -172,15 +161,14 @@ class GaussianSVM(KernelMachine):
     class_weight: str | Mapping[Label, float] | None = option(EQUALLY, CLASS_WEIGHT)
 
     @cached_property
-    def trainer(self) -> "SVMTrainer":
+    def trainer(self) -> Trainer:
         """What fits and checks; the compiled solver is imported with it."""
         from ckcv_ray.learners.svm.trainer import SVMTrainer
 
-        options = Options(self.C, self.tolerance, self.max_iter)
-        return SVMTrainer(self.gamma, options, self.scale, self.class_weight_text)
+        return SVMTrainer(self)
 
     @cached_property
-    def codec(self) -> "SVMCodec":
+    def codec(self) -> Codec:
         """What stores support vectors by their row numbers; what predicts is imported with it."""
         from ckcv_ray.learners.svm.trainer import SVMCodec
 

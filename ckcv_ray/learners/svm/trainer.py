@@ -39,6 +39,7 @@ from ckcv_ray.learners.svm import path as paths
 from ckcv_ray.learners.svm.blocks import Dense, DenseClasses, Points, block_bytes, prepare
 from ckcv_ray.learners.svm.compile import Signatures
 from ckcv_ray.learners.svm.kernels import compute_distances
+from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.learners.svm.model import (
     Ballot,
     SVMModel,
@@ -71,16 +72,6 @@ CLASS_OF_SIGN = np.array([0, UNDECIDED, 1], np.int32)  # -1, 0 and 1
 MAX_VOTES = 1 << 22  # numbers of votes that are held at once
 
 
-class Shared(NamedTuple):
-    """What all workers share: the task, the signs of its labels (n,) where there are two classes, and the
-    squared distances of its rows [n, n] if nothing is scaled and they are not too large (``may_share``).
-    """
-
-    task: Task
-    signs: Signs
-    distances: Rows | None
-
-
 def may_share(n: int, d: int) -> bool:
     """Return whether the distances of n rows with d columns are small enough to be shared by all splits."""
     return 8 * n**2 <= (SHARED_WIDE_BYTES if d >= WIDE else SHARED_BYTES)
@@ -90,30 +81,27 @@ def may_share(n: int, d: int) -> bool:
 class SVMTrainer(Trainer):
     """What fits the settings of a learner."""
 
-    gammas: tuple[float, ...]  # of the paths
-    options: Options  # of the solver, with all C
-    scale: str  # how features are scaled; see ``learner.GaussianSVM``
-    class_weight: str  # canonical form of the option
+    learner: GaussianSVM
 
-    def share(self, task: Task) -> Shared:
-        """Compute what all workers share."""
-        shared = self.scale == "none" and may_share(*task.X.shape)
-        distances = np.ascontiguousarray(compute_distances(task.X, task.X)) if shared else None
-        return Shared(task, make_signs(task), distances)
+    def share(self, task: Task) -> tuple[Task, Rows | None]:
+        """Return the task, and the squared distances [n, n] of its rows if these are few and not scaled."""
+        shared = self.learner.scale == "none" and may_share(*task.X.shape)
+        return task, np.ascontiguousarray(compute_distances(task.X, task.X)) if shared else None
 
-    def prepare(self, shared: Shared, train: Index, score: Index) -> "Block":
+    def prepare(self, shared: tuple[Task, Rows | None], train: Index, score: Index) -> "Block":
         """Prepare the distances of a split; training rows of more than two classes lie class by class."""
-        task, signs, distances = shared
-        scaling = fit_scaling(task.X[train], self.scale)
-        weights = compute_weights(self.class_weight, task.classes, task.y[train])
+        task, distances = shared
+        scaling = fit_scaling(task.X[train], self.learner.scale)
+        weights = compute_weights(str(self.learner.class_weight), task.classes, task.y[train])
         ranges = list[slice]()
         if task.n_classes > 2:
             train = train[np.argsort(task.y[train], kind="stable")]
             ends = np.searchsorted(task.y[train], np.arange(task.n_classes + 1)).tolist()
             ranges = [slice(*ends_of_class) for ends_of_class in pairwise(ends)]
         kernel = prepare(task.X, distances, scaling, train, score, ranges)
+        signs = make_signs(task)
         y = signs[train].astype(np.float64)
-        return Block(self, shared, train, score, scaling, kernel, weights, y, ranges)
+        return Block(self.learner, task, train, score, scaling, kernel, weights, y, signs[score], ranges)
 
     def cost(self, n_train: int) -> float:
         """Return the squared number of training rows."""
@@ -121,7 +109,7 @@ class SVMTrainer(Trainer):
 
     def memory(self, n_train: int, n_score: int, d: int) -> int:
         """Return the bytes of a split's block, solver included."""
-        return block_bytes(n_train, n_score, d, len(self.options.C_values))
+        return block_bytes(n_train, n_score, d, len(self.learner.C))
 
     def load(self) -> None:
         """Load the compiled solver, compiling it first if necessary."""
@@ -135,20 +123,21 @@ class SVMTrainer(Trainer):
 class Block(NamedTuple):
     """One prepared split."""
 
-    trainer: SVMTrainer
-    shared: Shared
+    learner: GaussianSVM
+    task: Task
     train: Index  # row numbers of the training rows, of more than two classes class by class
     score: Index  # row numbers of the scored rows
     scaling: Scaling
     kernel: Dense | DenseClasses | Points
     weights: Vector  # of the classes
     y: Vector  # signs of the training rows, of two classes
+    y_score: Signs  # of the scored rows, likewise
     ranges: Sequence[slice]  # the training rows of each of more than two classes; none of two
 
     def fit(self, path: int, length: int) -> "PathFits":
         """Fit the first ``length`` costs at one gamma."""
-        gamma, options = self.trainer.gammas[path], self.trainer.options
-        options = options._replace(C_values=options.C_values[:length])
+        learner, gamma = self.learner, self.learner.gamma[path]
+        options = Options(learner.C[:length], learner.tolerance, learner.max_iter)
         pairs = [self._fit(gamma, pair, options) for pair in list_pairs(len(self.weights))]
         return PathFits(self, gamma, options.C_values, pairs)
 
@@ -194,13 +183,13 @@ class PathFits(NamedTuple):
 
     def totals(self, measure: Measure) -> NDArray[Any]:
         """Return the totals of each fit; wrong rows, or votes, are counted in compiled code."""
-        (task, signs, _), score, kernel = self.block.shared, self.block.score, self.block.kernel
-        if measure is ZERO_ONE and not self.block.ranges:
+        block = self.block
+        if measure is ZERO_ONE and not block.ranges:
             errors = np.zeros((len(self.C_values), 2), np.int64)
-            for rows, M in kernel.strips(self.gamma):
-                errors += count_errors(M, self.pairs[0], signs[score[rows]])
+            for rows, M in block.kernel.strips(self.gamma):
+                errors += count_errors(M, self.pairs[0], block.y_score[rows])
             return errors
-        return measure.totals(task.y[score], self.predict(), task.n_classes)
+        return measure.totals(block.task.y[block.score], self.predict(), block.task.n_classes)
 
     def predict(self) -> Classes:
         """Return the class of each scored row, or -1 if undecided, (steps, rows)."""
@@ -226,8 +215,7 @@ class PathFits(NamedTuple):
         block, found = self.block, zip(list_pairs(len(self.block.weights)), self.pairs, strict=True)
         pairs = [block.find_support(pair, fits.b[step]) for pair, fits in found]
         setting, offset = (self.C_values[step], self.gamma), np.array([f.offset[step] for f in self.pairs])
-        task = block.shared.task
-        return SVMModel.from_pairs(setting, block.scaling, task.n_classes, pairs, offset, task.X)
+        return SVMModel.from_pairs(setting, block.scaling, block.task.n_classes, pairs, offset, block.task.X)
 
 
 PAIR_COLUMNS = {"support": pa.list_(pa.int64()), "dual_coef": pa.list_(pa.float64()), "offset": pa.float64()}
@@ -283,7 +271,7 @@ N, NM, B, BM, T = int64[::1], int64[:, ::1], int8[::1], int8[:, ::1], int32[:, :
 
 def signatures() -> Signatures:
     """List every function with the types of its arguments, callees first."""
-    complement, fits = typeof(kernels.make_complement(np.zeros((1, 1)))), typeof(empty_fits(1, 1))
+    complement, fits = typeof(kernels.scratch_complement(1)), typeof(empty_fits(1, 1))
     space, weights = typeof(paths.workspace(1, get_ident())), typeof(EQUAL)
     return [
         (kernels._fill_panel, (M, int64, M)),

@@ -2,7 +2,6 @@
 
 import warnings
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import KBinsDiscretizer
 from sklearn.tree import DecisionTreeClassifier
 
-from ckcv_ray import Execution, Study, load_run, verify
+from ckcv_ray import Study
 from ckcv_ray.core.draws import draw_seeds, make_seed_sequence
 from ckcv_ray.core.process import one_thread
 from ckcv_ray.learners.base import LEARNERS, STATUSES, Status
@@ -24,7 +23,6 @@ from ckcv_ray.learners.sklearn.learner import NAMED, AnyEstimator
 from ckcv_ray.learners.sklearn.paths import EstimatorLearner, LibraryRounds, Plain
 from ckcv_ray.learners.sklearn.spec import complete_names, prepare
 from ckcv_ray.learners.sklearn.store import last_step
-from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.task import Task
 
@@ -162,23 +160,10 @@ def test_more_neighbours_than_rows_fail_as_they_do_alone() -> None:
         block.fit(0, 3).labels()
 
 
-# Every short name is run, stored, verified and used on three classes; and how fits end is counted
+# How fits end
 
 
 CLOUDS = clouds(60, 3)
-SERIAL = Execution("serial")
-FEW = {"boosting": "max_iter=2,4", "forest": "n_estimators=2,4", "extra_trees": "n_estimators=2,4"}
-
-
-@pytest.mark.parametrize("name", [learner.name for learner in NAMED])
-def test_a_short_name_is_run_and_verified(name: str, tmp_path: Path) -> None:
-    study = Study.paper(learner=name, param=FEW.get(name), sample=2, k=(3,), n_splits=2)
-    result = run_job(Job(study, CLOUDS, tmp_path / "run"), SERIAL)
-    assert result.execution["failures"] == []
-    assert verify(tmp_path / "run", rerun=True, execution=SERIAL).differences == []
-    again = load_run(tmp_path / "run")
-    voted = (one.ensemble.vote(CLOUDS.X).label for one in (again, result))
-    assert np.array_equal(*voted)
 
 
 def test_a_fit_that_did_not_converge_is_counted() -> None:

@@ -217,7 +217,7 @@ HELD_BY_NONE: dict[str, tuple[Any, str]] = {
     "a class elsewhere": ({"class": "sklearn.utils._testing:MinimalClassifier"}, "are in its modules"),
     "a class that a module imports": ({"class": "sklearn.calibration:LinearSVC"}, "is not the class"),
     "what is to be enabled": ({"class": "sklearn.model_selection:HalvingGridSearchCV"}, "Halving"),
-    "a method": ({"class": "sklearn.linear_model:LogisticRegression.__init__"}, "has no LogisticRegression"),
+    "a method": ({"class": "sklearn.linear_model:LogisticRegression.__init__"}, "is not the class of"),
     "an unknown parameter": ({**LOGISTIC, "params": {"fit": 1}}, "unexpected keyword argument 'fit'"),
     "a mapping": ({**LOGISTIC, "params": {"class_weight": {"a": 1}}}, "class_weight="),
     "an estimator for a number": ({**LOGISTIC, "params": {"C": LOGISTIC}}, "'C' parameter of Logistic"),

@@ -18,10 +18,10 @@ from ckcv_ray.learners.svm.kernels import (
     MIN_CURVATURE,
     Complement,
     complement,
+    compute_complement,
     compute_distances,
     fill_complement,
     fill_distances,
-    make_complement,
 )
 from ckcv_ray.learners.svm.newton import factorise, remove, solve
 from ckcv_ray.learners.svm.problem import DOUBLES, LANES, fit_scaling, round_up
@@ -71,9 +71,9 @@ def test_both_precisions_are_filled_up_with_ones_and_agree(n):
     assert same_bits(M.double[:, :n], complement(compute_distances(X, X), 0.1))
     assert np.all(M.single[:, round_up(n, DOUBLES) :] == 1)
     assert np.all(M.single >= np.float32(MIN_CURVATURE))
-    given = make_complement(M.double[:, :n])
-    assert same_bits(given.single[:, :n], M.single[:, :n])
-    assert same_bits(given.double[:, :n], M.double[:, :n])
+    direct = compute_complement(X, 0.1)
+    assert same_bits(direct.single, M.single)
+    assert same_bits(direct.double[:, :n], M.double[:, :n])
 
 
 @pytest.mark.parametrize("strip", [1, 7, 1 << 20])

@@ -186,12 +186,9 @@ def test_votes_are_counted_in_any_number_of_parts(monkeypatch):
 def test_shared_distances_give_the_same_bits():
     task = clouds(100, 3, 7)
     learner = GaussianSVM((0.3, 5.0), (0.05, 0.5), scale="none")
-    split, shared = a_split(task), learner.trainer.share(task)
-    assert shared.distances is not None
-    blocks = [
-        learner.trainer.prepare(one, split.train, split.select)
-        for one in (shared, shared._replace(distances=None))
-    ]
+    split, (_, distances) = a_split(task), learner.trainer.share(task)
+    assert distances is not None
+    blocks = [learner.trainer.prepare((task, one), split.train, split.select) for one in (distances, None)]
     for path in range(2):
         one, other = (block.fit(path, 2) for block in blocks)
         assert all(learner.codec.same(one.model(step), other.model(step)) for step in range(2))

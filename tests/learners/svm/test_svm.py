@@ -19,7 +19,7 @@ from ckcv_ray.learners.base import Status
 from ckcv_ray.learners.steps import compute_weights, match_labels
 from ckcv_ray.learners.svm import path
 from ckcv_ray.learners.svm.decomposition import path_on_points
-from ckcv_ray.learners.svm.kernels import complement, compute_distances, gaussian, make_complement
+from ckcv_ray.learners.svm.kernels import complement, compute_complement, compute_distances, gaussian
 from ckcv_ray.learners.svm.problem import EQUAL, Weights
 from ckcv_ray.study.problem import Problem
 from jobs.benchmarks import libsvm
@@ -76,7 +76,7 @@ def solve(solver, p, w=EQUAL, C_values=GRID, tolerance=TOLERANCE, max_iter=PLENT
     elif solver not in WHOLE:
         fits = path_on_points(p.X, p.gamma, p.y, *stops, weights=w)
     else:
-        M = make_complement(complement(compute_distances(p.X, p.X), p.gamma))
+        M = compute_complement(p.X, p.gamma)
         for array in M:
             array.flags.writeable = False
         fits = WHOLE[solver](M, p.y, *stops, w)
@@ -236,7 +236,7 @@ def test_any_problem_is_solved_to_its_tolerance(case, tolerance):
     X, y, w, gamma, C_values = case
     D = compute_distances(X, X)
     K = gaussian(D, gamma)
-    M = make_complement(complement(np.asfortranarray(D), gamma))
+    M = compute_complement(np.asfortranarray(X), gamma)
     for array in (*M, y):
         array.flags.writeable = False
     whole = libsvm.list_solutions(path.path(M, y, C_values, tolerance, PLENTY, w))
