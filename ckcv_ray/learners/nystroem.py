@@ -167,10 +167,6 @@ class Point(NamedTuple):
     coefficients: Values
     f: Values
 
-    def move(self, direction: "Point", length: float) -> "Point":
-        """Return the point at some length of a direction."""
-        return Point(self.coefficients + length * direction.coefficients, self.f + length * direction.f)
-
 
 class Primal(NamedTuple):
     """What is fitted: features Z [n, r], the last of them 1, signs y (n,) of -1 and 1, and weights (n,)."""
@@ -277,7 +273,8 @@ def search_line(
     """
     length, value = 1.0, problem.evaluate(start, C)
     while True:
-        point = start.move(direction, length)
+        moved = (x + length * change for x, change in zip(start, direction, strict=True))
+        point = Point(*moved)
         reached = problem.evaluate(point, C)
         if reached <= value - 2.0 * ARMIJO * length * fall or length < MIN_STEP:
             return point, reached

@@ -734,11 +734,7 @@ class FittedEstimator(Model):
 
     @classmethod
     def of(
-        cls,
-        setting: Mapping[str, Any],
-        content: bytes,
-        n_classes: int,
-        known: Sequence[str] | None = None,
+        cls, setting: Mapping[str, Any], content: bytes, n_classes: int, known: Sequence[str] | None = None
     ) -> Self:
         """Return the model whose estimator is given as bytes; ``known`` are the classes that it may hold.
 

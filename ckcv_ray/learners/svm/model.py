@@ -147,12 +147,7 @@ class Ballot:
 
 
 def add_votes(
-    ballot: Ballot,
-    pair: tuple[int, int],
-    M: Matrix,
-    begin: int,
-    ranges: tuple[slice, slice],
-    fits: Solutions,
+    ballot: Ballot, pair: tuple[int, int], M: Matrix, begin: int, ranges: tuple[slice, slice], fits: Solutions
 ) -> None:
     """Add the votes of one pair's fits to a ballot of shape (n_C, scored rows).
 

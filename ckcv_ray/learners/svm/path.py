@@ -53,15 +53,7 @@ from llvmlite import ir
 from numba import types
 from numpy.typing import NDArray
 
-from ckcv_ray.learners.svm.compile import (
-    FAST,
-    compile_listed,
-    emit,
-    entry,
-    greater,
-    lesser,
-    wide,
-)
+from ckcv_ray.learners.svm.compile import FAST, compile_listed, emit, entry, greater, lesser, wide
 from ckcv_ray.learners.svm.kernels import MIN_CURVATURE, Complement, RowIndex
 from ckcv_ray.learners.svm.newton import WORK_ROWS, newton
 from ckcv_ray.learners.svm.problem import (

@@ -40,14 +40,7 @@ from ckcv_ray.learners.svm.blocks import Dense, DenseClasses, Points, block_byte
 from ckcv_ray.learners.svm.compile import Signatures
 from ckcv_ray.learners.svm.kernels import compute_distances
 from ckcv_ray.learners.svm.learner import GaussianSVM
-from ckcv_ray.learners.svm.model import (
-    Ballot,
-    SVMModel,
-    add_votes,
-    classify,
-    count_errors,
-    list_pairs,
-)
+from ckcv_ray.learners.svm.model import Ballot, SVMModel, add_votes, classify, count_errors, list_pairs
 from ckcv_ray.learners.svm.problem import (
     EQUAL,
     Options,
@@ -72,11 +65,6 @@ CLASS_OF_SIGN = np.array([0, UNDECIDED, 1], np.int32)  # -1, 0 and 1
 MAX_VOTES = 1 << 22  # numbers of votes that are held at once
 
 
-def may_share(n: int, d: int) -> bool:
-    """Return whether the distances of n rows with d columns are small enough to be shared by all splits."""
-    return 8 * n**2 <= (SHARED_WIDE_BYTES if d >= WIDE else SHARED_BYTES)
-
-
 @dataclass(frozen=True)
 class SVMTrainer(Trainer):
     """What fits the settings of a learner."""
@@ -85,7 +73,9 @@ class SVMTrainer(Trainer):
 
     def share(self, task: Task) -> tuple[Task, Rows | None]:
         """Return the task, and the squared distances [n, n] of its rows if these are few and not scaled."""
-        shared = self.learner.scale == "none" and may_share(*task.X.shape)
+        n, d = task.X.shape
+        few = 8 * n**2 <= (SHARED_WIDE_BYTES if d >= WIDE else SHARED_BYTES)
+        shared = few and self.learner.scale == "none"
         return task, np.ascontiguousarray(compute_distances(task.X, task.X)) if shared else None
 
     def prepare(self, shared: tuple[Task, Rows | None], train: Index, score: Index) -> "Block":

@@ -244,9 +244,4 @@ def test_lightgbm_is_given_what_it_makes_of_a_frame(named: Any) -> None:
 def test_the_columns_are_those_with_categories(names: list[str]) -> None:
     why = "categorical_feature does not name the columns that hold categories: it differs in age"
     with pytest.raises(InputError, match=why):
-        evaluate(
-            FRAME,
-            Y,
-            learner=theirs("lightgbm", **LIGHT, categorical_feature=names),
-            execution=SERIAL,
-        )
+        evaluate(FRAME, Y, learner=theirs("lightgbm", **LIGHT, categorical_feature=names), execution=SERIAL)

@@ -12,18 +12,7 @@ import pytest
 from learner_contract import same_files
 from sklearn.linear_model import LogisticRegression
 
-from ckcv_ray import (
-    Execution,
-    InputError,
-    RunError,
-    Study,
-    Task,
-    evaluate,
-    load_run,
-    run,
-    run_many,
-    verify,
-)
+from ckcv_ray import Execution, InputError, RunError, Study, Task, evaluate, load_run, run, run_many, verify
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine.backend import warn_once
 from ckcv_ray.engine.evaluate import evaluate_apart, share

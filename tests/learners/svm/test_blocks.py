@@ -13,14 +13,7 @@ from ckcv_ray.errors import InputError
 from ckcv_ray.learners.svm import blocks, kernels
 from ckcv_ray.learners.svm.decomposition import path_on_points
 from ckcv_ray.learners.svm.model import classify, count_errors
-from ckcv_ray.learners.svm.problem import (
-    EQUAL,
-    Options,
-    Solutions,
-    empty_fits,
-    fit_scaling,
-    make_signs,
-)
+from ckcv_ray.learners.svm.problem import EQUAL, Options, Solutions, empty_fits, fit_scaling, make_signs
 from ckcv_ray.learners.svm.trainer import SVMCodec
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.study.problem import Problem
