@@ -67,13 +67,11 @@ def suggest_column(name: object, names: Iterable[str]) -> str:
 
 def list_distinct(column: pa.ChunkedArray) -> tuple[list[Any], Index]:
     """Return the distinct values of a column, None for an empty cell as the last, and each row's position."""
-    if pa.types.is_null(column.type):  # Arrow cannot join dictionaries of nothing
+    if column.null_count == len(column):  # Arrow cannot join dictionaries of nothing
         return [None], np.zeros(len(column), np.intp)
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
     unified = column.unify_dictionaries().combine_chunks()
-    if isinstance(unified, pa.ChunkedArray):  # of no rows
-        return [None], np.zeros(0, np.intp)
     values = unified.dictionary.to_pylist()
     codes = unified.indices.fill_null(len(values)).to_numpy(zero_copy_only=False)
     return [*values, None], codes.astype(np.intp)
@@ -362,11 +360,11 @@ def find_number_form(
     """
     amounts = list[Amount]()
     for text in texts:  # most columns have none, as their first text shows
-        amount = split_amount(text) or (Amount("", text, False) if PLAIN.match(text) else None)
+        amount = split_amount(text) or (Amount("", text) if PLAIN.match(text) else None)
         if amount is None:
             break
         amounts.append(amount)
-    written = any(amount.unit or amount.separated for amount in amounts) or any("(" in text for text in texts)
+    written = [amount.number for amount in amounts] != [*texts]
     if len(amounts) == len(texts) and written and len({not amount.unit for amount in amounts}) == 1:
         return _form_of_amounts(texts, amounts, decimal, thousands), []
     found = {
@@ -404,7 +402,6 @@ class Amount(NamedTuple):
 
     unit: str  # such as "%" or "EUR"; "" for none
     number: str  # what is left, without these spaces and apostrophes
-    separated: bool  # whether there were any
 
 
 def split_amount(text: str) -> Amount | None:
@@ -424,7 +421,7 @@ def split_amount(text: str) -> Amount | None:
     if not (unit or separated or negative):
         return None
     number = re.sub(f"[{DIGIT_SPACES}{APOSTROPHES}]", "", digits)
-    return Amount(unit, f"{'-' if negative else sign}{number}", separated)
+    return Amount(unit, f"{'-' if negative else sign}{number}")
 
 
 def _form_of_amounts(
@@ -710,9 +707,9 @@ class Cells:
         That is as Arrow reads a column of a table; but codes such as 12E03, and numbers of more digits than
         floats tell apart, are text.
         """
-        texts = self.encoded.chunk(0).dictionary if self.encoded.num_chunks else pa.array([], pa.string())
-        if not len(texts):
+        if self.values.null_count == len(self.values):
             return pa.nulls(0)
+        texts = self.encoded.chunk(0).dictionary
         sink = pa.BufferOutputStream()
         csv.write_csv(pa.table({"": texts}), sink, csv.WriteOptions(quoting_style="all_valid"))
         written = sink.getvalue()
@@ -720,11 +717,7 @@ class Cells:
             pa.BufferReader(written),
             csv.ReadOptions(block_size=written.size + 1, use_threads=False),
             csv.ParseOptions(newlines_in_values=True),
-            csv.ConvertOptions(
-                strings_can_be_null=True,
-                null_values=[""],
-                decimal_point="," if self.decimal == "," else ".",
-            ),
+            csv.ConvertOptions(null_values=[], decimal_point="," if self.decimal == "," else "."),
         )
         typed = read.column(0).combine_chunks()
         floating = pa.types.is_floating(typed.type)
@@ -857,16 +850,12 @@ def _read_cells(cells: Cells, column: Column) -> Read:
 def check_alike(columns: pa.Table, name: str) -> None:
     """Raise InputError if two names in a column of a text table would become one."""
     cells = Cells.of(columns, name)
-    if not cells.written or pa.types.is_null(cells.typed.type):
+    typed = cells.typed if cells.written else pa.nulls(0)
+    if not len(typed) or (is_text(typed.type) and cells.floats is None):
         return
-    values = cells.typed
-    if is_text(values.type):
-        if cells.floats is None:
-            return
-    else:
-        values = pc.add(values, 0.0) if pa.types.is_floating(values.type) else values  # -0.0 is 0.0
-        if pc.count_distinct(values).as_py() == len(values) - values.null_count:
-            return
+    values = pc.add(typed, 0.0) if pa.types.is_floating(typed.type) else typed  # -0.0 is 0.0
+    if not is_text(values.type) and pc.count_distinct(values).as_py() == len(values):
+        return
     first: dict[str, str] = {}
     for text in cells.known:
         known = first.setdefault(canonical_text(text), text)

@@ -43,7 +43,6 @@ from ckcv_ray.tables.columns import (
     NOTHING_ASKED,
     POINT,
     TRUTH,
-    Cells,
     ColumnKind,
     DeclaredTypes,
     Label,
@@ -58,6 +57,7 @@ from ckcv_ray.tables.columns import (
     declare_cells,
     decode_columns,
     format_column,
+    is_number_type,
     is_text,
     kept_words,
     list_distinct,
@@ -398,13 +398,12 @@ def read_cell_values(column: pa.ChunkedArray) -> tuple[Words, Words]:
         return read_distinct(column)
     if pa.types.is_duration(kind):  # of more than Python's may be
         return read_distinct(column.cast(pa.int64()).cast(pa.string()))
-    cells = Cells(column)
     if pa.types.is_boolean(kind):
         return _view_numbers(CellForm.TRUTH, column.cast(pa.float64()).to_numpy())
-    if not cells.declared and cells.are_numbers:
+    if is_number_type(kind) or pa.types.is_decimal(kind):
         exact = column.cast(pa.string()) if pa.types.is_decimal(kind) else column
         return _view_numbers(CellForm.NUMBER, exact.cast(pa.float64(), safe=False).to_numpy())
-    if not cells.declared and cells.are_dates:
+    if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
         return _view_numbers(CellForm.MOMENT, read_moments(column))
     return read_distinct(column)
 

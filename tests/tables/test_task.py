@@ -12,7 +12,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from plain import plain_columns, refusal
 from pyarrow import csv, parquet
 
 from ckcv_ray.errors import InputError
@@ -32,6 +31,18 @@ from ckcv_ray.tables.task import (
     make_rows,
     make_test_rows,
 )
+
+
+def plain_columns(**changed):
+    """Columns a, b and y of 8 good rows, some of them replaced; None leaves a column out."""
+    columns = {"a": [1.0, 2, 3, 4, 5, 6, 7, 8], "b": [2, 7, 1, 8, 2, 8, 1, 8], "y": [1, 2] * 4, **changed}
+    return pa.table({name: values for name, values in columns.items() if values is not None})
+
+
+def refusal(columns, *args, **options):
+    with pytest.raises(InputError) as refused:
+        Task.from_table(columns, Roles(*args, **options))
+    return str(refused.value)
 
 
 class Frame:
