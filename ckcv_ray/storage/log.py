@@ -38,21 +38,6 @@ MAX_PART_ROWS, MAX_PART_VALUES = 1 << 18, MAX_CELLS // 32
 MAX_PART_BYTES = 1 << 28
 
 
-def list_columns(problem: Problem) -> pa.Schema:
-    """Return the columns of the log."""
-    number = pa.from_numpy_dtype(problem.total_type)
-    return pa.schema(
-        [
-            ("stage", pa.string()),
-            *((name, pa.int32()) for name in POSITIONS),
-            *((f"total_{i}", number) for i in range(problem.n_totals)),
-            ("n_iter", pa.int64()),
-            ("status", pa.string()),
-            ("traceback", pa.string()),
-        ]
-    )
-
-
 class Log:
     """The log of one problem's run.
 
@@ -67,7 +52,17 @@ class Log:
         self.files = files
         self.problem = problem
         self.n_totals = problem.n_totals
-        self.schema = list_columns(problem)
+        number = pa.from_numpy_dtype(problem.total_type)
+        self.schema = pa.schema(
+            [
+                ("stage", pa.string()),
+                *((name, pa.int32()) for name in POSITIONS),
+                *((f"total_{i}", number) for i in range(problem.n_totals)),
+                ("n_iter", pa.int64()),
+                ("status", pa.string()),
+                ("traceback", pa.string()),
+            ]
+        )
         self._most_rows = min(MAX_PART_ROWS, MAX_PART_VALUES // len(self.schema))
 
     def append(self, records: Records, failures: list[Failure]) -> None:
