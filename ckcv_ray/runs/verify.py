@@ -171,7 +171,8 @@ def verify(
     with result.note_errors(*passed):
         result.differences.extend(map(plain, _check_digests(folder)))
         result.recomputed.append(f"the SHA-256 of {pluralize(len(folder.names()), 'file')}")
-        _note_stream(folder, result)
+        with result.note_errors():
+            _note_stream(folder, result)
         problem = folder.problem()
         result.differences.extend(_check_salt(problem.all_rows, table, result))
         foreign = list_foreign(problem.asked.learner)
@@ -208,12 +209,7 @@ def _check_digests(folder: RunFolder) -> Iterator[str]:
 
 def _note_stream(folder: RunFolder, result: Verification) -> None:
     """Note whether the stream of live rows is intact, and this run's; no figure of the run rests on it."""
-    try:
-        stream = read_stream(folder.files, STREAM)
-    except StoreError as error:
-        result.differences.append(plain(str(error)))
-        return
-    if stream is None:
+    if (stream := read_stream(folder.files, STREAM)) is None:
         return
     if stream.header.run_id != folder.require().run_id:
         result.differences.append(f"{STREAM} is the stream of run {plain(stream.header.run_id)}")
