@@ -213,12 +213,12 @@ def export(
     check_choice("to", to, ["skops"])
     by, _ = choose_rule(vote=False, member=member, all_members=False, refit=refit, full=full, seed=None)
     result = load(folder)
-    exported = export_model(result, out, by)
-    say(f"{exported.by}: {out}, in the format {to}")
+    share = export_model(result, out, by)
+    say(f"{result.rule(by).classifier()}: {out}, in the format {to}")
     if full:
         say(result.claim_for(result.rule("full")))
-    say(f"as the model: {format_percent(exported.share)} of {CHECKED_ROWS:,} rows like those of the table")
+    say(f"as the model: {format_percent(share)} of {CHECKED_ROWS:,} rows like those of the table")
     say(f"columns, in this order: {plain(', '.join(result.task.features))}")
-    if exported.labels:
-        listed = ", ".join(f"{number} = {label}" for number, label in enumerate(exported.labels))
+    if result.task.classes:
+        listed = ", ".join(f"{number} = {label}" for number, label in enumerate(result.task.classes))
         say(f"classes: {plain(listed)}")

@@ -237,7 +237,6 @@ class Certified(Result):
         }
 
     def __repr__(self) -> str:
-        """Return the result in one line."""
         first = self.certificate.first
         level = format_level(first.delta)
         return f"<Result {self.run_id}: {first.name} {first.says}, with probability {level}>"

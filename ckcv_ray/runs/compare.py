@@ -176,7 +176,6 @@ class Question:
     uses: int = 1
 
     def __post_init__(self) -> None:
-        """Raise InputError if a value is outside its range."""
         if self.no_worse is not None:
             hint = "give a share such as 0.01, or leave it out to ask whether the run is better"
             inner_share("no_worse", self.no_worse, hint)

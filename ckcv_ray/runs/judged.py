@@ -27,7 +27,6 @@ from ckcv_ray.study.parts import Holdout
 from ckcv_ray.tables.columns import Rows
 from ckcv_ray.tables.task import Task
 
-NOTHING = frozenset[Output]()
 BINS, PROBABILITY_BINS = 20, 10
 GRID = np.linspace(0.0, 1.0, 101)  # of false positive rates
 SHUFFLES = 3
@@ -45,7 +44,7 @@ class JudgedPart(NamedTuple):
     y: NDArray[Any]  # their classes, or numbers
     model: Model | None = None  # the only one that decides, which may give ranks and probabilities
 
-    def ask(self, X: Rows, n_classes: int, needs: frozenset[Output] = NOTHING) -> Outputs:
+    def ask(self, X: Rows, n_classes: int, needs: frozenset[Output] = frozenset()) -> Outputs:
         """Return the labels of rows X [n, d], or numbers, with ranks and probabilities if they are needed.
 
         The ranks of several models that decide together are their mean scores.

@@ -1,7 +1,6 @@
 """Runs on disk: whether a folder holds a study's result, loading that result, and replaying its records."""
 
 from dataclasses import replace
-from os import PathLike
 from typing import Any, cast
 
 import pyarrow as pa
@@ -19,14 +18,12 @@ from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.scored import Scored, add_row_values
 from ckcv_ray.storage import formats, models
 from ckcv_ray.storage.execution import find_changes, read_environment
-from ckcv_ray.storage.folder import CERTIFICATE, HOLDS, RunFolder
+from ckcv_ray.storage.folder import CERTIFICATE, HOLDS, FolderPath, RunFolder
 from ckcv_ray.storage.log import Log
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.study.study import Procedure, Study
 
 MAX_EVALUATIONS = 1 << 28  # each takes about 28 bytes of memory
-
-AnyPath = str | PathLike[str]
 
 
 def is_finished(problem: Problem, folder: RunFolder) -> bool:
@@ -60,7 +57,7 @@ def is_finished(problem: Problem, folder: RunFolder) -> bool:
     )
 
 
-def reopen(problem: Problem, out: AnyPath) -> None:
+def reopen(problem: Problem, out: FolderPath) -> None:
     """Reopen the finished run in ``out`` if some of its evaluations failed; leave an unfinished run alone.
 
     Raises:
@@ -68,20 +65,20 @@ def reopen(problem: Problem, out: AnyPath) -> None:
         InputError: the run has judged its rows.
     """
     folder = RunFolder(out)
-    if is_finished(problem, folder):
-        folder.reopen_failed(problem)
+    if is_finished(problem, folder) and folder.execution()["failures"]:
+        folder.refuse_selection(problem)
+        folder.reopen()
 
 
-def find_environment_changes(out: AnyPath) -> list[str]:
+def find_environment_changes(out: FolderPath) -> list[str]:
     """Return how this environment differs from the one a run was made in, as far as its folder records it."""
     folder = RunFolder(out)
-    metadata = folder.execution()
-    if not metadata:
+    if not (metadata := folder.execution()):
         return []
     return find_changes(metadata["environment"], read_environment(folder.require().study.learner))
 
 
-def replay(out: AnyPath, problem: Problem | None = None) -> Any:
+def replay(out: FolderPath, problem: Problem | None = None) -> Any:
     """Return a queue with all the records of a folder, which is not changed.
 
     It is a ``RaceQueue`` with a certification, and a ``FullQueue`` without.
@@ -102,7 +99,7 @@ def replay(out: AnyPath, problem: Problem | None = None) -> Any:
     return queue
 
 
-def load_run(out: AnyPath, allow_pickle: bool = False) -> Certified:
+def load_run(out: FolderPath, allow_pickle: bool = False) -> Certified:
     """Return the result of a finished run, from its folder.
 
     Args:
@@ -121,7 +118,7 @@ def load_run(out: AnyPath, allow_pickle: bool = False) -> Certified:
     return replace(result, models=replace(result.models, best=opened))
 
 
-def load_scores(out: AnyPath) -> Scored:
+def load_scores(out: FolderPath) -> Scored:
     """Return the scores in a finished folder of ``evaluate``.
 
     Raises:
@@ -130,7 +127,7 @@ def load_scores(out: AnyPath) -> Scored:
     return cast(Scored, load(out, Procedure.kind))
 
 
-def load(out: AnyPath, kind: str = "") -> Result:
+def load(out: FolderPath, kind: str = "") -> Result:
     """Return the result in a finished folder, of a study with a certification or without.
 
     Args:

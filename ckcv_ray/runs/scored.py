@@ -35,7 +35,7 @@ from ckcv_ray.learners.base import Setting
 from ckcv_ray.learners.ensemble import Ensemble, Models
 from ckcv_ray.records.judged import read_outputs
 from ckcv_ray.runs.result import Result, format_setting, present, write_values
-from ckcv_ray.runs.settings import Place, SettingScores, list_differing, rank_losses
+from ckcv_ray.runs.settings import Place, SettingScores, list_differing
 from ckcv_ray.study.parts import EACH
 from ckcv_ray.study.problem import OUTER, check_interval_on
 from ckcv_ray.study.study import Procedure
@@ -535,7 +535,9 @@ def _list_places(result: Scored, score: Score) -> list[Place]:
             mean = float(np.mean([values[first:stop].mean() for first, stop in limits]))
             found.append((mean, float(values.std(ddof=1)) if len(values) > 1 else nan))
     means, deviations = np.array(found).T
-    ranks = rank_losses(score.loss * means)
+    losses = score.loss * means
+    known = np.sort(losses[~np.isnan(losses)])
+    ranks = [None if loss != loss else 1 + int(np.searchsorted(known, loss)) for loss in losses.tolist()]
     return [Place(*place) for place in zip(means.tolist(), deviations.tolist(), ranks, strict=True)]
 
 

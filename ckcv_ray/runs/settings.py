@@ -8,7 +8,6 @@ from math import isfinite
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ckcv_ray.core.arrays import Index, Values
 from ckcv_ray.core.measures import Score
@@ -52,12 +51,6 @@ class SettingScores(NamedTuple):
     step: int
     inner: bool
     places: Mapping[str, Place]
-
-
-def rank_losses(losses: Values) -> list[int | None]:
-    """Return ranks from 1 for the smallest; equal ones share the smallest rank, and nan has none."""
-    known: NDArray[np.float64] = np.sort(losses[~np.isnan(losses)])
-    return [None if loss != loss else 1 + int(np.searchsorted(known, loss)) for loss in losses.tolist()]
 
 
 class Grid(NamedTuple):
@@ -132,25 +125,19 @@ def list_validations(settings: Iterable[SettingScores], score: Score) -> list[Va
     for row in settings:
         if row.places[score.name].rank is not None:
             by_learner.setdefault(row.learner, []).append(row)
-    made = [_validate(learner, found, score) for learner, found in by_learner.items()]
-    return [row for row in made if row.parameter or row.heat is not None]
-
-
-def _validate(learner: str, rows: Sequence[SettingScores], score: Score) -> Validation:
-    settings, means = [row.setting for row in rows], np.array([row.places[score.name].mean for row in rows])
-    differing, best = list_differing(settings), int(np.argmin(score.loss * means))
-    _, parameter = _order_names(differing)
-    rest = [name for name in differing if name != parameter]
-    curves = _list_curves(rows, parameter, rest, score) if parameter else []
-    grid = make_grid(settings, score.loss * means)
-    return Validation(
-        learner,
-        parameter,
-        curves,
-        means,
-        grid if grid.names[1] else None,
-        f"best mean {means[best]:.4g} at {describe_setting(_take(settings[best], differing))}",
-    )
+    made = []
+    for learner, rows in by_learner.items():
+        settings = [row.setting for row in rows]
+        means, differing = np.array([row.places[score.name].mean for row in rows]), list_differing(settings)
+        best, (_, parameter) = int(np.argmin(score.loss * means)), _order_names(differing)
+        rest = [name for name in differing if name != parameter]
+        curves = _list_curves(rows, parameter, rest, score) if parameter else []
+        grid, shown = make_grid(settings, score.loss * means), _take(settings[best], differing)
+        heat = grid if grid.names[1] else None
+        says = f"best mean {means[best]:.4g} at {describe_setting(shown)}"
+        if parameter or heat is not None:
+            made.append(Validation(learner, parameter, curves, means, heat, says))
+    return made
 
 
 def _is_numeric(values: Sequence[Any]) -> bool:

@@ -534,8 +534,7 @@ def _judge_rows(
     wrong = (truth != predicted).astype(np.float64)
     losses, batches = wrong, np.array([row.batch for row in rows], np.intp)
     if not result.task.units.independent:  # their means, in order of arrival
-        numbered: dict[str, int] = {}
-        group = np.array([numbered.setdefault(row.unit, len(numbered)) for row in rows], np.intp)
+        group = pa.array([row.unit for row in rows], pa.string()).dictionary_encode().indices.to_numpy()
         losses, batches = average_by_group(wrong, group), average_by_group(batches, group).astype(np.intp)
     of_class = [np.ones(len(losses), np.bool_), *(truth == c for c in range(len(watched) - 1))]
     return tuple(

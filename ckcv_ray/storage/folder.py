@@ -163,21 +163,11 @@ class RunFolder:
                 "or choose another --out"
             )
         if self.finished:
-            self._refuse_selection(problem)
+            self.refuse_selection(problem)
         return True
 
-    def reopen_failed(self, problem: Problem) -> None:
-        """Reopen a finished run in which something failed, so that it is tried again.
-
-        Raises:
-            InputError: the claims of the run are not proven for a second selection.
-        """
-        if not self.execution()["failures"]:
-            return
-        self._refuse_selection(problem)
-        self.reopen()
-
-    def _refuse_selection(self, problem: Problem) -> None:
+    def refuse_selection(self, problem: Problem) -> None:
+        """Raise InputError if the claims of the run are not proven for a second selection."""
         if not problem.scores and problem.study.certify != Paper.name:
             raise InputError(
                 f"the run in {str(self)!r} is finished, and its {problem.study.certify} has judged its rows: "

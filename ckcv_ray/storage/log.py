@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from ckcv_ray.core.arrays import ONE
 from ckcv_ray.core.schedule import Stage
@@ -160,8 +159,8 @@ class Log:
             records[name] = good[name].to_numpy()
         for i in range(self.n_totals):
             records["totals"][:, i] = good[f"total_{i}"].to_numpy()
-        records["estimate"] = _indices(good["stage"], STAGES)
-        records["status"] = _indices(good["status"], STATUS_NAMES)
+        records["estimate"] = pc.equal(good["stage"], STAGES[True]).to_numpy()
+        records["status"] = pc.index_in(good["status"], value_set=pa.array(STATUS_NAMES)).to_numpy()
         return records
 
     def _check_positions(self, rows: pa.Table) -> None:
@@ -215,11 +214,6 @@ def _failures(lost: pa.Table) -> list[Failure]:
         Failure(estimate, size, split, path, min(steps), max(steps) + 1, traceback)
         for (estimate, size, split, path, traceback), steps in steps_of.items()
     ]
-
-
-def _indices(column: pa.ChunkedArray, values: tuple[str, ...]) -> NDArray[np.int32]:
-    indices: NDArray[np.int32] = pc.index_in(column, value_set=pa.array(values)).to_numpy()
-    return indices
 
 
 def _check_filled(rows: pa.Table, *names: str) -> None:

@@ -492,6 +492,11 @@ def test_a_label_or_a_group_that_no_row_of_the_run_has_is_damage(runs: Runs) -> 
         change(run)
         with pytest.raises(StoreError, match=f"is damaged: {words}"):
             watch(run)
+    grouped = runs("groups")
+    watch(grouped, rows(2, 0.0, **{GROUPED.units.name or "": ["a", "a"]}))
+    put(2, batch=1)(grouped)
+    with pytest.raises(StoreError, match="one group is in two of them"):
+        watch(grouped)
 
 
 def test_a_stream_of_a_certificate_that_has_grown_is_refused_and_noted(runs: Runs) -> None:
