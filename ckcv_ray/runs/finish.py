@@ -115,8 +115,8 @@ def _write_scores(
     execution = {**_describe_execution(problem, backend), "test": None, **metadata}
     result = Scored(problem, execution, scores)
     if result.kept is not None:
-        place = result.kept.positions[0].tolist()
-        result = replace(result, full=fit_on_all_rows(problem, *place, backend.fit_timeout))
+        path, step = result.kept.positions[0].tolist()
+        result = replace(result, full=fit_on_all_rows(problem, path, step, backend.fit_timeout))
 
     def compute(units: list[Unit]) -> Iterable[HeldOut]:
         queue = RefitQueue(problem, units, recorder, "predicting")

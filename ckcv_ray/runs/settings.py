@@ -127,12 +127,12 @@ def list_validations(settings: Iterable[SettingScores], score: Score) -> list[Va
             by_learner.setdefault(row.learner, []).append(row)
     made = []
     for learner, rows in by_learner.items():
-        settings = [row.setting for row in rows]
-        means, differing = np.array([row.places[score.name].mean for row in rows]), list_differing(settings)
+        of_rows = [row.setting for row in rows]
+        means, differing = np.array([row.places[score.name].mean for row in rows]), list_differing(of_rows)
         best, (_, parameter) = int(np.argmin(score.loss * means)), _order_names(differing)
         rest = [name for name in differing if name != parameter]
         curves = _list_curves(rows, parameter, rest, score) if parameter else []
-        grid, shown = make_grid(settings, score.loss * means), _take(settings[best], differing)
+        grid, shown = make_grid(of_rows, score.loss * means), _take(of_rows[best], differing)
         heat = grid if grid.names[1] else None
         says = f"best mean {means[best]:.4g} at {describe_setting(shown)}"
         if parameter or heat is not None:
