@@ -243,8 +243,13 @@ class Comparison:
         if low is not None and high is not None:
             limits = f"{floor_percent(low)} and {ceil_percent(high)}"
             interval = f"; the difference of the errors is between {limits} of the rows"
+        mean = "" if self.question.group is None else f", mean over {pluralize(self.units, 'group')}"
         return [
-            *(self._measure(side, i) for i, side in enumerate((self.run, self.reference))),
+            *(
+                f"{side.name}: error {format_percent(error)}{mean} ({int(side.wrong.sum()):,} of {rows:,} "
+                f"rows wrong), {side.by}"
+                for side, error in zip((self.run, self.reference), self.errors, strict=True)
+            ),
             f"of {pluralize(rows, 'row')}, {only_other:,} only {self.reference.name} has wrong, and "
             f"{only_run:,} only {self.run.name}{interval}",
             self.state(),
@@ -300,12 +305,6 @@ class Comparison:
             "use": self.counted.to_json(),
             "cautions": list(self.cautions),
         }
-
-    def _measure(self, side: Side, position: int) -> str:
-        wrong, rows = int(side.wrong.sum()), len(side.wrong)
-        mean = "" if self.question.group is None else f", mean over {pluralize(self.units, 'group')}"
-        error = format_percent(self.errors[position])
-        return f"{side.name}: error {error}{mean} ({wrong:,} of {rows:,} rows wrong), {side.by}"
 
     def _claim(self, compared: str, limited: str) -> str:
         """Return a phrase that says how often the run errs, compared with the other or with a margin."""

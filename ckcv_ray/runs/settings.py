@@ -132,7 +132,7 @@ def list_validations(settings: Iterable[SettingScores], score: Score) -> list[Va
         best, (_, parameter) = int(np.argmin(score.loss * means)), _order_names(differing)
         rest = [name for name in differing if name != parameter]
         curves = _list_curves(rows, parameter, rest, score) if parameter else []
-        grid, shown = make_grid(of_rows, score.loss * means), _take(of_rows[best], differing)
+        grid, shown = make_grid(of_rows, score.loss * means), {n: of_rows[best].get(n) for n in differing}
         heat = grid if grid.names[1] else None
         says = f"best mean {means[best]:.4g} at {describe_setting(shown)}"
         if parameter or heat is not None:
@@ -146,16 +146,13 @@ def _is_numeric(values: Sequence[Any]) -> bool:
     )
 
 
-def _take(setting: Setting, names: Iterable[str]) -> dict[str, Any]:
-    return {name: setting.get(name) for name in names}
-
-
 def _list_curves(
     settings: Sequence[SettingScores], parameter: str, rest: Sequence[str], score: Score
 ) -> list[tuple[str, Values]]:
     lines: dict[str, list[SettingScores]] = {}
     for row in settings:
-        lines.setdefault(describe_setting(_take(row.setting, rest)), []).append(row)
+        others = {name: row.setting.get(name) for name in rest}
+        lines.setdefault(describe_setting(others), []).append(row)
     made = []
     for line, found in lines.items():
         found.sort(key=lambda row: row.setting[parameter])

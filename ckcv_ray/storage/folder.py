@@ -519,7 +519,7 @@ class RunFolder:
         Raises:
             StoreError: it is damaged.
         """
-        listed = {name: digest for name, digest in self.manifest().items() if not _is_of_stream(name)}
+        listed = {name: digest for name, digest in self.manifest().items() if not STREAM_FILE.fullmatch(name)}
         return hashlib.sha256(formats.to_json(listed)).hexdigest()
 
     def manifest_intact(self) -> bool:
@@ -537,7 +537,8 @@ class RunFolder:
         """
         if not self.manifest_intact():
             return [MANIFEST]
-        listed = {name: d for name, d in self.manifest().items() if _is_of_stream(name) == of_stream}
+        every = self.manifest().items()
+        listed = {name: digest for name, digest in every if bool(STREAM_FILE.fullmatch(name)) == of_stream}
         there = self.hash_files(name for name in self.names() if name in listed)
         return [name for name, digest in listed.items() if there.get(name) != digest]
 
@@ -546,7 +547,8 @@ class RunFolder:
 
         What a run could not have written, such as a pipe, is left out.
         """
-        return sorted(name for name in self.files.walk() if not _is_apart(name))
+        names = (name for name in self.files.walk() if name not in (MANIFEST, LOCK))
+        return sorted(name for name in names if not (LATER.fullmatch(name) or _is_temporary(name)))
 
     def hash_files(self, names: Iterable[str]) -> dict[str, str]:
         """Return the SHA-256 of files of the folder; "" of one that cannot be read."""
@@ -648,15 +650,6 @@ def read_splits(files: Files, resampling: Splits, run_id: str, n: int) -> Splits
 def hash_results(results: Mapping[str, Content]) -> dict[str, str]:
     """Return the SHA-256 of the files from ``make_results`` that a certificate names: not of the pickles."""
     return {name: hashlib.sha256(results[name]).hexdigest() for name in RESULTS if name in results}
-
-
-def _is_of_stream(name: str) -> bool:
-    return STREAM_FILE.fullmatch(name) is not None
-
-
-def _is_apart(name: str) -> bool:
-    """Return whether the manifest never lists a file, or is it."""
-    return name in (MANIFEST, LOCK) or LATER.fullmatch(name) is not None or _is_temporary(name)
 
 
 def _is_temporary(name: str) -> bool:
