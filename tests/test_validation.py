@@ -90,13 +90,7 @@ def test_parse_grid_refuses_and_shows_both_forms(text):
 
 @pytest.mark.parametrize(
     ("text", "values"),
-    [
-        ("3", (3,)),
-        ("10,3,3", (10, 3, 3)),
-        (" 3 , 4", (3, 4)),
-        ("3:6", (3, 4, 5, 6)),
-        ("7:7", (7,)),
-    ],
+    [("3", (3,)), ("10,3,3", (10, 3, 3)), (" 3 , 4", (3, 4)), ("3:6", (3, 4, 5, 6)), ("7:7", (7,))],
 )
 def test_parse_folds(text, values):
     assert parse_folds(text, "k") == values

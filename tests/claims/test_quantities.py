@@ -341,7 +341,7 @@ REFUSED: list[tuple[Any, ...]] = [
     ({"claim": "npv:0"}, "^claim=npv:0: '0' is no number between 0 and 1: write npv:0.02"),
     ({"accept": "auc>=0.9"}, "^accept=auc>=0.9 is about what is not claimed: add auc to the claims"),
     ({"accept": "error<=0.1", "claim": "auc"}, "is about what is not claimed: add refit to the claims"),
-    ({"require": "ppv>=0.3"}, "^require=ppv>=0.3: .* stated once, such as ppv:0.02>=0.3"),
+    ({"require": "ppv>=0.3"}, "^claim='ppv' takes a prevalence: write ppv:0.02"),
     ({"require": "sensitivity:0.02>=0.9"}, "'sensitivity:0.02' takes no argument: write sensitivity"),
     (VALUE | {"answer": "error<=0.1"}, "leave one of them out"),
     (

@@ -11,10 +11,7 @@ from hypothesis import strategies as st
 from scipy.stats import beta
 
 from ckcv_ray.core.arrays import ONE
-from ckcv_ray.core.bounds.binomial import (
-    bound_table,
-    clopper_pearson,
-)
+from ckcv_ray.core.bounds.binomial import bound_table, clopper_pearson
 from ckcv_ray.core.criteria import (
     Balanced,
     MeanBound,

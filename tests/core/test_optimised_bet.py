@@ -11,12 +11,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from ckcv_ray.core.bounds import betting
-from ckcv_ray.core.bounds.betting import (
-    MAX_OPTIMISED,
-    bound_by_betting,
-    bound_by_optimised_bet,
-    bound_losses,
-)
+from ckcv_ray.core.bounds.betting import MAX_OPTIMISED, bound_by_betting, bound_by_optimised_bet, bound_losses
 
 DELTA = 0.05
 unit_losses = st.lists(st.sampled_from([0.0, 0.1, 0.35, 0.5, 0.9, 1.0]), min_size=1, max_size=8)

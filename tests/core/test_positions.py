@@ -19,10 +19,7 @@ def marks(h: int, positions: tuple[int, ...]) -> np.ndarray:
     return wrong
 
 
-@pytest.mark.parametrize(
-    ("h", "delta"),
-    [(1, 0.05), (4, 0.2), (7, 0.6), (9, 0.05), (12, 0.01)],
-)
+@pytest.mark.parametrize(("h", "delta"), [(1, 0.05), (4, 0.2), (7, 0.6), (9, 0.05), (12, 0.01)])
 def test_it_fails_at_most_with_delta_at_every_risk(h, delta):
     """A finite sum over all sets of positions, just above each bound, on a grid and at both ends."""
     bounds = [

@@ -177,13 +177,7 @@ def test_a_correlation_of_something_constant_is_not_defined():
 
 
 @pytest.mark.parametrize(
-    "learner",
-    [
-        LinearSVC(),
-        SVC(),
-        GaussianNB(),
-    ],
-    ids=lambda learner: type(learner).__name__,
+    "learner", [LinearSVC(), SVC(), GaussianNB()], ids=lambda learner: type(learner).__name__
 )
 @pytest.mark.parametrize("measure", ["average_precision", "top_k_accuracy"])
 def test_several_classes_are_ranked_as_scikit_learn_ranks_them(learner, measure):

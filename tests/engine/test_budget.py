@@ -14,11 +14,7 @@ from ckcv_ray import Execution, Job
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine import forecast
 from ckcv_ray.engine.evaluate import evaluate, make_failures, share
-from ckcv_ray.engine.forecast import (
-    estimate,
-    expect_rounds,
-    fit_effort,
-)
+from ckcv_ray.engine.forecast import Trial, estimate, expect_rounds, fit_effort
 from ckcv_ray.engine.race import BudgetQueue
 from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.records.candidates import summarize_search
@@ -303,6 +299,24 @@ def test_a_search_is_expected_to_take_what_its_few_good_settings_cost(
     assert seconds / 2 < expected.rounds(effort) < 2 * seconds
     mean = expected.rates.seconds_for(effort * problem.mean_cost)
     assert mean > 2 * seconds
+
+
+def test_times_grow_as_those_of_the_first_path_else_as_costs_and_what_was_not_tried_is_like_it() -> None:
+    queue = BudgetQueue(Problem.of(SCREENED, blobs(900)))
+    trial = Trial(queue, share(queue.problem), 0.0)
+    (paths,), top = trial.paths, len(trial.positions) - 1
+    first, other, third = paths.tolist()
+    costs = trial.costs[:, first]
+    assert trial.expect(paths, top).tolist() == [0.0] * 3
+    trial.seconds[0, [first, other]] = 2.0, 6.0
+    assert trial.expect(paths, top) == pytest.approx(np.array([2.0, 6.0, 2.0]) * costs[top] / costs[0])
+    trial.seconds[top, first] = 9.0
+    assert trial.expect(paths, top).tolist() == [9.0, 27.0, 9.0]
+    trial.seconds[top, other] = 5.0
+    assert trial.expect(paths, top).tolist() == [9.0, 5.0, 9.0]
+    assert trial.expect(paths, 0) == pytest.approx([2.0, 5.0 * 2.0 / 9.0, 2.0])
+    trial.seconds[top, third] = 1.0
+    assert trial.expect_all(paths).tolist() == [5.0, 7.0, 3.0]  # 6 of the first are shared by all
 
 
 @pytest.mark.parametrize("effort", [90, 120, 250, 288, 10_000])

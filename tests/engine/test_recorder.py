@@ -24,10 +24,7 @@ from ckcv_ray.study.problem import Problem
 from ckcv_ray.study.study import Study
 
 PLAIN = Study.paper(C=(0.01, 1.0), gamma=(1e-6, 0.1, 1.0), k=(3, 4), n_splits=3)
-STUDIES = {
-    "reporting": PLAIN.replace(report_k=(3, 4)),
-    "exhaustive": PLAIN.replace(exhaustive=True),
-}
+STUDIES = {"reporting": PLAIN.replace(report_k=(3, 4)), "exhaustive": PLAIN.replace(exhaustive=True)}
 TASK = blobs(30, seed=2, shift=3.0)
 
 

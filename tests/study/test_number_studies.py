@@ -139,10 +139,7 @@ def test_conditions_on_numbers_are_in_units_of_the_target(text):
         ({"accept": "within:0.9>=3"}, "is that it is at most a value: write within:0.9<=3"),
         ({"accept": "within:0.8<=3"}, "is about what is not claimed: add within:0.8 to the claims"),
         ({"accept": "clipped<=3", "claim": "within:0.9"}, "is about what is not claimed: add refit"),
-        (
-            {"accept": "mean<=3"},
-            "mean is not known here: choose from error, answered_error, answered",
-        ),
+        ({"accept": "mean<=3"}, "mean is not known here: choose from error, answered_error, answered"),
     ],
 )
 def test_conditions_on_numbers_that_cannot_be_met_are_refused(options, words):

@@ -387,10 +387,7 @@ def test_a_value_that_cannot_be_is_refused_by_its_name(names, values, said):
             make(**{name: value})
 
 
-CHOICES = {
-    "scale": ("standard", "none"),
-    **{slot: tuple(list_parts(slot)) for slot in SLOTS},
-}
+CHOICES = {"scale": ("standard", "none"), **{slot: tuple(list_parts(slot)) for slot in SLOTS}}
 
 
 @pytest.mark.parametrize("name", CHOICES)
