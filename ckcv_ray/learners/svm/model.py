@@ -100,6 +100,7 @@ BLOCK_VALUES = 1 << 22
 
 
 Counts = NDArray[np.int32]
+Integers = NDArray[np.int64]
 
 
 def list_pairs(n_classes: int) -> list[tuple[int, int]]:
@@ -236,9 +237,6 @@ def _add_votes(
             open_second[k] += is_open
 
 
-Integers = NDArray[np.int64]
-
-
 @dataclass(frozen=True)
 class SVMModel(Model):
     """A fitted SVM: a decision function for each pair of classes, in the order of ``list_pairs``.
@@ -281,8 +279,8 @@ class SVMModel(Model):
             offset=offset,
         )
 
-    def decisions(self, X: Rows) -> Iterator[tuple[slice, Matrix]]:
-        """Yield some rows of X [n, d] at a time, and the decision values of the pairs, [n_pairs, rows]."""
+    def decisions(self, X: Rows) -> Iterator[tuple[slice, list[Vector]]]:
+        """Yield some rows of X [n, d] at a time, and their decision values for each pair."""
         vectors, every = self.scaling.apply(self.vectors), len(self.support)
         step = max(1, BLOCK_VALUES // max(1, every))
         with one_thread():
@@ -290,8 +288,7 @@ class SVMModel(Model):
                 rows = slice(start, start + step)
                 K = gaussian(compute_distances(self.scaling.apply(X[rows]), vectors), self.gamma)
                 of_pairs = (K if len(used) == every else np.take(K, used, axis=1) for used in self.used)
-                values = [*map(np.vecdot, of_pairs, self.dual_coef)]
-                yield rows, np.array(values) + self.offset[:, None]
+                yield rows, [*map(np.add, map(np.vecdot, of_pairs, self.dual_coef), self.offset)]
 
     def predict(self, X: Rows) -> Predicted:
         """Classify every row: of two classes by the sign, which is the score; of more by votes, without one.
@@ -300,10 +297,12 @@ class SVMModel(Model):
         """
         labels, score = np.empty(len(X), np.int32), np.full(len(X), np.nan)
         for rows, values in self.decisions(X):
-            ballot = Ballot(values.shape[1:], self.n_classes)
-            for pair, f in zip(list_pairs(self.n_classes), values, strict=True):
-                ballot.add(*pair, f)
-            labels[rows] = ballot.winners()
-            if len(values) == 1:
-                score[rows] = values[0]
+            if len(values) == 1:  # what the votes of one pair come to, without counting them
+                score[rows] = f = values[0]
+                labels[rows] = np.where(np.abs(f) <= UNDECIDED_WIDTH, NEITHER, f > 0)
+            else:
+                ballot = Ballot(values[0].shape, self.n_classes)
+                for pair, f in zip(list_pairs(self.n_classes), values, strict=True):
+                    ballot.add(*pair, f)
+                labels[rows] = ballot.winners()
         return Predicted(labels, score)

@@ -74,9 +74,9 @@ class SVMTrainer(Trainer):
     def share(self, task: Task) -> tuple[Task, Rows | None]:
         """Return the task, and the squared distances [n, n] of its rows if these are few and not scaled."""
         n, d = task.X.shape
-        few = 8 * n**2 <= (SHARED_WIDE_BYTES if d >= WIDE else SHARED_BYTES)
-        shared = few and self.learner.scale == "none"
-        return task, np.ascontiguousarray(compute_distances(task.X, task.X)) if shared else None
+        if self.learner.scale != "none" or 8 * n**2 > (SHARED_WIDE_BYTES if d >= WIDE else SHARED_BYTES):
+            return task, None
+        return task, np.ascontiguousarray(compute_distances(task.X, task.X))
 
     def prepare(self, shared: tuple[Task, Rows | None], train: Index, score: Index) -> "Block":
         """Prepare the distances of a split; training rows of more than two classes lie class by class."""

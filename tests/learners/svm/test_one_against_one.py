@@ -127,7 +127,7 @@ def test_labels_and_decisions_are_those_of_svc(name, class_weight):
             new = model.scaling.apply(task.X[split.select])
             assert np.array_equal(labels[step], svc.predict(new))
             ((_, f),) = model.decisions(task.X[split.select])
-            np.testing.assert_allclose(f.T, -svc.decision_function(new), atol=2e-3)
+            np.testing.assert_allclose(np.array(f).T, -svc.decision_function(new), atol=2e-3)
             compared += 1
     assert compared >= len(COSTS) * len(GAMMAS) // 3
 
