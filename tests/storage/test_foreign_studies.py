@@ -129,7 +129,7 @@ ENTRIES: dict[str, tuple[Change, str]] = {
     **{f"a study {study!r}": (replaced(study=study), DAMAGED) for study in (None, 3, "svm", [], {})},
     **{f"no {name}": (without(name), f"{DAMAGED}'{name}'") for name in ("study", "data", "run_id", "schema")},
     "a key": (lambda c: c.update(note="trust me"), OTHERWISE),
-    "a version that is true": (replaced(schema=13.0), "schema 13.0, and this version reads 13"),
+    "a version that is true": (replaced(schema=14.0), "schema 14.0, and this version reads 14"),
 }
 
 
@@ -179,7 +179,7 @@ def test_a_study_file_has_the_bytes_that_a_run_writes(out: Path) -> None:
         check_refused(out, OTHERWISE)
 
 
-@pytest.mark.parametrize("schema", [4, 12, 14, "13", None, [5], {}, ESC, "x" * 10**6])
+@pytest.mark.parametrize("schema", [4, 13, 15, "14", None, [5], {}, ESC, "x" * 10**6])
 def test_a_run_of_another_schema_is_refused_in_a_sentence(out: Path, schema: object) -> None:
     put(out, "study.json", lambda content: content.update(schema=schema))
     check_refused(out, f"study.json: schema {repr(schema)[:100]}")
@@ -194,7 +194,7 @@ def test_a_run_of_another_schema_is_left_alone_by_every_command(
     rows = tmp_path / "new.parquet"
     parquet.write_table(TASK.columns(), rows)
     messages = (
-        f"schema 12, and this version reads 13: read it with ckcv_ray '{VERSION}', by which it was made"
+        f"schema 12, and this version reads 14: read it with ckcv_ray '{VERSION}', by which it was made"
     )
     options = ("--C", "0.1,1", "--gamma", "0.1,1", "--k", "3,4", "--n-splits", "3")
     for words in (
@@ -222,7 +222,7 @@ def test_a_study_of_very_many_candidates_takes_no_memory(whole: Path, out: Path)
     command, asked = [sys.executable, "-c", READ, whole], json.dumps(str(out)) + "\n"
     done = subprocess.run(command, input=asked, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    (loaded, verified, played, paged), mib = json.loads(done.stdout)
+    (loaded, verified, played, paged, _), mib = json.loads(done.stdout)
     messages = (
         "candidates.parquet is damaged: its study has 200,000,000 candidates: at most 10,000,000 can be"
     )
