@@ -255,7 +255,7 @@ def test_what_is_wrong_is_said(options, messages, iris):
 def test_a_pipeline_selects_columns_by_name_or_by_place():
     frame = pd.DataFrame({"ward": list("abc") * 10, "x": np.arange(30.0)})
     strict = make_column_transformer((OneHotEncoder(), ["ward"]), remainder="passthrough")
-    with pytest.raises(InputError, match=r'give it handle_unknown="ignore"'):
+    with pytest.raises(InputError, match=r'give OneHotEncoder handle_unknown="ignore"'):
         CKCVClassifier(learner=make_pipeline(strict, LogisticRegression()), k=(3,)).fit(frame, [0, 1] * 15)
     lenient = make_column_transformer(
         (OneHotEncoder(handle_unknown="ignore"), ["ward"]), remainder="passthrough"
