@@ -147,9 +147,16 @@ def test_what_does_not_go_together_is_refused(name):
         evaluate(X, X[:, 0] if name == "numbers" else LABELS, execution=SERIAL, **options)
 
 
-def test_certified_studies_refuse_rows_that_a_model_cannot_name():
-    with pytest.raises(InputError, match="balance=up draws rows again, and a stored model of learner svm"):
-        run(Study.of(learner="svm", balance="up", k=(3,)), X, LABELS, execution=SERIAL)
+def test_what_is_stored_has_no_rows_that_a_model_cannot_name():
+    options = {"learner": "svm", "balance": "up"}
+    for attempt in (
+        lambda: run(Study.of(k=(3,), **options), X, LABELS, execution=SERIAL),
+        lambda: evaluate(X, LABELS, refit="best", execution=SERIAL, **options),
+    ):
+        with pytest.raises(
+            InputError, match="balance=up draws rows again, and a stored model of learner svm"
+        ):
+            attempt()
 
 
 def test_a_pipeline_with_smote_is_scored_as_the_guide_shows(tmp_path, monkeypatch, ckcv):

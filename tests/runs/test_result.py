@@ -14,7 +14,7 @@ from ckcv_ray import Execution, InputError, Job, Result, Study, Task, TestRows
 from ckcv_ray.core.criteria import MeanBound
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.reports.facts import list_edges
-from ckcv_ray.runs.run import run_job
+from ckcv_ray.runs.run import check_job, compute, run_job
 
 SERIAL = Execution("serial")
 
@@ -147,3 +147,25 @@ def test_what_an_exhaustive_run_says_of_each_candidate_is_the_mean_of_its_bounds
     assert min(row["l_ms"] for row in rows) == result.certificate.l_ms
     worst = criterion.value(np.array([[0, 8]]), 8)[0]
     assert all(criterion.least(row["n_select"]) <= row["l_ms"] <= worst for row in rows)
+
+
+def test_what_a_race_says_of_a_beaten_candidate_is_the_shortest_proof() -> None:
+    """Over the first of its splits, the others taken for flawless, its mean is above the winner's."""
+    job, criterion, some_are_short = Job(SMALL.replace(exhaustive=True), blobs(60)), MeanBound(), False
+    raced, whole = run(), compute(check_job(job)._replace(keep=True), SERIAL)
+    winner = raced.certificate.l_ms
+    for row in raced.candidates.filter(np.array(raced.candidates["state"]) == "beaten").to_pylist():
+        (size,) = (j for j, size in enumerate(raced.problem.sizes) if size.holds(row["k_first"]))
+        fold, splits = raced.problem.sizes[size], row["splits"]
+        at = {"size": size, "path": row["path"], "step": row["step"], "estimate": False}
+        found = whole.records[np.all([whole.records[name] == value for name, value in at.items()], axis=0)]
+        values = criterion.value(found[np.argsort(found["split"])]["totals"], fold.n_select)
+        flawless = np.full(len(values), criterion.least(fold.n_select))
+        known = np.arange(len(values))[:, None] < np.arange(
+            len(values) + 1
+        )  # of the first 0, 1, 2 ... splits
+        means = np.where(known, values[:, None], flawless[:, None]).mean(axis=0)
+        assert row["lower_bound"] == pytest.approx(means[splits])
+        assert means[max(0, splits - 1)] <= winner + 1e-12 or splits == 0
+        some_are_short |= 0 < splits < len(values)
+    assert some_are_short
