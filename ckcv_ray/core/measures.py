@@ -38,7 +38,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ckcv_ray.core.arrays import ONE, Index, Values
-from ckcv_ray.core.options import option
+from ckcv_ray.core.options import check_options, option
 from ckcv_ray.errors import InputError, cut
 from ckcv_ray.validation import check_count, number, quote, suggest
 
@@ -677,6 +677,12 @@ PARAMETER = "probability"
 DIGEST = re.compile("[0-9a-f]{64}")
 
 
+def _check_digest(name: str, value: Any) -> str:
+    if not (isinstance(value, str) and DIGEST.fullmatch(value)):
+        raise InputError(f"{name}={quote(value)} of a measure: expected a SHA-256 in hexadecimal digits")
+    return value
+
+
 @dataclass(frozen=True)
 class OwnScore:
     """A function of the true labels and the predicted ones, each (rows,), that returns a number: a loss.
@@ -691,8 +697,11 @@ class OwnScore:
     """
 
     name: str
-    digest: str = option("", lambda _, value: value, "Digest of the function.")
+    digest: str = option("", _check_digest, "Digest of the function.")
     function: Function | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        check_options(self)
 
     @classmethod
     def of(cls, function: Any) -> "OwnScore":
@@ -721,12 +730,11 @@ class OwnScore:
 
     @classmethod
     def _read(cls, described: Mapping[Any, Any]) -> "OwnScore":
-        name, digest = described.get("name"), described.get("digest")
-        named = len(described) == 2 and isinstance(name, str) and name.isidentifier()
-        if not (named and isinstance(digest, str) and DIGEST.fullmatch(digest)):
-            raise InputError(f"measure={quote(described)}: expected its name, and its digest, a SHA-256")
-        _check_name(str(name))
-        return cls(str(name), digest)
+        name = described.get("name")
+        if not (set(described) == {"name", "digest"} and isinstance(name, str) and name.isidentifier()):
+            raise InputError(f"measure={quote(described)}: expected the name and the digest of a function")
+        _check_name(name)
+        return cls(name, described["digest"])
 
     def score(self, kind: Kind, labelled: Callable[[Any], Any]) -> Score:
         """Return the score of the function on a task; ``labelled`` gives the original labels of classes.

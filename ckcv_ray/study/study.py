@@ -334,6 +334,11 @@ def _list_measures(name: str, value: Any) -> tuple[str | OwnScore, ...]:
     return tuple(each if isinstance(each, str | OwnScore) else OwnScore.of(each) for each in listed)
 
 
+def _read_name(name: str, value: Any) -> str:
+    expect(name, value, str, "the name of a measure, such as auc")
+    return str(value)
+
+
 def _or_nothing(check: Callable[[str, Any], str]) -> Callable[[str, Any], str]:
     return lambda name, value: "" if value is None or str(value) == "" else check(name, value)
 
@@ -390,7 +395,7 @@ class Procedure(BaseStudy):
     )
     select_by: str | None = option(
         None,
-        lambda _, value: str(value),
+        _read_name,
         "Measure by which a nested resampling selects settings.",
         default_text="the first measure",
         panel=PROCEDURE,

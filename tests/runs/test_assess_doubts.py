@@ -13,7 +13,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from ckcv_ray import Execution, Procedure, evaluate, verify
+from ckcv_ray.core.measures import OwnScore
 from ckcv_ray.core.schedule import Stage
+from ckcv_ray.errors import InputError
 from ckcv_ray.runs.load import load_scores
 from ckcv_ray.runs.run import assess
 from ckcv_ray.study.problem import OUTER
@@ -87,6 +89,12 @@ def test_a_function_is_known_by_what_it_encloses(tmp_path):
 
 def wrong_share(y, predicted):
     return float(np.mean(y != predicted))
+
+
+@pytest.mark.parametrize("digest", ["", "0" * 63, "G" * 64, None])
+def test_a_function_of_a_folder_is_known_by_a_digest_alone(digest):
+    with pytest.raises(InputError, match="of a measure: expected a SHA-256"):
+        OwnScore.of({"name": "own", "digest": digest})
 
 
 def test_scores_by_functions_cannot_be_verified(tmp_path):

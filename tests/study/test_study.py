@@ -387,6 +387,12 @@ def test_a_value_that_cannot_be_is_refused_by_its_name(names, values, said):
             make(**{name: value})
 
 
+@pytest.mark.parametrize("value", [3, True, ["auc"], len], ids=repr)
+def test_a_measure_to_select_by_is_given_by_its_name(value):
+    with pytest.raises(InputError, match=r"select_by=.* is not the name of a measure"):
+        Procedure.of(resampling="nested:3:3", select_by=value)
+
+
 CHOICES = {"scale": ("standard", "none"), **{slot: tuple(list_parts(slot)) for slot in SLOTS}}
 
 
