@@ -43,6 +43,11 @@ KINDS = {  # by the module that may ask which one it is; others ask the object t
     "runs.scored": {"Scored"},
 }
 MOST_ASKED = 10
+CONCERNS = {  # attributes and arguments of these names; those of learners are about their own numbers
+    "groups": {"groups", "group", "grouped", "grouping"},
+    "numbers": {"numbers", "has_numbers", "clip"},
+    "weights": {"weights", "weight", "weighting"},
+}
 
 
 class Module(NamedTuple):
@@ -110,6 +115,9 @@ def measure() -> dict[str, int]:
         found[f"statements, {folder}"] += sum(isinstance(node, ast.stmt) for node in ast.walk(module.tree))
         found["imports inside functions"] += len(module.inside)
         found["arrows between modules"] += len(module.top.union(module.inside))
+        words = {getattr(node, "attr", getattr(node, "arg", None)) for node in ast.walk(module.tree)}
+        for concern, concerned in CONCERNS.items():
+            found[f"modules that name {concern}"] += folder != "learners" and not words.isdisjoint(concerned)
         for node in module.tree.body:
             if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
                 names[node.name] += 1
