@@ -17,7 +17,7 @@ The proofs are in ``claims``.
 import re
 from collections.abc import Collection
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, ClassVar, NamedTuple, Self
 
 from ckcv_ray.core.arrays import Index
@@ -321,7 +321,7 @@ class Certification:
                 beside = f" beside require={self.require}" if self.require else ""
                 raise InputError(f"accept={condition} is about what is not claimed{beside}: add {lacks}")
 
-    @property
+    @cached_property
     def quantities(self) -> dict[str, Declared]:
         """The quantities among the claims, by their names; the other names are of rules."""
         named = {name: parse_quantity(name) for name in self.claim}

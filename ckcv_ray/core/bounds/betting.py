@@ -217,7 +217,7 @@ def bound_by_optimised_bet(
         stops early finds a smaller wealth, so that bounds err upwards.
         """
         gains = np.sort(a * (p - x))[: count_without(copies, len(x))]
-        best, _ = _bisect(lambda bet: bool(np.sum(gains / (1 + bet * gains)) > 0), 0.0, 1 / (1 - p))
+        best, _ = _bisect(lambda bet: bool((gains / (1 + bet * gains)).sum() > 0), 0.0, 1 / (1 - p))
         factors = 1 + best * gains
         return not np.sum(np.log(factors) - FACTOR_ROUNDING * (1 + 1 / factors)) > log(1 / delta)
 

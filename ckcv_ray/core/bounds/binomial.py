@@ -211,7 +211,7 @@ def _check_counts(
         raise InputError(
             f"errors has shape {x.shape} and m {size.shape}: give one m for each, or one for all"
         ) from None
-    if np.any(x > size):
+    if (x > size).any():
         first = np.argmax(x > size)
         raise InputError(f"errors={x.flat[first]} is above m={size.flat[first]}: errors are in 0..m")
     return x, size
@@ -221,7 +221,7 @@ def _counts(values: ArrayLike, name: str) -> NDArray[np.int64]:
     array = as_array(name, values)
     if array.dtype.kind not in "iu":
         raise InputError(f"{name} has type {array.dtype}: counts are whole numbers")
-    if np.any(array < 0):
+    if (array < 0).any():
         raise InputError(f"{name}={array.min()} is negative: counts are 0 or more")
     return array.astype(np.int64)
 
