@@ -10,7 +10,6 @@ A filled form is Markdown or HTML. Names, labels and answers come from data and 
 markup is escaped. The same run and answers give the same bytes.
 """
 
-import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from importlib.resources import files
 from itertools import groupby
 from typing import NamedTuple
 
-from ckcv_ray.errors import InputError, pluralize, printable
+from ckcv_ray.errors import InputError, pluralize
 from ckcv_ray.reports.facts import UNNAMED, Section
 from ckcv_ray.reports.templates import divide_paragraphs, load_template
 from ckcv_ray.validation import Stored, check_choice, quote, read_as, suggest
@@ -154,7 +153,7 @@ def fill_items(
         tuple(
             FilledItem(
                 item,
-                tuple(printable(text) for name in item.facts for text in list_sentences(sections, name)),
+                tuple(text for name in item.facts for text in list_sentences(sections, name)),
                 tuple(divide_paragraphs(answers.get(item.number, ""))),
             )
             for item in form.item
@@ -176,7 +175,6 @@ def list_sentences(sections: Sequence[Section], name: str) -> Iterator[str]:
 
 
 FORM_SUFFIXES, ANSWER_SUFFIXES = (".md", ".html"), (".toml",)
-UNPRINTABLE = re.compile(r"[^\S\n ]")  # white space but line ends
 
 
 def parse_answers(name: str, text: str) -> dict[str, str]:
@@ -187,24 +185,18 @@ def parse_answers(name: str, text: str) -> dict[str, str]:
         text: its content.
 
     Raises:
-        InputError: the text is not TOML, an answer is no text, or has characters that cannot be printed.
+        InputError: the text is not TOML, or an answer is no text.
     """
     try:
         found = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"answers={name!r} is not TOML: {error}") from None
-    answers: dict[str, str] = {}
     for number, answer in found.items():
         if not isinstance(answer, str):
             raise InputError(
                 f"answers={name!r}: item {quote(number)} is {quote(answer)}, not a text: write it in quotes"
             )
-        answers[number] = UNPRINTABLE.sub(" ", answer).strip()
-        if not answers[number].replace("\n", "").isprintable():
-            raise InputError(
-                f"answers={name!r}: the answer to item {number} has characters that cannot be printed"
-            )
-    return {number: answer for number, answer in answers.items() if answer}
+    return {number: answer for number, answer in found.items() if answer.strip()}
 
 
 def write_template(form: Form) -> str:

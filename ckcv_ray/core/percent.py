@@ -65,6 +65,14 @@ def format_about(count: float) -> str:
     return f"{float(f'{count:.2g}'):,.0f}"
 
 
+def format_score(value: float | None, layout: str = "") -> str:
+    """Format a number with four decimals, or four digits where these show it badly; "–" if unknown."""
+    if value is None or value != value:
+        return NOT_SET
+    usual = value == 0 or 1e-3 <= abs(value) < 10_000
+    return f"{value:{layout}.4{'f' if usual else 'g'}}"
+
+
 def format_row(*values: Any) -> tuple[str, ...]:
     """Format the cells of a row: text, counts, and shares in percent; None and nan are not known."""
     return tuple(

@@ -42,6 +42,7 @@ from ckcv_ray.core.percent import (
     format_number,
     format_percent,
     format_row,
+    format_score,
     round_bound,
 )
 from ckcv_ray.core.resampling.complete import Rotation
@@ -51,7 +52,7 @@ from ckcv_ray.learners.sklearn.spec import list_foreign
 from ckcv_ray.learners.steps import EQUALLY, Balance
 from ckcv_ray.records.candidates import per_k, per_learner
 from ckcv_ray.records.record import Failure
-from ckcv_ray.runs.certified import Certified, measure_error, tabulate_claimed
+from ckcv_ray.runs.certified import Certified, find_quoted, measure_error, tabulate_claimed
 from ckcv_ray.runs.judged import Judged
 from ckcv_ray.runs.result import Result, format_setting, tabulate_predictions
 from ckcv_ray.runs.scored import SCORE_DELTA, Entry, Scored
@@ -74,7 +75,7 @@ MAX_DESCRIBED = 200  # columns
 MAX_OPEN_COLUMNS = 25  # of which the table is not folded
 MAX_LABELS, MAX_LABEL = 3, 40
 MAX_CONFUSED, MAX_MISTAKES = 12, 10  # classes of a confusion matrix; else mistakes that are listed
-BY_CLASS = {  # what is measured of a class against all others, and how it is named of two
+BY_CLASS = {  # of more than two classes the first and the third are told of each
     "sensitivity": "sensitivity: ‘{}’ found",
     "specificity": "specificity: ‘{}’ found",
     "ppv": "PPV: ‘{}’ predicted, and right",
@@ -104,10 +105,6 @@ INSIDE = (
     "whatever is estimated from rows (scaling, filling, encoding) is estimated inside each split from its "
     "training rows alone, so the claims cover it"
 )
-NOT_HELD_OUT = (
-    "The bound comes from the parts to estimate on, and pays for the selection: each candidate has its share "
-    "of the probability to fail, so that it holds at {} whichever was selected."
-)
 PAPER_IS = (
     "Anguita, Ghelardoni, Ghio, Oneto, Ridella: The ‘K’ in K-fold Cross Validation, ESANN 2012: in each "
     "split one part trains, one selects and one estimates; they share no row."
@@ -115,13 +112,7 @@ PAPER_IS = (
 MAX_LISTED_SETTINGS = 10  # in a terminal, of those among which one is chosen
 MAX_INNER = 50  # settings listed by their inner splits
 FEW_SPLITS = 40  # of which every score is listed
-MAX_COLUMNS_OF_SPLITS = 8  # lines as columns of such a table; more are rows
 FEW_SCORED_ROWS = 20  # of a split, about whose mean little can be said
-CHOSEN = {
-    "best": "the best",
-    "one_se": "the simplest within one standard error of the best",
-    "tolerance": "the simplest within {} of the best",
-}
 RELATIVE = frozenset({"mape", "neg_mean_absolute_percentage_error"})
 EXPLAINED = frozenset({"r2", "cor2"})
 KEEP = "The folder keeps no predictions by row: ckcv evaluate --save-predictions keeps them."
@@ -198,9 +189,8 @@ class Section:
     figures: Sequence[Any] = ()
 
 
-def _gather(name: str, title: str, told: Iterable[Fact], tables: Iterable[FactTable] = ()) -> Section:
-    """Return a section of the facts that have something to say."""
-    return Section(name, title, [fact for fact in told if fact.text], [*tables])
+def _gather(name: str, title: str, told: Iterable[Fact]) -> Section:
+    return Section(name, title, [fact for fact in told if fact.text])
 
 
 def name_units(result: Result) -> str:
@@ -209,18 +199,11 @@ def name_units(result: Result) -> str:
 
 
 def describe_subject(result: Result) -> str:
-    """Say what is predicted, for which rows, and from which."""
-    table, task = result.problem.all_rows, result.task
-    held, labels = table.n - task.n, [cut(str(label), MAX_LABEL) for label in task.classes]
-    of_groups = task.units.word("", f" of {task.n_units:,} groups by {table.units.name}")
-    of_held = task.units.word("", f" of {table.n_units - task.n_units:,} groups")
-    held_out = f", and judged by {held:,} others{of_held}, which were held out" if held else ""
-    if (more := len(labels) - MAX_LABELS) > 0:
-        labels[MAX_LABELS - 1 :] = [f"{more + 1} more classes"]
-    joined = f"{', '.join(labels[:-1])} {'and' if more > 0 else 'or'} {labels[-1]}" if labels else ""
-    what = f"{task.target.name} ({joined})" if labels else f"a number, {task.target.name},"
-    learned = f"{task.n:,} rows{of_groups}, {pluralize(len(table.features), 'feature')}"
-    return f"Prediction of {what} for {name_units(result)}, learned from {learned}{held_out}."
+    """Say what is predicted, and for which rows."""
+    labels = [cut(str(label), MAX_LABEL) for label in result.task.classes]
+    named, name = ", ".join(cut_list(labels, "more classes", MAX_LABELS)), result.task.target.name
+    what = f"{name} ({named})" if labels else f"a number, {name},"
+    return f"Prediction of {what} for {name_units(result)}."
 
 
 def tell_data(result: Result, repeats: int, most: int) -> Section:
@@ -228,28 +211,27 @@ def tell_data(result: Result, repeats: int, most: int) -> Section:
 
     Its columns take long of many rows, and are left out if ``most`` is below the level of the page.
     """
-    task, tables = result.problem.all_rows, list[FactTable]()
+    task = result.problem.all_rows
     if not task.classes:
         target = f"a number, median (and quartiles) {_describe_typical(task.y)}"
     else:
         rows = np.bincount(task.y, minlength=task.n_classes).tolist()
-        cells = [format_row(str(label), n, n / task.n) for label, n in zip(task.classes, rows, strict=True)]
-        named = zip(task.classes, cells, strict=True)
-        shares = list_first([f"{label!r} {share}" for label, (_, _, share) in named])
-        target = f"{pluralize(len(cells), 'class', 'classes')}: {shares}"
-        tables.append(FactTable("Rows of each class", ("class", "rows", "prevalence"), cells))
-    tables = [*tables, *_tabulate_columns(task)] if most == PAGE else []
-    return Section("data", "The data", [*_tell_table(result, task, target, repeats)], tables)
+        shares = [
+            f"{name!r} {n:,} ({format_percent(n / task.n)})"
+            for name, n in zip(task.classes, rows, strict=True)
+        ]
+        target = f"{pluralize(len(shares), 'class', 'classes')}: {list_first(shares)}"
+    tables = _tabulate_columns(task) if most == PAGE else ()
+    return Section("data", "The data", [*_tell_table(result, task, target, repeats)], [*tables])
 
 
 def _tabulate_columns(task: Task) -> Iterator[FactTable]:
-    columns, more = task.schema.columns[:MAX_DESCRIBED], task.schema.columns[MAX_DESCRIBED:]
+    columns = task.schema.columns[:MAX_DESCRIBED]
     rows = [_describe_column(task.X[:, i], column) for i, column in enumerate(columns)]
     heads = ("column", "kind", "gaps", "share", "values", "typical")
-    yield FactTable("Columns", heads, rows, TYPICAL_IS, folded=len(task.schema.columns) > MAX_OPEN_COLUMNS)
-    if more:
-        names = [(column.name,) for column in more]
-        yield FactTable(f"Names of {len(more):,} more columns", ("column",), names, folded=True)
+    more = f"Columns: the first {len(columns)} of {len(task.schema.columns):,}"
+    title = more if len(columns) < len(task.schema.columns) else "Columns"
+    yield FactTable(title, heads, rows, TYPICAL_IS, folded=len(columns) > MAX_OPEN_COLUMNS)
 
 
 def _tell_table(result: Result, task: Task, target: str, repeats: int) -> Iterator[Fact]:
@@ -306,9 +288,9 @@ def _format_date(milliseconds: float) -> str:
     return str(np.datetime64(floor(milliseconds), "ms").astype("datetime64[D]"))
 
 
-def tell_cost(execution: Mapping[str, Any]) -> list[Fact]:
+def tell_cost(result: Result) -> list[Fact]:
     """Tell how much was computed, and on what."""
-    counts = execution["evaluations"]
+    execution, counts = result.execution, result.execution["evaluations"]
     evaluations = (
         f"{counts['computed']:,} of {counts['planned']:,} computed "
         f"({format_percent(counts['computed'] / counts['planned'])}), {counts['dropped']:,} dropped as "
@@ -354,13 +336,13 @@ def drop_empty(
     return [heads[i] for i in kept], [tuple(row[i] for i in kept) for row in rows]
 
 
-def list_first(texts: Sequence[object], most: int = MAX_NAMED) -> str:
+def list_first(texts: Sequence[object]) -> str:
     """List the first of some texts, and count the others."""
-    more = f" and {len(texts) - most:,} more" if len(texts) > most else ""
-    return f"{', '.join(map(str, texts[:most]))}{more}"
+    more = f" and {len(texts) - MAX_NAMED:,} more" if len(texts) > MAX_NAMED else ""
+    return f"{', '.join(map(str, texts[:MAX_NAMED]))}{more}"
 
 
-def flatten(values: Any, name: str = "") -> list[tuple[str, str]]:
+def flatten(values: object, name: str = "") -> list[tuple[str, str]]:
     """Flatten nested JSON values into pairs of a dotted name and text.
 
     Items of a list are named by their ``name``, or counted from 1.
@@ -376,7 +358,7 @@ def flatten(values: Any, name: str = "") -> list[tuple[str, str]]:
     return [(name, _format_plain(values))]
 
 
-def _format_plain(value: Any) -> str:
+def _format_plain(value: object) -> str:
     if value is None or value == "":
         return NOT_SET
     if isinstance(value, bool):
@@ -385,20 +367,7 @@ def _format_plain(value: Any) -> str:
     return f"{value:{form}}"
 
 
-def measure_class(counts: NDArray[np.int64], number: int) -> list[tuple[int, int]]:
-    """Return sensitivity, specificity, PPV and NPV of a class against all others: rows, of how many.
-
-    Args:
-        counts: rows by class and predicted class, as in ``tell_classes``.
-        number: of the class.
-    """
-    total, hits = int(counts.sum()), int(counts[number, number])
-    of_class, as_class = int(counts[number].sum()), int(counts[:, number].sum())
-    others = total - of_class - as_class + hits  # of other classes, and not predicted as this one
-    return [(hits, of_class), (others, total - of_class), (hits, as_class), (others, total - as_class)]
-
-
-def tell_classes(
+def _tell_classes(
     result: Result,
     counts: NDArray[np.int64],
     delta: float,
@@ -406,7 +375,7 @@ def tell_classes(
     proven: Sequence[str] = (),
     level: str = "",
 ) -> tuple[Fact, list[FactTable]]:
-    """Tell what a rule makes of the rows of each class, from a table of predictions.
+    """Tell what a rule makes of the rows of each class.
 
     Args:
         result: what it is of.
@@ -417,33 +386,21 @@ def tell_classes(
         level: of what is proven; "" if nothing is.
     """
 
-    def divide(part: int, whole: int) -> float | None:
-        return part / whole if whole else None
-
     def bound(part: int, whole: int) -> str | None:
         return format_ends(*bound_both_sides(part, whole, delta)) if fixed and whole else None
 
     labels, total, positive = result.task.classes, int(counts.sum()), result.problem.positive
-    said = [text or None for text in proven or [""] * len(labels)]
-    if len(labels) == 2:  # figures of the positive one
-        order = positive, 1 - positive
-        figures = zip(BY_CLASS.items(), order * 2, measure_class(counts, positive), strict=True)
-        heads: tuple[str, ...] = ("figure", "rows", "measured", "interval", "proven")
-        rows = [
-            format_row(
-                name.format(labels[of]), f"{part:,} of {whole:,}", divide(part, whole),
-                bound(part, whole) if quantity in fixed else None, said[of] if "found" in name else None,
-            )
-            for (quantity, name), of, (part, whole) in figures
-        ]  # fmt: skip
-    else:
-        heads = ("class", "rows", "sensitivity", "specificity", "PPV", "NPV")
-        heads = (*heads, "interval of sensitivity", "proven of it")
-        shares = [measure_class(counts, number) for number in range(len(labels))]
-        rows = [
-            format_row(str(label), each[0][1], *(divide(*share) for share in each), bound(*each[0]), of_it)
-            for label, each, of_it in zip(labels, shares, said, strict=True)
-        ]
+    order, names = [*range(len(labels))], ["sensitivity"] * len(labels) + ["ppv"] * len(labels)
+    if len(labels) == 2:
+        order, names = [positive, 1 - positive], [*BY_CLASS]
+    said, rows = [text or None for text in proven or [""] * len(labels)], list[tuple[str, ...]]()
+    wholes = [int(whole[i]) for whole in (counts.sum(axis=1), counts.sum(axis=0)) for i in order]
+    for name, i, whole in zip(names, order * 2, wholes, strict=True):
+        figure, part = BY_CLASS[name].format(labels[i]), int(counts[i, i])
+        measured, interval = part / whole if whole else None, bound(part, whole) if name in fixed else None
+        of_it = said[i] if name in ("sensitivity", "specificity") else None
+        rows.append(format_row(figure, f"{part:,} of {whole:,}", measured, interval, of_it))
+    heads = ("figure", "rows", "measured", "interval", "proven")
     wrong = total - int(counts.diagonal().sum())
     exact = f", {bound(wrong, total)}" if fixed and set(fixed) >= set(BY_CLASS) else ""
     intervals = f" The intervals are {describe_intervals(delta)}." if fixed else ""
@@ -452,7 +409,7 @@ def tell_classes(
     )
     note = f"{carries} PPV and NPV are those at the prevalence of these rows.{intervals}"
     tables = [FactTable("By class", *drop_empty(heads, rows), note, DETAILS), _tell_confusion(labels, counts)]
-    (share,) = format_row(divide(wrong, total))
+    (share,) = format_row(wrong / total if total else None)
     return Fact("wrong", f"{wrong:,} of {total:,} rows ({share}{exact})", DETAILS, wrong), tables
 
 
@@ -487,7 +444,7 @@ def facts(
         most: the largest level that is told; what takes long and is above it is left out.
     """
     if not isinstance(result, Certified):
-        return [*tell_scores(cast(Scored, result), judged, most), *tell_origin(result, manifest)]
+        return [*_tell_scores(cast(Scored, result), judged, most), *tell_origin(result, manifest)]
     c, given = result.certificate, result.study.options()
     given["k"] = given["k"] or f"3:{result.task.n_units} (all)"
     options = {f"--{name.replace('_', '-')}": value for name, value in given.items()}
@@ -504,38 +461,15 @@ def facts(
         tell_data(result, c.repeats, most),
         _gather("method", "Method", _tell_method(result)),
         _gather("search", "Search", _tell_search(result)),
-        _gather("means", means, _tell_means(result), _tabulate_means(result)),
+        _gather("means", means, _tell_means(result)),
         _gather("models", "Models", _tell_models(result)),
-        Section("cost", "Time spent", tell_cost(result.execution)),
+        Section("cost", "Time spent", tell_cost(result)),
         Section("study", "Options", [Fact(*pair) for pair in flatten(options)]),
         *tell_origin(result, {**c.digests, **manifest}),
     ]
 
 
 # The first screen of what is certified
-
-
-def find_quoted(result: Certified) -> tuple[Claim | None, str]:
-    """Return the claim that may be quoted, and why the first may not be if it may not; None if none may.
-
-    If the error says nothing it is the first claim that the study asks for and that is proven: what the
-    cut-off was chosen for, or a condition to accept the result that is met.
-    """
-    c = result.certificate
-    first = c.first
-    nothing = c.doubt(first)
-    if first.bound is None:
-        nothing = first.statement
-    elif not first.quantity.is_error and not first.says_something:
-        nothing = f"The {first.name} is proven to be {first.says}, which is nothing."
-    if not nothing:
-        return first, ""
-    asked = {decision.condition.name for decision in result.decisions if decision.met}
-    if result.problem.required is not None:
-        asked.add(result.problem.required.name)
-    proven = (claim for claim in c.claims if str(claim.quantity) in asked and claim.says_something)
-    asked_for = next((claim for claim in proven if not claim.quantity.is_error), None)
-    return asked_for if first.quantity.is_error else None, nothing
 
 
 def _tell_quote(result: Certified) -> Section:
@@ -694,12 +628,9 @@ def _advise(result: Certified) -> Iterator[str]:
     if worthless and not better:
         learner = "--learner all" if counted else "another --learner"
         yield f"{learner}, or other columns: as measured, this is not better than a constant"
-    elif not c.n_held and held >= MIN_HELD_OUT:
+    elif not c.n_held and held >= MIN_HELD_OUT and expect(held) < min(first.risk, baseline.error):
         of = "" if counted else f", with {held:,} of {units:,} {name} held out"
-        if (bound := expect(held)) < min(first.risk, baseline.error):
-            yield f"--certify holdout: about {first.quantity.format(bound)}{of}"
-        elif worthless and not counted:
-            yield f"--certify holdout: closer where {name} are about equally far off{of}"
+        yield f"--certify holdout: about {first.quantity.format(expect(held))}{of}"
     by_class = any(claim.label is not None for claim in c.claims)
     if worthless and counted and c.n_held and len(c.labels) == 2 and not by_class:
         yield "--criterion balanced --claim refit,sensitivity,specificity: proven for each class"
@@ -877,7 +808,7 @@ def _tell_performance(result: Certified, judged: Judged | None) -> Section:
         if first.cut_off is not None:  # it depends on the labels of these rows: so do PPV and NPV at it
             fixed = [name for name in fixed[:2] if is_fixed_for(name, result.problem.required)]
         fixed = fixed if first.held_out and result.task.units.independent else []
-        wrong, tables = tell_classes(result, counts, result.study.delta, fixed, proven, level)
+        wrong, tables = _tell_classes(result, counts, result.study.delta, fixed, proven, level)
         told.append(wrong)
     for baseline in c.baselines[:-1]:
         counted = result.task.target.word(f" ({baseline.errors:,} of {baseline.rows:,})", "")
@@ -930,19 +861,12 @@ def _tell_claims(result: Certified) -> Iterator[Fact]:
 
 def _tell_method(result: Certified) -> Iterator[Fact]:
     c, study, problem = result.certificate, result.study, result.problem
-    level, units = format_level(c.first.delta), f"{result.task.unit}s"
+    units = f"{result.task.unit}s"
     divided = f"the {units} were divided at random {pluralize(c.n_splits, 'time')} into"
     if study.resampling.name == Rotation.name:
         divided = f"the {units} were shuffled and cut into k parts, which in turn were"
     refit = ", and one more model was fitted on all rows that were not held out" if c.n_held else ""
     minimised = problem.criterion.describe_minimised().partition(" (")[0]
-    how, wrong = result.task.target.word("often", "far off"), result.task.target.word("wrong ", "")
-    yield Fact(
-        "question",
-        f"Which setting of {', '.join(problem.learners)}, with which number of folds, predicts "
-        f"{result.task.target.name} best among {len(result.candidates):,} candidates, and how {how} is it "
-        f"{wrong}at most on {name_units(result)}?",
-    )
     yield Fact(
         "selection",
         f"For every candidate, a setting of the learner with a number of folds k, {divided} a part to learn "
@@ -950,10 +874,6 @@ def _tell_method(result: Certified) -> Iterator[Fact]:
         "won, and was fitted again on each of its splits; these "
         f"{pluralize(len(result.ensemble.members), 'model')} are the ensemble F*{refit}.",
     )
-    counted = COUNTED.search(c.first.statement)
-    held_out = f"The bound comes from {c.n_held:,} rows that nothing used before, and holds at {level}"
-    held_out += "." if counted is None else counted[0]
-    yield Fact("proof", held_out if c.first.held_out else NOT_HELD_OUT.format(level))
     for label, learner in study.learner.by_label.items():
         values = learner.space.settings()
         distinct = {name: [*dict.fromkeys(map(str, column.tolist()))] for name, column in values.items()}
@@ -1025,41 +945,18 @@ def _tell_search(result: Certified) -> Iterator[Fact]:
 
 
 def _tell_means(result: Certified) -> Iterator[Fact]:
-    c, numbers = result.certificate, result.certificate.numbers
-    if numbers is None:
-        minimised = result.problem.criterion.describe_minimised()
-        same, error = result.problem.criterion.estimated, f"{format_percent(c.error)}, {ERROR_IS}"
-        names, write, scale = ("L_MS", "L_EE", "error of F*"), ceil_percent, 1.0
-    else:
-        scale, level = numbers["clip"], format_level(c.delta)
-        minimised = (
-            f"mean error, of which at most {format_number(scale)} counts, with a {level} margin, on the "
-            "select sets (minimised)"
-        )
-        same = "the same on the estimate sets; no bound"
-        error = f"{format_number(scale * c.error)} on the estimate sets (an estimate, not a bound)"
-        names, write = ("selected by", "estimated", "mean error"), round_bound
+    c, criterion = result.certificate, result.problem.criterion
+    scale, names, write, average = 1.0, ("L_MS", "L_EE", "error of F*"), ceil_percent, format_percent
+    minimised = criterion.describe_minimised()
+    if c.numbers is not None:
+        scale, names = c.numbers["clip"], ("selected by", "estimated", "mean error")
+        write, average, level = round_bound, format_number, format_level(c.delta)
+        minimised = f"mean error, of which at most {format_number(scale)} counts, with a {level} margin, "
+        minimised += "on the select sets (minimised)"
     yield Fact(names[0], f"{write(scale * c.l_ms)}, {minimised}", DETAILS, c.l_ms)
-    yield Fact(names[1], f"{write(scale * c.l_ee)}, {same}", DETAILS, c.l_ee)
-    yield Fact(names[2], error, DETAILS, c.error)
+    yield Fact(names[1], f"{write(scale * c.l_ee)}, {criterion.estimated}", DETAILS, c.l_ee)
+    yield Fact(names[2], f"{average(scale * c.error)}, {ERROR_IS}", DETAILS, c.error)
     yield Fact("remark", c.statements[0], DETAILS)
-
-
-def _tabulate_means(result: Certified) -> Iterator[FactTable]:
-    c = result.certificate
-    bounds = [None if side["bound"] is None else ceil_percent(side["bound"]) for side in c.by_class]
-    rows = [
-        format_row(str(label), side["rows"], side["errors"], side["errors"] / max(1, side["rows"]), bound)
-        for label, side, bound in zip(c.labels, c.by_class, bounds, strict=True)
-    ]
-    bound = result.task.units.word(
-        "The bound is the mean over the splits.", "There is no bound: rows of one group are related."
-    )
-    sets = f"all {c.n_splits:,} estimate sets, which share rows"
-    heads = ("class", "rows", "wrong", "share", f"mean {format_level(c.delta)} bound")
-    note = f"Rows and errors are summed over {sets}. {bound}"
-    if rows:
-        yield FactTable("The winner on its estimate sets, by class", heads, rows, note)
 
 
 def _tell_models(result: Certified) -> Iterator[Fact]:
@@ -1075,14 +972,7 @@ def _tell_models(result: Certified) -> Iterator[Fact]:
 # Scores
 
 
-def tell_scores(result: Scored, judged: Judged | None, most: int) -> list[Section]:
-    """Return what is told of a study without a certification.
-
-    Args:
-        result: what it knows.
-        judged: the predictions that its folder keeps; None if it keeps none.
-        most: as for ``facts``.
-    """
+def _tell_scores(result: Scored, judged: Judged | None, most: int) -> list[Section]:
     settings, study, several = result.settings, result.study, len(result.entries) > 1
     splits, rows = pluralize(int(result.terms[0].splits.sum()), "split"), pluralize(result.task.n, "row")
     balanced = f"; training rows are balanced by class ({study.balance})" * (study.balance != Balance.NONE)
@@ -1101,21 +991,12 @@ def tell_scores(result: Scored, judged: Judged | None, most: int) -> list[Sectio
         _tell_performance_of_scores(result, judged),
         tell_data(result, result.repeats.rows, most),
         _gather("method", "Method", _tell_method_of_scores(result)),
-        Section("cost", "Time spent", tell_cost(result.execution)),
+        Section("cost", "Time spent", tell_cost(result)),
         Section("study", "Options", [Fact(*pair) for pair in flatten(study.to_json())]),
     ]
 
 
-def format_score(value: float | None, layout: str = "") -> str:
-    """Format a number with four decimals, or four digits where these show it badly; "–" if unknown."""
-    if value is None or value != value:
-        return NOT_SET
-    usual = value == 0 or 1e-3 <= abs(value) < 10_000
-    return f"{value:{layout}.4{'f' if usual else 'g'}}"
-
-
 def _tell_score(result: Scored, score: Score, settings: Sequence[SettingScores]) -> Section:
-    """Return a score of every entry: its figures, what was compared, and every split."""
     task, better = result.task, "larger" if score.greater else "smaller"
     of_class = f"of {task.classes[1]!r}; " if score.of_second and task.n_classes == 2 else ""
     title = f"{score.name} ({of_class}{better} is better)"
@@ -1163,12 +1044,8 @@ def _tabulate_score(result: Scored, score: Score, settings: Sequence[SettingScor
 def _tabulate_splits(
     result: Scored, title: str, values: Sequence[Sequence[str]], note: str = ""
 ) -> FactTable:
-    names = result.short_names
-    if len(names) > MAX_COLUMNS_OF_SPLITS:
-        lines = [(name, ", ".join(line)) for name, line in zip(names, values, strict=True)]
-        return FactTable(title, ("line", f"splits 0 to {result.n_splits - 1}"), lines, note, folded=True)
-    rows = [(str(split), *line) for split, line in enumerate(zip(*values, strict=True))]
-    return FactTable(title, ("split", *names), rows, note, folded=result.n_splits > 1)
+    lines = [(name, ", ".join(line)) for name, line in zip(result.short_names, values, strict=True)]
+    return FactTable(title, ("line", f"splits 0 to {result.n_splits - 1}"), lines, note, folded=True)
 
 
 def _format_bounds(result: Scored, entry: Entry, score: Score) -> list[str]:
@@ -1200,21 +1077,20 @@ def _tell_inner(result: Scored, settings: Sequence[SettingScores]) -> Iterator[S
     """Yield the settings by the inner splits of a nested resampling, and which were selected."""
     if result.computed.chosen is None:
         return
-    tables, heads = list[FactTable](), ("setting", "mean", "sd", "rank")
-    for name in settings[0].places:
-        ranked = [row for row in settings if row.places[name].rank is not None]
-        ranked.sort(key=lambda row: row.places[name].rank or 0)
-        rows = [
-            (
-                f"{row.learner} ({text})" if (text := format_setting(row.setting)) else row.learner,
-                *map(format_score, row.places[name][:2]),
-                f"{row.places[name].rank}",
-            )
-            for row in ranked[:MAX_INNER]
-        ]
-        of = f", the best {len(rows)} of {len(settings):,} settings" if len(settings) > len(rows) else ""
-        level, most = (FIRST, MAX_LISTED_SETTINGS) if name == result.study.select_by else (PAGE, None)
-        tables.append(FactTable(f"Inner splits by {name}{of}", heads, rows, level=level, most=most))
+    by, heads = str(result.study.select_by), ("setting", "mean", "sd", "rank")
+    ranked = [row for row in settings if row.places[by].rank is not None]
+    ranked.sort(key=lambda row: row.places[by].rank or 0)
+    rows = [
+        (
+            f"{row.learner} ({text})" if (text := format_setting(row.setting)) else row.learner,
+            *map(format_score, row.places[by][:2]),
+            f"{row.places[by].rank}",
+        )
+        for row in ranked[:MAX_INNER]
+    ]
+    of = f", the best {len(rows)} of {len(settings):,} settings" if len(settings) > len(rows) else ""
+    title, most = f"Inner splits by {by}{of}", MAX_LISTED_SETTINGS
+    tables = [FactTable(title, heads, rows, level=FIRST, most=most)]
     if result.n_splits <= FEW_SPLITS:
         selected = [
             (entry.learner, str(split), text)
@@ -1285,7 +1161,7 @@ def _tell_subject_of_scores(result: Scored) -> Iterator[Fact]:
     bound = BOUND_IS if result.n_splits == 1 else ""
     if result.unbounded:
         bound = f"No bound is proven for any model on new rows: {result.unbounded}."
-    model = f"fitted on all {result.task.n:,} rows: {describe_kept(result)}" if result.study.choose else ""
+    model = f"fitted on all {result.task.n:,} rows: {result.describe_kept()}" if result.study.choose else ""
     yield Fact("", describe_subject(result))
     yield Fact("", f"Each split fits on some rows and scores others ({resampling}).")
     for name, text in (
@@ -1301,7 +1177,6 @@ def _tell_subject_of_scores(result: Scored) -> Iterator[Fact]:
 
 
 def _describe_interval(result: Scored) -> str:
-    """Say what the intervals are, if the study has any."""
     if not result.study.interval:
         return ""
     interval, level = INTERVALS[result.study.interval], format_level(MISS)
@@ -1311,23 +1186,6 @@ def _describe_interval(result: Scored) -> str:
         )
     best = "" if interval.choosing else ", and do for the best of several lines"
     return f"Approximate {level} intervals: {interval.about}. They may fail more often than that says{best}."
-
-
-def describe_kept(result: Scored) -> str:
-    """Say which setting was fitted on all rows, by what it was chosen, and what that says of new rows."""
-    kept, score, study = result.kept, result.scores[0], result.study
-    if kept is None:
-        return f"no setting has {score.name} on every split, so none was fitted on all rows"
-    mean = format_score(result.figures(kept, score).mean)
-    measured = f"its mean {score.name} by {study.resampling} is {mean}"
-    if len(result.entries) == 1:
-        return f"{kept.name}; {measured}"
-    how, _, tolerance = study.choose.partition(":")
-    return (
-        f"{kept.name}, {CHOSEN[how].format(tolerance)} of {len(result.entries):,} settings; {measured}, "
-        "which is too good: it was chosen by it. To see what the choice is worth: --resampling nested:5:5 "
-        f"--select-by {score.name}"
-    )
 
 
 def _advise_on_scores(result: Scored, entry: Entry) -> Fact:
@@ -1347,15 +1205,11 @@ def _tell_performance_of_scores(result: Scored, judged: Judged | None) -> Sectio
     if not result.task.classes:
         return Section("performance", "Performance", [counted])
     counts = tabulate_predictions(judged.y, judged.label, result.task.n_classes)
-    wrong, tables = tell_classes(result, counts, MISS)
+    wrong, tables = _tell_classes(result, counts, MISS)
     return Section("performance", "Performance by class", [counted, wrong], tables)
 
 
 def _tell_method_of_scores(result: Scored) -> Iterator[Fact]:
-    names, learners = ", ".join(score.name for score in result.scores), ", ".join(result.problem.learners)
-    yield Fact(
-        "question", f"How well is {result.task.target.name} predicted by {learners}, as measured by {names}?"
-    )
     chosen = f"Settings were selected inside the training rows of each split, by {result.study.select_by}."
     if result.computed.chosen is None:
         chosen = "No setting was selected: every line of the tables is fitted as it is named."

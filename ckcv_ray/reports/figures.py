@@ -6,7 +6,6 @@ in a dark scheme; the same chart gives the same bytes. What is drawn of judged r
 claim counts, or of kept predictions.
 """
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,19 +14,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ckcv_ray.core.arrays import Values
-from ckcv_ray.core.criteria import MeanBound, MeanError
 from ckcv_ray.core.measures import Score
 from ckcv_ray.core.percent import (
     NOT_SET,
     ceil_percent,
     floor_percent,
-    format_level,
     format_percent,
     format_row,
 )
-from ckcv_ray.core.schedule import Stage
-from ckcv_ray.engine.race import RaceQueue
-from ckcv_ray.errors import InputError, StoreError, pluralize, printable
+from ckcv_ray.errors import InputError, pluralize, printable
 from ckcv_ray.records.candidates import per_k
 from ckcv_ray.runs.certified import Certified
 from ckcv_ray.runs.judged import (
@@ -53,7 +48,6 @@ from ckcv_ray.runs.settings import (
     make_grid,
     shorten_setting,
 )
-from ckcv_ray.study.problem import Candidate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -67,13 +61,11 @@ SHADES = (  # viridis, from its smallest value to its largest
 )
 WIDTH, HEIGHT, FONT = 330, 230, 9  # in points: small, so that text is large enough on a telephone
 LETTER = 0.55 * FONT  # about the width of one
-LOG_RATIO = 8  # of the ends of an axis that is logarithmic
 MAX_NAME, MAX_KEY = 24, 40  # characters of a name at an axis, and in a legend
 ROUND = [m * 10.0**e for e in range(-12, 13) for m in (1, 2, 5)]
 SHAPES = {  # corners of markers around 0, of about the size of a circle of radius 1
     "s": ((-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)),
     "^": ((0, -1.1), (1, 0.9), (-1, 0.9)),
-    "v": ((0, 1.1), (1, -0.9), (-1, -0.9)),
     "D": ((0, -1.2), (1.2, 0), (0, 1.2), (-1.2, 0)),
     "x": ((-1, -1), (1, 1), (0, 0), (1, -1), (-1, 1), (0, 0)),
     "*": [(r * np.sin(i * np.pi / 5), -r * np.cos(i * np.pi / 5)) for i, r in enumerate([1.3, 0.55] * 5)],
@@ -87,7 +79,6 @@ LISTED_RATES = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0)  # in 
 LOWEST, HIGHEST = 0.4, 1.45  # of an axis of net benefits, in prevalences
 FIVE_NUMBERS = (0.0, 0.25, 0.5, 0.75, 1.0)
 QUANTILES = (0.5, 0.75, 0.9, 0.95, 1.0)
-PARAMETERS = re.compile(r"(?<![^ ])([^ ,=]+) = ")  # in the text of a setting
 DASHES = ((), (5, 2), (5, 2, 1, 2), (1, 2))
 ABOUT_CUT_OFF = {
     BY_PROBABILITY: "Probabilities are converted from the share of the class in these rows (Bayes). ",
@@ -95,13 +86,7 @@ ABOUT_CUT_OFF = {
     "": "",
 }
 OPEN = " An empty diamond was not excluded: the search within a budget gave it few splits or none."
-DOTS = {  # what is drawn for each split
-    "error": "the {} Clopper-Pearson bound",
-    "balanced": "the mean of the classes' {} Clopper-Pearson bounds",
-    "cost": "Clopper-Pearson's {} formula at the cost of the decisions, in % of the largest cost,",
-    "mean_error": "the share of wrong rows",
-    "groups": "Clopper-Pearson's {} formula at the groups' shares of wrong rows",
-}
+JOINED = ", at the best values of the others"
 
 
 class Mark(NamedTuple):
@@ -194,17 +179,6 @@ class Chart(NamedTuple):
         """Return the ends of both axes."""
         x, y = (np.concatenate([np.ravel(part[i]) for part in self.parts]).astype(float) for i in (0, 1))
         return self.x.find_ends(x), self.y.find_ends(y)
-
-
-def is_geometric(values: Values) -> bool:
-    """Return whether ascending values are rather equal in their ratios than in their differences.
-
-    Few values that lie close together are not: their picture is the same on either scale.
-    """
-    if len(values) < 2 or values[0] <= 0 or values[-1] <= LOG_RATIO * values[0]:
-        return False
-    spreads = [np.std(steps) / np.mean(steps) for steps in (np.diff(np.log(values)), np.diff(values))]
-    return len(values) == 2 or bool(spreads[0] < spreads[1])
 
 
 def shorten_name(name: object, most: int = MAX_NAME) -> str:
@@ -384,29 +358,21 @@ def draw_performance(result: Result, judged: Judged | None) -> Iterator[Picture]
         yield from (draw(result, judged) for draw in (of_classes if result.task.classes else [_draw_numbers]))
 
 
-def draw_search(result: Certified, queue: RaceQueue) -> dict[str, list[Picture]]:
-    """Return the figures of all candidates and of all k, and that of the winner's splits, by their sections.
-
-    Raises:
-        StoreError: the log does not lead to the certificate's winner.
-    """
-    leader = queue.selection.winner()
-    if leader is None or queue.problem.candidate(leader) != Candidate(result.setting, result.k):
-        raise StoreError("the log does not lead to the certificate's winner: see ckcv verify")
-    search = [_draw_landscape(result), _draw_folds(result)]
-    return {"search": search, "means": [_draw_spread(result, queue)]}
+def draw_search(result: Certified) -> list[Picture]:
+    """Return the figures of all candidates and of all k."""
+    return [_draw_landscape(result), _draw_folds(result)]
 
 
 def draw_scores(result: Scored, score: Score) -> Iterator[Picture]:
-    """Yield the scores of single splits, and each learner's validation curve and heat map."""
+    """Yield the scores of single splits, and of each learner a heat map or a validation curve."""
     splits = "inner splits" if result.computed.chosen is not None else "splits"
     if result.n_splits > 1:
         yield _draw_strips(result, score)
     for found in list_validations(result.settings, score):
-        if found.curves:
-            yield _draw_curves(found, score, splits)
         if found.heat is not None:
             yield _draw_heat(found, found.heat, score, splits)
+        else:
+            yield _draw_curve(found, score, splits)
 
 
 def _draw_landscape(result: Certified) -> Picture:
@@ -468,15 +434,11 @@ def _draw_grid(
 def _draw_folds(result: Certified) -> Picture:
     spans, unit = per_k(result.candidates, result.problem), f"{result.task.unit}s"
     best = next(span for span in spans if span["state"] == "winner")
-    bounded, parts = [span for span in spans if span["l_ms"] is None], list[Mark]()
-    states = [span["state"] if span["state"] in ("open", "failed") else "beaten" for span in bounded]
-    for state, shape, colour in (("beaten", "^", INK), ("open", "D", INK), ("failed", "x", RED)):
-        found = [span for span, of in zip(bounded, states, strict=True) if of == state]
-        x = np.array([(span["k_first"], span["k_last"], np.nan) for span in found], np.float64).ravel()
-        y = np.array([100 * (span["lower_bound"] or 0.0) for span in found])
-        parts.append(Mark(x, np.repeat(y, 3), colour, width=0.8))
-        name = f"lower bound ({state})" if found else ""
-        parts.append(Mark(x[::3], y, colour, name, shape=shape, hollow=True))
+    states, bounded = {span["state"] for span in spans}, [span for span in spans if span["l_ms"] is None]
+    x = np.array([(span["k_first"], span["k_last"], np.nan) for span in bounded], np.float64).ravel()
+    y = np.array([100 * (span["lower_bound"] or 0.0) for span in bounded])
+    name = "lower bound" if bounded else ""
+    parts = [Mark(x, np.repeat(y, 3), width=0.8), Mark(x[::3], y, name=name, shape="^", hollow=True)]
     for column, colour, shape in (("l_ms", BLUE, "o"), ("l_ee", ORANGE, "s")):
         known = [span for span in spans if span["l_ms"] is not None and span[column] is not None]
         x, y = (np.array([span[name] for span in known], np.float64) for name in ("k_first", column))
@@ -509,106 +471,51 @@ def _draw_folds(result: Certified) -> Picture:
     return Picture("L_MS and L_EE against k", caption, chart, heads, rows)
 
 
-def _draw_spread(result: Certified, queue: RaceQueue) -> Picture:
-    """Draw the winner's splits: what the means L_MS and L_EE are of."""
-    made, leader = result.certificate, queue.selection.winner()
-    assert leader is not None
-    fold, n_classes = queue.selection.sizes[leader.size], len(made.labels)
-    totals = np.array([member.totals for member in result.ensemble.members])
-    units = result.problem.units(Stage.ESTIMATE, leader.size)
-    estimate = result.problem.criterion.value(totals, units).tolist()
-    select = fold.prefix_values(leader.path, leader.step)
-    counts = queue.ledger.totals(leader.size)[:, leader.path, leader.step, :n_classes]
-    errors = counts.sum(axis=1).tolist()
-    parts, means = [], (float(np.mean(estimate)), result.certificate.l_ms)
-    for y, (name, values, colour) in enumerate((("L_EE", estimate, ORANGE), ("L_MS", select, BLUE))):
-        x, count = np.unique(100 * np.asarray(values), return_counts=True)
-        step = min(0.1, 0.6 / max(1, int(count.max()) - 1))  # equal ones are stacked
-        offset = np.array([step * (i - (c - 1) / 2) for c in count for i in range(c)])
-        parts.append(Mark(np.repeat(x, count), y + offset, colour, shape="o", size=4.5, alpha=0.75))
-        parts.append(_draw_mean(100 * means[y], y, colour, f"{name} {ceil_percent(means[y])}"))
-    value = "bound"
-    if made.criterion == MeanError.name or made.bound == "loss":
-        value = "error rate" if made.criterion == MeanError.name else "value"
-    grouped = not result.task.units.independent and made.criterion == MeanBound.name
-    dot = DOTS["groups" if grouped else made.criterion].format(format_level(made.delta))
-    caption = (
-        f"Each dot is {dot} of one split of the winner, on {made.n_select:,} "
-        f"{result.task.unit}s; the lines are their means. The splits share rows: "
-        "their spread is not an error bar of the mean."
-    )
-    columns = zip(errors, select, made.errors, estimate, strict=True)
-    rows = [
-        (str(i), f"{a}", ceil_percent(b), f"{c}", ceil_percent(d)) for i, (a, b, c, d) in enumerate(columns)
-    ]
-    rows.append(("mean", "", ceil_percent(means[1]), "", ceil_percent(means[0])))
-    heads = ("split", "errors, select", value, "errors, estimate", value)
-    scale = Scale(names=("estimate sets", "select sets"))
-    chart = Chart(Scale(f"{value} of one split, in %"), scale, parts, 190)
-    return Picture(f"{value.capitalize()}s of the single splits", caption, chart, heads, rows)
-
-
-def _draw_mean(x: float, y: int, colour: str = INK, name: str = "") -> Mark:
-    return Mark([x, x], [y - 0.36, y + 0.36], colour, name, LINE)
-
-
 def _draw_strips(result: Scored, score: Score) -> Picture:
-    """Draw the scores of single splits; the table has their quartiles."""
-    names, more, parts = result.short_names, "", list[Mark]()
-    values = (result.of_splits(entry, score)[result.terms[0].splits] for entry in result.entries)
-    known = [splits[~np.isnan(splits)] for splits in values]
+    names, caption = result.short_names, "Each dot is a split, and the bar is the mean."
+    rows, parts = list[tuple[str, ...]](), list[Mark]()
     if not result.one_each:
         differing = list_differing([entry.settings[0] or {} for entry in result.entries])
-        more = f" Lines are named by {', '.join(differing)}."
-    if len(known) > MAX_STRIPS:
-        more += f" The first {MAX_STRIPS} of {len(known):,} lines are drawn."
-    for y, splits in enumerate(known[:MAX_STRIPS]):
-        parts.append(Mark(splits, y, BLUE, shape="o", size=4.5, alpha=0.5))
-        if len(splits):
-            parts.append(_draw_mean(float(np.mean(splits)), y))
-    rows = [
-        (name, f"{len(splits):,}", *(f"{value:.4f}" for value in np.quantile(splits, FIVE_NUMBERS)))
-        for name, splits in zip(names, known, strict=True)
-        if len(splits)
-    ]
-    scale = Scale(names=names[:MAX_STRIPS], down=True)
-    chart = Chart(Scale(f"{score.name} of one split"), scale, parts, 58 + 20 * min(len(known), MAX_STRIPS))
+        caption += f" Lines are named by {', '.join(differing)}."
+    if len(names) > MAX_STRIPS:
+        caption += f" The first {MAX_STRIPS} of {len(names):,} lines are drawn."
+    for y, (name, entry) in enumerate(zip(names, result.entries, strict=True)):
+        values = result.of_splits(entry, score)[result.terms[0].splits]
+        values = values[~np.isnan(values)]
+        quartiles = np.quantile(values, FIVE_NUMBERS).tolist() if len(values) else []
+        rows += [(name, f"{len(values):,}", *(f"{value:.4f}" for value in quartiles))] * bool(quartiles)
+        if y < MAX_STRIPS:
+            parts.append(Mark(values, y, BLUE, shape="o", size=4.5, alpha=0.5))
+            parts += [Mark([np.mean(values)] * 2, [y - 0.36, y + 0.36], width=LINE)] * bool(quartiles)
+    scale, height = Scale(names=names[:MAX_STRIPS], down=True), 58 + 20 * min(len(names), MAX_STRIPS)
     heads = ("line", "splits", "least", "lower quartile", "median", "upper quartile", "largest")
-    caption = f"Each dot is a split, and the bar is the mean.{more}"
+    chart = Chart(Scale(f"{score.name} of one split"), scale, parts, height)
     return Picture("Single splits", caption, chart, heads, rows)
 
 
-def _draw_curves(found: Validation, score: Score, splits: str) -> Picture:
-    curves = found.curves[: len(COLOURS)]
-    lines, several, more, parts = [line for line, _ in curves], len(curves) > 1, "", list[Mark]()
-    if several and max(map(len, lines)) > MAX_NAME:
-        more = f" Lines are named by {', '.join(PARAMETERS.findall(lines[0]))}."
-        lines = [PARAMETERS.sub("", line) for line in lines]
-    if left_out := len(found.curves) - len(curves):
-        more += f" {pluralize(left_out, 'line')} with worse means not drawn."
-    for (_, (x, mean, deviation)), name, colour, shape in zip(curves, lines, COLOURS, "os^Dvx", strict=False):
-        bars = np.column_stack([mean - deviation, mean + deviation, x * np.nan])
-        parts.append(Mark(np.repeat(x, 3), bars.ravel(), colour, width=0.8))
-        parts.append(Mark(x, mean, colour, name * several, LINE, shape=shape, size=4.5))
-    rows = [
-        (*([line] if several else []), f"{x:g}", f"{mean:.4f}", f"{deviation:.4f}")
-        for line, curve in curves
-        for x, mean, deviation in curve.T
+def _draw_curve(found: Validation, score: Score, splits: str) -> Picture:
+    x, mean, deviation = found.curve
+    bars = np.column_stack([mean - deviation, mean + deviation, x * np.nan])
+    parts = [
+        Mark(np.repeat(x, 3), bars.ravel(), BLUE, width=0.8),
+        Mark(x, mean, BLUE, width=LINE, shape="o", size=4.5),
     ]
+    joined = JOINED if found.joined else ""
     caption = (
-        f"Mean over {splits} at each value of {found.parameter}, and a standard deviation around it; "
-        f"{found.best}.{more}"
+        f"Mean over {splits} at each value of {found.parameter}{joined}, and a standard deviation around it; "
+        f"{found.best}."
     )
-    log = is_geometric(np.unique(np.concatenate([curve[0] for _, curve in curves])))
+    log = bool(x[0] > 0 and np.median(x) < (x[0] + x[-1]) / 4)  # rather equal in ratios
     chart = Chart(Scale(shorten_name(found.parameter), log=log), Scale(score.name), parts, 195)
-    heads = (*(["line"] if several else []), found.parameter, "mean", "sd")
-    return Picture(f"Validation curve of {found.learner}", caption, chart, heads, rows)
+    rows = [(f"{value:g}", *(f"{number:.4f}" for number in rest)) for value, *rest in found.curve.T.tolist()]
+    title, heads = f"Validation curve of {found.learner}", (found.parameter, "mean", "sd")
+    return Picture(title, caption, chart, heads, rows)
 
 
 def _draw_heat(found: Validation, grid: Grid, score: Score, splits: str) -> Picture:
     y, x = np.nonzero(grid.best >= 0)
     tiles = Tiles(x, y, np.full(len(x), FULL_SIDE), found.means[grid.best[y, x]], f"mean {score.name}")
-    joined = ", at the best values of the others" if grid.joined else ""
+    joined = JOINED if grid.joined else ""
     caption = f"Mean over {splits} at each pair of values{joined}; the star marks the best: {found.best}."
     title = f"{score.name} of {found.learner} over {' and '.join(grid.names)}"
     texts, best = [f"{mean:.4f}" for mean in found.means.tolist()], int(np.argmin(score.loss * found.means))
@@ -675,15 +582,9 @@ def _draw_net_benefit(result: Result, judged: Judged) -> Picture:
     title, found = "Decision curve", trace_net_benefit(result, judged)
     if found is None:
         return Picture(title, "There is none: it takes two classes, and rows of both.")
-    claims = result.claims
-    benefits = [claim for claim in claims if str(claim.quantity).startswith("net_benefit:")]
+    of_proven = "Nothing in it is proven."
     if found.points:
         of_proven = "The points are proven, and a line leads from each to what was measured there."
-    elif any(not claim.shares_rule(claims[0]) for claim in benefits):
-        of_proven = "What is proven of net benefits is of another cut-off, and not drawn."
-    else:
-        such = f"net_benefit:{found.prevalence:.2g}:0.1"
-        of_proven = f"Nothing in it is proven: a claim such as {such} would prove a point."
     caption = (
         f"Net benefit where {format_percent(found.prevalence)} are positive, in percent of all rows, by the "
         "probability from which on a row is worth flagging. All curves are measured. "

@@ -11,10 +11,10 @@ from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from textwrap import wrap
-from typing import NamedTuple, cast
+from typing import cast
 
 from ckcv_ray.core.percent import ceil_percent, format_level, format_percent
-from ckcv_ray.errors import InputError, cut, pluralize
+from ckcv_ray.errors import cut, pluralize
 from ckcv_ray.records.judged import HELD_OUT, list_held_out_columns
 from ckcv_ray.reports.facts import (
     CAUTION,
@@ -38,7 +38,6 @@ from ckcv_ray.runs.scored import Scored
 from ckcv_ray.storage import formats
 from ckcv_ray.storage.folder import MANIFEST, RunFolder
 from ckcv_ray.storage.pages import check_page, write_report
-from ckcv_ray.validation import expect
 
 LINE_WIDTH = 80  # characters of a line of the first screen
 INDENT, WIDE_INDENT = 10, 16  # of texts after names, on the first screen and in details
@@ -51,37 +50,10 @@ TOP = ("quote", "subject", "voids", "check", "next")  # sections of the first sc
 SHORT = {  # the others of a short page, with the facts that it tells of them; None for all
     "performance": None,
     "data": None,
-    "method": ("selection", "proof", "reference"),
-    "claims": ("assumption",),
+    "method": ("selection", "reference"),
+    "claims": ("proven", "assumption"),
 }
 MARKDOWN = ".md"
-MAX_LINE, MAX_PURPOSE = 200, 20_000  # characters
-
-
-class About(NamedTuple):
-    """What a person says of a report."""
-
-    title: str = ""  # heading; "" for one with the target and the table
-    author: str = ""  # who answers for it; "" if it is not said
-    purpose: str = ""  # what the model is for, paragraphs with empty lines between them
-    short: bool = False  # whether it is one page: the number, its conditions, the rows and the performance
-
-    def check(self) -> None:
-        """Check what was said.
-
-        Raises:
-            InputError: a text is too long, or a title or author is no single line.
-        """
-        for name, most in (("title", MAX_LINE), ("author", MAX_LINE), ("purpose", MAX_PURPOSE)):
-            text = getattr(self, name)
-            expect(name, text, str, f"text of at most {most:,} characters")
-            if len(text) > most:
-                raise InputError(f"{name} has {len(text):,} characters: at most {most:,} are allowed")
-            if most == MAX_LINE and text and not text.isprintable():
-                raise InputError(f"{name}={text!r}: expected one line of printable text")
-
-
-NOTHING_SAID = About()
 
 
 def summarize(result: Result, details: bool = False, folder: str = "") -> str:
@@ -197,44 +169,40 @@ def report(
 
     Raises:
         StoreError: the folder holds no finished run, or it is damaged.
-        InputError: the report cannot be written, or would replace a file that is no report, or a text is too
-            long.
+        InputError: the report cannot be written, or would replace a file that is no report.
     """
-    run, about = RunFolder(folder), About(title, author, purpose, short)
-    about.check()
+    run = RunFolder(folder)
     run.require()
     if out is not None:
         check_page(run.files, out, "a report")
-    markdown = out is not None and Path(out).suffix.lower() == MARKDOWN
-    return write_report(run.files, (make_markdown if markdown else make_page)(folder, about), out)
+    if out is not None and Path(out).suffix.lower() == MARKDOWN:
+        return write_report(run.files, make_markdown(folder, title, purpose), out)
+    return write_report(run.files, make_page(folder, title, author, purpose, short), out)
 
 
-def make_markdown(folder: str | PathLike[str], about: About = NOTHING_SAID) -> str:
-    """Return all that a finished run in a folder tells as Markdown, without figures; see ``make_page``."""
+def make_markdown(folder: str | PathLike[str], title: str = "", purpose: str = "") -> str:
+    """Return all that a finished run in a folder tells as Markdown, without figures; see ``report``."""
     result = load(folder)
     top, rest = _divide(facts(result, manifest={MANIFEST: RunFolder(folder).sha256(MANIFEST)}))
-    title = _make_title(result, about)
-    text = _fill("markdown.md", title=title, sections=[*top, *rest], about=about)
-    return BLANK.sub("\n\n", text)
+    heading = _make_title(result, title)
+    return BLANK.sub("\n\n", _fill("markdown.md", title=heading, sections=[*top, *rest], purpose=purpose))
 
 
-def make_page(folder: str | PathLike[str], about: About = NOTHING_SAID) -> str:
-    """Return the HTML page of a finished run.
-
-    Args:
-        folder: run folder.
-        about: what a person says of the report.
+def make_page(
+    folder: str | PathLike[str], title: str = "", author: str = "", purpose: str = "", short: bool = False
+) -> str:
+    """Return the HTML page of a finished run; see ``report``.
 
     Raises:
         StoreError: the folder holds no finished run, or it is damaged.
     """
     result, run = load(folder), RunFolder(folder)
     if isinstance(result, Certified):
-        queue = replay(folder, result.problem)
-        failures = tuple(queue.failures())
+        failed = result.execution["evaluations"]["failed"]
+        failures = tuple(replay(folder, result.problem).failures()) if failed else ()
         judged: Judged | None = judge_rows(result)
         level = format_level(result.study.delta) if result.claims else ""
-        pictures = draw_search(result, queue) if result.task.classes else {}
+        pictures = {"search": draw_search(result)} if result.task.classes else {}
     else:
         scored, judged, level = cast(Scored, result), None, ""
         failures = scored.computed.failures
@@ -246,19 +214,20 @@ def make_page(folder: str | PathLike[str], about: About = NOTHING_SAID) -> str:
     pictures["performance"] = [*draw_performance(result, judged)]
     told = facts(result, judged, {MANIFEST: run.sha256(MANIFEST)}) + tell_failures(failures, result.problem)
     top, rest = _divide([replace(each, figures=pictures.get(each.name, ())) for each in told])
-    if about.short:
+    if short:
         by_name = {section.name: section for section in rest}
         rest = [_cut_section(by_name[name], names) for name, names in SHORT.items() if name in by_name]
     return _fill(
         "page.html",
-        title=_make_title(result, about),
+        title=_make_title(result, title),
         heading=[
             f"finished {result.execution['finished']}",
-            f"author: {about.author}" if about.author else "author not named",
+            f"author: {author}" if author else "author not named",
             f"ckcv {result.study.command} {result.run_id}",
             f"ckcv_ray {result.execution.get('package', 'of unknown version')}",
         ],
-        about=about,
+        purpose=purpose,
+        short=short,
         top=top,
         rest=rest,
         level=level,
@@ -280,10 +249,10 @@ def _cut_section(section: Section, names: Sequence[str] | None) -> Section:
     return replace(section, facts=kept, tables=tables, figures=())
 
 
-def _make_title(result: Result, about: About) -> str:
+def _make_title(result: Result, title: str) -> str:
     source = result.execution.get("source") or result.task.source
     of_table = f" from {source}" if source and source != "arrays" else ""
-    return about.title or f"Prediction of {result.task.target.name}{of_table}"
+    return title or f"Prediction of {result.task.target.name}{of_table}"
 
 
 def _find_figures(table: FactTable) -> list[bool]:
@@ -295,7 +264,6 @@ def _find_figures(table: FactTable) -> list[bool]:
 
 
 def _fill(name: str, **values: object) -> str:
-    """Return the text of a template of this package, with these values."""
     template = load_template(
         name, "ckcv_ray.reports", lines=wrap_fact, columns=_align_columns, figures=_find_figures
     )

@@ -292,6 +292,29 @@ def measure_error(result: Certified) -> float:
     return (first.errors or 0) / first.rows
 
 
+def find_quoted(result: Certified) -> tuple[Claim | None, str]:
+    """Return the claim that may be quoted, and why the first may not be if it may not; None if none may.
+
+    If the error says nothing it is the first claim that the study asks for and that is proven: what the
+    cut-off was chosen for, or a condition to accept the result that is met.
+    """
+    c = result.certificate
+    first = c.first
+    nothing = c.doubt(first)
+    if first.bound is None:
+        nothing = first.statement
+    elif not first.quantity.is_error and not first.says_something:
+        nothing = f"The {first.name} is proven to be {first.says}, which is nothing."
+    if not nothing:
+        return first, ""
+    asked = {decision.condition.name for decision in result.decisions if decision.met}
+    if result.problem.required is not None:
+        asked.add(result.problem.required.name)
+    proven = (claim for claim in c.claims if str(claim.quantity) in asked and claim.says_something)
+    asked_for = next((claim for claim in proven if not claim.quantity.is_error), None)
+    return asked_for if first.quantity.is_error else None, nothing
+
+
 def mark_rows(result: Result, rows: Rows, rule: Rule, predicted: Prediction) -> tuple[Marks, list[str]]:
     """Return what claims say of single rows that a rule has predicted, and sentences on what is proven.
 

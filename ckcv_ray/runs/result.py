@@ -26,7 +26,6 @@ from ckcv_ray.tables.task import Task, make_rows
 DRAWING = ("auto", "random")  # rules that draw members
 SHOWN = {  # how a result is shown, which is made above this folder, and imported when it is asked for
     "card": "reports.render.make_card",
-    "kept": "reports.facts.describe_kept",
     "plot": "reports.figures.Plots",
     "summary": "reports.render.summarize",
 }

@@ -26,6 +26,7 @@ from ckcv_ray.core.intervals import (
     correct_best,
 )
 from ckcv_ray.core.measures import Score
+from ckcv_ray.core.percent import format_score
 from ckcv_ray.core.resampling.base import Term
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.selection import choose_setting
@@ -34,7 +35,7 @@ from ckcv_ray.errors import InputError, pluralize
 from ckcv_ray.learners.base import Setting
 from ckcv_ray.learners.ensemble import Ensemble, Models
 from ckcv_ray.records.judged import read_outputs
-from ckcv_ray.runs.result import Result, format_setting, present, write_values
+from ckcv_ray.runs.result import Result, format_setting, write_values
 from ckcv_ray.runs.settings import Place, SettingScores, list_differing
 from ckcv_ray.study.parts import EACH
 from ckcv_ray.study.problem import OUTER, check_interval_on
@@ -42,6 +43,11 @@ from ckcv_ray.study.study import Procedure
 from ckcv_ray.tables.questions import Repeats, find_repeats
 
 SCORE_DELTA = 0.05  # of the bounds on the scores of one split
+CHOSEN = {
+    "best": "the best",
+    "one_se": "the simplest within one standard error of the best",
+    "tolerance": "the simplest within {} of the best",
+}
 SETTING_COLUMNS = pa.schema(
     [
         ("learner", pa.string()),
@@ -262,7 +268,23 @@ class Scored(Result):
 
     def claim_for(self, rule: Rule) -> str:
         """Return one sentence that says that nothing is proven, and which model it is."""
-        return f"by {rule.classifier()}: nothing is proven for it; {present('kept', self)}"
+        return f"by {rule.classifier()}: nothing is proven for it; {self.describe_kept()}"
+
+    def describe_kept(self) -> str:
+        """Say which setting was fitted on all rows, by what it was chosen, and what that is worth."""
+        kept, score, study = self.kept, self.scores[0], self.study
+        if kept is None:
+            return f"no setting has {score.name} on every split, so none was fitted on all rows"
+        mean = format_score(self.figures(kept, score).mean)
+        measured = f"its mean {score.name} by {study.resampling} is {mean}"
+        if len(self.entries) == 1:
+            return f"{kept.name}; {measured}"
+        how, _, tolerance = study.choose.partition(":")
+        return (
+            f"{kept.name}, {CHOSEN[how].format(tolerance)} of {len(self.entries):,} settings; {measured}, "
+            "which is too good: it was chosen by it. To see what the choice is worth: --resampling "
+            f"nested:5:5 --select-by {score.name}"
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Return the result as JSON values; what is not known is null."""

@@ -106,37 +106,39 @@ def _order_names(differing: Mapping[str, Sequence[Any]]) -> tuple[list[str], str
 
 
 class Validation(NamedTuple):
-    """A score of one learner over its hyperparameters."""
+    """A score of one learner over its hyperparameters: over two as a grid, else over one as a curve."""
 
     learner: str  # its label
-    parameter: str  # the hyperparameter of the curves; "" where none has three numbers or more
-    # for each combination of the others, as text, the values of the hyperparameter, ascending, and mean and
-    # deviation over splits, (3, values); that with the best mean first
-    curves: Sequence[tuple[str, Values]]
+    parameter: str  # the hyperparameter of the curve; "" where none has three numbers or more
+    # the values of the hyperparameter, ascending, and mean and deviation over splits of the best setting at
+    # each, (3, values)
+    curve: Values
     means: Values  # mean of each setting
     # the settings over two hyperparameters; None where fewer differ, or they have very many values
     heat: Grid | None
+    joined: bool  # whether settings differ in more than the parameter
     best: str  # the setting with the best mean, and that mean, as text
 
 
 def list_validations(settings: Iterable[SettingScores], score: Score) -> list[Validation]:
-    """Return the curves and grids of every learner of which several settings have a mean."""
+    """Return the curve or grid of every learner of which several settings have a mean."""
     by_learner: dict[str, list[SettingScores]] = {}
     for row in settings:
         if row.places[score.name].rank is not None:
             by_learner.setdefault(row.learner, []).append(row)
     made = []
     for learner, rows in by_learner.items():
-        of_rows = [row.setting for row in rows]
-        means, differing = np.array([row.places[score.name].mean for row in rows]), list_differing(of_rows)
-        best, (_, parameter) = int(np.argmin(score.loss * means)), _order_names(differing)
-        rest = [name for name in differing if name != parameter]
-        curves = _list_curves(rows, parameter, rest, score) if parameter else []
-        grid, shown = make_grid(of_rows, score.loss * means), {n: of_rows[best].get(n) for n in differing}
+        of_rows, places = [row.setting for row in rows], [row.places[score.name] for row in rows]
+        means, differing = np.array([place.mean for place in places]), list_differing(of_rows)
+        losses, (_, parameter) = score.loss * means, _order_names(differing)
+        order = np.argsort(losses, kind="stable")[::-1].tolist()  # the best comes last
+        best = {of_rows[i][parameter]: places[i][:2] for i in order} if parameter else {}
+        curve = np.nan_to_num([(value, *best[value]) for value in sorted(best)]).reshape(-1, 3).T
+        grid, shown = make_grid(of_rows, losses), {n: of_rows[order[-1]].get(n) for n in differing}
         heat = grid if grid.names[1] else None
-        says = f"best mean {means[best]:.4g} at {describe_setting(shown)}"
+        says = f"best mean {means[order[-1]]:.4g} at {describe_setting(shown)}"
         if parameter or heat is not None:
-            made.append(Validation(learner, parameter, curves, means, heat, says))
+            made.append(Validation(learner, parameter, curve, means, heat, len(differing) > 1, says))
     return made
 
 
@@ -144,22 +146,6 @@ def _is_numeric(values: Sequence[Any]) -> bool:
     return all(
         isinstance(value, int | float) and type(value) is not bool and isfinite(value) for value in values
     )
-
-
-def _list_curves(
-    settings: Sequence[SettingScores], parameter: str, rest: Sequence[str], score: Score
-) -> list[tuple[str, Values]]:
-    lines: dict[str, list[SettingScores]] = {}
-    for row in settings:
-        others = {name: row.setting.get(name) for name in rest}
-        lines.setdefault(describe_setting(others), []).append(row)
-    made = []
-    for line, found in lines.items():
-        found.sort(key=lambda row: row.setting[parameter])
-        columns = [(row.setting[parameter], *row.places[score.name][:2]) for row in found]
-        curve = np.array(columns, np.float64).T
-        made.append((line, np.where(np.isnan(curve), 0.0, curve)))
-    return sorted(made, key=lambda curve: float(np.min(score.loss * curve[1][1])))
 
 
 def shorten_setting(setting: Mapping[str, Any] | None) -> str:

@@ -20,10 +20,10 @@ from pages import Page
 from ckcv_ray import Certified, Execution, Job, Result, Scored, Study, Task, load_run, report, run, verify
 from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.core.percent import ceil_percent
-from ckcv_ray.reports.facts import CAUTION, DETAILS, FIRST, FOLDER, Fact, Section, facts, find_quoted
+from ckcv_ray.reports.facts import CAUTION, DETAILS, FIRST, FOLDER, Fact, Section, facts
 from ckcv_ray.reports.render import LINE_WIDTH, make_markdown, make_page
 from ckcv_ray.reports.templates import escape_markdown
-from ckcv_ray.runs.certified import tabulate_claimed
+from ckcv_ray.runs.certified import find_quoted, tabulate_claimed
 from ckcv_ray.runs.judged import GRID, calibrate, judge_rows, trace_roc
 from ckcv_ray.runs.load import load
 from ckcv_ray.runs.run import run_job
@@ -144,6 +144,13 @@ def check_counts(result: Result, sections: list[Section]) -> None:
     if tabulate_claimed(result) is not None:
         counts = np.array(find(sections, "by class").value)
         assert counts[:, :-1].tolist() == content["confusion"]
+        (table,) = (table for section in sections for table in section.tables if table.title == "By class")
+        told = {row[0].partition(": ")[2]: row[1] for row in table.rows}
+        assert len(told) == len(table.rows)
+        for number, label in enumerate(result.task.classes):
+            right = int(counts[number, number])
+            assert told[f"‘{label}’ found"] == f"{right:,} of {counts[number].sum():,}"
+            assert told[f"‘{label}’ predicted, and right"] == f"{right:,} of {counts[:, number].sum():,}"
         wrong, total = int(counts.sum() - counts.diagonal().sum()), int(counts.sum())
         assert find(sections, "wrong").text.startswith(f"{wrong:,} of {total:,} rows")
         rows, listed = counts.sum(axis=1), COUNTS.findall(find(sections, "by class").text)
@@ -167,10 +174,7 @@ def test_what_is_proven_stands_beside_figures_of_its_rule_alone(case: str, finis
             for claim in result.certificate.claims
             if claim.quantity.by_class and claim.shares_rule(first)
         ]
-        if len(result.task.classes) == 2:
-            assert shown - {"–"} == {
-                f"at least {claim.limit}" for claim in of_first if claim.bound is not None
-            }
+        assert shown - {"–"} == {f"at least {claim.limit}" for claim in of_first if claim.bound is not None}
         for interval in result.intervals:
             assert ("cut-off" in interval.describe()) == (interval.cut_off is not None)
 

@@ -26,7 +26,6 @@ from ckcv_ray.reports.figures import (
     write_svg,
 )
 from ckcv_ray.runs.judged import judge_rows
-from ckcv_ray.runs.load import replay
 
 X = np.array([1.0, 2.0, 5.0, 100.0])
 Drawn = tuple[Result, dict[str, Picture]]
@@ -103,20 +102,17 @@ def test_axes_of_matplotlib_have_the_same_chart(chart: Chart) -> None:
 
 
 @pytest.fixture(scope="module")
-def result(tmp_path_factory: pytest.TempPathFactory) -> Drawn:
-    out, rows = tmp_path_factory.mktemp("figures") / "run", blobs(160, shift=2.0)
+def result() -> Drawn:
+    rows = blobs(160, shift=2.0)
     study = Study.of(k=(3, 4, 20), n_splits=3, certify="holdout", C=(0.1, 1.0, 10.0), gamma=(0.01, 1.0))
-    made = run(study, rows.X, rows.y, out=out)
-    pictures = [
-        *draw_search(made, replay(out, made.problem)).values(),
-        [*draw_performance(made, judge_rows(made))],
-    ]
-    return made, {picture.title: picture for section in pictures for picture in section}
+    made = run(study, rows.X, rows.y)
+    pictures = [*draw_search(made), *draw_performance(made, judge_rows(made))]
+    return made, {picture.title: picture for picture in pictures}
 
 
 def test_every_figure_has_a_table_as_wide_as_its_heads_or_a_reason(result: Drawn) -> None:
     _, pictures = result
-    assert len(pictures) == 8
+    assert len(pictures) == 7
     for picture in pictures.values():
         assert {len(row) for row in picture.rows} == ({len(picture.heads)} if picture.chart else set())
         assert picture.caption.startswith("There is none: ") == (picture.svg == "")

@@ -25,6 +25,7 @@ from ckcv_ray.core.selection import choose_setting
 from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.learners.base import LEARNERS
 from ckcv_ray.records.judged import HELD_OUT
+from ckcv_ray.reports.figures import draw_scores
 from ckcv_ray.reports.render import make_page
 from ckcv_ray.runs.settings import list_validations
 from ckcv_ray.storage.folder import SETTINGS, RunFolder
@@ -100,18 +101,11 @@ def test_settings_that_fail_have_no_rank_and_come_last(tmp_path: Path) -> None:
     assert verify(out).ok
 
 
-def test_one_parameter_has_a_curve_and_two_have_lines_and_a_heat_map() -> None:
+def test_two_parameters_have_a_heat_map_and_one_has_a_curve() -> None:
     result = compute(**FOUR, resampling="kfold:3")
     (score,) = result.scores
     (found,) = list_validations(result.settings, score)
-    assert (found.parameter, found.heat.joined) == ("C", False)
-    assert sorted(line for line, _ in found.curves) == ["gamma = 0.01", "gamma = 0.1", "gamma = 1"]
     means = {(s.setting["C"], s.setting["gamma"]): s.places["zero_one"].mean for s in result.settings}
-    for line, (costs, mean, _) in found.curves:
-        gamma = float(line.rpartition(" ")[2])
-        assert costs.tolist() == [0.1, 1, 10, 100]
-        assert mean.tolist() == [means[C, gamma] for C in costs]
-    assert min(found.curves[0][1][1]) == min(means.values())
     heat = found.heat
     assert heat.values == [["0.1", "1", "10", "100"], ["0.01", "0.1", "1"]]
     assert found.means[heat.best].tolist() == [
@@ -119,33 +113,35 @@ def test_one_parameter_has_a_curve_and_two_have_lines_and_a_heat_map() -> None:
     ]
     one = compute(learner="svm", C=(1, 10, 100), gamma=0.1, resampling="kfold:3")
     (alone,) = list_validations(one.settings, score)
-    assert ([line for line, _ in alone.curves], alone.heat) == ([""], None)
+    assert (alone.parameter, alone.heat, alone.joined) == ("C", None, False)
+    places = [s.places["zero_one"][:2] for s in one.settings]
+    assert alone.curve.T.tolist() == [[C, *place] for C, place in zip((1, 10, 100), places, strict=True)]
     assert list_validations(compute(learner="svm", resampling="kfold:3").settings, score) == []
 
 
-def test_of_more_parameters_the_best_lines_are_drawn_and_the_heat_map_has_the_best_means(
-    tmp_path: Path,
-) -> None:
+def test_of_more_parameters_a_picture_has_the_best_means(tmp_path: Path) -> None:
     param = {"max_depth": [1, 2, 3, 4], "criterion": ["gini", "entropy"], "min_samples_leaf": [1, 2, 4, 8]}
-    options: dict[str, Any] = {
-        "learner": "tree",
-        "param": {"ccp_alpha": [0.0], **param},
-        "measure": "accuracy",
-    }
-    result = compute(tmp_path / "run", **options, resampling="kfold:3")
-    (found,) = list_validations(result.settings, result.scores[0])
-    best = max(one.places["accuracy"].mean for one in result.settings)
-    assert (len(found.curves), found.heat.joined) == (8, True)
-    assert max(found.curves[0][1][1]) == best == found.means[found.heat.best].max()
+    options: dict[str, Any] = {"learner": "tree", "measure": "accuracy", "resampling": "kfold:3"}
+    result = compute(tmp_path / "run", **options, param={"ccp_alpha": [0.0], **param})
+    score, means = result.scores[0], [one.places["accuracy"].mean for one in result.settings]
+    (found,) = list_validations(result.settings, score)
+    assert found.heat.joined
+    assert found.means[found.heat.best].max() == max(means)
     page = make_page(tmp_path / "run")
     assert "at the best values of the others" in page
-    assert "2 lines with worse means not drawn" in page
-    assert page.count('role="img"') == 3
-    assert f"best mean {best:.4g} at " in page
-    options["param"] = {"criterion": ["gini", "entropy"], "max_depth": [1, 2], "ccp_alpha": [0.0]}
-    (plain,) = list_validations(compute(**options, resampling="kfold:3").settings, result.scores[0])
-    assert (plain.parameter, plain.curves) == ("", [])
-    assert plain.heat.best.shape == (2, 2)
+    assert f"best mean {max(means):.4g} at " in page
+    plain = {"criterion": ["gini", "entropy"], "max_depth": [1, 2], "ccp_alpha": [0.0]}
+    (few,) = list_validations(compute(**options, param=plain).settings, score)
+    assert (few.parameter, few.heat.best.shape) == ("", (2, 2))
+    many = {"max_leaf_nodes": [*range(2, 44)], "criterion": ["gini", "entropy"], "ccp_alpha": [0.0]}
+    drawn = compute(**options, param=many)
+    (curve,) = list_validations(drawn.settings, score)
+    assert (curve.heat, curve.joined) == (None, True)
+    by_value: dict[float, list[float]] = {}
+    for one in drawn.settings:
+        by_value.setdefault(one.setting["max_leaf_nodes"], []).append(one.places["accuracy"].mean)
+    assert curve.curve[:2].T.tolist() == [[value, max(of)] for value, of in sorted(by_value.items())]
+    assert "at the best values of the others" in [*draw_scores(drawn, score)][-1].caption
 
 
 @pytest.mark.parametrize("score", [np.inf, -np.inf, 1.7e308])

@@ -310,6 +310,8 @@ def test_nothing_that_is_shown_steers_a_terminal(
 def test_tracebacks_are_escaped_in_the_report(whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     failure = Failure(False, 0, 0, 0, 0, 1, f"Traceback:\n\tfire{ESC}")
     monkeypatch.setattr("ckcv_ray.engine.race.RaceQueue.failures", lambda self: [failure])
+    (result := load_run(whole)).execution["evaluations"]["failed"] = 1
+    monkeypatch.setattr("ckcv_ray.reports.render.load", lambda folder: result)
     html = make_page(whole)
     assert "Traceback:\n\tfire\\x1b[2J" in html
     assert printable(html) == html
