@@ -79,7 +79,7 @@ def make_grid(settings: Sequence[Setting], losses: Values) -> Grid:
         for name, of_name in zip(names, values, strict=True)
     ]
     best = np.full([*map(len, values)], -1)
-    for i in np.argsort(-losses, kind="stable").tolist():
+    for i in np.argsort(losses, kind="stable")[::-1].tolist():
         best[places[0][i], places[1][i]] = i
     return Grid(names, [[*map(shorten_value, of_name)] for of_name in values], best.T, len(differing) > 2)
 

@@ -127,6 +127,8 @@ def test_of_more_parameters_a_picture_has_the_best_means(tmp_path: Path) -> None
     (found,) = list_validations(result.settings, score)
     assert found.heat.joined
     assert found.means[found.heat.best].max() == max(means)
+    *_, heat = draw_scores(result, score)
+    assert len(heat.chart.parts[-1].x) == 1  # the star, although several are the best
     page = make_page(tmp_path / "run")
     assert "at the best values of the others" in page
     assert f"best mean {max(means):.4g} at " in page
