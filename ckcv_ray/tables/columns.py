@@ -25,12 +25,7 @@ from pyarrow import csv
 
 from ckcv_ray.core.arrays import Index, Values
 from ckcv_ray.errors import InputError, pluralize, write_option
-from ckcv_ray.tables.limits import (
-    SPARSE,
-    check_text,
-    decimal_mark,
-    find_withheld,
-)
+from ckcv_ray.tables.limits import SPARSE, check_text, decimal_mark, find_withheld
 from ckcv_ray.validation import quote, read_as, suggest
 
 MIN_GROUPS = 6

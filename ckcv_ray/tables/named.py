@@ -147,11 +147,7 @@ def _number(text: str, source: str) -> int:
     return int(text)
 
 
-def read(
-    source: str | Path,
-    reading: Reading = AS_IT_IS,
-    say: Callable[[str], object] = warn,
-) -> Columns:
+def read(source: str | Path, reading: Reading = AS_IT_IS, say: Callable[[str], object] = warn) -> Columns:
     """Read the columns of a file (CSV, Parquet, Feather, Excel, NPZ, svmlight) or of a named set.
 
     Cells of text tables are text, as they are written.

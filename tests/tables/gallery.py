@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -17,10 +17,10 @@ from openpyxl import Workbook
 from pyarrow import parquet
 
 from ckcv_ray.errors import InputError
-from ckcv_ray.tables.columns import NOTHING_ASKED, DeclaredTypes
+from ckcv_ray.tables.columns import DeclaredTypes
 from ckcv_ray.tables.named import read
 from ckcv_ray.tables.questions import list_row_numbers, survey
-from ckcv_ray.tables.read import AS_IT_IS, Reading
+from ckcv_ray.tables.read import Reading
 from ckcv_ray.tables.task import Roles, Task
 
 N = 24
@@ -32,6 +32,11 @@ CASES = [("Ill", "well", "ill")[i % 3] for i in range(N)]
 SPACED = [("type 1", "type 2", "type1")[i % 3] for i in range(N)]
 NUMBERS = [("01", "2", "1")[i % 3] for i in range(N)]
 WORDS = [("red", "green", "blue")[i % 3] for i in range(N)]
+SEVENS = [str(i % 7) for i in range(N)]
+
+
+Said = TypeVar("Said", Roles, DeclaredTypes, Reading)
+LISTS = ("features", "drop", "numeric", "categorical")  # options of several names
 
 
 @dataclass(frozen=True)
@@ -40,23 +45,30 @@ class Exhibit:
 
     title: str  # what is untidy
     write: Callable[[Path], Any]  # writes it into a folder and returns the file, or the columns themselves
+    option: str = ""  # what the user says, as on the command line
     target: str = "outcome"
-    # What the user says, as the options of the command line, and as words.
-    drop: tuple[str, ...] = ()
-    features: tuple[str, ...] | None = None
-    asked: DeclaredTypes = NOTHING_ASKED
-    reading: Reading = AS_IT_IS
-    said: str = ""
+
+    def parse(self, kind: type[Said]) -> Said:
+        """Return what the option says, if it is of this kind."""
+        name, _, value = self.option.removeprefix("--").partition(" ")
+        if (field := name.replace("-", "_")) not in kind._fields:
+            return kind()
+        return kind(**{field: value.split(",") if field in LISTS else value or True})
 
     def task(self, folder: Path, say: Callable[[str], object] = str) -> Task:
         """Return the task that is made of it, and say what has to be said of its reading."""
-        roles = Roles(self.target, self.features, self.drop)
-        return Task.from_table(self.read(folder, say), roles, self.asked)
+        roles = self.parse(Roles)._replace(target=self.target)
+        return Task.from_table(self.read(folder, say), roles, self.parse(DeclaredTypes))
 
     def read(self, folder: Path, say: Callable[[str], object] = str) -> pa.Table:
         """Return its columns, as they are read, and say what has to be said of that."""
         source = self.write(folder)
-        return source if isinstance(source, pa.Table) else read(source, self.reading, say).learn
+        return source if isinstance(source, pa.Table) else read(source, self.parse(Reading), say).learn
+
+
+def settle(title: str, write: Callable[[Path], Any], how: str, option: str) -> tuple[Exhibit, Exhibit]:
+    """Return an exhibit as it is, and with the option that settles it."""
+    return Exhibit(title, write), Exhibit(f"{title}, {how}", write, option)
 
 
 def text(
@@ -125,29 +137,17 @@ GALLERY = (
         "gaps written in six ways", text(lambda i: ("NA", "?", "-", "n/a", "null", "nan", "3", "4")[i % 8])
     ),
     Exhibit("amounts in several units", text(lambda i: f"{'$€'[i % 2]}{i % 7}")),
-    Exhibit("a word among numbers", text(lambda i: "high" if i == 9 else str(i % 7))),
-    Exhibit(
-        "a word among numbers, said to be a gap",
+    *settle(
+        "a word among numbers",
         text(lambda i: "high" if i == 9 else str(i % 7)),
-        asked=DeclaredTypes(numeric=["col"]),
-        said="--numeric col",
+        "said to be a gap",
+        "--numeric col",
     ),
-    Exhibit(
-        "codes that look like numbers",
-        text(lambda i: str(100 + i % 3)),
-        asked=DeclaredTypes(categorical=["col"]),
-        said="--categorical col",
-    ),
+    Exhibit("codes that look like numbers", text(lambda i: str(100 + i % 3)), "--categorical col"),
     Exhibit("infinity", text(lambda i: "inf" if i == 4 else str(i % 7))),
     Exhibit("a number beyond all measure", text(lambda i: "1e+300" if i == 4 else str(i % 7))),
     Exhibit("words with gaps", text(lambda i: "" if i % 4 == 0 else WORDS[i])),
-    Exhibit("another word in each row", text(lambda i: f"patient {i}")),
-    Exhibit(
-        "another word in each row, which names it",
-        text(lambda i: f"patient {i}"),
-        drop=("col",),
-        said="--id col",
-    ),
+    *settle("another word in each row", text(lambda i: f"patient {i}"), "which names it", "--id col"),
     Exhibit("truth values with gaps", text(lambda i: ("true", "false", "")[i % 3])),
     Exhibit("days with gaps", text(lambda i: "" if i % 6 == 0 else DAYS[i].strftime("%Y-%m-%d"))),
     Exhibit("months or days first", text(lambda i: f"0{i % 3 + 1}/0{i % 4 + 4}/2024")),
@@ -158,9 +158,7 @@ GALLERY = (
     Exhibit("an index without a name", text(str, name="")),
     Exhibit("numbers of patients", text(lambda i: str(5000 + 13 * i), name="patient_id")),
     Exhibit("numbers of rows, of any name", text(lambda i: str(i + 1), name="x1")),
-    Exhibit(
-        "numbers of rows, meant", text(str, name="dose"), said="--features x,dose", features=("x", "dose")
-    ),
+    Exhibit("numbers of rows, meant", text(str, name="dose"), "--features x,dose"),
     Exhibit("numbers of which some repeat", text(lambda i: str(1001 + 37 * (i - i // 7 % 2)), name="sample")),
     Exhibit("a name with a space", text(lambda i: f"P{i // 3}", name="patient no")),
     Exhibit("visits of patients", text(lambda i: f"P{i // 3}", name="patient")),
@@ -172,64 +170,26 @@ GALLERY = (
     Exhibit(
         "two columns of one name that are left out",
         lambda folder: arrow(col=WORDS)(folder).append_column("x", pa.array(range(N))),
-        drop=("x",),
-        said="--drop x",
+        "--drop x",
     ),
-    Exhibit("labels with a gap", text(labels=["", *Y[1:]])),
-    Exhibit(
-        "labels with a gap, whose row is left out",
-        text(labels=["", *Y[1:]]),
-        asked=DeclaredTypes(drop_unlabelled=True),
-        said="--drop-unlabelled",
-    ),
-    Exhibit("labels that differ in case", text(labels=CASES)),
-    Exhibit(
-        "labels that differ in case, of one class",
-        text(labels=CASES),
-        asked=DeclaredTypes(labels="join"),
-        said="--labels join",
-    ),
+    *settle("labels with a gap", text(labels=["", *Y[1:]]), "whose row is left out", "--drop-unlabelled"),
+    *settle("labels that differ in case", text(labels=CASES), "of one class", "--labels join"),
     Exhibit("labels that differ in spaces", text(labels=SPACED)),
-    Exhibit("labels that are one number", text(labels=NUMBERS)),
-    Exhibit(
-        "labels that are one number, of several classes",
-        text(labels=NUMBERS),
-        asked=DeclaredTypes(labels="apart"),
-        said="--labels apart",
-    ),
-    Exhibit("a line of units", text(lambda i: str(i % 7), units=("m,mg/dl,",))),
-    Exhibit(
-        "a line of units, left out",
-        text(lambda i: str(i % 7), units=("m,mg/dl,",)),
-        reading=Reading(skip_rows="2"),
-        said="--skip-rows 2",
-    ),
-    Exhibit("a second header", text(lambda i: str(i % 7), units=("x,col,outcome",))),
-    Exhibit("a line of totals", text(lambda i: str(i % 7), below=("Total,72,",))),
-    Exhibit(
-        "a line of totals, left out",
-        text(lambda i: str(i % 7), below=("Total,72,",)),
-        reading=Reading(skip_rows="last"),
-        said="--skip-rows last",
-    ),
-    Exhibit("a title", text(WORDS, above=("Ward 7, all visits of 2024", ""))),
-    Exhibit(
-        "a title, left out",
-        text(WORDS, above=("Ward 7, all visits of 2024", "")),
-        reading=Reading(skip_rows="1-2"),
-        said="--skip-rows 1-2",
-    ),
-    Exhibit("a title in the first cell", text(lambda i: str(i % 7), above=("Ward 7,,",))),
+    *settle("labels that are one number", text(labels=NUMBERS), "of several classes", "--labels apart"),
+    *settle("a line of units", text(SEVENS, units=("m,mg/dl,",)), "left out", "--skip-rows 2"),
+    Exhibit("a second header", text(SEVENS, units=("x,col,outcome",))),
+    *settle("a line of totals", text(SEVENS, below=("Total,72,",)), "left out", "--skip-rows last"),
+    *settle("a title", text(WORDS, above=("Ward 7, visits of 2024", "")), "left out", "--skip-rows 1-2"),
+    Exhibit("a title in the first cell", text(SEVENS, above=("Ward 7,,",))),
     Exhibit("a label for each row", text(labels=[f"label {i}" for i in range(N)])),
     Exhibit("a single label", text(labels=["ill"] * N)),
     Exhibit("separators of two kinds", text(WORDS, first="a;x", labels=[f"{one};1" for one in Y])),
     Exhibit("Latin-1", text(lambda i: ("für", "wider")[i // 2 % 2], encoding="latin-1")),
-    Exhibit("Russian of Windows", text(lambda i: ("за", "против")[i // 2 % 2], encoding="cp1251")),
-    Exhibit(
-        "Russian of Windows, said",
+    *settle(
+        "Russian of Windows",
         text(lambda i: ("за", "против")[i // 2 % 2], encoding="cp1251"),
-        reading=Reading(encoding="cp1251"),
-        said="--encoding cp1251",
+        "said",
+        "--encoding cp1251",
     ),
     Exhibit("text of a Mac", text(lambda i: ("für", "wider")[i // 2 % 2], encoding="mac_roman")),
     Exhibit("names in a comment", text(WORDS, first="# x")),
@@ -239,13 +199,7 @@ GALLERY = (
     Exhibit("Parquet with lists", lists),
     Exhibit("times with a zone", arrow(col=pa.array(DAYS, pa.timestamp("us", "Europe/Rome")))),
     Exhibit("an Excel workbook", excel()),
-    Exhibit("an Excel workbook of two sheets", excel(2)),
-    Exhibit(
-        "an Excel workbook of two sheets, one named",
-        excel(2),
-        reading=Reading(sheet="Sheet"),
-        said="--sheet Sheet",
-    ),
+    *settle("an Excel workbook of two sheets", excel(2), "one named", "--sheet Sheet"),
     Exhibit("formulas in Excel", excel(formula=True)),
     Exhibit("sparse text", svmlight, target="y"),
 )
@@ -279,8 +233,8 @@ def page() -> str:
             options = ", ".join(dict.fromkeys(one.strip(",;:") for one in said.split() if one[:2] == "--"))
             because = (said.rpartition(": ")[0] or said).split("; ")[0].split(". ")[0]
             lines.append(f"| {exhibit.title} | {'runs: ' * (kinds != 'refused')}{because} | {options} |")
-        elif exhibit.said:
-            settled.append(f"{exhibit.title} (`{exhibit.said}`)")
+        elif exhibit.option:
+            settled.append(f"{exhibit.title} (`{exhibit.option}`)")
     return "\n".join(lines) + "\n\nUnderstood with an option: " + "; ".join(settled) + ".\n"
 
 

@@ -22,9 +22,7 @@ from ckcv_ray.errors import InputError
 from ckcv_ray.storage.folder import STUDY
 from ckcv_ray.tables.columns import ColumnKind
 from ckcv_ray.tables.named import read, read_task
-from ckcv_ray.tables.read import (
-    Reading,
-)
+from ckcv_ray.tables.read import Reading
 from ckcv_ray.tables.task import Roles, Task
 
 
@@ -282,11 +280,7 @@ STRAYS = {  # lines, what is said, and the option that leaves them out
     "a total with colon": ([HEAD, *WARD, "Sum:,348,32,b"], "begins with 'Sum:'", "last"),
     "a total with its count": ([HEAD, *WARD, "All (n = 8),,4.0,"], "begins with 'All (n = 8)'", "last"),
     "a grand total": ([HEAD, *WARD, ",Grand total,32,b"], "begins with 'Grand total'", "last"),
-    "blank lines": (
-        [HEAD, "", ",years,mg/dl,", "", *WARD, "", "Mean,43.5,4,", ""],
-        "of line 3",
-        "3,last",
-    ),
+    "blank lines": ([HEAD, "", ",years,mg/dl,", "", *WARD, "", "Mean,43.5,4,", ""], "of line 3", "3,last"),
 }
 
 

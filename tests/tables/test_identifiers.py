@@ -18,13 +18,7 @@ from ckcv_ray.tables.named import read, read_task
 from ckcv_ray.tables.questions import find_repeats, list_row_numbers
 from ckcv_ray.tables.target import ClassTarget
 from ckcv_ray.tables.task import Roles, Task
-from ckcv_ray.tables.units import (
-    UNWEIGHTED,
-    Units,
-    ask_about_groups,
-    is_name_of_groups,
-    is_row_number,
-)
+from ckcv_ray.tables.units import UNWEIGHTED, Units, ask_about_groups, is_name_of_groups, is_row_number
 
 N = 240
 RNG = np.random.default_rng(np.random.SeedSequence(32))

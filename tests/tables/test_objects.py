@@ -173,8 +173,7 @@ def test_who_may_not_is_told_so(s3: S3Server, monkeypatch: pytest.MonkeyPatch, k
 def test_without_the_client_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(objects, "find_spec", lambda name: None)
     with pytest.raises(
-        InputError,
-        match=r'needs obstore, which is not installed: pip install .* "\.\[objects\]"',
+        InputError, match=r'needs obstore, which is not installed: pip install .* "\.\[objects\]"'
     ):
         Bucket(parse_address("out", RUN)).list()
 

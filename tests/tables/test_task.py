@@ -16,21 +16,10 @@ from pyarrow import csv, parquet
 
 from ckcv_ray.errors import InputError
 from ckcv_ray.tables import target
-from ckcv_ray.tables.columns import (
-    MAX_CLASSES,
-    NOTHING_ASKED,
-    DeclaredTypes,
-    Schema,
-)
+from ckcv_ray.tables.columns import MAX_CLASSES, NOTHING_ASKED, DeclaredTypes, Schema
 from ckcv_ray.tables.named import read, read_task
 from ckcv_ray.tables.target import ClassTarget
-from ckcv_ray.tables.task import (
-    Roles,
-    Task,
-    TestRows,
-    make_rows,
-    make_test_rows,
-)
+from ckcv_ray.tables.task import Roles, Task, TestRows, make_rows, make_test_rows
 
 
 def plain_columns(**changed):
