@@ -98,7 +98,7 @@ def is_value(kind: pa.DataType) -> bool:
     return any(is_one(kind) for is_one in plain)
 
 
-def some(names: Any, most: int = 12, of: int = 0) -> str:
+def some(names: Sequence[object], most: int = 12, of: int = 0) -> str:
     """Join the first names for a message, which may be the first ``of`` more."""
     shown, count = [str(name)[:60] for name in names[:most]], max(of, len(names))
     return ", ".join(shown) + (f", ... ({count} in all)" if count > most else "")
@@ -174,8 +174,7 @@ class DeclaredTypes(NamedTuple):
     def kind(self, name: str) -> ColumnKind | None:
         """Return the kind that was asked for; None if the values decide."""
         kinds = (ColumnKind.CATEGORY, ColumnKind.NUMBER, ColumnKind.DATE)
-        asked = zip(kinds, self.names.values(), strict=True)
-        return next((kind for kind, names in asked if name in names), None)
+        return next((kind for kind, names in zip(kinds, self[:3], strict=True) if name in names), None)
 
 
 NOTHING_ASKED = DeclaredTypes()
@@ -1066,7 +1065,7 @@ class Schema:
         return cls(tuple(map(Column, names)), plain=True)
 
     @classmethod
-    def from_json(cls, content: Any) -> "Schema":
+    def from_json(cls, content: object) -> "Schema":
         """Return the schema that JSON values describe, as if there were gaps.
 
         Raises:
@@ -1074,7 +1073,7 @@ class Schema:
         """
         return cls(tuple(read_as(list[Column], content)))
 
-    def to_json(self) -> list[dict[str, Any]]:
+    def to_json(self) -> list[dict[str, object]]:
         """Return how the columns are understood as JSON values, which ``from_json`` reads."""
         return [asdict(column) for column in self]
 
@@ -1186,13 +1185,6 @@ class Schema:
                 known = ~np.isnan(X[:, i])
                 X[known, i] = np.array(levels, np.float64)[X[known, i].astype(np.intp)]
         return X
-
-    @property
-    def as_stored(self) -> "Schema":
-        """How columns are understood that ``format_column`` returned, whose numbers are no text."""
-        forms = ("" if column.kind is ColumnKind.NUMBER else column.form for column in self)
-        stored = (replace(column, form=form) for column, form in zip(self, forms, strict=True))
-        return replace(self, columns=tuple(stored))
 
     @property
     def names(self) -> tuple[str, ...]:

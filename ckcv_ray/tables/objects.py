@@ -114,7 +114,7 @@ def parse_address(name: str, text: str, least: int = 1) -> Address:
     return Address(scheme, bucket, key)
 
 
-def ask_at_once(*requests: Callable[[], Any]) -> list[Future[Any]]:
+def ask_at_once(*requests: Callable[[], Returned]) -> list[Future[Returned]]:
     """Make several requests at once, and return their answers in the same order, once all are there.
 
     A store takes its time for each, and no longer for several. An error is raised by ``result`` of its
@@ -223,9 +223,8 @@ class Bucket:
         options = {
             "timeout": timedelta(seconds=LONGEST_REQUEST),
             "connect_timeout": timedelta(seconds=LONGEST_CONNECT),
+            "allow_http": os.environ.get("AWS_ALLOW_HTTP", "").lower() in ("1", "true"),  # on loopback
         }
-        if os.environ.get("AWS_ALLOW_HTTP", "").lower() in ("1", "true"):
-            options["allow_http"] = True  # type: ignore[assignment]  # of a server on loopback
         first, longest = timedelta(seconds=FIRST_PAUSE), timedelta(seconds=LONGEST_PAUSE)
         retries = {
             "max_retries": RETRIES,

@@ -953,7 +953,7 @@ def _name_columns(d: int) -> list[str]:
 
 
 def from_matrix(
-    X: NDArray[Any], y: NDArray[Any] | None, names: list[str] | None = None, target: str = "y"
+    X: NDArray[np.generic], y: NDArray[np.generic] | None, names: list[str] | None = None, target: str = "y"
 ) -> pa.Table:
     """Make columns x0, x1, ... (or ``names``) from X [n, d], and the target from y [n]."""
     names = names or _name_columns(X.shape[1])
@@ -1076,7 +1076,7 @@ def _svmlight(path: Path) -> pa.Table:
 UNREADABLE = (pa.ArrowException, ValueError, TypeError, OverflowError)
 
 
-def make_columns(X: Any, features: tuple[str, ...] | None = None) -> pa.Table:
+def make_columns(X: object, features: tuple[str, ...] | None = None) -> pa.Table:
     """Return the columns of X.
 
     Args:
@@ -1113,7 +1113,7 @@ def make_columns(X: Any, features: tuple[str, ...] | None = None) -> pa.Table:
         raise InputError(f"X cannot be read as columns: {error}") from None
 
 
-def read_rows(X: Any) -> Any:
+def read_rows(X: object) -> Any:
     """Return the rows of a lazy frame of polars, or of a batch, reader, dataset or column of Arrow.
 
     All else is returned as it is.

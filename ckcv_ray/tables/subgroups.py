@@ -31,11 +31,8 @@ def check_subgroups(names: Sequence[str], task: Task) -> None:
     """Raise InputError if subgroups are of no column that is learned from, or their bins cannot be made."""
     for subgroups in map(parse_subgroup, names):
         if subgroups.column not in task.schema.names:
-            why = (
-                "is the target"
-                if subgroups.column == task.target.name
-                else "is no column that is learned from"
-            )
+            is_target = subgroups.column == task.target.name
+            why = "is the target" if is_target else "is no column that is learned from"
             raise InputError(
                 f"subgroups={cut(str(subgroups), LONGEST_OF_SUBGROUP)}: {quote(subgroups.column)} {why}: "
                 "name one that new rows have as well"

@@ -89,7 +89,7 @@ class Target:
         ]
         return ", ".join(cut_list(named, "classes more", MAX_CLASSES_NAMED))
 
-    def check(self, y: NDArray[Any], allow_singletons: bool = False) -> None:
+    def check(self, y: Classes, allow_singletons: bool = False) -> None:
         """Raise InputError if a class has a single row; with ``allow_singletons`` if most classes have."""
 
     def read(self, columns: pa.Table, name: str | None = None) -> NDArray[Any]:
@@ -120,15 +120,15 @@ class Target:
             raise InputError(f"the target {name!r} is {y[0]:g} in every row: there is nothing to learn")
         return y + 0.0
 
-    def decode(self, y: NDArray[Any]) -> NDArray[Any]:
+    def decode(self, y: Values | Classes) -> NDArray[np.generic]:
         """Return the original labels of class numbers; numbers that are predicted are their own."""
         return y
 
-    def code(self, y: NDArray[Any]) -> pa.Array:
+    def code(self, y: Values | Classes) -> pa.Array:
         """Return a column of the same, in which each label is held once."""
         return pa.array(y)
 
-    def check_judged(self, y: NDArray[Any], predicted: NDArray[Any], losses: Values) -> None:
+    def check_judged(self, y: Values | Classes, predicted: Values | Classes, losses: Values) -> None:
         """Raise ValueError unless these can be rows with their predictions and losses."""
         if not ((losses >= 0) & (losses <= 1)).all():
             raise ValueError("loss has values outside 0..1")
@@ -147,7 +147,7 @@ class ClassTarget(Target):
         """Return the words that are said of classes."""
         return of_classes
 
-    def check(self, y: NDArray[Any], allow_singletons: bool = False) -> None:
+    def check(self, y: Classes, allow_singletons: bool = False) -> None:
         """Raise InputError if a class has a single row; with ``allow_singletons`` if most classes have."""
         counts = np.bincount(y, minlength=len(self.classes))
         few = np.flatnonzero(counts < MIN_OF_CLASS).tolist()
@@ -173,15 +173,15 @@ class ClassTarget(Target):
         name = self.name if name is None else name
         return _number_labels(*_encode(columns[name], name), self.classes, name)
 
-    def decode(self, y: NDArray[Any]) -> NDArray[Any]:
+    def decode(self, y: Values | Classes) -> NDArray[np.generic]:
         """Return the original labels."""
-        return np.take(np.array(self.classes), y)
+        return np.array(self.classes)[np.asarray(y, np.intp)]
 
-    def code(self, y: NDArray[Any]) -> pa.Array:
+    def code(self, y: Values | Classes) -> pa.Array:
         """Return a dictionary of labels."""
         return pa.DictionaryArray.from_arrays(pa.array(y), pa.array(self.classes))
 
-    def check_judged(self, y: NDArray[Any], predicted: NDArray[Any], losses: Values) -> None:
+    def check_judged(self, y: Values | Classes, predicted: Values | Classes, losses: Values) -> None:
         """Raise ValueError unless these are numbers of classes, -1 where a model is undecided, and 0 or 1."""
         for name, values, least in (("label", y, 0), ("predicted", predicted, -1)):
             if len(values) and not least <= values.min() <= values.max() < len(self.classes):

@@ -461,7 +461,7 @@ class Provenance(NamedTuple):
     drop_unlabelled: bool = False
     keep_values: tuple[str, ...] = ()
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Return a JSON-able form."""
         return self._asdict() | {"reading": self.reading._asdict()}
 
@@ -508,7 +508,7 @@ class Task:
     @classmethod
     def of(
         cls,
-        X: Any,
+        X: object,
         y: ArrayLike,
         groups: ArrayLike | None = None,
         asked: DeclaredTypes = NOTHING_ASKED,
@@ -865,7 +865,8 @@ def _from_table(
     else:
         if list(known.names) != chosen:
             raise InputError(f"the columns are {some(chosen)}, and not those that were understood")
-        rows = known.as_stored.apply(columns, gaps=True)
+        stored = Schema(tuple(replace(column, form="") for column in known))  # as no text
+        rows = stored.apply(columns, gaps=True)
         rows.check()
         X = rows.X
         if any(np.any(X[:, i] >= len(column.levels)) for i, column in enumerate(known) if column.levels):
@@ -924,7 +925,7 @@ def _leave_out_row_numbers(
     return Schema(tuple(schema[i] for i in kept)).settle(X), X, names
 
 
-def make_rows(X: Any, task: Task) -> Rows:
+def make_rows(X: object, task: Task) -> Rows:
     """Return X [rows, d], anything that a task can be made of, as numbers; columns with names by name.
 
     Raises:

@@ -146,33 +146,18 @@ def write_lines(path: Path, seed: int, total: bool = True) -> Path:
     return path
 
 
-@pytest.mark.parametrize("command", ["run", "evaluate"])
-def test_they_are_asked_about_and_left_out(ckcv: Command, command: str, tmp_path: Path) -> None:
-    table = write_lines(tmp_path / "table.dat", 0)
-    options = ONCE if command == "run" else ("--learner", "tree")
-    asked = (command, table, "--out", tmp_path / "run", *options)
-    for given, parts in (
-        ((), ("'mg/dl' in column 'dose' of line 2", "--skip-rows 2 to leave")),
-        (("--skip-rows", "2"), ("line 27 of", "--skip-rows 2,last to leave")),
-    ):
-        code, _, said = ckcv(*asked, *given)
-        assert code == 2
-        assert all(part in said for part in parts)
-    code, _, said = ckcv(*asked, "--skip-rows", "two")
-    assert (code, "--skip-rows 'two': expected numbers of lines" in said) == (2, True)
-    code, printed, said = ckcv(*asked, "--skip-rows", "2,last")
-    assert (code, "24 rows" in printed) == (0, True), said
-
-
-def test_files_of_new_rows_are_read_alike(ckcv: Command, tmp_path: Path) -> None:
+def test_lines_that_are_no_rows_are_left_out_of_every_file(ckcv: Command, tmp_path: Path) -> None:
     table, test, run = (
         write_lines(tmp_path / "table.dat", 0),
         write_lines(tmp_path / "test.dat", 1),
         tmp_path / "run",
     )
     skip = ("--skip-rows", "2,last")
-    code, _, said = ckcv("run", table, "--out", run, *ONCE, "--test", test, *skip)
-    assert code == 0, said
+    for lines, part in (("two", "--skip-rows 'two': expected numbers"), ("2", "--skip-rows 2,last to leave")):
+        code, _, said = ckcv("evaluate", table, "--learner", "tree", "--skip-rows", lines)
+        assert (code, part in said) == (2, True)
+    code, printed, said = ckcv("run", table, "--out", run, *ONCE, "--test", test, *skip)
+    assert (code, "24 rows" in printed) == (0, True), said
     assert ckcv("verify", run, "--test", test, *skip)[0] == 0
     code, _, said = ckcv("verify", run, *skip)
     assert (code, "skip_rows and encoding are for the file of --test" in said) == (2, True)
