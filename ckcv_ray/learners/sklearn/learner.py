@@ -42,7 +42,6 @@ from ckcv_ray.learners.sklearn.spec import (
     Values,
     as_spec,
     check_trusted,
-    list_classes,
     list_specs,
 )
 from ckcv_ray.learners.sklearn.store import last_step, unpack
@@ -87,7 +86,7 @@ class Seen(NamedTuple):
     named: bool = False  # whether these are all, and no other part made them
 
 
-def selects_by_name(spec: Mapping[str, Any]) -> bool:
+def selects_by_name(spec: Mapping[str, object]) -> bool:
     """Return whether an estimator, in its JSON form, selects columns by name or kind."""
     if _asks_for_categories(spec):
         return True
@@ -353,19 +352,14 @@ class AnyEstimator(WeightedLearner):
     def check_storable(self, encode: Callable[[], Task]) -> None:
         """Fit to a few rows of each class, at each kind of setting, and store the models in memory.
 
-        The boosting libraries have a format for their models.
+        Those of the boosting libraries always can.
 
         Raises:
             InputError: a model cannot be stored.
         """
-        first, *inside = list_classes(self.spec)
-        if first in BOOSTERS:
+        kind = self.spec["class"]
+        if kind in BOOSTERS:
             return
-        if boosters := [path for path in inside if path in BOOSTERS]:
-            raise InputError(
-                f"models of estimator {first} cannot be stored: {boosters[0]} has the format of its "
-                "library, for itself alone: give it without other steps, or score the whole by ckcv evaluate"
-            )
         task = encode()
         each = [np.flatnonzero(task.y == c)[:FEW_ROWS] for c in range(task.n_classes)]
         few = np.concatenate(each or [np.arange(min(FEW_ROWS, task.n))])
@@ -375,11 +369,11 @@ class AnyEstimator(WeightedLearner):
             except (Exception, SystemExit):  # evaluations will meet the error again, and record it
                 continue
             try:
-                unpack(model.content, [*list_classes(self.spec)])
+                unpack(model.content, kind)
             except Exception as error:  # skops raises errors of all kinds
                 at = ", ".join(f"{name} = {value}" for name, value in setting.items())
                 raise InputError(
-                    f"models of estimator {first} cannot be stored{at and f' at {at}'}: "
+                    f"models of estimator {kind} cannot be stored{at and f' at {at}'}: "
                     f"{(str(error) or type(error).__name__).splitlines()[0]}"
                 ) from None
 

@@ -26,8 +26,8 @@ from ckcv_ray.learners.base import CONVERGED, Codec, Learner, Setting, Space, Tr
 from ckcv_ray.learners.ensemble import judge
 from ckcv_ray.learners.sklearn import store as models
 from ckcv_ray.learners.sklearn.spec import (
-    BOOSTERS,
     LIBRARIES,
+    Estimator,
     Spec,
     Values,
     build,
@@ -42,7 +42,6 @@ from ckcv_ray.learners.sklearn.spec import (
 )
 from ckcv_ray.learners.sklearn.store import (
     SAMPLE_WEIGHT,
-    BoosterCodec,
     EstimatorCodec,
     FittedEstimator,
     Template,
@@ -136,9 +135,8 @@ class EstimatorLearner(Learner):
 
     @cached_property
     def codec(self) -> Codec:
-        """What stores estimators in the format of skops, or of their own library."""
-        kind = BoosterCodec if self.spec["class"] in BOOSTERS else EstimatorCodec
-        return kind(self.spec, set(self.all_values))
+        """What stores estimators in the format of skops."""
+        return EstimatorCodec(self.spec, set(self.all_values))
 
     @cached_property
     def outputs(self) -> frozenset[Output]:
@@ -173,7 +171,7 @@ class EstimatorLearner(Learner):
         fitted = [last, *(part for part in inside if is_classifier(part) or is_regressor(part))]
         return all(has_fit_parameter(part, SAMPLE_WEIGHT) for part in fitted)
 
-    def build(self) -> Any:
+    def build(self) -> Estimator:
         """Return a new estimator."""
         return build(self.spec)
 
@@ -366,7 +364,7 @@ def fit_model(
 ) -> tuple[FittedEstimator, int]:
     """Fit one setting by itself to the rows ``train``; return the model and the position of its status."""
     fit = SplitFits(learner, task, train, train[:0]).fit_alone(setting)
-    return FittedEstimator(setting, fit.estimator, task.n_classes, learner.foreign), fit.status
+    return FittedEstimator(setting, fit.estimator, task.n_classes), fit.status
 
 
 TIE = 1e-12  # of squared distances, relative to the squares of the rows: far above their rounding
@@ -383,7 +381,7 @@ class EstimatorPath:
         self.settings = settings
 
     @classmethod
-    def applies(cls, estimator: Any) -> bool:
+    def applies(cls, estimator: Estimator) -> bool:
         """Return whether the estimator's settings share work in this way."""
         kind = type(last_step(estimator))
         return f"{kind.__module__}:{kind.__qualname__}" == cls.known
@@ -438,8 +436,7 @@ class Plain(EstimatorPath):
 
     def model(self, step: int) -> FittedEstimator:
         """Return one model."""
-        task, foreign = self.split.task, self.split.learner.foreign
-        return FittedEstimator(self.settings[step], self._fits[step].estimator, task.n_classes, foreign)
+        return FittedEstimator(self.settings[step], self._fits[step].estimator, self.split.task.n_classes)
 
     @cached_property
     def _fits(self) -> list[Fit]:
@@ -453,7 +450,7 @@ class Rounds(EstimatorPath):
     known = "sklearn.ensemble._hist_gradient_boosting.gradient_boosting:HistGradientBoostingClassifier"
 
     @classmethod
-    def applies(cls, estimator: Any) -> bool:
+    def applies(cls, estimator: Estimator) -> bool:
         """Return whether no rows are set aside to stop early."""
         last = last_step(estimator)
         return super().applies(estimator) and last.early_stopping is False and last.warm_start is False
@@ -478,7 +475,7 @@ class LibraryRounds(Rounds):
     parameter = "n_estimators"
 
     @classmethod
-    def applies(cls, estimator: Any) -> bool:
+    def applies(cls, estimator: Estimator) -> bool:
         """Return whether an estimator's first rounds do not depend on their number."""
         library = LIBRARIES.get(str(find_library(estimator)))
         return library is not None and library.rounds == cls.parameter and shares_rounds(estimator)
@@ -518,7 +515,7 @@ class Neighbours(EstimatorPath):
     known = "sklearn.neighbors._classification:KNeighborsClassifier"
 
     @classmethod
-    def applies(cls, estimator: Any) -> bool:
+    def applies(cls, estimator: Estimator) -> bool:
         """Return whether votes are counted or weighted by distance."""
         return super().applies(estimator) and last_step(estimator).weights in ("uniform", "distance")
 

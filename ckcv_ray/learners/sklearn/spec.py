@@ -31,12 +31,13 @@ from importlib import import_module
 from inspect import Parameter, signature
 from itertools import product
 from math import inf, nan
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, TypeGuard
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ckcv_ray.errors import AbsentError, InputError, write_install
-from ckcv_ray.tables.columns import ColumnKind
+from ckcv_ray.tables.columns import ColumnKind, Rows
 from ckcv_ray.validation import MAX_GRID, check_count, expect, parse_grid, quote
 
 LIBRARY = "sklearn"
@@ -66,8 +67,21 @@ MAX_DEPTH = 10  # scikit-learn may ask an estimator twice as often for each that
 Spec = dict[str, Any]
 
 
+class Estimator(Protocol):
+    """What this package asks of every estimator; a fitted one has attributes of its own besides."""
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters by name."""
+
+    def set_params(self, **params: object) -> object:
+        """Change parameters."""
+
+    def predict(self, X: Rows) -> NDArray[Any]:
+        """Predict rows X [n, d]."""
+
+
 @cache
-def load_words() -> Mapping[str, Any]:
+def load_words() -> Mapping[str, object]:
     """Return the words that stand for a value in a study, and what each is: infinity, or a function.
 
     The functions are numpy's of one number, and scikit-learn's scores of columns.
@@ -83,19 +97,19 @@ def load_words() -> Mapping[str, Any]:
     }
 
 
-def find_word(value: Any) -> str | None:
+def find_word(value: object) -> str | None:
     """Return the word that stands for a value; None if there is none."""
     if isinstance(value, float):
         return next((word for word, known in INFINITE.items() if value == known), None)
     return next((word for word, known in load_words().items() if known is value), None)
 
 
-def draws_globally(value: Any) -> bool:
+def draws_globally(value: object) -> bool:
     """Return whether a value is a listed function that draws from numpy's global generator."""
     return callable(value) and str(find_word(value)).partition(":")[2] in RANDOM_SCORES
 
 
-def describe(name: str, estimator: Any, depth: int = 0) -> Spec:
+def describe(name: str, estimator: Estimator, depth: int = 0) -> Spec:
     """Return the JSON form of an estimator, once it is known that a study may hold it, and those inside it.
 
     Of an estimator of another package, which is trusted, only those inside it are looked at.
@@ -121,7 +135,7 @@ def describe(name: str, estimator: Any, depth: int = 0) -> Spec:
             params[key] = _describe_value(label, value, _list_words(estimator, key), depth)
     try:
         if hasattr(estimator, "_parameter_constraints"):
-            estimator._validate_params()
+            kind._validate_params(estimator)
     except ValueError as error:
         raise InputError(f"{name}: {error}") from None
     return {"class": find_path(name, kind), **({"params": params} if params else {})}
@@ -129,7 +143,7 @@ def describe(name: str, estimator: Any, depth: int = 0) -> Spec:
 
 def _list_words(owner: Any, parameter: str) -> Iterable[str] | None:
     """Return the text that scikit-learn names among the values of a parameter; None of another package's."""
-    if not is_own(f"{type(owner).__module__}:"):
+    if type(owner).__module__.partition(".")[0] != LIBRARY:
         return None
     rules = getattr(owner, "_parameter_constraints", {}).get(parameter, ())
     named = (getattr(getattr(rule, "constraint", rule), "options", ()) for rule in rules)
@@ -172,7 +186,7 @@ def _describe_step(label: str, step: Any, depth: int) -> list[Any]:
     return [name, described, *(_describe_columns(inside, selected) for selected in columns)]
 
 
-def _is_estimator(value: Any) -> bool:
+def _is_estimator(value: object) -> TypeGuard[Estimator]:
     return hasattr(value, "get_params") and not isinstance(value, type)
 
 
@@ -219,12 +233,7 @@ def _describe_grid(label: str, search: Any, grid: Any) -> Any:
     return grids if isinstance(grid, list | tuple) else grids[0]
 
 
-def list_classes(spec: Any) -> Iterator[str]:
-    """Yield the classes of an estimator in its JSON form and of those inside it, as "module:Class"."""
-    yield from (inside["class"] for inside in list_specs(spec) if isinstance(inside["class"], str))
-
-
-def list_specs(spec: Any) -> Iterator[Mapping[str, Any]]:
+def list_specs(spec: object) -> Iterator[Mapping[str, Any]]:
     """Yield the JSON form of an estimator, and of those inside it."""
     if isinstance(spec, Mapping):
         if "class" in spec:
@@ -233,11 +242,6 @@ def list_specs(spec: Any) -> Iterator[Mapping[str, Any]]:
     if isinstance(spec, list | tuple):
         for value in spec:
             yield from list_specs(value)
-
-
-def is_own(path: str) -> bool:
-    """Return whether a class, as "module:Class", is of scikit-learn itself."""
-    return path.partition(":")[0].partition(".")[0] == LIBRARY
 
 
 INSTALL = write_install("boosting")
@@ -253,6 +257,7 @@ class BoostingLibrary(NamedTuple):
             or the first. They ask for one thread, no output and no files.
         usual: parameters that it gets unless they are given.
         rounds: parameter that is the number of rounds.
+        count: takes a fitted estimator; returns the number of its rounds.
         limit: takes a number of rounds; returns what limits predictions to the first of them.
         stop: parameters of which any asks to stop early.
         sharing: parameters, besides those above, with which the first rounds of a long fit are a short fit.
@@ -261,6 +266,7 @@ class BoostingLibrary(NamedTuple):
     forced: tuple[Mapping[str, Any], ...]
     usual: Mapping[str, Any]
     rounds: str
+    count: Callable[[Any], int]
     limit: Callable[[int], Mapping[str, Any]]
     stop: tuple[str, ...]
     sharing: tuple[str, ...]
@@ -271,6 +277,7 @@ LIBRARIES = {
         forced=({"n_jobs": 1, "nthread": 1}, {"verbosity": 0}),
         usual={},
         rounds="n_estimators",
+        count=lambda estimator: int(estimator.get_booster().num_boosted_rounds()),
         limit=lambda rounds: {"iteration_range": (0, rounds)},
         stop=("early_stopping_rounds",),
         sharing=(
@@ -287,6 +294,7 @@ LIBRARIES = {
         ),
         usual={"deterministic": True, "force_col_wise": True},  # else it times two ways, and takes the faster
         rounds="n_estimators",
+        count=lambda estimator: int(estimator.n_iter_),
         limit=lambda rounds: {"num_iteration": rounds},
         stop=("early_stopping", "early_stopping_round", "early_stopping_rounds", "n_iter_no_change"),
         sharing=(
@@ -304,6 +312,7 @@ LIBRARIES = {
         ),
         usual={},
         rounds="iterations",
+        count=lambda estimator: int(estimator.tree_count_),
         limit=lambda rounds: {"ntree_end": rounds},
         stop=("early_stopping_rounds", "od_pval", "od_type", "od_wait"),
         sharing=(
@@ -319,12 +328,12 @@ BOOSTERS = {  # classes of estimators, where each is defined
 }
 
 
-def find_library(estimator: Any) -> str | None:
+def find_library(estimator: object) -> str | None:
     """Return the package of an estimator of one of these libraries; None of any other."""
     return BOOSTERS.get(f"{type(estimator).__module__}:{type(estimator).__qualname__}")
 
 
-def list_declared(estimator: Any) -> dict[str, Any]:
+def list_declared(estimator: object) -> dict[str, object]:
     """Return the parameters that an estimator of these libraries takes besides those it lists, and defaults.
 
     CatBoost's estimators list what they were given. LightGBM's take any keyword, and ignore unknown ones.
@@ -351,7 +360,7 @@ def _list_defaults(kind: Any) -> Mapping[str, Any]:
     }
 
 
-def prepare(estimator: Any) -> None:
+def prepare(estimator: Estimator) -> None:
     """Make an estimator of these libraries silent and reproducible; leave any other as it is."""
     if (package := find_library(estimator)) is None:
         return
@@ -369,7 +378,7 @@ def prepare(estimator: Any) -> None:
     estimator.set_params(**changes)
 
 
-def shares_rounds(estimator: Any) -> bool:
+def shares_rounds(estimator: Estimator) -> bool:
     """Return whether the first rounds of a long fit of an estimator of these libraries are a short fit.
 
     Only parameters count that are known to allow it. CatBoost's learning rate depends on the number of rounds
@@ -422,10 +431,10 @@ def is_trusted(path: str) -> bool:
     return path.partition(".")[0] in _trusted - {LIBRARY}
 
 
-def list_packages(spec: Any) -> Iterator[str]:
+def list_packages(spec: object) -> Iterator[str]:
     """Yield the packages that an estimator, as text or in its JSON form, and those inside it come from."""
-    for path in list_classes({"class": spec} if isinstance(spec, str) else spec):
-        if ":" in path:
+    for inside in list_specs({"class": spec} if isinstance(spec, str) else spec):
+        if isinstance(path := inside["class"], str) and ":" in path:
             yield path.partition(":")[0].partition(".")[0]
 
 
@@ -435,7 +444,7 @@ def list_foreign(learner: Any) -> list[str]:
     return sorted({name for spec in specs for name in list_packages(spec)} - {LIBRARY})
 
 
-def as_spec(name: str, value: Any) -> Spec:
+def as_spec(name: str, value: object) -> Spec:
     """Return the JSON form of an estimator given as text, as its JSON form, or as an object.
 
     Raises:
@@ -458,13 +467,14 @@ def as_spec(name: str, value: Any) -> Spec:
     return spec
 
 
-def build(spec: Mapping[str, Any], setting: Mapping[str, Any] | None = None) -> Any:
+def build(spec: Mapping[str, object], setting: Mapping[str, object] | None = None) -> Estimator:
     """Return a new estimator, at a setting of a search space if one is given.
 
     Raises:
         InputError: its class, or a value of a parameter, may not be part of a study.
     """
-    name, made = "estimator", _make("estimator", spec)
+    name = "estimator"
+    made: Estimator = _make(name, spec)
     if setting:
         name, named = "param", complete_names(made, setting)
         try:
@@ -477,17 +487,13 @@ def build(spec: Mapping[str, Any], setting: Mapping[str, Any] | None = None) -> 
 
 @cache
 def name_type(path: str) -> str:
-    """Return where a class is defined, such as "sklearn.svm._classes.SVC" of "sklearn.svm:SVC".
-
-    Args:
-        path: a class of scikit-learn; it is imported.
-    """
+    """Return where a class is defined: "sklearn.svm._classes.SVC" of "sklearn.svm:SVC", which is imported."""
     module, _, name = path.partition(":")
-    kind = getattr(import_module(module), name, None)  # other versions of scikit-learn may lack it
-    return path if kind is None else f"{kind.__module__}.{kind.__qualname__}"
+    kind = getattr(import_module(module), name)
+    return f"{kind.__module__}.{kind.__qualname__}"
 
 
-def list_parameters(estimator: Any) -> dict[str, Any]:
+def list_parameters(estimator: Estimator) -> dict[str, object]:
     """Return the parameters of an estimator by name; of a pipeline's last step also by short name."""
     every: dict[str, Any] = estimator.get_params(deep=True)
     steps = every.get("steps")
@@ -498,7 +504,7 @@ def list_parameters(estimator: Any) -> dict[str, Any]:
     return list_declared(steps[-1][1]) | short | every
 
 
-def complete_names(estimator: Any, setting: Mapping[str, Any]) -> dict[str, Any]:
+def complete_names(estimator: Estimator, setting: Mapping[str, object]) -> dict[str, object]:
     """Return a setting with the names and numbers that ``set_params`` takes.
 
     Raises:

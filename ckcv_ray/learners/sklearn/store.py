@@ -1,11 +1,11 @@
 """Fitted estimators as bytes: the format of skops, the same for equal estimators, and checks of what is read.
 
 Unlike a pickle, a skops file names the types it holds and runs none of its content. Refused are types that
-are neither on skops's own list nor those of the learner, and arrays that compiled code would leave.
+are neither on skops's own list nor of a trusted package, and arrays that compiled code would leave.
 
-A model of XGBoost, LightGBM or CatBoost is stored as its library writes it: as UBJSON, as text and as cbm.
-Equal models are equal bytes. None holds labels: fits are to positions of the classes that have training rows,
-which are stored with it. XGBoost refuses classes without training rows.
+A model of XGBoost, LightGBM or CatBoost is stored in the same way, with its trees as its library writes them
+for a pickle, and read by the code of that library, unchecked. None holds labels: fits are to positions of the
+classes that have training rows, which are stored with it. XGBoost refuses classes without training rows.
 
 A fitted estimator as a model has class numbers and scores that are the same for a row in any batch. Unfitted
 estimators are made from their JSON form once in a process, and copied for each fit.
@@ -17,12 +17,10 @@ import json
 import random
 import warnings
 import zipfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from types import FunctionType
 from typing import Any, NamedTuple, Self
 
@@ -45,19 +43,18 @@ from ckcv_ray.learners.base import (
     try_model,
 )
 from ckcv_ray.learners.sklearn.spec import (
+    BOOSTERS,
     CATBOOST,
     LIBRARIES,
     LIBRARY,
-    LIGHTGBM,
     XGBOOST,
+    Estimator,
     Spec,
     build,
     complete_names,
     draws_globally,
     find_library,
-    is_own,
     is_trusted,
-    list_classes,
     load_words,
     name_type,
     prepare,
@@ -71,44 +68,36 @@ SUFFIX = ".npy"
 NO_DATE = (1980, 1, 1, 0, 0, 0)
 MAX_MODEL_BYTES = 1 << 30
 MAX_MODEL_DEPTH = 200
-CONSTANT = "sklearn.dummy:DummyClassifier"  # of training rows of a single class
-PARTS = (  # estimators that fits of others make by themselves
-    *(CONSTANT, "sklearn.dummy:DummyRegressor", "sklearn.decomposition:KernelPCA"),
-    *("sklearn.impute:MissingIndicator", "sklearn.isotonic:IsotonicRegression"),
-    *("sklearn.linear_model:LogisticRegression", "sklearn.linear_model:RidgeCV"),
-    *("sklearn.multiclass:OneVsOneClassifier", "sklearn.multiclass:OneVsRestClassifier"),
-    *("sklearn.neighbors:NearestNeighbors", "sklearn.preprocessing:FunctionTransformer"),
-    *("sklearn.preprocessing:KernelCenterer", "sklearn.preprocessing:LabelBinarizer"),
-    *("sklearn.preprocessing:LabelEncoder", "sklearn.preprocessing:OneHotEncoder"),
-    *("sklearn.preprocessing:StandardScaler", "sklearn.svm:LinearSVC"),
-    *("sklearn.tree:DecisionTreeClassifier", "sklearn.tree:DecisionTreeRegressor"),
-    *("sklearn.tree:ExtraTreeClassifier", "sklearn.tree:ExtraTreeRegressor"),
-)
+CONSTANT = "sklearn.dummy.DummyClassifier"  # of training rows of a single class
+BOOSTER = f"{__name__}.Booster"
 TREE = "sklearn.tree._tree.Tree"
-HISTOGRAMS = "sklearn.ensemble._hist_gradient_boosting"
-PREDICTOR = f"{HISTOGRAMS}.predictor.TreePredictor"
+PREDICTOR = "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor"
 REVIEWED = (  # that skops does not trust: the arrays of trees are checked, the others hold numbers
     *(TREE, PREDICTOR, "numpy.dtype", "sklearn.utils._bunch.Bunch", "sklearn.multiclass._ConstantPredictor"),
     *(f"sklearn.calibration.{name}" for name in ("_CalibratedClassifier", "_SigmoidCalibration")),
     *(f"sklearn.gaussian_process.kernels.{name}" for name in ("ConstantKernel", "Product", "RBF")),
     "sklearn.gaussian_process._gpc._BinaryGaussianProcessClassifierLaplace",
     *(f"sklearn.neural_network._stochastic_optimizers.{name}Optimizer" for name in ("Adam", "SGD")),
+    "collections.OrderedDict",  # of LightGBM
 )
-TRUSTED_BY_SKOPS = ("sklearn._loss.", "sklearn.linear_model._sgd_fast.", f"{HISTOGRAMS}.binning.")
 SUPPORT_OF_NUMBERS = ("epsilon_svr", "nu_svr", "one_class")
 KERNELS = ("linear", "poly", "rbf", "sigmoid")
 NEIGHBOUR_FIELDS = ("_fit_X", "_y", "classes_", "effective_metric_", "effective_metric_params_")
 SEARCH_TREES = {"ball_tree": "BallTree", "kd_tree": "KDTree", "brute": None}
 
 
-def pack(estimator: Any) -> bytes:
+def pack(estimator: object) -> bytes:
     """Return a fitted estimator as bytes, the same for estimators that are equal.
 
     Search trees of neighbours are left out, and built again by ``unpack``: nothing could check one.
     """
     import skops.io
 
-    nearest = [part for part in _inside(estimator, set(), 0) if _finds_neighbours(part)]
+    every = [*_inside(estimator, set(), 0)]
+    for metadata in [part.get_metadata() for part in every if find_library(part) == CATBOOST]:
+        for name in {*PASSING} & {*metadata.keys()}:
+            del metadata[name]
+    nearest = [part for part in every if _finds_neighbours(part)]
     trees = [part._tree for part in nearest]
     try:
         for part in nearest:
@@ -119,24 +108,23 @@ def pack(estimator: Any) -> bytes:
             part._tree = tree
 
 
-def unpack(content: bytes, classes: Sequence[str] | None = None) -> Any:
+def unpack(content: bytes, kind: str | None = None) -> Estimator:
     """Return the estimator that ``pack`` wrote.
 
-    Every type that is named is compared with those of the learner and of skops before anything is built.
+    Every type that is named is compared with those of skops and of trusted packages before anything is built.
 
     Args:
         content: may come from anybody.
-        classes: its class, and those of the estimators that it may hold besides those that fits make, as
-            "module:Class"; None for any of scikit-learn.
+        kind: its class, as "module:Class"; None for any.
 
     Raises:
         ValueError: it holds another estimator, or an array that compiled code would leave.
         TypeError: it holds a type that is not known to be harmless.
     """
-    trusted = _check_types(content, classes)
+    trusted = _check_types(content, kind)
     import skops.io
 
-    estimator = skops.io.loads(content, trusted=trusted)
+    estimator: Estimator = skops.io.loads(content, trusted=trusted)
     for part in _inside(estimator, set(), 0):
         _check_object(part)
         if _finds_neighbours(part):
@@ -144,7 +132,7 @@ def unpack(content: bytes, classes: Sequence[str] | None = None) -> Any:
     return estimator
 
 
-def read_values(content: bytes) -> Any:
+def read_values(content: bytes) -> tuple[object, dict[str, object]]:
     """Return what the bytes of an estimator hold, for comparison with others: a schema, and arrays by file.
 
     A class is the word that names it: nothing is imported.
@@ -163,11 +151,11 @@ def read_values(content: bytes) -> Any:
     }
 
 
-def _check_types(content: bytes, classes: Sequence[str] | None) -> list[str]:
+def _check_types(content: bytes, kind: str | None) -> list[str]:
     """Return the types that a file names and that are trusted here, besides those that skops trusts.
 
     Raises:
-        ValueError: it holds an estimator of scikit-learn that the learner has not.
+        ValueError: its estimator is not of the learner's class.
     """
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         if sum(file.file_size for file in archive.infolist()) > MAX_MODEL_BYTES:
@@ -176,24 +164,12 @@ def _check_types(content: bytes, classes: Sequence[str] | None) -> list[str]:
             f"{node['__module__']}.{node['__class__']}"
             for node in _nodes(json.loads(archive.read(SCHEMA_FILE)))
         ]
+    own = BOOSTER if kind in BOOSTERS else kind and name_type(kind)
+    if kind is not None and named[:1] not in ([own], [CONSTANT]):
+        raise ValueError(f"it holds {quote(named[:1])}, which no fit of {kind} makes")
     functions = (value for value in load_words().values() if isinstance(value, FunctionType))
-    known = {
-        *REVIEWED,
-        *(f"{f.__module__}.{f.__name__}" for f in functions),
-        *map(name_type, (*(classes or ()), *PARTS)),
-    }
-    if classes is not None:
-        strange = [
-            name
-            for name in named
-            if is_own(name) and name not in known and not name.startswith(TRUSTED_BY_SKOPS)
-        ]
-        if named[:1] != [name_type(classes[0])] and named[:1] != [name_type(CONSTANT)]:
-            strange = named[:1]
-        elif not all(map(is_own, classes)):  # an estimator of somebody's own may hold any
-            strange = []
-        if strange:
-            raise ValueError(f"it holds {strange[0]}, which no fit of {classes[0]} makes")
+    known = {*REVIEWED, *(f"{f.__module__}.{f.__name__}" for f in functions)}
+    known |= {BOOSTER} if any(map(is_trusted, LIBRARIES)) else set()
     return [name for name in {*named} if name in known or is_trusted(name)]
 
 
@@ -207,7 +183,7 @@ def _nodes(schema: Any) -> Iterator[Mapping[str, Any]]:
         yield from _nodes(column)
 
 
-def last_step(estimator: Any) -> Any:
+def last_step(estimator: object) -> Any:
     """Return the last step of a pipeline, or the estimator itself."""
     return estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
 
@@ -406,8 +382,7 @@ def _without_padding(content: bytes) -> bytes:
     return content[: len(content) - clean.nbytes] + clean.tobytes()
 
 
-HEADS = {XGBOOST: b"{L", LIGHTGBM: b"tree\n", CATBOOST: b"CBM1"}  # of UBJSON, text and cbm
-PASSING = ("train_finish_time", "model_guid", "training")  # metadata of a cbm file: times and random numbers
+PASSING = ("train_finish_time", "model_guid", "training")  # metadata of CatBoost: times and random numbers
 STOP_SHARE = 0.1  # of the training rows, which decide when to stop early
 
 
@@ -418,56 +393,24 @@ class Booster:
         estimator: not fitted yet.
 
     Attributes:
-        classes_: the classes that have training rows, in ascending order; none if it predicts numbers.
-        n_features_in_: number of columns of the training rows.
-        rounds: number of the first rounds that predictions are limited to; None for all.
-        predictor: what predicts: the fitted estimator, but LightGBM's trees, since its estimators read none.
+        classes_: the classes that have training rows, in ascending order; none if it predicts numbers. Only a
+            fit sets it.
+        limit: arguments of predictions that limit them to the first rounds of the fit.
     """
 
     def __init__(self, estimator: Any) -> None:
-        from sklearn.base import is_classifier
-
         self.estimator, self.library = estimator, str(find_library(estimator))
-        self.predictor = estimator
-        self.classifies = is_classifier(estimator)
-        self.classes_: Classes = np.zeros(0, np.int32)
-        self.n_features_in_ = 0
-        self.rounds: int | None = None
-
-    @classmethod
-    def load(cls, estimator: Any, classes: Sequence[int], n_features: int, content: bytes) -> Self:
-        """Return the model that a library wrote; its format is read by the code of that library, unchecked.
-
-        Args:
-            estimator: not fitted yet, with the parameters of the fitted one.
-            classes, n_features: see the attributes.
-            content: what it wrote.
-
-        Raises:
-            ValueError: it cannot be read, or takes rows of another number of columns.
-        """
-        booster = cls(estimator)
-        booster.classes_, booster.n_features_in_ = np.array(classes, np.int32), n_features
-        booster.content = content
-        if not content.startswith(HEADS[booster.library]):  # some libraries abort the process
-            raise ValueError(f"it is not a model in the format of {booster.library}")
-        try:
-            booster.predictor = READERS[booster.library](estimator, content)
-            found = COLUMN_COUNTS[booster.library](booster.predictor)
-        except Exception as error:  # each library has errors of its own
-            raise ValueError(f"{booster.library} cannot read it: {error}") from None
-        if found != n_features:
-            raise ValueError(f"it is a model of {found} columns, and there are {n_features}")
-        return booster
+        self.limit: Mapping[str, Any] = {}
 
     def fit(self, X: Rows, y: NDArray[Any], sample_weight: NDArray[np.float64] | None = None) -> Self:
         """Fit to rows X [n, d] with class numbers, or numbers, y [n], and weights [n] if they have any.
 
         If it is to stop early, a tenth of the rows, drawn by its seed, says when.
         """
-        self.n_features_in_ = X.shape[1]
-        X = self._write_categories(X)
-        if self.classifies:
+        from sklearn.base import is_classifier
+
+        X, self.classes_ = self._write_categories(X), np.zeros(0, np.int32)
+        if is_classifier(self.estimator):
             self.classes_, y = np.unique(y, return_inverse=True)
         options: dict[str, Any] = {}
         train = np.arange(len(X))
@@ -478,13 +421,12 @@ class Booster:
         if sample_weight is not None:
             options["sample_weight"] = sample_weight[train]
         self.estimator.fit(X[train], y[train], **options)
-        self.predictor = self.estimator.booster_ if self.library == LIGHTGBM else self.estimator
         return self
 
     @property
     def n_rounds(self) -> int:
         """Number of rounds of the fit."""
-        return ROUND_COUNTS[self.library](self.estimator)
+        return LIBRARIES[self.library].count(self.estimator)
 
     @property
     def n_iter_(self) -> int:
@@ -494,59 +436,35 @@ class Booster:
 
     def first(self, rounds: int) -> Self:
         """Return what predicts by the first rounds alone."""
-        limited = type(self)(self.estimator)  # a copy would be pickled, and read again
-        limited.__dict__.update(self.__dict__, rounds=rounds)
+        limited = copy.copy(self)
+        limited.limit = LIBRARIES[self.library].limit(rounds)
         return limited
 
     def predict(self, X: Rows) -> NDArray[Any]:
         """Predict classes or numbers for rows X [rows, d]."""
-        if self.library == LIGHTGBM and self.classifies:
-            return np.asarray(self.classes_[np.argmax(self.predict_proba(X), axis=1)])
-        predicted = np.ravel(self.predictor.predict(self._write_categories(X), **self._options))
-        return self.classes_[predicted.astype(np.intp)] if self.classifies else predicted
+        predicted = np.ravel(self.estimator.predict(self._write_categories(X), **self.limit))
+        return self.classes_[predicted.astype(np.intp)] if len(self.classes_) else predicted
 
     def predict_proba(self, X: Rows) -> NDArray[np.float64]:
         """Return the probability of each of ``classes_``, (rows, classes).
 
         XGBoost's are of single precision: here they add up to 1 in double precision, in the same order.
         """
-        predict = self.predictor.predict if self.library == LIGHTGBM else self.predictor.predict_proba
-        found = predict(self._write_categories(X), **self._options)
-        shares = np.asarray(found, np.float64)
-        if len(self.classes_) == 2 and (shares.ndim == 1 or found.dtype != np.float64):
-            second = shares if shares.ndim == 1 else shares[:, 1]
-            return np.column_stack([1.0 - second, second])
+        found = self.estimator.predict_proba(self._write_categories(X), **self.limit)
+        shares = np.ascontiguousarray(found, np.float64)
         if found.dtype == np.float64:
             return shares
+        if len(self.classes_) == 2:
+            return np.column_stack([1.0 - shares[:, 1], shares[:, 1]])
         return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
     def __sklearn_tags__(self) -> Any:
         """Return what a pipeline asks its last step for."""
         return self.estimator.__sklearn_tags__()
 
-    def __sklearn_is_fitted__(self) -> bool:
-        """Return whether it was fitted to any rows."""
-        return self.n_features_in_ > 0
-
-    @cached_property
-    def content(self) -> bytes:
-        """The model in its library's format."""
-        return WRITERS[self.library](self.estimator)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle what describes the model: equal models are equal bytes."""
-        path = f"{type(self.estimator).__module__}:{type(self.estimator).__qualname__}"
-        described = {"class": path, "params": self.estimator.get_params(deep=False)}
-        return _restore, (described, self.classes_.tolist(), self.n_features_in_, self.content)
-
-    @property
-    def _options(self) -> Mapping[str, Any]:
-        limit = {} if self.rounds is None else LIBRARIES[self.library].limit(self.rounds)
-        if self.library != LIGHTGBM:
-            return limit
-        given = self.estimator.get_params(deep=False)
-        stops = {name: value for name, value in given.items() if name.startswith("pred_early_stop")}
-        return {"num_threads": 1, **stops, **limit}
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters of the estimator."""
+        return dict(self.estimator.get_params(deep=deep))
 
     def _write_categories(self, X: Rows) -> Rows:
         """Return rows [n, d] with numbers of categories as text for CatBoost, which takes no others.
@@ -571,7 +489,7 @@ class Booster:
 
         given = self.estimator.get_params(deep=False)
         _, counts = np.unique(y, return_counts=True)
-        some_of_each = self.classifies and counts.min() > 1 and len(counts) <= STOP_SHARE * len(y)
+        some_of_each = len(self.classes_) and counts.min() > 1 and len(counts) <= STOP_SHARE * len(y)
         return train_test_split(
             np.arange(len(y)),
             test_size=STOP_SHARE,
@@ -587,48 +505,6 @@ def wrap(estimator: Any) -> Any:
     if hasattr(estimator, "steps") and find_library(last := estimator.steps[-1][1]):
         estimator.steps[-1] = (estimator.steps[-1][0], Booster(last))
     return estimator
-
-
-def _restore(described: dict[str, Any], classes: list[int], n_features: int, content: bytes) -> Booster:
-    return Booster.load(build(described), classes, n_features, content)
-
-
-def _write_catboost(estimator: Any) -> bytes:
-    metadata = estimator.get_metadata()
-    for name in set(PASSING) & {*metadata.keys()}:
-        del metadata[name]
-    with TemporaryDirectory() as folder:
-        file = Path(folder) / "model.cbm"
-        estimator.save_model(str(file), format="cbm")
-        return file.read_bytes()
-
-
-def _read_lightgbm(estimator: Any, content: bytes) -> Any:
-    from lightgbm import Booster as Trees
-
-    return Trees(model_str=content.decode("utf-8"))
-
-
-WRITERS: dict[str, Callable[[Any], bytes]] = {
-    XGBOOST: lambda estimator: bytes(estimator.get_booster().save_raw("ubj")),
-    LIGHTGBM: lambda estimator: estimator.booster_.model_to_string().encode(),
-    CATBOOST: _write_catboost,
-}
-READERS: dict[str, Callable[[Any, bytes], Any]] = {  # each returns what predicts
-    XGBOOST: lambda estimator, content: estimator.load_model(bytearray(content)) or estimator,
-    LIGHTGBM: _read_lightgbm,
-    CATBOOST: lambda estimator, content: estimator.load_model(blob=content),
-}
-ROUND_COUNTS: dict[str, Callable[[Any], int]] = {
-    XGBOOST: lambda estimator: estimator.get_booster().num_boosted_rounds(),
-    LIGHTGBM: lambda estimator: estimator.booster_.current_iteration(),
-    CATBOOST: lambda estimator: estimator.tree_count_,
-}
-COLUMN_COUNTS: dict[str, Callable[[Any], int]] = {
-    XGBOOST: lambda estimator: estimator.n_features_in_,
-    LIGHTGBM: lambda trees: trees.num_feature(),
-    CATBOOST: lambda estimator: len(estimator.feature_names_),
-}
 
 
 MAX_KEPT = 4096
@@ -664,7 +540,7 @@ def make_template(spec: str, setting: str) -> Template:
     from sklearn.pipeline import Pipeline
 
     values = json.loads(setting)
-    estimator = build(json.loads(spec), values)
+    estimator: Any = build(json.loads(spec), values)
     names = complete_names(estimator, values)
     for part in (estimator, *estimator.get_params(deep=True).values()):
         prepare(part)
@@ -690,10 +566,14 @@ SAMPLE_WEIGHT = "sample_weight"  # of fit, in scikit-learn
 class FittedEstimator(Model):
     """A fitted estimator."""
 
-    setting: Mapping[str, Any]  # the hyperparameters it was fitted at
+    setting: Setting  # the hyperparameters it was fitted at
     estimator: Any  # fitted on class numbers
     n_classes: int  # of the task; 0 if it predicts numbers
-    foreign: bool = field(default=False, compare=False)  # whether it is not scikit-learn's
+
+    @cached_property
+    def foreign(self) -> bool:
+        """Whether it is, or holds, an estimator of another package than scikit-learn."""
+        return is_foreign(self.estimator)
 
     def predict(self, X: Rows) -> Predicted:
         """Classify rows, in batches of one size: in another batch sums may be rounded in another way.
@@ -733,118 +613,70 @@ class FittedEstimator(Model):
         return Outputs(label, rank, shares)
 
     @classmethod
-    def of(
-        cls, setting: Mapping[str, Any], content: bytes, n_classes: int, known: Sequence[str] | None = None
-    ) -> Self:
-        """Return the model whose estimator is given as bytes; ``known`` are the classes that it may hold.
+    def of(cls, setting: Setting, content: bytes, n_classes: int, kind: str | None = None) -> Self:
+        """Return the model whose estimator, of class ``kind``, is given as bytes.
 
         Raises:
             ValueError: see ``store.unpack``.
         """
         with guard(False):  # such as that a class is deprecated
-            estimator = unpack(content, known)
-        return cls(setting, estimator, n_classes, is_foreign(estimator))
+            estimator = unpack(content, kind)
+        return cls(setting, estimator, n_classes)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the estimator in its canonical form: equal models are equal bytes."""
-        if isinstance(self.estimator, Booster):
-            return FittedEstimator, (self.setting, self.estimator, self.n_classes, True)
         return FittedEstimator.of, (self.setting, self.content, self.n_classes)
 
     @cached_property
     def content(self) -> bytes:
         """The estimator as bytes; see ``store``."""
-        return self.estimator.content if isinstance(self.estimator, Booster) else pack(self.estimator)
+        return pack(self.estimator)
 
 
+@dataclass(frozen=True)
 class EstimatorCodec(RowCodec):
     """Estimators as bytes, with their settings as JSON.
 
-    Args:
-        spec: the estimator, which says what classes may be read.
+    Attributes:
+        spec: the estimator, of whose class those are that may be read.
         parameters: names in each setting.
     """
 
+    spec: Spec
+    parameters: set[str]
     schema = pa.schema([("setting", pa.string()), ("estimator", pa.binary())])
-
-    def __init__(self, spec: Spec, parameters: set[str]) -> None:
-        self.spec, self.parameters = spec, parameters
 
     def write(self, model: FittedEstimator) -> Cells:
         """Return the setting of a model, and its bytes."""
         return {"setting": json.dumps(dict(model.setting)), "estimator": model.content}
 
     def read(self, row: Cells, task: Task) -> FittedEstimator:
-        """Return the model in a row, which must be able to predict a row of the task."""
-        known, setting = tuple(list_classes(self.spec)), self.read_setting(row)
-        model = FittedEstimator.of(setting, row["estimator"], task.n_classes, known)
-        try_model(model, task)
-        return model
-
-    def read_setting(self, row: Cells) -> Setting:
-        """Return the setting in a row.
+        """Return the model in a row, which must be able to predict a row of the task.
 
         Raises:
-            ValueError: it has other parameters than the learner.
+            ValueError: it has other parameters than the learner, or see ``unpack``.
         """
         setting = json.loads(row["setting"])
         if not isinstance(setting, dict) or set(setting) != self.parameters:
             raise ValueError("its setting does not name the learner's parameters")
-        return setting
+        model = FittedEstimator.of(setting, row["estimator"], task.n_classes, self.spec["class"])
+        try_model(model, task)
+        return model
 
     def setting(self, model: FittedEstimator) -> Setting:
         """Return the hyperparameters of a model."""
         return model.setting
 
     def same(self, a: FittedEstimator, b: FittedEstimator, rounding: float = 0.0) -> bool:
-        """Return whether two models are equal in content, as skops writes it; others in every byte."""
+        """Return whether two models are equal in content, as skops writes it."""
         one, two = self.write(a), self.write(b)
-        if one == two or not rounding or "estimator" not in one:
+        if one == two or not rounding:
             return bool(one == two)
         first, second = (read_values(row.pop("estimator")) for row in (one, two))
         return one == two and agree(first, second, rounding)
 
 
-class BoosterCodec(EstimatorCodec):
-    """Models of XGBoost, LightGBM or CatBoost in the format of their library, with settings and classes.
-
-    A model of training rows of a single class has no content: it predicts this class. Two are the same if
-    their bytes are.
-    """
-
-    schema = pa.schema([("setting", pa.string()), ("classes", pa.list_(pa.int64())), ("model", pa.binary())])
-
-    def write(self, model: FittedEstimator) -> Cells:
-        """Return the setting and the classes of a model, and its bytes."""
-        classes, setting = np.asarray(model.estimator.classes_).tolist(), json.dumps(dict(model.setting))
-        content = b"" if len(classes) == 1 else model.content
-        return {"setting": setting, "classes": classes, "model": content}
-
-    def read(self, row: Cells, task: Task) -> FittedEstimator:
-        """Return the model in a row."""
-        setting, classes, n_features = self.read_setting(row), row["classes"], task.X.shape[1]
-        known = bool(classes) == bool(task.n_classes) and all(0 <= c < task.n_classes for c in classes)
-        if not known or classes != sorted(set(classes)):
-            raise ValueError("its classes are not those of the task, in ascending order")
-        if len(classes) == 1:
-            if row["model"]:
-                raise ValueError("it has a model, and a single class")
-            from sklearn.dummy import DummyClassifier
-
-            constant = DummyClassifier(strategy="most_frequent").fit(np.zeros((1, n_features)), classes)
-            return FittedEstimator(setting, constant, task.n_classes)
-        template = make_template(json.dumps(self.spec), row["setting"])
-        estimator = template.copy([0] * len(template.unseeded))
-        with guard(True):
-            booster = Booster.load(estimator, classes, n_features, row["model"])
-            if classes and booster.predict_proba(task.X[:1]).shape != (1, len(classes)):
-                raise ValueError(f"it is no model of {len(classes)} classes")
-        model = FittedEstimator(setting, booster, task.n_classes, foreign=True)
-        model.predict_outputs(task.X[:1], frozenset())
-        return model
-
-
-def is_foreign(estimator: Any) -> bool:
+def is_foreign(estimator: object) -> bool:
     """Return whether an estimator, or one inside it, is of another package, or draws globally."""
     parts = [estimator, *estimator.get_params(deep=True).values()] if hasattr(estimator, "get_params") else []
     classes = (type(part) for part in parts if hasattr(part, "get_params"))
@@ -884,7 +716,7 @@ def find_status(caught: list[warnings.WarningMessage]) -> int:
     return NOT_CONVERGED if capped else CONVERGED
 
 
-def predict_classes(estimator: Any, X: Rows, n_classes: int) -> Classes:
+def predict_classes(estimator: Estimator, X: Rows, n_classes: int) -> Classes:
     """Return the class numbers that an estimator predicts.
 
     Raises:
@@ -898,7 +730,7 @@ def predict_classes(estimator: Any, X: Rows, n_classes: int) -> Classes:
     return number
 
 
-def _predict(estimator: Any, X: Rows, kinds: str) -> NDArray[Any]:
+def _predict(estimator: Estimator, X: Rows, kinds: str) -> NDArray[Any]:
     predicted = np.asarray(estimator.predict(X))
     if predicted.shape != (X.shape[0],) or predicted.dtype.kind not in kinds:
         raise ValueError(f"it predicts an array of shape {predicted.shape} and type {predicted.dtype}")

@@ -22,8 +22,7 @@ from ckcv_ray.errors import InputError
 from ckcv_ray.learners.sklearn.learner import AnyEstimator, find_columns
 from ckcv_ray.learners.sklearn.paths import fit_model
 from ckcv_ray.learners.sklearn.spec import as_spec
-from ckcv_ray.runs.load import load_run, load_scores
-from ckcv_ray.runs.verify import verify
+from ckcv_ray.runs.load import load_scores
 from ckcv_ray.study.problem import OUTER
 from ckcv_ray.tables.columns import Column, ColumnKind, Schema
 from ckcv_ray.tables.task import Task
@@ -92,15 +91,6 @@ def test_it_is_scored_stored_and_predicts_as_scikit_learn(name: str, tmp_path: P
     assert pooled_error(result) == pytest.approx(np.mean(cross_val_predict(learner, GAPS, Y, cv=splits) != Y))
     assert np.array_equal(result.predict(GAPS), learner.fit(GAPS, Y).predict(GAPS))
     assert np.array_equal(load_scores(tmp_path / "scores").predict(GAPS), result.predict(GAPS))
-
-
-@pytest.mark.slow
-def test_a_certified_run_is_stored_read_and_verified(tmp_path: Path) -> None:
-    study = Study.of(learner=SELECTIONS["forest"], k=(3, 5), n_splits=3)
-    result = run(study, GAPS, Y, tmp_path / "run", SERIAL)
-    loaded = load_run(tmp_path / "run")
-    assert np.array_equal(loaded.predict(GAPS, by="vote"), result.predict(GAPS, by="vote"))
-    assert verify(tmp_path / "run", rerun=True, execution=SERIAL).differences == []
 
 
 def test_a_new_row_may_have_gaps_and_categories_where_no_row_had(tmp_path: Path) -> None:
