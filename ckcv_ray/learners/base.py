@@ -14,11 +14,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
 from enum import StrEnum
-from typing import Any, ClassVar, NamedTuple, Protocol, Self, cast
+from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeVar, cast
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ckcv_ray.core import options
@@ -133,7 +132,7 @@ class Space:
         """Return the hyperparameters at a position."""
         return self.paths[path][step]
 
-    def settings(self) -> dict[str, NDArray[Any]]:
+    def settings(self) -> dict[str, NDArray[np.generic]]:
         """Return the hyperparameters of all positions by name, path by path; None where there is none."""
         every = [setting for path in self.paths for setting in path]
         names = dict.fromkeys(name for setting in every for name in setting)
@@ -174,73 +173,59 @@ def try_model(model: Model, task: Task) -> None:
 
 
 class Codec(ABC):
-    """What turns models into rows of a table and back, and compares them."""
+    """What turns models into rows of a table and back, and compares them.
 
-    @abstractmethod
-    def columns(self, task: Task) -> pa.Schema:
-        """Return the columns of the table of models on a task."""
-
-    @abstractmethod
-    def table(self, models: Sequence[Any], task: Task) -> pa.Table:
-        """Return a table with a row of ``columns`` for each model on a task."""
-
-    @abstractmethod
-    def from_table(self, table: pa.Table, task: Task) -> list[Any]:
-        """Return the models stored in a table.
-
-        Raises:
-            ValueError: a row does not describe a model on this task, or lacks a cell.
-            IndexError: a row number does not exist in the task.
-        """
-
-    @abstractmethod
-    def setting(self, model: Any) -> Setting:
-        """Return the hyperparameters a model was fitted at."""
-
-    @abstractmethod
-    def same(self, a: Any, b: Any, rounding: float = 0.0) -> bool:
-        """Return whether two models are equal in content.
-
-        Args:
-            a, b: the models.
-            rounding: how far their numbers may be apart, see ``core.arrays.agree``; at 0 they are equal in
-                every bit.
-        """
-
-
-class RowCodec(Codec):
-    """A codec that says how a model becomes a row, and a row a model; the columns are those of ``schema``."""
+    Attributes:
+        schema: the columns, unless they depend on the task.
+        hyperparameters: attributes of models that are their setting.
+    """
 
     schema: pa.Schema
+    hyperparameters: tuple[str, ...] = ()
 
     @abstractmethod
     def write(self, model: Any) -> Cells:
         """Return the cells of a model's row, by column: JSON values, arrays, and lists of arrays."""
 
     @abstractmethod
-    def read(self, row: Cells, task: Task) -> Any:
-        """Return the model in a row; see ``from_table``."""
+    def read(self, row: Cells, task: Task) -> Model:
+        """Return the model on a task that is stored in a row, of which no cell is empty.
+
+        Raises:
+            ValueError: the row does not describe a model on this task.
+            IndexError: a row number does not exist in the task.
+        """
 
     def columns(self, task: Task) -> pa.Schema:
-        """Return ``schema``, whatever the task."""
+        """Return the columns of the table of models on a task."""
         return self.schema
 
-    def table(self, models: Sequence[Any], task: Task) -> pa.Table:
-        """Return a table with a row for each model."""
+    def table(self, models: Sequence[Model], task: Task) -> pa.Table:
+        """Return a table with a row of ``columns`` for each model on a task."""
         rows = [
             {name: v.tolist() if isinstance(v, np.ndarray) else v for name, v in self.write(model).items()}
             for model in models
         ]
         return pa.Table.from_pylist(rows, schema=self.columns(task))
 
-    def from_table(self, table: pa.Table, task: Task) -> list[Any]:
-        """Return the models stored in a table, of which no cell may be empty."""
-        own = table.select(self.columns(task).names)
-        check_filled(own)
-        return [self.read(row, task) for row in own.to_pylist()]
+    def from_table(self, table: pa.Table, task: Task) -> list[Model]:
+        """Return the models stored in a table; raises what ``read`` does, and ValueError for empty cells."""
+        rows = table.select(self.columns(task).names).to_pylist()
+        check_filled(*rows)
+        return [self.read(row, task) for row in rows]
+
+    def setting(self, model: Any) -> Setting:
+        """Return the hyperparameters a model was fitted at."""
+        return {name: getattr(model, name) for name in self.hyperparameters}
 
     def same(self, a: Any, b: Any, rounding: float = 0.0) -> bool:
-        """Return whether the rows of two models are equal."""
+        """Return whether two models are equal in content, as their rows say.
+
+        Args:
+            a, b: the models.
+            rounding: how far their numbers may be apart, see ``core.arrays.agree``; at 0 they are equal in
+                every bit.
+        """
         return agree(self.write(a), self.write(b), rounding)
 
 
@@ -374,19 +359,22 @@ def _make_column(values: list[Any]) -> NDArray[Any]:
     return column
 
 
-def check_filled(rows: pa.Table) -> None:
-    """Raise ValueError if a table has empty cells, or empty entries in a list."""
-    for name in rows.column_names:
-        if _has_nulls(rows[name]):
-            raise ValueError(f"{name} has empty cells")
+def check_filled(*rows: Cells) -> None:
+    """Raise ValueError if rows of a table have empty cells, or empty entries in a list."""
+    for row in rows:
+        for name, value in row.items():
+            if _is_empty(value):
+                raise ValueError(f"{name} has empty cells")
 
 
-def _has_nulls(column: pa.ChunkedArray) -> bool:
-    """Return whether a cell is empty, or one in a list, however deep."""
-    listed = pa.types.is_list(column.type)
-    return bool(column.null_count or (listed and _has_nulls(pc.list_flatten(column))))
+def _is_empty(value: object) -> bool:
+    """Return whether a cell is empty, or one in a list, however deep: entries of a list are of one type."""
+    if not isinstance(value, list):
+        return value is None
+    return None in value or (bool(value) and isinstance(value[0], list) and any(map(_is_empty, value)))
 
 
+Registered = TypeVar("Registered", bound=Learner)
 LEARNERS: dict[str, Any] = {}  # by name: those of this package, of installed ones, and of users
 DEFAULT = "svm"  # the learner that is taken unless another is
 ANY = "estimator"  # any estimator of scikit-learn
@@ -407,7 +395,7 @@ ZOO = {  # number of rows up to which each is among all; of equals the simplest,
 LEARNER_GROUP = "ckcv_ray.learners"  # entry points under which packages list their learners
 
 
-def register(learner: type[Any]) -> type[Any]:
+def register(learner: type[Registered]) -> type[Registered]:
     """Register a learner class under its name, by which studies in files refer to it; a decorator.
 
     Raises:

@@ -24,6 +24,7 @@ from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import (
     CHOICE,
     Block,
+    Cells,
     Codec,
     Fits,
     FitsOf,
@@ -281,22 +282,13 @@ class PreparedLearner(Combined):
         return {label or each.learner.name: each.learner for label, each in self.prepared.items()}
 
 
-def combine(learner: Learner, prepared: Mapping[str, Prepared]) -> Learner:
-    """Return a learner, or choice, as it is fitted to a table: with its steps; itself if nothing changes.
-
-    Args:
-        learner: as the study has it.
-        prepared: for the table, by label.
-    """
-    if all(
-        each == Prepared(single)
-        for each, single in zip(prepared.values(), learner.by_label.values(), strict=True)
-    ):
-        return learner
-    first, several = next(iter(prepared.values())), len(prepared) > 1
-    if not several and (first.encoding, first.balance) == (None, Balance.NONE):
-        return first.learner
-    return PreparedLearner({label if several else None: each for label, each in prepared.items()})
+def combine(prepared: Mapping[str, Prepared]) -> Learner:
+    """Return what is fitted to a table: learners with their steps, by label; itself if it has none."""
+    if len(prepared) > 1:
+        return PreparedLearner({**prepared})
+    (only,) = prepared.values()
+    plain = (only.encoding, only.balance) == (None, Balance.NONE)
+    return only.learner if plain else PreparedLearner({None: only})
 
 
 def describe_scaling(learner: Learner) -> list[str]:
@@ -435,38 +427,34 @@ class PreparedCodec(Codec):
         fields = (self._name_columns(label, task).items() for label in self.codecs)
         return pa.schema([*first, *(field.with_name(name) for own in fields for name, field in own)])
 
-    def table(self, models: Sequence[PreparedModel], task: Task) -> pa.Table:
-        """Return a row of ``columns`` for each model, empty in the columns of other learners."""
-        rows = [self.columns(task).empty_table()]
-        for model in models:
-            row = self.codecs[model.label].table([model.model], task)
-            if model.encoder is not None:
-                row = row.append_column(ENCODER, [[model.encoder.text]])
-            row = row.rename_columns([*self._name_columns(model.label, task)])
-            rows.append(row.append_column(LABEL, [[model.label]]) if self.several else row)
-        return pa.concat_tables(rows, promote_options="default").combine_chunks()
+    def write(self, model: PreparedModel) -> Cells:
+        """Return the cells of a model in the columns of its learner."""
+        cells = self.codecs[model.label].write(model.model)
+        if model.encoder is not None:
+            cells = {**cells, ENCODER: model.encoder.text}
+        if not self.several:
+            return cells
+        return {LABEL: model.label, **{f"{model.label}.{name}": value for name, value in cells.items()}}
 
-    def from_table(self, table: pa.Table, task: Task) -> list[PreparedModel]:
+    def from_table(self, table: pa.Table, task: Task) -> list[Model]:
         """Return the models stored in a table; see ``base.Codec``."""
-        models, every = list[PreparedModel](), self.columns(task).names
-        for i in range(len(table)):
-            row = table.slice(i, 1)
-            label = row[LABEL][0].as_py() if self.several else None
-            if label not in self.codecs:
-                raise ValueError(f"{LABEL} {quote(label)} is none of {', '.join(map(str, self.codecs))}")
-            fields = self._name_columns(label, task)
-            for name in every:
-                if name not in (LABEL, *fields) and row[name].null_count == 0:
-                    raise ValueError(f"{name} has a value in a row of {label}")
-            check_filled(own := row.select([*fields]))
-            own = own.rename_columns([field.name for field in fields.values()])
-            encoder = None
-            if self.prepared[label].encoding is not None:
-                encoder = Encoder.from_json(own[ENCODER][0].as_py(), task.schema, task.n)
-            given = task if encoder is None else encoder.task(task)
-            (model,) = self.codecs[label].from_table(own, given)
-            models.append(PreparedModel(label, encoder, model))
-        return models
+        return [self.read(row, task) for row in table.select(self.columns(task).names).to_pylist()]
+
+    def read(self, row: Cells, task: Task) -> PreparedModel:
+        """Return the model in a row, which is empty in the columns of other learners; see ``base.Codec``."""
+        label = row[LABEL] if self.several else None
+        if label not in self.codecs:
+            raise ValueError(f"{LABEL} {quote(label)} is none of {', '.join(map(str, self.codecs))}")
+        fields = self._name_columns(label, task)
+        for name, value in row.items():
+            if name not in (LABEL, *fields) and value is not None:
+                raise ValueError(f"{name} has a value in a row of {label}")
+        check_filled({name: row[name] for name in fields})
+        own, encoder = {field.name: row[name] for name, field in fields.items()}, None
+        if self.prepared[label].encoding is not None:
+            encoder = Encoder.from_json(own.pop(ENCODER), task.schema, task.n)
+        given = task if encoder is None else encoder.task(task)
+        return PreparedModel(label, encoder, self.codecs[label].read(own, given))
 
     def setting(self, model: PreparedModel) -> Setting:
         """Return the hyperparameters a model was fitted at; of several learners with the label of its own."""

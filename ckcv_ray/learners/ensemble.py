@@ -88,7 +88,7 @@ class Ensemble:
         """Whether the members have a loss that is no count of rows, as with groups or numbers."""
         return len(self.members[0].totals) > len(self.members[0].n_estimate)
 
-    def predict(self, X: Rows) -> tuple[NDArray[Any], NDArray[np.float64]]:
+    def predict(self, X: Rows) -> tuple[NDArray[Any], Values]:
         """Return class numbers and scores of every member, or numbers without scores, each (n_members, rows).
 
         Raises:
@@ -180,7 +180,7 @@ class Models:
     references: Ensemble | None = None
 
 
-def judge(model: Model, X: Rows, y: NDArray[Any], measure: Measure, n_classes: int) -> tuple[int, ...]:
+def judge(model: Model, X: Rows, y: Classes | Values, measure: Measure, n_classes: int) -> tuple[int, ...]:
     """Return the totals of one model on rows X [rows, d], y [rows]; an undecided row counts as an error.
 
     Without classes numbers are predicted.
@@ -203,7 +203,7 @@ def predict_numbers(model: Model, X: Rows) -> Values:
     return np.asarray(value, np.float64)
 
 
-def count_classes(y: NDArray[Any], n_classes: int) -> tuple[int, ...]:
+def count_classes(y: Classes, n_classes: int) -> tuple[int, ...]:
     """Count the rows of each class; there is none with numbers."""
     return tuple(np.bincount(y, minlength=n_classes).tolist()) if n_classes else ()
 
@@ -234,9 +234,9 @@ def from_arrow(rows: pa.Table, learner: Learner, task: Task, losses: bool = Fals
         ValueError: the rows do not describe members on this task.
         IndexError: a row number does not exist in the task.
     """
-    own = rows.select((GROUP_COLUMNS if losses else MEMBER_COLUMNS).names)
-    check_filled(own)
-    return Ensemble(tuple(map(_member, own.to_pylist(), learner.codec.from_table(rows, task))))
+    own = rows.select((GROUP_COLUMNS if losses else MEMBER_COLUMNS).names).to_pylist()
+    check_filled(*own)
+    return Ensemble(tuple(map(_member, own, learner.codec.from_table(rows, task))))
 
 
 def to_pickles(ensemble: Ensemble, learner: Learner, task: Task) -> dict[str, bytes]:

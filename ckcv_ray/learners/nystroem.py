@@ -45,16 +45,15 @@ from ckcv_ray.learners.base import (
     CONVERGED,
     NOT_CONVERGED,
     Cells,
+    Codec,
     FitsOf,
     Model,
     Predicted,
-    RowCodec,
-    Setting,
     Trainer,
 )
 from ckcv_ray.learners.steps import CLASS_WEIGHT, EQUALLY, compute_weights
 from ckcv_ray.learners.svm.learner import KernelMachine
-from ckcv_ray.learners.svm.problem import Scaling, check_numbers, fit_scaling
+from ckcv_ray.learners.svm.problem import KERNEL, Scaling, fit_scaling, read_scaling
 from ckcv_ray.tables.columns import Label, Rows
 from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import integer
@@ -295,7 +294,7 @@ SCHEMA = pa.schema(
 )
 
 
-class NystroemCodec(RowCodec):
+class NystroemCodec(Codec):
     """A row for each model, whose landmarks are row numbers.
 
     Args:
@@ -303,18 +302,15 @@ class NystroemCodec(RowCodec):
     """
 
     schema = SCHEMA
+    hyperparameters = KERNEL
 
     def __init__(self, n_landmarks: int) -> None:
         self.n_landmarks = n_landmarks
 
     def write(self, model: NystroemModel) -> Cells:
         """Return the numbers of a model, but for the features of its landmarks, which the table has."""
-        row = {"C": model.C, "gamma": model.gamma, "rows": model.landmarks.rows, "offset": model.offset}
-        return {**row, "dual_coef": model.dual_coef, **model.landmarks.scaling._asdict()}
-
-    def setting(self, model: NystroemModel) -> Setting:
-        """Return C and gamma of a model."""
-        return {"C": model.C, "gamma": model.gamma}
+        own = {"rows": model.landmarks.rows, "offset": model.offset, "dual_coef": model.dual_coef}
+        return {**self.setting(model), **own, **model.landmarks.scaling._asdict()}
 
     def read(self, row: Cells, task: Task) -> NystroemModel:
         """Return the model in a row of the table.
@@ -329,9 +325,8 @@ class NystroemCodec(RowCodec):
         lengths = [len(row["offset"]), *map(len, row["dual_coef"])]
         if lengths != [n_outputs, *[self.n_landmarks] * n_outputs]:
             raise ValueError(f"expected {n_outputs} offsets, and as many lists of {len(rows)} coefficients")
-        scaling = Scaling(np.array(row["centre"]), np.array(row["scale"]))
         coefficients, offset = np.array(row["dual_coef"]), np.array(row["offset"])
-        check_numbers(row["C"], row["gamma"], scaling, task.X.shape[1], [coefficients, offset])
+        scaling = read_scaling(row, task.X.shape[1], [coefficients, offset])
         vectors = task.X[rows].astype(np.float64)  # one dtype object: the same pickle wherever X came from
         return NystroemModel(row["C"], row["gamma"], Landmarks(rows, vectors, scaling), coefficients, offset)
 

@@ -30,10 +30,10 @@ from ckcv_ray.core.options import check_options, option
 from ckcv_ray.learners.base import (
     CONVERGED,
     Cells,
+    Codec,
     FitsOf,
     Learner,
     Model,
-    RowCodec,
     Setting,
     Space,
     Trainer,
@@ -100,7 +100,7 @@ class SimpleLearner(Learner):
         return FieldsCodec(self)
 
 
-class FieldsCodec(RowCodec):
+class FieldsCodec(Codec):
     """Stores the fields of a learner's models, one in each column."""
 
     def __init__(self, learner: SimpleLearner) -> None:
@@ -119,10 +119,6 @@ class FieldsCodec(RowCodec):
         if not -1 <= label < task.n_classes:
             raise ValueError(f"it predicts class number {label}, but there are {task.n_classes} classes")
         return model
-
-    def setting(self, model: Any) -> Setting:
-        """Return the hyperparameters a model was fitted at, which are among its fields."""
-        return {name: getattr(model, name) for name in self.hyperparameters}
 
 
 class RowTrainer(Trainer):

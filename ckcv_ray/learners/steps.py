@@ -31,7 +31,7 @@ from ckcv_ray.core.draws import draw_seeds, make_seed_sequence
 from ckcv_ray.core.measures import LABEL_FORM, canonicalize, of_classes, to_text
 from ckcv_ray.core.options import Option
 from ckcv_ray.errors import InputError
-from ckcv_ray.tables.columns import Column, ColumnKind, Rows, Schema
+from ckcv_ray.tables.columns import Column, ColumnKind, Label, Rows, Schema
 from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import read_as
 
@@ -40,7 +40,7 @@ EQUALLY = "equal"
 BALANCED = "balanced"
 
 
-def check_class_weight(name: str, value: Any) -> str:
+def check_class_weight(name: str, value: object) -> str:
     """Return the canonical form of an option: "equal" (also for None), "balanced", or weights by label.
 
     Raises:
@@ -58,7 +58,7 @@ CLASS_WEIGHT = Option(
 )
 
 
-def match_labels(class_weight: str, classes: Sequence[Any]) -> str:
+def match_labels(class_weight: str, classes: Sequence[Label]) -> str:
     """Return the canonical form on a task: labels as the task has them, without weights of 1.
 
     Raises:
@@ -71,7 +71,7 @@ def match_labels(class_weight: str, classes: Sequence[Any]) -> str:
     return to_text(unequal) if unequal else EQUALLY
 
 
-def compute_weights(class_weight: str, classes: Sequence[Any], y: NDArray[Any]) -> NDArray[np.float64]:
+def compute_weights(class_weight: str, classes: Sequence[Label], y: Classes) -> Values:
     """Return the weight of each class, (n_classes,).
 
     Args:
@@ -332,7 +332,7 @@ def _split_dates(milliseconds: Any) -> list[Any]:
 
 MIN_RARE = 2  # rows
 RARE = 0.01
-UNSEEN = -1
+UNSEEN, GAP = -1, -2
 CROSS_FITS, FEWEST_CROSS_FITS = 5, 2
 
 
@@ -435,32 +435,17 @@ class Encoding:
     def _fit_levels(
         self, values: Rows, n_levels: int, task: Task, train: Index, folds: Sequence[Index]
     ) -> Levels | Means:
-        least = max(MIN_RARE, int(np.ceil(self.rare * len(values))))
-        if self.categories is Categories.ONEHOT:
-            return _number_frequent(values[:, 0], n_levels, least)
-        from sklearn.preprocessing import OrdinalEncoder
-
-        unseen_and_gap = (float(n_levels), np.nan)
-        every = np.append(np.arange(float(n_levels)), unseen_and_gap)[:, None]
-        if self.categories is Categories.TARGET:
-            y, counted = task.y[train], _choose_classes(task.n_classes)
-            targets = [(y == target).astype(np.float64) for target in counted] or [y]
-            remaining = (np.delete(np.arange(len(train)), fold) for fold in folds)
-            of_others = tuple(
-                _fit_means(values[rows], [target[rows] for target in targets], every) for rows in remaining
-            )
-            return Means(_fit_means(values, targets, every), of_others)
-        ordinal = OrdinalEncoder(
-            handle_unknown="use_encoded_value",
-            unknown_value=UNSEEN,
-            encoded_missing_value=-2,
-            min_frequency=least,
+        if self.categories is not Categories.TARGET:
+            least = max(MIN_RARE, int(np.ceil(self.rare * len(values))))
+            return _number_levels(values[:, 0], n_levels, least, self.categories is Categories.ONEHOT)
+        every = np.append(np.arange(n_levels + 1.0), np.nan)[:, None]  # the last level was never seen
+        y, counted = task.y[train], _choose_classes(task.n_classes)
+        targets = [(y == target).astype(np.float64) for target in counted] or [y]
+        remaining = (np.delete(np.arange(len(train)), fold) for fold in folds)
+        of_others = tuple(
+            _fit_means(values[rows], [target[rows] for target in targets], every) for rows in remaining
         )
-        place = ordinal.fit(values).transform(every)[:, 0]
-        joined = ordinal.infrequent_categories_[0]
-        if joined is not None and not np.isnan(joined[0]):  # what was never seen is rare
-            place[place == UNSEEN] = place[int(joined[0])]
-        return Levels(tuple(place.tolist()), 0)
+        return Means(_fit_means(values, targets, every), of_others)
 
 
 def fit_scale(X: Rows) -> tuple[Values, Values]:
@@ -480,24 +465,29 @@ def fit_scale(X: Rows) -> tuple[Values, Values]:
     return mean, np.where(constant, 1.0, np.sqrt(variance))
 
 
-def _number_frequent(values: Values, n_levels: int, least: int) -> Levels:
-    """Return one column for each frequent level and for gaps if frequent, and one for all that are rarer.
+def _number_levels(values: Values, n_levels: int, least: int, ones: bool) -> Levels:
+    """Return a number for each frequent level and one for all rarer ones, each a column of ones or not.
 
-    That is scikit-learn's ``OneHotEncoder(handle_unknown="infrequent_if_exist", min_frequency=least)``, whose
-    checks take longer than most fits. What was never seen is rare, or in no column if nothing is.
+    That is scikit-learn's ``OneHotEncoder(handle_unknown="infrequent_if_exist", min_frequency=least)`` or
+    ``OrdinalEncoder``, whose checks take longer than most fits. What was never seen is rare, or unknown if
+    nothing is. In one column gaps have a number of their own.
 
     Args:
         values: level of each row, NaN for a gap.
         n_levels: number of levels.
-        least: rows that a frequent level has.
+        least: rows that a frequent level has; of columns of ones also frequent gaps.
+        ones: whether there are columns of ones.
     """
     seen = np.bincount(np.where(np.isnan(values), n_levels, values).astype(np.intp), minlength=n_levels + 1)
-    frequent = np.flatnonzero(seen >= least)
-    joined = bool(((seen > 0) & (seen < least)).any())
+    counted = seen if ones else seen[:-1]
+    frequent = np.flatnonzero(counted >= least)
+    joined = bool(((counted > 0) & (counted < least)).any())
     unseen = float(len(frequent) if joined else UNSEEN)
     place = np.full(n_levels + 1, unseen)
     place[frequent] = np.arange(len(frequent))
-    return Levels((*place[:-1].tolist(), unseen, float(place[-1])), len(frequent) + joined)
+    if not ones and seen[-1]:
+        place[-1] = GAP
+    return Levels((*place[:-1].tolist(), unseen, float(place[-1])), len(frequent) + joined if ones else 0)
 
 
 def _choose_classes(n_classes: int) -> range:

@@ -508,8 +508,8 @@ class Problem:
 
     @cached_property
     def learner(self) -> Learner:
-        """What is fitted: the study's learner, or the choice, with these steps."""
-        return combine(self.asked.learner, self.prepared)
+        """What is fitted: the study's learner, or those of a choice, with these steps."""
+        return combine(self.prepared)
 
     @property
     def scaling(self) -> list[str]:

@@ -8,13 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.svm import SVC
 
-from ckcv_ray.core.arrays import Index
+from ckcv_ray.core.arrays import Classes, Index
 from ckcv_ray.core.bounds.binomial import bound_table
 from ckcv_ray.core.draws import Draws
 from ckcv_ray.core.resampling.complete import Complete, split_complete
 from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.learners.svm.model import UNDECIDED_WIDTH
-from ckcv_ray.learners.svm.problem import Signs, make_signs
 from ckcv_ray.study.study import Study
 from ckcv_ray.tables.task import Task
 from jobs.benchmarks.libsvm import Solution
@@ -62,7 +61,7 @@ def plain_loop(study: Study, task: Task) -> Iterator[Answer]:
     One fit on TR and one on TR + MS for every C, gamma, k and split. Yields the best so far after each
     candidate.
     """
-    learner, resampling, y = study.learner, study.resampling, make_signs(task)
+    learner, resampling, y = study.learner, study.resampling, 2 * task.y - 1
     assert isinstance(learner, GaussianSVM)
     assert isinstance(resampling, Complete)
     assert not isinstance(resampling.k, str)
@@ -84,7 +83,7 @@ def plain_loop(study: Study, task: Task) -> Iterator[Answer]:
                 yield best
 
 
-def errors(X: Matrix, y: Signs, C: float, gamma: float, fit: Index, score: Index) -> int:
+def errors(X: Matrix, y: Classes, C: float, gamma: float, fit: Index, score: Index) -> int:
     """Count the rows of ``score`` that an SVC fitted on the rows ``fit`` misclassifies."""
     model = SVC(C=C, gamma=gamma).fit(X[fit], y[fit])
     return int(np.sum(y[score] * model.decision_function(X[score]) <= UNDECIDED_WIDTH))

@@ -21,6 +21,7 @@ from ckcv_ray.learners.svm.kernels import Complement
 from ckcv_ray.learners.svm.problem import (
     EQUAL,
     Matrix,
+    Options,
     Solutions,
     Vector,
     Weights,
@@ -62,15 +63,9 @@ def list_solutions(fits: Solutions) -> list[Solution]:
     return [*map(Solution, fits.b, *(column.tolist() for column in columns), status)]
 
 
-def path(
-    M: Complement,
-    y: Vector,
-    C_values: tuple[float, ...],
-    tolerance: float,
-    max_iter: int,
-    weights: Weights = EQUAL,
-) -> Solutions:
+def path(M: Complement, y: Vector, options: Options, weights: Weights = EQUAL) -> Solutions:
     """Fit each C in turn, starting from zero; see ``path.path``."""
+    C_values, tolerance, max_iter = options
     K = 1.0 - M.double[:, : len(y)]
 
     def fit(C: float) -> Solution:

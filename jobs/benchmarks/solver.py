@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from sklearn.svm import SVC
 
 from ckcv_ray import Study, read_task
+from ckcv_ray.core.arrays import Classes
 from ckcv_ray.core.process import one_thread
 from ckcv_ray.core.resampling.base import Split
 from ckcv_ray.core.schedule import Stage, Unit
@@ -28,7 +29,7 @@ from ckcv_ray.engine.evaluate import evaluate, share
 from ckcv_ray.learners.svm.kernels import Complement, compute_complement, compute_distances, gaussian
 from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.learners.svm.path import path
-from ckcv_ray.learners.svm.problem import Signs, fit_scaling, make_signs
+from ckcv_ray.learners.svm.problem import Options, fit_scaling
 from ckcv_ray.study.problem import Problem
 from jobs.benchmarks import libsvm
 from jobs.benchmarks.baselines import reach
@@ -62,7 +63,7 @@ class Case(NamedTuple):
 
     problem: Problem
     learner: GaussianSVM
-    y: Signs
+    y: Classes
     splits: list[Split]
 
     @property
@@ -78,7 +79,7 @@ def load(name: str) -> Case:
         task = replace(task, X=np.ascontiguousarray(fit_scaling(task.X).apply(task.X)))
     learner = GaussianSVM(scale="none")
     problem = Problem.of(Study.paper(n_splits=SPLITS, k=K_FOLDS).with_learner(learner), task)
-    return Case(problem, learner, make_signs(task), [problem.split(0, i) for i in range(SPLITS)])
+    return Case(problem, learner, 2 * task.y - 1, [problem.split(0, i) for i in range(SPLITS)])
 
 
 def ours(case: Case) -> None:
@@ -131,8 +132,8 @@ def audit(case: Case) -> Audit:
     iterations: list[int] = []
     for gamma in case.learner.gamma:
         M, K, K_score = compute_complement(X, gamma), gaussian(distances, gamma), gaussian(scored, gamma)
-        fits = libsvm.list_solutions(path(M, y, case.learner.C, 1e-3, 10**7))
-        exact = libsvm.list_solutions(libsvm.path(M, y, case.learner.C, 1e-6, 10**7))
+        fits = libsvm.list_solutions(path(M, y, Options(case.learner.C, 1e-3, 10**7)))
+        exact = libsvm.list_solutions(libsvm.path(M, y, Options(case.learner.C, 1e-6, 10**7)))
         for C, a, b in zip(case.learner.C, fits, exact, strict=True):
             reach_a, reach_b = reach(K, y, a, C), reach(K, y, b, C)
             worst = max(worst, reach_a.violation)
@@ -151,7 +152,7 @@ def slowest_fit(M: Complement, y: Matrix, C_values: tuple[float, ...]) -> float:
 
     def time(n_C: int) -> float:
         start = perf_counter()
-        path(M, y, C_values[:n_C], 1e-3, 10**7)
+        path(M, y, Options(C_values[:n_C], 1e-3, 10**7))
         return perf_counter() - start
 
     times = [min(time(n_C) for _ in range(3)) for n_C in range(1, len(C_values) + 1)]

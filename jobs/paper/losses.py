@@ -36,7 +36,6 @@ from ckcv_ray.core.arrays import Values
 from ckcv_ray.core.bounds.betting import bound_losses
 from ckcv_ray.core.bounds.binomial import clopper_pearson, stevens
 from ckcv_ray.learners.ensemble import Ensemble
-from ckcv_ray.learners.svm.problem import make_signs
 from ckcv_ray.runs.run import run_job
 from jobs.frame import SETS, AsJson, choose_scale
 
@@ -83,7 +82,7 @@ def estimate_margins(result: Certified) -> Values:
     size = next(j for j, size in enumerate(problem.sizes) if size.holds(result.k))
     for member in result.ensemble.members:
         rows = problem.split(size, member.split).estimate
-        margins.append(make_signs(problem.task)[rows] * member.model.predict(problem.task.X[rows]).score)
+        margins.append((2 * problem.task.y[rows] - 1) * member.model.predict(problem.task.X[rows]).score)
     return np.array(margins)
 
 

@@ -32,7 +32,7 @@ from pyarrow import parquet
 
 from ckcv_ray.core.arrays import Classes
 from ckcv_ray.core.draws import Draws
-from ckcv_ray.core.measures import ZERO_ONE, Kind, Output, ZeroOne
+from ckcv_ray.core.measures import ZERO_ONE, Kind, Measure, Output, ZeroOne
 from ckcv_ray.core.options import get_values, options
 from ckcv_ray.core.resampling.base import Strata
 from ckcv_ray.core.resampling.complete import Complete
@@ -144,22 +144,21 @@ class ShortContract:
                     assert np.array_equal(getattr(part, name), getattr(full, name)[:stop])
                 assert np.array_equal(part.totals(ZERO_ONE), full.totals(ZERO_ONE)[:stop])
                 assert self.learner.codec.same(part.model(stop - 1), full.model(stop - 1))
+            assert set(np.asarray(full.status).tolist()) <= set(range(len(STATUSES)))
+            assert np.all(np.asarray(full.n_iter) >= 0)
 
-    def test_totals_are_the_errors_of_its_models(self) -> None:
-        for fits, length in self.every_fit():
-            totals = fits.totals(ZERO_ONE)
-            assert totals.shape == (length, self.task.n_classes)
-            for step in range(length):
-                assert tuple(totals[step]) == self.judged(fits.model(step))
+    def test_totals_are_those_of_its_models(self) -> None:
+        for measure in (ZERO_ONE, PREDICTED):
+            self.check_totals(*self.split(), measure)
 
-    def test_a_class_may_be_missing_from_the_training_rows(self) -> None:
+    def test_a_class_may_be_missing_from_the_training_rows_or_the_scored_ones(self) -> None:
         train, score = self.split()
         for number in range(self.task.n_classes):
-            left = train[self.task.y[train] != number]
-            for fits, length in self.every_fit(left, score):
-                models = [fits.model(step) for step in range(length)]
-                assert [tuple(row) for row in fits.totals(ZERO_ONE)] == [*map(self.judged, models)]
-                self.check_same(self.stored(models), fits)
+            few_train, few_score = (rows[self.task.y[rows] != number] for rows in (train, score))
+            self.check_totals(train, few_score)
+            self.check_totals(few_train, score)
+            models = self.models(few_train)
+            assert all(map(self.learner.codec.same, self.stored(models), models))
 
     def test_its_scores_rank_rows_of_two_classes_if_it_says_so(self) -> None:
         if Output.RANK not in self.learner.outputs or self.task.n_classes > 2:
@@ -250,19 +249,16 @@ class ShortContract:
 
     def weighted(self, class_weight: Any, task: Task | None = None) -> list[Any]:
         """Return its models with weights of classes, on the split of the task or of another one."""
-        of = task or self.task
-        learner = replace(self.learner, class_weight=class_weight).canonical(of)
-        block = learner.trainer.prepare(learner.trainer.share(of), *self.split())
-        fitted = [block.fit(path, length) for path, length in enumerate(learner.space.lengths)]
-        return [
-            fits.model(step)
-            for fits, n in zip(fitted, learner.space.lengths, strict=True)
-            for step in range(n)
-        ]
+        other = type(self)()
+        other.task = task or self.task
+        other.learner = replace(self.learner, class_weight=class_weight).canonical(other.task)
+        return other.models()
 
-    def judged(self, model: Any) -> tuple[int, ...]:
-        _, score = self.split()
-        return judge(model, self.task.X[score], self.task.y[score], ZERO_ONE, self.task.n_classes)
+    def check_totals(self, train: Any, score: Any, measure: Measure = ZERO_ONE) -> None:
+        X, y, n_classes = self.task.X[score], self.task.y[score], self.task.n_classes
+        for fits, length in self.every_fit(train, score):
+            judged = [judge(fits.model(step), X, y, measure, n_classes) for step in range(length)]
+            assert list(map(tuple, fits.totals(measure))) == judged
 
     def stored(self, models: Sequence[Any]) -> list[Any]:
         sink = io.BytesIO()
@@ -310,11 +306,6 @@ class LearnerContract(ShortContract):
         assert 0 < costs[0] <= costs[1] <= costs[2]
         assert 0 < memory[0] <= memory[1] <= memory[2]
 
-    def test_its_state_consists_of_strings(self) -> None:
-        self.learner.trainer.load()
-        state = self.learner.trainer.state()
-        assert all(isinstance(text, str) for text in (*state, *state.values()))
-
     @pytest.mark.parametrize(("kind", "n_classes"), [(Kind.BINARY, 2), (Kind.MULTICLASS, 3)])
     def test_a_kind_of_task_it_does_not_declare_is_refused(self, kind: Kind, n_classes: int) -> None:
         study, task = Study(learner=self.learner, resampling=Complete((3,))), clouds(30, n_classes)
@@ -346,24 +337,6 @@ class LearnerContract(ShortContract):
             self.check_same(models, self.block().fit(path, length))
         assert contents == [bytes(buffer.raw()) for buffer in buffers]
         assert all(map(np.array_equal, rows, self.split()))
-
-    def test_it_computes_totals_of_any_measure(self) -> None:
-        X, y = self.task.X[self.split()[1]], self.task.y[self.split()[1]]
-        for fits, length in self.every_fit():
-            judged = [judge(fits.model(i), X, y, PREDICTED, self.task.n_classes) for i in range(length)]
-            assert list(map(tuple, fits.totals(PREDICTED))) == judged
-
-    def test_every_status_is_known(self) -> None:
-        for fits, _ in self.every_fit():
-            assert set(np.asarray(fits.status).tolist()) <= set(range(len(STATUSES)))
-            assert np.all(np.asarray(fits.n_iter) >= 0)
-
-    def test_a_class_may_be_missing_from_the_scored_rows(self) -> None:
-        train, score = self.split()
-        for number in range(self.task.n_classes):
-            left = score[self.task.y[score] != number]
-            for fits, _ in self.every_fit(train, left):
-                assert np.all(fits.totals(ZERO_ONE)[:, number] == 0)
 
     # its models
 

@@ -35,9 +35,9 @@ from ckcv_ray.learners.base import (
     CONVERGED,
     NOT_CONVERGED,
     Cells,
+    Codec,
     Model,
     Predicted,
-    RowCodec,
     Setting,
     end_forks,
     try_model,
@@ -634,7 +634,7 @@ class FittedEstimator(Model):
 
 
 @dataclass(frozen=True)
-class EstimatorCodec(RowCodec):
+class EstimatorCodec(Codec):
     """Estimators as bytes, with their settings as JSON.
 
     Attributes:

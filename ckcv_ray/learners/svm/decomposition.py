@@ -18,6 +18,7 @@ from ckcv_ray.learners.svm.path import describe_fit, index_mask, optimise, resca
 from ckcv_ray.learners.svm.problem import (
     EQUAL,
     Matrix,
+    Options,
     Solutions,
     Vector,
     Weights,
@@ -31,67 +32,52 @@ BLOCK = 4096
 
 
 def path_on_points(
-    X: Matrix,
-    gamma: float,
-    y: Vector,
-    C_values: tuple[float, ...],
-    tolerance: float,
-    max_iter: int,
-    block: int = BLOCK,
-    weights: Weights = EQUAL,
+    X: Matrix, gamma: float, y: Vector, options: Options, weights: Weights = EQUAL, block: int = BLOCK
 ) -> Solutions:
     """Fit each C in turn, starting from the previous solution; without ever holding all of K.
 
     Args:
         X: training rows [n, d]; gamma: width of the kernel exp(-gamma * squared distance).
-        y, C_values, tolerance, max_iter: as for ``path.path``.
+        y, options, weights: as for ``path.path``.
         block: rows of a working set, at least 2.
-        weights: of the two classes.
     """
-    if (y == y[0]).all():
-        return fit_constant(y, len(C_values))
+    if (y == y[:1]).all():
+        return fit_constant(y, len(options.C_values))
     load_code()
     y, n = writable(y), len(y)
-    fits = empty_fits(len(C_values), n)
+    fits = empty_fits(len(options.C_values), n)
     b, F = np.zeros(n), -y
     solved = False
-    for c, C in enumerate(C_values):
+    for c, C in enumerate(options.C_values):
         lo, hi = weights.bounds(y, C)
         if not solved:
             rescale(F, y, b, lo, hi, -C * weights.negative, C * weights.positive)
-            fits.n_iter[c] = _solve(X, gamma, F, b, lo, hi, tolerance, max_iter, block)
+            fits.n_iter[c] = _solve(X, gamma, (F, b, lo, hi), options, block)
             b = b if weights == EQUAL else snap_to_bounds(b, y, C, weights)
         fits.b[c] = b
         describe_fit(F, y, b, lo, hi, c, fits)
-        fits.converged[c] = solved or fits.violation[c] < tolerance
+        fits.converged[c] = solved or fits.violation[c] < options.tolerance
         solved = solved or bool(fits.converged[c] and weights.is_unconstrained(b, C))
     return fits
 
 
 def _solve(
-    X: Matrix,
-    gamma: float,
-    F: Vector,
-    b: Vector,
-    lo: Vector,
-    hi: Vector,
-    tolerance: float,
-    max_iter: int,
-    block: int,
+    X: Matrix, gamma: float, state: tuple[Vector, Vector, Vector, Vector], options: Options, block: int
 ) -> int:
-    """Move b and F to the optimum at one C and return the number of iterations."""
+    """Move b and F, of a state F, b, lo and hi, to the optimum at one C; return the number of iterations."""
+    (F, b, lo, hi), (_, tolerance, max_iter) = state, options
     done = 0
     while done < max_iter:
         rows = choose_working_set(F, b, lo, hi, tolerance, block)
         if not len(rows):
             break
         M, space = compute_complement(X[rows], gamma), workspace(len(rows), get_ident())
-        before, state = b[rows], space.state[:3]
-        state[:] = 0.0
-        state[:, : len(rows)] = b[rows], lo[rows], hi[rows]
+        before, inside = b[rows], space.state[:3]
+        inside[:] = 0.0
+        inside[:, : len(rows)] = b[rows], lo[rows], hi[rows]
         limits = tolerance, max_iter - done, index_mask(len(rows))
-        done += max(1, optimise(M, F[rows], *state, *limits, space))  # the other rows are fixed
-        b[rows] = state[0, : len(rows)]
+        done += max(1, optimise(M, F[rows], *inside, *limits, space))  # the other rows are fixed
+        b[rows] = inside[0, : len(rows)]
         moved = np.flatnonzero(b[rows] != before)
         F -= complement_product(X, X[rows[moved]], gamma, b[rows[moved]] - before[moved])
     return done

@@ -120,24 +120,24 @@ def compute_complement(X: Matrix, gamma: float) -> Complement:
     return M
 
 
-def pair_complement(
-    of_first: Matrix, of_second: Matrix, gamma: float, first: slice, second: slice
-) -> Complement:
-    """Return M of two classes of training rows, in the calling thread's scratch memory.
+def gather_complement(D: Matrix, places: RowIndex, gamma: float) -> Complement:
+    """Return M of some training rows, in the calling thread's scratch memory.
 
     Args:
-        of_first, of_second: distances of all training rows from those of each class, [n, n_first] and
-            [n, n_second].
+        D: distances among all training rows, padded as by ``fill_distances``.
+        places: positions of the rows; if there are as many as training rows, these in their order.
         gamma: width of the kernel.
-        first, second: ranges of the training rows of the two classes.
     """
-    load_code()
-    n = of_first.shape[1] + of_second.shape[1]
-    M = scratch_complement(n)
-    row = scratch("pair row", (1, round_up(n, DOUBLES)))
-    row[:, n:] = 0.0
-    _fill_pair(of_first[first], of_second[first], gamma, row, M.double, M.single, 0)
-    _fill_pair(of_first[second], of_second[second], gamma, row, M.double, M.single, of_first.shape[1])
+    M = scratch_complement(len(places))
+    if len(places) == len(D):
+        fill_complement(D, gamma, M)
+        return M
+    strip = strip_rows(M.double.shape[1])
+    for first in range(0, len(places), strip):
+        double, single = M.double[first : first + strip], M.single[first : first + strip]
+        distances = scratch("strip", double.shape)
+        gather(D, places[first : first + strip], places, distances)
+        fill_complement(distances, gamma, Complement(double, single))
     return M
 
 
@@ -269,18 +269,3 @@ def _fill(D: Matrix, gamma: float, double: Matrix, single: Single) -> None:
             narrow[j] = out[j] if out[j] > MIN_CURVATURE else MIN_CURVATURE
         for j in range(n, narrow.shape[0]):
             narrow[j] = np.float32(1.0)
-
-
-@compile_listed()
-def _fill_pair(
-    A: Matrix, B: Matrix, gamma: float, row: Matrix, double: Matrix, single: Single, start: int
-) -> None:
-    """Fill in 1 - exp(-gamma D) from row ``start`` on, where a row of D is one of A and then one of B."""
-    n_first, n_second = A.shape[1], B.shape[1]
-    for p in range(A.shape[0]):
-        a, b = A[p], B[p]
-        for q in range(n_first):
-            row[0, q] = a[q]
-        for q in range(n_second):
-            row[0, n_first + q] = b[q]
-        _fill(row, gamma, double[start + p : start + p + 1], single[start + p : start + p + 1])

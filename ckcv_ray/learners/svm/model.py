@@ -30,76 +30,14 @@ from ckcv_ray.core.measures import UNDECIDED as NEITHER
 from ckcv_ray.core.process import one_thread
 from ckcv_ray.learners.base import Model, Predicted
 from ckcv_ray.learners.svm.compile import FAST, compile_listed, load_code, wide
-from ckcv_ray.learners.svm.kernels import compute_distances, gaussian
-from ckcv_ray.learners.svm.problem import Matrix, Scaling, Signs, Solutions, Vector, writable
+from ckcv_ray.learners.svm.kernels import RowIndex, compute_distances, gaussian
+from ckcv_ray.learners.svm.problem import Matrix, Scaling, Solutions, Vector, writable
 from ckcv_ray.tables.columns import Rows
 
 UNDECIDED_WIDTH = 1e-9  # this close to zero, rounding would decide the label: an error
 
 
-def classify(M: Matrix, fits: Solutions) -> Signs:
-    """Return the sign that each fit gives each row, 0 where it is undecided, shape (n_C, rows).
-
-    M = 1 - K of the rows [rows] and the training rows [>= n_train]; f(x) = offset - sum_i b_i M(x, x_i).
-    There is one sum per fit and row, which does not depend on which other fits and rows there are.
-    """
-    load_code()
-    signs = np.empty((len(fits.offset), len(M)), np.int8)
-    _classify(writable(M), writable(fits.b), writable(fits.offset), signs)
-    return signs
-
-
-def count_errors(M: Matrix, fits: Solutions, y: Signs) -> NDArray[np.int64]:
-    """Return the errors of each fit among the rows of class -1 and those of class +1, shape (n_C, 2).
-
-    M: as for ``classify``; y: signs of the rows.
-    """
-    load_code()
-    errors = np.zeros((len(fits.offset), 2), np.int64)
-    _count_errors(writable(M), writable(fits.b), writable(fits.offset), writable(y), errors)
-    return errors
-
-
-@compile_listed(fastmath=FAST)
-def _classify(M: Matrix, b: Matrix, offset: Matrix, signs: NDArray[np.int8]) -> None:
-    """Take four rows per pass over b, repeating the last one if their number is not a multiple of four."""
-    wide()
-    n, rows = b.shape[1], M.shape[0]
-    for first in range(0, rows, 4):
-        last = rows - 1
-        p0, p1, p2, p3 = first, min(first + 1, last), min(first + 2, last), min(first + 3, last)
-        M0, M1, M2, M3 = M[p0], M[p1], M[p2], M[p3]
-        for c in range(b.shape[0]):
-            weights = b[c]
-            f0, f1, f2, f3 = offset[c], offset[c], offset[c], offset[c]
-            for q in range(n):
-                f0 -= weights[q] * M0[q]
-                f1 -= weights[q] * M1[q]
-                f2 -= weights[q] * M2[q]
-                f3 -= weights[q] * M3[q]
-            signs[c, p0], signs[c, p1] = _decide_sign(f0), _decide_sign(f1)
-            signs[c, p2], signs[c, p3] = _decide_sign(f2), _decide_sign(f3)
-
-
-@compile_listed()
-def _decide_sign(f: float) -> np.int8:
-    return np.int8(f > UNDECIDED_WIDTH) - np.int8(f < -UNDECIDED_WIDTH)
-
-
-@compile_listed()
-def _count_errors(M: Matrix, b: Matrix, offset: Matrix, y: Signs, errors: NDArray[np.int64]) -> None:
-    signs = np.empty((b.shape[0], M.shape[0]), np.int8)
-    _classify(M, b, offset, signs)
-    for c in range(b.shape[0]):
-        for p in range(M.shape[0]):
-            if signs[c, p] != y[p]:
-                errors[c, np.int64(y[p] > 0)] += 1
-
-
 BLOCK_VALUES = 1 << 22
-
-
-Counts = NDArray[np.int32]
 Integers = NDArray[np.int64]
 
 
@@ -111,130 +49,79 @@ def list_pairs(n_classes: int) -> list[tuple[int, int]]:
     return list(combinations(range(n_classes), 2))
 
 
-class Ballot:
-    """The votes of pairs of classes for rows.
-
-    Attributes:
-        certain: votes of pairs that are decided, (..., n_classes, rows).
-        open: pairs of each class that are not, likewise.
-    """
-
-    def __init__(self, shape: tuple[int, ...], n_classes: int) -> None:
-        *outer, rows = shape
-        self.certain = np.zeros((*outer, n_classes, rows), np.int32)
-        self.open = np.zeros_like(self.certain)
-
-    def add(self, first: int, second: int, f: NDArray[np.float64]) -> None:
-        """Add the votes of a pair of classes with decision values f, (..., rows)."""
-        is_open = np.abs(f) <= UNDECIDED_WIDTH
-        self.certain[..., first, :] += f < -UNDECIDED_WIDTH
-        self.certain[..., second, :] += f > UNDECIDED_WIDTH
-        self.open[..., first, :] += is_open
-        self.open[..., second, :] += is_open
-
-    def winners(self) -> Classes:
-        """Return the class that wins each row, or -1 where open pairs could change it, (..., rows)."""
-        n_classes = self.certain.shape[-2]
-        earlier = np.arange(n_classes, dtype=np.int32)[::-1, None]  # of equals the first class is the larger
-        least = self.certain * n_classes + earlier
-        winner: Classes = np.argmax(least, axis=-2).astype(np.int32)
-        if not self.open.any():
-            return winner
-        most = least + self.open * n_classes
-        at = np.expand_dims(winner, -2)
-        votes = np.take_along_axis(least, at, -2)
-        np.put_along_axis(most, at, -1, -2)
-        return np.where(votes[..., 0, :] > most.max(axis=-2), winner, np.int32(NEITHER))
-
-
-def add_votes(
-    ballot: Ballot, pair: tuple[int, int], M: Matrix, begin: int, ranges: tuple[slice, slice], fits: Solutions
-) -> None:
-    """Add the votes of one pair's fits to a ballot of shape (n_C, scored rows).
+def elect(n_classes: int, values: Matrix) -> Classes:
+    """Return the class that wins each row, or -1 where open pairs could change it, (..., rows).
 
     Args:
-        ballot: changed in place.
-        pair: the two classes.
-        M: 1 - K of the training rows and the scored rows, [training rows, >= begin + scored rows].
-        begin: the column of M with the ballot's first row.
-        ranges: of the training rows of the two classes.
-        fits: f(x) = offset - sum_i b_i M(x_i, x), with b of the first class's rows and then the second's.
-            Each sum is taken over the support vectors in their order, and does not depend on which other fits
-            and rows there are.
+        n_classes: number of classes.
+        values: decision values of the rows by each pair of classes, (n_pairs, ..., rows).
+    """
+    if n_classes == 2:  # what the votes of one pair come to, without counting them
+        return np.where(np.abs(values[0]) <= UNDECIDED_WIDTH, np.int32(NEITHER), values[0] > 0)
+    certain, opened = np.zeros((2, n_classes, *values.shape[1:]), np.int32)
+    for (first, second), f in zip(list_pairs(n_classes), values, strict=True):
+        is_open = np.abs(f) <= UNDECIDED_WIDTH
+        certain[first] += f < -UNDECIDED_WIDTH
+        certain[second] += f > UNDECIDED_WIDTH
+        opened[first] += is_open
+        opened[second] += is_open
+    earlier = np.arange(n_classes, dtype=np.int32)[::-1]  # of equals the first class is the larger
+    least = certain * n_classes + earlier.reshape(-1, *[1] * (certain.ndim - 1))
+    winner: Classes = np.argmax(least, axis=0).astype(np.int32)
+    if not opened.any():
+        return winner
+    most, at = least + opened * n_classes, winner[None]
+    votes = np.take_along_axis(least, at, 0)[0]
+    np.put_along_axis(most, at, -1, 0)
+    return np.where(votes > most.max(axis=0), winner, np.int32(NEITHER))
+
+
+def decide(M: Matrix, begin: int, places: RowIndex, fits: Solutions, f: Matrix) -> None:
+    """Compute the decision values f [n_C, rows] of one pair's fits.
+
+    Args:
+        M: 1 - K of the training rows and the scored rows, [training rows, >= begin + rows].
+        begin: the column of M with the first row of f.
+        places: rows of M of the pair's training rows.
+        fits: f(x) = offset - sum_i b_i M(x_i, x), with b of the rows in ``places``. Each sum is taken over
+            the support vectors in their order, and does not depend on which other fits and rows there are.
+        f: filled.
     """
     load_code()
-    f, used = np.empty(ballot.certain.shape[-1]), np.empty((2, fits.b.shape[1] + 1), np.int64)
-    first, second = ranges
-    begins = first.start, first.stop - first.start, second.start
-    _add_votes(M, begin, *begins, writable(fits.b), fits.offset, *pair, f, used, ballot.certain, ballot.open)
+    _decide(M, begin, places, writable(fits.b), writable(fits.offset), f)
 
 
 @compile_listed(fastmath=FAST)
-def _decide(
-    M: Matrix,
-    begin: int,
-    start: int,
-    n_first: int,
-    start2: int,
-    b: Vector,
-    offset: float,
-    f: Vector,
-    used: NDArray[np.int64],
-) -> None:
-    """Compute the decision values f, from the rows of M of four support vectors at a time."""
+def _decide(M: Matrix, begin: int, places: RowIndex, b: Matrix, offset: Vector, f: Matrix) -> None:
+    """Take the rows of M of four support vectors at a time.
+
+    Where C has no effect any more, a fit is the one before it.
+    """
     wide()
-    m, at, row, n_scored = 0, used[0], used[1], f.shape[0]
-    end = begin + n_scored
-    for q in range(b.shape[0]):
-        at[m], row[m] = q, start + q if q < n_first else start2 + q - n_first
-        m += b[q] != 0.0
-    for k in range(n_scored):
-        f[k] = offset
-    whole_fours = m - m % 4
-    for p in range(0, whole_fours, 4):
-        b0, b1, b2, b3 = b[at[p]], b[at[p + 1]], b[at[p + 2]], b[at[p + 3]]
-        M0, M1 = M[row[p]][begin:end], M[row[p + 1]][begin:end]
-        M2, M3 = M[row[p + 2]][begin:end], M[row[p + 3]][begin:end]
-        for k in range(n_scored):
-            f[k] -= (b0 * M0[k] + b1 * M1[k]) + (b2 * M2[k] + b3 * M3[k])
-    for p in range(whole_fours, m):
-        b0, M0 = b[at[p]], M[row[p]][begin:end]
-        for k in range(n_scored):
-            f[k] -= b0 * M0[k]
-
-
-@compile_listed()
-def _add_votes(
-    M: Matrix,
-    begin: int,
-    start: int,
-    n_first: int,
-    start2: int,
-    b: Matrix,
-    offset: Vector,
-    first: int,
-    second: int,
-    f: Vector,
-    used: NDArray[np.int64],
-    certain: Counts,
-    opened: Counts,
-) -> None:
-    """Count the votes of each fit. Where C has no effect any more, a fit is the one before it."""
-    n_scored = f.shape[0]
+    n, n_scored = b.shape[1], f.shape[1]
+    end, used = begin + n_scored, np.empty(n + 1, np.int64)
     for c in range(b.shape[0]):
-        known = c > 0 and offset[c] == offset[c - 1]
-        for q in range(b.shape[1]):
-            known = known and b[c, q] == b[c - 1, q]
-        if not known:
-            _decide(M, begin, start, n_first, start2, b[c], offset[c], f, used)
-        for_first, for_second = certain[c, first], certain[c, second]
-        open_first, open_second = opened[c, first], opened[c, second]
+        known, m, values, weights = c > 0 and offset[c] == offset[c - 1], 0, f[c], b[c]
+        for q in range(n):
+            used[m] = q
+            m += weights[q] != 0.0
+            known = known and weights[q] == b[c - 1, q]
         for k in range(n_scored):
-            is_open = np.int32(abs(f[k]) <= UNDECIDED_WIDTH)
-            for_first[k] += np.int32(f[k] < -UNDECIDED_WIDTH)
-            for_second[k] += np.int32(f[k] > UNDECIDED_WIDTH)
-            open_first[k] += is_open
-            open_second[k] += is_open
+            values[k] = f[c - 1, k] if known else offset[c]
+        if known:
+            continue
+        whole_fours = m - m % 4
+        for p in range(0, whole_fours, 4):
+            q0, q1, q2, q3 = used[p], used[p + 1], used[p + 2], used[p + 3]
+            b0, b1, b2, b3 = weights[q0], weights[q1], weights[q2], weights[q3]
+            M0, M1 = M[places[q0]][begin:end], M[places[q1]][begin:end]
+            M2, M3 = M[places[q2]][begin:end], M[places[q3]][begin:end]
+            for k in range(n_scored):
+                values[k] -= (b0 * M0[k] + b1 * M1[k]) + (b2 * M2[k] + b3 * M3[k])
+        for p in range(whole_fours, m):
+            b0, M0 = weights[used[p]], M[places[used[p]]][begin:end]
+            for k in range(n_scored):
+                values[k] -= b0 * M0[k]
 
 
 @dataclass(frozen=True)
@@ -279,8 +166,8 @@ class SVMModel(Model):
             offset=offset,
         )
 
-    def decisions(self, X: Rows) -> Iterator[tuple[slice, list[Vector]]]:
-        """Yield some rows of X [n, d] at a time, and their decision values for each pair."""
+    def decisions(self, X: Rows) -> Iterator[tuple[slice, Matrix]]:
+        """Yield some rows of X [n, d] at a time, and their decision values for each pair, [n_pairs, rows]."""
         vectors, every = self.scaling.apply(self.vectors), len(self.support)
         step = max(1, BLOCK_VALUES // max(1, every))
         with one_thread():
@@ -288,7 +175,7 @@ class SVMModel(Model):
                 rows = slice(start, start + step)
                 K = gaussian(compute_distances(self.scaling.apply(X[rows]), vectors), self.gamma)
                 of_pairs = (K if len(used) == every else np.take(K, used, axis=1) for used in self.used)
-                yield rows, [*map(np.add, map(np.vecdot, of_pairs, self.dual_coef), self.offset)]
+                yield rows, np.array([*map(np.add, map(np.vecdot, of_pairs, self.dual_coef), self.offset)])
 
     def predict(self, X: Rows) -> Predicted:
         """Classify every row: of two classes by the sign, which is the score; of more by votes, without one.
@@ -297,12 +184,7 @@ class SVMModel(Model):
         """
         labels, score = np.empty(len(X), np.int32), np.full(len(X), np.nan)
         for rows, values in self.decisions(X):
-            if len(values) == 1:  # what the votes of one pair come to, without counting them
-                score[rows] = f = values[0]
-                labels[rows] = np.where(np.abs(f) <= UNDECIDED_WIDTH, NEITHER, f > 0)
-            else:
-                ballot = Ballot(values[0].shape, self.n_classes)
-                for pair, f in zip(list_pairs(self.n_classes), values, strict=True):
-                    ballot.add(*pair, f)
-                labels[rows] = ballot.winners()
+            labels[rows] = elect(self.n_classes, values)
+            if self.n_classes == 2:
+                score[rows] = values[0]
         return Predicted(labels, score)

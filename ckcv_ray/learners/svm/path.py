@@ -62,6 +62,7 @@ from ckcv_ray.learners.svm.problem import (
     EQUAL,
     LANES,
     Matrix,
+    Options,
     Single,
     Solutions,
     Vector,
@@ -225,25 +226,17 @@ class Workspace(NamedTuple):
     work: Matrix  # its rows, [WORK_ROWS, most]
 
 
-def path(
-    M: Complement,
-    y: Vector,
-    C_values: tuple[float, ...],
-    tolerance: float,
-    max_iter: int,
-    weights: Weights = EQUAL,
-) -> Solutions:
+def path(M: Complement, y: Vector, options: Options, weights: Weights = EQUAL) -> Solutions:
     """Fit each C in turn, starting from the previous solution.
 
     Args:
         M: 1 - K of the n training rows, symmetric, never written to. With sum b = 0, Kb = -Mb.
         y: labels -1.0 or +1.0, shape (n,); a single class gives the constant classifier.
-        C_values: ascending, positive.
-        tolerance: largest KKT violation, in the solver's arithmetic, of a converged fit.
-        max_iter: iterations after which a fit is returned as it is, with status NOT_CONVERGED.
+        options: the costs, and when to stop.
         weights: of the two classes, positive.
     """
-    if y[0] == y[-1] and (y == y[0]).all():
+    C_values, tolerance, max_iter = options
+    if (y == y[:1]).all():
         return fit_constant(y, len(C_values))
     M, y, n = Complement(writable(M.double), writable(M.single)), writable(y), len(y)
     fits = empty_fits(len(C_values), n)

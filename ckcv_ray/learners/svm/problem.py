@@ -23,13 +23,11 @@ Standardisation, fitted on the training rows of a model and applied to all its i
 
 import math
 import threading
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-
-from ckcv_ray.tables.task import Task
 
 Matrix = NDArray[np.float64]
 Vector = NDArray[np.float64]
@@ -40,6 +38,7 @@ DOUBLES = 8  # in a vector of 512 bits
 LANES = 64
 
 _kept = threading.local()
+Kind = TypeVar("Kind", bound=np.generic)
 
 
 def align(shape: tuple[int, ...], dtype: Any = np.float64) -> NDArray[Any]:
@@ -60,7 +59,7 @@ def scratch(name: str, shape: tuple[int, ...], dtype: Any = np.float64) -> NDArr
     return memory[:size].reshape(shape)
 
 
-def writable(array: NDArray[Any]) -> NDArray[Any]:
+def writable(array: NDArray[Kind]) -> NDArray[Kind]:
     """Return the array, or a copy if it is read-only or not C-contiguous: those are different types."""
     return array if array.flags.carray else np.require(array, requirements=("C", "W"))
 
@@ -69,8 +68,6 @@ def round_up(n: int, lanes: int) -> int:
     """Return the smallest multiple of ``lanes`` that is not below n."""
     return -(-n // lanes) * lanes
 
-
-Signs = NDArray[np.int8]
 
 AT_BOUND = 1e-12  # this close to a bound, relative to the distance of the two bounds, b is at it
 
@@ -94,11 +91,11 @@ EQUAL = Weights()
 
 
 class Options(NamedTuple):
-    """What a solver needs besides rows, classes and gamma; see ``path.path``."""
+    """What a solver needs besides rows, classes and gamma."""
 
-    C_values: tuple[float, ...]
-    tolerance: float
-    max_iter: int
+    C_values: tuple[float, ...]  # ascending, positive
+    tolerance: float  # largest KKT violation, in the solver's arithmetic, of a converged fit
+    max_iter: int  # iterations after which a fit is returned as it is, not converged
 
 
 class Solutions(NamedTuple):
@@ -143,11 +140,6 @@ def fit_constant(y: Vector, n_C: int) -> Solutions:
     return fits
 
 
-def make_signs(task: Task) -> Signs:
-    """Return the classes 0 and 1 of a task as -1 and +1."""
-    return np.where(task.y == 1, 1, -1).astype(np.int8)
-
-
 class Scaling(NamedTuple):
     """The affine map x -> (x - centre) / scale, feature by feature; shapes (d,), scale > 0."""
 
@@ -161,14 +153,26 @@ class Scaling(NamedTuple):
         return scaled
 
 
-def check_numbers(C: float, gamma: float, scaling: Scaling, d: int, others: Sequence[Vector]) -> None:
-    """Raise ValueError if the numbers of a stored model cannot be those of a fit on d inputs."""
+KERNEL = ("C", "gamma")  # the hyperparameters of a machine with a Gaussian kernel
+
+
+def read_scaling(row: Mapping[str, Any], d: int, others: Sequence[Vector]) -> Scaling:
+    """Return the scaling of the model stored in a row, whose other numbers are given.
+
+    Raises:
+        ValueError: its numbers cannot be those of a fit on d inputs.
+    """
+    scaling, kernel = (
+        Scaling(np.array(row["centre"]), np.array(row["scale"])),
+        np.array([row["C"], row["gamma"]]),
+    )
     if {scaling.centre.shape, scaling.scale.shape} != {(d,)}:
         raise ValueError(f"centre and scale do not have {d} features")
-    if not all(np.isfinite(values).all() for values in (*scaling, np.array([C, gamma]), *others)):
+    if not all(np.isfinite(values).all() for values in (*scaling, kernel, *others)):
         raise ValueError("it has numbers that are not finite")
-    if not (np.all(scaling.scale > 0) and C > 0 and gamma > 0):
+    if not (np.all(scaling.scale > 0) and np.all(kernel > 0)):
         raise ValueError("scale, C and gamma must be positive")
+    return scaling
 
 
 def fit_scaling(X: NDArray[np.float64], how: str = "standard") -> Scaling:

@@ -7,7 +7,7 @@ The table of fitted SVMs: a row for each model, whose support vectors are row nu
 Two classes are one pair, of which a cell holds the numbers themselves; of more there is a list of the pairs.
 
 More than two classes: one SVM for each pair of them, on the rows of these two. For each gamma, every pair has
-a path over all C on the split's training rows of its classes, and votes on all scored rows (``Ballot``).
+a path over all C on the split's training rows of its classes, and votes on all scored rows (``elect``).
 Scaling, distances and class weights are those of all training rows. What classes without training rows would
 add is what ``SVC`` makes of the others: a pair with one of them is constant and votes for the other class,
 which gives every class that is present the same number of votes (Knerr, Personnaz, Dreyfus, "Single-layer
@@ -16,44 +16,42 @@ learning revisited", Neurocomputing, 1990).
 Last, the compiled functions with their argument types, in order; ``compile`` says why the order matters.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
-from itertools import pairwise
 from threading import get_ident
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from numba import boolean, float32, float64, int8, int32, int64, typeof, types
+from numba import boolean, float32, float64, int64, typeof, types
 from numpy.typing import NDArray
 
 from ckcv_ray.core.arrays import Classes, Index
-from ckcv_ray.core.measures import UNDECIDED, ZERO_ONE, Measure
-from ckcv_ray.learners.base import Cells, RowCodec, Setting, Trainer
+from ckcv_ray.core.measures import Measure
+from ckcv_ray.learners.base import Cells, Codec, Trainer
 from ckcv_ray.learners.steps import compute_weights
 from ckcv_ray.learners.svm import compile as compiler
 from ckcv_ray.learners.svm import kernels, newton
 from ckcv_ray.learners.svm import model as models
 from ckcv_ray.learners.svm import path as paths
-from ckcv_ray.learners.svm.blocks import Dense, DenseClasses, Points, block_bytes, prepare
+from ckcv_ray.learners.svm.blocks import Dense, Points, block_bytes, prepare
 from ckcv_ray.learners.svm.compile import Signatures
-from ckcv_ray.learners.svm.kernels import compute_distances
+from ckcv_ray.learners.svm.kernels import RowIndex, compute_distances
 from ckcv_ray.learners.svm.learner import GaussianSVM
-from ckcv_ray.learners.svm.model import Ballot, SVMModel, add_votes, classify, count_errors, list_pairs
+from ckcv_ray.learners.svm.model import SVMModel, decide, elect, list_pairs
 from ckcv_ray.learners.svm.problem import (
     EQUAL,
+    KERNEL,
     Options,
     Scaling,
-    Signs,
     Solutions,
     Vector,
     Weights,
-    check_numbers,
     empty_fits,
-    fit_constant,
     fit_scaling,
-    make_signs,
+    read_scaling,
 )
 from ckcv_ray.tables.columns import Rows
 from ckcv_ray.tables.task import Task
@@ -61,8 +59,7 @@ from ckcv_ray.tables.task import Task
 SHARED_BYTES = 1 << 29
 SHARED_WIDE_BYTES = 1 << 30  # where computing distances takes longer than gathering them
 WIDE = 50
-CLASS_OF_SIGN = np.array([0, UNDECIDED, 1], np.int32)  # -1, 0 and 1
-MAX_VOTES = 1 << 22  # numbers of votes that are held at once
+MAX_VALUES = 1 << 22  # decision values that are held at once
 
 
 @dataclass(frozen=True)
@@ -83,15 +80,12 @@ class SVMTrainer(Trainer):
         task, distances = shared
         scaling = fit_scaling(task.X[train], self.learner.scale)
         weights = compute_weights(str(self.learner.class_weight), task.classes, task.y[train])
-        ranges = list[slice]()
         if task.n_classes > 2:
             train = train[np.argsort(task.y[train], kind="stable")]
-            ends = np.searchsorted(task.y[train], np.arange(task.n_classes + 1)).tolist()
-            ranges = [slice(*ends_of_class) for ends_of_class in pairwise(ends)]
-        kernel = prepare(task.X, distances, scaling, train, score, ranges)
-        signs = make_signs(task)
-        y = signs[train].astype(np.float64)
-        return Block(self.learner, task, train, score, scaling, kernel, weights, y, signs[score], ranges)
+        y = task.y[train]
+        places = [np.flatnonzero((y == a) | (y == b)) for a, b in list_pairs(task.n_classes)]
+        kernel = prepare(task.X, distances, scaling, train, score)
+        return Block(self.learner, task, train, score, scaling, kernel, weights, places)
 
     def cost(self, n_train: int) -> float:
         """Return the squared number of training rows."""
@@ -118,38 +112,19 @@ class Block(NamedTuple):
     train: Index  # row numbers of the training rows, of more than two classes class by class
     score: Index  # row numbers of the scored rows
     scaling: Scaling
-    kernel: Dense | DenseClasses | Points
+    kernel: Dense | Points
     weights: Vector  # of the classes
-    y: Vector  # signs of the training rows, of two classes
-    y_score: Signs  # of the scored rows, likewise
-    ranges: Sequence[slice]  # the training rows of each of more than two classes; none of two
+    places: Sequence[RowIndex]  # positions in ``train`` of the rows of each pair of classes
 
     def fit(self, path: int, length: int) -> "PathFits":
         """Fit the first ``length`` costs at one gamma."""
-        learner, gamma = self.learner, self.learner.gamma[path]
-        options = Options(learner.C[:length], learner.tolerance, learner.max_iter)
-        pairs = [self._fit(gamma, pair, options) for pair in list_pairs(len(self.weights))]
+        learner, gamma, pairs = self.learner, self.learner.gamma[path], list[Solutions]()
+        options, y = Options(learner.C[:length], learner.tolerance, learner.max_iter), self.task.y[self.train]
+        for (first, second), places in zip(list_pairs(len(self.weights)), self.places, strict=True):
+            signs = np.where(y[places] == second, 1.0, -1.0)
+            weights = Weights(float(self.weights[first]), float(self.weights[second]))
+            pairs.append(self.kernel.fit(gamma, places, signs, weights, options))
         return PathFits(self, gamma, options.C_values, pairs)
-
-    def _fit(self, gamma: float, pair: tuple[int, int], options: Options) -> Solutions:
-        """Fit the path of one pair of classes, the second of which is +1."""
-        weights = Weights(*(float(self.weights[number]) for number in pair))
-        if not self.ranges:
-            return self.kernel.fit(gamma, pair, self.y, weights, options)
-        n_first, n_second = (part.stop - part.start for part in map(self.ranges.__getitem__, pair))
-        y = np.repeat([-1.0, 1.0], [n_first, n_second])
-        if not n_first * n_second:
-            return fit_constant(y, len(options.C_values))
-        return self.kernel.fit(gamma, pair, y, weights, options)
-
-    def find_support(self, pair: tuple[int, int], b: Vector) -> tuple[NDArray[np.int64], Vector]:
-        """Return the row numbers of a pair's support vectors, ascending, and their coefficients."""
-        rows = self.train
-        if self.ranges:
-            rows = np.concatenate([rows[self.ranges[number]] for number in pair])
-        used = np.flatnonzero(b)
-        used = used[np.argsort(rows[used], kind="stable")]
-        return rows[used].astype(np.int64), b[used]
 
 
 class PathFits(NamedTuple):
@@ -171,52 +146,48 @@ class PathFits(NamedTuple):
         """Iterations of each fit, over all pairs."""
         return reduce(np.add, [fits.n_iter for fits in self.pairs])
 
-    def totals(self, measure: Measure) -> NDArray[Any]:
-        """Return the totals of each fit; wrong rows, or votes, are counted in compiled code."""
-        block = self.block
-        if measure is ZERO_ONE and not block.ranges:
-            errors = np.zeros((len(self.C_values), 2), np.int64)
-            for rows, M in block.kernel.strips(self.gamma):
-                errors += count_errors(M, self.pairs[0], block.y_score[rows])
-            return errors
-        return measure.totals(block.task.y[block.score], self.predict(), block.task.n_classes)
+    def totals(self, measure: Measure) -> NDArray[np.int64]:
+        """Return the totals of each fit."""
+        task = self.block.task
+        return measure.totals(task.y[self.block.score], self.predict(), task.n_classes)
 
     def predict(self) -> Classes:
         """Return the class of each scored row, or -1 if undecided, (steps, rows)."""
-        block, kernel, ranges, n_C = self.block, self.block.kernel, self.block.ranges, len(self.C_values)
-        n_classes, labels = len(block.weights), np.empty((n_C, len(block.score)), np.int32)
-        if not ranges:
-            for rows, M in kernel.strips(self.gamma):
-                labels[:, rows] = CLASS_OF_SIGN[classify(M, self.pairs[0]) + 1]
-            return labels
-        step = max(1, MAX_VOTES // (n_C * n_classes))
-        for scored, M in kernel.strips(self.gamma):
+        block, shape = self.block, (len(self.pairs), len(self.C_values))
+        labels = np.empty((len(self.C_values), len(block.score)), np.int32)
+        step = max(1, MAX_VALUES // math.prod(shape))
+        for scored, M in block.kernel.strips(self.gamma):
             for start in range(scored.start, scored.stop, step):
                 stop = min(start + step, scored.stop)
-                ballot = Ballot((n_C, stop - start), n_classes)
-                for pair, fits in zip(list_pairs(n_classes), self.pairs, strict=True):
-                    of_pair = ranges[pair[0]], ranges[pair[1]]
-                    add_votes(ballot, pair, M, start - scored.start, of_pair, fits)
-                labels[:, start:stop] = ballot.winners()
+                f = np.empty((*shape, stop - start))
+                for places, fits, of_pair in zip(block.places, self.pairs, f, strict=True):
+                    decide(M, start - scored.start, places, fits, of_pair)
+                labels[:, start:stop] = elect(block.task.n_classes, f)
         return labels
 
     def model(self, step: int) -> SVMModel:
-        """Return the model at one cost."""
-        block, found = self.block, zip(list_pairs(len(self.block.weights)), self.pairs, strict=True)
-        pairs = [block.find_support(pair, fits.b[step]) for pair, fits in found]
+        """Return the model at one cost, support vectors in the order of the table."""
+        block, pairs = self.block, list[tuple[NDArray[np.int64], Vector]]()
+        for places, fits in zip(block.places, self.pairs, strict=True):
+            rows, b = block.train[places], fits.b[step]
+            used = np.flatnonzero(b)
+            used = used[np.argsort(rows[used], kind="stable")]
+            pairs.append((rows[used].astype(np.int64), b[used]))
         setting, offset = (self.C_values[step], self.gamma), np.array([f.offset[step] for f in self.pairs])
         return SVMModel.from_pairs(setting, block.scaling, block.task.n_classes, pairs, offset, block.task.X)
 
 
 PAIR_COLUMNS = {"support": pa.list_(pa.int64()), "dual_coef": pa.list_(pa.float64()), "offset": pa.float64()}
-COMMON = [(name, pa.float64()) for name in ("C", "gamma")]
+COMMON = [(name, pa.float64()) for name in KERNEL]
 COMMON += [(name, pa.list_(pa.float64())) for name in ("centre", "scale")]
 TWO_CLASSES = pa.schema([*COMMON, *PAIR_COLUMNS.items()])
 MORE_CLASSES = pa.schema([*COMMON, *((name, pa.list_(kind)) for name, kind in PAIR_COLUMNS.items())])
 
 
-class SVMCodec(RowCodec):
+class SVMCodec(Codec):
     """The models of ``learner.GaussianSVM``."""
+
+    hyperparameters = KERNEL
 
     def columns(self, task: Task) -> pa.Schema:
         """Return the columns: for more than two classes, lists for each pair."""
@@ -236,27 +207,21 @@ class SVMCodec(RowCodec):
         support, dual_coef, offset = ([row[name]] if two else row[name] for name in PAIR_COLUMNS)
         if not len(support) == len(dual_coef) == len(offset) == n_pairs:
             raise ValueError(f"expected support vectors and an offset for each of {n_pairs} pairs of classes")
-        scaling = Scaling(np.array(row["centre"]), np.array(row["scale"]))
         pairs = [
             (np.array(rows, dtype=np.int64), np.array(numbers, dtype=np.float64))
             for rows, numbers in zip(support, dual_coef, strict=True)
         ]
-        setting = row["C"], row["gamma"]
         for rows, coefficients in pairs:
             if coefficients.shape != rows.shape or np.any(np.diff(rows, prepend=-1) <= 0):
                 raise ValueError("its support vectors must be in ascending order, with one coefficient each")
         offsets = np.array(offset, dtype=np.float64)
-        check_numbers(*setting, scaling, task.X.shape[1], [offsets, *(numbers for _, numbers in pairs)])
-        return SVMModel.from_pairs(setting, scaling, task.n_classes, pairs, offsets, task.X)
-
-    def setting(self, model: SVMModel) -> Setting:
-        """Return C and gamma of a model."""
-        return {"C": model.C, "gamma": model.gamma}
+        scaling = read_scaling(row, task.X.shape[1], [offsets, *(numbers for _, numbers in pairs)])
+        return SVMModel.from_pairs((row["C"], row["gamma"]), scaling, task.n_classes, pairs, offsets, task.X)
 
 
 V, M, S, SM = float64[::1], float64[:, ::1], float32[::1], float32[:, ::1]
 P = float64[:, :, ::1]
-N, NM, B, BM, T = int64[::1], int64[:, ::1], int8[::1], int8[:, ::1], int32[:, :, ::1]
+N = int64[::1]
 
 
 def signatures() -> Signatures:
@@ -295,10 +260,5 @@ def signatures() -> Signatures:
         (paths._whole, (float64,)),
         (paths._begin, (M, V, V, V, float64, float64, space)),
         (paths._solve_path, (complement, V, V, float64, int64, int64, weights, space, fits)),
-        (models._decide_sign, (float64,)),
-        (models._classify, (M, M, V, BM)),
-        (models._count_errors, (M, M, V, B, NM)),
-        (kernels._fill_pair, (M, M, float64, M, M, SM, int64)),
-        (models._decide, (M, int64, int64, int64, int64, V, float64, V, NM)),
-        (models._add_votes, (M, int64, int64, int64, int64, M, V, int64, int64, V, NM, T, T)),
+        (models._decide, (M, int64, N, M, V, M)),
     ]

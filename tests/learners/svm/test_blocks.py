@@ -12,8 +12,7 @@ from ckcv_ray.engine import evaluate, ray_backend
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.svm import blocks, kernels
 from ckcv_ray.learners.svm.decomposition import path_on_points
-from ckcv_ray.learners.svm.model import classify, count_errors
-from ckcv_ray.learners.svm.problem import EQUAL, Options, Solutions, empty_fits, fit_scaling, make_signs
+from ckcv_ray.learners.svm.problem import EQUAL, Options, Solutions, fit_scaling
 from ckcv_ray.learners.svm.trainer import SVMCodec
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.study.problem import Problem
@@ -51,7 +50,7 @@ def test_whether_the_kernel_is_whole_depends_on_the_training_rows_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     task = blobs(60, d=3, seed=4)
-    y, rows = make_signs(task).astype(float), np.arange(60)
+    y, rows = 2.0 * task.y - 1, np.arange(60)
     monkeypatch.setattr(blocks, "WHOLE_BYTES", blocks.whole_bytes(50))
     in_parts: list[int] = []
 
@@ -64,15 +63,8 @@ def test_whether_the_kernel_is_whole_depends_on_the_training_rows_alone(
         monkeypatch.setattr(blocks, "DENSE_BYTES", limit)
         for n_train in (50, 51):
             block = blocks.prepare(task.X, None, fit_scaling(task.X, "none"), rows[:n_train], rows[:n_score])
-            block.fit(0.5, (0, 1), y[:n_train], EQUAL, SOLVING)
+            block.fit(0.5, rows[:n_train], y[:n_train], EQUAL, SOLVING)
     assert in_parts == [51, 51, 51]
-
-
-def test_a_row_within_rounding_of_zero_is_undecided_and_wrong() -> None:
-    M = np.array([[0.0], [1.0], [1.0 - 1e-8], [1.0 - 1e-10], [1.0 + 1e-10]])
-    fits = empty_fits(1, 1)._replace(b=np.ones((1, 1)), offset=np.ones(1))
-    assert classify(M, fits).tolist() == [[1, 0, 1, 0, 0]]
-    assert count_errors(M, fits, np.array([1, 1, -1, -1, 1], np.int8)).tolist() == [[2, 2]]
 
 
 def test_the_plan_covers_what_a_worker_takes() -> None:

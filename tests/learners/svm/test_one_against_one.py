@@ -19,7 +19,7 @@ from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import STATUSES, Status
 from ckcv_ray.learners.steps import compute_weights
 from ckcv_ray.learners.svm import blocks, trainer
-from ckcv_ray.learners.svm.model import Ballot, list_pairs
+from ckcv_ray.learners.svm.model import elect, list_pairs
 from ckcv_ray.learners.svm.trainer import MORE_CLASSES, SVMCodec
 
 COSTS = (0.01, 0.1, 1.0, 10.0, 1000.0)
@@ -70,14 +70,6 @@ def by_definition(n_classes, f):
     return winners.pop() if len(winners) == 1 else NEITHER
 
 
-def counted(n_classes, f):
-    """The winners of rows by ``Ballot``, given f [pairs, rows]."""
-    ballot = Ballot((f.shape[1],), n_classes)
-    for pair, values in zip(list_pairs(n_classes), f, strict=True):
-        ballot.add(*pair, values)
-    return ballot.winners()
-
-
 @settings(max_examples=limit_examples(150), deadline=None)
 @given(st.integers(2, 5), st.integers(0, 10**6), st.floats(0, 0.6))
 def test_a_row_is_undecided_only_if_open_pairs_could_change_its_winner(n_classes, seed, share):
@@ -85,7 +77,7 @@ def test_a_row_is_undecided_only_if_open_pairs_could_change_its_winner(n_classes
     f = rng.normal(size=(len(list_pairs(n_classes)), 12))
     f = np.where(rng.random(f.shape) < share, rng.choice(OPEN, f.shape), f)
     expected = [by_definition(n_classes, column) for column in f.T]
-    assert counted(n_classes, f).tolist() == expected
+    assert elect(n_classes, f).tolist() == expected
 
 
 def is_determined(model, weights):
@@ -127,7 +119,7 @@ def test_labels_and_decisions_are_those_of_svc(name, class_weight):
             new = model.scaling.apply(task.X[split.select])
             assert np.array_equal(labels[step], svc.predict(new))
             ((_, f),) = model.decisions(task.X[split.select])
-            np.testing.assert_allclose(np.array(f).T, -svc.decision_function(new), atol=2e-3)
+            np.testing.assert_allclose(f.T, -svc.decision_function(new), atol=2e-3)
             compared += 1
     assert compared >= len(COSTS) * len(GAMMAS) // 3
 
@@ -164,7 +156,7 @@ def test_a_block_in_strips_gives_the_same_labels(whole, monkeypatch):
         monkeypatch.setattr(blocks, "WHOLE_BYTES", 0)
     points = block_of(learner, task, split.train, split.select)
     assert isinstance(points.kernel, blocks.Points)
-    assert isinstance(dense.kernel, blocks.DenseClasses)
+    assert isinstance(dense.kernel, blocks.Dense)
     for path in range(2):
         fits = points.fit(path, 2)
         assert np.array_equal(fits.predict(), labels[path])
@@ -179,7 +171,7 @@ def test_votes_are_counted_in_any_number_of_parts(monkeypatch):
     fits = block_of(learner, task, split.train, split.select).fit(0, 2)
     whole = fits.predict()
     for most in (1, 70, 10 * (len(split.select) - 1)):
-        monkeypatch.setattr(trainer, "MAX_VOTES", most)
+        monkeypatch.setattr(trainer, "MAX_VALUES", most)
         assert np.array_equal(fits.predict(), whole)
 
 

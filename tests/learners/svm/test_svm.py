@@ -18,9 +18,9 @@ from ckcv_ray import Study, Task
 from ckcv_ray.learners.base import Status
 from ckcv_ray.learners.steps import compute_weights, match_labels
 from ckcv_ray.learners.svm import path
-from ckcv_ray.learners.svm.decomposition import path_on_points
+from ckcv_ray.learners.svm.decomposition import BLOCK, path_on_points
 from ckcv_ray.learners.svm.kernels import complement, compute_complement, compute_distances, gaussian
-from ckcv_ray.learners.svm.problem import EQUAL, Weights
+from ckcv_ray.learners.svm.problem import EQUAL, Options, Weights
 from ckcv_ray.study.problem import Problem
 from jobs.benchmarks import libsvm
 
@@ -70,16 +70,14 @@ def balanced(y):
 
 def solve(solver, p, w=EQUAL, C_values=GRID, tolerance=TOLERANCE, max_iter=PLENTY):
     """The fits of a path; 1 - K is computed without loss, and protected from writing."""
-    stops = C_values, tolerance, max_iter
-    if solver in BLOCKS:
-        fits = path_on_points(p.X, p.gamma, p.y, *stops, BLOCKS[solver], w)
-    elif solver not in WHOLE:
-        fits = path_on_points(p.X, p.gamma, p.y, *stops, weights=w)
+    options = Options(C_values, tolerance, max_iter)
+    if solver not in WHOLE:
+        fits = path_on_points(p.X, p.gamma, p.y, options, w, BLOCKS.get(solver, BLOCK))
     else:
         M = compute_complement(p.X, p.gamma)
         for array in M:
             array.flags.writeable = False
-        fits = WHOLE[solver](M, p.y, *stops, w)
+        fits = WHOLE[solver](M, p.y, options, w)
     return libsvm.list_solutions(fits)
 
 
@@ -239,8 +237,9 @@ def test_any_problem_is_solved_to_its_tolerance(case, tolerance):
     M = compute_complement(np.asfortranarray(X), gamma)
     for array in (*M, y):
         array.flags.writeable = False
-    whole = libsvm.list_solutions(path.path(M, y, C_values, tolerance, PLENTY, w))
-    in_blocks = libsvm.list_solutions(path_on_points(X, gamma, y, C_values, tolerance, PLENTY, 8, w))
+    options = Options(C_values, tolerance, PLENTY)
+    whole = libsvm.list_solutions(path.path(M, y, options, w))
+    in_blocks = libsvm.list_solutions(path_on_points(X, gamma, y, options, w, 8))
     for C, s, other in zip(C_values, whole, in_blocks, strict=True):
         if abs(y.sum()) == len(y):
             assert not s.b.any()
