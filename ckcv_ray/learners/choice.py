@@ -285,7 +285,7 @@ class PreparedLearner(Combined):
 def combine(prepared: Mapping[str, Prepared]) -> Learner:
     """Return what is fitted to a table: learners with their steps, by label; itself if it has none."""
     if len(prepared) > 1:
-        return PreparedLearner({**prepared})
+        return PreparedLearner(dict[str | None, Prepared](prepared.items()))
     (only,) = prepared.values()
     plain = (only.encoding, only.balance) == (None, Balance.NONE)
     return only.learner if plain else PreparedLearner({None: only})

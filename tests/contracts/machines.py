@@ -23,23 +23,16 @@ def task_of(X: Any) -> Task:
 def make_model(rng: np.random.Generator, X: Any, n_support: int | None = None) -> SVMModel:
     n_support = int(rng.integers(1, len(X))) if n_support is None else n_support
     support = np.sort(rng.choice(len(X), size=n_support, replace=False)).astype(np.int64)
-    return SVMModel(
-        C=float(rng.uniform(0.1, 10)),
-        gamma=float(rng.uniform(0.01, 2)),
-        scaling=Scaling(rng.normal(size=X.shape[1]), rng.uniform(0.5, 2, size=X.shape[1])),
-        n_classes=2,
-        support=support,
-        vectors=X[support],
-        used=(np.arange(n_support),),
-        dual_coef=(rng.normal(size=n_support),),
-        offset=rng.normal(size=1),
-    )
+    setting = float(rng.uniform(0.1, 10)), float(rng.uniform(0.01, 2))
+    scaling = Scaling(rng.normal(size=X.shape[1]), rng.uniform(0.5, 2, size=X.shape[1]))
+    pairs = [(support, rng.normal(size=n_support))]
+    return SVMModel.from_pairs(setting, scaling, 2, pairs, rng.normal(size=1), X)
 
 
 def make_constant(value: float, d: int = 3) -> SVMModel:
     """Return a model that gives every row the same decision value."""
-    none, scaling, offset = np.empty(0, np.int64), Scaling(np.zeros(d), np.ones(d)), np.array([value])
-    return SVMModel(1.0, 1.0, scaling, 2, none, np.empty((0, d)), (none,), (np.empty(0),), offset)
+    scaling, pairs = Scaling(np.zeros(d), np.ones(d)), [(np.empty(0, np.int64), np.empty(0))]
+    return SVMModel.from_pairs((1.0, 1.0), scaling, 2, pairs, np.array([value]), np.empty((0, d)))
 
 
 def bits(value: Any) -> Any:

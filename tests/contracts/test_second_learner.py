@@ -18,8 +18,6 @@ from pyarrow import csv, parquet
 import ckcv_ray
 from ckcv_ray import (
     Execution,
-    GaussianSVM,
-    InputError,
     Result,
     StoreError,
     Study,
@@ -30,7 +28,7 @@ from ckcv_ray import (
 from ckcv_ray.engine.evaluate import evaluate, share
 from ckcv_ray.engine.recorder import Recorder
 from ckcv_ray.errors import RunError
-from ckcv_ray.learners.base import LEARNERS, register
+from ckcv_ray.learners.base import LEARNERS
 from ckcv_ray.learners.ensemble import Ensemble, to_arrow
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.storage import models
@@ -195,12 +193,3 @@ def test_an_installed_learner_that_cannot_be_loaded_is_reported_and_skipped(tmp_
     )
     assert "Traceback" not in done.stderr
     assert "20 evaluations" in done.stdout
-
-
-def test_a_name_that_is_taken_is_refused() -> None:
-    class Other(GaussianSVM):
-        """Another learner under the name of the SVM."""
-
-    with pytest.raises(InputError, match="the name 'svm' is already used by GaussianSVM"):
-        register(Other)
-    assert LEARNERS["svm"] is GaussianSVM

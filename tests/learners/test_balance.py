@@ -94,16 +94,6 @@ def test_scores_are_those_of_scikit_learn_fitted_to_these_rows(how, resampling):
     np.testing.assert_array_equal(result.of_splits(entry, score), expected)
 
 
-def test_balanced_classes_are_left_as_they_are():
-    """Without anything to draw the rows, and so the fits, are the same in every bit."""
-    even = np.array([0, 1] * 75)
-    split = [(np.arange(i, 150), np.arange(i)) for i in (40, 80)]
-    options = {"resampling": split, "measure": "accuracy,log_loss", "learner": "tree", "execution": SERIAL}
-    tables = [evaluate(X, even, balance=b, **options).table() for b in ("none", "up", "down")]
-    assert tables[0].equals(tables[1])
-    assert tables[0].equals(tables[2])
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(("learner", "how"), [("svm", "down"), ("tree,linear", "up")])
 def test_a_certified_run_is_verified(learner, how, tmp_path):

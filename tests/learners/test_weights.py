@@ -111,16 +111,6 @@ def test_a_class_without_training_rows_needs_no_weight() -> None:
         assert set(model.predict(X).label) <= {0, 2}
 
 
-def test_in_a_study_of_several_each_that_has_weights_takes_them() -> None:
-    study = Study.paper(learner="tree,neighbors,svm", class_weight="balanced", k=3)
-    tree, neighbors, svm = study.learner.learners  # type: ignore[attr-defined]
-    assert tree.class_weight == svm.class_weight == "balanced"
-    assert not hasattr(neighbors, "class_weight")
-    one = Study.paper(learner="tree,svm", k=3, **{"tree.class_weight": "balanced"})
-    tree, svm = one.learner.learners  # type: ignore[attr-defined]
-    assert (tree.class_weight, svm.class_weight) == ("balanced", "equal")
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [

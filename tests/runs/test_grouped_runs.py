@@ -1,6 +1,5 @@
 """Runs on groups of related rows: the harm without groups, and what is fitted and counted."""
 
-
 import numpy as np
 import pytest
 from conftest import blobs
