@@ -151,6 +151,12 @@ def check_counts(result: Result, sections: list[Section]) -> None:
             right = int(counts[number, number])
             assert told[f"‘{label}’ found"] == f"{right:,} of {counts[number].sum():,}"
             assert told[f"‘{label}’ predicted, and right"] == f"{right:,} of {counts[:, number].sum():,}"
+        proven = [*table.heads, "proven"].index("proven")
+        shown = {cell for row in table.rows for cell in row[proven : proven + 1]} - {"–"}
+        of_rule = [claim for claim in result.claims if claim.quantity.by_class and claim.shares_rule(first)]
+        assert shown == {f"at least {claim.limit}" for claim in of_rule if claim.bound is not None}
+        for interval in result.intervals:
+            assert ("cut-off" in interval.describe()) == (interval.cut_off is not None)
         wrong, total = int(counts.sum() - counts.diagonal().sum()), int(counts.sum())
         assert find(sections, "wrong").text.startswith(f"{wrong:,} of {total:,} rows")
         rows, listed = counts.sum(axis=1), COUNTS.findall(find(sections, "by class").text)
@@ -160,23 +166,6 @@ def check_counts(result: Result, sections: list[Section]) -> None:
             assert (int(part), int(of)) == (rows[number] - counts[number, number], rows[number])
         if first.quantity.is_error:
             assert (wrong, total) == (first.errors, first.rows)
-
-
-@pytest.mark.parametrize("case", ["required", "what is claimed of two classes", "three classes", "answered"])
-def test_what_is_proven_stands_beside_figures_of_its_rule_alone(case: str, finished: Finished) -> None:
-    for folder in list_folders(finished, case):
-        result, sections = read(folder)
-        (table,) = (table for section in sections for table in section.tables if table.title == "By class")
-        first = result.certificate.first
-        shown = {row[table.heads.index("proven")] for row in table.rows} if "proven" in table.heads else set()
-        of_first = [
-            claim
-            for claim in result.certificate.claims
-            if claim.quantity.by_class and claim.shares_rule(first)
-        ]
-        assert shown - {"–"} == {f"at least {claim.limit}" for claim in of_first if claim.bound is not None}
-        for interval in result.intervals:
-            assert ("cut-off" in interval.describe()) == (interval.cut_off is not None)
 
 
 @pytest.mark.parametrize("asked", [{"require": "sensitivity>=0.6"}, {"accept": "specificity>=0.9"}])

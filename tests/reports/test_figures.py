@@ -11,7 +11,7 @@ from conftest import blobs
 from matplotlib.figure import Figure
 
 from ckcv_ray import InputError, Result, Study, evaluate, run
-from ckcv_ray.core.percent import ceil_percent
+from ckcv_ray.core.percent import ceil_percent, floor_percent
 from ckcv_ray.reports import figures
 from ckcv_ray.reports.figures import (
     Chart,
@@ -132,6 +132,13 @@ def test_the_landscape_has_what_the_table_of_candidates_says_of_the_winners_k(re
     x, y = picture.heads.index(f"{best['C']:g}"), [row[0] for row in picture.rows].index(f"{best['gamma']:g}")
     assert (star.x.tolist(), star.y.tolist()) == ([x - 1], [y])
     assert picture.rows[y][x] == ceil_percent(made.certificate.l_ms)
+
+
+def test_the_bounds_over_k_are_those_of_the_table(result: Drawn) -> None:
+    picture = result[1]["L_MS and L_EE against k"]
+    (bounds,) = (part for part in picture.chart.parts if part.name == "lower bound")
+    beaten = [row[3] for row in picture.rows if row[4] == "–"]
+    assert [floor_percent(y / 100) for y in bounds.y] == beaten != []
 
 
 matplotlib.use("agg")
