@@ -73,7 +73,6 @@ PROCESSES = frozenset(  # folders and files whose tests start processes, compile
         "test_folder",
         "test_forecast",
         "test_foreign_folders",
-        "test_identical_bits",
         "test_locks",
         "test_machine_code",
         "test_packaging",

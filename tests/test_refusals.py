@@ -493,7 +493,17 @@ CASES = {
     "status of nothing": case("status nowhere", "'nowhere' holds no run", code=4),
     "verify of nothing": case("verify nowhere", "'nowhere'", "no finished run", code=4),
     "status of a file": case("status good.csv", "'good.csv'", code=4),
-    "out is a file": case("run good.csv --out good.csv", "'good.csv' exists and is not a run folder", code=4),
+    # before the table is read
+    **{
+        f"{command} {option} {value}": case([command, "no target.csv", option, value], message, code=code)
+        for command in ("run", "evaluate")
+        for option, value, message, code in (
+            ("--out", "good.csv", "'good.csv' exists and is not a run folder", 4),
+            ("--out", "good.csv/run", "is not a folder", 2),
+            ("--address", "127.0.0.1:1", "no Ray cluster answers at 127.0.0.1:1", 2),
+        )
+    },
+    "option given twice": case("run good.csv --drop a --drop=b", "--drop is given twice: give all its"),
 }  # fmt: skip
 PREDICT = {
     "missing data": (["nowhere.csv"], "there is no file 'nowhere.csv'"),

@@ -8,8 +8,7 @@ import re
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Container, Iterable, Mapping
 from copy import copy
 from importlib import import_module
 from typing import Any
@@ -58,11 +57,6 @@ class Command(TyperCommand):
             parameter.hidden = _is_further(parameter) and not self.shows_all
         super().format_help(ctx, formatter)
 
-    def make_context(self, *given: Any, **extra: Any) -> Any:
-        """Parse arguments; see ``TyperCommand``."""
-        with self._name_options():
-            return super().make_context(*given, **extra)
-
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse arguments; see ``TyperCommand``.
 
@@ -84,21 +78,6 @@ class Command(TyperCommand):
                 f"{twice[0]} is given twice: give all its values at once, with commas between them"
             )
         return super().parse_args(ctx, args)
-
-    def invoke(self, ctx: Any) -> Any:
-        """Run the command; see ``TyperCommand``."""
-        with self._name_options():
-            return super().invoke(ctx)
-
-    @contextmanager
-    def _name_options(self) -> Iterator[None]:
-        """Name arguments of functions as options in the message of an error."""
-        try:
-            yield
-        except (InputError, StoreError) as error:
-            flags = {p.name for p in self.params if getattr(p, "is_flag", False)}
-            error.args = (name_options(str(error), {p.name: p.opts[0] for p in self.params}, flags),)
-            raise
 
 
 def name_options(message: str, options: Mapping[str, str], flags: Container[str] = ()) -> str:
@@ -184,6 +163,8 @@ YOUNG_OBJECTS = 10_000
 class Commands(TyperGroup):
     """The commands of ckcv, each imported when it runs or shows its help, and not to list them all."""
 
+    chosen: TyperCommand | None = None
+
     def get_params(self, ctx: Any) -> list[Any]:
         """Return the options of ckcv itself; see ``TyperGroup``."""
         return hide_types(super().get_params(ctx))
@@ -193,7 +174,18 @@ class Commands(TyperGroup):
         if gone := explain_removed(f"ckcv {args[0]}"):
             raise InputError(gone)
         name, _, rest = super().resolve_command(ctx, args)
-        return name, load_command(name) if name else None, rest
+        self.chosen = load_command(name) if name else None
+        return name, self.chosen, rest
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command that is named; arguments of functions are options in the message of an error."""
+        try:
+            return super().invoke(ctx)
+        except (InputError, StoreError) as error:
+            listed: list[Any] = self.chosen.params if self.chosen is not None else []
+            flags = {p.name for p in listed if getattr(p, "is_flag", False)}
+            error.args = (name_options(str(error), {p.name: p.opts[0] for p in listed}, flags),)
+            raise
 
 
 app = typer.Typer(

@@ -38,15 +38,15 @@ def make_option(
     text: str,
     shown: str | None = None,
     panel: str | None = None,
-    check: Callable[[Any], Any] | None = None,
-    value: Any = None,
+    check: Callable[[Given], Given] | None = None,
+    value: object = None,
 ) -> Any:
     """Declare an option of a default value that is shown as ``shown``; ``check`` refuses values."""
     text = f"{text} [default: {shown}]" if shown else text
     return typer.Option(value, help=text, show_default=False, rich_help_panel=panel, callback=check)
 
 
-def make_argument(name: str, text: str, check: Callable[[Any], Any]) -> Any:
+def make_argument(name: str, text: str, check: Callable[[Given], Given]) -> Any:
     """Declare an argument, which is named so in ``--help``; ``check`` refuses values."""
     return typer.Argument(metavar=name, help=text, show_default=False, callback=check)
 
@@ -75,7 +75,7 @@ Folder = Annotated[
 ]
 
 
-def with_options(**makers: Callable[..., Any]) -> Callable[[Callable[..., Given]], Callable[..., Given]]:
+def with_options(**makers: Callable[..., object]) -> Callable[[Callable[..., Given]], Callable[..., Given]]:
     """Replace parameters of a command by the parameters of functions that compute them.
 
     Args:

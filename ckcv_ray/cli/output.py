@@ -8,7 +8,7 @@ import json
 import os
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from errno import EDQUOT, EFBIG, EIO, ENOSPC
 from io import UnsupportedOperation
@@ -135,7 +135,7 @@ def open_closed_streams() -> None:
             setattr(sys, name, os.fdopen(number, mode, closefd=False))
 
 
-def show(content: dict[str, Any], text: str, as_json: bool) -> None:
+def show(content: Mapping[str, object], text: str, as_json: bool) -> None:
     """Print a result, as JSON or as text."""
     print(json.dumps(content, allow_nan=False) if as_json else printable(text), file=results())
 

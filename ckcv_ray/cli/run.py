@@ -50,19 +50,10 @@ from ckcv_ray.storage.log import Log
 from ckcv_ray.study.parts import Budget, Paper, Race
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.study.study import Execution, Procedure, Study, format_toml
-from ckcv_ray.tables.questions import find_repeats
 from ckcv_ray.validation import as_path, parse_seconds
 
 HOUR, LONG = 3600.0, 600.0
 MAX_CLAIMS = 6
-RUN_FIELDS = (  # of the JSON of a study with a certification, in this order
-    *("run_id", "state", "setting", "k", "l_ms", "l_ee", "error", "proven", "baseline", "below_baseline"),
-    *("accepted", "measured", "constant", "confusion", "classes", "search", "per_k", "per_learner", "rows"),
-    *("repeats", "groups", "question", "evaluations", "fits", "not_converged", "seconds", "test_error"),
-    "before",
-)
-LISTS: dict[str, Any] = {"classes": [], "per_k": [], "per_learner": []}
-STARTING = dict[str, Any].fromkeys(RUN_FIELDS) | LISTS | {"state": "starting"}
 
 
 @with_options(execution=make_execution, study=make_study, chosen=choose_columns)
@@ -196,7 +187,7 @@ def status(folder: Folder, details: DetailsFlag = False, as_json: JsonFlag = Fal
     """
     run_folder = RunFolder(folder)
     if run_folder.starting:
-        return show(STARTING, "a run is starting: nothing has been computed yet", as_json)
+        return show({"state": "starting"}, "a run is starting: nothing has been computed yet", as_json)
     run_folder.require()
     if run_folder.finished:
         result = load(folder)
@@ -212,28 +203,15 @@ def _describe_unfinished(folder: RunFolder, queue: Queue) -> tuple[dict[str, Any
     if folder.files.lock.busy:
         state = "it is running"
     done = f"is not finished: {at.computed:,} of {at.planned:,} evaluations computed"
+    content: dict[str, Any] = {"run_id": problem.run_id, "state": "unfinished", "evaluations": counts}
     if problem.scores:
         del counts["dropped"]
-        content: dict[str, Any] = {"run_id": problem.run_id, "state": "unfinished", "evaluations": counts}
         return content, f"procedure {problem.run_id} {done}, {at.failed:,} failed\n{state}"
-    best, l_ms = at.best or (None, None)
-    execution = folder.execution()
-    content = STARTING | {
-        "run_id": problem.run_id,
-        "state": "unfinished",
-        "setting": dict(best.setting) if best else None,
-        "k": best.k if best else None,
-        "l_ms": l_ms,
-        "rows": problem.all_rows.n,
-        "repeats": find_repeats(problem.task).rows,
-        "groups": None if problem.all_rows.units.independent else problem.all_rows.n_units,
-        "question": problem.all_rows.units.question or None,
-        "evaluations": counts,
-        "fits": execution.get("fits"),
-        "not_converged": at.not_converged,
-        "seconds": execution.get("seconds"),
-    }
-    leading = f"{best}, L_MS {ceil_percent(l_ms)}" if l_ms is not None else "no complete candidate"
+    leading = "no complete candidate"
+    if at.best is not None:
+        best, l_ms = at.best
+        content |= {"setting": dict(best.setting), "k": best.k, "l_ms": l_ms}
+        leading = f"{best}, L_MS {ceil_percent(l_ms)}"
     return content, (
         f"run {problem.run_id} {done}, {at.dropped:,} dropped, {at.failed:,} failed\n"
         f"best so far: {leading}\n{state}"

@@ -87,7 +87,7 @@ class Recorder(Supply, Generic[RunQueue]):
         if self.folder is None or self._opened:
             return
         self.folder.acquire()
-        if self.folder.holds(self.problem.run_id):
+        if self.folder.holds(self.problem):
             self._load(self.folder)
         else:
             self.folder.begin(self.problem)
@@ -189,7 +189,7 @@ class Recorder(Supply, Generic[RunQueue]):
         self._unsaved = []
         self._saved_at = monotonic()
 
-    def write_end(self, execution: Mapping[str, Any], results: Mapping[str, Content]) -> bool:
+    def write_end(self, execution: Mapping[str, object], results: Mapping[str, Content]) -> bool:
         """Write results, execution and manifest, which finishes the run; return whether it was.
 
         False if the log may not support them, since they were concluded by another recorder, which died.

@@ -24,6 +24,7 @@ from ckcv_ray.validation import Count, Fraction
 
 STATES = ("winner", "reported", "tied", "beaten", "open", "failed")
 SHOWN_STATES = ("winner", "reported")
+UNKNOWN_BEST = ("failed", "open", "unseen", "beaten")  # of candidates whose best one is not known, by rank
 SIZE_COLUMNS = ("k_first", "k_last", "n_select")
 FIGURES = (
     ("state", pa.string()),
@@ -103,7 +104,7 @@ def check(table: pa.Table, problem: Problem) -> dict[str, Any]:
         ValueError: it is not a table of this problem.
     """
     for name, values in _keys(problem).items():
-        if name not in table.column_names or not table[name].equals(pa.chunked_array([values])):
+        if not table[name].equals(pa.chunked_array([values])):
             raise ValueError(f"{name} does not have the values of the study, in the order of the study")
     shown = table.filter(pc.is_in(table["state"], value_set=pa.array(SHOWN_STATES)))
     for part, names in ((table, ("state", "splits", "lower_bound")), (shown, ("l_ms",))):
@@ -158,16 +159,13 @@ def find_best(table: pa.Table, problem: Problem, label: str) -> Leader | None:
 
 def per_k(table: pa.Table, problem: Problem) -> list[dict[str, Any]]:
     """Return the state of every fold size, its smallest lower bound, and its best candidate if reported."""
-    groups = (
-        table.append_column("failed", pc.equal(table["state"], "failed"))
-        .append_column("open", pc.equal(table["state"], "open"))
-        .group_by(list(SIZE_COLUMNS), use_threads=False)  # threads may abort at exit: tables.read
-        .aggregate([("lower_bound", "min"), ("splits", "max"), ("failed", "any"), ("open", "any")])
-        .sort_by("k_first")
-    )
-    shown = pc.is_in(table["state"], value_set=pa.array(SHOWN_STATES))
+    n, shown = problem.n_settings, pc.is_in(table["state"], value_set=pa.array(SHOWN_STATES))
     best = {row["k_first"]: row for row in table.filter(shown).to_pylist()}
-    return [_one_size(group, best.get(group["k_first"]), problem) for group in groups.to_pylist()]
+    return [
+        {name: getattr(size, name) for name in SIZE_COLUMNS}
+        | _summarize(table.slice(j * n, n), best.get(size.k_first), problem)
+        for j, size in enumerate(problem.sizes)
+    ]
 
 
 def per_learner(table: pa.Table, problem: Problem) -> list[dict[str, Any]]:
@@ -177,9 +175,9 @@ def per_learner(table: pa.Table, problem: Problem) -> list[dict[str, Any]]:
     learner it is the winner, even if a search within a budget left others open. Otherwise only a lower bound
     is known: what every candidate is at least.
     """
-    rows = table.append_column("learner_number", pa.array(problem.learner_of_paths[table["path"].to_numpy()]))
+    learners = problem.learner_of_paths[table["path"].to_numpy()]
     return [
-        {"learner": label, **_one_learner(rows.filter(pc.equal(rows["learner_number"], number)), problem)}
+        {"learner": label, **_one_learner(table.filter(pa.array(learners == number)), problem)}
         for number, label in enumerate(problem.learners)
     ]
 
@@ -280,33 +278,23 @@ def _sort_complete(rows: pa.Table) -> pa.Table:
 
 def _one_learner(rows: pa.Table, problem: Problem) -> dict[str, Any]:
     known = _sort_complete(rows.filter(pc.is_valid(rows["l_ms"])))
-    lower_bound = pc.min(rows["lower_bound"]).as_py()
-    failed, left_open = (pc.sum(pc.equal(rows["state"], state)).as_py() for state in ("failed", "open"))
-    best = next((row for row in known.slice(0, 1).to_pylist() if row["l_ms"] <= lower_bound), None)
+    failed, least = pc.sum(pc.equal(rows["state"], "failed")).as_py(), pc.min(rows["lower_bound"]).as_py()
+    best = next((row for row in known.slice(0, 1).to_pylist() if row["l_ms"] <= least), None)
     if best is None and not failed:
-        best = next((row for row in known.to_pylist() if row["state"] == "winner"), None)
-    return {
-        "state": best["state"] if best else _name_state(bool(failed), bool(left_open)),
-        "lower_bound": lower_bound,
-        "setting": dict(problem.learner.space.setting(best["path"], best["step"])) if best else None,
-        "k": best["k_first"] if best else None,
-        **{name: best[name] if best else None for name in ("l_ms", "l_ee")},
-        "candidates": len(rows),
-        "failed": failed,
-    }
+        best = next(iter(known.filter(pc.equal(known["state"], "winner")).to_pylist()), None)
+    more = {"k": best["k_first"] if best else None, "candidates": len(rows), "failed": failed}
+    return _summarize(rows, best, problem) | more
 
 
-def _one_size(found: dict[str, Any], best: dict[str, Any] | None, problem: Problem) -> dict[str, Any]:
-    state = _name_state(found["failed_any"], found["open_any"], unseen=found["splits_max"] == 0)
+def _summarize(rows: pa.Table, best: dict[str, Any] | None, problem: Problem) -> dict[str, Any]:
+    """Return the state of some candidates and their smallest lower bound, with their best one if known.
+
+    If it is not known, the state says whether it may be better than the winner.
+    """
+    states = {*pc.unique(rows["state"]).to_pylist(), "beaten" if pc.max(rows["splits"]).as_py() else "unseen"}
     return {
-        **{name: found[name] for name in SIZE_COLUMNS},
-        "state": best["state"] if best else state,
-        "lower_bound": found["lower_bound_min"],
+        "state": best["state"] if best else next(state for state in UNKNOWN_BEST if state in states),
+        "lower_bound": pc.min(rows["lower_bound"]).as_py(),
         "setting": dict(problem.learner.space.setting(best["path"], best["step"])) if best else None,
         **{name: best[name] if best else None for name in ("l_ms", "l_ee")},
     }
-
-
-def _name_state(failed: bool, left_open: bool, unseen: bool = False) -> str:
-    """Return the state of candidates whose best is not known: whether it may be better than the winner."""
-    return "failed" if failed else "open" if left_open else "unseen" if unseen else "beaten"

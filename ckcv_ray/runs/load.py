@@ -18,7 +18,7 @@ from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.scored import Scored, add_row_values
 from ckcv_ray.storage import formats, models
 from ckcv_ray.storage.execution import find_changes, read_environment
-from ckcv_ray.storage.folder import CERTIFICATE, HOLDS, FolderPath, RunFolder
+from ckcv_ray.storage.folder import CERTIFICATE, FolderPath, RunFolder
 from ckcv_ray.storage.log import Log
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.study.study import Procedure, Study
@@ -33,28 +33,13 @@ def is_finished(problem: Problem, folder: RunFolder) -> bool:
         StoreError: the folder holds another study, or something else.
         InputError: it cannot be written.
     """
-    identity = None
-    try:
-        identity = folder.identity()
-    except StoreError as error:
-        if not folder.has_files(problem.run_id):  # else it will be repaired
-            raise StoreError(f"{error}; for this run choose another --out") from None
-    if identity is None or identity.run_id == problem.run_id:
-        lacking = folder.falls_short(problem)
-        if identity is not None and folder.finished and not lacking and not folder.list_differing():
-            folder.remove_left_lock()  # of a process that was killed after it had written the result
-            return True
-        folder.files.check_writable()
-        folder.check_room(problem)
-        return False
-    if identity.study.kind != problem.asked.kind:
-        raise StoreError(f"{str(folder)!r} holds {HOLDS[identity.study.kind]}: choose another --out")
-    differences = problem.asked.differences(identity.study)
-    if identity.data_digest not in (problem.data_digest, problem.all_rows.digest):
-        differences.append("data: another table, or other columns or groups of it")
-    raise StoreError(
-        f"{str(folder)!r} holds another {problem.asked.kind} ({'; '.join(differences)}): choose another --out"
-    )
+    there, lacking = folder.holds(problem), folder.falls_short(problem)
+    if there and folder.finished and not lacking and not folder.list_differing():
+        folder.remove_left_lock()  # of a process that was killed after it had written the result
+        return True
+    folder.files.check_writable()
+    folder.check_room(problem)
+    return False
 
 
 def reopen(problem: Problem, out: FolderPath) -> None:

@@ -100,7 +100,7 @@ class FinalMetadata(Metadata):
     test: Tested | None
 
 
-def read_metadata(values: dict[str, Any], finished: bool) -> Metadata:
+def read_metadata(values: Mapping[str, object], finished: bool) -> Metadata:
     """Read the metadata of a finished or unfinished run from JSON values.
 
     Raises:

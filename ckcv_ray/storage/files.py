@@ -544,7 +544,7 @@ def open_regular(file: Path, most: int = MAX_FILE_BYTES) -> Iterator[BinaryIO]:
         yield stream
 
 
-def open_files(address: Any, error: type[CKCVError] = InputError) -> Files:
+def open_files(address: object, error: type[CKCVError] = InputError) -> Files:
     """Return the files of a folder; nothing is accessed yet.
 
     Args:
@@ -559,7 +559,7 @@ def open_files(address: Any, error: type[CKCVError] = InputError) -> Files:
     return LocalFiles(as_path("out", address, error))
 
 
-def locate(name: str, address: Any) -> str:
+def locate(name: str, address: object) -> str:
     """Return an address that means the same from any working directory.
 
     Args:
@@ -574,7 +574,7 @@ def locate(name: str, address: Any) -> str:
     return str(as_path(name, address).absolute())
 
 
-def find_run_folders(place: Any, file: str) -> Iterator[tuple[str, float]]:
+def find_run_folders(place: object, file: str) -> Iterator[tuple[str, float]]:
     """Yield the address of each run folder in a folder and below it, and when it was written last.
 
     Folders inside a run folder are parts of it. Links are not followed.

@@ -266,29 +266,31 @@ class RunFolder:
         if self.finished:
             formats.delete(self.files, MANIFEST)
 
-    def has_files(self, run_id: str) -> bool:
-        """Return whether any Parquet file of the folder says that it belongs to this run."""
-        for name in (name for name in self._run_files() if name.endswith(".parquet")):
-            with suppress(StoreError):
-                if formats.belongs(formats.read_footer(self.files, name).metadata or {}, run_id):
-                    return True
-        return False
-
-    def holds(self, run_id: str) -> bool:
-        """Return whether the folder holds this run, damaged or not; False if it is empty.
+    def holds(self, problem: Problem) -> bool:
+        """Return whether the folder holds the run of a problem, damaged or not; False if it is empty.
 
         Raises:
-            StoreError: it holds something else.
+            StoreError: it holds another study, or something else.
         """
         try:
             identity = self.identity()
-        except StoreError:
-            if self.has_files(run_id):
-                return True
-            raise
-        if identity is not None and identity.run_id != run_id:
-            raise StoreError(f"{str(self)!r} holds run {identity.run_id}, not {run_id}")
-        return identity is not None
+        except StoreError as error:
+            for name in (name for name in self._run_files() if name.endswith(".parquet")):
+                with suppress(StoreError):
+                    if formats.belongs(formats.read_footer(self.files, name).metadata or {}, problem.run_id):
+                        return True
+            raise StoreError(f"{error}; for this run choose another --out") from None
+        if identity is None or identity.run_id == problem.run_id:
+            return identity is not None
+        if identity.study.kind != problem.asked.kind:
+            raise StoreError(f"{str(self)!r} holds {HOLDS[identity.study.kind]}: choose another --out")
+        differences = problem.asked.differences(identity.study)
+        if identity.data_digest not in (problem.data_digest, problem.all_rows.digest):
+            differences.append("data: another table, or other columns or groups of it")
+        raise StoreError(
+            f"{str(self)!r} holds another {problem.asked.kind} ({'; '.join(differences)}): choose another "
+            "--out"
+        )
 
     def check_room(self, problem: Problem) -> None:
         """Raise InputError if a table of the run would be larger than what can be read back."""
@@ -382,7 +384,7 @@ class RunFolder:
         for name, content in contents.items():
             formats.create(self.files, name, content, "was just written by another run: choose another --out")
 
-    def write_end(self, execution: Mapping[str, Any], results: Mapping[str, Content]) -> None:
+    def write_end(self, execution: Mapping[str, object], results: Mapping[str, Content]) -> None:
         """Write the results, of which earlier ones are removed; the metadata and the manifest come last.
 
         Args:
@@ -394,7 +396,7 @@ class RunFolder:
                 formats.delete(self.files, name)
         self.write_manifest(execution, results)
 
-    def write_manifest(self, execution: Mapping[str, Any], contents: Mapping[str, Content]) -> None:
+    def write_manifest(self, execution: Mapping[str, object], contents: Mapping[str, Content]) -> None:
         """Write files, the metadata of the run, and last the manifest of all files.
 
         On an object store another run may finish at the same time. All that it writes is the same but its
@@ -453,7 +455,7 @@ class RunFolder:
         self.begin(problem, again=True)
         return list(dict.fromkeys(damaged))
 
-    def write_execution(self, execution: Mapping[str, Any]) -> None:
+    def write_execution(self, execution: Mapping[str, object]) -> None:
         """Write the metadata of the run."""
         formats.write(self.files, EXECUTION, formats.to_json(execution))
 
@@ -494,13 +496,10 @@ class RunFolder:
         with formats.guard_reading(self.files, CANDIDATES):
             if rows > MAX_TABLE_ROWS:
                 raise ValueError(f"its study has {rows:,} candidates: at most {MAX_TABLE_ROWS:,} can be read")
-            there = formats.read_footer(self.files, CANDIDATES).num_rows
-            if there != rows:  # before memory is allocated for the values
-                raise ValueError(f"it does not have {rows:,} rows, one for each candidate of the study")
-        schema = candidates.list_candidate_columns(problem)
-        values = rows * len(schema)
-        table = formats.read_table(self.files, CANDIDATES, problem.run_id, schema, rows, values)
-        with formats.guard_reading(self.files, CANDIDATES):
+            schema = candidates.list_candidate_columns(problem)
+            table = formats.read_table(
+                self.files, CANDIDATES, problem.run_id, schema, rows, rows * len(schema)
+            )
             return table, candidates.read_winner(candidates.check(table, problem), problem)
 
     def manifest(self) -> dict[str, str]:

@@ -92,7 +92,7 @@ def list_pieces(files: Files, name: str) -> list[str]:
     return list(takewhile(there.__contains__, (name_piece(name, number) for number in count())))
 
 
-def locate_elsewhere(option: str, path: Any, runs: Sequence[Files], own: str) -> tuple[Files, str]:
+def locate_elsewhere(option: str, path: object, runs: Sequence[Files], own: str) -> tuple[Files, str]:
     """Return the folder and the name of a file outside of run folders, which have one of their ``own``.
 
     Raises:
@@ -188,6 +188,6 @@ def read_json(files: Files, name: str) -> dict[str, Any]:
         return content
 
 
-def to_json(content: Mapping[str, Any]) -> bytes:
+def to_json(content: Mapping[str, object]) -> bytes:
     """Return the bytes that a JSON object is written as."""
     return (json.dumps(content, indent=2, allow_nan=False) + "\n").encode()

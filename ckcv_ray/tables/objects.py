@@ -15,7 +15,7 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import cached_property
 from importlib.util import find_spec
-from typing import Any, BinaryIO, NamedTuple, TypeVar
+from typing import Any, BinaryIO, NamedTuple, TypeGuard, TypeVar
 
 from ckcv_ray.errors import InputError, UnreachableError, cut, write_install
 from ckcv_ray.validation import quote
@@ -68,7 +68,7 @@ class Listed(NamedTuple):
     modified: datetime
 
 
-def is_address(value: object) -> bool:
+def is_address(value: object) -> TypeGuard[str]:
     """Return whether a value is text with a scheme, such as s3://bucket/name, of a known one or not."""
     return isinstance(value, str) and MARK in value
 

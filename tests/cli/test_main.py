@@ -104,14 +104,6 @@ def test_an_output_that_is_closed_is_one_exit_code_for_every_command(
     assert done.stderr.endswith(messages) == (output == ">&-")
 
 
-def test_of_an_option_that_is_given_twice_the_first_is_not_ignored(ckcv: Command) -> None:
-    code, _, error = ckcv("run", "table.csv", "--drop", "age", "--target", "y", "--drop=sex")
-    assert (code, error) == (
-        2,
-        "ckcv: --drop is given twice: give all its values at once, with commas between them\n",
-    )
-
-
 def test_a_command_without_output_needs_none(small: Path) -> None:
     done = shell('"$@" >&- <&-', "report", small)
     assert done.returncode == 0

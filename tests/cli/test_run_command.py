@@ -1,6 +1,5 @@
 """The commands run, status and evaluate: what they print, the folder they choose, a budget, interrupts."""
 
-import csv
 import json
 import re
 import signal
@@ -38,19 +37,6 @@ def test_json_is_one_object_and_agrees_with_status(ckcv: Command, patients: Path
     assert ran["proven"]["certification"] == "holdout"
     assert 0 < ran["proven"]["bound"] <= 1
     assert ran["test_error"] is None
-    of_size = {k: row for row in ran["per_k"] for k in range(row["k_first"], row["k_last"] + 1)}
-    assert list(of_size) == list(range(3, 21))  # half of the 40 rows are held out
-    assert {k: row["n_select"] for k, row in of_size.items()} == {k: 20 // k for k in range(3, 21)}
-    assert of_size[ran["k"]]["k_first"] == ran["k"]
-    assert of_size[ran["k"]]["setting"] == ran["setting"]
-    states = {k: row["state"] for k, row in of_size.items()}
-    assert states[ran["k"]] == "winner"
-    assert states[5] in ("reported", "winner")
-    assert set(states.values()) <= {"winner", "reported", "beaten", "unseen"}
-    for row in ran["per_k"]:
-        assert row["lower_bound"] >= ran["l_ms"]
-        for name in ("setting", "l_ms", "l_ee"):
-            assert (row[name] is None) == (row["state"] not in ("winner", "reported"))
     counts = ran["evaluations"]
     assert counts["planned"] == counts["computed"] + counts["dropped"] + counts["failed"]
     _, status, _ = ckcv("status", tmp_path / "run", "--json")
@@ -110,7 +96,10 @@ def test_interrupted_resumed_and_none_the_wiser(
     assert run.returncode == code, messages
     assert "interrupted: completed work is saved" in messages
     status = ckcv("status", halted, "--json")
-    assert (status[0], json.loads(status[1])["state"]) == (0, "unfinished")
+    found = json.loads(status[1])
+    assert (status[0], found["state"]) == (0, "unfinished")
+    assert 0 <= found["evaluations"]["computed"] < found["evaluations"]["planned"]
+    assert ("l_ms" in found) == ("k" in found) == ("setting" in found)
     assert not list(halted.rglob(".*"))
     for out in (halted, whole):
         assert ckcv(*words[:-1], "serial", "--out", out)[0] == 0
@@ -162,7 +151,7 @@ def test_a_run_that_begins_is_starting(
         assert (code, shown, messages) == (0, "a run is starting: nothing has been computed yet\n", "")
         code, shown, _ = ckcv("status", out, "--json")
         found = json.loads(shown)
-        assert (code, set(found), found["state"]) == (0, KEYS, "starting")
+        assert (code, found) == (0, {"state": "starting"})
         holder.communicate("")
     assert ckcv("status", out)[0] == 4
 
@@ -243,39 +232,17 @@ def test_a_run_within_a_time_and_what_reads_its_folder(
     code, status, _ = ckcv("status", out, "--json")
     assert (code, json.loads(status)) == (0, ran)
     assert re.search(r"^search +", ckcv("status", out, "--details")[1], re.MULTILINE)
-
     code, shown, messages = ckcv("verify", out, "--rerun", "--backend", "serial")
-    assert code == 0, shown
-    assert "every figure follows from the data" in shown
-    code, _, messages = ckcv("report", out)
-    assert code == 0, messages
-    assert (out / "report.html").exists()
-    code, _, messages = ckcv("predict", out, patients, "--out", tmp_path / "labels.csv")
-    assert code == 0, messages
-    with (tmp_path / "labels.csv").open() as file:
-        assert len(list(csv.DictReader(file))) == 40
-
-    code, shown, messages = ckcv(*words[:-2], "--search", "budget", "--effort", effort + 1000, "--json")
-    if certify == "paper":
-        assert code == 0, messages
-        assert read_effort(out) == effort + 1000
-        assert ckcv("verify", out)[0] == 0
-    else:
-        assert (code, shown) == (2, "")
-        assert "its holdout has judged its rows" in " ".join(messages.split())
-        assert read_effort(out) == effort
+    assert (code, "every figure follows from the data" in shown) == (0, True), shown
 
 
-def test_a_plan_names_efforts_that_may_be_pasted(ckcv: Command, patients: Path) -> None:
-    words = ("plan", patients, "--target", "outcome", *QUICK[: QUICK.index("--backend")])
-    code, shown, messages = ckcv(*words, "--effort", 400)
+def test_a_plan_within_a_budget_names_other_efforts(ckcv: Command, patients: Path) -> None:
+    words = ("plan", patients, "--target", "outcome", *QUICK[: QUICK.index("--backend")], "--effort")
+    code, shown, messages = ckcv(*words, 400)
     assert code == 0, messages
     assert "rounds within a budget, effort 400, " in shown
-    efforts = re.findall(r"--effort (\d+): about", shown)
-    assert len(efforts) == 2
-    for effort in efforts:
-        assert ckcv(*words, "--effort", effort)[0] == 0
-    code, shown, messages = ckcv(*words, "--effort", 10**6)
+    assert len(re.findall(r"--effort (\d+): about", shown)) == 2
+    _, shown, _ = ckcv(*words, 10**6)
     assert "selection      exact race, since an effort of 1,000,000 pays for everything, " in shown
     assert "--effort" not in shown.split("search  ")[1].splitlines()[0]
 
@@ -301,10 +268,6 @@ def test_it_is_named_after_the_table_and_found_again(ckcv: Callable[..., Any], h
     assert again[:2] == (0, printed)
     assert "already holds the finished run" in again[2]
     assert [folder.name for folder in here.iterdir() if folder.is_dir()] == ["patients_run"]
-
-
-def test_what_an_unfinished_run_has_is_counted_aloud(ckcv: Callable[..., Any], here: Path) -> None:
-    printed, said = ckcv("run", "patients.csv", *GRID)[1:]
     assert "resuming" not in said
     (here / "patients_run" / "manifest.json").unlink()
     code, again, said = ckcv("run", "patients.csv", *GRID)

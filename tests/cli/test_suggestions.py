@@ -101,23 +101,3 @@ def test_what_is_given_on_the_command_line_is_not_looked_for_in_the_file(
     (patients / "study.toml").write_text("delta = 0.1\n")
     words = ("run", "patients.csv", "--target", "Outcome", "--study", "study.toml", "--delta", "7")
     assert ckcv(*words)[2].startswith("ckcv: --delta 7.0 is outside (0, 1)")
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (("--out", "patients.csv"), "'patients.csv' exists and is not a run folder"),
-        (("--out", "patients.csv/run"), "is not a folder"),
-        (("--address", "127.0.0.1:1"), "no Ray cluster answers at 127.0.0.1:1"),
-    ],
-)
-@pytest.mark.parametrize("command", ["run", "evaluate"])
-def test_a_wrong_place_is_refused_before_the_table_is_read(
-    command: str, words: tuple[str, ...], message: str, ckcv: Command, patients: Path
-) -> None:
-    (patients / "broken.csv").write_text("a,b\n1\n")
-    code, shown, messages = ckcv(command, "broken.csv", *words)
-    assert code in (2, 4)
-    assert shown == ""
-    assert message in messages
-    assert messages.count("\n") == 1

@@ -1,5 +1,7 @@
 """What is dropped is provably beaten: the default and --exhaustive give the same answer."""
 
+from types import SimpleNamespace
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,52 +19,44 @@ FOR_GROUPS = ("error", "mean_error")
 
 
 @given(
-    n=st.integers(8, 30),
-    seed=st.integers(0, 10**6),
-    distinct=st.integers(2, 6),
-    rare=st.sampled_from([0.2, 0.5]),
-    grouped=st.booleans(),
-    C=st.sets(st.sampled_from(GRID), min_size=1, max_size=3),
-    gamma=st.sets(st.sampled_from(GRID), min_size=1, max_size=3),
-    n_splits=st.integers(1, 6),
-    delta=st.sampled_from([0.05, 0.3]),
-    report=st.booleans(),
-    scale=st.sampled_from(["standard", "none"]),
-    criterion=st.sampled_from(CRITERIA),
-    several=st.booleans(),
+    st.builds(
+        SimpleNamespace,
+        n=st.integers(8, 30),
+        seed=st.integers(0, 10**6),
+        distinct=st.integers(2, 6),
+        rare=st.sampled_from([0.2, 0.5]),
+        grouped=st.booleans(),
+        C=st.sets(st.sampled_from(GRID), min_size=1, max_size=3),
+        gamma=st.sets(st.sampled_from(GRID), min_size=1, max_size=3),
+        n_splits=st.integers(1, 6),
+        delta=st.sampled_from([0.05, 0.3]),
+        report=st.booleans(),
+        scale=st.sampled_from(["standard", "none"]),
+        criterion=st.sampled_from(CRITERIA),
+        several=st.booleans(),
+    )
 )
 @settings(max_examples=2 * settings.default.max_examples, deadline=None, derandomize=True)
-def test_default_equals_exhaustive(
-    n: int,
-    seed: int,
-    distinct: int,
-    rare: float,
-    grouped: bool,
-    C: set[float],
-    gamma: set[float],
-    n_splits: int,
-    delta: float,
-    report: bool,
-    scale: str,
-    criterion: str,
-    several: bool,
-) -> None:
+def test_default_equals_exhaustive(drawn: SimpleNamespace) -> None:
     """Few distinct values of one feature make equal counts, and so ties, common; classes are often absent."""
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(n,)))
-    X = rng.integers(distinct, size=(n, 1)).astype(float)
+    n, criterion = drawn.n, drawn.criterion
+    rng = np.random.default_rng(np.random.SeedSequence(drawn.seed, spawn_key=(n,)))
+    X = rng.integers(drawn.distinct, size=(n, 1)).astype(float)
     X[:2] = [[0], [1]]
-    y = np.array(["a", "b"])[np.where(np.arange(n) < 4, np.arange(n) % 2, rng.random(n) < rare).astype(int)]
-    units = (n + 1) // 2 if grouped and n > 11 and criterion in FOR_GROUPS else n
+    y = np.array(["a", "b"])[
+        np.where(np.arange(n) < 4, np.arange(n) % 2, rng.random(n) < drawn.rare).astype(int)
+    ]
+    units = (n + 1) // 2 if drawn.grouped and n > 11 and criterion in FOR_GROUPS else n
     groups = np.arange(n) // 2 if units < n else None
     task = Task.of(X, y, groups=groups)
-    svm = GaussianSVM(C=tuple(C), gamma=tuple(gamma), scale=scale)
-    learner = Choice((svm, NearestCentroid((0.5, 2.0)))) if several else svm
-    options = {"n_splits": n_splits, "criterion": criterion}
-    options |= {"report_k": (4, units) if report and units > 4 else ()}
-    options |= {} if criterion == "mean_error" else {"delta": delta}
+    svm = GaussianSVM(C=tuple(drawn.C), gamma=tuple(drawn.gamma), scale=drawn.scale)
+    learner = Choice((svm, NearestCentroid((0.5, 2.0)))) if drawn.several else svm
+    options = {"n_splits": drawn.n_splits, "criterion": criterion}
+    options |= {"report_k": (4, units) if drawn.report and units > 4 else ()}
+    options |= {} if criterion == "mean_error" else {"delta": drawn.delta}
     answers = []
     for exhaustive in (False, True):
-        study = Study.paper(**options, seed=seed, exhaustive=exhaustive).with_learner(learner)
+        study = Study.paper(**options, seed=drawn.seed, exhaustive=exhaustive).with_learner(learner)
         result = run_job(Job(study, task), Execution("serial"))
         certificate = result.certificate.to_json()
         certificate.pop("run_id")

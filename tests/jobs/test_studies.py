@@ -64,73 +64,39 @@ def test_nested_halves_select_and_evaluate_as_written_out_with_scikit_learn(loss
             assert ours == pytest.approx(THEIRS[score.name](y[scored], model, X[scored]), rel=1e-12)
 
 
-# A neural network
+# A neural network and a random forest
 
 
 NETWORK = MLPClassifier(
     (7,), activation="logistic", solver="sgd", alpha=0.0, batch_size=1, max_iter=35, random_state=1
 )
+FOUR = KFold(4, remainder="last")
 
 
-@pytest.mark.parametrize(("step", "sizes"), [(5, [7, 7, 7, 9]), (1, [37, 37, 37, 39])])
-def test_the_network_is_scored_on_four_folds_of_which_the_last_takes_the_remainder(step, sizes):
-    """From the same initial weights in every fold: as a clone of it has them."""
+@pytest.mark.parametrize(
+    ("learner", "resampling", "step", "sizes"),
+    [
+        (NETWORK, FOUR, 5, [7, 7, 7, 9]),  # from the same initial weights in every fold
+        (NETWORK, FOUR, 1, [37, 37, 37, 39]),
+        (RandomForestClassifier(3, random_state=0), "kfold:10", 1, [15] * 10),
+    ],
+    ids=["network of few rows", "network", "forest"],
+)
+def test_iris_is_scored_as_by_scikit_learn_on_the_same_folds(learner, resampling, step, sizes):
     X, y = (part[::step] for part in load_iris(return_X_y=True))
-    options = {"resampling": KFold(4, remainder="last"), "measure": ("zero_one", "accuracy")}
-    result = evaluate(X, y, learner=NETWORK, execution=SERIAL, **options)
+    options = {"resampling": resampling, "measure": ("zero_one", "accuracy")}
+    result = evaluate(X, y, learner=learner, execution=SERIAL, **options)
     splits, (entry,), (error, accuracy) = pairs(result), result.entries, result.scores
     assert [len(scored) for _, scored in splits] == sizes
     assert np.array_equal(np.sort(np.concatenate([scored for _, scored in splits])), np.arange(len(y)))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # 35 epochs are what is asked for
-        found = cross_validate(NETWORK, X, y, cv=splits, scoring="accuracy")["test_score"]
+        found = cross_validate(learner, X, y, cv=splits, scoring="accuracy")["test_score"]
     assert np.array_equal(result.of_splits(entry, accuracy), found)
     assert result.figures(entry, error).pooled == pytest.approx((1 - found) @ sizes / len(y))
 
 
-# A random forest
-
-
-@pytest.mark.parametrize(
-    ("resampling", "splits"),
-    [("kfold:10", 10), ("repeated_kfold:10x5", 50), ("loo", 150)],
-)
-def test_the_forest_has_the_scores_of_scikit_learn(resampling, splits):
-    X, y = load_iris(return_X_y=True)
-    forest = RandomForestClassifier(3, random_state=0)
-    result = evaluate(X, y, learner=forest, resampling=resampling, measure="accuracy", execution=SERIAL)
-    assert len(pairs(result)) == splits
-    found = cross_validate(forest, X, y, cv=pairs(result))
-    assert np.array_equal(result.of_splits(result.entries[0], result.scores[0]), found["test_score"])
-
-
-# Linear regression
-
-
-def within_one(y, predicted):
-    return float(np.mean(np.abs(y - predicted) > 1.0))
-
-
-@pytest.mark.parametrize(
-    ("resampling", "scored"), [("holdout:0.3", 60), ("holdout:0.2", 40), ("kfold:10", 20)]
-)
-def test_linear_regression_has_the_scores_of_scikit_learn(resampling, scored):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(200, 3))
-    y = 50.0 + X @ [3.0, -2.0, 1.0] + rng.normal(size=200)
-    options = {"resampling": resampling, "measure": ["rmse", "mape", within_one]}
-    result = evaluate(X, y, learner=LinearRegression(), execution=SERIAL, **options)
-    splits = pairs(result)
-    assert {len(rows) for _, rows in splits} == {scored}
-    theirs = {"rmse": "neg_root_mean_squared_error", "mape": "neg_mean_absolute_percentage_error"}
-    found = cross_validate(LinearRegression(), X, y, cv=splits, scoring=theirs)
-    rmse, mape, own = (result.of_splits(result.entries[0], score) for score in result.scores)
-    assert np.array_equal(rmse, -found["test_rmse"])
-    assert np.array_equal(mape, -found["test_mape"])
-    models = [LinearRegression().fit(X[train], y[train]) for train, _ in splits]
-    expected = [within_one(y[s], m.predict(X[s])) for m, (_, s) in zip(models, splits, strict=True)]
-    assert own == pytest.approx(expected)
-    assert 0.8 < rmse.mean() < 1.2  # the noise has deviation 1
+# Bias
 
 
 def test_the_bias_of_the_k_fold_estimate_is_that_of_fewer_rows():

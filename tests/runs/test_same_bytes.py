@@ -1,9 +1,11 @@
 """The same bytes wherever, in whatever order and however often interrupted a study is computed: one matrix.
 
-For any order that hypothesis draws see ``test_fault_double``, for any moment of death ``test_recorder``, for
-batches of any length ``test_identical_bits``.
+For any order that hypothesis draws see ``test_fault_double``, for any moment of death ``test_recorder``.
 """
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -20,6 +22,9 @@ from stores import RUN, results
 from untidy import untidy
 
 from ckcv_ray import Execution, Job, Procedure, Study, Task, run_many, verify
+from ckcv_ray.engine import queue
+from ckcv_ray.engine.backend import SerialBackend
+from ckcv_ray.records.record import Outcome
 from ckcv_ray.runs.run import assess, run_job
 from ckcv_ray.tables.task import Roles
 
@@ -132,6 +137,63 @@ def test_every_byte_is_that_of_a_serial_run(
     out = f"{RUN}/{tmp_path.name}" if way == "in an object store" else tmp_path / "run"
     WAYS[way](name, out)
     assert results(out) == expected
+
+
+class Counting(SerialBackend):
+    """Keeps some batches waiting, and counts the units of each that were computed."""
+
+    def __init__(self, window: int, least: float) -> None:
+        super().__init__()
+        self.window, self.least_seconds, self.lengths = window, least, list[int]()
+
+    def wait(self) -> list[Outcome]:
+        units = len(self.queue[0].units)
+        (outcome,) = super().wait()
+        self.lengths.append(units - len(outcome.left))
+        return [outcome]
+
+
+@pytest.mark.parametrize("window", [1, 20])
+@pytest.mark.parametrize(("most", "left", "least"), [(0.0, 50, 0.0), (1e9, 1, 0.02), (1.0, 50, 1e9)])
+def test_batches_of_any_length_give_the_same_bytes(
+    folders: Callable[[str], Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    window: int,
+    most: float,
+    left: int,
+    least: float,
+) -> None:
+    for name, value in {"BATCH_SECONDS": most, "BATCHES_LEFT": left, "OWN_SECONDS": 0.0}.items():
+        monkeypatch.setattr(queue, name, value)
+    name, backend = "holdout of groups", Counting(window, least)
+    run_with(backend, *STUDIES[name], tmp_path / "run")
+    assert results(tmp_path / "run") == content(name, folders(name))
+    assert (max(backend.lengths) == 1) or most > 0.0
+    assert (max(backend.lengths) > 5) or least < 1e9
+
+
+ALL_FREE = Study.paper(C=(10.0, 100.0), gamma=(10.0, 30.0), k=10, n_splits=3)  # factors large enough to share
+CLOUD = blobs(150, d=3)
+SERIAL_RUN = """
+import sys
+from test_same_bytes import ALL_FREE, CLOUD, SERIAL, Job, Path, run_job
+
+run_job(Job(ALL_FREE, CLOUD, Path(sys.argv[1])), SERIAL)
+"""
+
+
+def test_variables_that_speak_of_threads(tmp_path: Path) -> None:
+    """Where BLAS may use two threads, a factor differs in its last bits."""
+    run_job(Job(ALL_FREE, CLOUD, tmp_path / "here"), SERIAL)
+    here = Path(__file__).parent
+    threads = {"OMP": "2", "OPENBLAS": "13", "MKL": "1", "NUMBA": "2"}
+    environment = os.environ | {f"{name}_NUM_THREADS": n for name, n in threads.items()}
+    environment["PYTHONPATH"] = os.pathsep.join([str(here), str(here.parent), os.environ["PYTHONPATH"]])
+    command = [sys.executable, "-W", "error::RuntimeWarning", "-c", SERIAL_RUN, str(tmp_path / "there")]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert results(tmp_path / "there") == results(tmp_path / "here")
 
 
 @pytest.mark.usefixtures("ray_session")

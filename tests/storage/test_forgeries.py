@@ -66,7 +66,7 @@ FORGED = {
     "another order": Forged(
         CANDIDATES, lambda t: t.take([*range(len(t))][::-1]), "in the order of the study"
     ),
-    "rows that are missing": Forged(CANDIDATES, lambda t: t.slice(1), "one for each candidate"),
+    "rows that are missing": Forged(CANDIDATES, lambda t: t.slice(1), "does not have the values"),
     "an unknown state": Forged(CANDIDATES, first("state", "lucky"), "'lucky' is not known"),
     "no winner": Forged(CANDIDATES, column("state", lambda v: ["tied"] * len(v)), "0 winners"),
     "winners alone": Forged(CANDIDATES, column("state", lambda v: ["winner"] * len(v)), "l_ms has empty"),
