@@ -61,35 +61,22 @@ def dashed(name: str) -> str:
     return name.replace("_", "-")
 
 
-def chosen(name: str) -> tuple[str, str]:
-    """The slot and the part that an option belongs to."""
-    return next(owner for owner in OWNERS if name in owned(*owner))
+CHOSEN = {name: owner for owner in reversed(OWNERS) for name in owned(*owner)}  # the first part that has it
 
 
 def declared(name: str) -> Option:
-    return owned(*chosen(name))[name]
+    return owned(*CHOSEN[name])[name]
 
 
 def shown_default(name: str) -> str | None:
-    slot, part = chosen(name)
+    slot, part = CHOSEN[name]
     return show_default(options(PARTS[slot][part] if slot else Study)[name])
 
 
-def converted(name: str, text: str) -> Any:
-    """A word of the command line as the value that it stands for."""
+def convert(name: str) -> Any:
+    """The other value of an option, a word of the command line, as the value that it stands for."""
     kind = declared(name).kind
-    return [text] if kind == list[str] else kind(text)
-
-
-def as_toml(name: str) -> str:
-    """The other value of an option, as a TOML file has it."""
-    value = converted(name, OTHER[name])
-    return OTHER[name] if declared(name).kind in (int, float, bool) else json.dumps(value)
-
-
-def as_words(name: str) -> list[str]:
-    """An option with its other value, on the command line."""
-    return [f"--{dashed(name)}", *([] if declared(name).kind is bool else [OTHER[name]])]
+    return [OTHER[name]] if kind == list[str] else kind(OTHER[name])
 
 
 Studied = Callable[..., Study]
@@ -217,16 +204,17 @@ def test_what_one_part_alone_knows_is_said_inside_an_option(
 def test_every_option_is_heard_on_the_command_line_and_in_a_file(
     name: str, studied: Studied, tmp_path: Path
 ) -> None:
-    slot, part = chosen(name)
+    slot, part = CHOSEN[name]
     default = (PARTS[slot][part] if slot else Study)()
-    expected = declared(name).check(name, converted(name, OTHER[name]))
+    expected = declared(name).check(name, convert(name))
     assert expected != getattr(default, name)
     choice = [f"--{slot}", part] if slot and part != next(iter(SLOTS[slot])) else []
     needed, value = NEEDED.get(name, ("", ""))
-    study = studied(*as_words(name), *choice, *([f"--{needed}", value] if needed else []))
+    word = [] if declared(name).kind is bool else [OTHER[name]]
+    study = studied(f"--{dashed(name)}", *word, *choice, *([f"--{needed}", value] if needed else []))
     assert study.options()[name] == expected
     for written in {name, dashed(name)}:
-        lines = [f"{written} = {as_toml(name)}", *([f'{slot} = "{part}"'] if slot else [])]
+        lines = [f"{written} = {json.dumps(convert(name))}", *([f'{slot} = "{part}"'] if slot else [])]
         lines += [f'{needed} = "{value}"'] if needed else []
         (tmp_path / "study.toml").write_text("\n".join(lines))
         assert studied("--study", tmp_path / "study.toml") == study

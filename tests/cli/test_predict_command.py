@@ -271,11 +271,6 @@ def test_a_table_can_come_from_standard_input_and_go_to_standard_output(
     monkeypatch.setattr(sys, "stdin", Stdin(Path("cases.csv").read_bytes()))
     given = ckcv("predict", linear, "-", "--vote", "--id", "patient", "--out", "-")
     assert given == expected
-
-
-def test_what_is_wrong_with_standard_input_is_said_of_it(
-    ckcv: Command, linear: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
     for content in (b"", b"a,b\n1\n"):
         monkeypatch.setattr(sys, "stdin", Stdin(content))
         code, shown, messages = ckcv("predict", linear, "-")

@@ -189,27 +189,25 @@ main()
 def test_a_run_on_ray_needs_no_home(home: str) -> None:
     """And nothing of it is left: no process, no token."""
     with tempfile.TemporaryDirectory(dir="/tmp", prefix="h") as folder:  # short: Ray's sockets lie within
-        run_homeless(home, Path(folder))
-
-
-def run_homeless(home: str, tmp_path: Path) -> None:
-    (tmp_path / ".ray").write_text("no folder")
-    mark = f"CKCV_HOMELESS={tmp_path}"
-    plain = {key: value for key, value in os.environ.items() if not key.startswith(("RAY_", "HOME"))}
-    plain |= dict([mark.split("=")]) | {"TMPDIR": str(tmp_path)}
-    plain |= {"HOME": str(tmp_path), "NUMBA_CACHE_DIR": str(_folders()[0])} if home == "with a file" else {}
-    done = subprocess.run(
-        [sys.executable, "-c", UNKNOWN, *ON_RAY, str(tmp_path / "run")],
-        env=plain,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        umask=0,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "model     " in done.stdout
-    assert {file.name for file in tmp_path.iterdir()} == {".ray", "ray", "run"}
-    assert not left_of(mark)
+        tmp_path = Path(folder)
+        (tmp_path / ".ray").write_text("no folder")
+        mark = f"CKCV_HOMELESS={tmp_path}"
+        plain = {key: value for key, value in os.environ.items() if not key.startswith(("RAY_", "HOME"))}
+        plain |= dict([mark.split("=")]) | {"TMPDIR": str(tmp_path)}
+        if home == "with a file":
+            plain |= {"HOME": str(tmp_path), "NUMBA_CACHE_DIR": str(_folders()[0])}
+        done = subprocess.run(
+            [sys.executable, "-c", UNKNOWN, *ON_RAY, str(tmp_path / "run")],
+            env=plain,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            umask=0,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "model     " in done.stdout
+        assert {file.name for file in tmp_path.iterdir()} == {".ray", "ray", "run"}
+        assert not left_of(mark)
 
 
 def test_under_uv_run_the_folder_is_not_packed(tmp_path: Path) -> None:

@@ -170,7 +170,7 @@ def test_batches_of_any_length_give_the_same_bytes(
     run_with(backend, *STUDIES[name], tmp_path / "run")
     assert results(tmp_path / "run") == content(name, folders(name))
     assert (max(backend.lengths) == 1) or most > 0.0
-    assert (max(backend.lengths) > 5) or least < 1e9
+    assert (max(backend.lengths) > 1) or least < 1e9
 
 
 ALL_FREE = Study.paper(C=(10.0, 100.0), gamma=(10.0, 30.0), k=10, n_splits=3)  # factors large enough to share
