@@ -98,7 +98,7 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
         result_: the ``Certified`` result.
     """
 
-    def __new__(cls, *args: Any, **named: Any) -> Self:
+    def __new__(cls, *args: object, **named: object) -> Self:
         """Refuse a name that is no parameter before Python does, and say what to write instead."""
         known = cls._get_param_names()
         if cls.__init__ is not CKCVClassifier.__init__:
@@ -112,10 +112,10 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
 
     def __init__(
         self,
-        learner: Any = "svm",
-        params: Mapping[str, Any] | None = None,
+        learner: object = "svm",
+        params: Mapping[str, object] | None = None,
         sample: int | None = None,
-        k: Any = None,
+        k: object = None,
         n_splits: int | None = None,
         delta: float = 0.05,
         certify: str = Holdout.name,
@@ -139,13 +139,13 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
     # what ``inspect`` shows, which would be that of ``__new__``
     __signature__ = Signature([*signature(__init__).parameters.values()][1:])
 
-    def __init_subclass__(cls, **more: Any) -> None:
+    def __init_subclass__(cls, **more: object) -> None:
         """Show the signature of a class that derives from this one as its own."""
         super().__init_subclass__(**more)
         cls.__signature__ = Signature([*signature(cls.__init__).parameters.values()][1:])
 
     def fit(
-        self, X: Any, y: ArrayLike, groups: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+        self, X: object, y: ArrayLike, groups: ArrayLike | None = None, sample_weight: ArrayLike | None = None
     ) -> "CKCVClassifier":
         """Select, refit and certify; in a notebook, show a line of progress.
 
@@ -184,7 +184,7 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     @property
-    def best_params_(self) -> dict[str, Any]:
+    def best_params_(self) -> dict[str, object]:
         """The winner's hyperparameters."""
         return dict(self._fitted.setting)
 
@@ -199,7 +199,7 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
         return self._fitted.ensemble
 
     @property
-    def certificate_(self) -> dict[str, Any]:
+    def certificate_(self) -> dict[str, object]:
         """All claims, and the condition under which they are about this estimator."""
         certificate = {**self._fitted.certificate.to_json(), "condition": CONDITION}
         return {**certificate, "claims": [], "proven": None} if self._claims_nothing else certificate
@@ -211,11 +211,11 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
         return 1.0 if self._claims_nothing else nan if bound is None else bound
 
     @property
-    def cv_results_(self) -> dict[str, Any]:
+    def cv_results_(self) -> dict[str, object]:
         """The candidates, as GridSearchCV has them."""
         return _cv_results(self._fitted)
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: object) -> NDArray[np.generic]:
         """Return the labels of X [rows, d], by the rule."""
         rows, result = self._rows(X), self._fitted
         if self._rule == "random":
@@ -224,7 +224,7 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
         return np.take(self.classes_, result.rule(self._rule).predict(result.models, rows).label)
 
     @property
-    def predict_proba(self) -> Callable[[Any], Values]:
+    def predict_proba(self) -> Callable[[object], Values]:
         """Return the probability of each class for X [rows, d] by the refitted model, (rows, classes).
 
         With ``rule="vote"`` it is the share of the members of F* that vote for the class. Neither is
@@ -240,7 +240,7 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
         raise AttributeError(NO_OUTPUT.format("predict_proba", self._learner.name, "probabilities"))
 
     @property
-    def decision_function(self) -> Callable[[Any], Values]:
+    def decision_function(self) -> Callable[[object], Values]:
         """Return the refitted model's own score for X [rows, d], (rows,); of several classes (rows, classes).
 
         With ``rule="vote"`` it is the difference of the two shares of votes, or each class's share; ties go
@@ -308,16 +308,16 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
         """Whether there are two classes, as it seems before ``fit``."""
         return len(getattr(self, "classes_", ())) <= 2
 
-    def _count_votes(self, X: Any) -> Values:
+    def _count_votes(self, X: object) -> Values:
         """Return the share of the members of F* that vote for each class, (rows, classes)."""
         labels, _ = self.ensemble_.predict(self._rows(X))
         return np.column_stack([np.mean(labels == number, axis=0) for number in range(len(self.classes_))])
 
-    def _subtract_votes(self, X: Any) -> Values:
+    def _subtract_votes(self, X: object) -> Values:
         """Return the difference of the shares of votes for two classes, (rows,)."""
         return np.asarray(self._count_votes(X) @ (-1.0, 1.0))
 
-    def _ask_refitted(self, needed: Output, X: Any) -> Values:
+    def _ask_refitted(self, needed: Output, X: object) -> Values:
         rows, refit = self._rows(X), self._fitted.models.refit
         assert refit is not None
         found: Outputs = refit.members[0].model.predict_outputs(rows, frozenset({needed}))
@@ -360,7 +360,7 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
             return int(self.random_state)
         raise InputError(f"random_state={self.random_state!r} is not an integer: splits follow from one seed")
 
-    def _check_rows(self, X: Any, y: ArrayLike) -> tuple[Any, NDArray[Any]]:
+    def _check_rows(self, X: object, y: ArrayLike) -> tuple[Any, NDArray[Any]]:
         check_same_order(X, "y", y)
         given = y if y is None else as_array("y", read_rows(y))
         if given is not None and given.dtype == object:
@@ -373,11 +373,11 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
             raise InputError(f"y has one class, {labels[0]!r}: a classifier needs at least 2 classes")
         return X, labels
 
-    def _rows(self, X: Any) -> Rows:
+    def _rows(self, X: object) -> Rows:
         check_is_fitted(self)
         return make_rows(self._validate(X, reset=False), self.result_.task)
 
-    def _validate(self, X: Any, **options: Any) -> Any:
+    def _validate(self, X: object, **options: Any) -> Any:
         """Check as scikit-learn does; a data frame's names alone, since its columns are of many kinds."""
         X = read_rows(X)
         framed = hasattr(X, "__arrow_c_stream__")
@@ -394,7 +394,7 @@ def _check_labels(labels: NDArray[Any]) -> None:
         raise InputError(f"y mixes labels of types {' and '.join(kinds)}: make all of them text, or numbers")
 
 
-def _cv_results(result: Certified) -> dict[str, Any]:
+def _cv_results(result: Certified) -> dict[str, object]:
     assert result.records is not None
     problem = result.problem
     settings = problem.learner.space.settings()

@@ -11,8 +11,10 @@ from difflib import get_close_matches
 from functools import cache
 from itertools import islice
 from numbers import Integral, Real
+from os import PathLike
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar
+from types import UnionType
+from typing import Annotated, Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,13 +41,13 @@ def quote(value: object) -> str:
     return cut(text, MAX_QUOTED)
 
 
-def expect(name: str, value: object, kind: Any, description: str) -> None:
+def expect(name: str, value: object, kind: type | UnionType, description: str) -> None:
     """Raise InputError unless the value is a ``kind`` (a class or a union), in words: ``description``."""
     if not isinstance(value, kind):
         raise InputError(f"{name}={quote(value)} is not {description}")
 
 
-def number(name: str, value: Any) -> float:
+def number(name: str, value: object) -> float:
     """Return a real number as a float; booleans are refused."""
     if isinstance(value, bool) or not isinstance(value, Real):
         raise InputError(f"{name}={quote(value)} is not a number")
@@ -55,21 +57,21 @@ def number(name: str, value: Any) -> float:
         raise InputError(f"{name}={quote(value)} is too large: values must be finite") from None
 
 
-def proportion(name: str, value: Any) -> float:
+def proportion(name: str, value: object) -> float:
     """Return a number from 0 to below 1."""
     if not 0.0 <= (result := number(name, value)) < 1.0:
         raise InputError(f"{name}={quote(value)} is not a share: expected a number from 0 to below 1")
     return result
 
 
-def inner_share(name: str, value: Any, hint: str) -> float:
+def inner_share(name: str, value: object, hint: str) -> float:
     """Return a number in (0, 1); what is outside is refused with a hint."""
     if not 0.0 < (result := number(name, value)) < 1.0:
         raise InputError(f"{name}={result!r} is outside (0, 1): {hint}")
     return result
 
 
-def integer(name: str, value: Any, least: int, most: int) -> int:
+def integer(name: str, value: object, least: int, most: int) -> int:
     """Return an integer in least .. most; booleans are refused."""
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise InputError(f"{name}={quote(value)} is not a whole number")
@@ -81,7 +83,7 @@ def integer(name: str, value: Any, least: int, most: int) -> int:
     return result
 
 
-def boolean(name: str, value: Any) -> bool:
+def boolean(name: str, value: object) -> bool:
     """Return a boolean."""
     if not isinstance(value, bool):
         raise InputError(f"{name}={quote(value)} is not true or false")
@@ -116,7 +118,7 @@ def suggest(value: object, names: Iterable[str], show: Callable[[str], str] = st
 
 
 def sequence(
-    name: str, values: Any, least: int, most: int = MAX_LISTED, kind: str = "numbers"
+    name: str, values: object, least: int, most: int = MAX_LISTED, kind: str = "numbers"
 ) -> tuple[Any, ...]:
     """Return a list of least .. most values as a tuple; text and mappings are refused."""
     single = isinstance(values, str | bytes | bytearray | Mapping) or getattr(values, "ndim", 1) == 0
@@ -135,7 +137,7 @@ def check_count(name: str, count: int, most: int) -> None:
         raise InputError(f"{name} has more than {most:,} values, the maximum")
 
 
-def grid(name: str, values: Any) -> tuple[float, ...]:
+def grid(name: str, values: object) -> tuple[float, ...]:
     """Return positive numbers, sorted, unique, to 12 significant digits; ``parse_grid`` reads text."""
     if isinstance(values, str):
         values = parse_grid(values, name)
@@ -148,7 +150,7 @@ def grid(name: str, values: Any) -> tuple[float, ...]:
     return tuple(sorted({float(f"{value:.12g}") for value in numbers}))
 
 
-def folds(name: str, values: Any, least: int) -> tuple[int, ...]:
+def folds(name: str, values: object, least: int) -> tuple[int, ...]:
     """Return numbers of folds, sorted and unique; ``parse_folds`` reads text."""
     if isinstance(values, str):
         values = parse_folds(values, name)
@@ -215,7 +217,7 @@ def parse_seconds(name: str, text: str) -> float:
     return seconds
 
 
-def as_path(name: str, value: Any, error: type[CKCVError] = InputError) -> Path:
+def as_path(name: str, value: str | PathLike[str], error: type[CKCVError] = InputError) -> Path:
     """Return a path from text or a Path, whether or not it exists.
 
     Raises:
@@ -242,7 +244,7 @@ def as_path(name: str, value: Any, error: type[CKCVError] = InputError) -> Path:
     return Path(value)
 
 
-def as_array(name: str, values: Any) -> NDArray[Any]:
+def as_array(name: str, values: object) -> NDArray[Any]:
     """Convert anything numpy accepts to an array, unless that would lose a mask or the shape."""
     if np.ma.isMaskedArray(values):
         raise InputError(f"{name} is a masked array: fill the masked values, or leave their rows out")
@@ -254,34 +256,20 @@ def as_array(name: str, values: Any) -> NDArray[Any]:
         raise InputError(f"{name} is not an array: {error}") from None
 
 
-class Between(NamedTuple):
-    """The range of a number in a file, with its ends or without: a note on its type, for ``read_as``."""
+class Limited:
+    """Limited of a value in a file, by their names in pydantic: a note on its type, for ``read_as``."""
 
-    low: float
-    high: float
-    ends: bool = True
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
-        names = ("ge", "le") if self.ends else ("gt", "lt")
-        return {**handler(source), names[0]: self.low, names[1]: self.high}
-
-
-class Extent(NamedTuple):
-    """The length of text or a list in a file, and a pattern of text: a note on its type, for ``read_as``."""
-
-    least: int
-    most: int
-    pattern: str | None = None
+    def __init__(self, **limits: float | str) -> None:
+        self.limits = limits
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
-        form = {"min_length": self.least, "max_length": self.most}
-        return {**handler(source), **form, **({"pattern": self.pattern} if self.pattern else {})}
+        return handler(source) | self.limits
 
 
-Sha256 = Annotated[str, Extent(64, 64, "^[0-9a-f]*$")]
-Fraction = Annotated[float, Between(0, 1)]
-Probability = Annotated[float, Between(0, 1, ends=False)]
-Count = Annotated[int, Between(0, MOST)]
+Sha256 = Annotated[str, Limited(pattern="^[0-9a-f]{64}$")]
+Fraction = Annotated[float, Limited(ge=0, le=1)]
+Probability = Annotated[float, Limited(gt=0, lt=1)]
+Count = Annotated[int, Limited(ge=0, le=MOST)]
 
 
 @dataclass(frozen=True)
@@ -300,7 +288,7 @@ class Stored:
         }
 
 
-def to_values(value: Any) -> Any:
+def to_values(value: object) -> object:
     """Return a value of a field as JSON; what JSON does not know, such as a quantity, as it is named."""
     match value:
         case Stored():
@@ -314,7 +302,7 @@ def to_values(value: Any) -> Any:
     return str(value)
 
 
-def read_as(kind: type[T], values: Any) -> T:
+def read_as(kind: type[T], values: object) -> T:
     """Return JSON values as a typed dict or a dataclass; only lists are converted, to tuples.
 
     Raises:

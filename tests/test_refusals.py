@@ -331,7 +331,7 @@ CASES = {
     "classes for ridge": case(lambda: assess(Procedure.of(learner="ridge"), TASK), "ridge is for numbers"),
     "numbers for forest": case(
         lambda: assess(Procedure.of(learner="forest"), Task.of(X, X[:, 0], numbers=True)),
-        "learner forest is for classes: choose one of numbers",
+        "learner forest is for classes, and the target 'y' has numbers: choose one of numbers",
     ),
     "numbers without a clip": runs("such as clip=50", study=Study.paper(learner="ridge"), y=X[:, 0]),
     "numbers taken for classes": case(lambda: evaluate(X, X[:, 0] / 2), "1 row each: most classes need at"),

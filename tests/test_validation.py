@@ -55,56 +55,38 @@ def test_no_array_loses_a_mask_or_its_shape(values):
 # Grids and folds as text
 
 
+GRIDS = {
+    "1": (1.0,),
+    "0.1,1,10": (0.1, 1.0, 10.0),
+    " 1 , 2e-3": (1.0, 0.002),
+    "log:0:0:1": (1.0,),
+    "log:-1:1:3": (0.1, 1.0, 10.0),
+    "log:1:-1:3": (10.0, 1.0, 0.1),
+    "log:0:0.5:2": (1.0, 10**0.5),
+}
+FOLDS = {"3": (3,), "10,3,3": (10, 3, 3), " 3 , 4": (3, 4), "3:6": (3, 4, 5, 6), "7:7": (7,)}
+NO_GRIDS = [
+    *("", ",", "1,", "1,,2", "a", "1;2", "1 2", "3:n"),
+    *("log:", "log:1", "log:1:2", "log:1:2:3:4", "log:a:2:3", "log:0:1:x", "log:0:1:2.5"),
+    *("log:1:2:0", "log:1:2:-3", "log:1:2:1", "log:0:1:10001", "log:0:400:3"),
+]
+NO_FOLDS = ["", ",", "3,", "3.5", "a", "n", "5:3", "3:", ":5", ":", "3:4:5", "-2:3", "3:N", "1:99999999"]
+
+
 @pytest.mark.parametrize(
-    ("text", "values"),
+    ("parse", "name", "read", "unread", "forms"),
     [
-        ("1", (1.0,)),
-        ("0.1,1,10", (0.1, 1.0, 10.0)),
-        (" 1 , 2e-3", (1.0, 0.002)),
-        ("log:0:0:1", (1.0,)),
-        ("log:-1:1:3", (0.1, 1.0, 10.0)),
-        ("log:1:-1:3", (10.0, 1.0, 0.1)),
-        ("log:0:0.5:2", (1.0, 10**0.5)),
+        (parse_grid, "C", GRIDS, NO_GRIDS, ("0.1,1,10", "log:-2:4:13")),
+        (parse_folds, "k", FOLDS, NO_FOLDS, ("3,4,5,10", "3:20", "3:n")),
     ],
 )
-def test_parse_grid(text, values):
-    assert parse_grid(text, "C") == pytest.approx(values, rel=1e-15)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        *("", ",", "1,", "1,,2", "a", "1;2", "1 2", "3:n"),
-        *("log:", "log:1", "log:1:2", "log:1:2:3:4", "log:a:2:3", "log:0:1:x", "log:0:1:2.5"),
-        *("log:1:2:0", "log:1:2:-3", "log:1:2:1", "log:0:1:10001", "log:0:400:3"),
-    ],
-)
-def test_parse_grid_refuses_and_shows_both_forms(text):
-    with pytest.raises(InputError) as refused:
-        parse_grid(text, "gamma")
-    messages = str(refused.value)
-    assert f"gamma={text!r}" in messages
-    assert "0.1,1,10" in messages
-    assert "log:-2:4:13" in messages
-
-
-@pytest.mark.parametrize(
-    ("text", "values"),
-    [("3", (3,)), ("10,3,3", (10, 3, 3)), (" 3 , 4", (3, 4)), ("3:6", (3, 4, 5, 6)), ("7:7", (7,))],
-)
-def test_parse_folds(text, values):
-    assert parse_folds(text, "k") == values
-
-
-@pytest.mark.parametrize(
-    "text", ["", ",", "3,", "3.5", "a", "n", "5:3", "3:", ":5", ":", "3:4:5", "-2:3", "3:N", "1:99999999"]
-)
-def test_parse_folds_refuses_and_shows_the_forms(text):
-    with pytest.raises(InputError) as refused:
-        parse_folds(text, "k")
-    messages = str(refused.value)
-    assert f"k={text!r}" in messages
-    assert all(form in messages for form in ("3,4,5,10", "3:20", "3:n"))
+def test_lists_of_numbers_are_read_from_text_or_refused_with_every_form(parse, name, read, unread, forms):
+    for text, values in read.items():
+        assert parse(text, name) == pytest.approx(values, rel=1e-15)
+    for text in unread:
+        with pytest.raises(InputError) as refused:
+            parse(text, name)
+        assert all(part in str(refused.value) for part in (f"{name}={text!r}", *forms))
 
 
 @pytest.mark.parametrize(

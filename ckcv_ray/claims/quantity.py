@@ -41,7 +41,7 @@ from ckcv_ray.study.parts import Certification, Condition, Holdout
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.columns import Label
 from ckcv_ray.tables.task import Task
-from ckcv_ray.validation import OPTIONAL, Between, Count, Fraction, Probability, Stored
+from ckcv_ray.validation import OPTIONAL, Count, Fraction, Limited, Probability, Stored
 
 ONE_SOURCE = "Assuming independent examples from one source"
 GROUPS_OF_ONE_SOURCE = "Assuming independent groups of rows from one source"
@@ -55,7 +55,7 @@ DECIMAL_TOLERANCE = 1e-12  # of a value that was written in decimals
 
 Holds = Callable[[Sequence[float]], bool]
 Phrase = str | tuple[str, str]  # of two the second is that of groups of rows
-Risk = Annotated[float, Between(0, float_info.max)]
+Risk = Annotated[float, Limited(ge=0, le=float_info.max)]
 
 
 @dataclass(frozen=True)

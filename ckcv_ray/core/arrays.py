@@ -4,7 +4,7 @@ Shapes stand where they are used: X [rows, columns].
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +15,18 @@ Mask = NDArray[np.bool_]
 ONE = 1 << 32  # a loss of 1: losses are integers, whose sums are exact in any order
 ROUNDING = 1e-9  # see ``agree``: other processors and versions round differently
 Classes = NDArray[np.int32]  # class numbers; -1 for an undecided model
+Counts = NDArray[np.integer]
+Numbers = NDArray[np.number]
 
 
-def agree(a: Any, b: Any, rounding: float = 0.0) -> bool:
+class Limits(NamedTuple):
+    """The two ends of an interval; nan where it is not known."""
+
+    low: float
+    high: float
+
+
+def agree(a: object, b: object, rounding: float = 0.0) -> bool:
     """Return whether two values have one structure, equal words and integers, and close numbers.
 
     Args:
@@ -31,16 +40,16 @@ def agree(a: Any, b: Any, rounding: float = 0.0) -> bool:
         return len(a) == len(b) and all(agree(*pair, rounding) for pair in zip(a, b, strict=True))
     if isinstance(a, str | bytes) or isinstance(b, str | bytes):  # as arrays they would lose zeros at the end
         return type(a) is type(b) and bool(a == b)
-    a, b = np.asarray(a), np.asarray(b)
-    if (a.dtype.kind, a.dtype.names, a.shape) != (b.dtype.kind, b.dtype.names, b.shape):
+    x, y = np.asarray(a), np.asarray(b)
+    if (x.dtype.kind, x.dtype.names, x.shape) != (y.dtype.kind, y.dtype.names, y.shape):
         return False
-    if a.dtype.names:
-        return all(agree(a[name], b[name], rounding) for name in a.dtype.names)
-    if a.dtype.kind != "f" or not rounding:
-        return np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
-    finite = np.isfinite(a) & np.isfinite(b)
-    if not np.array_equal(a[~finite], b[~finite], equal_nan=True):
+    if x.dtype.names:
+        return all(agree(x[name], y[name], rounding) for name in x.dtype.names)
+    if x.dtype.kind != "f" or not rounding:
+        return np.array_equal(x, y, equal_nan=x.dtype.kind == "f")
+    finite = np.isfinite(x) & np.isfinite(y)
+    if not np.array_equal(x[~finite], y[~finite], equal_nan=True):
         return False
-    a, b = a[finite], b[finite]
-    allowed = max(rounding, 2 * float(np.finfo(np.result_type(a, b)).eps))
-    return bool(np.all(np.abs(a - b) <= allowed * np.maximum(1.0, np.maximum(np.abs(a), np.abs(b)))))
+    x, y = x[finite], y[finite]
+    allowed = max(rounding, 2 * float(np.finfo(np.result_type(x, y)).eps))
+    return bool(np.all(np.abs(x - y) <= allowed * np.maximum(1.0, np.maximum(np.abs(x), np.abs(y)))))

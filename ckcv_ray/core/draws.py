@@ -10,9 +10,8 @@ import hashlib
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ckcv_ray.core.arrays import Index
+from ckcv_ray.core.arrays import Counts, Index
 
 HELD_OUT, MEMBERS, PAIRS, PART = (0, 0, 2), (0, 0, 3), (0, 0, 6), (0, 0, 7)
 PERMUTATIONS, BEST_OF_ROWS = (0, 0, 8), (0, 0, 9)
@@ -70,7 +69,7 @@ def draw_members(n_members: int, rows: int, rng: np.random.Generator) -> Index:
     return np.asarray(rng.integers(n_members, size=rows))
 
 
-def draw_pairs(y: NDArray[np.integer[Any]], draws: Draws) -> tuple[Index, Index]:
+def draw_pairs(y: Counts, draws: Draws) -> tuple[Index, Index]:
     """Draw disjoint pairs of a row of class 0 and a row of class 1, as many as the rarer class has rows.
 
     Args:

@@ -18,11 +18,10 @@ compares them and others.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import nan
-from typing import NamedTuple
 
 import numpy as np
 
-from ckcv_ray.core.arrays import Values
+from ckcv_ray.core.arrays import Limits, Values
 from ckcv_ray.core.bounds.betting import bound_mean_loss
 from ckcv_ray.core.bounds.binomial import bound_both_sides, clopper_pearson
 from ckcv_ray.core.bounds.paired import compare_scores
@@ -37,13 +36,6 @@ CORRECTED_T, CLOPPER_PEARSON, BBC = "corrected_t", "clopper_pearson", "bbc"
 SHARES = ("zero_one", "accuracy")
 ROW_MEANS = (*dict.fromkeys(name for kind in Kind for name in list_row_means(kind)), CLIPPED.rstrip(":"))
 BOOTSTRAPS = 1000
-
-
-class Limits(NamedTuple):
-    """An interval; nan where a score is not known on every split, or there is one split alone."""
-
-    low: float
-    high: float
 
 
 @dataclass(frozen=True)
@@ -100,7 +92,7 @@ INTERVALS = {
 
 
 def compute_interval(name: str, values: Values, sums: Values, scored_per_fitted: float) -> Limits:
-    """Return an interval at 95 %; an approximate one may leave the range of the score.
+    """Return an interval at 95 %; an approximate one may leave the range, and is nan of a single split.
 
     Args:
         name: of the interval.

@@ -37,7 +37,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ckcv_ray.core.arrays import ONE, Index, Values
+from ckcv_ray.core.arrays import ONE, Index, Numbers, Values
 from ckcv_ray.core.options import check_options, option
 from ckcv_ray.errors import InputError, cut
 from ckcv_ray.validation import check_count, number, quote, suggest
@@ -66,7 +66,7 @@ class Measure(Protocol):
     def columns(self, n_classes: int) -> int:
         """Return the number of totals."""
 
-    def totals(self, y: NDArray[Any], predicted: NDArray[Any], n_classes: int) -> NDArray[Any]:
+    def totals(self, y: Numbers, predicted: Numbers, n_classes: int) -> Numbers:
         """Return the totals over rows.
 
         Args:
@@ -93,10 +93,10 @@ class Losses(Measure):
     groups: Index | None = field(default=None, kw_only=True)
 
     @abstractmethod
-    def measure_rows(self, y: NDArray[Any], predicted: NDArray[Any]) -> NDArray[np.int64]:
+    def measure_rows(self, y: Numbers, predicted: Numbers) -> NDArray[np.int64]:
         """Return the loss of each row, 0 .. ``ONE``, of the shape of ``predicted``."""
 
-    def measure_losses(self, y: NDArray[Any], predicted: NDArray[Any]) -> NDArray[np.int64]:
+    def measure_losses(self, y: Numbers, predicted: Numbers) -> NDArray[np.int64]:
         """Return the loss of each unit, 0 .. ``ONE``, groups in the order of their numbers, (..., units)."""
         losses = self.measure_rows(y, predicted)
         if self.groups is None:
@@ -106,7 +106,7 @@ class Losses(Measure):
         rows = np.diff(np.append(starts, len(order)))
         return np.asarray(-(-np.add.reduceat(losses[..., order], starts, axis=-1) // rows))  # rounded up
 
-    def add_losses(self, y: NDArray[Any], predicted: NDArray[Any]) -> NDArray[np.int64]:
+    def add_losses(self, y: Numbers, predicted: Numbers) -> NDArray[np.int64]:
         """Return the sum of the losses of all units, (..., 1)."""
         return np.asarray(self.measure_losses(y, predicted).sum(axis=-1, keepdims=True))
 
@@ -120,13 +120,13 @@ class ZeroOne(Losses):
         """Return the number of classes, and with groups one more."""
         return n_classes + (self.groups is not None)
 
-    def totals(self, y: NDArray[Any], predicted: NDArray[Any], n_classes: int) -> NDArray[np.int64]:
+    def totals(self, y: Numbers, predicted: Numbers, n_classes: int) -> NDArray[np.int64]:
         """Count wrong rows by class; see ``Measure``."""
         wrong = predicted != y
         counts = np.stack([np.sum(wrong & (y == c), axis=-1) for c in range(n_classes)], axis=-1)
         return counts if self.groups is None else np.append(counts, self.add_losses(y, predicted), axis=-1)
 
-    def measure_rows(self, y: NDArray[Any], predicted: NDArray[Any]) -> NDArray[np.int64]:
+    def measure_rows(self, y: Numbers, predicted: Numbers) -> NDArray[np.int64]:
         """Return ``ONE`` for each row that is wrong, else 0."""
         return np.asarray(np.multiply(predicted != y, ONE, dtype=np.int64))
 
@@ -148,14 +148,14 @@ class ClippedErrors(Losses):
         """Return 1."""
         return 1
 
-    def totals(self, y: Values, predicted: Values, n_classes: int) -> NDArray[np.int64]:
+    def totals(self, y: Numbers, predicted: Numbers, n_classes: int) -> NDArray[np.int64]:
         """Add up the losses of units; see ``Measure``."""
         return self.add_losses(y, predicted)
 
-    def measure_rows(self, y: Values, predicted: Values) -> NDArray[np.int64]:
+    def measure_rows(self, y: Numbers, predicted: Numbers) -> NDArray[np.int64]:
         """Return the loss of each row, 0 .. ``ONE``, of the shape of ``predicted``."""
         with np.errstate(invalid="ignore", over="ignore"):  # of predictions that are not finite
-            shares = np.abs(predicted - y) / self.clip
+            shares: Values = np.abs(predicted - y) / self.clip
         shares = np.where(shares < 1, shares, 1.0)  # nan too counts as 1
         return np.ceil(shares * (ONE // GRAIN)).astype(np.int64) * GRAIN
 
@@ -175,7 +175,7 @@ LABEL_FORM = "LABEL=NUMBER for one label or more, such as sick=10,well=1"
 CELL = re.compile(r' *(?:"([^"]*(?:""[^"]*)*)" *|([^", \r\n][^,\r\n]*))(?=,|\Z)')  # quoted or bare
 
 
-def canonicalize(name: str, values: Any, form: str = LABEL_FORM, zero: bool = False) -> str:
+def canonicalize(name: str, values: object, form: str = LABEL_FORM, zero: bool = False) -> str:
     """Return the canonical text of numbers by label, given as text or as a mapping.
 
     Args:
@@ -225,7 +225,7 @@ def to_text(numbers: Mapping[str, float]) -> str:
     return ",".join(cells)
 
 
-def of_classes(name: str, text: str, classes: Sequence[Any]) -> list[float | None]:
+def of_classes(name: str, text: str, classes: Sequence[object]) -> list[float | None]:
     """Return the number of each class from canonical text; None for a class that is not named.
 
     Raises:
@@ -243,7 +243,7 @@ def of_classes(name: str, text: str, classes: Sequence[Any]) -> list[float | Non
     return [found[i][1] if i in found else None for i in range(len(classes))]
 
 
-def find_class(name: str, label: str, classes: Sequence[Any]) -> int:
+def find_class(name: str, label: str, classes: Sequence[object]) -> int:
     """Return the number of the class with a label.
 
     A label is named by its text; a number also by an equal one, as 1 and 1.0, and True and False in any case.
@@ -260,13 +260,13 @@ def find_class(name: str, label: str, classes: Sequence[Any]) -> int:
     )
 
 
-def some_labels(classes: Sequence[Any]) -> str:
+def some_labels(classes: Sequence[object]) -> str:
     """Format the labels of classes for a message, up to a number and a length."""
     more = f", ... ({len(classes)} in all)" if len(classes) > 12 else ""
     return cut(", ".join(quote(str(known)) for known in classes[:12]), MAX_TEXT) + more
 
 
-def _is_equal(text: str, label: Any) -> bool:
+def _is_equal(text: str, label: object) -> bool:
     if isinstance(label, str):
         return False
     if isinstance(label, bool):
@@ -677,7 +677,7 @@ PARAMETER = "probability"
 DIGEST = re.compile("[0-9a-f]{64}")
 
 
-def _check_digest(name: str, value: Any) -> str:
+def _check_digest(name: str, value: object) -> str:
     if not (isinstance(value, str) and DIGEST.fullmatch(value)):
         raise InputError(f"{name}={quote(value)} of a measure: expected a SHA-256 in hexadecimal digits")
     return value
@@ -704,7 +704,7 @@ class OwnScore:
         check_options(self)
 
     @classmethod
-    def of(cls, function: Any) -> "OwnScore":
+    def of(cls, function: object) -> "OwnScore":
         """Take a function, or what a folder holds of one.
 
         Raises:
@@ -736,7 +736,7 @@ class OwnScore:
         _check_name(name)
         return cls(name, described["digest"])
 
-    def score(self, kind: Kind, labelled: Callable[[Any], Any]) -> Score:
+    def score(self, kind: Kind, labelled: Callable[[Index], NDArray[np.generic]]) -> Score:
         """Return the score of the function on a task; ``labelled`` gives the original labels of classes.
 
         Raises:

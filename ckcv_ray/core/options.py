@@ -5,16 +5,23 @@ The options of the command line and of TOML files come from these declarations.
 
 from collections.abc import Callable
 from dataclasses import Field, dataclass, field, fields, is_dataclass, replace
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast
 
 from ckcv_ray.errors import InputError
 
+T = TypeVar("T")
 Part = TypeVar("Part")
-Check: TypeAlias = Callable[[str, Any], Any]  # of the value of a field, by its name
+Kind = TypeVar("Kind", bound="type[Named]")
+
+
+class Named(Protocol):
+    """A part that files and text refer to by its name."""
+
+    name: ClassVar[str]
 
 
 @dataclass(frozen=True)
-class Option:
+class Option(Generic[T]):
     """The declaration of a field, apart from its default.
 
     Attributes:
@@ -29,7 +36,7 @@ class Option:
         inside: the option in whose value this one is written, as in "budget:keep=0.5", and not by itself.
     """
 
-    check: Check
+    check: Callable[[str, Any], T]
     help: str
     kind: type = str
     default_text: str | None = None
@@ -39,28 +46,30 @@ class Option:
     inside: str = ""
 
 
-def option(default: Any, declared: Option | Check, *rest: Any, **more: Any) -> Any:
+def option(
+    default: object, declared: Option[T] | Callable[[str, object], T], *rest: object, **more: object
+) -> T:
     """Declare a field of a frozen dataclass as an option, shared with others or made as ``Option`` is."""
-    made = declared if isinstance(declared, Option) else Option(declared, *rest, **more)
-    return field(default=default, metadata={"option": made})
+    made = declared if isinstance(declared, Option) else Option(declared, *rest, **more)  # type: ignore[arg-type]
+    return cast("T", field(default=default, metadata={"option": made}))
 
 
-def options(part: Any) -> dict[str, Field[Any]]:
+def options(part: object) -> dict[str, Field[object]]:
     """Return the fields of a part (a class or an object) that are options, by name."""
-    return {f.name: f for f in fields(part) if "option" in f.metadata}
+    return {f.name: f for f in fields(part) if "option" in f.metadata}  # type: ignore[arg-type]
 
 
-def list_names(part: Any) -> list[str]:
+def list_names(part: object) -> list[str]:
     """Return the names by which the options of a part are given, each once."""
     return list(dict.fromkeys(f.metadata["option"].inside or name for name, f in options(part).items()))
 
 
-def list_inside(part: Any, whole: str) -> dict[str, Field[Any]]:
+def list_inside(part: object, whole: str) -> dict[str, Field[object]]:
     """Return the fields of a part that are written in the value of an option, by name."""
     return {name: f for name, f in options(part).items() if f.metadata["option"].inside == whole}
 
 
-def check_options(part: Any) -> None:
+def check_options(part: object) -> None:
     """Convert every option of a frozen part to its canonical form; None stays where it is the default.
 
     Raises:
@@ -71,7 +80,7 @@ def check_options(part: Any) -> None:
             object.__setattr__(part, name, declared.metadata["option"].check(name, value))
 
 
-def get_values(part: Any, fixed: bool = False) -> dict[str, Any]:
+def get_values(part: object, fixed: bool = False) -> dict[str, object]:
     """Return the values of a part's options, by name; ``fixed`` leaves out those that may grow."""
     return {
         name: getattr(part, name)
@@ -80,25 +89,25 @@ def get_values(part: Any, fixed: bool = False) -> dict[str, Any]:
     }
 
 
-def describe_part(part: Any, fixed: bool = False) -> dict[str, Any]:
+def describe_part(part: Named, fixed: bool = False) -> dict[str, object]:
     """Return a part as JSON values: its name and its options; ``fixed`` leaves out those that may grow."""
     return {"name": part.name, **options_to_json(part, fixed)}
 
 
-def register_part(kind: type[Any], registry: dict[str, Any]) -> type[Any]:
+def register_part(kind: Kind, registry: dict[str, T]) -> Kind:
     """Register a class of parts under its name, by which files and text refer to it, and return it.
 
     Raises:
         InputError: another class has that name; the same one may have been imported again.
     """
-    known = registry.get(kind.name, kind)
+    known = cast("type[Named]", registry.get(kind.name, kind))
     if (known.__module__, known.__qualname__) != (kind.__module__, kind.__qualname__):
         raise InputError(f"the name {kind.name!r} is already used by {known.__qualname__}: choose another")
-    registry[kind.name] = kind
+    registry[kind.name] = cast("T", kind)
     return kind
 
 
-def options_to_json(part: Any, fixed: bool = False) -> dict[str, Any]:
+def options_to_json(part: object, fixed: bool = False) -> dict[str, object]:
     """Return a part's options as JSON values: tuples as lists, parts as their name and options."""
     return {name: _json(value) for name, value in get_values(part, fixed).items()}
 
@@ -109,13 +118,13 @@ def thin(part: Part, most: int) -> Part:
     return replace(part, **{name: thin_values(value, most) for name, value in lists.items()})  # type: ignore[type-var]
 
 
-def _json(value: Any) -> Any:
+def _json(value: Any) -> object:
     if isinstance(value, tuple):
         return [_json(item) for item in value]
-    return describe_part(value) if is_dataclass(value) and hasattr(value, "name") else value
+    return describe_part(cast("Named", value)) if is_dataclass(value) and hasattr(value, "name") else value
 
 
-def thin_values(values: tuple[Any, ...], most: int) -> tuple[Any, ...]:
+def thin_values(values: tuple[T, ...], most: int) -> tuple[T, ...]:
     """Return at most ``most`` of the values, evenly spaced, including the first and the last."""
     if len(values) <= most:
         return values

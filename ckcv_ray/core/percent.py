@@ -7,7 +7,6 @@ and levels are rounded down for the same reason. Estimates and shares are rounde
 
 from decimal import ROUND_FLOOR, Decimal
 from math import ceil, floor, log10
-from typing import Any
 
 DIGITS = 2
 NUMBER_DIGITS = 4  # of numbers that are no percentages
@@ -39,7 +38,6 @@ def format_level(delta: float) -> str:
 
 
 def _format_units(units: int) -> str:
-    """Format a whole number of units of the last digit."""
     return f"{units / 10**DIGITS:.{DIGITS}f} %"
 
 
@@ -73,7 +71,7 @@ def format_score(value: float | None, layout: str = "") -> str:
     return f"{value:{layout}.4{'f' if usual else 'g'}}"
 
 
-def format_row(*values: Any) -> tuple[str, ...]:
+def format_row(*values: str | float | None) -> tuple[str, ...]:
     """Format the cells of a row: text, counts, and shares in percent; None and nan are not known."""
     return tuple(
         NOT_SET if value is None or value != value

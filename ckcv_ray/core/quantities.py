@@ -15,7 +15,7 @@ from functools import cache, partial
 from importlib import import_module
 from math import inf
 from pkgutil import iter_modules
-from typing import Any, ClassVar, NamedTuple, Self, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar, cast
 
 from ckcv_ray.core.measures import Output
 from ckcv_ray.core.options import register_part
@@ -27,7 +27,8 @@ GROUP = "ckcv_ray.quantities"
 FAMILIES = "ckcv_ray.claims"  # the package whose modules register the quantities
 QUANTITIES: dict[str, type["Declared"]] = {}
 MAX_BINS = 20  # of a column of numbers, into subgroups
-Kind = TypeVar("Kind", bound=type["Declared"])
+T = TypeVar("T")
+Kind = TypeVar("Kind", bound="type[Declared]")
 
 
 def parse_positive(name: str, text: str, example: str, below: float = inf) -> float:
@@ -48,10 +49,10 @@ def parse_positive(name: str, text: str, example: str, below: float = inf) -> fl
 parse_share = partial(parse_positive, below=1.0)
 
 
-class Kinds(NamedTuple):
+class Kinds(NamedTuple, Generic[T]):
     """A kind of arguments: how one is read, and how it is shown."""
 
-    parse: Callable[[str, str, str], Any]
+    parse: Callable[[str, str, str], T]
     format: Callable[[Any], str] = str
 
 
@@ -61,9 +62,9 @@ POSITIVE = Kinds(parse_positive, format_number)
 LABEL = Kinds(lambda name, text, example: text)
 
 
-def argument(kind: Kinds, example: str, takes: str) -> Any:
+def argument(kind: Kinds[T], example: str, takes: str) -> T:
     """Declare a field of a quantity as an argument of its name; ``takes`` says what it is, for messages."""
-    return field(metadata={"kind": kind, "example": example, "takes": takes})
+    return cast("T", field(metadata={"kind": kind, "example": example, "takes": takes}))
 
 
 @dataclass(frozen=True)
@@ -225,7 +226,7 @@ def parse_subgroup(text: str) -> Subgroups:
     return Subgroups(column, integer(f"subgroups={text}: bins", int(digits[:6]), least=2, most=MAX_BINS))
 
 
-def parse_subgroups(option: str, value: Any) -> tuple[str, ...]:
+def parse_subgroups(option: str, value: object) -> tuple[str, ...]:
     """Return columns of subgroups, given as text with commas or as a list, in canonical form.
 
     Raises:

@@ -32,7 +32,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import pairwise
 from math import fsum, inf
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -351,7 +351,7 @@ SIMPLER = {  # which values of a hyperparameter make a simpler model, those that
 }
 
 
-def check_choose(choose: Any) -> str:
+def check_choose(choose: object) -> str:
     """Return how a setting is chosen, in its canonical form, such as "one_se" or "tolerance:2%".
 
     Raises:
@@ -366,7 +366,9 @@ def check_choose(choose: Any) -> str:
     raise InputError(f"choose={quote(choose)}: {EXPECTED}")
 
 
-def choose_setting(choose: str, means: Values, errors: Values, settings: Sequence[Mapping[str, Any]]) -> int:
+def choose_setting(
+    choose: str, means: Values, errors: Values, settings: Sequence[Mapping[str, object]]
+) -> int:
     """Return the position of the setting to keep.
 
     Args:
@@ -385,13 +387,13 @@ def choose_setting(choose: str, means: Values, errors: Values, settings: Sequenc
     return int(min(close, key=lambda i: (*(_weigh(name, settings[i]) for name in names), means[i], i)))
 
 
-def list_simplifying(settings: Sequence[Mapping[str, Any]]) -> list[str]:
+def list_simplifying(settings: Sequence[Mapping[str, object]]) -> list[str]:
     """Return the hyperparameters in which settings differ and of which it is known what is simpler."""
     names = (name for name in SIMPLER if name in settings[0])
     return [name for name in names if len({str(setting.get(name)) for setting in settings}) > 1]
 
 
-def _weigh(name: str, setting: Mapping[str, Any]) -> float:
+def _weigh(name: str, setting: Mapping[str, object]) -> float:
     """Return a number that is smaller for a simpler value; text, such as "sqrt", is as simple as any."""
     value = setting[name]
     if value is None:  # no limit, or no penalty

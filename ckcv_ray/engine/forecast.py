@@ -394,8 +394,8 @@ def thin_problem(problem: Problem) -> Problem:
     study, sizes = problem.study, problem.sizes
     every = np.linspace(0, len(sizes) - 1, min(len(sizes), MAX_SIZES)).astype(int)
     options: dict[str, Any] = {"k": tuple(sizes[j].k for j in every), "report_k": ()}
-    if "n_splits" in study.options():
-        options["n_splits"] = min(study.options()["n_splits"], MAX_SPLITS)
+    if isinstance(n_splits := study.options().get("n_splits"), int):
+        options["n_splits"] = min(n_splits, MAX_SPLITS)
     thinned = study.replace(**options).with_learner(study.learner.thinned(MAX_VALUES))
     return Problem.of(replace(thinned, certification=Paper()), problem.task)
 

@@ -92,7 +92,7 @@ class RaceQueue(Queue):
             if not estimate:
                 split, path, step = (records[name][here] for name in POSITIONS[1:])
                 units = self.problem.units(Stage.SELECT, size)
-                units = units[split] if criterion.by_class else units
+                units = units[split] if isinstance(units, np.ndarray) else units
                 values = criterion.value(records["totals"][here], units)
                 self.selection.enter(size, split, path, step, values)
         self.exclude(self.ledger.note(outcome.failures))
@@ -415,7 +415,7 @@ class BudgetQueue(RaceQueue):
         """Return the criterion's values, (n_splits, n_paths, n_steps); -1 where there is no record."""
         known, units = self.ledger.known(position), self.problem.units(Stage.SELECT, position)
         totals = self.ledger.totals(position)[known]
-        units = units[np.nonzero(known)[0]] if self.problem.criterion.by_class else units
+        units = units[np.nonzero(known)[0]] if isinstance(units, np.ndarray) else units
         values = np.full(known.shape, -1.0)
         values[known] = self.problem.criterion.value(totals, units)
         return values

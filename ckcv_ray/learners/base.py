@@ -75,7 +75,7 @@ class Fits(Protocol):
     def n_iter(self) -> NDArray[np.int64]:
         """Iterations of each fit, (steps,)."""
 
-    def totals(self, measure: Measure) -> NDArray[np.int64]:
+    def totals(self, measure: Measure) -> NDArray[np.number]:
         """Return the totals of a measure on the scored rows, (steps, columns)."""
 
     def model(self, step: int) -> Model:
@@ -87,7 +87,7 @@ class FitsOf(NamedTuple):
 
     status: NDArray[np.int8]
     n_iter: NDArray[np.int64]
-    totals: Callable[[Measure], NDArray[np.int64]]
+    totals: Callable[[Measure], NDArray[np.number]]
     model: Callable[[int], Model]
 
 

@@ -360,7 +360,7 @@ def check_job(job: Job, kind: type[AnyStudy] = Study) -> Work:
     check_kind(job.study, kind)
     problem = Problem.of(job.study, job.task)
     test = problem.recode(make_test_rows(job.test, problem.all_rows))
-    expect("listen", job.listen, Callable | None, "a function that takes a Progress")
+    expect("listen", job.listen, Callable | None, "a function that takes a Progress")  # type: ignore[arg-type]
     folder = locate("out", job.out) if job.out is not None else None
     if folder is not None and job.study.effort is None and problem.budget is not None:
         there = RunFolder(folder).effort(problem)  # a run goes on with its own

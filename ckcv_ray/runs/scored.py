@@ -13,14 +13,13 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ckcv_ray.claims.rules import Rule, parse_rule
-from ckcv_ray.core.arrays import Index, Values
+from ckcv_ray.core.arrays import Index, Limits, Values
 from ckcv_ray.core.bounds.paired import Compared, compare_scores
 from ckcv_ray.core.draws import BEST_OF_ROWS, Draws
 from ckcv_ray.core.intervals import (
     BBC,
     INTERVALS,
     LEVEL,
-    Limits,
     bound_score,
     compute_interval,
     correct_best,

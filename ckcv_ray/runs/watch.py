@@ -22,9 +22,8 @@ from numpy.typing import NDArray
 
 from ckcv_ray.claims.quantity import Claim
 from ckcv_ray.claims.rules import Rule
-from ckcv_ray.core.arrays import Classes, Values
+from ckcv_ray.core.arrays import Classes, Limits, Values
 from ckcv_ray.core.bounds.betting import (
-    AnytimeLimits,
     Prior,
     expect_alarm,
     expect_confirmation,
@@ -77,7 +76,7 @@ class Finding:
     watched: Watched  # the quantity
     units: int  # rows, or groups, with a label
     errors: float  # how many of them are wrong; of groups the sum of their shares of wrong rows
-    limits: AnytimeLimits  # of its rate, which hold at all times together with probability 1 - delta
+    limits: Limits  # of its rate, which hold at all times together with probability 1 - delta
     state: str  # "holds", "unknown", "alarm", or "not_certified"
     evidence: float  # ln of the largest value of the alarm process, which alarms at ln(1 / delta)
     # number of the batch, from 1, at whose end the alarm was raised; None without one

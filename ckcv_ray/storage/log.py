@@ -194,7 +194,7 @@ class Log:
         if np.any(totals[:, problem.task.n_classes :] > ONE * units):
             raise ValueError("the share of wrong rows, summed over groups, exceeds the number of groups")
         for estimate, size, here in divide_records(records) if problem.criterion.by_class else ():
-            of_class = problem.units(Stage.ESTIMATE if estimate else Stage.SELECT, size)
+            of_class = np.asarray(problem.units(Stage.ESTIMATE if estimate else Stage.SELECT, size))
             if np.any(totals[here] > of_class[records["split"][here]]):
                 raise ValueError("there are more errors on a class than rows of it")
 

@@ -22,7 +22,7 @@ from ckcv_ray.errors import InputError
 from ckcv_ray.storage import formats
 from ckcv_ray.storage.files import Files
 from ckcv_ray.tables.columns import Label
-from ckcv_ray.validation import MOST, Between, Extent, Probability, Stored, check_count, read_as
+from ckcv_ray.validation import MOST, Limited, Probability, Stored, check_count, read_as
 
 STREAM = "stream.jsonl"
 MAX_STREAM_BYTES = 1 << 28
@@ -62,11 +62,11 @@ class LiveRow(Stored):
         batch: number of the call that appended it, from 0.
     """
 
-    id: Annotated[str, Extent(1, MAX_OF_IDENTIFIER)]
+    id: Annotated[str, Limited(min_length=1, max_length=MAX_OF_IDENTIFIER)]
     prediction: Label
     label: Label
-    unit: Annotated[str, Extent(0, MAX_OF_IDENTIFIER)]
-    batch: Annotated[int, Between(0, MOST)]
+    unit: Annotated[str, Limited(max_length=MAX_OF_IDENTIFIER)]
+    batch: Annotated[int, Limited(ge=0, le=MOST)]
 
 
 class Stream(NamedTuple):

@@ -23,14 +23,14 @@ from numpy.typing import NDArray
 from ckcv_ray.errors import InputError, plain
 from ckcv_ray.storage import formats
 from ckcv_ray.storage.files import Files
-from ckcv_ray.validation import MOST, Between, Extent, Probability, Sha256, Stored, read_as
+from ckcv_ray.validation import Limited, Probability, Sha256, Stored, read_as
 
 USES = "uses.json"
 MAX_USES = 10_000
 MAX_SHARES, MAX_OF_COMPARED = 1_000, 400
-Digests = Annotated[str, Extent(0, MOST, "^([0-9a-f]{16})*$")]
-Line = Annotated[str, Extent(0, MAX_OF_COMPARED, r"^[^\p{C}\p{Zl}\p{Zp}]*$")]  # of printable characters
-Moment = Annotated[str, Extent(25, 25, r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00$")]
+Digests = Annotated[str, Limited(pattern="^([0-9a-f]{16})*$")]
+Line = Annotated[str, Limited(max_length=MAX_OF_COMPARED, pattern=r"^[^\p{C}\p{Zl}\p{Zp}]*$")]  # printable
+Moment = Annotated[str, Limited(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00$")]
 MAX_TWINS = 0.01  # of rows, that equal another one: above it equal rows may well be other examples
 
 
@@ -50,12 +50,12 @@ class Use(Stored):
         date: when, in UTC, such as 2026-11-25T13:00:00+00:00.
     """
 
-    tables: Annotated[tuple[Sha256, ...], Extent(0, 8)]
+    tables: Annotated[tuple[Sha256, ...], Limited(max_length=8)]
     rows: Digests
     learned: Digests
     answer: Sha256
     compared: Line
-    shares: Annotated[int, Between(1, MAX_SHARES)]
+    shares: Annotated[int, Limited(ge=1, le=MAX_SHARES)]
     delta: Probability
     date: Moment
 

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ckcv_ray.core.criteria import Balanced, MeanBound, MeanClippedError, MeanCost, MeanError
-from ckcv_ray.core.options import get_values, list_inside, list_names, options
+from ckcv_ray.core.options import Named, get_values, list_inside, list_names, options
 from ckcv_ray.core.resampling.folds import NestedSplits
 from ckcv_ray.core.resampling.parse import CERTIFIABLE, RESAMPLINGS, parse_resampling
 from ckcv_ray.errors import InputError, explain_removed_option
@@ -61,7 +61,7 @@ def read_part(slot: str, content: Any) -> Any:
     return part(**given)
 
 
-def check_known_part(slot: str, part: Any) -> None:
+def check_known_part(slot: str, part: object) -> None:
     """Raise InputError if a part is not one that a file could name."""
     known = READABLE[slot]
     for single in part.by_label.values() if isinstance(part, Learner) else [part]:
@@ -69,7 +69,7 @@ def check_known_part(slot: str, part: Any) -> None:
             raise InputError(f"{slot}={quote(single)} is not one of {', '.join(known)}")
 
 
-def check_names(of: str, given: Iterable[Any], known: Iterable[str]) -> None:
+def check_names(of: str, given: Iterable[object], known: Collection[str]) -> None:
     """Raise InputError if an option is not one of a part or of a study."""
     if unknown := [name for name in given if name not in known]:
         if gone := explain_removed_option(str(unknown[0])):
@@ -94,7 +94,7 @@ class Asked(NamedTuple):
         plain = {name: name for name in list_names(self.kind)}
         return plain | ({f"{self.label}.{name}": name for name in plain} if self.label else {})
 
-    def get_given(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+    def get_given(self, asked: Mapping[str, object]) -> dict[str, object]:
         """Return the values of its options."""
         given = {name: asked[full] for full, name in self.names.items() if full in asked}
         declared = {name: field.metadata["option"] for name, field in options(self.kind).items()}
@@ -105,7 +105,7 @@ class Asked(NamedTuple):
 
 
 def assemble(
-    slots: Collection[str], asked: Mapping[str, Any], earlier: Mapping[str, Any], of_study: Iterable[str]
+    slots: Collection[str], asked: Mapping[str, object], earlier: Mapping[str, Named], of_study: Iterable[str]
 ) -> dict[str, Any]:
     """Return the fields of the study that some options ask for.
 
@@ -125,7 +125,9 @@ def assemble(
     named = _list_learners(learner)
     asked = _flatten(asked, [_find_label(name) for name in named])
     parts = [
-        *_choose_learners(named, asked, earlier[SEVERAL].by_label if SEVERAL in earlier else {}),
+        *_choose_learners(
+            named, asked, before.by_label if isinstance(before := earlier.get(SEVERAL), Learner) else {}
+        ),
         *(_choose_part(slot, asked, earlier) for slot in slots if slot != SEVERAL),
     ]
     labels = tuple(part.label for part in parts if part.slot == SEVERAL)
@@ -271,7 +273,7 @@ def _write(values: Iterable[Any]) -> str:
     return ",".join(map(str, values))
 
 
-def fold_values(part: Any, fixed: bool = False) -> dict[str, Any]:
+def fold_values(part: Named, fixed: bool = False) -> dict[str, object]:
     """Return the values of a part's options by the names by which they are given; see ``get_values``."""
     values = get_values(part, fixed)
     folded = {
@@ -280,19 +282,20 @@ def fold_values(part: Any, fixed: bool = False) -> dict[str, Any]:
     return values | {whole: inside for whole, inside in folded.items() if inside and whole not in values}
 
 
-def name_choices(parts: Mapping[str, Any]) -> dict[str, Any]:
+def name_choices(parts: Mapping[str, Named]) -> dict[str, str]:
     """Return the choice in each slot, as an option gives it."""
     names = {}
     for slot, part in parts.items():
-        inside = fold_values(part).get(slot, {})
+        inside = {name: getattr(part, name) for name in list_inside(part, slot)}
         pairs = inside.values() if len(inside) == 1 else [f"{name}={v}" for name, v in inside.items()]
         names[slot] = ":".join(filter(None, (part.name, _write(pairs))))
     learner = parts[SEVERAL]
+    assert isinstance(learner, Learner)
     of_size = get_values(learner).get("most_rows") is not None
     return names | {SEVERAL: ALL if of_size else ",".join(learner.by_label)}
 
 
-def get_learner_values(learners: Mapping[str, Learner], fixed: bool) -> dict[str, Any]:
+def get_learner_values(learners: Mapping[str, Learner], fixed: bool) -> dict[str, object]:
     """Return the options of learners by name, after the label if several learners have one of that name."""
     named = [
         (label, name, v)

@@ -259,7 +259,7 @@ def _read_without_sign(option: str, text: str, known: Collection[str]) -> tuple[
     return name, sign, share
 
 
-def parse_conditions(option: str, value: Any) -> tuple[str, ...]:
+def parse_conditions(option: str, value: object) -> tuple[str, ...]:
     """Return conditions, given as text with commas or as a list, in canonical form.
 
     Raises:

@@ -10,17 +10,17 @@ proven.
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from math import ceil, isfinite, nan
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ckcv_ray.core.arrays import Index
-from ckcv_ray.core.criteria import CLIP_IS, GROUPED, Criterion, MeanClippedError, for_groups
+from ckcv_ray.core.arrays import Index, Numbers
+from ckcv_ray.core.criteria import CLIP_IS, GROUPED, Criterion, MeanClippedError, Units, for_groups
 from ckcv_ray.core.draws import PART, PERMUTATIONS, Draws, order_held_out, permute_within
 from ckcv_ray.core.intervals import CORRECTED_T, INTERVALS
 from ckcv_ray.core.measures import (
@@ -60,10 +60,6 @@ VOTE = CLAIMS[-1]
 SAME_SCORE = "constant"  # the learner whose score is the same for every row
 OF_ENCODING = {"encode": "categories", "fill": "gaps", "rare": "rare"}  # fields, by their options
 LEAVE_OUT = "leave it out"
-CHOOSE = {  # a part for classes, or for numbers
-    "learner": ("choose one of classes, such as svm or forest", "choose one of numbers, such as ridge"),
-    "criterion": ("choose one of classes, such as error", CLIP_IS),
-}
 OUTPUTS = {  # what a score is computed from, as it is called
     Output.PROBABILITY: "probabilities",
     Output.RANK: "scores that order the rows",
@@ -83,7 +79,7 @@ class Scoring:
 
     kinds: ClassVar[frozenset[Kind]] = frozenset(Kind)
 
-    def __init__(self, scores: Sequence[Score], X: Rows, y: NDArray[Any], n_classes: int) -> None:
+    def __init__(self, scores: Sequence[Score], X: Rows, y: Numbers, n_classes: int) -> None:
         self.scores, self.X, self.y, self.n_classes = scores, X, y, n_classes
 
     @cached_property
@@ -102,9 +98,10 @@ class Scoring:
         models = map(fits.model, range(length))
         return np.array([self._totals(model.predict_outputs(self.X, self.needs)) for model in models])
 
-    def totals(self, y: NDArray[Any], predicted: NDArray[Any], n_classes: int) -> ScoreTotals:
+    def totals(self, y: Numbers, predicted: Numbers, n_classes: int) -> ScoreTotals:
         """Return the totals of labels (..., rows); see ``core.measures.Measure``."""
-        each = [self._totals(Outputs(labels)) for labels in predicted.reshape(-1, predicted.shape[-1])]
+        labels = np.asarray(predicted, np.int32).reshape(-1, predicted.shape[-1])
+        each = [self._totals(Outputs(row)) for row in labels]
         return np.array(each).reshape(*predicted.shape[:-1], -1)
 
     def _totals(self, outputs: Outputs) -> list[float]:
@@ -282,7 +279,7 @@ class Problem:
             return Scoring(self.scores, self.task.X[rows], self.task.y[rows], self.task.n_classes)
         return self.measure(self.task.row_units[rows])
 
-    def compute_totals(self, fits: Fits, measure: Measure, length: int) -> NDArray[Any]:
+    def compute_totals(self, fits: Fits, measure: Measure, length: int) -> Numbers:
         """Return the totals of each fit, (length, ``n_totals``).
 
         Scores ask the models, where labels do not say all.
@@ -302,7 +299,7 @@ class Problem:
         return {score.name: slice(*at) for score, *at in zip(self.scores, starts, ends, strict=True)}
 
     @property
-    def total_type(self) -> type[Any]:
+    def total_type(self) -> type[np.number]:
         """Type of a total: sums of losses take 64 bits, and scores are no counts."""
         if self.scores:
             return np.float64
@@ -347,7 +344,7 @@ class Problem:
         """Return the rows of the estimate set of a split into k folds, which its member has not seen."""
         return self.rows(Stage.REFIT, self.sizes.index(self.find_size(k)), split)[1]
 
-    def units(self, stage: Stage, size: int) -> Any:
+    def units(self, stage: Stage, size: int) -> Units:
         """Return the units that every split of a fold size scores, as the criterion counts them.
 
         They are the number of rows in a scored set, or if the criterion is ``by_class`` those of each class,
@@ -742,8 +739,7 @@ def check_certified(study: Study, task: Task) -> Certification:
     """
     criterion, certification = study.criterion, study.certification
     _check_fits(study, task, stored=True)
-    _check_kinds("criterion", {criterion.name: criterion.measure.kinds}, task)
-    for need in _list_needs(certification, task):
+    for need in _list_needs(study, task):
         _check_need(need, study.learner, task)
     if not task.units.independent and for_groups(criterion) is None:
         defined = " or ".join(part.name for part in GROUPED)
@@ -759,7 +755,7 @@ def check_certified(study: Study, task: Task) -> Certification:
 
 
 class Requirement(NamedTuple):
-    """What an option of a certification needs of a task and of its learners."""
+    """What an option needs of a task and of its learners."""
 
     option: str  # with its value
     kinds: frozenset[Kind] = frozenset(Kind)  # of target
@@ -769,8 +765,11 @@ class Requirement(NamedTuple):
     orders: bool = False  # whether a score that is the same for every row will not do
 
 
-def _list_needs(certification: Certification, task: Task) -> Iterator[Requirement]:
-    """Yield what each option of a certification needs, the first to be refused first."""
+def _list_needs(study: Study, task: Task) -> Iterator[Requirement]:
+    """Yield what the criterion and each option of the certification need, the first to be refused first."""
+    criterion, certification = study.criterion, study.certification
+    instead = task.target.word("choose one of classes, such as error", CLIP_IS)
+    yield Requirement(f"criterion={criterion.name}", criterion.measure.kinds, instead=instead)
     if VOTE in certification.claim:
         yield Requirement(f"claim={VOTE}", CLASSES)
     for claim, quantity in certification.quantities.items():
@@ -796,9 +795,10 @@ def _list_needs(certification: Certification, task: Task) -> Iterator[Requiremen
 
 def _check_need(need: Requirement, learner: Learner, task: Task) -> None:
     if task.target.kind not in need.kinds:
+        kinds = "classes" if need.kinds == CLASSES else " or ".join(sorted(need.kinds))
+        found = f"{task.n_classes} classes ({some(task.classes)})" if task.n_classes else "numbers"
         raise InputError(
-            f"{need.option} is for {_name_kinds(need.kinds)}, and the target {task.target.name!r} has "
-            f"{_describe_target(task)}: {need.instead}"
+            f"{need.option} is for {kinds}, and the target {task.target.name!r} has {found}: {need.instead}"
         )
     if need.rows:
         task.units.check_independent(
@@ -820,23 +820,20 @@ def _check_output(option: str, output: Output | None, learner: Learner, orders: 
             )
 
 
-def _name_kinds(kinds: Iterable[Kind]) -> str:
-    names = sorted(kinds)
-    return "classes" if names == [Kind.MULTICLASS, Kind.BINARY] else " or ".join(names)
-
-
-def _describe_target(task: Task) -> str:
-    return f"{task.n_classes} classes ({some(task.classes)})" if task.n_classes else "numbers"
-
-
 def _check_fits(study: BaseStudy, task: Task, stored: bool) -> None:
     """Raise InputError unless learners are for a task, its weights of rows, its columns and equal classes.
 
     Models that are ``stored`` name each row once.
     """
     learners, balance = study.learner.by_label, study.balance
-    _check_kinds("learner", {label: single.kinds for label, single in learners.items()}, task)
+    instead = task.target.word(
+        "choose one of classes, such as svm or forest", "choose one of numbers, such as ridge"
+    )
     for label, single in learners.items():
+        kind = Requirement(
+            f"learner {label}", single.kinds, instead=instead if len(learners) == 1 else LEAVE_OUT
+        )
+        _check_need(kind, single, task)
         if task.weighting.columns and not single.weighs_rows:
             raise InputError(
                 f"learner {label} does not use weights of rows: choose one that does, such as "
@@ -847,8 +844,7 @@ def _check_fits(study: BaseStudy, task: Task, stored: bool) -> None:
         _check_effect(study.encoding, dict.fromkeys(OF_ENCODING, why))
     if balance == Balance.NONE:
         return
-    if not task.classes:
-        raise InputError(f"balance={balance} is for classes, and the target has numbers: leave it out")
+    _check_need(Requirement(f"balance={balance}", CLASSES), study.learner, task)
     for label, single in learners.items():
         if getattr(single, WEIGHTS, None) == BALANCED:
             raise InputError(
@@ -859,17 +855,6 @@ def _check_fits(study: BaseStudy, task: Task, stored: bool) -> None:
             raise InputError(
                 f"balance=up draws rows again, and a stored model of learner {label} names each row once: "
                 "choose class_weight=balanced, which is the same on average, or balance=down"
-            )
-
-
-def _check_kinds(slot: str, several: Mapping[str, frozenset[Kind]], task: Task) -> None:
-    """Raise InputError unless a task is of one of the kinds of each of several parts, by their labels."""
-    for label, kinds in several.items():
-        if task.target.kind not in kinds:
-            remedy = task.target.word(*CHOOSE[slot]) if len(several) == 1 else LEAVE_OUT
-            raise InputError(
-                f"the target {task.target.name!r} has {_describe_target(task)}, and {slot} {label} is for "
-                f"{_name_kinds(kinds)}: {remedy}"
             )
 
 
@@ -906,8 +891,7 @@ def check_splits(study: Procedure, scores: Sequence[Score], task: Task) -> None:
             f"stratify keeps groups whole in kfold and repeated_kfold, not in {resampling.name}: "
             "choose one of these, or leave out stratify or the groups"
         )
-    if not task.classes:
-        raise InputError("stratify is for classes, and the target has numbers: leave it out")
+    _check_need(Requirement("stratify", CLASSES), study.learner, task)
 
 
 def check_interval_on(study: Procedure, task: Task) -> None:

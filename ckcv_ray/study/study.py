@@ -22,6 +22,7 @@ from ckcv_ray.core.criteria import Criterion, MeanBound
 from ckcv_ray.core.intervals import INTERVALS, check_interval
 from ckcv_ray.core.measures import SCORE_NAMES, Kind, OwnScore
 from ckcv_ray.core.options import (
+    Named,
     Option,
     check_options,
     describe_part,
@@ -72,12 +73,13 @@ PROCEDURE = "Procedure"  # panel of ``--help``
 MAX_PERMUTATIONS = 1_000_000
 
 
-def read_seed(name: str, value: Any, most: int) -> int:
+def read_seed(name: str, value: object, most: int) -> int:
     """Return a seed in 0 .. ``most``; "random" draws 63 bits from the system, which the study records."""
     if value == "random":
         return randbits(63)
-    whole = isinstance(value, str) and value.removeprefix("-").isdecimal()
-    return integer(name, int(value) if whole else value, 0, most)
+    if isinstance(value, str) and value.removeprefix("-").isdecimal():
+        value = int(value)
+    return integer(name, value, 0, most)
 
 
 SEED = Option(partial(read_seed, most=MAX_SEED), "Seed of the splits, or random.", default_text="0")
@@ -135,7 +137,7 @@ class BaseStudy:
         check_options(self)
 
     @property
-    def parts(self) -> dict[str, Any]:
+    def parts(self) -> dict[str, Named]:
         """The parts that options choose, by these options."""
         return {slot: getattr(self, FIELD_NAMES.get(slot, slot)) for slot in self.slots}
 
@@ -155,10 +157,10 @@ class BaseStudy:
         return None
 
     @classmethod
-    def _make(cls, asked: Mapping[str, Any]) -> Self:
+    def _make(cls, asked: Mapping[str, object]) -> Self:
         return cls(**assemble(cls.slots, asked, {}, options(cls)))
 
-    def replace(self, /, **asked: Any) -> Self:
+    def replace(self, /, **asked: object) -> Self:
         """Return this study with some options changed; a new part keeps only those that it shares."""
         return replace(self, **assemble(self.slots, asked, self.parts, options(self)))
 
@@ -166,7 +168,7 @@ class BaseStudy:
         """Return this study with another learner."""
         return replace(self, learner=learner)
 
-    def options(self, fixed: bool = False) -> dict[str, Any]:
+    def options(self, fixed: bool = False) -> dict[str, object]:
         """Return every option by name; ``fixed`` leaves out those that may grow in an existing run folder."""
         return self.to_json(fixed)
 
@@ -179,7 +181,7 @@ class BaseStudy:
         return parts | options_to_json(self, fixed)
 
     @classmethod
-    def from_json(cls, content: Mapping[str, Any]) -> Self:
+    def from_json(cls, content: Mapping[str, object]) -> Self:
         """Make a study from what ``to_json`` returned; splits that were given are without their sets.
 
         Raises:
@@ -187,7 +189,7 @@ class BaseStudy:
         """
         expect(cls.kind, content, Mapping, "a mapping of a study's parts and options, as to_json returns it")
         parts = {FIELD_NAMES.get(slot, slot): read_part(slot, content.get(slot)) for slot in cls.slots}
-        rest = {name: value for name, value in content.items() if name not in cls.slots}
+        rest: dict[str, Any] = {name: value for name, value in content.items() if name not in cls.slots}
         check_names(f"a {cls.kind}", rest, options(cls))
         return cls(**parts, **rest)
 
@@ -246,7 +248,7 @@ class Study(BaseStudy):
             )
 
     @classmethod
-    def of(cls, /, **asked: Any) -> "Study":
+    def of(cls, /, **asked: object) -> "Study":
         """Make a study from named options such as C, gamma, k, n_splits, certify; lists may be given as text.
 
         Search, fold sizes and certification suit the size of the table unless they are named.
@@ -261,7 +263,7 @@ class Study(BaseStudy):
         return cls._make(({"k": AUTO} if varied else {}) | asked)
 
     @classmethod
-    def paper(cls, /, **asked: Any) -> "Study":
+    def paper(cls, /, **asked: object) -> "Study":
         """Make a study from named options whose defaults are Algorithm 1 as published, on all rows.
 
         They are an exact race over every k from 3 to n with 20 splits, and the bound from the run's counts.
@@ -271,7 +273,7 @@ class Study(BaseStudy):
         """
         return cls._make({"search": Race.name, "certify": Paper.name} | asked)
 
-    def options(self, fixed: bool = False) -> dict[str, Any]:
+    def options(self, fixed: bool = False) -> dict[str, object]:
         """Return every option by name, including the choices of its parts.
 
         An option that several learners have is named after each of them, such as "svm.C"; "LABEL.learner" is
@@ -334,7 +336,7 @@ def _list_measures(name: str, value: Any) -> tuple[str | OwnScore, ...]:
     return tuple(each if isinstance(each, str | OwnScore) else OwnScore.of(each) for each in listed)
 
 
-def _read_name(name: str, value: Any) -> str:
+def _read_name(name: str, value: object) -> str:
     expect(name, value, str, "the name of a measure, such as auc")
     return str(value)
 
@@ -504,7 +506,7 @@ class Procedure(BaseStudy):
             )
 
     @classmethod
-    def of(cls, /, **asked: Any) -> "Procedure":
+    def of(cls, /, **asked: object) -> "Procedure":
         """Make a procedure from named options: its fields, and those of the learner, such as ``C=1``.
 
         Raises:
@@ -536,7 +538,7 @@ def run_id(study: AnyStudy, data_digest: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def read_toml(path: str | Path) -> dict[str, Any]:
+def read_toml(path: str | Path) -> dict[str, object]:
     """Read options of a study from a TOML file, such as n-splits or n_splits.
 
     Raises:
@@ -573,7 +575,7 @@ def _to_toml(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False) if isinstance(value, bool | str) else repr(value)
 
 
-def check_kind(study: Any, kind: type[AnyStudy]) -> None:
+def check_kind(study: BaseStudy, kind: type[AnyStudy]) -> None:
     """Raise InputError unless this is a study of a kind: with a certification, or without."""
     expect("study", study, AnyStudy, "a Study, such as Study.of(k=(3, 5, 10))")
     if not isinstance(study, kind):

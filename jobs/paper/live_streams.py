@@ -97,7 +97,7 @@ def judge_block(name: str, number: int, labels: int) -> tuple[Losses, NDArray[np
     excluded = np.zeros(BLOCK, np.bool_)
     if scene.risk is not None:
         against = log_evidence(np.cumsum(losses, axis=1), np.arange(1, labels + 1), scene.risk, PRIOR)
-        excluded = (against >= log(1 / DELTA)).any(axis=1)
+        excluded = np.any(against >= log(1 / DELTA), axis=1)
     return first, excluded
 
 

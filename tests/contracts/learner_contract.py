@@ -313,7 +313,7 @@ class LearnerContract(ShortContract):
             assert Problem.of(study, task).task is task
             return
         unable = [label for label, one in self.learner.by_label.items() if kind not in one.kinds]
-        message = f"has {n_classes} classes .*, and learner {unable[0]} is for"
+        message = f"learner {unable[0]} is for .* has {n_classes} classes"
         with pytest.raises(InputError, match=message):
             Problem.of(study, task)
 

@@ -17,7 +17,6 @@ from ckcv_ray.core.resampling.base import FoldSize, Split, Strata
 from ckcv_ray.core.resampling.complete import (
     Complete,
     Rotation,
-    choose_k,
     count_complete,
     split_complete,
     split_rotation,
@@ -235,10 +234,9 @@ auto = st.tuples(st.integers(1_301, 10**6), st.integers(1, 5_000), st.floats(1e-
 @pytest.mark.parametrize("n", [3, 4, 100, 1_299, 1_300])
 @pytest.mark.parametrize("settings_compared", [1, 143, 10**6])
 def test_auto_takes_every_k_of_up_to_1300_units(n, settings_compared):
-    assert choose_k(n, settings_compared, 0.05) is None
-    assert choose_k(1_301, settings_compared, 0.05) is not None
     for kind in (Complete, Rotation):
         assert kind("auto").choose_k(n, settings_compared, 0.05) == kind(None)
+        assert kind("auto").choose_k(1_301, settings_compared, 0.05) != kind(None)
 
 
 @given(auto)
@@ -246,13 +244,12 @@ def test_auto_takes_every_k_of_up_to_1300_units(n, settings_compared):
 def test_the_ladder_of_auto_ascends_by_a_tenth_until_no_bound_could_be_below_a_twentieth(asked):
     """Of m rows without an error the bound is 1 - (delta / settings)^(1 / m), at most -ln(...) / m."""
     n, compared, delta = asked
-    ladder = choose_k(n, compared, delta)
+    ladder = Complete("auto").choose_k(n, compared, delta).k
     assert ladder[:8] == tuple(range(3, 11))
     last = ladder[-1]
     following = [*ladder[1:], last + max(1, last // 10)]
     assert [b - a for a, b in zip(ladder, following, strict=True)] == [max(1, k // 10) for k in ladder]
     assert len({n // k for k in ladder}) == len(ladder)
-    assert Complete("auto").choose_k(n, compared, delta) == Complete(ladder)
     if last > 10:
         assert clopper_pearson(0, n // last, delta / compared) <= 0.05 * (n / last) / (n // last)
     assert following[-1] > 10
@@ -260,11 +257,13 @@ def test_the_ladder_of_auto_ascends_by_a_tenth_until_no_bound_could_be_below_a_t
 
 
 def test_auto_depends_on_units_settings_and_delta_and_never_shrinks_with_more_units():
-    ends = [choose_k(n, 143, 0.05)[-1] for n in (1_301, 5_000, 20_000, 200_000, 10**6)]
+    def last(*asked):
+        return Rotation("auto").choose_k(*asked).k[-1]
+
+    ends = [last(n, 143, 0.05) for n in (1_301, 5_000, 20_000, 200_000, 10**6)]
     assert ends == sorted(ends)
     assert ends[0] == 10 < ends[-1]
-    assert choose_k(20_000, 10**6, 0.05)[-1] <= choose_k(20_000, 143, 0.05)[-1]
-    assert choose_k(20_000, 143, 1e-6)[-1] <= choose_k(20_000, 143, 0.05)[-1]
+    assert max(last(20_000, 10**6, 0.05), last(20_000, 143, 1e-6)) <= last(20_000, 143, 0.05)
 
 
 def test_a_resampling_with_auto_says_who_chooses():

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from ckcv_ray.core.intervals import Limits
+from ckcv_ray.core.arrays import Limits
 from jobs.paper import interval_coverage
 from jobs.paper.interval_coverage import Line, Run, compute_run, main, summarize
 from jobs.paper.sources import Setting

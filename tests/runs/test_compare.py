@@ -335,7 +335,7 @@ USE = {
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"tables": ["0" * 63]}, "at least 64 char"),
+        ({"tables": ["0" * 63]}, "should match pattern"),
         ({"answer": "G" * 64}, "answer: String should match"),
         ({"compared": "\x1b[2J"}, "compared: String should match"),
         ({"shares": 0}, "greater than or equal to 1"),

@@ -37,7 +37,11 @@ def test_a_clip_alone_chooses_the_criterion_of_numbers():
 HOLD = {"certify": "holdout"}
 NOT_OF_NUMBERS = [
     (TASK, {"clip": None, "criterion": "clipped"}, "criterion=clipped needs a clip"),
-    (TASK, {"clip": None, "criterion": "error"}, "criterion error is for classes: name the error from"),
+    (
+        TASK,
+        {"clip": None, "criterion": "error"},
+        "criterion=error is for classes, and the target 'y' has numbers: name",
+    ),
     (TASK, {"learner": "forest"}, "choose one of numbers, such as ridge"),
     (
         GROUPED,
@@ -64,7 +68,7 @@ NOT_OF_NUMBERS = [
         "claim=within:0.99 takes 299 held-out rows at least, and 45 are held out: hold out more",
     ),
     (TASK, HOLD | {"holdout_share": 0.97}, "leave 3: leave at least 6 to learn from"),
-    (CLASSES, {"learner": "forest"}, "criterion clipped is for numbers: choose one of classes"),
+    (CLASSES, {"learner": "forest"}, "criterion=clipped is for numbers, and"),
     (
         CLASSES,
         OF_CLASSES | {"claim": "within:0.5"},

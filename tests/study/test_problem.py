@@ -19,7 +19,7 @@ from ckcv_ray.core.draws import Draws, hold_out
 from ckcv_ray.core.measures import Kind
 from ckcv_ray.core.options import options
 from ckcv_ray.core.resampling.base import Strata
-from ckcv_ray.core.resampling.complete import Complete, Rotation, choose_k
+from ckcv_ray.core.resampling.complete import Complete, Rotation
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.engine.evaluate import estimate_memory
 from ckcv_ray.engine.forecast import plan_problem
@@ -86,14 +86,16 @@ def test_a_learner_for_two_classes_does_not_go_with_three_and_the_message_names_
     with pytest.raises(InputError) as refused:
         Problem.of(Study(), three_classes())
     assert str(refused.value) == (
-        "the target 'y' has 3 classes (a, b, c), and learner svm is for two classes: choose one of classes, "
+        "learner svm is for two classes, and the target 'y' has 3 classes (a, b, c): choose one of classes, "
         "such as svm or forest"
     )
 
 
 def test_a_measure_that_is_not_for_the_task_is_named(monkeypatch):
     monkeypatch.setattr(type(MeanBound.measure), "kinds", frozenset({Kind.REGRESSION}))
-    with pytest.raises(InputError, match=r"has 2 classes \(-1, 1\), and criterion error is for numbers"):
+    with pytest.raises(
+        InputError, match=r"criterion=error is for numbers, and the target .* has 2 classes \(-1, 1\)"
+    ):
         Problem.of(Study(), blobs(30))
 
 
@@ -308,7 +310,7 @@ def test_rows_that_are_held_out_do_not_count_among_those_to_learn_from():
     assert few.study == Study.paper(**QUICK, certify="holdout").replace(**few.study.options())
     assert few.study.resampling == Complete()
     n, n_settings = many.task.n_units, many.n_settings
-    assert many.study.resampling == Complete(choose_k(n, n_settings, 0.05))
+    assert many.study.resampling == Complete("auto").choose_k(n, n_settings, 0.05)
     assert few.study.search == many.study.search == Race()
 
 

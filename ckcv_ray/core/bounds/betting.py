@@ -61,13 +61,13 @@ alternative, and W_j the weights of the labels of batch j,
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from math import fsum, log
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from ckcv_ray.core.arrays import ONE, Values
+from ckcv_ray.core.arrays import ONE, Limits, Values
 from ckcv_ray.core.bounds.binomial import (
     MAX_CHECKED,
     TYPICAL_RATE,
@@ -285,19 +285,12 @@ class Prior(NamedTuple):
         return (self.a + errors) / (self.a + self.b + labels)
 
 
-class AnytimeLimits(NamedTuple):
-    """Limits of an error rate that hold at all times, in [0, 1]."""
-
-    low: float
-    high: float
-
-
 def make_prior(rate: float, units: float) -> Prior:
     """Return the prior of a certificate that rests on an error rate in [0, 1] among some units."""
     return Prior(rate * units + 1, (1 - rate) * units + 1)
 
 
-def log_evidence(errors: ArrayLike, labels: ArrayLike, p: ArrayLike, prior: Prior) -> Any:
+def log_evidence(errors: ArrayLike, labels: ArrayLike, p: ArrayLike, prior: Prior) -> Values:
     """Compute ln E_t(p) against the error rate p, elementwise: see the module docstring.
 
     Args:
@@ -312,10 +305,11 @@ def log_evidence(errors: ArrayLike, labels: ArrayLike, p: ArrayLike, prior: Prio
     x, t, rate = (np.asarray(value, dtype=np.float64) for value in (errors, labels, p))
     special = scipy.special
     weighed = special.betaln(prior.a + x, prior.b + t - x) - special.betaln(prior.a, prior.b)
-    return weighed - special.xlogy(x, rate) - special.xlog1py(t - x, -rate)
+    evidence: Values = weighed - special.xlogy(x, rate) - special.xlog1py(t - x, -rate)
+    return evidence
 
 
-def limit_at_all_times(errors: float, labels: int, prior: Prior, delta: float) -> AnytimeLimits:
+def limit_at_all_times(errors: float, labels: int, prior: Prior, delta: float) -> Limits:
     """Compute limits that hold at all times together, with probability 1 - delta.
 
     Args:
@@ -331,14 +325,14 @@ def limit_at_all_times(errors: float, labels: int, prior: Prior, delta: float) -
     if not 0 <= errors <= labels:
         raise InputError(f"errors={errors} is outside 0..{labels}: there are no more errors than labels")
     if not labels:
-        return AnytimeLimits(0.0, 1.0)
+        return Limits(0.0, 1.0)
     rate, most = errors / labels, log(1 / delta)
 
     def is_covered(p: float) -> bool:
         return bool(log_evidence(errors, labels, p, prior) < most)
 
     ends = (end if is_covered(end) else _bisect(is_covered, rate, end, 60)[1] for end in (0.0, 1.0))
-    return AnytimeLimits(*ends)  # each on the outer side of rounding, to 1e-18
+    return Limits(*ends)  # each on the outer side of rounding, to 1e-18
 
 
 class Alarm(NamedTuple):

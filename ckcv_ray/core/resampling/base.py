@@ -12,12 +12,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ckcv_ray.core.arrays import Index
+from ckcv_ray.core.arrays import Counts, Index
 from ckcv_ray.core.draws import Draws
 from ckcv_ray.core.options import Option, check_options, option
 from ckcv_ray.errors import InputError
@@ -67,8 +67,8 @@ class Strata(NamedTuple):
     """
 
     n: int
-    strata: NDArray[np.integer[Any]] | None = None
-    class_rows: NDArray[np.integer[Any]] | None = None
+    strata: Counts | None = None
+    class_rows: Counts | None = None
 
     def take(self, part: Index) -> "Strata":
         """Return some of the units."""
@@ -256,7 +256,7 @@ class Splits(Resampling):
     digest: str = option("", lambda _, value: str(value), "Digest of the sets.")
 
     @classmethod
-    def of(cls, pairs: Iterable[tuple[Any, Any]], n: int) -> Self:
+    def of(cls, pairs: Iterable[tuple[ArrayLike, ArrayLike]], n: int) -> Self:
         """Take pairs of rows to fit and rows to score, of n rows.
 
         Raises:
@@ -289,7 +289,7 @@ class Splits(Resampling):
         return self.sets[number]
 
 
-def take_splits(resampling: Any, X: Any, y: ArrayLike, groups: ArrayLike | None) -> Splits | None:
+def take_splits(resampling: object, X: object, y: ArrayLike, groups: ArrayLike | None) -> Splits | None:
     """Return the splits of a splitter, or of pairs of rows; None if the resampling is neither.
 
     Raises:
@@ -297,14 +297,14 @@ def take_splits(resampling: Any, X: Any, y: ArrayLike, groups: ArrayLike | None)
     """
     if resampling is None or isinstance(resampling, str | Resampling):
         return None
-    splits = hasattr(resampling, "split")
-    if isinstance(resampling, type) or not (splits or isinstance(resampling, Iterable)):
+    split = getattr(resampling, "split", None)
+    if isinstance(resampling, type) or not (split or isinstance(resampling, Iterable)):
         raise InputError(
             f"resampling={quote(resampling)}: expected text such as 'kfold:10', a splitter such as "
             "KFold(10), or a list of pairs: the rows to fit and the rows to score"
         )
     try:
-        pairs = list(resampling.split(X, y, groups) if splits else resampling)
+        pairs: list[Any] = list(split(X, y, groups) if split else cast("Iterable[object]", resampling))
     except Exception as error:  # of any kind: it is code of the user's
         raise InputError(f"the splitter raised {type(error).__name__}: {error}") from error
     for number, pair in enumerate(pairs):
@@ -315,7 +315,7 @@ def take_splits(resampling: Any, X: Any, y: ArrayLike, groups: ArrayLike | None)
     return Splits.of(pairs, len(as_array("y", y)))
 
 
-def _check_rows(part: Any, n: int) -> Index:
+def _check_rows(part: ArrayLike, n: int) -> Index:
     rows = np.asarray(part)
     if not len(rows):
         return EMPTY

@@ -37,27 +37,6 @@ def check_folds(name: str, k: tuple[int, ...], n: int, unit: str = "row") -> Non
         raise InputError(f"{name}={invalid[0]} is outside {MIN_K}..{n}: there are {n} {unit}s to learn from")
 
 
-def choose_k(n: int, settings: int, delta: float) -> tuple[int, ...] | None:
-    """Return the numbers of folds that suit n units; None for all of them.
-
-    Many units have too many fold sizes to compare: then they are 3, 4, 5, ... 20 and from there in steps of a
-    tenth, up to the largest for which delta, divided among the settings, still gives a bound of 5 % on a set
-    without errors, and at least 10. Labels have no part in it.
-
-    Args:
-        n: number of units, at least 3.
-        settings: number of settings that are compared.
-        delta: failure probability of the bound.
-    """
-    if n <= MAX_UNITS_OF_ALL:
-        return None
-    most = min(n, max(USUAL_K, int(MIN_BOUND * n / log(settings / delta))))
-    ladder = [MIN_K]
-    while (following := ladder[-1] + max(1, ladder[-1] // 10)) <= most:
-        ladder.append(following)
-    return tuple(ladder)
-
-
 def _check_k(name: str, value: Any) -> tuple[int, ...] | str | None:
     if isinstance(value, str) and value == AUTO:
         return AUTO
@@ -99,10 +78,26 @@ class CertifiableFolds(Resampling):
         return replace(self, k=None)
 
     def choose_k(self, n: int, settings: int, delta: float) -> Self:
-        """Return it with the numbers of folds that "auto" stands for; see ``choose_k``."""
+        """Return it with the numbers of folds that "auto" stands for: those that suit n units.
+
+        Many units have too many fold sizes to compare: then they are 3, 4, 5, ... 20 and from there in steps
+        of a tenth, up to the largest for which delta, divided among the settings, still gives a bound of 5 %
+        on a set without errors, and at least 10. Labels have no part in it.
+
+        Args:
+            n: number of units, at least 3.
+            settings: number of settings that are compared.
+            delta: failure probability of the bound.
+        """
         if not isinstance(self.k, str):
             return self
-        return replace(self, k=choose_k(n, settings, delta))
+        if n <= MAX_UNITS_OF_ALL:
+            return replace(self, k=None)
+        most = min(n, max(USUAL_K, int(MIN_BOUND * n / log(settings / delta))))
+        ladder = [MIN_K]
+        while (following := ladder[-1] + max(1, ladder[-1] // 10)) <= most:
+            ladder.append(following)
+        return replace(self, k=tuple(ladder))
 
     @property
     def _listed_k(self) -> tuple[int, ...] | None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from inspect import signature
-from typing import Any
+from typing import Any, TypeVar
 
 from ckcv_ray.core.options import options, register_part
 from ckcv_ray.core.resampling import complete, drawn, folds
@@ -11,6 +11,7 @@ from ckcv_ray.core.resampling.base import Resampling, Splits
 from ckcv_ray.errors import InputError, explain_removed_option
 from ckcv_ray.validation import quote, suggest
 
+Kind = TypeVar("Kind", bound=type[Resampling])
 RESAMPLINGS: dict[str, Any] = {
     kind.name: kind
     for kind in (
@@ -43,7 +44,7 @@ FORMS = (
 )
 
 
-def register_resampling(kind: type[Any]) -> type[Any]:
+def register_resampling(kind: Kind) -> Kind:
     """Register a resampling under its name, by which text and the files of a run refer to it; a decorator.
 
     Raises:

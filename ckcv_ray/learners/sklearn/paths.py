@@ -400,7 +400,7 @@ class EstimatorPath:
         """Return the class numbers that each fit predicts, (steps, scored rows)."""
         raise NotImplementedError
 
-    def totals(self, measure: Measure) -> NDArray[np.int64]:
+    def totals(self, measure: Measure) -> NDArray[np.number]:
         """Return the totals of each fit on the scored rows, (steps, columns)."""
         task, y = self.split.task, self.split.task.y[self.split.score]
         if not task.classes:
