@@ -452,10 +452,11 @@ def has_short_decimals(texts: Iterable[str], form: str) -> bool:
 
 
 def is_doubtful(text: str, form: str) -> bool:
-    """Return whether the decimal mark of a number in a form may be one between thousands, as in 1.250."""
+    """Return whether text is a number in a form, whose decimal mark may be that of thousands, as in 1.250."""
     pattern = POINTS if find_decimal_mark(form) == "." else THOUSANDS
     number = _split_number(text)
-    return bool(len(re.findall("[.,]", number)) == 1 and pattern.match(number))
+    may_be = len(re.findall("[.,]", number)) == 1 and pattern.match(number)
+    return bool(may_be) and choose_number_parser(form)(text) is not None
 
 
 def _split_number(text: str) -> str:
