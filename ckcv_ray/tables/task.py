@@ -537,7 +537,7 @@ class Task:
         columns, group, weight = make_columns(X), None, None
         named = getattr(y, "name", None)  # of a column of a data frame
         names = (named, "y", *TARGETS) if isinstance(named, str) and named else ("y", *TARGETS)
-        target = next(name for name in (*names, "") if name not in columns.column_names)
+        target = choose_name(names, columns.column_names)
         columns = columns.append_column(target, _make_column("y", y, columns.num_rows))
         if groups is not None:
             group = choose_name(GROUP_NAMES, columns.column_names)
@@ -888,15 +888,13 @@ def _read_target(
             raise InputError(f"labels={asked.labels} is for classes, and numbers are predicted: leave it out")
         return Target(target), Target(target).read(columns)
     labels = read_labels(columns, target, asked.labels)
-    if not asked.drop_unlabelled:
-        labelled = find_known(columns[target], target, ClassTarget.gaps - kept_words(columns))
-        if not labelled.all():
-            said, keeping = GapWords.of(columns[target], target, ~labelled).describe_labels()
-            raise InputError(
-                f"the target {target!r} has empty cells in {said}, the first in row "
-                f"{np.argmin(labelled) + 1}: fix them, or leave these rows out with --drop-unlabelled"
-                f"{keeping}"
-            )
+    labelled = find_known(columns[target], target, ClassTarget.gaps - kept_words(columns))
+    if not labelled.all():
+        said, keeping = GapWords.of(columns[target], target, ~labelled).describe_labels()
+        raise InputError(
+            f"the target {target!r} has empty cells in {said}, the first in row {np.argmin(labelled) + 1}: "
+            f"fix them, or leave these rows out with --drop-unlabelled{keeping}"
+        )
     classes, y = encode_classes(labels, target)
     return ClassTarget(target, classes), y
 
