@@ -865,8 +865,7 @@ def _from_table(
     else:
         if list(known.names) != chosen:
             raise InputError(f"the columns are {some(chosen)}, and not those that were understood")
-        stored = Schema(tuple(replace(column, form="") for column in known))  # as no text
-        rows = stored.apply(columns, gaps=True)
+        rows = Schema(tuple(replace(column, form="") for column in known)).apply(columns, gaps=True)
         rows.check()
         X = rows.X
         if any(np.any(X[:, i] >= len(column.levels)) for i, column in enumerate(known) if column.levels):
