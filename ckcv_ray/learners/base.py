@@ -142,7 +142,7 @@ class Space:
 class Trainer(ABC):
     """What fits a learner. The defaults are those of models made from rows directly."""
 
-    def share(self, task: Task) -> Any:
+    def share(self, task: Task) -> object:
         """Compute what all splits of a task share; it is kept in the object store, read-only."""
         return task
 

@@ -314,7 +314,7 @@ class PreparedTrainer(Trainer):
             for path in range(len(each.learner.space.paths))
         ]
 
-    def share(self, task: Task) -> tuple[Task, tuple[Any, ...]]:
+    def share(self, task: Task) -> tuple[Task, tuple[object, ...]]:
         """Return the task, and what splits share of each learner unless they encode the rows by themselves.
 
         Arrays that are the same object are sent once.
@@ -322,7 +322,7 @@ class PreparedTrainer(Trainer):
         pairs = zip(self.prepared, self.trainers, strict=True)
         return task, tuple(trainer.share(task) if each.encoding is None else None for each, trainer in pairs)
 
-    def prepare(self, shared: tuple[Task, tuple[Any, ...]], train: Index, score: Index) -> "PreparedBlock":
+    def prepare(self, shared: tuple[Task, tuple[object, ...]], train: Index, score: Index) -> "PreparedBlock":
         """Return the split; for one of several learners it is prepared when one of its paths is fitted."""
         block = PreparedBlock(self, shared, train, score)
         if len(self.prepared) == 1:
@@ -355,7 +355,7 @@ class PreparedBlock:
     """One split, prepared for the learner whose path was fitted last."""
 
     def __init__(
-        self, trainer: PreparedTrainer, shared: tuple[Task, Any], train: Index, score: Index
+        self, trainer: PreparedTrainer, shared: tuple[Task, tuple[object, ...]], train: Index, score: Index
     ) -> None:
         self._trainer, (self._task, self._shared), self._rows = trainer, shared, (train, score)
         self._block: tuple[int, Encoder | None, Block] | None = None

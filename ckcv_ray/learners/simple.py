@@ -67,7 +67,7 @@ class SimpleLearner(Learner):
         """The settings of each path; all have the same names."""
 
     @abstractmethod
-    def fit(self, X: Rows, y: NDArray[Any], settings: Sequence[Setting]) -> Sequence[Any]:
+    def fit(self, X: Rows, y: NDArray[Any], settings: Sequence[Setting]) -> Sequence[Model]:
         """Fit a model at each setting to rows X [n, d] with classes y [n]; a class may have no rows.
 
         Args:
@@ -80,7 +80,7 @@ class SimpleLearner(Learner):
 
     def fit_weighted(
         self, X: Rows, y: NDArray[Any], settings: Sequence[Setting], weights: Values
-    ) -> Sequence[Any]:
+    ) -> Sequence[Model]:
         """Fit a model at each setting, as ``fit`` does, to rows with positive weights [n]."""
         raise NotImplementedError(f"{type(self).__name__} takes no weights")
 
@@ -111,7 +111,7 @@ class FieldsCodec(Codec):
         """Return the fields of a model that are columns."""
         return {name: getattr(model, name) for name in self.schema.names}
 
-    def read(self, row: Cells, task: Task) -> Any:
+    def read(self, row: Cells, task: Task) -> Model:
         """Return the model in a row; it must be able to classify a row of the task."""
         model = self.model(**{field.name: _parse_value(row[field.name], field.type) for field in self.schema})
         try_model(model, task)

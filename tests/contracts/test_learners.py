@@ -28,8 +28,6 @@ ALL: dict[str, tuple[Any, int]] = {  # of all the tests: a learner, and the numb
     "DecisionStump": (DecisionStump(), 3),
     "Tree": (LEARNERS["tree"](TREE), 3),
     "LightGBM": (make("lightgbm", **LIGHT), 3),
-    "XGBoost": (make("xgboost", learning_rate=0.2, max_depth=(1, 3), n_estimators=(2, 5)), 3),
-    "CatBoost": (make("catboost", learning_rate=0.2, depth=(1, 3), iterations=(2, 5)), 3),
 }
 SHORT: dict[str, tuple[Any, int]] = {  # of those that share the rest of their code with one of these
     "GaussianSVMOfBalancedClasses": (GaussianSVM(SVM.C, SVM.gamma, class_weight="balanced"), 2),
@@ -46,6 +44,8 @@ SHORT: dict[str, tuple[Any, int]] = {  # of those that share the rest of their c
     "Neighbors": (LEARNERS["neighbors"]({"n_neighbors": (1, 3, 4)}), 3),
     "NaiveBayes": (LEARNERS["naive_bayes"]({"var_smoothing": (1e-9, 0.1, 1.0)}), 3),
     "LDA": (LEARNERS["lda"]({"shrinkage": ("auto", 0.5, None)}), 3),
+    "XGBoost": (make("xgboost", learning_rate=0.2, max_depth=(1, 3), n_estimators=(2, 5)), 3),
+    "CatBoost": (make("catboost", learning_rate=0.2, depth=(1, 3), iterations=(2, 5)), 3),
     "AnyEstimator": (AnyEstimator({"reg_param": (0.1, 0.5)}, estimator=QUADRATIC), 2),
 }
 for suite, learners in ((LearnerContract, ALL), (ShortContract, SHORT)):

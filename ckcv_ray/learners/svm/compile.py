@@ -126,7 +126,7 @@ class Code(NullCache):
     def __init__(self) -> None:
         self.reduced: dict[tuple[Any, ...], tuple[Any, ...]] = {}
 
-    def load_overload(self, sig: Any, target_context: Any) -> Any:
+    def load_overload(self, sig: object, target_context: object) -> object:
         """Load the code for these types into this process.
 
         Raises:
@@ -142,7 +142,7 @@ class Code(NullCache):
         return None
 
 
-def compile_listed(**options: Any) -> Callable[[Callable[..., Any]], Any]:
+def compile_listed(**options: object) -> Callable[[Callable[..., Any]], Any]:
     """Decorate a function with ``numba.njit``, to be compiled only for the listed types."""
 
     def decorate(function: Callable[..., Any]) -> Any:
