@@ -133,6 +133,10 @@ IN_EXTEND = (  # names of Python that moved there
     "MeanBound MeanCost MeanError NystroemSVM OptimismBootstrap RepeatedKFold Rotation SingleSplit Splits "
     "Subsampling"
 )
+IN_JSON = (  # names of a result
+    "per_k per_learner test_error compare_entries list_settings n_splits rank repeats summary_json "
+    "test_by_permutations unbounded"
+)
 REMOVED: dict[str, str] = {  # commands as "ckcv x", options "--x", values "option=x", and names of Python
     **dict.fromkeys(IN_EXTEND.split(), "import it from ckcv_ray.extend"),
     "certify=nested": "write --holdout-share 0.5: half of the rows held out prove as much, with a single "
@@ -208,17 +212,19 @@ REMOVED: dict[str, str] = {  # commands as "ckcv x", options "--x", values "opti
     ),
     "LiveColumns": "write watch(folder, rows, identifier=..., prediction=..., label=...)",
     **dict.fromkeys(("result.l_ms", "result.error", "result.baseline"), "take it from result.certificate"),
-    **dict.fromkeys(
-        ("result.per_k", "result.per_learner", "result.class_counts", "result.test_error"),
-        "take it from result.to_json(), where counts of classes are the confusion",
-    ),
+    **{f"result.{name}": "take it from result.to_json()" for name in IN_JSON.split()},
+    "result.class_counts": "take the confusion from result.to_json()",
+    "result.rows": "take it from result.table()",
+    "result.take_predictions": "read predictions.parquet in the folder",
     **dict.fromkeys(
         ("result.mark", "result.explain", "result.probabilities", "result.list_doubts"),
         "ckcv predict writes it with the predictions, or says it of them",
     ),
     "result.measured_error": "print(result) says it",
     "result.classify": "write result.predictions(X, rule)",
-    "result.find_models": "write result.models",
+    **dict.fromkeys(("result.find_models", "result.full"), "write result.models"),
+    **{f"result.{name}": "make it of result.entries" for name in ("short_names", "one_each", "predicted")},
+    **{f"result.{name}": "make it of result.problem" for name in ("terms", "row_values")},
     "result.bound_for": "write result.claim_for(rule), or take the bound of one of result.claims",
 }
 

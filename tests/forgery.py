@@ -30,7 +30,7 @@ from ckcv_ray.errors import StoreError
 from ckcv_ray.learners.ensemble import Ensemble, Member, Models, count_classes, judge
 from ckcv_ray.records.record import Failure, Records
 from ckcv_ray.runs.finish import make_scores, tabulate_judged
-from ckcv_ray.runs.load import load, read_certified, replay
+from ckcv_ray.runs.load import load, read_result, replay
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.runs.scored import Scored
@@ -187,7 +187,9 @@ def rewrite_run(
         execution["environment"]["processor"] = environment
     if isinstance(problem.asked, Procedure):
         queue = replay(out)
-        folder.write_end(execution, make_scores(Scored(queue.problem, execution, queue.scores()), None))
+        folder.write_end(
+            execution, make_scores(Scored(queue.problem, execution, Models(), queue.scores()), None)
+        )
     else:
         seal(folder, problem, execution, models, ensemble)
     folder.release()
@@ -238,7 +240,7 @@ def forge(out: Path, environment: str = "") -> None:
     Those of F* have seen the rows that judge them; that of the refit has seen every other row.
     """
     problem, leader = RunFolder(out).problem(), position(out)
-    models = read_certified(RunFolder(out), problem).models
+    models = read_result(RunFolder(out), problem).models
     every = np.arange(problem.task.n)
     seen, half = (fit_on(problem, leader, train) for train in (every, every[::2]))
     scored = [problem.task.take_test_rows(rows(problem, member)[1]) for member in models.best.members]
@@ -270,7 +272,7 @@ def swap_labels(out: Path, into: Path) -> None:
     """Make a folder in which the labels are what the models of a run predict, and everything fits that."""
     folder, other = RunFolder(out), RunFolder(into)
     before, execution = folder.problem(), folder.execution()
-    models, leader = read_certified(folder, before).models, position(out)
+    models, leader = read_result(folder, before).models, position(out)
     labels = models.best.vote(before.all_rows.X).label
     problem = Problem.of(before.study, replace(before.all_rows, y=labels))
     scored = [
@@ -298,7 +300,7 @@ def stored(out: Path) -> tuple[Problem, Ensemble]:
     """What a finished run is about, and its ensemble."""
     folder = RunFolder(out)
     problem = folder.problem()
-    return problem, read_certified(folder, problem).models.best
+    return problem, read_result(folder, problem).models.best
 
 
 def position(out: Path) -> Leader:

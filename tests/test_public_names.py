@@ -174,5 +174,6 @@ def test_every_public_name_says_what_it_is(name: str) -> None:
     assert getattr(ckcv_ray, name).__doc__
 
 
-def test_a_result_has_few_names() -> None:
-    assert len([name for name in dir(ckcv_ray.Certified) if not name.startswith("_")]) <= 25
+@pytest.mark.parametrize("kind", [ckcv_ray.Certified, ckcv_ray.Scored])
+def test_a_result_has_few_names(kind: type) -> None:
+    assert len([name for name in dir(kind) if not name.startswith("_")]) <= 25

@@ -10,7 +10,7 @@ from ckcv_ray.errors import CKCVError, LackingError, UnreachableError, cut, plai
 from ckcv_ray.runs.certified import Certified, find_quoted
 from ckcv_ray.runs.load import load
 from ckcv_ray.runs.result import Result
-from ckcv_ray.runs.scored import Scored
+from ckcv_ray.runs.scored import Scored, rank_entries
 from ckcv_ray.storage.files import find_run_folders
 from ckcv_ray.storage.folder import STUDY, RunFolder
 
@@ -70,7 +70,7 @@ def describe_outcome(result: Result) -> str:
     if not isinstance(result, Certified):
         scored = cast(Scored, result)
         score = scored.scores[0]
-        entry, figures = scored.rank(score)[0]
+        entry, figures = rank_entries(scored, score)[0]
         return f"{score.name} {figures.mean:.4g} ({entry.name})"
     if find_quoted(result)[0] is None:
         return "nothing can be quoted"

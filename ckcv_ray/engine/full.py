@@ -4,7 +4,7 @@ Inner splits come first, at every setting; when all of them are known, what is s
 splits. Without a selection there are only the latter, at every setting, and then with permuted targets.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from math import inf, nan
 from typing import NamedTuple
@@ -36,6 +36,8 @@ class Scores(NamedTuple):
         permuted: totals with permuted targets, (n_permutations, n_splits, n_paths, n_steps, n_totals), nan
             where there are none; None without permutations.
         failures: what failed, and was not computed later.
+        row_values: by the name of each score its value of each row at each entry, (rows, entries), nan where
+            there is none; None unless an interval needs them.
     """
 
     totals: Values
@@ -44,6 +46,12 @@ class Scores(NamedTuple):
     inner: Values | None
     permuted: Values | None
     failures: tuple[Failure, ...]
+    row_values: Mapping[str, Values] | None = None
+
+    @property
+    def n_splits(self) -> int:
+        """Number of splits that are scored."""
+        return len(self.known)
 
 
 class FullQueue(Queue):

@@ -166,7 +166,7 @@ class Models:
     """The models of a finished run; an ensemble that its study does not have is None.
 
     Attributes:
-        best: F*.
+        best: F*; without members if there is no certification.
         refit: one model at the selected setting, fitted on all rows that were not held out; its errors are
             those on the rows held out.
         full: the same, fitted on all rows; it has no errors, since no row is left.
@@ -174,7 +174,7 @@ class Models:
             setting, fitted on all rows that were not held out.
     """
 
-    best: Ensemble
+    best: Ensemble = Ensemble(())
     refit: Ensemble | None = None
     full: Ensemble | None = None
     references: Ensemble | None = None

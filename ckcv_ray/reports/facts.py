@@ -52,6 +52,7 @@ from ckcv_ray.learners.sklearn.spec import list_foreign
 from ckcv_ray.learners.steps import EQUALLY, Balance
 from ckcv_ray.records.candidates import per_k, per_learner
 from ckcv_ray.records.record import Failure
+from ckcv_ray.runs import scored
 from ckcv_ray.runs.certified import Certified, find_quoted, measure_error, tabulate_claimed
 from ckcv_ray.runs.judged import Judged
 from ckcv_ray.runs.result import Result, format_setting, tabulate_predictions
@@ -61,7 +62,7 @@ from ckcv_ray.storage.execution import Before
 from ckcv_ray.study.parts import MIN_HELD_OUT, Holdout
 from ckcv_ray.study.problem import Candidate, Problem, describe_setting
 from ckcv_ray.tables.columns import Column, ColumnKind, Label
-from ckcv_ray.tables.questions import describe_sorted
+from ckcv_ray.tables.questions import Repeats, describe_sorted, find_repeats
 from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import quote
 
@@ -974,22 +975,23 @@ def _tell_models(result: Certified) -> Iterator[Fact]:
 
 def _tell_scores(result: Scored, judged: Judged | None, most: int) -> list[Section]:
     settings, study, several = result.settings, result.study, len(result.entries) > 1
-    splits, rows = pluralize(int(result.terms[0].splits.sum()), "split"), pluralize(result.task.n, "row")
+    splits, rows = pluralize(len(scored.find_shown(result)[1]), "split"), pluralize(result.task.n, "row")
     balanced = f"; training rows are balanced by class ({study.balance})" * (study.balance != Balance.NONE)
     divided = f"{study.resampling.name}: {splits} of {rows}{balanced}"
-    entry = result.kept or result.rank(result.scores[0])[0][0]
+    entry = result.kept or scored.rank_entries(result, result.scores[0])[0][0]
+    repeats = find_repeats(result.task)
     not_covered = [text for text in NOT_COVERED if several or text != NOT_COVERED[2]]
     return [
-        Section("scores", "Scores", [Fact("splits", divided, FIRST, result.n_splits)]),
+        Section("scores", "Scores", [Fact("splits", divided, FIRST, result.computed.n_splits)]),
         *(_tell_score(result, score, settings) for score in result.scores),
         *_tell_inner(result, settings),
-        _gather("quote", "An estimate, not a bound", _tell_estimate(result, entry, splits)),
+        _gather("quote", "An estimate, not a bound", _tell_estimate(result, entry, splits, repeats)),
         _gather("subject", "What is it about?", _tell_subject_of_scores(result)),
         Section("voids", "What voids it?", [Fact("not covered", text) for text in not_covered]),
         Section("check", "How do I check it?", [Fact(f"ckcv verify {FOLDER}", SCORES_CHECKED)]),
         Section("next", "What do I do next?", [_advise_on_scores(result, entry)]),
         _tell_performance_of_scores(result, judged),
-        tell_data(result, result.repeats.rows, most),
+        tell_data(result, repeats.rows, most),
         _gather("method", "Method", _tell_method_of_scores(result)),
         Section("cost", "Time spent", tell_cost(result)),
         Section("study", "Options", [Fact(*pair) for pair in flatten(study.to_json())]),
@@ -1001,10 +1003,10 @@ def _tell_score(result: Scored, score: Score, settings: Sequence[SettingScores])
     of_class = f"of {task.classes[1]!r}; " if score.of_second and task.n_classes == 2 else ""
     title = f"{score.name} ({of_class}{better} is better)"
     tables = [_tabulate_score(result, score, settings, title)]
-    if result.n_splits <= FEW_SPLITS:
+    if result.computed.n_splits <= FEW_SPLITS:
         values = [[*map(format_score, result.of_splits(entry, score).tolist())] for entry in result.entries]
         tables.append(_tabulate_splits(result, "Every split", values))
-        if score.bound and not result.unbounded:
+        if score.bound and not scored.explain_no_bound(result):
             bounds = [_format_bounds(result, entry, score) for entry in result.entries]
             note = BOUNDS_ARE.format(_name_side(score))
             tables.append(_tabulate_splits(result, "Bounds for single models", bounds, note))
@@ -1017,11 +1019,11 @@ def _name_side(score: Score) -> str:
 
 def _tabulate_score(result: Scored, score: Score, settings: Sequence[SettingScores], title: str) -> FactTable:
     """Return the figures of a score; where one of many settings is chosen, that with the best mean first."""
-    listed = result.computed.chosen is None and not result.one_each
+    listed = len(result.entries) > len(result.problem.learners)
     ranks = dict(zip(result.entries, (row.places[score.name].rank for row in settings), strict=False))
     entries, choose, rows = list(result.entries), result.study.choose, []
     if choose and len(entries) > MAX_LISTED_SETTINGS:
-        entries = [entry for entry, _ in result.rank(score)]
+        entries = [entry for entry, _ in scored.rank_entries(result, score)]
     for entry in entries:
         found = result.figures(entry, score)
         low, high = result.interval(entry, score) if result.study.interval else (nan, nan)
@@ -1044,8 +1046,10 @@ def _tabulate_score(result: Scored, score: Score, settings: Sequence[SettingScor
 def _tabulate_splits(
     result: Scored, title: str, values: Sequence[Sequence[str]], note: str = ""
 ) -> FactTable:
-    lines = [(name, ", ".join(line)) for name, line in zip(result.short_names, values, strict=True)]
-    return FactTable(title, ("line", f"splits 0 to {result.n_splits - 1}"), lines, note, folded=True)
+    lines = [
+        (name, ", ".join(line)) for name, line in zip(scored.list_short_names(result), values, strict=True)
+    ]
+    return FactTable(title, ("line", f"splits 0 to {result.computed.n_splits - 1}"), lines, note, folded=True)
 
 
 def _format_bounds(result: Scored, entry: Entry, score: Score) -> list[str]:
@@ -1056,17 +1060,17 @@ def _format_bounds(result: Scored, entry: Entry, score: Score) -> list[str]:
 def _tell_tests(result: Scored, score: Score) -> Iterator[Fact]:
     """Yield what is known of the mean of each entry by itself, and of its difference from the best."""
     for entry in result.entries:
-        if (test := result.test_by_permutations(entry, score)) is not None:
+        if (test := scored.judge_by_permutations(result, entry, score)) is not None:
             counted = f"; {test.undefined:,} without a mean count as if they were" if test.undefined else ""
             good = f"{test.as_good:,} of {test.n:,} permutations of the target are as good or better"
             known = "no p, since there is no mean" if test.p != test.p else f"p {test.p:.4g}: {good}{counted}"
             yield Fact(entry.name, known, FIRST, test.p)
-    for entry in result.entries if result.n_splits == 1 else ():
+    for entry in result.entries if result.computed.n_splits == 1 else ():
         (bound,) = _format_bounds(result, entry, score)
         if bound != NOT_SET:
             said = f"{_name_side(score)} {bound} on new rows, with probability {100 * (1 - SCORE_DELTA):g} %"
             yield Fact(entry.name, said, FIRST)
-    for entry, best, compared in result.compare_entries(score):
+    for entry, best, compared in scored.compare_entries(result, score):
         p = f"p {compared.p:.3f}" if not compared.p < 0.0005 else "p < 0.001"
         difference, low, high = (format_score(value, "+") for value in compared[:3])
         said = f"{difference}, 95 % interval {low} to {high}, {p}"
@@ -1091,17 +1095,17 @@ def _tell_inner(result: Scored, settings: Sequence[SettingScores]) -> Iterator[S
     of = f", the best {len(rows)} of {len(settings):,} settings" if len(settings) > len(rows) else ""
     title, most = f"Inner splits by {by}{of}", MAX_LISTED_SETTINGS
     tables = [FactTable(title, heads, rows, level=FIRST, most=most)]
-    if result.n_splits <= FEW_SPLITS:
+    if result.computed.n_splits <= FEW_SPLITS:
         selected = [
-            (entry.learner, str(split), text)
+            (entry.learner, str(split), "nothing" if setting is None else format_setting(setting))
             for entry in result.entries
-            for split, text in enumerate(result.list_settings(entry))
+            for split, setting in enumerate(entry.settings)
         ]
         tables.append(FactTable("What was selected", ("learner", "split", "setting"), selected))
     yield Section("inner", "Settings on inner splits", [Fact("", INNER_ARE)], tables)
 
 
-def _tell_estimate(result: Scored, entry: Entry, splits: str) -> Iterator[Fact]:
+def _tell_estimate(result: Scored, entry: Entry, splits: str, repeats: Repeats) -> Iterator[Fact]:
     score, n = result.scores[0], len(result.entries)
     found = result.figures(entry, score)
     known = found.mean == found.mean
@@ -1113,13 +1117,13 @@ def _tell_estimate(result: Scored, entry: Entry, splits: str) -> Iterator[Fact]:
     best = f"It is the best of {n:,}, chosen by this very figure, so it is too good."
     yield Fact(CAUTION, best if known and n > 1 else "")
     yield Fact(CAUTION, "" if result.complete else INCOMPLETE)
-    yield from (Fact(CAUTION, text, FIRST) for text in _list_doubts(result))
+    yield from (Fact(CAUTION, text, FIRST) for text in _list_doubts(result, repeats))
     yield Fact(QUESTION, result.task.units.question, FIRST)
 
 
-def _list_doubts(result: Scored) -> Iterator[str]:
+def _list_doubts(result: Scored, repeats: Repeats) -> Iterator[str]:
     """Yield what may make scores too good and bounds untrue, or not what they seem."""
-    task, repeats, names = result.task, result.repeats, {score.name for score in result.scores}
+    task, names = result.task, {score.name for score in result.scores}
     if repeats.rows:
         yield (
             f"{describe_equal_rows(repeats.rows, task.n, task.units.independent)}: if they have the same "
@@ -1146,8 +1150,8 @@ def _list_doubts(result: Scored) -> Iterator[str]:
             "A score that is not defined on a split, such as AUC where all rows scored are of one class, has "
             "no mean; one that is infinite on a split counts as not defined there."
         )
-    explained, least = names & EXPLAINED, int(result.rows[result.terms[0].splits, 1].min())
-    if explained and result.n_splits > 1 and least < FEW_SCORED_ROWS:
+    explained, least = names & EXPLAINED, int(scored.find_shown(result)[1].min())
+    if explained and result.computed.n_splits > 1 and least < FEW_SCORED_ROWS:
         between = task.units.word("", " (and so also explains what differs between groups)")
         yield (
             f"{' and '.join(sorted(explained))}: a split is compared with the mean of the rows that it "
@@ -1158,10 +1162,12 @@ def _list_doubts(result: Scored) -> Iterator[str]:
 
 def _tell_subject_of_scores(result: Scored) -> Iterator[Fact]:
     scores, resampling = result.scores, result.study.resampling
-    bound = BOUND_IS if result.n_splits == 1 else ""
-    if result.unbounded:
-        bound = f"No bound is proven for any model on new rows: {result.unbounded}."
-    model = f"fitted on all {result.task.n:,} rows: {result.describe_kept()}" if result.study.choose else ""
+    bound = BOUND_IS if result.computed.n_splits == 1 else ""
+    if reason := scored.explain_no_bound(result):
+        bound = f"No bound is proven for any model on new rows: {reason}."
+    model = (
+        f"fitted on all {result.task.n:,} rows: {scored.describe_kept(result)}" if result.study.choose else ""
+    )
     yield Fact("", describe_subject(result))
     yield Fact("", f"Each split fits on some rows and scores others ({resampling}).")
     for name, text in (
@@ -1171,7 +1177,7 @@ def _tell_subject_of_scores(result: Scored) -> Iterator[Fact]:
         *(("scaling", f"{text}.") for text in result.problem.scaling),
         ("model", model),
         ("bound", bound if any(score.bound for score in scores) else ""),
-        ("test", TEST_IS if any(map(result.compare_entries, scores)) else ""),
+        ("test", TEST_IS if any(scored.compare_entries(result, score) for score in scores) else ""),
     ):
         yield Fact(name, text, FIRST)
 

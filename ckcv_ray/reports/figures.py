@@ -39,7 +39,7 @@ from ckcv_ray.runs.judged import (
 )
 from ckcv_ray.runs.progress import is_notebook
 from ckcv_ray.runs.result import Result
-from ckcv_ray.runs.scored import Scored
+from ckcv_ray.runs.scored import Scored, find_shown, list_short_names
 from ckcv_ray.runs.settings import (
     Grid,
     Validation,
@@ -366,7 +366,7 @@ def draw_search(result: Certified) -> list[Picture]:
 def draw_scores(result: Scored, score: Score) -> Iterator[Picture]:
     """Yield the scores of single splits, and of each learner a heat map or a validation curve."""
     splits = "inner splits" if result.computed.chosen is not None else "splits"
-    if result.n_splits > 1:
+    if result.computed.n_splits > 1:
         yield _draw_strips(result, score)
     for found in list_validations(result.settings, score):
         if found.heat is not None:
@@ -472,15 +472,15 @@ def _draw_folds(result: Certified) -> Picture:
 
 
 def _draw_strips(result: Scored, score: Score) -> Picture:
-    names, caption = result.short_names, "Each dot is a split, and the bar is the mean."
+    names, caption = list_short_names(result), "Each dot is a split, and the bar is the mean."
     rows, parts = list[tuple[str, ...]](), list[Mark]()
-    if not result.one_each:
+    if len(result.entries) > len(result.problem.learners):
         differing = list_differing([entry.settings[0] or {} for entry in result.entries])
         caption += f" Lines are named by {', '.join(differing)}."
     if len(names) > MAX_STRIPS:
         caption += f" The first {MAX_STRIPS} of {len(names):,} lines are drawn."
     for y, (name, entry) in enumerate(zip(names, result.entries, strict=True)):
-        values = result.of_splits(entry, score)[result.terms[0].splits]
+        values = result.of_splits(entry, score)[find_shown(result)[0]]
         values = values[~np.isnan(values)]
         quartiles = np.quantile(values, FIVE_NUMBERS).tolist() if len(values) else []
         rows += [(name, f"{len(values):,}", *(f"{value:.4f}" for value in quartiles))] * bool(quartiles)

@@ -209,7 +209,7 @@ def make_page(
         if scored.study.save_predictions:
             columns = list_held_out_columns(result.problem)
             held_out = formats.read_table(run.files, HELD_OUT, result.run_id, columns)
-            judged = read_judged(*scored.take_predictions(held_out), result.task)
+            judged = read_judged(scored, held_out)
         pictures = {f"score-{score.name}": [*draw_scores(scored, score)] for score in scored.scores}
     pictures["performance"] = [*draw_performance(result, judged)]
     told = facts(result, judged, {MANIFEST: run.sha256(MANIFEST)}) + tell_failures(failures, result.problem)

@@ -19,7 +19,7 @@ from ckcv_ray.core.arrays import Values
 from ckcv_ray.core.percent import ceil_percent, format_level, format_number
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import Setting
-from ckcv_ray.learners.ensemble import Ensemble, Models, Prediction
+from ckcv_ray.learners.ensemble import Ensemble, Prediction
 from ckcv_ray.records.candidates import per_k, per_learner
 from ckcv_ray.runs.result import DRAWING, Result, present, tabulate_predictions
 from ckcv_ray.study.parts import Holdout, Paper
@@ -40,13 +40,11 @@ class Certified(Result):
 
     Attributes:
         candidates: the outcome of each setting and fold size, as an Arrow table.
-        models: F*, and the other models that the study has.
         certificate: the claims.
         judged: the judged rows; None if the certification judges none, or too many for a file.
     """
 
     candidates: pa.Table
-    models: Models
     certificate: Certificate
     judged: pa.Table | None = None
 

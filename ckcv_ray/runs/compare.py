@@ -82,7 +82,7 @@ class Counted(NamedTuple):
             "chosen by what earlier uses showed of these rows",
         ]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Return the use as JSON values."""
         return {
             "tables": list(self.use.tables),
@@ -278,7 +278,7 @@ class Comparison:
         )
         return f"not yet proven: that {claim}; {outlook}"
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Return the comparison as JSON values; what is not known is null."""
         only_other, only_run = self.counts
         sides = {"run": self.run, "other": self.reference}

@@ -11,6 +11,7 @@ import numpy as np
 from ckcv_ray.claims.rules import Rule, find_member
 from ckcv_ray.core.percent import format_percent
 from ckcv_ray.errors import InputError, RunError
+from ckcv_ray.learners.base import Model
 from ckcv_ray.learners.choice import PreparedModel
 from ckcv_ray.learners.sklearn.store import FittedEstimator
 from ckcv_ray.runs.result import Result
@@ -18,7 +19,7 @@ from ckcv_ray.storage.files import write_atomically
 from ckcv_ray.validation import as_path
 
 
-def convert_model(model: Any) -> Any:
+def convert_model(model: Model) -> object:
     """Return a fitted estimator of scikit-learn that predicts class numbers, or numbers, as a model does.
 
     A Gaussian SVM becomes a scaling and an SVC, with the same support vectors and coefficients.

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from ckcv_ray.claims.certify import certify
 from ckcv_ray.claims.judged import HeldOutPredictions
+from ckcv_ray.core.intervals import BBC
 from ckcv_ray.core.measures import Output
 from ckcv_ray.core.resampling.base import Splits
 from ckcv_ray.core.schedule import Stage, Unit, refits
@@ -28,7 +29,7 @@ from ckcv_ray.records.judged import HELD_OUT, HeldOut, count_judged, make_judged
 from ckcv_ray.records.record import Outcome, Records
 from ckcv_ray.runs.certified import Certified
 from ckcv_ray.runs.result import Result
-from ckcv_ray.runs.scored import Scored, add_row_values, tabulate_settings
+from ckcv_ray.runs.scored import Scored, add_row_values, summarize_scores, tabulate_settings
 from ckcv_ray.storage.execution import Before
 from ckcv_ray.storage.files import Content
 from ckcv_ray.storage.folder import (
@@ -113,10 +114,11 @@ def _write_scores(
             raise RunError("scores are missing, but nothing is left to compute: please report this")
     scores, metadata = found
     execution = {**_describe_execution(problem, backend), "test": None, **metadata}
-    result = Scored(problem, execution, scores)
+    result = Scored(problem, execution, Models(), scores)
     if result.kept is not None:
         path, step = result.kept.positions[0].tolist()
-        result = replace(result, full=fit_on_all_rows(problem, path, step, backend.fit_timeout))
+        full = fit_on_all_rows(problem, path, step, backend.fit_timeout)
+        result = replace(result, models=Models(full=full))
 
     def compute(units: list[Unit]) -> Iterable[HeldOut]:
         queue = RefitQueue(problem, units, recorder, "predicting")
@@ -134,15 +136,15 @@ def make_scores(result: Scored, held_out: pa.Table | None) -> dict[str, Content]
     files: dict[str, Content] = {
         SCORES: make_table(result.table(), problem.run_id),
         SETTINGS: make_table(settings, problem.run_id),
-        SUMMARY: to_json(result.summary_json()),
+        SUMMARY: to_json(summarize_scores(result)),
     }
-    if result.full is not None:
-        files[FULL] = make_model_table(problem, result.full)
+    if result.models.full is not None:
+        files[FULL] = make_model_table(problem, result.models.full)
     if held_out is not None:
         names = {"labels": json.dumps(problem.task.classes)}
         files[HELD_OUT] = make_table(held_out, problem.run_id, names)
         if not isinstance(problem.asked.resampling, Splits):
-            sets = [problem.rows(Stage.SELECT, OUTER, split) for split in range(result.n_splits)]
+            sets = [problem.rows(Stage.SELECT, OUTER, split) for split in range(result.computed.n_splits)]
             files[SPLITS] = make_splits(sets, problem.run_id)
     return files
 
@@ -158,9 +160,10 @@ def predict_held_out(result: Scored, compute: Callable[[list[Unit]], Iterable[He
     """
     if not result.study.save_predictions:
         return None
+    kept = None if result.study.interval == BBC else result.kept
     positions = [
         (int(path), int(step), split)
-        for entry in result.predicted
+        for entry in (result.entries if kept is None else (kept,))
         for split, (path, step) in enumerate(entry.positions)
         if entry.known[split]
     ]
@@ -240,7 +243,7 @@ def _write_results(
     certificate = certify(predictions, table, hash_results(files))
     if not recorder.write_end(execution, {**files, CERTIFICATE: to_json(certificate.to_json())}):
         return None
-    return Certified(problem, execution, table, models, certificate, judged)
+    return Certified(problem, execution, models, table, certificate, judged)
 
 
 def _describe_execution(problem: Problem, backend: Backend) -> dict[str, Any]:

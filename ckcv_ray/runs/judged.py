@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ckcv_ray.claims.rules import ONE_MODEL
@@ -22,10 +23,10 @@ from ckcv_ray.learners.base import Model, Predicted
 from ckcv_ray.learners.ensemble import Ensemble, Prediction
 from ckcv_ray.records.judged import read_outputs
 from ckcv_ray.runs.certified import Certified
-from ckcv_ray.runs.result import Result
+from ckcv_ray.runs.result import Result, format_setting
+from ckcv_ray.runs.scored import Scored
 from ckcv_ray.study.parts import Holdout
 from ckcv_ray.tables.columns import Rows
-from ckcv_ray.tables.task import Task
 
 BINS, PROBABILITY_BINS = 20, 10
 GRID = np.linspace(0.0, 1.0, 101)  # of false positive rates
@@ -256,8 +257,12 @@ def judge_rows(result: Certified) -> Judged:
     )
 
 
-def read_judged(rows: pa.Table, phrase: str, task: Task) -> Judged | None:
-    """Return what is stored of the predictions of one entry, which a phrase names; None if nothing is."""
+def read_judged(result: Scored, held_out: pa.Table) -> Judged | None:
+    """Return what is stored of the predictions of the entry that is kept, or else of the first; or None."""
+    entry, task, n_splits = result.kept or result.entries[0], result.task, result.computed.n_splits
+    settings = {format_setting(setting) for setting in entry.settings if setting is not None}
+    of_setting = pc.is_in(held_out["setting"], pa.array(sorted(settings)))
+    rows = held_out.filter(pc.and_(pc.equal(held_out["learner"], entry.learner), of_setting))
     if not rows.num_rows:
         return None
     outputs, truth = read_outputs(rows), rows["truth"].to_numpy()
@@ -272,7 +277,8 @@ def read_judged(rows: pa.Table, phrase: str, task: Task) -> Judged | None:
         outputs.probability[:, 1] if ranked and outputs.probability is not None else None,
         outputs.probability,
         np.unique(rows["split"].to_numpy(), return_inverse=True)[1],
-        phrase,
+        f"{pluralize(len(rows), 'prediction')} for the rows that {pluralize(n_splits, 'split')} "
+        f"score{'s' * (n_splits == 1)}, by {entry.name}",
     )
 
 

@@ -3,8 +3,6 @@
 from dataclasses import replace
 from typing import Any, cast
 
-import pyarrow as pa
-
 from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.claims.certify import check_certificate
 from ckcv_ray.core.intervals import BBC
@@ -139,41 +137,25 @@ def load(out: FolderPath, kind: str = "") -> Result:
     return result
 
 
-def read_certified(folder: RunFolder, problem: Problem) -> Certified:
-    """Return the result of a finished run with a certification, from Parquet and JSON alone.
+def read_result(folder: RunFolder, problem: Problem) -> Result:
+    """Return the result of a finished run, from Parquet and JSON alone, if each file is valid in itself.
 
     Raises:
         StoreError: a file is damaged, or belongs to another winner or other splits.
     """
-    table, winner = folder.candidates(problem)
-    fitted = models.read_models(folder.files, problem, winner.k)
-    certificate = read_certificate(folder, problem, table, fitted)
-    return Certified(problem, folder.execution(), table, fitted, certificate, folder.judged(problem))
-
-
-def read_certificate(folder: RunFolder, problem: Problem, table: pa.Table, fitted: Models) -> Certificate:
-    """Return the certificate in a folder, given the candidates and the models in it.
-
-    Raises:
-        StoreError: it is damaged, or does not agree with these.
-    """
-    content = formats.read_json(folder.files, CERTIFICATE)
-    with formats.guard_reading(folder.files, CERTIFICATE):
-        certificate = Certificate.from_json(content)
-        check_certificate(certificate, problem, table, fitted)
-    return certificate
-
-
-def read_result(folder: RunFolder, problem: Problem) -> Result:
-    """Return the result in the files of a finished run, if each file is valid in itself."""
+    files, execution = folder.files, folder.execution()
     if not problem.scores:
-        return read_certified(folder, problem)
-    result = Scored(problem, folder.execution(), replay(str(folder), problem).scores())
+        table, winner = folder.candidates(problem)
+        fitted, content = models.read_models(files, problem, winner.k), formats.read_json(files, CERTIFICATE)
+        with formats.guard_reading(files, CERTIFICATE):
+            certificate = Certificate.from_json(content)
+            check_certificate(certificate, problem, table, fitted)
+        return Certified(problem, execution, fitted, table, certificate, folder.judged(problem))
+    result = Scored(problem, execution, Models(), replay(str(folder), problem).scores())
     if result.study.interval == BBC:  # which needs the values of rows
-        columns = list_held_out_columns(problem)
-        held_out = formats.read_table(folder.files, HELD_OUT, result.run_id, columns)
-        with formats.guard_reading(folder.files, HELD_OUT):
+        held_out = formats.read_table(files, HELD_OUT, result.run_id, list_held_out_columns(problem))
+        with formats.guard_reading(files, HELD_OUT):
             result = add_row_values(result, held_out)
     if result.kept is None:
         return result
-    return replace(result, full=models.read_full(folder.files, problem, result.setting))
+    return replace(result, models=Models(full=models.read_full(files, problem, result.setting)))

@@ -40,20 +40,16 @@ class Result:
     Attributes:
         problem: the study on its task.
         execution: what depends on the run: seconds, fits, evaluations, environment, error on test rows.
+        models: the models that it keeps: F* and others, or the one fitted on all rows, or none.
         records: of all evaluations; None unless they were asked for.
     """
 
     problem: Problem
     execution: dict[str, Any]
+    models: Models
     records: Records | None = field(default=None, kw_only=True)
 
-    if TYPE_CHECKING:  # a field of one kind
-
-        @property
-        def models(self) -> Models:
-            """The models that there are."""
-
-    else:
+    if not TYPE_CHECKING:  # for which it would have all names
 
         def __getattr__(self, name: str) -> Any:
             """Say what to write instead of a name that was removed; else raise what was raised before."""

@@ -1,6 +1,6 @@
 """The outcome of a study without a certification: the scores of every split, and what they amount to."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ckcv_ray.claims.rules import Rule, parse_rule
@@ -30,16 +29,15 @@ from ckcv_ray.core.resampling.base import Term
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.selection import choose_setting
 from ckcv_ray.engine.full import Scores
-from ckcv_ray.errors import InputError, pluralize
+from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import Setting
-from ckcv_ray.learners.ensemble import Ensemble, Models
 from ckcv_ray.records.judged import read_outputs
 from ckcv_ray.runs.result import Result, format_setting, write_values
 from ckcv_ray.runs.settings import Place, SettingScores, list_differing
 from ckcv_ray.study.parts import EACH
 from ckcv_ray.study.problem import OUTER, check_interval_on
 from ckcv_ray.study.study import Procedure
-from ckcv_ray.tables.questions import Repeats, find_repeats
+from ckcv_ray.tables.questions import find_repeats
 
 SCORE_DELTA = 0.05  # of the bounds on the scores of one split
 CHOSEN = {
@@ -129,14 +127,9 @@ class Scored(Result):
 
     Attributes:
         computed: the scores of every split.
-        full: the model fitted on all rows, if the study asks for one.
-        row_values: by the name of each score its value of each row at each entry, (rows, entries), nan where
-            there is none, of a study whose interval needs them; else None.
     """
 
     computed: Scores
-    full: Ensemble | None = None
-    row_values: Mapping[str, Values] | None = None
 
     @property
     def study(self) -> Procedure:
@@ -144,52 +137,24 @@ class Scored(Result):
         return self.problem.procedure
 
     @cached_property
-    def terms(self) -> tuple[Term, ...]:
-        """The means over splits whose weighted sum is the estimate; splits of the first are shown alone."""
-        return self.study.resampling.terms(np.arange(self.n_splits))
-
-    @property
-    def n_splits(self) -> int:
-        """Number of splits that are scored."""
-        return self.problem.sizes[OUTER].n_splits
-
-    @cached_property
-    def rows(self) -> NDArray[np.intp]:
-        """Numbers of rows that each split fits on and scores, (n_splits, 2)."""
-        parts = (self.problem.rows(Stage.SELECT, OUTER, split) for split in range(self.n_splits))
-        return np.array([[len(train), len(scored)] for train, scored in parts])
-
-    @cached_property
     def entries(self) -> tuple[Entry, ...]:
         """What is compared, in the order of the learners and their settings."""
-        names, chosen, of_paths = (
-            list(self.problem.learners),
-            self.computed.chosen,
-            self.problem.learner_of_paths,
-        )
-        if chosen is not None:
-            return tuple(self._make_entry(name, chosen[:, number]) for number, name in enumerate(names))
-        return tuple(
-            self._make_entry(names[int(of_paths[path])], np.tile([path, step], (self.n_splits, 1)))
-            for path, step in _list_positions(self)
-        )
-
-    @property
-    def short_names(self) -> list[str]:
-        """A short name for each entry: its learner, or the values of what differs between settings."""
-        if self.one_each:
-            return [entry.name for entry in self.entries]
-        settings, names = [entry.settings[0] or {} for entry in self.entries], list[str]()
-        differing = list_differing(settings)
-        for entry, setting in zip(self.entries, settings, strict=True):
-            values = ", ".join(str(setting[name]) for name in differing if name in setting)
-            names.append(f"{entry.learner}: {values}" if len(self.problem.learners) > 1 else values)
-        return names
-
-    @property
-    def one_each(self) -> bool:
-        """Whether each learner has one entry; else its settings are listed, and not compared."""
-        return self.computed.chosen is not None or self.problem.n_settings == len(self.problem.learners)
+        problem, computed, found = self.problem, self.computed, list[Entry]()
+        names, chosen = list(problem.learners), computed.chosen
+        numbers = list(range(len(names)))
+        if chosen is None:
+            chosen = np.tile([*_list_positions(self)], (computed.n_splits, 1, 1))
+            numbers = problem.learner_of_paths[chosen[0, :, 0]].tolist()
+        for number, positions in zip(numbers, chosen.swapaxes(0, 1), strict=True):
+            at = np.arange(len(positions)), positions[:, 0], positions[:, 1]
+            known = computed.known[at] & (positions[:, 0] >= 0)
+            totals = np.where(known[:, None], computed.totals[at], nan)
+            setting, learner = problem.learner.space.setting, names[number]
+            settings = tuple(setting(*place) if place[0] >= 0 else None for place in positions.tolist())
+            listed = len(numbers) > len(names)
+            name = f"{learner} ({format_setting(settings[0] or {})})" if listed else learner
+            found.append(Entry(learner, name, positions, totals, known, settings))
+        return tuple(found)
 
     @cached_property
     def kept(self) -> Entry | None:
@@ -243,13 +208,26 @@ class Scored(Result):
 
     def table(self) -> pa.Table:
         """Return a row for each entry and split: learner, setting, rows, every score."""
-        splits = range(self.n_splits)
-        return pa.Table.from_pylist([self._describe_row(entry, i) for entry in self.entries for i in splits])
+        rows = [
+            {
+                "learner": entry.learner,
+                "setting": None if setting is None else format_setting(setting),
+                "split": split,
+                "rows_fitted": fitted,
+                "rows_scored": scored,
+                **{score.name: write_values(self.of_splits(entry, score)[split]) for score in self.scores},
+            }
+            for entry in self.entries
+            for split, (setting, (fitted, scored)) in enumerate(
+                zip(entry.settings, self._rows.tolist(), strict=True)
+            )
+        ]
+        return pa.Table.from_pylist(rows)
 
     def rule(self, by: str = "auto", seed: int | None = None) -> Rule:
         """Return the rule of the model fitted on all rows, the only one; see ``Result``."""
         rule = parse_rule(by)
-        if self.full is None:
+        if self.models.full is None:
             raise InputError(
                 "there is no model to predict by: its scores are all that this study keeps; ckcv evaluate "
                 "--refit best fits one on all rows"
@@ -259,31 +237,9 @@ class Scored(Result):
             raise InputError(f"{asked} is for an ensemble, and this study has one model: leave it out")
         return Rule("full")
 
-    @property
-    def models(self) -> Models:
-        """The model fitted on all rows, which has to be there."""
-        assert self.full is not None
-        return Models(self.full, full=self.full)
-
     def claim_for(self, rule: Rule) -> str:
         """Return one sentence that says that nothing is proven, and which model it is."""
-        return f"by {rule.classifier()}: nothing is proven for it; {self.describe_kept()}"
-
-    def describe_kept(self) -> str:
-        """Say which setting was fitted on all rows, by what it was chosen, and what that is worth."""
-        kept, score, study = self.kept, self.scores[0], self.study
-        if kept is None:
-            return f"no setting has {score.name} on every split, so none was fitted on all rows"
-        mean = format_score(self.figures(kept, score).mean)
-        measured = f"its mean {score.name} by {study.resampling} is {mean}"
-        if len(self.entries) == 1:
-            return f"{kept.name}; {measured}"
-        how, _, tolerance = study.choose.partition(":")
-        return (
-            f"{kept.name}, {CHOSEN[how].format(tolerance)} of {len(self.entries):,} settings; {measured}, "
-            "which is too good: it was chosen by it. To see what the choice is worth: --resampling "
-            f"nested:5:5 --select-by {score.name}"
-        )
+        return f"by {rule.classifier()}: nothing is proven for it; {describe_kept(self)}"
 
     def to_json(self) -> dict[str, Any]:
         """Return the result as JSON values; what is not known is null."""
@@ -293,19 +249,15 @@ class Scored(Result):
             | {"scores": write_values(row.places)}
             for row in self.settings
         ]
-        return self.summary_json() | costs | {"settings": settings}
+        return summarize_scores(self) | costs | {"settings": settings}
 
     def of_splits(self, entry: Entry, score: Score) -> Values:
         """Return a score on each split, (n_splits,); nan where there is none."""
         return entry.totals[:, self.problem.columns[score.name].start]
 
-    def list_settings(self, entry: Entry) -> list[str]:
-        """Return the setting on each split as text; "nothing" where none could be selected."""
-        return ["nothing" if setting is None else format_setting(setting) for setting in entry.settings]
-
     def figures(self, entry: Entry, score: Score) -> Figures:
         """Summarize a score over all splits; a score that is not complete has no mean."""
-        terms, totals, at = self.terms, entry.totals, self.problem.columns[score.name]
+        terms, totals, at = self._terms, entry.totals, self.problem.columns[score.name]
         used = np.logical_or.reduce([term.splits for term in terms])
         values, missing = totals[used, at.start], ~entry.known[used]
         undefined, pooled = int(np.sum(np.isnan(values) & ~missing)), None
@@ -321,22 +273,6 @@ class Scored(Result):
         error = deviation / sqrt(len(values))
         return Figures(mean, deviation, error, pooled, int(missing.sum()), undefined)
 
-    def rank(self, score: Score) -> list[tuple[Entry, Figures]]:
-        """Return the entries by their mean of a score, the best first; those without a mean come last."""
-        found = [(entry, self.figures(entry, score)) for entry in self.entries]
-        return sorted(found, key=lambda of: inf if of[1].mean != of[1].mean else of[1].mean * score.loss)
-
-    @property
-    def unbounded(self) -> str:
-        """Why nothing is proven of a split's model by the rows that the split scores; "" if something is."""
-        study = self.study
-        if not self.task.units.independent:
-            return "rows belong to groups"
-        if study.resampling.no_bound:
-            return study.resampling.no_bound
-        selected = study.select_by is not None and study.select != EACH
-        return "settings were selected by rows of all splits" if selected else ""
-
     def bounds(self, entry: Entry, score: Score) -> Values:
         """Return what a score of each split's model is at most on new rows, (n_splits,), at 95 %.
 
@@ -344,7 +280,7 @@ class Scored(Result):
         and for a split and a setting that were named before the scores were seen.
         """
         sums = self._sums(entry, score)
-        if not score.bound or self.unbounded:
+        if not score.bound or explain_no_bound(self):
             return np.full(len(sums), nan)
         return np.array(
             [nan if np.isnan(row).any() else bound_score(score, row, SCORE_DELTA) for row in sums]
@@ -369,96 +305,37 @@ class Scored(Result):
             check_interval_on(asked, self.task)
         if INTERVALS[name].choosing:
             return self._corrected[score.name] if entry is self._best else Limits(nan, nan)
-        fitted, scored = self.rows.sum(axis=0)
+        fitted, scored = self._rows.sum(axis=0)
         values, ratio = self.of_splits(entry, score), float(scored / fitted)
         return compute_interval(name, values, self._sums(entry, score), ratio)
 
-    @property
-    def predicted(self) -> tuple[Entry, ...]:
-        """The entries of which predictions are kept: all, or the one that is chosen."""
-        kept = None if self.study.interval == BBC else self.kept
-        return self.entries if kept is None else (kept,)
-
-    def take_predictions(self, held_out: pa.Table) -> tuple[pa.Table, str]:
-        """Return stored predictions of the entry that is kept, or else of the first, and a phrase for it."""
-        entry = self.kept or self.entries[0]
-        of_setting = pc.is_in(held_out["setting"], pa.array(sorted(set(self.list_settings(entry)))))
-        rows = held_out.filter(pc.and_(pc.equal(held_out["learner"], entry.learner), of_setting))
-        splits = f"{pluralize(self.n_splits, 'split')} score{'s' * (self.n_splits == 1)}"
-        return rows, f"{pluralize(len(rows), 'prediction')} for the rows that {splits}, by {entry.name}"
-
-    def compare_entries(self, score: Score) -> list[tuple[Entry, Entry, Compared]]:
-        """Compare each learner that has a mean with the best one, by the corrected resampled t-test."""
-        losses = {entry: self.figures(entry, score).mean * score.loss for entry in self.entries}
-        known = [entry for entry, loss in losses.items() if loss == loss]
-        if len(known) < 2 or not self.one_each or self.n_splits < 2 or len(self.terms) > 1:
-            return []
-        best = min(known, key=losses.__getitem__)
-        fitted, scored = self.rows.sum(axis=0)
-        lowest, ratio = self.of_splits(best, score), float(scored / fitted)
-        return [
-            (entry, best, compare_scores(self.of_splits(entry, score), lowest, ratio))
-            for entry in known
-            if entry is not best
-        ]
-
-    def test_by_permutations(self, entry: Entry, score: Score) -> PermutationTest | None:
-        """Test the mean of a score; None without permutations."""
-        if (permuted := self.computed.permuted) is None:
-            return None
-        path, step = entry.positions[0].tolist()
-        column = self.problem.columns[score.name].start
-        of_place = permuted[:, :, path, step]
-        means = np.array(
-            [self._estimate(score, each, lambda part: _average(part, column)) for each in of_place]
-        )
-        mean, n = self.figures(entry, score).mean, len(means)
-        as_good, undefined = int(np.sum(score.loss * means <= score.loss * mean)), int(np.isnan(means).sum())
-        p = nan if np.isnan(mean) else (1 + as_good + undefined) / (1 + n)
-        return PermutationTest(p, as_good, undefined, n)
-
-    def summary_json(self) -> dict[str, Any]:
-        """Return the scores as JSON values, without what depends on the run; what is not known is null."""
-        return {
-            "run_id": self.run_id,
-            "procedure": self.study.to_json(),
-            "rows": self.task.n,
-            "repeats": self.repeats.rows,
-            "splits": self.n_splits,
-            "complete": self.complete,
-            "unbounded": self.unbounded or None,
-            "entries": [self._describe_entry(entry) for entry in self.entries],
-            "comparisons": {
-                score.name: [
-                    {"of": of.name, "and": best.name, **write_values(test)}
-                    for of, best, test in self.compare_entries(score)
-                ]
-                for score in self.scores
-            },
-        }
+    @cached_property
+    def _terms(self) -> tuple[Term, ...]:
+        return self.study.resampling.terms(np.arange(self.computed.n_splits))
 
     @cached_property
-    def repeats(self) -> Repeats:
-        """Rows that equal another row in every column that does not number the rows."""
-        return find_repeats(self.task)
+    def _rows(self) -> NDArray[np.intp]:
+        """Numbers of rows that each split fits on and scores, (n_splits, 2)."""
+        parts = (self.problem.rows(Stage.SELECT, OUTER, i) for i in range(self.computed.n_splits))
+        return np.array([[len(train), len(scored)] for train, scored in parts])
 
     @property
     def _best(self) -> Entry | None:
         """The entry with the best mean of the first score; None if none has a mean."""
-        entry, figures = self.rank(self.scores[0])[0]
+        entry, figures = rank_entries(self, self.scores[0])[0]
         return entry if figures.mean == figures.mean else None
 
     @cached_property
     def _corrected(self) -> dict[str, Limits]:
         """The interval of the best entry that allows for its being chosen, by the name of the score."""
-        if self.row_values is None:
+        if (row_values := self.computed.row_values) is None:
             raise InputError(
                 f"interval={BBC} is computed where a study asks for it: evaluate with interval={BBC} and "
                 "save_predictions=True"
             )
         first, draws = self.scores[0], Draws(self.study.seed, self.task.salt).at(*BEST_OF_ROWS)
-        losses = first.loss * self.row_values[first.name]
-        return {name: correct_best(losses, values, draws) for name, values in self.row_values.items()}
+        losses = first.loss * row_values[first.name]
+        return {name: correct_best(losses, values, draws) for name, values in row_values.items()}
 
     def _estimate(self, score: Score, totals: Values, estimate: Callable[[Values], float]) -> float:
         """Return the weighted sum of what is estimated on the splits of each term, as the study corrects it.
@@ -468,59 +345,17 @@ class Scored(Result):
             totals: of every split, (n_splits, n_totals).
             estimate: takes the totals of the splits of a term.
         """
-        resampling, means = self.study.resampling, [estimate(totals[term.splits]) for term in self.terms]
-        first, *rest = (term.factor * mean for term, mean in zip(self.terms, means, strict=True))
+        resampling, means = self.study.resampling, [estimate(totals[term.splits]) for term in self._terms]
+        first, *rest = (term.factor * mean for term, mean in zip(self._terms, means, strict=True))
         if not resampling.corrected:
             return sum(rest, first)
         last = self.problem.columns[score.name].stop - 1
-        without = _average(totals[self.terms[-1].splits], last)
+        without = _average(totals[self._terms[-1].splits], last)
         losses = [score.loss * mean for mean in means]
         return sum(rest, first) + score.loss * resampling.correct(losses, score.loss * without)
 
-    def _make_entry(self, learner: str, positions: Index) -> Entry:
-        at = np.arange(len(positions)), positions[:, 0], positions[:, 1]
-        known = self.computed.known[at] & (positions[:, 0] >= 0)
-        totals = np.where(known[:, None], self.computed.totals[at], nan)
-        setting = self.problem.learner.space.setting
-        settings = tuple(setting(*place) if place[0] >= 0 else None for place in positions.tolist())
-        first = settings[0]
-        name = learner if self.one_each or first is None else f"{learner} ({format_setting(first)})"
-        return Entry(learner, name, positions, totals, known, settings)
-
     def _sums(self, entry: Entry, score: Score) -> Values:
         return entry.totals[:, self.problem.columns[score.name]][:, 1:]
-
-    def _describe_entry(self, entry: Entry) -> dict[str, Any]:
-        scores: dict[str, Any] = {}
-        for score in self.scores:
-            values = self.figures(entry, score)._asdict()
-            values |= {"splits": self.of_splits(entry, score), "bounds": self.bounds(entry, score)}
-            if (test := self.test_by_permutations(entry, score)) is not None:
-                values["permutations"] = test
-            if self.study.interval:
-                interval = {"name": self.study.interval, "level": LEVEL}
-                values["approximate_interval"] = interval | self.interval(entry, score)._asdict()
-            scores[score.name] = write_values(values)
-        same = all(setting == entry.settings[0] for setting in entry.settings)
-        settings = [None if setting is None else dict(setting) for setting in entry.settings]
-        return {
-            "learner": entry.learner,
-            "setting": settings[0] if same else None,
-            "settings": None if same else settings,
-            "scores": scores,
-        }
-
-    def _describe_row(self, entry: Entry, split: int) -> dict[str, Any]:
-        fitted, scored = self.rows[split].tolist()
-        setting = entry.settings[split]
-        return {
-            "learner": entry.learner,
-            "setting": None if setting is None else format_setting(setting),
-            "split": split,
-            "rows_fitted": fitted,
-            "rows_scored": scored,
-            **{score.name: write_values(self.of_splits(entry, score)[split]) for score in self.scores},
-        }
 
     @property
     def setting(self) -> Setting:
@@ -528,6 +363,133 @@ class Scored(Result):
         if self.kept is None or self.kept.settings[0] is None:
             raise InputError("no model is kept: ckcv evaluate --refit best keeps one")
         return self.kept.settings[0]
+
+
+def describe_kept(result: Scored) -> str:
+    """Say which setting was fitted on all rows, by what it was chosen, and what that is worth."""
+    kept, score, study = result.kept, result.scores[0], result.study
+    if kept is None:
+        return f"no setting has {score.name} on every split, so none was fitted on all rows"
+    mean = format_score(result.figures(kept, score).mean)
+    measured = f"its mean {score.name} by {study.resampling} is {mean}"
+    if len(result.entries) == 1:
+        return f"{kept.name}; {measured}"
+    how, _, tolerance = study.choose.partition(":")
+    return (
+        f"{kept.name}, {CHOSEN[how].format(tolerance)} of {len(result.entries):,} settings; {measured}, "
+        "which is too good: it was chosen by it. To see what the choice is worth: --resampling "
+        f"nested:5:5 --select-by {score.name}"
+    )
+
+
+def find_shown(result: Scored) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
+    """Return which splits are shown one by one, (n_splits,), and how many rows each of these scores."""
+    shown = result._terms[0].splits  # those of the first mean in the estimate
+    return shown, result._rows[shown, 1]
+
+
+def list_short_names(result: Scored) -> list[str]:
+    """Return a short name for each entry: its learner, or the values of what differs between settings."""
+    if len(result.entries) == len(result.problem.learners):
+        return [entry.name for entry in result.entries]
+    settings, names = [entry.settings[0] or {} for entry in result.entries], list[str]()
+    differing = list_differing(settings)
+    for entry, setting in zip(result.entries, settings, strict=True):
+        values = ", ".join(str(setting[name]) for name in differing if name in setting)
+        names.append(f"{entry.learner}: {values}" if len(result.problem.learners) > 1 else values)
+    return names
+
+
+def rank_entries(result: Scored, score: Score) -> list[tuple[Entry, Figures]]:
+    """Return the entries by their mean of a score, the best first; those without a mean come last."""
+    found = [(entry, result.figures(entry, score)) for entry in result.entries]
+    return sorted(found, key=lambda of: inf if of[1].mean != of[1].mean else of[1].mean * score.loss)
+
+
+def explain_no_bound(result: Scored) -> str:
+    """Why nothing is proven of a split's model by the rows that the split scores; "" if something is."""
+    study = result.study
+    if not result.task.units.independent:
+        return "rows belong to groups"
+    if study.resampling.no_bound:
+        return study.resampling.no_bound
+    selected = study.select_by is not None and study.select != EACH
+    return "settings were selected by rows of all splits" if selected else ""
+
+
+def compare_entries(result: Scored, score: Score) -> list[tuple[Entry, Entry, Compared]]:
+    """Compare each learner that has a mean with the best one, by the corrected resampled t-test."""
+    losses = {entry: result.figures(entry, score).mean * score.loss for entry in result.entries}
+    known, n_splits = [entry for entry, loss in losses.items() if loss == loss], result.computed.n_splits
+    listed = len(result.entries) > len(result.problem.learners)
+    if len(known) < 2 or listed or n_splits < 2 or len(result._terms) > 1:
+        return []
+    best = min(known, key=losses.__getitem__)
+    fitted, scored = result._rows.sum(axis=0)
+    lowest, ratio = result.of_splits(best, score), float(scored / fitted)
+    return [
+        (entry, best, compare_scores(result.of_splits(entry, score), lowest, ratio))
+        for entry in known
+        if entry is not best
+    ]
+
+
+def judge_by_permutations(result: Scored, entry: Entry, score: Score) -> PermutationTest | None:
+    """Test the mean of a score; None without permutations."""
+    if (permuted := result.computed.permuted) is None:
+        return None
+    path, step = entry.positions[0].tolist()
+    column = result.problem.columns[score.name].start
+    of_place = permuted[:, :, path, step]
+    means = np.array(
+        [result._estimate(score, each, lambda part: _average(part, column)) for each in of_place]
+    )
+    mean, n = result.figures(entry, score).mean, len(means)
+    as_good, undefined = int(np.sum(score.loss * means <= score.loss * mean)), int(np.isnan(means).sum())
+    p = nan if np.isnan(mean) else (1 + as_good + undefined) / (1 + n)
+    return PermutationTest(p, as_good, undefined, n)
+
+
+def summarize_scores(result: Scored) -> dict[str, Any]:
+    """Return the scores as JSON values, without what depends on the run; what is not known is null."""
+    return {
+        "run_id": result.run_id,
+        "procedure": result.study.to_json(),
+        "rows": result.task.n,
+        "repeats": find_repeats(result.task).rows,
+        "splits": result.computed.n_splits,
+        "complete": result.complete,
+        "unbounded": explain_no_bound(result) or None,
+        "entries": [_describe_entry(result, entry) for entry in result.entries],
+        "comparisons": {
+            score.name: [
+                {"of": of.name, "and": best.name, **write_values(test)}
+                for of, best, test in compare_entries(result, score)
+            ]
+            for score in result.scores
+        },
+    }
+
+
+def _describe_entry(result: Scored, entry: Entry) -> dict[str, Any]:
+    scores: dict[str, Any] = {}
+    for score in result.scores:
+        values = result.figures(entry, score)._asdict()
+        values |= {"splits": result.of_splits(entry, score), "bounds": result.bounds(entry, score)}
+        if (test := judge_by_permutations(result, entry, score)) is not None:
+            values["permutations"] = test
+        if result.study.interval:
+            interval = {"name": result.study.interval, "level": LEVEL}
+            values["approximate_interval"] = interval | result.interval(entry, score)._asdict()
+        scores[score.name] = write_values(values)
+    same = all(setting == entry.settings[0] for setting in entry.settings)
+    settings = [None if setting is None else dict(setting) for setting in entry.settings]
+    return {
+        "learner": entry.learner,
+        "setting": settings[0] if same else None,
+        "settings": None if same else settings,
+        "scores": scores,
+    }
 
 
 def tabulate_settings(settings: list[SettingScores]) -> pa.Table:
@@ -581,7 +543,7 @@ def add_row_values(result: Scored, held_out: pa.Table | None) -> Scored:
     y, problem, first = result.task.y, result.problem, 0
     shape = result.task.n, len(result.entries)
     values: dict[str, Values] = {score.name: np.full(shape, np.nan) for score in result.scores}
-    for number, entry in enumerate(result.predicted):
+    for number, entry in enumerate(result.entries):
         for split in np.flatnonzero(entry.known).tolist():
             _, scored = problem.rows(Stage.SELECT, OUTER, split)
             part, first = held_out.slice(first, len(scored)), first + len(scored)
@@ -591,4 +553,4 @@ def add_row_values(result: Scored, held_out: pa.Table | None) -> Scored:
             for score in result.scores:
                 assert score.rows is not None
                 values[score.name][scored, number] = score.rows(y[scored], outputs)
-    return replace(result, row_values=values)
+    return replace(result, computed=result.computed._replace(row_values=values))

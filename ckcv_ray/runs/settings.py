@@ -148,7 +148,7 @@ def _is_numeric(values: Sequence[Any]) -> bool:
     )
 
 
-def shorten_setting(setting: Mapping[str, Any] | None) -> str:
+def shorten_setting(setting: Setting | None) -> str:
     """Format hyperparameters with three digits; "" if there are none."""
     return ", ".join(f"{name} = {shorten_value(value)}" for name, value in (setting or {}).items())
 

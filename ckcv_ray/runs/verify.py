@@ -49,7 +49,7 @@ from ckcv_ray.learners.sklearn.spec import list_foreign
 from ckcv_ray.records.judged import HELD_OUT, HeldOut
 from ckcv_ray.records.record import KEY, Ledger
 from ckcv_ray.runs.finish import make_scores, measure, predict_held_out, tabulate_judged
-from ckcv_ray.runs.load import read_certificate, replay
+from ckcv_ray.runs.load import replay
 from ckcv_ray.runs.run import Work, run_work
 from ckcv_ray.runs.scored import Scored, add_row_values
 from ckcv_ray.storage import formats, models
@@ -296,11 +296,8 @@ class Remake:
 
     def compare_run(self, test: Test) -> None:
         """Compare the files of a study with a certification, and its models with fits again."""
-        problem, result, (found, winner) = self.problem, self.result, self.folder.candidates(self.problem)
+        problem, result, (_, winner) = self.problem, self.result, self.folder.candidates(self.problem)
         fitted = models.read_models(self.folder.files, problem, winner.k)
-        with result.note_errors():
-            self.folder.judged(problem)
-            read_certificate(self.folder, problem, found, fitted)
         leader, table = self.queue.selection.winner(), self.queue.candidates()
         if leader is None or problem.candidate(leader) != winner:
             result.differences.append("the log gives another winner than the certificate's")
@@ -366,13 +363,13 @@ class Remake:
             says = "the log lacks evaluations: it says neither what they gave nor that they failed"
             result.differences.append(says)
             return
-        scores = Scored(problem, self.execution, self.queue.scores())
+        scores = Scored(problem, self.execution, Models(), self.queue.scores())
         if scores.kept is not None:
             full = models.read_full(self.folder.files, problem, scores.setting)
             make = partial(fit_on_all_rows, problem, *scores.kept.positions[0].tolist())
             fit = Refit("model on all rows", (FULL,), lambda: (make(),))
             self.compare_models([(FULL, full)], [fit], (FULL,))
-            scores = replace(scores, full=full)
+            scores = replace(scores, models=Models(full=full))
         if (held_out := self._predict(scores)) is not None:
             scores = add_row_values(scores, held_out)
         files = make_scores(scores, held_out)

@@ -90,7 +90,7 @@ class Finding:
         """The error measured; None without labels."""
         return self.errors / self.units if self.units else None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Return the finding as JSON values."""
         return {
             "class": self.watched.label,
@@ -213,7 +213,7 @@ class WatchedRun:
         """Whether something is proven to be worse than certified."""
         return any(finding.state == ALARM for finding in self.findings)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Return it as JSON values."""
         values = {name: getattr(self, name) for name in ("run_id", "stream", "by", "unit", "delta")}
         counts = {"rows": self.rows, "added": self.added, "head": self.head or None, "alarm": self.alarm}

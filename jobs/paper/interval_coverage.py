@@ -32,6 +32,7 @@ from ckcv_ray import Execution, Procedure, Scored, Task
 from ckcv_ray.core.arrays import Limits
 from ckcv_ray.core.process import one_thread
 from ckcv_ray.runs.run import assess
+from ckcv_ray.runs.scored import rank_entries
 from jobs.frame import AsJson
 from jobs.paper.bound_coverage import chosen
 from jobs.paper.sources import GENERATED, SOURCES, Fresh, Setting
@@ -102,7 +103,7 @@ def compute_run(setting: Setting, run: int) -> Run:
         task = Task.of(rows.X, rows.y)
         for procedure in PROCEDURES:
             result = score(procedure, task, seed)
-            best, _ = result.rank(result.scores[0])[0]
+            best, _ = rank_entries(result, result.scores[0])[0]
             if procedure.settings and best.settings[0] is not None:
                 smoothing = float(best.settings[0]["var_smoothing"])
             intervals[procedure.name] = result.interval(best, result.scores[0], procedure.interval)

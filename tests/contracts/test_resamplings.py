@@ -31,6 +31,7 @@ from ckcv_ray.core.resampling.folds import (
 )
 from ckcv_ray.core.resampling.parse import FORMS, add_strata, parse_resampling, register_resampling
 from ckcv_ray.errors import InputError
+from ckcv_ray.runs.scored import explain_no_bound
 
 
 def parse_all(texts, stratified):
@@ -161,7 +162,7 @@ def test_a_resampling_of_somebody_else_is_used_by_its_name(tmp_path):
     assert scores.study.resampling == RollingOrigin(4)
     assert [fitted for fitted, _ in scores.rows.tolist()] == [6, 12, 18, 24]
     assert load_scores(tmp_path / "rolling").table().equals(scores.table())
-    assert scores.unbounded == NOT_DRAWN
+    assert explain_no_bound(scores) == NOT_DRAWN
     with pytest.raises(InputError, match=r"certify=paper requires resampling complete .* not rolling"):
         Study.paper(resampling="rolling:4")
 

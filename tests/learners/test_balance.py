@@ -86,7 +86,7 @@ def test_scores_are_those_of_scikit_learn_fitted_to_these_rows(how, resampling):
     )  # fmt: skip
     (entry,), (score,) = result.entries, result.scores
     expected = []
-    for number in range(result.n_splits):
+    for number in range(result.computed.n_splits):
         train, scored = result.problem.rows(Stage.SELECT, OUTER, number)
         rows = draw_balanced(TASK.y, train, how)
         model = GaussianNB().fit(X[rows], TASK.y[rows])

@@ -174,7 +174,7 @@ def test_stored_predictions_of_numbers_are_drawn_and_of_no_class_are_refused(tmp
     number = table.schema.get_field_index("prediction")
     forged = table.set_column(number, table.schema.field(number), pa.array([7] * len(table), pa.int32()))
     with pytest.raises(StoreError, match="no class of the table"):
-        read_judged(*result.take_predictions(forged), result.task)
+        read_judged(result, forged)
 
 
 @pytest.mark.parametrize("learner", ["linear", "tree"])

@@ -28,6 +28,7 @@ from ckcv_ray.learners.sklearn.paths import fit_model
 from ckcv_ray.reports.render import make_page
 from ckcv_ray.runs.load import load_run, load_scores
 from ckcv_ray.runs.run import evaluate
+from ckcv_ray.runs.scored import compare_entries, explain_no_bound
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study.problem import INNER, OUTER, Problem
 from ckcv_ray.study.study import Procedure
@@ -146,19 +147,7 @@ def test_inner_splits_lie_in_the_training_sets():
     assert set(halves) <= {0, -1}
 
 
-STUDIES = {
-    "plain": {"learner": "svm,linear", "measure": "zero_one,auc"},
-    "nested": {
-        "learner": "svm,tree",
-        "C": "0.1,1",
-        "gamma": "0.01,0.1",
-        "resampling": "nested_halves:4",
-        "select_by": "zero_one",
-        "measure": "accuracy",
-        "select": "each",
-    },
-    "bootstrap": {"learner": "naive_bayes", "resampling": "bootstrap:20", "measure": "log_loss,accuracy"},
-}
+PLAIN = {"learner": "svm,linear", "measure": "zero_one,auc"}
 
 
 def same(one, other) -> bool:
@@ -167,28 +156,28 @@ def same(one, other) -> bool:
 
 
 def test_a_finished_procedure_is_read_and_not_computed_again(tmp_path, monkeypatch):
-    first = evaluate(X, Y, tmp_path / "run", SERIAL, **STUDIES["plain"])
+    first = evaluate(X, Y, tmp_path / "run", SERIAL, **PLAIN)
     monkeypatch.setattr("ckcv_ray.engine.evaluate.evaluate", None)
     monkeypatch.setattr("ckcv_ray.engine.backend.evaluate_apart", None)
-    again = evaluate(X, Y, tmp_path / "run", SERIAL, **STUDIES["plain"])
+    again = evaluate(X, Y, tmp_path / "run", SERIAL, **PLAIN)
     assert again.to_json() == first.to_json()
     with pytest.raises(StoreError, match=r"another procedure \(seed: requested 1, in the folder 0\)"):
-        evaluate(X, Y, tmp_path / "run", SERIAL, seed=1, **STUDIES["plain"])
+        evaluate(X, Y, tmp_path / "run", SERIAL, seed=1, **PLAIN)
     with pytest.raises(StoreError, match="data: another table"):
-        evaluate(X[:-1], Y[:-1], tmp_path / "run", SERIAL, **STUDIES["plain"])
+        evaluate(X[:-1], Y[:-1], tmp_path / "run", SERIAL, **PLAIN)
     with pytest.raises(StoreError, match="holds the scores of a procedure"):
         load_run(tmp_path / "run")
 
 
 def test_a_damaged_file_is_noticed_and_repaired(tmp_path):
-    first = evaluate(X, Y, tmp_path / "run", SERIAL, **STUDIES["plain"])
+    first = evaluate(X, Y, tmp_path / "run", SERIAL, **PLAIN)
     for name in ("data.parquet", "study.json", "scores.parquet", "scores.json", "execution.json"):
         file = tmp_path / "run" / name
         content = file.read_bytes()
         file.write_bytes(content[:-7])
         with pytest.raises(StoreError):
             load_scores(tmp_path / "run")
-        again = evaluate(X, Y, tmp_path / "run", SERIAL, **STUDIES["plain"])
+        again = evaluate(X, Y, tmp_path / "run", SERIAL, **PLAIN)
         assert same(again, first)
         assert not RunFolder(tmp_path / "run").list_differing()
 
@@ -265,15 +254,15 @@ def test_pooled_figures_and_bounds_come_from_all_rows():
 def test_no_bound_is_shown_where_none_is_proven(options, reason, tmp_path):
     kind = {"learner": "naive_bayes", "measure": "zero_one,accuracy", "execution": SERIAL}
     result = evaluate(X, Y, out=tmp_path / "run", **kind, **options)
-    assert reason in result.unbounded
+    assert reason in explain_no_bound(result)
     for entry, score in product(result.entries, result.scores):
         assert np.isnan(result.bounds(entry, score)).all()
         assert set(result.to_json()["entries"][0]["scores"][score.name]["bounds"]) == {None}
     said = " ".join(result.summary().split())
-    assert f"No bound is proven for any model on new rows: {result.unbounded}." in said
-    assert result.to_json()["unbounded"] == result.unbounded
+    assert f"No bound is proven for any model on new rows: {explain_no_bound(result)}." in said
+    assert result.to_json()["unbounded"] == explain_no_bound(result)
     if "groups" in options:
-        assert result.unbounded in make_page(tmp_path / "run")
+        assert explain_no_bound(result) in make_page(tmp_path / "run")
 
 
 def test_bounds_of_a_setting_selected_inside_each_split_and_of_accuracy():
@@ -288,13 +277,13 @@ def test_learners_are_compared_on_the_same_splits():
     result = evaluate(
         X, Y, resampling="repeated_kfold:5x3", measure="zero_one", execution=SERIAL, learner="constant,linear"
     )
-    ((other, best, test),) = result.compare_entries(result.scores[0])
+    ((other, best, test),) = compare_entries(result, result.scores[0])
     assert (other.learner, best.learner) == ("constant", "linear")
     assert 0 < test.low < test.difference < test.high
     assert test.p < 0.01
     every = evaluate(X, Y, resampling="kfold:3", execution=SERIAL, learner="linear", param={"C": (1.0, 2.0)})
     assert len(every.entries) == 2
-    assert not every.compare_entries(every.scores[0])
+    assert not compare_entries(every, every.scores[0])
 
 
 def test_the_corrected_t_test_keeps_its_level():

@@ -18,6 +18,7 @@ from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import InputError
 from ckcv_ray.runs.load import load_scores
 from ckcv_ray.runs.run import assess
+from ckcv_ray.runs.scored import compare_entries
 from ckcv_ray.study.problem import OUTER
 from ckcv_ray.tables.task import Roles, Task
 
@@ -54,7 +55,7 @@ def test_the_order_of_splits_has_no_part_in_a_comparison():
     options = {"learner": "tree,naive_bayes", "resampling": LeaveOneGroupOut(), "measure": "accuracy"}
     for order in (groups, 3 - groups):
         result = evaluate(X, Y, groups=order, execution=SERIAL, **options)
-        ((_, _, test),) = result.compare_entries(result.scores[0])
+        ((_, _, test),) = compare_entries(result, result.scores[0])
         tests.append(test)
     assert tests[0] == pytest.approx(tests[1])
 
@@ -158,7 +159,7 @@ def test_a_function_gets_the_probabilities(tmp_path):
     np.testing.assert_array_equal(own, named)
     assert np.all((doubts > 0) & (doubts < 2 / 3))
     again = load_scores(tmp_path / "run")
-    assert again.summary_json() == result.summary_json()
+    assert again.to_json() == result.to_json()
 
 
 def test_a_function_selects_by_probabilities():

@@ -24,6 +24,7 @@ from ckcv_ray import Execution, evaluate, load_scores, verify
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import InputError
 from ckcv_ray.reports.render import make_page
+from ckcv_ray.runs.scored import compare_entries
 from ckcv_ray.study.problem import OUTER
 
 SERIAL = Execution("serial")
@@ -149,8 +150,8 @@ def test_an_estimate_that_combines_splits_has_no_deviation_and_no_test(resamplin
             assert isnan(found.deviation)
             assert isnan(found.error)
     assert result.complete
-    assert result.summary_json()["entries"][0]["scores"]["zero_one"]["deviation"] is None
-    assert not result.compare_entries(result.scores[0])
+    assert result.to_json()["entries"][0]["scores"]["zero_one"]["deviation"] is None
+    assert not compare_entries(result, result.scores[0])
     assert f"{resampling.partition(':')[0]}: 5 splits of {len(Y)} rows" in result.summary(details=True)
     assert note in " ".join(result.summary().split())
     assert note in make_page(tmp_path / "run")

@@ -18,6 +18,7 @@ from ckcv_ray.core.intervals import correct_best
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.reports.render import make_page
+from ckcv_ray.runs.scored import rank_entries
 from ckcv_ray.study.problem import OUTER
 
 SERIAL = Execution("serial")
@@ -28,7 +29,7 @@ EXACT = {"interval": "clopper_pearson", "resampling": "holdout:0.3"}
 
 def accuracies(result):
     """The accuracy of a model of scikit-learn on each split, and the rows fitted on and scored."""
-    parts = [result.problem.rows(Stage.SELECT, OUTER, split) for split in range(result.n_splits)]
+    parts = [result.problem.rows(Stage.SELECT, OUTER, split) for split in range(result.computed.n_splits)]
     models = [GaussianNB().fit(X[train], Y[train]) for train, _ in parts]
     found = [
         accuracy_score(Y[rows], one.predict(X[rows])) for one, (_, rows) in zip(models, parts, strict=True)
@@ -82,7 +83,7 @@ def choose_again(found, scored, task, seed):
 def test_bbc_is_that_of_tsamardinos(refit, tmp_path):
     options = {**NEAR, **ASKED, "measure": "zero_one,brier", "refit": refit, "seed": 4}
     result = evaluate(X, Y, tmp_path / "run", **options)
-    (best, figures), *rest = result.rank(result.scores[0])
+    (best, figures), *rest = rank_entries(result, result.scores[0])
     predictions = parquet.read_table(tmp_path / "run" / "predictions.parquet").to_pandas()
     shape = len(Y), len(result.entries)
     assert len(predictions) == np.prod(shape)
@@ -97,7 +98,7 @@ def test_bbc_is_that_of_tsamardinos(refit, tmp_path):
     assert other == pytest.approx(choose_again(wrong, squares, result.task, 4), rel=1e-9)
     assert all(isnan(limit) for entry, _ in rest for limit in result.interval(entry, result.scores[0]))
     again = load_scores(tmp_path / "run")
-    assert again.summary_json() == result.summary_json()
+    assert again.to_json() == result.to_json()
     assert verify(tmp_path / "run").ok
     said = " ".join(result.summary().split())
     assert said.count(" to 0.") == 2
@@ -111,8 +112,8 @@ def test_bbc_of_lines_that_fail_is_of_the_others_and_of_none_if_all_do():
     result = evaluate(X[:45], Y[:45], **few, **ASKED, measure="accuracy")
     failed = [not entry.known.any() for entry in result.entries]
     assert sum(failed) == 1
-    assert np.array_equal(np.isnan(result.row_values["accuracy"]).all(axis=0), failed)
-    best, _ = result.rank(result.scores[0])[0]
+    assert np.array_equal(np.isnan(result.computed.row_values["accuracy"]).all(axis=0), failed)
+    best, _ = rank_entries(result, result.scores[0])[0]
     assert all(0 <= limit <= 1 for limit in result.interval(best, result.scores[0]))
     none = evaluate(X[:30], Y[:30], **{**NEAR, "param": {"n_neighbors": [40, 50]}}, **ASKED)
     assert all(isnan(limit) for entry in none.entries for limit in none.interval(entry, none.scores[0]))
@@ -126,10 +127,10 @@ def test_rows_are_drawn_again_where_all_are_drawn():
 def test_bbc_is_not_computed_afterwards():
     plain = evaluate(X, Y, **NEAR, resampling="kfold:3")
     with pytest.raises(InputError, match="add save_predictions=True"):
-        plain.interval(plain.rank(plain.scores[0])[0][0], plain.scores[0], "bbc")
+        plain.interval(rank_entries(plain, plain.scores[0])[0][0], plain.scores[0], "bbc")
     kept = evaluate(X, Y, **NEAR, resampling="kfold:3", save_predictions=True)
     with pytest.raises(InputError, match="interval=bbc is computed where a study asks for it"):
-        kept.interval(kept.rank(kept.scores[0])[0][0], kept.scores[0], "bbc")
+        kept.interval(rank_entries(kept, kept.scores[0])[0][0], kept.scores[0], "bbc")
 
 
 def test_predictions_of_other_rows_are_refused(tmp_path):
@@ -158,7 +159,7 @@ def test_an_interval_is_shown_as_approximate_wherever_it_is(tmp_path):
     assert "approximate 95 %" in page
     assert f"{low:.4f}" in page
     again = load_scores(tmp_path / "run")
-    assert again.summary_json() == result.summary_json()
+    assert again.to_json() == result.to_json()
     assert Procedure.from_json(result.study.to_json()) == result.study
     assert not verify(tmp_path / "run").differences
     with pytest.raises(StoreError, match='interval: requested "", in the folder corrected_t'):

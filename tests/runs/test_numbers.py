@@ -1,5 +1,6 @@
 """ckcv run on numbers: from the fit to the page, for every certification; stored, read, verified, forged."""
 
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -34,32 +35,28 @@ CERTIFIED = {
 }
 
 
-@pytest.fixture(scope="module", params=CERTIFIED)
-def folder(request, tmp_path_factory) -> str:
-    out = str(tmp_path_factory.mktemp("numbers") / request.param)
-    run(CERTIFIED[request.param], X, Y, out=out, execution=SERIAL)
-    return out
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """Finished runs of rows, or of groups, each made once."""
+
+    @cache
+    def make(certify: str, groups: bool = False) -> str:
+        study, out = CERTIFIED[certify], str(tmp_path_factory.mktemp("numbers") / "run")
+        study = study.replace(claim="refit") if groups and certify == "holdout" else study
+        run(study, X, Y, out=out, execution=SERIAL, groups=GROUPS if groups else None)
+        return out
+
+    return make
 
 
 @pytest.fixture(scope="module")
-def held(tmp_path_factory) -> str:
-    out = str(tmp_path_factory.mktemp("held") / "run")
-    run(CERTIFIED["holdout"], X, Y, out=out, execution=SERIAL)
-    return out
+def held(made) -> str:
+    return made("holdout")
 
 
-def test_a_run_is_read_as_it_was_written_and_verified(folder):
-    assert not load_run(folder).task.classes
-    check_verified(folder)
-
-
-def check_verified(folder):
-    for rerun in (False, True):
-        assert verify(folder, rerun=rerun, execution=SERIAL).ok
-
-
-def test_totals_are_those_of_the_models(folder):
-    result = load_run(folder)
+@pytest.mark.parametrize("certify", CERTIFIED)
+def test_totals_are_those_of_the_models(certify, made):
+    result = load_run(made(certify))
     problem, clip = result.problem, ClippedErrors(4.0)
     size = problem.sizes.index(problem.find_size(result.k))
     losses = result.certificate.numbers["losses"]
@@ -73,23 +70,6 @@ def test_totals_are_those_of_the_models(folder):
     assert result.certificate.error == pytest.approx(np.mean(losses) / problem.sizes[size].n_select)
 
 
-@pytest.fixture(scope="module", params=CERTIFIED)
-def of_groups(request, tmp_path_factory) -> str:
-    out = str(tmp_path_factory.mktemp("groups") / request.param)
-    study = CERTIFIED[request.param]
-    if request.param == "holdout":
-        study = study.replace(claim="refit")
-    run(study, X, Y, groups=GROUPS, out=out, execution=SERIAL)
-    return out
-
-
-def test_a_run_of_groups_is_read_as_it_was_written_and_verified(of_groups):
-    result = load_run(of_groups)
-    assert result.certificate.groups["losses"] == result.certificate.numbers["losses"]
-    assert all("new group's rows" in claim.statement for claim in result.certificate.claims)
-    check_verified(of_groups)
-
-
 def clipped(y, predicted):
     """The errors of rows as shares of the clip."""
     return np.minimum(np.abs(y - predicted), 4.0) / 4.0
@@ -100,10 +80,14 @@ def average(losses, groups):
     return np.mean([losses[groups == g].mean() for g in np.unique(groups)])
 
 
-def test_a_group_counts_once_in_what_is_measured(of_groups):
+@pytest.mark.parametrize("certify", CERTIFIED)
+def test_a_group_counts_once_in_what_is_measured(certify, made):
     """The errors of F*, of the model that is judged and of the constant, each computed group by group."""
-    result = load_run(of_groups)
+    result = load_run(made(certify, groups=True))
     problem, certificate = result.problem, result.certificate
+    assert certificate.groups["losses"] == certificate.numbers["losses"]
+    assert all("new group's rows" in claim.statement for claim in certificate.claims)
+    assert verify(made(certify, groups=True), rerun=True, execution=SERIAL).ok
     size = problem.sizes.index(problem.find_size(result.k))
     for member, loss in zip(result.ensemble.members, certificate.numbers["losses"], strict=True):
         train, scored = problem.rows(Stage.REFIT, size, member.split)

@@ -13,6 +13,7 @@ from ckcv_ray import Execution, evaluate
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.reports.render import make_page
 from ckcv_ray.runs.load import load_scores
+from ckcv_ray.runs.scored import judge_by_permutations
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.study.problem import OUTER
 
@@ -60,7 +61,7 @@ def test_p_is_that_of_scikit_learn(options, scoring, monkeypatch):
     asked = {"y": Y, "learner": "naive_bayes", "resampling": "kfold:3", "permutations": 19} | options
     result = evaluate(X, execution=SERIAL, **asked)
     (entry,), score = result.entries, result.scores[0]
-    test = result.test_by_permutations(entry, score)
+    test = judge_by_permutations(result, entry, score)
     estimator = LinearRegression() if "y" in options else GaussianNB()
     mean, _, p = ask_sklearn(monkeypatch, result, estimator, scoring, options.get("groups"))
     assert test.p == p
@@ -78,7 +79,7 @@ def test_a_permutation_without_a_mean_counts_as_good():
     result = evaluate(rows, y, permutations=30, **options)
     means = [evaluate(rows, result.problem.permute(i).task.y, **options) for i in range(30)]
     means = [np.mean(other.of_splits(other.entries[0], other.scores[0])) for other in means]
-    test = result.test_by_permutations(result.entries[0], result.scores[0])
+    test = judge_by_permutations(result, result.entries[0], result.scores[0])
     assert test.undefined == np.isnan(means).sum() > 0
     assert test.as_good == np.sum(np.array(means) >= 1.0)
     assert test.p == (1 + test.undefined + test.as_good) / 31
@@ -95,7 +96,7 @@ def test_labels_without_meaning_have_uniform_p():
             rows, rng.permutation([0, 1] * 15), learner="constant,naive_bayes", resampling="holdout:0.4",
             measure="accuracy", execution=SERIAL, permutations=9,
         )  # fmt: skip
-        found.append([result.test_by_permutations(entry, result.scores[0]).p for entry in result.entries])
+        found.append([judge_by_permutations(result, entry, result.scores[0]).p for entry in result.entries])
     assert np.all(np.mean(np.array(found) <= 0.2, axis=0) <= 0.2 + 3 * np.sqrt(0.16 / 25))
 
 
@@ -106,14 +107,14 @@ def test_a_folder_keeps_them(tmp_path):
     assert again.summary() == result.summary()
     stored = json.loads((tmp_path / "run" / "scores.json").read_text())
     test = stored["entries"][0]["scores"]["accuracy"]["permutations"]
-    assert test == result.test_by_permutations(result.entries[0], result.scores[0])._asdict()
+    assert test == judge_by_permutations(result, result.entries[0], result.scores[0])._asdict()
     assert stored["procedure"]["permutations"] == 5
     assert "of 5 permutations of the target are as good or better" in make_page(tmp_path / "run")
     found = verify(tmp_path / "run", rerun=True, execution=SERIAL)
     assert len(found.assumed) == len(found.differences) == len(found.unverified) == 0
     plain = evaluate(X, Y, execution=SERIAL, **{**options, "permutations": 0})
     assert plain.run_id != result.run_id
-    assert plain.summary_json()["procedure"]["permutations"] == 0
+    assert plain.to_json()["procedure"]["permutations"] == 0
     assert plain.figures(plain.entries[0], plain.scores[0]) == result.figures(
         result.entries[0], result.scores[0]
     )

@@ -144,16 +144,11 @@ def test_a_function_of_the_user_sees_the_numbers():
 # Tables
 
 
-def frame(rows=120):
-    rng = np.random.default_rng(0)
-    town = rng.choice(["ash", "elm", "oak"], rows)
-    size = rng.normal(100, 20, rows)
-    price = 1000.0 * size + 20_000 * (town == "oak") + rng.normal(0, 5000, rows)
-    return pd.DataFrame({"town": town, "size": size}), price
-
-
 def test_categories_become_means_of_the_numbers():
-    table, price = frame()
+    rng = np.random.default_rng(0)
+    town, size = rng.choice(["ash", "elm", "oak"], 120), rng.normal(100, 20, 120)
+    price = 1000.0 * size + 20_000 * (town == "oak") + rng.normal(0, 5000, 120)
+    table = pd.DataFrame({"town": town, "size": size})
     task, train = Task.of(table, price, numbers=True), np.arange(80)
     encoder = Encoding(Categories.TARGET).fit(task, train)
     theirs = TargetEncoder(target_type="continuous").fit(table[["town"]][:80], price[:80])
@@ -161,6 +156,3 @@ def test_categories_become_means_of_the_numbers():
     assert sorted(row for fold in encoder.folds for row in fold) == train.tolist()
     result = evaluate(table, price, learner="ridge", encode="target", execution=SERIAL)
     assert result.complete
-
-
-# Refusals

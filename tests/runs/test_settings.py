@@ -183,7 +183,7 @@ def score(name: str = "linear", out: Path | None = None, **options: Any) -> Any:
 
 def split(result: Any) -> list[Any]:
     problem = result.problem
-    return [problem.rows(Stage.SELECT, OUTER, i) for i in range(result.n_splits)]
+    return [problem.rows(Stage.SELECT, OUTER, i) for i in range(result.computed.n_splits)]
 
 
 def test_the_setting_and_the_model_are_those_of_a_grid_search() -> None:
@@ -201,7 +201,7 @@ def test_a_model_at_another_setting_is_not_taken_for_the_chosen_one(tmp_path: Pa
     out = tmp_path / "scores"
     one, chosen = score(param={"C": [0.001]}), score(out=out, param={"C": [0.001, 10.0]})
     folder = RunFolder(out)
-    folder.write_manifest(folder.execution(), {FULL: make_model_table(chosen.problem, one.full)})
+    folder.write_manifest(folder.execution(), {FULL: make_model_table(chosen.problem, one.models.full)})
     with pytest.raises(StoreError, match="another setting"):
         load_scores(out)
     assert verify(out).differences

@@ -51,7 +51,7 @@ from ckcv_ray.learners.sklearn.learner import AnyEstimator
 from ckcv_ray.learners.sklearn.store import FittedEstimator
 from ckcv_ray.records.judged import HELD_OUT, JUDGED_ROWS
 from ckcv_ray.records.record import Failure, Records
-from ckcv_ray.runs.load import read_certified
+from ckcv_ray.runs.load import read_result
 from ckcv_ray.runs.run import assess, run_job
 from ckcv_ray.runs.verify import Verification, verify
 from ckcv_ray.storage.folder import SCORES, SETTINGS, SPLITS, SUMMARY, RunFolder, make_results
@@ -157,7 +157,7 @@ def models_of(change: Callable[[Any, Models], Models], environment: str = "") ->
 
     def edit(out: Path) -> None:
         problem = RunFolder(out).problem()
-        models = read_certified(RunFolder(out), problem).models
+        models = read_result(RunFolder(out), problem).models
         rewrite_run(out, models=change(problem, models), environment=environment)
 
     return edit
@@ -530,7 +530,7 @@ def test_a_model_that_raises_is_a_difference(finished: Finished, tmp_path: Path)
     assert model.predict(problem.task.X[:1]).label[0] == 0
     members = tuple(replace(member, model=model) for member in ensemble.members)
     folder = RunFolder(out)
-    models = replace(read_certified(folder, problem).models, best=Ensemble(members))
+    models = replace(read_result(folder, problem).models, best=Ensemble(members))
     folder.acquire()
     table, certificate = folder.candidates(problem)[0], folder.files.read(CERTIFICATE, 1 << 20)
     results = make_results(problem, table, models) | {CERTIFICATE: certificate}

@@ -530,15 +530,6 @@ def test_a_stream_may_be_elsewhere_and_the_run_folder_stays_as_it_is(runs: Runs,
     assert files == ["live-000001.jsonl", "live.jsonl"]
 
 
-def test_a_stream_elsewhere_is_in_a_folder_that_is_no_run(runs: Runs, tmp_path: Path) -> None:
-    run, other = runs(), runs("paper")
-    for place in (run / "log" / "live.jsonl", other / "live.jsonl"):
-        with pytest.raises(InputError, match=r"is in a run folder, whose own is stream.jsonl"):
-            watch(run, rows(3, 0.0), stream=place)
-    with pytest.raises(InputError, match="there is no folder"):
-        watch(run, rows(3, 0.0), stream=tmp_path / "nowhere" / "live.jsonl")
-
-
 def test_a_stream_has_a_largest_size(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     run = runs()
     monkeypatch.setattr(stream, "MAX_STREAM_ROWS", 4)

@@ -35,7 +35,7 @@ from pyarrow import parquet
 from ckcv_ray import load_run
 from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.learners.svm.learner import GaussianSVM
-from ckcv_ray.runs.load import is_finished, read_certified
+from ckcv_ray.runs.load import is_finished, read_result
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.storage import execution, files, formats, models
@@ -263,7 +263,7 @@ def test_models_of_an_earlier_winner_do_not_stay(run: Path) -> None:
     stray = run / "ensemble" / "model-00099.pkl"
     stray.write_bytes((run / "ensemble" / "model-00000.pkl").read_bytes())
     folder = RunFolder(run)
-    finished = read_certified(folder, PROBLEM)
+    finished = read_result(folder, PROBLEM)
     folder.write_manifest(folder.execution(), {})
     assert verify(run).differences == [
         "ensemble/model-00099.pkl is not the pickle of any model in models.parquet"
