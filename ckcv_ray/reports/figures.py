@@ -481,12 +481,15 @@ def _draw_strips(result: Scored, score: Score) -> Picture:
         caption += f" The first {MAX_STRIPS} of {len(names):,} lines are drawn."
     for y, (name, entry) in enumerate(zip(names, result.entries, strict=True)):
         values = result.of_splits(entry, score)[find_shown(result)[0]]
-        values = values[~np.isnan(values)]
-        quartiles = np.quantile(values, FIVE_NUMBERS).tolist() if len(values) else []
-        rows += [(name, f"{len(values):,}", *(f"{value:.4f}" for value in quartiles))] * bool(quartiles)
-        if y < MAX_STRIPS:
-            parts.append(Mark(values, y, BLUE, shape="o", size=4.5, alpha=0.5))
-            parts += [Mark([np.mean(values)] * 2, [y - 0.36, y + 0.36], width=LINE)] * bool(quartiles)
+        values, drawn = values[~np.isnan(values)], y < MAX_STRIPS
+        parts += [Mark(values, y, BLUE, shape="o", size=4.5, alpha=0.5)] if drawn else []
+        if len(values):
+            quartiles = np.quantile(values, FIVE_NUMBERS).tolist()
+            rows.append((name, f"{len(values):,}", *(f"{value:.4f}" for value in quartiles)))
+            mean = float(np.mean(values))
+            parts += [Mark([mean, mean], [y - 0.36, y + 0.36], width=LINE)] if drawn else []
+    if not rows:
+        return Picture("Single splits", f"There is none: {score.name} is not defined on any single split.")
     scale, height = Scale(names=names[:MAX_STRIPS], down=True), 58 + 20 * min(len(names), MAX_STRIPS)
     heads = ("line", "splits", "least", "lower quartile", "median", "upper quartile", "largest")
     chart = Chart(Scale(f"{score.name} of one split"), scale, parts, height)

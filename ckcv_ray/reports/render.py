@@ -258,8 +258,8 @@ def _make_title(result: Result, title: str) -> str:
 def _find_figures(table: FactTable) -> list[bool]:
     """Return for each column of a table whether it has figures, which stand to the right."""
     return [
-        all(FIGURE.match(cell) and len(cell) < MAX_CELL // 2 for cell in column)
-        for column in zip(*table.rows, strict=True)
+        all(FIGURE.match(row[column]) and len(row[column]) < MAX_CELL // 2 for row in table.rows)
+        for column in range(len(table.heads))
     ]
 
 

@@ -16,13 +16,13 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from conftest import Ran, blobs
+from conftest import Ran, blobs, unwrap
 from doubles import FIRE, Failing, k_of, run_with
 from finished import Finished
 from matplotlib.image import imread
 from pages import FORBIDDEN, HOSTILE, Page
 
-from ckcv_ray import load_run
+from ckcv_ray import evaluate, load_run
 from ckcv_ray.core.percent import ceil_percent
 from ckcv_ray.reports.render import make_page
 from ckcv_ray.runs.run import Job, run_job
@@ -196,3 +196,9 @@ def test_a_page_reads_as_it_did(case: str, folder: str, finished: Finished) -> N
     if os.environ.get("CKCV_RECORD"):
         file.write_text(shown)
     assert shown == file.read_text()
+
+
+def test_a_score_that_no_split_has_has_no_figure_of_splits(tmp_path: Path) -> None:
+    task, out = blobs(12), tmp_path / "scores"
+    evaluate(task.X, task.y, out, learner="naive_bayes", resampling="loo", measure="roc_auc")
+    assert "There is none: roc_auc is not defined on any single split." in unwrap(make_page(out))
