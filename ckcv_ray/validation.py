@@ -11,7 +11,6 @@ from difflib import get_close_matches
 from functools import cache
 from itertools import islice
 from numbers import Integral, Real
-from os import PathLike
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, ClassVar, TypeVar
@@ -217,14 +216,15 @@ def parse_seconds(name: str, text: str) -> float:
     return seconds
 
 
-def as_path(name: str, value: str | PathLike[str], error: type[CKCVError] = InputError) -> Path:
+def as_path(name: str, value: object, error: type[CKCVError] = InputError) -> Path:
     """Return a path from text or a Path, whether or not it exists.
 
     Raises:
         InputError: the value is neither.
         error: no file can have that name: it is empty, too long, not in UTF-8, or has a null character.
     """
-    expect(name, value, str | Path, "a path: give text or a pathlib.Path")
+    if not isinstance(value, str | Path):
+        raise InputError(f"{name}={quote(value)} is not a path: give text or a pathlib.Path")
     try:
         if value == "":
             raise ValueError("it is empty")

@@ -146,7 +146,7 @@ class PathFits(NamedTuple):
         """Iterations of each fit, over all pairs."""
         return reduce(np.add, [fits.n_iter for fits in self.pairs])
 
-    def totals(self, measure: Measure) -> NDArray[np.int64]:
+    def totals(self, measure: Measure) -> NDArray[np.number]:
         """Return the totals of each fit."""
         task = self.block.task
         return measure.totals(task.y[self.block.score], self.predict(), task.n_classes)
