@@ -1046,9 +1046,8 @@ def _tabulate_score(result: Scored, score: Score, settings: Sequence[SettingScor
 def _tabulate_splits(
     result: Scored, title: str, values: Sequence[Sequence[str]], note: str = ""
 ) -> FactTable:
-    lines = [
-        (name, ", ".join(line)) for name, line in zip(scored.list_short_names(result), values, strict=True)
-    ]
+    names = scored.list_short_names(result)
+    lines = [(name, ", ".join(line)) for name, line in zip(names, values, strict=True)]
     return FactTable(title, ("line", f"splits 0 to {result.computed.n_splits - 1}"), lines, note, folded=True)
 
 
@@ -1078,7 +1077,6 @@ def _tell_tests(result: Scored, score: Score) -> Iterator[Fact]:
 
 
 def _tell_inner(result: Scored, settings: Sequence[SettingScores]) -> Iterator[Section]:
-    """Yield the settings by the inner splits of a nested resampling, and which were selected."""
     if result.computed.chosen is None:
         return
     by, heads = str(result.study.select_by), ("setting", "mean", "sd", "rank")
@@ -1165,9 +1163,7 @@ def _tell_subject_of_scores(result: Scored) -> Iterator[Fact]:
     bound = BOUND_IS if result.computed.n_splits == 1 else ""
     if reason := scored.explain_no_bound(result):
         bound = f"No bound is proven for any model on new rows: {reason}."
-    model = (
-        f"fitted on all {result.task.n:,} rows: {scored.describe_kept(result)}" if result.study.choose else ""
-    )
+    kept = scored.describe_kept(result) if result.study.choose else ""
     yield Fact("", describe_subject(result))
     yield Fact("", f"Each split fits on some rows and scores others ({resampling}).")
     for name, text in (
@@ -1175,7 +1171,7 @@ def _tell_subject_of_scores(result: Scored) -> Iterator[Fact]:
         ("weights", result.task.weighting.describe()),
         ("intervals", _describe_interval(result)),
         *(("scaling", f"{text}.") for text in result.problem.scaling),
-        ("model", model),
+        ("model", kept and f"fitted on all {result.task.n:,} rows: {kept}"),
         ("bound", bound if any(score.bound for score in scores) else ""),
         ("test", TEST_IS if any(scored.compare_entries(result, score) for score in scores) else ""),
     ):
