@@ -1057,7 +1057,6 @@ def _format_bounds(result: Scored, entry: Entry, score: Score) -> list[str]:
 
 
 def _tell_tests(result: Scored, score: Score) -> Iterator[Fact]:
-    """Yield what is known of the mean of each entry by itself, and of its difference from the best."""
     for entry in result.entries:
         if (test := scored.judge_by_permutations(result, entry, score)) is not None:
             counted = f"; {test.undefined:,} without a mean count as if they were" if test.undefined else ""

@@ -670,7 +670,6 @@ def _draw_importance(result: Result, judged: Judged) -> Picture:
 
 
 def _draw_bars(start: Values, stop: Values, colour: str = BLUE, width: float = 8.0) -> Mark:
-    """Return a horizontal bar at each of the positions 0, 1, ..."""
     x = np.column_stack([start, stop, np.full(len(start), np.nan)])
     return Mark(x.ravel(), np.repeat(np.arange(len(start)), 3), colour, width=width)
 
