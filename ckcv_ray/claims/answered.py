@@ -18,7 +18,7 @@ from dataclasses import replace
 import numpy as np
 
 from ckcv_ray.claims.judged import HeldOutPredictions
-from ckcv_ray.claims.quantity import Claim, FixedSequence, Need, Quantity, Tally, bound_count, make_need
+from ckcv_ray.claims.quantity import Claim, FixedSequence, Need, Quantity, Tally, bound_count, foresee_rows
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.arrays import Mask, Values
 from ckcv_ray.core.bounds.binomial import find_fewest_rows
@@ -47,6 +47,10 @@ class OfAnswered(Quantity):
         """Return the claim with what the tests prove."""
         raise NotImplementedError
 
+    def foresee(self, problem: Problem) -> Iterator[Need]:
+        """Yield nothing: how many rows are answered is not known."""
+        yield from ()
+
 
 @register_quantity
 class AnsweredError(OfAnswered):
@@ -54,7 +58,7 @@ class AnsweredError(OfAnswered):
 
     name, phrase = "answered_error", "error of the rows answered"
     at_most = True
-    counted, measured_as = "rows answered wrong", "{rate} wrong ({part:,} of {rows:,} {on} that are answered)"
+    measured_as = "{rate} wrong ({part:,} of {rows:,} {on} that are answered)"
 
     def conclude(self, claim: Claim, who: str, tests: FixedSequence, held: HeldOutPredictions) -> Claim:
         """Return the claim with the error that is allowed; where no test passes, with what it would take."""
@@ -81,16 +85,13 @@ class AnsweredError(OfAnswered):
             "proven."
         )
 
-    def find_asked(self, problem: Problem) -> str:
+    def find_asked(self, problem: Problem) -> tuple[str, float]:
         """Return the option that says what the error may be."""
-        return f"answer={problem.certification.answering}"
+        return f"answer={problem.certification.answering}", read_allowed(problem)
 
     def foresee(self, problem: Problem) -> Iterator[Need]:
         """Yield how many rows have to be answered; the other half of delta is that of the share answered."""
-        rows, delta = problem.all_rows.n - problem.task.n, problem.study.delta_of_claim / 2
-        needed = find_fewest_rows(read_allowed(problem), 0, delta)
-        says = f"takes {needed:,} held-out rows that are answered, and none of them wrong"
-        yield make_need(str(self), self.title, delta, rows, needed, f"{says}; {rows:,} are held out")
+        yield foresee_rows(problem, self, problem.study.delta_of_claim / 2)
 
 
 @register_quantity
@@ -98,7 +99,7 @@ class AnsweredShare(OfAnswered):
     """The share of rows that are answered."""
 
     name, phrase = "answered_share", "share of rows answered"
-    counted, measured_as = "held-out rows not answered", "{rate} ({part:,} of {rows:,} {on} answered)"
+    measured_as = "{rate} ({part:,} of {rows:,} {on} answered)"
 
     def conclude(self, claim: Claim, who: str, tests: FixedSequence, held: HeldOutPredictions) -> Claim:
         """Return the claim with the share that is answered; nothing where no test passes."""

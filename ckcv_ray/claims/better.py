@@ -27,16 +27,16 @@ from ckcv_ray.claims.quantity import (
     Need,
     Quantity,
     bound_count,
-    make_need,
+    foresee_rows,
     name_loss_bound,
 )
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.arrays import ONE, Values
 from ckcv_ray.core.bounds.betting import bound_losses
-from ckcv_ray.core.bounds.binomial import MAX_CHECKED, find_fewest_rows, find_first
+from ckcv_ray.core.bounds.binomial import MAX_CHECKED
 from ckcv_ray.core.bounds.paired import Differences, expect_units
 from ckcv_ray.core.measures import GRAIN, average_by_group
-from ckcv_ray.core.percent import ceil_percent, format_about
+from ckcv_ray.core.percent import format_about
 from ckcv_ray.core.quantities import LABEL, argument, register_quantity
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.choice import LABEL as LEARNER
@@ -78,10 +78,10 @@ class Better(Quantity):
 
     name = "better"
     phrase = "share of wins against {0}"
-    counted = "rows that one alone has right lost"
     measured_as = "{rate} won ({part:,} of {rows:,} {on} that one alone has right)"
     rows_alone = ""
     is_binomial = True
+    usual = (float(np.nextafter(0.5, 0)),)
 
     def claim(self, held: HeldOutPredictions, rule: Rule) -> Iterator[Claim]:
         """Yield the claim that a rule errs less often than another learner of the study; see ``Quantity``."""
@@ -162,39 +162,23 @@ def list_constants(problem: Problem) -> Sequence[float]:
     return [float(np.quantile(task.y, 0.5, weights=weights, method="inverted_cdf"))]
 
 
-def foresee_gate(problem: Problem, name: str, delta: float) -> Need:
+def foresee_gate(problem: Problem) -> Need:
     """Return what it takes to prove that a rule is better than every constant, by the units to learn from."""
-    table, task, held = problem.all_rows, problem.task, len(problem.order_held_units())
-    of_clip, bad = task.target.word("", " of the clip"), task.target.word("wrong", "off")
-    if problem.has_losses:
-        needed = _count_gate_units(problem, delta)
-        best, unit = bound_losses(np.zeros(held), delta), table.unit
-        takes = f"about {needed:,} of them, none {bad}"
-    else:
-        needed = find_fewest_rows(float(np.nextafter(0.5, 0)), 0, delta)
-        best, unit = bound_count(0, held, delta), "row"
-        outside = round(held * (1 - max(count_classes(table.y, table.n_classes)) / table.n))
-        takes = (
-            f"{needed:,} rows outside each class, none of them wrong, and about {outside:,} are outside the "
-            "commonest"
-        )
-    says = f"at most {ceil_percent(best)}{of_clip} if none of the {held:,} held-out {unit}s is {bad}"
-    return make_need(name, name, delta, held, needed, f"{says}; better than a constant takes {takes}")
-
-
-def _count_gate_units(problem: Problem, delta: float) -> int:
-    """Return how many units that lose nothing are proven better than every constant."""
-    task = problem.task
+    table, task, delta = problem.all_rows, problem.task, problem.study.delta_of_claim
+    gate = Better("a constant")
+    if not problem.has_losses:
+        share = (table.n - max(count_classes(table.y, table.n_classes))) / table.n
+        return foresee_rows(problem, gate, delta, of=" outside the commonest class", share=share)
     measure = problem.measure(task.row_units)
     losses = [
         measure.measure_losses(task.y, np.full(task.n, constant)) / ONE
         for constant in list_constants(problem)
     ]
 
-    def passes(units: int) -> bool:
-        return all(bound_losses((1 - np.resize(of, units)) / 2, delta) < 0.5 for of in losses)
+    def prove(units: int) -> float:
+        return max(bound_losses((1 - np.resize(of, units)) / 2, delta) for of in losses)
 
-    return find_first(passes, 1, MAX_CHECKED)
+    return foresee_rows(problem, gate, delta, prove, most=MAX_CHECKED)
 
 
 def _compare(held: HeldOutPredictions, loss: NDArray[Any], against: NDArray[Any]) -> PairedCounts:

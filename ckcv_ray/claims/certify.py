@@ -346,10 +346,9 @@ def list_needs(problem: Problem) -> list[Need]:
     """
     if not isinstance(problem.certification, Holdout) or problem.held is None:
         return []
-    delta, needs = problem.study.delta_of_claim, list[Need]()
-    for name, quantity in list_claimed(problem).items():
-        needs += [foresee_gate(problem, name, delta)] if quantity.is_error else []
-        needs += quantity.foresee(problem)
+    needs = list[Need]()
+    for quantity in dict.fromkeys(list_claimed(problem).values()):
+        needs += [*quantity.foresee(problem), *([foresee_gate(problem)] if quantity.is_error else [])]
     return needs
 
 

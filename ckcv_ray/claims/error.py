@@ -8,22 +8,14 @@ where a row counts for w / W; the mean of the weights need not be known (docs/th
 weight").
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from ckcv_ray.claims.judged import HeldOutPredictions
-from ckcv_ray.claims.quantity import (
-    Counts,
-    Need,
-    Quantity,
-    make_need,
-)
+from ckcv_ray.claims.quantity import Counts, Quantity
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.arrays import ONE
-from ckcv_ray.core.bounds.betting import bound_losses
-from ckcv_ray.core.percent import ceil_percent
 from ckcv_ray.core.quantities import POSITIVE, argument, register_quantity
 from ckcv_ray.errors import InputError
 from ckcv_ray.study.problem import Problem
@@ -69,7 +61,6 @@ class WeightedError(Quantity):
 
     name = "weighted_error"
     phrase = "weighted error (weights up to {0})"
-    counted_as = f"{Quantity.counted_as}, {{rate}} by weight"
     measured_as = "{rate} wrong by weight ({part:,} of {rows:,} {on})"
     states = (
         "a new row, drawn with a chance in proportion to its weight {task.weighting.column!r}, is "
@@ -100,17 +91,11 @@ class WeightedError(Quantity):
                 "also in rows that are not here"
             )
 
-    def foresee(self, problem: Problem) -> Iterator[Need]:
-        """Yield what is proven if no row is wrong, and rows held out weigh as much as those to learn from."""
-        weights, delta = problem.task.weighting.named, problem.study.delta_of_claim
+    def count_flawless(self, problem: Problem, n: int) -> Counts:
+        """Return that no row is wrong, by weights like those of the rows to learn from."""
+        weights = problem.task.weighting.named
         assert weights is not None
-        shares = np.resize(weights, problem.all_rows.n - problem.task.n) / self.most
-        best = ceil_percent(bound_losses(np.zeros(len(shares)), delta, shares))
-        says = (
-            f"at most {best} if none of the {len(shares):,} held-out rows is wrong, by the weights of the "
-            "rows to learn from"
-        )
-        yield make_need(str(self), self.title, delta, len(shares), 1, says)
+        return Counts(np.zeros(n), shares=np.resize(weights, n) / self.most)
 
 
 def describe_weights(problem: Problem) -> str:

@@ -15,7 +15,6 @@ from ckcv_ray.learners.choice import LABEL
 from ckcv_ray.learners.ensemble import Ensemble, Member, Models, Prediction
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.task import TestRows
-from ckcv_ray.tables.units import Units
 
 Made = TypeVar("Made")
 
@@ -59,11 +58,6 @@ class HeldOutPredictions:
     def delta(self) -> float:
         """The delta of each of the claims that share that of the study."""
         return self.problem.study.delta_of_claim
-
-    @property
-    def units(self) -> Units:
-        """What is drawn independently."""
-        return self.problem.all_rows.units
 
     @cached_property
     def order(self) -> Index:

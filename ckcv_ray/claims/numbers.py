@@ -17,11 +17,11 @@ from sys import float_info
 import numpy as np
 
 from ckcv_ray.claims.judged import HeldOutPredictions
-from ckcv_ray.claims.quantity import Claim, Counts, Need, Quantity, make_need
+from ckcv_ray.claims.quantity import Claim, Counts, Need, Quantity, foresee_rows
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.arrays import ONE, Values
 from ckcv_ray.core.bounds.betting import bound_mean_loss
-from ckcv_ray.core.bounds.binomial import bound_table, count_without, find_fewest_rows
+from ckcv_ray.core.bounds.binomial import bound_table, clopper_pearson, count_without
 from ckcv_ray.core.measures import GRAIN
 from ckcv_ray.core.percent import format_number, round_bound
 from ckcv_ray.core.quantities import POSITIVE, SHARE_OF_ROWS, argument, register_quantity
@@ -37,7 +37,6 @@ class Clipped(Quantity):
 
     name = "clipped"
     phrase = "mean error (above {0} counts as {0})"
-    counted_as = "measured: {rate} on average"
     measured_as = "off by {rate} on average ({on})", "off by {rate} on average ({on}, mean over groups)"
     is_error = of_numbers = at_most = is_mean = guarded = True
     rows_alone = ""
@@ -89,11 +88,10 @@ class Within(Quantity):
     name = "within"
     phrase = "error of {0} of new rows"
     of_numbers = at_most = True
-    counted_as = "measured: {errors:,} of {rows:,} held-out rows further off"
     measured_as = "{part:,} of {rows:,} {on} are further off"
     states = "at least {0} of new rows are predicted to within {claim.limit} by {who}"
     quoted = "in the long run at most {claim.quantity.beyond} of new rows are off by more than {claim.limit}"
-    seen = "{claim.errors:,} of {claim.rows:,} previously unused rows are further off, order statistic"
+    seen = "{claim.errors:,} of {claim.rows:,} previously unused rows are further off, {bound}"
     largest = float_info.max
 
     @property
@@ -111,10 +109,10 @@ class Within(Quantity):
         width = self._find_width(errors, held.delta, 0)
         return Counts(errors, int(np.sum(~(errors <= width))), len(errors))
 
-    def bound(self, held: HeldOutPredictions, counts: Counts) -> float | None:
+    def bound(self, held: HeldOutPredictions, counts: Counts) -> tuple[float | None, str]:
         """Return the distance, in units of the target; None if too few rows are held out."""
         width = self._find_width(counts.losses, held.delta, held.copies)
-        return width if isfinite(width) else None
+        return width if isfinite(width) else None, "order statistic"
 
     def _find_width(self, errors: Values, delta: float, copies: int) -> float:
         counted = count_without(copies, len(errors))
@@ -127,17 +125,13 @@ class Within(Quantity):
         """Return the bound that a condition asks for: the value itself."""
         return value
 
-    def find_asked(self, problem: Problem) -> str:
-        """Return the option that asks for it: its name has the share."""
-        return f"claim={self}"
+    def find_asked(self, problem: Problem) -> tuple[str, float]:
+        """Return the option that asks for it, whose name has the share: for any distance at all."""
+        return f"claim={self}", 0.0
 
     def foresee(self, problem: Problem) -> Iterator[Need]:
-        """Yield how many rows it takes, and how many of them may be further off."""
-        rows, delta = problem.all_rows.n - problem.task.n, problem.study.delta_of_claim
-        needed = find_fewest_rows(1 - self.width_of, 0, delta)
-        beyond = int(np.count_nonzero(bound_table(rows, delta) <= 1 - self.width_of)) - 1
-        says = (
-            f"takes {needed:,} held-out rows at least; of {rows:,} at most {beyond:,} are further off than "
-            "what is proven"
+        """Yield how many rows it takes."""
+        delta, beyond = problem.study.delta_of_claim, 1 - self.width_of
+        yield foresee_rows(
+            problem, self, delta, lambda n: 0.0 if clopper_pearson(0, n, delta) <= beyond else None
         )
-        yield make_need(str(self), self.title, delta, rows, needed, says)

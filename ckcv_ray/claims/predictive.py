@@ -21,15 +21,13 @@ from typing import ClassVar
 import numpy as np
 
 from ckcv_ray.claims.judged import HeldOutPredictions
-from ckcv_ray.claims.quantity import Claim, FixedSequence, Holds, Need, Quantity, Tally, find_enough_rows
+from ckcv_ray.claims.quantity import Claim, FixedSequence, Holds, Need, Quantity, Tally, foresee_rows
 from ckcv_ray.claims.recalls import (
     BINARY_RECALLS,
     ChosenCutOff,
-    Prospect,
     Requirable,
     Sensitivity,
     Specificity,
-    foresee_class,
     share_recalls,
 )
 from ckcv_ray.claims.rules import CutOff, Rule, orient_scores
@@ -37,13 +35,11 @@ from ckcv_ray.core.arrays import Classes, Values
 from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.core.percent import floor_percent, format_level, format_percent
 from ckcv_ray.core.quantities import SHARE, argument, register_quantity
-from ckcv_ray.errors import pluralize
 from ckcv_ray.study.problem import Problem
 
 N_CUT_OFFS = 10
 N_CONSIDERED = 100  # cut-offs, evenly spaced among the scores of the class
 FLAGGED_BEYOND = 2  # rows wrongly flagged beyond those expected: the first test should not fail by chance
-USUAL_MISS = 0.2  # share of wrong rows of the class that a value depends on least
 LARGEST_BOUND = 1e15  # on 1 less a net benefit, which may be far below 0
 
 
@@ -85,6 +81,10 @@ class Predictive(Quantity):
             f"{floor_percent(recalls[1])}, which hold together"
         )
         yield self._write(claim, who, method)
+
+    def foresee(self, problem: Problem) -> Iterator[Need]:
+        """Yield nothing: it takes what the recalls take."""
+        yield from ()
 
     def _write(self, claim: Claim, who: str, method: str) -> Claim:
         meaning = self.meaning.format(label=claim.label, **vars(self))
@@ -160,32 +160,18 @@ class PredictiveValue(Predictive, Requirable):
         return held.make_once((str(self), rule), lambda: try_cut_offs(held, self, held.predict(rule).score))
 
     def foresee(self, problem: Problem) -> Iterator[Need]:
-        """Yield how many positive rows a required value takes, with as many others as their share leaves."""
-        if not self.find_asked(problem):
+        """Yield how many rows a required value takes, of which as many are positive as in the table."""
+        if self.find_asked(problem) is None:
             return
-        least, label = read_required(problem), problem.task.classes[problem.positive]
-        share, delta = float(np.mean(problem.all_rows.y == problem.positive)), share_recalls(problem)[0]
-        usual, holds = self._choose_usual_errors(least), self.require(least)
-        each = [find_enough_rows(holds, rates, delta, share) for rates in ((0.0, 0.0), usual)]
-        needed, later = (round(share * rows) for rows in each)
-        misses = pluralize(round(usual[0] * later), "miss", "misses")
-        wrong = f"{misses}, and the others wrong half as often as that allows"
-        prospect = Prospect(least, needed, later, wrong)
-        # rows of both classes prove it, so all that are held out are too few, or none are
-        total, held = each[0], problem.all_rows.n - problem.task.n
-        positive = f"about {needed:,} of them of class {label!r} and none of any class wrong"
-        lack = f"takes {total:,} held-out rows at least, {positive}, and {held:,} are held out"
-        lack = lack if held < total else ""
-        yield foresee_class(problem, self, label, share, delta, [prospect], lack)
+        label, delta = problem.task.classes[problem.positive], share_recalls(problem)[0]
+        share = float(np.mean(problem.all_rows.y == problem.positive))
 
-    def _choose_usual_errors(self, least: float) -> tuple[float, float]:
-        """Return shares missed and wrongly flagged: one usual, the other half of what a value allows then."""
-        q, right = self.prevalence, 1 - USUAL_MISS
-        if self.of_positive:
-            allowed = q * right * (1 - least) / ((1 - q) * least)
-            return USUAL_MISS, min(USUAL_MISS, allowed / 2)
-        allowed = (1 - q) * right * (1 - least) / (q * least)
-        return min(USUAL_MISS, allowed / 2), USUAL_MISS
+        def prove(n: int) -> float:
+            positives = int(share * n)
+            bounds = clopper_pearson([0, 0], [positives, n - positives], delta / 2)
+            return 1 - self.compute_wrong(bounds.tolist())
+
+        yield foresee_rows(problem, self, delta, prove, of=f" ({format_percent(share)} of class {label!r})")
 
 
 @register_quantity

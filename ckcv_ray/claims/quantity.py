@@ -11,6 +11,7 @@ binomial: scored rows of cross validation, rows of groups, a recall at a cut-off
 rows.
 """
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -22,7 +23,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple, cast
 import numpy as np
 
 from ckcv_ray.claims.judged import HeldOutPredictions
-from ckcv_ray.claims.rules import ONE_MODEL, CutOff, Rule
+from ckcv_ray.claims.rules import CutOff, Rule
 from ckcv_ray.core.arrays import Mask, Values
 from ckcv_ray.core.bounds.betting import MAX_OPTIMISED, bound_losses
 from ckcv_ray.core.bounds.binomial import (
@@ -37,7 +38,8 @@ from ckcv_ray.core.bounds.binomial import (
 from ckcv_ray.core.percent import ceil_percent, floor_percent, format_about, format_level, format_percent
 from ckcv_ray.core.quantities import Declared, parse_quantity
 from ckcv_ray.errors import InputError, cut
-from ckcv_ray.study.parts import Certification, Condition, Holdout
+from ckcv_ray.learners.ensemble import Ensemble, Models
+from ckcv_ray.study.parts import Condition, Holdout
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.columns import Label
 from ckcv_ray.tables.task import Task
@@ -46,7 +48,7 @@ from ckcv_ray.validation import OPTIONAL, Count, Fraction, Limited, Probability,
 ONE_SOURCE = "Assuming independent examples from one source"
 GROUPS_OF_ONE_SOURCE = "Assuming independent groups of rows from one source"
 NOTHING = "Nothing can be claimed for"  # begins the sentence of a claim that lacks rows
-MAY_MISS = "may be missed by the cut-off chosen"  # of rows that a recall it guarantees counts
+METHOD = re.compile(r" \(([^()]*(\([^()]*\)[^()]*)*)\)\.$")  # at the end of a statement
 CLOPPER_PEARSON = "Clopper-Pearson"
 SAME_RATE = "assuming the same error rate (then with probability about one half)"
 MIN_OF_SUBGROUP = 10  # rows of a subgroup that is claimed: fewer prove no error below a quarter
@@ -138,11 +140,6 @@ class Claim(Stored):
         return self.quantity.name_of(self.label)
 
     @property
-    def side(self) -> str:
-        """On which side of its limit what is claimed is: "at most", or "at least"."""
-        return self.quantity.side
-
-    @property
     def limit(self) -> str:
         """The number that it gives, rounded to the safe side."""
         return self.quantity.format(self.risk)
@@ -150,7 +147,7 @@ class Claim(Stored):
     @property
     def says(self) -> str:
         """What is proven, without its name: "at most 5.00 %"."""
-        return f"{self.side} {self.limit}"
+        return f"{self.quantity.side} {self.limit}"
 
     @property
     def held_out(self) -> bool:
@@ -182,17 +179,10 @@ class Claim(Stored):
         return "–"
 
     @property
-    def counted(self) -> str:
-        """Whose errors were counted for it, and how many: "this model: 0 of 139 rows wrong"; "" if none."""
-        kind, label = self.quantity, self.label
-        if (self.errors is None and not kind.is_mean) or (label is not None and self.bound is None):
-            return ""
-        of = kind.counted if label is None else f"scored rows of {label!r} wrong"
-        of = f"rows of {label!r} {MAY_MISS}" if self.guaranteed else of
-        names = dict.fromkeys(ONE_MODEL, "this model") | {"vote": "the vote"}
-        who = "this model" if self.guaranteed else names.get(self.classifier, "all members")
-        counts = {"errors": self.errors or 0, "rows": self.rows or 0, "rate": self.rate}
-        return kind.counted_as.format(who=who, of=of, **counts)
+    def method(self) -> str:
+        """How it was obtained, and by what counts, as its statement ends; "" if nothing can be claimed."""
+        found = None if self.bound is None else METHOD.search(self.statement)
+        return "" if found is None else found[1]
 
     def covers(self, rule: Rule) -> bool:
         """Return whether it is about the predictions of a rule."""
@@ -217,20 +207,21 @@ class Claim(Stored):
         """Return it without a bound, with a sentence that says why nothing can be claimed for a subject."""
         return replace(self, bound=None, statement=f"{NOTHING} {subject}: {why}")
 
-    def find_interval(self, required: Condition | None, delta: float) -> "MeasuredInterval | None":
-        """Return the exact interval of what was counted on held-out rows; None where it is not binomial.
+    def find_interval(self, required: Condition | None, delta: float) -> tuple[float, float] | None:
+        """Return the exact interval of what was counted on held-out rows, in [0, 1].
+
+        It is None where counts are not binomial.
 
         Args:
             required: what the cut-off was chosen for, if one was.
             delta: probability with which the interval may miss.
         """
-        quantity, part, rows = self.quantity, self.part, self.rows
+        quantity = self.quantity
         fixed = self.cut_off is None or is_fixed_for(str(quantity), required)
         counted = quantity.is_binomial and (quantity.is_error or quantity.by_class)
-        if not (self.held_out and counted and fixed and rows) or self.bound is None:
+        if not (self.held_out and counted and fixed and self.rows) or self.bound is None:
             return None
-        of, ends = (quantity, self.label, self.classifier), bound_both_sides(part, rows, delta)
-        return MeasuredInterval(*of, part, rows, *ends, 1 - delta, self.cut_off)
+        return bound_both_sides(self.part, self.rows, delta)
 
     def check(self, name: str, labels: Sequence[Label], of_subgroup: bool = False) -> None:
         """Raise ValueError if nothing can be said of it: it is of no class, say, or more rows are wrong."""
@@ -272,13 +263,13 @@ class Counts(NamedTuple):
 
 
 class Need(NamedTuple):
-    """What a claim needs before it says anything, and what there will be; known before a run."""
+    """What a claim takes to say something, and what there will be; known before a run."""
 
-    claim: str  # as it is named in the study
+    claim: str  # its quantity
     delta: float  # probability with which it may fail
-    rows: int  # rows, groups, or rows of a class to expect among those held out
-    needed: int  # how many of them it takes at least
-    lack: str  # why nothing can be proven, as a clause; "" if enough are expected
+    of: str  # which rows count for it: "held-out rows of class 'ill'"
+    rows: int  # how many of them to expect
+    needed: int  # how many it takes at least, none of them wrong
     lines: list[str]  # in words
 
 
@@ -296,13 +287,12 @@ class Quantity(Declared):
         quoted: the same for the first screen.
         seen: what was counted, of ``rows`` held out in ``units`` that are drawn independently, and by which
             ``bound`` it is proven.
-        counted: what its ``errors`` are.
-        counted_as: whose ``errors`` there are among its ``rows``, and of what.
         measured_as: what was measured, of {part} of {rows} rows ``on``, which is the {rate}, or a {mean}.
         guarded: whether a claim may be quoted only if its rule is proven better than every constant.
         is_mean: whether it is a mean of losses, which is ``measured``.
         is_binomial: whether its errors are binomial, given its rows, where rows are independent.
         largest: the bound that says nothing.
+        usual: bounds of which a plan says how many rows they take, where the study asks for none.
         width_of: the share of new rows of which it says how far off they are; None if it does not.
         prevalence, worth: of what follows from recalls, the share of the positive class, and from which
             probability on a row is flagged; else None.
@@ -314,13 +304,12 @@ class Quantity(Declared):
         "{claim.rate} on {units:,} previously unused rows, {bound}",
         "{claim.rate} on {rows:,} rows of {units:,} previously unused groups, {bound}",
     )
-    counted: ClassVar[str] = "scored rows wrong"
-    counted_as: ClassVar[str] = "{who}: {errors:,} of {rows:,} {of}"
     measured_as: ClassVar[Phrase] = "{rate} ({part:,} of {rows:,} {on} right)"
     guarded: ClassVar[bool] = False
     is_mean: ClassVar[bool] = False
     is_binomial: ClassVar[bool] = False
     largest: ClassVar[float] = 1.0
+    usual: ClassVar[Sequence[float]] = ()
     width_of: float | None = None
     prevalence: float | None = None
     worth: float | None = None
@@ -355,11 +344,15 @@ class Quantity(Declared):
         """Return what the rows held out show of it."""
         raise NotImplementedError
 
-    def bound(self, held: HeldOutPredictions, counts: Counts) -> float | None:
-        """Return the bound on the risk, by counts where these are binomial; None if nothing is proven."""
+    def bound(self, held: HeldOutPredictions, counts: Counts) -> tuple[float | None, str]:
+        """Return the bound on the risk, and its name: by counts where these are binomial, else by betting.
+
+        It is None if nothing is proven.
+        """
         if self.is_binomial and not held.problem.has_losses:
             return bound_wrong(held, counts.losses > 0, held.delta)
-        return bound_losses(counts.losses, held.delta, counts.shares, held.copies)
+        bound = bound_losses(counts.losses, held.delta, counts.shares, held.copies)
+        return bound, name_loss_bound(len(counts.losses), held.problem.task.unit)
 
     def word(self, phrase: Phrase, claim: Claim, task: Task, **values: str | int) -> str:
         """Return a phrase about a claim, for rows like those of a task."""
@@ -374,16 +367,13 @@ class Quantity(Declared):
             rule: what classifies them.
         """
         counts, task, who = self.count(held, rule), held.problem.task, rule.classifier()
-        bound, (losses, errors, rows, measured, _) = self.bound(held, counts), counts
+        (bound, name), (losses, errors, rows, measured, _) = self.bound(held, counts), counts
         claim = Claim(self, rule.name, bound, held.delta, "", errors=errors, rows=rows, measured=measured)
-        name = name_loss_bound(len(losses), task.unit)
-        if self.is_binomial and not held.problem.has_losses:
-            name = name_wrong_bound(held.problem.certification)
         seen = self.word(self.seen, claim, task, rows=len(held.rows.y), units=len(losses), bound=name)
         if bound is None:
             yield claim.give_up(f"the {claim.name} of {who}", f"holdout: {seen}.")
         else:
-            given = held.units.word(ONE_SOURCE, GROUPS_OF_ONE_SOURCE)
+            given = task.units.word(ONE_SOURCE, GROUPS_OF_ONE_SOURCE)
             yield claim.state(self.word(self.states, claim, task, who=who), f"holdout: {seen}", given)
 
     def measure(self, claim: Claim, on: str, mean: float, task: Task) -> str:
@@ -429,21 +419,36 @@ class Quantity(Declared):
         return ""
 
     def foresee(self, problem: Problem) -> Iterator[Need]:
-        """Yield what claims of it need, and what there will be, before anything is drawn or fitted."""
-        yield from ()
+        """Yield what claims of it take, and what there will be, before anything is drawn or fitted."""
+        held = HeldOutPredictions(problem, Models(Ensemble(())))
+        yield foresee_rows(
+            problem, self, held.delta, lambda n: self.bound(held, self.count_flawless(problem, n))[0]
+        )
 
-    def find_asked(self, problem: Problem) -> str:
-        """Return the option by which a study asks for a value of it: "require=ppv:0.02>=0.3"; "" if none."""
+    def count_flawless(self, problem: Problem, n: int) -> Counts:
+        """Return what n units show of it of which none is wrong, and which are like those to learn from."""
+        return Counts(np.zeros(n))
+
+    def find_asked(self, problem: Problem) -> tuple[str, float] | None:
+        """Return the option by which a study asks for a value of it, and the bound that this takes.
+
+        Such as "require=ppv:0.02>=0.3" and 0.7; None if there is none.
+        """
         required = problem.required
-        return f"require={required}" if required is not None and required.name == str(self) else ""
+        if required is None or required.name != str(self):
+            return None
+        return f"require={required}", self.scale(required.value)
 
     def check(self, problem: Problem) -> None:
         """Raise InputError if a value that a study asks for takes more rows than will be held out."""
-        asked = self.find_asked(problem)
-        for need in self.foresee(problem) if asked else ():
-            if need.lack:
-                cures = "hold out more (holdout_share), ask for less, or take more rows"
-                raise InputError(f"{asked} {need.lack}: {cures}")
+        if (asked := self.find_asked(problem)) is None:
+            return
+        for need in self.foresee(problem):
+            if need.rows < need.needed:
+                raise InputError(
+                    f"{asked[0]} takes {need.needed:,} {need.of} at least, and {need.rows:,} are expected: "
+                    "hold out more (holdout_share), ask for less, or take more rows"
+                )
 
 
 def read_quantity(name: str) -> Quantity:
@@ -465,25 +470,54 @@ def name_loss_bound(m: int, unit: str) -> str:
     return f"betting on the {unit}s in the order drawn"
 
 
-def make_need(
-    name: str,
-    phrase: str,
+def foresee_rows(
+    problem: Problem,
+    quantity: Quantity,
     delta: float,
-    rows: int,
-    needed: int,
-    says: str,
-    lack: str | None = None,
-    lines: Sequence[str] = (),
+    best: Callable[[int], float | None] | None = None,
+    label: Label | None = None,
+    of: str = "",
+    share: float = 1.0,
+    most: int = MAX_ROWS,
 ) -> Need:
-    """Return what a claim by a name in the study needs, in lines that begin with the quantity in words.
+    """Return what a claim takes to say the value that the study asks for, or else the usual ones.
 
-    ``lack`` is as in ``Need``; None where it is any rows held out that are too few, if they are.
+    Args:
+        problem: what is to be solved.
+        quantity: what is claimed.
+        delta: probability with which the claim may fail.
+        best: returns the bound that so many rows prove of which none is wrong, None for nothing; by default
+            that on a share of wrong rows.
+        label: of the class that it is about, if it is.
+        of: says which of the rows held out count, after "held-out rows"; by default those of the class.
+        share: of the rows of the table that are such.
+        most: rows that are looked for.
     """
-    first = f"{phrase}, with probability {format_level(delta)}: {says}"
-    if lack is None:
-        few = f"takes {needed:,} held-out rows at least, and {rows:,} are held out"
-        lack = few if rows < needed else ""
-    return Need(name, delta, rows, needed, lack, [first, *lines])
+    table, asked = problem.all_rows, quantity.find_asked(problem)
+    held = table.n_units - problem.task.n_units
+    units, bad = f"held-out {table.unit}s{of}", table.target.word("wrong", "off")
+    if label is not None:
+        units += f" of class {label!r}"
+
+    def prove(n: int) -> float:
+        bound = bound_count(0, n, delta) if best is None else best(n)
+        return quantity.largest if bound is None else bound
+
+    def say(bound: float) -> str:
+        return f"{quantity.side} {quantity.format(bound)}"
+
+    def count_rows(bound: float) -> int:
+        return find_first(lambda n: prove(n) <= bound, 1, most)
+
+    rows, wanted = int(share * held), quantity.usual if asked is None else [asked[1]]
+    first = f"{quantity.name_of(label)}, with probability {format_level(delta)}: {say(prove(rows))}"
+    lines = [f"{first} if none of {'about ' * (share < 1)}{rows:,} {units} is {bad}"]
+    takes = [*map(count_rows, wanted)]
+    for bound, needed in zip(wanted, takes, strict=True):
+        in_all = ceil(needed / (held / table.n_units * share))
+        more = f"; expected in a table of {in_all:,} {table.unit}s" * (needed > rows)
+        lines.append(f"  {say(bound)}: not before {needed:,} {units}, none of them {bad}{more}")
+    return Need(str(quantity), delta, units, rows, min(takes, default=1), lines)
 
 
 def bound_count(wrong: int, units: int, delta: float, copies: int = 0) -> float:
@@ -546,7 +580,14 @@ class FixedSequence:
         rows = self.chosen.rows
         if not sum(rows) or not self.holds(self.rates):
             return None
-        needed = find_enough_rows(self.holds, self.rates, self.delta, rows[0] / sum(rows))
+
+        def passes(n: int) -> bool:
+            of_first = int(rows[0] / sum(rows) * n)
+            sizes = (of_first, n - of_first)[: len(rows)]
+            wrong = [ceil(rate * size) for rate, size in zip(self.rates, sizes, strict=True)]
+            return self.holds(clopper_pearson(wrong, list(sizes), self.delta / len(sizes)).tolist())
+
+        needed = find_first(passes, 1, MAX_ROWS)
         return needed if needed < MAX_ROWS else None
 
     def advise(self, n: int, why: str) -> str:
@@ -562,43 +603,19 @@ class FixedSequence:
         return f"it takes about {new} new rows, none of these, {SAME_RATE}"
 
 
-def find_enough_rows(holds: Holds, rates: Sequence[float], delta: float, share: float = 1.0) -> int:
-    """Return the fewest rows that prove a statement; ``MAX_ROWS`` if fewer do not.
-
-    Args:
-        holds, delta: as in ``FixedSequence``.
-        rates: of each of one or two kinds of rows the share that is wrong.
-        share: of all rows that are of the first kind.
-    """
-
-    def passes(n: int) -> bool:
-        rows = (int(share * n), n - int(share * n))[: len(rates)]
-        wrong = [ceil(rate * part) for rate, part in zip(rates, rows, strict=True)]
-        return holds(clopper_pearson(wrong, list(rows), delta / len(rates)).tolist())
-
-    return find_first(passes, 1, MAX_ROWS)
-
-
-def bound_wrong(held: HeldOutPredictions, wrong: Mask, delta: float) -> float:
-    """Return the bound on the probability that a held-out row, or pair, is wrong.
+def bound_wrong(held: HeldOutPredictions, wrong: Mask, delta: float) -> tuple[float, str]:
+    """Return the bound on the probability that a held-out row, or pair, is wrong, and its name.
 
     Args:
         held: the rows held out; where some are copies their positions are not used.
         wrong: which are wrong, in the order of the draw.
         delta: probability that the bound fails.
     """
-    if _is_stevens(held.problem.certification) and not held.copies:
-        return bound_in_order(wrong, delta)
-    return bound_count(int(np.sum(wrong)), len(wrong), delta, held.copies)
-
-
-def name_wrong_bound(certification: Certification) -> str:
-    """Return the name of the bound on the rows that are wrong."""
-    return "Stevens by positions in the order of the draw" if _is_stevens(certification) else CLOPPER_PEARSON
-
-
-def _is_stevens(certification: Certification) -> bool:
-    return isinstance(certification, Holdout) and certification.holdout_bound == "stevens"
+    certification = held.problem.certification
+    stevens = isinstance(certification, Holdout) and certification.holdout_bound == "stevens"
+    if stevens and not held.copies:
+        return bound_in_order(wrong, delta), "Stevens by positions in the order of the draw"
+    return bound_count(int(np.sum(wrong)), len(wrong), delta, held.copies), CLOPPER_PEARSON
 
 
 class Acceptance(NamedTuple):
@@ -648,36 +665,6 @@ def describe_decisions(decisions: Sequence[Acceptance]) -> str:
     failed = [decision for decision in decisions if not decision.met]
     said = "; ".join(f"{decided.condition}: {decided.proven}" for decided in failed or decisions)
     return f"{'NOT ACCEPTED' if failed else 'ACCEPTED'}: {said}"
-
-
-@dataclass(frozen=True)
-class MeasuredInterval(Stored):
-    """A share of held-out rows, with its exact interval.
-
-    Attributes:
-        quantity, label, classifier: what was measured, as in ``Claim``.
-        part, rows: rows that count, and all rows: wrong ones for an error, else right ones.
-        low, high: ends of the interval, in [0, 1].
-        level: the probability 1 - delta with which such an interval contains what it is of.
-        cut_off: of the scores, as in ``Claim``; None for the learner's own.
-    """
-
-    quantity: Quantity
-    label: Label | None
-    classifier: str
-    part: int
-    rows: int
-    low: float
-    high: float
-    level: float
-    cut_off: float | None = None
-
-    def describe(self) -> str:
-        """Return the figure and its interval in words."""
-        name = self.quantity.name_of(self.label)
-        share, ends = format_percent(self.part / self.rows), format_ends(self.low, self.high)
-        rule = self.classifier if self.cut_off is None else f"{self.classifier}, cut-off {self.cut_off:.6g}"
-        return f"{name} {share} ({self.part:,} of {self.rows:,} held-out rows), {ends} ({rule})"
 
 
 def format_ends(low: float, high: float) -> str:

@@ -13,9 +13,8 @@ beyond the (k + 1)-th largest.
 """
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
-from math import ceil
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -23,14 +22,12 @@ import numpy as np
 from ckcv_ray.claims.judged import HeldOutPredictions
 from ckcv_ray.claims.quantity import (
     CLOPPER_PEARSON,
-    MAY_MISS,
     Claim,
     Need,
     Quantity,
     bound_count,
     bound_wrong,
-    make_need,
-    name_wrong_bound,
+    foresee_rows,
     read_quantity,
 )
 from ckcv_ray.claims.rules import CutOff, Rule, orient_scores
@@ -38,15 +35,13 @@ from ckcv_ray.core.arrays import Classes, Mask, Values
 from ckcv_ray.core.bounds.binomial import bound_table, find_fewest_rows
 from ckcv_ray.core.draws import draw_pairs
 from ckcv_ray.core.measures import Output
-from ckcv_ray.core.percent import format_level, format_number
+from ckcv_ray.core.percent import format_level
 from ckcv_ray.core.quantities import register_quantity
-from ckcv_ray.errors import pluralize
 from ckcv_ray.learners.ensemble import count_classes
 from ckcv_ray.study.problem import Problem
-from ckcv_ray.tables.columns import Label
 
 BINARY_RECALLS = ("sensitivity", "specificity")  # of the positive class, and of the other
-WANTED = (0.8, 0.9, 0.95)  # values of a claim whose rows are counted before a run
+USUAL = (0.2, 0.1, 0.05)  # bounds whose rows are counted before a run
 
 
 class ChosenCutOff(NamedTuple):
@@ -91,6 +86,7 @@ class Recall(Quantity):
 
     name = phrase = "recall"
     by_class = is_binomial = True
+    usual = USUAL
     rows_alone = "rows of a class"
     share = "recalls"
 
@@ -124,7 +120,7 @@ class Recall(Quantity):
             bound = bound_count(errors, len(wrong), delta / chosen.n_tested, held.copies)
             name = f"{CLOPPER_PEARSON} for {chosen.n_tested} cut-offs together"
         else:
-            bound, name = bound_wrong(held, wrong, delta), name_wrong_bound(held.problem.certification)
+            bound, name = bound_wrong(held, wrong, delta)
         claim = Claim(
             self,
             rule.name,
@@ -140,7 +136,7 @@ class Recall(Quantity):
         lack = "" if len(wrong) else f"there are no held-out rows of class {label!r}."
         if lack := chosen.lack or lack:
             return claim.give_up(f"the {claim.name} of {who}", lack)
-        of = MAY_MISS if claim.guaranteed else "wrong"
+        of = "may be missed by the cut-off chosen" if claim.guaranteed else "wrong"
         jointly = f"; jointly for the {together} classes with probability at least {format_level(of_all)}"
         seen = f"holdout: {errors} of {len(wrong)} previously unused rows of class {label!r} {of}"
         says = (
@@ -151,16 +147,13 @@ class Recall(Quantity):
 
     def foresee(self, problem: Problem) -> Iterator[Need]:
         """Yield how many rows of each class it takes; none where a predictive value says so."""
-        required = problem.required
-        if required is not None and required.kind.made_of:
+        if problem.required is not None and problem.required.kind.made_of:
             return
-        wanted = WANTED if required is None or required.name != str(self) else (required.value,)
-        sizes = count_classes(problem.all_rows.y, problem.task.n_classes)
-        of_all, together = share_recalls(problem)
+        table, (of_all, together) = problem.all_rows, share_recalls(problem)
+        sizes = count_classes(table.y, table.n_classes)
         for number in self.list_classes(problem):
-            label, share = problem.task.classes[number], sizes[number] / problem.all_rows.n
-            prospects = list_prospects(wanted, of_all / together, "miss", "misses")
-            yield foresee_class(problem, self, label, share, of_all / together, prospects)
+            label, share = table.classes[number], sizes[number] / table.n
+            yield foresee_rows(problem, self, of_all / together, label=label, share=share)
 
 
 def share_recalls(problem: Problem) -> tuple[float, int]:
@@ -233,8 +226,9 @@ class Auc(Quantity):
 
     name, phrase = "auc", "AUC"
     two_classes = is_binomial = True
+    usual = USUAL
     needs = Output.RANK
-    counted, measured_as = "pairs not in order", "{rate} ({part:,} of {rows:,} pairs in order)"
+    measured_as = "{rate} ({part:,} of {rows:,} pairs in order)"
     rows_alone = "rows of a class"
 
     def claim(self, held: HeldOutPredictions, rule: Rule) -> Iterator[Claim]:
@@ -243,9 +237,9 @@ class Auc(Quantity):
         low, high = draw_pairs(held.rows.y, problem.draws)
         wrong = np.asarray(~(score[high] > score[low]))  # in the order drawn
         errors, units = int(np.sum(wrong)), len(wrong)
-        bound = bound_wrong(held, wrong, held.delta) if units else None
+        bound, name = bound_wrong(held, wrong, held.delta)
         claim = Claim(self, rule.name, bound, held.delta, "", errors=errors, rows=units)
-        if bound is None:
+        if not units:
             yield claim.give_up(f"the AUC of {who}", "there are no held-out rows of one of the classes.")
             return
         more, less = (problem.task.classes[n] for n in (problem.positive, 1 - problem.positive))
@@ -255,7 +249,7 @@ class Auc(Quantity):
             "shares of the classes"
         )
         seen = f"holdout: {errors} of {units} disjoint pairs of previously unused rows not in order of score"
-        yield claim.state(says, f"{seen}, {name_wrong_bound(held.problem.certification)}")
+        yield claim.state(says, f"{seen}, {name}")
 
     def doubt(self, claim: Claim) -> str:
         """Return a sentence if a guess, whose AUC is one half, reaches what is proven."""
@@ -266,10 +260,9 @@ class Auc(Quantity):
 
     def foresee(self, problem: Problem) -> Iterator[Need]:
         """Yield how many rows of the rarer class it takes."""
-        share = min(count_classes(problem.all_rows.y, problem.task.n_classes)) / problem.all_rows.n
-        delta = problem.study.delta_of_claim
-        prospects = list_prospects(WANTED, delta, "pair out of order", "pairs out of order")
-        yield foresee_class(problem, self, None, share, delta, prospects)
+        table, delta = problem.all_rows, problem.study.delta_of_claim
+        share = min(count_classes(table.y, table.n_classes)) / table.n
+        yield foresee_rows(problem, self, delta, of=" of the rarer class", share=share)
 
 
 def find_cut_off(
@@ -292,65 +285,3 @@ def find_cut_off(
     misses = int(np.count_nonzero(within)) - 1  # the bound increases with the count
     value = ordered[misses] if number == positive else np.nextafter(ordered[-1 - misses], np.inf)
     return ChosenCutOff(CutOff(float(value), positive), misses=(number, misses))
-
-
-class Prospect(NamedTuple):
-    """How many rows of a class it takes to prove a value."""
-
-    value: float
-    needed: int  # if none is wrong
-    later: int  # if some are
-    wrong: str  # how many of them, in words
-
-
-def list_prospects(wanted: Sequence[float], delta: float, one: str, several: str) -> list[Prospect]:
-    """Return how many rows prove each value, if none, and if half as many as it allows are wrong.
-
-    Args:
-        wanted: values, in (0, 1).
-        delta: probability with which the claim may fail.
-        one, several: name what is wrong.
-    """
-    found = list[Prospect]()
-    for value in wanted:
-        allowed, wrong = 1 - value, 1
-        while wrong < (later := find_fewest_rows(allowed, wrong, delta)) * allowed / 2:
-            wrong += 1
-        needed = find_fewest_rows(allowed, 0, delta)
-        found.append(Prospect(value, needed, later, pluralize(wrong, one, several)))
-    return found
-
-
-def foresee_class(
-    problem: Problem,
-    quantity: Quantity,
-    label: Label | None,
-    share: float,
-    delta: float,
-    prospects: Sequence[Prospect],
-    lack: str | None = None,
-) -> Need:
-    """Return how many held-out rows of a class a claim takes to say at least some values.
-
-    Args:
-        problem: what is to be solved.
-        quantity: what is claimed.
-        label: of the class; None for the rarer one.
-        share: of the rows of the table that are of the class.
-        delta: probability with which the claim may fail.
-        prospects: of each value.
-        lack: as in ``Need``; None where it is rows of the class that are too few, if they are.
-    """
-    n, of = problem.all_rows.n, "of the rarer class" if label is None else f"of class {label!r}"
-    held, lines = n - problem.task.n, list[str]()
-    rows, least = round(held * share), prospects[0].needed
-    for value, needed, later, wrong in prospects:
-        at_least = f"  at least {format_number(100 * value)} %: not before {needed:,} held-out rows {of}"
-        in_all = f"; expected in a table of {ceil(needed / (held / n * share)):,} rows" * (needed > rows)
-        lines.append(f"{at_least}, all of them right; {later:,} with {wrong}{in_all}")
-    says = f"about {rows:,} of the {held:,} held-out rows {'is' if rows == 1 else 'are'} {of}"
-    says += ", by its share in the table"
-    if lack is None:
-        few = f"takes {least:,} held-out rows {of} at least, and of {held:,} held out about"
-        lack = f"{few} {int(held * share):,} are" if held * share < least else ""
-    return make_need(str(quantity), quantity.name_of(label), delta, rows, least, says, lack, lines)

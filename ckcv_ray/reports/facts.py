@@ -7,7 +7,6 @@ worth. The terminal, the page, Markdown, cards and forms show the same facts, ea
 see ``render``.
 """
 
-import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil, floor, nan, sqrt
@@ -89,7 +88,6 @@ TYPICAL_IS = (
 KINDS = {ColumnKind.NUMBER: "numbers", ColumnKind.CATEGORY: "categories", ColumnKind.DATE: "dates"}
 NO_DIGEST: Mapping[str, str] = {}
 OWN_CUT_OFF = "; at the learner's own cut-off, not the one chosen"
-COUNTED = re.compile(r" \([^()]*(\([^()]*\)[^()]*)*\)\.$")  # at the end of a claim: how it was counted
 BESIDE = {"measured", "baseline", "better", "proven", "by class"}  # facts of the rule of the first claim
 WORST = 5  # classes
 MAX_RUNS = 3  # folders that are named
@@ -481,10 +479,9 @@ def _tell_quote(result: Certified) -> Section:
     if c.provisional:
         kicker = "Provisional: evaluations failed; the bound is proven nevertheless"
     if quoted is not None:
-        said = f"{quoted.name} on {name_units(result)} in the long run, {quoted.side}; proven, by "
-        counts = f"; {quoted.counted}" if quoted.counted else ""
+        said = f"{quoted.name} on {name_units(result)} in the long run, {quoted.quantity.side}; proven, by "
         told.append(Fact("number", quoted.limit, PAGE, quoted.bound, *_find_basis(quoted)))
-        told.append(Fact("of", f"{said}{quoted.certification}{counts}"))
+        told.append(Fact("of", f"{said}{quoted.method}"))
     told.append(Fact("accepted", describe_decisions(result.decisions), FIRST, result.decisions))
     may = "Quote with CAUTION" if cautions or question else "May be quoted"
     if quoted is None:
@@ -497,7 +494,8 @@ def _tell_quote(result: Certified) -> Section:
     # of an error, its bound is compared with what was measured
     share = first.risk if first.quantity.is_error and result.task.classes else None
     told.append(Fact("verdict", verdict, FIRST, share))
-    told.append(Fact("claim", "" if quoted is None else COUNTED.sub(".", quoted.statement), FIRST))
+    stated = "" if quoted is None else quoted.statement.replace(f" ({quoted.method}).", ".")
+    told.append(Fact("claim", stated, FIRST))
     told += [Fact(CAUTION, text, FIRST) for text in cautions]
     told += [Fact(QUESTION, question, FIRST), Fact("unread", _describe_passed_over(result), FIRST)]
     told += [Fact("note", text, DETAILS) for text in _list_notes(result)]
@@ -819,9 +817,10 @@ def _tell_performance(result: Certified, judged: Judged | None) -> Section:
     if c.subgroups:
         tables.append(_tabulate_subgroups(result))
     others = [
-        interval.describe()
-        for interval in result.intervals
-        if (interval.classifier, interval.cut_off) != (first.classifier, first.cut_off)
+        f"{claim.name} {claim.rate} ({claim.part:,} of {claim.rows:,} {HELD_OUT}), {format_ends(*ends)} "
+        f"({_find_basis(claim)[0]})"
+        for claim, *ends in result.intervals
+        if not claim.shares_rule(first)
     ]
     told += [Fact("measured", said, DETAILS) for said in others]
     if others:

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
 from ckcv_ray.claims.certificate import Certificate
-from ckcv_ray.claims.quantity import Acceptance, Claim, MeasuredInterval, decide
+from ckcv_ray.claims.quantity import Acceptance, Claim, decide
 from ckcv_ray.claims.rules import ONE_MODEL, CutOff, Rule, find_member, parse_rule
 from ckcv_ray.core.arrays import Values
 from ckcv_ray.core.percent import ceil_percent, format_level, format_number
@@ -70,13 +70,13 @@ class Certified(Result):
         return not self.certificate.provisional
 
     @property
-    def intervals(self) -> list[MeasuredInterval]:
-        """Exact intervals of what was counted on held-out rows, each by itself, at the level of the study."""
+    def intervals(self) -> list[tuple[Claim, float, float]]:
+        """Claims with low and high of exact intervals of what was counted, each at the level of the study."""
         if not self.task.units.independent:
             return []
         required, delta = self.problem.required, self.certificate.delta
-        found = (claim.find_interval(required, delta) for claim in self.certificate.claims)
-        return [interval for interval in found if interval is not None]
+        found = [(claim, claim.find_interval(required, delta)) for claim in self.claims]
+        return [(claim, *ends) for claim, ends in found if ends is not None]
 
     @property
     def ensemble(self) -> Ensemble:
@@ -200,7 +200,8 @@ class Certified(Result):
         """Return the result as JSON values; what is not known is null."""
         c, first, execution = self.certificate, self.claims[0], self.execution
         constant: Label | float = c.baseline.value or 0.0
-        counts, test = tabulate_claimed(self), execution.get("test")
+        counts, test, level = tabulate_claimed(self), execution.get("test"), 1 - c.delta
+        measured = [one.to_json() | {"low": a, "high": b, "level": level} for one, a, b in self.intervals]
         if self.task.classes:
             constant = c.labels[c.baseline.predicted]
         return {
@@ -214,7 +215,7 @@ class Certified(Result):
             "proven": first.to_json(),
             "baseline": c.baseline.to_json() | {"predicted": constant},
             "below_baseline": self.proven < c.baseline.error if first.quantity.is_error else None,
-            "measured": [interval.to_json() for interval in self.intervals] or None,
+            "measured": measured or None,
             "accepted": [decision.to_json() for decision in self.decisions] or None,
             "constant": c.constant,
             "classes": [
@@ -242,8 +243,7 @@ class Certified(Result):
     def _proven(self, of: str, claim: Claim, factor: int = 1) -> str:
         """Say what a claim proves for predictions whose risk is at most ``factor`` times its own."""
         bound, c = min(1.0, factor * claim.risk), self.certificate
-        seen = f"; {claim.counted}" if claim.counted else ""
-        how = ", twice the bound for a member drawn independently" if factor == 2 else seen
+        twice = f"{claim.certification}, twice the bound for a member drawn independently"
         what = self.task.units.word(
             f"to be wrong at most {ceil_percent(bound)} of the time",
             f"that of a new group's rows on average at most {ceil_percent(bound)} are wrong",
@@ -256,7 +256,7 @@ class Certified(Result):
         claim = replace(claim, bound=bound)
         return (
             f"by {of}: proven {what}, with probability {format_level(claim.delta)} "
-            f"({claim.certification}{how}); {c.compare(claim)}"
+            f"({twice if factor == 2 else claim.method}); {c.compare(claim)}"
         )
 
 

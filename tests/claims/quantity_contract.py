@@ -266,10 +266,11 @@ class QuantityContract:
     def test_a_sentence_says_the_number_and_the_level(self) -> None:
         for outcome, claims in self.prove().items():
             for claim in self.own(claims):
-                assert claim.counted or claim.errors is None or claim.bound is None
                 if claim.bound is None:
-                    assert claim.statement.startswith(NOTHING), outcome
+                    assert (claim.statement.startswith(NOTHING), claim.method) == (True, ""), outcome
                     continue
+                assert claim.method
+                assert claim.statement.endswith(f" ({claim.method}).")
                 assert claim.limit in claim.statement
                 assert f"with probability at least {format_level(claim.delta)}" in claim.statement
                 assert claim.statement.startswith("Assuming independent ")
@@ -288,10 +289,16 @@ class QuantityContract:
                 Problem.of(self.study.replace(delta=1e-9), self.problem.all_rows)
 
     def test_a_plan_says_how_many_rows_it_takes(self) -> None:
+        """And what they prove if none is wrong, which is claimed where as many rows are held out."""
+        claims = self.prove()[self.best]
+        flawless = [claim for claim in claims if claim.errors == 0 and claim.quantity.is_binomial]
         for need in list_needs(self.problem):
             assert f"{need.needed:,}" in "\n".join(need.lines) or need.needed == 1
             assert f"with probability {format_level(need.delta)}: " in need.lines[0]
-            assert need.delta in {claim.delta for claim in self.prove()[self.best]}
+            assert need.delta in {claim.delta for claim in claims}
+            for claim in flawless:
+                if (str(claim.quantity), claim.rows) == (need.claim, need.rows):
+                    assert f": {claim.says} if none of " in need.lines[0]
 
     def test_a_condition_is_met_by_the_bound(self) -> None:
         for claims in map(self.own, self.prove().values()):

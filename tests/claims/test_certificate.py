@@ -75,6 +75,3 @@ def test_a_certificate_without_one_of_its_fields_is_refused(finished):
     for name in finished:
         with pytest.raises(ValueError, match=f"^{name}"):
             Certificate.from_json({key: value for key, value in finished.items() if key != name})
-
-
-# What is refused

@@ -8,7 +8,6 @@ from claimed import SMALL, make_claim, run
 from conftest import blobs, unwrap
 
 from ckcv_ray import Study, Task
-from ckcv_ray.claims.better import PairedCounts
 from ckcv_ray.claims.certificate import describe_guesses
 from ckcv_ray.claims.certify import list_needs
 from ckcv_ray.core.bounds.betting import bound_losses
@@ -21,17 +20,6 @@ N = 120
 X = RNG.normal(size=(N, 3))
 SIGNAL = X[:, 0] + 0.5 * RNG.normal(size=N)
 LINEAR = Study.of(learner="linear", k=(3,), n_splits=3, certify="holdout", holdout_share=0.5)
-
-# How much it takes
-
-
-@pytest.mark.parametrize(("level", "rows"), [(0.05, 5), (0.025, 6), (0.0125, 7)])
-def test_it_takes_a_few_rows_outside_each_class(level: float, rows: int) -> None:
-    passed = [PairedCounts(won, 0, np.empty(0), False).bound(level, 0) < 0.5 for won in (rows - 1, rows)]
-    assert passed == [False, True]
-
-
-# In a run
 
 
 def test_of_numbers_the_median_of_the_learning_rows_has_to_be_beaten() -> None:
@@ -68,10 +56,11 @@ def test_a_bound_below_a_constant_that_is_not_proven_better_is_a_figure() -> Non
 def test_a_gate_that_no_rule_can_pass_is_foreseen_and_said() -> None:
     y = np.where(np.arange(40) % 10 == 0, "ill", "well")
     task = Task.of(X[:40], y)
-    (need,) = list_needs(Problem.of(LINEAR, task))
-    assert (need.needed, need.rows) == (5, 20)
-    said = "at most 13.92 % if none of the 20 held-out rows is wrong; better than a constant takes 5 rows"
-    assert f"{said} outside each class, none of them wrong, and about 2 are outside" in need.lines[0]
+    error, gate = list_needs(Problem.of(LINEAR, task))
+    assert ((error.needed, error.rows), (gate.needed, gate.rows)) == ((1, 20), (5, 2))
+    assert error.lines[0].endswith(": at most 13.92 % if none of 20 held-out rows is wrong")
+    said = "at least 50.00 %: not before 5 held-out rows outside the commonest class, none of them wrong"
+    assert said in gate.lines[1]
     result = run(LINEAR, task)
     assert result.certificate.first.gate.least >= 0.5
     assert "these rows cannot prove it, even with none wrong" in unwrap(result.summary())

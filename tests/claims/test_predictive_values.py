@@ -1,6 +1,5 @@
 """Cut-offs for a predictive value: how they are chosen and tested, and what a run makes of them."""
 
-import re
 from dataclasses import replace
 
 import numpy as np
@@ -130,10 +129,14 @@ def test_a_plan_says_how_many_positives_it_takes(task):
     value, auc = list_needs(Problem.of(study(require="ppv:0.05>=0.3", claim="auc"), task))[::-1]
     assert (value.claim, auc.claim, value.delta) == ("ppv:0.05", "auc", 0.0125)
     first, line = value.lines
-    assert "PPV at a prevalence of 5.00 %, with probability 98.75 %: about" in first
-    assert f"at least 30 %: not before {value.needed} held-out rows of class 'ill', all of them right" in line
-    more = int(re.search(r"; (\d+) with \d+ misses, and the others wrong half as", line)[1])
-    assert value.needed < more
+    assert "PPV at a prevalence of 5.00 %, with probability 98.75 %: at least" in first
+    rows = f"{value.needed} held-out rows (33.33 % of class 'ill'), none of them wrong"
+    assert line.startswith(f"  at least 30.00 %: not before {rows}")
+    few, enough = (
+        Ppv(0.05).compute_wrong(clopper_pearson([0, 0], [n // 3, n - n // 3], 0.0125 / 2))
+        for n in (value.needed - 1, value.needed)
+    )
+    assert few < 0.3 <= enough
 
 
 def test_labels_of_rows_held_out_have_no_part_in_the_cut_offs(task):

@@ -189,9 +189,7 @@ class TestPpvRequired(OfClasses):
     units = 8
     perfect = (0, 0, 0, 0, 2, 2, 2, 2)
     lack = "of 2 cut-offs "
-    refused = (
-        r"^require=ppv:0.5>=0.55 takes [0-9,]+ held-out rows at least, about [0-9,]+ of them of class 1 "
-    )
+    refused = r"^require=ppv:0.5>=0.55 takes [0-9,]+ held-out rows \([0-9.]+ % of class 1\) at least"
 
     def add(self, held: HeldOutPredictions, rows: Sequence[Row]) -> None:
         score, y = (np.array(values) for values in zip(*((row.score, row.y) for row in rows), strict=True))
@@ -346,7 +344,7 @@ REFUSED: list[tuple[Any, ...]] = [
     (VALUE | {"answer": "error<=0.1"}, "leave one of them out"),
     (
         {"require": "ppv:0.001>=0.9"},
-        "takes [0-9,]+ held-out rows at least, about [0-9,]+ of them of class '?1'? .*, and 200 are held out",
+        r"takes [0-9,]+ held-out rows \(50.00 % of class '?1'?\) at least, and 200 are expected: hold out",
     ),
     ({"answer": "error<=0.001"}, "^answer=error<=0.001 takes 4,380 held-out rows at least, and 200 are"),
     ({"answer": "error>=0.1"}, "is that it is at most a value: write error<=0.1"),

@@ -26,12 +26,13 @@ def test_predictions_are_told_with_the_claim_that_covers_them(paper, held):
     assert "twice the bound for a member drawn independently" in paper.claim_for(paper.rule(by="vote"))
     (vote,) = held.certificate.claims
     assert f"at most {ceil_percent(vote.bound)} " in held.claim_for(held.rule(by="vote"))
-    assert "(holdout; the vote: " in held.claim_for(held.rule(by="vote"))
+    assert f"({vote.method}); " in held.claim_for(held.rule(by="vote"))
+    assert vote.method.startswith(f"holdout: {vote.errors} of {vote.rows} previously unused rows wrong, ")
     assert held.rule() == held.rule(by="vote") == Rule("vote")
     assert paper.claim_for(paper.rule(by="member:2")).endswith("nothing is proven for it alone")
     assert "nothing is proven for it alone" in held.claim_for(held.rule(seed=1))
     assert held.rule(by="random", seed=4) == Rule("random", 4, repeats=True)
-    assert "(paper; all members: " in paper.claim_for(paper.rule(seed=1))
+    assert f"({paper.certificate.first.method}); " in paper.claim_for(paper.rule(seed=1))
 
 
 def test_members_are_drawn_from_all_of_f_star_and_a_seed_repeats_one_call(paper):

@@ -169,7 +169,7 @@ def test_a_plan_says_how_many_rows_a_claim_needs(ckcv, patients):
     code, printed, _ = ckcv("plan", patients, *options, *claim)
     assert code == 0
     assert "sensitivity (recall of 'ill'), with probability 97.5 %: " in printed
-    assert "  at least 80 %: not before 17 held-out rows of class 'ill', all of them right" in printed
+    assert "  at least 80.00 %: not before 17 held-out rows of class 'ill', none of them wrong" in printed
     _, plain, _ = ckcv("plan", patients, *options)
     assert "recall" not in plain
 

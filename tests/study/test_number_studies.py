@@ -65,7 +65,7 @@ NOT_OF_NUMBERS = [
     (
         TASK,
         HOLD | {"claim": "within:0.99"},
-        "claim=within:0.99 takes 299 held-out rows at least, and 45 are held out: hold out more",
+        "claim=within:0.99 takes 299 held-out rows at least, and 45 are expected: hold out more",
     ),
     (TASK, HOLD | {"holdout_share": 0.97}, "leave 3: leave at least 6 to learn from"),
     (CLASSES, {"learner": "forest"}, "criterion=clipped is for numbers, and"),
