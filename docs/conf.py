@@ -28,7 +28,10 @@ exclude_patterns = ["nightly", "extensions", "templates", "_build"]
 templates_path = ["templates"]
 nitpicky = True
 # Types of other packages and of the standard library: their documentation is elsewhere.
-nitpick_ignore_regex = [("py:.*", r"(?!ckcv_ray\.).*")]
+nitpick_ignore_regex = [
+    ("py:.*", r"(?!ckcv_ray\.).*"),
+    ("py:class", r"ckcv_ray\..*\.(Kind|Registered|T)"),  # type variables
+]
 
 myst_enable_extensions = ["amsmath", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 4

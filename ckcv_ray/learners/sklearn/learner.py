@@ -42,6 +42,7 @@ from ckcv_ray.learners.sklearn.spec import (
     Values,
     as_spec,
     check_trusted,
+    list_classes,
     list_specs,
 )
 from ckcv_ray.learners.sklearn.store import last_step, unpack
@@ -369,7 +370,7 @@ class AnyEstimator(WeightedLearner):
             except (Exception, SystemExit):  # evaluations will meet the error again, and record it
                 continue
             try:
-                unpack(model.content, kind)
+                unpack(model.content, [*list_classes(self.spec)])
             except Exception as error:  # skops raises errors of all kinds
                 at = ", ".join(f"{name} = {value}" for name, value in setting.items())
                 raise InputError(

@@ -1,7 +1,8 @@
 """Fitted estimators as bytes: the format of skops, the same for equal estimators, and checks of what is read.
 
 Unlike a pickle, a skops file names the types it holds and runs none of its content. Refused are types that
-are neither on skops's own list nor of a trusted package, and arrays that compiled code would leave.
+are neither on skops's own list nor of a trusted package, estimators of scikit-learn that the study's learner
+cannot have, and arrays that compiled code would leave.
 
 A model of XGBoost, LightGBM or CatBoost is stored in the same way, with its trees as its library writes them
 for a pickle, and read by the code of that library, unchecked. None holds labels: fits are to positions of the
@@ -17,7 +18,7 @@ import json
 import random
 import warnings
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -54,7 +55,9 @@ from ckcv_ray.learners.sklearn.spec import (
     complete_names,
     draws_globally,
     find_library,
+    is_own,
     is_trusted,
+    list_classes,
     load_words,
     name_type,
     prepare,
@@ -68,10 +71,23 @@ SUFFIX = ".npy"
 NO_DATE = (1980, 1, 1, 0, 0, 0)
 MAX_MODEL_BYTES = 1 << 30
 MAX_MODEL_DEPTH = 200
-CONSTANT = "sklearn.dummy.DummyClassifier"  # of training rows of a single class
+CONSTANT = "sklearn.dummy:DummyClassifier"  # of training rows of a single class
+PARTS = (  # estimators that fits of others make by themselves
+    *(CONSTANT, "sklearn.dummy:DummyRegressor", "sklearn.decomposition:KernelPCA"),
+    *("sklearn.impute:MissingIndicator", "sklearn.isotonic:IsotonicRegression"),
+    *("sklearn.linear_model:LogisticRegression", "sklearn.linear_model:RidgeCV"),
+    *("sklearn.multiclass:OneVsOneClassifier", "sklearn.multiclass:OneVsRestClassifier"),
+    *("sklearn.neighbors:NearestNeighbors", "sklearn.preprocessing:FunctionTransformer"),
+    *("sklearn.preprocessing:KernelCenterer", "sklearn.preprocessing:LabelBinarizer"),
+    *("sklearn.preprocessing:LabelEncoder", "sklearn.preprocessing:OneHotEncoder"),
+    *("sklearn.preprocessing:StandardScaler", "sklearn.svm:LinearSVC"),
+    *("sklearn.tree:DecisionTreeClassifier", "sklearn.tree:DecisionTreeRegressor"),
+    *("sklearn.tree:ExtraTreeClassifier", "sklearn.tree:ExtraTreeRegressor"),
+)
 BOOSTER = f"{__name__}.Booster"
 TREE = "sklearn.tree._tree.Tree"
-PREDICTOR = "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor"
+HISTOGRAMS = "sklearn.ensemble._hist_gradient_boosting"
+PREDICTOR = f"{HISTOGRAMS}.predictor.TreePredictor"
 REVIEWED = (  # that skops does not trust: the arrays of trees are checked, the others hold numbers
     *(TREE, PREDICTOR, "numpy.dtype", "sklearn.utils._bunch.Bunch", "sklearn.multiclass._ConstantPredictor"),
     *(f"sklearn.calibration.{name}" for name in ("_CalibratedClassifier", "_SigmoidCalibration")),
@@ -80,6 +96,7 @@ REVIEWED = (  # that skops does not trust: the arrays of trees are checked, the 
     *(f"sklearn.neural_network._stochastic_optimizers.{name}Optimizer" for name in ("Adam", "SGD")),
     "collections.OrderedDict",  # of LightGBM
 )
+NO_ESTIMATORS = ("sklearn._loss.", "sklearn.linear_model._sgd_fast.", f"{HISTOGRAMS}.binning.")  # of fits
 SUPPORT_OF_NUMBERS = ("epsilon_svr", "nu_svr", "one_class")
 KERNELS = ("linear", "poly", "rbf", "sigmoid")
 NEIGHBOUR_FIELDS = ("_fit_X", "_y", "classes_", "effective_metric_", "effective_metric_params_")
@@ -108,20 +125,22 @@ def pack(estimator: object) -> bytes:
             part._tree = tree
 
 
-def unpack(content: bytes, kind: str | None = None) -> Estimator:
+def unpack(content: bytes, classes: Sequence[str] | None = None) -> Estimator:
     """Return the estimator that ``pack`` wrote.
 
-    Every type that is named is compared with those of skops and of trusted packages before anything is built.
+    Every type that is named is compared with those of the learner, of skops and of trusted packages before
+    anything is built.
 
     Args:
         content: may come from anybody.
-        kind: its class, as "module:Class"; None for any.
+        classes: its class, and those of the estimators that it may hold besides those that fits make, as
+            "module:Class"; None for any.
 
     Raises:
         ValueError: it holds another estimator, or an array that compiled code would leave.
         TypeError: it holds a type that is not known to be harmless.
     """
-    trusted = _check_types(content, kind)
+    trusted = _check_types(content, classes)
     import skops.io
 
     estimator: Estimator = skops.io.loads(content, trusted=trusted)
@@ -151,11 +170,11 @@ def read_values(content: bytes) -> tuple[object, dict[str, object]]:
     }
 
 
-def _check_types(content: bytes, kind: str | None) -> list[str]:
+def _check_types(content: bytes, classes: Sequence[str] | None) -> list[str]:
     """Return the types that a file names and that are trusted here, besides those that skops trusts.
 
     Raises:
-        ValueError: its estimator is not of the learner's class.
+        ValueError: it holds an estimator of scikit-learn that the learner has not.
     """
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         if sum(file.file_size for file in archive.infolist()) > MAX_MODEL_BYTES:
@@ -164,12 +183,18 @@ def _check_types(content: bytes, kind: str | None) -> list[str]:
             f"{node['__module__']}.{node['__class__']}"
             for node in _nodes(json.loads(archive.read(SCHEMA_FILE)))
         ]
-    own = BOOSTER if kind in BOOSTERS else kind and name_type(kind)
-    if kind is not None and named[:1] not in ([own], [CONSTANT]):
-        raise ValueError(f"it holds {quote(named[:1])}, which no fit of {kind} makes")
     functions = (value for value in load_words().values() if isinstance(value, FunctionType))
     known = {*REVIEWED, *(f"{f.__module__}.{f.__name__}" for f in functions)}
     known |= {BOOSTER} if any(map(is_trusted, LIBRARIES)) else set()
+    if classes is not None:
+        whole = BOOSTER if classes[0] in BOOSTERS else name_type(classes[0])
+        strange = [name for name in named[:1] if name not in (whole, name_type(CONSTANT))]
+        if all(map(is_own, classes)):  # an estimator of somebody's own may hold any
+            known |= {*map(name_type, (*classes, *PARTS))}
+            of_others = (name for name in named if is_own(name) and not name.startswith(NO_ESTIMATORS))
+            strange += [name for name in of_others if name not in known]
+        if strange:
+            raise ValueError(f"it holds {strange[0]}, which no fit of {classes[0]} makes")
     return [name for name in {*named} if name in known or is_trusted(name)]
 
 
@@ -613,14 +638,16 @@ class FittedEstimator(Model):
         return Outputs(label, rank, shares)
 
     @classmethod
-    def of(cls, setting: Setting, content: bytes, n_classes: int, kind: str | None = None) -> Self:
-        """Return the model whose estimator, of class ``kind``, is given as bytes.
+    def of(
+        cls, setting: Setting, content: bytes, n_classes: int, classes: Sequence[str] | None = None
+    ) -> Self:
+        """Return the model whose estimator is given as bytes; ``classes`` are those that it may hold.
 
         Raises:
             ValueError: see ``store.unpack``.
         """
         with guard(False):  # such as that a class is deprecated
-            estimator = unpack(content, kind)
+            estimator = unpack(content, classes)
         return cls(setting, estimator, n_classes)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -659,7 +686,7 @@ class EstimatorCodec(Codec):
         setting = json.loads(row["setting"])
         if not isinstance(setting, dict) or set(setting) != self.parameters:
             raise ValueError("its setting does not name the learner's parameters")
-        model = FittedEstimator.of(setting, row["estimator"], task.n_classes, self.spec["class"])
+        model = FittedEstimator.of(setting, row["estimator"], task.n_classes, [*list_classes(self.spec)])
         try_model(model, task)
         return model
 
