@@ -1,6 +1,7 @@
 """Encoders, fitted in every split: they do what scikit-learn's do, and see the training rows alone."""
 
 import json
+import warnings
 from dataclasses import replace
 from itertools import cycle
 
@@ -227,6 +228,30 @@ def test_every_learner_runs_on_any_table_and_is_verified(learner, encode, task, 
     raw = untidy(20, seed=5).drop_columns("outcome")
     assert np.array_equal(again.predict(raw, by="vote"), result.predict(raw, by="vote"))
     assert not verify(tmp_path / "run", rerun=True).differences
+
+
+@pytest.mark.parametrize("encode", ["auto", "target"])
+def test_a_column_that_knows_the_labels_of_other_rows_fools_no_claim(encode):
+    """Labels are a toss of a coin; each category has a few rows, so its mean label nearly gives them away.
+
+    Whoever fits an encoder to all rows first sees an error far below one half, and certifies it.
+    """
+    rng = np.random.default_rng(np.random.SeedSequence(18))
+    n = 120
+    y = rng.integers(0, 2, n)
+    word = rng.integers(0, n // 3, n)
+    mean = np.array([y[word == one].mean() for one in word])
+    assert np.mean((mean > 0.5) != y) < 0.3, "what would be seen by an encoder of all rows"
+    task = Task.of(pa.table({"word": [f"w{i:03}" for i in word], "x": rng.normal(size=n)}), y)
+    study = Study.paper(learner="linear,tree", k=(3, 5), n_splits=5, encode=encode)
+    study = study.replace(certify="holdout", holdout_share=0.33)
+    if encode == "auto":
+        study = study.replace(rare=0.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        result = run_job(Job(study, task), SERIAL)
+    assert all(claim.bound >= 0.5 for claim in result.certificate.claims)
+    assert result.certificate.error > 0.35
 
 
 def test_a_row_that_is_drawn_twice_stays_in_one_fold(task):
