@@ -23,7 +23,7 @@ from ckcv_ray.core.arrays import ONE, Values
 from ckcv_ray.core.bounds.betting import bound_mean_loss
 from ckcv_ray.core.bounds.binomial import bound_table, clopper_pearson, count_without
 from ckcv_ray.core.measures import GRAIN
-from ckcv_ray.core.percent import format_number, round_bound
+from ckcv_ray.core.percent import format_level, format_number, round_bound
 from ckcv_ray.core.quantities import POSITIVE, SHARE_OF_ROWS, argument, register_quantity
 from ckcv_ray.study.problem import Problem
 
@@ -130,8 +130,10 @@ class Within(Quantity):
         return f"claim={self}", 0.0
 
     def foresee(self, problem: Problem) -> Iterator[Need]:
-        """Yield how many rows it takes."""
+        """Yield how many rows it takes: the distance itself is not known before."""
         delta, beyond = problem.study.delta_of_claim, 1 - self.width_of
-        yield foresee_rows(
+        need = foresee_rows(
             problem, self, delta, lambda n: 0.0 if clopper_pearson(0, n, delta) <= beyond else None
         )
+        takes = f"it takes {need.needed:,} {need.of} at least, and there are {need.rows:,}"
+        yield need._replace(lines=[f"{self.title}, with probability {format_level(delta)}: {takes}"])
