@@ -160,7 +160,7 @@ def test_a_resampling_of_somebody_else_is_used_by_its_name(tmp_path):
     serial = Execution("serial")
     scores = evaluate(X, y, tmp_path / "rolling", serial, learner="naive_bayes", resampling="rolling:4")
     assert scores.study.resampling == RollingOrigin(4)
-    assert [fitted for fitted, _ in scores.rows.tolist()] == [6, 12, 18, 24]
+    assert scores.table()["rows_fitted"].to_pylist() == [6, 12, 18, 24]
     assert load_scores(tmp_path / "rolling").table().equals(scores.table())
     assert explain_no_bound(scores) == NOT_DRAWN
     with pytest.raises(InputError, match=r"certify=paper requires resampling complete .* not rolling"):
