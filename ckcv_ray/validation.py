@@ -223,8 +223,8 @@ def as_path(name: str, value: object, error: type[CKCVError] = InputError) -> Pa
         InputError: the value is neither.
         error: no file can have that name: it is empty, too long, not in UTF-8, or has a null character.
     """
-    if not isinstance(value, str | Path):
-        raise InputError(f"{name}={quote(value)} is not a path: give text or a pathlib.Path")
+    expect(name, value, str | Path, "a path: give text or a pathlib.Path")
+    assert isinstance(value, str | Path)
     try:
         if value == "":
             raise ValueError("it is empty")
@@ -257,7 +257,7 @@ def as_array(name: str, values: object) -> NDArray[Any]:
 
 
 class Limited:
-    """Limited of a value in a file, by their names in pydantic: a note on its type, for ``read_as``."""
+    """The limits of a value in a file, by their names in pydantic: a note on its type, for ``read_as``."""
 
     def __init__(self, **limits: float | str) -> None:
         self.limits = limits

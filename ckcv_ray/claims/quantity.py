@@ -38,7 +38,7 @@ from ckcv_ray.core.bounds.binomial import (
 from ckcv_ray.core.percent import ceil_percent, floor_percent, format_about, format_level, format_percent
 from ckcv_ray.core.quantities import Declared, parse_quantity
 from ckcv_ray.errors import InputError, cut
-from ckcv_ray.learners.ensemble import Ensemble, Models
+from ckcv_ray.learners.ensemble import Models
 from ckcv_ray.study.parts import Condition, Holdout
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.columns import Label
@@ -420,7 +420,7 @@ class Quantity(Declared):
 
     def foresee(self, problem: Problem) -> Iterator[Need]:
         """Yield what claims of it take, and what there will be, before anything is drawn or fitted."""
-        held = HeldOutPredictions(problem, Models(Ensemble(())))
+        held = HeldOutPredictions(problem, Models())
         yield foresee_rows(
             problem, self, held.delta, lambda n: self.bound(held, self.count_flawless(problem, n))[0]
         )

@@ -207,7 +207,9 @@ def _describe_unfinished(folder: RunFolder, queue: Queue) -> tuple[dict[str, Any
     if problem.scores:
         del counts["dropped"]
         return content, f"procedure {problem.run_id} {done}, {at.failed:,} failed\n{state}"
-    leading = "no complete candidate"
+    execution, leading = folder.execution(), "no complete candidate"
+    content |= {"fits": execution.get("fits"), "not_converged": at.not_converged}
+    content["seconds"] = execution.get("seconds")
     if at.best is not None:
         best, l_ms = at.best
         content |= {"setting": dict(best.setting), "k": best.k, "l_ms": l_ms}

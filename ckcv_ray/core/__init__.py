@@ -14,5 +14,5 @@ L_MS, L_EE     means over the splits of U on the select and on the estimate sets
 
 Modules: ``resampling`` (splits), ``measures`` and ``criteria`` (what is counted and what is minimised),
 ``bounds`` (U and bounds that may be averaged), ``selection`` (Algorithm 1's sums, lower
-bounds and winner), ``schedule`` (which evaluations to compute next), ``options`` and ``threads``.
+bounds and winner), ``schedule`` (which evaluations to compute next), ``options`` and ``process``.
 """

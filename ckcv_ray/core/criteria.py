@@ -59,7 +59,7 @@ MEAN_ERROR = (
 )
 MAX_COSTS = 6  # that a sentence names
 MIN_STUDY_DELTA = 1e-12  # A gives a candidate as little as 1e-22 of it
-Units: TypeAlias = int | Index  # scored in each split: their number, or the rows of each class
+UnitCounts: TypeAlias = int | Index  # scored in each split: their number, or the rows of each class
 FINEST = 1 << 52  # whole numbers up to it, divided by it, are exact
 _table = lru_cache(maxsize=4096)(bound_table)
 RATES = np.linspace(0.0, 1.0, 257)  # error rates between which a forecast interpolates
@@ -123,15 +123,15 @@ class Criterion(ABC):
         return self
 
     @abstractmethod
-    def value(self, totals: Counts, units: Units) -> Values:
+    def value(self, totals: Counts, units: UnitCounts) -> Values:
         """Return the non-negative values of totals (..., columns) on ``units`` each."""
 
     @abstractmethod
-    def least(self, units: Units) -> float | Values:
+    def least(self, units: UnitCounts) -> float | Values:
         """Return the smallest possible value, that of a split of ``units`` without loss, or of each split."""
 
     @abstractmethod
-    def transfer(self, values: Values, units: Units, target_units: Units) -> Values:
+    def transfer(self, values: Values, units: UnitCounts, target_units: UnitCounts) -> Values:
         """Return the values expected on ``others``, given those on ``units``, each of all splits."""
 
     def state_l_ee(self, l_ee: float, n_splits: int, independent: bool = True) -> str:
@@ -153,7 +153,7 @@ class Criterion(ABC):
         """Return the cost of an error on each class, the largest first; "" if all errors cost the same."""
         return ""
 
-    def compute_l_ee(self, totals: ArrayLike, units: Units) -> float:
+    def compute_l_ee(self, totals: ArrayLike, units: UnitCounts) -> float:
         """Return L_EE, here the mean value, from totals (splits, columns) on estimate sets of ``units``."""
         values = self.value(np.asarray(totals), units)
         return fsum(values) / len(values)  # rounded once: the same in any order
@@ -162,15 +162,15 @@ class Criterion(ABC):
 class SplitBound(Criterion):
     """The base of a mean over the splits of U at the total loss of each, ascending."""
 
-    def table(self, units: Units) -> Values:
+    def table(self, units: UnitCounts) -> Values:
         """Return U(0; units), U(1; units), ... U(units; units)."""
         return _table(int(units), self.delta)
 
-    def least(self, units: Units) -> float:
+    def least(self, units: UnitCounts) -> float:
         """Return the first value of the table."""
         return float(self.table(units)[0])
 
-    def transfer(self, values: Values, units: Units, target_units: Units) -> Values:
+    def transfer(self, values: Values, units: UnitCounts, target_units: UnitCounts) -> Values:
         """Return the values on ``others`` at the same mean losses, interpolated between counts."""
         here, there = self.table(units), self.table(target_units)
         loss = np.interp(values, here, np.arange(len(here))) / units
@@ -186,7 +186,7 @@ class MeanBound(SplitBound):
     minimised = "mean {} bound on the select sets (minimised)"
     estimated = "the same mean on the estimate sets (the paper's figure)"
 
-    def value(self, totals: Counts, units: Units) -> Values:
+    def value(self, totals: Counts, units: UnitCounts) -> Values:
         """Return U(errors; units), counting the errors of all classes together."""
         return np.asarray(self.table(units)[np.sum(totals, axis=-1)])
 
@@ -206,7 +206,7 @@ class MeanShare(SplitBound):
     )
     estimated = "the same mean on the estimate sets (the paper's figure, for groups; no bound)"
 
-    def value(self, totals: Counts, units: Units) -> Values:
+    def value(self, totals: Counts, units: UnitCounts) -> Values:
         """Return U for totals (..., columns), of which the last is the sum of the units' losses."""
         return _value_losses(np.asarray(totals)[..., -1], units, self.delta)
 
@@ -279,21 +279,21 @@ class Balanced(Criterion):
         f"error rate, and not proven. {ABOUT_ERROR}"
     )
 
-    def value(self, totals: Counts, units: Units) -> Values:
+    def value(self, totals: Counts, units: UnitCounts) -> Values:
         """Return the mean of U(x_c; m_c) of each split; ``units`` is of the shape of ``totals``."""
         return _mean_of_classes(np.asarray(clopper_pearson(totals, units, self.delta)))
 
-    def least(self, units: Units) -> Values:
+    def least(self, units: UnitCounts) -> Values:
         """Return the mean of U(0; m_c) for each split of ``units`` (n_splits, n_classes)."""
         rows = np.asarray(units)
         return self.value(np.zeros_like(rows), rows)
 
-    def transfer(self, values: Values, units: Units, target_units: Units) -> Values:
+    def transfer(self, values: Values, units: UnitCounts, target_units: UnitCounts) -> Values:
         """Return the bounds on splits of ``others`` at the same error rate, one for all classes."""
         rates = np.interp(values, self._at_rates(units), RATES)
         return np.asarray(np.interp(rates, RATES, self._at_rates(target_units)))
 
-    def _at_rates(self, units: Units) -> Values:
+    def _at_rates(self, units: UnitCounts) -> Values:
         """Return the values at ``RATES`` on a split with the mean number of rows of each class."""
         rows = np.asarray(units, dtype=np.float64).mean(axis=0)
         errors = RATES[:-1, None] * rows
@@ -360,7 +360,7 @@ class MeanCost(SplitBound):
         spelled = to_text(dict(zip(map(str, classes), costs, strict=True)))
         return replace(self, costs=spelled, losses=losses)
 
-    def value(self, totals: Counts, units: Units) -> Values:
+    def value(self, totals: Counts, units: UnitCounts) -> Values:
         """Return U at the cost of the decisions on ``units`` rows, given errors by class (..., n_classes)."""
         losses = np.asarray(totals, np.int64) @ np.array(self.losses, np.int64)
         return _value_losses(losses, units, self.delta)
@@ -373,11 +373,11 @@ class MeanLoss(Criterion):
     minimised = "mean error on the select sets (minimised; no bound)"
     estimated = "mean error on the estimate sets; no bound"
 
-    def least(self, units: Units) -> float:
+    def least(self, units: UnitCounts) -> float:
         """Return 0."""
         return 0.0
 
-    def transfer(self, values: Values, units: Units, target_units: Units) -> Values:
+    def transfer(self, values: Values, units: UnitCounts, target_units: UnitCounts) -> Values:
         """Return the values themselves: they are expected to be the same on any number of units."""
         return values
 
@@ -393,7 +393,7 @@ class MeanError(MeanLoss):
     name = "mean_error"
     l_ee_is = MEAN_ERROR.format("wrong rows")
 
-    def value(self, totals: Counts, units: Units) -> Values:
+    def value(self, totals: Counts, units: UnitCounts) -> Values:
         """Return the share of wrong rows, counting the errors of all classes together."""
         weight = (FINEST // units) / FINEST  # 1 / units rounded down: its product with a count is exact
         return np.asarray(np.sum(totals, axis=-1) * weight)
@@ -407,7 +407,7 @@ class MeanGroupError(MeanLoss):
     name = MeanError.name
     l_ee_is = MEAN_ERROR.format("the wrong rows of a group, each group counted once")
 
-    def value(self, totals: Counts, units: Units) -> Values:
+    def value(self, totals: Counts, units: UnitCounts) -> Values:
         """Return the mean losses for totals (..., columns), of which the last is the sum of the losses."""
         return np.asarray(np.asarray(totals)[..., -1] / ONE / units)
 
@@ -434,7 +434,7 @@ def _mean_of_classes(bounds: Values) -> Values:
     return np.asarray(np.cumsum(bounds, axis=-1)[..., -1] / bounds.shape[-1])
 
 
-def _value_losses(losses: Counts, units: Units, delta: float) -> Values:
+def _value_losses(losses: Counts, units: UnitCounts, delta: float) -> Values:
     """Return U at total losses in units of 1 / ``ONE``, of their shape: ascending, at counts ``_table``."""
     totals = losses / ONE
     inside = scipy.special.betainccinv(totals + 1.0, np.maximum(units - totals, 1 / ONE), delta)

@@ -61,7 +61,7 @@ from ckcv_ray.storage.execution import Before
 from ckcv_ray.study.parts import MIN_HELD_OUT, Holdout
 from ckcv_ray.study.problem import Candidate, Problem, describe_setting
 from ckcv_ray.tables.columns import Column, ColumnKind, Label
-from ckcv_ray.tables.questions import Repeats, describe_sorted, find_repeats
+from ckcv_ray.tables.questions import Repeats, describe_sorted
 from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import quote
 
@@ -978,7 +978,7 @@ def _tell_scores(result: Scored, judged: Judged | None, most: int) -> list[Secti
     balanced = f"; training rows are balanced by class ({study.balance})" * (study.balance != Balance.NONE)
     divided = f"{study.resampling.name}: {splits} of {rows}{balanced}"
     entry = result.kept or scored.rank_entries(result, result.scores[0])[0][0]
-    repeats = find_repeats(result.task)
+    repeats = scored.count_repeats(result)
     not_covered = [text for text in NOT_COVERED if several or text != NOT_COVERED[2]]
     return [
         Section("scores", "Scores", [Fact("splits", divided, FIRST, result.computed.n_splits)]),
@@ -1018,7 +1018,7 @@ def _name_side(score: Score) -> str:
 
 def _tabulate_score(result: Scored, score: Score, settings: Sequence[SettingScores], title: str) -> FactTable:
     """Return the figures of a score; where one of many settings is chosen, that with the best mean first."""
-    listed = len(result.entries) > len(result.problem.learners)
+    listed = scored.lists_settings(result)
     ranks = dict(zip(result.entries, (row.places[score.name].rank for row in settings), strict=False))
     entries, choose, rows = list(result.entries), result.study.choose, []
     if choose and len(entries) > MAX_LISTED_SETTINGS:

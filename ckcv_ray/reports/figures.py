@@ -39,7 +39,7 @@ from ckcv_ray.runs.judged import (
 )
 from ckcv_ray.runs.progress import is_notebook
 from ckcv_ray.runs.result import Result
-from ckcv_ray.runs.scored import Scored, find_shown, list_short_names
+from ckcv_ray.runs.scored import Scored, find_shown, list_short_names, lists_settings
 from ckcv_ray.runs.settings import (
     Grid,
     Validation,
@@ -473,21 +473,21 @@ def _draw_folds(result: Certified) -> Picture:
 
 def _draw_strips(result: Scored, score: Score) -> Picture:
     names, caption = list_short_names(result), "Each dot is a split, and the bar is the mean."
-    rows, parts = list[tuple[str, ...]](), list[Mark]()
-    if len(result.entries) > len(result.problem.learners):
+    rows, parts, (shown, _) = list[tuple[str, ...]](), list[Mark](), find_shown(result)
+    if lists_settings(result):
         differing = list_differing([entry.settings[0] or {} for entry in result.entries])
         caption += f" Lines are named by {', '.join(differing)}."
     if len(names) > MAX_STRIPS:
         caption += f" The first {MAX_STRIPS} of {len(names):,} lines are drawn."
     for y, (name, entry) in enumerate(zip(names, result.entries, strict=True)):
-        values = result.of_splits(entry, score)[find_shown(result)[0]]
-        values, drawn = values[~np.isnan(values)], y < MAX_STRIPS
-        parts += [Mark(values, y, BLUE, shape="o", size=4.5, alpha=0.5)] if drawn else []
-        if len(values):
-            quartiles = np.quantile(values, FIVE_NUMBERS).tolist()
-            rows.append((name, f"{len(values):,}", *(f"{value:.4f}" for value in quartiles)))
-            mean = float(np.mean(values))
-            parts += [Mark([mean, mean], [y - 0.36, y + 0.36], width=LINE)] if drawn else []
+        values = result.of_splits(entry, score)[shown]
+        if not len(values := values[~np.isnan(values)]):
+            continue
+        quartiles, mean = np.quantile(values, FIVE_NUMBERS).tolist(), float(np.mean(values))
+        rows.append((name, f"{len(values):,}", *(f"{value:.4f}" for value in quartiles)))
+        if y < MAX_STRIPS:
+            parts.append(Mark(values, y, BLUE, shape="o", size=4.5, alpha=0.5))
+            parts.append(Mark([mean, mean], [y - 0.36, y + 0.36], width=LINE))
     if not rows:
         return Picture("Single splits", f"There is none: {score.name} is not defined on any single split.")
     scale, height = Scale(names=names[:MAX_STRIPS], down=True), 58 + 20 * min(len(names), MAX_STRIPS)

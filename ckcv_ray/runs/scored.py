@@ -37,7 +37,7 @@ from ckcv_ray.runs.settings import Place, SettingScores, list_differing
 from ckcv_ray.study.parts import EACH
 from ckcv_ray.study.problem import OUTER, check_interval_on
 from ckcv_ray.study.study import Procedure
-from ckcv_ray.tables.questions import find_repeats
+from ckcv_ray.tables.questions import Repeats, find_repeats
 
 SCORE_DELTA = 0.05  # of the bounds on the scores of one split
 CHOSEN = {
@@ -151,7 +151,7 @@ class Scored(Result):
             totals = np.where(known[:, None], computed.totals[at], nan)
             setting, learner = problem.learner.space.setting, names[number]
             settings = tuple(setting(*place) if place[0] >= 0 else None for place in positions.tolist())
-            listed = len(numbers) > len(names)
+            listed = len(numbers) > len(names)  # see ``lists_settings``
             name = f"{learner} ({format_setting(settings[0] or {})})" if listed else learner
             found.append(Entry(learner, name, positions, totals, known, settings))
         return tuple(found)
@@ -319,6 +319,10 @@ class Scored(Result):
         parts = (self.problem.rows(Stage.SELECT, OUTER, i) for i in range(self.computed.n_splits))
         return np.array([[len(train), len(scored)] for train, scored in parts])
 
+    @cached_property
+    def _repeats(self) -> Repeats:
+        return find_repeats(self.task)
+
     @property
     def _best(self) -> Entry | None:
         """The entry with the best mean of the first score; None if none has a mean."""
@@ -388,9 +392,19 @@ def find_shown(result: Scored) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
     return shown, result._rows[shown, 1]
 
 
+def lists_settings(result: Scored) -> bool:
+    """Return whether settings of a learner are entries of their own, which are listed and not compared."""
+    return len(result.entries) > len(result.problem.learners)
+
+
+def count_repeats(result: Scored) -> Repeats:
+    """Return which rows equal another one in every column that does not number the rows."""
+    return result._repeats
+
+
 def list_short_names(result: Scored) -> list[str]:
     """Return a short name for each entry: its learner, or the values of what differs between settings."""
-    if len(result.entries) == len(result.problem.learners):
+    if not lists_settings(result):
         return [entry.name for entry in result.entries]
     settings, names = [entry.settings[0] or {} for entry in result.entries], list[str]()
     differing = list_differing(settings)
@@ -421,8 +435,7 @@ def compare_entries(result: Scored, score: Score) -> list[tuple[Entry, Entry, Co
     """Compare each learner that has a mean with the best one, by the corrected resampled t-test."""
     losses = {entry: result.figures(entry, score).mean * score.loss for entry in result.entries}
     known, n_splits = [entry for entry, loss in losses.items() if loss == loss], result.computed.n_splits
-    listed = len(result.entries) > len(result.problem.learners)
-    if len(known) < 2 or listed or n_splits < 2 or len(result._terms) > 1:
+    if len(known) < 2 or lists_settings(result) or n_splits < 2 or len(result._terms) > 1:
         return []
     best = min(known, key=losses.__getitem__)
     fitted, scored = result._rows.sum(axis=0)
@@ -456,7 +469,7 @@ def summarize_scores(result: Scored) -> dict[str, Any]:
         "run_id": result.run_id,
         "procedure": result.study.to_json(),
         "rows": result.task.n,
-        "repeats": find_repeats(result.task).rows,
+        "repeats": result._repeats.rows,
         "splits": result.computed.n_splits,
         "complete": result.complete,
         "unbounded": explain_no_bound(result) or None,

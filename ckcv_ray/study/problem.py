@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ckcv_ray.core.arrays import Index, Numbers
-from ckcv_ray.core.criteria import CLIP_IS, GROUPED, Criterion, MeanClippedError, Units, for_groups
+from ckcv_ray.core.criteria import CLIP_IS, GROUPED, Criterion, MeanClippedError, UnitCounts, for_groups
 from ckcv_ray.core.draws import PART, PERMUTATIONS, Draws, order_held_out, permute_within
 from ckcv_ray.core.intervals import CORRECTED_T, INTERVALS
 from ckcv_ray.core.measures import (
@@ -344,7 +344,7 @@ class Problem:
         """Return the rows of the estimate set of a split into k folds, which its member has not seen."""
         return self.rows(Stage.REFIT, self.sizes.index(self.find_size(k)), split)[1]
 
-    def units(self, stage: Stage, size: int) -> Units:
+    def units(self, stage: Stage, size: int) -> UnitCounts:
         """Return the units that every split of a fold size scores, as the criterion counts them.
 
         They are the number of rows in a scored set, or if the criterion is ``by_class`` those of each class,

@@ -30,6 +30,7 @@ from sklearn.naive_bayes import GaussianNB
 
 from ckcv_ray import Execution, Procedure, Scored, Task
 from ckcv_ray.core.arrays import Limits
+from ckcv_ray.core.intervals import BBC
 from ckcv_ray.core.process import one_thread
 from ckcv_ray.runs.run import assess
 from ckcv_ray.runs.scored import rank_entries
@@ -88,7 +89,7 @@ def compute_errors(rows: Any, fresh: Fresh, smoothing: float = SMOOTHING) -> dic
 
 def score(procedure: Line, task: Task, seed: int) -> Scored:
     """Return the scores of a procedure, at one setting or at several."""
-    bbc = {"interval": "bbc", "save_predictions": True, "param": {"var_smoothing": list(procedure.settings)}}
+    bbc = {"interval": BBC, "save_predictions": True, "param": {"var_smoothing": list(procedure.settings)}}
     options = {"learner": "naive_bayes", **bbc} if procedure.settings else {"learner": GaussianNB()}
     study = Procedure.of(resampling=procedure.resampling, measure="zero_one", seed=seed, **options)
     return assess(study, task, execution=SERIAL)

@@ -161,6 +161,9 @@ def test_status_says_whether_an_unfinished_run_is_running(ckcv: Command, patient
     assert "resume it with the same ckcv run command" in ckcv("status", patients_run)[1]
     with FileLock(patients_run / ".lock"):
         assert "it is running" in ckcv("status", patients_run)[1]
+    (patients_run / "execution.json").write_text("{")
+    code, _, said = ckcv("status", patients_run)
+    assert (code, "execution.json is damaged" in said) == (4, True)
 
 
 def test_a_plan_says_how_many_rows_a_claim_needs(ckcv, patients):

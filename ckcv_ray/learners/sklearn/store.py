@@ -665,7 +665,7 @@ class EstimatorCodec(Codec):
     """Estimators as bytes, with their settings as JSON.
 
     Attributes:
-        spec: the estimator, of whose class those are that may be read.
+        spec: the estimator, which says what classes may be read.
         parameters: names in each setting.
     """
 

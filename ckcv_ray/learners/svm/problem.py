@@ -162,10 +162,8 @@ def read_scaling(row: Mapping[str, Any], d: int, others: Sequence[Vector]) -> Sc
     Raises:
         ValueError: its numbers cannot be those of a fit on d inputs.
     """
-    scaling, kernel = (
-        Scaling(np.array(row["centre"]), np.array(row["scale"])),
-        np.array([row["C"], row["gamma"]]),
-    )
+    scaling = Scaling(np.array(row["centre"]), np.array(row["scale"]))
+    kernel = np.array([row[name] for name in KERNEL])
     if {scaling.centre.shape, scaling.scale.shape} != {(d,)}:
         raise ValueError(f"centre and scale do not have {d} features")
     if not all(np.isfinite(values).all() for values in (*scaling, kernel, *others)):
