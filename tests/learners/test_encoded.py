@@ -208,10 +208,10 @@ SMALL = {
     "svm_nystroem": {"C": (0.1, 10.0), "gamma": (0.1,), "param": {"landmarks": 9}},
     "linear": {"param": {"C": (0.1, 1.0)}},
     "neighbors": {"param": {"n_neighbors": (1, 5)}},
-    "boosting": {"param": {"max_iter": (5, 10), "learning_rate": (0.1,)}},
-    "forest": {"param": {"n_estimators": (5, 10), "min_samples_leaf": (1,)}},
-    "extra_trees": {"param": {"n_estimators": (5, 10), "min_samples_leaf": (1,)}},
-    "mlp": {"param": {"alpha": (1.0,), "hidden_layer_sizes": ([4],)}},
+    "boosting": {"param": {"max_iter": (5, 10), "learning_rate": (0.1,), "max_leaf_nodes": (7,)}},
+    "forest": {"param": {"n_estimators": (5, 10), "min_samples_leaf": (1,), "max_features": ("sqrt",)}},
+    "extra_trees": {"param": {"n_estimators": (5, 10), "min_samples_leaf": (1,), "max_features": ("sqrt",)}},
+    "mlp": {"param": {"alpha": (1.0,), "hidden_layer_sizes": ([4],), "max_iter": (30,)}},
 }
 
 
