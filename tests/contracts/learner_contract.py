@@ -200,13 +200,11 @@ class ShortContract:
         named = dict.fromkeys(self.task.classes, 1) | {last: 7}
         assert all(map(self.learner.codec.same, self.weighted("balanced"), self.weighted("balanced", other)))
         assert all(map(self.learner.codec.same, self.weighted({last: 7}), self.weighted(named)))
-        rows = self.task.X[self.task.y == self.task.n_classes - 1]
+        number = self.task.n_classes - 1
+        rows = self.task.X[self.task.y == number]
         heavy, light = (
-            sum(
-                np.sum(model.predict(rows).label != self.task.n_classes - 1)
-                for model in self.weighted(weights)
-            )
-            for weights in ({last: 7}, {last: 1 / 7})
+            sum(np.sum(model.predict(rows).label != number) for model in self.weighted({last: weight}))
+            for weight in (7, 1 / 7)
         )
         assert heavy < light
 
@@ -220,15 +218,12 @@ class ShortContract:
     def study(self) -> Study:
         return Study(learner=self.learner, resampling=Complete((3, 5), 4), seed=3)
 
-    def run(
-        self, out: Path | None = None, execution: Execution | None = None, study: Study | None = None
-    ) -> Result:
+    def run(self, out: Path | None = None, execution: Any = None, study: Study | None = None) -> Result:
         return run_job(Job(study or self.study(), self.task, out), execution or Execution("serial"))
 
     def positions(self) -> list[tuple[int, int]]:
-        return [
-            (path, step) for path, length in enumerate(self.learner.space.lengths) for step in range(length)
-        ]
+        lengths = self.learner.space.lengths
+        return [(path, step) for path, length in enumerate(lengths) for step in range(length)]
 
     def split(self) -> tuple[Any, Any]:
         """Return the training rows and the scored rows of a refit on three folds."""

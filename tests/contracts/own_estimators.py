@@ -35,16 +35,8 @@ class Constant(ClassifierMixin, BaseEstimator):
         return np.full(len(X), self.value)
 
 
-class PredictsNaN(Constant):
-    value = np.nan
-
-
-class PredictsWords(Constant):
-    value = "sick"
-
-
-class PredictsSeven(Constant):
-    value = 7
+for name, value in {"PredictsNaN": np.nan, "PredictsWords": "sick", "PredictsSeven": 7}.items():
+    globals()[name] = type(name, (Constant,), {"value": value, "__module__": __name__})
 
 
 class PredictsTooFew(Constant):

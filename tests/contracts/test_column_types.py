@@ -1,6 +1,6 @@
 """Every type of column that pandas, polars and Arrow have: it is read as its CSV is, or refused by name.
 
-A line in ``READ`` or ``REFUSED`` is all that a new type needs. Those read hold the values of ``VALUES``.
+A line in ``MADE`` or ``REFUSED`` is all that a new type needs. Those read hold the values of ``VALUES``.
 """
 
 import re
@@ -93,94 +93,89 @@ def in_unit(unit: str, zone: str | None = None) -> Make:
     return lambda values: pd.Series(pd.to_datetime(values, utc=zone is not None)).dt.as_unit(unit)
 
 
-def alike(library: str, values: str, make: Callable[[Any], Make], *kinds: Any) -> dict[str, tuple[str, Make]]:
-    """Return entries of ``READ`` for types that are made alike, and read as the same values."""
-    return {f"{library} {kind}": (values, make(kind)) for kind in kinds}
-
-
 WHOLE = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
-FLOATS = (pa.float16(), pa.float32(), pa.float64())
-TEXTS = (pa.string(), pa.large_string(), pa.string_view())
-READ: dict[str, tuple[str, Make]] = {  # the values that are read, and what makes a column of them
-    **alike("pandas", "whole", of_pandas, *WHOLE),
-    **alike("pandas", "whole with gaps", of_pandas, "Int8", "Int64", "UInt64"),
-    "pandas float16": ("quarters", of_pandas("float16")),
-    **alike("pandas", "quarters with gaps", of_pandas, "float32", "Float32", "Float64"),
-    "pandas float64": ("cents with gaps", of_pandas("float64")),
-    "pandas bool": ("truths", of_pandas("bool")),
-    "pandas boolean": ("truths with gaps", of_pandas("boolean")),
-    **{
-        f"pandas objects of {values}": (f"{values} with gaps", of_pandas(object))
-        for values in ("truths", "whole", "words", "cents", "days", "moments")
-    },
-    "pandas objects of words, nan": (
-        "words with gaps",
-        lambda values: pd.Series([value or np.nan for value in values], dtype=object),
-    ),
-    **alike("pandas", "words with gaps", of_pandas, "str", "string[python]", "string[pyarrow]", "category"),
-    "pandas category in order": ("words", of_pandas(pd.CategoricalDtype(WORDS, ordered=True))),
-    **{
-        f"pandas category of {values}": (f"{CATEGORIES}{values}", of_pandas("category"))
-        for values in ("whole with gaps", "quarters", "cents", "truths")
-    },
-    "pandas category of moments": ("moments", of_pandas("category")),
-    **alike("pandas datetime64 in", "moments with gaps", in_unit, "s", "ms", "us", "ns"),
-    **alike("pandas datetime64 of UTC in", "zoned with gaps", partial(in_unit, zone="UTC"), "s", "ns"),
-    "pandas datetime64 of Rome": ("zoned", of_pandas(pd.DatetimeTZDtype("us", "Europe/Rome"))),
-    "pandas Sparse of float": ("quarters", of_pandas(pd.SparseDtype("float", 0.0))),
-    "pandas Sparse with gaps": ("quarters with gaps", of_pandas(pd.SparseDtype("float", np.nan))),
-    "pandas Sparse of int": ("whole", of_pandas(pd.SparseDtype("int", 0))),
-    "pandas Sparse of bool": ("truths", of_pandas(pd.SparseDtype(bool, False))),
-    "pandas ArrowDtype of int": ("whole with gaps", of_pandas(pd.ArrowDtype(pa.int16()))),
-    "pandas ArrowDtype of decimal": ("cents with gaps", of_pandas(pd.ArrowDtype(pa.decimal128(38, 4)))),
-    "pandas ArrowDtype of date": ("days with gaps", of_pandas(pd.ArrowDtype(pa.date32()))),
-    "pandas ArrowDtype of text": ("words with gaps", of_pandas(pd.ArrowDtype(pa.large_string()))),
-    "pandas ArrowDtype of time": ("zoned with gaps", of_pandas(pd.ArrowDtype(pa.timestamp("us", "UTC")))),
-    **alike("arrow", "whole with gaps", of_arrow, *(getattr(pa, kind)() for kind in WHOLE)),
-    **alike("arrow", "quarters with gaps", of_arrow, *FLOATS),
-    "arrow bool": ("truths with gaps", of_arrow(pa.bool_())),
-    **alike("arrow", "cents with gaps", of_arrow, pa.decimal32(9, 2), pa.decimal64(18, 3)),
-    **alike("arrow", "cents with gaps", of_arrow, pa.decimal128(12, 2), pa.decimal128(38, 10)),
-    **alike("arrow", "cents with gaps", of_arrow, pa.decimal256(76, 40)),
-    **alike("arrow", "whole with gaps", of_arrow, pa.decimal32(9, 0), pa.decimal128(38, 0)),
-    **alike("arrow", "days with gaps", of_arrow, pa.date32(), pa.date64()),
-    **alike("arrow", "moments with gaps", of_arrow, pa.timestamp("s"), pa.timestamp("ns")),
-    **{
-        f"arrow timestamp of {zone}": ("zoned with gaps", of_arrow(pa.timestamp("us", zone)))
-        for zone in ("UTC", "Europe/Rome", "+01:00", "Not/Known")
-    },
-    **alike("arrow", "words with gaps", of_arrow, *TEXTS),
-    **{
-        f"arrow dictionary of {kind} by {codes}": ("words with gaps", encode_levels(kind, codes))
-        for kind in TEXTS
-        for codes in (pa.int8(), pa.uint32())
-    },
-    "arrow dictionary in order": ("words", encode_levels(pa.string_view(), ordered=True)),
-    **alike("arrow dictionary of", f"{CATEGORIES}quarters with gaps", encode_levels, *FLOATS),
-    **alike("arrow dictionary of", f"{CATEGORIES}whole with gaps", encode_levels, pa.uint8(), pa.int64()),
-    **alike("arrow dictionary of", f"{CATEGORIES}whole with gaps", encode_levels, pa.decimal32(9, 0)),
-    "arrow dictionary of bool": (f"{CATEGORIES}truths with gaps", encode_levels(pa.bool_())),
-    "arrow dictionary of decimal": (f"{CATEGORIES}cents with gaps", encode_levels(pa.decimal64(18, 6))),
-    "arrow dictionary of date": ("days with gaps", encode_levels(pa.date32())),
-    "arrow dictionary of timestamp": ("zoned with gaps", encode_levels(pa.timestamp("s", "UTC"))),
-    "arrow runs of int64": ("whole with gaps", encode_runs(pa.int64())),
-    "arrow runs of float16": ("quarters with gaps", encode_runs(pa.float16())),
-    "arrow runs of decimal": ("cents with gaps", encode_runs(pa.decimal128(9, 2))),
-    "arrow runs of text": ("words with gaps", encode_runs(pa.string())),
-    "arrow runs of bool": ("truths with gaps", encode_runs(pa.bool_())),
-    "arrow runs of date": ("days with gaps", encode_runs(pa.date32())),
-    **alike("polars", "whole with gaps", of_polars, pl.Int8, pl.Int16, pl.Int32, pl.Int64),
-    **alike("polars", "whole with gaps", of_polars, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64),
-    **alike("polars", "quarters with gaps", of_polars, pl.Float32, pl.Float64),
-    "polars Decimal": ("cents with gaps", of_polars(pl.Decimal(38, 10))),
-    "polars Boolean": ("truths with gaps", of_polars(pl.Boolean)),
-    **alike("polars", "words with gaps", of_polars, pl.String, pl.Categorical, pl.Enum(WORDS)),
-    "polars Date": ("days with gaps", of_polars(pl.Date)),
-    **alike("polars", "moments with gaps", of_polars, *map(pl.Datetime, ("ms", "us", "ns"))),
-    "polars Datetime of Rome": ("zoned with gaps", of_polars(pl.Datetime("us", "Europe/Rome"))),
+FLOATS, TEXTS = (pa.float16(), pa.float32(), pa.float64()), (pa.string(), pa.large_string(), pa.string_view())
+INTEGERS = [getattr(pa, kind)() for kind in WHOLE]
+DECIMALS = (pa.decimal32(9, 2), pa.decimal64(18, 3), pa.decimal128(12, 2), pa.decimal128(38, 10))
+ZONED = [pa.timestamp("us", zone) for zone in ("UTC", "Europe/Rome", "+01:00", "Not/Known")]
+WAYS: dict[str, Callable[[Any], Make]] = {
+    "pandas": of_pandas,
+    "pandas in": in_unit,
+    "pandas in UTC and": partial(in_unit, zone="UTC"),
+    "arrow": of_arrow,
+    "arrow dictionary of": encode_levels,
+    "arrow dictionary by bytes of": partial(encode_levels, codes=pa.uint8()),
+    "arrow dictionary in order of": partial(encode_levels, ordered=True),
+    "arrow runs of": encode_runs,
+    "polars": of_polars,
 }
-if hasattr(pl, "Float16"):
-    READ["polars Float16"] = ("quarters with gaps", of_polars(pl.Float16))
+MADE: list[tuple[Any, ...]] = [  # in which way, the values that are read, and the types that hold them
+    ("pandas", "whole", *WHOLE, pd.SparseDtype("int", 0)),
+    ("pandas", "whole with gaps", "Int8", "Int64", "UInt64", "object", pd.ArrowDtype(pa.int16())),
+    ("pandas", "quarters", "float16", pd.SparseDtype("float", 0.0)),
+    ("pandas", "quarters with gaps", "float32", "Float32", "Float64", pd.SparseDtype("float", np.nan)),
+    ("pandas", "cents with gaps", "float64", "object", pd.ArrowDtype(pa.decimal128(38, 4))),
+    ("pandas", "truths", "bool", pd.SparseDtype(bool, False)),
+    ("pandas", "truths with gaps", "boolean", "object"),
+    ("pandas", "words", pd.CategoricalDtype(WORDS, ordered=True)),
+    ("pandas", "words with gaps", "object", "str", "string[python]", "string[pyarrow]", "category"),
+    ("pandas", "days with gaps", "object", pd.ArrowDtype(pa.date32())),
+    ("pandas", "moments with gaps", "object"),
+    ("pandas", "moments", "category"),
+    ("pandas", "zoned", pd.DatetimeTZDtype("us", "Europe/Rome")),
+    ("pandas", "zoned with gaps", pd.ArrowDtype(pa.timestamp("us", "UTC"))),
+    *(
+        ("pandas", f"{CATEGORIES}{values}", "category")
+        for values in ("whole with gaps", "quarters", "cents", "truths")
+    ),
+    ("pandas in", "moments with gaps", "s", "ms", "us", "ns"),
+    ("pandas in UTC and", "zoned with gaps", "s", "ns"),
+    ("arrow", "whole with gaps", *INTEGERS, pa.decimal32(9, 0), pa.decimal128(38, 0)),
+    ("arrow", "quarters with gaps", *FLOATS),
+    ("arrow", "cents with gaps", *DECIMALS, pa.decimal256(76, 40)),
+    ("arrow", "truths with gaps", pa.bool_()),
+    ("arrow", "words with gaps", *TEXTS),
+    ("arrow", "days with gaps", pa.date32(), pa.date64()),
+    ("arrow", "moments with gaps", pa.timestamp("s"), pa.timestamp("ns")),
+    ("arrow", "zoned with gaps", *ZONED),
+    ("arrow dictionary of", f"{CATEGORIES}whole with gaps", pa.uint8(), pa.int64(), pa.decimal32(9, 0)),
+    ("arrow dictionary of", f"{CATEGORIES}quarters with gaps", *FLOATS),
+    ("arrow dictionary of", f"{CATEGORIES}truths with gaps", pa.bool_()),
+    ("arrow dictionary of", f"{CATEGORIES}cents with gaps", pa.decimal64(18, 6)),
+    ("arrow dictionary of", "words with gaps", *TEXTS),
+    ("arrow dictionary of", "days with gaps", pa.date32()),
+    ("arrow dictionary of", "zoned with gaps", pa.timestamp("s", "UTC")),
+    ("arrow dictionary by bytes of", "words with gaps", *TEXTS),
+    ("arrow dictionary in order of", "words", pa.string_view()),
+    ("arrow runs of", "whole with gaps", pa.int64()),
+    ("arrow runs of", "quarters with gaps", pa.float16()),
+    ("arrow runs of", "cents with gaps", pa.decimal128(9, 2)),
+    ("arrow runs of", "words with gaps", pa.string()),
+    ("arrow runs of", "truths with gaps", pa.bool_()),
+    ("arrow runs of", "days with gaps", pa.date32()),
+    ("polars", "whole with gaps", pl.Int8, pl.Int16, pl.Int32, pl.Int64),
+    ("polars", "whole with gaps", pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64),
+    (
+        "polars",
+        "quarters with gaps",
+        pl.Float32,
+        pl.Float64,
+        *([pl.Float16] if hasattr(pl, "Float16") else []),
+    ),
+    ("polars", "cents with gaps", pl.Decimal(38, 10)),
+    ("polars", "truths with gaps", pl.Boolean),
+    ("polars", "words with gaps", pl.String, pl.Categorical, pl.Enum(WORDS)),
+    ("polars", "days with gaps", pl.Date),
+    ("polars", "moments with gaps", *map(pl.Datetime, ("ms", "us", "ns"))),
+    ("polars", "zoned with gaps", pl.Datetime("us", "Europe/Rome")),
+]
+READ = {  # the values, and what makes a column of them
+    f"{way} {kind}: {values}": (values, WAYS[way](kind)) for way, values, *kinds in MADE for kind in kinds
+}
+READ["pandas object with nan: words with gaps"] = (
+    "words with gaps",
+    lambda values: pd.Series([value or np.nan for value in values], dtype=object),
+)
 
 LISTS, CLOCKS = [[at] for at in AT], [(START + timedelta(hours=at)).time() for at in AT]
 SPANS, BYTES = [timedelta(at) for at in AT], [word.encode() for word in VALUES["words"]]
@@ -197,25 +192,15 @@ def of_types(values: list[Any], *kinds: pa.DataType) -> dict[str, tuple[str, pa.
     return {f"arrow {kind}": (str(kind), pa.array(values, kind)) for kind in kinds}
 
 
-def unite(join: Callable[..., pa.Array], *offsets: pa.Array) -> pa.Array:
-    return join(
-        pa.array([at % 2 for at in AT], pa.int8()), *offsets, [pa.array(AT), pa.array(VALUES["words"])]
-    )
-
-
+CODES, PARTS = pa.array([at % 2 for at in AT], pa.int8()), [pa.array(AT), pa.array(VALUES["words"])]
+PLACES = pa.array(range(N), pa.int32())
 REFUSED: dict[str, tuple[str, Column]] = {  # the type that is named, and the column
     "pandas objects of mixed types": ("object", pd.Series(MIXED, dtype=object)),
     "pandas objects of None": ("empty", pd.Series([None] * N, dtype=object)),
     "pandas objects of nan": ("empty", pd.Series([np.nan] * N, dtype=object)),
-    "pandas objects of bytes": ("binary", pd.Series(BYTES, dtype=object)),
-    "pandas objects of lists": ("list", pd.Series(LISTS, dtype=object)),
-    "pandas objects of dicts": ("struct", pd.Series([{"a": at} for at in AT], dtype=object)),
-    "pandas objects of sets": ("list", pd.Series([{at} for at in AT], dtype=object)),
     "pandas objects of UUID": ("uuid", pd.Series([UUID(int=at) for at in AT], dtype=object)),
-    "pandas objects of time": ("time64", pd.Series(CLOCKS, dtype=object)),
     "pandas objects of complex": ("object", pd.Series([complex(at) for at in AT], dtype=object)),
     "pandas objects of large int": ("object", pd.Series([10**30 + at for at in AT], dtype=object)),
-    "pandas timedelta": ("duration", pd.Series(SPANS)),
     "pandas Period": ("period", pd.Series(PERIODS)),
     "pandas Interval": ("interval", pd.Series(pd.interval_range(0, N))),
     "pandas complex": ("complex128", pd.Series(AT, dtype=complex)),
@@ -223,8 +208,6 @@ REFUSED: dict[str, tuple[str, Column]] = {  # the type that is named, and the co
     "pandas category of mixed types": ("category", pd.Series(MIXED, dtype=object).astype("category")),
     "pandas category of Interval": ("interval", pd.cut(pd.Series(VALUES["quarters"]), 4)),
     "pandas category of Period": ("period", pd.Series(PERIODS).astype("category")),
-    "pandas category of timedelta": ("duration", pd.Series(SPANS).astype("category")),
-    "pandas ArrowDtype of list": ("list", pd.Series(LISTS, dtype=pd.ArrowDtype(pa.list_(pa.int8())))),
     **of_types(CLOCKS, pa.time32("s"), pa.time32("ms"), pa.time64("us"), pa.time64("ns")),
     **of_types(SPANS, pa.duration("s"), pa.duration("ns")),
     "arrow interval": ("interval", pa.array([pa.MonthDayNano([1, at, 0]) for at in AT])),
@@ -235,16 +218,13 @@ REFUSED: dict[str, tuple[str, Column]] = {  # the type that is named, and the co
     "arrow struct": ("struct<a: int64>", pa.array([{"a": at} for at in AT])),
     "arrow map": ("map<string, int8>", pa.array([[("a", at)] for at in AT], pa.map_(pa.string(), pa.int8()))),
     "arrow null": ("empty", pa.nulls(N)),
-    "arrow sparse union": ("sparse_union", unite(pa.UnionArray.from_sparse)),
-    "arrow dense union": ("dense_union", unite(pa.UnionArray.from_dense, pa.array(range(N), pa.int32()))),
+    "arrow sparse union": ("sparse_union", pa.UnionArray.from_sparse(CODES, PARTS)),
+    "arrow dense union": ("dense_union", pa.UnionArray.from_dense(CODES, PLACES, PARTS)),
     "arrow dictionary of binary": ("values=binary", encode_levels(pa.binary())(BYTES)),
     "arrow dictionary of views": ("values=binary_view", encode_levels(pa.binary_view())(BYTES)),
     "arrow dictionary of duration": ("values=duration", encode_levels(pa.duration("s"))(SPANS)),
     "arrow dictionary of lists": ("values=list", encode_levels(pa.list_(pa.int8()))(LISTS)),
-    "arrow dictionary of null": (
-        "empty",
-        pa.DictionaryArray.from_arrays(pa.array([0] * N, pa.int8()), pa.nulls(1)),
-    ),
+    "arrow dictionary of null": ("empty", pa.DictionaryArray.from_arrays(PLACES, pa.nulls(N))),
     "arrow runs of lists": ("run_end_encoded", encode_runs(pa.list_(pa.int8()))(LISTS)),
     "arrow runs of views": ("run_end_encoded", encode_runs(pa.string_view())(VALUES["words"])),
     "arrow uuid": ("arrow.uuid", wrap(pa.uuid(), [UUID(int=at).bytes for at in AT])),
@@ -252,14 +232,7 @@ REFUSED: dict[str, tuple[str, Column]] = {  # the type that is named, and the co
     "arrow bool8": ("arrow.bool8", wrap(pa.bool8(), [at % 2 for at in AT])),
     "arrow tensor": ("fixed_shape_tensor", wrap(pa.fixed_shape_tensor(pa.int32(), [1]), LISTS)),
     "polars Int128": ("Int128", pl.Series(AT, dtype=pl.Int128)),
-    "polars Duration": ("duration", pl.Series(SPANS)),
-    "polars Time": ("time64", pl.Series(CLOCKS)),
-    "polars List": ("list", pl.Series(LISTS)),
-    "polars Array": ("list", pl.Series(LISTS, dtype=pl.Array(pl.Int8, 1))),
-    "polars Struct": ("struct", pl.Series([{"a": at} for at in AT])),
-    "polars Binary": ("binary", pl.Series(BYTES)),
     "polars Object": ("binary", pl.Series([{at} for at in AT], dtype=pl.Object)),
-    "polars Null": ("empty", pl.Series([None] * N)),
 }
 if hasattr(pl, "UInt128"):
     REFUSED["polars UInt128"] = ("UInt128", pl.Series(AT, dtype=pl.UInt128))
@@ -270,9 +243,8 @@ ARROW_READ = [name for name in READ if name.startswith("arrow")]
 
 
 def make_frame(column: Column, name: str = "col") -> Any:
-    make = {"pandas": pd.DataFrame, "polars": pl.DataFrame}.get(
-        type(column).__module__.split(".")[0], pa.table
-    )
+    library = type(column).__module__.partition(".")[0]
+    make = {"pandas": pd.DataFrame, "polars": pl.DataFrame}.get(library, pa.table)
     return make({"num": NUMBERS, name: column})
 
 
@@ -337,7 +309,7 @@ def test_a_column_of_arrow_is_read_in_files_too(name: str, folder: str) -> None:
     of_csv = learn_csv(READ[name][0], folder)
     for suffix, table in list_stored(name, folder):
         # Arrow writes it wrong if it has two chunks
-        if suffix and name == "arrow dictionary of halffloat":
+        if suffix and name.startswith("arrow dictionary of halffloat"):
             continue
         if suffix == ".feather" and "runs" in name:  # a small file could have very many rows
             with pytest.raises(InputError, match=r"^column 'col' holds run_end_encoded"):

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,15 +17,7 @@ from nearest_centroid import NearestCentroid
 from pyarrow import csv, parquet
 
 import ckcv_ray
-from ckcv_ray import (
-    Execution,
-    Result,
-    StoreError,
-    Study,
-    Task,
-    load_run,
-    verify,
-)
+from ckcv_ray import Execution, Result, StoreError, Study, Task, load_run, verify
 from ckcv_ray.engine.evaluate import evaluate, share
 from ckcv_ray.engine.recorder import Recorder
 from ckcv_ray.errors import RunError
@@ -37,11 +30,8 @@ from ckcv_ray.study.problem import Problem
 HERE = Path(__file__).parent
 SERIAL = Execution("serial")
 NAMES = np.array(["red", "green", "blue"])
-STUDY = Study.paper(
-    learner="centroid", shrinkage=(0.1, 0.5, 2.0), k=(3, 5, 8), n_splits=6, report_k=(5,), seed=4
-)
-
-
+OPTIONS = {"k": (3, 5, 8), "n_splits": 6, "report_k": (5,), "seed": 4}
+STUDY = Study.paper(learner="centroid", shrinkage=(0.1, 0.5, 2.0), **OPTIONS)
 RNG = np.random.default_rng(np.random.SeedSequence(11, spawn_key=(90,)))
 CENTRES = np.array([[0, 0, 0, 0], [1.5, 0, 0, 0], [0, 1.5, 1, 0]])
 TASK = Task.of(RNG.normal(size=(90, 4)) + CENTRES[np.arange(90) % 3], NAMES[np.arange(90) % 3])
@@ -57,9 +47,7 @@ def out(tmp_path: Path) -> Path:
     return tmp_path / "run"
 
 
-def test_a_recorder_in_a_process_that_does_not_know_the_learner_resumes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_recorder_in_a_process_that_does_not_know_the_learner_resumes(tmp_path, monkeypatch) -> None:
     """Like an actor that does not know a class from a notebook, which is sent by value."""
     problem = Problem.of(STUDY, TASK)
     before = Recorder(problem, tmp_path / "run")
@@ -119,14 +107,9 @@ t.make_run(t.Path({out!r}), execution=t.Execution("ray"))
 def test_a_learner_is_sent_to_a_cluster_with_the_connection(out: Path, tmp_path: Path) -> None:
     package = str(Path(ckcv_ray.__file__).parents[1])
     content = FAR.format(folder=str(HERE), out=str(tmp_path / "far"))
-    done = subprocess.run(
-        [sys.executable, "-c", content],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([package, str(HERE.parent)])},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=180,
-    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([package, str(HERE.parent)])}
+    options = {"env": environment, "cwd": tmp_path, "capture_output": True, "text": True, "timeout": 180}
+    done = subprocess.run([sys.executable, "-c", content], **options)
     assert done.returncode == 0, done.stderr
     assert same_files(out, tmp_path / "far")
 
@@ -141,42 +124,24 @@ def installed(folder: Path, target: str = "nearest_centroid:NearestCentroid") ->
     return {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), os.environ["PYTHONPATH"]])}
 
 
-COMMANDS = """
-import json, sys
-from ckcv_ray.cli.main import main
-
-for words in json.loads(sys.argv[1]):
-    sys.argv = ["ckcv", *words]
-    try:
-        main()
-    except SystemExit as end:
-        if end.code:
-            raise
-"""
+def call(environment: dict[str, str], *words: object) -> Any:
+    command = [sys.executable, "-m", "ckcv_ray", *map(str, words)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return done
 
 
 def test_the_command_line_knows_an_installed_learner(tmp_path: Path) -> None:
     environment, table, out = installed(tmp_path / "site"), tmp_path / "table.csv", tmp_path / "run"
     csv.write_csv(TASK.columns(), table)
-
-    def ckcv(*commands: list[str]) -> str:
-        """Commands one after the other, in a process of their own."""
-        words = [sys.executable, "-c", COMMANDS, json.dumps(commands)]
-        done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=120)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
     learner = ("--learner", "centroid", "--shrinkage", "0.1,0.5,2")
     study = ("--k", "3,5,8", "--n-splits", "6", "--report-k", "5", "--seed", "4", "--certify", "paper")
-    options = (*learner, *study, "--backend", "serial", "--json")
-    content = json.loads(ckcv(["run", str(table), *options, "--out", str(out)]))
-    assert content["setting"] == load_run(out).setting
+    done = call(environment, "run", table, *learner, *study, "--backend", "serial", "--json", "--out", out)
+    assert json.loads(done.stdout)["setting"] == load_run(out).setting
     assert load_run(out).study == STUDY
-    ckcv(
-        ["verify", str(out), "--rerun", "--backend", "serial"],
-        ["predict", str(out), str(table), "--vote", "--out", str(tmp_path / "predicted.csv")],
-        ["report", str(out)],
-    )
+    call(environment, "verify", out, "--rerun", "--backend", "serial")
+    call(environment, "predict", out, table, "--vote", "--out", tmp_path / "predicted.csv")
+    call(environment, "report", out)
     predicted = csv.read_csv(tmp_path / "predicted.csv")["prediction"]
     assert predicted.equals(pa.chunked_array([load_run(out).predict(TASK.X, by="vote").tolist()]))
     assert (out / "report.html").exists()
@@ -184,12 +149,8 @@ def test_the_command_line_knows_an_installed_learner(tmp_path: Path) -> None:
 
 def test_an_installed_learner_that_cannot_be_loaded_is_reported_and_skipped(tmp_path: Path) -> None:
     environment = installed(tmp_path / "site", "no_such_module:Centroid")
-    options = ["--C", "1", "--gamma", "1", "--k", "3"]
-    command = [sys.executable, "-m", "ckcv_ray", "plan", "twonorm:30:0", *options]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
-    assert (
-        "the learner centroid of no_such_module:Centroid cannot be loaded: ModuleNotFoundError" in done.stderr
-    )
+    done = call(environment, "plan", "twonorm:30:0", "--C", "1", "--gamma", "1", "--k", "3")
+    said = "the learner centroid of no_such_module:Centroid cannot be loaded: ModuleNotFoundError"
+    assert said in done.stderr
     assert "Traceback" not in done.stderr
     assert "20 evaluations" in done.stdout

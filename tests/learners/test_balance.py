@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from blocks import read_blocks
 from hypothesis import given
@@ -11,14 +12,14 @@ from scipy.stats import chi2, chisquare
 from sklearn.metrics import balanced_accuracy_score
 from sklearn.naive_bayes import GaussianNB
 
-from ckcv_ray import Execution, Study, Task, evaluate, read_task, run
+from ckcv_ray import Execution, Study, Task, evaluate
 from ckcv_ray.core.schedule import Stage
-from ckcv_ray.errors import InputError
 from ckcv_ray.learners.sklearn import spec
 from ckcv_ray.learners.steps import Balance, draw_balanced
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.study.problem import OUTER
+from ckcv_ray.tables.task import Roles
 
 SERIAL = Execution("serial")
 RNG = np.random.default_rng(3)
@@ -80,10 +81,8 @@ def test_rows_of_a_class_are_as_likely():
 @pytest.mark.parametrize("resampling", ["kfold:5", "bootstrap:4"])
 def test_scores_are_those_of_scikit_learn_fitted_to_these_rows(how, resampling):
     """Scored rows are as they are."""
-    result = evaluate(
-        X, LABELS, learner="naive_bayes", balance=how, resampling=resampling, execution=SERIAL,
-        measure="balanced_accuracy",
-    )  # fmt: skip
+    options = {"resampling": resampling, "measure": "balanced_accuracy", "execution": SERIAL}
+    result = evaluate(X, LABELS, learner="naive_bayes", balance=how, **options)
     (entry,), (score,) = result.entries, result.scores
     expected = []
     for number in range(result.computed.n_splits):
@@ -98,55 +97,14 @@ def test_scores_are_those_of_scikit_learn_fitted_to_these_rows(how, resampling):
 @pytest.mark.parametrize(("learner", "how"), [("svm", "down"), ("tree,linear", "up")])
 def test_a_certified_run_is_verified(learner, how, tmp_path):
     """Members, refitted models and an encoder with them, fitted again from the data."""
-    words = np.array(["a", "b", "c"])[np.arange(150) % 3]
-    table = tmp_path / "rows.csv"
-    rows = (
-        f"{','.join(map(repr, x.tolist()))},{w},{label}" for x, w, label in zip(X, words, LABELS, strict=True)
-    )
-    table.write_text("\n".join(["p,q,r,word,outcome", *rows]))
-    task, _ = read_task(table, target="outcome")
+    columns = dict(zip("pqr", X.T, strict=True)) | {"word": ["a", "b", "c"] * 50, "outcome": LABELS}
+    task = Task.from_table(pa.table(columns), Roles("outcome"))
     grid = {"C": (1.0, 10.0), "gamma": (0.1,)} if learner == "svm" else {}
     study = Study.of(learner=learner, balance=how, k=(3, 5), n_splits=2, certify="holdout", **grid)
     run_job(Job(study, task, tmp_path / "run"), SERIAL)
     found = verify(tmp_path / "run", rerun=True, execution=SERIAL)
     assert not found.differences
     assert not found.unverified
-
-
-REFUSED = {
-    "numbers": (
-        {"learner": "ridge", "balance": "up"},
-        "balance=up is for classes, and the target .* has numbers",
-    ),
-    "weights": (
-        {"class_weight": "balanced", "balance": "down"},
-        "class_weight=balanced of svm has no effect on classes of equal size",
-    ),
-    "unknown": ({"balance": "over"}, "balance='over' is not known: choose from none, up, down"),
-    "landmarks": (
-        {"learner": "svm_nystroem", "param": {"landmarks": 100}, "balance": "down"},
-        "landmarks=100: they are drawn from the training rows of a split",
-    ),
-}
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_what_does_not_go_together_is_refused(name):
-    options, message = REFUSED[name]
-    with pytest.raises(InputError, match=message):
-        evaluate(X, X[:, 0] if name == "numbers" else LABELS, execution=SERIAL, **options)
-
-
-def test_what_is_stored_has_no_rows_that_a_model_cannot_name():
-    options = {"learner": "svm", "balance": "up"}
-    for attempt in (
-        lambda: run(Study.of(k=(3,), **options), X, LABELS, execution=SERIAL),
-        lambda: evaluate(X, LABELS, refit="best", execution=SERIAL, **options),
-    ):
-        with pytest.raises(
-            InputError, match="balance=up draws rows again, and a stored model of learner svm"
-        ):
-            attempt()
 
 
 def test_a_pipeline_with_smote_is_scored_as_the_guide_shows(tmp_path, monkeypatch, ckcv):

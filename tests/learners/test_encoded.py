@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyarrow import parquet
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
@@ -261,11 +262,9 @@ def test_a_row_that_is_drawn_twice_stays_in_one_fold(task):
     assert sum(len(set(rows)) for rows in folds) == len(set(train.tolist()))
 
 
-def test_damaged_kinds_of_columns_are_a_damaged_folder(task, tmp_path):
-    from pyarrow import parquet
-
-    run_job(Job(small("tree"), task, tmp_path / "run"), SERIAL)
-    file = tmp_path / "run" / "data.parquet"
+def test_damaged_kinds_of_columns_are_a_damaged_folder(finished, tmp_path):
+    run = finished("encoded", to=tmp_path)
+    file = run / "data.parquet"
     table = parquet.read_table(file)
     sound = json.loads(table.schema.metadata[b"columns"])
     changes = ({"kind": "colour"}, {"kind": "date"}, {"levels": 3}, {"name": "other"}, {"more": 1})
@@ -273,4 +272,4 @@ def test_damaged_kinds_of_columns_are_a_damaged_folder(task, tmp_path):
         metadata = {**table.schema.metadata, b"columns": text.encode()}
         parquet.write_table(table.replace_schema_metadata(metadata), file)
         with pytest.raises(StoreError, match=r"data\.parquet"):
-            load_run(tmp_path / "run")
+            load_run(run)

@@ -85,22 +85,6 @@ def test_repeated_training_rows_count_repeatedly_and_are_drawn_once() -> None:
         prepare(task, repeated, landmarks=31)
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"landmarks": 0}, "landmarks=0"),
-        ({"landmarks": 10_001}, "landmarks=10001"),
-        ({"landmarks": "many"}, "landmarks='many'"),
-        ({"C": (0.0,)}, "C"),
-        ({"scale": "robust"}, "scale='robust'"),
-        ({"C": (1e300,), "class_weight": {0: 1e10}}, "the product of C and a weight"),
-    ],
-)
-def test_bad_options_are_refused(changes: dict[str, object], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        NystroemSVM(**changes)  # type: ignore[arg-type]
-
-
 @pytest.mark.parametrize(("certify", "fewest"), [("paper", 20), ("holdout", 10)])
 def test_more_landmarks_than_training_rows_are_refused_before_any_fit(certify: str, fewest: int) -> None:
     task = clouds(60, 2)

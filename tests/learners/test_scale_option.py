@@ -67,12 +67,12 @@ def test_numbers_are_scaled_as_the_study_says() -> None:
 @pytest.mark.parametrize("task", [PLAIN, HOLED], ids=["plain", "holed"])
 @pytest.mark.parametrize("scale", ["none", "standard"])
 def test_a_run_is_stored_verified_and_says_it(scale: str, task: Task, tmp_path: Path) -> None:
-    if task is PLAIN:  # one learner's numbers are scaled, and those of the other as it scales them
-        study = make_study(
-            [LogisticRegression(max_iter=10_000), "linear"], **{"LogisticRegression.scale": scale}
-        )
-    else:
-        study = make_study(LogisticRegression(max_iter=10_000), scale=scale)
+    logistic = LogisticRegression(max_iter=10_000)
+    # one learner's numbers are scaled, and those of the other as it scales them
+    learner, option = (
+        ([logistic, "linear"], "LogisticRegression.scale") if task is PLAIN else (logistic, "scale")
+    )
+    study = make_study(learner, **{option: scale})
     result = run_job(Job(study, task, tmp_path / "run"), SERIAL)
     assert verify(tmp_path / "run").ok
     loaded = load_run(tmp_path / "run")
@@ -83,11 +83,11 @@ def test_a_run_is_stored_verified_and_says_it(scale: str, task: Task, tmp_path: 
     assert said in loaded.summary(details=True)
 
 
-def test_scores_say_it_too(tmp_path: Path) -> None:
-    study = Procedure.of(resampling="kfold:3", learner=OWN)
-    result = assess(study, HOLED, tmp_path / "a", SERIAL)
-    assert "scaling numbers are given to" in unwrap(result.summary())
-    scaled = Procedure.of(resampling="kfold:3", learner=OWN, scale="standard")
-    assert "numbers are standardised" in unwrap(assess(scaled, HOLED, tmp_path / "b", SERIAL).summary())
-    other = Procedure.of(resampling="kfold:3", learner="linear")
-    assert "scaling" not in assess(other, HOLED, tmp_path / "d", SERIAL).summary()
+def test_scores_say_it_too() -> None:
+    def said(**options: str) -> str:
+        study = Procedure.of(resampling="kfold:3", **options)
+        return unwrap(assess(study, HOLED, None, SERIAL).summary())
+
+    assert "scaling numbers are given to" in said(learner=OWN)
+    assert "numbers are standardised" in said(learner=OWN, scale="standard")
+    assert "scaling" not in said(learner="linear")

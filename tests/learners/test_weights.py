@@ -6,14 +6,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from sklearn.datasets import load_diabetes, make_classification
-from sklearn.ensemble import BaggingClassifier
-from sklearn.linear_model import Lasso, LogisticRegression, Ridge
-from sklearn.model_selection import GridSearchCV, KFold, cross_validate
-from sklearn.neighbors import KNeighborsClassifier
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.model_selection import KFold, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from ckcv_ray import InputError, Procedure, Study, Task, evaluate
+from ckcv_ray import Procedure, Task, evaluate
 from ckcv_ray.extend import NystroemSVM
 from ckcv_ray.learners.base import LEARNERS
 from ckcv_ray.learners.sklearn.paths import fit_model
@@ -92,16 +90,6 @@ def test_encoded_learners_and_choices_hand_weights_on() -> None:
         assert weighted.model.content != plain.model.content
 
 
-@pytest.mark.parametrize(
-    "estimator",
-    ["svm", KNeighborsClassifier(), BaggingClassifier(KNeighborsClassifier()), GridSearchCV(Lasso(), {})],
-)
-def test_what_uses_no_weights_is_refused(estimator: Any) -> None:
-    targets = TARGETS if isinstance(estimator, GridSearchCV) else Y
-    with pytest.raises(InputError, match=r"does not use weights of rows: choose one .*(linear|ridge), "):
-        evaluate(X, targets, learner=estimator, sample_weight=WEIGHTS)
-
-
 def test_a_class_without_training_rows_needs_no_weight() -> None:
     three = Task.of(X, np.arange(160) % 3)
     rows = np.flatnonzero(three.y != 1)
@@ -109,16 +97,3 @@ def test_a_class_without_training_rows_needs_no_weight() -> None:
         learner = LEARNERS[name](class_weight="0=2,1=5").canonical(three)
         model, _ = fit_model(learner, three, rows, learner.space.setting(0, 0))
         assert set(model.predict(X).label) <= {0, 2}
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"learner": "sklearn.neighbors:KNeighborsClassifier"}, "KNeighborsClassifier has no class weights"),
-        ({"learner": "tree", "param": "class_weight=balanced"}, "class_weight is given twice"),
-        ({"learner": "neighbors"}, "class_weight='balanced' requires learner"),
-    ],
-)
-def test_weights_that_cannot_be_used_are_refused(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        Study.paper(class_weight="balanced", **options)

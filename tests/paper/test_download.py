@@ -1,7 +1,6 @@
 """The download of the public archive from a server of the test's own: what is kept, and what is told."""
 
 import hashlib
-import socket
 import subprocess
 import sys
 import threading
@@ -27,28 +26,23 @@ ANSWERS = {  # by path: what it answers, of which length
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Answers each path in its own way, and notes what it was asked."""
-
-    asked: list[str]
+    """Answers each path in its own way; its server notes what it was asked."""
 
     def do_GET(self) -> None:
-        self.asked.append(self.path)
+        self.server.asked.append(self.path)  # type: ignore[attr-defined]
         body, length = ANSWERS.get(self.path, (b"", 0))
         self.send_response(200 if body else 404)
         self.send_header("Content-Length", str(length))
         self.end_headers()
         self.wfile.write(body)
 
-    def log_message(self, *_: object) -> None:
-        """Nothing on standard error."""
+    def log_message(self, *_: object) -> None: ...
 
 
 class Server(HTTPServer):
-    """Knows its own address and what it was asked."""
-
-    @property
-    def asked(self) -> list[str]:
-        return self.RequestHandlerClass.asked
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.asked: list[str] = []
 
     def url(self, path: str) -> str:
         return f"http://127.0.0.1:{self.server_port}/{path}"
@@ -65,20 +59,12 @@ def small_archive(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    handler = type("Noting", (Handler,), {"asked": []})
-    with Server(("127.0.0.1", 0), handler) as server:
+    with Server() as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         yield server
         server.shutdown()
         thread.join()
-
-
-@pytest.fixture
-def closed_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return int(taken.getsockname()[1])
 
 
 def refused(url: str | None) -> str:
@@ -126,10 +112,8 @@ def test_a_download_that_fails_is_told_with_a_way_out(server: Server, path: str,
     assert "set CKCV_IDA to its path" in messages
 
 
-def test_the_usual_addresses_are_tried_in_turn(
-    server: Server, closed_port: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    urls = (f"http://127.0.0.1:{closed_port}/", server.url("other"), server.url("gone"))
+def test_the_usual_addresses_are_tried_in_turn(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    urls = ("http://127.0.0.1:1/", server.url("other"), server.url("gone"))
     monkeypatch.setattr(download, "URLS", urls)
     messages = refused(None)
     assert all(f"{url}: " in messages for url in urls)
@@ -153,17 +137,13 @@ def test_the_package_is_the_command() -> None:
     assert done.stderr.count("\n") == 1
 
 
-def run_fetch(url: str, monkeypatch: pytest.MonkeyPatch) -> int:
-    monkeypatch.setattr(sys, "argv", ["ckcv_paper", "fetch", "--url", url])
-    with pytest.raises(SystemExit) as end:
-        command.app()
-    return int(end.value.code or 0)
-
-
 def test_the_command_prints_where_the_file_lies(
     server: Server, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    assert run_fetch(server.url("benchmarks.mat"), monkeypatch) == 0
+    monkeypatch.setattr(sys, "argv", ["ckcv_paper", "fetch", "--url", server.url("benchmarks.mat")])
+    with pytest.raises(SystemExit) as end:
+        command.app()
+    assert not end.value.code
     shown, messages = capfd.readouterr()
     assert shown == f"{download.locate()}\n"
     assert "unless CKCV_IDA names another" in messages

@@ -1,7 +1,6 @@
 """XGBoost, LightGBM and CatBoost: exact paths, their own formats, trust and silence."""
 
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from sklearn.preprocessing import StandardScaler
 
 from ckcv_ray import Execution, InputError, Study, evaluate, load_run, run, trust, verify
 from ckcv_ray.errors import LackingError
+from ckcv_ray.learners.base import LEARNERS
 from ckcv_ray.learners.sklearn import spec, store
 from ckcv_ray.learners.sklearn.learner import AnyEstimator
 from ckcv_ray.learners.sklearn.paths import LibraryRounds, Plain
@@ -22,11 +22,6 @@ from ckcv_ray.learners.sklearn.spec import LIBRARIES as TABLE
 from ckcv_ray.tables.task import Task
 
 SERIAL = Execution("serial")
-CLASSES = {
-    "lightgbm": ("lightgbm:LGBMClassifier", "lightgbm:LGBMRegressor"),
-    "xgboost": ("xgboost:XGBClassifier", "xgboost:XGBRegressor"),
-    "catboost": ("catboost:CatBoostClassifier", "catboost:CatBoostRegressor"),
-}
 QUIET: dict[str, dict[str, Any]] = {
     "lightgbm": {"n_jobs": 1, "verbose": -1, "deterministic": True, "force_col_wise": True},
     "xgboost": {"n_jobs": 1, "verbosity": 0},
@@ -42,18 +37,13 @@ TWO = Task.of(*make_classification(160, 8, random_state=1))
 
 def theirs(name: str, number: int = 0, **params: Any) -> Any:
     """An estimator of a library, as its users make it."""
-    module, _, kind = CLASSES[name][number].partition(":")
-    trust(module)
+    trust(name)
+    module, _, kind = LEARNERS[f"{name}_regressor" if number else name].spec["class"].partition(":")
     return getattr(import_module(module), kind)(**params)
 
 
-def small_study(name: str, **changes: Any) -> Study:
-    return Study.of(**{"learner": name, "param": SMALL[name], "k": (3, 4), "n_splits": 3} | changes)
-
-
-def halves(task: Task) -> tuple[Any, Any]:
-    order = np.random.default_rng(3).permutation(task.n)
-    return np.sort(order[: task.n // 2]), np.sort(order[task.n // 2 :])
+def small_study(name: str) -> Study:
+    return Study.of(learner=name, param=SMALL[name], k=(3, 4), n_splits=3)
 
 
 UNSHARED: dict[str, list[dict[str, Any]]] = {
@@ -81,9 +71,7 @@ STOPPING: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("kind", ["a short name", "stopping early", "its own categories", "in a pipeline"])
 @pytest.mark.parametrize("name", LIBRARIES)
-def test_a_run_is_silent_stored_read_and_verified(
-    name: str, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_is_silent_stored_read_and_verified(name, kind, tmp_path, monkeypatch, capfd) -> None:
     monkeypatch.chdir(tmp_path)
     new = FRAME.copy()
     new.loc[0, "ward"], new.loc[1, "ward"], new.loc[2, "age"] = "moon", None, np.nan
@@ -105,32 +93,28 @@ def test_a_run_is_silent_stored_read_and_verified(
 
 @pytest.mark.parametrize("name", LIBRARIES)
 def test_early_stopping_ends_before_the_last_round(name: str) -> None:
-    learner, task = AnyEstimator(estimator=theirs(name, **STOPPING[name])), TWO
-    fits = learner.trainer.prepare(learner.trainer.share(task), *halves(task)).fit(0, 1)
+    learner, rows = AnyEstimator(estimator=theirs(name, **STOPPING[name])), np.arange(TWO.n)
+    fits = learner.trainer.prepare(learner.trainer.share(TWO), rows[::2], rows[1::2]).fit(0, 1)
     assert 1 <= fits.n_iter[0] < 300
 
 
 @pytest.mark.parametrize("name", LIBRARIES)
-def test_a_folder_does_not_decide_what_is_imported_or_parsed(
-    name: str, tmp_path: Path, ckcv: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_does_not_decide_what_is_imported_or_parsed(name, tmp_path, ckcv, monkeypatch) -> None:
     X, y = load_iris(return_X_y=True)
     run(small_study(name), X, y, out=tmp_path / "run", execution=SERIAL)
     monkeypatch.setattr(spec, "_trusted", {"sklearn"})
     monkeypatch.setattr(store, "unpack", lambda *_: pytest.fail("a model was read"))
-    (tmp_path / "new.csv").write_text("x0,x1,x2,x3\n1,2,3,4\n")
     with pytest.raises(LackingError, match=f"ckcv --trust {name}"):
         load_run(tmp_path / "run")
-    for command in ("status", "report", "predict", "verify"):
-        more = [tmp_path / "new.csv"] if command == "predict" else []
-        code, shown, messages = ckcv(command, tmp_path / "run", *more)
+    new = tmp_path / "new.csv"
+    new.write_text("x0,x1,x2,x3\n1,2,3,4\n")
+    for words in (["status"], ["report"], ["predict", new], ["verify"]):
+        code, shown, messages = ckcv(words[0], tmp_path / "run", *words[1:])
         assert code != 0
         assert f"ckcv --trust {name}" in shown + messages
 
 
-def test_naming_one_of_several_learners_trusts_it_and_a_file_does_not(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_naming_one_of_several_learners_trusts_it_and_a_file_does_not(monkeypatch: Any) -> None:
     monkeypatch.setattr(spec, "_trusted", {"sklearn"})
     study = Study.of(learner="tree,lightgbm", k=3)
     assert Study.from_json(study.to_json()) == study
@@ -208,8 +192,8 @@ def test_lightgbm_is_given_what_it_makes_of_a_frame(named: Any) -> None:
     assert np.array_equal(ours.predict(FRAME), alone.predict(frame))
 
 
-@pytest.mark.parametrize("names", [["age"], ["age", "ward"]])
-def test_the_columns_are_those_with_categories(names: list[str]) -> None:
+def test_the_columns_are_those_with_categories() -> None:
+    learner = theirs("lightgbm", **LIGHT, categorical_feature=["age", "ward"])
     why = "categorical_feature does not name the columns that hold categories: it differs in age"
     with pytest.raises(InputError, match=why):
-        evaluate(FRAME, Y, learner=theirs("lightgbm", **LIGHT, categorical_feature=names), execution=SERIAL)
+        evaluate(FRAME, Y, learner=learner, execution=SERIAL)

@@ -49,32 +49,26 @@ FILLED = make_pipeline(SimpleImputer(add_indicator=True), StandardScaler())
 NUMBERS, CATEGORIES = ["age", "dose"], ["ward", "inf"]
 
 
-def select(numbers: Any = SCALED, categories: Any = ONE_HOT, **more: Any) -> ColumnTransformer:
-    return ColumnTransformer([("num", numbers, NUMBERS), ("cat", categories, CATEGORIES)], **more)
+def select(numbers: Any = SCALED, categories: Any = ONE_HOT) -> ColumnTransformer:
+    return ColumnTransformer([("num", numbers, NUMBERS), ("cat", categories, CATEGORIES)])
 
 
+def logistic(*steps: Any) -> Pipeline:
+    return make_pipeline(*steps, LogisticRegression())
+
+
+ALL, SOME = select(FILLED), ColumnTransformer([("num", FILLED, NUMBERS)], remainder=ONE_HOT)
+IS_NUMBER = make_column_selector(dtype_include="number")
+IS_WORD = make_column_selector(dtype_exclude=[np.number, "datetime"])
 SELECTIONS: dict[str, Any] = {
-    "linear": make_pipeline(select(FILLED), LogisticRegression()),
+    "linear": logistic(ALL),
     "forest": make_pipeline(select(FILLED, ORDINAL), RandomForestClassifier(3, random_state=0)),
-    "remainder": make_pipeline(
-        ColumnTransformer([("num", FILLED, NUMBERS)], remainder=ONE_HOT), LogisticRegression()
-    ),
-    "nested": make_pipeline(
-        ColumnTransformer([("all", select(FILLED), NUMBERS + CATEGORIES)]), LogisticRegression()
-    ),
-    "by kind": make_pipeline(
-        ColumnTransformer(
-            [
-                ("num", FILLED, make_column_selector(dtype_include="number")),
-                ("cat", ONE_HOT, make_column_selector(dtype_exclude=[np.number, "datetime"])),
-            ]
-        ),
-        LogisticRegression(),
-    ),
-    "two branches": make_pipeline(
-        FeatureUnion([("one", select(FILLED)), ("two", ColumnTransformer([("num", FILLED, ["age"])]))]),
-        LogisticRegression(),
-    ),
+    "remainder": logistic(SOME),
+    "nested": logistic(ColumnTransformer([("all", ALL, NUMBERS + CATEGORIES)])),
+    "by kind": logistic(ColumnTransformer([("num", FILLED, IS_NUMBER), ("cat", ONE_HOT, IS_WORD)])),
+    "two branches": logistic(FeatureUnion([("one", ALL), ("two", SOME)])),
+    "calibrated": CalibratedClassifierCV(make_pipeline(ALL, GaussianNB()), cv=2),
+    "after nothing": Pipeline([("no", None), ("on", "passthrough"), ("it", ALL), ("model", GaussianNB())]),
 }
 
 
@@ -93,9 +87,10 @@ def test_it_is_scored_stored_and_predicts_as_scikit_learn(name: str, tmp_path: P
     assert np.array_equal(load_scores(tmp_path / "scores").predict(GAPS), result.predict(GAPS))
 
 
-def test_a_new_row_may_have_gaps_and_categories_where_no_row_had(tmp_path: Path) -> None:
-    learner = make_pipeline(select(), LogisticRegression())
-    result = evaluate(TABLE, Y, learner=learner, resampling="kfold:3", refit="best", execution=SERIAL)
+def test_a_new_row_may_have_gaps_and_categories_where_no_row_had() -> None:
+    result = evaluate(
+        TABLE, Y, learner=logistic(select()), resampling="kfold:3", refit="best", execution=SERIAL
+    )
     new = TABLE.head(2).copy()
     new["age"], new["ward"] = [np.nan, np.median(TABLE["age"])], ["south", None]
     new["dose"] = new["dose"].iloc[0]
@@ -105,13 +100,8 @@ def test_a_new_row_may_have_gaps_and_categories_where_no_row_had(tmp_path: Path)
 
 
 def test_gaps_that_the_estimator_does_not_take_are_named() -> None:
-    learner = choose(("num", "passthrough", ["age"]))
-    model, _ = fit_model(
-        AnyEstimator(estimator=find_columns(as_spec("estimator", learner), Schema(COLUMNS))),
-        Task.of(TABLE[NUMBERS], Y),
-        np.arange(N),
-        {},
-    )
+    spec = find_columns(as_spec("estimator", choose(("num", "passthrough", ["age"]))), Schema(COLUMNS))
+    model, _ = fit_model(AnyEstimator(estimator=spec), Task.of(TABLE[NUMBERS], Y), np.arange(N), {})
     rows = np.array([[np.nan, 0.0]])
     for predict in (model.predict, lambda X: model.predict_outputs(X, frozenset())):
         with pytest.raises(InputError, match=r"rows have gaps, which the estimator does not take .*: fill"):
@@ -120,71 +110,55 @@ def test_gaps_that_the_estimator_does_not_take_are_named() -> None:
             predict(np.array([[np.inf, 0.0]]))
 
 
-def choose(*parts: Any, **more: Any) -> Pipeline:
-    return make_pipeline(ColumnTransformer([*parts], **more), GaussianNB())
+def choose(*parts: Any) -> Pipeline:
+    return make_pipeline(ColumnTransformer([*parts]), GaussianNB())
 
 
-AGE, WARD = ("a", "drop", ["age"]), ["ward"]
-FREQUENT = SimpleImputer(strategy="most_frequent")
-REFUSED: dict[str, tuple[Any, str]] = {
-    "no such column": (
+AGE, SCALED_AGE, WARD = ("a", "drop", ["age"]), ("a", SCALED, ["age"]), ["ward"]
+FREQUENT, NAMES = SimpleImputer(strategy="most_frequent"), choose(("b", "drop", ["age"]))
+UNENCODED = r"columntransformer\.a: the categories of ward would be"
+REFUSED = [
+    (
         choose(("a", SCALED, ["agee"])),
         r"columntransformer\.a: there is no column 'agee': the columns are age, dose, ward, inf; did",
     ),
-    "no such position": (choose(AGE, ("b", "drop", [7])), r"\.b: \[7\] selects no columns: there are 4"),
-    "a category among the numbers": (
-        choose(("a", SCALED, ["age", "ward"])),
-        r"columntransformer\.a: the categories of ward would be taken for quantities: give them to One",
-    ),
-    "filled, and not encoded": (
-        choose(("a", FREQUENT, WARD)),
-        r"columntransformer\.a: the categories of ward would be",
-    ),
-    "filled at the end of a pipeline": (
-        choose(("a", make_pipeline("passthrough", FREQUENT), WARD)),
-        r"columntransformer\.a: the categories of ward would be",
-    ),
-    "given on for a later step to encode": (
-        make_pipeline(ColumnTransformer([("a", "passthrough", WARD)]), ONE_HOT, GaussianNB()),
-        r"columntransformer\.a: the categories of ward would be",
-    ),
-    "selected by position after a step": (
-        make_pipeline(FREQUENT, ColumnTransformer([("b", ONE_HOT, [2])]), *choose(AGE).named_steps.values()),
+    (choose(AGE, ("b", "drop", [7])), r"\.b: \[7\] selects no columns: there are 4"),
+    (choose(("a", SCALED, ["age", "ward"])), UNENCODED + " taken for quantities: give them to One"),
+    # filled, alone or at the end of a pipeline, and given on for a later step to encode
+    (choose(("a", FREQUENT, WARD)), UNENCODED),
+    (choose(("a", make_pipeline("passthrough", FREQUENT), WARD)), UNENCODED),
+    (make_pipeline(ColumnTransformer([("a", "passthrough", WARD)]), ONE_HOT, GaussianNB()), UNENCODED),
+    # after a step, by position or by name
+    (
+        make_pipeline(FREQUENT, ColumnTransformer([("b", ONE_HOT, [2])]), *NAMES.named_steps.values()),
         "columntransformer-1: the categories of ward, inf would be",
     ),
-    "nothing for what was never seen": (
+    (
+        make_pipeline(ColumnTransformer([SCALED_AGE]), *NAMES.named_steps.values()),
+        "columntransformer-2: columns are selected by name in ColumnTransformer, where others than those of",
+    ),
+    # nothing for what was never seen
+    (
         choose(("a", OneHotEncoder(), WARD)),
         'may be new in rows that are scored: give OneHotEncoder handle_unknown="ignore"',
     ),
-    "names after a step": (
-        make_pipeline(ColumnTransformer([("a", SCALED, ["age"])]), *choose(AGE).named_steps.values()),
-        "columntransformer-2: columns are selected by name in ColumnTransformer, where others than those of",
-    ),
-    "inside what draws columns": (
-        BaggingClassifier(choose(("a", "passthrough", ["age"]))),
-        "columns are selected by name in BaggingClassifier, where others",
-    ),
-    "a pattern": (
-        choose(("a", "drop", make_column_selector(pattern="(a+)+b"))),
-        "name the columns in a list",
-    ),
-    **{
-        f"kind {kind}": (
-            choose(("a", "drop", make_column_selector(dtype_exclude=kind))),
-            "take one or more of number",
-        )
+    # inside what draws columns
+    (BaggingClassifier(NAMES), "columns are selected by name in BaggingClassifier, where others"),
+    (choose(("a", "drop", make_column_selector(pattern="(a+)+b"))), "name the columns in a list"),
+    *(
+        (choose(("a", "drop", make_column_selector(dtype_exclude=kind))), "take one or more of number")
         for kind in (np.float32, ["number", "bool"])
-    },
-    "one branch without encoding": (
+    ),
+    # one branch without encoding
+    (
         VotingClassifier([("one", make_pipeline(select(), GaussianNB())), ("two", GaussianNB())]),
         r"\.two: the categories of ward, inf would be",
     ),
-}
+]
 
 
-@pytest.mark.parametrize("name", REFUSED)
-def test_what_cannot_be_selected_is_refused_before_the_fits(name: str) -> None:
-    learner, why = REFUSED[name]
+@pytest.mark.parametrize(("learner", "why"), REFUSED)
+def test_what_cannot_be_selected_is_refused_before_the_fits(learner: Any, why: str) -> None:
     with pytest.raises(InputError, match=why):
         evaluate(TABLE, Y, learner=learner, execution=SERIAL)
     with pytest.raises(InputError, match=why):
@@ -194,15 +168,13 @@ def test_what_cannot_be_selected_is_refused_before_the_fits(name: str) -> None:
 @pytest.mark.parametrize("option", [{"encode": "ordinal"}, {"fill": "mean"}, {"rare": 0.1}])
 def test_options_of_the_encoding_would_have_no_effect(option: dict[str, Any]) -> None:
     learner = SELECTIONS["linear"]
-    with pytest.raises(InputError, match="has no effect: the learner selects columns by name"):
-        evaluate(GAPS, Y, learner=learner, execution=SERIAL, **option)
+    for given in (option, {"scale": "standard"}):
+        with pytest.raises(
+            InputError, match=r"has no effect: the (learner|estimator) selects columns by name"
+        ):
+            evaluate(GAPS, Y, learner=learner, execution=SERIAL, **given)
     several = evaluate(GAPS, Y, learner=[learner, "tree"], resampling="kfold:3", execution=SERIAL, **option)
     assert len(several.entries) == 2
-
-
-def test_scales_are_of_the_estimator() -> None:
-    with pytest.raises(InputError, match="scale=standard has no effect: the estimator selects columns by"):
-        evaluate(GAPS, Y, learner=SELECTIONS["linear"], scale="standard", execution=SERIAL)
 
 
 COLUMNS = (
@@ -213,47 +185,29 @@ COLUMNS = (
 )
 
 
-def find(selection: Any) -> Any:
-    found = find_columns(as_spec("estimator", choose(("a", "drop", selection))), Schema(COLUMNS))
-    assert found is not None
-    return found["params"]["steps"][0][1]["params"]["transformers"][0][2]
+POSITIONS = [
+    ("inf", 3),
+    (["inf", "age"], [3, 0]),
+    (["age", -1], [0, 3]),
+    (slice("when", "ward"), [1, 2]),
+    (slice("when", None), [1, 2, 3]),
+    (slice(None, "ward", 2), [0, 2]),
+    (make_column_selector(dtype_include=["datetime", object]), [1, 2]),
+    (make_column_selector(dtype_exclude=["number", "object", np.datetime64]), []),
+    (make_column_selector(), [0, 1, 2, 3]),
+]
 
 
-@pytest.mark.parametrize(
-    ("selection", "positions"),
-    [
-        ("inf", 3),
-        (["inf", "age"], [3, 0]),
-        (["age", -1], [0, 3]),
-        (slice("when", "ward"), [1, 2]),
-        (slice("when", None), [1, 2, 3]),
-        (slice(None, "ward", 2), [0, 2]),
-        (make_column_selector(dtype_include=["datetime", object]), [1, 2]),
-        (make_column_selector(dtype_exclude="number"), [1, 2]),
-        (make_column_selector(dtype_exclude=["number", "object", np.datetime64]), []),
-        (make_column_selector(), [0, 1, 2, 3]),
-    ],
-)
+@pytest.mark.parametrize(("selection", "positions"), POSITIONS)
 def test_positions_are_those_of_the_names(selection: Any, positions: Any) -> None:
-    assert find(selection) == positions
+    found = find_columns(as_spec("estimator", choose(("a", "drop", selection))), Schema(COLUMNS))
+    assert found["params"]["steps"][0][1]["params"]["transformers"][0][2] == positions
 
 
-@pytest.mark.parametrize(
-    "around",
-    [
-        lambda inside: CalibratedClassifierCV(inside, cv=2),
-        lambda inside: GridSearchCV(inside, {"gaussiannb__var_smoothing": [1e-9]}, cv=2),
-        lambda inside: Pipeline([("none", None), ("passing", "passthrough"), ("model", inside)]),
-    ],
-)
-def test_what_gives_rows_on_as_they_are_may_be_around_it(around: Any) -> None:
-    learner = around(make_pipeline(select(FILLED), GaussianNB()))
-    result = evaluate(GAPS, Y, learner=learner, resampling="kfold:3", execution=SERIAL)
-    assert 0.0 < pooled_error(result) < 0.6
-
-
-def test_numbers_are_predicted_too() -> None:
-    learner = TransformedTargetRegressor(make_pipeline(select(FILLED), Ridge()))
-    target = TABLE["age"].to_numpy() + TABLE["dose"]
-    result = evaluate(GAPS, target, learner=learner, resampling="kfold:3", measure="r2", execution=SERIAL)
-    assert pooled_error(result) > 0.5
+def test_a_grid_and_a_transformed_target_may_be_around_it() -> None:
+    options: dict[str, Any] = {"resampling": "kfold:3", "execution": SERIAL}
+    inside, target = make_pipeline(ALL, GaussianNB()), TABLE["age"].to_numpy() + TABLE["dose"]
+    grid = GridSearchCV(inside, {"gaussiannb__var_smoothing": [1e-9]}, cv=2)
+    assert 0.0 < pooled_error(evaluate(GAPS, Y, learner=grid, **options)) < 0.6
+    numbers = TransformedTargetRegressor(make_pipeline(ALL, Ridge()))
+    assert pooled_error(evaluate(GAPS, target, learner=numbers, measure="r2", **options)) > 0.5

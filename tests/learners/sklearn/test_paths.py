@@ -150,40 +150,31 @@ def test_a_search_space_has_a_path_where_the_guide_says_so(learner: type[Estimat
 
 
 def test_more_neighbours_than_rows_fail_as_they_do_alone() -> None:
-    task, learner = (
-        TASKS["two classes"],
-        LEARNERS["neighbors"]({"n_neighbors": (1, 5, 30), "weights": "uniform"}),
-    )
+    task, near = TASKS["two classes"], LEARNERS["neighbors"]
+    learner = near({"n_neighbors": (1, 5, 30), "weights": "uniform"})
     block = learner.trainer.prepare(learner.trainer.share(task), np.arange(20), np.arange(20, 40))
     assert block.fit(0, 2).labels().shape == (2, 20)
     with pytest.raises(ValueError, match="n_neighbors"):
         block.fit(0, 3).labels()
 
 
-# How fits end
-
-
-CLOUDS = clouds(60, 3)
-
-
 def test_a_fit_that_did_not_converge_is_counted() -> None:
     learner = LEARNERS["mlp"](
         {"alpha": 0.01, "hidden_layer_sizes": [[4]], "max_iter": (2, 1000), "tol": 0.01}
     )
-    block = learner.trainer.prepare(learner.trainer.share(CLOUDS), np.arange(30), np.arange(30, 60))
+    block = learner.trainer.prepare(learner.trainer.share(clouds(60, 3)), np.arange(30), np.arange(30, 60))
     ends = [block.fit(path, 1) for path in range(2)]
     assert [STATUSES[fits.status[0]] for fits in ends] == [Status.NOT_CONVERGED, Status.CONVERGED]
     assert ends[0].n_iter[0] == 2 < ends[1].n_iter[0]
 
 
-@pytest.mark.parametrize("n", [12, 45, 89, 90])
-@pytest.mark.parametrize("certify", ["paper", "holdout"])
-def test_no_more_neighbours_are_asked_for_than_training_sets_have_rows(n: int, certify: str) -> None:
-    if certify == "holdout" and n < 20:
-        pytest.skip("too few to hold some out")
-    study = Study.paper(learner="neighbors", k=(3,), n_splits=2, certify=certify)
-    if certify == "holdout":
-        study = study.replace(holdout_share=0.5 if n < 60 else 0.33)
+@pytest.mark.parametrize(
+    ("n", "share"), [(12, 0), (45, 0), (89, 0), (90, 0), (45, 0.5), (89, 0.33), (90, 0.33)]
+)
+def test_no_more_neighbours_are_asked_for_than_training_sets_have_rows(n: int, share: float) -> None:
+    study = Study.paper(learner="neighbors", k=(3,), n_splits=2)
+    if share:
+        study = study.replace(certify="holdout", holdout_share=share)
     problem = Problem.of(study, clouds(n, 2))
     numbers = set(problem.learner.space.settings()["n_neighbors"].tolist())
     assert max(numbers) <= min(size.n_train for size in problem.sizes)

@@ -17,6 +17,7 @@ import pytest
 from scipy.sparse import csr_matrix
 from sklearn.base import BaseEstimator, clone
 from sklearn.cluster import KMeans
+from sklearn.compose import ColumnTransformer
 from sklearn.datasets import make_classification
 from sklearn.ensemble import (
     GradientBoostingClassifier,
@@ -25,23 +26,36 @@ from sklearn.ensemble import (
     StackingClassifier,
     VotingClassifier,
 )
-from sklearn.feature_selection import RFE, SelectKBest, f_classif
+from sklearn.feature_selection import RFE, SelectKBest, SelectPercentile, chi2, f_classif, mutual_info_classif
 from sklearn.impute import KNNImputer
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import FixedThresholdClassifier, GridSearchCV, TunedThresholdClassifierCV
+from sklearn.model_selection import (
+    FixedThresholdClassifier,
+    GridSearchCV,
+    TunedThresholdClassifierCV,
+    cross_val_predict,
+)
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import KBinsDiscretizer, PolynomialFeatures, SplineTransformer, StandardScaler
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    KBinsDiscretizer,
+    PolynomialFeatures,
+    SplineTransformer,
+    StandardScaler,
+)
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import all_estimators
 
 from ckcv_ray import Execution, InputError, Study, evaluate, run
+from ckcv_ray.core.schedule import Stage
 from ckcv_ray.learners.sklearn.spec import as_spec, list_classes
 from ckcv_ray.learners.sklearn.store import pack, unpack
 from ckcv_ray.runs.load import load_scores
+from ckcv_ray.study.problem import OUTER
 
 X, Y = make_classification(80, 5, random_state=0)
 X = np.abs(X)
@@ -54,7 +68,15 @@ INSIDE = {
 CLASSIFIERS = {name: kind for name, kind in all_estimators("classifier") if name not in {*OTHERS, *INSIDE}}
 TWO = [("machine", SVC()), ("tree", DecisionTreeClassifier(max_depth=2))]
 FEW: dict[str, Any] = {"n_estimators": 5, "max_iter": 60, "random_state": 0}
-HELD: dict[str, Any] = {  # what holds others
+SAME: dict[str, Any] = {  # with and without us
+    "chi2": make_pipeline(SelectPercentile(chi2, percentile=50), GaussianNB()),
+    "logarithm": make_pipeline(FunctionTransformer(np.log1p, inverse_func=np.expm1), GaussianNB()),
+    "slice": make_pipeline(ColumnTransformer([("a", StandardScaler(), slice(np.int64(0), 3))]), GaussianNB()),
+    "infinity": make_pipeline(StandardScaler(), LogisticRegression(C=np.inf, max_iter=1000)),
+}
+HELD: dict[str, Any] = {
+    **SAME,
+    "mutual information": make_pipeline(SelectKBest(mutual_info_classif, k=2), GaussianNB()),
     "a machine for each class": OneVsRestClassifier(SVC()),
     "a vote of machines": VotingClassifier(TWO),
     "a stack of machines": StackingClassifier(TWO, GaussianNB(), cv=2),
@@ -93,9 +115,15 @@ def test_every_classifier_of_scikit_learn_can_be_stored(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", HELD)
-def test_what_holds_others_is_stored_and_predicts_alike(name: str, tmp_path: Path) -> None:
+def test_what_holds_others_is_scored_stored_and_predicts_alike(name: str, tmp_path: Path) -> None:
     result = evaluate(X, Y, out=tmp_path / "scores", learner=HELD[name], refit="best", **OPTIONS)
-    assert np.array_equal(load_scores(tmp_path / "scores").predict(X), result.predict(X))
+    again = load_scores(tmp_path / "scores")
+    assert again.study == result.study
+    assert np.array_equal(again.predict(X), result.predict(X))
+    if name in SAME:
+        splits = [result.problem.rows(Stage.SELECT, OUTER, i) for i in range(3)]
+        pooled = result.figures(result.entries[0], result.scores[0]).pooled
+        assert np.mean(cross_val_predict(SAME[name], X, Y, cv=splits) != Y) == pytest.approx(pooled)
 
 
 REFUSED = {
@@ -227,17 +255,11 @@ def test_what_a_damaged_or_forged_model_would_do_is_found_before_it_predicts(nam
         (Own(), [LOGISTIC]),
     ],
 )
-def test_another_estimator_than_the_study_s_is_refused_before_it_is_built(
-    fitted: Any, classes: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_estimator_than_the_study_s_is_refused_before_it_is_built(fitted, classes, monkeypatch):
     content = pack(fitted.fit(X, Y))
     monkeypatch.setattr(BaseEstimator, "__setstate__", lambda self, state: pytest.fail("it was built"))
     with pytest.raises(ValueError, match="which no fit of sklearn"):
         unpack(content, classes)
-
-
-def rename(schema: Any) -> Any:
-    return {**schema, "__class__": "system", "__module__": "os"}
 
 
 def nest(schema: Any) -> str:
@@ -257,11 +279,6 @@ def rewrite(content: bytes, change: Callable[[Any], Any]) -> bytes:
     return sink.getvalue()
 
 
-def make_sparse() -> bytes:
-    fitted = LogisticRegression().fit(X, Y)
-    return pack(fitted.sparsify())
-
-
 def name_base(schema: Any) -> Any:
     text = json.dumps(schema).replace("csr_matrix", "spmatrix").replace("sparse._csr", "sparse._matrix")
     return json.loads(text)
@@ -270,9 +287,13 @@ def name_base(schema: Any) -> Any:
 HOSTILE: dict[str, Callable[[bytes], bytes]] = {
     "nothing": lambda content: b"",
     "cut short": lambda content: content[: len(content) // 2],
-    "a function of another module": lambda content: rewrite(content, rename),
+    "a function of another module": lambda content: rewrite(
+        content, lambda schema: {**schema, "__class__": "system", "__module__": "os"}
+    ),
     "nested deeply": lambda content: rewrite(content, nest),
-    "a sparse matrix by the name of its base": lambda content: rewrite(make_sparse(), name_base),
+    "a sparse matrix by the name of its base": lambda _: rewrite(
+        pack(LogisticRegression().fit(X, Y).sparsify()), name_base
+    ),
     "no schema": lambda content: rewrite(content, lambda schema: []),
 }
 
@@ -285,9 +306,7 @@ def test_hostile_content_is_refused(name: str) -> None:
     assert not isinstance(refused.value, MemoryError)  # others are turned into one of a damaged file
 
 
-def test_a_command_does_with_a_folder_what_the_guide_on_security_says(
-    tmp_path: Path, ckcv: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_command_does_with_a_folder_what_the_guide_on_security_says(tmp_path, ckcv, monkeypatch) -> None:
     out, new = tmp_path / "run", tmp_path / "new.csv"
     run(Study.of(learner=GaussianNB(), k=3, n_splits=2), X, Y, out=out, execution=OPTIONS["execution"])
     new.write_text("x0,x1,x2,x3,x4\n1,2,3,4,5\n")
@@ -303,8 +322,6 @@ def test_a_command_does_with_a_folder_what_the_guide_on_security_says(
         assert ckcv(command, out, *more)[0] == 0
         after = {file: file.read_bytes() for file in out.rglob("*") if file.is_file()}
         assert bool(fits) == (fitted != "nothing"), command
-        assert {file.name for file in after.keys() - before.keys()} == set(
-            re.findall(r"report\.html", written)
-        )
+        assert {file.name for file in after.keys() - before.keys()} == {*re.findall(r"report\.html", written)}
         assert {file: after[file] for file in before} == before
         assert imported.startswith("nothing")

@@ -1,4 +1,4 @@
-"""Whether distances are kept changes no bit, and whether the kernel is held whole no answer."""
+"""When the kernel is held whole, and the memory that a worker takes; bits: ``test_one_against_one``."""
 
 from pathlib import Path
 from typing import Any
@@ -10,40 +10,19 @@ from conftest import blobs
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine import evaluate, ray_backend
 from ckcv_ray.errors import InputError
-from ckcv_ray.learners.svm import blocks, kernels
+from ckcv_ray.learners.svm import blocks
 from ckcv_ray.learners.svm.decomposition import path_on_points
 from ckcv_ray.learners.svm.problem import EQUAL, Options, Solutions, fit_scaling
-from ckcv_ray.learners.svm.trainer import SVMCodec
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.study.study import Execution, Study
 from ckcv_ray.tables.columns import Rows
-from ckcv_ray.tables.task import Task
 
 SOLVING = Options((0.1, 10.0), 1e-6, 10_000_000)
 SERIAL = Execution("serial")
 
 
 STUDY = Study.paper(C=(0.1, 1.0, 10.0), gamma=(0.05, 0.5), k=(3, 5), n_splits=4, param={"tolerance": 1e-6})
-
-
-def records(task: Task) -> bytes:
-    problem = Problem.of(STUDY, task)
-    units = [Unit(Stage.SELECT, size, split, ((0, 3), (1, 3))) for size in range(2) for split in range(4)]
-    return evaluate.evaluate(units, evaluate.share(problem)).records.tobytes()
-
-
-@pytest.mark.parametrize("d", [3, 60])
-def test_kept_distances_change_no_bit(d: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    task = blobs(90, d=d, seed=1)
-    job = Job(STUDY, task)
-    kept, kept_records = run_job(job, SERIAL), records(task)
-    monkeypatch.setattr(blocks, "DENSE_BYTES", 0)
-    monkeypatch.setattr(kernels, "STRIP", 500)  # several strips, the last of them shorter
-    found = run_job(job, SERIAL)
-    assert records(task) == kept_records
-    for a, b in zip(found.ensemble.members, kept.ensemble.members, strict=True):
-        assert SVMCodec().same(a.model, b.model)
 
 
 def test_whether_the_kernel_is_whole_depends_on_the_training_rows_alone(

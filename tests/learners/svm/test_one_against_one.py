@@ -18,7 +18,7 @@ from ckcv_ray.core.resampling.complete import split_complete
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import STATUSES, Status
 from ckcv_ray.learners.steps import compute_weights
-from ckcv_ray.learners.svm import blocks, trainer
+from ckcv_ray.learners.svm import blocks, kernels, trainer
 from ckcv_ray.learners.svm.model import elect, list_pairs
 from ckcv_ray.learners.svm.trainer import MORE_CLASSES, SVMCodec
 
@@ -143,48 +143,39 @@ def test_without_some_classes_it_is_the_svc_of_the_others(missing, class_weight)
             assert np.array_equal(found, svc.predict(model.scaling.apply(task.X[split.select])))
 
 
-@pytest.mark.parametrize("whole", [True, False])
-def test_a_block_in_strips_gives_the_same_labels(whole, monkeypatch):
-    task, learner = clouds(200, 4, 6), GaussianSVM((0.3, 5.0), (0.05, 0.5), tolerance=1e-6)
-    split = a_split(task)
-    dense = block_of(learner, task, split.train, split.select)
-    expected = [dense.fit(path, 2) for path in range(2)]
-    labels = [fits.predict() for fits in expected]
-    monkeypatch.setattr(blocks, "DENSE_BYTES", 0)
-    monkeypatch.setattr(blocks, "strip_rows", lambda columns: 7)
-    if not whole:
-        monkeypatch.setattr(blocks, "WHOLE_BYTES", 0)
-    points = block_of(learner, task, split.train, split.select)
-    assert isinstance(points.kernel, blocks.Points)
-    assert isinstance(dense.kernel, blocks.Dense)
-    for path in range(2):
-        fits = points.fit(path, 2)
-        assert np.array_equal(fits.predict(), labels[path])
-        for found, known in zip(fits.pairs, expected[path].pairs, strict=True):
-            np.testing.assert_allclose(found.b, known.b, atol=1e-3)
-            assert not whole or np.array_equal(found.b, known.b)
+@pytest.mark.parametrize("scale", ["standard", "none"])
+def test_however_the_kernel_is_held_no_bit_changes(scale, monkeypatch):
+    """Distances that are shared or not, a matrix or strips of it, votes in any number of parts."""
+    task, learner = clouds(200, 4, 6), GaussianSVM((0.3, 5.0), (0.05, 0.5), scale, tolerance=1e-6)
+    split, shared = a_split(task), learner.trainer.share(task)
+    assert (shared[1] is None) == (scale == "standard")
 
+    def fit(shared=shared):
+        block = learner.trainer.prepare(shared, split.train, split.select)
+        every = [block.fit(path, 2) for path in range(2)]
+        assert isinstance(block.kernel, blocks.Dense if blocks.DENSE_BYTES else blocks.Points)
+        models = [fits.model(step) for fits in every for step in range(2)]
+        return models, np.stack([fits.predict() for fits in every]), every
 
-def test_votes_are_counted_in_any_number_of_parts(monkeypatch):
-    task, learner = clouds(150, 5, 14), GaussianSVM((0.3, 5.0), (0.5,))
-    split = a_split(task)
-    fits = block_of(learner, task, split.train, split.select).fit(0, 2)
-    whole = fits.predict()
+    models, labels, known = fit()
+
+    def check(again, others, _):
+        assert all(map(learner.codec.same, models, again))
+        assert np.array_equal(labels, others)
+
+    check(*fit((task, None)))
     for most in (1, 70, 10 * (len(split.select) - 1)):
         monkeypatch.setattr(trainer, "MAX_VALUES", most)
-        assert np.array_equal(fits.predict(), whole)
-
-
-def test_shared_distances_give_the_same_bits():
-    task = clouds(100, 3, 7)
-    learner = GaussianSVM((0.3, 5.0), (0.05, 0.5), scale="none")
-    split, (_, distances) = a_split(task), learner.trainer.share(task)
-    assert distances is not None
-    blocks = [learner.trainer.prepare((task, one), split.train, split.select) for one in (distances, None)]
-    for path in range(2):
-        one, other = (block.fit(path, 2) for block in blocks)
-        assert all(learner.codec.same(one.model(step), other.model(step)) for step in range(2))
-        assert np.array_equal(one.predict(), other.predict())
+        check(*fit())
+    monkeypatch.setattr(blocks, "DENSE_BYTES", 0)
+    monkeypatch.setattr(kernels, "STRIP", 500)
+    check(*fit())
+    monkeypatch.setattr(blocks, "WHOLE_BYTES", 0)  # solved on the points, to the same tolerance
+    _, others, found = fit()
+    assert np.array_equal(labels, others)
+    for one, other in zip(found, known, strict=True):
+        for a, b in zip(one.pairs, other.pairs, strict=True):
+            np.testing.assert_allclose(a.b, b.b, atol=1e-3)
 
 
 def test_a_fit_has_not_converged_if_a_pair_has_not():

@@ -165,16 +165,6 @@ def test_a_solution_within_its_own_box_is_that_of_every_larger_cost(solver):
         assert (stopped[1].status, stopped[1].n_iter) == (Status.NOT_CONVERGED, 2)
 
 
-@pytest.mark.parametrize("solver", WHOLE)
-def test_a_shorter_path_is_the_beginning_of_a_longer_one_in_every_bit(solver):
-    p = exclusive_or(12)
-    whole = solve(solver, p)
-    for length in range(1, len(GRID) + 1):
-        for a, b in zip(solve(solver, p, C_values=GRID[:length]), whole[:length], strict=True):
-            assert a.b.tobytes() == b.b.tobytes()
-            assert (a.offset, a.value, a.n_iter, a.status) == (b.offset, b.value, b.n_iter, b.status)
-
-
 @pytest.mark.parametrize("solver", EVERY)
 def test_a_fit_that_did_not_converge_says_so_and_nothing_else_does(solver):
     p, kept = exclusive_or(16), warnings.filters[:]
@@ -193,11 +183,9 @@ def test_a_fit_that_did_not_converge_says_so_and_nothing_else_does(solver):
 @pytest.mark.parametrize("label", [-1.0, 1.0])
 @pytest.mark.parametrize("solver", EVERY)
 def test_one_class_alone_gives_the_constant_classifier(solver, label):
-    p = exclusive_or(18, n=12)._replace(y=np.full(12, label))
-    for s in solve(solver, p):
+    for s in solve(solver, exclusive_or(18, n=12)._replace(y=np.full(12, label))):
         assert not s.b.any()
-        assert (s.offset, s.status) == (label, Status.CONVERGED)
-        assert (s.value, s.violation) == (0, 0)
+        assert (s.offset, s.status, s.value, s.violation) == (label, Status.CONVERGED, 0, 0)
 
 
 @pytest.mark.parametrize("tolerance", [1e-3, 1e-6])
@@ -242,8 +230,6 @@ def test_any_problem_is_solved_to_its_tolerance(case, tolerance):
     in_blocks = libsvm.list_solutions(path_on_points(X, gamma, y, options, w, 8))
     for C, s, other in zip(C_values, whole, in_blocks, strict=True):
         if abs(y.sum()) == len(y):
-            assert not s.b.any()
-            assert s.offset == y[0]
             continue
         lo, hi = w.bounds(y, C)
         for one in (s, other):
@@ -252,13 +238,8 @@ def test_any_problem_is_solved_to_its_tolerance(case, tolerance):
             assert abs(one.b.sum()) <= 1e-9 * C * max(w) * len(y)
             again = libsvm.describe(one.b.sum() - complement(D, gamma) @ one.b, y, one.b, C, 0, one.status, w)
             assert again.violation <= tolerance * 1.001 + 1e-12 * C * max(w) * len(y)
-        machine = SVC(
-            C=C,
-            kernel="precomputed",
-            tol=1e-8,
-            max_iter=200_000,
-            class_weight={-1: w.negative, 1: w.positive},
-        )
+        weight, options = {-1: w.negative, 1: w.positive}, {"tol": 1e-8, "max_iter": 200_000}
+        machine = SVC(C=C, kernel="precomputed", class_weight=weight, **options)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             machine.fit(K, y)
@@ -269,21 +250,14 @@ def test_any_problem_is_solved_to_its_tolerance(case, tolerance):
         assert s.value <= theirs + tolerance * np.sum(hi - lo) + 1e-6 * max(1.0, abs(theirs))
 
 
-def labelled(seed=0, n=60):
-    """Two clouds of rows, of which a sixth are sick."""
-    rng = np.random.default_rng(seed)
-    y = np.where(np.arange(n) % 6 == 0, "sick", "well")
-    return Task.of(rng.normal(size=(n, 2)) + (y == "sick")[:, None], y)
-
-
 def test_equal_weights_on_a_task_are_one_problem():
-    task = labelled()
+    task = Task.of(np.random.default_rng(0).normal(size=(60, 2)), ["sick", "well", "well"] * 20)
 
-    def problem(class_weight):
-        return Problem.of(Study.paper(class_weight=class_weight, k=(3,)), task)
+    def identify(class_weight):
+        return Problem.of(Study.paper(class_weight=class_weight, k=(3,)), task).run_id
 
-    assert problem({"sick": 1}).run_id == problem({"well": 1.0, "sick": 1}).run_id == problem(None).run_id
-    assert problem({"sick": 5, "well": 1}).run_id == problem("sick=5").run_id
+    assert identify({"sick": 1}) == identify({"well": 1.0, "sick": 1}) == identify(None)
+    assert identify({"sick": 5, "well": 1}) == identify("sick=5")
     others = [None, "balanced", "sick=5", "well=5", "sick=5,well=5"]
-    assert len({problem(one).run_id for one in others}) == len(others)
+    assert len({*map(identify, others)}) == len(others)
     assert match_labels("1.0=4", (0, 1)) == "1=4"
