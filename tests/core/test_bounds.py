@@ -2,12 +2,12 @@
 
 from fractions import Fraction
 from functools import partial
-from math import comb, expm1, fsum, inf, log, nan
+from math import comb, fsum, inf, nan
 
 import numpy as np
 import pytest
 from conftest import limit_examples
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize, stats
 
@@ -24,12 +24,7 @@ from ckcv_ray.core.bounds.binomial import (
 )
 from ckcv_ray.errors import InputError
 
-SIZES = (1, 2, 3, 7, 20, 80, 133, 300)
-DELTAS = (1e-17, 1e-9, 0.001, 0.01, 0.05, 0.3, 0.5, 0.95)
 repeatable = settings(derandomize=True, deadline=None, max_examples=limit_examples(120))
-
-pairs = st.integers(1, 400).flatmap(lambda m: st.tuples(st.integers(0, m - 1), st.just(m)))
-deltas = st.floats(1e-12, 0.999)
 
 
 def exact_cdf(x, m, p):
@@ -46,17 +41,12 @@ def exact_cdf(x, m, p):
     [
         *((x, m, 0.05) for x, m in ((0, 1), (0, 20), (3, 20), (19, 20), (7, 57), (40, 57))),
         *((x, m, 1e-17) for x, m in ((0, 78), (3, 100), (10, 133))),  # for which 1 - delta is 1
+        *((x, 20, 0.95) for x in (0, 3, 19)),
     ],
 )
 def test_definition_in_rational_arithmetic(x, m, delta):
     probability = exact_cdf(x, m, clopper_pearson(x, m, delta))
-    assert abs(probability / Fraction(delta) - 1) < (1e-12 if delta == 0.05 else 1e-10)
-
-
-@pytest.mark.parametrize("delta", DELTAS)
-@pytest.mark.parametrize("m", SIZES)
-def test_closed_forms_for_none_and_all_wrong(m, delta):
-    assert clopper_pearson(0, m, delta) == pytest.approx(-expm1(log(delta) / m), rel=1e-12)
+    assert abs(probability / Fraction(delta) - 1) < (1e-10 if delta == 1e-17 else 1e-12)
     assert clopper_pearson(m, m, delta) == clopper_pearson(0, 0, delta) == 1.0
 
 
@@ -108,21 +98,9 @@ def test_counts_of_every_shape_and_type_give_the_same_bits():
     assert clopper_pearson(np.uint8(255), 300) == clopper_pearson(255, 300) < 1  # nothing wraps around
 
 
-BAD_COUNTS = {
-    "float": 1.0,
-    "float array": np.array([1.0, 2.0]),
-    "nan": nan,
-    "inf": inf,
-    "negative": -1,
-    "negative in an array": [3, -1],
-    "bool": True,
-    "bool array": np.array([True, False]),
-    "none": None,
-    "text": "3",
-}
-
-
-@pytest.mark.parametrize("bad", BAD_COUNTS.values(), ids=BAD_COUNTS.keys())
+@pytest.mark.parametrize(
+    "bad", [1.0, [1.0, 2.0], nan, inf, -1, [3, -1], True, np.array([True, False]), None, "3"], ids=repr
+)
 def test_refuses_what_is_not_a_count(bad):
     with pytest.raises(InputError, match="errors"):
         clopper_pearson(bad, 10)
@@ -158,17 +136,6 @@ def test_stevens_fails_with_probability_exactly_delta(m, delta):
             np.testing.assert_array_equal((bound < p)[clear], (v < share)[clear])
 
 
-@given(pairs, deltas, st.floats(0, 1), st.floats(0, 1))
-@repeatable
-def test_stevens_lies_between_two_clopper_pearson_bounds_and_rises_with_v(pair, delta, v, w):
-    x, m = pair
-    lower = clopper_pearson(x - 1, m, delta) if x else 0.0
-    one, other = sorted((v, w))
-    assert lower <= stevens(x, m, one, delta) <= stevens(x, m, other, delta) * (1 + 1e-9)
-    assert stevens(x, m, v, delta) <= clopper_pearson(x, m, delta)
-    assert stevens(x, m, 1.0, delta) == pytest.approx(clopper_pearson(x, m, delta), rel=1e-12)
-
-
 def test_stevens_at_the_ends():
     assert stevens(0, 20, 0.04) == 0.0  # v <= delta: the set is empty
     assert stevens(20, 20, 0.06) == 1.0
@@ -202,14 +169,10 @@ def least_of_worst(m, level, delta):
     return found.fun, np.exp(found.x), A
 
 
-levels = st.tuples(st.integers(1, 90), st.floats(-8, -0.02).map(lambda e: 10**e))
-
-
-@given(levels)
+@given(st.integers(1, 90), st.floats(-8, -0.02).map(lambda e: 10**e))
 @settings(derandomize=True, deadline=None, max_examples=limit_examples(25))
-def test_level_keeps_the_condition_at_every_p_and_a_larger_one_does_not(pair):
+def test_level_keeps_the_condition_at_every_p_and_a_larger_one_does_not(m, delta):
     """By scipy's weights and a lam of our own: the level passes for one lam, the next few fail for all."""
-    m, delta = pair
     level = find_safe_level(m, delta)
     if level is None:
         assert m < 3
@@ -258,9 +221,8 @@ def test_condition_of_any_ascending_bound_is_decided_as_on_a_fine_grid(m, seed, 
     p = np.concatenate([points_beside(A, m), rng.uniform(0, 1, 200)])
     f = stats.binom.pmf(np.arange(m + 1), m, p[:, None])
     largest = np.max(np.vecdot(f, np.maximum(0, 1 - lam * (A - p[:, None]))))
-    assume(largest > 0)  # a bound above 1 for every count satisfies the condition for every delta
-    assert not satisfies(A, lam, largest * (1 - 1e-6))
-    assert satisfies(A, lam, largest * 1.01)
+    assert largest == 0 or not satisfies(A, lam, largest * (1 - 1e-6))
+    assert satisfies(A, lam, largest * 1.01 or 0.05)  # a bound above 1 for every count does for every delta
 
 
 def test_condition_is_refused_where_it_fails():
@@ -268,13 +230,11 @@ def test_condition_is_refused_where_it_fails():
     for m in (20, 133):
         A = bound_table(m, 0.05)
         assert not any(satisfies(A, lam, 0.05) for lam in (1, 5 * m**0.5, m / 3, 10, 100, 1000))
-    assert satisfies(np.full(21, 2.0), 10.0, 0.05)
 
 
-@given(pairs, st.sampled_from([0.05, 0.01, 1e-4]))
+@given(st.integers(1, 400), st.sampled_from([0.05, 0.01, 1e-4]))
 @repeatable
-def test_safe_bound_is_above_clopper_pearson_and_rises_faster_than_the_rate(pair, delta):
-    _, m = pair
+def test_safe_bound_is_above_clopper_pearson_and_rises_faster_than_the_rate(m, delta):
     A = make_safe_table(m, delta)
     assert (clopper_pearson(np.arange(m + 1), m, delta) - 1e-12 <= A).all()
     assert (np.diff(A) >= 1 / m - 1e-12).all() or (A == 1).all()
@@ -288,14 +248,9 @@ def test_safe_bound_refuses_what_it_has_not_checked():
 
 
 @pytest.mark.parametrize("m", [1, 20, 133, 800])
-def test_catonis_moment_and_coverage(m):
-    """E exp(-lam x) = (1 - p (1 - exp(-lam)))^m, and so P(p > bound) <= delta, summed exactly."""
+def test_catonis_coverage(m):
     x, delta = np.arange(m + 1), 0.05
-    lam = (2 * log(1 / delta) / (0.1 * m)) ** 0.5
     bound = np.array([catoni(count / m, m, delta) for count in x])
-    for p in (0.001, 0.05, 0.3, 0.77, 1.0):
-        f = stats.binom.pmf(x, m, p)
-        assert np.sum(f * np.exp(-lam * x)) == pytest.approx((1 - p * (1 - np.exp(-lam))) ** m, rel=1e-9)
     for p in [*np.linspace(0, 1, 101), *np.minimum(1, bound * (1 + 1e-12))]:
         assert np.sum(stats.binom.pmf(x, m, p)[bound < p]) <= delta
     assert (np.diff(bound) >= 0).all()

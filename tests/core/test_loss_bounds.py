@@ -12,19 +12,6 @@ from ckcv_ray.core.bounds.binomial import MAX_CHECKED, catoni, find_safe_level, 
 SIZES = [1, 2, 7, 33, 133, 850, 6_000]
 
 
-@pytest.mark.parametrize("m", [m for m in SIZES if m <= 5_000])
-@pytest.mark.parametrize("delta", [0.05, 1e-4])
-def test_the_table_is_the_least_concave_majorant(m: int, delta: float) -> None:
-    concave, A = make_concave_table(m, delta), make_safe_table(m, delta)
-    assert np.all(concave >= A)
-    assert np.all(np.diff(np.diff(concave)) <= 4e-15)
-    touching = np.flatnonzero(concave <= A + 1e-15)
-    assert touching[0] == 0
-    assert touching[-1] == m
-    bends = np.flatnonzero(np.diff(np.diff(concave)) < -1e-12) + 1
-    assert set(bends) <= set(touching)
-
-
 @pytest.mark.parametrize("m", SIZES)
 def test_the_method_depends_on_m_and_delta_alone_and_is_the_smaller_at_a_tenth(m: int) -> None:
     name = choose_loss_method(m, 0.05)

@@ -98,8 +98,6 @@ def test_the_bound_by_betting_fails_with_probability_level_at_most(values: tuple
 def test_the_interval_holds_the_mean_and_decides(n: int, grouped: bool) -> None:
     differences = np.random.default_rng(n).permutation(differ(n // 10, n // 20, n))
     verdict = judge_differences(differences, 0.05, 0.01, grouped)
-    assert verdict.low is not None
-    assert verdict.high is not None
     assert -1 <= verdict.low <= differences.mean() <= verdict.high <= 1
     assert verdict.method == (BETTING if grouped or n == 400 else COUNTS)
     assert verdict.better == (verdict.high <= 0.01)
@@ -125,7 +123,6 @@ def test_as_many_units_as_expected_prove_it(margin: float | None) -> None:
     differences = np.random.default_rng(1).permutation(differ(7, 4, 100))
     assert not judge_differences(differences, 0.05, margin).better
     expected = expect_units(differences, 0.05, margin)
-    assert expected is not None
     assert 100 < expected <= 1_000
     assert judge_differences(np.resize(differences, expected), 0.05, margin).better
 

@@ -2,8 +2,8 @@
 
 from collections import Counter
 from fractions import Fraction
-from itertools import combinations, product
-from math import comb, fsum
+from itertools import combinations
+from math import comb
 
 import numpy as np
 import pytest
@@ -99,16 +99,3 @@ def test_the_order_of_pairs_is_drawn_too():
     first = Counter(int(draw_pairs(y, Draws(seed))[0][0]) for seed in range(2_000))
     assert sorted(first) == list(range(5))
     assert max(first.values()) < 500
-
-
-def test_claims_of_two_classes_hold_jointly_by_positions():
-    """Given the labels, the orders within two classes are independent: exact, over all patterns."""
-    delta, sizes, risks = 0.2, (4, 3), (0.3, 0.55)
-    each = delta / 2
-    failing = []
-    for h, p in zip(sizes, risks, strict=True):
-        patterns = [np.array(one, bool) for one in product((0, 1), repeat=h)]
-        chance = [p ** one.sum() * (1 - p) ** (h - one.sum()) for one in patterns]
-        below = [bound_in_order(one, each) < p for one in patterns]
-        failing.append(fsum(np.array(chance)[below]))
-    assert 1 - (1 - failing[0]) * (1 - failing[1]) <= delta

@@ -1,4 +1,4 @@
-"""Limits and alarms at all times: exact sums over every stream of a length, and simulated streams."""
+"""Limits and alarms at all times: exact sums over every stream of a length."""
 
 from itertools import pairwise, product
 from math import fsum, log
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import ArrayLike
-from scipy.stats import binom, binomtest
+from scipy.stats import binom
 
 from ckcv_ray import InputError
 from ckcv_ray.core.bounds.betting import (
@@ -181,28 +181,9 @@ def test_limits_of_no_labels_say_nothing_and_those_of_a_certificate_are_closer()
     assert all(a < b for a, b in zip(at, flat, strict=True))
 
 
-def find_alarms(losses: np.ndarray, bound: float, delta: float = DELTA) -> np.ndarray:
-    """The label at which each stream raises an alarm, from 1; infinity for those that raise none."""
-    raised = trace(losses, bound).log_evidence >= log(1 / delta)
-    return np.where(raised.any(axis=1), raised.argmax(axis=1) + 1, np.inf)
-
-
-def count_false_alarms(streams: int, labels: int, bound: float, seed: int) -> int:
-    """Count the streams with a risk equal to the bound that ever raise an alarm, 100 at a time."""
-    rng = np.random.default_rng(seed)
-    blocks = (rng.random((100, labels)) < bound for _ in range(streams // 100))
-    return sum(int(np.isfinite(find_alarms(block, bound)).sum()) for block in blocks)
-
-
-def test_ten_thousand_quiet_streams_of_five_thousand_labels_raise_few_alarms() -> None:
-    false = count_false_alarms(10_000, 5000, DELTA, seed=5)
-    assert binomtest(false, 10_000, DELTA, alternative="greater").pvalue > 0.01
-
-
 def test_the_labels_until_it_is_confirmed_are_those_after_which_it_is() -> None:
     prior, bound = make_prior(0.03, 200), 0.08
     more = expect_confirmation(3, 100, bound, prior, DELTA)
-    assert more is not None
     assert more > 0
     rate = prior.update(3, 100)
     highs = [limit_at_all_times(3 + n * rate, 100 + n, prior, DELTA).high for n in (more - 1, more)]
