@@ -7,7 +7,7 @@ every processor; all other scores are so on one kind of processor with one set o
 import json
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import Any
 
 from exact import BITS, Values, digest, digest_files, digest_log, exact
 from pyarrow import parquet
@@ -26,14 +26,13 @@ THREE = {
     "linear.param": {"C": [0.1, 1.0]},
     "tree.param": {"ccp_alpha": [0.0, 0.02], "criterion": ["gini"], "min_samples_leaf": [1, 5]},
 }
+SMALL_TREE = {"ccp_alpha": [0.02], "criterion": ["gini"], "min_samples_leaf": [5]}
 BAYES = {"learner": "naive_bayes", "param": {"var_smoothing": [1e-9, 1e-2, 1.0]}}
 
 
-class Golden(NamedTuple):
-    """A table, and the options of ``evaluate``."""
-
-    sample: Sample
-    options: dict[str, Any]
+def golden(sample: Sample, resampling: Any, /, **options: Any) -> tuple[Sample, dict[str, Any]]:
+    """Return a table, and the options of ``evaluate``."""
+    return sample, options | {"resampling": resampling}
 
 
 # Its name and its source are part of what is hashed: a change of its text changes the run_id.
@@ -42,116 +41,79 @@ def largest_miss(y: Any, predicted: Any) -> float:
 
 
 PROCEDURES = {
-    "k folds, several learners": Golden(
+    "k folds, several learners": golden(
         cloud(48),
-        {
-            **THREE,
-            "C": (1.0,),
-            "gamma": (0.1,),
-            "linear.param": {"C": [1.0]},
-            "tree.param": {"ccp_alpha": [0.02], "criterion": ["gini"], "min_samples_leaf": [5]},
-            "resampling": "kfold:4",
-            "measure": "zero_one,accuracy,auc,balanced_accuracy,f1",
-        },
+        "kfold:4",
+        **{"linear.param": {"C": [1.0]}, "tree.param": SMALL_TREE},
+        learner="svm,linear,tree",
+        C=1.0,
+        gamma=0.1,
+        measure="zero_one,accuracy,auc,balanced_accuracy,f1",
     ),
-    "k folds, every setting, probabilities": Golden(
-        cloud(40), {**BAYES, "resampling": "kfold:5", "measure": "zero_one,log_loss,brier,roc_auc"}
+    "k folds, every setting, probabilities": golden(
+        cloud(40), "kfold:5", **BAYES, measure="zero_one,log_loss,brier,roc_auc"
     ),
-    "nested, a new setting in each split": Golden(
-        cloud(48),
-        {
-            **THREE,
-            "resampling": "nested:3:2",
-            "measure": "zero_one,auc",
-            "select_by": "auc",
-            "select": "each",
-            "seed": 4,
-        },
+    "nested, a new setting in each split": golden(
+        cloud(48), "nested:3:2", **THREE, measure="zero_one,auc", select_by="auc", select="each", seed=4
     ),
-    "nested halves, one setting": Golden(
-        lattice(48),
-        {**THREE, "resampling": "nested_halves:4", "measure": "accuracy", "select_by": "zero_one"},
+    "nested halves, one setting": golden(
+        lattice(48), "nested_halves:4", **THREE, measure="accuracy", select_by="zero_one"
     ),
-    "nested, other parts": Golden(
+    "nested, other parts": golden(
         cloud(40),
-        {
-            **BAYES,
-            "resampling": NestedSplits(Subsampling(3, 0.3), KFold(3, remainder="last")),
-            "select_by": "log_loss",
-            "select": "each",
-        },
+        NestedSplits(Subsampling(3, 0.3), KFold(3, remainder="last")),
+        **BAYES,
+        select_by="log_loss",
+        select="each",
     ),
-    "groups": Golden(visits(80), {"learner": "linear", "resampling": "kfold:4", "measure": "zero_one,auc"}),
-    "groups, drawn with replacement": Golden(
-        visits(60), {**BAYES, "resampling": "bootstrap:5", "measure": "zero_one,brier"}
-    ),
-    "numbers": Golden(
+    "groups": golden(visits(80), "kfold:4", learner="linear", measure="zero_one,auc"),
+    "groups, drawn with replacement": golden(visits(60), "bootstrap:5", **BAYES, measure="zero_one,brier"),
+    "numbers": golden(
         prices(40),
-        {
-            "learner": "ridge,tree_regressor,mean",
-            "resampling": "repeated_kfold:4x2",
-            "measure": ["rmse", "r2", "absolute", "clipped:2.5", largest_miss],
-        },
+        "repeated_kfold:4x2",
+        learner="ridge,tree_regressor,mean",
+        measure=["rmse", "r2", "absolute", "clipped:2.5", largest_miss],
     ),
-    "numbers, nested": Golden(
+    "numbers, nested": golden(
         prices(40),
-        {
-            "learner": "ridge,lasso",
-            "ridge.param": {"alpha": (0.1, 1.0, 10.0)},
-            "lasso.param": {"alpha": [0.01, 0.1]},
-            "resampling": "nested:3:3",
-            "select_by": "squared",
-        },
+        "nested:3:3",
+        **{"ridge.param": {"alpha": (0.1, 1.0, 10.0)}, "lasso.param": {"alpha": [0.01, 0.1]}},
+        learner="ridge,lasso",
+        select_by="squared",
     ),
-    "splits that were given": Golden(
-        cloud(36), {**BAYES, "resampling": ShuffleSplit(4, test_size=0.3, random_state=3)}
+    "splits that were given": golden(cloud(36), ShuffleSplit(4, test_size=0.3, random_state=3), **BAYES),
+    "splits of groups that were given": golden(visits(48), GroupKFold(3), **BAYES),
+    "classes, stratified": golden(
+        clouds(60, 4), "kfold:4", **BAYES, stratify=True, measure="zero_one,f1_macro,log_loss"
     ),
-    "splits of groups that were given": Golden(visits(48), {**BAYES, "resampling": GroupKFold(3)}),
-    "classes, stratified": Golden(
-        clouds(60, 4),
-        {**BAYES, "resampling": "kfold:4", "stratify": True, "measure": "zero_one,f1_macro,log_loss"},
+    "an untidy table": golden(
+        patients(60), "kfold:3", learner="linear,tree", encode="target", fill="most_frequent"
     ),
-    "an untidy table": Golden(
-        patients(60),
-        {"learner": "linear,tree", "encode": "target", "fill": "most_frequent", "resampling": "kfold:3"},
+    "rare categories, a column for each other one": golden(
+        wards(48), "kfold:4", learner="linear,naive_bayes", encode="onehot", measure="zero_one,log_loss"
     ),
-    "rare categories, a column for each other one": Golden(
+    "rare categories, joined up to a share": golden(
         wards(48),
-        {
-            "learner": "linear,naive_bayes",
-            "encode": "onehot",
-            "resampling": "kfold:4",
-            "measure": "zero_one,log_loss",
-        },
+        "subsampling:3:0.3",
+        learner="linear,tree",
+        encode="ordinal",
+        rare=0.1,
+        measure="zero_one,log_loss",
     ),
-    "rare categories, joined up to a share": Golden(
-        wards(48),
-        {
-            "learner": "linear,tree",
-            "encode": "ordinal",
-            "rare": 0.1,
-            "resampling": "subsampling:3:0.3",
-            "measure": "zero_one,log_loss",
-        },
-    ),
-    "splits that were given, fits of few rows fail": Golden(
+    "splits that were given, fits of few rows fail": golden(
         cloud(30),
-        {
-            "learner": "sklearn.neighbors:KNeighborsClassifier",
-            "param": {"n_neighbors": [3, 9]},
-            "resampling": [(range(size), range(15, 30)) for size in (5, 10, 15)],
-        },
+        [(range(size), range(15, 30)) for size in (5, 10, 15)],
+        learner="sklearn.neighbors:KNeighborsClassifier",
+        param={"n_neighbors": [3, 9]},
     ),
-    "one row left out": Golden(lattice(24), {**BAYES, "resampling": "loo"}),
-    "drawn folds": Golden(cloud(30), {**BAYES, "resampling": "drawn_folds:4"}),
-    "a holdout": Golden(cloud(30), {**BAYES, "resampling": "holdout:0.4", "stratify": True}),
-    "a forest": Golden(
+    "one row left out": golden(lattice(24), "loo", **BAYES),
+    "drawn folds": golden(cloud(30), "drawn_folds:4", **BAYES),
+    "a holdout": golden(cloud(30), "holdout:0.4", **BAYES, stratify=True),
+    "a forest": golden(
         cloud(30),
-        {
-            "learner": "forest",
-            "param": {"n_estimators": [5, 9], "max_features": ["sqrt"], "min_samples_leaf": [1]},
-            "resampling": "kfold:3",
-        },
+        "kfold:3",
+        learner="forest",
+        param={"n_estimators": [5, 9], "max_features": ["sqrt"], "min_samples_leaf": [1]},
     ),
 }
 NAMES = tuple(PROCEDURES)
