@@ -14,7 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ckcv_ray import Execution, Job, verify
-from ckcv_ray.core.criteria import MeanBound
 from ckcv_ray.core.draws import Draws, hold_out
 from ckcv_ray.core.measures import Kind
 from ckcv_ray.core.options import options
@@ -45,16 +44,6 @@ def three_classes(n=30):
     return Task.of(X, ["a", "b", "c"] * (n // 3))
 
 
-@pytest.mark.parametrize("n", [6, 7, 30])
-def test_3_to_n_has_one_canonical_form(n):
-    listed = Study.paper(k=range(3, n + 1))
-    one, other = Problem.of(listed, blobs(n)), Problem.of(Study(), blobs(n))
-    assert one.study == other.study == Study()
-    assert one.run_id == other.run_id == run_id(Study(), blobs(n).digest)
-    assert one.sizes == other.sizes
-    assert Problem.of(listed, blobs(n + 1)).study.resampling.k == tuple(range(3, n + 1))
-
-
 @pytest.mark.parametrize("parts", COMBINATIONS, ids=str)
 @settings(derandomize=True, deadline=None, max_examples=15)
 @given(k=st.none() | folds, n=st.integers(60, 80), seed=st.integers(0, 2**40))
@@ -67,18 +56,6 @@ def test_a_problem_of_a_canonical_study_is_the_same_problem(parts, k, n, seed):
     assert problem.sizes == problem.study.resampling.fold_sizes(problem.task.n)
 
 
-def test_the_run_id_is_that_of_all_rows_those_held_out_among_them():
-    task = blobs(30)
-    study = Study.paper(certify="holdout", holdout_share=0.5)
-    other = replace(task, X=task.X.copy())
-    row = int(Problem.of(study, task).held[0])
-    other.X[row] += 1.0
-    other = replace(other)  # its digest is made anew
-    one, two = Problem.of(study, task), Problem.of(study, other)
-    assert one.task.digest == two.task.digest
-    assert one.run_id != two.run_id
-
-
 def test_a_learner_for_two_classes_does_not_go_with_three_and_the_message_names_both(monkeypatch):
     monkeypatch.setitem(SLOTS, "learner", {GaussianSVM.name: GaussianSVM})  # none of another test's
     assert Problem.of(Study.paper(k=3), three_classes()).task.n_classes == 3
@@ -89,14 +66,6 @@ def test_a_learner_for_two_classes_does_not_go_with_three_and_the_message_names_
         "learner svm is for two classes, and the target 'y' has 3 classes (a, b, c): choose one of classes, "
         "such as svm or forest"
     )
-
-
-def test_a_measure_that_is_not_for_the_task_is_named(monkeypatch):
-    monkeypatch.setattr(type(MeanBound.measure), "kinds", frozenset({Kind.REGRESSION}))
-    with pytest.raises(
-        InputError, match=r"criterion=error is for numbers, and the target .* has 2 classes \(-1, 1\)"
-    ):
-        Problem.of(Study(), blobs(30))
 
 
 def study_of(parts, **more):
@@ -186,7 +155,6 @@ def test_every_part_of_every_split_is_made_of_whole_groups(resampling: str, cert
 
 def test_whole_groups_are_held_out() -> None:
     problem = Problem.of(Study.paper(certify="holdout", holdout_share=0.6, seed=5, **GRIDS), TASK)
-    assert problem.held is not None
     assert sorted(groups_in(problem.held)) == hold_out(20, 0.6, Draws(5, TASK.salt)).tolist()
     assert np.array_equal(problem.take_held_rows().row_units, TASK.row_units[problem.held])
     assert problem.task.n_units == 8
@@ -373,14 +341,9 @@ def test_auto_holds_out_half_of_few_rows_and_a_third_of_many(n, share):
     assert Holdout("0.25") == Holdout(0.25) == Holdout(0.25).canonical(n)
 
 
-def test_what_the_refusal_names_runs_on_six_rows():
-    task = Task.of(np.arange(12.0).reshape(6, 2), [0, 1] * 3)
-    study = Study.paper(C=(1.0,), gamma=(1.0,), k=3, n_splits=90)
-    assert [size.n_splits for size in Problem.of(study, task).sizes] == [90]
-
-
-@pytest.mark.parametrize("learner", ["svm", "linear", "tree", "naive_bayes"])
-@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize(
+    ("learner", "classes"), [("svm", 2), ("svm", 3), ("linear", 3), ("tree", 2), ("naive_bayes", 2)]
+)
 def test_a_class_that_is_held_out_whole_is_never_predicted_and_a_caution(learner, classes, tmp_path):
     """It is no reason to draw again: the draw would depend on labels."""
     task = blobs(40)

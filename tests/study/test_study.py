@@ -1,10 +1,6 @@
 """Study and Execution: what is hashed, what is refused, and which parts go together."""
 
-import hashlib
 import json
-import os
-import subprocess
-import sys
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
@@ -195,20 +191,6 @@ def test_differences_tell_all_folds_as_they_are_asked_for():
     (line,) = long.differences(Study())
     assert ", in the folder (0.01, " in line
     assert len(line) < 200
-
-
-def test_the_run_id_is_the_sha256_of_canonical_json():
-    """Written out by hand from the contract: sorted keys, no spaces, lists for tuples."""
-    study = Study.paper(C=(1, 10), gamma=(0.5,), k=(4, 3), delta=0.1, seed=7, scale="none", report_k=(3,))
-    text = (
-        '{"data":"d","study":{"balance":"none","certify":{"accept":[],"name":"paper"},'
-        '"criterion":{"delta":0.1,"name":"error"},"encode":"auto","fill":"median",'
-        '"learner":{"C":[1.0,10.0],"class_weight":"equal","gamma":[0.5],"max_iter":10000000,"name":"svm",'
-        '"scale":"none","solver":"newton","tolerance":0.001},"rare":0.01,'
-        '"resampling":{"k":[3,4],"n_splits":20,"name":"complete"},'
-        '"search":{"exhaustive":false,"name":"race","report_k":[3]},"seed":7}}'
-    )
-    assert run_id(study, "d") == hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def test_the_same_question_in_other_types_has_the_same_id():
@@ -407,18 +389,6 @@ def test_names_are_chosen_from_those_there_are(name, value):
     for choice in set(CHOICES[name]) - NOT_INSTALLED:
         needed = {"estimator": "sklearn.dummy:DummyClassifier"} if choice == "estimator" else {}
         assert Study.paper(**{name: choice}, **needed).options()[name].partition(":")[0] == choice
-
-
-@pytest.mark.slow
-def test_the_run_id_does_not_depend_on_the_hash_seed():
-    asked = {"k": (9, 3, 5), "report_k": (5, 3), "certify": "holdout", "claim": ("vote", "refit")}
-    code = f"from ckcv_ray.study.study import *; print(run_id(Study.paper(**{asked}), '0' * 64))"
-    other = "2" if os.environ.get("PYTHONHASHSEED") == "1" else "1"
-    environment = {**os.environ, "PYTHONHASHSEED": other}
-    messages = subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
-    )
-    assert messages.stdout.strip() == run_id(Study.paper(**asked), DIGEST)
 
 
 @pytest.mark.parametrize(("given", "seconds"), [(60, 60.0), ("60", 60.0), ("1.5m", 90.0)])
