@@ -124,7 +124,6 @@ def test_what_is_left_open_could_be_better_and_nothing_else_is(done: Done) -> No
         worse = pc.greater_equal(beaten["lower_bound"], winner.l_ms)
         assert pc.all(pc.or_(worse, pc.fill_null(complete, False))).as_py() is not False
     searched = summarize_search(table, queue.problem)
-    assert searched is not None
     assert searched["not_excluded"] == len(left)
     assert searched["least"] == pc.min(left["lower_bound"]).as_py()
 
@@ -247,7 +246,6 @@ def test_with_enough_effort_the_winner_is_that_of_the_race(name: str) -> None:
         for each in (study.replace(effort=effort), study.replace(search="race"))
     )
     assert (found.setting, found.k, found.l_ee) == (race.setting, race.k, race.l_ee)
-    assert found.search is not None
     assert (found.search["not_excluded"], found.search["least"]) == (0, None)
 
 
@@ -295,7 +293,6 @@ def test_a_search_is_expected_to_take_what_its_few_good_settings_cost(
     monkeypatch.setattr(forecast, "evaluate_apart", lambda *given: [clock.evaluate(*given)])
     monkeypatch.setattr(forecast, "monotonic", lambda: clock.now)
     expected = estimate(problem)
-    assert expected.rounds is not None
     assert seconds / 2 < expected.rounds(effort) < 2 * seconds
     mean = expected.rates.seconds_for(effort * problem.mean_cost)
     assert mean > 2 * seconds

@@ -2,6 +2,7 @@
 
 import os
 import signal
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
@@ -51,9 +52,9 @@ def workers() -> list[int]:
 class Killer:
     """A ``stop`` that never stops a run, but kills something when it is asked, a few times in all."""
 
-    def __init__(self) -> None:
+    def __init__(self, kill: Callable[["Killer"], int]) -> None:
         self.recorders: list[Any] = []
-        self.asked = self.killed = 0
+        self.asked, self.killed, self.kill = 0, 0, kill
 
     def recorder(self, problem: Problem, out: FolderPath | None) -> Recorder:
         self.recorders.append(remote_recorder(problem, out))
@@ -62,31 +63,26 @@ class Killer:
     def __call__(self) -> bool:
         self.asked += 1
         if self.asked > 2 and self.killed < 3:
-            self.killed += self.kill()
+            self.killed += self.kill(self)
         return False
 
-    def kill(self) -> int:
-        raise NotImplementedError
+
+def kill_worker(killer: Killer) -> int:
+    found = workers()[:1]
+    for process in found:
+        os.kill(process, signal.SIGKILL)
+    return len(found)
 
 
-class KillsWorkers(Killer):
-    def kill(self) -> int:
-        found = workers()[:1]
-        for process in found:
-            os.kill(process, signal.SIGKILL)
-        return len(found)
-
-
-class KillsRecorders(Killer):
-    def kill(self) -> int:
-        ray.kill(self.recorders[-1]._actor)
-        return 1
+def kill_recorder(killer: Killer) -> int:
+    ray.kill(killer.recorders[-1]._actor)
+    return 1
 
 
 @pytest.mark.usefixtures("ray_session")
-@pytest.mark.parametrize("kind", [KillsWorkers, KillsRecorders])
-def test_a_run_outlives_what_is_killed_under_it(tmp_path: Path, whole: Path, kind: type[Killer]) -> None:
-    killer = kind()
+@pytest.mark.parametrize("kill", [kill_worker, kill_recorder])
+def test_a_run_outlives_what_is_killed_under_it(tmp_path: Path, whole: Path, kill: Any) -> None:
+    killer = Killer(kill)
     result = run_with(lambda: RayBackend(2), STUDY, TASK, tmp_path / "run", killer.recorder, stop=killer)
     assert killer.killed >= 1
     assert result.execution["failures"] == []

@@ -10,7 +10,6 @@ from doubles import FIRE
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine.evaluate import Inputs, evaluate, make_failures, share
 from ckcv_ray.engine.race import RaceQueue
-from ckcv_ray.records.record import Records
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.study.study import Study
 
@@ -90,68 +89,29 @@ def test_an_exhaustive_run_is_not_complete_before_its_estimates() -> None:
     assert queue.complete()
 
 
-def make_problem(scale: str) -> Problem:
-    study = Study.paper(
-        C=(0.1, 1.0, 10.0, 1000.0), gamma=(0.01, 0.1, 1.0), k=(3, 4, 5), n_splits=5, scale=scale
-    )
-    return Problem.of(study, blobs(70, d=3, seed=2))
-
-
-def unit(stage: str) -> Unit:
-    return Unit(Stage(stage), 1, 2, ((0, 4), (1, 4), (2, 4)))
-
-
-def compute(units: list[Unit], scale: str) -> Records:
-    outcome = evaluate(units, share(make_problem(scale)))
-    assert not outcome.failures
-    return outcome.records
-
-
-def by_key(records: Records) -> dict[tuple[object, ...], bytes]:
-    return {tuple(record)[:5]: record.tobytes() for record in records}
-
-
-@pytest.mark.parametrize("scale", ["none", "standard"])
-@pytest.mark.parametrize("stage", [Stage.SELECT, Stage.ESTIMATE])
-def test_what_else_is_asked_for_changes_nothing(stage: Stage, scale: str) -> None:
-    together = by_key(compute([unit(stage)], scale))
-    assert len(together) == 12
-    for path in (2, 0, 1):
-        for length in (4, 1, 3):
-            others = [
-                Unit(stage, 0, 0, ((1, 2),)),
-                Unit(stage, 1, 2, ((path, length),)),
-                Unit(stage, 2, 1, ((0, 4),)),
-            ]
-            found = by_key(compute(others, scale))
-            shared = set(found) & set(together)
-            assert len(shared) == length
-            assert all(found[key] == together[key] for key in shared)
+BOTH = [Unit(stage, 1, 2, EVERY) for stage in (Stage.SELECT, Stage.REFIT)]
 
 
 def test_the_shared_data_are_not_written_to() -> None:
-    inputs = share(make_problem("none"))
+    inputs = share(Problem.of(STUDY.replace(scale="none"), blobs(30)))
     task, distances = inputs.shared
     for array in (task.X, task.y, distances, inputs.problem.task.X):
-        assert array is not None
         array.flags.writeable = False
-    outcome = evaluate([unit("select"), unit("refit")], inputs)
+    outcome = evaluate(BOTH, inputs)
     assert not outcome.failures
 
 
-def test_what_is_lost_as_a_whole_fails_on_every_step_that_would_be_scored() -> None:
-    units = [unit("select"), unit("refit")]
-    outcome = make_failures(units, make_problem("none"), "lost")
+def test_what_is_lost_as_a_whole_fails_on_every_step_that_would_be_scored(problem: Problem) -> None:
+    outcome = make_failures(BOTH, problem, "lost")
     assert not len(outcome.records)
-    assert [f[:6] for f in outcome.failures[:3]] == [(False, 1, 2, path, 0, 4) for path in range(3)]
-    assert [f[:6] for f in outcome.failures[3:]] == [(True, 1, 2, path, 3, 4) for path in range(3)]
+    assert [f[:6] for f in outcome.failures[:2]] == [(False, 1, 2, path, 0, 3) for path in range(2)]
+    assert [f[:6] for f in outcome.failures[2:]] == [(True, 1, 2, path, 2, 3) for path in range(2)]
     assert {f.traceback for f in outcome.failures} == {"lost"}
 
 
-def test_what_was_not_begun_in_time_is_left_and_the_first_is_always_begun() -> None:
+def test_what_was_not_begun_in_time_is_left_and_the_first_is_always_begun(inputs: Inputs) -> None:
     """The records of both parts are those of the whole."""
-    inputs = share(make_problem("none"))
-    units = tuple(Unit(Stage.SELECT, 1, split, ((0, 4), (2, 3))) for split in range(5))
+    units = tuple(Unit(Stage.SELECT, 1, split, ((0, 3), (1, 2))) for split in range(4))
     whole = evaluate(units, inputs)
     assert whole.left == ()
     found, batches = [], 0
@@ -160,5 +120,5 @@ def test_what_was_not_begun_in_time_is_left_and_the_first_is_always_begun() -> N
         assert outcome.left == units[1:]
         found.append(outcome.records)
         units, batches = outcome.left, batches + 1
-    assert batches == 5
+    assert batches == 4
     assert np.concatenate(found).tobytes() == whole.records.tobytes()
