@@ -9,9 +9,6 @@ from pathlib import Path
 import acceptance
 import pytest
 from cases import BY_DAY, CASES
-from finished import Finished
-
-from ckcv_ray import StoreError, load_run, verify
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if name in BY_DAY])
@@ -31,19 +28,6 @@ def check(name: str) -> None:
     exact = kept["environment"] == acceptance.find_environment()
     changed = list(acceptance.compare(kept["cases"][name], now, exact, name))
     assert not changed, "\n".join(changed)
-
-
-@pytest.mark.parametrize("kind", ["three classes", "groups", "text, dates and gaps", "subgroups", "numbers"])
-def test_a_sound_folder_is_verified_and_a_damaged_one_is_refused(
-    kind: str, finished: Finished, tmp_path: Path
-) -> None:
-    assert verify(finished(kind)).differences == []
-    damaged = finished(kind, to=tmp_path)
-    models = damaged / "ensemble" / "models.parquet"
-    models.write_bytes(models.read_bytes()[:-9])
-    with pytest.raises(StoreError):
-        load_run(damaged)
-    assert load_run(finished(kind)).run_id in (damaged / "certificate.json").read_text()
 
 
 def test_options_and_public_names_are_what_they_were() -> None:

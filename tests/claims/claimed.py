@@ -36,11 +36,6 @@ def read_again(values: dict[str, Any], result: Result) -> Certificate:
     return certificate
 
 
-def changed(task: Task, y: NDArray[np.int32], X: NDArray[np.float64] | None = None) -> Task:
-    """The task with other class numbers, and other inputs where they are given; the draws are the same."""
-    return replace(Task.of(task.X if X is None else X, task.labelled(y)), salt=task.salt)
-
-
 def make_claim(quantity: str, bound: float, label: str | None = None) -> Claim:
     """A claim about the model refit of which nothing is said but this."""
     return Claim(read_quantity(quantity), "refit", bound, 0.05, "", label=label)

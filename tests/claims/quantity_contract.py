@@ -318,6 +318,7 @@ class QuantityContract:
         for claim in self.prove()[self.best]:
             changes = [{"bound": -0.1}, {"delta": 0.0}, {"label": "nobody"}, {"cut_off": np.inf}]
             changes += [{"least_confidence": -1.0}, {"bound": np.inf}, {"quantity": read_quantity("recall")}]
+            changes += [{"delta": 1e-300}, *([{"bound": 1.5}] if claim.quantity.largest == 1 else [])]
             changes += [{"measured": None if claim.quantity.is_mean else 0.5}, {"subgroup": "women"}]
             if claim.errors is not None:
                 changes += [{"errors": claim.rows + 1}, {"errors": -1}, {"rows": None}]

@@ -1,18 +1,15 @@
 """The baseline: exact errors of the constant, and what is said where a bound or the winner is no better."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 from claimed import SMALL, run
 from conftest import unwrap
 
-from ckcv_ray import Study, Task
+from ckcv_ray import Result, Study, Task
 from ckcv_ray.claims.certificate import Constants
 from ckcv_ray.core.percent import ceil_percent
-from ckcv_ray.reports.render import report
-from ckcv_ray.runs.load import load_run
 
 THREE = ("blue", "green", "red")
 CONSTANT = SMALL.replace(C=(1e-3,), gamma=(1e-3,), k=3)  # too little weight on the rows to learn anything
@@ -25,11 +22,9 @@ def noise(n: int, rare: int, seed: int = 0) -> Task:
 
 
 @pytest.fixture(scope="module")
-def constant(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A finished run whose winner is a constant."""
-    out = tmp_path_factory.mktemp("constant") / "run"
-    run(CONSTANT, noise(60, rare=12), out=out)
-    return out
+def constant() -> Result:
+    """A run whose winner is a constant."""
+    return run(CONSTANT, noise(60, rare=12))
 
 
 WORTHLESS = "is not below 20.00 %, the error of always predicting 'well' on the learning rows"
@@ -39,25 +34,18 @@ NOTHING_LEARNED = (
 )
 
 
-def test_a_constant_winner_and_a_worthless_bound_are_pointed_out_everywhere(constant: Path) -> None:
-    result = load_run(constant)
-    shown = {
-        "summary": unwrap(result.summary(details=True)),
-        "certificate.json": (constant / "certificate.json").read_text(),
-        "report": Path(report(constant)).read_text().replace("&#39;", "'"),
-    }
-    for where, text in shown.items():
-        assert f"The bound {ceil_percent(result.proven)} {WORTHLESS}" in text, where
-        assert NOTHING_LEARNED in text, where
-    assert shown["summary"].count(NOTHING_LEARNED) == shown["summary"].count(WORTHLESS) == 1
-    assert result.summary().startswith("Nothing can be quoted yet. The bound")
-    assert result.summary().count("CAUTION") == 1
-    assert result.certificate.constants["members"] == (1,) * 5
-    assert result.certificate.constant
+def test_a_constant_winner_and_a_worthless_bound_are_pointed_out_once(constant: Result) -> None:
+    shown = unwrap(constant.summary(details=True))
+    assert f"The bound {ceil_percent(constant.proven)} {WORTHLESS}" in shown
+    assert shown.count(NOTHING_LEARNED) == shown.count(WORTHLESS) == 1
+    assert constant.summary().startswith("Nothing can be quoted yet. The bound")
+    assert constant.summary().count("CAUTION") == 1
+    assert constant.certificate.constants["members"] == (1,) * 5
+    assert constant.certificate.constant
 
 
-def test_a_bound_equal_to_the_baseline_says_nothing(constant: Path) -> None:
-    certificate = load_run(constant).certificate
+def test_a_bound_equal_to_the_baseline_says_nothing(constant: Result) -> None:
+    certificate = constant.certificate
     claim = replace(certificate.first, bound=0.2)
     less = replace(claim, bound=float(np.nextafter(0.2, 0)))
     assert (certificate.is_worthless(claim), certificate.is_worthless(less)) == (True, False)
@@ -77,9 +65,9 @@ def test_a_bound_equal_to_the_baseline_says_nothing(constant: Path) -> None:
     ],
 )
 def test_models_that_are_no_better_than_a_constant_are_pointed_out(
-    constant: Path, members: tuple[int | None, ...], refit: int | None, said: list[str]
+    constant: Result, members: tuple[int | None, ...], refit: int | None, said: list[str]
 ) -> None:
-    certificate = replace(load_run(constant).certificate, constants=Constants(members=members, refit=refit))
+    certificate = replace(constant.certificate, constants=Constants(members=members, refit=refit))
     found = certificate.describe_constants()
     assert [one[: len(start)] for one, start in zip(found, said, strict=True)] == said
 

@@ -12,10 +12,9 @@ from conftest import unwrap
 from forgery import rewrite_run
 
 from ckcv_ray import Study, Task, load_run
-from ckcv_ray.claims.better import Better, PairedCounts
+from ckcv_ray.claims.better import Better
 from ckcv_ray.claims.certify import prove
 from ckcv_ray.claims.judged import HeldOutPredictions
-from ckcv_ray.core.bounds.paired import compute_sign_p, judge_differences
 from ckcv_ray.errors import RunError, StoreError
 from ckcv_ray.learners.ensemble import Ensemble
 from ckcv_ray.records.candidates import find_best
@@ -43,22 +42,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def out(folder: Path, tmp_path: Path) -> Path:
     return shutil.copytree(folder, tmp_path / "run")
-
-
-# The bound
-
-
-@pytest.mark.parametrize("delta", [0.05, 0.0125, 0.3])
-def test_the_bound_is_below_one_half_exactly_where_the_sign_test_proves_it(delta: float) -> None:
-    for decided in range(1, 40):
-        for lost in range(decided + 1):
-            differences = np.repeat([1.0, -1.0, 0.0], [lost, decided - lost, 3])
-            bound = PairedCounts(decided - lost, lost, differences, False).bound(delta, 0)
-            assert (bound < 0.5) == (compute_sign_p(differences) < delta)
-            assert bound < 0.5 or not judge_differences(differences, 2 * delta, None).better
-
-
-# The claim
 
 
 def test_the_winner_is_compared_with_the_best_of_the_learner_named(folder: Path) -> None:

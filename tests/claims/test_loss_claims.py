@@ -52,11 +52,7 @@ def test_predictions_that_are_not_finite_prove_nothing_if_there_are_many(bad):
     assert nothing.limit == "any amount"
 
 
-def test_numbers_are_shown_in_units_of_the_target(held):
-    mean, within, *_ = held.certificate.claims
-    assert float(mean.limit) == pytest.approx(4 * mean.bound, rel=1e-3)
-    assert float(mean.limit) >= 4 * mean.bound
-    assert within.says == f"at most {within.limit}"
+def test_numbers_are_shown_in_few_digits():
     shown = {50.0: "50", 0.12345: "0.1235", 1234567.0: "1234567", 0.0: "0", 1e-7: "1e-07", 2.5: "2.5"}
     assert {value: format_number(value) for value in shown} == shown
 
@@ -92,18 +88,12 @@ def test_the_contrary_of_a_mean_error_allows_for_losses_that_were_rounded_up(m, 
 SMALL = Study.paper(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4, 6), n_splits=5)
 
 
-@pytest.mark.parametrize(
-    "options",
-    [{}, {"resampling": "rotation"}, {"certify": "holdout", "holdout_share": 0.4, "claim": "refit,vote"}],
-    ids=["paper", "rotation", "holdout"],
-)
-def test_sentences_speak_of_a_new_group(options: dict[str, object]) -> None:
+def test_sentences_speak_of_a_new_group() -> None:
     groups = np.random.default_rng(1).permutation(np.repeat(np.arange(30), 3))
-    result = run(SMALL.replace(**options), Task.of(blobs(90).X, blobs(90).y, groups=groups))
+    result = run(SMALL, Task.of(blobs(90).X, blobs(90).y, groups=groups))
     certificate, details = result.certificate, result.summary(details=True)
-    for claim in certificate.claims:
-        assert claim.statement.startswith("Assuming independent groups of rows from one source")
-        assert "of a new group's rows, each classified by" in claim.statement
+    assert certificate.first.statement.startswith("Assuming independent groups of rows from one source")
+    assert "of a new group's rows, each classified by" in certificate.first.statement
     assert "rows of one group may be related in any way" in " ".join(certificate.assumptions)
     assert not any("repeated measurements" in one for one in certificate.not_covered)
     assert "of a new group's rows on average at most" in result.claim_for(Rule("vote"))

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from claimed import SMALL, changed, run
+from claimed import SMALL, run
 from conftest import blobs
 
 from ckcv_ray.claims.certify import claim_random_member, weight
@@ -13,6 +13,7 @@ from ckcv_ray.core.draws import Draws, hold_out
 from ckcv_ray.learners.ensemble import Ensemble, Member
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.study.study import Study
+from ckcv_ray.tables.task import Task
 
 # paper
 
@@ -66,7 +67,7 @@ def test_what_is_held_out_is_touched_by_nothing():
     held = hold_out(60, 0.33, Draws(study.seed, task.salt))
     X, y = task.X.copy(), task.y.copy()
     X[held], y[held] = X[held][::-1], 1 - y[held]
-    one, other = run(study, task), run(study, changed(task, y, X))
+    one, other = run(study, task), run(study, replace(Task.of(X, task.labelled(y)), salt=task.salt))
     assert len(held) == one.certificate.n_held == 19
     assert (one.setting, one.k) == (other.setting, other.k)
     assert one.certificate.l_ms == other.certificate.l_ms

@@ -29,18 +29,6 @@ scores = st.lists(st.integers(-4, 4).map(float), min_size=40, max_size=90)
 # Classes
 
 
-def test_the_positive_class_is_named_in_every_sentence():
-    task = blobs(60)
-    named = Task.of(task.X, np.array(["sick", "healthy"])[task.y])  # sick is 0, and last in sorted order
-    one = run(HELD, named).certificate.claims
-    other = run(HELD.replace(positive="healthy"), named).certificate.claims
-    assert (str(one[0].quantity), one[0].label) == ("sensitivity", "sick")
-    assert (str(other[0].quantity), other[0].label) == ("sensitivity", "healthy")
-    assert [c.bound for c in one[:2]] == [c.bound for c in other[:2]][::-1]
-    assert "the specificity (recall of 'healthy') of the model" in one[1].statement
-    assert "the probability that a new row of class 'sick' is classified correctly" in one[0].statement
-
-
 @pytest.mark.parametrize(
     ("labels", "positive", "number"),
     [

