@@ -1,6 +1,7 @@
 """What every resampling promises: a line in ``EVERY`` is all that a new one needs."""
 
 from collections import Counter
+from functools import partial
 from itertools import combinations
 
 import numpy as np
@@ -235,42 +236,45 @@ def test_resamplings_are_named_by_text():
         assert str(parse_resampling(text)) == text
 
 
-@pytest.mark.parametrize(
-    ("text", "messages"),
-    [
-        ("tenfold", "is not known: expected holdout:0.3, kfold:10"),
-        ("complete:5", "more values than complete takes"),
-        ("time:5:-1", "gap=-1"),
-        ("time:0", "times=0"),
-        ("kfold:1", "folds=1"),
-        ("kfold:ten", "'ten' is no number"),
-        ("kfold:2.5", "folds=2.5"),
-        ("holdout:1.5", "share=1.5 is not a share"),
-        ("repeated_kfold:10:5", "'10:5' is no number"),
-    ],
-)
-def test_text_that_names_no_resampling_is_refused(text, messages):
-    with pytest.raises(InputError, match=messages) as refused:
-        parse_resampling(text)
-    assert str(refused.value).startswith(f"resampling={text!r}")
+TEXTS = {
+    "tenfold": "is not known: expected holdout:0.3, kfold:10",
+    "complete:5": "more values than complete takes",
+    "time:5:-1": "gap=-1",
+    "time:0": "times=0",
+    "kfold:1": "folds=1",
+    "kfold:ten": "'ten' is no number",
+    "kfold:2.5": "folds=2.5",
+    "holdout:1.5": "share=1.5 is not a share",
+    "repeated_kfold:10:5": "'10:5' is no number",
+}
+FEW_UNITS = [
+    (KFold(20), "kfold:20 has more folds than the 12 units"),
+    (DrawnFolds(20), "more folds than the 12 units"),
+    (DrawnFolds(11), "drawn_folds:11 of 12 units leaves a fold empty nearly always"),
+    (ForwardSplits(12), "leaves nothing to fit on in its first split, or nothing to score, of 12"),
+    (ForwardSplits(5, gap=2), "or for a smaller gap"),
+    (SingleSplit(0.99), "no rows to fit on"),
+    (SingleSplit(0.0), "none to score"),
+    (Subsampling(3, 0.95), "no rows to fit on"),
+]
+PAIRS = [
+    ([], "gives no splits"),
+    ([([0, 1], [1, 2])], "fits on row 1 and scores it"),
+    ([([0, 1], [])], "none to score"),
+    ([([0, 12], [1])], "row numbers from 0 to 11"),
+    ([([0.5], [1])], "row numbers from 0 to 11"),
+]
+REFUSED = [
+    *((partial(parse_resampling, text), f"^resampling={text!r}.*{why}") for text, why in TEXTS.items()),
+    *((partial(resampling.count_splits, 12), why) for resampling, why in FEW_UNITS),
+    *((partial(Splits.of, pairs, 12), why) for pairs, why in PAIRS),
+]
 
 
-@pytest.mark.parametrize(
-    ("resampling", "n", "messages"),
-    [
-        (KFold(20), 12, "kfold:20 has more folds than the 12 units"),
-        (DrawnFolds(20), 12, "more folds than the 12 units"),
-        (DrawnFolds(12), 13, "drawn_folds:12 of 13 units leaves a fold empty nearly always"),
-        (ForwardSplits(12), 12, "leaves nothing to fit on in its first split, or nothing to score, of 12"),
-        (ForwardSplits(5, gap=2), 12, "or for a smaller gap"),
-        (SingleSplit(0.99), 12, "no rows to fit on"),
-        (SingleSplit(0.0), 12, "none to score"),
-        (Subsampling(3, 0.95), 12, "no rows to fit on"),
-    ],
-)
-def test_too_few_units_are_refused(resampling, n, messages):
-    with pytest.raises(InputError, match=messages):
-        resampling.count_splits(n)
+@pytest.mark.parametrize(("ask", "message"), REFUSED)
+def test_texts_units_and_splits_that_do_not_do_are_refused(ask, message):
+    with pytest.raises(InputError, match=message):
+        ask()
 
 
 def test_given_splits_are_taken_as_they_are():
@@ -281,18 +285,3 @@ def test_given_splits_are_taken_as_they_are():
     mask = np.arange(12) < 4
     (one,) = splits(Splits.of([(~mask, mask)], 12), 12)
     assert one.estimate.tolist() == [0, 1, 2, 3]
-
-
-@pytest.mark.parametrize(
-    ("pairs", "messages"),
-    [
-        ([], "gives no splits"),
-        ([([0, 1], [1, 2])], "fits on row 1 and scores it"),
-        ([([0, 1], [])], "none to score"),
-        ([([0, 12], [1])], "row numbers from 0 to 11"),
-        ([([0.5], [1])], "row numbers from 0 to 11"),
-    ],
-)
-def test_splits_that_somebody_made_are_checked(pairs, messages):
-    with pytest.raises(InputError, match=messages):
-        Splits.of(pairs, 12)

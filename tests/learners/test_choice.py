@@ -79,19 +79,6 @@ def test_memory_is_that_of_one_learner_at_a_time() -> None:
     assert CHOICE.trainer.memory(100, 50, 3) == max(one.trainer.memory(100, 50, 3) for one in CHOICE.learners)
 
 
-def test_models_of_several_learners_share_a_table() -> None:
-    every = models()
-    mixed = [every[i] for i in (12, 0, 7, 3, 11, 8)]
-    table = to_arrow(ensemble(mixed), CHOICE, TASK)
-    assert table["learner"].to_pylist() == [model.label for model in mixed]
-    for row in table.to_pylist():
-        filled = {name for name, value in row.items() if value is not None and "." in name}
-        assert {name.split(".")[0] for name in filled} == {row["learner"]}
-    again = [member.model for member in from_arrow(table, CHOICE, TASK).members]
-    assert all(map(CHOICE.codec.same, mixed, again))
-    assert not CHOICE.codec.same(mixed[0], mixed[1])
-
-
 def forged(change: Any) -> pa.Table:
     table = to_arrow(ensemble([models()[i] for i in (0, 7, 12)]), CHOICE, TASK)
     change(rows := table.to_pylist())

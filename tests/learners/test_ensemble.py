@@ -85,17 +85,6 @@ def test_votes_of_several_classes_are_counted_one_by_one(seed, n_classes, n_memb
     assert np.array_equal(drawn.label, labels[drawn.member, np.arange(N)])
 
 
-@settings(max_examples=limit_examples(40), deadline=None)
-@given(seeds, st.integers(2, 5))
-def test_a_model_is_judged_by_class_and_undecided_rows_are_wrong(seed, n_classes):
-    rng = np.random.default_rng(seed)
-    said, y = rng.integers(-1, n_classes, size=N), rng.integers(n_classes, size=N).astype(np.int32)
-    errors, rows = judge(Says(*said), np.zeros((N, D)), y, ZERO_ONE, n_classes), count_classes(y, n_classes)
-    assert errors == tuple(int(np.sum((y == c) & (said != c))) for c in range(n_classes))
-    assert rows == tuple(int(np.sum(y == c)) for c in range(n_classes))
-    assert all(type(count) is int for count in (*errors, *rows))
-
-
 @pytest.mark.parametrize("said", [[0], [2], [0, 1], [2, 1, 2], [UNDECIDED, 2]])
 @given(rows=st.lists(st.integers(0, 2), min_size=1, max_size=8))
 def test_a_member_with_one_class_alone_is_no_better_than_that_constant(said, rows):

@@ -15,7 +15,6 @@ from ckcv_ray.learners.nystroem import (
     ARMIJO,
     Gram,
     NystroemBlock,
-    NystroemModel,
     NystroemSVM,
     NystroemTrainer,
     Point,
@@ -36,10 +35,6 @@ def make_trainer(**changes: object) -> NystroemTrainer:
 
 def prepare(task: Task, train: np.ndarray = TRAIN, **changes: object) -> NystroemBlock:
     return make_trainer(**changes).prepare(task, train, SCORE)
-
-
-def fit(task: Task, train: np.ndarray = TRAIN, **changes: object) -> NystroemModel:
-    return prepare(task, train, **changes).fit(0, 3).model(2)
 
 
 @pytest.mark.parametrize("scale", ["standard", "none"])
