@@ -316,6 +316,8 @@ def test_what_else_is_loaded_makes_no_difference() -> None:
 
 @pytest.mark.parametrize("name", VARIABLES)
 def test_a_variable_that_chooses_other_code_is_named(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(name, raising=False)
+    execution._common.cache_clear()
     before = read_environment(LEARNER)
     monkeypatch.setenv(name, "generic")
     execution._common.cache_clear()
