@@ -140,7 +140,7 @@ end() {  # of a simulated machine all processes, at once
 }
 
 count_parts() {  # of the log in the bucket
-    curl -sH "Authorization: Credential=test/" "$endpoint/bucket?prefix=runs/job/files/log/" | grep -o "<Key>" | wc -l
+    curl -sH "Authorization: Credential=test/" "$endpoint/bucket?prefix=runs/job/log/" | grep -o "<Key>" | wc -l
 }
 
 head_vanishes() {
