@@ -278,7 +278,7 @@ class Stored:
 
     __pydantic_config__: ClassVar = {**STRICT, "extra": "forbid"}
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Return its fields as JSON values, without those that may be absent and are."""
         values = {each: getattr(self, each.name) for each in fields(self)}
         return {

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Container, Iterable, Mapping
 from copy import copy
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -19,6 +19,9 @@ from typer.core import TyperCommand, TyperGroup
 from ckcv_ray.cli.output import Messages, exit_by_code, open_closed_streams, say, show_warning
 from ckcv_ray.errors import InputError, StoreError, explain_removed, plain
 from ckcv_ray.version import VERSION
+
+if TYPE_CHECKING:
+    from typer import _click
 
 HELP_PANELS = (  # in the order of ``--help-all``, which shows them beside the options in none
     *("Study", "SVM", "Other learners", "Certificate", "Procedure", "Search", "Columns"),
@@ -35,7 +38,7 @@ class Command(TyperCommand):
 
     shows_all = False
 
-    def get_params(self, ctx: Any) -> list[Any]:
+    def get_params(self, ctx: "_click.Context") -> "list[_click.Parameter]":
         """Return the arguments and options in the order of ``--help``; see ``TyperCommand``."""
         listed = sorted(hide_types(super().get_params(ctx)), key=_rank)
         if any(_is_further(parameter) for parameter in listed):
@@ -50,14 +53,14 @@ class Command(TyperCommand):
             self.shows_all = True
             ctx.command.get_help_option(ctx).callback(ctx, parameter, asked)
 
-    def format_help(self, ctx: Any, formatter: Any) -> None:
+    def format_help(self, ctx: "_click.Context", formatter: "_click.HelpFormatter") -> None:
         """Show the options that are used most, or all; see ``TyperCommand``."""
         listed: list[Any] = self.params
         for parameter in listed:
             parameter.hidden = _is_further(parameter) and not self.shows_all
         super().format_help(ctx, formatter)
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+    def parse_args(self, ctx: "_click.Context", args: list[str]) -> list[str]:
         """Parse arguments; see ``TyperCommand``.
 
         Raises:
@@ -70,10 +73,8 @@ class Command(TyperCommand):
         of_command = [f"ckcv {ctx.info_name} {option}" for option in strange]
         if gone := explain_removed(*of_command, *strange):
             raise InputError(gone)
-        single = (
-            name for name in options if name in own and not own[name].multiple and not own[name].is_flag
-        )
-        if twice := [name for name, count in Counter(single).items() if count > 1]:
+        repeated = [name for name, count in Counter(options).items() if count > 1 and name in own]
+        if twice := [name for name in repeated if not (own[name].multiple or own[name].is_flag)]:
             raise InputError(
                 f"{twice[0]} is given twice: give all its values at once, with commas between them"
             )
@@ -98,7 +99,7 @@ def name_options(message: str, options: Mapping[str, str], flags: Container[str]
     return re.sub(rf"(?<![\w.:,/='\"-])({names})=(?:(True)\b|(?=\S))", name_option, message)
 
 
-def hide_types(parameters: Iterable[Any]) -> list[Any]:
+def hide_types(parameters: "Iterable[_click.Parameter]") -> "list[_click.Parameter]":
     """Return parameters; those without a value, such as --json, are shown without a type."""
     listed = list(parameters)
     for parameter in listed:
@@ -107,11 +108,11 @@ def hide_types(parameters: Iterable[Any]) -> list[Any]:
     return listed
 
 
-def _is_further(parameter: Any) -> bool:
+def _is_further(parameter: "_click.Parameter") -> bool:
     return getattr(parameter, "rich_help_panel", None) in HELP_PANELS
 
 
-def _rank(parameter: Any) -> tuple[int, int]:
+def _rank(parameter: "_click.Parameter") -> tuple[int, int]:
     """Return where a parameter stands: its panel, and its place among those that are in none."""
     panel = getattr(parameter, "rich_help_panel", None)
     if panel is not None:
@@ -163,13 +164,15 @@ YOUNG_OBJECTS = 10_000
 class Commands(TyperGroup):
     """The commands of ckcv, each imported when it runs or shows its help, and not to list them all."""
 
-    chosen: TyperCommand | None = None
+    chosen: "_click.Command | None" = None
 
-    def get_params(self, ctx: Any) -> list[Any]:
+    def get_params(self, ctx: "_click.Context") -> "list[_click.Parameter]":
         """Return the options of ckcv itself; see ``TyperGroup``."""
         return hide_types(super().get_params(ctx))
 
-    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+    def resolve_command(
+        self, ctx: "_click.Context", args: list[str]
+    ) -> "tuple[str | None, _click.Command | None, list[str]]":
         """Return the command that is named, imported, and its arguments; see ``TyperGroup``."""
         if gone := explain_removed(f"ckcv {args[0]}"):
             raise InputError(gone)
@@ -177,12 +180,12 @@ class Commands(TyperGroup):
         self.chosen = load_command(name) if name else None
         return name, self.chosen, rest
 
-    def invoke(self, ctx: Any) -> Any:
+    def invoke(self, ctx: "_click.Context") -> object:
         """Run the command that is named; arguments of functions are options in the message of an error."""
         try:
             return super().invoke(ctx)
         except (InputError, StoreError) as error:
-            listed: list[Any] = self.chosen.params if self.chosen is not None else []
+            listed = self.chosen.params if self.chosen is not None else []
             flags = {p.name for p in listed if getattr(p, "is_flag", False)}
             error.args = (name_options(str(error), {p.name: p.opts[0] for p in listed}, flags),)
             raise
@@ -236,7 +239,7 @@ def version(
         raise typer.Exit
 
 
-def load_command(name: str) -> Any:
+def load_command(name: str) -> "_click.Command":
     """Import a command and return it with its options."""
     from ckcv_ray.cli.process import contain_command
     from ckcv_ray.learners.base import register_installed

@@ -17,7 +17,7 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from ckcv_ray.core.measures import Kind
-from ckcv_ray.core.options import options
+from ckcv_ray.core.options import Named, options
 from ckcv_ray.engine.backend import choose_backend, reach
 from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.learners.base import ANY
@@ -46,14 +46,15 @@ def make_option(
     return typer.Option(value, help=text, show_default=False, rich_help_panel=panel, callback=check)
 
 
-def make_argument(name: str, text: str, check: Callable[[Given], Given]) -> Any:
+def make_argument(name: str, text: str, check: Callable[[Given], Given]) -> object:
     """Declare an argument, which is named so in ``--help``; ``check`` refuses values."""
     return typer.Argument(metavar=name, help=text, show_default=False, callback=check)
 
 
-def make_flag(name: str, text: str, panel: str | None = None) -> Any:
+def make_flag(name: str, text: str, panel: str | None = None) -> bool:
     """Declare an option without a value."""
-    return typer.Option(False, name, help=text, rich_help_panel=panel)
+    flag: bool = typer.Option(False, name, help=text, rich_help_panel=panel)
+    return flag
 
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")]
@@ -272,14 +273,14 @@ def make_procedure(**given: Any) -> Procedure:
     return Procedure.of(**_take(given))
 
 
-def list_offered(slot: str, kind: type[AnyStudy | Execution] = Study) -> dict[str, Any]:
+def list_offered(slot: str, kind: type[AnyStudy | Execution] = Study) -> dict[str, type[Named]]:
     """Return the parts that ``--help`` names; an estimator is chosen by its class, as in "module:Class".
 
     Learners of numbers alone are named where a procedure is asked for.
     """
-    every = kind is Procedure or slot != "learner"
-    parts = {name: part for name, part in list_parts(slot).items() if name != ANY}
-    return {name: part for name, part in parts.items() if every or part.kinds != {Kind.REGRESSION}}
+    left_out = {Kind.REGRESSION} if slot == "learner" and kind is not Procedure else None
+    parts = list_parts(slot).items()
+    return {name: part for name, part in parts if name != ANY and getattr(part, "kinds", ()) != left_out}
 
 
 def _parameters(kind: type[AnyStudy | Execution]) -> Iterator[Parameter]:
@@ -291,7 +292,7 @@ def _parameters(kind: type[AnyStudy | Execution]) -> Iterator[Parameter]:
             names = ", ".join(_name_part(name, part) for name, part in choices.items())
             yield _parameter(slot, str, text.format(names), next(iter(choices)), panel)
     parts = [part for choices in offered.values() for part in choices.values()]
-    first: dict[str, Field[Any]] = {}
+    first: dict[str, Field[object]] = {}
     for part in (*parts, kind):  # several learners may have an option
         first = {**first, **options(part), **first}
     for name, field in first.items():
@@ -302,7 +303,7 @@ def _parameters(kind: type[AnyStudy | Execution]) -> Iterator[Parameter]:
             yield _parameter(name, option.kind, option.help, shown, option.panel)
 
 
-def show_default(field: Field[Any]) -> str | None:
+def show_default(field: Field[object]) -> str | None:
     """Return the default of a field that is an option as ``--help`` shows it; None for none."""
     text: str | None = field.metadata["option"].default_text
     if text is not None or field.default in ((), "", None, False):

@@ -262,13 +262,8 @@ def _say_proven(result: Result, rule: Rule, marks: Marks, told: list[str]) -> No
 
 def _say_rows(table: Table, result: Result, rule: Rule) -> None:
     names, task = table.columns.column_names, result.task
-    used = {
-        *task.features,
-        task.target.name,
-        table.keep,
-        *find_groups(task.units.name, names),
-        task.weighting.column,
-    }
+    groups = find_groups(task.units.name, names)
+    used = {*task.features, task.target.name, table.keep, *groups, task.weighting.column}
     if ignored := [name for name in names if name not in used]:
         say(f"{pluralize(len(ignored), 'column')} ignored: {some(ignored)}")
     if table.rows.unseen:

@@ -37,7 +37,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ckcv_ray.core.arrays import ONE, Index, Numbers, Values
+from ckcv_ray.core.arrays import ONE, Classes, Index, Numbers, Values
 from ckcv_ray.core.options import check_options, option
 from ckcv_ray.errors import InputError, cut
 from ckcv_ray.validation import check_count, number, quote, suggest
@@ -736,7 +736,7 @@ class OwnScore:
         _check_name(name)
         return cls(name, described["digest"])
 
-    def score(self, kind: Kind, labelled: Callable[[Index], NDArray[np.generic]]) -> Score:
+    def score(self, kind: Kind, labelled: Callable[[Classes], NDArray[np.generic]]) -> Score:
         """Return the score of the function on a task; ``labelled`` gives the original labels of classes.
 
         Raises:

@@ -244,7 +244,7 @@ class Plan:
     seconds_by_effort: dict[int, float] = field(default_factory=dict)
     few_folds: float = 0.0
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Return the fields as JSON values."""
         return asdict(self) | {"claims": [need._asdict() for need in self.claims]}
 

@@ -161,7 +161,7 @@ def may_end_process(learner: Learner, fit_timeout: float | None) -> bool:
 
     It cannot make those of a class that no other process can import.
     """
-    foreign = list_foreign(learner)
+    foreign = list_foreign(learner.by_label.values())
     return HERE not in foreign and (fit_timeout is not None or bool(foreign))
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
 from enum import StrEnum
-from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeVar, cast
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, Self, TypeVar, cast
 
 import numpy as np
 import pyarrow as pa
@@ -172,7 +172,10 @@ def try_model(model: Model, task: Task) -> None:
     model.predict_outputs(task.X[:1], frozenset({task.target.output}))
 
 
-class Codec(ABC):
+Fitted = TypeVar("Fitted", bound=Model)
+
+
+class Codec(ABC, Generic[Fitted]):
     """What turns models into rows of a table and back, and compares them.
 
     Attributes:
@@ -184,7 +187,7 @@ class Codec(ABC):
     hyperparameters: tuple[str, ...] = ()
 
     @abstractmethod
-    def write(self, model: Any) -> Cells:
+    def write(self, model: Fitted) -> Cells:
         """Return the cells of a model's row, by column: JSON values, arrays, and lists of arrays."""
 
     @abstractmethod
@@ -200,7 +203,7 @@ class Codec(ABC):
         """Return the columns of the table of models on a task."""
         return self.schema
 
-    def table(self, models: Sequence[Model], task: Task) -> pa.Table:
+    def table(self, models: Sequence[Fitted], task: Task) -> pa.Table:
         """Return a table with a row of ``columns`` for each model on a task."""
         rows = [
             {name: v.tolist() if isinstance(v, np.ndarray) else v for name, v in self.write(model).items()}
@@ -214,11 +217,11 @@ class Codec(ABC):
         check_filled(*rows)
         return [self.read(row, task) for row in rows]
 
-    def setting(self, model: Any) -> Setting:
+    def setting(self, model: Fitted) -> Setting:
         """Return the hyperparameters a model was fitted at."""
         return {name: getattr(model, name) for name in self.hyperparameters}
 
-    def same(self, a: Any, b: Any, rounding: float = 0.0) -> bool:
+    def same(self, a: Fitted, b: Fitted, rounding: float = 0.0) -> bool:
         """Return whether two models are equal in content, as their rows say.
 
         Args:
@@ -293,7 +296,7 @@ class Learner(ABC):
 
     @property
     @abstractmethod
-    def codec(self) -> Codec:
+    def codec(self) -> Codec[Any]:
         """What stores and compares the models."""
 
     @property

@@ -140,7 +140,7 @@ class Combined(Learner):
         return PreparedTrainer(self.prepared)
 
     @cached_property
-    def codec(self) -> Codec:
+    def codec(self) -> Codec[Any]:
         """What stores each model by its learner."""
         only = self.prepared.get(None)
         plain = only is not None and only.encoding is None
@@ -410,7 +410,7 @@ class PreparedModel(Model):
         return self.model.predict_outputs(X if self.encoder is None else self.encoder.transform(X), needs)
 
 
-class PreparedCodec(Codec):
+class PreparedCodec(Codec[PreparedModel]):
     """The columns of a learner, and one with the encoder of each model where rows are encoded.
 
     Of several learners the first column names that of a model, and the columns of a learner are named after

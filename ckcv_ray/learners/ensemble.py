@@ -88,7 +88,7 @@ class Ensemble:
         """Whether the members have a loss that is no count of rows, as with groups or numbers."""
         return len(self.members[0].totals) > len(self.members[0].n_estimate)
 
-    def predict(self, X: Rows) -> tuple[NDArray[Any], Values]:
+    def predict(self, X: Rows) -> tuple[Classes | Values, Values]:
         """Return class numbers and scores of every member, or numbers without scores, each (n_members, rows).
 
         Raises:
@@ -283,8 +283,8 @@ def check_predicted(member: Member, labels: Classes) -> None:
         )
 
 
-def _majority(labels: Classes) -> tuple[Classes, NDArray[np.float64]]:
+def _majority(labels: Classes | Values) -> tuple[Classes, NDArray[np.float64]]:
     """Return each row's majority class from labels (n_members, rows), the first if tied, and its share."""
-    votes = np.stack([np.sum(labels == c, axis=0) for c in range(labels.max(initial=0) + 1)])
+    votes = np.stack([np.sum(labels == c, axis=0) for c in range(int(labels.max(initial=0)) + 1)])
     label = np.argmax(votes, axis=0).astype(np.int32)
     return label, np.max(votes, axis=0) / len(labels)

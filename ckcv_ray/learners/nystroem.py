@@ -294,7 +294,7 @@ SCHEMA = pa.schema(
 )
 
 
-class NystroemCodec(Codec):
+class NystroemCodec(Codec[NystroemModel]):
     """A row for each model, whose landmarks are row numbers.
 
     Args:

@@ -100,14 +100,14 @@ class SimpleLearner(Learner):
         return FieldsCodec(self)
 
 
-class FieldsCodec(Codec):
+class FieldsCodec(Codec[Model]):
     """Stores the fields of a learner's models, one in each column."""
 
     def __init__(self, learner: SimpleLearner) -> None:
         self.model, self.schema = learner.model, learner.schema
         self.hyperparameters = tuple(learner.space.setting(0, 0))
 
-    def write(self, model: Any) -> Cells:
+    def write(self, model: Model) -> Cells:
         """Return the fields of a model that are columns."""
         return {name: getattr(model, name) for name in self.schema.names}
 

@@ -97,8 +97,8 @@ def make_candidate_table(problem: Problem, selection: Selection, estimates: dict
     return pa.table(keys)
 
 
-def check(table: pa.Table, problem: Problem) -> dict[str, Any]:
-    """Check a table of candidates that was read from a file, and return the winner's row.
+def check(table: pa.Table, problem: Problem) -> Candidate:
+    """Check a table of candidates that was read from a file, and return the winner.
 
     Raises:
         ValueError: it is not a table of this problem.
@@ -119,7 +119,7 @@ def check(table: pa.Table, problem: Problem) -> dict[str, Any]:
     winners: list[dict[str, Any]] = shown.filter(pc.equal(shown["state"], "winner")).to_pylist()
     if len(winners) != 1 or winners[0]["l_ee"] is None:
         raise ValueError(f"it has {len(winners)} winners: expected one, with an l_ee")
-    return winners[0]
+    return read_winner(winners[0], problem)
 
 
 def read_winner(row: dict[str, Any], problem: Problem) -> Candidate:

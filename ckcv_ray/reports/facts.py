@@ -581,7 +581,7 @@ def _tell_next(result: Certified) -> Iterator[Fact]:
         yield Fact("or" if number else "next", f"{NEW_ROWS}: {text}", FIRST)
     for edge in list_edges(result.problem, result.setting):
         yield Fact("note", f"{edge}: a better candidate may be there", DETAILS)
-    ckcv = " ".join(["ckcv", *(f"--trust {package}" for package in list_foreign(result.study.learner))])
+    ckcv = " ".join(["ckcv", *map("--trust {}".format, list_foreign(result.study.learner.by_label.values()))])
     predict = "" if quoted is None else f"; {ckcv} predict {FOLDER} NEW.csv"
     yield Fact("then", f"{ckcv} report {FOLDER}{predict}", FIRST)
     if quoted is not None:

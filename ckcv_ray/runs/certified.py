@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf
 from secrets import randbits
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -196,7 +196,7 @@ class Certified(Result):
         repeats = "; this is about one call with a seed: other calls with it repeat its draws"
         return said + repeats * bool(rule.repeats and covering)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Return the result as JSON values; what is not known is null."""
         c, first, execution = self.certificate, self.claims[0], self.execution
         constant: Label | float = c.baseline.value or 0.0

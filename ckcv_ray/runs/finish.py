@@ -30,7 +30,7 @@ from ckcv_ray.records.record import Outcome, Records
 from ckcv_ray.runs.certified import Certified
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.scored import Scored, add_row_values, summarize_scores, tabulate_settings
-from ckcv_ray.storage.execution import Before
+from ckcv_ray.storage.execution import Before, MeasuredRates, Tested
 from ckcv_ray.storage.files import Content
 from ckcv_ray.storage.folder import (
     CERTIFICATE,
@@ -256,16 +256,14 @@ def _describe_execution(problem: Problem, backend: Backend) -> dict[str, Any]:
     }
 
 
-def measure(
-    ensemble: Ensemble, test: TestRows | None, reported: dict[int, Ensemble]
-) -> dict[str, Any] | None:
+def measure(ensemble: Ensemble, test: TestRows | None, reported: dict[int, Ensemble]) -> Tested | None:
     """Return the error rates of F* on test rows, and of the best candidate of each reported k."""
     if test is None:
         return None
     ensembles = {"": ensemble, **{str(k): reported[k] for k in sorted(reported)}}
-    rates = {
-        k: dict(zip(("error", "vote_error"), measured.error_rates(test.X, test.y), strict=True))
-        for k, measured in ensembles.items()
+    rates: dict[str, MeasuredRates] = {
+        k: {"error": error, "vote_error": of_vote}
+        for k, (error, of_vote) in ((k, one.error_rates(test.X, test.y)) for k, one in ensembles.items())
     }
     return {"rows": len(test.y), "digest": test.digest, **rates.pop(""), "reported": rates}
 

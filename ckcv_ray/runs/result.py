@@ -112,7 +112,7 @@ class Result:
         except ImportError:
             raise InputError("to_frame needs pandas: pip install pandas, or use .table() (Arrow)") from None
 
-    def predict(self, X: ArrayLike, by: str = "auto", seed: int | None = None) -> NDArray[Any]:
+    def predict(self, X: ArrayLike, by: str = "auto", seed: int | None = None) -> NDArray[np.generic]:
         """Predict the original labels of X [rows, d], or numbers, by the rule that ``rule`` returns.
 
         A data frame is matched by column names.
@@ -154,7 +154,7 @@ class Result:
         """Return one sentence that says what is proven for the predictions of a rule."""
         raise NotImplementedError
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Return the result as JSON values; what is not known is null."""
         raise NotImplementedError
 
@@ -208,7 +208,7 @@ def format_setting(setting: Setting) -> str:
     return describe_setting({name: value for name, value in setting.items() if name != "learner"})
 
 
-def write_values(value: Any) -> Any:
+def write_values(value: object) -> Any:
     """Return a value for JSON: named tuples as objects, arrays as lists, nan and infinity as null."""
     value = value._asdict() if hasattr(value, "_asdict") else value
     if isinstance(value, Mapping):

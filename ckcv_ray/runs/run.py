@@ -15,7 +15,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from threading import Event
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -282,14 +282,14 @@ def run_many(
 
 
 def evaluate(
-    X: Any,
+    X: object,
     y: ArrayLike,
     out: FolderPath | None = None,
     execution: Execution | None = None,
     listen: Listener | None = None,
     groups: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
-    **options: Any,
+    **options: object,
 ) -> Scored:
     """Score a learner on every split of a resampling.
 
@@ -406,7 +406,7 @@ def compute(work: Work, execution: Execution, opened: Session | None = None) -> 
     "auto" chooses the backend after a trial in this process.
     """
     learner, timeout = work.problem.learner, execution.fit_timeout
-    if HERE in list_foreign(learner):
+    if HERE in list_foreign(learner.by_label.values()):
         execution = _stay_here(execution, opened)
     if not work.problem.scores or work.problem.procedure.choose:  # else no model is kept
         check = Problem.check_models

@@ -241,7 +241,7 @@ class Scored(Result):
         """Return one sentence that says that nothing is proven, and which model it is."""
         return f"by {rule.classifier()}: nothing is proven for it; {describe_kept(self)}"
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Return the result as JSON values; what is not known is null."""
         costs = {name: self.execution.get(name) for name in ("fits", "seconds")}
         settings = [
@@ -463,7 +463,7 @@ def judge_by_permutations(result: Scored, entry: Entry, score: Score) -> Permuta
     return PermutationTest(p, as_good, undefined, n)
 
 
-def summarize_scores(result: Scored) -> dict[str, Any]:
+def summarize_scores(result: Scored) -> dict[str, object]:
     """Return the scores as JSON values, without what depends on the run; what is not known is null."""
     return {
         "run_id": result.run_id,

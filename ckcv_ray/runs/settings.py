@@ -84,12 +84,12 @@ def make_grid(settings: Sequence[Setting], losses: Values) -> Grid:
     return Grid(names, [[*map(shorten_value, of_name)] for of_name in values], best.T, len(differing) > 2)
 
 
-def list_differing(settings: Sequence[Setting]) -> dict[str, list[Any]]:
+def list_differing(settings: Sequence[Setting]) -> dict[str, list[object]]:
     """Return the distinct values of each hyperparameter that has several.
 
     Numbers are in ascending order, other values as they first appear; without a value it is None.
     """
-    found = dict[str, list[Any]]()
+    found = dict[str, list[object]]()
     for name in dict.fromkeys(name for setting in settings for name in setting if name != LABEL):
         values: list[Any] = [*{repr(setting.get(name)): setting.get(name) for setting in settings}.values()]
         if len(values) > 1:

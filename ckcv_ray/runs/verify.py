@@ -175,7 +175,7 @@ def verify(
             _note_stream(folder, result)
         problem = folder.problem()
         result.differences.extend(_check_salt(problem.all_rows, table, result))
-        foreign = list_foreign(problem.asked.learner)
+        foreign = list_foreign(problem.asked.learner.by_label.values())
         result.trusted.extend(f"{name}, whose code fits and reads models (--trust)" for name in foreign)
         execution_there, queue = folder.execution(), replay(str(folder), problem)
         remake = Remake(folder, problem, execution_there, queue, result, seconds, began, say)

@@ -458,7 +458,7 @@ def _read_predictions(
                 f"row {first!r} has a label and no prediction in column {name!r}: a row that was not "
                 "predicted says nothing about the predictions; leave it out"
             )
-        given = task.target.read(table, name)
+        given = np.asarray(task.target.read(table, name), np.int32)
         notes = list[str]()  # whether they are those of the rule, if it draws nothing and features are there
         if rule.name != "random" and set(task.features) <= set(table.column_names) and len(given):
             read = task.read(table)

@@ -500,7 +500,7 @@ class RunFolder:
             table = formats.read_table(
                 self.files, CANDIDATES, problem.run_id, schema, rows, rows * len(schema)
             )
-            return table, candidates.read_winner(candidates.check(table, problem), problem)
+            return table, candidates.check(table, problem)
 
     def manifest(self) -> dict[str, str]:
         """Return the SHA-256 of every file of a finished run, and of its stream.
@@ -580,7 +580,7 @@ def read_identity(files: Files) -> Identity:
         LackingError: it names a learner, a claim or a package that is not known here, or may not be imported.
         StoreError: it is damaged, or written by another version.
     """
-    content = formats.read_json(files, STUDY)
+    content: dict[str, Any] = formats.read_json(files, STUDY)
     with formats.guard_reading(files, STUDY):
         if type(content["schema"]) is not int or content["schema"] != formats.SCHEMA_VERSION:
             raise StoreError(

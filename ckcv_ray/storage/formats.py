@@ -11,7 +11,6 @@ from contextlib import contextmanager, nullcontext
 from io import BytesIO
 from itertools import count, takewhile
 from pathlib import PurePath
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -175,7 +174,7 @@ def belongs(metadata: Mapping[bytes, bytes], run_id: str) -> bool:
     return named == (str(SCHEMA_VERSION).encode(), run_id.encode())
 
 
-def read_json(files: Files, name: str) -> dict[str, Any]:
+def read_json(files: Files, name: str) -> dict[str, object]:
     """Read a JSON object.
 
     Raises:

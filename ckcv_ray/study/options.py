@@ -40,14 +40,15 @@ OTHER_NAMES = {  # of options, by which scikit-learn and others know them
 SEVERAL = "learner"  # the slot that may name several parts, as in svm,linear
 
 
-def list_parts(slot: str) -> dict[str, Any]:
+def list_parts(slot: str) -> dict[str, type[Named]]:
     """Return the parts that the option of a slot can name; several learners are named one by one."""
     return {name: part for name, part in SLOTS[slot].items() if name != CHOICE}
 
 
-def read_part(slot: str, content: Any) -> Any:
+def read_part(slot: str, content: object) -> object:
     """Make a part of a study from its name and options."""
     expect(slot, content, Mapping, "a mapping with the name and the options of a part of a study")
+    assert isinstance(content, Mapping)
     given = {name: value for name, value in content.items() if name != "name"}
     part = READABLE[slot][check_choice(slot, content.get("name"), READABLE[slot])]
     check_names(part.name, given, options(part))
@@ -297,14 +298,11 @@ def name_choices(parts: Mapping[str, Named]) -> dict[str, str]:
 
 def get_learner_values(learners: Mapping[str, Learner], fixed: bool) -> dict[str, object]:
     """Return the options of learners by name, after the label if several learners have one of that name."""
-    named = [
-        (label, name, v)
-        for label, learner in learners.items()
-        for name, v in fold_values(learner, fixed).items()
-    ]
+    every = ((label, fold_values(learner, fixed)) for label, learner in learners.items())
+    named = [(label, name, value) for label, values in every for name, value in values.items()]
     times = Counter(name for _, name, _ in named)
     kinds = {f"{label}.{SEVERAL}": part.name for label, part in learners.items() if label != part.name}
-    return kinds | {name if times[name] == 1 else f"{label}.{name}": v for label, name, v in named}
+    return kinds | {name if times[name] == 1 else f"{label}.{name}": value for label, name, value in named}
 
 
 def _flatten(asked: Mapping[str, Any], labels: Sequence[Any]) -> dict[str, Any]:

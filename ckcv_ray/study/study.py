@@ -172,7 +172,7 @@ class BaseStudy:
         """Return every option by name; ``fixed`` leaves out those that may grow in an existing run folder."""
         return self.to_json(fixed)
 
-    def to_json(self, fixed: bool = False) -> dict[str, Any]:
+    def to_json(self, fixed: bool = False) -> dict[str, object]:
         """Return the study as JSON values, the inverse of ``from_json``.
 
         ``fixed`` leaves out the options that may grow in an existing run folder: the rest gives the run_id.
@@ -191,7 +191,7 @@ class BaseStudy:
         parts = {FIELD_NAMES.get(slot, slot): read_part(slot, content.get(slot)) for slot in cls.slots}
         rest: dict[str, Any] = {name: value for name, value in content.items() if name not in cls.slots}
         check_names(f"a {cls.kind}", rest, options(cls))
-        return cls(**parts, **rest)
+        return cls(**rest | parts)
 
     def differences(self, stored: "BaseStudy") -> list[str]:
         """Return one line for each option that differs from ``stored``, the study of a run folder.
@@ -320,6 +320,7 @@ def _read_resampling(name: str, value: Any) -> Resampling:
     drawn = read_part(name, value) if isinstance(value, Mapping) else value
     drawn = parse_resampling(drawn) if isinstance(drawn, str) else drawn
     expect(name, drawn, Resampling, "text such as kfold:10, or a Resampling")
+    assert isinstance(drawn, Resampling)
     if drawn.selects:
         raise InputError(
             f"{name}={drawn.name} requires a certification, which ckcv run has: without one, choose a "

@@ -1113,7 +1113,7 @@ def make_columns(X: object, features: tuple[str, ...] | None = None) -> pa.Table
         raise InputError(f"X cannot be read as columns: {error}") from None
 
 
-def read_rows(X: object) -> Any:
+def read_rows(X: object) -> object:
     """Return the rows of a lazy frame of polars, or of a batch, reader, dataset or column of Arrow.
 
     All else is returned as it is.
@@ -1133,11 +1133,11 @@ def read_rows(X: object) -> Any:
     return X
 
 
-def check_same_order(X: Any, name: str, values: Any) -> None:
+def check_same_order(X: object, name: str, values: object) -> None:
     """Raise InputError if the index of y or the like, of pandas, has the labels of X's in another order."""
-    if not (hasattr(X, "loc") and hasattr(values, "loc")):
+    rows, labels = (getattr(given, "index", None) if hasattr(given, "loc") else None for given in (X, values))
+    if rows is None or labels is None:
         return
-    rows, labels = X.index, values.index
     if len(rows) == len(labels) and not rows.equals(labels) and set(rows) == set(labels):
         raise InputError(
             f"the index of {name} has the labels of that of X in another order: give {name}.loc[X.index]"

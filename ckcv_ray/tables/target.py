@@ -92,7 +92,7 @@ class Target:
     def check(self, y: Classes, allow_singletons: bool = False) -> None:
         """Raise InputError if a class has a single row; with ``allow_singletons`` if most classes have."""
 
-    def read(self, columns: pa.Table, name: str | None = None) -> NDArray[Any]:
+    def read(self, columns: pa.Table, name: str | None = None) -> Values | Classes:
         """Return the numbers, or the class numbers, in a column of a table, none of whose cells are gaps.
 
         A label may be written in another way than its class: 01 or 1.0 for 1, True for true, YES for yes.

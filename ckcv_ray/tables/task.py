@@ -33,7 +33,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
-from ckcv_ray.core.arrays import Index
+from ckcv_ray.core.arrays import Classes, Index, Values
 from ckcv_ray.core.resampling.base import Strata
 from ckcv_ray.errors import InputError, pluralize, write_option
 from ckcv_ray.tables.columns import (
@@ -106,7 +106,7 @@ def choose_name(names: Sequence[str], taken: Iterable[str]) -> str:
     return next(name for name in candidates if name not in known)
 
 
-def _make_column(name: str, values: ArrayLike, n: int) -> pa.Array:
+def _make_column(name: str, values: object, n: int) -> pa.Array:
     """Return "y", "groups" or "sample_weight" of n rows, given as an array, as a column."""
     column: NDArray[np.generic] = as_array(name, values)
     if column.shape != (n,):
@@ -531,21 +531,20 @@ class Task:
         Raises:
             InputError: as for ``from_table``, or the shapes do not match.
         """
-        y, groups, sample_weight = map(read_rows, (y, groups, sample_weight))
-        for name, values in (("y", y), ("groups", groups), ("sample_weight", sample_weight)):
+        labels, units, weights = map(read_rows, (y, groups, sample_weight))
+        for name, values in (("y", labels), ("groups", units), ("sample_weight", weights)):
             check_same_order(X, name, values)
         columns, group, weight = make_columns(X), None, None
-        named = getattr(y, "name", None)  # of a column of a data frame
+        named = getattr(labels, "name", None)  # of a column of a data frame
         names = (named, "y", *TARGETS) if isinstance(named, str) and named else ("y", *TARGETS)
         target = choose_name(names, columns.column_names)
-        columns = columns.append_column(target, _make_column("y", y, columns.num_rows))
-        if groups is not None:
+        columns = columns.append_column(target, _make_column("y", labels, columns.num_rows))
+        if units is not None:
             group = choose_name(GROUP_NAMES, columns.column_names)
-            columns = columns.append_column(group, _make_column("groups", groups, columns.num_rows))
-        if sample_weight is not None:
+            columns = columns.append_column(group, _make_column("groups", units, columns.num_rows))
+        if weights is not None:
             weight = choose_name(WEIGHT_NAMES, columns.column_names)
-            weights = _make_column("sample_weight", sample_weight, columns.num_rows)
-            columns = columns.append_column(weight, weights)
+            columns = columns.append_column(weight, _make_column("sample_weight", weights, columns.num_rows))
         features = [name for name in columns.column_names if name not in (target, group, weight)]
         task = _from_table(columns, Roles(target, features, None, group, numbers, weight), asked)
         return replace(task.check(allow_singletons) if checked else task, source="arrays")
@@ -771,7 +770,7 @@ class Task:
         """Return some of the rows, to be scored."""
         return TestRows(self.X[rows], self.y[rows], self.row_units[rows])
 
-    def labelled(self, numbers: NDArray[Any]) -> NDArray[Any]:
+    def labelled(self, numbers: Values | Classes) -> NDArray[np.generic]:
         """Return the original labels of class numbers; numbers that are predicted are their own."""
         return self.target.decode(numbers)
 

@@ -26,6 +26,7 @@ from rich.console import Console
 from rich.progress import track
 
 from ckcv_ray import Certified, Execution, InputError, Job, Study, Task, TestRows, run_many
+from ckcv_ray.records.candidates import per_k
 from ckcv_ray.tables import named
 from ckcv_ray.tables import task as data
 from ckcv_ray.tables.named import Columns
@@ -123,7 +124,7 @@ def figures(one: Part, results: list[Certified]) -> dict[str, Any]:
         if result.study.resampling.k is None:
             row |= {"k": float(result.k), "l_ee": 100 * result.l_ee, "test": 100 * test["error"]}
             row |= {"vote": 100 * test["vote_error"], "proven": 100 * result.proven}
-            for best, k in product(result.to_json()["per_k"], (5, 10)):
+            for best, k in product(per_k(result.candidates, result.problem), (5, 10)):
                 if best["k_first"] <= k <= best["k_last"]:
                     error = test["reported"][str(k)]["error"]
                     row |= {f"l_ee_k{k}": 100 * best["l_ee"], f"test_k{k}": 100 * error}

@@ -91,7 +91,7 @@ def selects_by_name(spec: Mapping[str, object]) -> bool:
     """Return whether an estimator, in its JSON form, selects columns by name or kind."""
     if _asks_for_categories(spec):
         return True
-    selecting = [inside for inside in list_specs(spec) if inside["class"] == COLUMN_TRANSFORMER]
+    selecting: list[Any] = [inside for inside in list_specs(spec) if inside["class"] == COLUMN_TRANSFORMER]
     chosen = [step[2] for inside in selecting for step in inside["params"][TRANSFORMERS]]
     return any(
         _list_names(columns) or (isinstance(columns, Mapping) and KINDS in columns) for columns in chosen

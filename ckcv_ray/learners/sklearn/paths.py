@@ -22,7 +22,7 @@ from ckcv_ray.core.arrays import Values as Numbers
 from ckcv_ray.core.draws import draw_seeds, make_seed_sequence
 from ckcv_ray.core.measures import Kind, Measure, Output
 from ckcv_ray.core.options import Option, check_options, option, thin_values
-from ckcv_ray.learners.base import CONVERGED, Codec, Learner, Setting, Space, Trainer
+from ckcv_ray.learners.base import CONVERGED, Learner, Setting, Space, Trainer
 from ckcv_ray.learners.ensemble import judge
 from ckcv_ray.learners.sklearn import store as models
 from ckcv_ray.learners.sklearn.spec import (
@@ -134,7 +134,7 @@ class EstimatorLearner(Learner):
         return EstimatorTrainer(self)
 
     @cached_property
-    def codec(self) -> Codec:
+    def codec(self) -> EstimatorCodec:
         """What stores estimators in the format of skops."""
         return EstimatorCodec(self.spec, set(self.all_values))
 
@@ -305,7 +305,7 @@ class SplitFits:
 
             return Fit(DummyClassifier(strategy="most_frequent").fit(self.X, self.y), CONVERGED)
         template = self.learner.template(setting)
-        estimator = template.copy(draw_seeds(self.seeds, len(template.unseeded)))
+        estimator: Any = template.copy(draw_seeds(self.seeds, len(template.unseeded)))
         if (weights := self.learner.class_weights(self.task, self.y)) is not None:
             last_step(estimator).set_params(class_weight=weights)
         estimator = wrap(estimator)

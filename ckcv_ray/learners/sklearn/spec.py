@@ -70,13 +70,13 @@ Spec = dict[str, Any]
 class Estimator(Protocol):
     """What this package asks of every estimator; a fitted one has attributes of its own besides."""
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
+    def get_params(self, deep: bool = True) -> dict[str, object]:
         """Return the parameters by name."""
 
     def set_params(self, **params: object) -> object:
         """Change parameters."""
 
-    def predict(self, X: Rows) -> NDArray[Any]:
+    def predict(self, X: Rows) -> NDArray[np.generic]:
         """Predict rows X [n, d]."""
 
 
@@ -238,7 +238,7 @@ def list_classes(spec: object) -> Iterator[str]:
     yield from (inside["class"] for inside in list_specs(spec) if isinstance(inside["class"], str))
 
 
-def list_specs(spec: object) -> Iterator[Mapping[str, Any]]:
+def list_specs(spec: object) -> Iterator[Mapping[str, object]]:
     """Yield the JSON form of an estimator, and of those inside it."""
     if isinstance(spec, Mapping):
         if "class" in spec:
@@ -448,9 +448,9 @@ def list_packages(spec: object) -> Iterator[str]:
             yield path.partition(":")[0].partition(".")[0]
 
 
-def list_foreign(learner: Any) -> list[str]:
-    """Return the packages, other than scikit-learn, that a learner's estimators, or its learners', are of."""
-    specs = (getattr(single, "spec", None) for single in learner.by_label.values())
+def list_foreign(learners: Iterable[object]) -> list[str]:
+    """Return the packages, other than scikit-learn, that the estimators of some learners are of."""
+    specs = (getattr(learner, "spec", None) for learner in learners)
     return sorted({name for spec in specs for name in list_packages(spec)} - {LIBRARY})
 
 
@@ -505,7 +505,7 @@ def name_type(path: str) -> str:
 
 def list_parameters(estimator: Estimator) -> dict[str, object]:
     """Return the parameters of an estimator by name; of a pipeline's last step also by short name."""
-    every: dict[str, Any] = estimator.get_params(deep=True)
+    every = estimator.get_params(deep=True)
     steps = every.get("steps")
     if not isinstance(steps, list) or not steps:
         return list_declared(estimator) | every
@@ -521,7 +521,8 @@ def complete_names(estimator: Estimator, setting: Mapping[str, object]) -> dict[
         InputError: the estimator has no such parameter.
     """
     known, every = estimator.get_params(deep=True), list_parameters(estimator)
-    last = f"{known['steps'][-1][0]}__" if isinstance(known.get("steps"), list) and known["steps"] else ""
+    steps = known.get("steps")
+    last = f"{steps[-1][0]}__" if isinstance(steps, list) and steps else ""
     for name in setting:
         if name not in every:
             near = get_close_matches(name, every, n=3, cutoff=0.4) or sorted(every)[:8]
@@ -652,7 +653,7 @@ WORDS = {"true": True, "false": False, "none": None, "null": None}
 MAX_SETTINGS = 100_000
 
 
-def check_space(name: str, value: Any) -> Values | None:
+def check_space(name: str, value: object) -> Values | None:
     """Return a search space in canonical form; None if it is empty.
 
     Args:
@@ -668,6 +669,7 @@ def check_space(name: str, value: Any) -> Values | None:
         value = (value,)
     if not isinstance(value, Mapping):
         expect(name, value, Sequence, 'a mapping of lists, such as {"max_features": ["sqrt", 0.5]}')
+        assert isinstance(value, Sequence)
         given = dict[str, str]()
         for text in value:
             key, _, values = map(str.strip, text.partition("=") if isinstance(text, str) else ("", "", ""))

@@ -23,13 +23,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from types import FunctionType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ckcv_ray.core.arrays import Classes, agree
+from ckcv_ray.core.arrays import Classes, Numbers, agree
 from ckcv_ray.core.measures import Output, Outputs
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import (
@@ -427,7 +427,7 @@ class Booster:
         self.estimator, self.library = estimator, str(find_library(estimator))
         self.limit: Mapping[str, Any] = {}
 
-    def fit(self, X: Rows, y: NDArray[Any], sample_weight: NDArray[np.float64] | None = None) -> Self:
+    def fit(self, X: Rows, y: Numbers, sample_weight: NDArray[np.float64] | None = None) -> Self:
         """Fit to rows X [n, d] with class numbers, or numbers, y [n], and weights [n] if they have any.
 
         If it is to stop early, a tenth of the rows, drawn by its seed, says when.
@@ -465,7 +465,7 @@ class Booster:
         limited.limit = LIBRARIES[self.library].limit(rounds)
         return limited
 
-    def predict(self, X: Rows) -> NDArray[Any]:
+    def predict(self, X: Rows) -> Numbers:
         """Predict classes or numbers for rows X [rows, d]."""
         predicted = np.ravel(self.estimator.predict(self._write_categories(X), **self.limit))
         return self.classes_[predicted.astype(np.intp)] if len(self.classes_) else predicted
@@ -487,7 +487,7 @@ class Booster:
         """Return what a pipeline asks its last step for."""
         return self.estimator.__sklearn_tags__()
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
+    def get_params(self, deep: bool = True) -> dict[str, object]:
         """Return the parameters of the estimator."""
         return dict(self.estimator.get_params(deep=deep))
 
@@ -523,7 +523,10 @@ class Booster:
         )
 
 
-def wrap(estimator: Any) -> Any:
+Whole = TypeVar("Whole")
+
+
+def wrap(estimator: Whole) -> Whole | Booster:
     """Return an estimator, or a pipeline, whose last step is a ``Booster`` if a library has it."""
     if find_library(estimator):
         return Booster(estimator)
@@ -661,7 +664,7 @@ class FittedEstimator(Model):
 
 
 @dataclass(frozen=True)
-class EstimatorCodec(Codec):
+class EstimatorCodec(Codec[FittedEstimator]):
     """Estimators as bytes, with their settings as JSON.
 
     Attributes:

@@ -18,6 +18,8 @@ each gamma, a training row in each row, so that decision values are sums of the 
 from collections.abc import Iterator
 from typing import NamedTuple
 
+import numpy as np
+
 from ckcv_ray.core.arrays import Index
 from ckcv_ray.learners.svm import decomposition, path
 from ckcv_ray.learners.svm.decomposition import BLOCK
@@ -83,9 +85,9 @@ class Points(NamedTuple):
         step = strip_rows(len(self.train))
         for start in range(0, len(self.score), step):
             rows = self.score[start : start + step]
-            D = scratch("strip", (len(self.train), round_up(len(rows), DOUBLES)))
+            D = scratch("strip", (len(self.train), round_up(len(rows), DOUBLES)), np.float64)
             fill_distances(self.train, rows, D)
-            M = scratch("strip kernel", D.shape)
+            M = scratch("strip kernel", D.shape, np.float64)
             yield slice(start, start + len(rows)), complement(D, gamma, out=M)
 
 
@@ -123,8 +125,8 @@ def prepare(
     if dense_bytes(n, n_score) > DENSE_BYTES:
         return Points(scaling.apply(X[train]), scaling.apply(X[score]))
     oblong = n, round_up(n_score, DOUBLES)
-    among_train = scratch("train distances", (n, round_up(n, DOUBLES)))
-    to_score = scratch("score distances", oblong)
+    among_train = scratch("train distances", (n, round_up(n, DOUBLES)), np.float64)
+    to_score = scratch("score distances", oblong, np.float64)
     if distances is None:
         scaled = scaling.apply(X[train])
         fill_distances(scaled, scaled, among_train)
@@ -132,4 +134,4 @@ def prepare(
     else:
         gather(distances, train, train, among_train)
         gather(distances, train, score, to_score)
-    return Dense(among_train, to_score, scratch("score kernel", oblong), n_score)
+    return Dense(among_train, to_score, scratch("score kernel", oblong, np.float64), n_score)

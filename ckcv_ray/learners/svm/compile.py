@@ -48,7 +48,7 @@ from ckcv_ray.errors import RunError
 FAST = {"contract", "reassoc", "arcp", "nsz"}
 
 
-def emit(signature: Any, generate: Callable[..., Any]) -> Any:
+def emit(signature: object, generate: Callable[..., object]) -> Any:
     """Return a function of these types (None: all are that of its first argument) as the code LLVM is given.
 
     ``generate`` takes the builder and the arguments; without a value it returns nothing.

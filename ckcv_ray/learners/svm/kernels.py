@@ -58,7 +58,7 @@ def fill_distances(A: Matrix, B: Matrix, out: Matrix) -> None:
     load_code()
     d, mirrored = A.shape[1], B is A and A.shape[1] >= MIRRORED_FROM
     A, B = (np.require(rows, np.float64, ("C", "W")) for rows in (A, B))
-    _sum_squares(A, B, scratch("panels", (PANELS, d, DOUBLES)), mirrored, out)
+    _sum_squares(A, B, scratch("panels", (PANELS, d, DOUBLES), np.float64), mirrored, out)
 
 
 def gaussian(distances: Matrix, gamma: float) -> Matrix:
@@ -90,8 +90,8 @@ def complement_product(A: Matrix, B: Matrix, gamma: float, b: Matrix) -> Matrix:
     """Return M(A, B) b for the rows of A [p, d] and B [q, d], shape (p,), from temporary strips of M."""
     product = np.empty(len(A))
     strip = strip_rows(len(B))
-    D = scratch("strip", (min(strip, len(A)), round_up(len(B), DOUBLES)))
-    M = scratch("strip kernel", D.shape)
+    D = scratch("strip", (min(strip, len(A)), round_up(len(B), DOUBLES)), np.float64)
+    M = scratch("strip kernel", D.shape, np.float64)
     for first in range(0, len(A), strip):
         rows = A[first : first + strip]
         fill_distances(rows, B, D[: len(rows)])
@@ -103,7 +103,8 @@ def complement_product(A: Matrix, B: Matrix, gamma: float, b: Matrix) -> Matrix:
 def scratch_complement(n: int) -> Complement:
     """Return arrays for the complement of n training rows, from the calling thread's scratch memory."""
     return Complement(
-        scratch("kernel", (n, round_up(n, DOUBLES))), scratch("single", (n, round_up(n, LANES)), np.float32)
+        scratch("kernel", (n, round_up(n, DOUBLES)), np.float64),
+        scratch("single", (n, round_up(n, LANES)), np.float32),
     )
 
 
@@ -114,7 +115,7 @@ def compute_complement(X: Matrix, gamma: float) -> Complement:
     strip = strip_rows(M.double.shape[1])
     for first in range(0, len(X), strip):
         double, single = M.double[first : first + strip], M.single[first : first + strip]
-        distances = scratch("strip", double.shape)
+        distances = scratch("strip", double.shape, np.float64)
         distances[...] = double
         fill_complement(distances, gamma, Complement(double, single))
     return M
@@ -135,7 +136,7 @@ def gather_complement(D: Matrix, places: RowIndex, gamma: float) -> Complement:
     strip = strip_rows(M.double.shape[1])
     for first in range(0, len(places), strip):
         double, single = M.double[first : first + strip], M.single[first : first + strip]
-        distances = scratch("strip", double.shape)
+        distances = scratch("strip", double.shape, np.float64)
         gather(D, places[first : first + strip], places, distances)
         fill_complement(distances, gamma, Complement(double, single))
     return M

@@ -168,7 +168,7 @@ class GaussianSVM(KernelMachine):
         return SVMTrainer(self)
 
     @cached_property
-    def codec(self) -> Codec:
+    def codec(self) -> Codec[Any]:
         """What stores support vectors by their row numbers; what predicts is imported with it."""
         from ckcv_ray.learners.svm.trainer import SVMCodec
 

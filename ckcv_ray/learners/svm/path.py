@@ -256,11 +256,11 @@ def workspace(n: int, thread: int) -> Workspace:
     """Return a thread's scratch memory for n training rows."""
     width, most = round_up(n, LANES), round_up(min(n, MAX_FREE), DOUBLES)
     return Workspace(
-        state=scratch("state", (5, width)),
+        state=scratch("state", (5, width), np.float64),
         rows=scratch("rows", (2, width), np.float32),
         positions=scratch("positions", (3, n + 1), np.int64),
-        factors=scratch("factors", (2, most, most)),
-        work=scratch("work", (WORK_ROWS, most)),
+        factors=scratch("factors", (2, most, most), np.float64),
+        work=scratch("work", (WORK_ROWS, most), np.float64),
     )
 
 

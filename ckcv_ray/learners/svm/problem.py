@@ -24,7 +24,7 @@ Standardisation, fitted on the training rows of a model and applied to all its i
 import math
 import threading
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,19 +41,19 @@ _kept = threading.local()
 Kind = TypeVar("Kind", bound=np.generic)
 
 
-def align(shape: tuple[int, ...], dtype: Any = np.float64) -> NDArray[Any]:
+def align(shape: tuple[int, ...], dtype: type[Kind]) -> NDArray[Kind]:
     """Return zeros that start on a cache line: a vector load across two lines takes twice as long."""
     size = math.prod(shape) * np.dtype(dtype).itemsize
     memory = np.zeros(size + CACHE_LINE, np.uint8)
     start = -memory.ctypes.data % CACHE_LINE
-    array: NDArray[Any] = memory[start : start + size].view(dtype).reshape(shape)
+    array: NDArray[Kind] = memory[start : start + size].view(dtype).reshape(shape)
     return array
 
 
-def scratch(name: str, shape: tuple[int, ...], dtype: Any = np.float64) -> NDArray[Any]:
+def scratch(name: str, shape: tuple[int, ...], dtype: type[Kind]) -> NDArray[Kind]:
     """Return the calling thread's array of that name, uninitialised; it invalidates the previous one."""
     kept, size = vars(_kept), math.prod(shape)
-    memory: NDArray[Any] | None = kept.get(name)
+    memory: NDArray[Kind] | None = kept.get(name)
     if memory is None or memory.size < size:
         memory = kept[name] = align((size,), dtype)
     return memory[:size].reshape(shape)
@@ -156,7 +156,7 @@ class Scaling(NamedTuple):
 KERNEL = ("C", "gamma")  # the hyperparameters of a machine with a Gaussian kernel
 
 
-def read_scaling(row: Mapping[str, Any], d: int, others: Sequence[Vector]) -> Scaling:
+def read_scaling(row: Mapping[str, object], d: int, others: Sequence[Vector]) -> Scaling:
     """Return the scaling of the model stored in a row, whose other numbers are given.
 
     Raises:

@@ -184,7 +184,7 @@ TWO_CLASSES = pa.schema([*COMMON, *PAIR_COLUMNS.items()])
 MORE_CLASSES = pa.schema([*COMMON, *((name, pa.list_(kind)) for name, kind in PAIR_COLUMNS.items())])
 
 
-class SVMCodec(Codec):
+class SVMCodec(Codec[SVMModel]):
     """The models of ``learner.GaussianSVM``."""
 
     hyperparameters = KERNEL
