@@ -98,6 +98,20 @@ class Block(Protocol):
         """Fit the first ``length`` steps of a path, from scratch."""
 
 
+class Coding(Protocol):
+    """How columns become numbers; see ``steps.Encoding``."""
+
+    @property
+    def onehot(self) -> bool:
+        """Whether each category has a column of its own."""
+
+    def resolve(self, trees: bool, scaled: bool | None = None) -> Self:
+        """Return what suits a learner: of trees or not, with numbers that are standardised or not."""
+
+
+Coded = TypeVar("Coded", bound=Coding)
+
+
 class Path(Sequence[Setting]):
     """The settings of a path, made when they are asked for: a study from a file may have very many.
 
@@ -142,6 +156,11 @@ class Space:
 class Trainer(ABC):
     """What fits a learner. The defaults are those of models made from rows directly."""
 
+    @property
+    def convergence_advice(self) -> str:
+        """What to do about fits that did not converge."""
+        return ""
+
     def share(self, task: Task) -> object:
         """Compute what all splits of a task share; it is kept in the object store, read-only."""
         return task
@@ -181,10 +200,12 @@ class Codec(ABC, Generic[Fitted]):
     Attributes:
         schema: the columns, unless they depend on the task.
         hyperparameters: attributes of models that are their setting.
+        stores_repeats: whether models can be stored where a training row is there several times.
     """
 
     schema: pa.Schema
     hyperparameters: tuple[str, ...] = ()
+    stores_repeats: ClassVar[bool] = True
 
     @abstractmethod
     def write(self, model: Fitted) -> Cells:
@@ -240,11 +261,9 @@ class Learner(ABC):
 
     Attributes:
         name: short name, used in files and on the command line.
-        stores_repeats: whether its models can be stored where a training row is there several times.
     """
 
     name: ClassVar[str]
-    stores_repeats: ClassVar[bool] = True
 
     @property
     @abstractmethod
@@ -260,24 +279,6 @@ class Learner(ABC):
         ``Model.predict_outputs`` gives the probability of each class.
         """
         return frozenset()
-
-    @property
-    def convergence_advice(self) -> str:
-        """What to do about fits that did not converge."""
-        return ""
-
-    @property
-    def trees(self) -> bool:
-        """Whether its models split columns at values, so that scales do not matter."""
-        return False
-
-    @property
-    def scaling(self) -> bool | None:
-        """Whether its options say that an encoder standardises its numbers or not; None if they do not say.
-
-        Then numbers are standardised in tables with gaps, categories or dates, unless trees are fitted.
-        """
-        return None
 
     @property
     def weighs_rows(self) -> bool:
@@ -328,17 +329,17 @@ class Learner(ABC):
         """
         return
 
-    def prepare(self, task: Task, onehot: bool) -> tuple[Self, bool]:
-        """Return the learner for a table, and whether it takes the columns as they are, or else encoded.
+    def prepare(self, task: Task, encoding: Coded) -> tuple[Self, Coded | None]:
+        """Return the learner for a table, and how columns are encoded for it; None if they are not.
 
         Args:
             task: the rows.
-            onehot: whether an encoder standardises numbers, and makes a column of each category.
+            encoding: what the study says of it, to ``resolve`` with what suits the learner.
 
         Raises:
             InputError: the table has no such columns as the learner names.
         """
-        return self, task.schema.plain and not self.scaling
+        return self, None if task.schema.plain else encoding.resolve(trees=False)
 
     def thinned(self, most: int) -> Self:
         """Return the learner with at most ``most`` values in each list of its options, evenly spaced."""

@@ -10,7 +10,7 @@ label: its name, unless the choice has labels of its own.
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from math import ceil
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -19,9 +19,10 @@ import pyarrow as pa
 
 from ckcv_ray.core.arrays import Index, agree
 from ckcv_ray.core.measures import Kind, Output, Outputs
-from ckcv_ray.core.options import check_options, option
+from ckcv_ray.core.options import check_options, get_values, option
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import (
+    ANY,
     CHOICE,
     Block,
     Cells,
@@ -37,7 +38,7 @@ from ckcv_ray.learners.base import (
     Trainer,
     check_filled,
 )
-from ckcv_ray.learners.steps import Balance, Categories, Encoder, Encoding, compute_share, draw_balanced
+from ckcv_ray.learners.steps import Balance, Encoder, Encoding, compute_share, draw_balanced
 from ckcv_ray.tables.columns import Rows
 from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import MOST, integer, quote, sequence
@@ -68,11 +69,9 @@ class Prepared(NamedTuple):
     @classmethod
     def of(cls, learner: Learner, encoding: Encoding, balance: Balance, task: Task) -> Self:
         """Return a learner with its steps on a task; see ``base.Learner.prepare``."""
-        suited, share = encoding.resolve(learner.trees, learner.scaling), compute_share(balance, task)
-        learner, as_they_are = learner.prepare(task, suited.categories is Categories.ONEHOT)
-        if as_they_are:
-            return cls(learner, None, balance, share)
-        return cls(learner, suited, balance, share, suited.width(task.schema, task.n_classes))
+        (learner, suited), share = learner.prepare(task, encoding), compute_share(balance, task)
+        width = 0 if suited is None else suited.width(task.schema, task.n_classes)
+        return cls(learner, suited, balance, share, width)
 
     def encode(self, task: Task) -> Task:
         """Return the task with its rows as the learner is given them, if it is fitted to all of them."""
@@ -115,14 +114,6 @@ class Combined(Learner):
     def weighs_rows(self) -> bool:
         """Whether the fits of every learner use weights."""
         return all(each.learner.weighs_rows for each in self.prepared.values())
-
-    @property
-    def convergence_advice(self) -> str:
-        """What to do about fits that did not converge, learner by learner."""
-        advice = {label: each.learner.convergence_advice for label, each in self.prepared.items()}
-        return "; ".join(
-            text if label is None else f"{label}: {text}" for label, text in advice.items() if text
-        )
 
     @cached_property
     def space(self) -> Space:
@@ -250,10 +241,8 @@ class Choice(Combined):
                 raise InputError(
                     f"most_rows leaves {len(kept)} learners for {task.n:,} rows: at least 2 are needed"
                 )
-            learners = tuple(self.learners[i] for i in kept)
-            choice = replace(
-                self, learners=learners, labels=tuple(self.names[i] for i in kept), most_rows=None
-            )
+            learners, labels = tuple(self.learners[i] for i in kept), tuple(self.names[i] for i in kept)
+            choice = replace(self, learners=learners, labels=labels, most_rows=None)
         return choice.change_each(lambda learner: learner.canonical(task))
 
     def thinned(self, most: int) -> Self:
@@ -292,14 +281,13 @@ def combine(prepared: Mapping[str, Prepared]) -> Learner:
 
 
 def describe_scaling(learner: Learner) -> list[str]:
-    """Say how numbers are scaled for each learner, in canonical form, whose options say so."""
-    given = "given to {} as they are; --scale standard standardises them in each split"
-    standardised = "standardised in each split for {}; --scale none leaves them"
-    return [
-        f"numbers are {(standardised if single.scaling else given).format(label)}"
-        for label, single in learner.by_label.items()
-        if single.scaling is not None
-    ]
+    """Say how numbers are scaled for each estimator that is named by its class: its options say so."""
+    says = {
+        "none": "numbers are given to {} as they are; --scale standard standardises them in each split",
+        "standard": "numbers are standardised in each split for {}; --scale none leaves them",
+    }
+    named = [(label, single) for label, single in learner.by_label.items() if single.name == ANY]
+    return [says[str(get_values(single)["scale"])].format(label) for label, single in named]
 
 
 class PreparedTrainer(Trainer):
@@ -313,6 +301,12 @@ class PreparedTrainer(Trainer):
             for number, each in enumerate(self.prepared)
             for path in range(len(each.learner.space.paths))
         ]
+
+    @property
+    def convergence_advice(self) -> str:
+        """What to do about fits that did not converge, learner by learner."""
+        advice = zip(self.labels, (trainer.convergence_advice for trainer in self.trainers), strict=True)
+        return "; ".join(text if label is None else f"{label}: {text}" for label, text in advice if text)
 
     def share(self, task: Task) -> tuple[Task, tuple[object, ...]]:
         """Return the task, and what splits share of each learner unless they encode the rows by themselves.
@@ -380,12 +374,8 @@ class PreparedBlock:
         fits, label = block.fit(own_path, length), self._trainer.labels[number]
         if label is None and encoder is None:
             return fits
-        return FitsOf(
-            fits.status,
-            fits.n_iter,
-            fits.totals,
-            lambda step: PreparedModel(label, encoder, fits.model(step)),
-        )
+        complete = partial(PreparedModel, label, encoder)
+        return FitsOf(fits.status, fits.n_iter, fits.totals, lambda step: complete(fits.model(step)))
 
 
 @dataclass(frozen=True)

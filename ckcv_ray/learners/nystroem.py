@@ -361,7 +361,6 @@ class NystroemSVM(KernelMachine):
     kinds: ClassVar[frozenset[Kind]] = frozenset({Kind.BINARY, Kind.MULTICLASS})
     outputs: ClassVar[frozenset[Output]] = frozenset({Output.RANK})
     weighs_rows: ClassVar[bool] = True
-    convergence_advice: ClassVar[str] = "leave out the largest values of C"
 
     landmarks: int = option(
         500,
@@ -403,6 +402,7 @@ class NystroemTrainer(Trainer):
     """What fits the settings of a learner."""
 
     learner: NystroemSVM
+    convergence_advice: ClassVar[str] = "leave out the largest values of C"
 
     def prepare(self, shared: Task, train: Index, score: Index) -> "NystroemBlock":
         """Draw the landmarks of a split, at random by the numbers of its rows alone, and fit its scaling.

@@ -51,10 +51,10 @@ class SimpleLearner(Learner):
     If a fit is expensive, ``trainer`` is one derived from ``RowTrainer`` that says so in ``cost``.
 
     Attributes:
-        name, kinds, outputs, convergence_advice: see ``base.Learner``.
+        name, kinds, outputs: see ``base.Learner``.
         schema: columns of the table of its models, on any task.
         model: class of its models, constructed from the columns of ``schema`` by name.
-        weighs_rows: whether there is ``fit_weighted``.
+        weighs_rows: whether ``fit`` takes weights.
     """
 
     schema: ClassVar[pa.Schema]
@@ -67,22 +67,19 @@ class SimpleLearner(Learner):
         """The settings of each path; all have the same names."""
 
     @abstractmethod
-    def fit(self, X: Rows, y: NDArray[Any], settings: Sequence[Setting]) -> Sequence[Model]:
+    def fit(
+        self, X: Rows, y: NDArray[Any], settings: Sequence[Setting], weights: Values | None = None
+    ) -> Sequence[Model]:
         """Fit a model at each setting to rows X [n, d] with classes y [n]; a class may have no rows.
 
         Args:
             X, y: the training rows; of a learner of numbers, y [n] are these.
             settings: the first steps of a path. The model at one of them must not depend on later ones.
+            weights: positive ones of the rows, (n,); a learner without ``weighs_rows`` is never given any.
 
         Returns:
             Models, with ``predict``; of a learner of numbers with ``predict_outputs`` (``base.Model``).
         """
-
-    def fit_weighted(
-        self, X: Rows, y: NDArray[Any], settings: Sequence[Setting], weights: Values
-    ) -> Sequence[Model]:
-        """Fit a model at each setting, as ``fit`` does, to rows with positive weights [n]."""
-        raise NotImplementedError(f"{type(self).__name__} takes no weights")
 
     @cached_property
     def space(self) -> Space:
@@ -144,7 +141,7 @@ class RowBlock(NamedTuple):
         """Fit the first ``length`` steps of a path; all fits converge."""
         settings, weights = self.learner.space.paths[path][:length], self.task.weighting.take(self.train)
         rows = self.task.X[self.train], self.task.y[self.train], settings
-        models = self.learner.fit(*rows) if weights is None else self.learner.fit_weighted(*rows, weights)
+        models = self.learner.fit(*rows) if weights is None else self.learner.fit(*rows, weights)
         X, y, n_classes = self.task.X[self.score], self.task.y[self.score], self.task.n_classes
         return FitsOf(
             np.full(len(models), CONVERGED, dtype=np.int8),
@@ -216,14 +213,10 @@ class Ridge(SimpleLearner):
         """Return the learner at a penalty of 1, unless others were asked for."""
         return replace(self, alpha=(1.0,)) if self == Ridge() else self
 
-    def fit(self, X: Rows, y: Values, settings: Sequence[Setting]) -> list[RidgeModel]:
-        """Fit a model at each penalty."""
-        return self.fit_weighted(X, y, settings, None)
-
-    def fit_weighted(
-        self, X: Rows, y: Values, settings: Sequence[Setting], weights: Values | None
+    def fit(
+        self, X: Rows, y: Values, settings: Sequence[Setting], weights: Values | None = None
     ) -> list[RidgeModel]:
-        """Fit a model at each penalty to rows with weights; None for equal ones."""
+        """Fit a model at each penalty."""
         spread = X.std(axis=0)
         scale = np.where(spread > 0, spread, 1.0)
         means, mean = np.average(X, axis=0, weights=weights), float(np.average(y, weights=weights))

@@ -365,6 +365,11 @@ class Encoding:
     rare: float = RARE  # share of the training rows below which categories are joined
     scaled: bool | None = None  # whether numbers are standardised; None for all encodings but the ordinal one
 
+    @property
+    def onehot(self) -> bool:
+        """Whether each category has a column of its own."""
+        return self.categories is Categories.ONEHOT
+
     def resolve(self, trees: bool, scaled: bool | None = None) -> "Encoding":
         """Return the encoding with ``auto`` replaced: trees split numbers, other learners need columns.
 

@@ -563,7 +563,7 @@ def _describe_passed_over(result: Certified) -> str:
 def _list_notes(result: Certified) -> Iterator[str]:
     execution, all_rows = result.execution, result.problem.all_rows
     if not_converged := execution["not_converged"]:
-        yield f"{not_converged:,} fits did not converge: {result.problem.learner.convergence_advice}"
+        yield f"{not_converged:,} fits did not converge: {result.problem.learner.trainer.convergence_advice}"
     if failed := execution["evaluations"]["failed"]:
         yield f"{failed:,} evaluations failed; their tracebacks are in the report"
     every, learned = all_rows.n_units, result.task.n_units

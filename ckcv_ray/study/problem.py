@@ -851,7 +851,7 @@ def _check_fits(study: BaseStudy, task: Task, stored: bool) -> None:
                 f"{WEIGHTS}={BALANCED} of {label} has no effect on classes of equal size, which "
                 f"balance={balance} makes: leave one of them out"
             )
-        if stored and balance == Balance.UP and not single.stores_repeats:
+        if stored and balance == Balance.UP and not single.codec.stores_repeats:
             raise InputError(
                 f"balance=up draws rows again, and a stored model of learner {label} names each row once: "
                 "choose class_weight=balanced, which is the same on average, or balance=down"
@@ -929,7 +929,7 @@ def check_simplest(study: Procedure, task: Task) -> None:
 
 def selects_columns(learner: Learner, task: Task) -> list[bool]:
     """Return of each of the learners that are compared whether it selects columns by name."""
-    return [single.prepare(task, onehot=True)[1] for single in learner.by_label.values()]
+    return [single.prepare(task, Encoding())[1] is None for single in learner.by_label.values()]
 
 
 def as_numbers(encoding: Encoding, task: Task, learning: Index) -> Task:

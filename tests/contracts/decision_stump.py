@@ -54,6 +54,8 @@ def _names(name: str, values: Any) -> tuple[str, ...]:
 class StumpTrainer(RowTrainer):
     """Fits stumps; a fit takes a thousand times as long as other learners say of theirs."""
 
+    convergence_advice = "there is none"
+
     def cost(self, n_train: int) -> float:
         return 1000.0 * n_train
 
@@ -65,7 +67,6 @@ class DecisionStump(SimpleLearner):
 
     name = "stump"
     kinds = frozenset({Kind.BINARY, Kind.MULTICLASS})
-    convergence_advice = "there is none"
     model = Stump
     schema = pa.schema(
         [

@@ -72,7 +72,7 @@ def test_one_class_can_be_named_twice_by_labels() -> None:
 
 
 def test_advice_is_that_of_each_learner_that_has_some() -> None:
-    assert CHOICE.convergence_advice == "svm: raise max_iter or narrow the grid; stump: there is none"
+    assert CHOICE.trainer.convergence_advice == "svm: raise max_iter or narrow the grid; stump: there is none"
 
 
 def test_memory_is_that_of_one_learner_at_a_time() -> None:

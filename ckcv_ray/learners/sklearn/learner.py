@@ -27,7 +27,7 @@ from ckcv_ray.core.arrays import Classes
 from ckcv_ray.core.measures import Kind
 from ckcv_ray.core.options import Option, option
 from ckcv_ray.errors import AbsentError, InputError
-from ckcv_ray.learners.base import Setting
+from ckcv_ray.learners.base import Coded, Setting
 from ckcv_ray.learners.sklearn.paths import CLASS_KINDS, NUMBER_KINDS, EstimatorLearner, fit_model
 from ckcv_ray.learners.sklearn.spec import (
     BOOSTERS,
@@ -345,11 +345,6 @@ class AnyEstimator(WeightedLearner):
 
         return NUMBER_KINDS if is_regressor(self.build()) else CLASS_KINDS
 
-    @property
-    def scaling(self) -> bool:
-        """Whether its numbers are standardised."""
-        return self.scale == STANDARD
-
     def check_storable(self, encode: Callable[[], Task]) -> None:
         """Fit to a few rows of each class, at each kind of setting, and store the models in memory.
 
@@ -378,20 +373,21 @@ class AnyEstimator(WeightedLearner):
                     f"{(str(error) or type(error).__name__).splitlines()[0]}"
                 ) from None
 
-    def prepare(self, task: Task, onehot: bool) -> tuple[Self, bool]:
+    def prepare(self, task: Task, encoding: Coded) -> tuple[Self, Coded | None]:
         """Return the learner with positions of columns for their names, which it encodes by itself.
 
         Raises:
             InputError: see ``find_columns``.
         """
+        scaled = self.scale == STANDARD
         if (found := find_columns(self.spec, task.schema)) is None:
-            return super().prepare(task, onehot)
-        if self.scale == STANDARD:
+            return self, None if task.schema.plain and not scaled else encoding.resolve(self.trees, scaled)
+        if scaled:
             raise InputError(
                 "scale=standard has no effect: the estimator selects columns by name, and is given them as "
                 "they are; leave it out, and put sklearn.preprocessing:StandardScaler into the estimator"
             )
-        return replace(self, estimator=found), True
+        return replace(self, estimator=found), None
 
 
 @dataclass(frozen=True)
@@ -409,10 +405,10 @@ class ScaledLearner(EstimatorLearner):
         steps = [["scale", {"class": "sklearn.preprocessing:StandardScaler"}], ["model", self.unscaled]]
         return {"class": PIPELINE, "params": {"steps": steps}} if self.scales else self.unscaled
 
-    def prepare(self, task: Task, onehot: bool) -> tuple[Self, bool]:
+    def prepare(self, task: Task, encoding: Coded) -> tuple[Self, Coded | None]:
         """Return the learner without standardisation if the encoder standardises numbers."""
-        learner, as_they_are = super().prepare(task, onehot)
-        return replace(learner, scales=as_they_are or not onehot), as_they_are
+        learner, suited = super().prepare(task, encoding)
+        return replace(learner, scales=suited is None or not suited.onehot), suited
 
 
 class NeighborsLearner(ScaledLearner):

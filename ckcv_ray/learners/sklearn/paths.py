@@ -22,7 +22,7 @@ from ckcv_ray.core.arrays import Values as Numbers
 from ckcv_ray.core.draws import draw_seeds, make_seed_sequence
 from ckcv_ray.core.measures import Kind, Measure, Output
 from ckcv_ray.core.options import Option, check_options, option, thin_values
-from ckcv_ray.learners.base import CONVERGED, Learner, Setting, Space, Trainer
+from ckcv_ray.learners.base import CONVERGED, Coded, Learner, Setting, Space, Trainer
 from ckcv_ray.learners.ensemble import judge
 from ckcv_ray.learners.sklearn import store as models
 from ckcv_ray.learners.sklearn.spec import (
@@ -91,7 +91,6 @@ class EstimatorLearner(Learner):
     values: ClassVar[Values] = {}
     defaults: ClassVar[Mapping[str, Any]] = MappingProxyType({})
     kinds: ClassVar[frozenset[Kind]] = CLASS_KINDS
-    convergence_advice: ClassVar[str] = "raise max_iter, or narrow the search space"
 
     param: Mapping[str, Any] | None = option(None, PARAM)
     sample: int | None = option(None, SAMPLE)
@@ -191,6 +190,10 @@ class EstimatorLearner(Learner):
         """Return what the estimator takes as ``class_weight`` for training rows y [n]; None for its own."""
         return None
 
+    def prepare(self, task: Task, encoding: Coded) -> tuple[Self, Coded | None]:
+        """Return the learner, and how columns are encoded for trees or for another estimator."""
+        return self, None if task.schema.plain else encoding.resolve(self.trees)
+
     def thinned(self, most: int) -> Self:
         """Return the learner with at most ``most`` values of each parameter, or ``most`` drawn settings."""
         if self.sample is not None:
@@ -219,6 +222,7 @@ class EstimatorTrainer(Trainer):
     """Fits estimators to the rows of each split."""
 
     learner: EstimatorLearner
+    convergence_advice: ClassVar[str] = "raise max_iter, or narrow the search space"
 
     def prepare(self, shared: Task, train: Index, score: Index) -> "SplitFits":
         """Select the rows of a split."""

@@ -218,9 +218,7 @@ def _type_name(value: Any) -> str:
 
 
 def _finds_neighbours(part: Any) -> bool:
-    return type(part).__module__.startswith("sklearn.neighbors.") and "_fit_X" in getattr(
-        part, "__dict__", {}
-    )
+    return type(part).__module__.startswith("sklearn.neighbors.") and hasattr(part, "_fit_X")
 
 
 def _build_search_tree(state: Any) -> Any:

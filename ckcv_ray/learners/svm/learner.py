@@ -134,8 +134,6 @@ class GaussianSVM(KernelMachine):
     name: ClassVar[str] = "svm"
     kinds: ClassVar[frozenset[Kind]] = frozenset({Kind.BINARY, Kind.MULTICLASS})
     outputs: ClassVar[frozenset[Output]] = frozenset({Output.RANK})
-    convergence_advice: ClassVar[str] = "raise max_iter or narrow the grid"
-    stores_repeats: ClassVar[bool] = False  # a dual variable is that of a row of the table
 
     solver: str = option(
         "newton",

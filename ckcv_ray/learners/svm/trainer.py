@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from threading import get_ident
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -67,6 +67,7 @@ class SVMTrainer(Trainer):
     """What fits the settings of a learner."""
 
     learner: GaussianSVM
+    convergence_advice: ClassVar[str] = "raise max_iter or narrow the grid"
 
     def share(self, task: Task) -> tuple[Task, Rows | None]:
         """Return the task, and the squared distances [n, n] of its rows if these are few and not scaled."""
@@ -188,6 +189,7 @@ class SVMCodec(Codec[SVMModel]):
     """The models of ``learner.GaussianSVM``."""
 
     hyperparameters = KERNEL
+    stores_repeats: ClassVar[bool] = False  # a dual variable is that of a row of the table
 
     def columns(self, task: Task) -> pa.Schema:
         """Return the columns: for more than two classes, lists for each pair."""
