@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import sys
+import tomllib
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -27,7 +28,7 @@ import hypothesis
 import numpy as np
 import pyarrow as pa
 import pytest
-from durations import Clock, Durations
+from durations import LIMITS, Clock, Durations
 from pyarrow import csv
 from xdist.scheduler import LoadFileScheduling
 
@@ -40,11 +41,7 @@ from ckcv_ray.study.study import Study
 from ckcv_ray.tables.task import Task
 
 pytest.register_assert_rewrite("learner_contract")
-pytest_plugins = [
-    "finished",
-    "forgery",
-    "stores",
-]  # fixtures: finished runs and copies of them; object stores
+pytest_plugins = ["finished", "forgery", "stores"]  # of finished runs, copies of them, and object stores
 FOLDER = Path(__file__).parent
 DAY_EXAMPLES = 15  # of a property of hypothesis, by day
 Ran = tuple[int, str, str]
@@ -54,119 +51,27 @@ register_once = functools.cache(base.register_installed)  # it reads the metadat
 NOT_INSTALLED = {name for kind in BOOSTING if not find_spec((name := kind.name).partition("_")[0])}
 
 
-PROCESSES = frozenset(  # folders and files whose tests start processes, compile, or take very long
-    [
-        "acceptance",
-        "cli",
-        "jobs",
-        "paper",
-        "test_backends",
-        "test_bombs",
-        "test_boosting_libraries",
-        "test_bounds",
-        "test_check_certificate",
-        "test_disk",
-        "test_documentation",
-        "test_fault_double",
-        "test_faults",
-        "test_files",
-        "test_folder",
-        "test_forecast",
-        "test_foreign_folders",
-        "test_locks",
-        "test_machine_code",
-        "test_packaging",
-        "test_page",
-        "test_public_names",
-        "test_ray_backend",
-        "test_same_bytes",
-        "test_recorder",
-        "test_refusals",
-        "test_restart",
-        "test_second_learner",
-        "test_paths",
-        "test_shortcuts",
-        "test_svm",
-        "test_verify",
-    ]
-)
-LENGTHY = PROCESSES | frozenset(  # and those that take long, whose coverage is not counted either
-    [
-        "test_baseline",
-        "test_betting",
-        "test_columns_by_name",
-        "test_contained_fits",
-        "test_encoded",
-        "test_foreign_studies",
-        "test_gallery",
-        "test_joint_laws",
-        "test_learners",
-        "test_nystroem",
-        "test_notebooks",
-        "test_new_rows",
-        "test_store",
-        "test_positions",
-        "test_weights",
-    ]
-)
-SLOW = LENGTHY | frozenset(  # and those of whole runs, or that check a property at length: not for --quick
-    [
-        "golden",
-        "reports",
-        "runs",
-        "test_added_claim",
-        "test_answering",
-        "test_better",
-        "test_budget",
-        "test_column_types",
-        "test_estimator",
-        "test_forgeries",
-        "test_formats",
-        "test_gaps",
-        "test_identifiers",
-        "test_log",
-        "test_loss_claims",
-        "test_one_model",
-        "test_optimised_bet",
-        "test_predictive_values",
-        "test_quantities",
-        "test_recipes",
-        "test_resamplings",
-        "test_salt",
-        "test_scores",
-        "test_short_names",
-        "test_spec",
-        "test_stores",
-    ]
-)
+LONG = {Path(file).stem for file in tomllib.loads(LIMITS.read_text())["tests"]}  # may take long by day
+COUNTED = {"golden", "reports", "runs"}  # whole runs, in this process
+# Folders and files that start processes, compile, make whole runs, or check a property at length: not for
+# --quick. Of COUNTED alone, but for what is LONG, it is counted what they cover: that doubles their time.
+SLOW = {
+    *LONG,
+    *COUNTED,
+    *("acceptance", "cli", "jobs", "paper", "test_added_claim", "test_answering", "test_baseline"),
+    *("test_better", "test_boosting_libraries", "test_column_types", "test_files", "test_folder"),
+    *("test_forecast", "test_forgeries", "test_formats", "test_gallery", "test_gaps", "test_identifiers"),
+    *("test_log", "test_loss_claims", "test_machine_code", "test_new_rows", "test_nystroem"),
+    *("test_optimised_bet", "test_paths", "test_positions", "test_predictive_values"),
+    *("test_refusals", "test_resamplings", "test_salt", "test_second_learner", "test_svm"),
+    "test_weights",
+}
 
 
 @functools.cache
 def needs_ray(file: Path) -> bool:
     """Return whether a file has tests that need Ray: they come first, in one process, which then ends it."""
     return file.is_file() and re.search("ray_session|LearnerContract", file.read_text()) is not None
-
-
-# Whose coverage is not counted, which takes as long as the tests themselves: others cover what they cover.
-UNCOUNTED = LENGTHY | frozenset(
-    [
-        "test_assess",
-        "test_by_label",
-        "test_choice_runs",
-        "test_estimates",
-        "test_figures",
-        "test_golden",
-        "test_judged_rows",
-        "test_layout",
-        "test_learning_rows_alone",
-        "test_minimised",
-        "test_permutations",
-        "test_regression",
-        "test_schedule",
-        "test_told_once",
-        "test_weighted_runs",
-    ]
-)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -208,10 +113,7 @@ def pytest_configure(config: pytest.Config) -> None:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     gc.freeze()  # what is imported stays: looking through it for garbage takes a twentieth of the time
     gc.set_threshold(50_000, 20, 50)
-    config.addinivalue_line(
-        "markers", "processes: starts processes, which coverage does not see, or compiles"
-    )
-    config.addinivalue_line("markers", "slow: takes long, or is marked processes; left out by --quick")
+    config.addinivalue_line("markers", "slow: takes long; left out by --quick")
     config.addinivalue_line("markers", "night: a code block or an acceptance case that is not run by day")
     if is_night(config) and not config.getoption("--hypothesis-profile"):
         hypothesis.settings.load_profile("night")
@@ -265,9 +167,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             raise pytest.UsageError(
                 f"{item.path.name} needs Ray, which needs_ray in tests/conftest.py overlooks"
             )
-        if PROCESSES & parts or ray_is_used:
-            item.add_marker(pytest.mark.processes)
-        if UNCOUNTED & parts or ray_is_used or item.get_closest_marker("processes"):
+        if (SLOW - COUNTED) & parts or ray_is_used:
             item.add_marker(pytest.mark.no_cover)
         if SLOW & parts or ray_is_used:
             item.add_marker(pytest.mark.slow)
@@ -370,23 +270,24 @@ def ckcv(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> 
     return call
 
 
-@pytest.fixture
-def patients(tmp_path: Path) -> Path:
-    """A CSV of 40 rows with text labels."""
+def draw_patients() -> pa.Table:
+    """Draw 40 rows with text labels."""
     drawn = blobs(40, seed=3, shift=2.0)
     names = pa.array(np.where(drawn.y == 1, "well", "ill"))
-    columns = {"age": drawn.X[:, 0], "dose, mg": drawn.X[:, 1], "outcome": names}
-    csv.write_csv(pa.table(columns), tmp_path / "patients.csv")
+    return pa.table({"age": drawn.X[:, 0], "dose, mg": drawn.X[:, 1], "outcome": names})
+
+
+@pytest.fixture
+def patients(tmp_path: Path) -> Path:
+    """A CSV of the patients."""
+    csv.write_csv(draw_patients(), tmp_path / "patients.csv")
     return tmp_path / "patients.csv"
 
 
 @pytest.fixture
-def patients_run(ckcv: Callable[..., Ran], patients: Path, tmp_path: Path) -> Path:
+def patients_run(finished: Callable[..., Path], tmp_path: Path) -> Path:
     """A finished run on the patients."""
-    grids = ("--C", "0.1,1,10", "--gamma", "0.1,1", "--n-splits", "4")
-    code, _, _ = ckcv("run", patients, "--target", "outcome", "--out", tmp_path / "run", *grids)
-    assert code == 0
-    return tmp_path / "run"
+    return finished("patients", to=tmp_path)
 
 
 def snapshot(*folders):

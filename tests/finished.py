@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 import pytest
-from conftest import blobs
+from conftest import blobs, draw_patients
 from untidy import untidy
 
 from ckcv_ray import Execution, Job, Study, Task, evaluate
@@ -69,6 +69,10 @@ RUNS = {
     "held vote": (TREE.replace(**HELD, claim="vote"), PLAIN),
     "held auc": (TREE.replace(**HELD, claim="auc"), PLAIN),
     "held better": (TREES.replace(**HELD, claim=("refit", *AGAINST)), VISITS),
+    "patients": (
+        Study.of(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), n_splits=4),
+        Task.from_table(draw_patients(), Roles("outcome")),
+    ),
     "prices": (
         half(learner="ridge", param={"alpha": (0.1, 1.0)}, clip=4.0),
         Task.of(X, 20 + 3 * X[:, 0] + RNG.normal(size=N), numbers=True),

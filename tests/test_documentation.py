@@ -37,6 +37,7 @@ from ckcv_ray.study.study import Study, read_toml
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+NOTEBOOKS = sorted((ROOT / "docs").rglob("*.ipynb"))
 MAX_LINES = 130  # of the README
 MAX_BYTES = 200_000  # of a picture
 MAX_WORDS_OF_A_NAME = 5
@@ -49,6 +50,7 @@ SHELL = re.compile(r"[|&;<>$`*?#~\\]|^\s*\w+=")  # what bash alone understands,
 QUOTED = re.compile(r"'[^']*'|\"[^\"$`\\]*\"")  # but for words in which it understands nothing
 Place = Callable[[Path], Path]
 Command = Callable[..., Ran]
+Check = Callable[[list[list[str]]], None]
 
 
 def blocks(page: Path) -> list[Block]:
@@ -225,14 +227,21 @@ def parsed(words: list[str], monkeypatch: pytest.MonkeyPatch) -> int:
     return 0
 
 
-@pytest.mark.parametrize("block", [b for b in CHECKED if b.cluster or b.long or b in LEFT], ids=name)
-def test_the_options_of_a_block_that_is_not_run_are_known(
-    block: Block, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for command in block.commands:
-        for words in ours(command):
+@pytest.fixture
+def check_known(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Check:
+    """Check that the options of each of some commands are known."""
+
+    def check(commands: list[list[str]]) -> None:
+        for words in commands:
             code = parsed(words, monkeypatch)
             assert not code, f"{' '.join(words)}\n{capsys.readouterr()}"
+
+    return check
+
+
+@pytest.mark.parametrize("block", [b for b in CHECKED if b.cluster or b.long or b in LEFT], ids=name)
+def test_the_options_of_a_block_that_is_not_run_are_known(block: Block, check_known: Check) -> None:
+    check_known([words for command in block.commands for words in ours(command)])
 
 
 STANDS_IN = """#!/usr/bin/env bash
@@ -246,7 +255,7 @@ SLURM = {"SLURM_CPUS_PER_TASK": "32", "SLURM_JOB_ID": "123456", "SLURM_JOB_NUM_N
 
 
 def test_the_options_of_the_slurm_scripts_are_known(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, check_known: Check
 ) -> None:
     """Run them with programs that stand in for others and write down what they are called with."""
     programs = {"python": STANDS_IN, "ray": STANDS_IN, "srun": SRUN}
@@ -274,19 +283,14 @@ def test_the_options_of_the_slurm_scripts_are_known(
         ["ray", "symmetric-run"],
         ["ray", "start"],
     ]
-    for words in commands:
-        code = parsed(words, monkeypatch)
-        assert not code, f"{' '.join(words)}\n{capsys.readouterr()}"
+    check_known(commands)
 
 
-def test_the_options_of_the_rayjob_are_known(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_options_of_the_rayjob_are_known(check_known: Check) -> None:
     _, job = yaml.safe_load_all((ROOT / "docs" / "guides" / "rayjob.yaml").read_text())
     (words,) = ours(job["spec"]["entrypoint"].replace("YOUR-BUCKET", "bucket"))
     assert words[:2] == ["ckcv", "run"]
-    code = parsed(words, monkeypatch)
-    assert not code, capsys.readouterr()
+    check_known([words])
 
 
 def test_an_option_that_is_not_known_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -337,13 +341,15 @@ def test_the_terminal_of_the_readme_shows_what_the_front_page_shows() -> None:
     assert html.escape(re.sub(r"\s", "", shown.text)) in drawn
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize("page", [*PAGES, *NOTEBOOKS], ids=lambda page: str(page.relative_to(ROOT)))
 def test_a_page_imports_what_is_public(page: Path) -> None:
     """What it shows of the package itself may import anything; pages of the theory show single bounds."""
     included = [(page.parent / file).resolve() for file in INCLUDED.findall(page.read_text())]
     texts = [block.text for block in blocks(page) if block.language in RUN]
     texts += [file.read_text() for file in included if not file.is_relative_to(ROOT / "ckcv_ray")]
     public = {"ckcv_ray", "ckcv_ray.extend"}
+    if page in NOTEBOOKS:
+        texts, public = [page.read_text()], {"ckcv_ray"}
     if page.parent.name == "theory":
         public |= {f"ckcv_ray.core.bounds.{module}" for module in ("betting", "binomial")}
     assert {name for text in texts for name in IMPORTED.findall(text)} <= public

@@ -1,7 +1,6 @@
 """The notebooks of the documentation: run cell by cell, as its site runs them; nothing is stored in them."""
 
 import json
-import re
 import sys
 from pathlib import Path
 
@@ -13,7 +12,6 @@ sys.path.append(str(ROOT / "docs" / "extensions"))
 from notebooks import read_cells, run_cells, to_markdown  # noqa: E402
 
 NOTEBOOKS = sorted((ROOT / "docs").rglob("*.ipynb"))
-PUBLIC = {"ckcv_ray"}
 each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 CARD = 'aria-label="result '
 CODE = {"cell_type": "code", "metadata": {}, "execution_count": None, "outputs": []}
@@ -42,13 +40,6 @@ def test_a_notebook_is_one_that_jupyter_opens(path: Path) -> None:
         own = {"execution_count", "outputs"} if cell["cell_type"] == "code" else set()
         assert set(cell) == {"cell_type", "id", "metadata", "source"} | own
     assert notebook["cells"][0]["source"][0].startswith("# ")
-
-
-@each_notebook
-def test_a_notebook_imports_what_is_public(path: Path) -> None:
-    cells = [cell for cell in read_cells(path.read_text()) if cell["cell_type"] == "code"]
-    code = "\n".join("".join(cell["source"]) for cell in cells)
-    assert set(re.findall(r"\b(?:from|import) (ckcv_ray\b[\w.]*)", code)) <= PUBLIC
 
 
 def make_cell(source: str, **more: object) -> dict[str, object]:

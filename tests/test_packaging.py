@@ -6,35 +6,11 @@ from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
+from test_public_names import SCRIPT
 
 import ckcv_ray
 
 ROOT = Path(__file__).resolve().parent.parent
-SCRIPT = """
-from collections.abc import Iterator
-from typing import assert_type
-
-import ckcv_ray
-
-assert_type(ckcv_ray.__version__, str)
-study = ckcv_ray.Study.paper(k=3)
-assert_type(study, ckcv_ray.Study)
-assert_type(study.replace(certify="holdout"), ckcv_ray.Study)
-result = ckcv_ray.run(study, [[0.0], [1.0]], [0, 1])
-assert_type(result, ckcv_ray.Certified)
-assert_type(result.l_ee, float)
-assert_type(result.proven, float)
-assert_type(result.task, ckcv_ray.Task)
-assert_type(ckcv_ray.load_run("runs/one"), ckcv_ray.Certified)
-task, test = ckcv_ray.read_task("twonorm:60:0")
-assert_type(task, ckcv_ray.Task)
-assert_type(test, ckcv_ray.TestRows | None)
-jobs = [ckcv_ray.Job(study, task, "runs/two", test)]
-assert_type(ckcv_ray.run_many(jobs, ckcv_ray.Execution("serial")), Iterator[ckcv_ray.Certified])
-assert_type(ckcv_ray.plan(study, [[0.0], [1.0]], [0, 1]), ckcv_ray.Plan)
-assert_type(ckcv_ray.verify("runs/one").differences, list[str])
-assert_type(ckcv_ray.report("runs/one"), str)
-"""
 
 
 def python(*words: object, folder: Path = ROOT) -> None:

@@ -10,22 +10,27 @@ import pytest
 import ckcv_ray
 
 SCRIPT = """
+from typing import assert_type
+
 import ckcv_ray
 from ckcv_ray import extend
 
 ckcv_ray.trust("sklearn")
 task, test = ckcv_ray.read_task("table.csv")
-assert isinstance(task, ckcv_ray.Task) and test is None
+assert_type((ckcv_ray.__version__, task, test), tuple[str, ckcv_ray.Task, ckcv_ray.TestRows | None])
+assert test is None
 columns = task.X, task.labelled(task.y)
 study = ckcv_ray.Study.paper(C="0.1,1,10", gamma=(0.1, 1), k="3:5", n_splits=4)
 serial = ckcv_ray.Execution("serial")
 
 expected = ckcv_ray.plan(study, *columns, workers=[1, 4])
-assert isinstance(expected, ckcv_ray.Plan) and set(expected.seconds_by_workers) == {1, 4}
+assert_type(expected, ckcv_ray.Plan)
+assert set(expected.seconds_by_workers) == {1, 4}
 
-moments = []
+moments: list[ckcv_ray.Progress] = []
 result = ckcv_ray.run(study, *columns, out="one", execution=serial, listen=moments.append)
-assert isinstance(result, ckcv_ray.Certified) and isinstance(moments[-1], ckcv_ray.Progress)
+assert_type((result, result.task), tuple[ckcv_ray.Certified, ckcv_ray.Task])
+assert_type((result.l_ee, result.proven), tuple[float, float])
 assert expected.evaluations == moments[-1].planned == result.execution["evaluations"]["planned"]
 winner, errors = result.certificate, result.certificate.errors
 m, splits = winner.n_select, winner.n_splits
@@ -39,11 +44,10 @@ other = ckcv_ray.Study(
     certification=ckcv_ray.Holdout(claim=("vote",)),
     criterion=extend.MeanBound(delta=0.1),
 )
-label = task.classes[0]
-costs = {one: 2 if one == label else 1 for one in task.classes}
+costs = ",".join(f"{label}={1 + (label == task.classes[0])}" for label in task.classes)
 studies = {
     "two": other,
-    "three": study.replace(certify="holdout"),
+    "three": assert_type(study.replace(certify="holdout"), ckcv_ray.Study),
     "four": ckcv_ray.Study(
         learner=extend.Choice(
             (other.learner, ckcv_ray.GaussianSVM(C=(1,), gamma=(1,))), ("wide", "narrow")
@@ -61,16 +65,19 @@ for search in (ckcv_ray.Budget(effort=40), extend.Auto()):
     studies[search.name] = ckcv_ray.Study(other.learner, few, search)
 jobs = [ckcv_ray.Job(study, task, out, rows) for out, study in studies.items()]
 found = [result, *ckcv_ray.run_many(jobs, serial)]
+assert_type(found, list[ckcv_ray.Certified])
 
-told = {}
+told: dict[str, list[object]] = {}
 for out, made in zip(["one", *studies], found, strict=True):
     checked = ckcv_ray.verify(out, rerun=True, test=rows if out != "one" else None, execution=serial)
+    assert_type(checked.differences, list[str])
     assert isinstance(checked, ckcv_ray.Verification) and checked.differences == []
     loaded = ckcv_ray.load_run(out)
+    assert_type(loaded, ckcv_ray.Certified)
     assert loaded.certificate == made.certificate and loaded.execution["test"] == made.execution["test"]
     labels = loaded.predict(task.X, seed=1)
     assert labels.tolist() == made.predict(task.X, seed=1).tolist()
-    page = ckcv_ray.report(out) if out == "one" else f"{out}/report.html"
+    page: str = ckcv_ray.report(out) if out == "one" else f"{out}/report.html"
     told[page] = [loaded.proven, loaded.certificate.error, float((labels == columns[1]).mean())]
 
 seen = ckcv_ray.watch("two", task.columns(), task.features[0], by="vote")
@@ -119,10 +126,12 @@ print(told)
 def test_the_script_imports_the_package_alone_and_uses_all_its_public_names() -> None:
     nodes = list(ast.walk(ast.parse(SCRIPT)))
     imports = [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]
-    assert [ast.unparse(node) for node in imports] == ["import ckcv_ray", "from ckcv_ray import extend"]
+    first, *others = map(ast.unparse, imports)
+    assert first == "from typing import assert_type"
+    assert others == ["import ckcv_ray", "from ckcv_ray import extend"]
     attributes = [node for node in nodes if isinstance(node, ast.Attribute)]
     used = {node.attr for node in attributes if ast.unparse(node.value) == "ckcv_ray"}
-    assert used == set(ckcv_ray.__all__)
+    assert used == {"__version__", *ckcv_ray.__all__}
 
 
 def test_a_whole_job_is_done_with_public_names_alone(tmp_path: Path) -> None:

@@ -59,14 +59,3 @@ def test_figures_at_another_cut_off_than_the_one_chosen_say_so(
     assert "wrong" in text
     (right, rows) = re.search(r"measured [\d.]+ % \((\d+) of (\d+) held-out rows right\)", shown).groups()
     assert f"'sick' {int(rows) - int(right)} of {rows}" in shown.partition("by class")[2]
-
-
-def test_a_claim_is_listed_whole_or_counted(ckcv: Command, table: Path, tmp_path: Path) -> None:
-    benefits = ",".join(f"net_benefit:0.1:0.{worth}" for worth in range(1, 6))
-    asked = ("run", table, "--target", "state", "--out", tmp_path / "run", *ONCE, "--claim")
-    code, shown, _ = ckcv(*asked, f"refit,sensitivity,specificity,{benefits}")
-    assert code == 0
-    (proven,) = re.findall(r"proven (.*?) by class", " ".join(shown.split()))
-    *listed, rest = proven.split("; ")
-    assert re.fullmatch(r"\d more: --details", rest)
-    assert all(re.search(r" at least -?[\d.]+ %$", claim) for claim in listed)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import skops.io
 from command import Command
+from finished import Finished
 from sklearn.dummy import DummyClassifier
 
 from ckcv_ray import RunError, load_run
@@ -80,23 +81,21 @@ def test_the_model_of_evaluate_is_exported_and_numbers_too(ckcv: Command, cases:
     assert "classes" not in messages
 
 
-def test_what_is_no_single_model_or_is_encoded_is_refused(ckcv: Command, cases: Path) -> None:
-    assert ckcv("run", "cases.csv", *STUDY, *SVM, "--paper", "--out", "drawn")[0] == 0
-    lines = (cases / "cases.csv").read_text().splitlines()
-    wards = ["ward", *("nsw"[i % 3] for i in range(120))]
-    (cases / "wards.csv").write_text("\n".join(f"{w},{line}" for w, line in zip(wards, lines, strict=True)))
-    assert ckcv("run", "wards.csv", *STUDY, *SVM, "--certify", "holdout", "--out", "encoded")[0] == 0
+def test_what_is_no_single_model_or_is_encoded_is_refused(
+    ckcv: Command, cases: Path, finished: Finished
+) -> None:
+    drawn, encoded = finished("paper"), finished("exact encoded")
     assert ckcv("run", "sklearn:iris", *STUDY[2:], *SVM, "--certify", "holdout", "--out", "three")[0] == 0
     (cases / "there.skops").write_text("")
     for words, message in (
-        (("drawn", "--out", "x"), "is no single model: choose --member 0, or, after --certify holdout, -"),
-        (("drawn", "--out", "x", "--refit"), "this run has no model refit"),
-        (("drawn", "--out", "x", "--member", "99"), "--member 99 is above 2"),
-        (("drawn", "--out", "x", "--full", "--refit"), "refit and full exclude each other"),
-        (("drawn", "--out", "x", "--to", "skop"), "did you mean skops?"),
-        (("drawn", "--out", "there.skops", "--member", "0"), "'there.skops' exists: name another file"),
-        (("drawn", "--out", "no/x", "--member", "0"), "'no/x' cannot be written"),
-        (("encoded", "--out", "x"), "columns are encoded (categories, dates or gaps)"),
+        ((drawn, "--out", "x"), "is no single model: choose --member 0, or, after --certify holdout, -"),
+        ((drawn, "--out", "x", "--refit"), "this run has no model refit"),
+        ((drawn, "--out", "x", "--member", "99"), "--member 99 is above 4"),
+        ((drawn, "--out", "x", "--full", "--refit"), "refit and full exclude each other"),
+        ((drawn, "--out", "x", "--to", "skop"), "did you mean skops?"),
+        ((drawn, "--out", "there.skops", "--member", "0"), "'there.skops' exists: name another file"),
+        ((drawn, "--out", "no/x", "--member", "0"), "'no/x' cannot be written"),
+        ((encoded, "--out", "x"), "columns are encoded (categories, dates or gaps)"),
         (("three", "--out", "x"), "cannot be exported: estimators of scikit-learn can"),
     ):
         code, shown, messages = ckcv("export", *words)
@@ -106,11 +105,10 @@ def test_what_is_no_single_model_or_is_encoded_is_refused(ckcv: Command, cases: 
 
 
 def test_a_file_that_predicts_otherwise_is_not_written(
-    ckcv: Command, cases: Path, monkeypatch: pytest.MonkeyPatch
+    finished: Finished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert ckcv("run", "cases.csv", *STUDY, *SVM, "--certify", "holdout", "--out", "held")[0] == 0
     wrong = DummyClassifier(strategy="constant", constant=2).fit(np.zeros((1, 2)), [2])
     monkeypatch.setattr(exporting, "convert_model", lambda model: wrong)
     with pytest.raises(RunError, match=r"not written: the file predicts as the model for 0.00 % of the rows"):
-        exporting.export(load("held"), cases / "x")
-    assert not (cases / "x").exists()
+        exporting.export(load(finished("held")), tmp_path / "x")
+    assert not (tmp_path / "x").exists()

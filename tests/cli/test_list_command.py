@@ -5,8 +5,10 @@ import os
 from pathlib import Path
 
 import pytest
-from command import RUN, Command
+from command import Command
+from conftest import snapshot
 from filelock import FileLock
+from finished import Finished
 
 from ckcv_ray import InputError
 from ckcv_ray.cli.folders import list_runs
@@ -14,32 +16,26 @@ from ckcv_ray.storage.files import LOCK
 
 
 @pytest.fixture
-def runs(ckcv: Command, tmp_path: Path) -> Path:
-    """A finished run, scores, an unfinished run and a damaged one."""
-    for name in ("good", "nested/unfinished", "damaged"):
-        assert ckcv(*RUN, "--out", tmp_path / "runs" / name)[0] == 0
-    assert ckcv("evaluate", "twonorm:40:0", "--learner", "lda", "--out", tmp_path / "runs" / "scores")[0] == 0
-    (tmp_path / "runs" / "nested" / "unfinished" / "manifest.json").unlink()
-    (tmp_path / "runs" / "damaged" / "certificate.json").write_text("{}")
-    (tmp_path / "runs" / "empty").mkdir()
-    return tmp_path / "runs"
-
-
-def snapshot(folder: Path) -> dict[str, tuple[int, float]]:
-    files = [path for path in folder.rglob("*") if path.is_file()]
-    return {str(path): (path.stat().st_size, path.stat().st_mtime) for path in files}
+def runs(finished: Finished, tmp_path: Path) -> Path:
+    """A finished run, scores, an unfinished run and a damaged one, each called r in a folder of its own."""
+    for name, kind in {"good": "held", "a/unfinished": "held", "damaged": "held", "scores": "folds"}.items():
+        finished(kind, to=tmp_path / name)
+    (tmp_path / "a/unfinished/r/manifest.json").unlink()
+    (tmp_path / "damaged/r/certificate.json").write_text("{}")
+    (tmp_path / "empty").mkdir()
+    return tmp_path
 
 
 def test_run_folders_are_listed_and_nothing_is_written(ckcv: Command, runs: Path) -> None:
     before = snapshot(runs)
     code, shown, messages = ckcv("list", runs, "--json")
     assert (code, messages) == (0, "")
-    listed = {Path(run["folder"]).name: run for run in json.loads(shown)["runs"]}
+    listed = {Path(run["folder"]).parent.name: run for run in json.loads(shown)["runs"]}
     states = {"good": "finished", "scores": "finished", "unfinished": "unfinished", "damaged": "damaged"}
     assert {name: run["state"] for name, run in listed.items()} == states
     assert {run["command"] for name, run in listed.items() if name != "scores"} == {"run"}
     assert listed["scores"]["command"] == "evaluate"
-    assert {(run["target"], run["rows"]) for run in listed.values()} == {("y", 40)}
+    assert {(run["target"], run["rows"]) for run in listed.values()} == {("y", 60), ("y", 90)}
     assert listed["good"]["result"].startswith(("error at most ", "nothing can be quoted"))
     assert listed["scores"]["result"].startswith("zero_one 0.")
     assert listed["unfinished"]["result"] == ""
@@ -53,19 +49,19 @@ def test_the_table_has_a_line_for_each_and_says_what_is_wrong(ckcv: Command, run
     assert first.split()[:4] == ["folder", "made", "by", "target"]
     assert sum("  ckcv run  " in line for line in lines) == 3
     assert "4 run folders" in lines
-    assert lines[-1].startswith(f"{runs / 'damaged'}: ")
+    assert lines[-1].startswith(f"{runs / 'damaged' / 'r'}: ")
 
 
 def test_what_was_written_last_comes_first(runs: Path) -> None:
-    for name in os.listdir(runs / "scores"):
-        os.utime(runs / "scores" / name, (2e9, 2e9))
+    for file in (runs / "scores" / "r").iterdir():
+        os.utime(file, (2e9, 2e9))
     first, *_ = list_runs(runs)
-    assert first.folder == str(runs / "scores")
+    assert first.folder == str(runs / "scores" / "r")
     assert first.date.startswith("2033-05-")
 
 
 def test_a_run_that_is_running_or_needs_a_package_says_so(runs: Path) -> None:
-    folder = runs / "nested" / "unfinished"
+    folder = runs / "a" / "unfinished" / "r"
     with FileLock(folder / LOCK):
         assert [run.state for run in list_runs(folder)] == ["running"]
     study = json.loads((folder / "study.json").read_text())

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from command import SMALL, Command
+from command import Command
 from pyarrow import parquet
 from rich.console import Console
 
@@ -32,7 +32,8 @@ def test_a_prediction_file_holds_no_control_character(case: str, ckcv: Command, 
     y = np.where(np.arange(40) % 2, one, other)
     columns = pa.table({"a": rng.normal(size=40) + 2 * (y == one), "b": rng.normal(size=40), "y": y})
     parquet.write_table(columns, tmp_path / "rows.parquet")
-    ckcv("run", tmp_path / "rows.parquet", "--target", "y", "--out", tmp_path / "run", *SMALL)
+    few = ("--learner", "tree", "--k", "3", "--n-splits", "3")
+    ckcv("run", tmp_path / "rows.parquet", "--target", "y", "--out", tmp_path / "run", *few)
     for safe in ((), ("--csv-safe",)):
         words = ("predict", tmp_path / "run", tmp_path / "rows.parquet", "--seed", 1, *safe)
         _, shown, _ = ckcv(*words)

@@ -3,6 +3,7 @@
 import io
 import pickle
 import re
+import shutil
 import subprocess
 import sys
 from csv import DictReader, reader
@@ -11,7 +12,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from command import Command
+from command import Command, call
+from conftest import snapshot
 from finished import Finished
 from pyarrow import compute as pc
 from pyarrow import csv, feather, parquet
@@ -68,36 +70,31 @@ def test_pickles_are_opened_on_request_alone_and_if_they_are_ours(
 
 
 @pytest.mark.parametrize(
-    "name", ["data.parquet", "log/part-000000.parquet", "predictions.csv", "../run/a.csv", ""]
+    "name", ["data.parquet", "log/part-000000.parquet", "predictions.csv", "../r/a.csv", ""]
 )
 def test_predictions_are_written_neither_into_a_run_nor_over_what_is_predicted(
-    ckcv: Command, patients_run: Path, patients: Path, name: str
+    ckcv: Command, finished: Finished, tmp_path: Path, name: str
 ) -> None:
-    before, out = patients.read_bytes(), patients_run / name if name else patients
-    code, shown, messages = ckcv("predict", patients_run, patients, "--out", out)
+    run = finished("held", to=tmp_path)
+    rows = shutil.copy(run / "data.parquet", tmp_path)
+    before = snapshot(tmp_path)
+    code, shown, messages = ckcv("predict", run, rows, "--out", run / name if name else rows)
     assert (code, shown) == (2, "")
-    expected = "is in the run folder" if name else "is the file to predict"
-    assert expected in messages.replace("\n", " ")
-    assert patients.read_bytes() == before
-    assert ckcv("verify", patients_run)[0] == 0
+    assert ("is in the run folder" if name else "is the file to predict") in messages.replace("\n", " ")
+    assert snapshot(tmp_path) == before
 
 
-def test_rows_that_were_learned_from_are_told(ckcv: Command, patients_run: Path, tmp_path: Path) -> None:
-    problem = load_run(patients_run).problem
-    every = parquet.read_table(patients_run / "data.parquet")
-    learned = every.take(np.delete(np.arange(len(every)), problem.held))
-    _, _, messages = ckcv("predict", patients_run, patients_run / "data.parquet")
-    assert f"; {len(learned)} of them are learning rows, and say little" in messages
-    name = next(name for name in learned.column_names if pa.types.is_floating(learned[name].type))
-    at = learned.column_names.index(name)
-    shifted = learned.set_column(at, name, pc.add(learned[name], 0.001))
-    parquet.write_table(pa.concat_tables([shifted, learned.slice(0, 5)]), tmp_path / "new.parquet")
-    _, _, messages = ckcv("predict", patients_run, tmp_path / "new.parquet")
-    assert "; 5 of them are learning rows" in messages
-    parquet.write_table(shifted, tmp_path / "new.parquet")
-    _, _, messages = ckcv("predict", patients_run, tmp_path / "new.parquet")
-    assert "error rate" in messages
-    assert "of them are learning rows" not in messages
+def test_rows_that_were_learned_from_are_told(ckcv: Command, finished: Finished, tmp_path: Path) -> None:
+    """An acceptance case holds how many of all rows they are."""
+    every = parquet.read_table(finished("held") / "data.parquet")
+    learned = np.delete(np.arange(len(every)), load_run(finished("held")).problem.held)
+    new = every.set_column(0, every.column_names[0], pc.add(every[0], 0.001))
+    for rows, told in ((pa.concat_tables([new, every.take(learned[:5])]), True), (new, False)):
+        parquet.write_table(rows, tmp_path / "new.parquet")
+        _, _, messages = ckcv("predict", finished("held"), tmp_path / "new.parquet")
+        assert "error rate" in messages
+        assert ("; 5 of them are learning rows, and say little" in messages) == told
+        assert ("of them are learning rows" in messages) == told
 
 
 THREADS = """
@@ -191,18 +188,20 @@ TABLE = "".join(f"p{i},{(i % 2) * 3 + i * 7 % 5},{i % 3},{['ill', 'well'][i % 2]
 STUDY = ("--k", "3", "--n-splits", "3")
 
 
-@pytest.fixture
-def cases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "cases.csv").write_text(f"patient,age,dose,outcome\n{TABLE}")
-    return tmp_path
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a table and a run on it."""
+    folder = tmp_path_factory.mktemp("cases")
+    (folder / "cases.csv").write_text(f"patient,age,dose,outcome\n{TABLE}")
+    words = ("--target", "outcome", "--drop", "patient", "--learner", "linear", *STUDY, "--paper")
+    assert call("run", folder / "cases.csv", *words, "--out", folder / "linear") == 0
+    return folder
 
 
 @pytest.fixture
-def linear(ckcv: Command, cases: Path) -> Path:
-    words = ("--target", "outcome", "--drop", "patient", "--learner", "linear", *STUDY)
-    assert ckcv("run", "cases.csv", *words, "--paper", "--out", "linear")[0] == 0
-    return cases / "linear"
+def linear(place: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(place)
+    return place / "linear"
 
 
 def read(shown: str) -> pa.Table:
@@ -242,22 +241,22 @@ def test_probabilities_are_those_of_what_decided(ckcv: Command, linear: Path, ru
     np.testing.assert_allclose(columns, own)
 
 
-def test_a_learner_without_probabilities_is_refused(ckcv: Command, cases: Path) -> None:
-    words = ("--target", "outcome", "--drop", "patient", "--C", "1", "--gamma", "0.1", *STUDY)
-    assert ckcv("run", "cases.csv", *words, "--out", "svm")[0] == 0
-    code, shown, messages = ckcv("predict", "svm", "cases.csv", "--probabilities")
+def test_a_learner_without_probabilities_is_refused(ckcv: Command, finished: Finished) -> None:
+    run = finished("held")
+    code, shown, messages = ckcv("predict", run, run / "data.parquet", "--probabilities")
     assert (code, shown) == (2, "")
     assert messages.startswith("ckcv: probabilities: the learner svm has none: choose one such as linear or")
 
 
 @pytest.mark.parametrize("labels", ["False True", "0.0 1.0", "01 02", "2 10", "0x1 0x2", "1;5 2;5"])
-def test_labels_go_back_as_they_were_written(ckcv: Command, cases: Path, labels: str) -> None:
+def test_labels_go_back_as_they_were_written(ckcv: Command, tmp_path: Path, labels: str) -> None:
     low, high = labels.replace(";", ",").split()
-    (cases / "t.csv").write_text("x;y\n" + "".join(f"{i / 4};{(low, high)[i >= 30]}\n" for i in range(60)))
-    assert ckcv("run", "t.csv", "--learner", "tree", *STUDY, "--out", "written")[0] == 0
-    learned = load_run("written").task
+    table, run = tmp_path / "t.csv", tmp_path / "run"
+    table.write_text("x;y\n" + "".join(f"{i / 4};{(low, high)[i >= 30]}\n" for i in range(60)))
+    assert ckcv("run", table, "--learner", "tree", *STUDY, "--out", run)[0] == 0
+    learned = load_run(run).task
     assert learned.y.tolist() == (learned.X[:, 0] >= 7.5).tolist()
-    code, shown, _ = ckcv("predict", "written", "t.csv")
+    code, shown, _ = ckcv("predict", run, table)
     assert code == 0
     given = [row["prediction"] for row in DictReader(shown.splitlines())]
     assert set(given) == {low, high}

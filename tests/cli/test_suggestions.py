@@ -3,7 +3,8 @@
 from pathlib import Path
 
 import pytest
-from command import RUN, Command
+from command import Command
+from finished import Finished
 
 from ckcv_ray.cli.main import name_options
 from ckcv_ray.validation import quote, suggest
@@ -47,10 +48,10 @@ def test_a_word_that_is_nearly_right_is_offered(
 
 @pytest.mark.parametrize("command", ["status", "report", "verify", "predict"])
 def test_a_run_folder_that_is_nearly_right_is_offered(
-    command: str, ckcv: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    command: str, ckcv: Command, finished: Finished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert ckcv(*RUN, "--out", "runs/patients")[0] == 0
+    finished("held", to=tmp_path / "runs").rename("runs/patients")
     (tmp_path / "runs" / "patient").mkdir()  # of something else
     (tmp_path / "new.csv").write_text("x0\n1\n")
     for name in ("patients2", "patient"):

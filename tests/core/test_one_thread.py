@@ -18,7 +18,6 @@ assert all(one["num_threads"] == 1 for one in libraries), libraries
 
 
 @pytest.mark.slow
-@pytest.mark.processes
 def test_libraries_that_were_not_loaded_yet_are_limited_too() -> None:
     """The solver calls SciPy's LAPACK, which nothing has loaded when the command line starts."""
     done = subprocess.run(

@@ -318,6 +318,5 @@ def test_tracebacks_are_escaped_in_the_report(whole: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.slow
-@pytest.mark.processes
 def test_nothing_happens_while_fifty_hostile_folders_are_read(tmp_path: Path) -> None:
     assert try_folders(50, 0, tmp_path.resolve()) == []
