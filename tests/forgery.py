@@ -183,7 +183,14 @@ def rewrite_run(
     """
     folder = RunFolder(out)
     problem, execution = folder.problem(), folder.execution()
-    rewrite_log(folder, problem, edit_log, keep, failures)
+    log = Log(folder.files, problem)
+    folder.reopen()
+    folder.acquire()
+    records = keep(np.concatenate([found for found, _ in log.read()]))
+    edit_log(records)
+    for part in (out / "log").iterdir():
+        part.unlink()
+    log.append(records, failures or [])
     if environment:
         execution["environment"]["processor"] = environment
     if isinstance(problem.asked, Procedure):
@@ -215,24 +222,6 @@ def seal(
     results = make_results(problem, table, models, judged)
     certificate = certify(HeldOutPredictions(problem, models), table, hash_results(results))
     folder.write_end(execution, results | {CERTIFICATE: to_json(certificate.to_json())})
-
-
-def rewrite_log(
-    folder: RunFolder,
-    problem: Problem,
-    edit: Forger,
-    keep: Callable[[Records], Records],
-    failures: list[Failure] | None,
-) -> None:
-    """Lock the folder of a finished run and write its log again: the records that are kept, edited."""
-    log = Log(folder.files, problem)
-    folder.reopen()
-    folder.acquire()
-    records = keep(np.concatenate([found for found, _ in log.read()]))
-    edit(records)
-    for part in (folder.files.path("log")).iterdir():
-        part.unlink()
-    log.append(records, failures or [])
 
 
 def forge(out: Path, environment: str = "") -> None:

@@ -140,8 +140,6 @@ def read_all(address: str | Path) -> dict[str, bytes]:
 
 def results(address: str | Path) -> dict[str, bytes]:
     """The files of a run that may not depend on where or how it was made."""
-    return {name: content for name, content in read_all(address).items() if is_result(name)}
-
-
-def is_result(name: str) -> bool:
-    return not name.endswith(("execution.json", "manifest.json", ".lock")) and "log/" not in name
+    others = ("execution.json", "manifest.json", ".lock")
+    found = read_all(address)
+    return {name: found[name] for name in found if not name.endswith(others) and "log/" not in name}

@@ -19,13 +19,6 @@ from ckcv_ray.tables import task
 ONCE = ("--k", "3", "--n-splits", "3", "--C", "1", "--gamma", "0.1", "--backend", "serial")
 
 
-@pytest.fixture
-def table(tmp_path: Path) -> Path:
-    columns = untidy(60).append_column("code", pa.array([f"P{i}" for i in range(60)]))
-    csv.write_csv(columns, tmp_path / "table.csv")
-    return tmp_path / "table.csv"
-
-
 def test_copies_are_joined_and_groups_are_of_several_columns(
     ckcv: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -49,10 +42,10 @@ def test_copies_are_joined_and_groups_are_of_several_columns(
     assert ckcv("run", "a.csv", "--drop", "id", "--out", "other", *ONCE)[0] == 0
 
 
-def test_rows_that_cannot_be_judged_are_marked(ckcv: Command, table: Path, tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    assert ckcv("run", table, "--target", "outcome", "--drop", "code", "--out", run, *ONCE)[0] == 0
-    new = tmp_path / "new.csv"
+def test_rows_that_cannot_be_judged_are_marked(ckcv: Command, tmp_path: Path) -> None:
+    table, run, new = tmp_path / "table.csv", tmp_path / "run", tmp_path / "new.csv"
+    csv.write_csv(untidy(60), table)
+    assert ckcv("run", table, "--target", "outcome", "--out", run, *ONCE)[0] == 0
     new.write_text("code,city,age,more,admitted,smokes\nA,Oslo,,1,2024-03-01,true\nB,Nowhere,old,2,,false\n")
     code, printed, said = ckcv("predict", run, new, "--keep", "code", "--vote")
     assert code == 0
@@ -135,24 +128,17 @@ def test_nothing_of_rows_held_out_is_said_before_they_certify(
 # Lines that are no rows, text tables separated by spaces, and doubtful numbers
 
 
-UNITS = "years mg/dl -"
-
-
-def write_lines(path: Path, seed: int, total: bool = True) -> Path:
+def write_lines(path: Path, seed: int) -> Path:
     """Write 24 rows with a line of units above them and one of totals below, separated by spaces."""
     x = np.random.default_rng(seed).normal(size=24)
     rows = (f"{40 + i}.5   {a:.2f}  {'ab'[int(a > 0)]}" for i, a in enumerate(x))
-    path.write_text("\n".join(["age dose y", UNITS, *rows, *(["Total 7 -"] * total)]) + "\n")
+    path.write_text("\n".join(["age dose y", "years mg/dl -", *rows, "Total 7 -"]) + "\n")
     return path
 
 
 def test_lines_that_are_no_rows_are_left_out_of_every_file(ckcv: Command, tmp_path: Path) -> None:
-    table, test, run = (
-        write_lines(tmp_path / "table.dat", 0),
-        write_lines(tmp_path / "test.dat", 1),
-        tmp_path / "run",
-    )
-    skip = ("--skip-rows", "2,last")
+    table, test = (write_lines(tmp_path / f"{seed}.dat", seed) for seed in (0, 1))
+    run, skip = tmp_path / "run", ("--skip-rows", "2,last")
     for lines, part in (("two", "--skip-rows 'two': expected numbers"), ("2", "--skip-rows 2,last to leave")):
         code, _, said = ckcv("evaluate", table, "--learner", "tree", "--skip-rows", lines)
         assert (code, part in said) == (2, True)

@@ -23,13 +23,7 @@ BOTH = pytest.mark.parametrize("file", [AWS, LOCAL], ids=["aws", "local"])
 
 
 def content(file: Path) -> dict[str, Any]:
-    loaded: dict[str, Any] = yaml.safe_load(file.read_text())
-    return loaded
-
-
-def node_types() -> dict[str, Any]:
-    types: dict[str, Any] = content(AWS)["available_node_types"]
-    return types
+    return yaml.safe_load(file.read_text())
 
 
 @BOTH
@@ -66,7 +60,7 @@ def test_what_is_sent_exists_and_suffices_to_install(file: Path, tmp_path: Path)
 
 
 def test_spot_workers_of_one_family_and_a_head_without_work() -> None:
-    head, worker = node_types()["head"], node_types()["worker"]
+    head, worker = (content(AWS)["available_node_types"][kind] for kind in ("head", "worker"))
     assert head["resources"] == {"CPU": 0}
     assert worker["node_config"]["InstanceMarketOptions"] == {"MarketType": "spot"}
     assert "InstanceMarketOptions" not in head["node_config"]

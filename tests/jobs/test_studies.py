@@ -20,7 +20,7 @@ from ckcv_ray.study.problem import INNER, OUTER
 
 SERIAL = Execution("serial")
 GRID = {"C": tuple(10.0**e for e in range(-3, 3)), "fit_intercept": (True, False)}
-FEW = {"max_features": ("sqrt", 0.5), "min_samples_leaf": (1, 3), "n_estimators": (50, 100)}
+FEW = {"max_features": ("sqrt", 0.5), "min_samples_leaf": (1, 3), "n_estimators": (10, 30)}
 
 
 def pairs(result, size=OUTER):
