@@ -68,11 +68,6 @@ def declared(name: str) -> Option:
     return owned(*CHOSEN[name])[name]
 
 
-def shown_default(name: str) -> str | None:
-    slot, part = CHOSEN[name]
-    return show_default(options(PARTS[slot][part] if slot else Study)[name])
-
-
 def convert(name: str) -> Any:
     """The other value of an option, a word of the command line, as the value that it stands for."""
     kind = declared(name).kind
@@ -112,7 +107,9 @@ def parameters(request: pytest.FixtureRequest) -> dict[str, Any]:
 def test_every_option_of_every_part_is_on_the_command_line(parameters: dict[str, Any]) -> None:
     for owner in OWNERS:
         for name in owned(*owner):
-            on_line, option, shown = parameters[name], declared(name), shown_default(name)
+            slot, part = CHOSEN[name]
+            shown = show_default(options(PARTS[slot][part] if slot else Study)[name])
+            on_line, option = parameters[name], declared(name)
             assert on_line.opts == [f"--{dashed(name)}"]
             assert on_line.secondary_opts == []
             default = f" [default: {shown}]" if shown else ""
