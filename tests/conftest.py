@@ -75,13 +75,12 @@ def needs_ray(file: Path) -> bool:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--quick", action="store_true", help="leave out the tests that are marked slow")
-    parser.addoption(
-        "--long", action="store_true", help="run the long code blocks of the documentation in full"
-    )
-    parser.addoption(
-        "--night", action="store_true", help="run the tests of tests/night.txt as well; --long does so"
-    )
+    for option, text in {
+        "--quick": "leave out the tests that are marked slow",
+        "--long": "run the long code blocks of the documentation in full",
+        "--night": "run the tests of tests/night.txt as well; --long does so",
+    }.items():
+        parser.addoption(option, action="store_true", help=text)
     parser.addoption(
         "--durations-file", type=Path, help="add how long each test takes to this file, the longest first"
     )
@@ -252,22 +251,27 @@ def study() -> Study:
     return Study.paper(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), n_splits=5)
 
 
-@pytest.fixture
-def ckcv(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Callable[..., Ran]:
-    """The command line in this process: arguments to exit code, standard output and standard error."""
-    monkeypatch.setattr(base, "register_installed", register_once)
-
-    def call(*arguments: object) -> Ran:
-        monkeypatch.setattr(sys, "argv", ["ckcv", *map(str, arguments)])
-        capfd.readouterr()
+def call(*words: object) -> int:
+    """Run a command in this process, and return its exit code."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(base, "register_installed", register_once)
+        patch.setattr(sys, "argv", ["ckcv", *map(str, words)])
         try:
             cli.main()
-            code = 0
         except SystemExit as end:
-            code = int(end.code or 0)
-        return (code, *capfd.readouterr())
+            return int(end.code or 0)
+    return 0
 
-    return call
+
+@pytest.fixture
+def ckcv(capfd: pytest.CaptureFixture[str]) -> Callable[..., Ran]:
+    """The command line in this process: arguments to exit code, standard output and standard error."""
+
+    def call_captured(*words: object) -> Ran:
+        capfd.readouterr()
+        return (call(*words), *capfd.readouterr())
+
+    return call_captured
 
 
 def draw_patients() -> pa.Table:

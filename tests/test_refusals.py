@@ -6,7 +6,6 @@ of this run, and nothing on standard output. No Ray is started, and nothing is l
 import json
 import os
 import shutil
-import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -42,7 +41,6 @@ from ckcv_ray import (
     run_many,
     verify,
 )
-from ckcv_ray.cli import main as cli
 from ckcv_ray.errors import AbsentError
 from ckcv_ray.extend import Rotation
 from ckcv_ray.runs import run as driver
@@ -503,7 +501,7 @@ def place(inputs, cache, tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def refused(place, monkeypatch, capsys):
+def refused(place, ckcv, monkeypatch):
     """What is said of a case, once all is checked that holds for every case."""
 
     def call(case):
@@ -523,13 +521,9 @@ def refused(place, monkeypatch, capsys):
     def type_words(case):
         words = case.asked.split(" ") if isinstance(case.asked, str) else case.asked
         words = ["out" if word == "OUT" else word for word in words]
-        monkeypatch.setattr(sys, "argv", ["ckcv", *words])
         monkeypatch.setattr(driver, "session", lambda *_, **__: pytest.fail("a backend for bad input"))
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as end:
-            cli.main()
-        shown, error = capsys.readouterr()
-        assert (end.value.code, shown) == (case.code, ""), error
+        code, shown, error = ckcv(*words)
+        assert (code, shown) == (case.code, ""), error
         assert "Traceback" not in error
         if case.usage:
             assert error.count("─ Error ─") == 1

@@ -1,12 +1,13 @@
 """What was removed is answered with what to write instead, wherever it is still written."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from conftest import Ran
 
 import ckcv_ray
 from ckcv_ray.claims.rules import parse_rule
-from ckcv_ray.cli import main as cli
 from ckcv_ray.errors import REMOVED
 
 TABLE = "x,y\n" + "\n".join(f"{i},{'ab'[i % 3 == 0]}" for i in range(40)) + "\n"
@@ -22,14 +23,14 @@ COMMANDS = (
 
 @pytest.mark.parametrize("name", REMOVED)
 def test_what_was_removed_says_what_to_write_instead(
-    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    name: str, ckcv: Callable[..., Ran], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("t.csv").write_text(TABLE)
-    assert REMOVED[name] in " ".join(answer(name, capsys, monkeypatch).split())
+    assert REMOVED[name] in " ".join(answer(name, ckcv).split())
 
 
-def answer(name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> str:
+def answer(name: str, ckcv: Callable[..., Ran]) -> str:
     if name.isidentifier():
         with pytest.raises(ImportError) as error:
             getattr(ckcv_ray, name)
@@ -47,12 +48,9 @@ def answer(name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mo
     words = [f"--{option.replace('_', '-')}", value] if value else [name]
     of_command = name.startswith("ckcv ")
     for command in [name.split()[1:]] if of_command else COMMANDS:
-        monkeypatch.setattr("sys.argv", ["ckcv", *command, *([] if of_command else words)])
-        with pytest.raises(SystemExit) as end:
-            cli.main()
-        said = capsys.readouterr().err
+        code, _, said = ckcv(*command, *([] if of_command else words))
         if "was removed" in said:
-            assert end.value.code == 2
+            assert code == 2
             return said
     return said
 

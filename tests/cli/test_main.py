@@ -11,7 +11,8 @@ from os import environ
 from pathlib import Path
 
 import pytest
-from command import RUN, Command, call, shell
+from command import RUN, Command, shell
+from conftest import call
 
 import ckcv_ray
 from ckcv_ray.cli.main import COMMANDS, app, load_command

@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from command import Command, call
-from conftest import snapshot
+from command import Command
+from conftest import call, snapshot
 from finished import Finished
 from pyarrow import compute as pc
 from pyarrow import csv, feather, parquet
