@@ -7,7 +7,6 @@ import shlex
 import subprocess
 import sys
 from itertools import product
-from os import environ
 from pathlib import Path
 
 import pytest
@@ -125,26 +124,19 @@ def test_a_path_that_is_not_utf8_is_refused_before_the_run_begins(tmp_path: Path
 # Completion in shells: commands and the options of each, which is imported for it
 
 
-def complete(words: str, place: int, **more: str) -> subprocess.CompletedProcess[str]:
-    asked = {"_CKCV_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(place)}
-    command = [sys.executable, "-m", "ckcv_ray"]
-    return subprocess.run(command, capture_output=True, text=True, env=environ | asked | more)
-
-
-def test_commands_are_completed() -> None:
-    assert complete("ckcv ", 1).stdout.split() == [*COMMANDS]
-    assert complete("ckcv re", 1).stdout.split() == ["report"]
-
-
 @pytest.mark.parametrize(
-    ("words", "options"),
+    ("words", "completed"),
     [
-        ("ckcv run table.csv --ta", {"--target"}),
-        ("ckcv evaluate table.csv --per", {"--permutations"}),
-        ("ckcv predict run new.csv --vo", {"--vote"}),
+        ("ckcv ", [*COMMANDS]),
+        ("ckcv re", ["report"]),
+        ("ckcv run table.csv --ta", ["--target"]),
+        ("ckcv evaluate table.csv --per", ["--permutations"]),
+        ("ckcv predict run new.csv --vo", ["--vote"]),
     ],
 )
-def test_options_are_completed(words: str, options: set[str]) -> None:
-    completed = complete(words, len(words.split()) - 1)
-    assert (completed.returncode, completed.stderr) == (0, "")
-    assert {*completed.stdout.split()} == options
+def test_commands_and_options_are_completed(words: str, completed: list[str]) -> None:
+    asked = {"_CKCV_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+    command = [sys.executable, "-m", "ckcv_ray"]
+    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | asked)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.split() == completed

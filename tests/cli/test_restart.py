@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+from learner_contract import same_files
 
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.runs.verify import verify
@@ -45,8 +46,7 @@ def test_a_killed_run_goes_on_by_itself(tmp_path: Path) -> None:
     assert verify(tmp_path / "run").differences == []
     study = Study.paper(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4, 5), n_splits=50, exhaustive=True)
     run_job(Job(study, read_task("twonorm:120:0")[0], tmp_path / "other"), Execution("serial"))
-    for name in ("candidates.parquet", "certificate.json", "ensemble/models.parquet"):
-        assert (tmp_path / "run" / name).read_bytes() == (tmp_path / "other" / name).read_bytes()
+    assert same_files(tmp_path / "run", tmp_path / "other")
 
 
 def test_who_asks_it_to_stop_is_obeyed(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import pytest
 import ray
+from learner_contract import same_files
 
 ROOT = Path(__file__).resolve().parents[2]
 RAY = str(Path(sys.executable).parent / "ray")
@@ -99,11 +100,6 @@ def local(out: Path) -> None:
     subprocess.run([*RUN, "--out", out, "--backend", "serial"], check=True, capture_output=True)
 
 
-def same(a: Path, b: Path) -> None:
-    for name in ("candidates.parquet", "certificate.json", "ensemble/models.parquet"):
-        assert (a / name).read_bytes() == (b / name).read_bytes()
-
-
 def test_a_study_as_a_ray_job(head: Head, tmp_path: Path) -> None:
     out = tmp_path / "job"
     submit = [RAY, "job", "submit", "--address", head.jobs, "--working-dir", str(ROOT), "--"]
@@ -113,7 +109,7 @@ def test_a_study_as_a_ray_job(head: Head, tmp_path: Path) -> None:
     assert "model     C = " in done.stdout
     assert json.loads((out / "execution.json").read_text())["backend"] == "ray"
     local(tmp_path / "local")
-    same(out, tmp_path / "local")
+    assert same_files(out, tmp_path / "local")
 
 
 def test_a_run_joins_the_given_cluster(head: Head, tmp_path: Path) -> None:
@@ -123,7 +119,7 @@ def test_a_run_joins_the_given_cluster(head: Head, tmp_path: Path) -> None:
     for name, (environment, option) in ways.items():
         command = [*RUN, "--backend", "ray", *option, "--out", str(tmp_path / name)]
         subprocess.run(command, env=head.environment | environment, check=True, capture_output=True)
-        same(tmp_path / name, tmp_path / "local")
+        assert same_files(tmp_path / name, tmp_path / "local")
 
 
 def test_a_run_joins_the_cluster_of_this_session(ray_session: None, tmp_path: Path) -> None:
@@ -135,7 +131,7 @@ def test_a_run_joins_the_cluster_of_this_session(ray_session: None, tmp_path: Pa
     workers = json.loads((tmp_path / "joined" / "execution.json").read_text())["workers"]
     assert workers == ray.cluster_resources()["CPU"]
     local(tmp_path / "local")
-    same(tmp_path / "joined", tmp_path / "local")
+    assert same_files(tmp_path / "joined", tmp_path / "local")
 
 
 def test_a_night_as_a_ray_job_is_submitted_once(head: Head, tmp_path: Path) -> None:
