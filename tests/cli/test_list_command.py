@@ -18,7 +18,7 @@ from ckcv_ray.storage.files import LOCK
 @pytest.fixture
 def runs(finished: Finished, tmp_path: Path) -> Path:
     """A finished run, scores, an unfinished run and a damaged one, each called r in a folder of its own."""
-    for name, kind in {"good": "held", "a/unfinished": "held", "damaged": "held", "scores": "folds"}.items():
+    for name, kind in {"good": "held", "a/unfinished": "held", "damaged": "held", "scores": "given"}.items():
         finished(kind, to=tmp_path / name)
     (tmp_path / "a/unfinished/r/manifest.json").unlink()
     (tmp_path / "damaged/r/certificate.json").write_text("{}")

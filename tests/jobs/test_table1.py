@@ -41,14 +41,8 @@ def test_the_studies_request_what_the_columns_need(ida: Path) -> None:
 
 def row(name: str, realization: int, seed: int = 0, **values: float) -> dict[str, float | str | bool]:
     figures = dict.fromkeys((*table1.COLUMNS, "vote", "proven"), 20.0)
-    return {
-        "set": name,
-        "realization": realization,
-        "seed": seed,
-        "drawn": realization > 1,
-        **figures,
-        **values,
-    }
+    own = {"set": name, "realization": realization, "seed": seed, "drawn": realization > 1}
+    return own | figures | values
 
 
 def test_figures_are_shown_next_to_the_papers() -> None:
