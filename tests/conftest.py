@@ -52,15 +52,15 @@ NOT_INSTALLED = {name for kind in BOOSTING if not find_spec((name := kind.name).
 
 
 LONG = {Path(file).stem for file in tomllib.loads(LIMITS.read_text())["tests"]}  # may take long by day
-COUNTED = {"golden", "reports", "runs"}  # whole runs, in this process
-# Folders and files that start processes, compile, make whole runs, or check a property at length: not for
-# --quick. Of COUNTED alone, but for what is LONG, it is counted what they cover: that doubles their time.
+# Slow folders and files of which it is counted what they cover, which doubles their time.
+COUNTED = {"golden", "reports", "runs", "test_estimator", "test_formats", "test_spec", "test_stores"}
+# Those that start processes, compile, make whole runs, or check a property at length: not for --quick.
 SLOW = {
     *LONG,
     *COUNTED,
     *("acceptance", "cli", "jobs", "paper", "test_added_claim", "test_answering", "test_baseline"),
     *("test_better", "test_boosting_libraries", "test_column_types", "test_files", "test_folder"),
-    *("test_forecast", "test_forgeries", "test_formats", "test_gallery", "test_gaps", "test_identifiers"),
+    *("test_forecast", "test_forgeries", "test_gallery", "test_gaps", "test_identifiers"),
     *("test_log", "test_loss_claims", "test_machine_code", "test_new_rows", "test_nystroem"),
     *("test_optimised_bet", "test_paths", "test_positions", "test_predictive_values"),
     *("test_refusals", "test_resamplings", "test_salt", "test_second_learner", "test_svm"),
