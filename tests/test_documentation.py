@@ -15,6 +15,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import click
@@ -53,19 +54,11 @@ Command = Callable[..., Ran]
 Check = Callable[[list[list[str]]], None]
 
 
-def blocks(page: Path) -> list[Block]:
-    """Return the blocks of a page; none of one that cannot be read, which a test of its own reports."""
-    try:
-        return read_blocks(page)
-    except ValueError:
-        return []
-
-
 def name(block: Block) -> str:
     return f"{block.page.relative_to(ROOT)}:{block.line}"
 
 
-BLOCKS = [block for page in PAGES for block in blocks(page)]
+BLOCKS = [block for page in PAGES for block in read_blocks(page)]
 CHECKED = [block for block in BLOCKS if block.language in RUN or block.file]
 LEFT = {block for block in CHECKED if block.page not in PAGES_BY_DAY}
 
@@ -73,17 +66,16 @@ LEFT = {block for block in CHECKED if block.page not in PAGES_BY_DAY}
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
     """The folder of a page, with what every page starts from."""
-    places: dict[Path, Path] = {}
 
+    @cache
     def of(page: Path) -> Path:
-        if page not in places:
-            places[page] = made = tmp_path_factory.mktemp(page.stem)
-            for linked in ("jobs", "tests", "pyproject.toml"):
-                (made / linked).symlink_to(ROOT / linked)
-            patients = blobs(40, seed=1, shift=2.0).columns().rename_columns(["age", "dose", "outcome"])
-            csv.write_csv(patients, made / "patients.csv")
-            csv.write_csv(patients.drop_columns(["outcome"]), made / "new.csv")
-        return places[page]
+        made = tmp_path_factory.mktemp(page.stem)
+        for linked in ("jobs", "tests", "pyproject.toml"):
+            (made / linked).symlink_to(ROOT / linked)
+        patients = blobs(40, seed=1, shift=2.0).columns().rename_columns(["age", "dose", "outcome"])
+        csv.write_csv(patients, made / "patients.csv")
+        csv.write_csv(patients.drop_columns(["outcome"]), made / "new.csv")
+        return made
 
     return of
 
@@ -302,7 +294,6 @@ def test_an_option_that_is_not_known_is_found(monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_a_page_is_complete(page: Path) -> None:
-    read_blocks(page)
     text = page.read_text()
     assert not re.findall(r"@@[A-Z]+@@|\bTODO\b|\bFIXME\b", text)
     assert len(re.findall(r"(?m)^# ", re.sub(r"(?ms)^ *```.*?^ *```", "", text))) == 1
@@ -333,7 +324,7 @@ def test_the_terminal_of_the_readme_shows_what_the_front_page_shows() -> None:
     """Both are drawn from one run: jobs/pictures.py draws the picture again."""
     svg = (ROOT / "docs" / "static" / "terminal.svg").read_text()
     drawn = re.sub(r"<[^>]*>|&#160;|\s", "", svg.split('<g class="terminal-matrix">')[1])
-    shown = next(block for block in blocks(ROOT / "docs" / "index.md") if block.language == "console")
+    shown = next(block for block in read_blocks(ROOT / "docs" / "index.md") if block.language == "console")
     assert html.escape(re.sub(r"\s", "", shown.text)) in drawn
 
 
@@ -341,7 +332,7 @@ def test_the_terminal_of_the_readme_shows_what_the_front_page_shows() -> None:
 def test_a_page_imports_what_is_public(page: Path) -> None:
     """What it shows of the package itself may import anything; pages of the theory show single bounds."""
     included = [(page.parent / file).resolve() for file in INCLUDED.findall(page.read_text())]
-    texts = [block.text for block in blocks(page) if block.language in RUN]
+    texts = [block.text for block in read_blocks(page) if block.language in RUN]
     texts += [file.read_text() for file in included if not file.is_relative_to(ROOT / "ckcv_ray")]
     public = {"ckcv_ray", "ckcv_ray.extend"}
     if page in NOTEBOOKS:
