@@ -65,19 +65,14 @@ def test_every_delta_that_is_accepted_gives_a_probability(delta):
 # The theorem: P(p > U(X)) <= delta for every p, and no smaller number will do
 
 
-def non_coverage(m, delta, p):
-    x = np.arange(m + 1)
-    return fsum(stats.binom.pmf(x, m, p)[bound_table(m, delta) < p])
-
-
 @pytest.mark.parametrize("delta", [0.001, 0.05, 0.3])
 @pytest.mark.parametrize("m", [1, 2, 5, 20, 80])
 def test_coverage_holds_and_is_tight_just_above_each_jump(m, delta):
     """Non-coverage rises in p up to each U(x) and drops behind it: its suprema sit just above the jumps."""
-    for bound in bound_table(m, delta)[:-1]:
-        p = bound * (1 + 1e-12)
+    bounds = bound_table(m, delta)
+    for p in bounds[:-1] * (1 + 1e-12):
         assert p < 1
-        failure = non_coverage(m, delta, p)
+        failure = fsum(stats.binom.pmf(np.arange(m + 1), m, p)[bounds < p])
         assert failure <= delta * (1 + 1e-12)
         assert failure >= delta * (1 - 1e-7)
 

@@ -13,8 +13,6 @@ from hypothesis import strategies as st
 from ckcv_ray.core.arrays import ONE
 from ckcv_ray.core.measures import GRAIN, UNDECIDED, ZERO_ONE, ClippedErrors, ZeroOne
 
-repeatable = settings(derandomize=True, deadline=None, max_examples=limit_examples(60))
-
 
 @st.composite
 def scored(draw):
@@ -31,7 +29,7 @@ def scored(draw):
 
 
 @given(scored(), st.data())
-@repeatable
+@settings(derandomize=True, deadline=None, max_examples=limit_examples(60))
 def test_the_loss_of_groups_is_the_sum_of_their_shares_of_wrong_rows_rounded_up(case, data):
     n_classes, y, predicted = case
     groups = data.draw(st.lists(st.integers(0, 4), min_size=len(y), max_size=len(y)))

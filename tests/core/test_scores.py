@@ -209,24 +209,18 @@ def test_a_mean_over_rows_is_that_of_its_rows(kind, n_classes, n, seed):
     names = list_row_means(kind)
     assert names == (OF_CLASSES if n_classes else ["squared", "absolute", "mape"])
     for name in (*names, "squared" if n_classes else "clipped:0.3"):  # Brier's, of classes
-        check_rows(make_score(name, kind), y, said, n_classes)
-
-
-def check_rows(score, y, given_outputs, n_classes):
-    """The values of rows give the score, and its further sum, which changes nothing else."""
-    rows = score.rows(y, given_outputs)
-    assert rows.shape == y.shape
-    assert rows.mean() == pytest.approx(score.of(y, given_outputs), rel=1e-12, abs=1e-15)
-    sums = score.sums(y, given_outputs, n_classes)
-    extended = extend_score(score)
-    found = np.array([extended.sums(y, given_outputs, n_classes)] * 2)
-    assert extended.width(n_classes) == 1 + found.shape[1]
-    assert found[0, : len(sums)].tolist() == list(sums)
-    assert extended.pooled(found) == pytest.approx(score.pooled(np.array([sums])), rel=1e-12)
-    if score.bound:
-        assert bound_score(extended, found[0], 0.05) == bound_score(score, np.array(sums), 0.05)
-    pairs = [score.of(np.full(len(y), target), given_outputs) for target in y]
-    assert found[0, -1] == pytest.approx(np.mean(pairs), rel=1e-9, abs=1e-15)
+        score = make_score(name, kind)
+        rows, sums, extended = score.rows(y, said), score.sums(y, said, n_classes), extend_score(score)
+        assert rows.shape == y.shape
+        assert rows.mean() == pytest.approx(score.of(y, said), rel=1e-12, abs=1e-15)
+        found = np.array([extended.sums(y, said, n_classes)] * 2)  # a further sum, which changes nothing else
+        assert extended.width(n_classes) == 1 + found.shape[1]
+        assert found[0, : len(sums)].tolist() == list(sums)
+        assert extended.pooled(found) == pytest.approx(score.pooled(np.array([sums])), rel=1e-12)
+        if score.bound:
+            assert bound_score(extended, found[0], 0.05) == bound_score(score, np.array(sums), 0.05)
+        pairs = [score.of(np.full(len(y), target), said) for target in y]
+        assert found[0, -1] == pytest.approx(np.mean(pairs), rel=1e-9, abs=1e-15)
 
 
 def test_a_score_that_is_no_mean_over_rows_has_no_further_sums():
