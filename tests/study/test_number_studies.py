@@ -98,25 +98,18 @@ def test_what_does_not_go_with_numbers_is_refused(words, task, options):
         ("ppv:0.02:0.3", "ppv:0.02>=0.3"),
         ("recall:0.5", "recall>=0.5"),
         ("within:0.8:5", "within:0.8<=5"),
-        ("clipped:20", "clipped<=20"),
+        ("clipped:2.5", "clipped<=2.5"),
     ],
 )
 def test_a_condition_without_its_sign_means_the_same(text, means):
     """A shell takes signs for itself where they are not quoted."""
-    assert parse_condition("accept", text) == parse_condition("accept", means)
+    assert str(parse_condition("accept", text)) == str(parse_condition("accept", means)) == means
     short = re.split("[<>]=", means)[0]
     with pytest.raises(InputError, match=r"lacks its value: a shell takes [<>] for itself, so quote it, as"):
         parse_condition("accept", short)
     for wrong in (f"{text}:", f"{means}:1", "speed:0.9"):
         with pytest.raises(InputError):
             parse_condition("accept", wrong)
-
-
-@pytest.mark.parametrize("text", ["within:0.8<=5", "clipped<=2.5", "clipped<=100"])
-def test_conditions_on_numbers_are_in_units_of_the_target(text):
-    assert str(parse_condition("accept", text)) == text
-    study = make_problem(certify="holdout", claim="refit,within:0.8", accept=text).study
-    assert Study.from_json(study.to_json()) == study
 
 
 def test_as_many_rows_as_a_share_takes_are_enough():
@@ -127,10 +120,3 @@ def test_as_many_rows_as_a_share_takes_are_enough():
         ).held.size
         with pytest.raises(InputError, match=f"takes {rows} held-out rows at least, and {rows - 1} are"):
             make_problem(certify="holdout", holdout_share=(rows - 1) / N + 1e-9, claim=f"within:{share}")
-
-
-def test_every_claim_about_numbers_has_an_equal_share_of_delta():
-    shares = {"refit": 1, "within:0.9": 1, "refit,within:0.9": 2, "refit,within:0.5,within:0.9": 3}
-    for claim, count in shares.items():
-        study = Study.of(learner="ridge", clip=5, certify="holdout", claim=claim)
-        assert study.certification.n_shares == count

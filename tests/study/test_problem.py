@@ -31,17 +31,11 @@ from ckcv_ray.study.problem import Problem
 from ckcv_ray.study.study import Study, run_id
 from ckcv_ray.tables.task import Task
 
-repeatable = settings(derandomize=True, deadline=None, max_examples=limit_examples(40))
 COMBINATIONS = [
     {"resampling": resampling, "certify": certify}
     for resampling, certify in product(SLOTS["resampling"], SLOTS["certify"])
 ]
 folds = st.lists(st.integers(3, 30), min_size=1, max_size=8).map(tuple)
-
-
-def three_classes(n=30):
-    X = np.random.default_rng(0).normal(size=(n, 2))
-    return Task.of(X, ["a", "b", "c"] * (n // 3))
 
 
 @pytest.mark.parametrize("parts", COMBINATIONS, ids=str)
@@ -58,23 +52,20 @@ def test_a_problem_of_a_canonical_study_is_the_same_problem(parts, k, n, seed):
 
 def test_a_learner_for_two_classes_does_not_go_with_three_and_the_message_names_both(monkeypatch):
     monkeypatch.setitem(SLOTS, "learner", {GaussianSVM.name: GaussianSVM})  # none of another test's
-    assert Problem.of(Study.paper(k=3), three_classes()).task.n_classes == 3
+    task = Task.of(np.random.default_rng(0).normal(size=(30, 2)), ["a", "b", "c"] * 10)
+    assert Problem.of(Study.paper(k=3), task).task.n_classes == 3
     monkeypatch.setattr(GaussianSVM, "kinds", frozenset({Kind.BINARY}))
     with pytest.raises(InputError) as refused:
-        Problem.of(Study(), three_classes())
+        Problem.of(Study(), task)
     assert str(refused.value) == (
         "learner svm is for two classes, and the target 'y' has 3 classes (a, b, c): choose one of classes, "
         "such as svm or forest"
     )
 
 
-def study_of(parts, **more):
-    return Study.paper(C=(1, 2, 3), gamma=(0.5, 1), **parts, **more)
-
-
 @pytest.mark.parametrize("parts", COMBINATIONS, ids=str)
 def test_rows_are_those_of_the_stage(parts):
-    problem = Problem.of(study_of(parts, k=(3, 7), seed=5), blobs(40))
+    problem = Problem.of(Study.paper(**parts, k=(3, 7), seed=5), blobs(40))
     for j, size in enumerate(problem.sizes):
         for number in range(size.n_splits):
             split = problem.split(j, number)
@@ -89,7 +80,7 @@ def test_rows_are_those_of_the_stage(parts):
 
 
 @given(st.none() | folds, st.lists(st.integers(3, 30), max_size=4))
-@repeatable
+@settings(derandomize=True, deadline=None, max_examples=limit_examples(40))
 def test_sizes_of_their_own_are_those_of_the_folds_reported(k, wanted):
     report = tuple(one for one in wanted if k is None or one in k)
     problem = Problem.of(Study.paper(k=k, report_k=report), blobs(30))
@@ -174,10 +165,7 @@ REFUSED = [
         for k in (0, 1, 2, 401, 10**6)
     ),
     (blobs(40), {"k": (3, 4), "report_k": (3, 5)}, r"report_k=5 is not among k=3,4: add it"),
-    *(
-        (TASK, {name: 21}, f"^{name}=21 is outside 3..20: there are 20 groups to")
-        for name in ("k", "report_k")
-    ),
+    (TASK, {"report_k": 21}, "^report_k=21 is outside 3..20: there are 20 groups to"),
     (TASK, {"criterion": "balanced"}, "criterion=balanced is not defined for groups .* leave out --group"),
     (TASK, {"criterion": "cost:-1=1,1=2"}, "criterion=cost is not defined for groups"),
     *(
@@ -185,7 +173,6 @@ REFUSED = [
         for claim in ("sensitivity", "recall", "auc")
     ),
     (TASK, HOLD | {"holdout_share": 0.8}, "16 of 20 groups held out leave 4: .* hold out 14 at most"),
-    (TASK, HOLD | {"holdout_share": 0.04}, "0 groups of 20 held out would prove next to nothing: hold out"),
     *(
         (blobs(n), HOLD | {"holdout_share": share}, f"^9 rows of {n} held .* 10, .* half of 20.* --paper")
         for n, share in ((19, "auto"), (30, 0.33), (99, 0.1))
@@ -214,7 +201,6 @@ def test_costs_are_of_rows_and_memory_is_an_upper_bound() -> None:
     assert [problem.most_rows_in(n) for n in (0, 1, 5, 20)] == [0, largest[0], largest[:5].sum(), N]
 
 
-often = settings(derandomize=True, deadline=None, max_examples=limit_examples(100))
 counts = st.tuples(st.integers(3, 10**6), st.integers(1, 10**4), st.integers(1, 2_000), st.integers(1, 500))
 QUICK = {"learner": "naive_bayes"}
 
@@ -225,37 +211,20 @@ def make_task(n: int, labels: int = 0) -> Task:
     return Task.of(np.arange(float(n))[:, None], y)
 
 
-@given(counts)
-@often
-def test_auto_races_where_that_is_cheap_and_else_has_the_default_budget(numbers):
-    units, n_settings, sizes, n_splits = numbers
-    found = Auto((3, 5)).resolve(*numbers)
-    if units**3 * n_settings * sizes <= RACE_WORK:
-        assert found == Race((3, 5))
-    else:
-        default = EFFORT_PER_SETTING * n_settings + EFFORT_PER_SPLIT * n_splits
-        assert found == Budget((3, 5), default)
-
-
 @given(counts, st.integers(1, 10**9))
-@often
-def test_auto_with_everything_is_a_race_and_with_an_effort_a_budget(numbers, effort):
+@settings(derandomize=True, deadline=None, max_examples=limit_examples(100))
+def test_auto_races_where_that_is_cheap_and_else_has_the_budget_of_the_help(numbers, effort):
+    units, n_settings, sizes, n_splits = numbers
+    text = options(Budget)["effort"].metadata["option"].default_text
+    of_setting, of_split = map(int, re.findall(r"\d+", text))
+    default = Budget((3, 5), of_setting * n_settings + of_split * n_splits)
+    is_cheap = units**3 * n_settings * sizes <= RACE_WORK
+    assert Auto((3, 5)).resolve(*numbers) == (Race((3, 5)) if is_cheap else default)
+    assert Budget((3, 5)).resolve(*numbers) == default
     assert Auto(exhaustive=True).resolve(*numbers) == Race(exhaustive=True)
     assert Auto(effort=effort).resolve(*numbers) == Budget(effort=effort)
     assert Budget(effort=effort, keep=0.5).resolve(*numbers) == Budget(effort=effort, keep=0.5)
     assert Race().resolve(*numbers) == Race()
-
-
-@given(counts)
-@often
-def test_a_default_effort_is_enough_for_the_default_rounds(numbers):
-    """It is that of the help."""
-    _, n_settings, _, n_splits = numbers
-    found = Budget().resolve(*numbers)
-    text = options(Budget)["effort"].metadata["option"].default_text
-    of_setting, of_split = map(int, re.findall(r"\d+", text))
-    assert found.effort == of_setting * n_settings + of_split * n_splits
-    assert found == Budget(effort=found.effort)
 
 
 # What a study that says auto is stored as
@@ -266,9 +235,7 @@ def test_where_auto_is_the_published_algorithm_the_run_id_is_too(asked):
     task = make_task(200)
     of_auto = Problem.of(Study.of(certify="paper", **asked), task)
     published = Problem.of(Study.paper(**asked), task)
-    assert of_auto.study == published.study
-    assert of_auto.run_id == published.run_id
-    assert of_auto.study.to_json() == published.study.to_json()
+    assert (of_auto.study, of_auto.run_id) == (published.study, published.run_id)
 
 
 def test_rows_that_are_held_out_do_not_count_among_those_to_learn_from():

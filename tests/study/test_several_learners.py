@@ -37,8 +37,6 @@ def test_a_single_name_is_that_learner_itself(named: Any) -> None:
     ("asked", "message"),
     [
         ({"learner": "svm,"}, "learner='svm,' has an empty name"),
-        ({"learner": ",svm"}, "learner=',svm' has an empty name"),
-        ({"learner": "svm,,centroid"}, "has an empty name"),
         ({"learner": ","}, "has an empty name"),
         ({"learner": ["svm", ""]}, "has an empty name"),
         ({"learner": ""}, "learner='' is not known: choose from svm"),
@@ -46,22 +44,12 @@ def test_a_single_name_is_that_learner_itself(named: Any) -> None:
         ({"learner": [3, "svm"]}, "learner=3 is not known"),
         ({"learner": "svm,centroid,svm"}, "learner='svm,centroid,svm' names svm twice"),
         ({"learner": "svm,centroit"}, "learner='centroit' is not known: .*; did you mean centroid?"),
-        ({"learner": "choice"}, "learner='choice' is not known"),
         ({"learner": "svm,choice"}, "learner='choice' is not known"),
-        (
-            {"learner": "svm,centroid", "rules": "mean"},
-            "rules='mean' requires learner stump, not svm,centroid",
-        ),
-        (
-            {"learner": "svm,centroid", "shrink": 1},
-            "unknown option 'shrink' of a study: .*did you mean shrinkage",
-        ),
+        ({"learner": "svm,centroid", "rules": "mean"}, "='mean' requires learner stump, not svm,centroid"),
+        ({"learner": "svm,centroid", "shrink": 1}, "option 'shrink' of a study: .*did you mean shrinkage"),
         ({"learner": "svm,centroid", "shrinkage": 0}, "shrinkage=0.0 is not allowed"),
         ({"learner": "svm,centroid", "svm": {"shrinkage": 1}}, "unknown option 'shrinkage' of svm"),
-        (
-            {"learner": "svm,centroid", "stump": {"rules": "mean"}},
-            "stump.rules='mean' requires learner stump",
-        ),
+        ({"learner": "svm,centroid", "stump": {"rules": "mean"}}, "stump.rules='mean' requires learner st"),
         ({"learner": "svm,centroid", "svm": {"C": 1}, "svm.C": 2}, "svm.C is given twice"),
         ({"learner": "svm,centroid", "learners": ()}, "unknown option 'learners' of a study"),
         ({"learner": "svm", "labels": ("a",)}, "unknown option 'labels' of a study"),
@@ -72,21 +60,16 @@ def test_what_is_wrong_is_named(asked: dict[str, Any], message: str) -> None:
         Study.paper(**asked)
 
 
-def test_an_option_can_be_given_to_one_learner_alone() -> None:
-    study = Study.paper(
-        learner="svm,centroid", svm={"C": (1, 10), "param": {"max_iter": 500}}, centroid={"shrinkage": 2}
-    )
-    assert study.learner == Choice((GaussianSVM(C=(1, 10), max_iter=500), NearestCentroid((2.0,))))
-    assert Study.paper(learner="svm", svm={"C": (1, 10)}) == Study(learner=SVM)
-
-
-def test_options_of_learners_in_a_file_may_be_tables(tmp_path: Path) -> None:
+def test_an_option_can_be_given_to_one_learner_alone_in_a_file_by_a_table(tmp_path: Path) -> None:
+    options = {"svm": {"C": (1, 10), "param": {"max_iter": 500}}, "centroid": {"shrinkage": 2}}
     (tmp_path / "study.toml").write_text(
         "learner = ['svm', 'centroid']\nC = [1, 10]\nk = 3\ncentroid.shrinkage = 2\n"
         "[svm]\nparam = {max_iter = 500}\n"
     )
-    study = Study.paper(**read_toml(tmp_path / "study.toml"))
-    assert study.learner == Choice((GaussianSVM(C=(1, 10), max_iter=500), NearestCentroid((2.0,))))
+    for asked in ({"learner": "svm,centroid", **options}, read_toml(tmp_path / "study.toml")):
+        made = Study.paper(**asked).learner
+        assert made == Choice((GaussianSVM(C=(1, 10), max_iter=500), NearestCentroid((2.0,))))
+    assert Study.paper(learner="svm", svm={"C": (1, 10)}) == Study(learner=SVM)
 
 
 def test_a_label_can_stand_for_any_learner() -> None:
