@@ -273,11 +273,6 @@ class Clock:
         return outcome._replace(seconds=self.now - began)
 
 
-def count_steps(records: Records) -> tuple[int, ...]:
-    """Return fold size, split and path of the records of a unit, and their number."""
-    return (*(int(records[name][0]) for name in ("size", "split", "path")), len(records))
-
-
 @pytest.mark.parametrize("effort", [90, 140, 200])
 def test_a_search_is_expected_to_take_what_its_few_good_settings_cost(
     monkeypatch: pytest.MonkeyPatch, effort: int
@@ -285,7 +280,10 @@ def test_a_search_is_expected_to_take_what_its_few_good_settings_cost(
     """Here a third of the settings takes fifty times as long as others, and is given up early."""
     problem = Problem.of(SCREENED.replace(effort=effort), blobs(900, shift=0.6))
     queue = BudgetQueue(problem)
-    taken = [Unit(Stage.SELECT, *key, ((path, n),)) for *key, path, n in map(count_steps, finish(queue))]
+    taken = [
+        Unit(Stage.SELECT, int(one["size"][0]), int(one["split"][0]), ((int(one["path"][0]), len(one)),))
+        for one in finish(queue)
+    ]
     worst = int(np.argmin(np.bincount([unit.paths[0][0] for unit in taken], minlength=3)))
     each = tuple(0.05 if path == worst else 0.001 for path in range(3))
     seconds = Clock(each, shared=0.01).measure(taken, problem)

@@ -112,16 +112,11 @@ def foretold(doomed):
             for step in range(PROBLEM.learner.space.lengths[path]):
                 candidate = step, path, k
                 lost[candidate] = min(split, lost.get(candidate, split))
+    least = {k: clopper_pearson(0, TASK.n // k, PLAIN.delta) for k in (3, 4)}
     sums = {candidate: fsum(bounds) for candidate, bounds in all_bounds().items()}
     best = min((t for t in sums if t not in lost), key=lambda t: (sums[t], *t), default=None)
-    lows = {t: lowest(t, first) for t, first in lost.items()}
+    lows = {t: fsum(all_bounds()[t][:first] + [least[t[2]]] * (5 - first)) for t, first in lost.items()}
     return best, {t for t in lows if best is None or lows[t] <= sums[best]}
-
-
-def lowest(candidate, first):
-    """The least sum of bounds that a candidate can have, known on the splits before ``first`` alone."""
-    least = clopper_pearson(0, TASK.n // candidate[-1], PLAIN.delta)
-    return fsum(all_bounds()[candidate][:first] + [least] * (5 - first))
 
 
 @settings(slow, max_examples=settings.default.max_examples)

@@ -23,18 +23,6 @@ from ckcv_ray.study.study import Execution, Study
 SERIAL = Execution("serial")
 STUDY = Study.paper(C=(0.1, 1.0, 10.0), gamma=(0.01, 0.1, 1.0), k=(3, 4, 5, 6), n_splits=25, exhaustive=True)
 TASK = blobs(60, seed=7)
-FILES = ("candidates.parquet", "certificate.json", "ensemble/models.parquet")
-
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("whole") / "run"
-    run_job(Job(STUDY, TASK, out), SERIAL)
-    return out
-
-
-def same(one: Path, other: Path) -> bool:
-    return all((one / name).read_bytes() == (other / name).read_bytes() for name in FILES)
 
 
 def workers() -> list[int]:
@@ -81,10 +69,12 @@ def kill_recorder(killer: Killer) -> int:
 
 @pytest.mark.usefixtures("ray_session")
 @pytest.mark.parametrize("kill", [kill_worker, kill_recorder])
-def test_a_run_outlives_what_is_killed_under_it(tmp_path: Path, whole: Path, kill: Any) -> None:
+def test_a_run_outlives_what_is_killed_under_it(tmp_path: Path, kill: Any) -> None:
+    run_job(Job(STUDY, TASK, tmp_path / "whole"), SERIAL)
     killer = Killer(kill)
     result = run_with(lambda: RayBackend(2), STUDY, TASK, tmp_path / "run", killer.recorder, stop=killer)
     assert killer.killed >= 1
     assert result.execution["failures"] == []
-    assert same(tmp_path / "run", whole)
+    for name in ("candidates.parquet", "certificate.json", "ensemble/models.parquet"):
+        assert (tmp_path / "run" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
     assert verify(tmp_path / "run").differences == []

@@ -1,7 +1,7 @@
 """A recorder that dies at any moment, between any two calls or in the midst of one: the run is the same."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -208,18 +208,13 @@ def problem() -> Problem:
     return Problem.of(PLAIN, TASK)
 
 
-def half(problem: Problem) -> Iterator[Unit]:
-    """Units of the first fold size."""
-    for split in range(3):
-        yield Unit(Stage.SELECT, 0, split, tuple(enumerate(problem.learner.space.lengths)))
-
-
 def test_fits_of_a_session_that_was_killed_count(tmp_path: Path, problem: Problem) -> None:
     """It wrote records, but not what they cost."""
     first, second = Recorder(problem, tmp_path / "run"), Recorder(problem, tmp_path / "run")
     first.open()
-    for unit in half(problem):
-        first.add(evaluate([unit], share(problem)))
+    every = tuple(enumerate(problem.learner.space.lengths))
+    for split in range(3):
+        first.add(evaluate([Unit(Stage.SELECT, 0, split, every)], share(problem)))
     first.flush()
     first.folder.release()
     second.open()

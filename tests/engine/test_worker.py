@@ -1,41 +1,28 @@
 """The process beside this one that calls code of others."""
 
 import os
-from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from ckcv_ray import RunError, Study
-from ckcv_ray.engine.worker import LostError, Worker, may_end_process
+from ckcv_ray.engine.worker import Worker, may_end_process
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.task import Roles, Task
 
 
-@pytest.fixture
-def worker() -> Iterator[Worker]:
-    worker = Worker()
-    yield worker
-    worker.close()
-
-
 @pytest.mark.parametrize("kind", [ValueError, EOFError, OSError, RecursionError])
-def test_an_error_of_any_kind_is_told_and_the_process_goes_on(worker: Worker, kind: type[Exception]) -> None:
+def test_an_error_of_any_kind_is_told_and_the_process_goes_on(kind: type[Exception]) -> None:
     def fail(shared: object) -> None:
         raise kind("no such thing")
 
-    before = worker.call(lambda shared: os.getpid(), None)
-    with pytest.raises(RunError, match=f"{kind.__name__}: no such thing"):
-        worker.call(fail, None)
-    assert worker.call(lambda shared: os.getpid(), None) == before != os.getpid()
-
-
-def test_a_process_that_ends_is_told_and_has_a_successor(worker: Worker) -> None:
-    before = worker.call(lambda shared: os.getpid(), None)
-    with pytest.raises(LostError, match="it ended its process: exit code 3"):
-        worker.call(lambda shared: os._exit(3), None)
-    assert worker.call(lambda shared: os.getpid(), None) != before
+    with closing(Worker()) as worker:
+        before = worker.call(lambda shared: os.getpid(), None)
+        with pytest.raises(RunError, match=f"{kind.__name__}: no such thing"):
+            worker.call(fail, None)
+        assert worker.call(lambda shared: os.getpid(), None) == before != os.getpid()
 
 
 @pytest.mark.parametrize("ward", [(1, 2, 3, 4), ("A", None, "B", "A")], ids=["numbers", "text with gaps"])
