@@ -1,8 +1,6 @@
 """What the tests of claims share: a small study, and runs of it in this process."""
 
 import json
-from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,20 +11,18 @@ from ckcv_ray import Execution, Job, Result, Study, Task
 from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.claims.certify import check_certificate
 from ckcv_ray.claims.judged import HeldOutPredictions
-from ckcv_ray.claims.quantity import Claim, read_quantity
 from ckcv_ray.claims.rules import Rule
-from ckcv_ray.engine.loop import Stop
 from ckcv_ray.learners.ensemble import Ensemble, Models, Prediction
-from ckcv_ray.runs.run import never, run_job
+from ckcv_ray.runs.run import run_job
 from ckcv_ray.study.problem import Problem
 
 SMALL = Study.paper(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), n_splits=5)
 REFIT = Rule("refit")
 
 
-def run(study: Study, task: Task, out: Path | None = None, stop: Stop = never) -> Result:
+def run(study: Study, task: Task, out: Path | None = None) -> Result:
     """Run a study in this process."""
-    return run_job(Job(study, task, out), Execution("serial"), stop)
+    return run_job(Job(study, task, out), Execution("serial"))
 
 
 def read_again(values: dict[str, Any], result: Result) -> Certificate:
@@ -34,18 +30,6 @@ def read_again(values: dict[str, Any], result: Result) -> Certificate:
     certificate = Certificate.from_json(json.loads(json.dumps(values)))
     check_certificate(certificate, result.problem, result.candidates, result.models)
     return certificate
-
-
-def make_claim(quantity: str, bound: float, label: str | None = None) -> Claim:
-    """A claim about the model refit of which nothing is said but this."""
-    return Claim(read_quantity(quantity), "refit", bound, 0.05, "", label=label)
-
-
-def hold_out_rows(study: Study, task: Task, held: Sequence[int]) -> Problem:
-    """The problem of a study in which just these rows are held out."""
-    problem = Problem.of(study, task)
-    left = problem.all_rows.take_part(np.setdiff1d(np.arange(task.n), held))
-    return replace(problem, task=left, held=np.sort(held).astype(np.intp))
 
 
 def predict_held(

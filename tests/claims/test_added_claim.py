@@ -33,14 +33,6 @@ def forget() -> None:
 
 
 @pytest.fixture
-def table(tmp_path: Path) -> Path:
-    """A table with two classes."""
-    columns = blobs(80, seed=1, shift=2.0).columns().rename_columns(["age", "dose", "outcome"])
-    csv.write_csv(columns, tmp_path / "t.csv")
-    return tmp_path / "t.csv"
-
-
-@pytest.fixture
 def site(tmp_path: Path) -> Iterator[Path]:
     """A folder with the package of the page, as an installer lays it out; it is on no path yet."""
     texts = {block.language: block.text for block in read_blocks(GUIDE)}
@@ -64,15 +56,11 @@ def test_the_claim_of_the_guide_is_one_short_file() -> None:
 
 
 def test_the_claim_of_the_guide_is_run_verified_and_reported(
-    site: Path,
-    table: Path,
-    tmp_path: Path,
-    ckcv,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
+    site: Path, tmp_path: Path, ckcv, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """No file of the package is touched: without the package that adds it the claim is refused."""
-    out = tmp_path / "run"
+    out, table = tmp_path / "run", tmp_path / "t.csv"
+    csv.write_csv(blobs(80, seed=1, shift=2.0).columns().rename_columns(["age", "dose", "outcome"]), table)
     options = ("--target", "outcome", "--learner", "naive_bayes", "--k", "3", "--n-splits", "4")
     study = ("run", table, *options, "--backend", "serial", "--claim", "refit,brier", "--out", out)
     code, _, said = ckcv(*study)

@@ -4,6 +4,7 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -47,19 +48,13 @@ def test_it_counts_the_rows_of_all_estimate_sets(three: Result) -> None:
     assert not three.certificate.tabulate()[:, -1].any()
 
 
-class Same:
-    """A model that gives every row the same label."""
-
-    def __init__(self, label: int) -> None:
-        self.label = label
-
-    def predict(self, X: np.ndarray) -> Predicted:
-        return Predicted(np.full(len(X), self.label, np.int32), np.full(len(X), np.nan))
-
-
 def with_model(result: Result, label: int) -> Ensemble:
+    """F* whose first model gives every row the same label."""
     first, *others = result.ensemble.members
-    return Ensemble((replace(first, model=Same(label)), *others))
+    same = SimpleNamespace(
+        predict=lambda X: Predicted(np.full(len(X), label, np.int32), np.full(len(X), np.nan))
+    )
+    return Ensemble((replace(first, model=same), *others))
 
 
 def test_undecided_rows_are_in_no_column_and_are_mistakes(three: Result) -> None:

@@ -4,12 +4,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from claimed import make_claim, run
+from claimed import run
 from conftest import unwrap
 
 from ckcv_ray import Study, Task
 from ckcv_ray.claims.certificate import describe_guesses
 from ckcv_ray.claims.certify import list_needs
+from ckcv_ray.claims.quantity import Claim, read_quantity
 from ckcv_ray.core.bounds.betting import bound_losses
 from ckcv_ray.core.draws import order_held_out
 from ckcv_ray.learners.ensemble import predict_numbers
@@ -66,6 +67,15 @@ def test_a_gate_that_no_rule_can_pass_is_foreseen_and_said() -> None:
     assert "these rows cannot prove it, even with none wrong" in unwrap(result.summary())
 
 
+def guess(*claims: tuple[Any, ...]) -> list[str]:
+    """What is said of claims of a quantity, its bound, and its label if it has one."""
+    made = [
+        Claim(read_quantity(name), "refit", bound, 0.05, "", label=next(iter(label), None))
+        for name, bound, *label in claims
+    ]
+    return describe_guesses(made, ("ill", "well"))
+
+
 @pytest.mark.parametrize(
     ("claim", "words"),
     [
@@ -84,12 +94,11 @@ def test_a_gate_that_no_rule_can_pass_is_foreseen_and_said() -> None:
     ],
 )
 def test_what_a_constant_reaches_too_is_cautioned_against(claim: tuple[Any, ...], words: str) -> None:
-    said = describe_guesses([make_claim(*claim)], ("ill", "well"))
+    said = guess(claim)
     assert (said == []) if not words else words in said[0]
 
 
 @pytest.mark.parametrize(("specificity", "words"), [(0.45, "add up to 95.00 %"), (0.3, "")])
 def test_recalls_that_a_guess_reaches_are_cautioned_against(specificity: float, words: str) -> None:
-    recalls = [make_claim("sensitivity", 0.6, "ill"), make_claim("specificity", specificity, "well")]
-    assert words in "".join(describe_guesses(recalls, ("ill", "well")))
-    assert (describe_guesses(recalls, ("ill", "well")) == []) == (words == "")
+    said = guess(("sensitivity", 0.6, "ill"), ("specificity", specificity, "well"))
+    assert (said == []) if not words else words in said[0]

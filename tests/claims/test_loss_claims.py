@@ -1,17 +1,18 @@
 """What is claimed where rows have losses: of predicted numbers, of groups, and of weighted rows."""
 
+from dataclasses import replace
 from math import ceil
 from pathlib import Path
 
 import numpy as np
 import pytest
-from claimed import REFIT, hold_out_rows, predict_held, read_again, run
+from claimed import REFIT, predict_held, read_again, run
 from conftest import blobs
 from hypothesis import example, given
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from ckcv_ray import Result, StoreError, Study, Task, load_run
+from ckcv_ray import StoreError, Study, Task, load_run
 from ckcv_ray.claims.certify import compute_baselines
 from ckcv_ray.claims.numbers import Clipped, Within
 from ckcv_ray.claims.quantity import Claim
@@ -36,14 +37,10 @@ HELD = Study.of(
 # Numbers
 
 
-@pytest.fixture(scope="module")
-def held() -> Result:
-    return run(HELD, NUMBERS)
-
-
 @pytest.mark.parametrize("bad", [np.inf, np.nan])
 def test_predictions_that_are_not_finite_prove_nothing_if_there_are_many(bad):
-    problem = hold_out_rows(HELD.replace(claim="within:0.9"), NUMBERS, range(60))
+    problem = Problem.of(HELD.replace(claim="within:0.9"), NUMBERS)
+    problem = replace(problem, task=problem.all_rows.take_part(np.arange(60, N)), held=np.arange(60))
     one, all_of_them = (predict_held(problem, np.where(np.arange(60) < n, bad, Y[:60] + 1)) for n in (1, 60))
     (claim,), (nothing,) = (Within(0.9).claim(held, REFIT) for held in (one, all_of_them))
     assert (claim.bound, claim.errors, claim.rows) == (pytest.approx(1.0), 1, 60)
@@ -57,7 +54,8 @@ def test_numbers_are_shown_in_few_digits():
     assert {value: format_number(value) for value in shown} == shown
 
 
-def test_a_forged_certificate_of_numbers_is_refused(held):
+def test_a_forged_certificate_of_numbers_is_refused():
+    held = run(HELD, NUMBERS)
     values = held.certificate.to_json()
     assert read_again(values, held).to_json() == values
     of_classes = {"claims": [values["claims"][0] | {"quantity": "error"}, values["claims"][1]]}

@@ -62,12 +62,9 @@ def test_what_it_takes_is_said_where_nothing_passes():
     assert make_tests(0, 15, rows=(0, 1000)).count_needed() is None
 
 
-@pytest.fixture(scope="module")
-def task() -> Task:
-    """Two classes, most of them far from each other."""
-    rng = np.random.default_rng(3)
-    y = np.arange(900) % 3 == 0
-    return Task.of(rng.normal(size=(900, 2)) + 2.6 * y[:, None], np.where(y, "ill", "well"))
+ILL = np.arange(900) % 3 == 0
+X = np.random.default_rng(3).normal(size=(900, 2)) + 2.6 * ILL[:, None]  # most are far from the others
+TASK = Task.of(X, np.where(ILL, "ill", "well"))
 
 
 def study(**options: str | float | None) -> Study:
@@ -75,10 +72,10 @@ def study(**options: str | float | None) -> Study:
     return SMALL.replace(k=(3, 5), certify="holdout", **asked)
 
 
-def test_a_run_chooses_and_applies_its_cut_off(task):
+def test_a_run_chooses_and_applies_its_cut_off():
     """Of the model refit ``jobs/check_certificate`` computes all of it again."""
     asked = study(require="npv:0.05>=0.99", claim="vote,ppv:0.05", accept="sensitivity>=0.1")
-    result = run(asked, task)
+    result = run(asked, TASK)
     claims = {str(each.quantity): each for each in result.certificate.claims if each.cut_off is not None}
     sensitivity, specificity = claims["sensitivity"], claims["specificity"]
     held, positive, rule = result.problem.take_held_rows(), result.problem.positive, result.rule("vote")
@@ -113,8 +110,8 @@ def test_nothing_is_flagged_where_nothing_is_proven():
     assert "measured" not in tell(alone)
 
 
-def test_a_plan_says_how_many_positives_it_takes(task):
-    value, auc = list_needs(Problem.of(study(require="ppv:0.05>=0.3", claim="auc"), task))[::-1]
+def test_a_plan_says_how_many_positives_it_takes():
+    value, auc = list_needs(Problem.of(study(require="ppv:0.05>=0.3", claim="auc"), TASK))[::-1]
     assert (value.claim, auc.claim, value.delta) == ("ppv:0.05", "auc", 0.0125)
     first, line = value.lines
     assert "PPV at a prevalence of 5.00 %, with probability 98.75 %: at least" in first
@@ -127,13 +124,13 @@ def test_a_plan_says_how_many_positives_it_takes(task):
     assert few < 0.3 <= enough
 
 
-def test_labels_of_rows_held_out_have_no_part_in_the_cut_offs(task):
+def test_labels_of_rows_held_out_have_no_part_in_the_cut_offs():
     """Cut-offs are functions of the rows to learn from: other held-out labels change the counts alone."""
     asked = study(require="npv:0.05>=0.99")
-    held = Problem.of(asked, task).held
-    y, result = task.y.copy(), run(asked, task)
+    held = Problem.of(asked, TASK).held
+    y, result = TASK.y.copy(), run(asked, TASK)
     y[held] = 1 - y[held]
-    other = Problem.of(asked, replace(Task.of(task.X, task.labelled(y)), salt=task.salt))
+    other = Problem.of(asked, replace(Task.of(TASK.X, TASK.labelled(y)), salt=TASK.salt))
     rows = result.problem.take_held_rows()
     score = REFIT.predict(result.models, rows.X).score
     judged = (HeldOutPredictions(problem, result.models) for problem in (result.problem, other))
