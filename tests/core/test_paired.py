@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from itertools import product
-from math import comb, prod
+from math import comb
 
 import numpy as np
 import pytest
@@ -28,29 +28,26 @@ def differ(below: int, above: int, n: int) -> np.ndarray:
     return np.repeat([-1.0, 1.0, 0.0], [below, above, n - below - above])
 
 
-def outcomes(n: int, p: float, q: float) -> Iterator[tuple[int, int, float]]:
-    """Counts of rows with -1 and with 1, which have the probabilities p and q, and their probability."""
-    for below in range(n + 1):
-        for above in range(n + 1 - below):
-            ways = comb(n, below) * comb(n - below, above)
-            rest = max(0.0, 1 - p - q)
-            yield below, above, ways * p**below * q**above * rest ** (n - below - above)
+def list_chances(counts: np.ndarray) -> Iterator[tuple[float, float, np.ndarray]]:
+    """Yield the probabilities of -1 and of 1 in a row, and with them those of counts of -1, 1 and 0."""
+    ways = [comb(b + c + rest, b) * comb(c + rest, c) for b, c, rest in counts]
+    for p, q in GRID:
+        yield p, q, ways * np.prod(np.power([p, q, max(0.0, 1 - p - q)], counts), axis=1)
+
+
+def list_counts(n: int) -> np.ndarray:
+    return np.array([(b, c, n - b - c) for b in range(n + 1) for c in range(n + 1 - b)])
 
 
 @pytest.mark.parametrize("delta", [0.05, 0.3])
 def test_the_sign_test_is_false_with_probability_half_of_delta_at_most(delta: float) -> None:
-    n = 12
-    verdicts = {
-        (below, above): judge_differences(differ(below, above, n), delta, None)
-        for below in range(n + 1)
-        for above in range(n + 1 - below)
-    }
-    for p, q in GRID:
-        better = sum(chance for b, c, chance in outcomes(n, p, q) if verdicts[b, c].better)
-        worse = sum(chance for b, c, chance in outcomes(n, p, q) if verdicts[b, c].worse)
-        assert better <= delta / 2 + 1e-12 or p > q
-        assert worse <= delta / 2 + 1e-12 or p < q
-        assert better + worse <= delta + 1e-12 or p != q
+    counts = list_counts(12)
+    verdicts = [judge_differences(differ(b, c, 12), delta, None) for b, c, _ in counts]
+    is_better, is_worse = np.array([verdict[:2] for verdict in verdicts]).T
+    for p, q, chances in list_chances(counts):
+        assert chances @ is_better <= delta / 2 + 1e-12 or p > q
+        assert chances @ is_worse <= delta / 2 + 1e-12 or p < q
+        assert chances @ (is_better | is_worse) <= delta + 1e-12 or p != q
 
 
 def test_the_sign_test_is_exact() -> None:
@@ -69,28 +66,21 @@ def test_the_sign_test_is_exact() -> None:
 
 @pytest.mark.parametrize("level", [0.05, 0.25])
 def test_the_bound_by_both_counts_fails_with_probability_level_at_most(level: float) -> None:
-    n = 10
-    bounds = {
-        (b, c): bound_difference(differ(b, c, n), level, COUNTS)
-        for b in range(n + 1)
-        for c in range(n + 1 - b)
-    }
-    for p, q in GRID:
-        failed = sum(chance for b, c, chance in outcomes(n, p, q) if bounds[b, c] < q - p - 1e-12)
-        assert failed <= level
+    counts = list_counts(10)
+    bounds = np.array([bound_difference(differ(b, c, 10), level, COUNTS) for b, c, _ in counts])
+    for p, q, chances in list_chances(counts):
+        assert chances[bounds < q - p - 1e-12].sum() <= level
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("values", [(-1.0, 0.0, 1.0), (-0.5, 0.25, 1.0)])
 def test_the_bound_by_betting_fails_with_probability_level_at_most(values: tuple[float, ...]) -> None:
     """Over all sequences of differences of four units, rows or groups."""
-    level, drawn = 0.25, list(product(range(3), repeat=4))
-    bounds = [bound_difference(np.array([values[i] for i in one]), level, BETTING) for one in drawn]
-    for weights in [(0.1, 0.8, 0.1), (0.3, 0.4, 0.3), (0.5, 0.0, 0.5), (0.05, 0.6, 0.35)]:
-        mean = float(np.dot(values, weights))
-        chances = (prod(weights[i] for i in one) for one in drawn)
-        failed = sum(c for c, bound in zip(chances, bounds, strict=True) if bound < mean - 1e-12)
-        assert failed <= level
+    level, drawn = 0.25, np.array(list(product(range(3), repeat=4)))
+    bounds = np.array([bound_difference(one, level, BETTING) for one in np.array(values)[drawn]])
+    for weights in np.array([(0.1, 0.8, 0.1), (0.3, 0.4, 0.3), (0.5, 0.0, 0.5), (0.05, 0.6, 0.35)]):
+        chances = np.prod(weights[drawn], axis=1)
+        assert chances[bounds < weights @ values - 1e-12].sum() <= level
 
 
 @pytest.mark.parametrize("grouped", [False, True])
