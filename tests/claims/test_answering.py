@@ -150,6 +150,7 @@ def test_nothing_is_quoted_where_nothing_is_proven_of_what_alone_is_claimed():
     noise = Task.of(np.random.default_rng(0).normal(size=(300, 2)), np.arange(300) % 2)
     alone = run(study(claim="answered_error"), noise)
     assert alone.certificate.first.least_confidence is None
+    assert not mark(alone, noise.X)[1].any()
     assert alone.summary().startswith("Nothing can be quoted yet. Nothing can be claimed for the rows that")
 
 

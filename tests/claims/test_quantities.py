@@ -368,6 +368,7 @@ REFUSED: list[tuple[Any, ...]] = [
     ),
     ({"claim": "better"}, "claim='better' takes the label of a learner that the winner is compared with"),
     (BETTER | {"claim": "better:forest"}, r"is none of the learners of the study \(svm, linear\): add it to"),
+    ({"claim": "better:linear"}, "and linear is the only one: name several, such as"),
     (BETTER | {"claim": "better:svm", "search": "budget"}, "a search within a budget may leave open: choose"),
     ({"claim": "weighted_error"}, "takes the largest weight that a new row can have: write"),
     ({"claim": "weighted_error:-1"}, "claim=weighted_error:-1: '-1' is no positive number"),

@@ -21,6 +21,9 @@ def held():
 
 
 def test_predictions_are_told_with_the_claim_that_covers_them(paper, held):
+    assert "twice the bound for a member drawn independently" in paper.claim_for(paper.rule(by="vote"))
+    assert paper.claim_for(paper.rule(by="member:2")).endswith("nothing is proven for it alone")
+    assert "nothing is proven of this model" in held.claim_for(held.rule(by="full"))
     (vote,) = held.certificate.claims
     assert f"at most {ceil_percent(vote.bound)} " in held.claim_for(held.rule(by="vote"))
     assert f"({vote.method}); " in held.claim_for(held.rule(by="vote"))
@@ -34,7 +37,8 @@ def test_predictions_are_told_with_the_claim_that_covers_them(paper, held):
 def test_members_are_drawn_from_all_of_f_star_and_a_seed_repeats_one_call(paper):
     (claim,), drawn, result = paper.certificate.claims, paper.rule(seed=4), paper
     assert drawn.classifier() in claim.statement
-    assert "other calls with it repeat its draws" not in result.claim_for(result.rule())
+    for rule in (drawn, result.rule()):
+        assert ("other calls with it repeat its draws" in result.claim_for(rule)) == (rule is drawn)
     X = np.zeros((200, 2))
     members = result.predictions(X, drawn).member.tolist()
     assert set(members) == set(range(5))
@@ -42,7 +46,9 @@ def test_members_are_drawn_from_all_of_f_star_and_a_seed_repeats_one_call(paper)
     assert members != result.predictions(X, result.rule()).member.tolist()
 
 
-def test_one_model_draws_nothing(held) -> None:
+def test_one_model_needs_rows_held_out_and_draws_nothing(paper, held) -> None:
+    with pytest.raises(InputError, match="no model refit: it was made without --certify holdout"):
+        paper.rule(by="refit")
     for by in ("refit", "full", "vote", "member:0"):
         with pytest.raises(InputError, match=f"seed and {by} exclude each other"):
             held.rule(by, seed=1)

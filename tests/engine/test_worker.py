@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from ckcv_ray import RunError, Study
-from ckcv_ray.engine.worker import Worker, may_end_process
+from ckcv_ray.engine.worker import LostError, Worker, may_end_process
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.task import Roles, Task
 
@@ -23,6 +23,14 @@ def test_an_error_of_any_kind_is_told_and_the_process_goes_on(kind: type[Excepti
         with pytest.raises(RunError, match=f"{kind.__name__}: no such thing"):
             worker.call(fail, None)
         assert worker.call(lambda shared: os.getpid(), None) == before != os.getpid()
+
+
+def test_a_process_that_ends_is_told_and_has_a_successor() -> None:
+    with closing(Worker()) as worker:
+        before = worker.call(lambda shared: os.getpid(), None)
+        with pytest.raises(LostError, match="it ended its process: exit code 3"):
+            worker.call(lambda shared: os._exit(3), None)
+        assert worker.call(lambda shared: os.getpid(), None) != before
 
 
 @pytest.mark.parametrize("ward", [(1, 2, 3, 4), ("A", None, "B", "A")], ids=["numbers", "text with gaps"])
