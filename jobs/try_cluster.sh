@@ -11,7 +11,7 @@
 # missing sshd or rsync is downloaded with apt.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-unset PYTHONPATH OPENBLAS_CORETYPE NUMBA_CPU_NAME "${!RAY_@}"  # what SSH does not hand on and changes bits
+unset OPENBLAS_CORETYPE NUMBA_CPU_NAME NPY_DISABLE_CPU_FEATURES PYTHONPATH "${!RAY_@}"  # the first three change bits, and SSH passes none on
 study=(twonorm:200:0 --k 3:8 --n-splits 10 --C 0.1,1,10 --gamma 0.01,0.1 --exhaustive)
 longer=(twonorm:400:0 --k 3:8 --n-splits 4000 --C 0.1,1,10 --gamma 0.01,0.1 --exhaustive)
 head=127.0.0.1 worker=127.0.0.2 jobs=http://127.0.0.1:8265
