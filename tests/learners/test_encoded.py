@@ -31,6 +31,7 @@ from ckcv_ray.learners.steps import (
 )
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.runs.verify import verify
+from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.task import Roles, Task
 from ckcv_ray.tables.units import Groups
 
@@ -128,6 +129,14 @@ def test_an_encoder_depends_on_its_training_rows_alone(data):
     X[others] = X[data.draw(st.permutations(list(range(40)))), :][: len(others)]
     encoding = data.draw(st.sampled_from(ENCODINGS))
     assert encoding.fit(replace(task, X=X, y=1 - task.y), train).text == encoding.fit(task, train).text
+
+
+def test_in_a_split_an_encoder_is_fitted_to_the_rows_that_train(task):
+    problem, train = Problem.of(Study.of(learner="linear"), task), np.arange(0, task.n, 2)
+    trainer = problem.learner.trainer
+    encoder, _ = trainer.prepare(trainer.share(task), train, np.arange(1, task.n, 2)).prepare(0)
+    assert encoder.text == problem.learner.prepared[None].encoding.fit(task, train).text
+    assert encoder.text != problem.learner.prepared[None].encoding.fit(task, np.arange(task.n)).text
 
 
 FOREIGN = [
