@@ -10,7 +10,7 @@ from conftest import snapshot
 from filelock import FileLock
 from finished import Finished
 
-from ckcv_ray import InputError
+from ckcv_ray import InputError, load_scores
 from ckcv_ray.cli.folders import list_runs
 from ckcv_ray.storage.files import LOCK
 
@@ -18,7 +18,7 @@ from ckcv_ray.storage.files import LOCK
 @pytest.fixture
 def runs(finished: Finished, tmp_path: Path) -> Path:
     """A finished run, scores, an unfinished run and a damaged one, each called r in a folder of its own."""
-    for name, kind in {"good": "held", "a/unfinished": "held", "damaged": "held", "scores": "given"}.items():
+    for name, kind in {"good": "held", "a/unfinished": "held", "damaged": "held", "scores": "folds"}.items():
         finished(kind, to=tmp_path / name)
     (tmp_path / "a/unfinished/r/manifest.json").unlink()
     (tmp_path / "damaged/r/certificate.json").write_text("{}")
@@ -37,7 +37,9 @@ def test_run_folders_are_listed_and_nothing_is_written(ckcv: Command, runs: Path
     assert listed["scores"]["command"] == "evaluate"
     assert {(run["target"], run["rows"]) for run in listed.values()} == {("y", 60), ("y", 90)}
     assert listed["good"]["result"].startswith(("error at most ", "nothing can be quoted"))
-    assert listed["scores"]["result"].startswith("zero_one 0.")
+    scores = load_scores(runs / "scores" / "r")
+    best = min(scores.figures(entry, scores.scores[0]).mean for entry in scores.entries)
+    assert listed["scores"]["result"].startswith(f"zero_one {best:.4g} (")
     assert listed["unfinished"]["result"] == ""
     assert "certificate.json" in listed["damaged"]["problem"]
     assert snapshot(runs) == before
@@ -47,7 +49,8 @@ def test_the_table_has_a_line_for_each_and_says_what_is_wrong(ckcv: Command, run
     _, shown, _ = ckcv("list", runs)
     first, *lines = shown.splitlines()
     assert first.split()[:4] == ["folder", "made", "by", "target"]
-    assert sum("  ckcv run  " in line for line in lines) == 3
+    about = [line.partition("  ckcv run  ")[2].split()[:2] for line in lines]  # target and rows
+    assert about.count(["y", "60"]) == 3
     assert "4 run folders" in lines
     assert lines[-1].startswith(f"{runs / 'damaged' / 'r'}: ")
 
